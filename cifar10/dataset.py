@@ -1,0 +1,118 @@
+"""CIFAR-10 on disk: record layout, file names, verification.
+
+A record is 1 label byte and 3,072 image bytes: 32 x 32 red, then green, then blue values, each row by row
+(https://www.cs.toronto.edu/~kriz/cifar.html). `data_dir` is always the parent of `cifar-10-batches-bin`.
+"""
+import contextlib
+import os
+import shutil
+import tempfile
+
+import numpy as np
+
+from cifar10.errors import UserError
+
+HEIGHT = WIDTH = 32
+DEPTH = 3
+LABEL_BYTES = 1
+IMAGE_BYTES = HEIGHT * WIDTH * DEPTH
+RECORD_BYTES = LABEL_BYTES + IMAGE_BYTES
+
+NUM_CLASSES = 10
+NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN = 50000
+NUM_EXAMPLES_PER_EPOCH_FOR_EVAL = 10000
+
+DATA_DIR = '/tmp/cifar10_data'
+DIRECTORY = 'cifar-10-batches-bin'
+TRAIN_FILES = ['data_batch_%d.bin' % i for i in range(1, 6)]
+TEST_FILES = ['test_batch.bin']
+CLASS_NAMES_FILE = 'batches.meta.txt'
+CLASS_NAMES = ['airplane', 'automobile', 'bird', 'cat', 'deer', 'dog', 'frog', 'horse', 'ship', 'truck']
+
+
+def train_files(data_dir=DATA_DIR):
+    """The paths of the five training files."""
+    return [os.path.join(data_dir, DIRECTORY, name) for name in TRAIN_FILES]
+
+
+def test_files(data_dir=DATA_DIR):
+    """The paths of the test files: a list of one."""
+    return [os.path.join(data_dir, DIRECTORY, name) for name in TEST_FILES]
+
+
+def class_names(data_dir=DATA_DIR):
+    """The ten class names that batches.meta.txt lists, in label order; None where there is no such file."""
+    try:
+        with open(os.path.join(data_dir, DIRECTORY, CLASS_NAMES_FILE)) as names:
+            return names.read().split()
+    except FileNotFoundError:
+        return None
+
+
+def verify(paths):
+    """Checks that each file is a whole number of records with labels from 0 to 9.
+
+    Returns:
+      The number of examples in all files together.
+
+    Raises:
+      UserError: names the first file at fault and what is wrong with it.
+    """
+    return sum(_verify_file(path) for path in paths)
+
+
+def _verify_file(path):
+    if not os.path.isfile(path):
+        raise UserError('%s is missing: fetch the data set with `cifar10_dataset.py download`, make one with '
+                        '`cifar10_dataset.py synthetic`, or point --data_dir at the directory that holds %s'
+                        % (path, DIRECTORY))
+    size = os.path.getsize(path)
+    if size == 0:
+        raise UserError('%s is empty: replace it with a good copy' % path)
+    if size % RECORD_BYTES:
+        raise UserError('%s is not a whole number of records: its %d bytes are %d records of %d bytes and %d more; '
+                        'replace it with a good copy' % (path, size, size // RECORD_BYTES, RECORD_BYTES, size % RECORD_BYTES))
+    labels = np.memmap(path, np.uint8, mode='r').reshape(-1, RECORD_BYTES)[:, 0]
+    bad = np.flatnonzero(labels >= NUM_CLASSES)
+    if bad.size:
+        raise UserError('%s has label %d in record %d (of %d bad ones), not 0 to %d: replace it with a good copy'
+                        % (path, labels[bad[0]], bad[0], bad.size, NUM_CLASSES - 1))
+    return len(labels)
+
+
+def is_present(data_dir):
+    """Whether `data_dir` holds all files of a data set.
+
+    Raises:
+      UserError: cifar-10-batches-bin is there with some of its files only; nothing may replace what it holds.
+    """
+    directory = os.path.join(data_dir, DIRECTORY)
+    if not os.path.isdir(directory) or not os.listdir(directory):
+        return False
+    missing = [path for path in train_files(data_dir) + test_files(data_dir) if not os.path.exists(path)]
+    if missing:
+        raise UserError('%s is missing: put it back, or move %s away to have a whole data set written in its place'
+                        % (missing[0], directory))
+    return True
+
+
+@contextlib.contextmanager
+def new_directory(data_dir):
+    """Yields a temporary directory that becomes data_dir/cifar-10-batches-bin when the block ends well.
+
+    The files in it are verified first; after an error nothing of it stays behind.
+    """
+    os.makedirs(data_dir, exist_ok=True)
+    parent = tempfile.mkdtemp(prefix='incomplete.', dir=data_dir)
+    try:
+        directory = os.path.join(parent, DIRECTORY)
+        os.mkdir(directory)
+        yield directory
+        verify(train_files(parent) + test_files(parent))
+        try:
+            os.rename(directory, os.path.join(data_dir, DIRECTORY))
+        except OSError:
+            if not is_present(data_dir):  # it is where another process was faster
+                raise
+    finally:
+        shutil.rmtree(parent, ignore_errors=True)

@@ -1,0 +1,131 @@
+"""Fetches the official CIFAR-10 archive: resumable, verified, and put into place only when whole."""
+import hashlib
+import os
+import shutil
+import sys
+import tarfile
+import time
+
+from six.moves import http_client, urllib
+
+from cifar10 import dataset
+from cifar10.errors import UserError
+
+DATA_URL = 'https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz'
+ARCHIVE = 'cifar-10-binary.tar.gz'
+MD5 = 'c32a1d4ab5d03f1284b67883e8d87530'  # published at https://www.cs.toronto.edu/~kriz/cifar.html
+
+_CHUNK_BYTES = 1 << 18
+
+
+def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=DATA_URL, md5=MD5, timeout_secs=30, retry_secs=2):
+    """Puts CIFAR-10 into `data_dir`/cifar-10-batches-bin; does nothing where its files are already.
+
+    A copy of the archive in `data_dir` spares the download.
+
+    Args:
+      data_dir: parent of cifar-10-batches-bin.
+      data_url: where the archive is; any URL that urllib opens.
+      md5: hexadecimal MD5 of the archive.
+      timeout_secs: seconds without a byte after which a connection counts as broken.
+      retry_secs: seconds before the first retry, doubled at each further one that brings nothing.
+
+    Raises:
+      UserError: the archive cannot be had, is not the published one, or the directory holds only some of the files.
+    """
+    if dataset.is_present(data_dir):
+        return
+    os.makedirs(data_dir, exist_ok=True)
+    archive = os.path.join(data_dir, ARCHIVE)
+    if not os.path.exists(archive):
+        _download(data_url, archive, md5, timeout_secs, retry_secs)
+    elif _md5(archive) != md5:
+        raise UserError('%s is not the published archive (its MD5 is %s, not %s): delete it to have it downloaded'
+                        % (archive, _md5(archive), md5))
+    _extract(archive, data_dir)
+
+
+def _extract(archive, data_dir):
+    """Takes the data set's files, and nothing else, out of the archive."""
+    print('Extracting %s' % archive, flush=True)
+    try:
+        with tarfile.open(archive) as tar, dataset.new_directory(data_dir) as directory:
+            for name in dataset.TRAIN_FILES + dataset.TEST_FILES + [dataset.CLASS_NAMES_FILE]:
+                member = tar.extractfile('%s/%s' % (dataset.DIRECTORY, name))
+                with open(os.path.join(directory, name), 'wb') as extracted:
+                    shutil.copyfileobj(member, extracted)
+    except (tarfile.TarError, KeyError, AttributeError, EOFError) as error:  # AttributeError: a member that is no file
+        raise UserError('%s is not the CIFAR-10 binary archive (%s): delete it to have it downloaded' % (archive, error))
+
+
+def _download(url, archive, md5, timeout_secs, retry_secs):
+    """Downloads to `archive`.part, and renames it when its MD5 is right."""
+    part = archive + '.part'
+    for leftover in (os.path.exists(part), False):
+        _fetch_with_retries(url, part, timeout_secs, retry_secs)
+        found = _md5(part)
+        if found == md5:
+            os.replace(part, archive)
+            return
+        os.remove(part)
+        if not leftover:  # what an earlier run left may have been another file: then once more from the start
+            break
+    raise UserError('%s is not the CIFAR-10 binary archive (its MD5 is %s, not %s): try another --data_url, or put a good '
+                    'copy at %s' % (url, found, md5, archive))
+
+
+def _fetch_with_retries(url, part, timeout_secs, retry_secs, max_vain_tries=5):
+    vain_tries = 0
+    while True:
+        before = os.path.getsize(part) if os.path.exists(part) else 0
+        try:
+            return _fetch(url, part, timeout_secs)
+        except (OSError, ValueError, http_client.HTTPException) as error:  # URLError and HTTPError are OSErrors
+            code = getattr(error, 'code', None)
+            if code == 416:  # what is there is as long as the file or longer: its MD5 tells
+                return None
+            vain_tries = 0 if os.path.exists(part) and os.path.getsize(part) > before else vain_tries + 1
+            hopeless = isinstance(error, ValueError) or (code and code < 500 and code not in (408, 429))
+            if hopeless or vain_tries == max_vain_tries:
+                raise UserError('Cannot download %s (%s): check the network and --data_url, or put a copy of the archive at %s'
+                                % (url, error, part[:-len('.part')]))
+            print('\nThe download broke off (%s); going on with it' % error, flush=True)
+        time.sleep(retry_secs * 2 ** vain_tries)
+
+
+def _fetch(url, part, timeout_secs):
+    """Appends to `part` what it still lacks of the file at `url`."""
+    have = os.path.getsize(part) if os.path.exists(part) else 0
+    request = urllib.request.Request(url, headers={'Range': 'bytes=%d-' % have} if have else {})
+    with urllib.request.urlopen(request, timeout=timeout_secs) as response:
+        if response.getcode() != 206:  # the server sends the whole file
+            have = 0
+        length = response.headers.get('Content-Length')
+        total = have + int(length) if length else None
+        with open(part, 'ab' if have else 'wb') as out:
+            shown = None
+            for chunk in iter(lambda: response.read(_CHUNK_BYTES), b''):
+                out.write(chunk)
+                have += len(chunk)
+                shown = _show_progress(have, total, shown)
+    if total and have < total:
+        raise ConnectionError('closed after %d of %d bytes' % (have, total))
+
+
+def _show_progress(have, total, shown):
+    """Shows how far the download is: ever anew on a terminal, in steps of 10% in a file. Returns what it showed last."""
+    terminal = sys.stdout.isatty()
+    now = '%.1f%%' % (100.0 * have / total) if total and terminal else (
+        '%d%%' % (10 * (10 * have // total)) if total else '%d MB' % (10 * (have // 10000000)))
+    if now != shown:
+        print('%s>> Downloading %s %s' % ('\r' if terminal else '', ARCHIVE, now), flush=True,
+              end='\n' if have == total or not terminal else '')
+    return now
+
+
+def _md5(path):
+    digest = hashlib.md5()
+    with open(path, 'rb') as content:
+        for chunk in iter(lambda: content.read(_CHUNK_BYTES), b''):
+            digest.update(chunk)
+    return digest.hexdigest()

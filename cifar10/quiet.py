@@ -1,0 +1,29 @@
+"""Imports TensorFlow without its start-up chatter.
+
+Set TF_CPP_MIN_LOG_LEVEL (0 to 3) to see what TensorFlow has to say; this module then leaves everything alone.
+"""
+import os
+import sys
+import tempfile
+
+
+def _import_tensorflow():
+    # Some lines are written before the variable below is honoured (TensorFlow issue 100442), so file descriptor 2 leads
+    # to a file during the import; what it caught is shown if the import fails.
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as chatter:
+        os.dup2(chatter.fileno(), 2)
+        try:
+            import tensorflow.compat.v1  # pylint: disable=unused-import,import-outside-toplevel
+        except BaseException:
+            chatter.seek(0)
+            os.write(stderr, chatter.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+
+
+if 'tensorflow' not in sys.modules and 'TF_CPP_MIN_LOG_LEVEL' not in os.environ:
+    os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'  # also hides errors: those that matter reach Python as exceptions
+    _import_tensorflow()
