@@ -1,0 +1,74 @@
+"""Finding checkpoints, and checking that one fits the graph before anything restores it."""
+import os
+from typing import Dict, NamedTuple
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from cifar10.errors import UserError
+
+
+class Checkpoint(NamedTuple):
+    """A checkpoint in memory."""
+    path: str
+    step: int  # the number of updates in it
+    values: Dict[str, np.ndarray]  # by variable name
+
+
+def latest(directory):
+    """The path of the newest checkpoint that `directory` lists, or None where it lists none.
+
+    Raises:
+      UserError: the checkpoint that it lists is not there.
+    """
+    state = tf.train.get_checkpoint_state(directory)
+    if not state or not state.model_checkpoint_path:
+        if os.path.exists(os.path.join(directory, 'checkpoint')):
+            raise UserError('%s names no checkpoint: restore the file, or use another directory'
+                            % os.path.join(directory, 'checkpoint'))
+        return None
+    if not tf.train.checkpoint_exists(state.model_checkpoint_path):
+        raise UserError('%s is missing, though %s names it as the latest checkpoint: put it back, or name another there'
+                        % (state.model_checkpoint_path, os.path.join(directory, 'checkpoint')))
+    return state.model_checkpoint_path
+
+
+def read(path):
+    """Reads a whole checkpoint, which verifies its checksums.
+
+    Its step is its global_step, or the number at the end of its name where it has none.
+
+    Returns:
+      A Checkpoint.
+
+    Raises:
+      UserError: the checkpoint is damaged.
+    """
+    try:
+        reader = tf.train.load_checkpoint(path)
+        values = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    except (tf.errors.OpError, RuntimeError, ValueError) as error:
+        raise UserError('The checkpoint %s is damaged (%s): use an older one by naming it in %s' % (
+            path, str(error).splitlines()[0], os.path.join(os.path.dirname(path), 'checkpoint')))
+    number = path.rsplit('-', 1)[-1]
+    return Checkpoint(path, int(values.get('global_step', number if number.isdigit() else 0)), values)
+
+
+def check_fits(checkpoint, variables):
+    """Checks that a checkpoint has a value of the right type and shape for each variable.
+
+    Args:
+      checkpoint: a Checkpoint.
+      variables: dict from the name in the checkpoint to the variable.
+
+    Raises:
+      UserError: names the first variable that the checkpoint lacks or has in another type or shape.
+    """
+    for name, variable in sorted(variables.items()):
+        if name not in checkpoint.values:
+            raise UserError('The checkpoint %s is not of this network: it has no %s' % (checkpoint.path, name))
+        value = checkpoint.values[name]
+        if (value.dtype, value.shape) != (variable.dtype.base_dtype.as_numpy_dtype, tuple(variable.shape.as_list())):
+            raise UserError('The checkpoint %s is not of this network: its %s is %s %s, not %s %s' % (
+                checkpoint.path, name, value.dtype, list(value.shape),
+                variable.dtype.base_dtype.name, variable.shape.as_list()))

@@ -1,0 +1,101 @@
+"""What the scripts share: their flags, and errors in one line."""
+import sys
+
+from absl import app, flags
+import tensorflow.compat.v1 as tf
+
+from cifar10 import dataset, download, synthetic, training
+from cifar10.errors import UserError
+from cifar10.hparams import CLASSIC
+
+FLAGS = flags.FLAGS
+
+
+def define_data_flags():
+    """Defines --dataset, --data_dir and --data_url."""
+    flags.DEFINE_enum('dataset', 'cifar10', ['cifar10', 'synthetic'],
+                      'The data set to make ready: cifar10 is downloaded, synthetic is drawn.')
+    flags.DEFINE_string('data_dir', dataset.DATA_DIR,
+                        'Parent of %s; for --dataset=synthetic the default is %s.' % (dataset.DIRECTORY, synthetic.DATA_DIR))
+    flags.DEFINE_string('data_url', download.DATA_URL, 'Where the CIFAR-10 archive is downloaded from.')
+
+
+def define_training_flags():
+    """Defines the flags of the training scripts."""
+    define_data_flags()
+    steps = training.Schedule()
+    flags.DEFINE_string('train_dir', '/tmp/cifar10_train', 'Directory of checkpoints and summaries; a run in it goes on.')
+    flags.DEFINE_boolean('fresh', False, 'Move a run that is in --train_dir aside and start anew.')
+    flags.DEFINE_integer('batch_size', CLASSIC.batch_size, 'Examples a tower and step.', lower_bound=1)
+    flags.DEFINE_integer('max_steps', steps.max_steps, 'Stop after this many steps.', lower_bound=1)
+    flags.DEFINE_integer('log_frequency', steps.log_frequency, 'Print a line every this many steps.', lower_bound=1)
+    flags.DEFINE_integer('summary_steps', steps.summary_steps, 'Write summaries every this many steps.', lower_bound=1)
+    flags.DEFINE_integer('checkpoint_steps', steps.checkpoint_steps, 'Save a checkpoint every this many steps.', lower_bound=1)
+    flags.DEFINE_integer('max_to_keep', 5, 'Keep this many of the latest checkpoints; 0 keeps all.', lower_bound=0)
+    flags.DEFINE_integer('seed', None, 'Seed of initial values and distortions. The order of the images still depends on the '
+                         'timing of threads.', lower_bound=0)
+    flags.DEFINE_boolean('log_device_placement', False, 'Print the device of every operation.')
+
+
+def data_dir():
+    """The parent of cifar-10-batches-bin that the flags name."""
+    default_synthetic = FLAGS.dataset == 'synthetic' and FLAGS['data_dir'].using_default_value
+    return synthetic.DATA_DIR if default_synthetic else FLAGS.data_dir
+
+
+def prepare_data():
+    """Downloads or draws the data set that the flags name unless it is there; returns its `data_dir`."""
+    if FLAGS.dataset == 'synthetic':
+        synthetic.maybe_write(data_dir())
+    else:
+        download.maybe_download_and_extract(data_dir(), FLAGS.data_url)
+    return data_dir()
+
+
+def hparams():
+    """The HParams that the flags set."""
+    return CLASSIC._replace(batch_size=FLAGS.batch_size)
+
+
+def set_seed(resumed):
+    """Seeds the graph with --seed, if it is given; a resumed run draws anew rather than what the first steps drew."""
+    if FLAGS.seed is not None:
+        tf.set_random_seed(FLAGS.seed + (resumed.step if resumed else 0))
+
+
+def schedule():
+    """The training.Schedule that the flags set."""
+    return training.Schedule(*[FLAGS[field].value for field in training.Schedule._fields])
+
+
+def run(main, positional=0):
+    """Parses the flags and calls `main` with the positional arguments.
+
+    A user's mistake, as opposed to a bug, gives one line on stderr and exit status 1, or 2 for the command line itself.
+    """
+    tf.logging.set_verbosity(tf.logging.ERROR)  # no deprecation notices: this package is what they warn of
+
+    def parse(argv):
+        try:
+            arguments = FLAGS(argv)[1:]
+        except flags.Error as error:
+            _fail(2, ' '.join(str(error).split()) + '; --help lists the flags')
+        if len(arguments) != positional:
+            _fail(2, 'expected %d arguments besides flags, not %d (%s); --help tells more'
+                  % (positional, len(arguments), ' '.join(arguments)))
+        return arguments
+
+    def call(arguments):
+        try:
+            main(*arguments)
+        except (UserError, OSError) as error:
+            _fail(1, error)
+        except KeyboardInterrupt:
+            _fail(130, 'interrupted')
+
+    app.run(call, flags_parser=parse)
+
+
+def _fail(status, error):
+    print('%s: error: %s' % (sys.argv[0].rsplit('/', 1)[-1], error), file=sys.stderr, flush=True)
+    sys.exit(status)

@@ -1,0 +1,146 @@
+"""The precision of a checkpoint over every example exactly once."""
+import datetime
+import time
+from typing import Dict, NamedTuple
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from cifar10 import checkpoint, input as cifar10_input, model
+from cifar10.errors import UserError
+
+
+class Result(NamedTuple):
+    """What an evaluation finds."""
+    step: int
+    num_correct: int
+    num_examples: int
+    losses: Dict[str, float]  # by summary tag; the cross entropy is the mean over the examples
+
+
+class Evaluator:
+    """Builds the evaluation graph once and scores any number of checkpoints with it."""
+
+    def __init__(self, data_dir, eval_data, num_examples, device, config):
+        """Builds the graph.
+
+        Args:
+          data_dir: parent of cifar-10-batches-bin.
+          eval_data: 'test', or 'train_eval' for the training images without distortions.
+          num_examples: score the first so many; None scores all.
+          device: the device to compute on.
+          config: a tf.ConfigProto.
+
+        Raises:
+          UserError: a file of the data set is missing or malformed.
+        """
+        self._num_examples = num_examples
+        self._config = config
+        self.graph = tf.Graph()
+        with self.graph.as_default():
+            images, labels = cifar10_input.inputs(eval_data == 'test', data_dir)
+            with tf.device(device):
+                logits = model.inference(images)
+                self._per_example = {
+                    'correct': tf.equal(tf.argmax(logits, 1, output_type=tf.int32), labels),
+                    'cross_entropy': tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)}
+            self._weight_losses = {'losses/' + part.op.name: part for part in tf.get_collection('losses')}
+            self._variables = tf.trainable_variables()
+
+    def evaluate(self, path):
+        """Scores the moving averages in a checkpoint; where it has none, its raw weights, saying so.
+
+        Args:
+          path: of the checkpoint.
+
+        Returns:
+          A Result.
+
+        Raises:
+          UserError: the checkpoint is damaged, of another network, or not finite.
+        """
+        restored = checkpoint.read(path)
+        variables = self._restored_variables(restored)
+        with tf.Session(graph=self.graph, config=self._config) as session:
+            for name, variable in variables.items():
+                variable.load(restored.values[name], session)
+            correct, cross_entropy = self._run_over_examples(session)
+            losses = session.run(self._weight_losses)
+        losses['losses/cross_entropy'] = float(cross_entropy.mean())
+        losses['total_loss'] = sum(losses.values())
+        return Result(restored.step, int(correct.sum()), len(correct), losses)
+
+    def _restored_variables(self, restored):
+        """A dict from the name in the checkpoint to the variable that takes its value."""
+        averages = {variable.op.name + '/ExponentialMovingAverage': variable for variable in self._variables}
+        raw = {variable.op.name: variable for variable in self._variables}
+        variables = averages if any(name in restored.values for name in averages) else raw
+        checkpoint.check_fits(restored, variables)
+        if variables is raw:
+            print('%s has no moving averages: evaluating the weights themselves' % restored.path, flush=True)
+        for name in variables:
+            if not np.isfinite(restored.values[name]).all():
+                raise UserError('The checkpoint %s is of no use: its %s is not finite' % (restored.path, name))
+        return variables
+
+    def _run_over_examples(self, session):
+        """Returns for each example, in order, whether it is classified correctly, and its cross entropy."""
+        correct, cross_entropy = [np.zeros([0], bool)], [np.zeros([0], np.float32)]
+        missing = self._num_examples or np.inf
+        coord = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(session, coord)
+        with coord.stop_on_exception():
+            while missing > 0:
+                batch = session.run(self._per_example)
+                correct.append(batch['correct'])
+                cross_entropy.append(batch['cross_entropy'])
+                missing -= len(batch['correct'])
+        coord.request_stop()
+        coord.join(threads)  # raises what went wrong, but not the OutOfRangeError that ends the data
+        return np.concatenate(correct)[:self._num_examples], np.concatenate(cross_entropy)[:self._num_examples]
+
+
+def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
+    """Yields the path of each new checkpoint; looks for the next one every `interval_secs`.
+
+    Ends after `timeout_secs` without a new one; never if that is None.
+    """
+    last, last_time = None, time.time()
+    while True:
+        path = checkpoint.latest(checkpoint_dir)
+        if path and path != last:
+            yield path
+            last, last_time = path, time.time()
+            continue
+        if last is None:
+            print('Waiting for a checkpoint in %s' % checkpoint_dir, flush=True)
+        waited = time.time() - last_time
+        if timeout_secs is not None and waited >= timeout_secs:
+            print('No new checkpoint in %s for %d seconds' % (checkpoint_dir, waited), flush=True)
+            return
+        time.sleep(interval_secs if timeout_secs is None else min(interval_secs, timeout_secs - waited))
+
+
+def evaluate(evaluator, paths, eval_dir):
+    """Evaluates the checkpoints at `paths`; prints the precision of each and writes it and the losses for TensorBoard.
+
+    Args:
+      evaluator: an Evaluator.
+      paths: an iterable.
+      eval_dir: directory of the summaries.
+
+    Raises:
+      UserError: see Evaluator.evaluate.
+    """
+    with evaluator.graph.as_default(), tf.summary.FileWriter(eval_dir, evaluator.graph) as summary_writer:
+        for path in paths:
+            result = evaluator.evaluate(path)
+            precision = result.num_correct / result.num_examples
+            print('%s: precision @ 1 = %.3f (%d of %d, step %d)'
+                  % (datetime.datetime.now(), precision, result.num_correct, result.num_examples, result.step), flush=True)
+            # Where an earlier evaluation, of this run or the one before it, came as far, TensorBoard drops it.
+            summary_writer.add_session_log(tf.SessionLog(status=tf.SessionLog.START), result.step)
+            values = dict(result.losses, **{'Precision @ 1': precision})
+            summary_writer.add_summary(tf.Summary(value=[
+                tf.Summary.Value(tag=tag, simple_value=value) for tag, value in sorted(values.items())]), result.step)
+            summary_writer.flush()

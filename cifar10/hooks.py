@@ -1,0 +1,185 @@
+"""What happens around the training step: filling, log lines, summaries, checkpoints, divergence.
+
+Each hook fetches what it needs in the very run that makes the update. `step` is always the number of updates so far, that
+one included.
+"""
+import datetime
+import os
+import time
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from cifar10 import input as cifar10_input
+from cifar10.errors import UserError
+
+
+class FillHook(tf.train.SessionRunHook):
+    """Waits until the shuffle queues hold enough to draw from, and shows how far they are."""
+
+    def __init__(self, should_stop):
+        self._should_stop = should_stop
+
+    def begin(self):
+        self._sizes = tf.get_collection(cifar10_input.SHUFFLE_QUEUE_SIZE)
+        self._minima = tf.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)
+
+    def after_create_session(self, session, coord):
+        shown = None
+        while not coord.should_stop() and not self._should_stop():
+            sizes, minima = session.run([self._sizes, self._minima])
+            percent = 10 * (10 * int(np.minimum(sizes, minima).sum()) // max(1, sum(minima)))
+            if percent != shown:
+                print('Filling the shuffle queue with %d images before training starts: %d%%' % (sum(minima), percent), flush=True)
+                shown = percent
+            if percent >= 100:
+                return
+            coord.wait_for_stop(timeout=0.2)
+
+
+class Speed:
+    """Measures steps and examples by the wall clock, with everything that happens in between."""
+
+    def __init__(self, step, examples_per_step):
+        self._examples_per_step = examples_per_step
+        self._restart(step)
+
+    def _restart(self, step):
+        self._time, self._step = time.time(), step
+
+    def since_last(self, step):
+        """Returns (examples a second, seconds a step) since the last call or the start."""
+        seconds, steps = time.time() - self._time, step - self._step
+        self._restart(step)
+        return steps * self._examples_per_step / seconds, seconds / steps
+
+
+class LogHook(tf.train.SessionRunHook):
+    """Prints the loss and the speed every `every` steps and after the last one."""
+
+    def __init__(self, step, loss, examples_per_step, every):
+        self._fetches = {'step': step, 'loss': loss}
+        self._examples_per_step = examples_per_step
+        self._every = every
+        self._unprinted = None
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs(self._fetches)
+
+    def after_create_session(self, session, coord):
+        self._speed = Speed(session.run(tf.train.get_global_step()), self._examples_per_step)
+
+    def after_run(self, run_context, run_values):
+        self._unprinted = run_values.results
+        if self._unprinted['step'] % self._every == 0:
+            self._print()
+
+    def _print(self):
+        step, loss = self._unprinted['step'], self._unprinted['loss']
+        print('%s: step %d, loss = %.2f (%.1f examples/sec; %.3f sec/batch)'
+              % ((datetime.datetime.now(), step, loss) + self._speed.since_last(step)), flush=True)
+        self._unprinted = None
+
+    def end(self, session):
+        if self._unprinted:
+            self._print()
+
+
+class SummaryHook(tf.train.SessionRunHook):
+    """Writes the summaries, with the speed, every `every` steps."""
+
+    def __init__(self, step, summary_op, summary_writer, examples_per_step, every):
+        self._step_tensor = step
+        self._summary_op = summary_op
+        self._writer = summary_writer
+        self._examples_per_step = examples_per_step
+        self._every = every
+
+    def after_create_session(self, session, coord):
+        self._step = session.run(tf.train.get_global_step())
+        self._speed = Speed(self._step, self._examples_per_step)
+        # A run that was killed may have written summaries of steps after its last checkpoint: TensorBoard drops them.
+        self._writer.add_session_log(tf.SessionLog(status=tf.SessionLog.START), self._step + 1)
+
+    def before_run(self, run_context):
+        fetches = {'step': self._step_tensor}
+        if (self._step + 1) % self._every == 0:
+            fetches['summary'] = self._summary_op
+        return tf.train.SessionRunArgs(fetches)
+
+    def after_run(self, run_context, run_values):
+        self._step = run_values.results['step']
+        if 'summary' in run_values.results:
+            self._writer.add_summary(run_values.results['summary'], self._step)
+            examples_per_sec, _ = self._speed.since_last(self._step)
+            self._writer.add_summary(tf.Summary(value=[
+                tf.Summary.Value(tag='examples_per_sec', simple_value=examples_per_sec)]), self._step)
+
+
+class FiniteHook(tf.train.SessionRunHook):
+    """Stops training when a tower's loss, or a variable about to be saved, is NaN or infinite."""
+
+    def __init__(self, step, losses, learning_rate, train_dir):
+        self._fetches = {'step': step, 'losses': losses, 'learning_rate': learning_rate}
+        self._train_dir = train_dir
+
+    def begin(self):
+        self._is_finite = {variable.op.name: tf.reduce_all(tf.is_finite(variable))
+                           for variable in tf.global_variables() if variable.dtype.base_dtype.is_floating}
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs(self._fetches)
+
+    def after_run(self, run_context, run_values):
+        self._results = run_values.results
+        if not np.isfinite(self._results['losses']).all():
+            raise self._error(self._bad_variables(run_context.session))
+
+    def check_variables(self, session):
+        """Raises UserError if a variable is not finite."""
+        bad = self._bad_variables(session)
+        if bad:
+            raise self._error(bad)
+
+    def _bad_variables(self, session):
+        return sorted(name for name, finite in session.run(self._is_finite).items() if not finite)
+
+    def _error(self, bad_variables):
+        bad_towers = np.flatnonzero(~np.isfinite(self._results['losses']))
+        saved = tf.train.latest_checkpoint(self._train_dir)
+        return UserError(
+            'Training diverged at step %d with learning rate %g. Not finite: the loss of %s; %s. %s'
+            % (self._results['step'], self._results['learning_rate'],
+               'towers %s' % ', '.join(map(str, bad_towers)) if bad_towers.size else 'no tower',
+               'variables %s' % ', '.join(bad_variables) if bad_variables else 'no variable',
+               'The last good checkpoint is %s' % saved if saved else 'There is no checkpoint yet'))
+
+
+class CheckpointHook(tf.train.SessionRunHook):
+    """Saves a checkpoint every `every` steps and after the last one, under the number of updates in it."""
+
+    def __init__(self, step, saver, train_dir, every, check_variables):
+        self._step_tensor = step
+        self._saver = saver
+        self._prefix = os.path.join(train_dir, 'model.ckpt')
+        self._every = every
+        self._check_variables = check_variables
+        self._unsaved = None
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs(self._step_tensor)
+
+    def after_run(self, run_context, run_values):
+        self._unsaved = run_values.results
+        if self._unsaved % self._every == 0:
+            self._save(run_context.session)
+
+    def _save(self, session):
+        self._check_variables(session)
+        self._saver.save(session, self._prefix, self._unsaved)
+        self._unsaved = None
+
+    def end(self, session):
+        if self._unsaved is not None:
+            self._save(session)
+            print('Saved %s' % tf.train.latest_checkpoint(os.path.dirname(self._prefix)), flush=True)

@@ -1,0 +1,68 @@
+"""What TensorBoard shows of a training run.
+
+Reads the graph's collections and computes nothing that training needs. The raw summary operations take the tag as it is:
+tf.summary would prefix it with the name scope, and number it where an operation has that name already.
+"""
+import collections
+import re
+
+import tensorflow.compat.v1 as tf
+
+from cifar10 import input as cifar10_input
+from cifar10.multi_gpu import TOWER_NAME
+
+
+def _without_tower(name):
+    return re.sub('^%s_[0-9]+/' % TOWER_NAME, '', name)
+
+
+def _scalar(tag, value):
+    return tf.raw_ops.ScalarSummary(tags=tag, values=value)
+
+
+def _histogram(tag, values):
+    return tf.raw_ops.HistogramSummary(tag=tag, values=values)
+
+
+def _losses():
+    """Each part of the loss, averaged over the towers."""
+    parts = collections.OrderedDict()
+    for part in tf.get_collection('losses'):
+        parts.setdefault(_without_tower(part.op.name), []).append(part)
+    return [_scalar('losses/' + name, tf.add_n(values) / len(values)) for name, values in parts.items()]
+
+
+def _activations():
+    """Histogram and sparsity of each layer's activations, in the first tower."""
+    layers = collections.OrderedDict()
+    for activations in tf.get_collection(tf.GraphKeys.ACTIVATIONS):
+        layers.setdefault(_without_tower(activations.op.name).split('/')[0], activations)
+    return [summary for layer, activations in layers.items() for summary in (
+        _histogram(layer + '/activations', activations), _scalar(layer + '/sparsity', tf.nn.zero_fraction(activations)))]
+
+
+def training(images, losses, learning_rate, gradients):
+    """Merges the summaries of a training step; run it with the train op, or it takes another batch.
+
+    Args:
+      images: the batch of one tower, float32 [batch, height, width, 3].
+      losses: a list with each tower's total loss.
+      learning_rate: a scalar.
+      gradients: list of (gradient, variable), averaged over the towers.
+
+    Returns:
+      A string scalar: a serialised Summary.
+    """
+    with tf.device('/cpu:0'), tf.name_scope('summaries'):
+        return tf.summary.merge(
+            [_scalar('learning_rate', learning_rate), _scalar('total_loss', tf.add_n(losses) / len(losses))]
+            + _losses()
+            + [_scalar(_queue_tag(fill), fill) for fill in tf.get_collection(cifar10_input.QUEUE_FILL)]
+            + [_histogram(variable.op.name, variable) for _, variable in gradients]
+            + [_histogram(variable.op.name + '/gradients', gradient) for gradient, variable in gradients]
+            + _activations()
+            + [tf.raw_ops.ImageSummary(tag='images', tensor=images, max_images=3)])
+
+
+def _queue_tag(fill):
+    return '/'.join(fill.op.name.split('/')[-2:])

@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+"""Makes a data set ready, or checks the one that is there.
+
+  cifar10_dataset.py download    downloads CIFAR-10 to --data_dir
+  cifar10_dataset.py synthetic   draws the synthetic data set there
+  cifar10_dataset.py verify      checks every file of the data set there
+"""
+from absl import flags
+
+from cifar10 import command_line, dataset
+from cifar10.errors import UserError
+
+FLAGS = flags.FLAGS
+
+
+def main(command):
+    """Carries out one command, then says what is there."""
+    if command not in ('download', 'synthetic', 'verify'):
+        raise UserError('%s is no command: use download, synthetic or verify' % command)
+    if command != 'verify':
+        FLAGS.dataset = {'download': 'cifar10', 'synthetic': 'synthetic'}[command]
+        command_line.prepare_data()
+    data_dir = command_line.data_dir()
+    train, test = dataset.verify(dataset.train_files(data_dir)), dataset.verify(dataset.test_files(data_dir))
+    print('%d training and %d test examples of %s in %s'
+          % (train, test, ', '.join(dataset.class_names(data_dir) or ['unnamed classes']), data_dir))
+
+
+if __name__ == '__main__':
+    command_line.define_data_flags()
+    flags.adopt_module_key_flags(command_line)
+    command_line.run(main, positional=1)

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Trains the CIFAR-10 network on one device, the GPU if there is one.
+
+The shortest program of the family; cifar10_multi_gpu_train.py is the same with several towers.
+
+  cifar10_train.py --max_steps=100000
+"""
+from absl import flags
+import cifar10
+from cifar10 import command_line, dataset, input as cifar10_input, multi_gpu, optimizer, summaries, training
+import tensorflow.compat.v1 as tf  # after cifar10, which keeps its import quiet
+
+FLAGS = flags.FLAGS
+
+
+def train(hparams, data_dir, num_examples, device, resumed):
+    """Trains on one device, from the Checkpoint `resumed` on unless it is None."""
+    with tf.Graph().as_default() as graph:
+        command_line.set_seed(resumed)
+        images, labels = cifar10.distorted_inputs(data_dir, hparams.batch_size)
+        images, labels = cifar10_input.prefetch_queue(images, labels, capacity=2).dequeue()
+        with tf.device('/cpu:0'):
+            global_step = tf.train.get_or_create_global_step()
+        learning_rate = optimizer.learning_rate(global_step, hparams.batch_size, num_examples, hparams)
+        sgd = tf.train.GradientDescentOptimizer(learning_rate)
+        with tf.device(device):
+            logits = cifar10.inference(images)
+            loss = cifar10.loss(logits, labels)
+            gradients = sgd.compute_gradients(loss)
+        train_op = optimizer.train(sgd, gradients, global_step, hparams)
+        summary_op = summaries.training(images, [loss], learning_rate, gradients)
+        saver = tf.train.Saver(max_to_keep=FLAGS.max_to_keep)
+        summary_writer = tf.summary.FileWriter(FLAGS.train_dir, graph)
+        training.run(train_op, [loss], learning_rate, summary_op, saver, summary_writer, FLAGS.train_dir, resumed,
+                     command_line.schedule(), hparams.batch_size,
+                     multi_gpu.session_config([device], FLAGS.log_device_placement))
+
+
+def main():
+    """Makes data, device and directory ready, prints the plan, and trains."""
+    data_dir = command_line.prepare_data()
+    num_examples = dataset.verify(dataset.train_files(data_dir))
+    devices = multi_gpu.tower_devices(1)
+    hparams = command_line.hparams()
+    resumed = training.prepare_directory(FLAGS.train_dir, FLAGS.fresh, hparams, len(devices), data_dir)
+    training.print_plan(data_dir, devices, num_examples, hparams, resumed)
+    train(hparams, data_dir, num_examples, devices[0], resumed)
+
+
+if __name__ == '__main__':
+    command_line.define_training_flags()
+    flags.adopt_module_key_flags(command_line)
+    command_line.run(main)
