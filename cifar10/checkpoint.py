@@ -19,17 +19,20 @@ def latest(directory):
     """The path of the newest checkpoint that `directory` lists, or None where it lists none.
 
     Raises:
-      UserError: the checkpoint that it lists is not there.
+      UserError: the list is damaged, or the checkpoint is not there.
     """
-    state = tf.train.get_checkpoint_state(directory)
-    if not state or not state.model_checkpoint_path:
-        if os.path.exists(os.path.join(directory, 'checkpoint')):
-            raise UserError('%s names no checkpoint: restore the file, or use another directory'
-                            % os.path.join(directory, 'checkpoint'))
+    listing = os.path.join(directory, 'checkpoint')
+    try:
+        state = tf.train.get_checkpoint_state(directory)
+    except ValueError:
+        state = None
+    if not state:
+        if os.path.exists(listing):
+            raise UserError('%s is damaged: it must name a checkpoint, as in model_checkpoint_path: "model.ckpt-1000"' % listing)
         return None
     if not tf.train.checkpoint_exists(state.model_checkpoint_path):
         raise UserError('%s is missing, though %s names it as the latest checkpoint: put it back, or name another there'
-                        % (state.model_checkpoint_path, os.path.join(directory, 'checkpoint')))
+                        % (state.model_checkpoint_path, listing))
     return state.model_checkpoint_path
 
 
@@ -47,7 +50,7 @@ def read(path):
     try:
         reader = tf.train.load_checkpoint(path)
         values = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
-    except (tf.errors.OpError, RuntimeError, ValueError) as error:
+    except (tf.errors.OpError, RuntimeError, ValueError, IndexError) as error:
         raise UserError('The checkpoint %s is damaged (%s): use an older one by naming it in %s' % (
             path, str(error).splitlines()[0], os.path.join(os.path.dirname(path), 'checkpoint')))
     number = path.rsplit('-', 1)[-1]

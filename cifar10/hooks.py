@@ -28,11 +28,12 @@ class FillHook(tf.train.SessionRunHook):
         shown = None
         while not coord.should_stop() and not self._should_stop():
             sizes, minima = session.run([self._sizes, self._minima])
-            percent = 10 * (10 * int(np.minimum(sizes, minima).sum()) // max(1, sum(minima)))
+            filled, wanted = int(np.minimum(sizes, minima).sum()), sum(minima)
+            percent = 10 * (10 * filled // wanted) if wanted else None
             if percent != shown:
-                print('Filling the shuffle queue with %d images before training starts: %d%%' % (sum(minima), percent), flush=True)
+                print('Filling the shuffle queue with %d images before training starts: %d%%' % (wanted, percent), flush=True)
                 shown = percent
-            if percent >= 100:
+            if filled >= wanted:
                 return
             coord.wait_for_stop(timeout=0.2)
 

@@ -1,0 +1,74 @@
+"""The classic formulations, one example or one value at a time: what the package must equal."""
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+
+def read_records(paths):
+    """Labels [n] and images [n, 32, 32, 3], uint8, of binary CIFAR-10 files, by NumPy."""
+    records = np.concatenate([np.fromfile(path, np.uint8) for path in paths]).reshape(-1, 3073)
+    return records[:, 0], records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+
+
+def distort(image, row, column, mirror, brightness, contrast):
+    """The tutorial's distortions of one image, uint8 [32, 32, 3], by tf.image: float32 [24, 24, 3]."""
+    image = tf.cast(tf.image.crop_to_bounding_box(image, row, column, 24, 24), tf.float32)
+    if mirror:
+        image = tf.image.flip_left_right(image)
+    image = tf.image.adjust_brightness(image, brightness)
+    image = tf.image.adjust_contrast(image, contrast)
+    return tf.image.per_image_standardization(image)
+
+
+def evaluation_image(image):
+    """The tutorial's evaluation image: the centre of uint8 [32, 32, 3], standardised."""
+    return tf.image.per_image_standardization(tf.image.resize_image_with_crop_or_pad(tf.cast(image, tf.float32), 24, 24))
+
+
+def _windows(x):
+    """For each channel, the sum of x over the channels at most 4 away."""
+    channels = x.shape[-1]
+    return np.stack([x[..., max(0, c - 4):c + 5].sum(-1) for c in range(channels)], -1)
+
+
+def lrn(x):
+    """Local response normalisation from its definition, in x's precision."""
+    return x * (1 + 0.001 / 9 * _windows(x * x)) ** -0.75
+
+
+def _conv_same(x, weights):
+    size = weights.shape[0]
+    padded = np.pad(x, [(0, 0), (size // 2, size // 2), (size // 2, size // 2), (0, 0)])
+    height, width = x.shape[1:3]
+    return sum(padded[:, i:i + height, j:j + width] @ weights[i, j] for i in range(size) for j in range(size))
+
+
+def _max_pool(x):
+    """3 x 3 with stride 2 and SAME padding, which for even sizes pads at the end only."""
+    padded = np.pad(x, [(0, 0), (0, 1), (0, 1), (0, 0)], constant_values=-np.inf)
+    height, width = x.shape[1:3]
+    return np.max([padded[:, i:i + height:2, j:j + width:2] for i in range(3) for j in range(3)], 0)
+
+
+def logits(images, variables):
+    """The network in NumPy, float64; `variables` by name."""
+    def relu(x):
+        return np.maximum(x, 0)
+
+    def layer(name):
+        return variables[name + '/weights'].astype(np.float64), variables[name + '/biases'].astype(np.float64)
+    weights, biases = layer('conv1')
+    x = lrn(_max_pool(relu(_conv_same(images.astype(np.float64), weights) + biases)))
+    weights, biases = layer('conv2')
+    x = _max_pool(lrn(relu(_conv_same(x, weights) + biases)))
+    x = x.reshape(len(x), -1)
+    for name in ('local3', 'local4'):
+        weights, biases = layer(name)
+        x = relu(x @ weights + biases)
+    weights, biases = layer('softmax_linear')
+    return x @ weights + biases
+
+
+def cross_entropies(logits_, labels):
+    """-log softmax(logits)[label] of each example."""
+    shifted = logits_ - logits_.max(1, keepdims=True)
+    return np.log(np.exp(shifted).sum(1)) - shifted[np.arange(len(labels)), labels]

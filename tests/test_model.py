@@ -1,0 +1,116 @@
+"""The network and its loss against NumPy."""
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+import cifar10
+from cifar10 import model
+from tests import oracle
+
+SHAPES = {
+    'conv1/weights': [5, 5, 3, 64], 'conv1/biases': [64],
+    'conv2/weights': [5, 5, 64, 64], 'conv2/biases': [64],
+    'local3/weights': [2304, 384], 'local3/biases': [384],
+    'local4/weights': [384, 192], 'local4/biases': [192],
+    'softmax_linear/weights': [192, 10], 'softmax_linear/biases': [10]}
+
+
+def _images(n, seed=0):
+    return np.random.RandomState(seed).randn(n, 24, 24, 3).astype(np.float32)
+
+
+def test_variables_have_the_classic_names_shapes_and_initial_values():
+    cifar10.inference(tf.constant(_images(1)))
+    variables = {variable.op.name: variable for variable in tf.global_variables()}
+    assert {name: variable.shape.as_list() for name, variable in variables.items()} == SHAPES
+    assert sum(int(np.prod(shape)) for shape in SHAPES.values()) == 1068298
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        values = session.run(variables)
+    for layer, stddev, bias in [('conv1', 0.05, 0), ('conv2', 0.05, 0.1), ('local3', 0.04, 0.1), ('local4', 0.04, 0.1),
+                                ('softmax_linear', 1 / 192, 0)]:
+        assert (values[layer + '/biases'] == np.float32(bias)).all()
+        weights = values[layer + '/weights'] / stddev
+        assert 1.8 < np.abs(weights).max() <= 2  # truncated at two standard deviations,
+        assert abs(weights.std() - 0.88) < 0.05  # which leaves 0.88 of one
+
+
+def test_logits_equal_numpy():
+    images = tf.placeholder(tf.float32, [None, 24, 24, 3])
+    logits = cifar10.inference(images)
+    variables = {variable.op.name: variable for variable in tf.global_variables()}
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for variable in variables.values():  # also the biases and the last layer, which start near zero, must count
+            variable.load(np.random.RandomState(1).normal(0, 0.05, variable.shape.as_list()), session)
+        for n in (3, 1):
+            expected = oracle.logits(_images(n), session.run(variables))
+            np.testing.assert_allclose(session.run(logits, {images: _images(n)}), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_logits_are_not_softmaxed_and_have_ten_columns():
+    assert cifar10.inference(tf.constant(_images(4))).shape.as_list() == [4, 10]
+
+
+def test_loss_equals_numpy():
+    images, labels = _images(6), np.arange(6, dtype=np.int32)
+    logits = cifar10.inference(tf.constant(images))
+    loss = cifar10.loss(logits, tf.constant(labels))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        found, logits, local3, local4, parts = session.run([
+            loss, logits, 'local3/weights/Read/ReadVariableOp:0', 'local4/weights/Read/ReadVariableOp:0',
+            tf.get_collection('losses')])
+    expected = oracle.cross_entropies(logits.astype(np.float64), labels).mean()
+    decay = [0.004 * (weights.astype(np.float64) ** 2).sum() / 2 for weights in (local3, local4)]
+    np.testing.assert_allclose(found, expected + sum(decay), rtol=1e-6)
+    np.testing.assert_allclose(sorted(parts), sorted(decay + [expected]), rtol=1e-6)
+
+
+def test_loss_with_a_scope_leaves_other_towers_out():
+    losses = []
+    for i in (1, 10):
+        with tf.name_scope('tower_%d' % i) as scope, tf.variable_scope('', reuse=tf.AUTO_REUSE):
+            logits = cifar10.inference(tf.constant(_images(2, seed=i)))
+            losses.append(cifar10.loss(logits, tf.constant([1, 2]), scope))
+            assert len(tf.get_collection('losses', scope)) == 3
+    everything = tf.add_n(tf.get_collection('losses'))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        first, second, both = session.run(losses + [everything])
+    assert first != second
+    np.testing.assert_allclose(first + second, both, rtol=1e-6)
+
+
+@pytest.mark.parametrize('channels', [3, 64])
+def test_lrn_equals_its_definition(channels):
+    x = 30 * np.random.RandomState(0).randn(2, 5, 6, channels)
+    normalized = model.local_response_normalization(tf.constant(x), 'norm')
+    with tf.Session() as session:
+        np.testing.assert_allclose(session.run(normalized), oracle.lrn(x), rtol=1e-12)
+
+
+def test_lrn_gradient_equals_finite_differences():
+    rng = np.random.RandomState(0)
+    x, dy = 30 * rng.randn(2, 3, 3, 64), rng.randn(2, 3, 3, 64)
+    tensor = tf.constant(x)
+    gradient, = tf.gradients(model.local_response_normalization(tensor, 'norm'), tensor, tf.constant(dy))
+    with tf.Session() as session:
+        gradient = session.run(gradient)
+    for _ in range(20):
+        direction = rng.randn(*x.shape)
+        h = 1e-4
+        difference = (dy * (oracle.lrn(x + h * direction) - oracle.lrn(x - h * direction))).sum() / (2 * h)
+        np.testing.assert_allclose((gradient * direction).sum(), difference, rtol=1e-6)
+
+
+def test_lrn_and_its_gradient_equal_tensorflows_own_in_float32():
+    rng = np.random.RandomState(0)
+    x, dy = (10 * rng.randn(2, 12, 12, 64)).astype(np.float32), rng.randn(2, 12, 12, 64).astype(np.float32)
+    tensor = tf.constant(x)
+    both = [(y, tf.gradients(y, tensor, tf.constant(dy))[0]) for y in (
+        model.local_response_normalization(tensor, 'norm'), tf.nn.lrn(tensor, 4, bias=1.0, alpha=0.001 / 9, beta=0.75))]
+    with tf.Session() as session:
+        (y, gradient), (expected_y, expected_gradient) = session.run(both)
+    np.testing.assert_allclose(y, expected_y, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,120 @@
+"""Towers: their equality with one tower, their devices, their average."""
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10 import multi_gpu, optimizer
+from cifar10.hparams import CLASSIC
+
+IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)
+LABELS = np.arange(8, dtype=np.int32)
+
+
+def _train(num_towers, devices):
+    """Three updates from equal weights with the batch split among the towers; returns mean losses and all variables."""
+    with tf.Graph().as_default(), tf.device('/cpu:0'):
+        global_step = tf.train.get_or_create_global_step()
+        sgd = tf.train.GradientDescentOptimizer(0.02)
+        batches = list(zip(tf.split(IMAGES, num_towers), tf.split(LABELS, num_towers)))
+        losses, tower_grads = multi_gpu.tower_gradients(devices, batches, sgd)
+        train_op = optimizer.train(sgd, multi_gpu.average_gradients(tower_grads), global_step, CLASSIC)
+        assert sum(int(np.prod(variable.shape.as_list())) for variable in tf.trainable_variables()) == 1068298
+        variables = {variable.op.name: variable for variable in tf.global_variables()}
+        rng = np.random.RandomState(1)
+        with tf.Session(config=multi_gpu.session_config(devices)) as session:
+            session.run(tf.global_variables_initializer())
+            for _, variable in sorted(variables.items()):
+                if variable is not global_step:
+                    variable.load(rng.normal(0, 0.03, variable.shape.as_list()), session)
+            mean_losses = [np.mean(session.run([losses, train_op])[0]) for _ in range(3)]
+            return mean_losses, session.run(variables)
+
+
+@pytest.mark.parametrize('num_towers', [2, 4])
+def test_towers_of_a_part_of_the_batch_make_the_very_update_of_one_of_the_whole(num_towers):
+    losses, variables = _train(1, ['/cpu:0'])
+    tower_losses, tower_variables = _train(num_towers, ['/cpu:%d' % i for i in range(num_towers)])
+    np.testing.assert_allclose(tower_losses, losses, rtol=1e-5)
+    assert losses[2] < losses[0]
+    assert len(variables) == 21 and tower_variables.keys() == variables.keys()
+    for name, value in variables.items():
+        np.testing.assert_allclose(tower_variables[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_gpu_towers_compute_on_their_gpus_and_share_variables_on_the_cpu(graph):
+    with tf.device('/cpu:0'):
+        global_step = tf.train.get_or_create_global_step()
+        sgd = tf.train.GradientDescentOptimizer(0.1)
+        batches = [(tf.constant(IMAGES), tf.constant(LABELS))] * 2
+        _, tower_grads = multi_gpu.tower_gradients(['/gpu:0', '/gpu:1'], batches, sgd)
+        optimizer.train(sgd, multi_gpu.average_gradients(tower_grads), global_step, CLASSIC)
+    assert {variable.device for variable in tf.global_variables()} == {'/device:CPU:0'}
+    for i in range(2):
+        operations = [op for op in graph.get_operations() if op.name.startswith('tower_%d/' % i)]
+        kinds = {op.type for op in operations if op.device == '/device:GPU:%d' % i}
+        assert {'Conv2D', 'Conv2DBackpropFilter', 'Conv2DBackpropInput', 'MaxPoolGrad', 'MatMul', 'ReluGrad'} <= kinds
+        elsewhere = {op.type for op in operations if op.device != '/device:GPU:%d' % i}
+        assert elsewhere <= {'ReadVariableOp', 'VarHandleOp', 'VarIsInitializedOp', 'AssignVariableOp', 'Const', 'Add',
+                             'TruncatedNormal', 'Mul', 'Fill', 'NoOp'}, elsewhere
+    updates = [op for op in graph.get_operations() if op.type == 'ResourceApplyGradientDescent']
+    assert len(updates) == 10 and {op.device for op in updates} == {'/device:CPU:0'}
+
+
+def _gpus(monkeypatch, count):
+    monkeypatch.setattr(tf.config.experimental, 'list_physical_devices', lambda kind: ['GPU'] * count if kind == 'GPU' else [])
+
+
+@pytest.mark.parametrize('gpus, towers, devices, message', [
+    (4, 2, ['/gpu:0', '/gpu:1'], ''),
+    (2, 5, ['/gpu:0', '/gpu:1', '/gpu:0', '/gpu:1', '/gpu:0'], '2 GPUs found: 5 towers share them\n'),
+    (1, 2, ['/gpu:0', '/gpu:0'], '1 GPU found: 2 towers share it\n'),
+    (0, 3, ['/cpu:0', '/cpu:1', '/cpu:2'],
+     'No GPU found: using 3 CPU devices (TF_CPP_MIN_LOG_LEVEL=0 shows what TensorFlow says of its GPUs)\n')])
+def test_tower_devices(monkeypatch, capsys, gpus, towers, devices, message):
+    _gpus(monkeypatch, gpus)
+    assert multi_gpu.tower_devices(towers) == devices
+    assert capsys.readouterr().out == message
+
+
+def test_session_config_takes_what_the_towers_need_and_no_more():
+    assert dict(multi_gpu.session_config(['/gpu:0', '/gpu:1', '/gpu:0']).device_count) == {'CPU': 1, 'GPU': 2}
+    assert dict(multi_gpu.session_config(['/cpu:0', '/cpu:1']).device_count) == {'CPU': 2, 'GPU': 0}
+    assert multi_gpu.session_config(['/gpu:0']).gpu_options.allow_growth
+
+
+def _variables():
+    return [tf.get_variable(name, [2], tf.float32) for name in ('first', 'second', 'third')]
+
+
+def test_average_gradients_is_the_mean_and_skips_what_has_none():
+    first, second, third = _variables()
+    averages = multi_gpu.average_gradients([
+        [(tf.constant([1.0, 2.0]), first), (None, second), (tf.constant([0.0, 0.0]), third)],
+        [(tf.constant([3.0, 6.0]), first), (None, second), (tf.constant([1.0, 0.0]), third)],
+        [(tf.constant([2.0, 1.0]), first), (None, second), (tf.constant([5.0, 3.0]), third)]])
+    assert [variable for _, variable in averages] == [first, third]
+    with tf.Session() as session:
+        assert [session.run(gradient).tolist() for gradient, _ in averages] == [[2, 3], [2, 1]]
+
+
+def test_average_gradients_names_the_variable_on_which_towers_disagree():
+    first, second, third = _variables()
+    gradient = tf.constant([1.0, 2.0])
+    for tower, complaint in [
+            ([(gradient, first), (None, second)], r'second has a gradient in some towers, but none in towers \[1\]'),
+            ([(gradient, first), (gradient, third)], 'disagree on a variable: second, third'),
+            ([(gradient, first), (tf.zeros([3]), second)], r'gradients of second have different shapes: \(2,\), \(3,\)'),
+            ([(gradient, first)], r'different numbers of variables: \[2, 1\]')]:
+        with pytest.raises(ValueError, match=complaint):
+            multi_gpu.average_gradients([[(gradient, first), (gradient, second)], tower])
+
+
+def test_tower_loss_is_the_loss_of_its_own_images():
+    with tf.name_scope('tower_0') as scope:
+        alone = multi_gpu.tower_loss(scope, tf.constant(IMAGES[:4]), tf.constant(LABELS[:4]))
+    with tf.name_scope('tower_1') as scope, tf.variable_scope('', reuse=True):
+        second = multi_gpu.tower_loss(scope, tf.constant(IMAGES[:4]), tf.constant(LABELS[:4]))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        alone, second = session.run([alone, second])
+    assert alone == pytest.approx(second)
