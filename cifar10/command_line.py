@@ -1,4 +1,5 @@
 """What the scripts share: their flags, and errors in one line."""
+import os
 import sys
 
 from absl import app, flags
@@ -68,8 +69,8 @@ def schedule():
     return training.Schedule(*[FLAGS[field].value for field in training.Schedule._fields])
 
 
-def run(main, positional=0):
-    """Parses the flags and calls `main` with the positional arguments.
+def run(main, commands=()):
+    """Parses the command line and calls `main`, with the command if there are `commands` to choose from.
 
     A user's mistake, as opposed to a bug, gives one line on stderr and exit status 1, or 2 for the command line itself.
     """
@@ -79,23 +80,25 @@ def run(main, positional=0):
         try:
             arguments = FLAGS(argv)[1:]
         except flags.Error as error:
-            _fail(2, ' '.join(str(error).split()) + '; --help lists the flags')
-        if len(arguments) != positional:
-            _fail(2, 'expected %d arguments besides flags, not %d (%s); --help tells more'
-                  % (positional, len(arguments), ' '.join(arguments)))
+            _fail(2, 'error: %s; --help lists the flags' % ' '.join(str(error).split()))
+        if commands and not arguments:
+            _fail(2, 'error: a command is missing: %s or %s; --help tells more' % (', '.join(commands[:-1]), commands[-1]))
+        unexpected = arguments[1:] if commands and arguments[0] in commands else arguments
+        if unexpected:
+            _fail(2, 'error: unexpected argument %s; --help tells more' % unexpected[0])
         return arguments
 
     def call(arguments):
         try:
             main(*arguments)
         except (UserError, OSError) as error:
-            _fail(1, error)
+            _fail(1, 'error: %s' % error)
         except KeyboardInterrupt:
             _fail(130, 'interrupted')
 
     app.run(call, flags_parser=parse)
 
 
-def _fail(status, error):
-    print('%s: error: %s' % (sys.argv[0].rsplit('/', 1)[-1], error), file=sys.stderr, flush=True)
+def _fail(status, message):
+    print('%s: %s' % (os.path.basename(sys.argv[0]), message), file=sys.stderr, flush=True)
     sys.exit(status)

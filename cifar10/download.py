@@ -18,7 +18,7 @@ MD5 = 'c32a1d4ab5d03f1284b67883e8d87530'  # published at https://www.cs.toronto.
 _CHUNK_BYTES = 1 << 18
 
 
-def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=DATA_URL, md5=MD5, timeout_secs=30, retry_secs=2):
+def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=DATA_URL, md5=MD5, timeout_secs=30, retry_secs=1):
     """Puts CIFAR-10 into `data_dir`/cifar-10-batches-bin; does nothing where its files are already.
 
     A copy of the archive in `data_dir` spares the download.
@@ -90,7 +90,7 @@ def _fetch_with_retries(url, part, timeout_secs, retry_secs, max_vain_tries=5):
                 raise UserError('Cannot download %s (%s): check the network and --data_url, or put a copy of the archive at %s'
                                 % (url, error, part[:-len('.part')]))
             print('\nThe download broke off (%s); going on with it' % error, flush=True)
-        time.sleep(retry_secs * 2 ** vain_tries)
+        time.sleep(retry_secs * 2 ** max(0, vain_tries - 1))
 
 
 def _fetch(url, part, timeout_secs):

@@ -8,15 +8,12 @@
 from absl import flags
 
 from cifar10 import command_line, dataset
-from cifar10.errors import UserError
 
 FLAGS = flags.FLAGS
 
 
 def main(command):
     """Carries out one command, then says what is there."""
-    if command not in ('download', 'synthetic', 'verify'):
-        raise UserError('%s is no command: use download, synthetic or verify' % command)
     if command != 'verify':
         FLAGS.dataset = {'download': 'cifar10', 'synthetic': 'synthetic'}[command]
         command_line.prepare_data()
@@ -29,4 +26,4 @@ def main(command):
 if __name__ == '__main__':
     command_line.define_data_flags()
     flags.adopt_module_key_flags(command_line)
-    command_line.run(main, positional=1)
+    command_line.run(main, commands=('download', 'synthetic', 'verify'))

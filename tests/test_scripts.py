@@ -1,0 +1,167 @@
+"""Whole runs of the scripts, each in a process of its own, as a user starts them."""
+import glob
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10 import checkpoint, dataset, synthetic
+from tests.test_training import LINE, scalars
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def start(script, *args):
+    """Starts a script with nothing set that a user would not have set."""
+    environment = {name: value for name, value in os.environ.items() if name != 'TF_CPP_MIN_LOG_LEVEL'}
+    environment['PYTHONPATH'] = ROOT
+    return subprocess.Popen([sys.executable, os.path.join(ROOT, 'scripts', script + '.py')] + list(args), env=environment,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+
+
+def run(script, *args):
+    """Runs a script to its end; returns (exit status, stdout, stderr)."""
+    process = start(script, *args)
+    stdout, stderr = process.communicate(timeout=120)
+    return process.returncode, stdout, stderr
+
+
+def succeed(script, *args):
+    """Runs a script that must succeed without a word on stderr; returns its stdout."""
+    status, stdout, stderr = run(script, *args)
+    assert (status, stderr) == (0, ''), stderr
+    return stdout
+
+
+def _training_args(data_dir, train_dir, max_steps):
+    return ['--dataset=synthetic', '--data_dir=' + data_dir, '--train_dir=' + str(train_dir), '--batch_size=8', '--seed=1',
+            '--max_steps=%d' % max_steps, '--log_frequency=2', '--summary_steps=2', '--checkpoint_steps=4']
+
+
+@pytest.mark.parametrize('script, args, devices, examples_per_step', [
+    ('cifar10_train', [], '/cpu:0', 8),
+    ('cifar10_multi_gpu_train', ['--num_gpus=2'], '/cpu:0, /cpu:1', 16)])
+def test_train_resume_evaluate(tmp_path, data_dir, script, args, devices, examples_per_step):
+    stdout = succeed(script, *(_training_args(data_dir, tmp_path / 'train', 5) + args))
+    assert 'Devices: %s\nBatch: 8 examples a tower, %d a step\nEpoch: 300 examples, %.1f steps\n' % (
+        devices, examples_per_step, 300 / examples_per_step) in stdout
+    assert 'Filling the shuffle queue with 120 images before training starts: 100%\n' in stdout
+    lines = LINE.findall(stdout)
+    assert [step for step, *_ in lines] == ['2', '4', '5']
+    assert all(4 < float(loss) < 6 for _, loss, _, _ in lines)
+    for _, _, examples_per_sec, sec_per_batch in lines:
+        assert abs(float(examples_per_sec) * float(sec_per_batch) / examples_per_step - 1) < 0.1
+    first = checkpoint.read(str(tmp_path / 'train' / 'model.ckpt-5'))
+    assert first.step == 5
+
+    stdout = succeed(script, *(_training_args(data_dir, tmp_path / 'train', 6) + args))
+    assert 'Going on from %s, step 5\n' % (tmp_path / 'train' / 'model.ckpt-5') in stdout
+    assert [step for step, *_ in LINE.findall(stdout)] == ['6']
+    second = checkpoint.read(str(tmp_path / 'train' / 'model.ckpt-6'))
+    assert second.step == 6
+    change = {name: np.abs(second.values[name] - first.values[name]).max() for name in first.values if name != 'global_step'}
+    assert len(change) == 20 and all(0 < value < 0.1 for value in change.values())
+    assert [step for step, tag, _ in scalars(str(tmp_path / 'train')) if tag == 'total_loss'] == [2, 4, 6]
+    assert [step for step, tag, _ in scalars(str(tmp_path / 'train')) if tag == 'examples_per_sec'] == [2, 4, 6]
+
+    stdout = succeed('cifar10_eval', '--dataset=synthetic', '--data_dir=' + data_dir, '--checkpoint_dir=%s' % (tmp_path / 'train'),
+                     '--eval_dir=%s' % (tmp_path / 'eval'), '--run_once')
+    match = re.match(r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: precision @ 1 = (0\.\d{3}|1\.000) \((\d+) of 50, step 6\)\n$', stdout)
+    assert match and float(match.group(1)) == pytest.approx(int(match.group(2)) / 50)
+    assert (6, 'Precision @ 1', pytest.approx(int(match.group(2)) / 50)) in scalars(str(tmp_path / 'eval'))
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_interrupted_goes_on(tmp_path, data_dir, number):
+    args = _training_args(data_dir, tmp_path, 1000000) + ['--num_gpus=2']
+    process = start('cifar10_multi_gpu_train', *args)
+    for line in process.stdout:
+        if ': step 6,' in line:
+            process.send_signal(number)
+            break
+    stdout, stderr = process.communicate(timeout=60)
+    saved = checkpoint.read(tf.train.latest_checkpoint(str(tmp_path)))
+    if number == signal.SIGKILL:
+        assert saved.step % 4 == 0
+    else:
+        assert (process.returncode, stderr) == (0, '')
+        assert '%s: stopping' % signal.Signals(number).name in stdout.splitlines()
+        assert stdout.endswith('\nSaved %s\n' % saved.path)
+    args[args.index('--max_steps=1000000')] = '--max_steps=%d' % (saved.step + 2)
+    assert 'Going on from %s, step %d\n' % (saved.path, saved.step) in succeed('cifar10_multi_gpu_train', *args)
+
+
+def test_eval_waits_for_checkpoints_until_ctrl_c(tmp_path, data_dir):
+    args = ['--dataset=synthetic', '--data_dir=' + data_dir, '--checkpoint_dir=' + str(tmp_path), '--eval_dir=%s' % (tmp_path / 'eval')]
+    stdout = succeed('cifar10_eval', '--timeout_secs=0', *args)
+    assert stdout == 'Waiting for a checkpoint in %s\nNo new checkpoint in %s for 0 seconds\n' % (tmp_path, tmp_path)
+    process = start('cifar10_eval', *args)
+    assert process.stdout.readline() == 'Waiting for a checkpoint in %s\n' % tmp_path
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60) == ('', 'cifar10_eval.py: interrupted\n')
+    assert process.returncode == 130
+
+
+def test_dataset_commands(tmp_path):
+    place = '--data_dir=' + str(tmp_path)
+    summary = '50000 training and 10000 test examples of %s in %s\n' % (', '.join(synthetic.CLASS_NAMES), tmp_path)
+    assert succeed('cifar10_dataset', 'synthetic', place) == 'Writing the synthetic data set to %s\n%s' % (
+        tmp_path / dataset.DIRECTORY, summary)
+    for command in ('verify', 'synthetic', 'download'):  # the files are there: nothing to be done
+        assert succeed('cifar10_dataset', command, place) == summary
+
+
+def test_log_device_placement(tmp_path, data_dir):
+    stdout = succeed('cifar10_multi_gpu_train', '--num_gpus=2', '--log_device_placement', *_training_args(data_dir, tmp_path, 1))
+    assert re.search(r'^tower_1/conv2/Conv2D: \(Conv2D\): .*/device:CPU:1$', stdout, re.M)
+
+
+def test_help_lists_every_flag():
+    for script, flags in [('cifar10_multi_gpu_train', 'num_gpus data_dir train_dir batch_size max_steps log_frequency '
+                           'log_device_placement dataset data_url seed fresh summary_steps checkpoint_steps max_to_keep'),
+                          ('cifar10_eval', 'data_dir eval_dir checkpoint_dir eval_data num_examples eval_interval_secs run_once '
+                           'timeout_secs dataset data_url')]:
+        _, stdout, _ = run(script, '--help')
+        for flag in flags.split():
+            assert re.search(r'^  --(\[no\])?%s: ' % flag, stdout, re.M), flag
+
+
+TRAIN, EVAL, DATASET = 'cifar10_multi_gpu_train', 'cifar10_eval', 'cifar10_dataset'
+
+
+@pytest.mark.parametrize('script, args, status, complaint', [
+    (TRAIN, ['--num_gpus=0'], 2, r'flag --num_gpus=0: .*; --help lists the flags'),
+    (TRAIN, ['--batch_size=many'], 2, r'flag --batch_size=many: .*'),
+    (TRAIN, ['--num_gpu=2'], 2, r"Unknown command line flag 'num_gpu'. Did you mean: num_gpus.*"),
+    (TRAIN, ['--num_gpus', '2', '3'], 2, r'unexpected argument 3; --help tells more'),
+    (TRAIN, ['--dataset=mnist'], 2, r'flag --dataset=mnist: value should be one of <cifar10\|synthetic>.*'),
+    (TRAIN, ['--data_dir={tmp}/damaged', '--dataset=synthetic'], 1, r'{tmp}/damaged/.*/data_batch_2.bin is not a whole number .*'),
+    (TRAIN, ['--data_dir={tmp}/file'], 1, r'.*{tmp}/file.*'),
+    (TRAIN, ['--data_dir={data}', '--dataset=synthetic', '--train_dir={tmp}/file'], 1, r'.*{tmp}/file.*'),
+    (TRAIN, ['--data_dir={tmp}/new', '--data_url=http://127.0.0.1:1/x'], 1, r'Cannot download http://127.0.0.1:1/x .*--data_url.*'),
+    (EVAL, ['--data_dir={data}', '--dataset=synthetic', '--run_once', '--checkpoint_dir={tmp}'], 1,
+     r'There is no checkpoint in {tmp}: train first.*'),
+    (EVAL, ['--data_dir={data}', '--dataset=synthetic', '--num_examples=51'], 1, r'--num_examples=51 is more than the 50 .*'),
+    (EVAL, ['--eval_data=train'], 2, r'flag --eval_data=train: value should be one of <test\|train_eval>.*'),
+    (EVAL, ['--run_once=perhaps'], 2, r'flag --run_once=perhaps: .*'),
+    (DATASET, [], 2, r'a command is missing: download, synthetic or verify; --help tells more'),
+    (DATASET, ['upload'], 2, r'unexpected argument upload; --help tells more'),
+    (DATASET, ['verify', '--data_dir={tmp}/damaged'], 1, r'{tmp}/damaged/.*/data_batch_2.bin is not a whole number .*'),
+    (DATASET, ['verify', '--data_dir={tmp}/nowhere'], 1, r'{tmp}/nowhere/.*/data_batch_1.bin is missing: .*'),
+])
+def test_a_mistake_gets_one_clear_line(tmp_path, data_dir, script, args, status, complaint):
+    (tmp_path / 'file').write_text('')
+    shutil.copytree(data_dir, str(tmp_path / 'damaged'))
+    with open(dataset.train_files(str(tmp_path / 'damaged'))[1], 'ab') as damaged:
+        damaged.write(b'x')
+    before = sorted(glob.glob(str(tmp_path / '**'), recursive=True))
+    found, _, stderr = run(script, *[arg.format(tmp=tmp_path, data=data_dir) for arg in args])
+    assert re.fullmatch(r'%s.py: error: %s\n' % (script, complaint.format(tmp=tmp_path)), stderr), stderr
+    assert found == status
+    assert set(sorted(glob.glob(str(tmp_path / '**'), recursive=True))) - set(before) <= {str(tmp_path / 'new')}

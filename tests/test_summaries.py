@@ -1,0 +1,67 @@
+"""What TensorBoard gets from a training step."""
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from cifar10 import input as cifar10_input, multi_gpu, summaries
+
+LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
+
+
+def _summary(num_towers, data_dir):
+    """Runs one step without an update; returns the values by tag, and what was fetched with them."""
+    images, labels = cifar10_input.distorted_inputs(data_dir, 8)
+    queue = cifar10_input.prefetch_queue(images, labels, 4)
+    batches = [queue.dequeue() for _ in range(num_towers)]
+    losses, tower_grads = multi_gpu.tower_gradients(['/cpu:0'] * num_towers, batches, tf.train.GradientDescentOptimizer(0.1))
+    gradients = multi_gpu.average_gradients(tower_grads)
+    fetches = {'images': batches[0][0], 'losses': losses, 'gradient': gradients[0][0], 'weights': gradients[0][1],
+               'relu': tf.get_collection(tf.GraphKeys.ACTIVATIONS)[0], 'parts': tf.get_collection('losses'),
+               'summary': summaries.training(batches[0][0], losses, tf.constant(0.1), gradients)}
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        coord = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(session, coord)
+        fetched = session.run(fetches)
+        coord.request_stop()
+        coord.join(threads)
+    return {value.tag: value for value in tf.Summary.FromString(fetched['summary']).value}, fetched
+
+
+def _assert_histogram_of(histogram, values):
+    assert histogram.num == values.size
+    np.testing.assert_allclose([histogram.min, histogram.max, histogram.sum],
+                               [values.min(), values.max(), values.astype(np.float64).sum()], rtol=1e-3, atol=1e-5)
+
+
+def test_tags_bear_no_tower_and_no_number(data_dir):
+    expected = {'learning_rate', 'total_loss', 'losses/cross_entropy', 'losses/local3/weight_loss', 'losses/local4/weight_loss',
+                'shuffle_queue/fill', 'prefetch_queue/fill', 'images/image/0', 'images/image/1', 'images/image/2'}
+    for layer in LAYERS:
+        expected |= {layer + '/activations', layer + '/sparsity', layer + '/weights', layer + '/biases',
+                     layer + '/weights/gradients', layer + '/biases/gradients'}
+    for num_towers in (1, 2):
+        with tf.Graph().as_default():
+            assert set(_summary(num_towers, data_dir)[0]) == expected
+
+
+def test_values_are_those_of_the_very_step(data_dir):
+    values, fetched = _summary(2, data_dir)
+    np.testing.assert_allclose(values['total_loss'].simple_value, np.mean(fetched['losses']), rtol=1e-6)
+    assert values['learning_rate'].simple_value == np.float32(0.1)
+    parts = ['losses/local3/weight_loss', 'losses/local4/weight_loss', 'losses/cross_entropy']
+    np.testing.assert_allclose([values[tag].simple_value for tag in parts],
+                               np.mean([fetched['parts'][:3], fetched['parts'][3:]], 0), rtol=1e-6)
+    _assert_histogram_of(values['conv1/weights'].histo, fetched['weights'])
+    _assert_histogram_of(values['conv1/weights/gradients'].histo, fetched['gradient'])
+    _assert_histogram_of(values['conv1/activations'].histo, fetched['relu'])
+    np.testing.assert_allclose(values['conv1/sparsity'].simple_value, (fetched['relu'] == 0).mean(), rtol=1e-6)
+    assert 0 < values['conv1/sparsity'].simple_value < 1
+
+
+def test_images_are_those_that_were_trained_on(data_dir):
+    values, fetched = _summary(1, data_dir)
+    for i in range(3):
+        png = tf.image.decode_png(values['images/image/%d' % i].image.encoded_image_string)
+        with tf.Session() as session:
+            shown = session.run(png).astype(np.float64)
+        assert np.corrcoef(shown.ravel(), fetched['images'][i].ravel())[0, 1] > 0.999
