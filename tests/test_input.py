@@ -73,7 +73,7 @@ def test_standard_deviation_counts_as_at_least_one_over_the_root_of_the_number_o
     """One value of 1,728 differs by 1, which a contrast of 0.2 makes 0.2: a standard deviation of 0.2 / sqrt(1728)."""
     images = np.full([1, 3, 32, 32], 7, np.uint8)
     images[0, 1, 16, 16] = 8
-    distorted = cifar10_input.distort(tf.constant(images), [4], [4], [False], [0.2])
+    distorted = cifar10_input.distort(tf.constant(images), *[np.array([draw]) for draw in (4, 4, False, np.float32(0.2))])
     with tf.Session() as session:
         distorted = session.run(distorted)
     np.testing.assert_allclose(distorted[0, 12, 12, 1], 0.2 * (1 - 1 / 576) * 1728 ** 0.5 + (1 / 576 - 1 / 1728) * 1728 ** 0.5, rtol=1e-4)
