@@ -154,17 +154,10 @@ def test_inputs_end_after_one_pass(data_dir):
 
 
 def test_prefetch_queue_hands_every_batch_to_one_taker():
-    counter = tf.Variable(0, trainable=False)
-    number = tf.assign_add(counter, 1, use_locking=True)
+    number = tf.train.range_input_producer(1000, shuffle=False).dequeue()
     queue = cifar10_input.prefetch_queue(tf.fill([2, 24, 24, 3], tf.cast(number, tf.float32)), tf.fill([2], number), 4)
     takers = [queue.dequeue() for _ in range(2)]
-    with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
-        coord = tf.train.Coordinator()
-        threads = tf.train.start_queue_runners(session, coord)
-        taken = [pair for _ in range(20) for pair in session.run(takers)]
-        coord.request_stop()
-        coord.join(threads)
+    taken = [pair for pairs in run_queues(takers, 20) for pair in pairs]
     numbers = [int(labels[0]) for _, labels in taken]
     assert max(collections.Counter(numbers).values()) == 1
     assert all((images == labels[0]).all() for images, labels in taken)
