@@ -9,6 +9,6 @@ setup(
     description='Classic graph-mode TensorFlow on CIFAR-10: queues, towers, average_gradients, TensorBoard',
     packages=['cifar10'],
     scripts=sorted(glob.glob('scripts/*.py')),
-    python_requires='>=3.7',
+    python_requires='>=3.9',
     install_requires=['tensorflow>=2.16', 'tensorboard', 'numpy', 'six', 'absl-py'],
 )

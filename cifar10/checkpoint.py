@@ -1,4 +1,5 @@
 """Finding checkpoints, and checking that one fits the graph before anything restores it."""
+import glob
 import os
 from typing import Dict, NamedTuple
 
@@ -29,11 +30,17 @@ def latest(directory):
     if not state:
         if os.path.exists(listing):
             raise UserError('%s is damaged: it must name a checkpoint, as in model_checkpoint_path: "model.ckpt-1000"' % listing)
+        if glob.glob(os.path.join(glob.escape(directory), 'model.ckpt-*.index')):
+            raise UserError('%s holds checkpoints, but not the file "checkpoint" that names the latest: write it, as in '
+                            'model_checkpoint_path: "model.ckpt-1000", or use another directory' % directory)
         return None
-    if not tf.train.checkpoint_exists(state.model_checkpoint_path):
+    path = state.model_checkpoint_path
+    if not tf.train.checkpoint_exists(path):
+        if tf.train.get_checkpoint_state(directory).model_checkpoint_path != path:  # a trainer has just gone on to the next one
+            return latest(directory)
         raise UserError('%s is missing, though %s names it as the latest checkpoint: put it back, or name another there'
-                        % (state.model_checkpoint_path, listing))
-    return state.model_checkpoint_path
+                        % (path, listing))
+    return path
 
 
 def read(path):
@@ -69,9 +76,9 @@ def check_fits(checkpoint, variables):
     """
     for name, variable in sorted(variables.items()):
         if name not in checkpoint.values:
-            raise UserError('The checkpoint %s is not of this network: it has no %s' % (checkpoint.path, name))
+            raise UserError('The checkpoint %s does not fit: it has no %s' % (checkpoint.path, name))
         value = checkpoint.values[name]
         if (value.dtype, value.shape) != (variable.dtype.base_dtype.as_numpy_dtype, tuple(variable.shape.as_list())):
-            raise UserError('The checkpoint %s is not of this network: its %s is %s %s, not %s %s' % (
+            raise UserError('The checkpoint %s does not fit: its %s is %s %s, not %s %s' % (
                 checkpoint.path, name, value.dtype, list(value.shape),
                 variable.dtype.base_dtype.name, variable.shape.as_list()))

@@ -5,19 +5,27 @@ import sys
 from absl import app, flags
 import tensorflow.compat.v1 as tf
 
-from cifar10 import dataset, download, synthetic, training
-from cifar10.errors import UserError
+from cifar10 import dataset, download, errors, synthetic, training
 from cifar10.hparams import CLASSIC
 
 FLAGS = flags.FLAGS
+
+
+_MAX = 2 ** 31 - 1
+
+
+def define_directory(name, default, description):
+    """Defines the flag of a directory, which must have a name."""
+    flags.DEFINE_string(name, default, description)
+    flags.register_validator(name, bool, 'the name of a directory is missing')
 
 
 def define_data_flags():
     """Defines --dataset, --data_dir and --data_url."""
     flags.DEFINE_enum('dataset', 'cifar10', ['cifar10', 'synthetic'],
                       'The data set to make ready: cifar10 is downloaded, synthetic is drawn.')
-    flags.DEFINE_string('data_dir', dataset.DATA_DIR,
-                        'Parent of %s; for --dataset=synthetic the default is %s.' % (dataset.DIRECTORY, synthetic.DATA_DIR))
+    define_directory('data_dir', dataset.DATA_DIR,
+                     'Parent of %s; for --dataset=synthetic the default is %s.' % (dataset.DIRECTORY, synthetic.DATA_DIR))
     flags.DEFINE_string('data_url', download.DATA_URL, 'Where the CIFAR-10 archive is downloaded from.')
 
 
@@ -25,16 +33,17 @@ def define_training_flags():
     """Defines the flags of the training scripts."""
     define_data_flags()
     steps = training.Schedule()
-    flags.DEFINE_string('train_dir', '/tmp/cifar10_train', 'Directory of checkpoints and summaries; a run in it goes on.')
+    define_directory('train_dir', '/tmp/cifar10_train', 'Directory of checkpoints and summaries; a run in it goes on.')
     flags.DEFINE_boolean('fresh', False, 'Move a run that is in --train_dir aside and start anew.')
     flags.DEFINE_integer('batch_size', CLASSIC.batch_size, 'Examples a tower and step.', lower_bound=1)
     flags.DEFINE_integer('max_steps', steps.max_steps, 'Stop after this many steps.', lower_bound=1)
     flags.DEFINE_integer('log_frequency', steps.log_frequency, 'Print a line every this many steps.', lower_bound=1)
     flags.DEFINE_integer('summary_steps', steps.summary_steps, 'Write summaries every this many steps.', lower_bound=1)
     flags.DEFINE_integer('checkpoint_steps', steps.checkpoint_steps, 'Save a checkpoint every this many steps.', lower_bound=1)
-    flags.DEFINE_integer('max_to_keep', 5, 'Keep this many of the latest checkpoints; 0 keeps all.', lower_bound=0)
+    flags.DEFINE_integer('max_to_keep', 5, 'Keep this many of the latest checkpoints; 0 keeps all.', lower_bound=0,
+                         upper_bound=_MAX)
     flags.DEFINE_integer('seed', None, 'Seed of initial values and distortions. The order of the images still depends on the '
-                         'timing of threads.', lower_bound=0)
+                         'timing of threads.', lower_bound=0, upper_bound=_MAX)
     flags.DEFINE_boolean('log_device_placement', False, 'Print the device of every operation.')
 
 
@@ -91,12 +100,27 @@ def run(main, commands=()):
     def call(arguments):
         try:
             main(*arguments)
-        except (UserError, OSError) as error:
+        except (errors.UserError, OSError) as error:
             _fail(1, 'error: %s' % error)
-        except KeyboardInterrupt:
-            _fail(130, 'interrupted')
+        except _SYSTEM_ERRORS as error:
+            _fail(1, 'error: %s' % errors.reason(error))
+        except BaseException as error:
+            if _is_interrupt(error):
+                _fail(130, 'interrupted')
+            raise
 
     app.run(call, flags_parser=parse)
+
+
+# A file that vanishes or cannot be read, a full disk, memory that does not suffice: not bugs.
+_SYSTEM_ERRORS = (tf.errors.NotFoundError, tf.errors.PermissionDeniedError, tf.errors.ResourceExhaustedError)
+
+
+def _is_interrupt(error):
+    """Whether Ctrl-C is behind the error: TensorFlow's context managers raise errors of their own on top of it."""
+    while error and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _fail(status, message):

@@ -4,12 +4,14 @@ A record is 1 label byte and 3,072 image bytes: 32 x 32 red, then green, then bl
 (https://www.cs.toronto.edu/~kriz/cifar.html). `data_dir` is always the parent of `cifar-10-batches-bin`.
 """
 import contextlib
+import glob
 import os
 import shutil
 import tempfile
 
 import numpy as np
 
+from cifar10 import directory
 from cifar10.errors import UserError
 
 HEIGHT = WIDTH = 32
@@ -26,6 +28,7 @@ DATA_DIR = '/tmp/cifar10_data'
 DIRECTORY = 'cifar-10-batches-bin'
 TRAIN_FILES = ['data_batch_%d.bin' % i for i in range(1, 6)]
 TEST_FILES = ['test_batch.bin']
+_INCOMPLETE = 'incomplete.'
 CLASS_NAMES_FILE = 'batches.meta.txt'
 CLASS_NAMES = ['airplane', 'automobile', 'bird', 'cat', 'deer', 'dog', 'frog', 'horse', 'ship', 'truck']
 
@@ -41,12 +44,19 @@ def test_files(data_dir=DATA_DIR):
 
 
 def class_names(data_dir=DATA_DIR):
-    """The ten class names that batches.meta.txt lists, in label order; None where there is no such file."""
-    try:
-        with open(os.path.join(data_dir, DIRECTORY, CLASS_NAMES_FILE)) as names:
-            return names.read().split()
-    except FileNotFoundError:
+    """The ten class names that batches.meta.txt lists, in label order; None where there is no such file.
+
+    Raises:
+      UserError: the file lists more or fewer.
+    """
+    path = os.path.join(data_dir, DIRECTORY, CLASS_NAMES_FILE)
+    if not os.path.exists(path):
         return None
+    with open(path, errors='replace') as lines:
+        names = lines.read().split()
+    if len(names) != NUM_CLASSES:
+        raise UserError('%s lists %d class names, not %d: correct it, or delete it' % (path, len(names), NUM_CLASSES))
+    return names
 
 
 def verify(paths):
@@ -75,8 +85,8 @@ def _verify_file(path):
     labels = np.memmap(path, np.uint8, mode='r').reshape(-1, RECORD_BYTES)[:, 0]
     bad = np.flatnonzero(labels >= NUM_CLASSES)
     if bad.size:
-        raise UserError('%s has label %d in record %d (of %d bad ones), not 0 to %d: replace it with a good copy'
-                        % (path, labels[bad[0]], bad[0], bad.size, NUM_CLASSES - 1))
+        raise UserError('%s has %d labels that are not 0 to %d, the first one, %d, in record %d: replace it with a good copy'
+                        % (path, bad.size, NUM_CLASSES - 1, labels[bad[0]], bad[0]))
     return len(labels)
 
 
@@ -86,14 +96,29 @@ def is_present(data_dir):
     Raises:
       UserError: cifar-10-batches-bin is there with some of its files only; nothing may replace what it holds.
     """
-    directory = os.path.join(data_dir, DIRECTORY)
-    if not os.path.isdir(directory) or not os.listdir(directory):
+    if os.path.exists(os.path.join(data_dir, TRAIN_FILES[0])):
+        raise UserError('%s holds %s itself: give the directory above it as --data_dir' % (data_dir, TRAIN_FILES[0]))
+    batches = os.path.join(data_dir, DIRECTORY)
+    if not os.path.isdir(batches) or not os.listdir(batches):
         return False
     missing = [path for path in train_files(data_dir) + test_files(data_dir) if not os.path.exists(path)]
     if missing:
         raise UserError('%s is missing: put it back, or move %s away to have a whole data set written in its place'
-                        % (missing[0], directory))
+                        % (missing[0], batches))
     return True
+
+
+@contextlib.contextmanager
+def preparing(data_dir):
+    """Yields whether the data set is missing, to have it written while no other process does the same."""
+    if is_present(data_dir):
+        yield False
+        return
+    directory.make(data_dir)
+    with directory.locked(data_dir):
+        for leftover in glob.glob(os.path.join(glob.escape(data_dir), _INCOMPLETE + '*')):  # of a process that was killed
+            shutil.rmtree(leftover)
+        yield not is_present(data_dir)
 
 
 @contextlib.contextmanager
@@ -102,17 +127,12 @@ def new_directory(data_dir):
 
     The files in it are verified first; after an error nothing of it stays behind.
     """
-    os.makedirs(data_dir, exist_ok=True)
-    parent = tempfile.mkdtemp(prefix='incomplete.', dir=data_dir)
+    parent = tempfile.mkdtemp(prefix=_INCOMPLETE, dir=data_dir)
     try:
-        directory = os.path.join(parent, DIRECTORY)
-        os.mkdir(directory)
-        yield directory
+        batches = os.path.join(parent, DIRECTORY)
+        os.mkdir(batches)
+        yield batches
         verify(train_files(parent) + test_files(parent))
-        try:
-            os.rename(directory, os.path.join(data_dir, DIRECTORY))
-        except OSError:
-            if not is_present(data_dir):  # it is where another process was faster
-                raise
+        os.rename(batches, os.path.join(data_dir, DIRECTORY))
     finally:
         shutil.rmtree(parent, ignore_errors=True)

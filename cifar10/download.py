@@ -33,16 +33,16 @@ def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=DATA_URL, md5
     Raises:
       UserError: the archive cannot be had, is not the published one, or the directory holds only some of the files.
     """
-    if dataset.is_present(data_dir):
-        return
-    os.makedirs(data_dir, exist_ok=True)
-    archive = os.path.join(data_dir, ARCHIVE)
-    if not os.path.exists(archive):
-        _download(data_url, archive, md5, timeout_secs, retry_secs)
-    elif _md5(archive) != md5:
-        raise UserError('%s is not the published archive (its MD5 is %s, not %s): delete it to have it downloaded'
-                        % (archive, _md5(archive), md5))
-    _extract(archive, data_dir)
+    with dataset.preparing(data_dir) as missing:
+        if not missing:
+            return
+        archive = os.path.join(data_dir, ARCHIVE)
+        if not os.path.exists(archive):
+            _download(data_url, archive, md5, timeout_secs, retry_secs)
+        elif _md5(archive) != md5:
+            raise UserError('%s is not the published archive (its MD5 is %s, not %s): delete it to have it downloaded'
+                            % (archive, _md5(archive), md5))
+        _extract(archive, data_dir)
 
 
 def _extract(archive, data_dir):
@@ -74,28 +74,33 @@ def _download(url, archive, md5, timeout_secs, retry_secs):
                     'copy at %s' % (url, found, md5, archive))
 
 
-def _fetch_with_retries(url, part, timeout_secs, retry_secs, max_vain_tries=5):
-    vain_tries = 0
+def _fetch_with_retries(url, part, timeout_secs, retry_secs):
+    """Fetches until the file is whole; gives up after three tries in a row that brought it no further than before."""
+    furthest, vain_tries = _size(part), 0
     while True:
-        before = os.path.getsize(part) if os.path.exists(part) else 0
         try:
             return _fetch(url, part, timeout_secs)
         except (OSError, ValueError, http_client.HTTPException) as error:  # URLError and HTTPError are OSErrors
             code = getattr(error, 'code', None)
             if code == 416:  # what is there is as long as the file or longer: its MD5 tells
                 return None
-            vain_tries = 0 if os.path.exists(part) and os.path.getsize(part) > before else vain_tries + 1
-            hopeless = isinstance(error, ValueError) or (code and code < 500 and code not in (408, 429))
-            if hopeless or vain_tries == max_vain_tries:
-                raise UserError('Cannot download %s (%s): check the network and --data_url, or put a copy of the archive at %s'
-                                % (url, error, part[:-len('.part')]))
-            print('\nThe download broke off (%s); going on with it' % error, flush=True)
+            vain_tries = 0 if _size(part) > furthest else vain_tries + 1
+            furthest = max(furthest, _size(part))
+            hopeless = isinstance(error, (ValueError, http_client.InvalidURL)) or (code and code < 500 and code not in (408, 429))
+            if hopeless or vain_tries == 3:
+                raise UserError('Cannot download %s (%s): check the network, the disk and --data_url, or put a copy of the '
+                                'archive at %s' % (url, error, part[:-len('.part')]))
+            print('\nThe download does not go on (%s); trying again' % error, flush=True)
         time.sleep(retry_secs * 2 ** max(0, vain_tries - 1))
+
+
+def _size(path):
+    return os.path.getsize(path) if os.path.exists(path) else 0
 
 
 def _fetch(url, part, timeout_secs):
     """Appends to `part` what it still lacks of the file at `url`."""
-    have = os.path.getsize(part) if os.path.exists(part) else 0
+    have = _size(part)
     request = urllib.request.Request(url, headers={'Range': 'bytes=%d-' % have} if have else {})
     with urllib.request.urlopen(request, timeout=timeout_secs) as response:
         if response.getcode() != 206:  # the server sends the whole file
@@ -104,7 +109,7 @@ def _fetch(url, part, timeout_secs):
         total = have + int(length) if length else None
         with open(part, 'ab' if have else 'wb') as out:
             shown = None
-            for chunk in iter(lambda: response.read(_CHUNK_BYTES), b''):
+            for chunk in iter(lambda: response.read1(_CHUNK_BYTES), b''):  # read would lose what came before a stall
                 out.write(chunk)
                 have += len(chunk)
                 shown = _show_progress(have, total, shown)

@@ -1,12 +1,13 @@
 """The precision of a checkpoint over every example exactly once."""
 import datetime
+import os
 import time
 from typing import Dict, NamedTuple
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpoint, input as cifar10_input, model
+from cifar10 import checkpoint, directory, input as cifar10_input, model
 from cifar10.errors import UserError
 
 
@@ -47,19 +48,18 @@ class Evaluator:
             self._weight_losses = {'losses/' + part.op.name: part for part in tf.get_collection('losses')}
             self._variables = tf.trainable_variables()
 
-    def evaluate(self, path):
+    def evaluate(self, restored):
         """Scores the moving averages in a checkpoint; where it has none, its raw weights, saying so.
 
         Args:
-          path: of the checkpoint.
+          restored: a Checkpoint.
 
         Returns:
           A Result.
 
         Raises:
-          UserError: the checkpoint is damaged, of another network, or not finite.
+          UserError: the checkpoint is of another network or not finite.
         """
-        restored = checkpoint.read(path)
         variables = self._restored_variables(restored)
         with tf.Session(graph=self.graph, config=self._config) as session:
             for name, variable in variables.items():
@@ -101,16 +101,26 @@ class Evaluator:
 
 
 def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
-    """Yields the path of each new checkpoint; looks for the next one every `interval_secs`.
+    """Yields each new Checkpoint; looks for the next one every `interval_secs`.
 
     Ends after `timeout_secs` without a new one; never if that is None.
+
+    Raises:
+      UserError: the latest checkpoint is missing or damaged.
     """
     last, last_time = None, time.time()
     while True:
         path = checkpoint.latest(checkpoint_dir)
-        if path and path != last:
-            yield path
-            last, last_time = path, time.time()
+        found = path and (path, os.path.getmtime(path + '.index'))  # a new run may come to the same step
+        if found and found != last:
+            try:
+                restored = checkpoint.read(path)
+            except UserError:
+                if checkpoint.latest(checkpoint_dir) != path:  # the trainer has just replaced it
+                    continue
+                raise
+            yield restored
+            last, last_time = found, time.time()
             continue
         if last is None:
             print('Waiting for a checkpoint in %s' % checkpoint_dir, flush=True)
@@ -121,25 +131,25 @@ def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
         time.sleep(interval_secs if timeout_secs is None else min(interval_secs, timeout_secs - waited))
 
 
-def evaluate(evaluator, paths, eval_dir):
-    """Evaluates the checkpoints at `paths`; prints the precision of each and writes it and the losses for TensorBoard.
+def evaluate(evaluator, checkpoints, eval_dir):
+    """Evaluates checkpoints; prints the precision of each and writes it and the losses for TensorBoard.
 
     Args:
       evaluator: an Evaluator.
-      paths: an iterable.
+      checkpoints: an iterable of Checkpoint.
       eval_dir: directory of the summaries.
 
     Raises:
       UserError: see Evaluator.evaluate.
     """
+    directory.make(eval_dir)
     with evaluator.graph.as_default(), tf.summary.FileWriter(eval_dir, evaluator.graph) as summary_writer:
-        for path in paths:
-            result = evaluator.evaluate(path)
+        for restored in checkpoints:
+            result = evaluator.evaluate(restored)
             precision = result.num_correct / result.num_examples
-            print('%s: precision @ 1 = %.3f (%d of %d, step %d)'
-                  % (datetime.datetime.now(), precision, result.num_correct, result.num_examples, result.step), flush=True)
-            # Where an earlier evaluation, of this run or the one before it, came as far, TensorBoard drops it.
-            summary_writer.add_session_log(tf.SessionLog(status=tf.SessionLog.START), result.step)
+            print('%s: precision @ 1 = %.3f (%d of %d, step %d)' % (
+                datetime.datetime.now().isoformat(' ', 'microseconds'), precision, result.num_correct, result.num_examples,
+                result.step), flush=True)
             values = dict(result.losses, **{'Precision @ 1': precision})
             summary_writer.add_summary(tf.Summary(value=[
                 tf.Summary.Value(tag=tag, simple_value=value) for tag, value in sorted(values.items())]), result.step)

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input
+from cifar10 import errors, input as cifar10_input
 from cifar10.errors import UserError
 
 
@@ -78,7 +78,7 @@ class LogHook(tf.train.SessionRunHook):
     def _print(self):
         step, loss = self._unprinted['step'], self._unprinted['loss']
         print('%s: step %d, loss = %.2f (%.1f examples/sec; %.3f sec/batch)'
-              % ((datetime.datetime.now(), step, loss) + self._speed.since_last(step)), flush=True)
+              % ((datetime.datetime.now().isoformat(' ', 'microseconds'), step, loss) + self._speed.since_last(step)), flush=True)
         self._unprinted = None
 
     def end(self, session):
@@ -118,10 +118,14 @@ class SummaryHook(tf.train.SessionRunHook):
 
 
 class FiniteHook(tf.train.SessionRunHook):
-    """Stops training when a tower's loss, or a variable about to be saved, is NaN or infinite."""
+    """Stops training when a tower's loss or gradient, or a variable about to be saved, is NaN or infinite.
 
-    def __init__(self, step, losses, learning_rate, train_dir):
-        self._fetches = {'step': step, 'losses': losses, 'learning_rate': learning_rate}
+    The loss alone does not tell: max pooling on the CPU passes over a NaN.
+    """
+
+    def __init__(self, step, losses, tower_grads, learning_rate, train_dir):
+        norms = [tf.global_norm([gradient for gradient, _ in grads]) for grads in tower_grads]
+        self._fetches = {'step': step, 'losses': losses, 'norms': norms, 'learning_rate': learning_rate}
         self._train_dir = train_dir
 
     def begin(self):
@@ -133,7 +137,7 @@ class FiniteHook(tf.train.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         self._results = run_values.results
-        if not np.isfinite(self._results['losses']).all():
+        if not np.isfinite(self._results['losses'] + self._results['norms']).all():
             raise self._error(self._bad_variables(run_context.session))
 
     def check_variables(self, session):
@@ -146,13 +150,13 @@ class FiniteHook(tf.train.SessionRunHook):
         return sorted(name for name, finite in session.run(self._is_finite).items() if not finite)
 
     def _error(self, bad_variables):
-        bad_towers = np.flatnonzero(~np.isfinite(self._results['losses']))
+        def towers(values):
+            return ', '.join(str(i) for i in np.flatnonzero(~np.isfinite(values))) or 'none'
         saved = tf.train.latest_checkpoint(self._train_dir)
         return UserError(
-            'Training diverged at step %d with learning rate %g. Not finite: the loss of %s; %s. %s'
-            % (self._results['step'], self._results['learning_rate'],
-               'towers %s' % ', '.join(map(str, bad_towers)) if bad_towers.size else 'no tower',
-               'variables %s' % ', '.join(bad_variables) if bad_variables else 'no variable',
+            'Training diverged at step %d with learning rate %g. Not finite: losses of towers: %s; gradients of towers: %s; variables: %s. %s'
+            % (self._results['step'], self._results['learning_rate'], towers(self._results['losses']),
+               towers(self._results['norms']), ', '.join(bad_variables) or 'none',
                'The last good checkpoint is %s' % saved if saved else 'There is no checkpoint yet'))
 
 
@@ -177,10 +181,14 @@ class CheckpointHook(tf.train.SessionRunHook):
 
     def _save(self, session):
         self._check_variables(session)
-        self._saver.save(session, self._prefix, self._unsaved)
+        try:
+            self._saver.save(session, self._prefix, self._unsaved)
+        except tf.errors.OpError as error:
+            raise UserError('Cannot save %s-%d (%s): make room for it, or give another --train_dir'
+                            % (self._prefix, self._unsaved, errors.reason(error)))
         self._unsaved = None
 
     def end(self, session):
         if self._unsaved is not None:
             self._save(session)
-            print('Saved %s' % tf.train.latest_checkpoint(os.path.dirname(self._prefix)), flush=True)
+        print('Saved %s' % tf.train.latest_checkpoint(os.path.dirname(self._prefix)), flush=True)

@@ -1,6 +1,6 @@
 """Imports TensorFlow without its start-up chatter.
 
-Set TF_CPP_MIN_LOG_LEVEL (0 to 3) to see what TensorFlow has to say; this module then leaves everything alone.
+Set TF_CPP_MIN_LOG_LEVEL to 0 or 1 to see what TensorFlow has to say; this module then leaves everything alone.
 """
 import os
 import sys
@@ -10,7 +10,10 @@ import tempfile
 def _import_tensorflow():
     # Some lines are written before the variable below is honoured (TensorFlow issue 100442), so file descriptor 2 leads
     # to a file during the import; what it caught is shown if the import fails.
-    stderr = os.dup(2)
+    try:
+        stderr = os.dup(2)
+    except OSError:  # closed: nothing will be seen
+        return
     with tempfile.TemporaryFile() as chatter:
         os.dup2(chatter.fileno(), 2)
         try:
@@ -24,6 +27,6 @@ def _import_tensorflow():
             os.close(stderr)
 
 
-if 'tensorflow' not in sys.modules and 'TF_CPP_MIN_LOG_LEVEL' not in os.environ:
-    os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'  # also hides errors: those that matter reach Python as exceptions
+# Level 3 also hides errors: those that matter reach Python as exceptions.
+if 'tensorflow' not in sys.modules and os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3') not in ('0', '1'):
     _import_tensorflow()

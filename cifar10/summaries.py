@@ -21,6 +21,8 @@ def _scalar(tag, value):
 
 
 def _histogram(tag, values):
+    # The operation fails on a NaN, which would hide from the user in which step it came and from where.
+    values = tf.where(tf.is_finite(values), values, tf.zeros_like(values))
     return tf.raw_ops.HistogramSummary(tag=tag, values=values)
 
 

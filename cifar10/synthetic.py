@@ -60,11 +60,15 @@ def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
     Raises:
       UserError: another data set is there.
     """
-    if dataset.is_present(data_dir):
-        if dataset.class_names(data_dir) != CLASS_NAMES:
+    with dataset.preparing(data_dir) as missing:
+        if missing:
+            _write(data_dir, records_per_file, seed)
+        elif dataset.class_names(data_dir) != CLASS_NAMES:
             raise UserError('%s holds another data set than the synthetic one: choose another --data_dir, or leave out '
                             '--dataset=synthetic' % os.path.join(data_dir, dataset.DIRECTORY))
-        return
+
+
+def _write(data_dir, records_per_file, seed):
     print('Writing the synthetic data set to %s' % os.path.join(data_dir, dataset.DIRECTORY), flush=True)
     with dataset.new_directory(data_dir) as directory:
         for index, name in enumerate(dataset.TRAIN_FILES + dataset.TEST_FILES):

@@ -25,19 +25,20 @@ def evaluate():
     evaluator = evaluation.Evaluator(
         data_dir, FLAGS.eval_data, FLAGS.num_examples, device, multi_gpu.session_config([device]))
     if FLAGS.run_once:
-        paths = [checkpoint.latest(FLAGS.checkpoint_dir)]
-        if paths == [None]:
+        path = checkpoint.latest(FLAGS.checkpoint_dir)
+        if path is None:
             raise UserError('There is no checkpoint in %s: train first, or give another --checkpoint_dir' % FLAGS.checkpoint_dir)
+        checkpoints = [checkpoint.read(path)]
     else:
-        paths = evaluation.new_checkpoints(FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs)
-    evaluation.evaluate(evaluator, paths, FLAGS.eval_dir)
+        checkpoints = evaluation.new_checkpoints(FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs)
+    evaluation.evaluate(evaluator, checkpoints, FLAGS.eval_dir)
 
 
 if __name__ == '__main__':
     command_line.define_data_flags()
-    flags.adopt_module_key_flags(command_line)
-    flags.DEFINE_string('eval_dir', '/tmp/cifar10_eval', 'Directory of the summaries.')
-    flags.DEFINE_string('checkpoint_dir', '/tmp/cifar10_train', 'Directory of the checkpoints.')
+    command_line.define_directory('eval_dir', '/tmp/cifar10_eval',
+                                  'Directory of the summaries: one for each run and for each --eval_data.')
+    command_line.define_directory('checkpoint_dir', '/tmp/cifar10_train', 'Directory of the checkpoints.')
     flags.DEFINE_enum('eval_data', 'test', ['test', 'train_eval'], 'Score the test images or the training images.')
     flags.DEFINE_integer('num_examples', None, 'Score the first so many; all by default.', lower_bound=1)
     flags.DEFINE_integer('eval_interval_secs', 300, 'Seconds between two looks for a new checkpoint.', lower_bound=1)
@@ -45,4 +46,5 @@ if __name__ == '__main__':
                          lower_bound=0)
     flags.DEFINE_boolean('run_once', False, 'Evaluate the latest checkpoint and stop.')
     flags.DEFINE_boolean('use_gpu', False, 'Compute on a GPU.')
+    flags.adopt_module_key_flags(command_line)
     command_line.run(evaluate)

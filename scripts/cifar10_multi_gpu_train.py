@@ -8,17 +8,17 @@ are averaged, and one update is made.
 """
 from absl import flags
 
-from cifar10 import command_line, dataset, input as cifar10_input, multi_gpu, optimizer, summaries, training
+from cifar10 import command_line, dataset, input as cifar10_input, multi_gpu, optimizer, run_directory, summaries, training
 import tensorflow.compat.v1 as tf  # after cifar10, which keeps its import quiet
 
 FLAGS = flags.FLAGS
 
 
-def train(hparams, data_dir, num_examples, devices, resumed):
-    """Trains with one tower on each device, from the Checkpoint `resumed` on unless it is None."""
+def train(hparams, data_dir, num_examples, devices, directory):
+    """Trains with one tower on each device, from the checkpoint of the RunDirectory on if it has one."""
     examples_per_step = hparams.batch_size * len(devices)
-    with tf.Graph().as_default() as graph, tf.device('/cpu:0'):
-        command_line.set_seed(resumed)
+    with tf.Graph().as_default(), tf.device('/cpu:0'):
+        command_line.set_seed(directory.resumed)
         images, labels = cifar10_input.distorted_inputs(data_dir, hparams.batch_size)
         queue = cifar10_input.prefetch_queue(images, labels, capacity=2 * len(devices))
         batches = [queue.dequeue() for _ in devices]
@@ -29,10 +29,9 @@ def train(hparams, data_dir, num_examples, devices, resumed):
         gradients = multi_gpu.average_gradients(tower_grads)
         train_op = optimizer.train(sgd, gradients, global_step, hparams)
         summary_op = summaries.training(batches[0][0], losses, learning_rate, gradients)
-        saver = tf.train.Saver(max_to_keep=FLAGS.max_to_keep)
-        summary_writer = tf.summary.FileWriter(FLAGS.train_dir, graph)
-        training.run(train_op, losses, learning_rate, summary_op, saver, summary_writer, FLAGS.train_dir, resumed,
-                     command_line.schedule(), examples_per_step, multi_gpu.session_config(devices, FLAGS.log_device_placement))
+        saver = tf.train.Saver(max_to_keep=FLAGS.max_to_keep, save_relative_paths=True)
+        training.run(train_op, losses, tower_grads, learning_rate, summary_op, saver, directory, command_line.schedule(),
+                     examples_per_step, multi_gpu.session_config(devices, FLAGS.log_device_placement))
 
 
 def main():
@@ -41,13 +40,13 @@ def main():
     num_examples = dataset.verify(dataset.train_files(data_dir))
     devices = multi_gpu.tower_devices(FLAGS.num_gpus)
     hparams = command_line.hparams()
-    resumed = training.prepare_directory(FLAGS.train_dir, FLAGS.fresh, hparams, len(devices), data_dir)
-    training.print_plan(data_dir, devices, num_examples, hparams, resumed)
-    train(hparams, data_dir, num_examples, devices, resumed)
+    with run_directory.held(FLAGS.train_dir, FLAGS.fresh, hparams, len(devices), data_dir) as directory:
+        training.print_plan(data_dir, devices, num_examples, hparams, directory.resumed)
+        train(hparams, data_dir, num_examples, devices, directory)
 
 
 if __name__ == '__main__':
     command_line.define_training_flags()
-    flags.adopt_module_key_flags(command_line)
     flags.DEFINE_integer('num_gpus', 1, 'Number of towers: one a GPU where there are as many.', lower_bound=1)
+    flags.adopt_module_key_flags(command_line)
     command_line.run(main)

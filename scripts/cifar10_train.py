@@ -7,16 +7,16 @@ The shortest program of the family; cifar10_multi_gpu_train.py is the same with 
 """
 from absl import flags
 import cifar10
-from cifar10 import command_line, dataset, input as cifar10_input, multi_gpu, optimizer, summaries, training
+from cifar10 import command_line, dataset, input as cifar10_input, multi_gpu, optimizer, run_directory, summaries, training
 import tensorflow.compat.v1 as tf  # after cifar10, which keeps its import quiet
 
 FLAGS = flags.FLAGS
 
 
-def train(hparams, data_dir, num_examples, device, resumed):
-    """Trains on one device, from the Checkpoint `resumed` on unless it is None."""
-    with tf.Graph().as_default() as graph:
-        command_line.set_seed(resumed)
+def train(hparams, data_dir, num_examples, device, directory):
+    """Trains on one device, from the checkpoint of the RunDirectory on if it has one."""
+    with tf.Graph().as_default():
+        command_line.set_seed(directory.resumed)
         images, labels = cifar10.distorted_inputs(data_dir, hparams.batch_size)
         images, labels = cifar10_input.prefetch_queue(images, labels, capacity=2).dequeue()
         with tf.device('/cpu:0'):
@@ -29,22 +29,20 @@ def train(hparams, data_dir, num_examples, device, resumed):
             gradients = sgd.compute_gradients(loss)
         train_op = optimizer.train(sgd, gradients, global_step, hparams)
         summary_op = summaries.training(images, [loss], learning_rate, gradients)
-        saver = tf.train.Saver(max_to_keep=FLAGS.max_to_keep)
-        summary_writer = tf.summary.FileWriter(FLAGS.train_dir, graph)
-        training.run(train_op, [loss], learning_rate, summary_op, saver, summary_writer, FLAGS.train_dir, resumed,
-                     command_line.schedule(), hparams.batch_size,
-                     multi_gpu.session_config([device], FLAGS.log_device_placement))
+        saver = tf.train.Saver(max_to_keep=FLAGS.max_to_keep, save_relative_paths=True)
+        training.run(train_op, [loss], [gradients], learning_rate, summary_op, saver, directory, command_line.schedule(),
+                     hparams.batch_size, multi_gpu.session_config([device], FLAGS.log_device_placement))
 
 
 def main():
     """Makes data, device and directory ready, prints the plan, and trains."""
     data_dir = command_line.prepare_data()
     num_examples = dataset.verify(dataset.train_files(data_dir))
-    devices = multi_gpu.tower_devices(1)
+    device, = multi_gpu.tower_devices(1)
     hparams = command_line.hparams()
-    resumed = training.prepare_directory(FLAGS.train_dir, FLAGS.fresh, hparams, len(devices), data_dir)
-    training.print_plan(data_dir, devices, num_examples, hparams, resumed)
-    train(hparams, data_dir, num_examples, devices[0], resumed)
+    with run_directory.held(FLAGS.train_dir, FLAGS.fresh, hparams, 1, data_dir) as directory:
+        training.print_plan(data_dir, [device], num_examples, hparams, directory.resumed)
+        train(hparams, data_dir, num_examples, device, directory)
 
 
 if __name__ == '__main__':

@@ -8,7 +8,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 import cifar10
-from cifar10 import evaluation
+from cifar10 import checkpoint, evaluation
 from tests import test_evaluation
 
 
@@ -113,7 +113,7 @@ def test_the_listing_trains_saves_and_evaluates(tmp_path, data_dir):
             for value in event.summary.value}
     assert 'learning_rate' in tags and 'conv1/weights/gradients' in tags
     evaluator = evaluation.Evaluator(data_dir, 'test', None, '/cpu:0', tf.ConfigProto())
-    result = evaluator.evaluate(str(tmp_path / 'model.ckpt-2'))
+    result = evaluator.evaluate(checkpoint.read(str(tmp_path / 'model.ckpt-2')))
     assert (result.step, result.num_correct) == (3, evaluate(data_dir, str(tmp_path), 50))
 
 

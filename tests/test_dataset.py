@@ -1,5 +1,7 @@
 """Files on disk: verification and the synthetic set."""
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ def test_verify_counts_examples(data_dir):
     (lambda content: content + b'x', 'not a whole number of records: its 184381 bytes are 60 records of 3073 bytes and 1 more'),
     (lambda content: b'\0' * 100, 'its 100 bytes are 0 records'),
     (lambda content: content.clear() or b'', 'is empty'),
-    (lambda content: content.__setitem__(3073 * 17, 10), r'has label 10 in record 17 \(of 1 bad ones\)'),
+    (lambda content: content.__setitem__(3073 * 17, 10), 'has 1 labels that are not 0 to 9, the first one, 10, in record 17'),
 ])
 def test_verify_names_the_file_and_its_fault(own_data_dir, change, complaint):
     path = dataset.train_files(own_data_dir)[2]
@@ -52,13 +54,37 @@ def test_new_directory_leaves_nothing_after_an_error(tmp_path):
     assert os.listdir(str(tmp_path)) == []
 
 
-def test_new_directory_gives_way_to_a_faster_process(tmp_path, data_dir):
-    with dataset.new_directory(str(tmp_path)) as directory:
-        for path in dataset.train_files(data_dir) + dataset.test_files(data_dir):
-            os.link(path, os.path.join(directory, os.path.basename(path)))
-        synthetic.maybe_write(str(tmp_path), records_per_file=10)
+def test_a_second_process_waits_and_finds_the_data_set_there(tmp_path):
+    script = 'from cifar10 import synthetic; synthetic.maybe_write(%r, records_per_file=20)' % str(tmp_path)
+    with dataset.preparing(str(tmp_path)) as missing:
+        assert missing
+        process = subprocess.Popen([sys.executable, '-c', script], stdout=subprocess.PIPE)
+        with dataset.new_directory(str(tmp_path)) as batches:
+            for index, name in enumerate(dataset.TRAIN_FILES + dataset.TEST_FILES):
+                synthetic.records(30, np.random.default_rng(index)).tofile(os.path.join(batches, name))
+            with open(os.path.join(batches, dataset.CLASS_NAMES_FILE), 'w') as names:
+                names.write(' '.join(synthetic.CLASS_NAMES))
+    assert process.communicate(timeout=60) == (b'', None) and process.returncode == 0
+    assert dataset.verify(dataset.test_files(str(tmp_path))) == 30
+
+
+def test_what_a_killed_process_left_is_cleared_away(tmp_path):
+    (tmp_path / 'incomplete.xyz' / dataset.DIRECTORY).mkdir(parents=True)
+    synthetic.maybe_write(str(tmp_path), records_per_file=10)
     assert os.listdir(str(tmp_path)) == [dataset.DIRECTORY]
-    assert dataset.verify(dataset.test_files(str(tmp_path))) == 10
+
+
+def test_the_directory_of_the_files_is_not_taken_for_its_parent(own_data_dir):
+    with pytest.raises(UserError, match='holds data_batch_1.bin itself: give the directory above it'):
+        synthetic.maybe_write(os.path.join(own_data_dir, dataset.DIRECTORY))
+
+
+@pytest.mark.parametrize('content, count', [(b'\xff\xfe garbage', 2), (b'', 0)])
+def test_a_list_of_class_names_that_is_none(own_data_dir, content, count):
+    with open(os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE), 'wb') as names:
+        names.write(content)
+    with pytest.raises(UserError, match='batches.meta.txt lists %d class names, not 10' % count):
+        dataset.class_names(own_data_dir)
 
 
 def test_synthetic_set_is_balanced_and_written_once(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 import cifar10
-from cifar10 import dataset, evaluation
+from cifar10 import checkpoint, dataset, evaluation
 from cifar10.errors import UserError
 from tests import oracle
 from tests.test_training import events
@@ -57,7 +57,7 @@ def _evaluator(data_dir, eval_data='test', num_examples=None):
 @pytest.mark.parametrize('num_examples', [None, 1, 30])
 def test_averages_are_scored_on_every_example_once(tmp_path, data_dir, num_examples):
     path, variables = save_checkpoint(tmp_path, 7)
-    result = _evaluator(data_dir, num_examples=num_examples).evaluate(path)
+    result = _evaluator(data_dir, num_examples=num_examples).evaluate(checkpoint.read(path))
     correct, cross_entropy = expected_result(data_dir, variables, num_examples)
     assert (result.step, result.num_correct, result.num_examples) == (7, correct, num_examples or 50)
     np.testing.assert_allclose(result.losses['losses/cross_entropy'], cross_entropy, rtol=1e-4)
@@ -71,7 +71,7 @@ def test_averages_are_scored_on_every_example_once(tmp_path, data_dir, num_examp
 def test_a_batch_that_does_not_divide(tmp_path, own_data_dir):
     """300 training examples are two batches of 128 and one of 44."""
     path, variables = save_checkpoint(tmp_path, 1)
-    result = _evaluator(own_data_dir, 'train_eval').evaluate(path)
+    result = _evaluator(own_data_dir, 'train_eval').evaluate(checkpoint.read(path))
     correct, cross_entropy = expected_result(own_data_dir, variables, paths=dataset.train_files(own_data_dir))
     assert (result.num_correct, result.num_examples) == (correct, 300)
     np.testing.assert_allclose(result.losses['losses/cross_entropy'], cross_entropy, rtol=1e-4)
@@ -79,7 +79,7 @@ def test_a_batch_that_does_not_divide(tmp_path, own_data_dir):
 
 def test_raw_weights_where_there_are_no_averages(tmp_path, data_dir, capsys):
     path, variables = save_checkpoint(tmp_path, 3, averages=False, global_step=False)
-    result = _evaluator(data_dir).evaluate(path)
+    result = _evaluator(data_dir).evaluate(checkpoint.read(path))
     assert (result.step, result.num_correct) == (3, expected_result(data_dir, variables)[0])
     assert '%s has no moving averages: evaluating the weights themselves' % path in capsys.readouterr().out
 
@@ -88,13 +88,13 @@ def test_one_graph_serves_many_checkpoints(tmp_path, data_dir):
     evaluator = _evaluator(data_dir)
     for step in (1, 2):
         path, variables = save_checkpoint(tmp_path, step, seed=step)
-        assert evaluator.evaluate(path).num_correct == expected_result(data_dir, variables)[0]
+        assert evaluator.evaluate(checkpoint.read(path)).num_correct == expected_result(data_dir, variables)[0]
 
 
 def test_a_checkpoint_that_is_not_finite_is_refused(tmp_path, data_dir):
     path, _ = save_checkpoint(tmp_path, 1, poison='local4/biases/ExponentialMovingAverage')
     with pytest.raises(UserError, match='local4/biases/ExponentialMovingAverage is not finite'):
-        _evaluator(data_dir).evaluate(path)
+        _evaluator(data_dir).evaluate(checkpoint.read(path))
 
 
 def test_a_checkpoint_of_another_network_is_refused(tmp_path, data_dir):
@@ -102,13 +102,13 @@ def test_a_checkpoint_of_another_network_is_refused(tmp_path, data_dir):
         variable = tf.get_variable('conv1/biases', [32])
         session.run(variable.initializer)
         path = tf.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 1)
-    with pytest.raises(UserError, match=r'is not of this network: its conv1/biases is float32 \[32\], not float32 \[64\]'):
-        _evaluator(data_dir).evaluate(path)
+    with pytest.raises(UserError, match=r'does not fit: its conv1/biases is float32 \[32\], not float32 \[64\]'):
+        _evaluator(data_dir).evaluate(checkpoint.read(path))
 
 
 def test_prints_and_writes_the_precision(tmp_path, data_dir, capsys):
     path, variables = save_checkpoint(tmp_path / 'train', 12)
-    evaluation.evaluate(_evaluator(data_dir), [path], str(tmp_path / 'eval'))
+    evaluation.evaluate(_evaluator(data_dir), [checkpoint.read(path)], str(tmp_path / 'eval'))
     correct, _ = expected_result(data_dir, variables)
     assert capsys.readouterr().out[26:] == ': precision @ 1 = %.3f (%d of 50, step 12)\n' % (correct / 50, correct)
     written = {value.tag: (event.step, value.simple_value) for event in events(str(tmp_path / 'eval'))
@@ -122,27 +122,50 @@ def test_prints_and_writes_the_precision(tmp_path, data_dir, capsys):
 class _Clock:
     """Stands in for the module time: sleeping passes no time but the clock's own, and makes what is due happen."""
 
-    def __init__(self, events_by_time):
+    def __init__(self):
         self.now = 0
-        self._due = dict(events_by_time)
+        self.due = {}  # what happens, by time
 
     def time(self):
         return self.now
 
     def sleep(self, seconds):
         self.now += seconds
-        for time in sorted(time for time in self._due if time <= self.now):
-            self._due.pop(time)()
+        for time in sorted(time for time in self.due if time <= self.now):
+            self.due.pop(time)()
 
 
 def test_each_checkpoint_is_found_once_until_none_is_new(tmp_path, monkeypatch, capsys):
-    def save(step):
-        return lambda: save_checkpoint(tmp_path, step)
-    clock = _Clock({25: save(10), 45: save(20), 46: save(30)})
+    clock = _Clock()
     monkeypatch.setattr(evaluation, 'time', clock)
-    found = [(os.path.basename(path), clock.now) for path in evaluation.new_checkpoints(str(tmp_path), 10, 50)]
-    assert found == [('model.ckpt-10', 30), ('model.ckpt-30', 50)]
-    assert clock.now == 100  # 50 seconds after the last
+
+    def save(step):
+        return lambda: os.utime(save_checkpoint(tmp_path, step)[0] + '.index', (clock.now, clock.now))
+    # The last one is of a run that was started anew and came to the same step.
+    clock.due = {25: save(10), 45: save(20), 46: save(30), 75: save(30)}
+    found = [(restored.step, clock.now) for restored in evaluation.new_checkpoints(str(tmp_path), 10, 50)]
+    assert found == [(10, 30), (30, 50), (30, 80)]
+    assert clock.now == 130  # 50 seconds after the last
     output = capsys.readouterr().out
     assert output.count('Waiting for a checkpoint in %s\n' % tmp_path) == 3
     assert output.endswith('No new checkpoint in %s for 50 seconds\n' % tmp_path)
+
+
+def test_a_checkpoint_that_the_trainer_replaces_meanwhile_is_passed_over(tmp_path, monkeypatch):
+    save_checkpoint(tmp_path, 1)
+    read = checkpoint.read
+
+    def replace_and_read(path):
+        if path.endswith('-1'):
+            save_checkpoint(tmp_path, 2)
+            os.remove(path + '.index')
+        return read(path)
+    monkeypatch.setattr(checkpoint, 'read', replace_and_read)
+    assert [restored.step for restored in evaluation.new_checkpoints(str(tmp_path), 1, 0)] == [2]
+
+
+def test_a_damaged_checkpoint_ends_the_wait(tmp_path):
+    path, _ = save_checkpoint(tmp_path, 1)
+    os.truncate(path + '.data-00000-of-00001', 10)
+    with pytest.raises(UserError, match='model.ckpt-1 is damaged'):
+        next(evaluation.new_checkpoints(str(tmp_path), 1))

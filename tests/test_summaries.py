@@ -65,3 +65,9 @@ def test_images_are_those_that_were_trained_on(data_dir):
         with tf.Session() as session:
             shown = session.run(png).astype(np.float64)
         assert np.corrcoef(shown.ravel(), fetched['images'][i].ravel())[0, 1] > 0.999
+
+
+def test_a_histogram_of_nan_does_not_stop_the_step():
+    with tf.Session() as session:
+        histogram = session.run(summaries._histogram('tag', tf.constant([1.0, np.nan, -np.inf, 3.0])))
+    _assert_histogram_of(tf.Summary.FromString(histogram).value[0].histo, np.array([1.0, 0.0, 0.0, 3.0]))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpoint, dataset, optimizer, training
+from cifar10 import checkpoint, dataset, directory, multi_gpu, optimizer, run_directory, training
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
 
@@ -27,29 +27,32 @@ def scalars(directory):
     return [(event.step, value.tag, value.simple_value) for event in events(directory) for value in event.summary.value]
 
 
-def train(train_dir, data_dir, max_steps, fresh=False, poison=None, after_step=None, hparams=HPARAMS, **schedule):
+def train(train_dir, data_dir, max_steps, fresh=False, poison=None, hide_loss=False, after_step=None, hparams=HPARAMS,
+          **schedule):
     """Halves a variable in each step; with 100 examples an epoch and 10 a step, the rate decays every 30 steps.
 
     Args:
-      poison: the step in which the loss of the second tower becomes NaN.
+      poison: the step in which loss and gradient of the second tower become NaN.
+      hide_loss: whether only the gradient shows it.
       after_step: called with the step after each update.
     """
-    train_dir = str(train_dir)
-    resumed = training.prepare_directory(train_dir, fresh, hparams, 2, data_dir)
-    with tf.Graph().as_default() as graph:
+    with run_directory.held(str(train_dir), fresh, hparams, 2, data_dir) as held, tf.Graph().as_default():
         weights = tf.get_variable('weights', initializer=np.array([8.0, -4.0], np.float32))
         global_step = tf.train.get_or_create_global_step()
         rate = optimizer.learning_rate(global_step, 10, 100, hparams)
         loss = tf.reduce_sum(tf.square(weights))
         poisoned = loss * tf.where(tf.equal(global_step, -1 if poison is None else poison - 1), np.nan, 1.0)
         sgd = tf.train.GradientDescentOptimizer(rate)
-        train_op = optimizer.train(sgd, sgd.compute_gradients(poisoned), global_step, hparams)
+        losses, tower_grads = [loss, poisoned], [sgd.compute_gradients(loss), sgd.compute_gradients(poisoned)]
+        if hide_loss:
+            losses = [loss, loss]
+        train_op = optimizer.train(sgd, multi_gpu.average_gradients(tower_grads), global_step, hparams)
         if after_step:
             with tf.control_dependencies([train_op]):
                 train_op = tf.py_func(after_step, [tf.identity(global_step)], [])
         summary_op = tf.summary.merge([tf.summary.scalar('loss', loss), tf.summary.scalar('rate', rate)])
-        training.run(train_op, [loss, poisoned], rate, summary_op, tf.train.Saver(), event_writer(train_dir, graph),
-                     train_dir, resumed, training.Schedule(max_steps, **schedule), 10, tf.ConfigProto())
+        training.run(train_op, losses, tower_grads, rate, summary_op, tf.train.Saver(save_relative_paths=True), held,
+                     training.Schedule(max_steps, **schedule), 10, tf.ConfigProto())
 
 
 def numpy_run(steps):
@@ -68,11 +71,6 @@ def _assert_saved(train_dir, step):
     assert saved.step == saved.values['global_step'] == step
     np.testing.assert_allclose(saved.values['weights'], weights, rtol=1e-5)
     np.testing.assert_allclose(saved.values['weights/ExponentialMovingAverage'], average, rtol=1e-5)
-
-
-def event_writer(directory, graph=None):
-    """A writer with a file of its own, even if the last one was made within the same second."""
-    return tf.summary.FileWriter(directory, graph, filename_suffix='.%03d' % len(os.listdir(directory)))
 
 
 LINE = re.compile(r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: step (\d+), loss = (\S+) \((\d+\.\d) examples/sec; (\d+\.\d{3}) sec/batch\)$', re.M)
@@ -97,12 +95,12 @@ def test_log_lines_checkpoints_and_summaries_bear_the_number_of_updates(tmp_path
     assert all(value > 0 for _, tag, value in written if tag == 'examples_per_sec')
 
 
-def test_logged_loss_is_the_mean_over_the_towers(tmp_path, data_dir, capsys, graph):
-    resumed = training.prepare_directory(str(tmp_path), False, HPARAMS, 2, data_dir)
-    train_op = tf.assign_add(tf.train.get_or_create_global_step(), 1)
-    training.run(train_op, [tf.constant(1.0), tf.constant(4.0)], tf.constant(0.1), tf.summary.merge([tf.summary.scalar('x', 1)]),
-                 tf.train.Saver(), tf.summary.FileWriter(str(tmp_path), graph), str(tmp_path), resumed, training.Schedule(1), 10,
-                 tf.ConfigProto())
+def test_logged_loss_is_the_mean_over_the_towers(tmp_path, data_dir, capsys):
+    with run_directory.held(str(tmp_path), False, HPARAMS, 2, data_dir) as held:
+        train_op = tf.assign_add(tf.train.get_or_create_global_step(), 1)
+        towers = [[(tf.constant(0.0), None)]] * 2
+        training.run(train_op, [tf.constant(1.0), tf.constant(4.0)], towers, tf.constant(0.1), tf.constant(b''), tf.train.Saver(),
+                     held, training.Schedule(1), 10, tf.ConfigProto())
     assert LINE.findall(capsys.readouterr().out)[0][:2] == ('1', '2.50')
 
 
@@ -121,7 +119,7 @@ def test_a_second_start_goes_on_from_the_very_state_that_was_saved(tmp_path, dat
 def test_tensorboard_shows_no_overlap_after_a_run_that_was_killed(tmp_path, data_dir):
     from tensorboard.backend.event_processing import event_accumulator
     train(tmp_path, data_dir, 4, summary_steps=1, checkpoint_steps=4)
-    with tf.Graph().as_default(), event_writer(str(tmp_path)) as lost:  # of steps after the last checkpoint
+    with tf.Graph().as_default(), tf.summary.FileWriter(str(tmp_path), filename_suffix='.0.lost') as lost:
         for step in (5, 6, 7):
             lost.add_summary(tf.Summary(value=[tf.Summary.Value(tag='loss', simple_value=-1)]), step)
     train(tmp_path, data_dir, 6, summary_steps=1)
@@ -132,11 +130,10 @@ def test_tensorboard_shows_no_overlap_after_a_run_that_was_killed(tmp_path, data
 
 def test_nothing_is_done_when_all_steps_are_there(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 3)
-    before = sorted(os.listdir(str(tmp_path)))
+    before = {path: os.stat(path) for path in glob.glob(str(tmp_path / '*'))}
     train(tmp_path, data_dir, 3)
     assert 'Nothing to do: --max_steps is 3' in capsys.readouterr().out
-    assert [name for name in sorted(os.listdir(str(tmp_path))) if 'events' not in name] == [
-        name for name in before if 'events' not in name]
+    assert {path: os.stat(path) for path in glob.glob(str(tmp_path / '*'))} == before
 
 
 def test_max_to_keep_counts_over_starts(tmp_path, data_dir):
@@ -147,11 +144,28 @@ def test_max_to_keep_counts_over_starts(tmp_path, data_dir):
 
 def test_fresh_moves_the_old_run_aside(tmp_path, data_dir, capsys):
     train(tmp_path / 'run', data_dir, 3)
-    train(tmp_path / 'run', data_dir, 2, fresh=True)
+    train(str(tmp_path / 'run') + '/', data_dir, 2, fresh=True)
     _assert_saved(tmp_path / 'run', 2)
     aside, = glob.glob(str(tmp_path / 'run.*'))
-    _assert_saved(aside, 3)
-    assert 'Moved the run in %s to %s' % (tmp_path / 'run', aside) in capsys.readouterr().out
+    assert 'Moved the run in %s/ to %s' % (tmp_path / 'run', aside) in capsys.readouterr().out
+    train(aside, data_dir, 4)  # what was moved goes on by itself
+    _assert_saved(aside, 4)
+    assert tf.train.latest_checkpoint(str(tmp_path / 'run')).endswith('run/model.ckpt-2')
+
+
+def test_fresh_does_not_move_the_data(tmp_path, own_data_dir):
+    train(tmp_path, own_data_dir, 1)
+    with pytest.raises(UserError, match='--fresh would move the data in %s' % own_data_dir):
+        train(tmp_path, own_data_dir, 1, fresh=True)
+    _assert_saved(tmp_path, 1)
+
+
+@pytest.mark.parametrize('fresh', [False, True])
+def test_a_directory_in_which_another_process_trains_is_left_alone(tmp_path, data_dir, fresh):
+    train(tmp_path, data_dir, 1)
+    with directory.locked(str(tmp_path)), pytest.raises(UserError, match='Another process is training in %s' % tmp_path):
+        train(tmp_path, data_dir, 2, fresh=fresh)
+    _assert_saved(tmp_path, 1)
 
 
 def test_fresh_leaves_a_directory_without_a_run_alone(tmp_path, data_dir):
@@ -160,19 +174,20 @@ def test_fresh_leaves_a_directory_without_a_run_alone(tmp_path, data_dir):
     assert (tmp_path / 'letters.txt').exists()
 
 
-def test_a_loss_that_is_not_finite_stops_training(tmp_path, data_dir):
+@pytest.mark.parametrize('hide_loss, losses', [(False, '1'), (True, 'none')])
+def test_a_loss_or_gradient_that_is_not_finite_stops_training(tmp_path, data_dir, hide_loss, losses):
     with pytest.raises(UserError) as error:
-        train(tmp_path, data_dir, 50, poison=35, checkpoint_steps=20)
+        train(tmp_path, data_dir, 50, poison=35, hide_loss=hide_loss, checkpoint_steps=20, summary_steps=5)
     assert str(error.value) == (
-        'Training diverged at step 35 with learning rate 0.025. Not finite: the loss of towers 1; variables weights, '
-        'weights/ExponentialMovingAverage. The last good checkpoint is %s' % (tmp_path / 'model.ckpt-20'))
+        'Training diverged at step 35 with learning rate 0.025. Not finite: losses of towers: %s; gradients of towers: 1; '
+        'variables: weights, weights/ExponentialMovingAverage. The last good checkpoint is %s' % (losses, tmp_path / 'model.ckpt-20'))
     _assert_saved(tmp_path, 20)
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith('model.ckpt-20')
 
 
 def test_variables_that_are_not_finite_are_not_saved(tmp_path, data_dir):
     """The first update overflows, which the loss would show only in the second step."""
-    with pytest.raises(UserError, match=r'at step 1 with learning rate 1e.38. Not finite: the loss of no tower; variables weights,'):
+    with pytest.raises(UserError, match=r'at step 1 with learning rate 1e.38. Not finite: losses of towers: none; gradients of towers: none; variables: weights,'):
         train(tmp_path, data_dir, 50, hparams=HPARAMS._replace(initial_learning_rate=1e38), checkpoint_steps=1)
     assert not glob.glob(str(tmp_path / 'model.ckpt-*'))
 
@@ -201,10 +216,28 @@ def test_a_run_on_other_data_is_not_gone_on_with(tmp_path, data_dir, own_data_di
 def test_a_run_with_another_batch_says_so(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 1)
     capsys.readouterr()
-    training.prepare_directory(str(tmp_path), False, HPARAMS._replace(batch_size=64), 4, data_dir)
-    output = capsys.readouterr().out
-    assert 'batch_size was 128, is 64; num_towers was 2, is 4' in output
-    assert json.load(open(str(tmp_path / 'run.json')))['num_towers'] == 4
+    train(tmp_path, data_dir, 2, hparams=HPARAMS._replace(batch_size=64))
+    assert 'batch_size was 128, is 64. Its steps so far count' in capsys.readouterr().out
+    record = json.load(open(str(tmp_path / 'run.json')))
+    assert (record['batch_size'], record['num_towers'], record['class_names'][0]) == (64, 2, 'disc')
+
+
+@pytest.mark.parametrize('content', ['', '[]', '{}', '{"class_names": [1, 2]}'])
+def test_a_damaged_record_is_named(tmp_path, data_dir, content):
+    train(tmp_path, data_dir, 1)
+    (tmp_path / 'run.json').write_text(content)
+    with pytest.raises(UserError, match='%s is damaged' % (tmp_path / 'run.json')):
+        train(tmp_path, data_dir, 2)
+
+
+def test_a_checkpoint_that_cannot_be_saved(tmp_path, data_dir):
+    def block(step):
+        if step == 3:
+            (tmp_path / 'model.ckpt-4.index').mkdir()
+    with pytest.raises(UserError, match='Cannot save %s-4 .*give another --train_dir' % (tmp_path / 'model.ckpt')):
+        train(tmp_path, data_dir, 50, after_step=block, checkpoint_steps=2)
+    _assert_saved(tmp_path, 2)
+    assert tf.train.latest_checkpoint(str(tmp_path)).endswith('model.ckpt-2')
 
 
 def _damage_index(train_dir):
@@ -222,13 +255,18 @@ def _cut_data(train_dir):
     os.truncate(os.path.join(train_dir, 'model.ckpt-2.data-00000-of-00001'), 5)
 
 
+def _remove_state(train_dir):
+    os.remove(os.path.join(train_dir, 'checkpoint'))
+
+
 def _empty_state(train_dir):
     open(os.path.join(train_dir, 'checkpoint'), 'w').close()
 
 
 @pytest.mark.parametrize('damage, complaint', [
     (_damage_index, 'model.ckpt-2 is missing, though'), (_damage_data, 'model.ckpt-2 is damaged'),
-    (_cut_data, 'model.ckpt-2 is damaged'), (_empty_state, 'checkpoint is damaged: it must name')])
+    (_cut_data, 'model.ckpt-2 is damaged'), (_remove_state, 'holds checkpoints, but not the file "checkpoint"'),
+    (_empty_state, 'checkpoint is damaged: it must name')])
 def test_a_bad_checkpoint_is_named_and_nothing_is_overwritten(tmp_path, data_dir, damage, complaint):
     train(tmp_path, data_dir, 2)
     damage(str(tmp_path))
@@ -249,8 +287,10 @@ def test_a_checkpoint_of_another_network_is_refused(tmp_path, data_dir):
                 tf.get_variable('weights/ExponentialMovingAverage', [2])
             session.run(tf.global_variables_initializer())
             tf.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 1)
-        with pytest.raises(UserError, match='is not of this network: ' + complaint):
+        before = sorted(os.listdir(str(tmp_path)))
+        with pytest.raises(UserError, match='does not fit: ' + complaint):
             train(tmp_path, data_dir, 3)
+        assert sorted(os.listdir(str(tmp_path))) == before
 
 
 def test_the_plan(capsys, data_dir):

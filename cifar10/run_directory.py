@@ -1,0 +1,87 @@
+"""The directory of a training run: new, gone on with, or moved aside."""
+import contextlib
+import glob
+import json
+import os
+import time
+from typing import NamedTuple, Optional
+
+from cifar10 import checkpoint, dataset, directory
+from cifar10.errors import UserError
+
+_RECORD = 'run.json'
+
+
+class RunDirectory(NamedTuple):
+    """A training directory that this process holds."""
+    path: str
+    resumed: Optional[checkpoint.Checkpoint]  # from which training goes on
+    record: dict  # the hyperparameters, the number of towers, the class names
+
+    def write_record(self):
+        """Records in the directory what is trained in it, for the next start to compare."""
+        path = os.path.join(self.path, _RECORD)
+        with open(path + '.new', 'w') as new:
+            json.dump(self.record, new, indent=1)
+        os.replace(path + '.new', path)
+
+
+@contextlib.contextmanager
+def held(train_dir, fresh, hparams, num_towers, data_dir):
+    """Holds the training directory for a new run or for going on with the one in it, and yields its RunDirectory.
+
+    Args:
+      train_dir: the directory.
+      fresh: whether to move a run that is in it aside.
+      hparams: an HParams.
+      num_towers: how many towers take a batch in each step.
+      data_dir: parent of cifar-10-batches-bin.
+
+    Raises:
+      UserError: another process trains in the directory, its run is on other data, or its checkpoint is missing or damaged.
+    """
+    busy = 'Another process is training in %s: stop it, or give another --train_dir' % train_dir
+    directory.make(train_dir)
+    if fresh and _holds_run(train_dir):
+        with directory.locked(train_dir, busy):
+            _move_aside(train_dir, data_dir)
+        directory.make(train_dir)
+    with directory.locked(train_dir, busy):
+        path = checkpoint.latest(train_dir)
+        record = dict(hparams._asdict(), num_towers=num_towers, class_names=dataset.class_names(data_dir))
+        if path and os.path.exists(os.path.join(train_dir, _RECORD)):
+            _compare(train_dir, record)
+        yield RunDirectory(train_dir, checkpoint.read(path) if path else None, record)
+
+
+def _holds_run(train_dir):
+    return any(glob.glob(os.path.join(glob.escape(train_dir), pattern))
+               for pattern in ('checkpoint', 'model.ckpt-*', 'events.*', _RECORD))
+
+
+def _move_aside(train_dir, data_dir):
+    source, data = os.path.abspath(train_dir), os.path.abspath(data_dir)
+    if (data + os.sep).startswith(source + os.sep):
+        raise UserError('--fresh would move the data in %s together with %s: give another --train_dir' % (data, train_dir))
+    aside = '%s.%s' % (source, time.strftime('%Y%m%d-%H%M%S'))
+    os.rename(source, aside)
+    print('Moved the run in %s to %s' % (train_dir, aside), flush=True)
+
+
+def _compare(train_dir, record):
+    """Refuses to go on with a run on other data; says which numbers have changed."""
+    path = os.path.join(train_dir, _RECORD)
+    try:
+        with open(path) as old:
+            old = json.load(old)
+        was = {name: old[name] for name in record}
+        classes = ', '.join(was['class_names'] or ['unknown'])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError('%s is damaged (%r): delete it to go on without a check' % (path, error))
+    if was['class_names'] != record['class_names']:
+        raise UserError('The run in %s is on a data set with other classes (%s): give another --train_dir, or --fresh to move '
+                        'it aside' % (train_dir, classes))
+    changed = ['%s was %s, is %s' % (name, was[name], record[name]) for name in record if was[name] != record[name]]
+    if changed:
+        print('The run in %s goes on with other numbers: %s. Its steps so far count as if taken with the new ones'
+              % (train_dir, '; '.join(changed)), flush=True)
