@@ -43,15 +43,13 @@ class Speed:
 
     def __init__(self, step, examples_per_step):
         self._examples_per_step = examples_per_step
-        self._restart(step)
-
-    def _restart(self, step):
         self._time, self._step = time.time(), step
 
     def since_last(self, step):
         """Returns (examples a second, seconds a step) since the last call or the start."""
-        seconds, steps = time.time() - self._time, step - self._step
-        self._restart(step)
+        now = time.time()
+        seconds, steps = now - self._time, step - self._step
+        self._time, self._step = now, step
         return steps * self._examples_per_step / seconds, seconds / steps
 
 

@@ -127,6 +127,15 @@ def test_dataset_commands(tmp_path):
         assert succeed('cifar10_dataset', command, place) == summary
 
 
+def test_the_synthetic_set_is_learnt_within_500_steps(tmp_path):
+    args = ['--dataset=synthetic', '--data_dir=%s' % (tmp_path / 'data')]
+    succeed('cifar10_train', '--train_dir=%s' % (tmp_path / 'train'), '--max_steps=500', *args)
+    stdout = succeed('cifar10_eval', '--checkpoint_dir=%s' % (tmp_path / 'train'), '--eval_dir=%s' % (tmp_path / 'eval'),
+                     '--run_once', *args)
+    correct, = re.search(r'\((\d+) of 10000, step 500\)', stdout).groups()
+    assert int(correct) > 9000
+
+
 def test_log_device_placement(tmp_path, data_dir):
     stdout = succeed('cifar10_multi_gpu_train', '--num_gpus=2', '--log_device_placement', *_training_args(data_dir, tmp_path, 1))
     assert re.search(r'^tower_1/conv2/Conv2D: \(Conv2D\): .*/device:CPU:1$', stdout, re.M)

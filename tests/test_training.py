@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpoint, dataset, directory, multi_gpu, optimizer, run_directory, training
+from cifar10 import checkpoint, dataset, directory, hooks, multi_gpu, optimizer, run_directory, training
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
 
@@ -93,6 +93,14 @@ def test_log_lines_checkpoints_and_summaries_bear_the_number_of_updates(tmp_path
     np.testing.assert_allclose([value for _, tag, value in written if tag == 'loss'],
                                [(numpy_run(step - 1)[0] ** 2).sum() for step in (2, 4)], rtol=1e-5)
     assert all(value > 0 for _, tag, value in written if tag == 'examples_per_sec')
+
+
+def test_speed_counts_all_the_time_since_the_last_line(monkeypatch):
+    clock = iter([100.0, 102.0, 110.0])
+    monkeypatch.setattr(hooks.time, 'time', lambda: next(clock))
+    speed = hooks.Speed(step=20, examples_per_step=256)
+    assert speed.since_last(30) == (10 * 256 / 2, 0.2)
+    assert speed.since_last(34) == (4 * 256 / 8, 2.0)
 
 
 def test_logged_loss_is_the_mean_over_the_towers(tmp_path, data_dir, capsys):
