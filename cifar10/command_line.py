@@ -84,6 +84,7 @@ def run(main, commands=()):
     A user's mistake, as opposed to a bug, gives one line on stderr and exit status 1, or 2 for the command line itself.
     """
     tf.logging.set_verbosity(tf.logging.ERROR)  # no deprecation notices: this package is what they warn of
+    tf.disable_control_flow_v2()  # or TensorBoard shows a function for either side of each tf.cond in the moving averages
 
     def parse(argv):
         try:

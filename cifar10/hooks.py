@@ -122,13 +122,15 @@ class FiniteHook(tf.train.SessionRunHook):
     """
 
     def __init__(self, step, losses, tower_grads, learning_rate, train_dir):
-        norms = [tf.global_norm([gradient for gradient, _ in grads]) for grads in tower_grads]
+        with tf.name_scope('gradient_norms'):
+            norms = [tf.global_norm([gradient for gradient, _ in grads]) for grads in tower_grads]
         self._fetches = {'step': step, 'losses': losses, 'norms': norms, 'learning_rate': learning_rate}
         self._train_dir = train_dir
 
     def begin(self):
-        self._is_finite = {variable.op.name: tf.reduce_all(tf.is_finite(variable))
-                           for variable in tf.global_variables() if variable.dtype.base_dtype.is_floating}
+        with tf.name_scope('is_finite'):
+            self._is_finite = {variable.op.name: tf.reduce_all(tf.is_finite(variable))
+                               for variable in tf.global_variables() if variable.dtype.base_dtype.is_floating}
 
     def before_run(self, run_context):
         return tf.train.SessionRunArgs(self._fetches)

@@ -142,13 +142,14 @@ def _shuffled_records(paths, num_examples, batch_size):
     minimum = int(num_examples * _MIN_FRACTION_OF_EXAMPLES_IN_QUEUE)
     capacity = minimum + 3 * batch_size
     filenames = tf.train.string_input_producer(paths)
-    queue = tf.RandomShuffleQueue(capacity, minimum, [tf.uint8], [[dataset.RECORD_BYTES]], name='shuffle_queue')
-    tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue_many([_read_records(filenames)])]))
-    size = queue.size()
-    tf.add_to_collection(SHUFFLE_QUEUE_SIZE, size)
-    tf.add_to_collection(SHUFFLE_QUEUE_MIN, tf.constant(minimum))
-    tf.add_to_collection(QUEUE_FILL, tf.divide(tf.cast(size, tf.float32), capacity, name='shuffle_queue/fill'))
-    return queue.dequeue_many(batch_size)
+    with tf.name_scope('shuffle_queue'):
+        queue = tf.RandomShuffleQueue(capacity, minimum, [tf.uint8], [[dataset.RECORD_BYTES]], name='shuffle_queue')
+        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue_many([_read_records(filenames)])]))
+        size = queue.size()
+        tf.add_to_collection(SHUFFLE_QUEUE_SIZE, size)
+        tf.add_to_collection(SHUFFLE_QUEUE_MIN, tf.constant(minimum))
+        tf.add_to_collection(QUEUE_FILL, tf.divide(tf.cast(size, tf.float32), capacity, name='fill'))
+        return queue.dequeue_many(batch_size)
 
 
 def _read_records(filename_queue):
@@ -163,11 +164,11 @@ def prefetch_queue(images, labels, capacity):
     Returns:
       A tf.FIFOQueue: each run of its dequeue() gives the next (images, labels).
     """
-    with tf.device('/cpu:0'):
+    with tf.device('/cpu:0'), tf.name_scope('prefetch_queue'):
         queue = tf.FIFOQueue(capacity, [images.dtype, labels.dtype], [images.shape, labels.shape], name='prefetch_queue')
         threads = min(capacity, os.cpu_count(), _MAX_PREFETCH_THREADS)
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue([images, labels])] * threads))
-        tf.add_to_collection(QUEUE_FILL, tf.divide(tf.cast(queue.size(), tf.float32), capacity, name='prefetch_queue/fill'))
+        tf.add_to_collection(QUEUE_FILL, tf.divide(tf.cast(queue.size(), tf.float32), capacity, name='fill'))
     return queue
 
 

@@ -81,19 +81,23 @@ def average_gradients(tower_grads):
     lengths = [len(grads) for grads in tower_grads]
     if len(set(lengths)) > 1:
         raise ValueError('The towers have gradients for different numbers of variables: %s' % lengths)
-    averages = []
-    for grads_and_vars in zip(*tower_grads):
-        gradients = [gradient for gradient, _ in grads_and_vars]
-        variable = grads_and_vars[0][1]
-        if any(other is not variable for _, other in grads_and_vars):
-            raise ValueError('Towers disagree on a variable: %s' % ', '.join(v.op.name for _, v in grads_and_vars))
-        without = [i for i, gradient in enumerate(gradients) if gradient is None]
-        if len(without) == len(gradients):
-            continue
-        if without:
-            raise ValueError('%s has a gradient in some towers, but none in towers %s' % (variable.op.name, without))
-        if not all(gradient.shape.is_compatible_with(gradients[0].shape) for gradient in gradients):
-            raise ValueError('The gradients of %s have different shapes: %s'
-                             % (variable.op.name, ', '.join(str(gradient.shape) for gradient in gradients)))
-        averages.append((tf.add_n(gradients) / len(gradients) if len(gradients) > 1 else gradients[0], variable))
-    return averages
+    with tf.name_scope('average_gradients'):
+        averages = [_average(grads_and_vars) for grads_and_vars in zip(*tower_grads)]
+    return [(gradient, variable) for gradient, variable in averages if gradient is not None]
+
+
+def _average(grads_and_vars):
+    """The mean of one variable's gradients, None if no tower has one, and the variable."""
+    gradients = [gradient for gradient, _ in grads_and_vars]
+    variable = grads_and_vars[0][1]
+    if any(other is not variable for _, other in grads_and_vars):
+        raise ValueError('Towers disagree on a variable: %s' % ', '.join(v.op.name for _, v in grads_and_vars))
+    without = [i for i, gradient in enumerate(gradients) if gradient is None]
+    if without and len(without) < len(gradients):
+        raise ValueError('%s has a gradient in some towers, but none in towers %s' % (variable.op.name, without))
+    if without or len(gradients) == 1:
+        return gradients[0], variable
+    if not all(gradient.shape.is_compatible_with(gradients[0].shape) for gradient in gradients):
+        raise ValueError('The gradients of %s have different shapes: %s'
+                         % (variable.op.name, ', '.join(str(gradient.shape) for gradient in gradients)))
+    return tf.add_n(gradients) / len(gradients), variable

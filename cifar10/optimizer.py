@@ -22,11 +22,11 @@ def learning_rate(global_step, examples_per_step, examples_per_epoch, hparams):
     Returns:
       A float32 scalar tensor.
     """
-    # In integers: float32, in which tf.train.exponential_decay counts, has no room for 350 epochs of examples.
-    examples = tf.cast(global_step, tf.int64) * examples_per_step
-    decays = examples // examples_per_decay(examples_per_epoch, hparams)
-    return tf.multiply(hparams.initial_learning_rate,
-                       tf.pow(hparams.learning_rate_decay_factor, tf.cast(decays, tf.float32)), name='learning_rate')
+    with tf.name_scope('learning_rate'):
+        # In integers: float32, in which tf.train.exponential_decay counts, has no room for 350 epochs of examples.
+        examples = tf.cast(global_step, tf.int64) * examples_per_step
+        decays = examples // examples_per_decay(examples_per_epoch, hparams)
+        return hparams.initial_learning_rate * tf.pow(hparams.learning_rate_decay_factor, tf.cast(decays, tf.float32))
 
 
 def train(optimizer, gradients, global_step, hparams):
@@ -44,7 +44,8 @@ def train(optimizer, gradients, global_step, hparams):
     Returns:
       The train op.
     """
-    update = optimizer.apply_gradients(gradients, global_step=global_step)
-    with tf.control_dependencies([update]):
+    with tf.name_scope('update'):
+        update = optimizer.apply_gradients(gradients, global_step=global_step)
+    with tf.name_scope('moving_averages'), tf.control_dependencies([update]):
         averages = tf.train.ExponentialMovingAverage(hparams.moving_average_decay, global_step)
         return averages.apply(tf.trainable_variables())

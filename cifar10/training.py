@@ -83,8 +83,10 @@ def run(train_op, losses, tower_grads, learning_rate, summary_op, saver, run_dir
             print('Nothing to do: --max_steps is %d' % schedule.max_steps, flush=True)
             return
     run_directory.write_record()
-    with tf.device('/cpu:0'), tf.control_dependencies([train_op]):
-        step = tf.identity(tf.train.get_global_step(), name='step')
+    with tf.device('/cpu:0'):
+        with tf.control_dependencies([train_op]):
+            step = tf.identity(tf.train.get_global_step(), name='step')
+        loss = tf.divide(tf.add_n(losses), len(losses), name='loss')
     summary_writer = tf.summary.FileWriter(run_directory.path, tf.get_default_graph(), filename_suffix='.%d' % first_step)
     finite = hooks.FiniteHook(step, losses, tower_grads, learning_rate, run_directory.path)
     with summary_writer, _Signals() as signals:
@@ -92,7 +94,7 @@ def run(train_op, losses, tower_grads, learning_rate, summary_op, saver, run_dir
             tf.train.StopAtStepHook(last_step=schedule.max_steps),
             hooks.FillHook(lambda: signals.received),
             finite,
-            hooks.LogHook(step, tf.add_n(losses) / len(losses), examples_per_step, schedule.log_frequency),
+            hooks.LogHook(step, loss, examples_per_step, schedule.log_frequency),
             hooks.SummaryHook(step, summary_op, summary_writer, examples_per_step, schedule.summary_steps),
             hooks.CheckpointHook(step, saver, run_directory.path, schedule.checkpoint_steps, finite.check_variables)]
         with tf.train.MonitoredTrainingSession(
