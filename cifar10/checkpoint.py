@@ -23,24 +23,46 @@ def latest(directory):
       UserError: the list is damaged, or the checkpoint is not there.
     """
     listing = os.path.join(directory, 'checkpoint')
-    try:
-        state = tf.train.get_checkpoint_state(directory)
-    except ValueError:
-        state = None
-    if not state:
+    path = _listed(directory)
+    if path is None:
         if os.path.exists(listing):
             raise UserError('%s is damaged: it must name a checkpoint, as in model_checkpoint_path: "model.ckpt-1000"' % listing)
         if glob.glob(os.path.join(glob.escape(directory), 'model.ckpt-*.index')):
             raise UserError('%s holds checkpoints, but not the file "checkpoint" that names the latest: write it, as in '
                             'model_checkpoint_path: "model.ckpt-1000", or use another directory' % directory)
-        return None
-    path = state.model_checkpoint_path
-    if not tf.train.checkpoint_exists(path):
-        if tf.train.get_checkpoint_state(directory).model_checkpoint_path != path:  # a trainer has just gone on to the next one
+    elif not tf.train.checkpoint_exists(path):
+        if _listed(directory) != path:  # a trainer has just gone on to the next one
             return latest(directory)
         raise UserError('%s is missing, though %s names it as the latest checkpoint: put it back, or name another there'
                         % (path, listing))
     return path
+
+
+def _listed(directory):
+    """The path that the directory's list names as the latest, or None."""
+    try:
+        state = tf.train.get_checkpoint_state(directory)
+    except ValueError:  # it names none
+        return None
+    return state.model_checkpoint_path if state else None
+
+
+def read_latest(directory):
+    """Reads the newest checkpoint in `directory`, beside a trainer too, which may delete it meanwhile for a newer one.
+
+    Returns:
+      A Checkpoint, or None where there is none.
+
+    Raises:
+      UserError: the list or the checkpoint is damaged, or the checkpoint is not there.
+    """
+    path = latest(directory)
+    try:
+        return read(path) if path else None
+    except UserError:
+        if _listed(directory) == path:
+            raise
+    return read_latest(directory)
 
 
 def read(path):

@@ -35,7 +35,8 @@ def define_training_flags():
     steps = training.Schedule()
     define_directory('train_dir', '/tmp/cifar10_train', 'Directory of checkpoints and summaries; a run in it goes on.')
     flags.DEFINE_boolean('fresh', False, 'Move a run that is in --train_dir aside and start anew.')
-    flags.DEFINE_integer('batch_size', CLASSIC.batch_size, 'Examples a tower and step.', lower_bound=1)
+    flags.DEFINE_integer('batch_size', CLASSIC.batch_size, 'Examples a tower and step.', lower_bound=1,
+                         upper_bound=2 ** 20)
     flags.DEFINE_integer('max_steps', steps.max_steps, 'Stop after this many steps.', lower_bound=1)
     flags.DEFINE_integer('log_frequency', steps.log_frequency, 'Print a line every this many steps.', lower_bound=1)
     flags.DEFINE_integer('summary_steps', steps.summary_steps, 'Write summaries every this many steps.', lower_bound=1)
@@ -103,7 +104,9 @@ def run(main, commands=()):
             main(*arguments)
         except (errors.UserError, OSError) as error:
             _fail(1, 'error: %s' % error)
-        except _SYSTEM_ERRORS as error:
+        except tf.errors.ResourceExhaustedError as error:
+            _fail(1, 'error: %s: memory or disk does not suffice; choose a smaller --batch_size, or make room' % errors.reason(error))
+        except (tf.errors.NotFoundError, tf.errors.PermissionDeniedError) as error:  # a file vanished, or cannot be read
             _fail(1, 'error: %s' % errors.reason(error))
         except BaseException as error:
             if _is_interrupt(error):
@@ -111,10 +114,6 @@ def run(main, commands=()):
             raise
 
     app.run(call, flags_parser=parse)
-
-
-# A file that vanishes or cannot be read, a full disk, memory that does not suffice: not bugs.
-_SYSTEM_ERRORS = (tf.errors.NotFoundError, tf.errors.PermissionDeniedError, tf.errors.ResourceExhaustedError)
 
 
 def _is_interrupt(error):

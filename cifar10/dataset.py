@@ -28,7 +28,7 @@ DATA_DIR = '/tmp/cifar10_data'
 DIRECTORY = 'cifar-10-batches-bin'
 TRAIN_FILES = ['data_batch_%d.bin' % i for i in range(1, 6)]
 TEST_FILES = ['test_batch.bin']
-_INCOMPLETE = 'incomplete.'
+_INCOMPLETE = '.cifar10-incomplete-'
 CLASS_NAMES_FILE = 'batches.meta.txt'
 CLASS_NAMES = ['airplane', 'automobile', 'bird', 'cat', 'deer', 'dog', 'frog', 'horse', 'ship', 'truck']
 
@@ -115,9 +115,10 @@ def preparing(data_dir):
         yield False
         return
     directory.make(data_dir)
-    with directory.locked(data_dir):
-        for leftover in glob.glob(os.path.join(glob.escape(data_dir), _INCOMPLETE + '*')):  # of a process that was killed
-            shutil.rmtree(leftover)
+    with directory.locked(data_dir) as locked:
+        if locked:
+            for leftover in glob.glob(os.path.join(glob.escape(data_dir), _INCOMPLETE + '*')):  # of a process that was killed
+                shutil.rmtree(leftover, ignore_errors=True)
         yield not is_present(data_dir)
 
 
@@ -126,13 +127,20 @@ def new_directory(data_dir):
     """Yields a temporary directory that becomes data_dir/cifar-10-batches-bin when the block ends well.
 
     The files in it are verified first; after an error nothing of it stays behind.
+
+    Raises:
+      UserError: it cannot be written, or its files are malformed.
     """
-    parent = tempfile.mkdtemp(prefix=_INCOMPLETE, dir=data_dir)
+    parent = None
     try:
+        parent = tempfile.mkdtemp(prefix=_INCOMPLETE, dir=data_dir)
         batches = os.path.join(parent, DIRECTORY)
         os.mkdir(batches)
         yield batches
         verify(train_files(parent) + test_files(parent))
         os.rename(batches, os.path.join(data_dir, DIRECTORY))
+    except OSError as error:
+        raise UserError('Cannot write the data set to %s (%s): make room there, or give another --data_dir' % (data_dir, error))
     finally:
-        shutil.rmtree(parent, ignore_errors=True)
+        if parent:
+            shutil.rmtree(parent, ignore_errors=True)

@@ -26,22 +26,32 @@ def make(path):
 def locked(path, busy=None):
     """Holds a lock on the directory `path`, which no other process can hold then.
 
+    Yields whether there is a lock: Windows and some network file systems have none.
+
     Args:
       path: a directory that is there.
       busy: what the UserError says if another process holds the lock; without it, wait.
     """
-    if fcntl is None:
-        yield
-        return
-    handle = os.open(path, os.O_RDONLY)
+    handle = None if fcntl is None else os.open(path, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
-    except BlockingIOError:
-        os.close(handle)
-        raise UserError(busy)
-    except OSError:  # some network file systems have no locks
-        pass
-    try:
-        yield
+        held = handle is not None and _lock(handle, path, busy)
+        if held and not os.path.samestat(os.fstat(handle), os.stat(path)):
+            raise UserError('%s has just been moved by another process: start again' % path)
+        yield held
     finally:
-        os.close(handle)
+        if handle is not None:
+            os.close(handle)
+
+
+def _lock(handle, path, busy):
+    """Locks what `handle` has open; returns whether that can be done here at all."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if busy:
+            raise UserError(busy)
+        print('Waiting for another process that works in %s' % path, flush=True)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    except OSError:
+        return False
+    return True

@@ -1,4 +1,5 @@
 """Fetches the official CIFAR-10 archive: resumable, verified, and put into place only when whole."""
+import errno
 import hashlib
 import os
 import shutil
@@ -86,7 +87,8 @@ def _fetch_with_retries(url, part, timeout_secs, retry_secs):
                 return None
             vain_tries = 0 if _size(part) > furthest else vain_tries + 1
             furthest = max(furthest, _size(part))
-            hopeless = isinstance(error, (ValueError, http_client.InvalidURL)) or (code and code < 500 and code not in (408, 429))
+            hopeless = (isinstance(error, (ValueError, http_client.InvalidURL)) or getattr(error, 'errno', None) == errno.ENOSPC
+                        or (code and code < 500 and code not in (408, 429)))
             if hopeless or vain_tries == 3:
                 raise UserError('Cannot download %s (%s): check the network, the disk and --data_url, or put a copy of the '
                                 'archive at %s' % (url, error, part[:-len('.part')]))

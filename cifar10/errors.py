@@ -4,7 +4,7 @@
 class UserError(Exception):
     """Bad input: one line that names the culprit and the remedy.
 
-    The scripts print it and exit with status 1; everything else is a bug and keeps its traceback.
+    The scripts print it and exit with status 1, as they do for errors of the system. A bug keeps its traceback.
     """
 
 

@@ -7,7 +7,7 @@ from typing import Dict, NamedTuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpoint, directory, input as cifar10_input, model
+from cifar10 import checkpoint, directory, input as cifar10_input, model, summaries
 from cifar10.errors import UserError
 
 
@@ -111,16 +111,10 @@ def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
     last, last_time = None, time.time()
     while True:
         path = checkpoint.latest(checkpoint_dir)
-        found = path and (path, os.path.getmtime(path + '.index'))  # a new run may come to the same step
-        if found and found != last:
-            try:
-                restored = checkpoint.read(path)
-            except UserError:
-                if checkpoint.latest(checkpoint_dir) != path:  # the trainer has just replaced it
-                    continue
-                raise
+        restored = checkpoint.read_latest(checkpoint_dir) if path and _stamp(path) != last else None
+        if restored:
             yield restored
-            last, last_time = found, time.time()
+            last, last_time = _stamp(restored.path), time.time()
             continue
         if last is None:
             print('Waiting for a checkpoint in %s' % checkpoint_dir, flush=True)
@@ -129,6 +123,12 @@ def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
             print('No new checkpoint in %s for %d seconds' % (checkpoint_dir, waited), flush=True)
             return
         time.sleep(interval_secs if timeout_secs is None else min(interval_secs, timeout_secs - waited))
+
+
+def _stamp(path):
+    """Tells a checkpoint from one of the same name, to which a new run may come."""
+    index = path + '.index'
+    return path, os.path.getmtime(index) if os.path.exists(index) else None
 
 
 def evaluate(evaluator, checkpoints, eval_dir):
@@ -143,7 +143,7 @@ def evaluate(evaluator, checkpoints, eval_dir):
       UserError: see Evaluator.evaluate.
     """
     directory.make(eval_dir)
-    with evaluator.graph.as_default(), tf.summary.FileWriter(eval_dir, evaluator.graph) as summary_writer:
+    with evaluator.graph.as_default(), summaries.writer(eval_dir) as write:
         for restored in checkpoints:
             result = evaluator.evaluate(restored)
             precision = result.num_correct / result.num_examples
@@ -151,6 +151,5 @@ def evaluate(evaluator, checkpoints, eval_dir):
                 datetime.datetime.now().isoformat(' ', 'microseconds'), precision, result.num_correct, result.num_examples,
                 result.step), flush=True)
             values = dict(result.losses, **{'Precision @ 1': precision})
-            summary_writer.add_summary(tf.Summary(value=[
-                tf.Summary.Value(tag=tag, simple_value=value) for tag, value in sorted(values.items())]), result.step)
-            summary_writer.flush()
+            write(tf.Summary(value=[tf.Summary.Value(tag=tag, simple_value=value) for tag, value in sorted(values.items())]),
+                  result.step)

@@ -4,6 +4,7 @@ Each hook fetches what it needs in the very run that makes the update. `step` is
 one included.
 """
 import datetime
+import glob
 import os
 import time
 
@@ -87,18 +88,16 @@ class LogHook(tf.train.SessionRunHook):
 class SummaryHook(tf.train.SessionRunHook):
     """Writes the summaries, with the speed, every `every` steps."""
 
-    def __init__(self, step, summary_op, summary_writer, examples_per_step, every):
+    def __init__(self, step, summary_op, write, examples_per_step, every):
         self._step_tensor = step
         self._summary_op = summary_op
-        self._writer = summary_writer
+        self._write = write
         self._examples_per_step = examples_per_step
         self._every = every
 
     def after_create_session(self, session, coord):
         self._step = session.run(tf.train.get_global_step())
         self._speed = Speed(self._step, self._examples_per_step)
-        # A run that was killed may have written summaries of steps after its last checkpoint: TensorBoard drops them.
-        self._writer.add_session_log(tf.SessionLog(status=tf.SessionLog.START), self._step + 1)
 
     def before_run(self, run_context):
         fetches = {'step': self._step_tensor}
@@ -109,10 +108,9 @@ class SummaryHook(tf.train.SessionRunHook):
     def after_run(self, run_context, run_values):
         self._step = run_values.results['step']
         if 'summary' in run_values.results:
-            self._writer.add_summary(run_values.results['summary'], self._step)
-            examples_per_sec, _ = self._speed.since_last(self._step)
-            self._writer.add_summary(tf.Summary(value=[
-                tf.Summary.Value(tag='examples_per_sec', simple_value=examples_per_sec)]), self._step)
+            summary = tf.Summary.FromString(run_values.results['summary'])
+            summary.value.add(tag='examples_per_sec', simple_value=self._speed.since_last(self._step)[0])
+            self._write(summary, self._step)
 
 
 class FiniteHook(tf.train.SessionRunHook):
@@ -169,7 +167,7 @@ class CheckpointHook(tf.train.SessionRunHook):
         self._prefix = os.path.join(train_dir, 'model.ckpt')
         self._every = every
         self._check_variables = check_variables
-        self._unsaved = None
+        self._unsaved = self._saved = None
 
     def before_run(self, run_context):
         return tf.train.SessionRunArgs(self._step_tensor)
@@ -182,8 +180,10 @@ class CheckpointHook(tf.train.SessionRunHook):
     def _save(self, session):
         self._check_variables(session)
         try:
-            self._saver.save(session, self._prefix, self._unsaved)
+            self._saved = self._saver.save(session, self._prefix, self._unsaved)
         except tf.errors.OpError as error:
+            for part in glob.glob('%s-%d.*.tempstate*' % (glob.escape(self._prefix), self._unsaved)):
+                os.remove(part)
             raise UserError('Cannot save %s-%d (%s): make room for it, or give another --train_dir'
                             % (self._prefix, self._unsaved, errors.reason(error)))
         self._unsaved = None
@@ -191,4 +191,5 @@ class CheckpointHook(tf.train.SessionRunHook):
     def end(self, session):
         if self._unsaved is not None:
             self._save(session)
-        print('Saved %s' % tf.train.latest_checkpoint(os.path.dirname(self._prefix)), flush=True)
+        if self._saved:
+            print('Saved %s' % self._saved, flush=True)

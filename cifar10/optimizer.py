@@ -26,7 +26,8 @@ def learning_rate(global_step, examples_per_step, examples_per_epoch, hparams):
         # In integers: float32, in which tf.train.exponential_decay counts, has no room for 350 epochs of examples.
         examples = tf.cast(global_step, tf.int64) * examples_per_step
         decays = examples // examples_per_decay(examples_per_epoch, hparams)
-        return hparams.initial_learning_rate * tf.pow(hparams.learning_rate_decay_factor, tf.cast(decays, tf.float32))
+        return tf.multiply(hparams.initial_learning_rate,
+                           tf.pow(hparams.learning_rate_decay_factor, tf.cast(decays, tf.float32)), name='rate')
 
 
 def train(optimizer, gradients, global_step, hparams):

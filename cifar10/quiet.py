@@ -1,6 +1,6 @@
 """Imports TensorFlow without its start-up chatter.
 
-Set TF_CPP_MIN_LOG_LEVEL to 0 or 1 to see what TensorFlow has to say; this module then leaves everything alone.
+Set TF_CPP_MIN_LOG_LEVEL to 0 or 1 to see what TensorFlow has to say; this module then leaves everything as it is.
 """
 import os
 import sys

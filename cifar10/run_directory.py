@@ -21,9 +21,12 @@ class RunDirectory(NamedTuple):
     def write_record(self):
         """Records in the directory what is trained in it, for the next start to compare."""
         path = os.path.join(self.path, _RECORD)
-        with open(path + '.new', 'w') as new:
-            json.dump(self.record, new, indent=1)
-        os.replace(path + '.new', path)
+        try:
+            with open(path + '.new', 'w') as new:
+                json.dump(self.record, new, indent=1)
+            os.replace(path + '.new', path)
+        except OSError as error:
+            raise UserError('Cannot write %s (%s): make room for it, or give another --train_dir' % (path, error.strerror))
 
 
 @contextlib.contextmanager
@@ -40,6 +43,7 @@ def held(train_dir, fresh, hparams, num_towers, data_dir):
     Raises:
       UserError: another process trains in the directory, its run is on other data, or its checkpoint is missing or damaged.
     """
+    train_dir = os.path.abspath(train_dir)  # "." would go along with what is moved aside
     busy = 'Another process is training in %s: stop it, or give another --train_dir' % train_dir
     directory.make(train_dir)
     if fresh and _holds_run(train_dir):
@@ -47,11 +51,11 @@ def held(train_dir, fresh, hparams, num_towers, data_dir):
             _move_aside(train_dir, data_dir)
         directory.make(train_dir)
     with directory.locked(train_dir, busy):
-        path = checkpoint.latest(train_dir)
+        resumed = checkpoint.read_latest(train_dir)
         record = dict(hparams._asdict(), num_towers=num_towers, class_names=dataset.class_names(data_dir))
-        if path and os.path.exists(os.path.join(train_dir, _RECORD)):
+        if resumed and os.path.exists(os.path.join(train_dir, _RECORD)):
             _compare(train_dir, record)
-        yield RunDirectory(train_dir, checkpoint.read(path) if path else None, record)
+        yield RunDirectory(train_dir, resumed, record)
 
 
 def _holds_run(train_dir):
@@ -60,11 +64,14 @@ def _holds_run(train_dir):
 
 
 def _move_aside(train_dir, data_dir):
-    source, data = os.path.abspath(train_dir), os.path.abspath(data_dir)
-    if (data + os.sep).startswith(source + os.sep):
+    data = os.path.abspath(data_dir)
+    if (data + os.sep).startswith(train_dir + os.sep):
         raise UserError('--fresh would move the data in %s together with %s: give another --train_dir' % (data, train_dir))
-    aside = '%s.%s' % (source, time.strftime('%Y%m%d-%H%M%S'))
-    os.rename(source, aside)
+    aside = '%s.%s' % (train_dir, time.strftime('%Y%m%d-%H%M%S'))
+    try:
+        os.rename(train_dir, aside)
+    except OSError as error:
+        raise UserError('Cannot move %s to %s (%s): give another --train_dir' % (train_dir, aside, error.strerror))
     print('Moved the run in %s to %s' % (train_dir, aside), flush=True)
 
 

@@ -4,11 +4,12 @@ Reads the graph's collections and computes nothing that training needs. The raw 
 tf.summary would prefix it with the name scope, and number it where an operation has that name already.
 """
 import collections
+import contextlib
 import re
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input
+from cifar10 import errors, input as cifar10_input
 from cifar10.multi_gpu import TOWER_NAME
 
 
@@ -68,3 +69,39 @@ def training(images, losses, learning_rate, gradients):
 
 def _queue_tag(fill):
     return '/'.join(fill.op.name.split('/')[-2:])
+
+
+@contextlib.contextmanager
+def writer(directory, first_step=None):
+    """Writes the default graph to `directory`, and yields write(summary, step), which writes a summary at once.
+
+    Args:
+      directory: where TensorBoard looks.
+      first_step: the step from which a training run goes on. What it wrote of later steps before it was killed, it will
+        write again: TensorBoard drops it.
+
+    Raises:
+      UserError: nothing can be written there.
+    """
+    suffix = '' if first_step is None else '.%d' % first_step
+    file_writer = tf.summary.FileWriter(directory, tf.get_default_graph(), filename_suffix=suffix)
+    if first_step is not None:
+        file_writer.add_session_log(tf.SessionLog(status=tf.SessionLog.START), first_step + 1)
+
+    def attempt(action):
+        try:
+            action()
+        except (RuntimeError, tf.errors.OpError) as error:
+            raise errors.UserError('Cannot write summaries to %s (%s): make room there, or give another directory'
+                                   % (directory, str(error).splitlines()[0]))
+
+    def write(summary, step):
+        file_writer.add_summary(summary, step)
+        attempt(file_writer.flush)
+    try:
+        yield write
+    except BaseException:
+        with contextlib.suppress(errors.UserError):  # what went wrong first is what the user must know
+            attempt(file_writer.close)
+        raise
+    attempt(file_writer.close)

@@ -64,8 +64,8 @@ def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
         if missing:
             _write(data_dir, records_per_file, seed)
         elif dataset.class_names(data_dir) != CLASS_NAMES:
-            raise UserError('%s holds another data set than the synthetic one: choose another --data_dir, or leave out '
-                            '--dataset=synthetic' % os.path.join(data_dir, dataset.DIRECTORY))
+            raise UserError('%s holds another data set than the synthetic one: choose another --data_dir'
+                            % os.path.join(data_dir, dataset.DIRECTORY))
 
 
 def _write(data_dir, records_per_file, seed):

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpoint, dataset, hooks, optimizer
+from cifar10 import checkpoint, dataset, hooks, optimizer, summaries
 
 
 class Schedule(NamedTuple):
@@ -87,15 +87,14 @@ def run(train_op, losses, tower_grads, learning_rate, summary_op, saver, run_dir
         with tf.control_dependencies([train_op]):
             step = tf.identity(tf.train.get_global_step(), name='step')
         loss = tf.divide(tf.add_n(losses), len(losses), name='loss')
-    summary_writer = tf.summary.FileWriter(run_directory.path, tf.get_default_graph(), filename_suffix='.%d' % first_step)
     finite = hooks.FiniteHook(step, losses, tower_grads, learning_rate, run_directory.path)
-    with summary_writer, _Signals() as signals:
+    with summaries.writer(run_directory.path, first_step) as write_summary, _Signals() as signals:
         all_hooks = [
             tf.train.StopAtStepHook(last_step=schedule.max_steps),
             hooks.FillHook(lambda: signals.received),
             finite,
             hooks.LogHook(step, loss, examples_per_step, schedule.log_frequency),
-            hooks.SummaryHook(step, summary_op, summary_writer, examples_per_step, schedule.summary_steps),
+            hooks.SummaryHook(step, summary_op, write_summary, examples_per_step, schedule.summary_steps),
             hooks.CheckpointHook(step, saver, run_directory.path, schedule.checkpoint_steps, finite.check_variables)]
         with tf.train.MonitoredTrainingSession(
                 checkpoint_dir=run_directory.path, scaffold=tf.train.Scaffold(saver=saver), hooks=all_hooks, config=config,

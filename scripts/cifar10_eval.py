@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Evaluates the checkpoints of a training run, each one as it appears, or the latest one with --run_once.
+"""Evaluates the latest checkpoint of a training run, then each time there is a newer one, or only once with --run_once.
 
 Scores the moving averages of the weights on every example exactly once. Computes on the CPU, so that it takes nothing from
 a trainer on the GPUs.
@@ -25,10 +25,9 @@ def evaluate():
     evaluator = evaluation.Evaluator(
         data_dir, FLAGS.eval_data, FLAGS.num_examples, device, multi_gpu.session_config([device]))
     if FLAGS.run_once:
-        path = checkpoint.latest(FLAGS.checkpoint_dir)
-        if path is None:
+        checkpoints = [checkpoint.read_latest(FLAGS.checkpoint_dir)]
+        if checkpoints == [None]:
             raise UserError('There is no checkpoint in %s: train first, or give another --checkpoint_dir' % FLAGS.checkpoint_dir)
-        checkpoints = [checkpoint.read(path)]
     else:
         checkpoints = evaluation.new_checkpoints(FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs)
     evaluation.evaluate(evaluator, checkpoints, FLAGS.eval_dir)
@@ -37,7 +36,7 @@ def evaluate():
 if __name__ == '__main__':
     command_line.define_data_flags()
     command_line.define_directory('eval_dir', '/tmp/cifar10_eval',
-                                  'Directory of the summaries: one for each run and for each --eval_data.')
+                                  'Directory of the summaries; give each run and each --eval_data its own.')
     command_line.define_directory('checkpoint_dir', '/tmp/cifar10_train', 'Directory of the checkpoints.')
     flags.DEFINE_enum('eval_data', 'test', ['test', 'train_eval'], 'Score the test images or the training images.')
     flags.DEFINE_integer('num_examples', None, 'Score the first so many; all by default.', lower_bound=1)

@@ -1,5 +1,6 @@
 """A listing as the books print it, written against the face of the package only."""
 import glob
+import inspect
 import os
 import re
 
@@ -120,6 +121,16 @@ def test_the_listing_trains_saves_and_evaluates(tmp_path, data_dir):
 def test_the_listing_evaluates_a_checkpoint_of_the_package(tmp_path, data_dir):
     _, variables = test_evaluation.save_checkpoint(tmp_path, 1)
     assert evaluate(data_dir, str(tmp_path), 50) == test_evaluation.expected_result(data_dir, variables)[0]
+
+
+def test_the_calls_of_the_books_run_bare():
+    defaults = {function: [parameter.default for parameter in inspect.signature(function).parameters.values()]
+                for function in (cifar10.maybe_download_and_extract, cifar10.distorted_inputs, cifar10.inputs, cifar10.loss)}
+    assert defaults[cifar10.maybe_download_and_extract][:3] == [
+        '/tmp/cifar10_data', 'https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz', 'c32a1d4ab5d03f1284b67883e8d87530']
+    assert defaults[cifar10.distorted_inputs] == ['/tmp/cifar10_data', 128]
+    assert defaults[cifar10.inputs] == [inspect.Parameter.empty, '/tmp/cifar10_data', 128]
+    assert defaults[cifar10.loss] == [inspect.Parameter.empty] * 2 + [None]
 
 
 def test_the_constants_of_the_books():

@@ -58,20 +58,22 @@ def test_a_second_process_waits_and_finds_the_data_set_there(tmp_path):
     script = 'from cifar10 import synthetic; synthetic.maybe_write(%r, records_per_file=20)' % str(tmp_path)
     with dataset.preparing(str(tmp_path)) as missing:
         assert missing
-        process = subprocess.Popen([sys.executable, '-c', script], stdout=subprocess.PIPE)
+        process = subprocess.Popen([sys.executable, '-u', '-c', script], stdout=subprocess.PIPE, universal_newlines=True)
+        assert process.stdout.readline() == 'Waiting for another process that works in %s\n' % tmp_path
         with dataset.new_directory(str(tmp_path)) as batches:
             for index, name in enumerate(dataset.TRAIN_FILES + dataset.TEST_FILES):
                 synthetic.records(30, np.random.default_rng(index)).tofile(os.path.join(batches, name))
             with open(os.path.join(batches, dataset.CLASS_NAMES_FILE), 'w') as names:
                 names.write(' '.join(synthetic.CLASS_NAMES))
-    assert process.communicate(timeout=60) == (b'', None) and process.returncode == 0
+    assert process.communicate(timeout=60) == ('', None) and process.returncode == 0
     assert dataset.verify(dataset.test_files(str(tmp_path))) == 30
 
 
 def test_what_a_killed_process_left_is_cleared_away(tmp_path):
-    (tmp_path / 'incomplete.xyz' / dataset.DIRECTORY).mkdir(parents=True)
+    (tmp_path / '.cifar10-incomplete-xyz' / dataset.DIRECTORY).mkdir(parents=True)
+    (tmp_path / 'incomplete').mkdir()  # the user's own
     synthetic.maybe_write(str(tmp_path), records_per_file=10)
-    assert os.listdir(str(tmp_path)) == [dataset.DIRECTORY]
+    assert sorted(os.listdir(str(tmp_path))) == [dataset.DIRECTORY, 'incomplete']
 
 
 def test_the_directory_of_the_files_is_not_taken_for_its_parent(own_data_dir):
@@ -104,6 +106,7 @@ def test_synthetic_images_are_all_different(tmp_path):
     paths = dataset.train_files(str(tmp_path)) + dataset.test_files(str(tmp_path))
     images = np.concatenate([np.fromfile(path, np.uint8) for path in paths]).reshape(-1, 3073)[:, 1:]
     assert len({image.tobytes() for image in images}) == 180
+    assert min(len(np.unique(image)) for image in images.reshape(-1, 1024)) > 10  # two colours, but for the noise
 
 
 def test_synthetic_does_not_replace_another_set(own_data_dir):

@@ -12,6 +12,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import checkpoint, dataset, synthetic
+from tests import test_evaluation
 from tests.test_training import LINE, scalars
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -107,6 +108,49 @@ def test_ctrl_c_while_the_graph_is_built_gives_one_line(tmp_path, data_dir):
     assert process.returncode == 130
 
 
+def test_each_tower_takes_a_batch_of_its_own_and_the_rate_counts_them_all(tmp_path, data_dir, graph):
+    succeed('cifar10_multi_gpu_train', '--num_gpus=2', *_training_args(data_dir, tmp_path, 1))
+    saver = tf.train.import_meta_graph(str(tmp_path / 'model.ckpt-1.meta'))
+    queue, = [op for op in graph.get_operations() if op.type == 'FIFOQueueV2' and op.name.endswith('/prefetch_queue')]
+    assert queue.get_attr('capacity') == 4
+    convolutions = [graph.get_operation_by_name('tower_%d/conv1/Conv2D' % i) for i in range(2)]
+    batches = [convolution.inputs[0].op for convolution in convolutions]
+    assert batches[0] is not batches[1] and {batch.type for batch in batches} == {'QueueDequeueV2'}
+    assert {batch.inputs[0].op for batch in batches} == {queue}
+    with tf.Session(config=tf.ConfigProto(device_count={'CPU': 2})) as session:
+        saver.restore(session, str(tmp_path / 'model.ckpt-1'))
+        boundary = -(-350 * 300 // 16)
+        rates = []
+        for step in (boundary - 1, boundary):
+            session.run('global_step/Assign', {graph.get_operation_by_name('global_step/Assign').inputs[1]: step})
+            rates.append(session.run('learning_rate/rate:0'))
+    np.testing.assert_allclose(rates, [0.1, 0.01], rtol=1e-5)
+
+
+@pytest.mark.parametrize('script', ['cifar10_train', 'cifar10_multi_gpu_train'])
+def test_seed_fresh_and_max_to_keep(tmp_path, data_dir, script):
+    args = _training_args(data_dir, tmp_path / 'run', 1)
+    weights = []
+    for extra in (['--max_steps=5', '--max_to_keep=1'], ['--fresh'], ['--fresh', '--seed=2']):
+        succeed(script, *(args + extra))
+        weights.append(checkpoint.read(tf.train.latest_checkpoint(str(tmp_path / 'run'))).values['local3/weights'])
+    assert np.abs(weights[1] - weights[0]).max() < 0.02 < 0.1 < np.abs(weights[2] - weights[1]).max()
+    kept = {tuple(sorted(os.path.basename(path) for path in glob.glob(directory + '/*.index')))
+            for directory in glob.glob(str(tmp_path / 'run*'))}
+    assert kept == {('model.ckpt-5.index',), ('model.ckpt-1.index',)}  # of which the first was moved aside
+    for directory in glob.glob(str(tmp_path / 'run*')):
+        assert tf.train.latest_checkpoint(directory).startswith(directory + '/model.ckpt-')
+
+
+def test_eval_data_and_num_examples(tmp_path, data_dir):
+    path, variables = test_evaluation.save_checkpoint(tmp_path, 1)
+    for extra, files, count in [(['--eval_data=train_eval'], dataset.train_files, 300), (['--num_examples=7'], dataset.test_files, 7)]:
+        stdout = succeed('cifar10_eval', '--dataset=synthetic', '--data_dir=' + data_dir, '--checkpoint_dir=' + str(tmp_path),
+                         '--eval_dir=%s' % (tmp_path / 'eval'), '--run_once', *extra)
+        correct, _ = test_evaluation.expected_result(data_dir, variables, count, files(data_dir))
+        assert '(%d of %d, step 1)' % (correct, count) in stdout
+
+
 def test_eval_waits_for_checkpoints_until_ctrl_c(tmp_path, data_dir):
     args = ['--dataset=synthetic', '--data_dir=' + data_dir, '--checkpoint_dir=' + str(tmp_path), '--eval_dir=%s' % (tmp_path / 'eval')]
     stdout = succeed('cifar10_eval', '--timeout_secs=0', *args)
@@ -156,6 +200,7 @@ TRAIN, EVAL, DATASET = 'cifar10_multi_gpu_train', 'cifar10_eval', 'cifar10_datas
 
 @pytest.mark.parametrize('script, args, status, complaint', [
     (TRAIN, ['--num_gpus=0'], 2, r'flag --num_gpus=0: .*; --help lists the flags'),
+    (TRAIN, ['--batch_size=9999999999'], 2, r'flag --batch_size=9999999999: .*'),
     (TRAIN, ['--batch_size=many'], 2, r'flag --batch_size=many: .*'),
     (TRAIN, ['--num_gpu=2'], 2, r"Unknown command line flag 'num_gpu'. Did you mean: num_gpus.*"),
     (TRAIN, ['--num_gpus', '2', '3'], 2, r'unexpected argument 3; --help tells more'),

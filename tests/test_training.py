@@ -27,13 +27,13 @@ def scalars(directory):
     return [(event.step, value.tag, value.simple_value) for event in events(directory) for value in event.summary.value]
 
 
-def train(train_dir, data_dir, max_steps, fresh=False, poison=None, hide_loss=False, after_step=None, hparams=HPARAMS,
+def train(train_dir, data_dir, max_steps, fresh=False, poison=None, clean=None, after_step=None, hparams=HPARAMS,
           **schedule):
     """Halves a variable in each step; with 100 examples an epoch and 10 a step, the rate decays every 30 steps.
 
     Args:
       poison: the step in which loss and gradient of the second tower become NaN.
-      hide_loss: whether only the gradient shows it.
+      clean: 'loss' or 'gradient' if only the other shows it.
       after_step: called with the step after each update.
     """
     with run_directory.held(str(train_dir), fresh, hparams, 2, data_dir) as held, tf.Graph().as_default():
@@ -44,8 +44,10 @@ def train(train_dir, data_dir, max_steps, fresh=False, poison=None, hide_loss=Fa
         poisoned = loss * tf.where(tf.equal(global_step, -1 if poison is None else poison - 1), np.nan, 1.0)
         sgd = tf.train.GradientDescentOptimizer(rate)
         losses, tower_grads = [loss, poisoned], [sgd.compute_gradients(loss), sgd.compute_gradients(poisoned)]
-        if hide_loss:
+        if clean == 'loss':
             losses = [loss, loss]
+        if clean == 'gradient':
+            tower_grads = tower_grads[:1]
         train_op = optimizer.train(sgd, multi_gpu.average_gradients(tower_grads), global_step, hparams)
         if after_step:
             with tf.control_dependencies([train_op]):
@@ -155,10 +157,38 @@ def test_fresh_moves_the_old_run_aside(tmp_path, data_dir, capsys):
     train(str(tmp_path / 'run') + '/', data_dir, 2, fresh=True)
     _assert_saved(tmp_path / 'run', 2)
     aside, = glob.glob(str(tmp_path / 'run.*'))
-    assert 'Moved the run in %s/ to %s' % (tmp_path / 'run', aside) in capsys.readouterr().out
+    assert 'Moved the run in %s to %s' % (tmp_path / 'run', aside) in capsys.readouterr().out
     train(aside, data_dir, 4)  # what was moved goes on by itself
     _assert_saved(aside, 4)
     assert tf.train.latest_checkpoint(str(tmp_path / 'run')).endswith('run/model.ckpt-2')
+
+
+def test_fresh_in_the_working_directory(tmp_path, data_dir, monkeypatch):
+    train(tmp_path / 'run', data_dir, 3)
+    monkeypatch.chdir(tmp_path / 'run')
+    train('.', data_dir, 2, fresh=True)
+    _assert_saved(tmp_path / 'run', 2)
+
+
+def test_nothing_is_said_to_be_saved_where_no_step_was_made(tmp_path, data_dir, capsys, monkeypatch):
+    monkeypatch.setattr(hooks.FillHook, 'after_create_session', lambda *unused: os.kill(os.getpid(), signal.SIGINT))
+    train(tmp_path, data_dir, 3)
+    assert capsys.readouterr().out == 'SIGINT: stopping\n'
+    assert tf.train.latest_checkpoint(str(tmp_path)) is None
+
+
+def test_a_moved_directory_is_not_locked_in_its_new_place(tmp_path, monkeypatch):
+    (tmp_path / 'run').mkdir()
+    flock = directory.fcntl.flock
+
+    def move_and_lock(handle, operation):
+        (tmp_path / 'run').rename(tmp_path / 'aside')
+        (tmp_path / 'run').mkdir()
+        return flock(handle, operation)
+    monkeypatch.setattr(directory.fcntl, 'flock', move_and_lock)
+    with pytest.raises(UserError, match='has just been moved'):
+        with directory.locked(str(tmp_path / 'run')):
+            pass
 
 
 def test_fresh_does_not_move_the_data(tmp_path, own_data_dir):
@@ -182,13 +212,17 @@ def test_fresh_leaves_a_directory_without_a_run_alone(tmp_path, data_dir):
     assert (tmp_path / 'letters.txt').exists()
 
 
-@pytest.mark.parametrize('hide_loss, losses', [(False, '1'), (True, 'none')])
-def test_a_loss_or_gradient_that_is_not_finite_stops_training(tmp_path, data_dir, hide_loss, losses):
+NAMES = 'weights, weights/ExponentialMovingAverage'
+
+
+@pytest.mark.parametrize('clean, losses, gradients, variables', [
+    (None, '1', '1', NAMES), ('loss', 'none', '1', NAMES), ('gradient', '1', 'none', 'none')])
+def test_a_loss_or_gradient_that_is_not_finite_stops_training(tmp_path, data_dir, clean, losses, gradients, variables):
     with pytest.raises(UserError) as error:
-        train(tmp_path, data_dir, 50, poison=35, hide_loss=hide_loss, checkpoint_steps=20, summary_steps=5)
+        train(tmp_path, data_dir, 50, poison=35, clean=clean, checkpoint_steps=20, summary_steps=5)
     assert str(error.value) == (
-        'Training diverged at step 35 with learning rate 0.025. Not finite: losses of towers: %s; gradients of towers: 1; '
-        'variables: weights, weights/ExponentialMovingAverage. The last good checkpoint is %s' % (losses, tmp_path / 'model.ckpt-20'))
+        'Training diverged at step 35 with learning rate 0.025. Not finite: losses of towers: %s; gradients of towers: %s; '
+        'variables: %s. The last good checkpoint is %s' % (losses, gradients, variables, tmp_path / 'model.ckpt-20'))
     _assert_saved(tmp_path, 20)
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith('model.ckpt-20')
 
@@ -246,6 +280,7 @@ def test_a_checkpoint_that_cannot_be_saved(tmp_path, data_dir):
         train(tmp_path, data_dir, 50, after_step=block, checkpoint_steps=2)
     _assert_saved(tmp_path, 2)
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith('model.ckpt-2')
+    assert not glob.glob(str(tmp_path / '*tempstate*'))
 
 
 def _damage_index(train_dir):
