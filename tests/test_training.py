@@ -48,7 +48,8 @@ def train(train_dir, data_dir, max_steps, fresh=False, poison=None, clean=None, 
             losses = [loss, loss]
         if clean == 'gradient':
             tower_grads = tower_grads[:1]
-        train_op = optimizer.train(sgd, multi_gpu.average_gradients(tower_grads), global_step, hparams)
+        with tf.control_dependencies(losses):  # a loss that no gradient needs must not read the next step either
+            train_op = optimizer.train(sgd, multi_gpu.average_gradients(tower_grads), global_step, hparams)
         if after_step:
             with tf.control_dependencies([train_op]):
                 train_op = tf.py_func(after_step, [tf.identity(global_step)], [])
