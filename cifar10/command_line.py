@@ -105,7 +105,8 @@ def run(main, commands=()):
         except (errors.UserError, OSError) as error:
             _fail(1, 'error: %s' % error)
         except tf.errors.ResourceExhaustedError as error:
-            _fail(1, 'error: %s: memory or disk does not suffice; choose a smaller --batch_size, or make room' % errors.reason(error))
+            _fail(1, 'error: %s: memory or disk does not suffice; choose a smaller --batch_size, or make room'
+                  % errors.reason(error))
         except (tf.errors.NotFoundError, tf.errors.PermissionDeniedError) as error:  # a file vanished, or cannot be read
             _fail(1, 'error: %s' % errors.reason(error))
         except BaseException as error:

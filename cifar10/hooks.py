@@ -152,7 +152,8 @@ class FiniteHook(tf.train.SessionRunHook):
             return ', '.join(str(i) for i in np.flatnonzero(~np.isfinite(values))) or 'none'
         saved = tf.train.latest_checkpoint(self._train_dir)
         return UserError(
-            'Training diverged at step %d with learning rate %g. Not finite: losses of towers: %s; gradients of towers: %s; variables: %s. %s'
+            'Training diverged at step %d with learning rate %g. Not finite: losses of towers: %s; gradients of towers: %s; '
+            'variables: %s. %s'
             % (self._results['step'], self._results['learning_rate'], towers(self._results['losses']),
                towers(self._results['norms']), ', '.join(bad_variables) or 'none',
                'The last good checkpoint is %s' % saved if saved else 'There is no checkpoint yet'))

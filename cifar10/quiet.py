@@ -8,8 +8,8 @@ import tempfile
 
 
 def _import_tensorflow():
-    # Some lines are written before the variable below is honoured (TensorFlow issue 100442), so file descriptor 2 leads
-    # to a file during the import; what it caught is shown if the import fails.
+    # Up to TensorFlow 2.21 some lines are written before the variable below is honoured, so file descriptor 2 leads to a
+    # file during the import; what it caught is shown if the import fails.
     try:
         stderr = os.dup(2)
     except OSError:  # closed: nothing will be seen

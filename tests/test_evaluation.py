@@ -9,7 +9,7 @@ import cifar10
 from cifar10 import checkpoint, dataset, evaluation
 from cifar10.errors import UserError
 from tests import oracle
-from tests.test_training import events
+from tests.small_run import events
 
 
 def save_checkpoint(directory, step, averages=True, global_step=True, seed=0, poison=None):

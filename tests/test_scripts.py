@@ -13,7 +13,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import checkpoint, dataset, synthetic
 from tests import test_evaluation
-from tests.test_training import LINE, scalars
+from tests.small_run import LINE, scalars
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
