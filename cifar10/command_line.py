@@ -1,5 +1,6 @@
 """What the scripts share: their flags, and errors in one line."""
 import os
+import signal
 import sys
 
 from absl import app, flags
@@ -84,6 +85,7 @@ def run(main, commands=()):
 
     A user's mistake, as opposed to a bug, gives one line on stderr and exit status 1, or 2 for the command line itself.
     """
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the scripts turn it off while they import
     tf.logging.set_verbosity(tf.logging.ERROR)  # no deprecation notices: this package is what they warn of
     tf.disable_control_flow_v2()  # or TensorBoard shows a function for either side of each tf.cond in the moving averages
 

@@ -5,6 +5,10 @@
   cifar10_dataset.py synthetic   draws the synthetic data set there
   cifar10_dataset.py verify      checks every file of the data set there
 """
+import signal
+
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports: no traceback
+
 from absl import flags
 
 from cifar10 import command_line, dataset

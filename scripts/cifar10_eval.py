@@ -6,6 +6,10 @@ a trainer on the GPUs.
 
   cifar10_eval.py --run_once
 """
+import signal
+
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports: no traceback
+
 from absl import flags
 
 from cifar10 import checkpoint, command_line, dataset, evaluation, multi_gpu

@@ -6,6 +6,10 @@ are averaged, and one update is made.
 
   cifar10_multi_gpu_train.py --num_gpus=4
 """
+import signal
+
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports: no traceback
+
 from absl import flags
 
 from cifar10 import command_line, dataset, input as cifar10_input, multi_gpu, optimizer, run_directory, summaries, training

@@ -5,6 +5,10 @@ The shortest program of the family; cifar10_multi_gpu_train.py is the same with 
 
   cifar10_train.py --max_steps=100000
 """
+import signal
+
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports: no traceback
+
 from absl import flags
 import cifar10
 from cifar10 import command_line, dataset, input as cifar10_input, multi_gpu, optimizer, run_directory, summaries, training

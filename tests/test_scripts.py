@@ -151,6 +151,20 @@ def test_eval_data_and_num_examples(tmp_path, data_dir):
         assert '(%d of %d, step 1)' % (correct, count) in stdout
 
 
+@pytest.mark.parametrize('script', ['cifar10_train', 'cifar10_multi_gpu_train', 'cifar10_eval', 'cifar10_dataset'])
+def test_ctrl_c_during_the_imports_ends_without_a_traceback(tmp_path, script):
+    """A stand-in for TensorFlow says that its import has begun, and waits."""
+    (tmp_path / 'tensorflow').mkdir()
+    (tmp_path / 'tensorflow' / '__init__.py').write_text("print('importing', flush=True)\nopen(0).read()\n")
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(tmp_path), ROOT]))
+    process = subprocess.Popen([sys.executable, os.path.join(ROOT, 'scripts', script + '.py')], env=environment,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    assert process.stdout.readline() == 'importing\n'
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60) == ('', '')
+    assert process.returncode == -signal.SIGINT
+
+
 def test_eval_waits_for_checkpoints_until_ctrl_c(tmp_path, data_dir):
     args = ['--dataset=synthetic', '--data_dir=' + data_dir, '--checkpoint_dir=' + str(tmp_path), '--eval_dir=%s' % (tmp_path / 'eval')]
     stdout = succeed('cifar10_eval', '--timeout_secs=0', *args)
