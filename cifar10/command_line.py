@@ -6,7 +6,7 @@ import sys
 from absl import app, flags
 import tensorflow.compat.v1 as tf
 
-from cifar10 import dataset, download, errors, synthetic, training
+from cifar10 import dataset, download, errors, synthetic, threads, training
 from cifar10.hparams import CLASSIC
 
 FLAGS = flags.FLAGS
@@ -30,23 +30,49 @@ def define_data_flags():
     flags.DEFINE_string('data_url', download.DATA_URL, 'Where the CIFAR-10 archive is downloaded from.')
 
 
-def define_training_flags():
-    """Defines the flags of the training scripts."""
+def define_run_flags():
+    """Defines the flags of every program that trains."""
     define_data_flags()
     steps = training.Schedule()
     define_directory('train_dir', '/tmp/cifar10_train', 'Directory of checkpoints and summaries; a run in it goes on.')
-    flags.DEFINE_boolean('fresh', False, 'Move a run that is in --train_dir aside and start anew.')
-    flags.DEFINE_integer('batch_size', CLASSIC.batch_size, 'Examples a tower and step.', lower_bound=1,
-                         upper_bound=2 ** 20)
+    define_batch_size()
     flags.DEFINE_integer('max_steps', steps.max_steps, 'Stop after this many steps.', lower_bound=1)
     flags.DEFINE_integer('log_frequency', steps.log_frequency, 'Print a line every this many steps.', lower_bound=1)
     flags.DEFINE_integer('summary_steps', steps.summary_steps, 'Write summaries every this many steps.', lower_bound=1)
     flags.DEFINE_integer('checkpoint_steps', steps.checkpoint_steps, 'Save a checkpoint every this many steps.', lower_bound=1)
+
+
+def define_training_flags():
+    """Defines the flags of the training scripts."""
+    define_run_flags()
+    define_thread_flags()
+    flags.DEFINE_boolean('fresh', False, 'Move a run that is in --train_dir aside and start anew.')
     flags.DEFINE_integer('max_to_keep', 5, 'Keep this many of the latest checkpoints; 0 keeps all.', lower_bound=0,
                          upper_bound=_MAX)
     flags.DEFINE_integer('seed', None, 'Seed of initial values and distortions. The order of the images still depends on the '
                          'timing of threads.', lower_bound=0, upper_bound=_MAX)
     flags.DEFINE_boolean('log_device_placement', False, 'Print the device of every operation.')
+
+
+def define_batch_size():
+    """Defines --batch_size."""
+    flags.DEFINE_integer('batch_size', CLASSIC.batch_size, 'Examples a tower and step.', lower_bound=1, upper_bound=2 ** 20)
+
+
+def define_num_gpus():
+    """Defines --num_gpus."""
+    flags.DEFINE_integer('num_gpus', 1, 'Number of towers: one a GPU where there are as many.', lower_bound=1)
+
+
+THREAD_FLAGS = {'intra_op_threads': 'that share an operation', 'inter_op_threads': 'for operations side by side',
+                'input_threads': 'that make batches ready'}
+
+
+def define_thread_flags():
+    """Defines --intra_op_threads, --inter_op_threads and --input_threads."""
+    for name, description in THREAD_FLAGS.items():
+        flags.DEFINE_integer(name, 0, 'Threads %s; 0 chooses by the number of cores.' % description, lower_bound=0,
+                             upper_bound=1024)
 
 
 def data_dir():
@@ -69,6 +95,11 @@ def hparams():
     return CLASSIC._replace(batch_size=FLAGS.batch_size)
 
 
+def choose_threads(devices, batch_size):
+    """The Threads for these devices and batches of so many examples a tower, as far as flags do not set them."""
+    return threads.choose(devices, batch_size, *[FLAGS[name].value for name in THREAD_FLAGS])
+
+
 def set_seed(resumed):
     """Seeds the graph with --seed, if it is given; a resumed run draws anew rather than what the first steps drew."""
     if FLAGS.seed is not None:
@@ -80,14 +111,19 @@ def schedule():
     return training.Schedule(*[FLAGS[field].value for field in training.Schedule._fields])
 
 
+def use_graph_mode():
+    """Sets TensorFlow up as the scripts want it."""
+    tf.logging.set_verbosity(tf.logging.ERROR)  # no deprecation notices: this package is what they warn of
+    tf.disable_control_flow_v2()  # or TensorBoard shows a function for either side of each tf.cond in the moving averages
+
+
 def run(main, commands=()):
     """Parses the command line and calls `main`, with the command if there are `commands` to choose from.
 
     A user's mistake, as opposed to a bug, gives one line on stderr and exit status 1, or 2 for the command line itself.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the scripts turn it off while they import
-    tf.logging.set_verbosity(tf.logging.ERROR)  # no deprecation notices: this package is what they warn of
-    tf.disable_control_flow_v2()  # or TensorBoard shows a function for either side of each tf.cond in the moving averages
+    use_graph_mode()
 
     def parse(argv):
         try:

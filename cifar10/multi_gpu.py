@@ -22,36 +22,46 @@ def tower_devices(num_towers):
     return ['/gpu:%d' % (i % gpus) for i in range(num_towers)]
 
 
-def session_config(devices, log_device_placement=False):
-    """A ConfigProto with these devices and no more GPUs than they need, memory taken as it is needed."""
+def session_config(devices, threads=None, log_device_placement=False):
+    """A ConfigProto with these devices and no more GPUs than they need, memory taken as it is needed.
+
+    Args:
+      devices: device names.
+      threads: a Threads; None leaves it to TensorFlow.
+      log_device_placement: whether to print the device of every operation.
+    """
     def count(kind):
         return len({device for device in devices if kind in device})
     return tf.ConfigProto(
         device_count={'CPU': max(1, count('cpu')), 'GPU': count('gpu')}, gpu_options=tf.GPUOptions(allow_growth=True),
+        intra_op_parallelism_threads=threads.intra_op if threads else 0,
+        inter_op_parallelism_threads=threads.inter_op if threads else 0,
         allow_soft_placement=True, log_device_placement=log_device_placement)
 
 
-def tower_loss(scope, images, labels):
+def tower_loss(scope, images, labels, num_slices=1):
     """The total loss of one tower.
 
     Args:
       scope: the tower's name scope, like 'tower_0/'.
       images: float32 [batch, 24, 24, 3].
       labels: int32 [batch].
+      num_slices: see model.inference.
 
     Returns:
       A float32 scalar.
     """
-    return model.loss(model.inference(images), labels, scope)
+    return model.loss(model.inference(images, num_slices), labels, scope)
 
 
-def tower_gradients(devices, batches, optimizer):
+def tower_gradients(devices, batches, optimizer, num_slices=1):
     """Builds a tower on each device; they share one set of variables.
 
     Args:
       devices: a device name a tower.
       batches: (images, labels) a tower.
       optimizer: a tf.train.Optimizer.
+      num_slices: of each batch, see model.inference.
 
     Returns:
       losses: a list with each tower's loss.
@@ -61,7 +71,7 @@ def tower_gradients(devices, batches, optimizer):
     for i, (device, batch) in enumerate(zip(devices, batches)):
         with tf.device(device), tf.name_scope('%s_%d' % (TOWER_NAME, i)) as scope, \
                 tf.variable_scope(tf.get_variable_scope(), reuse=i > 0):
-            losses.append(tower_loss(scope, *batch))
+            losses.append(tower_loss(scope, *batch, num_slices))
             tower_grads.append(optimizer.compute_gradients(losses[-1], tf.trainable_variables()))
     return losses, tower_grads
 

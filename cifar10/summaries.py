@@ -36,7 +36,7 @@ def _losses():
 
 
 def _activations():
-    """Histogram and sparsity of each layer's activations, in the first tower."""
+    """Histogram and sparsity of each layer's activations, in the first tower and, of convolutional layers, its first slice."""
     layers = collections.OrderedDict()
     for activations in tf.get_collection(tf.GraphKeys.ACTIVATIONS):
         layers.setdefault(_without_tower(activations.op.name).split('/')[0], activations)

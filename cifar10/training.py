@@ -15,12 +15,13 @@ class Schedule(NamedTuple):
     checkpoint_steps: int = 1000
 
 
-def print_plan(data_dir, devices, num_examples, hparams, resumed):
+def print_plan(data_dir, devices, threads, num_examples, hparams, resumed):
     """Prints what is about to be trained on what, and when the learning rate will fall.
 
     Args:
       data_dir: parent of cifar-10-batches-bin.
       devices: a device name a tower.
+      threads: a Threads.
       num_examples: examples in the training set.
       hparams: an HParams.
       resumed: the Checkpoint from which training goes on, or None.
@@ -32,6 +33,8 @@ def print_plan(data_dir, devices, num_examples, hparams, resumed):
     print('\n'.join([
         'Data: %d examples of %s in %s' % (num_examples, ', '.join(dataset.class_names(data_dir) or ['unnamed classes']), data_dir),
         'Devices: %s' % ', '.join(devices),
+        'Threads: %s an operation, %s operations side by side, %d for the input' % (
+            threads.intra_op or 'all', threads.inter_op or 'as many', threads.input),
         'Batch: %d examples a tower, %d a step' % (hparams.batch_size, examples_per_step),
         'Epoch: %d examples, %.1f steps' % (num_examples, num_examples / examples_per_step),
         'Learning rate: %g, next %g from epoch %g on (step %d)' % (

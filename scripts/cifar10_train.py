@@ -17,25 +17,25 @@ import tensorflow.compat.v1 as tf  # after cifar10, which keeps its import quiet
 FLAGS = flags.FLAGS
 
 
-def train(hparams, data_dir, num_examples, device, directory):
+def train(hparams, data_dir, num_examples, device, threads, directory):
     """Trains on one device, from the checkpoint of the RunDirectory on if it has one."""
     with tf.Graph().as_default():
         command_line.set_seed(directory.resumed)
         images, labels = cifar10.distorted_inputs(data_dir, hparams.batch_size)
-        images, labels = cifar10_input.prefetch_queue(images, labels, capacity=2).dequeue()
+        images, labels = cifar10_input.prefetch_queue(images, labels, 2, threads.input).dequeue()
         with tf.device('/cpu:0'):
             global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, hparams.batch_size, num_examples, hparams)
         sgd = tf.train.GradientDescentOptimizer(learning_rate)
         with tf.device(device):
-            logits = cifar10.inference(images)
+            logits = cifar10.inference(images, threads.slices)
             loss = cifar10.loss(logits, labels)
             gradients = sgd.compute_gradients(loss)
         train_op = optimizer.train(sgd, gradients, global_step, hparams)
         summary_op = summaries.training(images, [loss], learning_rate, gradients)
         saver = tf.train.Saver(max_to_keep=FLAGS.max_to_keep, save_relative_paths=True)
         training.run(train_op, [loss], [gradients], learning_rate, summary_op, saver, directory, command_line.schedule(),
-                     hparams.batch_size, multi_gpu.session_config([device], FLAGS.log_device_placement))
+                     hparams.batch_size, multi_gpu.session_config([device], threads, FLAGS.log_device_placement))
 
 
 def main():
@@ -43,10 +43,11 @@ def main():
     data_dir = command_line.prepare_data()
     num_examples = dataset.verify(dataset.train_files(data_dir))
     device, = multi_gpu.tower_devices(1)
+    threads = command_line.choose_threads([device], FLAGS.batch_size)
     hparams = command_line.hparams()
     with run_directory.held(FLAGS.train_dir, FLAGS.fresh, hparams, 1, data_dir) as directory:
-        training.print_plan(data_dir, [device], num_examples, hparams, directory.resumed)
-        train(hparams, data_dir, num_examples, device, directory)
+        training.print_plan(data_dir, [device], threads, num_examples, hparams, directory.resumed)
+        train(hparams, data_dir, num_examples, device, threads, directory)
 
 
 if __name__ == '__main__':

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Trains in the classic formulation of the books: what the benchmark compares with, and what the tests expect equality with.
+
+Each example goes through tf.image by itself and into tf.train.shuffle_batch, which 16 threads feed; a FIFO queue prefetches;
+local response normalisation is tf.nn.lrn; update and moving averages are a tf.group; summaries run the network once more.
+
+  cifar10_classic.py --num_gpus=2 --max_steps=1000
+"""
+import signal
+
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports: no traceback
+
+import datetime
+import os
+import time
+
+from absl import flags
+
+from cifar10 import command_line, dataset, directory, input as cifar10_input, model, multi_gpu
+from cifar10.errors import UserError
+from cifar10.hparams import CLASSIC
+import tensorflow.compat.v1 as tf  # after cifar10, which keeps its import quiet
+
+FLAGS = flags.FLAGS
+
+
+def distort(image, row, column, mirror, brightness, contrast):
+    """The distortions of one image, uint8 [32, 32, 3], by tf.image with these draws: float32 [24, 24, 3]."""
+    image = tf.cast(image, tf.float32)
+    image = tf.image.crop_to_bounding_box(image, row, column, 24, 24)
+    image = tf.cond(mirror, lambda: tf.image.flip_left_right(image), lambda: image)
+    image = tf.image.adjust_brightness(image, brightness)
+    image = tf.image.adjust_contrast(image, contrast)
+    image = tf.image.per_image_standardization(image)
+    image.set_shape([24, 24, 3])
+    return image
+
+
+def distorted_inputs(data_dir, batch_size):
+    """Batches of distorted images, float32 [batch_size, 24, 24, 3], and labels, int32 [batch_size]."""
+    paths = dataset.train_files(data_dir)
+    minimum = int(0.4 * dataset.verify(paths))
+    record = cifar10_input.read_cifar10(tf.train.string_input_producer(paths))
+    row, column = (tf.random_uniform([], maxval=9, dtype=tf.int32) for _ in range(2))
+    image = distort(record.uint8image, row, column, tf.random_uniform([]) < 0.5,
+                    tf.random_uniform([], -63, 63), tf.random_uniform([], 0.2, 1.8))
+    images, labels = tf.train.shuffle_batch([image, record.label], batch_size, num_threads=16,
+                                            capacity=minimum + 3 * batch_size, min_after_dequeue=minimum)
+    return images, tf.reshape(labels, [batch_size])
+
+
+def prefetch_queue(images, labels, capacity):
+    """A tf.FIFOQueue of batches that one thread fills."""
+    queue = tf.FIFOQueue(capacity, [images.dtype, labels.dtype], [images.shape, labels.shape])
+    tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue([images, labels])]))
+    return queue
+
+
+def _variables(shape, stddev, weight_decay, bias):
+    with tf.device('/cpu:0'):
+        weights = tf.get_variable('weights', shape, tf.float32, tf.truncated_normal_initializer(stddev=stddev))
+        biases = tf.get_variable('biases', shape[-1:], tf.float32, tf.constant_initializer(bias))
+    if weight_decay:
+        tf.add_to_collection('losses', weight_decay * tf.nn.l2_loss(weights))
+    return weights, biases
+
+
+def inference(images):
+    """The network's logits, float32 [batch, 10]."""
+    def summarized(activations):
+        tf.summary.histogram('activations', activations)
+        tf.summary.scalar('sparsity', tf.nn.zero_fraction(activations))
+        return activations
+
+    def convolution(x, depth, bias):
+        weights, biases = _variables([5, 5, depth, 64], 5e-2, 0, bias)
+        return summarized(tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME'), biases)))
+
+    def fully_connected(x, size):
+        weights, biases = _variables([int(x.shape[1]), size], 0.04, 0.004, 0.1)
+        return summarized(tf.nn.relu(tf.matmul(x, weights) + biases))
+
+    def pool(x):
+        return tf.nn.max_pool(x, [1, 3, 3, 1], [1, 2, 2, 1], 'SAME')
+    with tf.variable_scope('conv1'):
+        x = tf.nn.lrn(pool(convolution(images, 3, 0.0)), 4, bias=1.0, alpha=0.001 / 9.0, beta=0.75)
+    with tf.variable_scope('conv2'):
+        x = pool(tf.nn.lrn(convolution(x, 64, 0.1), 4, bias=1.0, alpha=0.001 / 9.0, beta=0.75))
+    x = tf.reshape(x, [int(images.shape[0]), -1])
+    with tf.variable_scope('local3'):
+        x = fully_connected(x, 384)
+    with tf.variable_scope('local4'):
+        x = fully_connected(x, 192)
+    with tf.variable_scope('softmax_linear'):
+        weights, biases = _variables([192, 10], 1 / 192.0, 0, 0.0)
+        return summarized(tf.matmul(x, weights) + biases)
+
+
+def loss(logits, labels, scope):
+    """The total loss of the tower whose name scope is `scope`."""
+    cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.cast(labels, tf.int64), logits=logits)
+    tf.add_to_collection('losses', tf.reduce_mean(cross_entropy))
+    losses = tf.get_collection('losses', scope)
+    for part in losses:
+        tf.summary.scalar('loss', part)
+    return tf.add_n(losses, name='total_loss')
+
+
+def average_gradients(tower_grads):
+    """The towers' mean gradients, stacked first; a list of (gradient, variable)."""
+    return [(tf.reduce_mean(tf.stack([gradient for gradient, _ in grads_and_vars]), 0), grads_and_vars[0][1])
+            for grads_and_vars in zip(*tower_grads)]
+
+
+def training_step(devices, batches, num_examples):
+    """Builds a tower on each device and the update; returns the train op, the last tower's loss and the gradients."""
+    global_step = tf.train.get_or_create_global_step()
+    decay_steps = int(num_examples / int(batches[0][0].shape[0]) * CLASSIC.num_epochs_per_decay)
+    rate = tf.train.exponential_decay(CLASSIC.initial_learning_rate, global_step, decay_steps,
+                                      CLASSIC.learning_rate_decay_factor, staircase=True)
+    tf.summary.scalar('learning_rate', rate)
+    sgd = tf.train.GradientDescentOptimizer(rate)
+    tower_grads = []
+    for i, (device, (images, labels)) in enumerate(zip(devices, batches)):
+        with tf.device(device), tf.name_scope('tower_%d' % i) as scope, \
+                tf.variable_scope(tf.get_variable_scope(), reuse=i > 0):
+            total_loss = loss(inference(images), labels, scope)
+            tower_grads.append(sgd.compute_gradients(total_loss))
+    gradients = average_gradients(tower_grads) if len(devices) > 1 else tower_grads[0]
+    update = sgd.apply_gradients(gradients, global_step=global_step)
+    averages = tf.train.ExponentialMovingAverage(CLASSIC.moving_average_decay, global_step)
+    return tf.group(update, averages.apply(tf.trainable_variables())), total_loss, gradients
+
+
+def train(data_dir, num_examples, devices):
+    """Trains in a new training directory."""
+    with tf.Graph().as_default(), tf.device('/cpu:0'):
+        queue = prefetch_queue(*distorted_inputs(data_dir, FLAGS.batch_size), capacity=2 * len(devices))
+        train_op, total_loss, gradients = training_step(devices, [queue.dequeue() for _ in devices], num_examples)
+        for gradient, variable in gradients:
+            tf.summary.histogram(variable.op.name, variable)
+            tf.summary.histogram(variable.op.name + '/gradients', gradient)
+        summary_op = tf.summary.merge_all()
+        saver = tf.train.Saver()
+        with tf.Session(config=multi_gpu.session_config(devices)) as session:
+            session.run(tf.global_variables_initializer())
+            coord = tf.train.Coordinator()
+            threads = tf.train.start_queue_runners(session, coord)
+            writer = tf.summary.FileWriter(FLAGS.train_dir, session.graph)
+            _loop(session, train_op, total_loss, summary_op, saver, writer, len(devices))
+            writer.close()
+            coord.request_stop()
+            coord.join(threads)
+
+
+def _loop(session, train_op, total_loss, summary_op, saver, writer, num_towers):
+    for step in range(1, FLAGS.max_steps + 1):
+        start = time.time()
+        _, value = session.run([train_op, total_loss])
+        seconds = time.time() - start
+        if step % FLAGS.log_frequency == 0:
+            print('%s: step %d, loss = %.2f (%.1f examples/sec; %.3f sec/batch)' % (
+                datetime.datetime.now().isoformat(' ', 'microseconds'), step, value,
+                FLAGS.batch_size * num_towers / seconds, seconds / num_towers), flush=True)
+        if step % FLAGS.summary_steps == 0:
+            writer.add_summary(session.run(summary_op), step)
+        if step % FLAGS.checkpoint_steps == 0 or step == FLAGS.max_steps:
+            saver.save(session, os.path.join(FLAGS.train_dir, 'model.ckpt'), step)
+
+
+def main():
+    """Makes data, devices and directory ready, and trains."""
+    data_dir = command_line.prepare_data()
+    num_examples = dataset.verify(dataset.train_files(data_dir))
+    devices = multi_gpu.tower_devices(FLAGS.num_gpus)
+    directory.make(FLAGS.train_dir)
+    if os.listdir(FLAGS.train_dir):
+        raise UserError('%s is not empty, and this program cannot go on with a run: give another --train_dir' % FLAGS.train_dir)
+    train(data_dir, num_examples, devices)
+
+
+if __name__ == '__main__':
+    command_line.define_run_flags()
+    command_line.define_num_gpus()
+    flags.adopt_module_key_flags(command_line)
+    command_line.run(main)
