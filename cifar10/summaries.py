@@ -23,7 +23,7 @@ def _scalar(tag, value):
 
 def _histogram(tag, values):
     # The operation fails on a NaN, which would hide from the user in which step it came and from where.
-    values = tf.where(tf.is_finite(values), values, tf.zeros_like(values))
+    values = tf.where_v2(tf.is_finite(values), values, 0.0)
     return tf.raw_ops.HistogramSummary(tag=tag, values=values)
 
 

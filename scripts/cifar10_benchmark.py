@@ -193,10 +193,14 @@ def _print_flops(unused_results, devices):
     print('  %-14s %-30s %9.4f GFLOP' % ('sum', 'x ' + _towers(devices), total * len(devices) / 1e9))
 
 
+def _formulations():
+    return [OURS, CLASSIC] if FLAGS.baseline else [OURS]
+
+
 def _profile(devices):
     """Prints the table of the operations of a step and writes the trace, of each formulation."""
     results = {}
-    for formulation in [OURS, CLASSIC][:1 + FLAGS.baseline]:
+    for formulation in _formulations():
         path = FLAGS.trace if formulation == OURS else '%s.%s' % (FLAGS.trace, formulation)
         chosen = command_line.choose_threads(devices, FLAGS.batch_size)
         with step_session(formulation, devices, FLAGS.batch_size, chosen) as (session, train_op):
@@ -215,6 +219,8 @@ def main(command):
     """Measures what the command names."""
     for path in filter(None, [FLAGS.json, FLAGS.trace if command == 'profile' else None]):
         benchmark.check_writable(path)
+    if command == 'towers' and FLAGS.batch_size % 4:
+        raise errors.UserError('--batch_size=%d does not divide by 4, for four towers' % FLAGS.batch_size)
     devices = multi_gpu.tower_devices(FLAGS.num_gpus)
     data_dir = command_line.prepare_data() if command in ('input', 'train') else None
     if command == 'profile':
@@ -222,7 +228,7 @@ def main(command):
     else:
         measure, conclude = _COMMANDS[command]
         results = benchmark.in_turn(lambda formulation: measure(formulation, data_dir, devices),
-                                    [OURS, CLASSIC][:1 + FLAGS.baseline], FLAGS.rounds)
+                                    _formulations(), FLAGS.rounds)
         print('%s\n' % benchmark.table(results))
         conclude(results, devices)
     if FLAGS.json:

@@ -8,7 +8,8 @@ local response normalisation is tf.nn.lrn; update and moving averages are a tf.g
 """
 import signal
 
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports: no traceback
+if __name__ == '__main__':
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports: no traceback
 
 import datetime
 import os
@@ -112,12 +113,12 @@ def average_gradients(tower_grads):
             for grads_and_vars in zip(*tower_grads)]
 
 
-def training_step(devices, batches, num_examples):
+def training_step(devices, batches, num_examples, hparams=CLASSIC):
     """Builds a tower on each device and the update; returns the train op, the last tower's loss and the gradients."""
     global_step = tf.train.get_or_create_global_step()
-    decay_steps = int(num_examples / int(batches[0][0].shape[0]) * CLASSIC.num_epochs_per_decay)
-    rate = tf.train.exponential_decay(CLASSIC.initial_learning_rate, global_step, decay_steps,
-                                      CLASSIC.learning_rate_decay_factor, staircase=True)
+    decay_steps = int(num_examples / int(batches[0][0].shape[0]) * hparams.num_epochs_per_decay)
+    rate = tf.train.exponential_decay(hparams.initial_learning_rate, global_step, decay_steps,
+                                      hparams.learning_rate_decay_factor, staircase=True)
     tf.summary.scalar('learning_rate', rate)
     sgd = tf.train.GradientDescentOptimizer(rate)
     tower_grads = []
@@ -128,7 +129,7 @@ def training_step(devices, batches, num_examples):
             tower_grads.append(sgd.compute_gradients(total_loss))
     gradients = average_gradients(tower_grads) if len(devices) > 1 else tower_grads[0]
     update = sgd.apply_gradients(gradients, global_step=global_step)
-    averages = tf.train.ExponentialMovingAverage(CLASSIC.moving_average_decay, global_step)
+    averages = tf.train.ExponentialMovingAverage(hparams.moving_average_decay, global_step)
     return tf.group(update, averages.apply(tf.trainable_variables())), total_loss, gradients
 
 

@@ -9,16 +9,6 @@ def read_records(paths):
     return records[:, 0], records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
 
 
-def distort(image, row, column, mirror, brightness, contrast):
-    """The tutorial's distortions of one image, uint8 [32, 32, 3], by tf.image: float32 [24, 24, 3]."""
-    image = tf.cast(tf.image.crop_to_bounding_box(image, row, column, 24, 24), tf.float32)
-    if mirror:
-        image = tf.image.flip_left_right(image)
-    image = tf.image.adjust_brightness(image, brightness)
-    image = tf.image.adjust_contrast(image, contrast)
-    return tf.image.per_image_standardization(image)
-
-
 def evaluation_image(image):
     """The tutorial's evaluation image: the centre of uint8 [32, 32, 3], standardised."""
     return tf.image.per_image_standardization(tf.image.resize_image_with_crop_or_pad(tf.cast(image, tf.float32), 24, 24))
@@ -33,6 +23,12 @@ def _windows(x):
 def lrn(x):
     """Local response normalisation from its definition, in x's precision."""
     return x * (1 + 0.001 / 9 * _windows(x * x)) ** -0.75
+
+
+def lrn_gradient(x, dy):
+    """The gradient of lrn from its derivatives: dy_i / dx_j = s_i^-b [i = j] - 2 a b x_i x_j s_i^(-b - 1) for |i - j| <= 4."""
+    s = 1 + 0.001 / 9 * _windows(x * x)
+    return dy * s ** -0.75 - 2 * 0.001 / 9 * 0.75 * x * _windows(dy * x * s ** -1.75)
 
 
 def _conv_same(x, weights):

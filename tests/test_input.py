@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 import cifar10
 from cifar10 import dataset, input as cifar10_input
 from cifar10.errors import UserError
+from scripts import cifar10_classic
 from tests import oracle
 
 
@@ -45,7 +46,8 @@ def test_batched_distortions_equal_tf_image_per_example(data_dir):
     _, images = oracle.read_records(dataset.test_files(data_dir))
     rows, columns, mirror, contrast = _draws(len(images), seed=1)
     brightness = np.random.RandomState(2).uniform(-63, 63, len(images))
-    expected = [oracle.distort(*args) for args in zip(images, rows, columns, mirror, brightness, contrast)]
+    expected = [cifar10_classic.distort(image, row, column, tf.constant(flip), shift, factor)
+                for image, row, column, flip, shift, factor in zip(images, rows, columns, mirror, brightness, contrast)]
     distorted = cifar10_input.distort(tf.constant(images.transpose(0, 3, 1, 2)), rows, columns, mirror, contrast)
     with tf.Session() as session:
         distorted, expected = session.run([distorted, tf.stack(expected)])
@@ -79,10 +81,9 @@ def test_standard_deviation_counts_as_at_least_one_over_the_root_of_the_number_o
     np.testing.assert_allclose(distorted[0, 12, 12, 1], 0.2 * (1 - 1 / 576) * 1728 ** 0.5 + (1 / 576 - 1 / 1728) * 1728 ** 0.5, rtol=1e-4)
 
 
-def test_draws_cover_their_ranges_evenly():
-    rows, columns, mirror, contrast = cifar10_input.distortion_draws(20000)
+def test_draws_cover_their_ranges_evenly_and_are_independent():
     with tf.Session() as session:
-        rows, columns, mirror, contrast = session.run([rows, columns, mirror, contrast])
+        rows, columns, mirror, contrast = draws = session.run(cifar10_input.distortion_draws(20000))
     for offsets in (rows, columns):
         counts = np.bincount(offsets, minlength=9)
         assert len(counts) == 9
@@ -91,7 +92,51 @@ def test_draws_cover_their_ranges_evenly():
     assert contrast.min() >= 0.2 and contrast.max() < 1.8
     counts, _ = np.histogram(contrast, 10, (0.2, 1.8))
     assert np.abs(counts - 2000).max() < 5 * (20000 * 0.09) ** 0.5
-    assert abs(np.corrcoef(rows, columns)[0, 1]) < 5 / 20000 ** 0.5
+    # Neither draws of one example nor those of examples beside each other or a batch apart tell of one another.
+    for i, first in enumerate(draws):
+        for second in draws[i + 1:]:
+            assert abs(np.corrcoef(first, second)[0, 1]) < 5 / 20000 ** 0.5
+        for distance in (1, 2, 128):
+            assert abs(np.corrcoef(first[:-distance], first[distance:])[0, 1]) < 5 / 20000 ** 0.5
+
+
+def test_each_batch_draws_anew():
+    draws = cifar10_input.distortion_draws(1000)
+    with tf.Session() as session:
+        for first, second in zip(session.run(draws), session.run(draws)):
+            assert abs(np.corrcoef(first, second)[0, 1]) < 5 / 1000 ** 0.5
+
+
+def test_contrast_and_standardisation_equal_numpy_in_float64():
+    rng = np.random.RandomState(5)
+    images, contrast = rng.uniform(0, 255, [50, 3, 24, 24]), rng.uniform(0.2, 1.8, 50)
+    with tf.Session() as session:
+        standardized = session.run(cifar10_input._standardize(tf.constant(images), tf.constant(contrast)))
+    mean = images.mean((2, 3), keepdims=True)
+    x = (images - mean) * contrast[:, None, None, None] + mean + rng.uniform(-63, 63, [50, 1, 1, 1])  # the brightness cancels
+    x = (x - x.mean((1, 2, 3), keepdims=True)) / x.std((1, 2, 3), keepdims=True)
+    np.testing.assert_allclose(standardized, x.transpose(0, 2, 3, 1), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize('counts', [(7,), (13, 5, 1), (512, 256), (300, 257)])
+def test_files_of_any_sizes_are_read_whole(tmp_path, counts):
+    records = np.random.RandomState(6).randint(0, 256, [sum(counts), dataset.RECORD_BYTES]).astype(np.uint8)
+    paths = [str(tmp_path / str(i)) for i in range(len(counts))]
+    for path, part in zip(paths, np.split(records, np.cumsum(counts)[:-1])):
+        part.tofile(path)
+    with tf.Session() as session:
+        read = cifar10_input._read_records(tf.train.string_input_producer(paths, shuffle=False, num_epochs=1), paths)
+        session.run(tf.local_variables_initializer())
+        coord = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(session, coord)
+        parts = []
+        with pytest.raises(tf.errors.OutOfRangeError):
+            while True:
+                parts.append(session.run(read))
+        coord.request_stop()
+        coord.join(threads)
+    assert max(map(len, parts)) <= 256
+    np.testing.assert_array_equal(np.concatenate(parts), records)
 
 
 def test_distorted_inputs_keep_labels_with_their_images(data_dir):

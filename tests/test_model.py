@@ -90,18 +90,17 @@ def test_lrn_equals_its_definition(channels):
         np.testing.assert_allclose(session.run(normalized), oracle.lrn(x), rtol=1e-12)
 
 
-def test_lrn_gradient_equals_finite_differences():
+@pytest.mark.parametrize('channels', [3, 64])
+def test_lrn_gradient_equals_its_derivatives(channels):
     rng = np.random.RandomState(0)
-    x, dy = 30 * rng.randn(2, 3, 3, 64), rng.randn(2, 3, 3, 64)
+    x, dy = 30 * rng.randn(2, 3, 3, channels), rng.randn(2, 3, 3, channels)
     tensor = tf.constant(x)
     gradient, = tf.gradients(model.local_response_normalization(tensor, 'norm'), tensor, tf.constant(dy))
     with tf.Session() as session:
-        gradient = session.run(gradient)
-    for _ in range(20):
-        direction = rng.randn(*x.shape)
-        h = 1e-4
-        difference = (dy * (oracle.lrn(x + h * direction) - oracle.lrn(x - h * direction))).sum() / (2 * h)
-        np.testing.assert_allclose((gradient * direction).sum(), difference, rtol=1e-6)
+        np.testing.assert_allclose(session.run(gradient), oracle.lrn_gradient(x, dy), rtol=1e-12, atol=1e-14)
+    direction, h = rng.randn(*x.shape), 1e-4  # the oracle itself against finite differences
+    difference = (dy * (oracle.lrn(x + h * direction) - oracle.lrn(x - h * direction))).sum() / (2 * h)
+    np.testing.assert_allclose((oracle.lrn_gradient(x, dy) * direction).sum(), difference, rtol=1e-6)
 
 
 def test_lrn_and_its_gradient_equal_tensorflows_own_in_float32():
@@ -114,3 +113,33 @@ def test_lrn_and_its_gradient_equal_tensorflows_own_in_float32():
         (y, gradient), (expected_y, expected_gradient) = session.run(both)
     np.testing.assert_allclose(y, expected_y, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize('device, gpus, kinds', [('/cpu:0', 1, {'MatMul'}), ('/gpu:0', 1, {'LRN'}), ('', 1, {'LRN'}), ('', 0, {'MatMul'})])
+def test_lrn_is_the_standard_kernel_on_gpus_only(monkeypatch, graph, device, gpus, kinds):
+    monkeypatch.setattr(tf.config.experimental, 'list_physical_devices', lambda kind: ['GPU'] * gpus if kind == 'GPU' else [])
+    with tf.device(device):
+        model.local_response_normalization(tf.constant(_images(1)), 'norm')
+    assert {op.type for op in graph.get_operations()} & {'MatMul', 'LRN'} == kinds
+
+
+@pytest.mark.parametrize('num_slices', [2, 3, 7])
+def test_slices_change_neither_the_loss_nor_the_gradients(num_slices):
+    images, labels = tf.constant(_images(7)), tf.constant(np.arange(7))
+    results = []
+    for slices, reuse in ((1, False), (num_slices, True)):
+        with tf.name_scope('slices_%d' % slices) as scope, tf.variable_scope('', reuse=reuse):
+            logits = model.inference(images, slices)
+            loss = model.loss(logits, labels, scope)
+        results.append([logits, loss] + tf.gradients(loss, tf.trainable_variables()))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for whole, sliced in zip(*session.run(results)):
+            assert np.abs(whole - sliced).max() <= 1e-5 * np.abs(whole).max()
+            assert np.abs(whole).max() > 0
+
+
+def test_slices_are_as_even_as_can_be(graph):
+    model.inference(tf.constant(_images(11)), 4)
+    sizes = [op.outputs[0].shape[0] for op in graph.get_operations() if op.type == 'Relu' and op.name.startswith('conv1/')]
+    assert sorted(sizes) == [2, 3, 3, 3]

@@ -10,6 +10,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import checkpoint, hooks, run_directory, training
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
+from cifar10.threads import Threads
 from tests.small_run import HPARAMS, LINE, assert_saved, numpy_run, scalars, train
 
 
@@ -125,10 +126,12 @@ def test_a_checkpoint_that_cannot_be_saved(tmp_path, data_dir):
 
 
 def test_the_plan(capsys, data_dir):
-    training.print_plan(data_dir, ['/cpu:0', '/cpu:1'], 50000, CLASSIC, None)
-    training.print_plan(data_dir, ['/cpu:0'], 50000, CLASSIC, checkpoint.Checkpoint('x', 136719, {}))
+    training.print_plan(data_dir, ['/cpu:0', '/cpu:1'], Threads(1, 0, 3, 2), 50000, CLASSIC, None)
+    training.print_plan(data_dir, ['/cpu:0'], Threads(1, 2, 3, 4), 50000, CLASSIC, checkpoint.Checkpoint('x', 136719, {}))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith('Data: 50000 examples of disc, ring') and lines[0].endswith('in ' + data_dir)
-    assert lines[1:5] == ['Devices: /cpu:0, /cpu:1', 'Batch: 128 examples a tower, 256 a step', 'Epoch: 50000 examples, 195.3 steps',
+    assert lines[1:6] == ['Devices: /cpu:0, /cpu:1',
+                          'Threads: 1 within an operation, all for operations side by side, 3 for the input; batches in 2 slices',
+                          'Batch: 128 examples a tower, 256 a step', 'Epoch: 50000 examples, 195.3 steps',
                           'Learning rate: 0.1, next 0.01 from epoch 350 on (step 68360)']
-    assert lines[9] == 'Learning rate: 0.01, next 0.001 from epoch 700 on (step 273438)'
+    assert lines[11] == 'Learning rate: 0.01, next 0.001 from epoch 700 on (step 273438)'

@@ -1,0 +1,143 @@
+"""What the benchmark makes of its figures, and its subcommands in short."""
+import json
+import os
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10 import benchmark, multi_gpu
+from cifar10.errors import UserError
+from tests.test_scripts import run
+
+
+def test_formulations_take_turns_and_ratios_are_made_round_by_round(capsys):
+    figures = {'ours': iter([2, 30, 10]), 'classic': iter([1, 10, 20])}
+    calls = []
+
+    def measure(formulation):
+        calls.append(formulation)
+        return {'ms': next(figures[formulation])}
+    results = benchmark.in_turn(measure, ['ours', 'classic'], 3)
+    assert calls == ['ours', 'classic'] * 3
+    assert capsys.readouterr().err.startswith('Round 1 of 3: ours\nRound 1 of 3: classic\nRound 2 of 3: ours\n')
+    assert results == {'ours': {'ms': [2, 30, 10]}, 'classic': {'ms': [1, 10, 20]}}
+    assert benchmark.ratios(results) == {'ms': [2, 3, 0.5]}  # whose median is not the ratio of the medians
+    assert benchmark.table(results) == ('|  | ours | classic | ours / classic |\n| --- | --- | --- | --- |\n'
+                                        '| ms | 10 (2 to 30) | 10 (1 to 20) | 2 (0.5 to 3) |')
+    assert benchmark.table({'ours': {'ms': [1234.5, 0.12345]}}) == '|  | ours |\n| --- | --- |\n| ms | 617 (0.123 to 1234) |'
+
+
+def test_operations_of_a_step_are_those_of_its_convolutions_and_products(graph):
+    """Counted in the graph: each convolution or product, forward or gradient, takes 2 operations a weight and place."""
+    batch = (tf.zeros([6, 24, 24, 3]), tf.zeros([6], tf.int32))
+    with tf.device('/gpu:0'):  # where no product belongs to the normalisation
+        loss = multi_gpu.tower_loss('', *batch)
+        tf.gradients(loss, tf.trainable_variables())
+    counted = 0
+    for op in graph.get_operations():
+        if op.type == 'Conv2D':
+            counted += 2 * np.prod(op.inputs[1].shape.as_list()) * np.prod(op.outputs[0].shape.as_list()[:3])
+        elif op.type == 'Conv2DBackpropInput':
+            counted += 2 * np.prod(op.inputs[1].shape.as_list()) * np.prod(op.inputs[2].shape.as_list()[:3])
+        elif op.type == 'Conv2DBackpropFilter':
+            counted += 2 * np.prod(tf.get_static_value(op.inputs[1])) * np.prod(op.inputs[2].shape.as_list()[:3])
+        elif op.type == 'MatMul':
+            rows, inner = op.inputs[0].shape.as_list()
+            counted += 2 * rows * inner * np.prod(op.outputs[0].shape.as_list()) // (inner if op.get_attr('transpose_a') else rows)
+    assert sum(operations for _, _, operations in benchmark.step_flops(6)) == counted
+    for _, terms, operations in benchmark.step_flops(128):
+        assert np.prod([int(factor) for factor in terms.split(' x ')]) == operations
+
+
+def test_a_matrix_product_has_a_rate():
+    assert 1e7 < benchmark.matrix_product_rate('/cpu:0', size=64, runs=3) < 1e14
+
+
+def _fail(message):
+    raise UserError(message)
+
+
+def test_a_fresh_process_returns_raises_and_dies():
+    assert benchmark.fresh_process(os.getpid) != os.getpid()
+    with pytest.raises(UserError, match='no such thing'):
+        benchmark.fresh_process(_fail, 'no such thing')
+    with pytest.raises(UserError, match='was killed'):
+        benchmark.fresh_process(os._exit, 1)
+
+
+SHORT = ['--rounds=1', '--batch_size=16', '--warmup_steps=2', '--steps=4']
+
+
+def _benchmark(tmp_path, command, *args):
+    path = str(tmp_path / 'report.json')
+    status, stdout, stderr = run('cifar10_benchmark', command, '--json=' + path, *SHORT + list(args))
+    assert status == 0, stderr
+    with open(path) as report:
+        return stdout, json.load(report), stderr
+
+
+def test_input(tmp_path, data_dir):
+    stdout, report, _ = _benchmark(tmp_path, 'input', '--data_dir=' + data_dir, '--baseline')
+    names = ['images/sec', 'CPU microseconds an image', 'seconds to build the graph',
+             'seconds from the start of the queues to the first batch', 'peak memory, MB', 'images/sec that 1 tower take']
+    assert list(report['rounds']['ours']) == list(report['rounds']['classic']) == names
+    assert all(value > 0 for figures in report['rounds'].values() for values in figures.values() for value in values)
+    assert 'The input can feed 1 tower on /cpu:0' in stdout
+    assert set(report) == {'subcommand', 'time', 'host', 'flags', 'rounds', 'summary', 'ratios'}
+    assert report['host']['tensorflow'] == tf.__version__ and report['flags']['batch_size'] == 16
+    ours, classic = (report['rounds'][formulation]['images/sec'][0] for formulation in ('ours', 'classic'))
+    assert report['ratios']['images/sec']['median'] == pytest.approx(ours / classic)
+
+
+def test_step(tmp_path):
+    stdout, report, stderr = _benchmark(tmp_path, 'step', '--num_gpus=2', '--rounds=2')
+    assert stderr == 'Round 1 of 2: ours\nRound 2 of 2: ours\n'
+    figures = {name: values[0] for name, values in report['rounds']['ours'].items()}
+    assert figures['images/sec'] == pytest.approx(2 * 16 / figures['ms a step'] * 1e3)
+    flops = 2 * sum(operations for _, _, operations in benchmark.step_flops(16))
+    assert figures['GFLOP/s'] == pytest.approx(flops / figures['ms a step'] / 1e6)
+    assert figures['share of the matrix product'] == pytest.approx(figures['GFLOP/s'] / figures['matrix product, GFLOP/s'])
+    assert '%.4f GFLOP' % (flops / 1e9) in stdout and report['ratios'] == {}
+
+
+def test_train_runs_both_scripts(tmp_path, data_dir):
+    _, report, _ = _benchmark(tmp_path, 'train', '--data_dir=' + data_dir, '--baseline')
+    for formulation in ('ours', 'classic'):
+        figures = {name: values[0] for name, values in report['rounds'][formulation].items()}
+        assert figures['images/sec'] == pytest.approx(16 / figures['ms a step'] * 1e3)
+        assert 100 < figures['peak memory, MB'] < 10000
+
+
+def test_towers(tmp_path):
+    _, report, _ = _benchmark(tmp_path, 'towers')
+    figures = {name: values[0] for name, values in report['rounds']['ours'].items()}
+    assert list(figures) == ['ms a step, 1 x 16', 'ms a step, 2 x 8', 'ms a step, 4 x 4',
+                             'ms a step, 2 x 8 / 1 x 16', 'ms a step, 4 x 4 / 1 x 16']
+    assert figures['ms a step, 4 x 4 / 1 x 16'] == pytest.approx(figures['ms a step, 4 x 4'] / figures['ms a step, 1 x 16'])
+
+
+def test_profile(tmp_path):
+    trace = str(tmp_path / 'trace.json')
+    stdout, report, _ = _benchmark(tmp_path, 'profile', '--trace=' + trace, '--baseline')
+    for path, kind in ((trace, 'BackpropFilter'), (trace + '.classic', 'LRNGrad')):
+        with open(path) as opened:
+            events = json.load(opened)['traceEvents']
+        assert any(kind in event['name'] for event in events if event['ph'] == 'X')
+        assert path + ' ' in stdout
+    assert any(name.endswith('LRNGrad') for name in report['rounds']['classic'])
+    assert not any(name.endswith('LRNGrad') for name in report['rounds']['ours'])
+    assert all(len(values) == 4 for values in report['rounds']['ours'].values())
+
+
+@pytest.mark.parametrize('args, status, complaint', [
+    ([], 2, 'a command is missing: input, step, train, towers or profile; --help tells more'),
+    (['speed'], 2, 'unexpected argument speed; --help tells more'),
+    (['step', '--rounds=0'], 2, 'flag --rounds=0: '),
+    (['step', '--json=/nowhere/x.json'], 1, 'Cannot write /nowhere/x.json: name a file in a directory'),
+    (['towers', '--batch_size=3'], 1, '--batch_size=3 does not divide by 4'),
+    (['train', '--data_dir={tmp}', '--dataset=cifar10', '--data_url=http://127.0.0.1:1/x'], 1, 'Cannot download http://127.0.0.1:1/x ')])
+def test_a_mistake_gets_one_clear_line(tmp_path, args, status, complaint):
+    found, stdout, stderr = run('cifar10_benchmark', *[arg.format(tmp=tmp_path) for arg in args])
+    assert stderr.startswith('cifar10_benchmark.py: error: ' + complaint) and stderr.count('\n') == 1
+    assert found == status
