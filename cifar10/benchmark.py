@@ -68,11 +68,10 @@ def summarize(values):
 
 
 def ratios(results):
-    """For each figure the ratio of ours to the classic formulation's, round by round; empty without the latter."""
-    if CLASSIC not in results:
-        return {}
-    return {name: [ours / classic for ours, classic in zip(results[OURS][name], results[CLASSIC][name])]
-            for name in results[OURS]}
+    """For each figure of both the ratio of ours to the classic formulation's, round by round."""
+    baseline = results.get(CLASSIC, {})
+    return {name: [ours / classic for ours, classic in zip(values, baseline[name])]
+            for name, values in results[OURS].items() if all(baseline.get(name, [0]))}
 
 
 def table(results):

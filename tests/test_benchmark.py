@@ -41,7 +41,7 @@ def test_operations_of_a_step_are_those_of_its_convolutions_and_products(graph):
         elif op.type == 'Conv2DBackpropInput':
             counted += 2 * np.prod(op.inputs[1].shape.as_list()) * np.prod(op.inputs[2].shape.as_list()[:3])
         elif op.type == 'Conv2DBackpropFilter':
-            counted += 2 * np.prod(tf.get_static_value(op.inputs[1])) * np.prod(op.inputs[2].shape.as_list()[:3])
+            counted += 2 * np.prod(op.outputs[0].shape.as_list()) * np.prod(op.inputs[2].shape.as_list()[:3])
         elif op.type == 'MatMul':
             rows, inner = op.inputs[0].shape.as_list()
             counted += 2 * rows * inner * np.prod(op.outputs[0].shape.as_list()) // (inner if op.get_attr('transpose_a') else rows)
