@@ -1,11 +1,14 @@
 """Measuring: a process of its own for every figure, rounds in turn, medians, spreads and ratios, tables, JSON."""
 import concurrent.futures
+import datetime
 import json
 import multiprocessing
 import os
 import platform
+import re
 import resource
 import statistics
+import subprocess
 import sys
 import time
 
@@ -16,6 +19,7 @@ from cifar10 import input as cifar10_input, threads
 from cifar10.errors import UserError
 
 OURS, CLASSIC = 'ours', 'classic'
+_STEP_LINE = re.compile(r'^(\S+ \S+): step (\d+), ')
 
 
 def fresh_process(function, *args):
@@ -34,11 +38,32 @@ def fresh_process(function, *args):
 def usage():
     """The CPU seconds that this process has taken, user and system, and its peak memory in MB."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime, peak_mb(used)
+    return used.ru_utime + used.ru_stime, _peak_mb(used)
 
 
-def peak_mb(used):
-    """The peak memory in MB that a resource usage tells."""
+def run_trainer(command):
+    """Runs a training script to its end.
+
+    Args:
+      command: list of strings.
+
+    Returns:
+      A dict from step to the time that its log line bears, and the peak memory of the process in MB.
+
+    Raises:
+      UserError: it failed; why stands on stderr.
+    """
+    with subprocess.Popen(command, stdout=subprocess.PIPE, universal_newlines=True) as process:
+        times = {int(match.group(2)): datetime.datetime.fromisoformat(match.group(1))
+                 for match in map(_STEP_LINE.match, process.stdout) if match}
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = status
+    if status:
+        raise UserError('%s failed' % os.path.basename(command[1]))
+    return times, _peak_mb(used)
+
+
+def _peak_mb(used):
     return used.ru_maxrss / (2 ** 20 if sys.platform == 'darwin' else 2 ** 10)
 
 
@@ -147,6 +172,13 @@ def step_flops(batch_size):
               ('local3', 1, (size // 4) ** 2 * 64, 384, 3), ('local4', 1, 384, 192, 3), ('softmax_linear', 1, 192, 10, 3)]
     return [(name, '%d x 2 x %d x %d x %d x %d' % (products, batch_size, places, inputs, outputs),
              products * 2 * batch_size * places * inputs * outputs) for name, places, inputs, outputs, products in layers]
+
+
+def flops_table(batch_size):
+    """The sum of step_flops, line by line."""
+    layers = step_flops(batch_size)
+    lines = ['  %-14s %-30s %9.4f GFLOP' % (name, terms, operations / 1e9) for name, terms, operations in layers]
+    return '\n'.join(lines + ['  %-45s %9.4f GFLOP' % ('sum', sum(operations for _, _, operations in layers) / 1e9)])
 
 
 def matrix_product_rate(device, size=4096, runs=8):

@@ -14,11 +14,8 @@ import signal
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports: no traceback
 
 import contextlib
-import datetime
 import math
 import os
-import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -35,7 +32,6 @@ import tensorflow.compat.v1 as tf  # after cifar10, which keeps its import quiet
 FLAGS = flags.FLAGS
 
 _NUM_EXAMPLES = 50000  # of an epoch, for the learning rate of steps on batches in memory
-_STEP_LINE = re.compile(r'^(\S+ \S+): step (\d+), ')
 
 
 def input_figures(formulation, data_dir, batch_size, num_towers, chosen, warmup_steps, steps):
@@ -123,17 +119,10 @@ def train_figures(formulation, data_dir, warmup_steps, steps):
                    '--summary_steps=100', '--checkpoint_steps=%d' % min(1000, steps)]
         if formulation == OURS:
             command += ['--%s=%d' % (name, FLAGS[name].value) for name in command_line.THREAD_FLAGS]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, universal_newlines=True)
-        times = {int(match.group(2)): datetime.datetime.fromisoformat(match.group(1))
-                 for match in map(_STEP_LINE.match, process.stdout) if match}
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = status
-        process.stdout.close()
-    if status:
-        raise errors.UserError('%s failed' % script)
+        times, peak_mb = benchmark.run_trainer(command)
     seconds = (times[warmup_steps + steps] - times[warmup_steps]).total_seconds()
     images_per_sec = steps * FLAGS.batch_size * FLAGS.num_gpus / seconds
-    return {'ms a step': seconds / steps * 1e3, 'images/sec': images_per_sec, 'peak memory, MB': benchmark.peak_mb(used)}
+    return {'ms a step': seconds / steps * 1e3, 'images/sec': images_per_sec, 'peak memory, MB': peak_mb}
 
 
 def _with_limit(figures, devices):
@@ -185,12 +174,8 @@ def _print_verdict(results, devices):
 
 
 def _print_flops(unused_results, devices):
-    layers = benchmark.step_flops(FLAGS.batch_size)
-    total = sum(operations for _, _, operations in layers)
-    print('Floating-point operations of a step: products x 2 x examples x places x inputs x outputs')
-    for name, terms, operations in layers:
-        print('  %-14s %-30s %9.4f GFLOP' % (name, terms, operations / 1e9))
-    print('  %-14s %-30s %9.4f GFLOP' % ('sum', 'x ' + _towers(devices), total * len(devices) / 1e9))
+    print('Floating-point operations of %s: products x 2 x examples x places x inputs x outputs\n%s' % (
+        'a step' if len(devices) == 1 else 'a tower and step', benchmark.flops_table(FLAGS.batch_size)))
 
 
 def _formulations():

@@ -17,7 +17,7 @@ import time
 
 from absl import flags
 
-from cifar10 import command_line, dataset, directory, input as cifar10_input, model, multi_gpu
+from cifar10 import command_line, dataset, directory, input as cifar10_input, multi_gpu
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
 import tensorflow.compat.v1 as tf  # after cifar10, which keeps its import quiet
