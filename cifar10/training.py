@@ -33,7 +33,7 @@ def print_plan(data_dir, devices, threads, num_examples, hparams, resumed):
     print('\n'.join([
         'Data: %d examples of %s in %s' % (num_examples, ', '.join(dataset.class_names(data_dir) or ['unnamed classes']), data_dir),
         'Devices: %s' % ', '.join(devices),
-        'Threads: %s within an operation, %s for operations side by side, %d for the input; batches in %d slices' % (
+        'Threads: %s within an operation, %s for operations side by side, %d for the input; slices a batch: %d' % (
             threads.intra_op or 'all', threads.inter_op or 'all', threads.input, threads.slices),
         'Batch: %d examples a tower, %d a step' % (hparams.batch_size, examples_per_step),
         'Epoch: %d examples, %.1f steps' % (num_examples, num_examples / examples_per_step),
