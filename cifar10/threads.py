@@ -33,10 +33,12 @@ def choose(devices, batch_size, intra_op=0, inter_op=0, input_threads=0):
     Returns:
       A Threads.
     """
+    # Two, for one alone leaves a core idle, waiting for it, whenever the input is what limits.
+    input_threads = input_threads or min(num_cores(), max(2, len(devices)))
     if 'gpu' in devices[0]:
-        return Threads(intra_op, inter_op, input_threads or min(num_cores(), len(devices)), slices=1)
+        return Threads(intra_op, inter_op, input_threads, slices=1)
     cores = inter_op or num_cores()
     slices = max(1, min(_SLICES_PER_CORE * cores // len(devices), batch_size // _MIN_EXAMPLES_PER_SLICE))
     if slices * len(devices) >= cores:
         intra_op = intra_op or 1
-    return Threads(intra_op, inter_op, input_threads or 1, slices)
+    return Threads(intra_op, inter_op, input_threads, slices)

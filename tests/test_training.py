@@ -131,7 +131,7 @@ def test_the_plan(capsys, data_dir):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith('Data: 50000 examples of disc, ring') and lines[0].endswith('in ' + data_dir)
     assert lines[1:6] == ['Devices: /cpu:0, /cpu:1',
-                          'Threads: 1 within an operation, all for operations side by side, 3 for the input; batches in 2 slices',
+                          'Threads: 1 within an operation, all for operations side by side, 3 for the input; slices a batch: 2',
                           'Batch: 128 examples a tower, 256 a step', 'Epoch: 50000 examples, 195.3 steps',
                           'Learning rate: 0.1, next 0.01 from epoch 350 on (step 68360)']
     assert lines[11] == 'Learning rate: 0.01, next 0.001 from epoch 700 on (step 273438)'
