@@ -32,11 +32,15 @@ def session_config(devices, threads=None, log_device_placement=False):
     """
     def count(kind):
         return len({device for device in devices if kind in device})
-    return tf.ConfigProto(
+    config = tf.ConfigProto(
         device_count={'CPU': max(1, count('cpu')), 'GPU': count('gpu')}, gpu_options=tf.GPUOptions(allow_growth=True),
         intra_op_parallelism_threads=threads.intra_op if threads else 0,
         inter_op_parallelism_threads=threads.inter_op if threads else 0,
         allow_soft_placement=True, log_device_placement=log_device_placement)
+    # A second pass of the optimizers over these graphs finds nothing more, and training would start later for it.
+    rewrite = config.graph_options.rewrite_options
+    rewrite.meta_optimizer_iterations = rewrite.ONE
+    return config
 
 
 def tower_loss(scope, images, labels, num_slices=1):
