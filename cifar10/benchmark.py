@@ -1,5 +1,5 @@
 """Measuring: a process of its own for every figure, rounds in turn, medians, spreads and ratios, tables, JSON."""
-import concurrent.futures
+import contextlib
 import datetime
 import json
 import multiprocessing
@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import resource
+import signal
 import statistics
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import time
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, threads
+from cifar10 import threads
 from cifar10.errors import UserError
 
 OURS, CLASSIC = 'ours', 'classic'
@@ -26,13 +27,44 @@ def fresh_process(function, *args):
     """Returns function(*args), called in a new process, in which nothing is warm and whose memory is its own.
 
     Raises:
-      UserError: the process died.
+      UserError: `function` raised it, or the process died.
     """
-    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context('spawn')) as pool:
+    context = multiprocessing.get_context('spawn')
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_send, args=(sender, function, args), daemon=True)
+    with contextlib.ExitStack() as end:  # whatever interrupts the benchmark ends the process too
+        with _signals_wait():
+            process.start()
+            end.callback(process.join)
+            end.callback(process.kill)
+        sender.close()
         try:
-            return pool.submit(function, *args).result()
-        except concurrent.futures.process.BrokenProcessPool:
-            raise UserError('The process that measures was killed: make sure that there is enough memory')
+            result = receiver.recv()
+        except EOFError:
+            raise UserError('The process that measures ended before its time: make sure that there is enough memory')
+    if isinstance(result, UserError):
+        raise result
+    return result
+
+
+@contextlib.contextmanager
+def _signals_wait():
+    """Puts off SIGINT and SIGTERM to the end of the block, so that no process is lost while it starts."""
+    caught = []
+    handlers = {number: signal.signal(number, lambda number, _: caught.append(number))
+                for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    for number in caught:
+        signal.raise_signal(number)
+
+
+def _send(sender, function, args):
+    try:
+        sender.send(function(*args))
+    except UserError as error:
+        sender.send(error)
 
 
 def usage():
@@ -41,26 +73,31 @@ def usage():
     return used.ru_utime + used.ru_stime, _peak_mb(used)
 
 
-def run_trainer(command):
+def run_trainer(command, first, last):
     """Runs a training script to its end.
 
     Args:
       command: list of strings.
+      first, last: steps that have log lines.
 
     Returns:
-      A dict from step to the time that its log line bears, and the peak memory of the process in MB.
+      The seconds between those two lines, and the peak memory of the process in MB.
 
     Raises:
       UserError: it failed; why stands on stderr.
     """
-    with subprocess.Popen(command, stdout=subprocess.PIPE, universal_newlines=True) as process:
+    with contextlib.ExitStack() as end:
+        with _signals_wait():  # the session of its own keeps Ctrl-C, which ends the benchmark and so the trainer, from it
+            process = end.enter_context(subprocess.Popen(
+                command, stdout=subprocess.PIPE, universal_newlines=True, start_new_session=True))
+            end.callback(process.kill)
         times = {int(match.group(2)): datetime.datetime.fromisoformat(match.group(1))
                  for match in map(_STEP_LINE.match, process.stdout) if match}
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = status
     if status:
         raise UserError('%s failed' % os.path.basename(command[1]))
-    return times, _peak_mb(used)
+    return (times[last] - times[first]).total_seconds(), _peak_mb(used)
 
 
 def _peak_mb(used):
@@ -107,7 +144,9 @@ def table(results):
     columns = dict(results)
     if CLASSIC in results:
         columns['ours / classic'] = ratios(results)
-    lines = [[''] + list(columns)] + [[name] + [cell(column[name]) for column in columns.values()] for name in results[OURS]]
+    names = next(iter(results.values()))
+    lines = [[''] + list(columns)] + [[name] + [cell(column[name]) if name in column else '' for column in columns.values()]
+                                      for name in names]
     lines.insert(1, ['---'] * len(lines[0]))
     return '\n'.join('| %s |' % ' | '.join(line) for line in lines)
 
@@ -133,64 +172,32 @@ def host():
 def check_writable(path):
     """Raises UserError if no file can be written at `path`, before anything is measured in vain."""
     directory = os.path.dirname(path) or '.'
-    if os.path.isdir(path) or not (os.path.isdir(directory) and os.access(directory, os.W_OK)):
+    if os.path.isdir(path) or not os.path.basename(path) or not (os.path.isdir(directory) and os.access(directory, os.W_OK)):
         raise UserError('Cannot write %s: name a file in a directory that exists and can be written to' % path)
 
 
-def write_json(path, subcommand, results, flag_values):
-    """Writes the figures of every round, their summaries, host, versions and flags.
-
-    Raises:
-      UserError: the file cannot be written.
-    """
-    report = {
+def report(subcommand, results, flag_values):
+    """The figures of every round, their summaries, host, versions and flags, as JSON."""
+    return json.dumps({
         'subcommand': subcommand, 'time': time.strftime('%Y-%m-%dT%H:%M:%S%z'), 'host': host(), 'flags': flag_values,
         'rounds': results,
         'summary': {formulation: {name: summarize(values) for name, values in figures.items()}
                     for formulation, figures in results.items()},
-        'ratios': {name: summarize(values) for name, values in ratios(results).items()}}
+        'ratios': {name: summarize(values) for name, values in ratios(results).items()}}, indent=1)
+
+
+def write(path, text):
+    """Writes a file whole, or not at all.
+
+    Raises:
+      UserError: it cannot be written.
+    """
     try:
         with open(path + '.new', 'w') as new:
-            json.dump(report, new, indent=1)
+            new.write(text)
         os.replace(path + '.new', path)
     except OSError as error:
-        raise UserError('Cannot write %s (%s): give another --json' % (path, error.strerror))
-
-
-def step_flops(batch_size):
-    """The floating-point operations of a training step: those of its matrix products and convolutions.
-
-    A product of [m, k] and [k, n] takes 2 m k n: a multiplication and an addition for each term. A convolution is one with a
-    row for each place of each example. The gradients of the weights and of the input take as many again each; the images
-    have no gradient. The rest (pooling, normalisation, update) is about one percent of it.
-
-    Returns:
-      A list of (layer, terms of its product, operations).
-    """
-    size = cifar10_input.IMAGE_SIZE
-    layers = [('conv1', size ** 2, 5 * 5 * 3, 64, 2), ('conv2', (size // 2) ** 2, 5 * 5 * 64, 64, 3),
-              ('local3', 1, (size // 4) ** 2 * 64, 384, 3), ('local4', 1, 384, 192, 3), ('softmax_linear', 1, 192, 10, 3)]
-    return [(name, '%d x 2 x %d x %d x %d x %d' % (products, batch_size, places, inputs, outputs),
-             products * 2 * batch_size * places * inputs * outputs) for name, places, inputs, outputs, products in layers]
-
-
-def flops_table(batch_size):
-    """The sum of step_flops, line by line."""
-    layers = step_flops(batch_size)
-    lines = ['  %-14s %-30s %9.4f GFLOP' % (name, terms, operations / 1e9) for name, terms, operations in layers]
-    return '\n'.join(lines + ['  %-45s %9.4f GFLOP' % ('sum', sum(operations for _, _, operations in layers) / 1e9)])
-
-
-def matrix_product_rate(device, size=4096, runs=8):
-    """Floating-point operations a second of a float32 matrix product of size x size on a device: the median of some runs."""
-    with tf.Graph().as_default(), tf.device(device):
-        factors = [tf.get_variable(name, [size, size], initializer=tf.random_normal_initializer()) for name in 'ab']
-        product = tf.matmul(*factors).op
-        seconds = []
-        with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
-            session.run(tf.global_variables_initializer())
-            for _ in range(runs + 2):
-                start = time.perf_counter()
-                session.run(product)
-                seconds.append(time.perf_counter() - start)
-    return 2 * size ** 3 / statistics.median(seconds[2:])
+        raise UserError('Cannot write %s (%s): name another file' % (path, error.strerror))
+    finally:
+        if os.path.exists(path + '.new'):
+            os.remove(path + '.new')

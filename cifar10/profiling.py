@@ -1,58 +1,53 @@
-"""Where a step's time goes: the operations of a traced run."""
+"""Where a step's time goes: the operations of traced steps."""
 import collections
 import re
-from typing import List, NamedTuple
 
 import tensorflow.compat.v1 as tf
 from tensorflow.python.client import timeline
 
+from cifar10 import benchmark
+
+SUM = 'sum over all threads'
 _ROWS = 25
 
 
-class Operation(NamedTuple):
-    """What an operation of the graph took."""
-    name: str
-    type: str
-    ms: List[float]  # in each traced step
-
-
-def operations(session, train_op, warmup_steps, steps, trace_path):
-    """Traces some steps, and writes the last one as a Chrome trace.
+def trace(session, train_op, warmup_steps, steps):
+    """Traces some steps.
 
     Args:
       session: a tf.Session.
       train_op: what to run.
       warmup_steps: steps to run before, untraced.
       steps: steps to trace.
-      trace_path: file of the trace, JSON.
 
     Returns:
-      A list of Operation, the most expensive first.
+      A dict from operation, as 'name (type)', to its milliseconds a step, with their SUM, and the last step as a Chrome trace,
+      JSON.
     """
     for _ in range(warmup_steps):
         session.run(train_op)
-    took = collections.defaultdict(lambda: [0.0] * steps)
-    for step in range(steps):
+    took = collections.Counter()
+    for _ in range(steps):
         metadata = tf.RunMetadata()
         session.run(train_op, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=metadata)
         for device in metadata.step_stats.dev_stats:
             for node in device.node_stats:
                 match = re.search(r' = (\w+)\(', node.timeline_label)
-                took[node.node_name, match.group(1) if match else ''][step] += (node.op_end_rel_micros - node.op_start_rel_micros) / 1e3
-    with open(trace_path, 'w') as trace:
-        trace.write(timeline.Timeline(metadata.step_stats).generate_chrome_trace_format())
-    return sorted((Operation(name, kind, ms) for (name, kind), ms in took.items()), key=lambda operation: -sum(operation.ms))
+                ms = (node.op_end_rel_micros - node.op_start_rel_micros) / 1e3
+                took['%s (%s)' % (node.node_name, match.group(1) if match else '')] += ms / steps
+                took[SUM] += ms / steps
+    return dict(took), timeline.Timeline(metadata.step_stats).generate_chrome_trace_format()
 
 
-def table(operations_):
-    """The most expensive operations and their share of the sum, as a table in Markdown."""
-    def mean(values):
-        return sum(values) / len(values)
-    total = sum(mean(operation.ms) for operation in operations_)
-    lines = ['| ms | share | type | operation |', '| --- | --- | --- | --- |']
-    lines += ['| %.3f | %.1f%% | %s | %s |' % (mean(operation.ms), 100 * mean(operation.ms) / total, operation.type, operation.name)
-              for operation in operations_[:_ROWS]]
-    rest = total - sum(mean(operation.ms) for operation in operations_[:_ROWS])
-    lines += ['| %.3f | %.1f%% | | %d others |' % (rest, 100 * rest / total, max(0, len(operations_) - _ROWS)),
-              '| %.3f | | | sum over all threads |' % total]
-    return '\n'.join(lines)
+def table(figures):
+    """The most expensive operations and their share of the sum, as a table in Markdown.
+
+    Args:
+      figures: dict from operation to its milliseconds in each round, as `trace` names them.
+    """
+    medians = {name: benchmark.summarize(values)['median'] for name, values in figures.items()}
+    names = sorted(medians, key=medians.get, reverse=True)[:_ROWS + 1]
+    shown = {name: figures[name] for name in names if name != SUM}
+    shown[SUM] = figures[SUM]
+    return benchmark.table({'ms': shown, 'share in %': {
+        name: [100 * ms / total for ms, total in zip(values, figures[SUM])] for name, values in shown.items()}})

@@ -23,7 +23,7 @@ import time
 from absl import flags
 import numpy as np
 
-from cifar10 import benchmark, command_line, errors, input as cifar10_input, multi_gpu, optimizer, profiling
+from cifar10 import benchmark, command_line, errors, flops, input as cifar10_input, multi_gpu, optimizer, profiling
 from cifar10.benchmark import CLASSIC, OURS
 from cifar10.hparams import CLASSIC as HPARAMS
 import cifar10_classic
@@ -47,7 +47,9 @@ def input_figures(formulation, data_dir, batch_size, num_towers, chosen, warmup_
                 queue = cifar10_classic.prefetch_queue(*cifar10_classic.distorted_inputs(data_dir, batch_size), capacity)
         batch = tf.group(*queue.dequeue())
         with tf.Session(config=_config(formulation, ['/cpu:0'], chosen)) as session:
-            building, start = time.perf_counter() - start, time.perf_counter()
+            building = time.perf_counter() - start
+            session.run(tf.global_variables_initializer())  # first of all, as a trainer does
+            start = time.perf_counter()
             coord = tf.train.Coordinator()
             queue_threads = tf.train.start_queue_runners(session, coord)
             session.run(batch)
@@ -110,7 +112,7 @@ def step_figures(formulation, devices, batch_size, chosen, warmup_steps, steps):
 
 def train_figures(formulation, data_dir, warmup_steps, steps):
     """Runs the script of the formulation, and takes the times from its log lines."""
-    scripts = os.path.dirname(os.path.abspath(__file__))
+    scripts = os.path.dirname(os.path.realpath(__file__))
     script = {OURS: 'cifar10_multi_gpu_train.py', CLASSIC: 'cifar10_classic.py'}[formulation]
     with tempfile.TemporaryDirectory() as directory:
         command = [sys.executable, os.path.join(scripts, script), '--dataset=' + FLAGS.dataset, '--data_dir=' + data_dir,
@@ -119,18 +121,16 @@ def train_figures(formulation, data_dir, warmup_steps, steps):
                    '--summary_steps=100', '--checkpoint_steps=%d' % min(1000, steps)]
         if formulation == OURS:
             command += ['--%s=%d' % (name, FLAGS[name].value) for name in command_line.THREAD_FLAGS]
-        times, peak_mb = benchmark.run_trainer(command)
-    seconds = (times[warmup_steps + steps] - times[warmup_steps]).total_seconds()
+        seconds, peak_mb = benchmark.run_trainer(command, warmup_steps, warmup_steps + steps)
     images_per_sec = steps * FLAGS.batch_size * FLAGS.num_gpus / seconds
     return {'ms a step': seconds / steps * 1e3, 'images/sec': images_per_sec, 'peak memory, MB': peak_mb}
 
 
 def _with_limit(figures, devices):
     """Adds the share of the machine's limit, which is measured anew."""
-    flops = sum(operations for _, _, operations in benchmark.step_flops(FLAGS.batch_size)) * len(devices)
-    rate = flops / (figures['ms a step'] / 1e3)
+    rate = sum(count for _, _, count in flops.step_flops(FLAGS.batch_size)) * len(devices) / (figures['ms a step'] / 1e3)
     num_units = len(set(devices)) if 'gpu' in devices[0] else 1  # CPU devices share the cores
-    limit = num_units * benchmark.fresh_process(benchmark.matrix_product_rate, devices[0])
+    limit = num_units * benchmark.fresh_process(flops.matrix_product_rate, devices[0])
     return dict(figures, **{'GFLOP/s': rate / 1e9, 'matrix product, GFLOP/s': limit / 1e9, 'share of the matrix product': rate / limit})
 
 
@@ -143,7 +143,7 @@ def _measure_input(formulation, data_dir, devices):
     figures = benchmark.fresh_process(
         input_figures, formulation, data_dir, FLAGS.batch_size, len(devices),
         command_line.choose_threads(devices, FLAGS.batch_size), FLAGS.warmup_steps or 100, FLAGS.steps or 500)
-    figures['images/sec that %s take' % _towers(devices)] = _step(formulation, devices, FLAGS.batch_size)['images/sec']
+    figures['images/sec that the step takes'] = _step(formulation, devices, FLAGS.batch_size)['images/sec']
     return figures
 
 
@@ -163,61 +163,64 @@ def _measure_towers(formulation, unused_data_dir, devices):
     return dict(figures, **{'%s / 1 x %d' % (name, FLAGS.batch_size): ms / whole for name, ms in parts})
 
 
-def _towers(devices):
-    return '%d tower%s' % (len(devices), 's'[len(devices) == 1:])
-
-
 def _print_verdict(results, devices):
     made, taken = (benchmark.summarize(values)['median'] for name, values in results[OURS].items() if name.startswith('images/sec'))
-    print('The input %s %s on %s: with the cores to itself it makes %.1f times the images that they take.' % (
-        'can feed' if made > taken else 'CANNOT feed', _towers(devices), ', '.join(devices), made / taken))
+    print('The input %s %d tower%s on %s: with the cores to itself it makes %.1f times the images that the step takes.' % (
+        'can feed' if made > taken else 'CANNOT feed', len(devices), 's'[len(devices) == 1:], ', '.join(devices), made / taken))
 
 
 def _print_flops(unused_results, devices):
     print('Floating-point operations of %s: products x 2 x examples x places x inputs x outputs\n%s' % (
-        'a step' if len(devices) == 1 else 'a tower and step', benchmark.flops_table(FLAGS.batch_size)))
+        'a step' if len(devices) == 1 else 'a tower and step', flops.table(FLAGS.batch_size)))
 
 
-def _formulations():
-    return [OURS, CLASSIC] if FLAGS.baseline else [OURS]
+def profile_figures(formulation, devices, batch_size, chosen, warmup_steps, steps):
+    """Traces the training step; returns its operations' milliseconds and the Chrome trace."""
+    with step_session(formulation, devices, batch_size, chosen) as (session, train_op):
+        return profiling.trace(session, train_op, warmup_steps, steps)
 
 
-def _profile(devices):
-    """Prints the table of the operations of a step and writes the trace, of each formulation."""
-    results = {}
-    for formulation in _formulations():
-        path = FLAGS.trace if formulation == OURS else '%s.%s' % (FLAGS.trace, formulation)
-        chosen = command_line.choose_threads(devices, FLAGS.batch_size)
-        with step_session(formulation, devices, FLAGS.batch_size, chosen) as (session, train_op):
-            operations = profiling.operations(session, train_op, FLAGS.warmup_steps or 10, FLAGS.steps or 20, path)
-        print('%s, Chrome trace in %s (open it in ui.perfetto.dev or chrome://tracing)\n\n%s\n' % (
-            formulation, path, profiling.table(operations)))
-        results[formulation] = {operation.name: operation.ms for operation in operations}
-    return results
+def _trace_path(formulation):
+    return FLAGS.trace if formulation == OURS else '%s.%s' % (FLAGS.trace, formulation)
+
+
+def _measure_profile(formulation, unused_data_dir, devices):
+    figures, trace = benchmark.fresh_process(
+        profile_figures, formulation, devices, FLAGS.batch_size, command_line.choose_threads(devices, FLAGS.batch_size),
+        FLAGS.warmup_steps or 10, FLAGS.steps or 20)
+    benchmark.write(_trace_path(formulation), trace)
+    return figures
+
+
+def _profile_tables(results):
+    tables = ['%s, Chrome trace in %s (open it in ui.perfetto.dev or chrome://tracing)\n\n%s' % (
+        formulation, _trace_path(formulation), profiling.table(figures)) for formulation, figures in results.items()]
+    sums = {formulation: {profiling.SUM: figures[profiling.SUM]} for formulation, figures in results.items()}
+    return '\n\n'.join(tables + [benchmark.table(sums)])
 
 
 _COMMANDS = {'input': (_measure_input, _print_verdict), 'step': (_measure_step, _print_flops),
-             'train': (_measure_train, _print_flops), 'towers': (_measure_towers, lambda results, devices: None)}
+             'train': (_measure_train, _print_flops), 'towers': (_measure_towers, lambda results, devices: None),
+             'profile': (_measure_profile, lambda results, devices: None)}
 
 
 def main(command):
     """Measures what the command names."""
-    for path in filter(None, [FLAGS.json, FLAGS.trace if command == 'profile' else None]):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of the `finally` that end the processes
+    for path in [FLAGS.json] * (FLAGS.json is not None) + [FLAGS.trace] * (command == 'profile'):
         benchmark.check_writable(path)
     if command == 'towers' and FLAGS.batch_size % 4:
         raise errors.UserError('--batch_size=%d does not divide by 4, for four towers' % FLAGS.batch_size)
     devices = multi_gpu.tower_devices(FLAGS.num_gpus)
     data_dir = command_line.prepare_data() if command in ('input', 'train') else None
-    if command == 'profile':
-        results = _profile(devices)
-    else:
-        measure, conclude = _COMMANDS[command]
-        results = benchmark.in_turn(lambda formulation: measure(formulation, data_dir, devices),
-                                    _formulations(), FLAGS.rounds)
-        print('%s\n' % benchmark.table(results))
-        conclude(results, devices)
-    if FLAGS.json:
-        benchmark.write_json(FLAGS.json, command, results, {flag.name: flag.value for flag in FLAGS.get_key_flags_for_module(sys.argv[0])})
+    measure, conclude = _COMMANDS[command]
+    results = benchmark.in_turn(lambda formulation: measure(formulation, data_dir, devices),
+                                [OURS, CLASSIC] if FLAGS.baseline else [OURS], FLAGS.rounds)
+    print('%s\n' % (_profile_tables if command == 'profile' else benchmark.table)(results))
+    conclude(results, devices)
+    if FLAGS.json is not None:
+        flag_values = {flag.name: flag.value for flag in FLAGS.get_key_flags_for_module(sys.argv[0])}
+        benchmark.write(FLAGS.json, benchmark.report(command, results, flag_values))
 
 
 if __name__ == '__main__':
@@ -233,4 +236,4 @@ if __name__ == '__main__':
     flags.DEFINE_string('json', None, 'Write the figures of every round to this file.')
     flags.DEFINE_string('trace', '/tmp/cifar10_trace.json', 'Where `profile` writes the Chrome trace.')
     flags.adopt_module_key_flags(command_line)
-    command_line.run(main, tuple(_COMMANDS) + ('profile',))
+    command_line.run(main, tuple(_COMMANDS))

@@ -129,3 +129,17 @@ def test_classic_input_gives_shuffled_standardised_batches(data_dir):
     np.testing.assert_allclose(images.mean((1, 2, 3)), 0, atol=1e-4)
     np.testing.assert_allclose(images.std((1, 2, 3)), 1, atol=1e-3)
     assert set(labels) == set(range(10))
+
+
+def test_classic_input_draws_for_each_image(data_dir, monkeypatch):
+    monkeypatch.setattr(cifar10_classic, 'distort', lambda image, *draws: tf.stack([tf.cast(draw, tf.float32) for draw in draws]))
+    images, _ = cifar10_classic.distorted_inputs(data_dir, 100)
+    with tf.Session() as session:
+        coord = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(session, coord)
+        rows, columns, mirror, brightness, contrast = np.concatenate([session.run(images) for _ in range(40)]).T
+        coord.request_stop()
+        coord.join(threads, stop_grace_period_secs=10, ignore_live_threads=True)
+    assert len(set(zip(rows, columns, mirror))) == 9 * 9 * 2
+    assert len(set(contrast)) > 3900 and contrast.min() < 0.21 and contrast.max() > 1.79
+    assert len(set(brightness)) > 3900 and brightness.min() < -62 and brightness.max() > 62

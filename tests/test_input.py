@@ -9,7 +9,7 @@ import cifar10
 from cifar10 import dataset, input as cifar10_input
 from cifar10.errors import UserError
 from scripts import cifar10_classic
-from tests import oracle
+from tests import conftest, oracle
 
 
 def run_queues(fetches, times):
@@ -105,6 +105,24 @@ def test_each_batch_draws_anew():
     with tf.Session() as session:
         for first, second in zip(session.run(draws), session.run(draws)):
             assert abs(np.corrcoef(first, second)[0, 1]) < 5 / 1000 ** 0.5
+
+
+def test_training_images_are_each_distorted_by_draws_of_their_own(tmp_path, monkeypatch):
+    """Images whose pixels tell their row and their column, without the standardisation that would hide it."""
+    image = np.zeros([3, 32, 32], np.uint8)
+    image[0], image[1] = np.mgrid[:32, :32]
+    data_dir = conftest.write_data_set(tmp_path / 'data')
+    for path in dataset.train_files(data_dir):
+        np.tile(np.concatenate([[0], image.ravel()]).astype(np.uint8), [20, 1]).tofile(path)
+    monkeypatch.setattr(cifar10_input, '_standardize', lambda images, contrast: (images, contrast))
+    (images, contrast), _ = cifar10_input.distorted_inputs(data_dir, 100)
+    images, contrast = (np.concatenate(parts) for parts in zip(*run_queues([images, contrast], 40)))
+    rows, columns, mirror = images[:, 0, 0, 0], images[:, 1].min((1, 2)), images[:, 1, 0, 0] > images[:, 1, 0, 1]
+    assert len(set(zip(rows, columns, mirror))) == 9 * 9 * 2
+    assert len(set(contrast)) > 3900 and contrast.min() < 0.21 and contrast.max() > 1.79
+    for draws in (rows, columns, mirror, contrast):
+        for distance in (1, 50, 100):
+            assert abs(np.corrcoef(draws[:-distance], draws[distance:])[0, 1]) < 5 / 4000 ** 0.5
 
 
 def test_contrast_and_standardisation_equal_numpy_in_float64():

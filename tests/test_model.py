@@ -121,6 +121,10 @@ def test_lrn_is_the_standard_kernel_on_gpus_only(monkeypatch, graph, device, gpu
     with tf.device(device):
         model.local_response_normalization(tf.constant(_images(1)), 'norm')
     assert {op.type for op in graph.get_operations()} & {'MatMul', 'LRN'} == kinds
+    for op in graph.get_operations():
+        if op.type == 'LRN':
+            values = [op.get_attr(name) for name in ('depth_radius', 'bias', 'alpha', 'beta')]
+            np.testing.assert_allclose(values, [4, 1, 0.001 / 9, 0.75], rtol=1e-6)
 
 
 @pytest.mark.parametrize('num_slices', [2, 3, 7])
