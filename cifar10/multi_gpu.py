@@ -27,19 +27,21 @@ def session_config(devices, threads=None, log_device_placement=False):
 
     Args:
       devices: device names.
-      threads: a Threads; None leaves it to TensorFlow.
+      threads: a Threads; None leaves them and the optimizers of graphs to TensorFlow.
       log_device_placement: whether to print the device of every operation.
     """
     def count(kind):
         return len({device for device in devices if kind in device})
     config = tf.ConfigProto(
         device_count={'CPU': max(1, count('cpu')), 'GPU': count('gpu')}, gpu_options=tf.GPUOptions(allow_growth=True),
-        intra_op_parallelism_threads=threads.intra_op if threads else 0,
-        inter_op_parallelism_threads=threads.inter_op if threads else 0,
         allow_soft_placement=True, log_device_placement=log_device_placement)
-    # A second pass of the optimizers over these graphs finds nothing more, and training would start later for it.
-    rewrite = config.graph_options.rewrite_options
-    rewrite.meta_optimizer_iterations = rewrite.ONE
+    if threads:
+        config.intra_op_parallelism_threads = threads.intra_op
+        config.inter_op_parallelism_threads = threads.inter_op
+        # The optimizers delay the first batch, and bring nothing in a second pass, nor to a graph of the input alone.
+        rewrite = config.graph_options.rewrite_options
+        rewrite.meta_optimizer_iterations = rewrite.ONE
+        rewrite.min_graph_nodes = 150
     return config
 
 
