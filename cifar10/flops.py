@@ -12,7 +12,8 @@ def step_flops(batch_size):
 
     A product of [m, k] and [k, n] takes 2 m k n: a multiplication and an addition for each term. A convolution is one with a
     row for each place of each example. The gradients of the weights and of the input take as many again each; the images
-    have no gradient. The rest (pooling, normalisation, update) is about one percent of it.
+    have no gradient. As is usual, products with the zeros at the borders count, which the kernels may skip; pooling,
+    normalisation and update do not count.
 
     Returns:
       A list of (layer, terms of its product, operations).

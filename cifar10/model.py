@@ -59,7 +59,7 @@ def _runs_on_gpu(x):
 def local_response_normalization(x, name):
     """tf.nn.lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75).
 
-    On a GPU it is just that: one kernel of cuDNN. TensorFlow's own kernels for CPUs take a third of a training step; there
+    On a GPU it is just that: one kernel of cuDNN. TensorFlow's own kernels for CPUs take a quarter of a training step; there
     it is made of products with a band matrix (which a GPU would round to TensorFloat-32), and square roots.
 
     Args:

@@ -7,7 +7,7 @@ from tensorflow.python.client import timeline
 
 from cifar10 import benchmark
 
-SUM = 'sum over all threads'
+SUM = 'sum of all operations'  # of what they took one by one: side by side they take less
 _ROWS = 25
 
 

@@ -33,7 +33,7 @@ def choose(devices, batch_size, intra_op=0, inter_op=0, input_threads=0):
     Returns:
       A Threads.
     """
-    # Two, for one alone leaves a core idle, waiting for it, whenever the input is what limits.
+    # Two, for one alone leaves a core spinning, waiting for it, whenever the input is what limits.
     input_threads = input_threads or min(num_cores(), max(2, len(devices)))
     if 'gpu' in devices[0]:
         return Threads(intra_op, inter_op, input_threads, slices=1)
