@@ -171,10 +171,10 @@ def test_profile(tmp_path):
     assert any('(LRNGrad)' in name for name in report['rounds']['classic'])
     assert not any('(LRNGrad)' in name for name in report['rounds']['ours'])
     for formulation, figures in report['rounds'].items():
-        (total,), *others = [figures.pop('sum over all threads')] + list(figures.values())
+        (total,), *others = [figures.pop('sum of all operations')] + list(figures.values())
         assert total == pytest.approx(sum(ms for ms, in others)), formulation
         assert re.search(r'^\| .*conv2.*Conv2DBackpropFilter\) \| [\d.]+ \([\d.]+ to [\d.]+\) \| [\d.]+ \([\d.]+ to [\d.]+\) \|$', stdout, re.M)
-    ratio = report['ratios']['sum over all threads']['median']
+    ratio = report['ratios']['sum of all operations']['median']
     assert '| %.3g (' % ratio in stdout.splitlines()[-2]
 
 
