@@ -53,9 +53,11 @@ def _signals_wait():
     caught = []
     handlers = {number: signal.signal(number, lambda number, _: caught.append(number))
                 for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
     for number in caught:
         signal.raise_signal(number)
 
