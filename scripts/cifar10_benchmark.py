@@ -193,7 +193,7 @@ def _measure_profile(formulation, unused_data_dir, devices):
 
 
 def _profile_tables(results):
-    tables = ['%s, Chrome trace in %s (open it in ui.perfetto.dev or chrome://tracing)\n\n%s' % (
+    tables = ['%s, Chrome trace in %s (open it in ui.perfetto.dev)\n\n%s' % (
         formulation, _trace_path(formulation), profiling.table(figures)) for formulation, figures in results.items()]
     sums = {formulation: {profiling.SUM: figures[profiling.SUM]} for formulation, figures in results.items()}
     return '\n\n'.join(tables + [benchmark.table(sums)])
