@@ -6,7 +6,7 @@ import sys
 from absl import app, flags
 import tensorflow.compat.v1 as tf
 
-from cifar10 import dataset, download, errors, synthetic, threads, training
+from cifar10 import dataset, download, errors, recipe_flags, synthetic, threads, training
 from cifar10.hparams import CLASSIC
 
 FLAGS = flags.FLAGS
@@ -35,7 +35,6 @@ def define_run_flags():
     define_data_flags()
     steps = training.Schedule()
     define_directory('train_dir', '/tmp/cifar10_train', 'Directory of checkpoints and summaries; a run in it goes on.')
-    define_batch_size()
     flags.DEFINE_integer('max_steps', steps.max_steps, 'Stop after this many steps.', lower_bound=1)
     flags.DEFINE_integer('log_frequency', steps.log_frequency, 'Print a line every this many steps.', lower_bound=1)
     flags.DEFINE_integer('summary_steps', steps.summary_steps, 'Write summaries every this many steps.', lower_bound=1)
@@ -45,6 +44,7 @@ def define_run_flags():
 def define_training_flags():
     """Defines the flags of the training scripts."""
     define_run_flags()
+    recipe_flags.define()
     define_thread_flags()
     flags.DEFINE_boolean('fresh', False, 'Move a run that is in --train_dir aside and start anew.')
     flags.DEFINE_integer('max_to_keep', 5, 'Keep this many of the latest checkpoints; 0 keeps all.', lower_bound=0,
@@ -90,11 +90,6 @@ def prepare_data():
     return data_dir()
 
 
-def hparams():
-    """The HParams that the flags set."""
-    return CLASSIC._replace(batch_size=FLAGS.batch_size)
-
-
 def choose_threads(devices, batch_size):
     """The Threads for these devices and batches of so many examples a tower, as far as flags do not set them."""
     return threads.choose(devices, batch_size, *[FLAGS[name].value for name in THREAD_FLAGS])
@@ -106,9 +101,10 @@ def set_seed(resumed):
         tf.set_random_seed(FLAGS.seed + (resumed.step if resumed else 0))
 
 
-def schedule():
-    """The training.Schedule that the flags set."""
-    return training.Schedule(*[FLAGS[field].value for field in training.Schedule._fields])
+def schedule(num_steps):
+    """The training.Schedule that the flags set, for a run of at most so many steps."""
+    flagged = training.Schedule(*[FLAGS[field].value for field in training.Schedule._fields])
+    return flagged._replace(max_steps=min(flagged.max_steps, num_steps))
 
 
 def use_graph_mode():

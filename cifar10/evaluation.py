@@ -7,7 +7,7 @@ from typing import Dict, NamedTuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpoint, directory, input as cifar10_input, model, summaries
+from cifar10 import checkpoint, directory, input as cifar10_input, summaries, views
 from cifar10.errors import UserError
 
 
@@ -22,13 +22,15 @@ class Result(NamedTuple):
 class Evaluator:
     """Builds the evaluation graph once and scores any number of checkpoints with it."""
 
-    def __init__(self, data_dir, eval_data, num_examples, device, config):
+    def __init__(self, data_dir, eval_data, num_examples, num_views, hparams, device, config):
         """Builds the graph.
 
         Args:
           data_dir: parent of cifar-10-batches-bin.
           eval_data: 'test', or 'train_eval' for the training images without distortions.
           num_examples: score the first so many; None scores all.
+          num_views: of an image, whose probabilities are averaged, see views.views.
+          hparams: the HParams of the run, whose weight decays are part of the losses.
           device: the device to compute on.
           config: a tf.ConfigProto.
 
@@ -39,12 +41,12 @@ class Evaluator:
         self._config = config
         self.graph = tf.Graph()
         with self.graph.as_default():
-            images, labels = cifar10_input.inputs(eval_data == 'test', data_dir)
+            labels, images = cifar10_input.undistorted_records(eval_data == 'test', data_dir)
             with tf.device(device):
-                logits = model.inference(images)
+                log_probabilities = views.log_probabilities(images, num_views, hparams)
                 self._per_example = {
-                    'correct': tf.equal(tf.argmax(logits, 1, output_type=tf.int32), labels),
-                    'cross_entropy': tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)}
+                    'correct': tf.equal(tf.argmax(log_probabilities, 1, output_type=tf.int32), labels),
+                    'cross_entropy': -tf.gather(log_probabilities, labels, axis=1, batch_dims=1)}
             self._weight_losses = {'losses/' + part.op.name: part for part in tf.get_collection('losses')}
             self._variables = tf.trainable_variables()
 

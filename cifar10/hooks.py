@@ -86,13 +86,14 @@ class LogHook(tf.train.SessionRunHook):
 
 
 class SummaryHook(tf.train.SessionRunHook):
-    """Writes the summaries, with the speed, every `every` steps."""
+    """Writes the summaries, with the speed and the epochs so far, every `every` steps."""
 
-    def __init__(self, step, summary_op, write, examples_per_step, every):
+    def __init__(self, step, summary_op, write, examples_per_step, examples_per_epoch, every):
         self._step_tensor = step
         self._summary_op = summary_op
         self._write = write
         self._examples_per_step = examples_per_step
+        self._epochs_per_step = examples_per_step / examples_per_epoch
         self._every = every
 
     def after_create_session(self, session, coord):
@@ -109,6 +110,7 @@ class SummaryHook(tf.train.SessionRunHook):
         self._step = run_values.results['step']
         if 'summary' in run_values.results:
             summary = tf.Summary.FromString(run_values.results['summary'])
+            summary.value.add(tag='epoch', simple_value=self._step * self._epochs_per_step)
             summary.value.add(tag='examples_per_sec', simple_value=self._speed.since_last(self._step)[0])
             self._write(summary, self._step)
 

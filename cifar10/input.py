@@ -11,9 +11,11 @@ from typing import NamedTuple
 import tensorflow.compat.v1 as tf
 
 from cifar10 import dataset
+from cifar10.hparams import CLASSIC
 
 IMAGE_SIZE = 24
-BATCH_SIZE = 128
+BATCH_SIZE = CLASSIC.batch_size
+_CENTRE = (dataset.HEIGHT - IMAGE_SIZE) // 2  # first row and first column of the crop at the centre
 
 # Collections of scalar tensors. Training waits until the sizes reach the minima.
 SHUFFLE_QUEUE_SIZE = 'shuffle_queue_size'  # int32, records
@@ -55,17 +57,16 @@ def _split(records):
     return labels, images
 
 
-def distortion_draws(n):
+def distortion_draws(n, hparams=CLASSIC):
     """Draws what `distort` needs for n images.
 
     Returns:
-      Four tensors [n]: first row and first column of the crop (int32, 0 to 8), whether to mirror (bool, even odds), and
-      the contrast factor (float32, 0.2 to 1.8).
+      Four tensors [n]: first row and first column of the crop (int32, at most hparams.crop_shift from the centre's, 4), whether to
+      mirror (bool, even odds), and the contrast factor (float32, 1 - hparams.contrast to 1 + hparams.contrast).
     """
-    rows = tf.random_uniform([n], maxval=dataset.HEIGHT - IMAGE_SIZE + 1, dtype=tf.int32)
-    columns = tf.random_uniform([n], maxval=dataset.WIDTH - IMAGE_SIZE + 1, dtype=tf.int32)
+    rows, columns = [tf.random_uniform([n], _CENTRE - hparams.crop_shift, _CENTRE + hparams.crop_shift + 1, tf.int32) for _ in range(2)]
     mirror = tf.random_uniform([n]) < 0.5
-    contrast = tf.random_uniform([n], 0.2, 1.8)
+    contrast = tf.random_uniform([n], 1 - hparams.contrast, 1 + hparams.contrast)
     return rows, columns, mirror, contrast
 
 
@@ -119,12 +120,13 @@ def _standardize(images, contrast):
     return tf.transpose(images, [0, 2, 3, 1])
 
 
-def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE):
+def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, hparams=CLASSIC):
     """Batches of distorted training images, in random order, without end.
 
     Args:
       data_dir: parent of cifar-10-batches-bin.
       batch_size: examples a batch.
+      hparams: an HParams, which says how strong the distortions are.
 
     Returns:
       images: float32 [batch_size, 24, 24, 3].
@@ -138,7 +140,7 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE):
     with tf.device('/cpu:0'), tf.name_scope('distorted_inputs'):
         records = _shuffled_records(paths, num_examples, batch_size)
         labels, images = _split(records)
-        return distort(images, *distortion_draws(batch_size)), labels
+        return distort(images, *distortion_draws(batch_size, hparams)), labels
 
 
 def _shuffled_records(paths, num_examples, batch_size):
@@ -194,15 +196,30 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE):
     Raises:
       cifar10.errors.UserError: a file is missing or malformed.
     """
+    labels, images = undistorted_records(eval_data, data_dir, batch_size)
+    with tf.device('/cpu:0'):
+        return crop(images), labels
+
+
+def undistorted_records(eval_data, data_dir, batch_size=BATCH_SIZE):
+    """Batches as they are on disk: see `inputs`.
+
+    Returns:
+      labels: int32 [n].
+      images: uint8 [n, 3, 32, 32].
+    """
     paths = dataset.test_files(data_dir) if eval_data else dataset.train_files(data_dir)
     dataset.verify(paths)
     with tf.device('/cpu:0'), tf.name_scope('inputs'):
         queue = tf.FIFOQueue(4 * batch_size, [tf.uint8], [[dataset.RECORD_BYTES]], name='record_queue')
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue_many([_read_records(_once(paths), paths)])]))
-        labels, images = _split(queue.dequeue_up_to(batch_size))
-        top, left = (dataset.HEIGHT - IMAGE_SIZE) // 2, (dataset.WIDTH - IMAGE_SIZE) // 2
-        images = images[:, :, top:top + IMAGE_SIZE, left:left + IMAGE_SIZE]
-        return _standardize(tf.cast(images, tf.float32), 1.0), labels
+        return _split(queue.dequeue_up_to(batch_size))
+
+
+def crop(images, down=0, across=0):
+    """Crops so many pixels from the centre, and standardises: uint8 [n, 3, 32, 32] to float32 [n, 24, 24, 3]."""
+    top, left = _CENTRE + down, _CENTRE + across
+    return _standardize(tf.cast(images[:, :, top:top + IMAGE_SIZE, left:left + IMAGE_SIZE], tf.float32), 1.0)
 
 
 def _once(paths):

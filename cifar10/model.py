@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10.dataset import NUM_CLASSES
+from cifar10.hparams import CLASSIC
 
 _LRN_RADIUS, _LRN_BIAS, _LRN_ALPHA, _LRN_BETA = 4, 1.0, 0.001 / 9, 0.75
 
@@ -43,9 +44,9 @@ def _max_pool(x, name):
     return tf.nn.max_pool(x, [1, 3, 3, 1], [1, 2, 2, 1], 'SAME', name=name)
 
 
-def _fully_connected(x, name, size):
+def _fully_connected(x, name, size, weight_decay):
     with tf.variable_scope(name) as scope:
-        weights = _weights([int(x.shape[1]), size], stddev=0.04, weight_decay=0.004)
+        weights = _weights([int(x.shape[1]), size], stddev=0.04, weight_decay=weight_decay)
         x = tf.nn.relu(tf.matmul(x, weights) + _biases(size, 0.1), name=scope.name)
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, x)
     return x
@@ -103,13 +104,14 @@ def _sizes(total, parts):
     return [(total + i) // parts for i in range(parts)]
 
 
-def inference(images, num_slices=1):
+def inference(images, num_slices=1, hparams=CLASSIC):
     """Builds the network.
 
     Args:
       images: float32 [batch, height, width, 3]; height and width must be known, and batch if num_slices is not 1.
       num_slices: the convolutional layers work on so many slices of the batch side by side, which spares the threads of a
         CPU the waiting for each other within every operation. It changes nothing in the result.
+      hparams: an HParams, whose fc_weight_decay counts.
 
     Returns:
       Logits, float32 [batch, 10], not softmaxed.
@@ -123,8 +125,8 @@ def inference(images, num_slices=1):
     slices = [_max_pool(x, 'pool2') for x in slices]
     features = int(np.prod([int(size) for size in slices[0].shape[1:]]))
     x = tf.reshape(tf.concat(slices, 0), [-1, features])
-    x = _fully_connected(x, 'local3', 384)
-    x = _fully_connected(x, 'local4', 192)
+    x = _fully_connected(x, 'local3', 384, hparams.fc_weight_decay)
+    x = _fully_connected(x, 'local4', 192, hparams.fc_weight_decay)
     with tf.variable_scope('softmax_linear') as scope:
         weights = _weights([192, NUM_CLASSES], stddev=1 / 192.0, weight_decay=0)
         logits = tf.add(tf.matmul(x, weights), _biases(NUM_CLASSES, 0.0), name=scope.name)

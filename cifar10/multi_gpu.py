@@ -2,6 +2,7 @@
 import tensorflow.compat.v1 as tf
 
 from cifar10 import model
+from cifar10.hparams import CLASSIC
 
 TOWER_NAME = 'tower'
 
@@ -44,29 +45,29 @@ def session_config(devices, threads=None, log_device_placement=False):
     return config
 
 
-def tower_loss(scope, images, labels, num_slices=1):
+def tower_loss(scope, images, labels, num_slices=1, hparams=CLASSIC):
     """The total loss of one tower.
 
     Args:
       scope: the tower's name scope, like 'tower_0/'.
       images: float32 [batch, 24, 24, 3].
       labels: int32 [batch].
-      num_slices: see model.inference.
+      num_slices, hparams: see model.inference.
 
     Returns:
       A float32 scalar.
     """
-    return model.loss(model.inference(images, num_slices), labels, scope)
+    return model.loss(model.inference(images, num_slices, hparams), labels, scope)
 
 
-def tower_gradients(devices, batches, optimizer, num_slices=1):
+def tower_gradients(devices, batches, optimizer, num_slices=1, hparams=CLASSIC):
     """Builds a tower on each device; they share one set of variables.
 
     Args:
       devices: a device name a tower.
       batches: (images, labels) a tower.
       optimizer: a tf.train.Optimizer.
-      num_slices: of each batch, see model.inference.
+      num_slices, hparams: see model.inference.
 
     Returns:
       losses: a list with each tower's loss.
@@ -76,7 +77,7 @@ def tower_gradients(devices, batches, optimizer, num_slices=1):
     for i, (device, batch) in enumerate(zip(devices, batches)):
         with tf.device(device), tf.name_scope('%s_%d' % (TOWER_NAME, i)) as scope, \
                 tf.variable_scope(tf.get_variable_scope(), reuse=i > 0):
-            losses.append(tower_loss(scope, *batch, num_slices))
+            losses.append(tower_loss(scope, *batch, num_slices, hparams))
             tower_grads.append(optimizer.compute_gradients(losses[-1], tf.trainable_variables()))
     return losses, tower_grads
 

@@ -8,6 +8,7 @@ from typing import NamedTuple, Optional
 
 from cifar10 import checkpoint, dataset, directory
 from cifar10.errors import UserError
+from cifar10.hparams import CLASSIC, HParams
 
 _RECORD = 'run.json'
 
@@ -41,7 +42,7 @@ def held(train_dir, fresh, hparams, num_towers, data_dir):
       data_dir: parent of cifar-10-batches-bin.
 
     Raises:
-      UserError: another process trains in the directory, its run is on other data, or its checkpoint is missing or damaged.
+      UserError: another process trains in the directory, its run is on other data or of another recipe, or its checkpoint is missing or damaged.
     """
     train_dir = os.path.abspath(train_dir)  # "." would go along with what is moved aside
     busy = 'Another process is training in %s: stop it, or give another --train_dir' % train_dir
@@ -53,7 +54,7 @@ def held(train_dir, fresh, hparams, num_towers, data_dir):
     with directory.locked(train_dir, busy):
         resumed = checkpoint.read_latest(train_dir)
         record = dict(hparams._asdict(), num_towers=num_towers, class_names=dataset.class_names(data_dir))
-        if resumed and os.path.exists(os.path.join(train_dir, _RECORD)):
+        if resumed:
             _compare(train_dir, record)
         yield RunDirectory(train_dir, resumed, record)
 
@@ -75,19 +76,42 @@ def _move_aside(train_dir, data_dir):
     print('Moved the run in %s to %s' % (train_dir, aside), flush=True)
 
 
-def _compare(train_dir, record):
-    """Refuses to go on with a run on other data; says which numbers have changed."""
+def recorded_hparams(train_dir):
+    """The HParams of the run in the directory; the classic ones where none are recorded.
+
+    Raises:
+      UserError: the record is damaged.
+    """
+    record = _read_record(train_dir)
+    return HParams(*[record[name] for name in HParams._fields]) if record else CLASSIC
+
+
+def _read_record(train_dir):
+    """The record in the directory, or None. What one of an earlier version lacks is classic."""
     path = os.path.join(train_dir, _RECORD)
+    if not os.path.exists(path):
+        return None
     try:
         with open(path) as old:
-            old = json.load(old)
-        was = {name: old[name] for name in record}
-        classes = ', '.join(was['class_names'] or ['unknown'])
+            record = dict(CLASSIC._asdict(), **json.load(old))
+        record.update({name: type(value)(record[name]) for name, value in CLASSIC._asdict().items()})
+        ', '.join(record['class_names'] or []), record['num_towers']
+        return record
     except (ValueError, KeyError, TypeError) as error:
         raise UserError('%s is damaged (%r): delete it to go on without a check' % (path, error))
+
+
+def _compare(train_dir, record):
+    """Refuses to go on with a run on other data or of another recipe; says which numbers have changed."""
+    was = _read_record(train_dir)
+    if not was:
+        return
     if was['class_names'] != record['class_names']:
         raise UserError('The run in %s is on a data set with other classes (%s): give another --train_dir, or --fresh to move '
-                        'it aside' % (train_dir, classes))
+                        'it aside' % (train_dir, ', '.join(was['class_names'] or ['unknown'])))
+    if was['recipe'] != record['recipe']:
+        raise UserError('The run in %s is of --recipe=%s, not %s: give that, another --train_dir, or --fresh to move it aside'
+                        % (train_dir, was['recipe'], record['recipe']))
     changed = ['%s was %s, is %s' % (name, was[name], record[name]) for name in record if was[name] != record[name]]
     if changed:
         print('The run in %s goes on with other numbers: %s. Its steps so far count as if taken with the new ones'

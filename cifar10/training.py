@@ -5,6 +5,7 @@ from typing import NamedTuple
 import tensorflow.compat.v1 as tf
 
 from cifar10 import checkpoint, dataset, hooks, optimizer, summaries
+from cifar10.hparams import CLASSIC
 
 
 class Schedule(NamedTuple):
@@ -16,7 +17,7 @@ class Schedule(NamedTuple):
 
 
 def print_plan(data_dir, devices, threads, num_examples, hparams, resumed):
-    """Prints what is about to be trained on what, and when the learning rate will fall.
+    """Prints what is about to be trained on what, and how the learning rate will go.
 
     Args:
       data_dir: parent of cifar-10-batches-bin.
@@ -27,19 +28,29 @@ def print_plan(data_dir, devices, threads, num_examples, hparams, resumed):
       resumed: the Checkpoint from which training goes on, or None.
     """
     examples_per_step = hparams.batch_size * len(devices)
-    decay = optimizer.examples_per_decay(num_examples, hparams)
-    decays = (resumed.step if resumed else 0) * examples_per_step // decay
-    rate = hparams.initial_learning_rate * hparams.learning_rate_decay_factor ** decays
     print('\n'.join([
         'Data: %d examples of %s in %s' % (num_examples, ', '.join(dataset.class_names(data_dir) or ['unnamed classes']), data_dir),
         'Devices: %s' % ', '.join(devices),
         'Threads: %s within an operation, %s for operations side by side, %d for the input; slices a batch: %d' % (
             threads.intra_op or 'all', threads.inter_op or 'all', threads.input, threads.slices),
         'Batch: %d examples a tower, %d a step' % (hparams.batch_size, examples_per_step),
-        'Epoch: %d examples, %.1f steps' % (num_examples, num_examples / examples_per_step),
-        'Learning rate: %g, next %g from epoch %g on (step %d)' % (
-            rate, rate * hparams.learning_rate_decay_factor, (decays + 1) * hparams.num_epochs_per_decay,
-            -(-(decays + 1) * decay // examples_per_step))]), flush=True)
+        'Epoch: %d examples, %.1f steps' % (num_examples, num_examples / examples_per_step)]
+        + hparams_lines(hparams, examples_per_step)
+        + ['Learning rate: ' + optimizer.describe_learning_rate(
+            resumed.step if resumed else 0, examples_per_step, num_examples, hparams)]), flush=True)
+
+
+def hparams_lines(hparams, examples_per_step):
+    """Lines on the recipe, what differs from the classic one, and the scaling of the learning rate if there is something to it."""
+    classic = CLASSIC._replace(recipe=hparams.recipe)
+    others = ['%s %s (%s)' % (name, value, getattr(classic, name)) for name, value in hparams._asdict().items()
+              if value != getattr(classic, name)]
+    lines = ['Recipe: %s, %s' % (hparams.recipe, 'other than classic in ' + ', '.join(others) if others else 'the books\' numbers')]
+    factor = optimizer.batch_factor(examples_per_step, hparams)
+    if factor != 1:
+        lines.append('Learning rates: %s for %g times the examples a step of the recipe' % (
+            'times %g' % factor if hparams.lr_scaling == 'linear' else 'as they are (--lr_scaling=none)', factor))
+    return lines
 
 
 class _Signals:
@@ -59,7 +70,8 @@ class _Signals:
             signal.signal(number, handler)
 
 
-def run(train_op, losses, tower_grads, learning_rate, summary_op, saver, run_directory, schedule, examples_per_step, config):
+def run(train_op, losses, tower_grads, learning_rate, summary_op, saver, run_directory, schedule, examples_per_step,
+        examples_per_epoch, config):
     """Trains until `schedule.max_steps`, SIGINT or SIGTERM, and saves a checkpoint at the end.
 
     Args:
@@ -72,6 +84,7 @@ def run(train_op, losses, tower_grads, learning_rate, summary_op, saver, run_dir
       run_directory: a RunDirectory, from whose checkpoint training goes on.
       schedule: a Schedule.
       examples_per_step: examples that all towers together consume in a step.
+      examples_per_epoch: examples in the training set.
       config: a tf.ConfigProto.
 
     Raises:
@@ -83,7 +96,7 @@ def run(train_op, losses, tower_grads, learning_rate, summary_op, saver, run_dir
         checkpoint.check_fits(run_directory.resumed, {variable.op.name: variable for variable in tf.global_variables()})
         print('Going on from %s, step %d' % (run_directory.resumed.path, first_step), flush=True)
         if first_step >= schedule.max_steps:
-            print('Nothing to do: --max_steps is %d' % schedule.max_steps, flush=True)
+            print('Nothing to do: the run ends at step %d' % schedule.max_steps, flush=True)
             return
     run_directory.write_record()
     with tf.device('/cpu:0'):
@@ -97,7 +110,8 @@ def run(train_op, losses, tower_grads, learning_rate, summary_op, saver, run_dir
             hooks.FillHook(lambda: signals.received),
             finite,
             hooks.LogHook(step, loss, examples_per_step, schedule.log_frequency),
-            hooks.SummaryHook(step, summary_op, write_summary, examples_per_step, schedule.summary_steps),
+            hooks.SummaryHook(step, summary_op, write_summary, examples_per_step, examples_per_epoch,
+                              schedule.summary_steps),
             hooks.CheckpointHook(step, saver, run_directory.path, schedule.checkpoint_steps, finite.check_variables)]
         with tf.train.MonitoredTrainingSession(
                 checkpoint_dir=run_directory.path, scaffold=tf.train.Scaffold(saver=saver), hooks=all_hooks, config=config,

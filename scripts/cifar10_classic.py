@@ -182,6 +182,7 @@ def main():
 
 if __name__ == '__main__':
     command_line.define_run_flags()
+    command_line.define_batch_size()
     command_line.define_num_gpus()
     flags.adopt_module_key_flags(command_line)
     command_line.run(main)

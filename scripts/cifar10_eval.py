@@ -6,13 +6,14 @@ a trainer on the GPUs.
 
   cifar10_eval.py --run_once
 """
+import itertools
 import signal
 
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports: no traceback
 
 from absl import flags
 
-from cifar10 import checkpoint, command_line, dataset, evaluation, multi_gpu
+from cifar10 import checkpoint, command_line, dataset, evaluation, multi_gpu, run_directory, views
 from cifar10.errors import UserError
 
 FLAGS = flags.FLAGS
@@ -26,15 +27,18 @@ def evaluate():
         raise UserError('--num_examples=%d is more than the %d examples there are: leave it out to score all'
                         % (FLAGS.num_examples, num_present))
     device, = multi_gpu.tower_devices(1) if FLAGS.use_gpu else ['/cpu:0']
-    evaluator = evaluation.Evaluator(
-        data_dir, FLAGS.eval_data, FLAGS.num_examples, device, multi_gpu.session_config([device]))
     if FLAGS.run_once:
-        checkpoints = [checkpoint.read_latest(FLAGS.checkpoint_dir)]
-        if checkpoints == [None]:
+        first, later = checkpoint.read_latest(FLAGS.checkpoint_dir), []
+        if not first:
             raise UserError('There is no checkpoint in %s: train first, or give another --checkpoint_dir' % FLAGS.checkpoint_dir)
     else:
-        checkpoints = evaluation.new_checkpoints(FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs)
-    evaluation.evaluate(evaluator, checkpoints, FLAGS.eval_dir)
+        later = evaluation.new_checkpoints(FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs)
+        first = next(later, None)
+    if first:
+        evaluator = evaluation.Evaluator(
+            data_dir, FLAGS.eval_data, FLAGS.num_examples, int(FLAGS.views), run_directory.recorded_hparams(FLAGS.checkpoint_dir),
+            device, multi_gpu.session_config([device]))
+        evaluation.evaluate(evaluator, itertools.chain([first], later), FLAGS.eval_dir)
 
 
 if __name__ == '__main__':
@@ -43,6 +47,9 @@ if __name__ == '__main__':
                                   'Directory of the summaries; give each run and each --eval_data its own.')
     command_line.define_directory('checkpoint_dir', '/tmp/cifar10_train', 'Directory of the checkpoints.')
     flags.DEFINE_enum('eval_data', 'test', ['test', 'train_eval'], 'Score the test images or the training images.')
+    flags.DEFINE_enum('views', '1', [str(number) for number in views.NUM_VIEWS],
+                      'Views of an image whose probabilities are averaged: its centre; that and its mirror image; five crops and '
+                      'their mirror images.')
     flags.DEFINE_integer('num_examples', None, 'Score the first so many; all by default.', lower_bound=1)
     flags.DEFINE_integer('eval_interval_secs', 300, 'Seconds between two looks for a new checkpoint.', lower_bound=1)
     flags.DEFINE_integer('timeout_secs', None, 'Stop after so many seconds without a new checkpoint; never by default.',

@@ -11,7 +11,8 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports: no tr
 
 from absl import flags
 import cifar10
-from cifar10 import command_line, dataset, input as cifar10_input, multi_gpu, optimizer, run_directory, summaries, training
+from cifar10 import (command_line, dataset, input as cifar10_input, multi_gpu, optimizer, recipe_flags, run_directory, summaries,
+                     training)
 import tensorflow.compat.v1 as tf  # after cifar10, which keeps its import quiet
 
 FLAGS = flags.FLAGS
@@ -21,30 +22,32 @@ def train(hparams, data_dir, num_examples, device, threads, directory):
     """Trains on one device, from the checkpoint of the RunDirectory on if it has one."""
     with tf.Graph().as_default():
         command_line.set_seed(directory.resumed)
-        images, labels = cifar10.distorted_inputs(data_dir, hparams.batch_size)
+        images, labels = cifar10.distorted_inputs(data_dir, hparams.batch_size, hparams)
         images, labels = cifar10_input.prefetch_queue(images, labels, 2, threads.input).dequeue()
         with tf.device('/cpu:0'):
             global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, hparams.batch_size, num_examples, hparams)
-        sgd = tf.train.GradientDescentOptimizer(learning_rate)
+        opt = optimizer.create(learning_rate, hparams)
         with tf.device(device):
-            logits = cifar10.inference(images, threads.slices)
+            logits = cifar10.inference(images, threads.slices, hparams)
             loss = cifar10.loss(logits, labels)
-            gradients = sgd.compute_gradients(loss)
-        train_op = optimizer.train(sgd, gradients, global_step, hparams)
+            gradients = opt.compute_gradients(loss)
+        num_steps = optimizer.num_steps(hparams.batch_size, num_examples, hparams)
+        train_op = optimizer.train(opt, gradients, global_step, hparams, num_steps)
         summary_op = summaries.training(images, [loss], learning_rate, gradients)
         saver = tf.train.Saver(max_to_keep=FLAGS.max_to_keep, save_relative_paths=True)
-        training.run(train_op, [loss], [gradients], learning_rate, summary_op, saver, directory, command_line.schedule(),
-                     hparams.batch_size, multi_gpu.session_config([device], threads, FLAGS.log_device_placement))
+        training.run(train_op, [loss], [gradients], learning_rate, summary_op, saver, directory,
+                     command_line.schedule(num_steps), hparams.batch_size, num_examples,
+                     multi_gpu.session_config([device], threads, FLAGS.log_device_placement))
 
 
 def main():
     """Makes data, device and directory ready, prints the plan, and trains."""
+    hparams = recipe_flags.hparams()
     data_dir = command_line.prepare_data()
     num_examples = dataset.verify(dataset.train_files(data_dir))
     device, = multi_gpu.tower_devices(1)
-    threads = command_line.choose_threads([device], FLAGS.batch_size)
-    hparams = command_line.hparams()
+    threads = command_line.choose_threads([device], hparams.batch_size)
     with run_directory.held(FLAGS.train_dir, FLAGS.fresh, hparams, 1, data_dir) as directory:
         training.print_plan(data_dir, [device], threads, num_examples, hparams, directory.resumed)
         train(hparams, data_dir, num_examples, device, threads, directory)
@@ -53,4 +56,5 @@ def main():
 if __name__ == '__main__':
     command_line.define_training_flags()
     flags.adopt_module_key_flags(command_line)
+    flags.adopt_module_key_flags(recipe_flags)
     command_line.run(main)

@@ -24,34 +24,36 @@ def scalars(directory):
 
 
 def train(train_dir, data_dir, max_steps, fresh=False, poison=None, clean=None, after_step=None, hparams=HPARAMS,
-          **schedule):
+          name='weights', initial=(8.0, -4.0), **schedule):
     """Halves a variable in each step; with 100 examples an epoch and 10 a step, the rate decays every 30 steps.
 
     Args:
+      max_steps: None trains as long as `hparams` say.
       poison: the step in which loss and gradient of the second tower become NaN.
       clean: 'loss' or 'gradient' if only the other shows it.
       after_step: called with the step after each update.
     """
     with run_directory.held(str(train_dir), fresh, hparams, 2, data_dir) as held, tf.Graph().as_default():
-        weights = tf.get_variable('weights', initializer=np.array([8.0, -4.0], np.float32))
+        weights = tf.get_variable(name, initializer=np.array(initial, np.float32))
         global_step = tf.train.get_or_create_global_step()
         rate = optimizer.learning_rate(global_step, 10, 100, hparams)
         loss = tf.reduce_sum(tf.square(weights))
         poisoned = loss * tf.where(tf.equal(global_step, -1 if poison is None else poison - 1), np.nan, 1.0)
-        sgd = tf.train.GradientDescentOptimizer(rate)
-        losses, tower_grads = [loss, poisoned], [sgd.compute_gradients(loss), sgd.compute_gradients(poisoned)]
+        opt = optimizer.create(rate, hparams)
+        num_steps = optimizer.num_steps(10, 100, hparams)
+        losses, tower_grads = [loss, poisoned], [opt.compute_gradients(loss), opt.compute_gradients(poisoned)]
         if clean == 'loss':
             losses = [loss, loss]
         if clean == 'gradient':
             tower_grads = tower_grads[:1]
         with tf.control_dependencies(losses):  # a loss that no gradient needs must not read the next step either
-            train_op = optimizer.train(sgd, multi_gpu.average_gradients(tower_grads), global_step, hparams)
+            train_op = optimizer.train(opt, multi_gpu.average_gradients(tower_grads), global_step, hparams, num_steps)
         if after_step:
             with tf.control_dependencies([train_op]):
                 train_op = tf.py_func(after_step, [tf.identity(global_step)], [])
         summary_op = tf.summary.merge([tf.summary.scalar('loss', loss), tf.summary.scalar('rate', rate)])
         training.run(train_op, losses, tower_grads, rate, summary_op, tf.train.Saver(save_relative_paths=True), held,
-                     training.Schedule(max_steps, **schedule), 10, tf.ConfigProto())
+                     training.Schedule(max_steps or num_steps, **schedule), 10, 100, tf.ConfigProto())
 
 
 def numpy_run(steps):

@@ -10,6 +10,7 @@ import tensorflow.compat.v1 as tf
 
 import cifar10
 from cifar10 import checkpoint, evaluation
+from cifar10.hparams import CLASSIC
 from tests import test_evaluation
 
 
@@ -113,7 +114,7 @@ def test_the_listing_trains_saves_and_evaluates(tmp_path, data_dir):
     tags = {value.tag for event in tf.train.summary_iterator(glob.glob(str(tmp_path / 'events.*'))[0])
             for value in event.summary.value}
     assert 'learning_rate' in tags and 'conv1/weights/gradients' in tags
-    evaluator = evaluation.Evaluator(data_dir, 'test', None, '/cpu:0', tf.ConfigProto())
+    evaluator = evaluation.Evaluator(data_dir, 'test', None, 1, CLASSIC, '/cpu:0', tf.ConfigProto())
     result = evaluator.evaluate(checkpoint.read(str(tmp_path / 'model.ckpt-2')))
     assert (result.step, result.num_correct) == (3, evaluate(data_dir, str(tmp_path), 50))
 
@@ -128,7 +129,7 @@ def test_the_calls_of_the_books_run_bare():
                 for function in (cifar10.maybe_download_and_extract, cifar10.distorted_inputs, cifar10.inputs, cifar10.loss)}
     assert defaults[cifar10.maybe_download_and_extract][:3] == [
         '/tmp/cifar10_data', 'https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz', 'c32a1d4ab5d03f1284b67883e8d87530']
-    assert defaults[cifar10.distorted_inputs] == ['/tmp/cifar10_data', 128]
+    assert defaults[cifar10.distorted_inputs] == ['/tmp/cifar10_data', 128, CLASSIC]
     assert defaults[cifar10.inputs] == [inspect.Parameter.empty, '/tmp/cifar10_data', 128]
     assert defaults[cifar10.loss] == [inspect.Parameter.empty] * 2 + [None]
 

@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 import cifar10
 from cifar10 import checkpoint, dataset, evaluation
 from cifar10.errors import UserError
+from cifar10.hparams import CLASSIC
 from tests import oracle
 from tests.small_run import events
 
@@ -50,8 +51,8 @@ def expected_result(data_dir, variables, num_examples=None, paths=None):
     return (logits.argmax(1) == labels).sum(), oracle.cross_entropies(logits, labels).mean()
 
 
-def _evaluator(data_dir, eval_data='test', num_examples=None):
-    return evaluation.Evaluator(data_dir, eval_data, num_examples, '/cpu:0', tf.ConfigProto())
+def _evaluator(data_dir, eval_data='test', num_examples=None, num_views=1, hparams=CLASSIC):
+    return evaluation.Evaluator(data_dir, eval_data, num_examples, num_views, hparams, '/cpu:0', tf.ConfigProto())
 
 
 @pytest.mark.parametrize('num_examples', [None, 1, 30])

@@ -4,20 +4,21 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import multi_gpu, optimizer, threads
-from cifar10.hparams import CLASSIC
+from cifar10.hparams import CLASSIC, FAST
 
 IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)
 LABELS = np.arange(8, dtype=np.int32)
 
 
-def _train(num_towers, devices):
+def _train(num_towers, devices, hparams):
     """Three updates from equal weights with the batch split among the towers; returns mean losses and all variables."""
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         global_step = tf.train.get_or_create_global_step()
-        sgd = tf.train.GradientDescentOptimizer(0.02)
+        opt = optimizer.create(optimizer.learning_rate(global_step, 8, 16, hparams), hparams)
         batches = list(zip(tf.split(IMAGES, num_towers), tf.split(LABELS, num_towers)))
-        losses, tower_grads = multi_gpu.tower_gradients(devices, batches, sgd)
-        train_op = optimizer.train(sgd, multi_gpu.average_gradients(tower_grads), global_step, CLASSIC)
+        losses, tower_grads = multi_gpu.tower_gradients(devices, batches, opt, hparams=hparams)
+        train_op = optimizer.train(opt, multi_gpu.average_gradients(tower_grads), global_step, hparams,
+                                   optimizer.num_steps(8, 16, hparams))
         assert sum(int(np.prod(variable.shape.as_list())) for variable in tf.trainable_variables()) == 1068298
         variables = {variable.op.name: variable for variable in tf.global_variables()}
         rng = np.random.RandomState(1)
@@ -30,13 +31,14 @@ def _train(num_towers, devices):
             return mean_losses, session.run(variables)
 
 
-@pytest.mark.parametrize('num_towers', [2, 4])
-def test_towers_of_a_part_of_the_batch_make_the_very_update_of_one_of_the_whole(num_towers):
-    losses, variables = _train(1, ['/cpu:0'])
-    tower_losses, tower_variables = _train(num_towers, ['/cpu:%d' % i for i in range(num_towers)])
+@pytest.mark.parametrize('num_towers, recipe', [(2, CLASSIC), (4, CLASSIC), (4, FAST), (4, FAST._replace(optimizer='momentum'))])
+def test_towers_of_a_part_of_the_batch_make_the_very_update_of_one_of_the_whole(num_towers, recipe):
+    hparams = recipe._replace(initial_learning_rate=0.02, warmup_epochs=0.0)
+    losses, variables = _train(1, ['/cpu:0'], hparams)
+    tower_losses, tower_variables = _train(num_towers, ['/cpu:%d' % i for i in range(num_towers)], hparams)
     np.testing.assert_allclose(tower_losses, losses, rtol=1e-5)
     assert losses[2] < losses[0]
-    assert len(variables) == 21 and tower_variables.keys() == variables.keys()
+    assert len(variables) == (21 if recipe is CLASSIC else 31) and tower_variables.keys() == variables.keys()
     for name, value in variables.items():
         np.testing.assert_allclose(tower_variables[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
 

@@ -43,4 +43,87 @@ def test_averages_follow_the_weights_after_the_update():
 
 
 def test_classic_recipe():
-    assert CLASSIC == (128, 0.1, 350.0, 0.1, 0.9999)
+    assert CLASSIC._asdict() == {
+        'recipe': 'classic', 'batch_size': 128, 'optimizer': 'gradient_descent', 'initial_learning_rate': 0.1, 'lr_scaling': 'none',
+        'momentum': 0.0, 'matrix_learning_rate': 0.0, 'matrix_weight_decay': 0.0, 'schedule': 'staircase',
+        'num_epochs_per_decay': 350.0, 'learning_rate_decay_factor': 0.1, 'warmup_epochs': 0.0, 'epochs': np.inf,
+        'fc_weight_decay': 0.004, 'moving_average_decay': 0.9999, 'moving_average_fraction': 0.0, 'crop_shift': 4, 'contrast': 0.8}
+
+
+LINEAR = CLASSIC._replace(schedule='linear', initial_learning_rate=0.5, epochs=5.0)
+
+
+@pytest.mark.parametrize('towers', [1, 4])
+@pytest.mark.parametrize('warmup', [0.0, 0.5, 2.0])
+def test_linear_schedule_at_every_step(towers, warmup):
+    """Against interpolation between its corners, with 100 examples an epoch and 8 a tower."""
+    hparams = LINEAR._replace(warmup_epochs=warmup)
+    steps = optimizer.num_steps(8 * towers, 100, hparams)
+    assert steps == {1: 63, 4: 16}[towers]  # 62.5, 15.625
+    step = tf.placeholder(tf.int64, [])
+    rate = optimizer.learning_rate(step, 8 * towers, 100, hparams)
+    with tf.Session() as session:
+        rates = [session.run(rate, {step: i}) for i in range(steps + 2)]
+    epochs = (np.arange(steps + 2) + 0.5) * 8 * towers / 100
+    corners = ([0, warmup, 5], [0, 0.5, 0]) if warmup else ([0, 5], [0.5, 0])
+    np.testing.assert_allclose(rates, np.interp(epochs, *corners), rtol=1e-6)
+    assert rates[steps - 2] > 0 and rates[steps:] == [0, 0]
+
+
+def test_linear_schedule_counts_far():
+    """At step 10^8 float32 would no longer tell a step from the next."""
+    hparams = LINEAR._replace(epochs=2e8)
+    rates = [optimizer.learning_rate(tf.constant(10 ** 8 + i), 100, 100, hparams) for i in (0, 10 ** 6)]
+    with tf.Session() as session:
+        np.testing.assert_allclose(session.run(rates), [0.25, 0.2475], rtol=1e-6)
+
+
+@pytest.mark.parametrize('schedule', ['staircase', 'linear'])
+@pytest.mark.parametrize('recipe, lr_scaling, examples, factor', [
+    ('classic', 'none', 512, 1), ('classic', 'linear', 512, 4), ('classic', 'linear', 128, 1), ('classic', 'linear', 32, 0.25)])
+def test_scaling_of_the_learning_rate(schedule, recipe, lr_scaling, examples, factor):
+    hparams = LINEAR._replace(schedule=schedule, recipe=recipe, lr_scaling=lr_scaling)
+    plain = optimizer.learning_rate(tf.constant(3), examples, 50000, hparams._replace(lr_scaling='none'))
+    scaled = optimizer.learning_rate(tf.constant(3), examples, 50000, hparams)
+    with tf.Session() as session:
+        plain, scaled = session.run([plain, scaled])
+    np.testing.assert_allclose(scaled, plain * factor, rtol=1e-6)
+
+
+def test_a_run_without_end_has_infinitely_many_steps():
+    assert optimizer.num_steps(128, 50000, CLASSIC) == np.inf
+    assert optimizer.num_steps(128, 50000, CLASSIC._replace(epochs=256.0)) == 100000
+
+
+def test_momentum_is_nesterovs():
+    """Sutskever et al., 2013: v <- m v + g, and the step is g + m v."""
+    weights = tf.get_variable('weights', initializer=np.array([1.0, -2.0], np.float32))
+    hparams = CLASSIC._replace(optimizer='momentum', momentum=0.8)
+    update = optimizer.create(tf.constant(0.1), hparams).apply_gradients([(3 * weights, weights)])
+    expected, velocity = np.array([1.0, -2.0]), 0
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for _ in range(4):
+            session.run(update)
+            gradient = 3 * expected
+            velocity = 0.8 * velocity + gradient
+            expected = expected - 0.1 * (gradient + 0.8 * velocity)
+            np.testing.assert_allclose(session.run(weights), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize('run_steps, decay', [(100, 0.95), (400, 0.9875), (2, 0.0)])
+def test_averages_reach_back_over_a_part_of_the_run(run_steps, decay):
+    """Watched from step 1000 on, where the warm-up of the decay, (1 + step) / (10 + step), is over."""
+    weights = tf.get_variable('weights', initializer=0.0)
+    global_step = tf.train.get_or_create_global_step()
+    train_op = optimizer.train(tf.train.GradientDescentOptimizer(1.0), [(tf.constant(-1.0), weights)], global_step,
+                               CLASSIC._replace(moving_average_fraction=0.2), run_steps)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(global_step.assign(1000))
+        average, = [variable for variable in tf.global_variables() if variable.op.name == 'weights/ExponentialMovingAverage']
+        expected = 0.0
+        for i in range(1, 4):
+            session.run(train_op)
+            expected = decay * expected + (1 - decay) * i
+            assert session.run(average) == pytest.approx(expected, rel=1e-5)

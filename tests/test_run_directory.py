@@ -15,7 +15,7 @@ def test_nothing_is_done_when_all_steps_are_there(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 3)
     before = {path: os.stat(path).st_mtime_ns for path in glob.glob(str(tmp_path / '*'))}
     train(tmp_path, data_dir, 3)
-    assert 'Nothing to do: --max_steps is 3' in capsys.readouterr().out
+    assert 'Nothing to do: the run ends at step 3' in capsys.readouterr().out
     assert {path: os.stat(path).st_mtime_ns for path in glob.glob(str(tmp_path / '*'))} == before
 
 

@@ -12,6 +12,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import checkpoint, dataset, evaluation, synthetic
+from cifar10.hparams import CLASSIC
 from tests import test_evaluation
 from tests.small_run import LINE, scalars
 
@@ -191,7 +192,7 @@ def test_the_synthetic_set_is_learnt_within_500_steps(tmp_path):
     """The best of three checkpoints, for at the classic rate of 0.1 the loss leaps up now and then."""
     args = ['--dataset=synthetic', '--data_dir=%s' % (tmp_path / 'data'), '--train_dir=%s' % (tmp_path / 'train')]
     succeed('cifar10_train', '--max_steps=500', '--checkpoint_steps=100', *args)
-    evaluator = evaluation.Evaluator(str(tmp_path / 'data'), 'test', None, '/cpu:0', tf.ConfigProto())
+    evaluator = evaluation.Evaluator(str(tmp_path / 'data'), 'test', None, 1, CLASSIC, '/cpu:0', tf.ConfigProto())
     results = [evaluator.evaluate(checkpoint.read(str(tmp_path / 'train' / ('model.ckpt-%d' % step)))) for step in (300, 400, 500)]
     assert [(result.step, result.num_examples) for result in results] == [(300, 10000), (400, 10000), (500, 10000)]
     assert max(result.num_correct for result in results) > 9000

@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import checkpoint, hooks, run_directory, training
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC
+from cifar10.hparams import CLASSIC, RECIPES
 from cifar10.threads import Threads
 from tests.small_run import HPARAMS, LINE, assert_saved, numpy_run, scalars, train
 
@@ -26,11 +26,12 @@ def test_log_lines_checkpoints_and_summaries_bear_the_number_of_updates(tmp_path
     assert_saved(tmp_path, 5)
     assert output.endswith('Saved %s\n' % (tmp_path / 'model.ckpt-5'))
     written = scalars(str(tmp_path))
-    assert [(step, tag) for step, tag, _ in written if tag != 'examples_per_sec'] == [
+    assert [(step, tag) for step, tag, _ in written if tag not in ('epoch', 'examples_per_sec')] == [
         (2, 'loss'), (2, 'rate'), (4, 'loss'), (4, 'rate')]
     np.testing.assert_allclose([value for _, tag, value in written if tag == 'loss'],
                                [(numpy_run(step - 1)[0] ** 2).sum() for step in (2, 4)], rtol=1e-5)
     assert all(value > 0 for _, tag, value in written if tag == 'examples_per_sec')
+    assert [(step, value) for step, tag, value in written if tag == 'epoch'] == [(2, np.float32(0.2)), (4, np.float32(0.4))]
 
 
 def test_speed_counts_all_the_time_since_the_last_line(monkeypatch):
@@ -46,7 +47,7 @@ def test_logged_loss_is_the_mean_over_the_towers(tmp_path, data_dir, capsys):
         train_op = tf.assign_add(tf.train.get_or_create_global_step(), 1)
         towers = [[(tf.constant(0.0), None)]] * 2
         training.run(train_op, [tf.constant(1.0), tf.constant(4.0)], towers, tf.constant(0.1), tf.constant(b''), tf.train.Saver(),
-                     held, training.Schedule(1), 10, tf.ConfigProto())
+                     held, training.Schedule(1), 10, 100, tf.ConfigProto())
     assert LINE.findall(capsys.readouterr().out)[0][:2] == ('1', '2.50')
 
 
@@ -60,6 +61,21 @@ def test_a_second_start_goes_on_from_the_very_state_that_was_saved(tmp_path, dat
     written = [(step, value) for step, tag, value in scalars(str(tmp_path)) if tag == 'rate']
     assert [step for step, _ in written] == list(range(1, 63))
     np.testing.assert_allclose([value for _, value in written], [numpy_run(step)[2] for step in range(62)], rtol=1e-5)
+
+
+@pytest.mark.parametrize('recipe', sorted(RECIPES))
+def test_a_recipe_resumed_in_the_middle_ends_as_if_never_interrupted(tmp_path, data_dir, recipe):
+    """40 steps at once, and 17 and 23, of a matrix that Muon makes orthogonal."""
+    hparams = RECIPES[recipe]._replace(epochs=4.0, warmup_epochs=1.0, num_epochs_per_decay=3.0)
+    initial = np.random.RandomState(0).randn(100, 64)
+    train(tmp_path / 'once', data_dir, None, hparams=hparams, name='local3/weights', initial=initial)
+    for max_steps in (17, None):
+        train(tmp_path / 'twice', data_dir, max_steps, hparams=hparams, name='local3/weights', initial=initial)
+    once, twice = [checkpoint.read(str(tmp_path / name / 'model.ckpt-40')).values for name in ('once', 'twice')]
+    assert once.keys() == twice.keys() and len(once) == (3 if recipe == 'classic' else 4)
+    assert np.abs(once['local3/weights'] - initial).max() > 1e-3
+    for name, value in once.items():
+        np.testing.assert_array_equal(twice[name], value, err_msg=name)
 
 
 def test_tensorboard_shows_no_overlap_after_a_run_that_was_killed(tmp_path, data_dir):
@@ -130,8 +146,10 @@ def test_the_plan(capsys, data_dir):
     training.print_plan(data_dir, ['/cpu:0'], Threads(1, 2, 3, 4), 50000, CLASSIC, checkpoint.Checkpoint('x', 136719, {}))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith('Data: 50000 examples of disc, ring') and lines[0].endswith('in ' + data_dir)
-    assert lines[1:6] == ['Devices: /cpu:0, /cpu:1',
+    assert lines[1:8] == ['Devices: /cpu:0, /cpu:1',
                           'Threads: 1 within an operation, all for operations side by side, 3 for the input; slices a batch: 2',
                           'Batch: 128 examples a tower, 256 a step', 'Epoch: 50000 examples, 195.3 steps',
+                          "Recipe: classic, the books' numbers",
+                          'Learning rates: as they are (--lr_scaling=none) for 2 times the examples a step of the recipe',
                           'Learning rate: 0.1, next 0.01 from epoch 350 on (step 68360)']
-    assert lines[11] == 'Learning rate: 0.01, next 0.001 from epoch 700 on (step 273438)'
+    assert lines[14] == 'Learning rate: 0.01, next 0.001 from epoch 700 on (step 273438)'

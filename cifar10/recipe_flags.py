@@ -1,0 +1,69 @@
+"""The flags --recipe and one for each number in a recipe."""
+import math
+
+from absl import flags
+
+from cifar10.errors import UserError
+from cifar10.hparams import CLASSIC, HParams, LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES
+
+FLAGS = flags.FLAGS
+
+_TINY = 1e-9  # stands for the least number greater than 0
+
+_ENUMS = {
+    'optimizer': (OPTIMIZERS, "Gradient descent; momentum is Nesterov's; muon is momentum made orthogonal."),
+    'schedule': (SCHEDULES, 'Of the learning rate: a staircase without end; linear up, then down to 0.'),
+    'lr_scaling': (LR_SCALINGS, 'Of the learning rates, where a step takes other than the batch size of the recipe: linear '
+                                'multiplies them by the ratio.'),
+}
+_NUMBERS = {  # with the lower and the upper bound
+    'batch_size': ('Examples a tower and step', 1, 2 ** 20),
+    'initial_learning_rate': ('The highest learning rate; under muon, that of biases and output layer', _TINY, None),
+    'momentum': ('Of the optimizers momentum and muon', 0, 1 - _TINY),
+    'matrix_learning_rate': ("The highest one of muon for hidden layers' weights, the root mean square of an update's elements",
+                             0, None),
+    'matrix_weight_decay': ('By which, times matrix_learning_rate, these weights shrink in a step', 0, None),
+    'num_epochs_per_decay': ('Epochs between two steps of the staircase', _TINY, None),
+    'learning_rate_decay_factor': ('Of a step of the staircase', _TINY, 1),
+    'warmup_epochs': ('Epochs in which the linear schedule rises', 0, None),
+    'epochs': ('The length of the run, and of the linear schedule; inf for no end', _TINY, None),
+    'fc_weight_decay': ('Of the weights of fully connected hidden layers, in the loss', 0, None),
+    'moving_average_decay': ('Of the moving averages, unless moving_average_fraction says more', 0, 1),
+    'moving_average_fraction': ('The part of the run over which the moving averages reach back', 0, 1),
+    'crop_shift': ('Pixels at most from the centre of an image to that of its crop', 0, 4),
+    'contrast': ('How far the contrast factor may lie from 1', 0, 1),
+}
+
+
+def define():
+    """Defines --recipe and a flag for each field of HParams."""
+    flags.DEFINE_enum('recipe', CLASSIC.recipe, list(RECIPES), 'Named values of the flags that default to "by the recipe".')
+    for name, (values, description) in _ENUMS.items():
+        flags.DEFINE_enum(name, None, values, description + _by_recipe(name))
+    for name, (description, lower, upper) in _NUMBERS.items():
+        kind = flags.DEFINE_integer if HParams.__annotations__[name] is int else flags.DEFINE_float
+        kind(name, None, description + '.' + _by_recipe(name), lower_bound=lower, upper_bound=upper)
+        if kind is flags.DEFINE_float:
+            flags.register_validator(name, lambda value: value is None or not math.isnan(value), 'is not a number')
+
+
+def _by_recipe(name):
+    return ' By the recipe: %s.' % ', '.join('%s %s' % (recipe, getattr(RECIPES[recipe], name)) for recipe in RECIPES)
+
+
+def hparams():
+    """The HParams that the flags set.
+
+    Raises:
+      UserError: some of them contradict each other.
+    """
+    given = {name: FLAGS[name].value for name in list(_ENUMS) + list(_NUMBERS) if FLAGS[name].value is not None}
+    chosen = RECIPES[FLAGS.recipe]._replace(**given)
+    if chosen.schedule == 'linear' and not chosen.warmup_epochs < chosen.epochs < math.inf:
+        raise UserError('--schedule=linear needs an end after its warm-up: --epochs=%g with --warmup_epochs=%g is none'
+                        % (chosen.epochs, chosen.warmup_epochs))
+    if chosen.moving_average_fraction and math.isinf(chosen.epochs):
+        raise UserError('--moving_average_fraction=%g is of a run that has an end: give --epochs' % chosen.moving_average_fraction)
+    if chosen.optimizer == 'muon' and not chosen.matrix_learning_rate:
+        raise UserError('--optimizer=muon needs a --matrix_learning_rate greater than 0')
+    return chosen

@@ -1,0 +1,44 @@
+"""Views of an image, over which the probabilities of its classes are averaged."""
+import math
+
+import tensorflow.compat.v1 as tf
+
+from cifar10 import input as cifar10_input, model
+from cifar10.hparams import CLASSIC
+
+_DISTANCE = 3  # pixels from the centre of the image to that of an outer crop, down and across
+NUM_VIEWS = [1, 2, 10]
+
+
+def views(images, num_views):
+    """Crops and standardises images.
+
+    Args:
+      images: uint8 [n, 3, 32, 32].
+      num_views: 1 for the crop at the centre; 2 for that and its mirror image; 10 for that and four around it, towards the
+        corners, each with its mirror image.
+
+    Returns:
+      A list of `num_views` float32 [n, 24, 24, 3].
+    """
+    shifts = [(0, 0)]
+    if num_views == 10:
+        shifts += [(down, across) for down in (-_DISTANCE, _DISTANCE) for across in (-_DISTANCE, _DISTANCE)]
+    crops = [cifar10_input.crop(images, *shift) for shift in shifts]
+    return crops if num_views == 1 else crops + [crop[:, :, ::-1] for crop in crops]
+
+
+def log_probabilities(images, num_views, hparams=CLASSIC):
+    """The logarithm of the mean, over the views, of the probabilities of the classes.
+
+    Args:
+      images: uint8 [n, 3, 32, 32].
+      num_views: see `views`.
+      hparams: see model.inference.
+
+    Returns:
+      float32 [n, 10].
+    """
+    logits = model.inference(tf.concat(views(images, num_views), 0), hparams=hparams)
+    log_softmax = tf.reshape(tf.nn.log_softmax(logits), [num_views, -1, model.NUM_CLASSES])
+    return tf.reduce_logsumexp(log_softmax, 0) - math.log(num_views)

@@ -1,0 +1,69 @@
+"""Muon against singular value decompositions by NumPy."""
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10 import muon, optimizer
+from cifar10.hparams import CLASSIC
+
+HPARAMS = CLASSIC._replace(optimizer='muon', initial_learning_rate=0.1, momentum=0.8, matrix_learning_rate=0.01, matrix_weight_decay=3.0)
+
+
+def orthogonalized(matrix):
+    """Five times s <- 3.4445 s - 4.7750 s^3 + 2.0315 s^5 of the singular values divided by their root sum of squares."""
+    u, s, v = np.linalg.svd(matrix, full_matrices=False)
+    s = s / np.sqrt((s ** 2).sum())
+    for _ in range(5):
+        s = 3.4445 * s - 4.7750 * s ** 3 + 2.0315 * s ** 5
+    return u @ (s[:, None] * v), s
+
+
+@pytest.mark.parametrize('shape', [(75, 64), (1600, 64), (64, 64), (9, 1)])
+def test_orthogonalize(shape):
+    matrix = np.random.RandomState(0).randn(*shape)
+    if shape[1] == 64:  # singular values over three orders of magnitude
+        matrix = matrix @ np.diag(np.logspace(-2, 1, 64))
+    with tf.Session() as session:
+        actual = session.run(muon.orthogonalize(tf.constant(matrix, tf.float32)))
+    expected, s = orthogonalized(matrix)
+    np.testing.assert_allclose(actual, expected, atol=2e-4)
+    assert (0.68 < s[s.argsort()[len(s) // 3:]]).all() and s.max() < 1.21
+
+
+def test_zeros_stay_zeros():
+    with tf.Session() as session:
+        assert not session.run(muon.orthogonalize(tf.zeros([5, 3]))).any()
+
+
+SHAPES = {'conv2/weights': [3, 2, 20, 64], 'conv2/biases': [64], 'local3/weights': [400, 128], 'softmax_linear/weights': [30, 10]}
+
+
+@pytest.mark.parametrize('use_resource', [True, False])
+def test_steps_of_muon(use_resource):
+    """Hidden weights move by orthogonal momentum in blocks of columns and shrink; biases and the output layer by momentum."""
+    rng = np.random.RandomState(0)
+    expected = {name: rng.randn(*shape) for name, shape in SHAPES.items()}
+    factors = {name: rng.randn(*shape) for name, shape in SHAPES.items()}
+    variables = {name: tf.get_variable(name, initializer=value.astype(np.float32), use_resource=use_resource)
+                 for name, value in expected.items()}
+    rate = tf.placeholder(tf.float32, [])
+    update = optimizer.create(rate, HPARAMS).apply_gradients(
+        [(variables[name] * factors[name].astype(np.float32), variables[name]) for name in SHAPES])
+    velocities = dict.fromkeys(SHAPES, 0)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for factor in (1.0, 0.5, 2.0):
+            session.run(update, {rate: 0.1 * factor})
+            for name, value in expected.items():
+                gradient = value * factors[name]
+                velocities[name] = 0.8 * velocities[name] + gradient
+                step = gradient + 0.8 * velocities[name]
+                if name in ('conv2/weights', 'local3/weights'):
+                    matrix = step.reshape(-1, step.shape[-1])
+                    blocks = [orthogonalized(block)[0] for block in np.split(matrix, step.shape[-1] // 64, axis=1)]
+                    orthogonal = np.concatenate(blocks, 1).reshape(step.shape) * np.sqrt(len(matrix))
+                    expected[name] = value - factor * 0.01 * (orthogonal + 3.0 * value)
+                else:
+                    expected[name] = value - factor * 0.1 * step
+            for name, value in session.run(variables).items():
+                np.testing.assert_allclose(value, expected[name], atol=2e-4, err_msg=name)
