@@ -16,6 +16,7 @@ class Result(NamedTuple):
     step: int
     num_correct: int
     num_examples: int
+    num_views: int
     losses: Dict[str, float]  # by summary tag; the cross entropy is the mean over the examples
 
 
@@ -38,6 +39,7 @@ class Evaluator:
           UserError: a file of the data set is missing or malformed.
         """
         self._num_examples = num_examples
+        self._num_views = num_views
         self._config = config
         self.graph = tf.Graph()
         with self.graph.as_default():
@@ -70,7 +72,7 @@ class Evaluator:
             losses = session.run(self._weight_losses)
         losses['losses/cross_entropy'] = float(cross_entropy.mean())
         losses['total_loss'] = sum(losses.values())
-        return Result(restored.step, int(correct.sum()), len(correct), losses)
+        return Result(restored.step, int(correct.sum()), len(correct), self._num_views, losses)
 
     def _restored_variables(self, restored):
         """A dict from the name in the checkpoint to the variable that takes its value."""
@@ -149,9 +151,9 @@ def evaluate(evaluator, checkpoints, eval_dir):
         for restored in checkpoints:
             result = evaluator.evaluate(restored)
             precision = result.num_correct / result.num_examples
-            print('%s: precision @ 1 = %.3f (%d of %d, step %d)' % (
+            print('%s: precision @ 1 = %.3f (%d of %d, %sstep %d)' % (
                 datetime.datetime.now().isoformat(' ', 'microseconds'), precision, result.num_correct, result.num_examples,
-                result.step), flush=True)
+                '%d views, ' % result.num_views if result.num_views > 1 else '', result.step), flush=True)
             values = dict(result.losses, **{'Precision @ 1': precision})
             write(tf.Summary(value=[tf.Summary.Value(tag=tag, simple_value=value) for tag, value in sorted(values.items())]),
                   result.step)

@@ -111,7 +111,8 @@ class SummaryHook(tf.train.SessionRunHook):
         if 'summary' in run_values.results:
             summary = tf.Summary.FromString(run_values.results['summary'])
             summary.value.add(tag='epoch', simple_value=self._step * self._epochs_per_step)
-            summary.value.add(tag='examples_per_sec', simple_value=self._speed.since_last(self._step)[0])
+            for tag, value in zip(('examples_per_sec', 'sec_per_batch'), self._speed.since_last(self._step)):
+                summary.value.add(tag=tag, simple_value=value)
             self._write(summary, self._step)
 
 

@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 import cifar10
 from cifar10 import dataset, input as cifar10_input
 from cifar10.errors import UserError
+from cifar10.hparams import CLASSIC
 from scripts import cifar10_classic
 from tests import conftest, oracle
 
@@ -98,6 +99,16 @@ def test_draws_cover_their_ranges_evenly_and_are_independent():
             assert abs(np.corrcoef(first, second)[0, 1]) < 5 / 20000 ** 0.5
         for distance in (1, 2, 128):
             assert abs(np.corrcoef(first[:-distance], first[distance:])[0, 1]) < 5 / 20000 ** 0.5
+
+
+def test_draws_are_as_strong_as_the_recipe_says():
+    with tf.Session() as session:
+        rows, columns, _, contrast = session.run(
+            cifar10_input.distortion_draws(1000, CLASSIC._replace(crop_shift=1, contrast=0.25)))
+        unchanged = session.run(cifar10_input.distortion_draws(1000, CLASSIC._replace(crop_shift=0, contrast=0.0)))
+    assert set(rows) == set(columns) == {3, 4, 5}
+    assert 0.75 <= contrast.min() < 0.76 and 1.24 < contrast.max() < 1.25
+    assert [set(unchanged[i]) for i in (0, 1, 3)] == [{4}, {4}, {1.0}]
 
 
 def test_each_batch_draws_anew():

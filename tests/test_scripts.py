@@ -1,5 +1,6 @@
 """Whole runs of the scripts, each in a process of its own, as a user starts them."""
 import glob
+import json
 import os
 import re
 import shutil
@@ -12,7 +13,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import checkpoint, dataset, evaluation, synthetic
-from cifar10.hparams import CLASSIC
+from cifar10.hparams import CLASSIC, FAST, HParams
 from tests import test_evaluation
 from tests.small_run import LINE, scalars
 
@@ -154,7 +155,7 @@ def test_eval_data_and_num_examples(tmp_path, data_dir):
 
 
 @pytest.mark.parametrize('script', ['cifar10_train', 'cifar10_multi_gpu_train', 'cifar10_eval', 'cifar10_dataset',
-                                    'cifar10_classic', 'cifar10_benchmark'])
+                                    'cifar10_classic', 'cifar10_benchmark', 'cifar10_results'])
 def test_ctrl_c_during_the_imports_ends_without_a_traceback(tmp_path, script):
     """A stand-in for TensorFlow says that its import has begun, and waits."""
     (tmp_path / 'tensorflow').mkdir()
@@ -206,14 +207,43 @@ def test_log_device_placement(tmp_path, data_dir):
 def test_help_lists_every_flag():
     for script, flags in [('cifar10_multi_gpu_train', 'num_gpus data_dir train_dir batch_size max_steps log_frequency '
                            'log_device_placement dataset data_url seed fresh summary_steps checkpoint_steps max_to_keep '
-                           'intra_op_threads inter_op_threads input_threads'),
+                           'intra_op_threads inter_op_threads input_threads recipe ' + ' '.join(HParams._fields)),
                           ('cifar10_benchmark', 'baseline rounds warmup_steps steps json trace num_gpus batch_size dataset data_dir '
                            'data_url intra_op_threads inter_op_threads input_threads'),
                           ('cifar10_eval', 'data_dir eval_dir checkpoint_dir eval_data num_examples eval_interval_secs run_once '
-                           'timeout_secs dataset data_url')]:
+                           'timeout_secs dataset data_url views'),
+                          ('cifar10_results', 'runs at_epochs reach plot')]:
         _, stdout, _ = run(script, '--help')
         for flag in flags.split():
             assert re.search(r'^  --(\[no\])?%s: ' % flag, stdout, re.M), flag
+
+
+def test_a_recipe_runs_to_its_end_is_recorded_and_evaluated(tmp_path, data_dir):
+    """300 examples and 16 a step: half an epoch is 10 steps."""
+    args = [arg for arg in _training_args(data_dir, tmp_path / 'train', 0) if not arg.startswith('--max_steps')]
+    args += ['--num_gpus=2', '--recipe=fast', '--lr_scaling=linear', '--warmup_epochs=0.1']
+    stdout = succeed('cifar10_multi_gpu_train', '--epochs=0.5', *args)
+    assert re.search(r'^Recipe: fast, other than classic in batch_size 8 \(128\), optimizer muon \(gradient_descent\), .*'
+                     r'epochs 0\.5 \(inf\), .*\nLearning rates: times 0\.125 for 0\.125 times the examples a step of the recipe\n'
+                     r'Learning rate: 0 to \S+ over 0\.1 epochs, then to 0 at the end of epoch 0\.5 \(step 10\)$', stdout, re.M)
+    assert [step for step, *_ in LINE.findall(stdout)] == ['2', '4', '6', '8', '10']
+    record = json.load(open(str(tmp_path / 'train' / 'run.json')))
+    assert {name: record[name] for name in HParams._fields} == dict(
+        FAST._asdict(), batch_size=8, lr_scaling='linear', warmup_epochs=0.1, epochs=0.5)
+    saved = checkpoint.read(str(tmp_path / 'train' / 'model.ckpt-10'))
+    assert len([name for name in saved.values if name.endswith('/Muon')]) == 10
+
+    assert 'Nothing to do: the run ends at step 10\n' in succeed('cifar10_multi_gpu_train', '--epochs=0.5', *args)
+    args.remove('--recipe=fast')
+    status, _, stderr = run('cifar10_multi_gpu_train', '--max_steps=20', *args)
+    assert (status, stderr) == (1, 'cifar10_multi_gpu_train.py: error: The run in %s is of --recipe=fast, not classic: give that, '
+                                'another --train_dir, or --fresh to move it aside\n' % (tmp_path / 'train'))
+
+    stdout = succeed('cifar10_eval', '--dataset=synthetic', '--data_dir=' + data_dir, '--checkpoint_dir=%s' % (tmp_path / 'train'),
+                     '--eval_dir=%s' % (tmp_path / 'eval'), '--run_once', '--views=10')
+    assert re.search(r'precision @ 1 = \S+ \(\d+ of 50, 10 views, step 10\)\n$', stdout)
+    written = {tag: value for _, tag, value in scalars(str(tmp_path / 'eval'))}
+    assert written['total_loss'] == written['losses/cross_entropy'] and 'losses/local3/weight_loss' not in written
 
 
 TRAIN, EVAL, DATASET = 'cifar10_multi_gpu_train', 'cifar10_eval', 'cifar10_dataset'
@@ -224,6 +254,15 @@ TRAIN, EVAL, DATASET = 'cifar10_multi_gpu_train', 'cifar10_eval', 'cifar10_datas
     (TRAIN, ['--batch_size=9999999999'], 2, r'flag --batch_size=9999999999: .*'),
     (TRAIN, ['--batch_size=many'], 2, r'flag --batch_size=many: .*'),
     (TRAIN, ['--num_gpu=2'], 2, r"Unknown command line flag 'num_gpu'. Did you mean: num_gpus.*"),
+    (TRAIN, ['--recipe=slow'], 2, r'flag --recipe=slow: value should be one of <classic\|fast\|best>.*'),
+    (TRAIN, ['--contrast=nan'], 2, r'flag --contrast=nan: is not a number; .*'),
+    (TRAIN, ['--momentum=1'], 2, r'flag --momentum=1: .*'),
+    (TRAIN, ['--recipe=fast', '--epochs=2'], 1, r'--schedule=linear needs an end after its warm-up: --epochs=2 with '
+                                                r'--warmup_epochs=3 is none'),
+    (TRAIN, ['--schedule=linear'], 1, r'--schedule=linear needs an end .*: --epochs=inf with --warmup_epochs=0 is none'),
+    (TRAIN, ['--optimizer=muon'], 1, r'--optimizer=muon needs a --matrix_learning_rate greater than 0'),
+    (TRAIN, ['--moving_average_fraction=0.1'], 1, r'--moving_average_fraction=0.1 is of a run that has an end: give --epochs'),
+    (EVAL, ['--views=3'], 2, r'flag --views=3: value should be one of <1\|2\|10>; .*'),
     (TRAIN, ['--num_gpus', '2', '3'], 2, r'unexpected argument 3; --help tells more'),
     (TRAIN, ['--dataset=mnist'], 2, r'flag --dataset=mnist: value should be one of <cifar10\|synthetic>.*'),
     (TRAIN, ['--data_dir={tmp}/damaged', '--dataset=synthetic'], 1, r'{tmp}/damaged/.*/data_batch_2.bin is not a whole number .*'),

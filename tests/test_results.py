@@ -1,0 +1,64 @@
+"""The table and the plot of runs, from event files whose every number is known."""
+import importlib.util
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10 import summaries
+from tests.test_scripts import run, succeed
+
+
+def write(directory, first_step=None, **scalars):
+    """Writes {tag: {step: value}} as a trainer or an evaluation would that starts at `first_step`."""
+    with tf.Graph().as_default(), summaries.writer(str(directory), first_step) as write_summary:
+        for tag, values in scalars.items():
+            for step, value in values.items():
+                write_summary(tf.Summary(value=[tf.Summary.Value(tag=tag, simple_value=value)]), step)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """slow: one run of 400 steps, stopped and gone on with; quick: two runs of 200 steps."""
+    train = tmp_path / 'slow'
+    write(train, 0, epoch={100: 1, 200: 2, 300: 3}, sec_per_batch={100: 0.6, 200: 1.2, 300: 99})
+    write(train, 200, epoch={300: 3, 400: 4}, sec_per_batch={300: 0.6, 400: 0.6})  # the start drops what came after step 200
+    write(tmp_path / 'slow_eval', **{'Precision @ 1': {100: 0.25, 200: 0.5, 300: 0.625, 400: 0.75}})
+    for name, last in (('quick1', 0.75), ('quick2', 0.875)):
+        write(tmp_path / name, 0, epoch={100: 1, 200: 2}, sec_per_batch={100: 0.6, 200: 0.6})
+        write(tmp_path / (name + '_eval'), **{'Precision @ 1': {150: 0.5, 200: last}})
+    return ','.join('{0}:{1}/{2}:{1}/{2}_eval'.format(name, tmp_path, directory) for name, directory in (
+        ('slow', 'slow'), ('quick', 'quick1'), ('quick', 'quick2')))
+
+
+def test_table(runs):
+    assert succeed('cifar10_results', '--runs=' + runs, '--at_epochs=2,1000', '--reach=0.7,0.8').splitlines() == [
+        '| | runs | epochs | minutes | precision @ 1 |', '|---|---|---|---|---|',
+        '| slow | 1 | 2.0 | 3.0 | 0.5000 |',
+        '| slow | 1 | 4.0 | 5.0 | 0.7500 |',
+        '| quick | 2 | 2.0 (2.0 to 2.0) | 2.0 (2.0 to 2.0) | 0.8125 (0.7500 to 0.8750) |',
+        '| slow, first at 0.7 | 1 | 4.0 | 5.0 | 0.7500 |',
+        '| quick, first at 0.7 | 2 | 2.0 (2.0 to 2.0) | 2.0 (2.0 to 2.0) | 0.8125 (0.7500 to 0.8750) |']
+
+
+def test_plot(runs, tmp_path):
+    """With matplotlib a picture with a curve for each run; without it, which is optional, one clear line."""
+    path = tmp_path / 'plot.svg'
+    status, _, stderr = run('cifar10_results', '--runs=' + runs, '--plot=%s' % path)
+    if importlib.util.find_spec('matplotlib'):
+        assert (status, stderr) == (0, '')
+        picture = path.read_text()
+        assert picture.count('stroke: #1f77b4') >= 2 and picture.count('stroke: #ff7f0e') >= 4
+    else:
+        assert (status, stderr) == (1, 'cifar10_results.py: error: --plot needs matplotlib: pip install matplotlib\n')
+        assert not path.exists()
+
+
+@pytest.mark.parametrize('args, status, complaint', [
+    (['--runs=a:b'], 1, '--runs: a:b is not of the form NAME:TRAIN_DIR:EVAL_DIR'),
+    (['--runs=a:{tmp}/nowhere:b'], 1, '{tmp}/nowhere is not there: name a directory that a run has written to'),
+    (['--runs=a:{tmp}:b'], 1, '{tmp} holds no event file with "epoch": name the directory of a run whose summaries are there'),
+    (['--runs=a:b:c', '--reach=high'], 2, "flag --reach=['high']: is not a list of numbers; --help lists the flags")])
+def test_a_mistake_gets_one_clear_line(tmp_path, args, status, complaint):
+    found, _, stderr = run('cifar10_results', *[arg.format(tmp=tmp_path) for arg in args])
+    assert stderr == 'cifar10_results.py: error: %s\n' % complaint.format(tmp=tmp_path)
+    assert found == status
