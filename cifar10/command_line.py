@@ -113,12 +113,21 @@ def use_graph_mode():
     tf.disable_control_flow_v2()  # or TensorBoard shows a function for either side of each tf.cond in the moving averages
 
 
+class _CtrlC:
+    """Raises KeyboardInterrupt, and remembers it: where C++ looks for an attribute, an exception in Python is lost."""
+    received = False
+
+    def __call__(self, number, frame):
+        self.received = True
+        raise KeyboardInterrupt
+
+
 def run(main, commands=()):
     """Parses the command line and calls `main`, with the command if there are `commands` to choose from.
 
     A user's mistake, as opposed to a bug, gives one line on stderr and exit status 1, or 2 for the command line itself.
     """
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # the scripts turn it off while they import
+    signal.signal(signal.SIGINT, _CtrlC())  # the scripts turn it off while they import
     use_graph_mode()
 
     def parse(argv):

@@ -22,6 +22,7 @@ class HParams(NamedTuple):
     warmup_epochs: float = 0.0  # of the linear schedule
     epochs: float = float('inf')  # until the end of the run, and of the linear schedule
     fc_weight_decay: float = 0.004  # times l2_loss(weights) in the loss, of each fully connected hidden layer
+    label_smoothing: float = 0.0
     moving_average_decay: float = 0.9999
     moving_average_fraction: float = 0.0  # of the run, over which the averages reach back; 0 leaves it to moving_average_decay
     crop_shift: int = 4  # pixels at most, down and across, from the centre of the image to that of its crop
@@ -30,7 +31,8 @@ class HParams(NamedTuple):
 
 CLASSIC = HParams()
 FAST = HParams(
-    recipe='fast', optimizer='muon', initial_learning_rate=0.05, momentum=0.9, matrix_learning_rate=6e-4, matrix_weight_decay=1.0,
-    schedule='linear', warmup_epochs=3.0, epochs=20.0, fc_weight_decay=0.0, moving_average_fraction=0.02, contrast=0.0)
-BEST = FAST._replace(recipe='best', epochs=100.0)
+    recipe='fast', optimizer='muon', initial_learning_rate=0.05, momentum=0.9, matrix_learning_rate=6e-4, matrix_weight_decay=2.5,
+    schedule='linear', warmup_epochs=3.0, epochs=32.0, fc_weight_decay=0.0, label_smoothing=0.1, moving_average_fraction=0.02,
+    contrast=0.0)
+BEST = FAST._replace(recipe='best', warmup_epochs=5.0, epochs=100.0)
 RECIPES = {recipe.recipe: recipe for recipe in (CLASSIC, FAST, BEST)}

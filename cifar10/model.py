@@ -134,8 +134,11 @@ def inference(images, num_slices=1, hparams=CLASSIC):
     return logits
 
 
-def loss(logits, labels, scope=None):
+def loss(logits, labels, scope=None, hparams=CLASSIC):
     """The mean cross entropy over the batch plus the weight decay of the fully connected layers.
+
+    With label smoothing e, the cross entropy is with 1 - e for the label and e spread evenly over all classes (Szegedy et al.,
+    2015, arXiv 1512.00567).
 
     Adds the cross entropy to the collection 'losses', where `inference` put the weight decay, and sums the collection.
 
@@ -143,11 +146,15 @@ def loss(logits, labels, scope=None):
       logits: float32 [batch, 10].
       labels: integers from 0 to 9, [batch].
       scope: name scope whose losses count, like 'tower_0/'; without it those of the whole graph do.
+      hparams: an HParams, whose label_smoothing counts.
 
     Returns:
       The total loss, a float32 scalar.
     """
     cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(
         labels=tf.cast(labels, tf.int64), logits=logits, name='cross_entropy_per_example')
+    if hparams.label_smoothing:
+        with_all_classes = tf.reduce_logsumexp(logits, 1) - tf.reduce_mean(logits, 1)
+        cross_entropy += hparams.label_smoothing * (with_all_classes - cross_entropy)
     tf.add_to_collection('losses', tf.reduce_mean(cross_entropy, name='cross_entropy'))
     return tf.add_n(tf.get_collection('losses', scope), name='total_loss')

@@ -52,12 +52,12 @@ def tower_loss(scope, images, labels, num_slices=1, hparams=CLASSIC):
       scope: the tower's name scope, like 'tower_0/'.
       images: float32 [batch, 24, 24, 3].
       labels: int32 [batch].
-      num_slices, hparams: see model.inference.
+      num_slices, hparams: see model.inference and model.loss.
 
     Returns:
       A float32 scalar.
     """
-    return model.loss(model.inference(images, num_slices, hparams), labels, scope)
+    return model.loss(model.inference(images, num_slices, hparams), labels, scope, hparams)
 
 
 def tower_gradients(devices, batches, optimizer, num_slices=1, hparams=CLASSIC):
@@ -67,7 +67,7 @@ def tower_gradients(devices, batches, optimizer, num_slices=1, hparams=CLASSIC):
       devices: a device name a tower.
       batches: (images, labels) a tower.
       optimizer: a tf.train.Optimizer.
-      num_slices, hparams: see model.inference.
+      num_slices, hparams: see model.inference and model.loss.
 
     Returns:
       losses: a list with each tower's loss.

@@ -11,8 +11,8 @@ _COEFFICIENTS = 3.4445, -4.7750, 2.0315  # Jordan et al.: after 5 iterations, wh
 _BLOCK_COLUMNS = 64  # the products for all 384 columns of local3 at once would cost several times as much
 
 
-def orthogonalize(matrix):
-    """Brings the singular values of a matrix near 1 by Newton-Schulz iterations.
+def orthogonalize(matrix, scale=1.0):
+    """Brings the singular values of a matrix near `scale` by Newton-Schulz iterations.
 
     They start between 0 and 1, divided by the Frobenius norm, and one iteration takes X to X (a + b G + c G^2) with G = X^T X.
     All these factors are polynomials of the first G, so they are multiplied with each other, and only their product with X: G is
@@ -20,19 +20,21 @@ def orthogonalize(matrix):
 
     Args:
       matrix: float32 [rows, columns] with at least as many rows as columns.
+      scale: a scalar.
 
     Returns:
       float32 [rows, columns].
     """
     a, b, c = _COEFFICIENTS
-    matrix /= tf.norm(matrix) + 1e-12  # zeros stay zeros
     gram = tf.matmul(matrix, matrix, transpose_a=True)
+    inverse_norm = tf.rsqrt(tf.linalg.trace(gram) + 1e-24)  # zeros stay zeros
+    gram *= tf.square(inverse_norm)
     product = identity = tf.eye(int(matrix.shape[1]))
     for _ in range(_ITERATIONS):
         factor = a * identity + b * gram + c * tf.matmul(gram, gram)
         product = tf.matmul(product, factor)
         gram = tf.matmul(tf.matmul(gram, factor), factor)
-    return tf.matmul(matrix, product)
+    return tf.matmul(matrix, product * (inverse_norm * scale))
 
 
 class Muon(tf.train.MomentumOptimizer):
@@ -69,14 +71,15 @@ class Muon(tf.train.MomentumOptimizer):
     def _apply_matrix(self, gradient, variable):
         momentum = self.get_slot(variable, 'momentum')
         velocity = self._momentum * momentum + gradient
-        update = _orthogonalize_blocks(gradient + self._momentum * velocity) + self._matrix_weight_decay * variable
-        return tf.group(momentum.assign(velocity), variable.assign_sub(self._matrix_learning_rate * update))
+        update = _orthogonal_blocks(gradient + self._momentum * velocity, self._matrix_learning_rate)
+        kept = 1 - self._matrix_learning_rate * self._matrix_weight_decay
+        return tf.group(momentum.assign(velocity), variable.assign(kept * variable - update))
 
 
-def _orthogonalize_blocks(weights):
-    """The weights, seen as a matrix, with orthogonal blocks of columns whose elements have a root mean square of about 1."""
+def _orthogonal_blocks(weights, rms):
+    """The weights, seen as a matrix, with orthogonal blocks of columns and elements of about that root mean square."""
     columns = int(weights.shape[-1])
     matrix = tf.reshape(weights, [-1, columns])
     blocks = tf.split(matrix, max(1, columns // _BLOCK_COLUMNS), axis=1)
-    matrix = tf.concat([orthogonalize(block) for block in blocks], 1) * int(matrix.shape[0]) ** 0.5
-    return tf.reshape(matrix, weights.shape)
+    blocks = [orthogonalize(block, rms * int(matrix.shape[0]) ** 0.5) for block in blocks]
+    return tf.reshape(tf.concat(blocks, 1), weights.shape)

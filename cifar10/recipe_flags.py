@@ -28,6 +28,7 @@ _NUMBERS = {  # with the lower and the upper bound
     'warmup_epochs': ('Epochs in which the linear schedule rises', 0, None),
     'epochs': ('The length of the run, and of the linear schedule; inf for no end', _TINY, None),
     'fc_weight_decay': ('Of the weights of fully connected hidden layers, in the loss', 0, None),
+    'label_smoothing': ('The part of a label that is spread evenly over all classes', 0, 1),
     'moving_average_decay': ('Of the moving averages, unless moving_average_fraction says more', 0, 1),
     'moving_average_fraction': ('The part of the run over which the moving averages reach back', 0, 1),
     'crop_shift': ('Pixels at most from the centre of an image to that of its crop', 0, 4),

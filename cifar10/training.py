@@ -58,6 +58,8 @@ class _Signals:
     received = None
 
     def __enter__(self):
+        if getattr(signal.getsignal(signal.SIGINT), 'received', False):  # it was lost, see command_line
+            raise KeyboardInterrupt
         self._before = {number: signal.signal(number, self._receive) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 

@@ -30,7 +30,7 @@ def train(hparams, data_dir, num_examples, device, threads, directory):
         opt = optimizer.create(learning_rate, hparams)
         with tf.device(device):
             logits = cifar10.inference(images, threads.slices, hparams)
-            loss = cifar10.loss(logits, labels)
+            loss = cifar10.loss(logits, labels, hparams=hparams)
             gradients = opt.compute_gradients(loss)
         num_steps = optimizer.num_steps(hparams.batch_size, num_examples, hparams)
         train_op = optimizer.train(opt, gradients, global_step, hparams, num_steps)

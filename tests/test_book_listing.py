@@ -131,7 +131,7 @@ def test_the_calls_of_the_books_run_bare():
         '/tmp/cifar10_data', 'https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz', 'c32a1d4ab5d03f1284b67883e8d87530']
     assert defaults[cifar10.distorted_inputs] == ['/tmp/cifar10_data', 128, CLASSIC]
     assert defaults[cifar10.inputs] == [inspect.Parameter.empty, '/tmp/cifar10_data', 128]
-    assert defaults[cifar10.loss] == [inspect.Parameter.empty] * 2 + [None]
+    assert defaults[cifar10.loss] == [inspect.Parameter.empty] * 2 + [None, CLASSIC]
 
 
 def test_the_constants_of_the_books():

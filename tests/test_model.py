@@ -5,6 +5,7 @@ import tensorflow.compat.v1 as tf
 
 import cifar10
 from cifar10 import model
+from cifar10.hparams import CLASSIC
 from tests import oracle
 
 SHAPES = {
@@ -65,6 +66,22 @@ def test_loss_equals_numpy():
     decay = [0.004 * (weights.astype(np.float64) ** 2).sum() / 2 for weights in (local3, local4)]
     np.testing.assert_allclose(found, expected + sum(decay), rtol=1e-6)
     np.testing.assert_allclose(sorted(parts), sorted(decay + [expected]), rtol=1e-6)
+
+
+def test_label_smoothing_and_weight_decay_equal_numpy():
+    labels = np.array([3, 0, 9, 3])
+    hparams = CLASSIC._replace(label_smoothing=0.2, fc_weight_decay=0.5)
+    logits = cifar10.inference(tf.constant(_images(4)), hparams=hparams)
+    logits += tf.constant(np.random.RandomState(0).randn(4, 10), tf.float32)
+    loss = cifar10.loss(logits, tf.constant(labels), hparams=hparams)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        loss, logits, local3, local4 = session.run([
+            loss, logits, 'local3/weights/Read/ReadVariableOp:0', 'local4/weights/Read/ReadVariableOp:0'])
+    smooth = 0.8 * np.eye(10)[labels] + 0.02
+    log_probabilities = logits.astype(float) - np.log(np.exp(logits.astype(float)).sum(1, keepdims=True))
+    decay = sum(0.25 * (weights.astype(float) ** 2).sum() for weights in (local3, local4))
+    np.testing.assert_allclose(loss, -(smooth * log_probabilities).sum(1).mean() + decay, rtol=1e-6)
 
 
 def test_loss_with_a_scope_leaves_other_towers_out():

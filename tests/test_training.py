@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpoint, hooks, run_directory, training
+from cifar10 import checkpoint, command_line, hooks, run_directory, training
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, RECIPES
 from cifar10.threads import Threads
@@ -128,6 +128,17 @@ def test_a_signal_saves_and_ends_the_run(tmp_path, data_dir, capsys, number):
     assert_saved(tmp_path, step)
     assert '%s: stopping' % signal.Signals(number).name in capsys.readouterr().out
     assert signal.getsignal(number) == before
+
+
+def test_ctrl_c_that_was_lost_while_the_graph_was_built_ends_the_run(tmp_path, data_dir, monkeypatch):
+    interrupt = command_line._CtrlC()
+    monkeypatch.setattr(signal, 'getsignal', {signal.SIGINT: interrupt}.get)
+    train(tmp_path / 'before', data_dir, 1)
+    with pytest.raises(KeyboardInterrupt):
+        interrupt(signal.SIGINT, None)
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / 'after', data_dir, 1)
+    assert not glob.glob(str(tmp_path / 'after' / 'model.ckpt*'))
 
 
 def test_a_checkpoint_that_cannot_be_saved(tmp_path, data_dir):
