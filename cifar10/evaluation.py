@@ -7,8 +7,13 @@ from typing import Dict, NamedTuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpoint, directory, input as cifar10_input, summaries, views
+from cifar10 import checkpoint, directory, input as cifar10_input, run_directory, summaries, views
 from cifar10.errors import UserError
+from cifar10.hparams import CLASSIC
+
+
+PRECISION = 'Precision @ 1'
+_UNIT_DECAY = CLASSIC._replace(fc_weight_decay=1.0)
 
 
 class Result(NamedTuple):
@@ -17,13 +22,13 @@ class Result(NamedTuple):
     num_correct: int
     num_examples: int
     num_views: int
-    losses: Dict[str, float]  # by summary tag; the cross entropy is the mean over the examples
+    losses: Dict[str, float]  # by summary tag; the cross entropy is the mean over the examples, without label smoothing
 
 
 class Evaluator:
     """Builds the evaluation graph once and scores any number of checkpoints with it."""
 
-    def __init__(self, data_dir, eval_data, num_examples, num_views, hparams, device, config):
+    def __init__(self, data_dir, eval_data, num_examples, num_views, device, config):
         """Builds the graph.
 
         Args:
@@ -31,7 +36,6 @@ class Evaluator:
           eval_data: 'test', or 'train_eval' for the training images without distortions.
           num_examples: score the first so many; None scores all.
           num_views: of an image, whose probabilities are averaged, see views.views.
-          hparams: the HParams of the run, whose weight decays are part of the losses.
           device: the device to compute on.
           config: a tf.ConfigProto.
 
@@ -45,15 +49,17 @@ class Evaluator:
         with self.graph.as_default():
             labels, images = cifar10_input.undistorted_records(eval_data == 'test', data_dir)
             with tf.device(device):
-                log_probabilities = views.log_probabilities(images, num_views, hparams)
+                log_probabilities = views.log_probabilities(images, num_views, _UNIT_DECAY)
                 self._per_example = {
                     'correct': tf.equal(tf.argmax(log_probabilities, 1, output_type=tf.int32), labels),
                     'cross_entropy': -tf.gather(log_probabilities, labels, axis=1, batch_dims=1)}
-            self._weight_losses = {'losses/' + part.op.name: part for part in tf.get_collection('losses')}
+            self._l2_losses = {'losses/' + part.op.name: part for part in tf.get_collection('losses')}
             self._variables = tf.trainable_variables()
 
     def evaluate(self, restored):
         """Scores the moving averages in a checkpoint; where it has none, its raw weights, saying so.
+
+        The weight decay among the losses is the one that the checkpoint's directory records of its run.
 
         Args:
           restored: a Checkpoint.
@@ -69,7 +75,9 @@ class Evaluator:
             for name, variable in variables.items():
                 variable.load(restored.values[name], session)
             correct, cross_entropy = self._run_over_examples(session)
-            losses = session.run(self._weight_losses)
+            l2_losses = session.run(self._l2_losses)
+        decay = run_directory.recorded_hparams(os.path.dirname(restored.path)).fc_weight_decay
+        losses = {tag: decay * float(value) for tag, value in l2_losses.items()}
         losses['losses/cross_entropy'] = float(cross_entropy.mean())
         losses['total_loss'] = sum(losses.values())
         return Result(restored.step, int(correct.sum()), len(correct), self._num_views, losses)
@@ -135,6 +143,11 @@ def _stamp(path):
     return path, os.path.getmtime(index) if os.path.exists(index) else None
 
 
+def tag_with_views(tag, num_views):
+    """The summary tag of an evaluation with so many views: several evaluations may share a directory."""
+    return tag if num_views == 1 else '%s, %d views' % (tag, num_views)
+
+
 def evaluate(evaluator, checkpoints, eval_dir):
     """Evaluates checkpoints; prints the precision of each and writes it and the losses for TensorBoard.
 
@@ -154,6 +167,6 @@ def evaluate(evaluator, checkpoints, eval_dir):
             print('%s: precision @ 1 = %.3f (%d of %d, %sstep %d)' % (
                 datetime.datetime.now().isoformat(' ', 'microseconds'), precision, result.num_correct, result.num_examples,
                 '%d views, ' % result.num_views if result.num_views > 1 else '', result.step), flush=True)
-            values = dict(result.losses, **{'Precision @ 1': precision})
-            write(tf.Summary(value=[tf.Summary.Value(tag=tag, simple_value=value) for tag, value in sorted(values.items())]),
-                  result.step)
+            values = dict(result.losses, **{PRECISION: precision})
+            write(tf.Summary(value=[tf.Summary.Value(tag=tag_with_views(tag, result.num_views), simple_value=value)
+                                    for tag, value in sorted(values.items())]), result.step)

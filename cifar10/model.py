@@ -153,8 +153,10 @@ def loss(logits, labels, scope=None, hparams=CLASSIC):
     """
     cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(
         labels=tf.cast(labels, tf.int64), logits=logits, name='cross_entropy_per_example')
+    name = 'cross_entropy'
     if hparams.label_smoothing:
         with_all_classes = tf.reduce_logsumexp(logits, 1) - tf.reduce_mean(logits, 1)
         cross_entropy += hparams.label_smoothing * (with_all_classes - cross_entropy)
-    tf.add_to_collection('losses', tf.reduce_mean(cross_entropy, name='cross_entropy'))
+        name = 'smoothed_cross_entropy'  # TensorBoard must not show it as one curve with the evaluation's
+    tf.add_to_collection('losses', tf.reduce_mean(cross_entropy, name=name))
     return tf.add_n(tf.get_collection('losses', scope), name='total_loss')

@@ -1,8 +1,8 @@
 """Muon: gradient descent with momentum made orthogonal, a matrix at a time.
 
 Keller Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024,
-https://kellerjordan.github.io/posts/muon/. A weight matrix moves by its momentum with all singular values brought near 1, so that
-what the gradient seldom asks for is learnt as fast as the rest.
+https://kellerjordan.github.io/posts/muon/. A weight matrix moves by its momentum with all singular values brought near 1, here
+those of each block of 64 columns, so that what the gradient seldom asks for is learnt as fast as the rest.
 """
 import tensorflow.compat.v1 as tf
 
@@ -41,7 +41,7 @@ class Muon(tf.train.MomentumOptimizer):
     """Orthogonalised Nesterov momentum for the weights of hidden layers; Nesterov momentum alone for the others.
 
     A convolution's weights [height, width, in, out] count as a matrix [height * width * in, out]. Matrices are made orthogonal in
-    blocks of 64 columns. The update's elements have a root mean square of about `matrix_learning_rate`.
+    blocks of at most 64 columns. The update's elements have a root mean square of about `matrix_learning_rate`.
     """
 
     def __init__(self, learning_rate, momentum, matrix_learning_rate, matrix_weight_decay, is_hidden):
@@ -80,6 +80,6 @@ def _orthogonal_blocks(weights, rms):
     """The weights, seen as a matrix, with orthogonal blocks of columns and elements of about that root mean square."""
     columns = int(weights.shape[-1])
     matrix = tf.reshape(weights, [-1, columns])
-    blocks = tf.split(matrix, max(1, columns // _BLOCK_COLUMNS), axis=1)
-    blocks = [orthogonalize(block, rms * int(matrix.shape[0]) ** 0.5) for block in blocks]
+    blocks = [orthogonalize(matrix[:, first:first + _BLOCK_COLUMNS], rms * int(matrix.shape[0]) ** 0.5)
+              for first in range(0, columns, _BLOCK_COLUMNS)]
     return tf.reshape(tf.concat(blocks, 1), weights.shape)

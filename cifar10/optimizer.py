@@ -4,7 +4,7 @@ import math
 import tensorflow.compat.v1 as tf
 
 from cifar10 import muon
-from cifar10.hparams import RECIPES
+from cifar10.hparams import CLASSIC, RECIPES
 
 
 def examples_per_decay(examples_per_epoch, hparams):
@@ -14,13 +14,14 @@ def examples_per_decay(examples_per_epoch, hparams):
 
 def num_steps(examples_per_step, examples_per_epoch, hparams):
     """The number of steps in hparams.epochs, rounded up; infinity for a run without end."""
-    steps = hparams.epochs * examples_per_epoch / examples_per_step
-    return steps if math.isinf(steps) else math.ceil(steps)
+    if math.isinf(hparams.epochs):
+        return math.inf
+    return math.ceil(round(hparams.epochs * examples_per_epoch / examples_per_step, 6))  # 1.1 * 100 is a little over 110
 
 
 def batch_factor(examples_per_step, hparams):
     """How many times the batch size of the recipe a step takes."""
-    return examples_per_step / RECIPES[hparams.recipe].batch_size
+    return examples_per_step / RECIPES.get(hparams.recipe, CLASSIC).batch_size
 
 
 def _highest_rate(examples_per_step, hparams):
@@ -63,10 +64,10 @@ def learning_rate(global_step, examples_per_step, examples_per_epoch, hparams):
 
 
 def describe_learning_rate(step, examples_per_step, examples_per_epoch, hparams):
-    """A line on the learning rate from the given step on."""
+    """What there is to say of the learning rate before the given step."""
     rate = _highest_rate(examples_per_step, hparams)
     if hparams.schedule == 'linear':
-        return '0 to %g over %g epochs, then to 0 at the end of epoch %g (step %d)' % (
+        return 'up to %g over %g epochs, then down to 0 at the end of epoch %g (step %d)' % (
             rate, hparams.warmup_epochs, hparams.epochs, num_steps(examples_per_step, examples_per_epoch, hparams))
     decay = examples_per_decay(examples_per_epoch, hparams)
     decays = step * examples_per_step // decay
@@ -96,7 +97,7 @@ def _is_hidden(variable):
     return name.endswith('/weights') and not name.startswith('softmax_linear/')
 
 
-def train(optimizer, gradients, global_step, hparams, run_steps=math.inf):
+def train(optimizer, gradients, global_step, hparams, run_steps):
     """Applies the gradients, then moves the moving averages of all trainable variables.
 
     The averages move by decay = min(d, (1 + step) / (10 + step)), with step the number of updates this one included, towards

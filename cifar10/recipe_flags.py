@@ -8,7 +8,7 @@ from cifar10.hparams import CLASSIC, HParams, LR_SCALINGS, OPTIMIZERS, RECIPES, 
 
 FLAGS = flags.FLAGS
 
-_TINY = 1e-9  # stands for the least number greater than 0
+_TINY, _HUGE = 1e-9, 1e9  # so that nothing overflows, or divides by zero
 
 _ENUMS = {
     'optimizer': (OPTIMIZERS, "Gradient descent; momentum is Nesterov's; muon is momentum made orthogonal."),
@@ -18,27 +18,33 @@ _ENUMS = {
 }
 _NUMBERS = {  # with the lower and the upper bound
     'batch_size': ('Examples a tower and step', 1, 2 ** 20),
-    'initial_learning_rate': ('The highest learning rate; under muon, that of biases and output layer', _TINY, None),
+    'initial_learning_rate': ('The highest learning rate; under muon, that of biases and output layer', _TINY, _HUGE),
     'momentum': ('Of the optimizers momentum and muon', 0, 1 - _TINY),
     'matrix_learning_rate': ("The highest one of muon for hidden layers' weights, the root mean square of an update's elements",
-                             0, None),
-    'matrix_weight_decay': ('By which, times matrix_learning_rate, these weights shrink in a step', 0, None),
-    'num_epochs_per_decay': ('Epochs between two steps of the staircase', _TINY, None),
+                             _TINY, _HUGE),
+    'matrix_weight_decay': ('By which, times matrix_learning_rate, these weights shrink in a step', 0, _HUGE),
+    'num_epochs_per_decay': ('Epochs between two steps of the staircase', 1e-3, _HUGE),
     'learning_rate_decay_factor': ('Of a step of the staircase', _TINY, 1),
-    'warmup_epochs': ('Epochs in which the linear schedule rises', 0, None),
-    'epochs': ('The length of the run, and of the linear schedule; inf for no end', _TINY, None),
-    'fc_weight_decay': ('Of the weights of fully connected hidden layers, in the loss', 0, None),
+    'warmup_epochs': ('Epochs in which the linear schedule rises', 0, _HUGE),
+    'epochs': ('The length of the run, and of the linear schedule; inf for no end', _TINY, math.inf),
+    'fc_weight_decay': ('Of the weights of fully connected hidden layers, in the loss', 0, _HUGE),
     'label_smoothing': ('The part of a label that is spread evenly over all classes', 0, 1),
-    'moving_average_decay': ('Of the moving averages, unless moving_average_fraction says more', 0, 1),
+    'moving_average_decay': ('Of the moving averages, where moving_average_fraction is 0', 0, 1),
     'moving_average_fraction': ('The part of the run over which the moving averages reach back', 0, 1),
     'crop_shift': ('Pixels at most from the centre of an image to that of its crop', 0, 4),
     'contrast': ('How far the contrast factor may lie from 1', 0, 1),
+}
+_ONLY_WITH = {  # what reads a number; elsewhere it would have no effect
+    'momentum': ('optimizer', ['momentum', 'muon']), 'matrix_learning_rate': ('optimizer', ['muon']),
+    'matrix_weight_decay': ('optimizer', ['muon']), 'num_epochs_per_decay': ('schedule', ['staircase']),
+    'learning_rate_decay_factor': ('schedule', ['staircase']), 'warmup_epochs': ('schedule', ['linear']),
+    'moving_average_decay': ('moving_average_fraction', [0.0]),
 }
 
 
 def define():
     """Defines --recipe and a flag for each field of HParams."""
-    flags.DEFINE_enum('recipe', CLASSIC.recipe, list(RECIPES), 'Named values of the flags that default to "by the recipe".')
+    flags.DEFINE_enum('recipe', CLASSIC.recipe, list(RECIPES), 'Chooses the values "by the recipe" of the flags that say so.')
     for name, (values, description) in _ENUMS.items():
         flags.DEFINE_enum(name, None, values, description + _by_recipe(name))
     for name, (description, lower, upper) in _NUMBERS.items():
@@ -56,15 +62,17 @@ def hparams():
     """The HParams that the flags set.
 
     Raises:
-      UserError: some of them contradict each other.
+      UserError: some of them contradict each other, or have no effect.
     """
     given = {name: FLAGS[name].value for name in list(_ENUMS) + list(_NUMBERS) if FLAGS[name].value is not None}
     chosen = RECIPES[FLAGS.recipe]._replace(**given)
-    if chosen.schedule == 'linear' and not chosen.warmup_epochs < chosen.epochs < math.inf:
-        raise UserError('--schedule=linear needs an end after its warm-up: --epochs=%g with --warmup_epochs=%g is none'
-                        % (chosen.epochs, chosen.warmup_epochs))
+    for name, (condition, values) in _ONLY_WITH.items():
+        if name in given and getattr(chosen, condition) not in values:
+            raise UserError('--%s has no effect with --%s=%s: leave it out, or give --%s=%s' % (
+                name, condition, getattr(chosen, condition), condition, ' or '.join(map(str, values))))
+    if chosen.schedule == 'linear' and not chosen.warmup_epochs < chosen.epochs <= _HUGE:
+        raise UserError('--schedule=linear needs an end after its warm-up: --epochs=%g with --warmup_epochs=%g is none; change '
+                        'either' % (chosen.epochs, chosen.warmup_epochs))
     if chosen.moving_average_fraction and math.isinf(chosen.epochs):
         raise UserError('--moving_average_fraction=%g is of a run that has an end: give --epochs' % chosen.moving_average_fraction)
-    if chosen.optimizer == 'muon' and not chosen.matrix_learning_rate:
-        raise UserError('--optimizer=muon needs a --matrix_learning_rate greater than 0')
     return chosen

@@ -97,7 +97,7 @@ def _read_record(train_dir):
         record.update({name: type(value)(record[name]) for name, value in CLASSIC._asdict().items()})
         ', '.join(record['class_names'] or []), record['num_towers']
         return record
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise UserError('%s is damaged (%r): delete it to go on without a check' % (path, error))
 
 

@@ -16,7 +16,7 @@ class Schedule(NamedTuple):
     checkpoint_steps: int = 1000
 
 
-def print_plan(data_dir, devices, threads, num_examples, hparams, resumed):
+def print_plan(data_dir, devices, threads, num_examples, hparams, max_steps, resumed):
     """Prints what is about to be trained on what, and how the learning rate will go.
 
     Args:
@@ -25,9 +25,11 @@ def print_plan(data_dir, devices, threads, num_examples, hparams, resumed):
       threads: a Threads.
       num_examples: examples in the training set.
       hparams: an HParams.
+      max_steps: the run ends there, if not before.
       resumed: the Checkpoint from which training goes on, or None.
     """
     examples_per_step = hparams.batch_size * len(devices)
+    last_step = min(max_steps, optimizer.num_steps(examples_per_step, num_examples, hparams))
     print('\n'.join([
         'Data: %d examples of %s in %s' % (num_examples, ', '.join(dataset.class_names(data_dir) or ['unnamed classes']), data_dir),
         'Devices: %s' % ', '.join(devices),
@@ -35,13 +37,14 @@ def print_plan(data_dir, devices, threads, num_examples, hparams, resumed):
             threads.intra_op or 'all', threads.inter_op or 'all', threads.input, threads.slices),
         'Batch: %d examples a tower, %d a step' % (hparams.batch_size, examples_per_step),
         'Epoch: %d examples, %.1f steps' % (num_examples, num_examples / examples_per_step)]
-        + hparams_lines(hparams, examples_per_step)
+        + _hparams_lines(hparams, examples_per_step)
         + ['Learning rate: ' + optimizer.describe_learning_rate(
-            resumed.step if resumed else 0, examples_per_step, num_examples, hparams)]), flush=True)
+            resumed.step if resumed else 0, examples_per_step, num_examples, hparams),
+           'End: step %d, epoch %.1f' % (last_step, last_step * examples_per_step / num_examples)]), flush=True)
 
 
-def hparams_lines(hparams, examples_per_step):
-    """Lines on the recipe, what differs from the classic one, and the scaling of the learning rate if there is something to it."""
+def _hparams_lines(hparams, examples_per_step):
+    """Lines on the recipe, what differs from the classic one, and the scaling of the learning rates."""
     classic = CLASSIC._replace(recipe=hparams.recipe)
     others = ['%s %s (%s)' % (name, value, getattr(classic, name)) for name, value in hparams._asdict().items()
               if value != getattr(classic, name)]
@@ -72,6 +75,15 @@ class _Signals:
             signal.signal(number, handler)
 
 
+def _first_step(resumed):
+    """The number of updates so far; checks that the checkpoint, if there is one, fits the graph."""
+    if not resumed:
+        return 0
+    checkpoint.check_fits(resumed, {variable.op.name: variable for variable in tf.global_variables()})
+    print('Going on from %s, step %d' % (resumed.path, resumed.step), flush=True)
+    return resumed.step
+
+
 def run(train_op, losses, tower_grads, learning_rate, summary_op, saver, run_directory, schedule, examples_per_step,
         examples_per_epoch, config):
     """Trains until `schedule.max_steps`, SIGINT or SIGTERM, and saves a checkpoint at the end.
@@ -92,14 +104,10 @@ def run(train_op, losses, tower_grads, learning_rate, summary_op, saver, run_dir
     Raises:
       UserError: a loss, a gradient or a variable is not finite, the checkpoint does not fit, or none can be saved.
     """
-    first_step = 0
-    if run_directory.resumed:
-        first_step = run_directory.resumed.step
-        checkpoint.check_fits(run_directory.resumed, {variable.op.name: variable for variable in tf.global_variables()})
-        print('Going on from %s, step %d' % (run_directory.resumed.path, first_step), flush=True)
-        if first_step >= schedule.max_steps:
-            print('Nothing to do: the run ends at step %d' % schedule.max_steps, flush=True)
-            return
+    first_step = _first_step(run_directory.resumed)
+    if first_step >= schedule.max_steps:
+        print('Nothing to do: the run ends at step %d' % schedule.max_steps, flush=True)
+        return
     run_directory.write_record()
     with tf.device('/cpu:0'):
         with tf.control_dependencies([train_op]):

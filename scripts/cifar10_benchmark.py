@@ -86,7 +86,7 @@ def step_session(formulation, devices, batch_size, chosen):
             rate = optimizer.learning_rate(global_step, batch_size * len(devices), _NUM_EXAMPLES, HPARAMS)
             sgd = tf.train.GradientDescentOptimizer(rate)
             _, tower_grads = multi_gpu.tower_gradients(devices, batches, sgd, chosen.slices)
-            train_op = optimizer.train(sgd, multi_gpu.average_gradients(tower_grads), global_step, HPARAMS)
+            train_op = optimizer.train(sgd, multi_gpu.average_gradients(tower_grads), global_step, HPARAMS, math.inf)
         else:
             train_op, _, _ = cifar10_classic.training_step(devices, batches, _NUM_EXAMPLES)
         with tf.Session(config=_config(formulation, devices, chosen)) as session:

@@ -6,14 +6,13 @@ a trainer on the GPUs.
 
   cifar10_eval.py --run_once
 """
-import itertools
 import signal
 
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports: no traceback
 
 from absl import flags
 
-from cifar10 import checkpoint, command_line, dataset, evaluation, multi_gpu, run_directory, views
+from cifar10 import checkpoint, command_line, dataset, evaluation, multi_gpu, views
 from cifar10.errors import UserError
 
 FLAGS = flags.FLAGS
@@ -27,18 +26,15 @@ def evaluate():
         raise UserError('--num_examples=%d is more than the %d examples there are: leave it out to score all'
                         % (FLAGS.num_examples, num_present))
     device, = multi_gpu.tower_devices(1) if FLAGS.use_gpu else ['/cpu:0']
+    evaluator = evaluation.Evaluator(
+        data_dir, FLAGS.eval_data, FLAGS.num_examples, int(FLAGS.views), device, multi_gpu.session_config([device]))
     if FLAGS.run_once:
-        first, later = checkpoint.read_latest(FLAGS.checkpoint_dir), []
-        if not first:
+        checkpoints = [checkpoint.read_latest(FLAGS.checkpoint_dir)]
+        if checkpoints == [None]:
             raise UserError('There is no checkpoint in %s: train first, or give another --checkpoint_dir' % FLAGS.checkpoint_dir)
     else:
-        later = evaluation.new_checkpoints(FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs)
-        first = next(later, None)
-    if first:
-        evaluator = evaluation.Evaluator(
-            data_dir, FLAGS.eval_data, FLAGS.num_examples, int(FLAGS.views), run_directory.recorded_hparams(FLAGS.checkpoint_dir),
-            device, multi_gpu.session_config([device]))
-        evaluation.evaluate(evaluator, itertools.chain([first], later), FLAGS.eval_dir)
+        checkpoints = evaluation.new_checkpoints(FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs)
+    evaluation.evaluate(evaluator, checkpoints, FLAGS.eval_dir)
 
 
 if __name__ == '__main__':

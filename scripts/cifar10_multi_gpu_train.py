@@ -49,7 +49,7 @@ def main():
     devices = multi_gpu.tower_devices(FLAGS.num_gpus)
     threads = command_line.choose_threads(devices, hparams.batch_size)
     with run_directory.held(FLAGS.train_dir, FLAGS.fresh, hparams, len(devices), data_dir) as directory:
-        training.print_plan(data_dir, devices, threads, num_examples, hparams, directory.resumed)
+        training.print_plan(data_dir, devices, threads, num_examples, hparams, FLAGS.max_steps, directory.resumed)
         train(hparams, data_dir, num_examples, devices, threads, directory)
 
 

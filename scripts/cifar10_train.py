@@ -49,7 +49,7 @@ def main():
     device, = multi_gpu.tower_devices(1)
     threads = command_line.choose_threads([device], hparams.batch_size)
     with run_directory.held(FLAGS.train_dir, FLAGS.fresh, hparams, 1, data_dir) as directory:
-        training.print_plan(data_dir, [device], threads, num_examples, hparams, directory.resumed)
+        training.print_plan(data_dir, [device], threads, num_examples, hparams, FLAGS.max_steps, directory.resumed)
         train(hparams, data_dir, num_examples, device, threads, directory)
 
 

@@ -71,7 +71,7 @@ def _ours(num_towers, num_slices):
         sgd = tf.train.GradientDescentOptimizer(optimizer.learning_rate(global_step, BATCH, 50000, hparams))
         batches = list(zip(tf.split(images, num_towers), tf.split(labels, num_towers)))
         losses, tower_grads = multi_gpu.tower_gradients(['/cpu:0', '/cpu:1'][:num_towers], batches, sgd, num_slices)
-        train_op = optimizer.train(sgd, multi_gpu.average_gradients(tower_grads), global_step, hparams)
+        train_op = optimizer.train(sgd, multi_gpu.average_gradients(tower_grads), global_step, hparams, np.inf)
         return train_op, tf.add_n(losses) / len(losses)
     return build
 

@@ -1,4 +1,5 @@
 """Every example once, the moving averages, each checkpoint once."""
+import json
 import os
 
 import numpy as np
@@ -8,7 +9,7 @@ import tensorflow.compat.v1 as tf
 import cifar10
 from cifar10 import checkpoint, dataset, evaluation
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC
+from cifar10.hparams import FAST
 from tests import oracle
 from tests.small_run import events
 
@@ -51,8 +52,8 @@ def expected_result(data_dir, variables, num_examples=None, paths=None):
     return (logits.argmax(1) == labels).sum(), oracle.cross_entropies(logits, labels).mean()
 
 
-def _evaluator(data_dir, eval_data='test', num_examples=None, num_views=1, hparams=CLASSIC):
-    return evaluation.Evaluator(data_dir, eval_data, num_examples, num_views, hparams, '/cpu:0', tf.ConfigProto())
+def _evaluator(data_dir, eval_data='test', num_examples=None, num_views=1):
+    return evaluation.Evaluator(data_dir, eval_data, num_examples, num_views, '/cpu:0', tf.ConfigProto())
 
 
 @pytest.mark.parametrize('num_examples', [None, 1, 30])
@@ -105,6 +106,19 @@ def test_a_checkpoint_of_another_network_is_refused(tmp_path, data_dir):
         path = tf.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 1)
     with pytest.raises(UserError, match=r'does not fit: its conv1/biases is float32 \[32\], not float32 \[64\]'):
         _evaluator(data_dir).evaluate(checkpoint.read(path))
+
+
+def test_the_weight_decay_of_the_run_is_among_the_losses(tmp_path, data_dir):
+    """Of each checkpoint, for another run may come to the directory."""
+    evaluator = _evaluator(data_dir, num_examples=1)
+    for decay in (0.5, 0.0):
+        (tmp_path / 'run.json').write_text(json.dumps(dict(
+            FAST._replace(fc_weight_decay=decay)._asdict(), num_towers=1, class_names=None)))
+        path, variables = save_checkpoint(tmp_path, 1)
+        losses = evaluator.evaluate(checkpoint.read(path)).losses
+        expected = decay * (variables['local3/weights'].astype(float) ** 2).sum() / 2
+        np.testing.assert_allclose(losses['losses/local3/weight_loss'], expected, rtol=1e-4)
+        np.testing.assert_allclose(losses['total_loss'], sum(losses.values()) - losses['total_loss'], rtol=1e-6)
 
 
 def test_prints_and_writes_the_precision(tmp_path, data_dir, capsys):

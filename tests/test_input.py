@@ -111,6 +111,13 @@ def test_draws_are_as_strong_as_the_recipe_says():
     assert [set(unchanged[i]) for i in (0, 1, 3)] == [{4}, {4}, {1.0}]
 
 
+def test_training_images_are_distorted_as_strongly_as_the_recipe_says(tmp_path, monkeypatch):
+    monkeypatch.setattr(cifar10_input, '_standardize', lambda images, contrast: contrast)
+    data_dir = conftest.write_data_set(tmp_path / 'data')
+    contrast, _ = cifar10_input.distorted_inputs(data_dir, 20, CLASSIC._replace(contrast=0.0))
+    assert set(run_queues([contrast], 1)[0][0]) == {1.0}
+
+
 def test_each_batch_draws_anew():
     draws = cifar10_input.distortion_draws(1000)
     with tf.Session() as session:

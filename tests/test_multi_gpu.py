@@ -43,13 +43,15 @@ def test_towers_of_a_part_of_the_batch_make_the_very_update_of_one_of_the_whole(
         np.testing.assert_allclose(tower_variables[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-def test_gpu_towers_compute_on_their_gpus_and_share_variables_on_the_cpu(graph):
+@pytest.mark.parametrize('hparams, update, count', [
+    (CLASSIC, 'ResourceApplyGradientDescent', 10), (FAST, 'ResourceApplyMomentum', 6)])
+def test_gpu_towers_compute_on_their_gpus_and_share_variables_on_the_cpu(graph, hparams, update, count):
     with tf.device('/cpu:0'):
         global_step = tf.train.get_or_create_global_step()
-        sgd = tf.train.GradientDescentOptimizer(0.1)
+        opt = optimizer.create(tf.constant(0.1), hparams)
         batches = [(tf.constant(IMAGES), tf.constant(LABELS))] * 2
-        _, tower_grads = multi_gpu.tower_gradients(['/gpu:0', '/gpu:1'], batches, sgd)
-        optimizer.train(sgd, multi_gpu.average_gradients(tower_grads), global_step, CLASSIC)
+        _, tower_grads = multi_gpu.tower_gradients(['/gpu:0', '/gpu:1'], batches, opt, hparams=hparams)
+        optimizer.train(opt, multi_gpu.average_gradients(tower_grads), global_step, hparams, 100)
     assert {variable.device for variable in tf.global_variables()} == {'/device:CPU:0'}
     for i in range(2):
         operations = [op for op in graph.get_operations() if op.name.startswith('tower_%d/' % i)]
@@ -58,8 +60,10 @@ def test_gpu_towers_compute_on_their_gpus_and_share_variables_on_the_cpu(graph):
         elsewhere = {op.type for op in operations if op.device != '/device:GPU:%d' % i}
         assert elsewhere <= {'ReadVariableOp', 'VarHandleOp', 'VarIsInitializedOp', 'AssignVariableOp', 'Const', 'Add',
                              'TruncatedNormal', 'Mul', 'Fill', 'NoOp'}, elsewhere
-    updates = [op for op in graph.get_operations() if op.type == 'ResourceApplyGradientDescent']
-    assert len(updates) == 10 and {op.device for op in updates} == {'/device:CPU:0'}
+    updates = [op for op in graph.get_operations() if op.type == update]
+    assert len(updates) == count
+    elsewhere = {op.type for op in graph.get_operations() if op.name.startswith('update/') and op.device != '/device:CPU:0'}
+    assert elsewhere <= {'NoOp', 'ReadVariableOp'}  # a variable is read where it is
 
 
 def _gpus(monkeypatch, count):

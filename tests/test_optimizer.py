@@ -27,7 +27,7 @@ def test_averages_follow_the_weights_after_the_update():
     weights = tf.get_variable('weights', initializer=np.array([1.0, -2.0], np.float32))
     global_step = tf.train.get_or_create_global_step()
     sgd = tf.train.GradientDescentOptimizer(0.25)
-    train_op = optimizer.train(sgd, [(2 * weights, weights)], global_step, CLASSIC._replace(moving_average_decay=0.3))
+    train_op = optimizer.train(sgd, [(2 * weights, weights)], global_step, CLASSIC._replace(moving_average_decay=0.3), np.inf)
     expected_weights = expected_average = np.array([1.0, -2.0])
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
@@ -45,7 +45,7 @@ def test_averages_follow_the_weights_after_the_update():
 def test_classic_recipe():
     assert CLASSIC._asdict() == {
         'recipe': 'classic', 'batch_size': 128, 'optimizer': 'gradient_descent', 'initial_learning_rate': 0.1, 'lr_scaling': 'none',
-        'momentum': 0.0, 'matrix_learning_rate': 0.0, 'matrix_weight_decay': 0.0, 'schedule': 'staircase',
+        'momentum': 0.9, 'matrix_learning_rate': 6e-4, 'matrix_weight_decay': 1.5, 'schedule': 'staircase',
         'num_epochs_per_decay': 350.0, 'learning_rate_decay_factor': 0.1, 'warmup_epochs': 0.0, 'epochs': np.inf,
         'fc_weight_decay': 0.004, 'label_smoothing': 0.0, 'moving_average_decay': 0.9999, 'moving_average_fraction': 0.0, 'crop_shift': 4, 'contrast': 0.8}
 
@@ -93,6 +93,7 @@ def test_scaling_of_the_learning_rate(schedule, recipe, lr_scaling, examples, fa
 def test_a_run_without_end_has_infinitely_many_steps():
     assert optimizer.num_steps(128, 50000, CLASSIC) == np.inf
     assert optimizer.num_steps(128, 50000, CLASSIC._replace(epochs=256.0)) == 100000
+    assert optimizer.num_steps(100, 50000, CLASSIC._replace(epochs=1.1)) == 550
 
 
 def test_momentum_is_nesterovs():

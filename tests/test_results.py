@@ -22,7 +22,8 @@ def runs(tmp_path):
     train = tmp_path / 'slow'
     write(train, 0, epoch={100: 1, 200: 2, 300: 3}, sec_per_batch={100: 0.6, 200: 1.2, 300: 99})
     write(train, 200, epoch={300: 3, 400: 4}, sec_per_batch={300: 0.6, 400: 0.6})  # the start drops what came after step 200
-    write(tmp_path / 'slow_eval', **{'Precision @ 1': {100: 0.25, 200: 0.5, 300: 0.625, 400: 0.75}})
+    write(tmp_path / 'slow_eval', **{'Precision @ 1': {100: 0.25, 200: 0.5, 300: 0.625, 400: 0.84},
+                                     'Precision @ 1, 10 views': {300: 0.8, 400: 0.9}})
     for name, last in (('quick1', 0.75), ('quick2', 0.875)):
         write(tmp_path / name, 0, epoch={100: 1, 200: 2}, sec_per_batch={100: 0.6, 200: 0.6})
         write(tmp_path / (name + '_eval'), **{'Precision @ 1': {150: 0.5, 200: last}})
@@ -31,13 +32,15 @@ def runs(tmp_path):
 
 
 def test_table(runs):
-    assert succeed('cifar10_results', '--runs=' + runs, '--at_epochs=2,1000', '--reach=0.7,0.8').splitlines() == [
-        '| | runs | epochs | minutes | precision @ 1 |', '|---|---|---|---|---|',
-        '| slow | 1 | 2.0 | 3.0 | 0.5000 |',
-        '| slow | 1 | 4.0 | 5.0 | 0.7500 |',
-        '| quick | 2 | 2.0 (2.0 to 2.0) | 2.0 (2.0 to 2.0) | 0.8125 (0.7500 to 0.8750) |',
-        '| slow, first at 0.7 | 1 | 4.0 | 5.0 | 0.7500 |',
-        '| quick, first at 0.7 | 2 | 2.0 (2.0 to 2.0) | 2.0 (2.0 to 2.0) | 0.8125 (0.7500 to 0.8750) |']
+    assert succeed('cifar10_results', '--runs=' + runs, '--at_epochs=2,4,1000', '--reach=0.7,0.84').splitlines() == [
+        '| | runs | epochs | minutes | precision @ 1 | 10 views |', '|---|---|---|---|---|---|',
+        '| slow | 1 | 2.0 | 3.0 | 0.5000 |  |',
+        '| slow | 1 | 4.0 | 5.0 | 0.8400 | 0.9000 |',
+        '| quick | 2 | 2.0 (2.0 to 2.0) | 2.0 (2.0 to 2.0) | 0.8125 (0.7500 to 0.8750) |  |',
+        '| slow, first at 0.7 | 1 | 4.0 | 5.0 | 0.8400 |  |',
+        '| quick, first at 0.7 | 2 | 2.0 (2.0 to 2.0) | 2.0 (2.0 to 2.0) | 0.8125 (0.7500 to 0.8750) |  |',
+        '| slow, first at 0.84 | 1 | 4.0 | 5.0 | 0.8400 |  |',
+        '| quick, first at 0.84 | 1 of 2 | | | | |']
 
 
 def test_plot(runs, tmp_path):
@@ -47,18 +50,20 @@ def test_plot(runs, tmp_path):
     if importlib.util.find_spec('matplotlib'):
         assert (status, stderr) == (0, '')
         picture = path.read_text()
-        assert picture.count('stroke: #1f77b4') >= 2 and picture.count('stroke: #ff7f0e') >= 4
+        assert picture.count('stroke: #1f77b4') == 2 + 1 and picture.count('stroke: #ff7f0e') == 4 + 1  # and the legend
+        status, _, stderr = run('cifar10_results', '--runs=' + runs, '--plot=%s.never' % path)
+        assert status == 1 and stderr.startswith('cifar10_results.py: error: Cannot draw %s.never (' % path)
     else:
         assert (status, stderr) == (1, 'cifar10_results.py: error: --plot needs matplotlib: pip install matplotlib\n')
         assert not path.exists()
 
 
-@pytest.mark.parametrize('args, status, complaint', [
-    (['--runs=a:b'], 1, '--runs: a:b is not of the form NAME:TRAIN_DIR:EVAL_DIR'),
-    (['--runs=a:{tmp}/nowhere:b'], 1, '{tmp}/nowhere is not there: name a directory that a run has written to'),
-    (['--runs=a:{tmp}:b'], 1, '{tmp} holds no event file with "epoch": name the directory of a run whose summaries are there'),
-    (['--runs=a:b:c', '--reach=high'], 2, "flag --reach=['high']: is not a list of numbers; --help lists the flags")])
-def test_a_mistake_gets_one_clear_line(tmp_path, args, status, complaint):
-    found, _, stderr = run('cifar10_results', *[arg.format(tmp=tmp_path) for arg in args])
+@pytest.mark.parametrize('args, complaint', [
+    (['--runs=a:b'], '--runs: a:b is not of the form NAME:TRAIN_DIR:EVAL_DIR'),
+    (['--runs=a:{tmp}/nowhere:b'], '{tmp}/nowhere is not there: name a directory that a run has written to'),
+    (['--runs=a:{tmp}:b'], '{tmp} holds no event file with "epoch": name the directory of a run whose summaries are there'),
+    (['--runs=a:b:c', '--reach=high'], "--reach is a list of numbers: could not convert string to float: 'high'")])
+def test_a_mistake_gets_one_clear_line(tmp_path, args, complaint):
+    status, _, stderr = run('cifar10_results', *[arg.format(tmp=tmp_path) for arg in args])
     assert stderr == 'cifar10_results.py: error: %s\n' % complaint.format(tmp=tmp_path)
-    assert found == status
+    assert status == 1

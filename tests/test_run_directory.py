@@ -6,8 +6,9 @@ import os
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import dataset, directory
+from cifar10 import dataset, directory, run_directory
 from cifar10.errors import UserError
+from cifar10.hparams import CLASSIC
 from tests.small_run import HPARAMS, assert_saved, train
 
 
@@ -96,12 +97,28 @@ def test_a_run_with_another_batch_says_so(tmp_path, data_dir, capsys):
     assert (record['batch_size'], record['num_towers'], record['class_names'][0]) == (64, 2, 'disc')
 
 
-@pytest.mark.parametrize('content', ['', '[]', '{}', '{"class_names": [1, 2]}'])
+@pytest.mark.parametrize('content', ['', '[]', '{}', '{"class_names": [1, 2]}', '{"batch_size": Infinity}'])
 def test_a_damaged_record_is_named(tmp_path, data_dir, content):
     train(tmp_path, data_dir, 1)
     (tmp_path / 'run.json').write_text(content)
     with pytest.raises(UserError, match='%s is damaged' % (tmp_path / 'run.json')):
         train(tmp_path, data_dir, 2)
+
+
+def test_a_record_of_an_earlier_version_lacks_what_was_classic_then(tmp_path, data_dir, capsys):
+    train(tmp_path, data_dir, 1)
+    record = json.loads((tmp_path / 'run.json').read_text())
+    kept = ['batch_size', 'initial_learning_rate', 'num_epochs_per_decay', 'learning_rate_decay_factor', 'moving_average_decay',
+            'num_towers', 'class_names']
+    (tmp_path / 'run.json').write_text(json.dumps({name: record[name] for name in kept}))
+    assert run_directory.recorded_hparams(str(tmp_path)) == HPARAMS
+    capsys.readouterr()
+    train(tmp_path, data_dir, 2)
+    assert 'other numbers' not in capsys.readouterr().out
+
+
+def test_no_record_counts_as_classic(tmp_path):
+    assert run_directory.recorded_hparams(str(tmp_path)) == CLASSIC
 
 
 def _damage_index(train_dir):

@@ -26,11 +26,13 @@ def test_log_lines_checkpoints_and_summaries_bear_the_number_of_updates(tmp_path
     assert_saved(tmp_path, 5)
     assert output.endswith('Saved %s\n' % (tmp_path / 'model.ckpt-5'))
     written = scalars(str(tmp_path))
-    assert [(step, tag) for step, tag, _ in written if tag not in ('epoch', 'examples_per_sec')] == [
+    assert [(step, tag) for step, tag, _ in written if tag in ('loss', 'rate')] == [
         (2, 'loss'), (2, 'rate'), (4, 'loss'), (4, 'rate')]
     np.testing.assert_allclose([value for _, tag, value in written if tag == 'loss'],
                                [(numpy_run(step - 1)[0] ** 2).sum() for step in (2, 4)], rtol=1e-5)
-    assert all(value > 0 for _, tag, value in written if tag == 'examples_per_sec')
+    rates = {tag: [value for _, other, value in written if other == tag] for tag in ('examples_per_sec', 'sec_per_batch')}
+    np.testing.assert_allclose(np.multiply(*rates.values()), [10, 10], rtol=1e-5)
+    assert len(rates['sec_per_batch']) == 2 and min(rates['sec_per_batch']) > 0
     assert [(step, value) for step, tag, value in written if tag == 'epoch'] == [(2, np.float32(0.2)), (4, np.float32(0.4))]
 
 
@@ -153,14 +155,16 @@ def test_a_checkpoint_that_cannot_be_saved(tmp_path, data_dir):
 
 
 def test_the_plan(capsys, data_dir):
-    training.print_plan(data_dir, ['/cpu:0', '/cpu:1'], Threads(1, 0, 3, 2), 50000, CLASSIC, None)
-    training.print_plan(data_dir, ['/cpu:0'], Threads(1, 2, 3, 4), 50000, CLASSIC, checkpoint.Checkpoint('x', 136719, {}))
+    training.print_plan(data_dir, ['/cpu:0', '/cpu:1'], Threads(1, 0, 3, 2), 50000, CLASSIC, 1000000, None)
+    training.print_plan(data_dir, ['/cpu:0'], Threads(1, 2, 3, 4), 50000, CLASSIC, 200000, checkpoint.Checkpoint('x', 136719, {}))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith('Data: 50000 examples of disc, ring') and lines[0].endswith('in ' + data_dir)
-    assert lines[1:8] == ['Devices: /cpu:0, /cpu:1',
+    assert lines[1:9] == ['Devices: /cpu:0, /cpu:1',
                           'Threads: 1 within an operation, all for operations side by side, 3 for the input; slices a batch: 2',
                           'Batch: 128 examples a tower, 256 a step', 'Epoch: 50000 examples, 195.3 steps',
                           "Recipe: classic, the books' numbers",
                           'Learning rates: as they are (--lr_scaling=none) for 2 times the examples a step of the recipe',
-                          'Learning rate: 0.1, next 0.01 from epoch 350 on (step 68360)']
-    assert lines[14] == 'Learning rate: 0.01, next 0.001 from epoch 700 on (step 273438)'
+                          'Learning rate: 0.1, next 0.01 from epoch 350 on (step 68360)',
+                          'End: step 1000000, epoch 5120.0']
+    assert lines[15:] == ['Learning rate: 0.01, next 0.001 from epoch 700 on (step 273438)', 'End: step 200000, epoch 512.0']
+    assert not any('Learning rates' in line for line in lines[9:])

@@ -1,0 +1,133 @@
+"""Runs compared by their event files: tables, and plots of precision against epochs and against minutes."""
+import os
+from typing import NamedTuple
+
+import numpy as np
+
+from cifar10 import evaluation
+from cifar10.errors import UserError
+
+
+class Curve(NamedTuple):
+    """What a run had reached at each of its evaluations, in order."""
+    name: str
+    epochs: np.ndarray
+    minutes: np.ndarray  # by the wall clock, from step to step; start, and time between a stop and the next start, are left out
+    precision: np.ndarray  # float32, of one view
+    precision_10_views: float  # of the last evaluation with so many; NaN where there is none
+
+
+def _scalars(directory, tag):
+    """The steps and the float32 values of a tag; what a later start took anew, TensorBoard drops.
+
+    Raises:
+      UserError: there is no such tag.
+    """
+    from tensorboard.backend.event_processing import event_accumulator
+    if not os.path.isdir(directory):
+        raise UserError('%s is not there: name a directory that a run has written to' % directory)
+    accumulator = event_accumulator.EventAccumulator(directory, size_guidance={event_accumulator.SCALARS: 0}).Reload()
+    if tag not in accumulator.Tags()['scalars']:
+        raise UserError('%s holds no event file with "%s": name the directory of a run whose summaries are there' % (directory, tag))
+    points = accumulator.Scalars(tag)
+    return np.array([point.step for point in points]), np.array([point.value for point in points], np.float32)
+
+
+def read_curve(run):
+    """Reads the event files of a run.
+
+    Args:
+      run: NAME:TRAIN_DIR:EVAL_DIR.
+
+    Returns:
+      A Curve.
+
+    Raises:
+      UserError: the run is not of that form, or a directory lacks what a run writes.
+    """
+    if run.count(':') != 2:
+        raise UserError('--runs: %s is not of the form NAME:TRAIN_DIR:EVAL_DIR' % run)
+    name, train_dir, eval_dir = run.split(':')
+    steps, epochs = _scalars(train_dir, 'epoch')
+    _, sec_per_batch = _scalars(train_dir, 'sec_per_batch')
+    minutes = np.cumsum(np.diff(steps, prepend=0) * sec_per_batch) / 60
+    evaluated, precision = _scalars(eval_dir, evaluation.PRECISION)
+    try:
+        with_views = _scalars(eval_dir, evaluation.tag_with_views(evaluation.PRECISION, 10))[1][-1]
+    except UserError:
+        with_views = np.nan
+    steps = np.append(0, steps)
+    return Curve(name, np.interp(evaluated, steps, np.append(0, epochs)), np.interp(evaluated, steps, np.append(0, minutes)),
+                 precision, with_views)
+
+
+def _by_name(curves):
+    names = {}
+    for curve in curves:
+        names.setdefault(curve.name, []).append(curve)
+    return names
+
+
+def table(curves, epochs, precisions):
+    """A table in Markdown; curves of the same name are repetitions, whose means and spreads it gives.
+
+    Args:
+      curves: a list of Curve.
+      epochs: rows for the first evaluation after so many epochs, where it is not the last.
+      precisions: rows for the first evaluation with at least such a precision.
+    """
+    lines = ['| | runs | epochs | minutes | precision @ 1 | 10 views |', '|---|---|---|---|---|---|']
+    for name, group in _by_name(curves).items():
+        for epoch in epochs:
+            # An evaluation belongs to a step, which may lie a little before the end of the epoch.
+            found = [np.flatnonzero(curve.epochs[:-1] > epoch - 0.01) for curve in group]
+            if all(len(indices) for indices in found):
+                lines.append(_row(name, [_moment(curve, indices[0]) for curve, indices in zip(group, found)]))
+        lines.append(_row(name, [_moment(curve, -1)[:3] + (curve.precision_10_views,) for curve in group]))
+    for precision in precisions:
+        for name, group in _by_name(curves).items():
+            found = [(curve, np.flatnonzero(curve.precision >= np.float32(precision))) for curve in group]
+            found = [_moment(curve, indices[0]) for curve, indices in found if len(indices)]
+            label = '%s, first at %g' % (name, precision)
+            lines.append(_row(label, found) if len(found) == len(group)
+                         else '| %s | %d of %d | | | | |' % (label, len(found), len(group)))
+    return '\n'.join(lines)
+
+
+def _moment(curve, i):
+    return curve.epochs[i], curve.minutes[i], curve.precision[i], np.nan
+
+
+def _row(label, moments):
+    def cell(values, form):
+        if np.isnan(values).any():
+            return ''
+        mean = form % np.mean(values)
+        return mean if len(values) == 1 else '%s (%s to %s)' % (mean, form % min(values), form % max(values))
+    cells = [cell(values, form) for values, form in zip(zip(*moments), ('%.1f', '%.1f', '%.4f', '%.4f'))]
+    return '| %s | %d | %s |' % (label, len(moments), ' | '.join(cells))
+
+
+def plot(curves, path):
+    """Draws the curves to a file, whose suffix chooses the format.
+
+    Raises:
+      UserError: matplotlib is missing, or does not know the suffix.
+    """
+    try:
+        from matplotlib import figure
+    except ImportError:
+        raise UserError('--plot needs matplotlib: pip install matplotlib')
+    drawing = figure.Figure(figsize=(10, 4), layout='constrained')
+    for axes, field in zip(drawing.subplots(1, 2, sharey=True), ('epochs', 'minutes')):
+        for color, (name, group) in enumerate(_by_name(curves).items()):
+            for i, curve in enumerate(group):
+                axes.plot(getattr(curve, field), curve.precision, color='C%d' % color, label=None if i else name)
+        axes.set(xscale='log', xlabel='%s of training' % field)
+        axes.grid(alpha=0.3)
+    drawing.axes[0].set_ylabel(evaluation.PRECISION)
+    drawing.axes[0].legend()
+    try:
+        drawing.savefig(path)
+    except ValueError as error:
+        raise UserError('Cannot draw %s (%s): give another suffix, like .svg' % (path, error))
