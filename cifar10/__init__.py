@@ -3,7 +3,8 @@ from cifar10 import quiet  # first: it keeps TensorFlow's import quiet
 from cifar10.dataset import NUM_CLASSES, NUM_EXAMPLES_PER_EPOCH_FOR_EVAL, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
 from cifar10.download import maybe_download_and_extract
 from cifar10.hparams import CLASSIC as _CLASSIC
-from cifar10.input import IMAGE_SIZE, distorted_inputs, inputs
+from cifar10.distortions import IMAGE_SIZE
+from cifar10.input import distorted_inputs, inputs
 from cifar10.model import inference, loss
 from cifar10.multi_gpu import TOWER_NAME
 

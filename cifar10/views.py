@@ -3,7 +3,7 @@ import math
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, model
+from cifar10 import distortions, model
 from cifar10.hparams import CLASSIC
 
 _DISTANCE = 3  # pixels from the centre of the image to that of an outer crop, down and across
@@ -24,7 +24,7 @@ def views(images, num_views):
     shifts = [(0, 0)]
     if num_views == 10:
         shifts += [(down, across) for down in (-_DISTANCE, _DISTANCE) for across in (-_DISTANCE, _DISTANCE)]
-    crops = [cifar10_input.crop(images, *shift) for shift in shifts]
+    crops = [distortions.crop(images, *shift) for shift in shifts]
     return crops if num_views == 1 else crops + [crop[:, :, ::-1] for crop in crops]
 
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import dataset, input as cifar10_input, multi_gpu, optimizer
+from cifar10 import dataset, distortions, multi_gpu, optimizer
 from cifar10.hparams import CLASSIC
 from scripts import cifar10_classic
 from tests import oracle
@@ -66,7 +66,7 @@ def _classic(num_towers):
 def _ours(num_towers, num_slices):
     def build(raw, labels, draws, hparams):
         rows, columns, mirror, _, contrast = draws
-        images = cifar10_input.distort(tf.transpose(raw, [0, 3, 1, 2]), rows, columns, mirror, contrast)
+        images = distortions.distort(tf.transpose(raw, [0, 3, 1, 2]), rows, columns, mirror, contrast)
         global_step = tf.train.get_or_create_global_step()
         sgd = tf.train.GradientDescentOptimizer(optimizer.learning_rate(global_step, BATCH, 50000, hparams))
         batches = list(zip(tf.split(images, num_towers), tf.split(labels, num_towers)))

@@ -1,0 +1,82 @@
+"""Random distortions of training images, and crops of others.
+
+Everything works on whole batches of raw images. The per-example operations of `tf.image` cost more than ten times the CPU of
+these, which give the same images.
+"""
+import tensorflow.compat.v1 as tf
+
+from cifar10 import dataset
+from cifar10.hparams import CLASSIC
+
+IMAGE_SIZE = 24
+_CENTRE = (dataset.HEIGHT - IMAGE_SIZE) // 2  # first row and first column of the crop at the centre
+
+
+def draws(n, hparams=CLASSIC):
+    """Draws what `distort` needs for n images.
+
+    Returns:
+      Four tensors [n]: first row and first column of the crop (int32, at most hparams.crop_shift from the centre's, 4), whether to
+      mirror (bool, even odds), and the contrast factor (float32, 1 - hparams.contrast to 1 + hparams.contrast).
+    """
+    first, last = _CENTRE - hparams.crop_shift, _CENTRE + hparams.crop_shift
+    rows, columns = [tf.random_uniform([n], first, last + 1, tf.int32) for _ in range(2)]
+    mirror = tf.random_uniform([n]) < 0.5
+    contrast = tf.random_uniform([n], 1 - hparams.contrast, 1 + hparams.contrast)
+    return rows, columns, mirror, contrast
+
+
+def distort(images, rows, columns, mirror, contrast):
+    """Crops, mirrors, changes the contrast of, and standardises each image of a batch.
+
+    Equal to tf.image's crop, flip, adjust_brightness, adjust_contrast and per_image_standardization of each image, in
+    float32 without clipping. There a change of brightness cancels in the standardisation, so that none is made, and
+    contrast and standardisation together are one affine map a channel.
+
+    Args:
+      images: uint8 [n, 3, 32, 32].
+      rows, columns, mirror, contrast: as `draws` returns them.
+
+    Returns:
+      float32 [n, 24, 24, 3].
+    """
+    offsets = tf.range(IMAGE_SIZE)
+    images = tf.gather(images, rows[:, None] + offsets, axis=2, batch_dims=1)
+    columns = columns[:, None] + tf.where_v2(mirror[:, None], offsets[::-1], offsets)
+    # A product with ones and zeros picks the columns exactly; gathering byte by byte would take ten times as long.
+    picks = tf.one_hot(columns, dataset.WIDTH, axis=1, dtype=tf.float32)
+    images = tf.reshape(tf.cast(images, tf.float32), [-1, dataset.DEPTH * IMAGE_SIZE, dataset.WIDTH])
+    images = tf.reshape(tf.matmul(images, picks), [-1, dataset.DEPTH, IMAGE_SIZE, IMAGE_SIZE])
+    return _standardize(images, contrast)
+
+
+def _standardize(images, contrast):
+    """Contrast about each channel's mean, then zero mean and unit variance over each image.
+
+    With m_c the mean of channel c, m the mean of the image and f the contrast factor, the contrast makes x - m into
+    f (x - m_c) + (m_c - m), whose variance is f^2 var(x - m_c) + var(m_c - m). As in tf.image.per_image_standardization the
+    standard deviation counts as at least 1 / sqrt(number of values), which keeps uniform images finite.
+
+    Args:
+      images: float32 [n, 3, height, width].
+      contrast: float32, [n] or a scalar.
+
+    Returns:
+      float32 [n, height, width, 3].
+    """
+    contrast = tf.reshape(contrast, [-1, 1, 1, 1])
+    channel_mean = tf.reduce_mean(images, [2, 3], keepdims=True)
+    channel_offset = channel_mean - tf.reduce_mean(channel_mean, 1, keepdims=True)
+    images -= channel_mean
+    variance = (tf.square(contrast) * tf.reduce_mean(tf.square(images), [1, 2, 3], keepdims=True)
+                + tf.reduce_mean(tf.square(channel_offset), [1, 2, 3], keepdims=True))
+    num_values = int(images.shape[1]) * int(images.shape[2]) * int(images.shape[3])
+    inverse_stddev = tf.minimum(tf.rsqrt(variance), num_values ** 0.5)
+    images = images * (contrast * inverse_stddev) + channel_offset * inverse_stddev
+    return tf.transpose(images, [0, 2, 3, 1])
+
+
+def crop(images, down=0, across=0):
+    """Crops so many pixels from the centre, and standardises: uint8 [n, 3, 32, 32] to float32 [n, 24, 24, 3]."""
+    top, left = _CENTRE + down, _CENTRE + across
+    return _standardize(tf.cast(images[:, :, top:top + IMAGE_SIZE, left:left + IMAGE_SIZE], tf.float32), 1.0)

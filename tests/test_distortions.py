@@ -1,0 +1,125 @@
+"""Distortions: as tf.image makes them, drawn evenly, as strong as the recipe says."""
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10 import dataset, distortions, input as cifar10_input
+from cifar10.hparams import CLASSIC
+from scripts import cifar10_classic
+from tests import conftest, oracle, test_input
+
+
+def _draws(n, seed):
+    rng = np.random.RandomState(seed)
+    return (rng.randint(0, 9, n), rng.randint(0, 9, n), rng.rand(n) < 0.5, rng.uniform(0.2, 1.8, n).astype(np.float32))
+
+
+def test_batched_distortions_equal_tf_image_per_example(data_dir):
+    _, images = oracle.read_records(dataset.test_files(data_dir))
+    rows, columns, mirror, contrast = _draws(len(images), seed=1)
+    brightness = np.random.RandomState(2).uniform(-63, 63, len(images))
+    expected = [cifar10_classic.distort(image, row, column, tf.constant(flip), shift, factor)
+                for image, row, column, flip, shift, factor in zip(images, rows, columns, mirror, brightness, contrast)]
+    distorted = distortions.distort(tf.constant(images.transpose(0, 3, 1, 2)), rows, columns, mirror, contrast)
+    with tf.Session() as session:
+        distorted, expected = session.run([distorted, tf.stack(expected)])
+    assert distorted.shape == (50, 24, 24, 3)
+    np.testing.assert_allclose(distorted, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize('low, high, tolerance', [(0, 1, 0), (255, 256, 0), (100, 102, 1e-4), (0, 256, 1e-5)])
+def test_standardisation_of_flat_and_of_lively_images(low, high, tolerance):
+    """In float64 by NumPy: tf.image itself has only 4 digits for images that are nearly uniform."""
+    images = np.random.RandomState(3).randint(low, high, [20, 3, 32, 32]).astype(np.uint8)
+    rows, columns, mirror, contrast = _draws(20, seed=4)
+    distorted = distortions.distort(tf.constant(images), rows, columns, mirror, contrast)
+    with tf.Session() as session:
+        distorted = session.run(distorted)
+    for i in range(20):
+        x = images[i].transpose(1, 2, 0)[rows[i]:rows[i] + 24, columns[i]:columns[i] + 24].astype(np.float64)
+        x = x[:, ::-1] if mirror[i] else x
+        x = (x - x.mean((0, 1))) * contrast[i] + x.mean((0, 1))
+        x = (x - x.mean()) / max(x.std(), x.size ** -0.5)
+        np.testing.assert_allclose(distorted[i], x, atol=tolerance)
+
+
+def test_standard_deviation_counts_as_at_least_one_over_the_root_of_the_number_of_values():
+    """One value of 1,728 differs by 1, which a contrast of 0.2 makes 0.2: a standard deviation of 0.2 / sqrt(1728)."""
+    images = np.full([1, 3, 32, 32], 7, np.uint8)
+    images[0, 1, 16, 16] = 8
+    distorted = distortions.distort(tf.constant(images), *[np.array([draw]) for draw in (4, 4, False, np.float32(0.2))])
+    with tf.Session() as session:
+        distorted = session.run(distorted)
+    np.testing.assert_allclose(distorted[0, 12, 12, 1], 0.2 * (1 - 1 / 576) * 1728 ** 0.5 + (1 / 576 - 1 / 1728) * 1728 ** 0.5, rtol=1e-4)
+
+
+def test_draws_cover_their_ranges_evenly_and_are_independent():
+    with tf.Session() as session:
+        rows, columns, mirror, contrast = draws = session.run(distortions.draws(20000))
+    for offsets in (rows, columns):
+        counts = np.bincount(offsets, minlength=9)
+        assert len(counts) == 9
+        assert np.abs(counts - 20000 / 9).max() < 5 * (20000 * 8 / 81) ** 0.5  # five standard deviations
+    assert abs(mirror.mean() - 0.5) < 5 * 0.5 / 20000 ** 0.5
+    assert contrast.min() >= 0.2 and contrast.max() < 1.8
+    counts, _ = np.histogram(contrast, 10, (0.2, 1.8))
+    assert np.abs(counts - 2000).max() < 5 * (20000 * 0.09) ** 0.5
+    # Neither draws of one example nor those of examples beside each other or a batch apart tell of one another.
+    for i, first in enumerate(draws):
+        for second in draws[i + 1:]:
+            assert abs(np.corrcoef(first, second)[0, 1]) < 5 / 20000 ** 0.5
+        for distance in (1, 2, 128):
+            assert abs(np.corrcoef(first[:-distance], first[distance:])[0, 1]) < 5 / 20000 ** 0.5
+
+
+def test_draws_are_as_strong_as_the_recipe_says():
+    with tf.Session() as session:
+        rows, columns, _, contrast = session.run(
+            distortions.draws(1000, CLASSIC._replace(crop_shift=1, contrast=0.25)))
+        unchanged = session.run(distortions.draws(1000, CLASSIC._replace(crop_shift=0, contrast=0.0)))
+    assert set(rows) == set(columns) == {3, 4, 5}
+    assert 0.75 <= contrast.min() < 0.76 and 1.24 < contrast.max() < 1.25
+    assert [set(unchanged[i]) for i in (0, 1, 3)] == [{4}, {4}, {1.0}]
+
+
+def test_training_images_are_distorted_as_strongly_as_the_recipe_says(tmp_path, monkeypatch):
+    monkeypatch.setattr(distortions, '_standardize', lambda images, contrast: contrast)
+    data_dir = conftest.write_data_set(tmp_path / 'data')
+    contrast, _ = cifar10_input.distorted_inputs(data_dir, 20, CLASSIC._replace(contrast=0.0))
+    assert set(test_input.run_queues([contrast], 1)[0][0]) == {1.0}
+
+
+def test_each_batch_draws_anew():
+    draws = distortions.draws(1000)
+    with tf.Session() as session:
+        for first, second in zip(session.run(draws), session.run(draws)):
+            assert abs(np.corrcoef(first, second)[0, 1]) < 5 / 1000 ** 0.5
+
+
+def test_training_images_are_each_distorted_by_draws_of_their_own(tmp_path, monkeypatch):
+    """Images whose pixels tell their row and their column, without the standardisation that would hide it."""
+    image = np.zeros([3, 32, 32], np.uint8)
+    image[0], image[1] = np.mgrid[:32, :32]
+    data_dir = conftest.write_data_set(tmp_path / 'data')
+    for path in dataset.train_files(data_dir):
+        np.tile(np.concatenate([[0], image.ravel()]).astype(np.uint8), [20, 1]).tofile(path)
+    monkeypatch.setattr(distortions, '_standardize', lambda images, contrast: (images, contrast))
+    (images, contrast), _ = cifar10_input.distorted_inputs(data_dir, 100)
+    images, contrast = (np.concatenate(parts) for parts in zip(*test_input.run_queues([images, contrast], 40)))
+    rows, columns, mirror = images[:, 0, 0, 0], images[:, 1].min((1, 2)), images[:, 1, 0, 0] > images[:, 1, 0, 1]
+    assert len(set(zip(rows, columns, mirror))) == 9 * 9 * 2
+    assert len(set(contrast)) > 3900 and contrast.min() < 0.21 and contrast.max() > 1.79
+    for draws in (rows, columns, mirror, contrast):
+        for distance in (1, 50, 100):
+            assert abs(np.corrcoef(draws[:-distance], draws[distance:])[0, 1]) < 5 / 4000 ** 0.5
+
+
+def test_contrast_and_standardisation_equal_numpy_in_float64():
+    rng = np.random.RandomState(5)
+    images, contrast = rng.uniform(0, 255, [50, 3, 24, 24]), rng.uniform(0.2, 1.8, 50)
+    with tf.Session() as session:
+        standardized = session.run(distortions._standardize(tf.constant(images), tf.constant(contrast)))
+    mean = images.mean((2, 3), keepdims=True)
+    x = (images - mean) * contrast[:, None, None, None] + mean + rng.uniform(-63, 63, [50, 1, 1, 1])  # the brightness cancels
+    x = (x - x.mean((1, 2, 3), keepdims=True)) / x.std((1, 2, 3), keepdims=True)
+    np.testing.assert_allclose(standardized, x.transpose(0, 2, 3, 1), rtol=1e-12, atol=1e-12)
