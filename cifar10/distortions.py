@@ -16,11 +16,11 @@ def draws(n, hparams=CLASSIC):
     """Draws what `distort` needs for n images.
 
     Returns:
-      Four tensors [n]: first row and first column of the crop (int32, at most hparams.crop_shift from the centre's, 4), whether to
-      mirror (bool, even odds), and the contrast factor (float32, 1 - hparams.contrast to 1 + hparams.contrast).
+      Four tensors [n]: first row and first column of the crop (int32, 0 to 8), whether to mirror (bool, even odds), and the contrast
+      factor (float32, 1 - hparams.contrast to 1 + hparams.contrast).
     """
-    first, last = _CENTRE - hparams.crop_shift, _CENTRE + hparams.crop_shift
-    rows, columns = [tf.random_uniform([n], first, last + 1, tf.int32) for _ in range(2)]
+    rows = tf.random_uniform([n], maxval=dataset.HEIGHT - IMAGE_SIZE + 1, dtype=tf.int32)
+    columns = tf.random_uniform([n], maxval=dataset.WIDTH - IMAGE_SIZE + 1, dtype=tf.int32)
     mirror = tf.random_uniform([n]) < 0.5
     contrast = tf.random_uniform([n], 1 - hparams.contrast, 1 + hparams.contrast)
     return rows, columns, mirror, contrast

@@ -25,7 +25,6 @@ class HParams(NamedTuple):
     label_smoothing: float = 0.0
     moving_average_decay: float = 0.9999
     moving_average_fraction: float = 0.0  # of the run, over which the averages reach back; 0 leaves it to moving_average_decay
-    crop_shift: int = 4  # pixels at most, down and across, from the centre of the image to that of its crop
     contrast: float = 0.8  # contrast factors are drawn from 1 - contrast to 1 + contrast
 
 
@@ -33,5 +32,5 @@ CLASSIC = HParams()
 FAST = HParams(
     recipe='fast', optimizer='muon', initial_learning_rate=0.05, schedule='linear', warmup_epochs=3.0, epochs=32.0,
     fc_weight_decay=0.0, label_smoothing=0.1, moving_average_fraction=0.02, contrast=0.0)
-BEST = FAST._replace(recipe='best', warmup_epochs=5.0, epochs=100.0, contrast=0.3)
+BEST = FAST._replace(recipe='best', matrix_weight_decay=2.5, warmup_epochs=5.0, epochs=100.0, contrast=0.3)
 RECIPES = {recipe.recipe: recipe for recipe in (CLASSIC, FAST, BEST)}

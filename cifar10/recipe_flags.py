@@ -31,7 +31,6 @@ _NUMBERS = {  # with the lower and the upper bound
     'label_smoothing': ('The part of a label that is spread evenly over all classes', 0, 1),
     'moving_average_decay': ('Of the moving averages, where moving_average_fraction is 0', 0, 1),
     'moving_average_fraction': ('The part of the run over which the moving averages reach back', 0, 1),
-    'crop_shift': ('Pixels at most from the centre of an image to that of its crop', 0, 4),
     'contrast': ('How far the contrast factor may lie from 1', 0, 1),
 }
 _ONLY_WITH = {  # what reads a number; elsewhere it would have no effect

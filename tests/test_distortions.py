@@ -74,12 +74,10 @@ def test_draws_cover_their_ranges_evenly_and_are_independent():
 
 def test_draws_are_as_strong_as_the_recipe_says():
     with tf.Session() as session:
-        rows, columns, _, contrast = session.run(
-            distortions.draws(1000, CLASSIC._replace(crop_shift=1, contrast=0.25)))
-        unchanged = session.run(distortions.draws(1000, CLASSIC._replace(crop_shift=0, contrast=0.0)))
-    assert set(rows) == set(columns) == {3, 4, 5}
+        contrast, unchanged = session.run(
+            [distortions.draws(1000, CLASSIC._replace(contrast=strength))[3] for strength in (0.25, 0.0)])
     assert 0.75 <= contrast.min() < 0.76 and 1.24 < contrast.max() < 1.25
-    assert [set(unchanged[i]) for i in (0, 1, 3)] == [{4}, {4}, {1.0}]
+    assert set(unchanged) == {1.0}
 
 
 def test_training_images_are_distorted_as_strongly_as_the_recipe_says(tmp_path, monkeypatch):

@@ -30,7 +30,7 @@ def test_a_recipe_by_name(recipe):
 OTHERS = dict(batch_size=7, optimizer='momentum', initial_learning_rate=0.7, lr_scaling='linear', momentum=0.7,
               matrix_learning_rate=0.7, matrix_weight_decay=0.7, schedule='staircase', num_epochs_per_decay=7.0,
               learning_rate_decay_factor=0.7, warmup_epochs=0.7, epochs=70.0, fc_weight_decay=0.7, label_smoothing=0.7,
-              moving_average_decay=0.7, moving_average_fraction=0.7, crop_shift=1, contrast=0.7)
+              moving_average_decay=0.7, moving_average_fraction=0.7, contrast=0.7)
 
 
 @pytest.mark.parametrize('name', HParams._fields[1:])
@@ -58,7 +58,7 @@ def test_flags_that_contradict_each_other_or_have_no_effect(args, complaint):
 
 
 @pytest.mark.parametrize('arg', ['--momentum=1', '--contrast=nan', '--num_epochs_per_decay=inf', '--num_epochs_per_decay=0',
-                                 '--matrix_learning_rate=0', '--initial_learning_rate=inf', '--epochs=0', '--crop_shift=5'])
+                                 '--matrix_learning_rate=0', '--initial_learning_rate=inf', '--epochs=0', '--label_smoothing=1.1'])
 def test_a_number_out_of_bounds(arg):
     with pytest.raises(flags.IllegalFlagValueError):
         hparams(arg)
