@@ -68,15 +68,15 @@ class Evaluator:
           A Result.
 
         Raises:
-          UserError: the checkpoint is of another network or not finite.
+          UserError: the checkpoint is of another network or not finite, or the record is damaged.
         """
+        decay = run_directory.recorded_hparams(os.path.dirname(restored.path)).fc_weight_decay
         variables = self._restored_variables(restored)
         with tf.Session(graph=self.graph, config=self._config) as session:
             for name, variable in variables.items():
                 variable.load(restored.values[name], session)
             correct, cross_entropy = self._run_over_examples(session)
             l2_losses = session.run(self._l2_losses)
-        decay = run_directory.recorded_hparams(os.path.dirname(restored.path)).fc_weight_decay
         losses = {tag: decay * float(value) for tag, value in l2_losses.items()}
         losses['losses/cross_entropy'] = float(cross_entropy.mean())
         losses['total_loss'] = sum(losses.values())

@@ -4,24 +4,24 @@ import math
 import tensorflow.compat.v1 as tf
 
 from cifar10 import muon
-from cifar10.hparams import CLASSIC, RECIPES
+from cifar10.hparams import RECIPES
 
 
 def examples_per_decay(examples_per_epoch, hparams):
-    """The number of examples after which the learning rate of the staircase decays."""
-    return int(round(examples_per_epoch * hparams.num_epochs_per_decay))
+    """The number of examples after which the learning rate of the staircase decays, at least 1."""
+    return max(1, int(round(examples_per_epoch * hparams.num_epochs_per_decay)))
 
 
 def num_steps(examples_per_step, examples_per_epoch, hparams):
-    """The number of steps in hparams.epochs, rounded up; infinity for a run without end."""
+    """The number of steps in hparams.epochs, rounded up, at least 1; infinity for a run without end."""
     if math.isinf(hparams.epochs):
         return math.inf
-    return math.ceil(round(hparams.epochs * examples_per_epoch / examples_per_step, 6))  # 1.1 * 100 is a little over 110
+    return max(1, math.ceil(round(hparams.epochs * examples_per_epoch / examples_per_step, 6)))  # 1.1 * 100 is a little over 110
 
 
 def batch_factor(examples_per_step, hparams):
     """How many times the batch size of the recipe a step takes."""
-    return examples_per_step / RECIPES.get(hparams.recipe, CLASSIC).batch_size
+    return examples_per_step / RECIPES[hparams.recipe].batch_size
 
 
 def _highest_rate(examples_per_step, hparams):
@@ -32,8 +32,8 @@ def _highest_rate(examples_per_step, hparams):
 def learning_rate(global_step, examples_per_step, examples_per_epoch, hparams):
     """The learning rate of the next step.
 
-    The schedules count examples, so that they do not depend on the number of towers. Both start from initial_learning_rate,
-    scaled as lr_scaling says.
+    The schedules count examples, so that they do not depend on the number of towers. The highest rate of both is
+    initial_learning_rate, scaled as lr_scaling says.
 
     staircase: times learning_rate_decay_factor for every num_epochs_per_decay epochs gone by. The rate first falls in the step
     before which num_epochs_per_decay epochs have been consumed.

@@ -69,7 +69,9 @@ def hparams():
         if name in given and getattr(chosen, condition) not in values:
             raise UserError('--%s has no effect with --%s=%s: leave it out, or give --%s=%s' % (
                 name, condition, getattr(chosen, condition), condition, ' or '.join(map(str, values))))
-    if chosen.schedule == 'linear' and not chosen.warmup_epochs < chosen.epochs <= _HUGE:
+    if _HUGE < chosen.epochs < math.inf:
+        raise UserError('--epochs=%g is too many to count: give inf for a run without end' % chosen.epochs)
+    if chosen.schedule == 'linear' and not chosen.warmup_epochs < chosen.epochs < math.inf:
         raise UserError('--schedule=linear needs an end after its warm-up: --epochs=%g with --warmup_epochs=%g is none; change '
                         'either' % (chosen.epochs, chosen.warmup_epochs))
     if chosen.moving_average_fraction and math.isinf(chosen.epochs):

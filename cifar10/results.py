@@ -14,7 +14,7 @@ class Curve(NamedTuple):
     epochs: np.ndarray
     minutes: np.ndarray  # by the wall clock, from step to step; start, and time between a stop and the next start, are left out
     precision: np.ndarray  # float32, of one view
-    precision_10_views: float  # of the last evaluation with so many; NaN where there is none
+    precision_10_views: float  # at the last evaluation; NaN where that step was not evaluated so
 
 
 def _scalars(directory, tag):
@@ -50,15 +50,18 @@ def read_curve(run):
     name, train_dir, eval_dir = run.split(':')
     steps, epochs = _scalars(train_dir, 'epoch')
     _, sec_per_batch = _scalars(train_dir, 'sec_per_batch')
-    minutes = np.cumsum(np.diff(steps, prepend=0) * sec_per_batch) / 60
     evaluated, precision = _scalars(eval_dir, evaluation.PRECISION)
     try:
-        with_views = _scalars(eval_dir, evaluation.tag_with_views(evaluation.PRECISION, 10))[1][-1]
+        with_views = dict(zip(*_scalars(eval_dir, evaluation.tag_with_views(evaluation.PRECISION, 10))))
     except UserError:
-        with_views = np.nan
-    steps = np.append(0, steps)
+        with_views = {}
+    # A run seldom ends with a summary: past the last one it goes on as it went before.
+    end = max(steps[-1], evaluated[-1])
+    minutes = np.cumsum(np.diff(np.append(steps, end), prepend=0) * np.append(sec_per_batch, sec_per_batch[-1])) / 60
+    epochs = np.append(epochs, epochs[-1] * end / steps[-1])
+    steps = np.concatenate([[0], steps, [end]])
     return Curve(name, np.interp(evaluated, steps, np.append(0, epochs)), np.interp(evaluated, steps, np.append(0, minutes)),
-                 precision, with_views)
+                 precision, with_views.get(evaluated[-1], np.nan))
 
 
 def _by_name(curves):

@@ -98,20 +98,21 @@ def _read_record(train_dir):
         ', '.join(record['class_names'] or []), record['num_towers']
         return record
     except (ValueError, KeyError, TypeError, OverflowError) as error:
-        raise UserError('%s is damaged (%r): delete it to go on without a check' % (path, error))
+        raise UserError('%s is damaged (%r): delete it to do without what it records' % (path, error))
 
 
 def _compare(train_dir, record):
-    """Refuses to go on with a run on other data or of another recipe; says which numbers have changed."""
+    """Refuses to go on with a run on other data, of another recipe or with another optimizer; says which numbers have changed."""
     was = _read_record(train_dir)
     if not was:
         return
     if was['class_names'] != record['class_names']:
         raise UserError('The run in %s is on a data set with other classes (%s): give another --train_dir, or --fresh to move '
                         'it aside' % (train_dir, ', '.join(was['class_names'] or ['unknown'])))
-    if was['recipe'] != record['recipe']:
-        raise UserError('The run in %s is of --recipe=%s, not %s: give that, another --train_dir, or --fresh to move it aside'
-                        % (train_dir, was['recipe'], record['recipe']))
+    for name in ('recipe', 'optimizer'):  # other optimizers have other variables
+        if was[name] != record[name]:
+            raise UserError('The run in %s is of --%s=%s, not %s: give that, another --train_dir, or --fresh to move it aside'
+                            % (train_dir, name, was[name], record[name]))
     changed = ['%s was %s, is %s' % (name, was[name], record[name]) for name in record if was[name] != record[name]]
     if changed:
         print('The run in %s goes on with other numbers: %s. Its steps so far count as if taken with the new ones'

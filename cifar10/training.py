@@ -50,7 +50,7 @@ def _hparams_lines(hparams, examples_per_step):
               if value != getattr(classic, name)]
     lines = ['Recipe: %s, %s' % (hparams.recipe, 'other than classic in ' + ', '.join(others) if others else 'the books\' numbers')]
     factor = optimizer.batch_factor(examples_per_step, hparams)
-    if factor != 1:
+    if factor != 1 or hparams.lr_scaling != 'none':
         lines.append('Learning rates: %s for %g times the examples a step of the recipe' % (
             'times %g' % factor if hparams.lr_scaling == 'linear' else 'as they are (--lr_scaling=none)', factor))
     return lines

@@ -24,20 +24,22 @@ def scalars(directory):
 
 
 def train(train_dir, data_dir, max_steps, fresh=False, poison=None, clean=None, after_step=None, hparams=HPARAMS,
-          name='weights', initial=(8.0, -4.0), **schedule):
-    """Halves a variable in each step; with 100 examples an epoch and 10 a step, the rate decays every 30 steps.
+          initial=None, **schedule):
+    """Halves each variable in each step; with 100 examples an epoch and 10 a step, the rate decays every 30 steps.
 
     Args:
       max_steps: None trains as long as `hparams` say.
       poison: the step in which loss and gradient of the second tower become NaN.
       clean: 'loss' or 'gradient' if only the other shows it.
       after_step: called with the step after each update.
+      initial: a dict from names to initial values; for None `weights` is (8, -4).
     """
     with run_directory.held(str(train_dir), fresh, hparams, 2, data_dir) as held, tf.Graph().as_default():
-        weights = tf.get_variable(name, initializer=np.array(initial, np.float32))
+        variables = [tf.get_variable(name, initializer=np.array(value, np.float32))
+                     for name, value in (initial or {'weights': (8, -4)}).items()]
         global_step = tf.train.get_or_create_global_step()
         rate = optimizer.learning_rate(global_step, 10, 100, hparams)
-        loss = tf.reduce_sum(tf.square(weights))
+        loss = tf.add_n([tf.reduce_sum(tf.square(variable)) for variable in variables])
         poisoned = loss * tf.where(tf.equal(global_step, -1 if poison is None else poison - 1), np.nan, 1.0)
         opt = optimizer.create(rate, hparams)
         num_steps = optimizer.num_steps(10, 100, hparams)

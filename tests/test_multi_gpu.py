@@ -4,7 +4,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import multi_gpu, optimizer, threads
-from cifar10.hparams import CLASSIC, FAST
+from cifar10.hparams import BEST, CLASSIC, FAST
 
 IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)
 LABELS = np.arange(8, dtype=np.int32)
@@ -31,7 +31,7 @@ def _train(num_towers, devices, hparams):
             return mean_losses, session.run(variables)
 
 
-@pytest.mark.parametrize('num_towers, recipe', [(2, CLASSIC), (4, CLASSIC), (4, FAST), (4, FAST._replace(optimizer='momentum'))])
+@pytest.mark.parametrize('num_towers, recipe', [(2, CLASSIC), (4, CLASSIC), (4, FAST), (2, BEST), (4, FAST._replace(optimizer='momentum'))])
 def test_towers_of_a_part_of_the_batch_make_the_very_update_of_one_of_the_whole(num_towers, recipe):
     hparams = recipe._replace(initial_learning_rate=0.02, warmup_epochs=0.0)
     losses, variables = _train(1, ['/cpu:0'], hparams)

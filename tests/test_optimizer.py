@@ -79,10 +79,10 @@ def test_linear_schedule_counts_far():
 
 
 @pytest.mark.parametrize('schedule', ['staircase', 'linear'])
-@pytest.mark.parametrize('recipe, lr_scaling, examples, factor', [
-    ('classic', 'none', 512, 1), ('classic', 'linear', 512, 4), ('classic', 'linear', 128, 1), ('classic', 'linear', 32, 0.25)])
-def test_scaling_of_the_learning_rate(schedule, recipe, lr_scaling, examples, factor):
-    hparams = LINEAR._replace(schedule=schedule, recipe=recipe, lr_scaling=lr_scaling)
+@pytest.mark.parametrize('lr_scaling, examples, factor', [
+    ('none', 512, 1), ('linear', 512, 4), ('linear', 128, 1), ('linear', 32, 0.25)])
+def test_scaling_of_the_learning_rate(schedule, lr_scaling, examples, factor):
+    hparams = LINEAR._replace(schedule=schedule, lr_scaling=lr_scaling)
     plain = optimizer.learning_rate(tf.constant(3), examples, 50000, hparams._replace(lr_scaling='none'))
     scaled = optimizer.learning_rate(tf.constant(3), examples, 50000, hparams)
     with tf.Session() as session:
@@ -94,6 +94,7 @@ def test_a_run_without_end_has_infinitely_many_steps():
     assert optimizer.num_steps(128, 50000, CLASSIC) == np.inf
     assert optimizer.num_steps(128, 50000, CLASSIC._replace(epochs=256.0)) == 100000
     assert optimizer.num_steps(100, 50000, CLASSIC._replace(epochs=1.1)) == 550
+    assert optimizer.num_steps(128, 50000, CLASSIC._replace(epochs=1e-9)) == 1
 
 
 def test_momentum_is_nesterovs():

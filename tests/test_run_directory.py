@@ -88,6 +88,13 @@ def test_a_run_on_other_data_is_not_gone_on_with(tmp_path, data_dir, own_data_di
     assert_saved(tmp_path / 'run', 1)
 
 
+def test_a_run_does_not_go_on_with_another_optimizer(tmp_path, data_dir):
+    train(tmp_path, data_dir, 1)
+    with pytest.raises(UserError, match='The run in %s is of --optimizer=gradient_descent, not momentum: give that, ' % tmp_path):
+        train(tmp_path, data_dir, 2, hparams=HPARAMS._replace(optimizer='momentum'))
+    assert_saved(tmp_path, 1)
+
+
 def test_a_run_with_another_batch_says_so(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 1)
     capsys.readouterr()

@@ -67,15 +67,15 @@ def test_a_second_start_goes_on_from_the_very_state_that_was_saved(tmp_path, dat
 
 @pytest.mark.parametrize('recipe', sorted(RECIPES))
 def test_a_recipe_resumed_in_the_middle_ends_as_if_never_interrupted(tmp_path, data_dir, recipe):
-    """40 steps at once, and 17 and 23, of a matrix that Muon makes orthogonal."""
+    """40 steps at once, and 17 and 23, of a matrix, which Muon makes orthogonal, and of biases."""
     hparams = RECIPES[recipe]._replace(epochs=4.0, warmup_epochs=1.0, num_epochs_per_decay=3.0)
-    initial = np.random.RandomState(0).randn(100, 64)
-    train(tmp_path / 'once', data_dir, None, hparams=hparams, name='local3/weights', initial=initial)
+    initial = {'local3/weights': np.random.RandomState(0).randn(100, 64), 'local3/biases': np.ones(64)}
+    train(tmp_path / 'once', data_dir, None, hparams=hparams, initial=initial)
     for max_steps in (17, None):
-        train(tmp_path / 'twice', data_dir, max_steps, hparams=hparams, name='local3/weights', initial=initial)
+        train(tmp_path / 'twice', data_dir, max_steps, hparams=hparams, initial=initial)
     once, twice = [checkpoint.read(str(tmp_path / name / 'model.ckpt-40')).values for name in ('once', 'twice')]
-    assert once.keys() == twice.keys() and len(once) == (3 if recipe == 'classic' else 4)
-    assert np.abs(once['local3/weights'] - initial).max() > 1e-3
+    assert once.keys() == twice.keys() and len(once) == (5 if recipe == 'classic' else 7)
+    assert all(np.abs(once[name] - value).max() > 1e-3 for name, value in initial.items())
     for name, value in once.items():
         np.testing.assert_array_equal(twice[name], value, err_msg=name)
 
@@ -168,3 +168,5 @@ def test_the_plan(capsys, data_dir):
                           'End: step 1000000, epoch 5120.0']
     assert lines[15:] == ['Learning rate: 0.01, next 0.001 from epoch 700 on (step 273438)', 'End: step 200000, epoch 512.0']
     assert not any('Learning rates' in line for line in lines[9:])
+    training.print_plan(data_dir, ['/cpu:0'], Threads(1, 2, 3, 4), 50000, CLASSIC._replace(lr_scaling='linear'), 1, None)
+    assert 'Learning rates: times 1 for 1 times the examples' in capsys.readouterr().out
