@@ -1,10 +1,11 @@
 """The table and the plot of runs, from event files whose every number is known."""
-import importlib.util
+import sys
 
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import summaries
+from cifar10 import results, summaries
+from cifar10.errors import UserError
 from tests.test_scripts import run, succeed
 
 
@@ -46,18 +47,22 @@ def test_table(runs):
 
 
 def test_plot(runs, tmp_path):
-    """With matplotlib a picture with a curve for each run; without it, which is optional, one clear line."""
+    """A picture with a curve for each run."""
+    pytest.importorskip('matplotlib')
     path = tmp_path / 'plot.svg'
     status, _, stderr = run('cifar10_results', '--runs=' + runs, '--plot=%s' % path)
-    if importlib.util.find_spec('matplotlib'):
-        assert (status, stderr) == (0, '')
-        picture = path.read_text()
-        assert picture.count('stroke: #1f77b4') == 2 + 1 and picture.count('stroke: #ff7f0e') == 4 + 1  # and the legend
-        status, _, stderr = run('cifar10_results', '--runs=' + runs, '--plot=%s.never' % path)
-        assert status == 1 and stderr.startswith('cifar10_results.py: error: Cannot draw %s.never (' % path)
-    else:
-        assert (status, stderr) == (1, 'cifar10_results.py: error: --plot needs matplotlib: pip install matplotlib\n')
-        assert not path.exists()
+    assert (status, stderr) == (0, '')
+    picture = path.read_text()
+    assert picture.count('stroke: #1f77b4') == 2 + 1 and picture.count('stroke: #ff7f0e') == 4 + 1  # and the legend
+    status, _, stderr = run('cifar10_results', '--runs=' + runs, '--plot=%s.never' % path)
+    assert status == 1 and stderr.startswith('cifar10_results.py: error: Cannot draw %s.never (' % path)
+
+
+def test_a_plot_without_matplotlib_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'matplotlib', None)
+    with pytest.raises(UserError, match='^--plot needs matplotlib: pip install matplotlib$'):
+        results.plot([], str(tmp_path / 'plot.svg'))
+    assert not (tmp_path / 'plot.svg').exists()
 
 
 @pytest.mark.parametrize('args, complaint', [
