@@ -15,7 +15,7 @@ class HParams(NamedTuple):
     lr_scaling: str = 'none'  # or linear: in proportion to the examples a step, over the batch size of the recipe
     momentum: float = 0.9  # of momentum and muon
     matrix_learning_rate: float = 6e-4  # of muon, for the weights of hidden layers: root mean square of an update's elements
-    matrix_weight_decay: float = 1.5  # of muon: these weights shrink by it times their learning rate
+    matrix_weight_decay: float = 0.75  # of muon: these weights shrink by it times their learning rate
     schedule: str = 'staircase'  # or linear: up, then down to 0
     num_epochs_per_decay: float = 350.0  # of the staircase
     learning_rate_decay_factor: float = 0.1  # of the staircase
@@ -32,5 +32,5 @@ CLASSIC = HParams()
 FAST = HParams(
     recipe='fast', optimizer='muon', initial_learning_rate=0.05, schedule='linear', warmup_epochs=3.0, epochs=32.0,
     fc_weight_decay=0.0, label_smoothing=0.1, moving_average_fraction=0.02, contrast=0.0)
-BEST = FAST._replace(recipe='best', matrix_weight_decay=2.5, warmup_epochs=5.0, epochs=100.0, contrast=0.3)
+BEST = FAST._replace(recipe='best', warmup_epochs=5.0, epochs=100.0)
 RECIPES = {recipe.recipe: recipe for recipe in (CLASSIC, FAST, BEST)}

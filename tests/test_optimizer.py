@@ -45,7 +45,7 @@ def test_averages_follow_the_weights_after_the_update():
 def test_classic_recipe():
     assert CLASSIC._asdict() == {
         'recipe': 'classic', 'batch_size': 128, 'optimizer': 'gradient_descent', 'initial_learning_rate': 0.1, 'lr_scaling': 'none',
-        'momentum': 0.9, 'matrix_learning_rate': 6e-4, 'matrix_weight_decay': 1.5, 'schedule': 'staircase',
+        'momentum': 0.9, 'matrix_learning_rate': 6e-4, 'matrix_weight_decay': 0.75, 'schedule': 'staircase',
         'num_epochs_per_decay': 350.0, 'learning_rate_decay_factor': 0.1, 'warmup_epochs': 0.0, 'epochs': np.inf,
         'fc_weight_decay': 0.004, 'label_smoothing': 0.0, 'moving_average_decay': 0.9999, 'moving_average_fraction': 0.0, 'contrast': 0.8}
 
