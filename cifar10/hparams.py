@@ -32,5 +32,5 @@ CLASSIC = HParams()
 FAST = HParams(
     recipe='fast', optimizer='muon', initial_learning_rate=0.05, schedule='linear', warmup_epochs=3.0, epochs=32.0,
     fc_weight_decay=0.0, label_smoothing=0.1, moving_average_fraction=0.02, contrast=0.0)
-BEST = FAST._replace(recipe='best', warmup_epochs=5.0, epochs=100.0)
+BEST = FAST._replace(recipe='best', matrix_weight_decay=1.5, warmup_epochs=5.0, epochs=100.0)
 RECIPES = {recipe.recipe: recipe for recipe in (CLASSIC, FAST, BEST)}
