@@ -4,6 +4,12 @@ from typing import NamedTuple
 OPTIMIZERS = ['gradient_descent', 'momentum', 'muon']
 SCHEDULES = ['staircase', 'linear']
 LR_SCALINGS = ['none', 'linear']
+ONLY_WITH = {  # the other field that a number has an effect with, and its values
+    'momentum': ('optimizer', ['momentum', 'muon']), 'matrix_learning_rate': ('optimizer', ['muon']),
+    'matrix_weight_decay': ('optimizer', ['muon']), 'num_epochs_per_decay': ('schedule', ['staircase']),
+    'learning_rate_decay_factor': ('schedule', ['staircase']), 'warmup_epochs': ('schedule', ['linear']),
+    'moving_average_decay': ('moving_average_fraction', [0.0]),
+}
 
 
 class HParams(NamedTuple):
@@ -26,6 +32,10 @@ class HParams(NamedTuple):
     moving_average_decay: float = 0.9999
     moving_average_fraction: float = 0.0  # of the run, over which the averages reach back; 0 leaves it to moving_average_decay
     contrast: float = 0.8  # contrast factors are drawn from 1 - contrast to 1 + contrast
+
+    def has_effect(self, name):
+        """Whether anything reads the field, the other fields being what they are."""
+        return name not in ONLY_WITH or getattr(self, ONLY_WITH[name][0]) in ONLY_WITH[name][1]
 
 
 CLASSIC = HParams()

@@ -4,7 +4,7 @@ import math
 from absl import flags
 
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC, HParams, LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES
+from cifar10.hparams import CLASSIC, HParams, LR_SCALINGS, ONLY_WITH, OPTIMIZERS, RECIPES, SCHEDULES
 
 FLAGS = flags.FLAGS
 
@@ -33,12 +33,6 @@ _NUMBERS = {  # with the lower and the upper bound
     'moving_average_fraction': ('The part of the run over which the moving averages reach back', 0, 1),
     'contrast': ('How far the contrast factor may lie from 1', 0, 1),
 }
-_ONLY_WITH = {  # what reads a number; elsewhere it would have no effect
-    'momentum': ('optimizer', ['momentum', 'muon']), 'matrix_learning_rate': ('optimizer', ['muon']),
-    'matrix_weight_decay': ('optimizer', ['muon']), 'num_epochs_per_decay': ('schedule', ['staircase']),
-    'learning_rate_decay_factor': ('schedule', ['staircase']), 'warmup_epochs': ('schedule', ['linear']),
-    'moving_average_decay': ('moving_average_fraction', [0.0]),
-}
 
 
 def define():
@@ -54,7 +48,8 @@ def define():
 
 
 def _by_recipe(name):
-    return ' By the recipe: %s.' % ', '.join('%s %s' % (recipe, getattr(RECIPES[recipe], name)) for recipe in RECIPES)
+    return ' By the recipe: %s.' % ', '.join(
+        '%s %s' % (recipe, getattr(hparams, name)) for recipe, hparams in RECIPES.items() if hparams.has_effect(name))
 
 
 def hparams():
@@ -65,8 +60,9 @@ def hparams():
     """
     given = {name: FLAGS[name].value for name in list(_ENUMS) + list(_NUMBERS) if FLAGS[name].value is not None}
     chosen = RECIPES[FLAGS.recipe]._replace(**given)
-    for name, (condition, values) in _ONLY_WITH.items():
-        if name in given and getattr(chosen, condition) not in values:
+    for name in given:
+        if not chosen.has_effect(name):
+            condition, values = ONLY_WITH[name]
             raise UserError('--%s has no effect with --%s=%s: leave it out, or give --%s=%s' % (
                 name, condition, getattr(chosen, condition), condition, ' or '.join(map(str, values))))
     if _HUGE < chosen.epochs < math.inf:

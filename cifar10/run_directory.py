@@ -42,7 +42,8 @@ def held(train_dir, fresh, hparams, num_towers, data_dir):
       data_dir: parent of cifar-10-batches-bin.
 
     Raises:
-      UserError: another process trains in the directory, its run is on other data or of another recipe, or its checkpoint is missing or damaged.
+      UserError: another process trains in the directory, its run is on other data, of another recipe or with another optimizer, or its
+        checkpoint is missing or damaged.
     """
     train_dir = os.path.abspath(train_dir)  # "." would go along with what is moved aside
     busy = 'Another process is training in %s: stop it, or give another --train_dir' % train_dir
@@ -83,7 +84,11 @@ def recorded_hparams(train_dir):
       UserError: the record is damaged.
     """
     record = _read_record(train_dir)
-    return HParams(*[record[name] for name in HParams._fields]) if record else CLASSIC
+    return _hparams(record) if record else CLASSIC
+
+
+def _hparams(record):
+    return HParams(*[record[name] for name in HParams._fields])
 
 
 def _read_record(train_dir):
@@ -113,7 +118,8 @@ def _compare(train_dir, record):
         if was[name] != record[name]:
             raise UserError('The run in %s is of --%s=%s, not %s: give that, another --train_dir, or --fresh to move it aside'
                             % (train_dir, name, was[name], record[name]))
-    changed = ['%s was %s, is %s' % (name, was[name], record[name]) for name in record if was[name] != record[name]]
+    changed = ['%s was %s, is %s' % (name, was[name], record[name]) for name in record
+               if was[name] != record[name] and _hparams(record).has_effect(name)]
     if changed:
         print('The run in %s goes on with other numbers: %s. Its steps so far count as if taken with the new ones'
               % (train_dir, '; '.join(changed)), flush=True)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import tensorflow.compat.v1 as tf
 
 from cifar10 import checkpoint, dataset, hooks, optimizer, summaries
-from cifar10.hparams import CLASSIC
+from cifar10.hparams import CLASSIC, HParams
 
 
 class Schedule(NamedTuple):
@@ -45,9 +45,13 @@ def print_plan(data_dir, devices, threads, num_examples, hparams, max_steps, res
 
 def _hparams_lines(hparams, examples_per_step):
     """Lines on the recipe, what differs from the classic one, and the scaling of the learning rates."""
-    classic = CLASSIC._replace(recipe=hparams.recipe)
-    others = ['%s %s (%s)' % (name, value, getattr(classic, name)) for name, value in hparams._asdict().items()
-              if value != getattr(classic, name)]
+    others = []
+    for name in HParams._fields[1:]:
+        value = '%s %s' % (name, getattr(hparams, name))
+        if hparams.has_effect(name) and not CLASSIC.has_effect(name):
+            others.append(value)
+        elif hparams.has_effect(name) and getattr(hparams, name) != getattr(CLASSIC, name):
+            others.append('%s (%s)' % (value, getattr(CLASSIC, name)))
     lines = ['Recipe: %s, %s' % (hparams.recipe, 'other than classic in ' + ', '.join(others) if others else 'the books\' numbers')]
     factor = optimizer.batch_factor(examples_per_step, hparams)
     if factor != 1 or hparams.lr_scaling != 'none':

@@ -104,6 +104,13 @@ def test_a_run_with_another_batch_says_so(tmp_path, data_dir, capsys):
     assert (record['batch_size'], record['num_towers'], record['class_names'][0]) == (64, 2, 'disc')
 
 
+def test_a_number_without_effect_may_change(tmp_path, data_dir, capsys):
+    train(tmp_path, data_dir, 1)
+    capsys.readouterr()
+    train(tmp_path, data_dir, 2, hparams=HPARAMS._replace(matrix_weight_decay=7.0))
+    assert 'other numbers' not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize('content', ['', '[]', '{}', '{"class_names": [1, 2]}', '{"batch_size": Infinity}'])
 def test_a_damaged_record_is_named(tmp_path, data_dir, content):
     train(tmp_path, data_dir, 1)

@@ -197,7 +197,8 @@ def test_a_recipe_runs_to_its_end_is_recorded_and_evaluated(tmp_path, data_dir, 
     stdout = succeed(script, '--max_steps=4', *args, *fast)
     assert [step for step, *_ in LINE.findall(stdout)] == ['2', '4'] and 'End: step 4, epoch 0.2\n' in stdout
     stdout = succeed(script, *args, *fast)
-    assert re.search(r'^Recipe: fast, other than classic in batch_size %d \(128\), optimizer muon \(gradient_descent\), .*'
+    assert re.search(r'^Recipe: fast, other than classic in batch_size %d \(128\), optimizer muon \(gradient_descent\), '
+                     r'initial_learning_rate 0\.05 \(0\.1\), lr_scaling linear \(none\), momentum 0\.9, matrix_learning_rate 0\.0006, .*'
                      r'epochs 0\.5 \(inf\), .*\nLearning rates: times 0\.125 for 0\.125 times the examples a step of the recipe\n'
                      r'Learning rate: up to 0.00625 over 0\.1 epochs, then down to 0 at the end of epoch 0\.5 \(step 10\)\n'
                      r'End: step 10, epoch 0.5$' % batch_size, stdout, re.M)
