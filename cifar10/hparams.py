@@ -1,4 +1,4 @@
-"""Every number that shapes training, in one table, and the recipes: named sets of them."""
+"""The numbers in which recipes may differ, in one table, and the recipes: named sets of them."""
 from typing import NamedTuple
 
 OPTIMIZERS = ['gradient_descent', 'momentum', 'muon']

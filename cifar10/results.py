@@ -12,13 +12,13 @@ class Curve(NamedTuple):
     """What a run had reached at each of its evaluations, in order."""
     name: str
     epochs: np.ndarray
-    minutes: np.ndarray  # by the wall clock, from step to step; start, and time between a stop and the next start, are left out
+    minutes: np.ndarray  # of steps, by the wall clock: without what is before a start's first step
     precision: np.ndarray  # float32, of one view
     precision_10_views: float  # at the last evaluation; NaN where that step was not evaluated so
 
 
 def _scalars(directory, tag):
-    """The steps and the float32 values of a tag; what a later start took anew, TensorBoard drops.
+    """The steps and the float32 values of a tag, a step's last one only; what a later start trained anew, TensorBoard drops.
 
     Raises:
       UserError: there is no such tag.
@@ -29,8 +29,8 @@ def _scalars(directory, tag):
     accumulator = event_accumulator.EventAccumulator(directory, size_guidance={event_accumulator.SCALARS: 0}).Reload()
     if tag not in accumulator.Tags()['scalars']:
         raise UserError('%s holds no event file with "%s": name the directory of a run whose summaries are there' % (directory, tag))
-    points = accumulator.Scalars(tag)
-    return np.array([point.step for point in points]), np.array([point.value for point in points], np.float32)
+    points = {point.step: point.value for point in accumulator.Scalars(tag)}
+    return np.array(list(points)), np.array(list(points.values()), np.float32)
 
 
 def read_curve(run):
@@ -127,6 +127,7 @@ def plot(curves, path):
             for i, curve in enumerate(group):
                 axes.plot(getattr(curve, field), curve.precision, color='C%d' % color, label=None if i else name)
         axes.set(xscale='log', xlabel='%s of training' % field)
+        axes.xaxis.set_major_formatter('{x:g}')
         axes.grid(alpha=0.3)
     drawing.axes[0].set_ylabel(evaluation.PRECISION)
     drawing.axes[0].legend()

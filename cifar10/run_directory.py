@@ -42,8 +42,8 @@ def held(train_dir, fresh, hparams, num_towers, data_dir):
       data_dir: parent of cifar-10-batches-bin.
 
     Raises:
-      UserError: another process trains in the directory, its run is on other data, of another recipe or with another optimizer, or its
-        checkpoint is missing or damaged.
+      UserError: another process trains in the directory, its run is on other data, of another recipe or with another optimizer,
+        or its checkpoint is missing or damaged.
     """
     train_dir = os.path.abspath(train_dir)  # "." would go along with what is moved aside
     busy = 'Another process is training in %s: stop it, or give another --train_dir' % train_dir
@@ -56,7 +56,7 @@ def held(train_dir, fresh, hparams, num_towers, data_dir):
         resumed = checkpoint.read_latest(train_dir)
         record = dict(hparams._asdict(), num_towers=num_towers, class_names=dataset.class_names(data_dir))
         if resumed:
-            _compare(train_dir, record)
+            _compare(train_dir, record, hparams)
         yield RunDirectory(train_dir, resumed, record)
 
 
@@ -84,11 +84,7 @@ def recorded_hparams(train_dir):
       UserError: the record is damaged.
     """
     record = _read_record(train_dir)
-    return _hparams(record) if record else CLASSIC
-
-
-def _hparams(record):
-    return HParams(*[record[name] for name in HParams._fields])
+    return HParams(*[record[name] for name in HParams._fields]) if record else CLASSIC
 
 
 def _read_record(train_dir):
@@ -106,7 +102,7 @@ def _read_record(train_dir):
         raise UserError('%s is damaged (%r): delete it to do without what it records' % (path, error))
 
 
-def _compare(train_dir, record):
+def _compare(train_dir, record, hparams):
     """Refuses to go on with a run on other data, of another recipe or with another optimizer; says which numbers have changed."""
     was = _read_record(train_dir)
     if not was:
@@ -119,7 +115,7 @@ def _compare(train_dir, record):
             raise UserError('The run in %s is of --%s=%s, not %s: give that, another --train_dir, or --fresh to move it aside'
                             % (train_dir, name, was[name], record[name]))
     changed = ['%s was %s, is %s' % (name, was[name], record[name]) for name in record
-               if was[name] != record[name] and _hparams(record).has_effect(name)]
+               if was[name] != record[name] and hparams.has_effect(name)]
     if changed:
         print('The run in %s goes on with other numbers: %s. Its steps so far count as if taken with the new ones'
               % (train_dir, '; '.join(changed)), flush=True)

@@ -41,17 +41,25 @@ def test_every_number_has_a_flag(name):
     assert hparams('--recipe=fast', *['--%s=%s' % item for item in given.items()]) == FAST._replace(**given)
 
 
+def test_the_help_gives_a_number_by_the_recipes_that_read_it():
+    assert flags.FLAGS['matrix_weight_decay'].help.endswith('By the recipe: fast 0.75, best 1.5.')
+    assert flags.FLAGS['epochs'].help.endswith('By the recipe: classic inf, fast 32.0, best 100.0.')
+
+
 @pytest.mark.parametrize('args, complaint', [
     (['--momentum=0.5'], '--momentum has no effect with --optimizer=gradient_descent: leave it out, or give --optimizer=momentum or '
                          'muon'),
     (['--optimizer=momentum', '--matrix_weight_decay=1'], '--matrix_weight_decay has no effect with --optimizer=momentum: .*'),
     (['--warmup_epochs=1'], '--warmup_epochs has no effect with --schedule=staircase: .*'),
     (['--recipe=fast', '--num_epochs_per_decay=10'], '--num_epochs_per_decay has no effect with --schedule=linear: .*'),
+    (['--recipe=fast', '--learning_rate_decay_factor=0.5'], '--learning_rate_decay_factor has no effect with --schedule=linear: .*'),
     (['--recipe=fast', '--moving_average_decay=0.9'], '--moving_average_decay has no effect with --moving_average_fraction=0.02: .*'),
-    (['--recipe=fast', '--epochs=2'], '--schedule=linear needs an end after its warm-up: --epochs=2 with --warmup_epochs=3 is none; .*'),
+    (['--recipe=fast', '--epochs=2'], '--schedule=linear needs an end after its warm-up, not --epochs=2: give a number greater '
+                                      'than --warmup_epochs=3'),
     (['--epochs=1e300'], '--epochs=1e.300 is too many to count: give inf for a run without end'),
-    (['--schedule=linear'], '--schedule=linear needs an end after its warm-up: --epochs=inf with --warmup_epochs=0 is none; .*'),
-    (['--moving_average_fraction=0.1'], '--moving_average_fraction=0.1 is of a run that has an end: give --epochs')])
+    (['--schedule=linear'], '--schedule=linear needs an end after its warm-up, not --epochs=inf: .*'),
+    (['--moving_average_fraction=0.1'], '--moving_average_fraction=0.1 is of a run that has an end: give --epochs, less than inf, or '
+                                          '--moving_average_fraction=0')])
 def test_flags_that_contradict_each_other_or_have_no_effect(args, complaint):
     with pytest.raises(UserError, match='^%s$' % complaint):
         hparams(*args)

@@ -24,17 +24,19 @@ def runs(tmp_path):
     write(train, 0, epoch={100: 1, 200: 2, 300: 3}, sec_per_batch={100: 0.6, 200: 1.2, 300: 99})
     # The start drops what came after step 200; the run ends after its last summary.
     write(train, 200, epoch={300: 3, 400: 4}, sec_per_batch={300: 0.6, 400: 0.6})
-    write(tmp_path / 'slow_eval', **{'Precision @ 1': {100: 0.25, 200: 0.5, 300: 0.625, 400: 0.625, 450: 0.84},
+    write(tmp_path / 'slow_eval', **{'Precision @ 1': {100: 0.25, 199: 0.5, 300: 0.625, 400: 0.625, 450: 0.84},
                                      'Precision @ 1, 10 views': {300: 0.8, 450: 0.9}})
+    write(tmp_path / 'slow_eval', 450, **{'Precision @ 1': {450: 0.84}})  # the same step once more, by another start
     for name, last in (('quick1', 0.75), ('quick2', 0.875)):
-        write(tmp_path / name, 0, epoch={100: 1, 200: 2}, sec_per_batch={100: 0.6, 200: 0.6})
+        # The run is ahead of its evaluation.
+        write(tmp_path / name, 0, epoch={100: 1, 200: 2, 300: 3}, sec_per_batch={100: 0.6, 200: 0.6, 300: 0.6})
         write(tmp_path / (name + '_eval'), **{'Precision @ 1': {150: 0.5, 200: last}, 'Precision @ 1, 10 views': {150: 0.8}})
     return ','.join('{0}:{1}/{2}:{1}/{2}_eval'.format(name, tmp_path, directory) for name, directory in (
         ('slow', 'slow'), ('quick', 'quick1'), ('quick', 'quick2')))
 
 
 def test_table(runs):
-    assert succeed('cifar10_results', '--runs=' + runs, '--at_epochs=2,4,1000', '--reach=0.5,0.84').splitlines() == [
+    assert succeed('cifar10_results', '--runs=' + runs, '--at_epochs=1.995,4,4.5,1000', '--reach=0.5,0.84').splitlines() == [
         '| | runs | epochs | minutes | precision @ 1 | 10 views |', '|---|---|---|---|---|---|',
         '| slow | 1 | 2.0 | 3.0 | 0.5000 |  |',
         '| slow | 1 | 4.0 | 5.0 | 0.6250 |  |',

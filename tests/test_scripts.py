@@ -193,7 +193,8 @@ def test_a_recipe_runs_to_its_end_is_recorded_and_evaluated(tmp_path, data_dir, 
     """300 examples and 16 a step: half an epoch is 10 steps."""
     args = [arg for arg in _training_args(data_dir, tmp_path / 'train', 0) if not arg.startswith(('--max_steps', '--batch_size'))]
     args += ['--batch_size=%d' % batch_size] + ['--num_gpus=2'] * (batch_size == 8)
-    fast = ['--recipe=fast', '--epochs=0.5', '--warmup_epochs=0.1', '--lr_scaling=linear']
+    fast = ['--recipe=fast', '--epochs=0.5', '--warmup_epochs=0.1', '--lr_scaling=linear', '--moving_average_fraction=0.15',
+            '--checkpoint_steps=1', '--max_to_keep=0']
     stdout = succeed(script, '--max_steps=4', *args, *fast)
     assert [step for step, *_ in LINE.findall(stdout)] == ['2', '4'] and 'End: step 4, epoch 0.2\n' in stdout
     stdout = succeed(script, *args, *fast)
@@ -205,13 +206,15 @@ def test_a_recipe_runs_to_its_end_is_recorded_and_evaluated(tmp_path, data_dir, 
     assert [step for step, *_ in LINE.findall(stdout)] == ['6', '8', '10']
     record = json.load(open(str(tmp_path / 'train' / 'run.json')))
     assert {name: record[name] for name in HParams._fields} == dict(
-        FAST._asdict(), batch_size=batch_size, lr_scaling='linear', warmup_epochs=0.1, epochs=0.5)
-    saved = checkpoint.read(str(tmp_path / 'train' / 'model.ckpt-10')).values
-    for variable in tf.train.list_variables(str(tmp_path / 'train' / 'model.ckpt-10')):
-        if variable[0].endswith('/Muon'):  # a fiftieth of 10 steps is less than a step: the averages are the weights
-            name = variable[0][:-len('/Muon')]
-            np.testing.assert_array_equal(saved[name + '/ExponentialMovingAverage'], saved[name])
-    assert len(saved) == 31
+        FAST._asdict(), batch_size=batch_size, lr_scaling='linear', warmup_epochs=0.1, epochs=0.5, moving_average_fraction=0.15)
+    saved = [checkpoint.read(str(tmp_path / 'train' / ('model.ckpt-%d' % step))).values for step in range(1, 11)]
+    averaged = [name for name in saved[0] if name + '/ExponentialMovingAverage' in saved[0]]
+    assert len(averaged) == 10 and len(saved[0]) == 3 * 10 + 1
+    for step in range(2, 11):  # before and after the stop at step 4; 1 / 3 is 1 - 1 / (0.15 10)
+        decay = min(1 / 3, (1 + step) / (10 + step))
+        for name in averaged:
+            was, average = [values[name + '/ExponentialMovingAverage'] for values in saved[step - 2:step]]
+            np.testing.assert_allclose(average, decay * was + (1 - decay) * saved[step - 1][name], atol=1e-6, err_msg=name)
     written = scalars(str(tmp_path / 'train'))
     assert {tag for _, tag, _ in written if tag.startswith('losses/')} == {'losses/smoothed_cross_entropy'}
     rates = [value for _, tag, value in written if tag == 'learning_rate']

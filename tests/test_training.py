@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import checkpoint, command_line, hooks, run_directory, training
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC, RECIPES
+from cifar10.hparams import BEST, CLASSIC, RECIPES
 from cifar10.threads import Threads
 from tests.small_run import HPARAMS, LINE, assert_saved, numpy_run, scalars, train
 
@@ -69,6 +69,8 @@ def test_a_second_start_goes_on_from_the_very_state_that_was_saved(tmp_path, dat
 def test_a_recipe_resumed_in_the_middle_ends_as_if_never_interrupted(tmp_path, data_dir, recipe):
     """40 steps at once, and 17 and 23, of a matrix, which Muon makes orthogonal, and of biases."""
     hparams = RECIPES[recipe]._replace(epochs=4.0, warmup_epochs=1.0, num_epochs_per_decay=3.0)
+    if hparams.moving_average_fraction:  # 0.02 of 40 steps is less than a step: the averages would be the weights
+        hparams = hparams._replace(moving_average_fraction=0.2)
     initial = {'local3/weights': np.random.RandomState(0).randn(100, 64), 'local3/biases': np.ones(64)}
     train(tmp_path / 'once', data_dir, None, hparams=hparams, initial=initial)
     for max_steps in (17, None):
@@ -97,6 +99,7 @@ def test_nothing_is_said_to_be_saved_where_no_step_was_made(tmp_path, data_dir, 
     train(tmp_path, data_dir, 3)
     assert capsys.readouterr().out == 'SIGINT: stopping\n'
     assert tf.train.latest_checkpoint(str(tmp_path)) is None
+
 
 NAMES = 'weights, weights/ExponentialMovingAverage'
 
@@ -170,3 +173,7 @@ def test_the_plan(capsys, data_dir):
     assert not any('Learning rates' in line for line in lines[9:])
     training.print_plan(data_dir, ['/cpu:0'], Threads(1, 2, 3, 4), 50000, CLASSIC._replace(lr_scaling='linear'), 1, None)
     assert 'Learning rates: times 1 for 1 times the examples' in capsys.readouterr().out
+    training.print_plan(data_dir, ['/cpu:0'], Threads(1, 2, 3, 4), 50000, BEST._replace(optimizer='momentum'), 1000000, None)
+    assert ('Recipe: best, other than classic in optimizer momentum (gradient_descent), initial_learning_rate 0.05 (0.1), '
+            'momentum 0.9, schedule linear (staircase), warmup_epochs 5.0, epochs 100.0 (inf), fc_weight_decay 0.0 (0.004), '
+            'label_smoothing 0.1 (0.0), moving_average_fraction 0.02 (0.0), contrast 0.0 (0.8)\n') in capsys.readouterr().out
