@@ -68,7 +68,7 @@ def hparams():
     if _HUGE < chosen.epochs < math.inf:
         raise UserError('--epochs=%g is too many to count: give inf for a run without end' % chosen.epochs)
     if chosen.schedule == 'linear' and not chosen.warmup_epochs < chosen.epochs < math.inf:
-        raise UserError('--schedule=linear needs an end after its warm-up, not --epochs=%g: give a number greater than '
+        raise UserError('--schedule=linear needs an end after its warm-up, not --epochs=%g: give a finite one, greater than '
                         '--warmup_epochs=%g' % (chosen.epochs, chosen.warmup_epochs))
     if chosen.moving_average_fraction and math.isinf(chosen.epochs):
         raise UserError('--moving_average_fraction=%g is of a run that has an end: give --epochs, less than inf, or '

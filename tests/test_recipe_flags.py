@@ -54,7 +54,7 @@ def test_the_help_gives_a_number_by_the_recipes_that_read_it():
     (['--recipe=fast', '--num_epochs_per_decay=10'], '--num_epochs_per_decay has no effect with --schedule=linear: .*'),
     (['--recipe=fast', '--learning_rate_decay_factor=0.5'], '--learning_rate_decay_factor has no effect with --schedule=linear: .*'),
     (['--recipe=fast', '--moving_average_decay=0.9'], '--moving_average_decay has no effect with --moving_average_fraction=0.02: .*'),
-    (['--recipe=fast', '--epochs=2'], '--schedule=linear needs an end after its warm-up, not --epochs=2: give a number greater '
+    (['--recipe=fast', '--epochs=2'], '--schedule=linear needs an end after its warm-up, not --epochs=2: give a finite one, greater '
                                       'than --warmup_epochs=3'),
     (['--epochs=1e300'], '--epochs=1e.300 is too many to count: give inf for a run without end'),
     (['--schedule=linear'], '--schedule=linear needs an end after its warm-up, not --epochs=inf: .*'),
