@@ -53,6 +53,7 @@ TRAIN, EVAL, DATASET = 'cifar10_multi_gpu_train', 'cifar10_eval', 'cifar10_datas
     (TRAIN, ['--num_gpu=2'], 2, r"Unknown command line flag 'num_gpu'. Did you mean: num_gpus.*"),
     (TRAIN, ['--recipe=slow'], 2, r'flag --recipe=slow: value should be one of <classic\|fast\|best>.*'),
     (TRAIN, ['--contrast=nan'], 2, r'flag --contrast=nan: is not a number; .*'),
+    (TRAIN, ['--recipe=fast', '--epochs=2'], 1, r'--schedule=linear needs an end after its warm-up, not --epochs=2: .*'),
     (EVAL, ['--views=3'], 2, r'flag --views=3: value should be one of <1\|2\|10>; .*'),
     (TRAIN, ['--num_gpus', '2', '3'], 2, r'unexpected argument 3; --help tells more'),
     (TRAIN, ['--dataset=mnist'], 2, r'flag --dataset=mnist: value should be one of <cifar10\|synthetic>.*'),
