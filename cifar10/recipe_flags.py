@@ -49,7 +49,7 @@ def define():
 
 def _by_recipe(name):
     return ' By the recipe: %s.' % ', '.join(
-        '%s %s' % (recipe, getattr(hparams, name)) for recipe, hparams in RECIPES.items() if hparams.has_effect(name))
+        '%s %s' % (recipe, getattr(numbers, name)) for recipe, numbers in RECIPES.items() if numbers.has_effect(name))
 
 
 def hparams():
@@ -71,6 +71,6 @@ def hparams():
         raise UserError('--schedule=linear needs an end after its warm-up, not --epochs=%g: give a finite one, greater than '
                         '--warmup_epochs=%g' % (chosen.epochs, chosen.warmup_epochs))
     if chosen.moving_average_fraction and math.isinf(chosen.epochs):
-        raise UserError('--moving_average_fraction=%g is of a run that has an end: give --epochs, less than inf, or '
+        raise UserError('--moving_average_fraction=%g is of a run that has an end: give a finite --epochs, or '
                         '--moving_average_fraction=0' % chosen.moving_average_fraction)
     return chosen

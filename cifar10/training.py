@@ -47,11 +47,9 @@ def _hparams_lines(hparams, examples_per_step):
     """Lines on the recipe, what differs from the classic one, and the scaling of the learning rates."""
     others = []
     for name in HParams._fields[1:]:
-        value = '%s %s' % (name, getattr(hparams, name))
-        if hparams.has_effect(name) and not CLASSIC.has_effect(name):
-            others.append(value)
-        elif hparams.has_effect(name) and getattr(hparams, name) != getattr(CLASSIC, name):
-            others.append('%s (%s)' % (value, getattr(CLASSIC, name)))
+        value, classic = getattr(hparams, name), getattr(CLASSIC, name) if CLASSIC.has_effect(name) else None
+        if hparams.has_effect(name) and value != classic:
+            others.append('%s %s' % (name, value) + ('' if classic is None else ' (%s)' % classic))
     lines = ['Recipe: %s, %s' % (hparams.recipe, 'other than classic in ' + ', '.join(others) if others else 'the books\' numbers')]
     factor = optimizer.batch_factor(examples_per_step, hparams)
     if factor != 1 or hparams.lr_scaling != 'none':

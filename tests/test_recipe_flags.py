@@ -58,7 +58,7 @@ def test_the_help_gives_a_number_by_the_recipes_that_read_it():
                                       'than --warmup_epochs=3'),
     (['--epochs=1e300'], '--epochs=1e.300 is too many to count: give inf for a run without end'),
     (['--schedule=linear'], '--schedule=linear needs an end after its warm-up, not --epochs=inf: .*'),
-    (['--moving_average_fraction=0.1'], '--moving_average_fraction=0.1 is of a run that has an end: give --epochs, less than inf, or '
+    (['--moving_average_fraction=0.1'], '--moving_average_fraction=0.1 is of a run that has an end: give a finite --epochs, or '
                                           '--moving_average_fraction=0')])
 def test_flags_that_contradict_each_other_or_have_no_effect(args, complaint):
     with pytest.raises(UserError, match='^%s$' % complaint):
