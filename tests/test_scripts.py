@@ -103,7 +103,7 @@ def test_a_run_that_is_interrupted_goes_on(tmp_path, data_dir, number):
 def test_ctrl_c_while_the_graph_is_built_gives_one_line(tmp_path, data_dir):
     process = start('cifar10_multi_gpu_train', '--num_gpus=40', *_training_args(data_dir, tmp_path, 10))
     for line in process.stdout:
-        if line.startswith('Learning rate'):
+        if line.startswith('End: '):
             process.send_signal(signal.SIGINT)
             break
     assert process.communicate(timeout=60) == ('', 'cifar10_multi_gpu_train.py: interrupted\n')
