@@ -1,7 +1,7 @@
 """Classic graph-mode TensorFlow on CIFAR-10: the face that books import."""
-from cifar10 import quiet  # first: it keeps TensorFlow's import quiet
-from cifar10.dataset import NUM_CLASSES, NUM_EXAMPLES_PER_EPOCH_FOR_EVAL, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
-from cifar10.download import maybe_download_and_extract
+from cifar10.cli import quiet  # first: it keeps TensorFlow's import quiet
+from cifar10.data.dataset import NUM_CLASSES, NUM_EXAMPLES_PER_EPOCH_FOR_EVAL, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
+from cifar10.data.download import maybe_download_and_extract
 from cifar10.hparams import CLASSIC as _CLASSIC
 from cifar10.distortions import IMAGE_SIZE
 from cifar10.input import distorted_inputs, inputs

@@ -5,7 +5,7 @@ these, which give the same images.
 """
 import tensorflow.compat.v1 as tf
 
-from cifar10 import dataset
+from cifar10.data import dataset
 from cifar10.hparams import CLASSIC
 
 IMAGE_SIZE = 24

@@ -7,7 +7,8 @@ from typing import Dict, NamedTuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpoint, directory, input as cifar10_input, run_directory, summaries, views
+from cifar10 import files as directory, input as cifar10_input, summaries, views
+from cifar10.runs import checkpoint, run_directory
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
 

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import dataset, distortions
+from cifar10 import distortions
+from cifar10.data import dataset
 from cifar10.distortions import IMAGE_SIZE  # where listings look for it
 from cifar10.hparams import CLASSIC
 

@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpoint, dataset, hooks, optimizer, summaries
+from cifar10 import hooks, optimizer, summaries
+from cifar10.data import dataset
+from cifar10.runs import checkpoint
 from cifar10.hparams import CLASSIC, HParams
 
 

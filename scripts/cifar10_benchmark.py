@@ -23,10 +23,12 @@ import time
 from absl import flags
 import numpy as np
 
-from cifar10 import benchmark, command_line, errors, flops, input as cifar10_input, multi_gpu, optimizer, profiling
-from cifar10.benchmark import CLASSIC, OURS
+from cifar10 import errors, input as cifar10_input, multi_gpu, optimizer
+from cifar10.cli import program as command_line
+from cifar10.measure import benchmark, flops, profiling
+from cifar10.measure.benchmark import CLASSIC, OURS
 from cifar10.hparams import CLASSIC as HPARAMS
-import cifar10_classic
+from cifar10.measure import classic as cifar10_classic
 import tensorflow.compat.v1 as tf  # after cifar10, which keeps its import quiet
 
 FLAGS = flags.FLAGS

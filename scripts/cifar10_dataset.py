@@ -11,7 +11,8 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports: no tr
 
 from absl import flags
 
-from cifar10 import command_line, dataset
+from cifar10.cli import program as command_line
+from cifar10.data import dataset
 
 FLAGS = flags.FLAGS
 

@@ -12,7 +12,10 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports: no tr
 
 from absl import flags
 
-from cifar10 import checkpoint, command_line, dataset, evaluation, multi_gpu, views
+from cifar10 import evaluation, multi_gpu, views
+from cifar10.cli import program as command_line
+from cifar10.data import dataset
+from cifar10.runs import checkpoint
 from cifar10.errors import UserError
 
 FLAGS = flags.FLAGS

@@ -12,8 +12,10 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports: no tr
 
 from absl import flags
 
-from cifar10 import (command_line, dataset, input as cifar10_input, multi_gpu, optimizer, recipe_flags, run_directory, summaries,
-                     training)
+from cifar10 import input as cifar10_input, multi_gpu, optimizer, summaries, training
+from cifar10.cli import program as command_line, recipe_flags
+from cifar10.data import dataset
+from cifar10.runs import run_directory
 import tensorflow.compat.v1 as tf  # after cifar10, which keeps its import quiet
 
 FLAGS = flags.FLAGS

@@ -13,7 +13,8 @@ import logging
 
 from absl import flags
 
-from cifar10 import command_line, results
+from cifar10.cli import program as command_line
+from cifar10.measure import results
 from cifar10.errors import UserError
 
 FLAGS = flags.FLAGS

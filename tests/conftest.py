@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import cifar10  # first: it keeps TensorFlow's import quiet
-from cifar10 import dataset, synthetic
+from cifar10.data import dataset, synthetic
 import tensorflow.compat.v1 as tf
 
 tf.logging.set_verbosity(tf.logging.ERROR)

@@ -9,7 +9,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 import cifar10
-from cifar10 import checkpoint, evaluation
+from cifar10 import evaluation
+from cifar10.runs import checkpoint
 from cifar10.hparams import CLASSIC
 from tests import test_evaluation
 

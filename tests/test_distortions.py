@@ -3,10 +3,13 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import dataset, distortions, input as cifar10_input
+from cifar10 import distortions, input as cifar10_input
+from cifar10.data import dataset
 from cifar10.hparams import CLASSIC
-from scripts import cifar10_classic
-from tests import conftest, oracle, test_input
+from cifar10.measure import classic as cifar10_classic
+from tests import conftest
+from tests.helpers import oracle
+from tests import test_input
 
 
 def _draws(n, seed):

@@ -7,11 +7,13 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 import cifar10
-from cifar10 import checkpoint, dataset, evaluation
+from cifar10 import evaluation
+from cifar10.data import dataset
+from cifar10.runs import checkpoint
 from cifar10.errors import UserError
 from cifar10.hparams import FAST
-from tests import oracle
-from tests.small_run import events
+from tests.helpers import oracle
+from tests.helpers.small_run import events
 
 
 def save_checkpoint(directory, step, averages=True, global_step=True, seed=0, poison=None):

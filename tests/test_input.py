@@ -6,9 +6,10 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 import cifar10
-from cifar10 import dataset, input as cifar10_input
+from cifar10 import input as cifar10_input
+from cifar10.data import dataset
 from cifar10.errors import UserError
-from tests import oracle
+from tests.helpers import oracle
 
 
 def run_queues(fetches, times):

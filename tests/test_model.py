@@ -6,7 +6,7 @@ import tensorflow.compat.v1 as tf
 import cifar10
 from cifar10 import model
 from cifar10.hparams import CLASSIC
-from tests import oracle
+from tests.helpers import oracle
 
 SHAPES = {
     'conv1/weights': [5, 5, 3, 64], 'conv1/biases': [64],

@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import multi_gpu, optimizer, threads
+from cifar10 import multi_gpu, optimizer
+from cifar10.runs import machine as threads
 from cifar10.hparams import BEST, CLASSIC, FAST
 
 IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpoint, command_line, hooks, run_directory, training
+from cifar10 import hooks, training
+from cifar10.cli import program as command_line
+from cifar10.runs import checkpoint, run_directory
 from cifar10.errors import UserError
 from cifar10.hparams import BEST, CLASSIC, RECIPES
-from cifar10.threads import Threads
-from tests.small_run import HPARAMS, LINE, assert_saved, numpy_run, scalars, train
+from cifar10.runs.machine import Threads
+from tests.helpers.small_run import HPARAMS, LINE, assert_saved, numpy_run, scalars, train
 
 
 def test_log_lines_checkpoints_and_summaries_bear_the_number_of_updates(tmp_path, data_dir, capsys):

@@ -3,8 +3,11 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpoint, dataset, evaluation, views
-from tests import oracle, test_evaluation
+from cifar10 import evaluation, views
+from cifar10.data import dataset
+from cifar10.runs import checkpoint
+from tests.helpers import oracle
+from tests import test_evaluation
 
 CORNERS = [(4, 4), (1, 1), (1, 7), (7, 1), (7, 7)]  # top left, of 24 x 24 of 32 x 32: the centre, and 3 pixels from it
 

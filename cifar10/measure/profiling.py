@@ -5,7 +5,7 @@ import re
 import tensorflow.compat.v1 as tf
 from tensorflow.python.client import timeline
 
-from cifar10 import benchmark
+from cifar10.measure import benchmark
 
 SUM = 'sum of all operations'  # of what they took one by one: side by side they take less
 _ROWS = 25

@@ -6,10 +6,12 @@ import os
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import dataset, directory, run_directory
+from cifar10 import files as directory
+from cifar10.data import dataset
+from cifar10.runs import run_directory
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
-from tests.small_run import HPARAMS, assert_saved, train
+from tests.helpers.small_run import HPARAMS, assert_saved, train
 
 
 def test_nothing_is_done_when_all_steps_are_there(tmp_path, data_dir, capsys):

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from cifar10 import dataset, synthetic
+from cifar10.data import dataset, synthetic
 from cifar10.errors import UserError
 
 

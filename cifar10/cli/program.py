@@ -6,7 +6,10 @@ import sys
 from absl import app, flags
 import tensorflow.compat.v1 as tf
 
-from cifar10 import dataset, download, errors, recipe_flags, synthetic, threads, training
+from cifar10 import errors, training
+from cifar10.cli import recipe_flags
+from cifar10.data import dataset, download, synthetic
+from cifar10.runs import machine as threads
 from cifar10.hparams import CLASSIC
 
 FLAGS = flags.FLAGS

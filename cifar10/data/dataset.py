@@ -11,7 +11,7 @@ import tempfile
 
 import numpy as np
 
-from cifar10 import directory
+from cifar10 import files as directory
 from cifar10.errors import UserError
 
 HEIGHT = WIDTH = 32

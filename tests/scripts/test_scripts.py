@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpoint, dataset, evaluation, synthetic
+from cifar10 import evaluation
+from cifar10.data import dataset, synthetic
+from cifar10.runs import checkpoint
 from cifar10.hparams import FAST, HParams
 from tests import test_evaluation
-from tests.small_run import LINE, scalars
+from tests.helpers.small_run import LINE, scalars
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 

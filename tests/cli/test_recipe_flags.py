@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import command_line, multi_gpu, recipe_flags
+from cifar10 import multi_gpu
+from cifar10.cli import program as command_line, recipe_flags
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, FAST, HParams, RECIPES
 

@@ -3,8 +3,8 @@ import os
 
 import pytest
 
-from cifar10 import threads
-from cifar10.threads import Threads
+from cifar10.runs import machine as threads
+from cifar10.runs.machine import Threads
 
 
 def _cpus(count):

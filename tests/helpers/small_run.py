@@ -6,7 +6,8 @@ import re
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpoint, multi_gpu, optimizer, run_directory, training
+from cifar10 import multi_gpu, optimizer, training
+from cifar10.runs import checkpoint, run_directory
 from cifar10.hparams import CLASSIC
 
 HPARAMS = CLASSIC._replace(initial_learning_rate=0.25, moving_average_decay=0.3, num_epochs_per_decay=3.0)

@@ -9,7 +9,7 @@ import time
 
 from six.moves import http_client, urllib
 
-from cifar10 import dataset
+from cifar10.data import dataset
 from cifar10.errors import UserError
 
 DATA_URL = 'https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz'

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import cifar10
-from cifar10 import dataset, download
+from cifar10.data import dataset, download
 from cifar10.errors import UserError
 
 

@@ -6,7 +6,9 @@ import os
 import time
 from typing import NamedTuple, Optional
 
-from cifar10 import checkpoint, dataset, directory
+from cifar10 import files as directory
+from cifar10.data import dataset
+from cifar10.runs import checkpoint
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, HParams
 

@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 
-from cifar10 import dataset
+from cifar10.data import dataset
 from cifar10.errors import UserError
 
 DATA_DIR = '/tmp/cifar10_synthetic'

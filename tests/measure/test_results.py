@@ -4,9 +4,10 @@ import sys
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import results, summaries
+from cifar10 import summaries
+from cifar10.measure import results
 from cifar10.errors import UserError
-from tests.test_scripts import run, succeed
+from tests.scripts.test_scripts import run, succeed
 
 
 def write(directory, first_step=None, **scalars):

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import benchmark, flops, multi_gpu
+from cifar10 import multi_gpu
+from cifar10.measure import benchmark, flops
 from cifar10.errors import UserError
-from tests.test_scripts import run, start
+from tests.scripts.test_scripts import run, start
 
 
 def test_formulations_take_turns_and_ratios_are_made_round_by_round(capsys):

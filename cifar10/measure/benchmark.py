@@ -16,7 +16,7 @@ import time
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import threads
+from cifar10.runs import machine as threads
 from cifar10.errors import UserError
 
 OURS, CLASSIC = 'ours', 'classic'

@@ -17,7 +17,9 @@ import time
 
 from absl import flags
 
-from cifar10 import command_line, dataset, directory, input as cifar10_input, multi_gpu
+from cifar10 import files as directory, input as cifar10_input, multi_gpu
+from cifar10.cli import program as command_line
+from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
 import tensorflow.compat.v1 as tf  # after cifar10, which keeps its import quiet

@@ -3,10 +3,11 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import dataset, distortions, multi_gpu, optimizer
+from cifar10 import distortions, multi_gpu, optimizer
+from cifar10.data import dataset
 from cifar10.hparams import CLASSIC
-from scripts import cifar10_classic
-from tests import oracle
+from cifar10.measure import classic as cifar10_classic
+from tests.helpers import oracle
 
 BATCH, STEPS = 128, 50
 

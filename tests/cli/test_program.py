@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from cifar10 import dataset
+from cifar10.data import dataset
 from cifar10.hparams import HParams
-from tests.test_scripts import ROOT, run
+from tests.scripts.test_scripts import ROOT, run
 
 
 @pytest.mark.parametrize('script', ['cifar10_train', 'cifar10_multi_gpu_train', 'cifar10_eval', 'cifar10_dataset',

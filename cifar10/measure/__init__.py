@@ -1,0 +1,1 @@
+"""Measuring: the benchmark, the classic formulation that it compares with, and runs compared by their event files."""
