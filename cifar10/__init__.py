@@ -1,14 +1,36 @@
-"""Classic graph-mode TensorFlow on CIFAR-10: the face that books import."""
-from cifar10.cli import quiet  # first: it keeps TensorFlow's import quiet
-from cifar10.data.dataset import NUM_CLASSES, NUM_EXAMPLES_PER_EPOCH_FOR_EVAL, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
-from cifar10.data.download import maybe_download_and_extract
-from cifar10.hparams import CLASSIC as _CLASSIC
-from cifar10.distortions import IMAGE_SIZE
-from cifar10.input import distorted_inputs, inputs
-from cifar10.model import inference, loss
-from cifar10.multi_gpu import TOWER_NAME
+"""Classic graph-mode TensorFlow on CIFAR-10: the face that books import.
 
-MOVING_AVERAGE_DECAY = _CLASSIC.moving_average_decay
-NUM_EPOCHS_PER_DECAY = _CLASSIC.num_epochs_per_decay
-LEARNING_RATE_DECAY_FACTOR = _CLASSIC.learning_rate_decay_factor
-INITIAL_LEARNING_RATE = _CLASSIC.initial_learning_rate
+A name is imported from its module when it is first used, so that importing the package takes no time and changes nothing: neither
+the environment nor TensorFlow is touched.
+"""
+import importlib
+
+_MODULES = {  # by the names of the face
+    'maybe_download_and_extract': 'cifar10.data.download',
+    'distorted_inputs': 'cifar10.input',
+    'inputs': 'cifar10.input',
+    'inference': 'cifar10.model',
+    'loss': 'cifar10.model',
+    'IMAGE_SIZE': 'cifar10.distortions',
+    'NUM_CLASSES': 'cifar10.data.dataset',
+    'NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN': 'cifar10.data.dataset',
+    'NUM_EXAMPLES_PER_EPOCH_FOR_EVAL': 'cifar10.data.dataset',
+    'MOVING_AVERAGE_DECAY': 'cifar10.hparams',
+    'NUM_EPOCHS_PER_DECAY': 'cifar10.hparams',
+    'LEARNING_RATE_DECAY_FACTOR': 'cifar10.hparams',
+    'INITIAL_LEARNING_RATE': 'cifar10.hparams',
+    'TOWER_NAME': 'cifar10.multi_gpu',
+}
+_SUBMODULES = ['input', 'model', 'multi_gpu']  # that readers use as attributes: cifar10.model.inference
+
+
+def __getattr__(name):  # PEP 562
+    if name in _SUBMODULES:
+        return importlib.import_module('cifar10.' + name)
+    if name not in _MODULES:
+        raise AttributeError('module %r has no attribute %r' % (__name__, name))
+    return getattr(importlib.import_module(_MODULES[name]), name)
+
+
+def __dir__():
+    return sorted(list(globals()) + list(_MODULES) + _SUBMODULES)

@@ -1,7 +1,7 @@
-"""Random distortions of training images, and crops of others.
+"""Random distortions of training images, and crops of evaluation images.
 
-Everything works on whole batches of raw images. The per-example operations of `tf.image` cost more than ten times the CPU of
-these, which give the same images.
+Everything works on whole batches of raw images. The per-example operations of `tf.image` give the same images, but take more than
+ten times the CPU time.
 """
 import tensorflow.compat.v1 as tf
 
@@ -12,30 +12,36 @@ IMAGE_SIZE = 24
 _CENTRE = (dataset.HEIGHT - IMAGE_SIZE) // 2  # first row and first column of the crop at the centre
 
 
-def draws(n, hparams=CLASSIC):
-    """Draws what `distort` needs for n images.
+def draws(n, contrast=CLASSIC.contrast):
+    """Draws the random numbers that `distort` needs for n images.
+
+    Args:
+      n: the number of images.
+      contrast: contrast factors are drawn from 1 - contrast to 1 + contrast.
 
     Returns:
-      Four tensors [n]: first row and first column of the crop (int32, 0 to 8), whether to mirror (bool, even odds), and the contrast
-      factor (float32, 1 - hparams.contrast to 1 + hparams.contrast).
+      rows: the first row of each crop, int32 [n], 0 to 8.
+      columns: the first column of each crop, int32 [n], 0 to 8.
+      mirror: whether to mirror each image, bool [n]; both are equally likely.
+      factors: the contrast factor of each image, float32 [n].
     """
     rows = tf.random_uniform([n], maxval=dataset.HEIGHT - IMAGE_SIZE + 1, dtype=tf.int32)
     columns = tf.random_uniform([n], maxval=dataset.WIDTH - IMAGE_SIZE + 1, dtype=tf.int32)
     mirror = tf.random_uniform([n]) < 0.5
-    contrast = tf.random_uniform([n], 1 - hparams.contrast, 1 + hparams.contrast)
-    return rows, columns, mirror, contrast
+    factors = tf.random_uniform([n], 1 - contrast, 1 + contrast)
+    return rows, columns, mirror, factors
 
 
-def distort(images, rows, columns, mirror, contrast):
+def distort(images, rows, columns, mirror, factors):
     """Crops, mirrors, changes the contrast of, and standardises each image of a batch.
 
     Equal to tf.image's crop, flip, adjust_brightness, adjust_contrast and per_image_standardization of each image, in
-    float32 without clipping. There a change of brightness cancels in the standardisation, so that none is made, and
-    contrast and standardisation together are one affine map a channel.
+    float32 without clipping. A change of brightness cancels in the standardisation, so none is made; contrast and
+    standardisation together are one affine map per channel.
 
     Args:
       images: uint8 [n, 3, 32, 32].
-      rows, columns, mirror, contrast: as `draws` returns them.
+      rows, columns, mirror, factors: as `draws` returns them.
 
     Returns:
       float32 [n, 24, 24, 3].
@@ -47,10 +53,10 @@ def distort(images, rows, columns, mirror, contrast):
     picks = tf.one_hot(columns, dataset.WIDTH, axis=1, dtype=tf.float32)
     images = tf.reshape(tf.cast(images, tf.float32), [-1, dataset.DEPTH * IMAGE_SIZE, dataset.WIDTH])
     images = tf.reshape(tf.matmul(images, picks), [-1, dataset.DEPTH, IMAGE_SIZE, IMAGE_SIZE])
-    return _standardize(images, contrast)
+    return _standardize(images, factors)
 
 
-def _standardize(images, contrast):
+def _standardize(images, factors):
     """Contrast about each channel's mean, then zero mean and unit variance over each image.
 
     With m_c the mean of channel c, m the mean of the image and f the contrast factor, the contrast makes x - m into
@@ -59,24 +65,32 @@ def _standardize(images, contrast):
 
     Args:
       images: float32 [n, 3, height, width].
-      contrast: float32, [n] or a scalar.
+      factors: of the contrast; float32, [n] or a scalar.
 
     Returns:
       float32 [n, height, width, 3].
     """
-    contrast = tf.reshape(contrast, [-1, 1, 1, 1])
+    factors = tf.reshape(factors, [-1, 1, 1, 1])
     channel_mean = tf.reduce_mean(images, [2, 3], keepdims=True)
     channel_offset = channel_mean - tf.reduce_mean(channel_mean, 1, keepdims=True)
     images -= channel_mean
-    variance = (tf.square(contrast) * tf.reduce_mean(tf.square(images), [1, 2, 3], keepdims=True)
+    variance = (tf.square(factors) * tf.reduce_mean(tf.square(images), [1, 2, 3], keepdims=True)
                 + tf.reduce_mean(tf.square(channel_offset), [1, 2, 3], keepdims=True))
     num_values = int(images.shape[1]) * int(images.shape[2]) * int(images.shape[3])
     inverse_stddev = tf.minimum(tf.rsqrt(variance), num_values ** 0.5)
-    images = images * (contrast * inverse_stddev) + channel_offset * inverse_stddev
+    images = images * (factors * inverse_stddev) + channel_offset * inverse_stddev
     return tf.transpose(images, [0, 2, 3, 1])
 
 
 def crop(images, down=0, across=0):
-    """Crops so many pixels from the centre, and standardises: uint8 [n, 3, 32, 32] to float32 [n, 24, 24, 3]."""
+    """Crops and standardises images.
+
+    Args:
+      images: uint8 [n, 3, 32, 32].
+      down, across: pixels from the centre of the image to that of the crop, -4 to 4.
+
+    Returns:
+      float32 [n, 24, 24, 3].
+    """
     top, left = _CENTRE + down, _CENTRE + across
     return _standardize(tf.cast(images[:, :, top:top + IMAGE_SIZE, left:left + IMAGE_SIZE], tf.float32), 1.0)

@@ -1,4 +1,4 @@
-"""The precision of a checkpoint over every example exactly once."""
+"""The precision of a checkpoint: every example is scored exactly once."""
 import datetime
 import os
 import time
@@ -7,18 +7,15 @@ from typing import Dict, NamedTuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import files as directory, input as cifar10_input, summaries, views
-from cifar10.runs import checkpoint, run_directory
+from cifar10 import files, input as cifar10_input, summaries, views
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC
-
+from cifar10.runs import checkpoint, run_directory
 
 PRECISION = 'Precision @ 1'
-_UNIT_DECAY = CLASSIC._replace(fc_weight_decay=1.0)
 
 
 class Result(NamedTuple):
-    """What an evaluation finds."""
+    """What an evaluation has found."""
     step: int
     num_correct: int
     num_examples: int
@@ -29,28 +26,27 @@ class Result(NamedTuple):
 class Evaluator:
     """Builds the evaluation graph once and scores any number of checkpoints with it."""
 
-    def __init__(self, data_dir, eval_data, num_examples, num_views, device, config):
+    def __init__(self, paths, num_examples, num_views, device, config):
         """Builds the graph.
 
         Args:
-          data_dir: parent of cifar-10-batches-bin.
-          eval_data: 'test', or 'train_eval' for the training images without distortions.
-          num_examples: score the first so many; None scores all.
-          num_views: of an image, whose probabilities are averaged, see views.views.
+          paths: the files of the examples, see dataset.test_files.
+          num_examples: score only this many examples, the first ones; None scores all.
+          num_views: the number of views per image, see views.crop_and_mirror.
           device: the device to compute on.
           config: a tf.ConfigProto.
 
         Raises:
-          UserError: a file of the data set is missing or malformed.
+          UserError: a file is missing or malformed.
         """
         self._num_examples = num_examples
         self._num_views = num_views
         self._config = config
         self.graph = tf.Graph()
         with self.graph.as_default():
-            labels, images = cifar10_input.undistorted_records(eval_data == 'test', data_dir)
+            labels, images = cifar10_input.undistorted_records(paths)
             with tf.device(device):
-                log_probabilities = views.log_probabilities(images, num_views, _UNIT_DECAY)
+                log_probabilities = views.log_probabilities(images, num_views, fc_weight_decay=1.0)
                 self._per_example = {
                     'correct': tf.equal(tf.argmax(log_probabilities, 1, output_type=tf.int32), labels),
                     'cross_entropy': -tf.gather(log_probabilities, labels, axis=1, batch_dims=1)}
@@ -58,9 +54,9 @@ class Evaluator:
             self._variables = tf.trainable_variables()
 
     def evaluate(self, restored):
-        """Scores the moving averages in a checkpoint; where it has none, its raw weights, saying so.
+        """Scores the moving averages in a checkpoint; if it has none, says so and scores its raw weights.
 
-        The weight decay among the losses is the one that the checkpoint's directory records of its run.
+        The weight decay in the losses is that of the run, which the checkpoint's directory records.
 
         Args:
           restored: a Checkpoint.
@@ -69,7 +65,7 @@ class Evaluator:
           A Result.
 
         Raises:
-          UserError: the checkpoint is of another network or not finite, or the record is damaged.
+          UserError: the checkpoint does not fit the network or is not finite, or the record is damaged.
         """
         decay = run_directory.recorded_hparams(os.path.dirname(restored.path)).fc_weight_decay
         variables = self._restored_variables(restored)
@@ -84,7 +80,7 @@ class Evaluator:
         return Result(restored.step, int(correct.sum()), len(correct), self._num_views, losses)
 
     def _restored_variables(self, restored):
-        """A dict from the name in the checkpoint to the variable that takes its value."""
+        """A dict from names in the checkpoint to the variables that take these values."""
         averages = {variable.op.name + '/ExponentialMovingAverage': variable for variable in self._variables}
         raw = {variable.op.name: variable for variable in self._variables}
         variables = averages if any(name in restored.values for name in averages) else raw
@@ -93,11 +89,12 @@ class Evaluator:
             print('%s has no moving averages: evaluating the weights themselves' % restored.path, flush=True)
         for name in variables:
             if not np.isfinite(restored.values[name]).all():
-                raise UserError('The checkpoint %s is of no use: its %s is not finite' % (restored.path, name))
+                raise UserError('The checkpoint %s cannot be evaluated: its %s is not finite. Use an older one' %
+                                (restored.path, name))
         return variables
 
     def _run_over_examples(self, session):
-        """Returns for each example, in order, whether it is classified correctly, and its cross entropy."""
+        """For each example, in order: whether it is classified correctly, and its cross entropy."""
         correct, cross_entropy = [np.zeros([0], bool)], [np.zeros([0], np.float32)]
         missing = self._num_examples or np.inf
         coord = tf.train.Coordinator()
@@ -114,9 +111,9 @@ class Evaluator:
 
 
 def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
-    """Yields each new Checkpoint; looks for the next one every `interval_secs`.
+    """Yields each new Checkpoint; looks for a newer one every `interval_secs` seconds.
 
-    Ends after `timeout_secs` without a new one; never if that is None.
+    Ends after `timeout_secs` seconds without a new one; never if that is None.
 
     Raises:
       UserError: the latest checkpoint is missing or damaged.
@@ -139,13 +136,13 @@ def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
 
 
 def _stamp(path):
-    """Tells a checkpoint from one of the same name, to which a new run may come."""
+    """What differs between two checkpoints, even if a new run has saved the second one under the same name."""
     index = path + '.index'
     return path, os.path.getmtime(index) if os.path.exists(index) else None
 
 
 def tag_with_views(tag, num_views):
-    """The summary tag of an evaluation with so many views: several evaluations may share a directory."""
+    """The summary tag of an evaluation with this many views, so that several evaluations may share a directory."""
     return tag if num_views == 1 else '%s, %d views' % (tag, num_views)
 
 
@@ -160,14 +157,15 @@ def evaluate(evaluator, checkpoints, eval_dir):
     Raises:
       UserError: see Evaluator.evaluate.
     """
-    directory.make(eval_dir)
+    files.make_directory(eval_dir)
     with evaluator.graph.as_default(), summaries.writer(eval_dir) as write:
         for restored in checkpoints:
             result = evaluator.evaluate(restored)
             precision = result.num_correct / result.num_examples
+            several_views = '%d views, ' % result.num_views if result.num_views > 1 else ''
             print('%s: precision @ 1 = %.3f (%d of %d, %sstep %d)' % (
                 datetime.datetime.now().isoformat(' ', 'microseconds'), precision, result.num_correct, result.num_examples,
-                '%d views, ' % result.num_views if result.num_views > 1 else '', result.step), flush=True)
+                several_views, result.step), flush=True)
             values = dict(result.losses, **{PRECISION: precision})
             write(tf.Summary(value=[tf.Summary.Value(tag=tag_with_views(tag, result.num_views), simple_value=value)
                                     for tag, value in sorted(values.items())]), result.step)

@@ -1,7 +1,7 @@
 """What happens around the training step: filling, log lines, summaries, checkpoints, divergence.
 
-Each hook fetches what it needs in the very run that makes the update. `step` is always the number of updates so far, that
-one included.
+Each hook fetches what it needs in the session run that makes the update. `step` is always the number of updates, including
+this one.
 """
 import datetime
 import glob
@@ -16,7 +16,7 @@ from cifar10.errors import UserError
 
 
 class FillHook(tf.train.SessionRunHook):
-    """Waits until the shuffle queues hold enough to draw from, and shows how far they are."""
+    """Waits until the shuffle queues hold enough images to draw from, and shows the progress."""
 
     def __init__(self, should_stop):
         self._should_stop = should_stop
@@ -40,14 +40,14 @@ class FillHook(tf.train.SessionRunHook):
 
 
 class Speed:
-    """Measures steps and examples by the wall clock, with everything that happens in between."""
+    """Measures steps and examples by the wall clock, including everything that happens in between."""
 
     def __init__(self, step, examples_per_step):
         self._examples_per_step = examples_per_step
         self._time, self._step = time.time(), step
 
     def since_last(self, step):
-        """Returns (examples a second, seconds a step) since the last call or the start."""
+        """Returns (examples per second, seconds per step) since the last call or the start."""
         now = time.time()
         seconds, steps = now - self._time, step - self._step
         self._time, self._step = now, step
@@ -86,19 +86,18 @@ class LogHook(tf.train.SessionRunHook):
 
 
 class SummaryHook(tf.train.SessionRunHook):
-    """Writes the summaries, with the speed and the epochs so far, every `every` steps."""
+    """Writes the summaries, the speed and the number of epochs every `every` steps."""
 
-    def __init__(self, step, summary_op, write, examples_per_step, examples_per_epoch, every):
+    def __init__(self, step, summary_op, write, pace, every):
         self._step_tensor = step
         self._summary_op = summary_op
         self._write = write
-        self._examples_per_step = examples_per_step
-        self._epochs_per_step = examples_per_step / examples_per_epoch
+        self._pace = pace
         self._every = every
 
     def after_create_session(self, session, coord):
         self._step = session.run(tf.train.get_global_step())
-        self._speed = Speed(self._step, self._examples_per_step)
+        self._speed = Speed(self._step, self._pace.examples_per_step)
 
     def before_run(self, run_context):
         fetches = {'step': self._step_tensor}
@@ -110,8 +109,9 @@ class SummaryHook(tf.train.SessionRunHook):
         self._step = run_values.results['step']
         if 'summary' in run_values.results:
             summary = tf.Summary.FromString(run_values.results['summary'])
-            summary.value.add(tag='epoch', simple_value=self._step * self._epochs_per_step)
-            for tag, value in zip(('examples_per_sec', 'sec_per_batch'), self._speed.since_last(self._step)):
+            examples_per_sec, sec_per_batch = self._speed.since_last(self._step)
+            epochs = self._step * (self._pace.examples_per_step / self._pace.examples_per_epoch)
+            for tag, value in [('epoch', epochs), ('examples_per_sec', examples_per_sec), ('sec_per_batch', sec_per_batch)]:
                 summary.value.add(tag=tag, simple_value=value)
             self._write(summary, self._step)
 
@@ -119,13 +119,13 @@ class SummaryHook(tf.train.SessionRunHook):
 class FiniteHook(tf.train.SessionRunHook):
     """Stops training when a tower's loss or gradient, or a variable about to be saved, is NaN or infinite.
 
-    The loss alone does not tell: max pooling on the CPU passes over a NaN.
+    The loss alone does not show it: max pooling on the CPU ignores a NaN.
     """
 
-    def __init__(self, step, losses, tower_grads, learning_rate, train_dir):
+    def __init__(self, step, graph, train_dir):
         with tf.name_scope('gradient_norms'):
-            norms = [tf.global_norm([gradient for gradient, _ in grads]) for grads in tower_grads]
-        self._fetches = {'step': step, 'losses': losses, 'norms': norms, 'learning_rate': learning_rate}
+            norms = [tf.global_norm([gradient for gradient, _ in grads]) for grads in graph.tower_grads]
+        self._fetches = {'step': step, 'losses': graph.losses, 'norms': norms, 'learning_rate': graph.learning_rate}
         self._train_dir = train_dir
 
     def begin(self):
@@ -137,8 +137,8 @@ class FiniteHook(tf.train.SessionRunHook):
         return tf.train.SessionRunArgs(self._fetches)
 
     def after_run(self, run_context, run_values):
-        self._results = run_values.results
-        if not np.isfinite(self._results['losses'] + self._results['norms']).all():
+        self._fetched = run_values.results
+        if not np.isfinite(self._fetched['losses'] + self._fetched['norms']).all():
             raise self._error(self._bad_variables(run_context.session))
 
     def check_variables(self, session):
@@ -157,13 +157,13 @@ class FiniteHook(tf.train.SessionRunHook):
         return UserError(
             'Training diverged at step %d with learning rate %g. Not finite: losses of towers: %s; gradients of towers: %s; '
             'variables: %s. %s'
-            % (self._results['step'], self._results['learning_rate'], towers(self._results['losses']),
-               towers(self._results['norms']), ', '.join(bad_variables) or 'none',
+            % (self._fetched['step'], self._fetched['learning_rate'], towers(self._fetched['losses']),
+               towers(self._fetched['norms']), ', '.join(bad_variables) or 'none',
                'The last good checkpoint is %s' % saved if saved else 'There is no checkpoint yet'))
 
 
 class CheckpointHook(tf.train.SessionRunHook):
-    """Saves a checkpoint every `every` steps and after the last one, under the number of updates in it."""
+    """Saves a checkpoint every `every` steps and after the last one; its number is the number of updates in it."""
 
     def __init__(self, step, saver, train_dir, every, check_variables):
         self._step_tensor = step

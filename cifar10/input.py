@@ -8,12 +8,12 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions
 from cifar10.data import dataset
-from cifar10.distortions import IMAGE_SIZE  # where listings look for it
+from cifar10.distortions import IMAGE_SIZE  # noqa: F401 (listings look for it here)
 from cifar10.hparams import CLASSIC
 
 BATCH_SIZE = CLASSIC.batch_size
 
-# Collections of scalar tensors. Training waits until the sizes reach the minima.
+# Collections of scalar tensors. Training starts when the sizes have reached the minima.
 SHUFFLE_QUEUE_SIZE = 'shuffle_queue_size'  # int32, records
 SHUFFLE_QUEUE_MIN = 'shuffle_queue_min'  # int32, records
 QUEUE_FILL = 'queue_fill'  # float32 from 0 to 1, named after the queue
@@ -53,13 +53,13 @@ def _split(records):
     return labels, images
 
 
-def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, hparams=CLASSIC):
+def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, contrast=CLASSIC.contrast):
     """Batches of distorted training images, in random order, without end.
 
     Args:
       data_dir: parent of cifar-10-batches-bin.
-      batch_size: examples a batch.
-      hparams: an HParams, which says how strong the distortions are.
+      batch_size: examples per batch.
+      contrast: contrast factors are drawn from 1 - contrast to 1 + contrast.
 
     Returns:
       images: float32 [batch_size, 24, 24, 3].
@@ -73,18 +73,18 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, hparams=C
     with tf.device('/cpu:0'), tf.name_scope('distorted_inputs'):
         records = _shuffled_records(paths, num_examples, batch_size)
         labels, images = _split(records)
-        return distortions.distort(images, *distortions.draws(batch_size, hparams)), labels
+        return distortions.distort(images, *distortions.draws(batch_size, contrast)), labels
 
 
 def _shuffled_records(paths, num_examples, batch_size):
-    """Dequeues uint8 [batch_size, 3073] from a shuffle queue that the files feed, over and over."""
+    """Dequeues uint8 [batch_size, 3073] from a shuffle queue, which is filled from the files again and again."""
     minimum = int(num_examples * _MIN_FRACTION_OF_EXAMPLES_IN_QUEUE)
     capacity = minimum + 3 * batch_size
     filenames = tf.train.string_input_producer(paths)
     with tf.name_scope('shuffle_queue'):
         queue = tf.RandomShuffleQueue(capacity, minimum, [tf.uint8], [[dataset.RECORD_BYTES]], name='shuffle_queue')
         enqueue = queue.enqueue_many([_read_records(filenames, paths)])
-        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue] * 2))  # one fills the queue while the other reads
+        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue] * 2))  # one fills the queue while the other reads a file
         size = queue.size()
         tf.add_to_collection(SHUFFLE_QUEUE_SIZE, size)
         tf.add_to_collection(SHUFFLE_QUEUE_MIN, tf.constant(minimum))
@@ -93,7 +93,7 @@ def _shuffled_records(paths, num_examples, batch_size):
 
 
 def _read_records(filename_queue, paths):
-    """Reads about 256 records of a file at a time, uint8 [n, 3073], in blocks as large as the sizes of the files allow."""
+    """Reads about 256 records at a time, uint8 [n, 3073], in blocks as large as the sizes of the files allow."""
     sizes = functools.reduce(math.gcd, [os.path.getsize(path) // dataset.RECORD_BYTES for path in paths])
     block = max(records for records in range(1, 257) if sizes % records == 0)
     _, values = tf.FixedLengthRecordReader(block * dataset.RECORD_BYTES).read_up_to(filename_queue, 256 // block)
@@ -101,7 +101,7 @@ def _read_records(filename_queue, paths):
 
 
 def prefetch_queue(images, labels, capacity, num_threads=1):
-    """A queue that keeps up to `capacity` batches ready, which `num_threads` threads make while the devices compute.
+    """A queue of up to `capacity` batches, which `num_threads` threads prepare while the devices compute.
 
     Returns:
       A tf.FIFOQueue: each run of its dequeue() gives the next (images, labels).
@@ -119,7 +119,7 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE):
     Args:
       eval_data: whether to read the test files rather than the training files.
       data_dir: parent of cifar-10-batches-bin.
-      batch_size: examples a batch; the last batch is shorter where they do not divide evenly. Running the
+      batch_size: examples per batch; the last batch is shorter if they do not divide evenly. Running the
         tensors once more raises tf.errors.OutOfRangeError.
 
     Returns:
@@ -129,19 +129,26 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE):
     Raises:
       cifar10.errors.UserError: a file is missing or malformed.
     """
-    labels, images = undistorted_records(eval_data, data_dir, batch_size)
+    paths = dataset.test_files(data_dir) if eval_data else dataset.train_files(data_dir)
+    labels, images = undistorted_records(paths, batch_size)
     with tf.device('/cpu:0'):
         return distortions.crop(images), labels
 
 
-def undistorted_records(eval_data, data_dir, batch_size=BATCH_SIZE):
-    """Batches as they are on disk: see `inputs`.
+def undistorted_records(paths, batch_size=BATCH_SIZE):
+    """Batches as they are in the files: each example exactly once, in order; see `inputs`.
+
+    Args:
+      paths: the files.
+      batch_size: examples per batch.
 
     Returns:
       labels: int32 [n].
       images: uint8 [n, 3, 32, 32].
+
+    Raises:
+      cifar10.errors.UserError: a file is missing or malformed.
     """
-    paths = dataset.test_files(data_dir) if eval_data else dataset.train_files(data_dir)
     dataset.verify(paths)
     with tf.device('/cpu:0'), tf.name_scope('inputs'):
         queue = tf.FIFOQueue(4 * batch_size, [tf.uint8], [[dataset.RECORD_BYTES]], name='record_queue')
@@ -158,6 +165,6 @@ def _once(paths):
     queue = tf.FIFOQueue(len(paths), [tf.string], [[]], name='filename_queue')
     with tf.control_dependencies([queue.enqueue_many([paths])]):
         enqueue_and_close = queue.close()
-    tf.train.add_queue_runner(tf.train.QueueRunner(  # its second enqueue finds the queue closed and ends the thread
+    tf.train.add_queue_runner(tf.train.QueueRunner(  # the thread's second enqueue finds the queue closed, which ends it
         queue, [enqueue_and_close], queue_closed_exception_types=(tf.errors.OutOfRangeError, tf.errors.CancelledError)))
     return queue

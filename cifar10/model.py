@@ -60,12 +60,12 @@ def _runs_on_gpu(x):
 def local_response_normalization(x, name):
     """tf.nn.lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75).
 
-    On a GPU it is just that: one kernel of cuDNN. TensorFlow's own kernels for CPUs take a quarter of a training step; there
-    it is made of products with a band matrix (which a GPU would round to TensorFloat-32), and square roots.
+    On a GPU it is that very operation, one kernel of cuDNN. TensorFlow's kernels for CPUs would take a quarter of a training
+    step; on a CPU it is made of square roots and products with a band matrix (which a GPU would round to TensorFloat-32).
 
     Args:
       x: float tensor [n, height, width, channels].
-      name: of the operation.
+      name: the operation's name.
 
     Returns:
       A tensor like x.
@@ -104,14 +104,14 @@ def _sizes(total, parts):
     return [(total + i) // parts for i in range(parts)]
 
 
-def inference(images, num_slices=1, hparams=CLASSIC):
+def inference(images, num_slices=1, fc_weight_decay=CLASSIC.fc_weight_decay):
     """Builds the network.
 
     Args:
       images: float32 [batch, height, width, 3]; height and width must be known, and batch if num_slices is not 1.
-      num_slices: the convolutional layers work on so many slices of the batch side by side, which spares the threads of a
-        CPU the waiting for each other within every operation. It changes nothing in the result.
-      hparams: an HParams, whose fc_weight_decay counts.
+      num_slices: the convolutional layers cut the batch into this many slices and compute them in parallel, so that the
+        threads of a CPU need not wait for each other within every operation. The result is the same.
+      fc_weight_decay: each fully connected hidden layer adds fc_weight_decay * l2_loss(weights) to the collection 'losses'.
 
     Returns:
       Logits, float32 [batch, 10], not softmaxed.
@@ -125,8 +125,8 @@ def inference(images, num_slices=1, hparams=CLASSIC):
     slices = [_max_pool(x, 'pool2') for x in slices]
     features = int(np.prod([int(size) for size in slices[0].shape[1:]]))
     x = tf.reshape(tf.concat(slices, 0), [-1, features])
-    x = _fully_connected(x, 'local3', 384, hparams.fc_weight_decay)
-    x = _fully_connected(x, 'local4', 192, hparams.fc_weight_decay)
+    x = _fully_connected(x, 'local3', 384, fc_weight_decay)
+    x = _fully_connected(x, 'local4', 192, fc_weight_decay)
     with tf.variable_scope('softmax_linear') as scope:
         weights = _weights([192, NUM_CLASSES], stddev=1 / 192.0, weight_decay=0)
         logits = tf.add(tf.matmul(x, weights), _biases(NUM_CLASSES, 0.0), name=scope.name)
@@ -134,19 +134,19 @@ def inference(images, num_slices=1, hparams=CLASSIC):
     return logits
 
 
-def loss(logits, labels, scope=None, hparams=CLASSIC):
+def loss(logits, labels, scope=None, label_smoothing=CLASSIC.label_smoothing):
     """The mean cross entropy over the batch plus the weight decay of the fully connected layers.
 
-    With label smoothing e, the cross entropy is with 1 - e for the label and e spread evenly over all classes (Szegedy et al.,
-    2015, arXiv 1512.00567).
+    With label smoothing e, the target is 1 - e for the label plus e spread evenly over all classes (Szegedy et al., 2015,
+    arXiv 1512.00567).
 
     Adds the cross entropy to the collection 'losses', where `inference` put the weight decay, and sums the collection.
 
     Args:
       logits: float32 [batch, 10].
       labels: integers from 0 to 9, [batch].
-      scope: name scope whose losses count, like 'tower_0/'; without it those of the whole graph do.
-      hparams: an HParams, whose label_smoothing counts.
+      scope: the name scope whose losses are summed, like 'tower_0/'; None sums those of the whole graph.
+      label_smoothing: e, from 0 to 1.
 
     Returns:
       The total loss, a float32 scalar.
@@ -154,9 +154,9 @@ def loss(logits, labels, scope=None, hparams=CLASSIC):
     cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(
         labels=tf.cast(labels, tf.int64), logits=logits, name='cross_entropy_per_example')
     name = 'cross_entropy'
-    if hparams.label_smoothing:
+    if label_smoothing:
         with_all_classes = tf.reduce_logsumexp(logits, 1) - tf.reduce_mean(logits, 1)
-        cross_entropy += hparams.label_smoothing * (with_all_classes - cross_entropy)
-        name = 'smoothed_cross_entropy'  # TensorBoard must not show it as one curve with the evaluation's
+        cross_entropy += label_smoothing * (with_all_classes - cross_entropy)
+        name = 'smoothed_cross_entropy'  # in TensorBoard it must not be one curve with the evaluation's
     tf.add_to_collection('losses', tf.reduce_mean(cross_entropy, name=name))
     return tf.add_n(tf.get_collection('losses', scope), name='total_loss')

@@ -1,4 +1,4 @@
-"""One tower a device: devices, tower losses and gradients, their average."""
+"""One tower per GPU: devices, tower losses and gradients, and the average of the gradients."""
 import tensorflow.compat.v1 as tf
 
 from cifar10 import model
@@ -8,41 +8,19 @@ TOWER_NAME = 'tower'
 
 
 def tower_devices(num_towers):
-    """Chooses a device for each tower: GPUs, shared where there are fewer than towers, CPU devices where there is none.
+    """Chooses a device for each tower: a GPU (shared if there are fewer GPUs than towers), or a CPU device if there is no GPU.
 
     Returns:
       A list of `num_towers` device names.
     """
-    gpus = len(tf.config.experimental.list_physical_devices('GPU'))
-    if not gpus:
-        print('No GPU found: using %d CPU device%s (TF_CPP_MIN_LOG_LEVEL=0 shows what TensorFlow says of its GPUs)'
-              % (num_towers, 's'[num_towers == 1:]), flush=True)
-        return ['/cpu:%d' % i for i in range(num_towers)]
-    if gpus < num_towers:
-        print('%d GPU%s found: %d towers share %s' % (gpus, 's'[gpus == 1:], num_towers, 'it' if gpus == 1 else 'them'), flush=True)
-    return ['/gpu:%d' % (i % gpus) for i in range(num_towers)]
-
-
-def session_config(devices, threads=None, log_device_placement=False):
-    """A ConfigProto with these devices and no more GPUs than they need, memory taken as it is needed.
-
-    Args:
-      devices: device names.
-      threads: a Threads; None leaves them and the optimizers of graphs to TensorFlow.
-      log_device_placement: whether to print the device of every operation.
-    """
-    def count(kind):
-        return len({device for device in devices if kind in device})
-    config = tf.ConfigProto(
-        device_count={'CPU': max(1, count('cpu')), 'GPU': count('gpu')}, gpu_options=tf.GPUOptions(allow_growth=True),
-        allow_soft_placement=True, log_device_placement=log_device_placement)
-    if threads:
-        config.intra_op_parallelism_threads = threads.intra_op
-        config.inter_op_parallelism_threads = threads.inter_op
-        # A second pass of the optimizers over these graphs finds nothing more, and training would start later for it.
-        rewrite = config.graph_options.rewrite_options
-        rewrite.meta_optimizer_iterations = rewrite.ONE
-    return config
+    num_gpus = len(tf.config.experimental.list_physical_devices('GPU'))
+    if not num_gpus:
+        devices = ['/cpu:%d' % i for i in range(num_towers)]
+        print('No GPU found: using %s (TF_CPP_MIN_LOG_LEVEL=0 shows what TensorFlow says about GPUs)' % ', '.join(devices), flush=True)
+        return devices
+    if num_gpus < num_towers:
+        print('Fewer GPUs (%d) than towers (%d): towers share a GPU' % (num_gpus, num_towers), flush=True)
+    return ['/gpu:%d' % (i % num_gpus) for i in range(num_towers)]
 
 
 def tower_loss(scope, images, labels, num_slices=1, hparams=CLASSIC):
@@ -52,38 +30,41 @@ def tower_loss(scope, images, labels, num_slices=1, hparams=CLASSIC):
       scope: the tower's name scope, like 'tower_0/'.
       images: float32 [batch, 24, 24, 3].
       labels: int32 [batch].
-      num_slices, hparams: see model.inference and model.loss.
+      num_slices: see model.inference.
+      hparams: an HParams.
 
     Returns:
       A float32 scalar.
     """
-    return model.loss(model.inference(images, num_slices, hparams), labels, scope, hparams)
+    logits = model.inference(images, num_slices, hparams.fc_weight_decay)
+    return model.loss(logits, labels, scope, hparams.label_smoothing)
 
 
-def tower_gradients(devices, batches, optimizer, num_slices=1, hparams=CLASSIC):
-    """Builds a tower on each device; they share one set of variables.
+def tower_gradients(devices, batches, opt, num_slices=1, hparams=CLASSIC):
+    """Builds one tower per device; all towers share one set of variables.
 
     Args:
-      devices: a device name a tower.
-      batches: (images, labels) a tower.
-      optimizer: a tf.train.Optimizer.
-      num_slices, hparams: see model.inference and model.loss.
+      devices: one device name per tower.
+      batches: one (images, labels) per tower.
+      opt: a tf.train.Optimizer.
+      num_slices: see model.inference.
+      hparams: an HParams.
 
     Returns:
       losses: a list with each tower's loss.
       tower_grads: a list with each tower's list of (gradient, variable).
     """
     losses, tower_grads = [], []
-    for i, (device, batch) in enumerate(zip(devices, batches)):
+    for i, (device, (images, labels)) in enumerate(zip(devices, batches)):
         with tf.device(device), tf.name_scope('%s_%d' % (TOWER_NAME, i)) as scope, \
                 tf.variable_scope(tf.get_variable_scope(), reuse=i > 0):
-            losses.append(tower_loss(scope, *batch, num_slices, hparams))
-            tower_grads.append(optimizer.compute_gradients(losses[-1], tf.trainable_variables()))
+            losses.append(tower_loss(scope, images, labels, num_slices, hparams))
+            tower_grads.append(opt.compute_gradients(losses[-1], tf.trainable_variables()))
     return losses, tower_grads
 
 
 def average_gradients(tower_grads):
-    """Averages each variable's gradient over the towers: the point at which the towers wait for each other.
+    """Averages each variable's gradient over the towers: the synchronisation point, where the towers wait for each other.
 
     Args:
       tower_grads: a list with each tower's list of (gradient, variable).
@@ -103,7 +84,7 @@ def average_gradients(tower_grads):
 
 
 def _average(grads_and_vars):
-    """The mean of one variable's gradients, None if no tower has one, and the variable."""
+    """The mean of one variable's gradients (None if no tower has one), and the variable."""
     gradients = [gradient for gradient, _ in grads_and_vars]
     variable = grads_and_vars[0][1]
     if any(other is not variable for _, other in grads_and_vars):

@@ -2,12 +2,12 @@
 
 Keller Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024,
 https://kellerjordan.github.io/posts/muon/. A weight matrix moves by its momentum with all singular values brought near 1, here
-those of each block of 64 columns, so that what the gradient seldom asks for is learnt as fast as the rest.
+those of each block of 64 columns, so that directions with small gradients are learnt as fast as those with large ones.
 """
 import tensorflow.compat.v1 as tf
 
-_ITERATIONS = 3  # Jordan et al. do 5; on images held out 3 did as well (docs/recipes.md), and they cost less
-_COEFFICIENTS = 3.4445, -4.7750, 2.0315  # theirs; after 3 iterations, what was over 0.018 lies between 0.68 and 1.21
+_ITERATIONS = 3  # Jordan et al. do 5; on held-out images 3 were as good (docs/recipes.md), and they cost less
+_COEFFICIENTS = 3.4445, -4.7750, 2.0315  # by Jordan et al.; 3 iterations bring singular values over 0.018 between 0.68 and 1.21
 _BLOCK_COLUMNS = 64  # the products for all 384 columns of local3 at once would cost several times as much
 
 
@@ -48,12 +48,12 @@ class Muon(tf.train.MomentumOptimizer):
         """Makes the optimizer.
 
         Args:
-          learning_rate: of the others, a scalar.
+          learning_rate: for the other variables, a scalar.
           momentum: a float.
-          matrix_learning_rate: of the weights of hidden layers, a scalar.
-          matrix_weight_decay: by which, times matrix_learning_rate, these weights shrink in a step; it is no part of the gradient,
-            where orthogonalisation would lose its size (Loshchilov and Hutter, 2017, arXiv 1711.05101).
-          is_hidden: tells of a variable whether it is the weights of a hidden layer.
+          matrix_learning_rate: for the weights of hidden layers, a scalar.
+          matrix_weight_decay: in each step these weights shrink by this times matrix_learning_rate. It is not part of the
+            gradient, because orthogonalisation would change its size (Loshchilov and Hutter, 2017, arXiv 1711.05101).
+          is_hidden: a function that tells whether a variable is the weights of a hidden layer.
         """
         super().__init__(learning_rate, momentum, use_nesterov=True, name='Muon')
         self._matrix_learning_rate = matrix_learning_rate

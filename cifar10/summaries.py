@@ -1,7 +1,7 @@
 """What TensorBoard shows of a training run.
 
-Reads the graph's collections and computes nothing that training needs. The raw summary operations take the tag as it is:
-tf.summary would prefix it with the name scope, and number it where an operation has that name already.
+Reads the graph's collections and computes nothing that training needs. The raw summary operations take the tag as it is;
+tf.summary would prefix it with the name scope, and append a number if an operation has that name already.
 """
 import collections
 import contextlib
@@ -22,7 +22,7 @@ def _scalar(tag, value):
 
 
 def _histogram(tag, values):
-    # The operation fails on a NaN, which would hide from the user in which step it came and from where.
+    # The operation fails on a NaN, and then the user would not learn in which step and variable the NaN first appeared.
     values = tf.where_v2(tf.is_finite(values), values, 0.0)
     return tf.raw_ops.HistogramSummary(tag=tag, values=values)
 
@@ -36,7 +36,7 @@ def _losses():
 
 
 def _activations():
-    """Histogram and sparsity of each layer's activations, in the first tower and, of convolutional layers, its first slice."""
+    """Histogram and sparsity of each layer's activations in the first tower; for convolutional layers, in its first slice."""
     layers = collections.OrderedDict()
     for activations in tf.get_collection(tf.GraphKeys.ACTIVATIONS):
         layers.setdefault(_without_tower(activations.op.name).split('/')[0], activations)
@@ -45,10 +45,10 @@ def _activations():
 
 
 def training(images, losses, learning_rate, gradients):
-    """Merges the summaries of a training step; run it with the train op, or it takes another batch.
+    """Merges the summaries of a training step. Run it together with the train op: a run of its own would take another batch.
 
     Args:
-      images: the batch of one tower, float32 [batch, height, width, 3].
+      images: the batch of the first tower, float32 [batch, height, width, 3].
       losses: a list with each tower's total loss.
       learning_rate: a scalar.
       gradients: list of (gradient, variable), averaged over the towers.
@@ -73,12 +73,12 @@ def _queue_tag(fill):
 
 @contextlib.contextmanager
 def writer(directory, first_step=None):
-    """Writes the default graph to `directory`, and yields write(summary, step), which writes a summary at once.
+    """Writes the default graph to `directory`, and yields write(summary, step), which writes a summary immediately.
 
     Args:
       directory: where TensorBoard looks.
-      first_step: the step from which a training run goes on. What it wrote of later steps before it was killed, it will
-        write again: TensorBoard drops it.
+      first_step: the step from which a training run is resumed. TensorBoard drops what a killed process wrote about later
+        steps; the run will write them again.
 
     Raises:
       UserError: nothing can be written there.

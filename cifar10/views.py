@@ -1,4 +1,4 @@
-"""Views of an image, over which the probabilities of its classes are averaged."""
+"""Views of an image: its class probabilities are averaged over them."""
 import math
 
 import tensorflow.compat.v1 as tf
@@ -10,17 +10,22 @@ _DISTANCE = 3  # pixels from the centre of the image to that of an outer crop, d
 NUM_VIEWS = [1, 2, 10]
 
 
-def views(images, num_views):
-    """Crops and standardises images.
+def crop_and_mirror(images, num_views):
+    """The views of each image, standardised.
 
     Args:
       images: uint8 [n, 3, 32, 32].
-      num_views: 1 for the crop at the centre; 2 for that and its mirror image; 10 for that and four around it, towards the
-        corners, each with its mirror image.
+      num_views: 1 for the crop at the centre; 2 for this crop and its mirror image; 10 for this crop and four others,
+        towards the corners, each with its mirror image.
 
     Returns:
       A list of `num_views` float32 [n, 24, 24, 3].
+
+    Raises:
+      ValueError: there are no such views.
     """
+    if num_views not in NUM_VIEWS:
+        raise ValueError('Unknown number of views: %s' % num_views)
     shifts = [(0, 0)]
     if num_views == 10:
         shifts += [(down, across) for down in (-_DISTANCE, _DISTANCE) for across in (-_DISTANCE, _DISTANCE)]
@@ -28,17 +33,17 @@ def views(images, num_views):
     return crops if num_views == 1 else crops + [crop[:, :, ::-1] for crop in crops]
 
 
-def log_probabilities(images, num_views, hparams=CLASSIC):
+def log_probabilities(images, num_views, fc_weight_decay=CLASSIC.fc_weight_decay):
     """The logarithm of the mean, over the views, of the probabilities of the classes.
 
     Args:
       images: uint8 [n, 3, 32, 32].
-      num_views: see `views`.
-      hparams: see model.inference.
+      num_views: see `crop_and_mirror`.
+      fc_weight_decay: see model.inference.
 
     Returns:
       float32 [n, 10].
     """
-    logits = model.inference(tf.concat(views(images, num_views), 0), hparams=hparams)
+    logits = model.inference(tf.concat(crop_and_mirror(images, num_views), 0), fc_weight_decay=fc_weight_decay)
     log_softmax = tf.reshape(tf.nn.log_softmax(logits), [num_views, -1, model.NUM_CLASSES])
     return tf.reduce_logsumexp(log_softmax, 0) - math.log(num_views)

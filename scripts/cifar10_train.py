@@ -1,62 +1,56 @@
 #!/usr/bin/env python3
-"""Trains the CIFAR-10 network on one device, the GPU if there is one.
+"""Trains the CIFAR-10 network on one device: the GPU, if there is one.
 
-The shortest program of the family; cifar10_multi_gpu_train.py is the same with several towers.
+This is the shortest program of the family; cifar10_multi_gpu_train.py does the same with several towers.
 
   cifar10_train.py --max_steps=100000
 """
-import signal
+from cifar10.cli import quiet
 
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports: no traceback
+quiet.start(__name__)
 
-from absl import flags
+import tensorflow.compat.v1 as tf
+
 import cifar10
-from cifar10 import input as cifar10_input, multi_gpu, optimizer, summaries, training
-from cifar10.cli import program as command_line, recipe_flags
-from cifar10.data import dataset
-from cifar10.runs import run_directory
-import tensorflow.compat.v1 as tf  # after cifar10, which keeps its import quiet
-
-FLAGS = flags.FLAGS
+from cifar10 import input as cifar10_input, optimizer, summaries, training
+from cifar10.cli import job_flags, plan, program
 
 
-def train(hparams, data_dir, num_examples, device, threads, directory):
-    """Trains on one device, from the checkpoint of the RunDirectory on if it has one."""
+def train(job, run):
+    """Trains on the one device of job.devices.
+
+    Args:
+      job: a training.Job.
+      run: a RunDirectory; training resumes from its checkpoint, if it has one.
+    """
+    device, = job.devices
+    hparams = job.hparams
     with tf.Graph().as_default():
-        command_line.set_seed(directory.resumed)
-        images, labels = cifar10.distorted_inputs(data_dir, hparams.batch_size, hparams)
-        images, labels = cifar10_input.prefetch_queue(images, labels, 2, threads.input).dequeue()
+        training.set_seed(job.seed, run.resumed)
+        images, labels = cifar10.distorted_inputs(job.data_dir, hparams.batch_size, hparams.contrast)
+        images, labels = cifar10_input.prefetch_queue(images, labels, 2, job.threads.prefetch).dequeue()
         with tf.device('/cpu:0'):
             global_step = tf.train.get_or_create_global_step()
-        learning_rate = optimizer.learning_rate(global_step, hparams.batch_size, num_examples, hparams)
+        learning_rate = optimizer.learning_rate(global_step, job.pace, hparams)
         opt = optimizer.create(learning_rate, hparams)
         with tf.device(device):
-            logits = cifar10.inference(images, threads.slices, hparams)
-            loss = cifar10.loss(logits, labels, hparams=hparams)
+            logits = cifar10.inference(images, job.num_slices, hparams.fc_weight_decay)
+            loss = cifar10.loss(logits, labels, label_smoothing=hparams.label_smoothing)
             gradients = opt.compute_gradients(loss)
-        num_steps = optimizer.num_steps(hparams.batch_size, num_examples, hparams)
-        train_op = optimizer.train(opt, gradients, global_step, hparams, num_steps)
+        train_op = optimizer.train(opt, gradients, global_step, job.pace, hparams)
         summary_op = summaries.training(images, [loss], learning_rate, gradients)
-        saver = tf.train.Saver(max_to_keep=FLAGS.max_to_keep, save_relative_paths=True)
-        training.run(train_op, [loss], [gradients], learning_rate, summary_op, saver, directory,
-                     command_line.schedule(num_steps), hparams.batch_size, num_examples,
-                     multi_gpu.session_config([device], threads, FLAGS.log_device_placement))
+        graph = training.TrainGraph(train_op, [loss], [gradients], learning_rate, summary_op)
+        training.run(graph, job.pace, job.intervals, run, job.session)
 
 
 def main():
-    """Makes data, device and directory ready, prints the plan, and trains."""
-    hparams = recipe_flags.hparams()
-    data_dir = command_line.prepare_data()
-    num_examples = dataset.verify(dataset.train_files(data_dir))
-    device, = multi_gpu.tower_devices(1)
-    threads = command_line.choose_threads([device], hparams.batch_size)
-    with run_directory.held(FLAGS.train_dir, FLAGS.fresh, hparams, 1, data_dir) as directory:
-        training.print_plan(data_dir, [device], threads, num_examples, hparams, FLAGS.max_steps, directory.resumed)
-        train(hparams, data_dir, num_examples, device, threads, directory)
+    """Makes data and training directory ready, prints the plan, and trains."""
+    job = job_flags.prepare_job(num_towers=1)
+    with job_flags.held_run(job) as run:
+        plan.print_plan(job, run.resumed)
+        train(job, run)
 
 
 if __name__ == '__main__':
-    command_line.define_training_flags()
-    flags.adopt_module_key_flags(command_line)
-    flags.adopt_module_key_flags(recipe_flags)
-    command_line.run(main)
+    job_flags.define()
+    program.run(main)

@@ -1,32 +1,38 @@
-"""Imports TensorFlow without its start-up chatter.
-
-Set TF_CPP_MIN_LOG_LEVEL to 0 or 1 to see what TensorFlow has to say; this module then leaves everything as it is.
-"""
+"""A quiet start: TensorFlow is imported without its start-up messages, and Ctrl-C during the import shows no traceback."""
 import os
-import sys
+import signal
 import tempfile
 
 
+def start(name):
+    """Imports TensorFlow quietly if the caller is a program, and does nothing if it is imported as a library.
+
+    A script calls it with its `__name__` before the imports that need TensorFlow. Set TF_CPP_MIN_LOG_LEVEL to 0 or 1 to see
+    TensorFlow's messages.
+    """
+    if name not in ('__main__', '__mp_main__'):  # the second is a program in the processes that it starts
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until program.run
+    # Level 3 also hides errors: those that matter reach Python as exceptions.
+    if os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3') not in ('0', '1'):
+        _import_tensorflow()
+
+
 def _import_tensorflow():
-    # Up to TensorFlow 2.21 some lines are written before the variable below is honoured, so file descriptor 2 leads to a
-    # file during the import; what it caught is shown if the import fails.
+    # Up to TensorFlow 2.21 some messages are written before the variable takes effect. So during the import file descriptor 2
+    # is a temporary file; its content is shown if the import fails.
     try:
         stderr = os.dup(2)
-    except OSError:  # closed: nothing will be seen
+    except OSError:  # it is closed
         return
-    with tempfile.TemporaryFile() as chatter:
-        os.dup2(chatter.fileno(), 2)
+    with tempfile.TemporaryFile() as messages:
+        os.dup2(messages.fileno(), 2)
         try:
-            import tensorflow.compat.v1  # pylint: disable=unused-import,import-outside-toplevel
+            import tensorflow.compat.v1  # noqa: F401
         except BaseException:
-            chatter.seek(0)
-            os.write(stderr, chatter.read())
+            messages.seek(0)
+            os.write(stderr, messages.read())
             raise
         finally:
             os.dup2(stderr, 2)
             os.close(stderr)
-
-
-# Level 3 also hides errors: those that matter reach Python as exceptions.
-if 'tensorflow' not in sys.modules and os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3') not in ('0', '1'):
-    _import_tensorflow()

@@ -1,76 +1,76 @@
-"""The flags --recipe and one for each number in a recipe."""
+"""The flag --recipe, and one flag for each hyperparameter in a recipe."""
 import math
 
 from absl import flags
 
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC, HParams, LR_SCALINGS, ONLY_WITH, OPTIMIZERS, RECIPES, SCHEDULES
+from cifar10.hparams import CLASSIC, LR_SCALINGS, ONLY_WITH, OPTIMIZERS, RECIPES, SCHEDULES
 
 FLAGS = flags.FLAGS
 
 _TINY, _HUGE = 1e-9, 1e9  # so that nothing overflows, or divides by zero
 
 _ENUMS = {
-    'optimizer': (OPTIMIZERS, "Gradient descent; momentum is Nesterov's; muon is momentum made orthogonal."),
-    'schedule': (SCHEDULES, 'Of the learning rate: a staircase without end; linear up, then down to 0.'),
-    'lr_scaling': (LR_SCALINGS, 'Of the learning rates, where a step takes other than the batch size of the recipe: linear '
-                                'multiplies them by the ratio.'),
+    'optimizer': (OPTIMIZERS, "gradient_descent; momentum (Nesterov's); muon (orthogonalised momentum)."),
+    'schedule': (SCHEDULES, 'Schedule of the learning rate: staircase never ends; linear rises, then falls to 0.'),
+    'lr_scaling': (LR_SCALINGS, 'Scaling of the learning rates: linear multiplies them by the examples per step, divided by the '
+                                'batch size of the recipe.'),
 }
-_NUMBERS = {  # with the lower and the upper bound
-    'batch_size': ('Examples a tower and step', 1, 2 ** 20),
-    'initial_learning_rate': ('The highest learning rate; under muon, that of biases and output layer', _TINY, _HUGE),
-    'momentum': ('Of the optimizers momentum and muon', 0, 1 - _TINY),
-    'matrix_learning_rate': ("The highest one of muon for hidden layers' weights, the root mean square of an update's elements",
-                             _TINY, _HUGE),
-    'matrix_weight_decay': ('By which, times matrix_learning_rate, these weights shrink in a step', 0, _HUGE),
-    'num_epochs_per_decay': ('Epochs between two steps of the staircase', 1e-3, _HUGE),
-    'learning_rate_decay_factor': ('Of a step of the staircase', _TINY, 1),
+_NUMBERS = {  # with lower and upper bounds
+    'batch_size': ('Examples per tower per step', 1, 2 ** 20),
+    'initial_learning_rate': ('The highest learning rate; with muon, that of the biases and the output layer', _TINY, _HUGE),
+    'momentum': ('Momentum of the optimizers momentum and muon', 0, 1 - _TINY),
+    'matrix_learning_rate': ("With muon, the highest learning rate of the hidden layers' weights: the root mean square of an update's "
+                             "elements", _TINY, _HUGE),
+    'matrix_weight_decay': ('With muon, the hidden layers\' weights shrink in each step by this times matrix_learning_rate', 0, _HUGE),
+    'num_epochs_per_decay': ('Epochs between two decays of the staircase', 1e-3, _HUGE),
+    'learning_rate_decay_factor': ('The factor of each decay of the staircase', _TINY, 1),
     'warmup_epochs': ('Epochs in which the linear schedule rises', 0, _HUGE),
-    'epochs': ('The length of the run, and of the linear schedule; inf for no end', _TINY, math.inf),
-    'fc_weight_decay': ('Of the weights of fully connected hidden layers, in the loss', 0, _HUGE),
-    'label_smoothing': ('The part of a label that is spread evenly over all classes', 0, 1),
-    'moving_average_decay': ('Of the moving averages, where moving_average_fraction is 0', 0, 1),
-    'moving_average_fraction': ('The part of the run over which the moving averages reach back', 0, 1),
-    'contrast': ('How far the contrast factor may lie from 1', 0, 1),
+    'epochs': ('The length of the run and of the linear schedule; inf means no end', _TINY, math.inf),
+    'fc_weight_decay': ('Weight decay of the fully connected hidden layers, in the loss', 0, _HUGE),
+    'label_smoothing': ('The part of each label that is spread evenly over all classes', 0, 1),
+    'moving_average_decay': ('Decay of the moving averages, if moving_average_fraction is 0', 0, 1),
+    'moving_average_fraction': ('The part of the run that the moving averages cover', 0, 1),
+    'contrast': ('The greatest distance of the contrast factor from 1', 0, 1),
 }
 
 
 def define():
-    """Defines --recipe and a flag for each field of HParams."""
-    flags.DEFINE_enum('recipe', CLASSIC.recipe, list(RECIPES), 'Chooses the values "by the recipe" of the flags that say so.')
+    """Defines --recipe and a flag for each other field of HParams."""
+    flags.DEFINE_enum('recipe', CLASSIC.recipe, list(RECIPES), 'A named set of hyperparameters; the flags below override single ones.')
     for name, (values, description) in _ENUMS.items():
-        flags.DEFINE_enum(name, None, values, description + _by_recipe(name))
+        flags.DEFINE_enum(name, None, values, description + _defaults(name))
     for name, (description, lower, upper) in _NUMBERS.items():
-        kind = flags.DEFINE_integer if HParams.__annotations__[name] is int else flags.DEFINE_float
-        kind(name, None, description + '.' + _by_recipe(name), lower_bound=lower, upper_bound=upper)
+        kind = flags.DEFINE_integer if isinstance(getattr(CLASSIC, name), int) else flags.DEFINE_float
+        kind(name, None, description + '.' + _defaults(name), lower_bound=lower, upper_bound=upper)
         if kind is flags.DEFINE_float:
             flags.register_validator(name, lambda value: value is None or not math.isnan(value), 'is not a number')
 
 
-def _by_recipe(name):
-    return ' By the recipe: %s.' % ', '.join(
+def _defaults(name):
+    return ' Default: %s.' % ', '.join(
         '%s %s' % (recipe, getattr(numbers, name)) for recipe, numbers in RECIPES.items() if numbers.has_effect(name))
 
 
-def hparams():
+def given_hparams():
     """The HParams that the flags set.
 
     Raises:
-      UserError: some of them contradict each other, or have no effect.
+      UserError: flags contradict each other, or have no effect.
     """
     given = {name: FLAGS[name].value for name in list(_ENUMS) + list(_NUMBERS) if FLAGS[name].value is not None}
-    chosen = RECIPES[FLAGS.recipe]._replace(**given)
+    combined = RECIPES[FLAGS.recipe]._replace(**given)
     for name in given:
-        if not chosen.has_effect(name):
+        if not combined.has_effect(name):
             condition, values = ONLY_WITH[name]
             raise UserError('--%s has no effect with --%s=%s: leave it out, or give --%s=%s' % (
-                name, condition, getattr(chosen, condition), condition, ' or '.join(map(str, values))))
-    if _HUGE < chosen.epochs < math.inf:
-        raise UserError('--epochs=%g is too many to count: give inf for a run without end' % chosen.epochs)
-    if chosen.schedule == 'linear' and not chosen.warmup_epochs < chosen.epochs < math.inf:
-        raise UserError('--schedule=linear needs an end after its warm-up, not --epochs=%g: give a finite one, greater than '
-                        '--warmup_epochs=%g' % (chosen.epochs, chosen.warmup_epochs))
-    if chosen.moving_average_fraction and math.isinf(chosen.epochs):
-        raise UserError('--moving_average_fraction=%g is of a run that has an end: give a finite --epochs, or '
-                        '--moving_average_fraction=0' % chosen.moving_average_fraction)
-    return chosen
+                name, condition, getattr(combined, condition), condition, ' or '.join(map(str, values))))
+    if _HUGE < combined.epochs < math.inf:
+        raise UserError('--epochs=%g is too large: give inf for a run without end' % combined.epochs)
+    if combined.schedule == 'linear' and not combined.warmup_epochs < combined.epochs < math.inf:
+        raise UserError('--schedule=linear needs an end after its warm-up, not --epochs=%g: give a finite number, greater than '
+                        '--warmup_epochs=%g' % (combined.epochs, combined.warmup_epochs))
+    if combined.moving_average_fraction and math.isinf(combined.epochs):
+        raise UserError('--moving_average_fraction=%g needs a run that has an end: give a finite --epochs, or '
+                        '--moving_average_fraction=0' % combined.moving_average_fraction)
+    return combined

@@ -11,7 +11,7 @@ import tempfile
 
 import numpy as np
 
-from cifar10 import files as directory
+from cifar10 import files
 from cifar10.errors import UserError
 
 HEIGHT = WIDTH = 32
@@ -44,7 +44,7 @@ def test_files(data_dir=DATA_DIR):
 
 
 def class_names(data_dir=DATA_DIR):
-    """The ten class names that batches.meta.txt lists, in label order; None where there is no such file.
+    """The ten class names that batches.meta.txt lists, in label order; None if there is no such file.
 
     Raises:
       UserError: the file lists more or fewer.
@@ -66,7 +66,7 @@ def verify(paths):
       The number of examples in all files together.
 
     Raises:
-      UserError: names the first file at fault and what is wrong with it.
+      UserError: names the first bad file and what is wrong with it.
     """
     return sum(_verify_file(path) for path in paths)
 
@@ -85,8 +85,8 @@ def _verify_file(path):
     labels = np.memmap(path, np.uint8, mode='r').reshape(-1, RECORD_BYTES)[:, 0]
     bad = np.flatnonzero(labels >= NUM_CLASSES)
     if bad.size:
-        raise UserError('%s has %d labels that are not 0 to %d, the first one, %d, in record %d: replace it with a good copy'
-                        % (path, bad.size, NUM_CLASSES - 1, labels[bad[0]], bad[0]))
+        raise UserError('%s has labels that are not 0 to %d: %d of them, the first (%d) in record %d; replace it with a good copy'
+                        % (path, NUM_CLASSES - 1, bad.size, labels[bad[0]], bad[0]))
     return len(labels)
 
 
@@ -94,7 +94,7 @@ def is_present(data_dir):
     """Whether `data_dir` holds all files of a data set.
 
     Raises:
-      UserError: cifar-10-batches-bin is there with some of its files only; nothing may replace what it holds.
+      UserError: cifar-10-batches-bin holds only some of its files; they must not be replaced.
     """
     if os.path.exists(os.path.join(data_dir, TRAIN_FILES[0])):
         raise UserError('%s holds %s itself: give the directory above it as --data_dir' % (data_dir, TRAIN_FILES[0]))
@@ -103,20 +103,20 @@ def is_present(data_dir):
         return False
     missing = [path for path in train_files(data_dir) + test_files(data_dir) if not os.path.exists(path)]
     if missing:
-        raise UserError('%s is missing: put it back, or move %s away to have a whole data set written in its place'
+        raise UserError('%s is missing: put it back, or move %s away, and the whole data set is written again'
                         % (missing[0], batches))
     return True
 
 
 @contextlib.contextmanager
 def preparing(data_dir):
-    """Yields whether the data set is missing, to have it written while no other process does the same."""
+    """Yields whether the data set must be written; no other process writes it meanwhile."""
     if is_present(data_dir):
         yield False
         return
-    directory.make(data_dir)
-    with directory.locked(data_dir) as locked:
-        if locked:
+    files.make_directory(data_dir)
+    with files.locked(data_dir) as is_locked:
+        if is_locked:
             for leftover in glob.glob(os.path.join(glob.escape(data_dir), _INCOMPLETE + '*')):  # of a process that was killed
                 shutil.rmtree(leftover, ignore_errors=True)
         yield not is_present(data_dir)
@@ -124,9 +124,9 @@ def preparing(data_dir):
 
 @contextlib.contextmanager
 def new_directory(data_dir):
-    """Yields a temporary directory that becomes data_dir/cifar-10-batches-bin when the block ends well.
+    """Yields a temporary directory that becomes data_dir/cifar-10-batches-bin at the end of the block.
 
-    The files in it are verified first; after an error nothing of it stays behind.
+    The files in it are verified first; after an error it is removed.
 
     Raises:
       UserError: it cannot be written, or its files are malformed.

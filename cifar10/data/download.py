@@ -1,4 +1,4 @@
-"""Fetches the official CIFAR-10 archive: resumable, verified, and put into place only when whole."""
+"""Downloads the official CIFAR-10 archive: resumable, verified, and put into place only when it is complete."""
 import errno
 import hashlib
 import os
@@ -20,19 +20,19 @@ _CHUNK_BYTES = 1 << 18
 
 
 def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=DATA_URL, md5=MD5, timeout_secs=30, retry_secs=1):
-    """Puts CIFAR-10 into `data_dir`/cifar-10-batches-bin; does nothing where its files are already.
+    """Puts CIFAR-10 into `data_dir`/cifar-10-batches-bin, unless its files are there already.
 
-    A copy of the archive in `data_dir` spares the download.
+    If `data_dir` holds a copy of the archive, nothing is downloaded.
 
     Args:
       data_dir: parent of cifar-10-batches-bin.
-      data_url: where the archive is; any URL that urllib opens.
+      data_url: the URL of the archive.
       md5: hexadecimal MD5 of the archive.
       timeout_secs: seconds without a byte after which a connection counts as broken.
-      retry_secs: seconds before the first retry, doubled at each further one that brings nothing.
+      retry_secs: seconds before the first retry; doubled after each retry that brings no byte.
 
     Raises:
-      UserError: the archive cannot be had, is not the published one, or the directory holds only some of the files.
+      UserError: the archive cannot be downloaded or is not the published one, or the directory holds only some of the files.
     """
     with dataset.preparing(data_dir) as missing:
         if not missing:
@@ -47,7 +47,7 @@ def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=DATA_URL, md5
 
 
 def _extract(archive, data_dir):
-    """Takes the data set's files, and nothing else, out of the archive."""
+    """Extracts the files of the data set, and nothing else."""
     print('Extracting %s' % archive, flush=True)
     try:
         with tarfile.open(archive) as tar, dataset.new_directory(data_dir) as directory:
@@ -69,15 +69,15 @@ def _download(url, archive, md5, timeout_secs, retry_secs):
             os.replace(part, archive)
             return
         os.remove(part)
-        if not leftover:  # what an earlier run left may have been another file: then once more from the start
+        if not leftover:  # an earlier run may have left a part of another file: then start again
             break
     raise UserError('%s is not the CIFAR-10 binary archive (its MD5 is %s, not %s): try another --data_url, or put a good '
                     'copy at %s' % (url, found, md5, archive))
 
 
 def _fetch_with_retries(url, part, timeout_secs, retry_secs):
-    """Fetches until the file is whole; gives up after three tries in a row that brought it no further than before."""
-    furthest, vain_tries = _size(part), 0
+    """Fetches until the file is complete; gives up after three tries in a row that brought nothing new."""
+    furthest, failed_tries = _size(part), 0
     while True:
         try:
             return _fetch(url, part, timeout_secs)
@@ -85,15 +85,15 @@ def _fetch_with_retries(url, part, timeout_secs, retry_secs):
             code = getattr(error, 'code', None)
             if code == 416:  # what is there is as long as the file or longer: its MD5 tells
                 return None
-            vain_tries = 0 if _size(part) > furthest else vain_tries + 1
+            failed_tries = 0 if _size(part) > furthest else failed_tries + 1
             furthest = max(furthest, _size(part))
             hopeless = (isinstance(error, (ValueError, http_client.InvalidURL)) or getattr(error, 'errno', None) == errno.ENOSPC
                         or (code and code < 500 and code not in (408, 429)))
-            if hopeless or vain_tries == 3:
+            if hopeless or failed_tries == 3:
                 raise UserError('Cannot download %s (%s): check the network, the disk and --data_url, or put a copy of the '
                                 'archive at %s' % (url, error, part[:-len('.part')]))
-            print('\nThe download does not go on (%s); trying again' % error, flush=True)
-        time.sleep(retry_secs * 2 ** max(0, vain_tries - 1))
+            print('\nThe download was interrupted (%s): trying again' % error, flush=True)
+        time.sleep(retry_secs * 2 ** max(0, failed_tries - 1))
 
 
 def _size(path):
@@ -101,7 +101,7 @@ def _size(path):
 
 
 def _fetch(url, part, timeout_secs):
-    """Appends to `part` what it still lacks of the file at `url`."""
+    """Appends to `part` the rest of the file at `url`."""
     have = _size(part)
     request = urllib.request.Request(url, headers={'Range': 'bytes=%d-' % have} if have else {})
     with urllib.request.urlopen(request, timeout=timeout_secs) as response:
@@ -120,7 +120,7 @@ def _fetch(url, part, timeout_secs):
 
 
 def _show_progress(have, total, shown):
-    """Shows how far the download is: ever anew on a terminal, in steps of 10% in a file. Returns what it showed last."""
+    """Shows the progress: continuously on a terminal, in steps of 10% in a file. Returns what it showed last."""
     terminal = sys.stdout.isatty()
     now = '%.1f%%' % (100.0 * have / total) if total and terminal else (
         '%d%%' % (10 * (10 * have // total)) if total else '%d MB' % (10 * (have // 10000000)))

@@ -1,7 +1,7 @@
-"""A learnable ten-class data set in CIFAR-10's layout, drawn in seconds: the way to try everything offline.
+"""A learnable data set of ten classes in CIFAR-10's layout, drawn in seconds, to try everything without a download.
 
-Five classes are shapes at a random place, five are textures; colour, scale and noise are random. All of them stay what
-they are under the distortions of training: a mirror image, a 24 x 24 crop, another contrast.
+Five classes are shapes at a random place, five are textures; colour, scale and noise are random. The distortions of training
+(a mirror image, a 24 x 24 crop, another contrast) do not change the class.
 """
 import os
 
@@ -12,7 +12,7 @@ from cifar10.errors import UserError
 
 DATA_DIR = '/tmp/cifar10_synthetic'
 
-# Whether a point belongs to the figure, from its place (u, v) in units of the figure's radius.
+# Whether the point (u, v), in units of the figure's radius, belongs to the figure.
 _FIGURES = [
     ('disc', lambda u, v: u * u + v * v < 1),
     ('ring', lambda u, v: np.abs(u * u + v * v - 0.75) < 0.35),
@@ -44,7 +44,7 @@ def draw(label, count, rng):
 
 
 def records(count, rng):
-    """Draws `count` records, uint8 [count, 3073], the ten classes in equal shares and random order."""
+    """Draws `count` records, uint8 [count, 3073]: equally many of each class, in random order."""
     drawn = np.empty([count, dataset.RECORD_BYTES], np.uint8)
     order = rng.permutation(count)
     for label in range(dataset.NUM_CLASSES):
@@ -55,16 +55,16 @@ def records(count, rng):
 
 
 def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
-    """Writes the data set to data_dir/cifar-10-batches-bin unless it is there.
+    """Writes the data set to data_dir/cifar-10-batches-bin, unless it is there already.
 
     Raises:
-      UserError: another data set is there.
+      UserError: the directory holds another data set.
     """
     with dataset.preparing(data_dir) as missing:
         if missing:
             _write(data_dir, records_per_file, seed)
         elif dataset.class_names(data_dir) != CLASS_NAMES:
-            raise UserError('%s holds another data set than the synthetic one: choose another --data_dir'
+            raise UserError('%s holds a data set that is not the synthetic one: give another --data_dir'
                             % os.path.join(data_dir, dataset.DIRECTORY))
 
 

@@ -1,34 +1,23 @@
-#!/usr/bin/env python3
-"""Trains in the classic formulation of the books: what the benchmark compares with, and what the tests expect equality with.
+"""The classic formulation of the books: what the benchmark compares with, and what the tests expect equal results from.
 
-Each example goes through tf.image by itself and into tf.train.shuffle_batch, which 16 threads feed; a FIFO queue prefetches;
+Each example goes through tf.image alone and into tf.train.shuffle_batch, which 16 threads fill; a FIFO queue prefetches;
 local response normalisation is tf.nn.lrn; update and moving averages are a tf.group; summaries run the network once more.
-
-  cifar10_classic.py --num_gpus=2 --max_steps=1000
 """
-import signal
-
-if __name__ == '__main__':
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports: no traceback
-
 import datetime
 import os
 import time
 
-from absl import flags
+import tensorflow.compat.v1 as tf
 
-from cifar10 import files as directory, input as cifar10_input, multi_gpu
-from cifar10.cli import program as command_line
+from cifar10 import files, input as cifar10_input
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
-import tensorflow.compat.v1 as tf  # after cifar10, which keeps its import quiet
-
-FLAGS = flags.FLAGS
+from cifar10.runs import machine
 
 
 def distort(image, row, column, mirror, brightness, contrast):
-    """The distortions of one image, uint8 [32, 32, 3], by tf.image with these draws: float32 [24, 24, 3]."""
+    """Distorts one image, uint8 [32, 32, 3], with tf.image and the given random numbers: float32 [24, 24, 3]."""
     image = tf.cast(image, tf.float32)
     image = tf.slice(image, [row, column, 0], [24, 24, 3])  # what tf.random_crop ends in
     image = tf.cond(mirror, lambda: tf.image.flip_left_right(image), lambda: image)
@@ -53,7 +42,7 @@ def distorted_inputs(data_dir, batch_size):
 
 
 def prefetch_queue(images, labels, capacity):
-    """A tf.FIFOQueue of batches that one thread fills."""
+    """A tf.FIFOQueue of batches, filled by one thread."""
     queue = tf.FIFOQueue(capacity, [images.dtype, labels.dtype], [images.shape, labels.shape])
     tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue([images, labels])]))
     return queue
@@ -135,56 +124,51 @@ def training_step(devices, batches, num_examples, hparams=CLASSIC):
     return tf.group(update, averages.apply(tf.trainable_variables())), total_loss, gradients
 
 
-def train(data_dir, num_examples, devices):
-    """Trains in a new training directory."""
+def train(job, train_dir):
+    """Trains in a new directory.
+
+    Args:
+      job: a Job, of which data, batch size, devices, number of steps and intervals count.
+      train_dir: the directory.
+
+    Raises:
+      UserError: the directory is not empty.
+    """
+    files.make_directory(train_dir)
+    if os.listdir(train_dir):
+        raise UserError('%s is not empty, and this program cannot resume a run: give another --train_dir' % train_dir)
     with tf.Graph().as_default(), tf.device('/cpu:0'):
-        queue = prefetch_queue(*distorted_inputs(data_dir, FLAGS.batch_size), capacity=2 * len(devices))
-        train_op, total_loss, gradients = training_step(devices, [queue.dequeue() for _ in devices], num_examples)
+        images, labels = distorted_inputs(job.data_dir, job.hparams.batch_size)
+        queue = prefetch_queue(images, labels, capacity=2 * len(job.devices))
+        batches = [queue.dequeue() for _ in job.devices]
+        train_op, total_loss, gradients = training_step(job.devices, batches, job.num_examples, job.hparams)
         for gradient, variable in gradients:
             tf.summary.histogram(variable.op.name, variable)
             tf.summary.histogram(variable.op.name + '/gradients', gradient)
         summary_op = tf.summary.merge_all()
         saver = tf.train.Saver()
-        with tf.Session(config=multi_gpu.session_config(devices)) as session:
+        with tf.Session(config=machine.session_config(job.devices)) as session:
             session.run(tf.global_variables_initializer())
             coord = tf.train.Coordinator()
             threads = tf.train.start_queue_runners(session, coord)
-            writer = tf.summary.FileWriter(FLAGS.train_dir, session.graph)
-            _loop(session, train_op, total_loss, summary_op, saver, writer, len(devices))
+            writer = tf.summary.FileWriter(train_dir, session.graph)
+            for step in range(1, job.max_steps + 1):
+                _step(session, train_op, total_loss, job, step)
+                if step % job.intervals.summary_steps == 0:
+                    writer.add_summary(session.run(summary_op), step)
+                if step % job.intervals.checkpoint_steps == 0 or step == job.max_steps:
+                    saver.save(session, os.path.join(train_dir, 'model.ckpt'), step)
             writer.close()
             coord.request_stop()
             coord.join(threads)
 
 
-def _loop(session, train_op, total_loss, summary_op, saver, writer, num_towers):
-    for step in range(1, FLAGS.max_steps + 1):
-        start = time.time()
-        _, value = session.run([train_op, total_loss])
-        seconds = time.time() - start
-        if step % FLAGS.log_frequency == 0:
-            print('%s: step %d, loss = %.2f (%.1f examples/sec; %.3f sec/batch)' % (
-                datetime.datetime.now().isoformat(' ', 'microseconds'), step, value,
-                FLAGS.batch_size * num_towers / seconds, seconds / num_towers), flush=True)
-        if step % FLAGS.summary_steps == 0:
-            writer.add_summary(session.run(summary_op), step)
-        if step % FLAGS.checkpoint_steps == 0 or step == FLAGS.max_steps:
-            saver.save(session, os.path.join(FLAGS.train_dir, 'model.ckpt'), step)
-
-
-def main():
-    """Makes data, devices and directory ready, and trains."""
-    data_dir = command_line.prepare_data()
-    num_examples = dataset.verify(dataset.train_files(data_dir))
-    devices = multi_gpu.tower_devices(FLAGS.num_gpus)
-    directory.make(FLAGS.train_dir)
-    if os.listdir(FLAGS.train_dir):
-        raise UserError('%s is not empty, and this program cannot go on with a run: give another --train_dir' % FLAGS.train_dir)
-    train(data_dir, num_examples, devices)
-
-
-if __name__ == '__main__':
-    command_line.define_run_flags()
-    command_line.define_batch_size()
-    command_line.define_num_gpus()
-    flags.adopt_module_key_flags(command_line)
-    command_line.run(main)
+def _step(session, train_op, total_loss, job, step):
+    """Makes one update and prints a line when it is time."""
+    start = time.time()
+    _, loss_value = session.run([train_op, total_loss])
+    seconds = time.time() - start
+    if step % job.intervals.log_frequency == 0:
+        print('%s: step %d, loss = %.2f (%.1f examples/sec; %.3f sec/batch)' % (
+            datetime.datetime.now().isoformat(' ', 'microseconds'), step, loss_value,
+            job.pace.examples_per_step / seconds, seconds / len(job.devices)), flush=True)

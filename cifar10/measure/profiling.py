@@ -1,4 +1,4 @@
-"""Where a step's time goes: the operations of traced steps."""
+"""Where the time of a step goes: the operations of traced steps."""
 import collections
 import re
 
@@ -7,7 +7,7 @@ from tensorflow.python.client import timeline
 
 from cifar10.measure import benchmark
 
-SUM = 'sum of all operations'  # of what they took one by one: side by side they take less
+SUM = 'sum of all operations'  # of their single times: in parallel they take less
 _ROWS = 25
 
 
@@ -17,12 +17,12 @@ def trace(session, train_op, warmup_steps, steps):
     Args:
       session: a tf.Session.
       train_op: what to run.
-      warmup_steps: steps to run before, untraced.
+      warmup_steps: steps to run before, without a trace.
       steps: steps to trace.
 
     Returns:
-      A dict from operation, as 'name (type)', to its milliseconds a step, with their SUM, and the last step as a Chrome trace,
-      JSON.
+      A dict from each operation, as 'name (type)', to its milliseconds per step, and their SUM; and the last step as a Chrome
+      trace in JSON.
     """
     for _ in range(warmup_steps):
         session.run(train_op)
@@ -39,15 +39,13 @@ def trace(session, train_op, warmup_steps, steps):
     return dict(took), timeline.Timeline(metadata.step_stats).generate_chrome_trace_format()
 
 
-def table(figures):
+def most_expensive(figures):
     """The most expensive operations and their share of the sum, as a table in Markdown.
 
     Args:
-      figures: dict from operation to its milliseconds in each round, as `trace` names them.
+      figures: dict from each operation to its milliseconds in each round, as `trace` names them.
     """
-    medians = {name: benchmark.summarize(values)['median'] for name, values in figures.items()}
-    names = sorted(medians, key=medians.get, reverse=True)[:_ROWS + 1]
-    shown = {name: figures[name] for name in names if name != SUM}
-    shown[SUM] = figures[SUM]
-    return benchmark.table({'ms': shown, 'share in %': {
-        name: [100 * ms / total for ms, total in zip(values, figures[SUM])] for name, values in shown.items()}})
+    medians = {name: benchmark.summarize(values)['median'] for name, values in figures.items() if name != SUM}
+    names = sorted(medians, key=medians.get, reverse=True)[:_ROWS] + [SUM]
+    shares = {name: [100 * ms / total for ms, total in zip(figures[name], figures[SUM])] for name in names}
+    return benchmark.figures_table({'ms': figures, 'share in %': shares}, names)

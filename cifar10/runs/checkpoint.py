@@ -1,4 +1,4 @@
-"""Finding checkpoints, and checking that one fits the graph before anything restores it."""
+"""Finding and reading checkpoints, and checking that one fits the graph before it is restored."""
 import glob
 import os
 from typing import Dict, NamedTuple
@@ -20,7 +20,7 @@ def latest(directory):
     """The path of the newest checkpoint that `directory` lists, or None where it lists none.
 
     Raises:
-      UserError: the list is damaged, or the checkpoint is not there.
+      UserError: the list is damaged, or the checkpoint does not exist.
     """
     listing = os.path.join(directory, 'checkpoint')
     path = _listed(directory)
@@ -28,10 +28,10 @@ def latest(directory):
         if os.path.exists(listing):
             raise UserError('%s is damaged: it must name a checkpoint, as in model_checkpoint_path: "model.ckpt-1000"' % listing)
         if glob.glob(os.path.join(glob.escape(directory), 'model.ckpt-*.index')):
-            raise UserError('%s holds checkpoints, but not the file "checkpoint" that names the latest: write it, as in '
+            raise UserError('%s holds checkpoints, but not the file "checkpoint", which names the latest: write it, as in '
                             'model_checkpoint_path: "model.ckpt-1000", or use another directory' % directory)
     elif not tf.train.checkpoint_exists(path):
-        if _listed(directory) != path:  # a trainer has just gone on to the next one
+        if _listed(directory) != path:  # a trainer has just saved the next one
             return latest(directory)
         raise UserError('%s is missing, though %s names it as the latest checkpoint: put it back, or name another there'
                         % (path, listing))
@@ -48,13 +48,13 @@ def _listed(directory):
 
 
 def read_latest(directory):
-    """Reads the newest checkpoint in `directory`, beside a trainer too, which may delete it meanwhile for a newer one.
+    """Reads the newest checkpoint in `directory`, also while a trainer works there, which may replace it at any time.
 
     Returns:
       A Checkpoint, or None where there is none.
 
     Raises:
-      UserError: the list or the checkpoint is damaged, or the checkpoint is not there.
+      UserError: the list or the checkpoint is damaged, or the checkpoint does not exist.
     """
     path = latest(directory)
     try:
@@ -68,7 +68,7 @@ def read_latest(directory):
 def read(path):
     """Reads a whole checkpoint, which verifies its checksums.
 
-    Its step is its global_step, or the number at the end of its name where it has none.
+    Its step is its global_step; if it has none, the number at the end of its name.
 
     Returns:
       A Checkpoint.
@@ -86,21 +86,21 @@ def read(path):
     return Checkpoint(path, int(values.get('global_step', number if number.isdigit() else 0)), values)
 
 
-def check_fits(checkpoint, variables):
+def check_fits(saved, variables):
     """Checks that a checkpoint has a value of the right type and shape for each variable.
 
     Args:
-      checkpoint: a Checkpoint.
-      variables: dict from the name in the checkpoint to the variable.
+      saved: a Checkpoint.
+      variables: dict from names in the checkpoint to variables.
 
     Raises:
-      UserError: names the first variable that the checkpoint lacks or has in another type or shape.
+      UserError: names the first variable that is missing in the checkpoint or has another type or shape there.
     """
     for name, variable in sorted(variables.items()):
-        if name not in checkpoint.values:
-            raise UserError('The checkpoint %s does not fit: it has no %s' % (checkpoint.path, name))
-        value = checkpoint.values[name]
+        if name not in saved.values:
+            raise UserError('The checkpoint %s does not fit: it has no %s' % (saved.path, name))
+        value = saved.values[name]
         if (value.dtype, value.shape) != (variable.dtype.base_dtype.as_numpy_dtype, tuple(variable.shape.as_list())):
             raise UserError('The checkpoint %s does not fit: its %s is %s %s, not %s %s' % (
-                checkpoint.path, name, value.dtype, list(value.shape),
+                saved.path, name, value.dtype, list(value.shape),
                 variable.dtype.base_dtype.name, variable.shape.as_list()))

@@ -1,17 +1,24 @@
-"""How many threads do what on a CPU, chosen by the number of cores; the benchmark shows what that brings."""
+"""How a run uses the machine and TensorFlow: threads and slices by the number of cores, the session's configuration, graph mode."""
 import os
 from typing import NamedTuple
 
+import tensorflow.compat.v1 as tf
+
 _SLICES_PER_CORE = 2  # so that a core that falls behind has less to do
-_MIN_EXAMPLES_PER_SLICE = 8  # smaller ones cost more than they bring
+_MIN_EXAMPLES_PER_SLICE = 8  # smaller slices cost more than they bring
 
 
 class Threads(NamedTuple):
-    """Numbers of threads, 0 where TensorFlow chooses, and the slices of a batch that make use of them."""
-    intra_op: int  # that share one operation
-    inter_op: int  # operations side by side
-    input: int  # that fill the prefetch queue
-    slices: int  # of each tower's batch, for model.inference
+    """Numbers of threads; 0 where none is given."""
+    intra_op: int = 0  # that share one operation
+    inter_op: int = 0  # for operations that run in parallel
+    prefetch: int = 0  # that fill the prefetch queue
+
+
+def use_graph_mode():
+    """Sets TensorFlow up for the graphs of this package."""
+    tf.logging.set_verbosity(tf.logging.ERROR)  # no deprecation warnings: this package is what they warn about
+    tf.disable_control_flow_v2()  # or TensorBoard shows a function for both branches of each tf.cond in the moving averages
 
 
 def num_cores():
@@ -19,26 +26,57 @@ def num_cores():
     return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
 
 
-def choose(devices, batch_size, intra_op=0, inter_op=0, input_threads=0):
-    """Chooses what is not given.
-
-    On a CPU, cores that work on examples of their own are faster than cores that share every operation and wait for each
-    other at its end. So each operation has one thread, and the towers' batches are cut into slices for the cores.
+def num_slices(devices, batch_size, inter_op=0):
+    """The number of slices of each tower's batch that make use of all cores; 1 on GPUs.
 
     Args:
-      devices: a device name a tower.
-      batch_size: examples a tower.
-      intra_op, inter_op, input_threads: as in Threads; 0 means to choose.
+      devices: one device name per tower.
+      batch_size: examples per tower.
+      inter_op: threads for operations that run in parallel; 0 means one per core.
+    """
+    if 'gpu' in devices[0]:
+        return 1
+    return max(1, min(_SLICES_PER_CORE * (inter_op or num_cores()) // len(devices), batch_size // _MIN_EXAMPLES_PER_SLICE))
+
+
+def choose_threads(devices, batch_size, given=Threads()):
+    """Chooses the numbers of threads that are not given.
+
+    On a CPU, cores that work on examples of their own are faster than cores that share every operation and wait for each
+    other at its end. So each operation gets one thread, and the towers' batches are cut into slices for the cores.
+
+    Args:
+      devices: one device name per tower.
+      batch_size: examples per tower.
+      given: a Threads.
 
     Returns:
-      A Threads.
+      A Threads, in which 0 leaves the number to TensorFlow.
     """
-    # Two, for one alone leaves a core spinning, waiting for it, whenever the input is what limits.
-    input_threads = input_threads or min(num_cores(), max(2, len(devices)))
-    if 'gpu' in devices[0]:
-        return Threads(intra_op, inter_op, input_threads, slices=1)
-    cores = inter_op or num_cores()
-    slices = max(1, min(_SLICES_PER_CORE * cores // len(devices), batch_size // _MIN_EXAMPLES_PER_SLICE))
-    if slices * len(devices) >= cores:
-        intra_op = intra_op or 1
-    return Threads(intra_op, inter_op, input_threads, slices)
+    # At least two: with a single one, a core spins while it waits for it whenever the input is the bottleneck.
+    prefetch = given.prefetch or min(num_cores(), max(2, len(devices)))
+    slices_for_all_cores = (num_slices(devices, batch_size, given.inter_op) * len(devices) >= (given.inter_op or num_cores()))
+    one_per_op = 'gpu' not in devices[0] and slices_for_all_cores
+    return Threads(given.intra_op or (1 if one_per_op else 0), given.inter_op, prefetch)
+
+
+def session_config(devices, threads=None, log_device_placement=False):
+    """A tf.ConfigProto with these devices and no other GPUs; GPU memory is taken as it is needed.
+
+    Args:
+      devices: device names.
+      threads: a Threads; None leaves threads and graph optimizers to TensorFlow.
+      log_device_placement: whether to print the device of every operation.
+    """
+    def count(kind):
+        return len({device for device in devices if kind in device})
+    config = tf.ConfigProto(
+        device_count={'CPU': max(1, count('cpu')), 'GPU': count('gpu')}, gpu_options=tf.GPUOptions(allow_growth=True),
+        allow_soft_placement=True, log_device_placement=log_device_placement)
+    if threads:
+        config.intra_op_parallelism_threads = threads.intra_op
+        config.inter_op_parallelism_threads = threads.inter_op
+        # A second pass of the optimizers over these graphs finds nothing more, and would only delay the start.
+        rewrite = config.graph_options.rewrite_options
+        rewrite.meta_optimizer_iterations = rewrite.ONE
+    return config

@@ -1,4 +1,4 @@
-"""The directory of a training run: new, gone on with, or moved aside."""
+"""The directory of a training run: new, resumed, or moved aside."""
 import contextlib
 import glob
 import json
@@ -6,11 +6,11 @@ import os
 import time
 from typing import NamedTuple, Optional
 
-from cifar10 import files as directory
+from cifar10 import files
 from cifar10.data import dataset
-from cifar10.runs import checkpoint
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, HParams
+from cifar10.runs import checkpoint
 
 _RECORD = 'run.json'
 
@@ -18,43 +18,38 @@ _RECORD = 'run.json'
 class RunDirectory(NamedTuple):
     """A training directory that this process holds."""
     path: str
-    resumed: Optional[checkpoint.Checkpoint]  # from which training goes on
+    resumed: Optional[checkpoint.Checkpoint]  # from which training is resumed
     record: dict  # the hyperparameters, the number of towers, the class names
 
     def write_record(self):
         """Records in the directory what is trained in it, for the next start to compare."""
-        path = os.path.join(self.path, _RECORD)
-        try:
-            with open(path + '.new', 'w') as new:
-                json.dump(self.record, new, indent=1)
-            os.replace(path + '.new', path)
-        except OSError as error:
-            raise UserError('Cannot write %s (%s): make room for it, or give another --train_dir' % (path, error.strerror))
+        files.write_whole(os.path.join(self.path, _RECORD), json.dumps(self.record, indent=1),
+                          'make room there, or give another --train_dir')
 
 
 @contextlib.contextmanager
 def held(train_dir, fresh, hparams, num_towers, data_dir):
-    """Holds the training directory for a new run or for going on with the one in it, and yields its RunDirectory.
+    """Holds the training directory for a new run, or to resume the run in it, and yields its RunDirectory.
 
     Args:
       train_dir: the directory.
-      fresh: whether to move a run that is in it aside.
+      fresh: whether to move an existing run aside.
       hparams: an HParams.
-      num_towers: how many towers take a batch in each step.
+      num_towers: the number of towers.
       data_dir: parent of cifar-10-batches-bin.
 
     Raises:
-      UserError: another process trains in the directory, its run is on other data, of another recipe or with another optimizer,
-        or its checkpoint is missing or damaged.
+      UserError: another process trains in the directory, its run has other classes, another recipe or another optimizer, or
+        its checkpoint is missing or damaged.
     """
-    train_dir = os.path.abspath(train_dir)  # "." would go along with what is moved aside
+    train_dir = os.path.abspath(train_dir)  # "." would move with the directory
     busy = 'Another process is training in %s: stop it, or give another --train_dir' % train_dir
-    directory.make(train_dir)
+    files.make_directory(train_dir)
     if fresh and _holds_run(train_dir):
-        with directory.locked(train_dir, busy):
+        with files.locked(train_dir, busy):
             _move_aside(train_dir, data_dir)
-        directory.make(train_dir)
-    with directory.locked(train_dir, busy):
+        files.make_directory(train_dir)
+    with files.locked(train_dir, busy):
         resumed = checkpoint.read_latest(train_dir)
         record = dict(hparams._asdict(), num_towers=num_towers, class_names=dataset.class_names(data_dir))
         if resumed:
@@ -68,9 +63,9 @@ def _holds_run(train_dir):
 
 
 def _move_aside(train_dir, data_dir):
-    data = os.path.abspath(data_dir)
-    if (data + os.sep).startswith(train_dir + os.sep):
-        raise UserError('--fresh would move the data in %s together with %s: give another --train_dir' % (data, train_dir))
+    data_path = os.path.abspath(data_dir)
+    if (data_path + os.sep).startswith(train_dir + os.sep):
+        raise UserError('--fresh would move the data in %s together with %s: give another --train_dir' % (data_path, train_dir))
     aside = '%s.%s' % (train_dir, time.strftime('%Y%m%d-%H%M%S'))
     try:
         os.rename(train_dir, aside)
@@ -80,44 +75,69 @@ def _move_aside(train_dir, data_dir):
 
 
 def recorded_hparams(train_dir):
-    """The HParams of the run in the directory; the classic ones where none are recorded.
+    """The HParams of the run in the directory; the classic ones if none are recorded.
 
     Raises:
       UserError: the record is damaged.
     """
     record = _read_record(train_dir)
-    return HParams(*[record[name] for name in HParams._fields]) if record else CLASSIC
+    return HParams(**{name: record[name] for name in HParams._fields}) if record else CLASSIC
 
 
 def _read_record(train_dir):
-    """The record in the directory, or None. What one of an earlier version lacks is classic."""
+    """The record in the directory, or None if there is none.
+
+    Raises:
+      UserError: the record is damaged.
+    """
     path = os.path.join(train_dir, _RECORD)
     if not os.path.exists(path):
         return None
     try:
-        with open(path) as old:
-            record = dict(CLASSIC._asdict(), **json.load(old))
-        record.update({name: type(value)(record[name]) for name, value in CLASSIC._asdict().items()})
-        ', '.join(record['class_names'] or []), record['num_towers']
-        return record
-    except (ValueError, KeyError, TypeError, OverflowError) as error:
-        raise UserError('%s is damaged (%r): delete it to do without what it records' % (path, error))
+        with open(path) as opened:
+            return _validated(json.load(opened))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UserError('%s is damaged (%s): delete it to train or evaluate without the record' % (path, error))
+
+
+def _validated(record):
+    """The record with its numbers in the types of HParams; a field that an earlier version did not record is classic.
+
+    Raises:
+      ValueError, TypeError, OverflowError: it is not the record of a run.
+    """
+    if not isinstance(record, dict):
+        raise TypeError('not a JSON object')
+    for name in ('num_towers', 'class_names'):
+        if name not in record:
+            raise ValueError('%s is missing' % name)
+    if not isinstance(record['num_towers'], int):
+        raise TypeError('num_towers is not a number')
+    names = record['class_names']
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise TypeError('class_names is not a list of names')
+    hparams = {name: type(classic)(record.get(name, classic)) for name, classic in CLASSIC._asdict().items()}
+    return dict(record, **hparams)
 
 
 def _compare(train_dir, record, hparams):
-    """Refuses to go on with a run on other data, of another recipe or with another optimizer; says which numbers have changed."""
-    was = _read_record(train_dir)
-    if not was:
+    """Compares the recorded run with the one that is to resume it, and prints which hyperparameters differ.
+
+    Raises:
+      UserError: the classes, the recipe or the optimizer differ.
+    """
+    recorded = _read_record(train_dir)
+    if not recorded:
         return
-    if was['class_names'] != record['class_names']:
-        raise UserError('The run in %s is on a data set with other classes (%s): give another --train_dir, or --fresh to move '
-                        'it aside' % (train_dir, ', '.join(was['class_names'] or ['unknown'])))
+    if recorded['class_names'] != record['class_names']:
+        raise UserError('The run in %s was trained on other classes (%s): give another --train_dir, or --fresh to move it aside'
+                        % (train_dir, ', '.join(recorded['class_names'] or ['unknown'])))
     for name in ('recipe', 'optimizer'):  # other optimizers have other variables
-        if was[name] != record[name]:
-            raise UserError('The run in %s is of --%s=%s, not %s: give that, another --train_dir, or --fresh to move it aside'
-                            % (train_dir, name, was[name], record[name]))
-    changed = ['%s was %s, is %s' % (name, was[name], record[name]) for name in record
-               if was[name] != record[name] and hparams.has_effect(name)]
+        if recorded[name] != record[name]:
+            raise UserError('The run in %s was trained with --%s=%s, not %s: give the same, another --train_dir, or --fresh to move '
+                            'it aside' % (train_dir, name, recorded[name], record[name]))
+    changed = ['%s %s (was %s)' % (name, record[name], recorded[name]) for name in record
+               if recorded[name] != record[name] and hparams.has_effect(name)]
     if changed:
-        print('The run in %s goes on with other numbers: %s. Its steps so far count as if taken with the new ones'
-              % (train_dir, '; '.join(changed)), flush=True)
+        print('The run in %s is resumed with different hyperparameters: %s. The learning-rate schedule counts the steps so far as '
+              'if they had been made with these' % (train_dir, ', '.join(changed)), flush=True)

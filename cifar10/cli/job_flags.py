@@ -1,0 +1,84 @@
+"""The flags of training, and the Job that they describe."""
+from absl import flags
+
+from cifar10 import multi_gpu
+from cifar10.cli import data_flags, recipe_flags
+from cifar10.data import dataset
+from cifar10.hparams import CLASSIC
+from cifar10.runs import run_directory
+from cifar10.runs.machine import Threads
+from cifar10.training import Intervals, Job
+
+FLAGS = flags.FLAGS
+
+_MAX = 2 ** 31 - 1
+
+
+def define():
+    """Defines the flags of the training scripts, except --num_gpus."""
+    data_flags.define()
+    define_run()
+    recipe_flags.define()
+    define_threads()
+    flags.DEFINE_boolean('fresh', False, 'Move an existing run in --train_dir aside and start a new one.')
+    flags.DEFINE_integer('max_to_keep', Intervals().max_to_keep, 'Checkpoints to keep, the latest ones; 0 keeps all.', lower_bound=0,
+                         upper_bound=_MAX)
+    flags.DEFINE_integer('seed', None, 'Seed of initial values and distortions. The order of the images still depends on the '
+                         'timing of threads.', lower_bound=0, upper_bound=_MAX)
+    flags.DEFINE_boolean('log_device_placement', False, 'Print the device of every operation.')
+
+
+def define_run():
+    """Defines --train_dir, --max_steps and the intervals."""
+    data_flags.define_directory('train_dir', '/tmp/cifar10_train',
+                                'Directory of checkpoints and summaries; an existing run is resumed.')
+    intervals = Intervals()
+    flags.DEFINE_integer('max_steps', Job._field_defaults['max_steps'], 'Stop after this many steps.', lower_bound=1)
+    flags.DEFINE_integer('log_frequency', intervals.log_frequency, 'Steps between two log lines.', lower_bound=1)
+    flags.DEFINE_integer('summary_steps', intervals.summary_steps, 'Steps between two summaries.', lower_bound=1)
+    flags.DEFINE_integer('checkpoint_steps', intervals.checkpoint_steps, 'Steps between two checkpoints.', lower_bound=1)
+
+
+def define_batch_size():
+    """Defines --batch_size, for scripts without --recipe."""
+    flags.DEFINE_integer('batch_size', CLASSIC.batch_size, 'Examples per tower per step.', lower_bound=1, upper_bound=2 ** 20)
+
+
+def define_num_gpus():
+    """Defines --num_gpus."""
+    flags.DEFINE_integer('num_gpus', 1, 'Number of towers: one per GPU, if there are as many.', lower_bound=1)
+
+
+def define_threads():
+    """Defines --intra_op_threads, --inter_op_threads and --input_threads."""
+    for name, description in [('intra_op_threads', 'that share one operation'),
+                              ('inter_op_threads', 'for operations that run in parallel'),
+                              ('input_threads', 'that fill the prefetch queue')]:
+        flags.DEFINE_integer(name, 0, 'Threads %s; 0 chooses by the number of cores.' % description, lower_bound=0,
+                             upper_bound=1024)
+
+
+def given_threads():
+    """The Threads that the flags give."""
+    return Threads(intra_op=FLAGS.intra_op_threads, inter_op=FLAGS.inter_op_threads, prefetch=FLAGS.input_threads)
+
+
+def prepare_job(num_towers):
+    """Makes the data set ready, and returns the Job that the flags describe.
+
+    Raises:
+      UserError: flags contradict each other, or the data set is missing or malformed.
+    """
+    hparams = recipe_flags.given_hparams()
+    data_dir = data_flags.prepare(FLAGS.dataset)
+    return Job(
+        data_dir=data_dir, num_examples=dataset.verify(dataset.train_files(data_dir)), hparams=hparams,
+        devices=multi_gpu.tower_devices(num_towers), given_threads=given_threads(), max_steps=FLAGS.max_steps,
+        intervals=Intervals(log_frequency=FLAGS.log_frequency, summary_steps=FLAGS.summary_steps,
+                            checkpoint_steps=FLAGS.checkpoint_steps, max_to_keep=FLAGS.max_to_keep),
+        seed=FLAGS.seed, log_device_placement=FLAGS.log_device_placement)
+
+
+def held_run(job):
+    """Holds --train_dir for the Job: a context manager that yields a RunDirectory, see run_directory.held."""
+    return run_directory.held(FLAGS.train_dir, FLAGS.fresh, job.hparams, len(job.devices), job.data_dir)

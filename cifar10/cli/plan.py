@@ -1,0 +1,64 @@
+"""The plan that a trainer prints before it starts."""
+from cifar10 import optimizer
+from cifar10.data import dataset
+from cifar10.hparams import CLASSIC, HParams
+
+
+def print_plan(job, resumed):
+    """Prints what is trained on what, and how the learning rate will change.
+
+    Args:
+      job: a Job.
+      resumed: the Checkpoint from which training is resumed, or None.
+    """
+    pace, hparams, threads = job.pace, job.hparams, job.threads
+    lines = [
+        'Data: %d examples of %s in %s' % (
+            job.num_examples, ', '.join(dataset.class_names(job.data_dir) or ['unnamed classes']), job.data_dir),
+        'Devices: %s' % ', '.join(job.devices),
+        'Threads: %s per operation (intra-op), %s across operations (inter-op), %d for the input' % (
+            threads.intra_op or 'all cores', threads.inter_op or 'all cores', threads.prefetch),
+        'Batch: %d examples per tower, in %d slices; %d examples per step' % (
+            hparams.batch_size, job.num_slices, pace.examples_per_step),
+        'Epoch: %d examples, %.1f steps' % (pace.examples_per_epoch, pace.examples_per_epoch / pace.examples_per_step),
+        'Recipe: ' + _recipe(hparams),
+        'Learning rate: ' + _learning_rate(pace, hparams, resumed.step if resumed else 0)]
+    if optimizer.batch_factor(pace, hparams) != 1 or hparams.lr_scaling != 'none':
+        lines.append('Learning rate: ' + _scaling(pace, hparams))
+    lines.append('End: step %d, epoch %.1f' % (
+        pace.last_step, pace.last_step * pace.examples_per_step / pace.examples_per_epoch))
+    print('\n'.join(lines), flush=True)
+
+
+def _recipe(hparams):
+    """The recipe, and how its hyperparameters differ from the classic ones."""
+    differences = []
+    for name in HParams._fields:
+        value = getattr(hparams, name)
+        classic = getattr(CLASSIC, name) if CLASSIC.has_effect(name) else 'unused'
+        if name != 'recipe' and hparams.has_effect(name) and value != classic:
+            differences.append('%s %s (classic: %s)' % (name, value, classic))
+    return hparams.recipe + ('; differs from classic in: ' + ', '.join(differences) if differences
+                             else ', with the hyperparameters of the books')
+
+
+def _learning_rate(pace, hparams, step):
+    """The learning rate from the given step on."""
+    rate = optimizer.peak_learning_rate(pace, hparams)
+    if hparams.schedule == 'linear':
+        return 'rises to %g over %g epochs, then falls to 0 at the end of epoch %g (step %d)' % (
+            rate, hparams.warmup_epochs, hparams.epochs, optimizer.num_steps(pace, hparams))
+    examples = optimizer.examples_per_decay(pace, hparams)
+    decays = step * pace.examples_per_step // examples
+    rate *= hparams.learning_rate_decay_factor ** decays
+    return '%g, then %g from epoch %g (step %d)' % (
+        rate, rate * hparams.learning_rate_decay_factor, (decays + 1) * hparams.num_epochs_per_decay,
+        -(-(decays + 1) * examples // pace.examples_per_step))
+
+
+def _scaling(pace, hparams):
+    """Whether the learning rates are scaled with the examples per step."""
+    factor = optimizer.batch_factor(pace, hparams)
+    if hparams.lr_scaling == 'linear':
+        return 'scaled by %g, because a step takes %g times the batch of the recipe (--lr_scaling=linear)' % (factor, factor)
+    return 'not scaled, although a step takes %g times the batch of the recipe (--lr_scaling=linear would)' % factor

@@ -1,0 +1,82 @@
+"""Processes whose time and memory are measured."""
+import contextlib
+import datetime
+import multiprocessing
+import os
+import re
+import resource
+import subprocess
+import sys
+
+from cifar10.errors import UserError
+from cifar10.runs import signals
+
+_STEP_LINE = re.compile(r'^(\S+ \S+): step (\d+), ')
+
+
+def fresh_process(function, *args):
+    """Returns function(*args), called in a new process: nothing is warmed up there, and its memory is its own.
+
+    Raises:
+      UserError: `function` raised it, or the process died.
+    """
+    context = multiprocessing.get_context('spawn')
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_send, args=(sender, function, args), daemon=True)
+    with contextlib.ExitStack() as end:  # whatever interrupts the benchmark ends the process too
+        with signals.held_back():
+            process.start()
+            end.callback(process.join)
+            end.callback(process.kill)
+        sender.close()
+        try:
+            result = receiver.recv()
+        except EOFError:
+            raise UserError('The measuring process died: make sure that there is enough memory')
+    if isinstance(result, UserError):
+        raise result
+    return result
+
+
+def _send(sender, function, args):
+    try:
+        sender.send(function(*args))
+    except UserError as error:
+        sender.send(error)
+
+
+def usage():
+    """The CPU seconds that this process has used (user and system), and its peak memory in MB."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime, _peak_mb(used)
+
+
+def run_trainer(command, first_step, last_step):
+    """Runs a training script to its end.
+
+    Args:
+      command: list of strings.
+      first_step, last_step: steps that have log lines.
+
+    Returns:
+      The seconds between those two lines, and the peak memory of the process in MB.
+
+    Raises:
+      UserError: it failed; stderr shows why.
+    """
+    with contextlib.ExitStack() as end:
+        with signals.held_back():  # in a session of its own, Ctrl-C does not reach the trainer; the benchmark ends it
+            process = end.enter_context(subprocess.Popen(
+                command, stdout=subprocess.PIPE, universal_newlines=True, start_new_session=True))
+            end.callback(process.kill)
+        times = {int(match.group(2)): datetime.datetime.fromisoformat(match.group(1))
+                 for match in map(_STEP_LINE.match, process.stdout) if match}
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = status
+    if status:
+        raise UserError('%s failed' % os.path.basename(command[1]))
+    return (times[last_step] - times[first_step]).total_seconds(), _peak_mb(used)
+
+
+def _peak_mb(used):
+    return used.ru_maxrss / (2 ** 20 if sys.platform == 'darwin' else 2 ** 10)

@@ -1,0 +1,117 @@
+"""The subcommands of the benchmark: what each one measures in a round, and what it says at the end."""
+import math
+import os
+import sys
+import tempfile
+from typing import NamedTuple
+
+from cifar10 import files
+from cifar10.measure import benchmark, flops, measurements, processes, profiling
+from cifar10.measure.benchmark import BASELINE, OURS
+from cifar10.measure.measurements import Steps
+
+
+class Request(NamedTuple):
+    """What is to be measured, and how."""
+    job: tuple  # a Job
+    steps: Steps  # 0 means what suits the subcommand
+    scripts_dir: str  # of the trainers, for `train`
+    trainer_flags: list  # for ours alone
+    trace_path: str  # for `profile`
+
+    def steps_or(self, warmup, measured):
+        """The Steps, with these numbers instead of 0."""
+        return Steps(self.steps.warmup or warmup, self.steps.measured or measured)
+
+
+def _step(formulation, request, job):
+    return processes.fresh_process(measurements.step_figures, formulation, job, request.steps_or(10, 100))
+
+
+def measure_input(formulation, request):
+    """Batches out of the input pipeline alone, and how many a step could use."""
+    figures = processes.fresh_process(measurements.input_figures, formulation, request.job, request.steps_or(100, 500))
+    figures['images/sec that the step takes'] = _step(formulation, request, request.job)['images/sec']
+    return figures
+
+
+def input_verdict(rounds, job):
+    """Whether the input is fast enough."""
+    made, taken = (benchmark.summarize(rounds[OURS][name])['median'] for name in ('images/sec', 'images/sec that the step takes'))
+    return 'The input %s the towers on %s: with all cores for itself it makes %.1f times the images that the step takes.' % (
+        'can feed' if made > taken else 'CANNOT feed', ', '.join(job.devices), made / taken)
+
+
+def measure_step(formulation, request):
+    """The training step on batches that stay in memory."""
+    return _with_limit(_step(formulation, request, request.job), request.job)
+
+
+def measure_train(formulation, request):
+    """The training script from end to end, by the times of its log lines."""
+    job, steps = request.job, request.steps_or(100, 500)
+    script = {OURS: 'cifar10_multi_gpu_train.py', BASELINE: 'cifar10_classic.py'}[formulation]
+    with tempfile.TemporaryDirectory() as train_dir:
+        command = [sys.executable, os.path.join(request.scripts_dir, script), '--data_dir=' + job.data_dir,
+                   '--train_dir=' + train_dir, '--num_gpus=%d' % len(job.devices), '--batch_size=%d' % job.hparams.batch_size,
+                   '--max_steps=%d' % sum(steps), '--log_frequency=%d' % math.gcd(10, math.gcd(*steps)),
+                   '--summary_steps=100', '--checkpoint_steps=%d' % min(1000, steps.measured)]
+        if formulation == OURS:
+            command += request.trainer_flags
+        seconds, peak_mb = processes.run_trainer(command, steps.warmup, sum(steps))
+    figures = {'ms per step': seconds / steps.measured * 1e3,
+               'images/sec': steps.measured * job.pace.examples_per_step / seconds, 'peak memory, MB': peak_mb}
+    return _with_limit(figures, job)
+
+
+def _with_limit(figures, job):
+    """Adds the share of the machine's limit, which is measured each time."""
+    operations = flops.total(flops.step_products(job.hparams.batch_size)) * len(job.devices)
+    rate = operations / (figures['ms per step'] / 1e3)
+    num_units = len(set(job.devices)) if 'gpu' in job.devices[0] else 1  # CPU devices share the cores
+    limit = num_units * processes.fresh_process(flops.matrix_product_rate, job.devices[0])
+    return dict(figures, **{'GFLOP/s': rate / 1e9, 'matrix product, GFLOP/s': limit / 1e9,
+                            'share of the matrix product': rate / limit})
+
+
+def flops_verdict(unused_rounds, job):
+    """The operations of a step."""
+    return 'Floating-point operations per tower per step:\n%s' % flops.describe(flops.step_products(job.hparams.batch_size))
+
+
+def measure_towers(formulation, request):
+    """One tower with the whole batch, two with half of it, four with a quarter."""
+    job, ms = request.job, {}
+    size = job.hparams.batch_size
+    for n in (1, 2, 4):
+        devices = [job.devices[i % len(job.devices)] if 'gpu' in job.devices[0] else '/cpu:%d' % i for i in range(n)]
+        part = job._replace(devices=devices, hparams=job.hparams._replace(batch_size=size // n))
+        ms[n] = _step(formulation, request, part)['ms per step']
+    figures = {'ms per step, %d x %d' % (n, size // n): ms[n] for n in (1, 2, 4)}
+    figures.update({'ms per step, %d x %d / 1 x %d' % (n, size // n, size): ms[n] / ms[1] for n in (2, 4)})
+    return figures
+
+
+def measure_profile(formulation, request):
+    """The operations of a step; writes a Chrome trace."""
+    figures, trace = processes.fresh_process(
+        measurements.profile_figures, formulation, request.job, request.steps_or(10, 20))
+    files.write_whole(_trace_path(formulation, request), trace, 'give another --trace')
+    return figures
+
+
+def _trace_path(formulation, request):
+    return request.trace_path if formulation == OURS else '%s.%s' % (request.trace_path, formulation)
+
+
+def profile_tables(rounds, request):
+    """The most expensive operations of each formulation, and the sums."""
+    tables = ['%s, Chrome trace in %s (open it in ui.perfetto.dev)\n\n%s' % (
+        formulation, _trace_path(formulation, request), profiling.most_expensive(figures)) for formulation, figures in rounds.items()]
+    sums = {formulation: {profiling.SUM: figures[profiling.SUM]} for formulation, figures in rounds.items()}
+    return '\n\n'.join(tables + [benchmark.comparison(sums)])
+
+
+MEASURES = {'input': measure_input, 'step': measure_step, 'train': measure_train, 'towers': measure_towers,
+            'profile': measure_profile}
+VERDICTS = {'input': input_verdict, 'step': flops_verdict, 'train': flops_verdict}

@@ -1,0 +1,57 @@
+"""SIGINT and SIGTERM: as a request to stop, as an exception, or held back for a while."""
+import contextlib
+import os
+import signal
+import threading
+
+_interrupted = threading.Event()
+
+
+def raise_on_ctrl_c():
+    """Makes SIGINT raise KeyboardInterrupt, and remembers it.
+
+    Where C++ calls Python, as in TensorFlow's construction of graphs, the exception may be lost: see `raise_if_interrupted`.
+    """
+    def handle(number, frame):
+        _interrupted.set()
+        raise KeyboardInterrupt
+    _interrupted.clear()
+    signal.signal(signal.SIGINT, handle)
+
+
+def raise_if_interrupted():
+    """Raises KeyboardInterrupt if `raise_on_ctrl_c` raised it before: then it was lost."""
+    if _interrupted.is_set():
+        raise KeyboardInterrupt
+
+
+class StopRequest:
+    """While entered, the first SIGINT or SIGTERM only sets `received`, to its name; a second one acts as before."""
+    received = None
+
+    def __enter__(self):
+        self._before = {number: signal.signal(number, self._receive) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def _receive(self, number, frame):
+        self.received = signal.Signals(number).name
+        self.__exit__()
+
+    def __exit__(self, *unused_error):
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def held_back():
+    """Delays SIGINT and SIGTERM to the end of the block, so that no process is lost while it starts."""
+    caught = []
+    handlers = {number: signal.signal(number, lambda number, _: caught.append(number))
+                for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    for number in caught:
+        os.kill(os.getpid(), number)

@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""Trains in the classic formulation of the books, the baseline of cifar10_benchmark.py.
+
+  cifar10_classic.py --num_gpus=2 --max_steps=1000
+"""
+from cifar10.cli import quiet
+
+quiet.start(__name__)
+
+from absl import flags
+
+from cifar10 import multi_gpu
+from cifar10.cli import data_flags, job_flags, program
+from cifar10.data import dataset
+from cifar10.hparams import CLASSIC
+from cifar10.measure import classic
+from cifar10.training import Intervals, Job
+
+FLAGS = flags.FLAGS
+
+
+def main():
+    """Makes the data set ready, and trains."""
+    data_dir = data_flags.prepare(FLAGS.dataset)
+    job = Job(
+        data_dir, dataset.verify(dataset.train_files(data_dir)), CLASSIC._replace(batch_size=FLAGS.batch_size),
+        multi_gpu.tower_devices(FLAGS.num_gpus), max_steps=FLAGS.max_steps,
+        intervals=Intervals(FLAGS.log_frequency, FLAGS.summary_steps, FLAGS.checkpoint_steps))
+    classic.train(job, FLAGS.train_dir)
+
+
+if __name__ == '__main__':
+    data_flags.define()
+    job_flags.define_run()
+    job_flags.define_batch_size()
+    job_flags.define_num_gpus()
+    program.run(main)
