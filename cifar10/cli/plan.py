@@ -18,7 +18,7 @@ def print_plan(job, resumed):
         'Devices: %s' % ', '.join(job.devices),
         'Threads: %s per operation (intra-op), %s across operations (inter-op), %d for the input' % (
             threads.intra_op or 'all cores', threads.inter_op or 'all cores', threads.prefetch),
-        'Batch: %d examples per tower, in %d slices; %d examples per step' % (
+        'Batch: %d examples per tower (slices: %d), %d examples per step' % (
             hparams.batch_size, job.num_slices, pace.examples_per_step),
         'Epoch: %d examples, %.1f steps' % (pace.examples_per_epoch, pace.examples_per_epoch / pace.examples_per_step),
         'Recipe: ' + _recipe(hparams),

@@ -1,0 +1,52 @@
+"""Checkpoints of the network with random weights, and their evaluation by NumPy."""
+import os
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+import cifar10
+from cifar10.data import dataset
+from tests.helpers import oracle
+
+
+def save(directory, step, averages=True, global_step=True, seed=0, poison=None):
+    """Saves a checkpoint; returns its path, and the values that an evaluation must use, by variable.
+
+    The raw weights differ from the moving averages, so that a test sees which of them are used.
+
+    Args:
+      averages: whether it has moving averages.
+      global_step: whether it has a global step.
+      poison: the variable that gets a NaN.
+    """
+    rng = np.random.RandomState(seed)
+    with tf.Graph().as_default(), tf.Session() as session:
+        cifar10.inference(tf.zeros([1, 24, 24, 3]))
+        variables = tf.trainable_variables()
+        if averages:
+            tf.train.ExponentialMovingAverage(0.9).apply(variables)
+        if global_step:
+            tf.train.get_or_create_global_step()
+        session.run(tf.global_variables_initializer())
+        used = {}
+        for variable in tf.global_variables():
+            if variable.op.name == 'global_step':
+                variable.load(step, session)
+                continue
+            value = rng.normal(0, 0.1, variable.shape.as_list()).astype(np.float32)
+            if variable.op.name == poison:
+                value.flat[3] = np.nan
+            variable.load(value, session)
+            if variable.op.name.endswith('/ExponentialMovingAverage') == averages:
+                used[variable.op.name.replace('/ExponentialMovingAverage', '')] = value
+        return tf.train.Saver().save(session, os.path.join(str(directory), 'model.ckpt'), step), used
+
+
+def expected_result(data_dir, variables, num_examples=None, paths=None):
+    """The number of correct classifications and the mean cross entropy, by NumPy."""
+    labels, images = oracle.read_records(paths or dataset.test_files(data_dir))
+    with tf.Graph().as_default(), tf.Session() as session:
+        images = session.run(tf.map_fn(oracle.evaluation_image, images, tf.float32))
+    labels, images = labels[:num_examples], images[:num_examples]
+    logits = oracle.logits(images, variables)
+    return (logits.argmax(1) == labels).sum(), oracle.cross_entropies(logits, labels).mean()

@@ -1,0 +1,18 @@
+"""Small data sets on disk."""
+import os
+
+import numpy as np
+
+from cifar10.data import dataset, synthetic
+
+
+def write(data_dir, train_records=60, test_records=50):
+    """Writes random records of the synthetic classes, `train_records` in each training file; returns `data_dir`."""
+    directory = os.path.join(str(data_dir), dataset.DIRECTORY)
+    os.makedirs(directory)
+    for index, name in enumerate(dataset.TRAIN_FILES + dataset.TEST_FILES):
+        count = test_records if name in dataset.TEST_FILES else train_records
+        synthetic.records(count, np.random.default_rng([7, index])).tofile(os.path.join(directory, name))
+    with open(os.path.join(directory, dataset.CLASS_NAMES_FILE), 'w') as names:
+        names.write('\n'.join(synthetic.CLASS_NAMES) + '\n')
+    return str(data_dir)

@@ -1,0 +1,94 @@
+"""The scripts: each as a process of its own, or inside the test's process, where no TensorFlow has to start."""
+import contextlib
+import io
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import threading
+
+from absl import app, flags
+
+app.define_help_flags()  # absl does so once per process: they must not be removed with a script's flags
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DEADLINE_SECS = 120
+
+_running = []
+
+
+def path(script):
+    """The file of a script."""
+    return os.path.join(ROOT, 'scripts', script + '.py')
+
+
+def start(script, *args, **environment):
+    """Starts a script as a user would; it is killed after a deadline, or at the end of the test."""
+    inherited = {name: value for name, value in os.environ.items() if name != 'TF_CPP_MIN_LOG_LEVEL'}
+    process = subprocess.Popen(
+        [sys.executable, path(script)] + list(args), env=dict(inherited, PYTHONPATH=ROOT, **environment), universal_newlines=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    timer = threading.Timer(DEADLINE_SECS, process.kill)
+    timer.daemon = True
+    timer.start()
+    _running.append((process, timer))
+    return process
+
+
+def end_all():
+    """Ends every process that is still running, and what it has started."""
+    while _running:
+        process, timer = _running.pop()
+        timer.cancel()
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            stream.close()
+
+
+def run(script, *args, **environment):
+    """Runs a script to its end; returns (exit status, stdout, stderr)."""
+    process = start(script, *args, **environment)
+    stdout, stderr = process.communicate()
+    return process.returncode, stdout, stderr
+
+
+def succeed(script, *args):
+    """Runs a script that must succeed without a word on stderr; returns its stdout."""
+    status, stdout, stderr = run(script, *args)
+    assert (status, stderr) == (0, ''), stderr
+    return stdout
+
+
+@contextlib.contextmanager
+def own_flags():
+    """Removes the flags that are defined in the block, so that another script can define them."""
+    before = set(flags.FLAGS)
+    try:
+        yield
+    finally:
+        for name in set(flags.FLAGS) - before:
+            delattr(flags.FLAGS, name)
+        flags.FLAGS.unparse_flags()
+
+
+def call(script, *args):
+    """Runs a script inside this process; returns (exit status, stdout, stderr)."""
+    argv, handler = sys.argv, signal.getsignal(signal.SIGINT)
+    sys.argv = [path(script)] + list(args)
+    with own_flags(), contextlib.redirect_stdout(io.StringIO()) as stdout, contextlib.redirect_stderr(io.StringIO()) as stderr:
+        try:
+            runpy.run_path(path(script), run_name='__main__')
+            status = 0
+        except SystemExit as end:
+            status = end.code or 0
+        finally:
+            sys.argv = argv
+            signal.signal(signal.SIGINT, handler)
+    return status, stdout.getvalue(), stderr.getvalue()
