@@ -1,13 +1,36 @@
 """Packaging: the package, and its scripts for the PATH."""
 import glob
+import os
 
-from setuptools import setup
+from setuptools import find_packages, setup
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+with open(os.path.join(HERE, 'README.md')) as readme:
+    long_description = readme.read()
 
 setup(
-    name='cifar10',
-    version='1.0.0',
+    name='cifar10-classic',  # on PyPI, cifar10 is another package; the import is cifar10
+    version='1.1.0',
     description='Classic graph-mode TensorFlow on CIFAR-10: queues, towers, average_gradients, TensorBoard',
-    packages=['cifar10'],
+    long_description=long_description,
+    long_description_content_type='text/markdown',
+    keywords='tensorflow cifar-10 tutorial graph-mode multi-gpu',
+    classifiers=[
+        'Development Status :: 5 - Production/Stable',
+        'Environment :: Console',
+        'Environment :: GPU',
+        'Intended Audience :: Developers',
+        'Intended Audience :: Education',
+        'Operating System :: MacOS',
+        'Operating System :: POSIX :: Linux',
+        'Programming Language :: Python :: 3',
+        'Programming Language :: Python :: 3 :: Only',
+        'Programming Language :: Python :: 3.11',
+        'Topic :: Education',
+        'Topic :: Scientific/Engineering :: Artificial Intelligence',
+    ],
+    packages=find_packages(include=['cifar10', 'cifar10.*']),
     scripts=sorted(glob.glob('scripts/*.py')),
     python_requires='>=3.9',
     install_requires=['tensorflow>=2.16', 'tensorboard', 'numpy', 'six', 'absl-py'],

@@ -1,52 +1,42 @@
-"""The scripts' flags, and what a mistake in them, or Ctrl-C, gives."""
+"""What a mistake in the command line, an error or Ctrl-C gives."""
 import glob
-import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
 
 import pytest
 
+from cifar10.cli import program
 from cifar10.data import dataset
+from cifar10.errors import UserError
 from cifar10.hparams import HParams
-from tests.scripts.test_scripts import ROOT, run
+from tests.helpers import programs
+
+RUN = 'data_dir dataset data_url train_dir max_steps log_frequency summary_steps checkpoint_steps '
+TRAINING = RUN + ('fresh max_to_keep seed log_device_placement intra_op_threads inter_op_threads input_threads '
+                  + ' '.join(HParams._fields))
 
 
-@pytest.mark.parametrize('script', ['cifar10_train', 'cifar10_multi_gpu_train', 'cifar10_eval', 'cifar10_dataset',
-                                    'cifar10_classic', 'cifar10_benchmark', 'cifar10_results'])
-def test_ctrl_c_during_the_imports_ends_without_a_traceback(tmp_path, script):
-    """A stand-in for TensorFlow says that its import has begun, and waits."""
-    (tmp_path / 'tensorflow').mkdir()
-    (tmp_path / 'tensorflow' / '__init__.py').write_text("print('importing', flush=True)\nopen(0).read()\n")
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(tmp_path), ROOT]))
-    process = subprocess.Popen([sys.executable, os.path.join(ROOT, 'scripts', script + '.py')], env=environment,
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
-    assert process.stdout.readline() == 'importing\n'
-    process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=60) == ('', '')
-    assert process.returncode == -signal.SIGINT
+@pytest.mark.parametrize('script, names', [
+    ('cifar10_train', TRAINING), ('cifar10_multi_gpu_train', TRAINING + ' num_gpus'), ('cifar10_classic', RUN + 'batch_size num_gpus'),
+    ('cifar10_benchmark', 'baseline rounds warmup_steps steps json trace num_gpus batch_size dataset data_dir data_url '
+                          'intra_op_threads inter_op_threads input_threads'),
+    ('cifar10_eval', 'data_dir eval_dir checkpoint_dir eval_data num_examples eval_interval_secs run_once timeout_secs dataset '
+                     'data_url views use_gpu'),
+    ('cifar10_dataset', 'dataset data_dir data_url'), ('cifar10_results', 'runs at_epochs reach plot')])
+def test_help_lists_every_flag(script, names):
+    status, stdout, stderr = programs.call(script, '--help')
+    assert (status, stderr) == (0, '')
+    listed = re.findall(r'^  --(?:\[no\])?(\w+): ', stdout, re.M)
+    assert sorted(listed) == sorted(names.split())
 
 
-def test_help_lists_every_flag():
-    for script, flags in [('cifar10_multi_gpu_train', 'num_gpus data_dir train_dir batch_size max_steps log_frequency '
-                           'log_device_placement dataset data_url seed fresh summary_steps checkpoint_steps max_to_keep '
-                           'intra_op_threads inter_op_threads input_threads recipe ' + ' '.join(HParams._fields)),
-                          ('cifar10_benchmark', 'baseline rounds warmup_steps steps json trace num_gpus batch_size dataset data_dir '
-                           'data_url intra_op_threads inter_op_threads input_threads'),
-                          ('cifar10_eval', 'data_dir eval_dir checkpoint_dir eval_data num_examples eval_interval_secs run_once '
-                           'timeout_secs dataset data_url views'),
-                          ('cifar10_results', 'runs at_epochs reach plot')]:
-        _, stdout, _ = run(script, '--help')
-        for flag in flags.split():
-            assert re.search(r'^  --(\[no\])?%s: ' % flag, stdout, re.M), flag
+def test_help_ends_with_0():
+    status, stdout, stderr = programs.run('cifar10_train', '--help')
+    assert (status, stderr) == (0, '') and '--recipe: <classic|fast|best>' in stdout
 
 
 TRAIN, EVAL, DATASET = 'cifar10_multi_gpu_train', 'cifar10_eval', 'cifar10_dataset'
-
-
-@pytest.mark.parametrize('script, args, status, complaint', [
+MISTAKES = [
     (TRAIN, ['--num_gpus=0'], 2, r'flag --num_gpus=0: .*; --help lists the flags'),
     (TRAIN, ['--batch_size=9999999999'], 2, r'flag --batch_size=9999999999: .*'),
     (TRAIN, ['--batch_size=many'], 2, r'flag --batch_size=many: .*'),
@@ -55,7 +45,7 @@ TRAIN, EVAL, DATASET = 'cifar10_multi_gpu_train', 'cifar10_eval', 'cifar10_datas
     (TRAIN, ['--contrast=nan'], 2, r'flag --contrast=nan: is not a number; .*'),
     (TRAIN, ['--recipe=fast', '--epochs=2'], 1, r'--schedule=linear needs an end after its warm-up, not --epochs=2: .*'),
     (EVAL, ['--views=3'], 2, r'flag --views=3: value should be one of <1\|2\|10>; .*'),
-    (TRAIN, ['--num_gpus', '2', '3'], 2, r'unexpected argument 3; --help tells more'),
+    (TRAIN, ['--num_gpus', '2', '3'], 2, r'unexpected argument 3; --help explains the usage'),
     (TRAIN, ['--dataset=mnist'], 2, r'flag --dataset=mnist: value should be one of <cifar10\|synthetic>.*'),
     (TRAIN, ['--data_dir={tmp}/damaged', '--dataset=synthetic'], 1, r'{tmp}/damaged/.*/data_batch_2.bin is not a whole number .*'),
     (TRAIN, ['--data_dir={tmp}/file'], 1, r'Cannot make the directory {tmp}/file \(File exists\): give another one'),
@@ -68,18 +58,81 @@ TRAIN, EVAL, DATASET = 'cifar10_multi_gpu_train', 'cifar10_eval', 'cifar10_datas
     (EVAL, ['--data_dir={data}', '--dataset=synthetic', '--num_examples=51'], 1, r'--num_examples=51 is more than the 50 .*'),
     (EVAL, ['--eval_data=train'], 2, r'flag --eval_data=train: value should be one of <test\|train_eval>.*'),
     (EVAL, ['--run_once=perhaps'], 2, r'flag --run_once=perhaps: .*'),
-    (DATASET, [], 2, r'a command is missing: download, synthetic or verify; --help tells more'),
-    (DATASET, ['upload'], 2, r'unexpected argument upload; --help tells more'),
+    (DATASET, [], 2, r'a command is missing: download, synthetic or verify; --help explains them'),
+    (DATASET, ['upload'], 2, r'unexpected argument upload; --help explains the usage'),
     (DATASET, ['verify', '--data_dir={tmp}/damaged'], 1, r'{tmp}/damaged/.*/data_batch_2.bin is not a whole number .*'),
     (DATASET, ['verify', '--data_dir={tmp}/nowhere'], 1, r'{tmp}/nowhere/.*/data_batch_1.bin is missing: .*'),
-])
-def test_a_mistake_gets_one_clear_line(tmp_path, data_dir, script, args, status, complaint):
+]
+
+
+@pytest.fixture
+def places(tmp_path, data_dir):
+    """A file, and a damaged data set."""
     (tmp_path / 'file').write_text('')
     shutil.copytree(data_dir, str(tmp_path / 'damaged'))
     with open(dataset.train_files(str(tmp_path / 'damaged'))[1], 'ab') as damaged:
         damaged.write(b'x')
-    before = sorted(glob.glob(str(tmp_path / '**'), recursive=True))
-    found, _, stderr = run(script, *[arg.format(tmp=tmp_path, data=data_dir) for arg in args])
-    assert re.fullmatch(r'%s.py: error: %s\n' % (script, complaint.format(tmp=tmp_path)), stderr), stderr
+    return {'tmp': str(tmp_path), 'data': data_dir}
+
+
+def _assert_one_line(run, places, mistake):
+    script, args, status, complaint = mistake
+    before = sorted(glob.glob(places['tmp'] + '/**', recursive=True))
+    found, _, stderr = run(script, *[arg.format(**places) for arg in args])
+    assert re.fullmatch(r'%s.py: error: %s\n' % (script, complaint.format(**places)), stderr), stderr
     assert found == status
-    assert set(sorted(glob.glob(str(tmp_path / '**'), recursive=True))) - set(before) <= {str(tmp_path / 'new')}
+    after = sorted(glob.glob(places['tmp'] + '/**', recursive=True))
+    assert set(after) - set(before) <= {places['tmp'] + '/new'}
+
+
+@pytest.mark.parametrize('mistake', MISTAKES, ids=lambda mistake: ' '.join(mistake[1])[:40])
+def test_a_mistake_gives_one_line(places, mistake):
+    _assert_one_line(programs.call, places, mistake)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('mistake', [MISTAKES[0], MISTAKES[10], MISTAKES[16], MISTAKES[20]])
+def test_a_mistake_in_a_process(places, mistake):
+    _assert_one_line(programs.run, places, mistake)
+
+
+def _raise(error):
+    raise error
+
+
+@pytest.mark.parametrize('error, status, line', [
+    (UserError('bad'), 1, 'error: bad'), (PermissionError(13, 'denied', '/x'), 1, "error: [Errno 13] denied: '/x'"),
+    (KeyboardInterrupt(), 130, 'interrupted')])
+def test_errors_that_give_one_line(capsys, monkeypatch, error, status, line):
+    monkeypatch.setattr('sys.argv', ['/somewhere/program.py'])
+    with pytest.raises(SystemExit) as end:
+        program._call(lambda: _raise(error), [])
+    assert end.value.code == status
+    assert capsys.readouterr() == ('', 'program.py: %s\n' % line)
+
+
+def test_errors_of_tensorflow(capsys, monkeypatch):
+    monkeypatch.setattr('sys.argv', ['program.py'])
+    exhausted = 'full: not enough memory or disk space; choose a smaller --batch_size, or make room'
+    for kind, line in [('ResourceExhaustedError', exhausted), ('NotFoundError', 'full')]:
+        with pytest.raises(SystemExit) as end:
+            program._call(lambda kind=kind: _raise(getattr(program.tf.errors, kind)(None, None, 'full')), [])
+        assert end.value.code == 1
+        assert capsys.readouterr().err == 'program.py: error: %s\n' % line
+
+
+def test_a_bug_keeps_its_traceback():
+    with pytest.raises(ZeroDivisionError):
+        program._call(lambda: 1 / 0, [])
+
+
+def test_ctrl_c_under_another_error(capsys):
+    """TensorFlow's context managers may raise an error while KeyboardInterrupt passes through them."""
+    def interrupted():
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise ValueError
+    with pytest.raises(SystemExit) as end:
+        program._call(interrupted, [])
+    assert end.value.code == 130

@@ -27,27 +27,32 @@ def start(script, *args, **environment):
     """Starts a script as a user would; it is killed after a deadline, or at the end of the test."""
     inherited = {name: value for name, value in os.environ.items() if name != 'TF_CPP_MIN_LOG_LEVEL'}
     process = subprocess.Popen(
-        [sys.executable, path(script)] + list(args), env=dict(inherited, PYTHONPATH=ROOT, **environment), universal_newlines=True,
+        [sys.executable, path(script)] + list(args), universal_newlines=True,
+        env=dict(inherited, **dict({'PYTHONPATH': ROOT}, **environment)),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    timer = threading.Timer(DEADLINE_SECS, process.kill)
+    timer = threading.Timer(DEADLINE_SECS, _end, [process])
     timer.daemon = True
     timer.start()
     _running.append((process, timer))
     return process
 
 
+def _end(process):
+    """Ends a process that is still running: SIGTERM lets it end what it has started."""
+    process.terminate()
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
 def end_all():
-    """Ends every process that is still running, and what it has started."""
+    """Ends every process that is still running."""
     while _running:
         process, timer = _running.pop()
         timer.cancel()
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        _end(process)
+        process.wait()
         for stream in (process.stdin, process.stdout, process.stderr):
             stream.close()
 

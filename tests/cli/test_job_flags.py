@@ -1,0 +1,39 @@
+"""From flags to a Job."""
+from absl import flags
+import pytest
+
+from cifar10.cli import job_flags
+from cifar10.hparams import FAST
+from cifar10.runs.machine import Threads
+from cifar10.training import Intervals, Job
+from tests.helpers import programs
+
+
+@pytest.fixture(autouse=True)
+def defined():
+    """The flags, for one test."""
+    with programs.own_flags():
+        job_flags.define()
+        yield
+
+
+def test_without_flags_the_defaults_of_the_job(data_dir):
+    flags.FLAGS(['a script', '--data_dir=' + data_dir])
+    assert job_flags.prepare_job(1) == Job(data_dir, 300, devices=['/cpu:0'])
+
+
+def test_every_flag_reaches_the_job(data_dir):
+    flags.FLAGS(['a script', '--data_dir=' + data_dir, '--dataset=synthetic', '--recipe=fast', '--batch_size=5',
+                 '--intra_op_threads=2', '--inter_op_threads=3', '--input_threads=4', '--max_steps=6', '--log_frequency=7',
+                 '--summary_steps=8', '--checkpoint_steps=9', '--max_to_keep=10', '--seed=11', '--log_device_placement'])
+    assert job_flags.prepare_job(2) == Job(
+        data_dir=data_dir, num_examples=300, hparams=FAST._replace(batch_size=5), devices=['/cpu:0', '/cpu:1'],
+        given_threads=Threads(intra_op=2, inter_op=3, prefetch=4), max_steps=6,
+        intervals=Intervals(log_frequency=7, summary_steps=8, checkpoint_steps=9, max_to_keep=10), seed=11, log_device_placement=True)
+
+
+def test_the_run_is_held_in_train_dir(tmp_path, data_dir):
+    flags.FLAGS(['a script', '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'), '--recipe=fast'])
+    with job_flags.held_run(job_flags.prepare_job(2)) as run:
+        assert (run.path, run.resumed) == (str(tmp_path / 'run'), None)
+        assert (run.record['recipe'], run.record['num_towers'], run.record['class_names'][0]) == ('fast', 2, 'disc')

@@ -1,0 +1,71 @@
+"""A script starts quietly; the package itself changes nothing."""
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.helpers import programs
+
+SCRIPTS = ['cifar10_benchmark', 'cifar10_classic', 'cifar10_dataset', 'cifar10_eval', 'cifar10_multi_gpu_train', 'cifar10_results',
+           'cifar10_train']
+
+
+def _stand_in(directory, source):
+    """A module that takes the place of TensorFlow; returns the PYTHONPATH that finds it."""
+    (directory / 'tensorflow' / 'compat').mkdir(parents=True)
+    (directory / 'tensorflow' / '__init__.py').write_text(source)
+    for name in ('__init__', 'v1'):
+        (directory / 'tensorflow' / 'compat' / (name + '.py')).write_text('')
+    return os.pathsep.join([str(directory), programs.ROOT])
+
+
+def _run(source, pythonpath, **environment):
+    inherited = {name: value for name, value in os.environ.items() if name != 'TF_CPP_MIN_LOG_LEVEL'}
+    process = subprocess.run([sys.executable, '-c', source], env=dict(inherited, PYTHONPATH=pythonpath, **environment),
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
+    return process.returncode, process.stdout, process.stderr
+
+
+def test_every_script_is_tested():
+    found = [name for name in os.listdir(os.path.join(programs.ROOT, 'scripts')) if name.endswith('.py')]
+    assert sorted(found) == [script + '.py' for script in SCRIPTS]
+
+
+@pytest.mark.parametrize('script', SCRIPTS)
+def test_ctrl_c_during_the_imports(tmp_path, script):
+    """The stand-in says that its import has begun, and waits."""
+    pythonpath = _stand_in(tmp_path, "print('importing', flush=True)\nopen(0).read()\n")
+    process = programs.start(script, PYTHONPATH=pythonpath)
+    assert process.stdout.readline() == 'importing\n'
+    process.send_signal(signal.SIGINT)
+    assert process.communicate() == ('', '')
+    assert process.returncode == -signal.SIGINT
+
+
+def test_a_program_hides_what_the_import_writes(tmp_path):
+    pythonpath = _stand_in(tmp_path, "import os; os.write(2, b'chatter'); print(os.environ['TF_CPP_MIN_LOG_LEVEL'])")
+    source = "import os; from cifar10.cli import quiet; quiet.start('__main__'); os.write(2, b'after')"
+    assert _run(source, pythonpath) == (0, '3\n', 'after')
+    assert _run(source, pythonpath, TF_CPP_MIN_LOG_LEVEL='2') == (0, '2\n', 'after')
+
+
+def test_the_messages_can_be_seen(tmp_path):
+    pythonpath = _stand_in(tmp_path, "import os; os.write(2, b'chatter')")
+    source = "from cifar10.cli import quiet; quiet.start('__main__'); import tensorflow"
+    assert _run(source, pythonpath, TF_CPP_MIN_LOG_LEVEL='0') == (0, '', 'chatter')
+
+
+def test_a_failed_import_shows_what_it_wrote(tmp_path):
+    pythonpath = _stand_in(tmp_path, "import os; os.write(2, b'chatter\\n'); raise ImportError('broken')")
+    status, stdout, stderr = _run("from cifar10.cli import quiet; quiet.start('__main__')", pythonpath)
+    assert (status, stdout) == (1, '') and stderr.startswith('chatter\n') and stderr.endswith('ImportError: broken\n')
+
+
+def test_a_library_changes_nothing(tmp_path):
+    """Neither by quiet.start nor by the import of a script, once the modules that it needs are loaded."""
+    pythonpath = _stand_in(tmp_path, "raise AssertionError('imported')")
+    source = ("import os, signal; from cifar10.cli import quiet; state = dict(os.environ), signal.getsignal(signal.SIGINT); "
+              "quiet.start('scripts.cifar10_train'); assert state == (dict(os.environ), signal.getsignal(signal.SIGINT))")
+    assert _run(source, pythonpath) == (0, '', '')

@@ -1,0 +1,35 @@
+"""The evaluation script."""
+import signal
+
+import pytest
+
+from cifar10.data import dataset
+from tests.helpers import checkpoints, programs
+
+
+def _args(data_dir, directory):
+    return ['--dataset=synthetic', '--data_dir=' + data_dir, '--checkpoint_dir=%s' % directory, '--eval_dir=%s' % (directory / 'eval')]
+
+
+def test_eval_data_and_num_examples(tmp_path, data_dir):
+    _, variables = checkpoints.save(tmp_path, 1)
+    for extra, files_of, count in [(['--eval_data=train_eval'], dataset.train_files, 300),
+                                   (['--num_examples=7'], dataset.test_files, 7)]:
+        status, stdout, _ = programs.call('cifar10_eval', '--run_once', *(_args(data_dir, tmp_path) + extra))
+        correct, _ = checkpoints.expected_result(data_dir, variables, count, files_of(data_dir))
+        assert status == 0 and '(%d of %d, step 1)' % (correct, count) in stdout
+
+
+def test_timeout(tmp_path, data_dir):
+    status, stdout, stderr = programs.call('cifar10_eval', '--timeout_secs=0', *_args(data_dir, tmp_path))
+    assert (status, stderr) == (0, '')
+    assert stdout == 'Waiting for a checkpoint in %s\nNo new checkpoint in %s for 0 seconds\n' % (tmp_path, tmp_path)
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_it_waits(tmp_path, data_dir):
+    process = programs.start('cifar10_eval', *_args(data_dir, tmp_path))
+    assert process.stdout.readline() == 'Waiting for a checkpoint in %s\n' % tmp_path
+    process.send_signal(signal.SIGINT)
+    assert process.communicate() == ('', 'cifar10_eval.py: interrupted\n')
+    assert process.returncode == 130

@@ -1,0 +1,267 @@
+"""The training scripts: train() as a library, and whole runs as a user starts them."""
+import glob
+import json
+import os
+import re
+import signal
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10 import evaluation
+from cifar10.data import dataset
+from cifar10.hparams import CLASSIC, FAST, HParams
+from cifar10.runs import checkpoint, run_directory
+from cifar10.training import Intervals, Job
+from scripts import cifar10_multi_gpu_train, cifar10_train
+from tests.helpers import events, programs
+from tests.helpers.small_run import LINE
+
+SCRIPTS = ['cifar10_train', 'cifar10_multi_gpu_train']
+
+
+def _args(data_dir, train_dir, max_steps):
+    return ['--dataset=synthetic', '--data_dir=' + data_dir, '--train_dir=' + str(train_dir), '--batch_size=8', '--seed=1',
+            '--max_steps=%d' % max_steps, '--log_frequency=2', '--summary_steps=2', '--checkpoint_steps=4']
+
+
+def _train(script, job, train_dir):
+    with run_directory.held(str(train_dir), False, job.hparams, len(job.devices), job.data_dir) as run:
+        script.train(job, run)
+    return tf.train.latest_checkpoint(str(train_dir))
+
+
+@pytest.mark.parametrize('script, devices', [(cifar10_train, ['/cpu:0']), (cifar10_multi_gpu_train, ['/cpu:0', '/cpu:1'])])
+def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
+    """The numbers of the job reach the graph, the log and the directory."""
+    job = Job(data_dir, 300, CLASSIC._replace(batch_size=8, contrast=0.25, num_epochs_per_decay=0.125), devices, max_steps=4,
+              intervals=Intervals(log_frequency=2, summary_steps=4, checkpoint_steps=3, max_to_keep=1))
+    path = _train(script, job, tmp_path)
+    assert path == str(tmp_path / 'model.ckpt-4')
+    assert [step for step, *_ in LINE.findall(capsys.readouterr().out)] == ['2', '4']
+    assert glob.glob(str(tmp_path / '*.index')) == [path + '.index']  # that of step 3 was not kept
+    written = {tag: value for _, tag, value in events.scalars(tmp_path)}
+    # An eighth of 300 examples is 38: 4 * 8 are before the first decay, 3 * 16 after it.
+    np.testing.assert_allclose(written['learning_rate'], 0.1 if len(devices) == 1 else 0.01, rtol=1e-5)
+    np.testing.assert_allclose(written['epoch'], 4 * 8 * len(devices) / 300, rtol=1e-5)
+    with tf.Graph().as_default() as graph:
+        tf.train.import_meta_graph(path + '.meta', clear_devices=True)
+        with tf.Session() as session:
+            lower = [session.run(op.outputs[0]) for op in graph.get_operations()
+                     if op.name.startswith('distorted_inputs/') and op.name.endswith('/min') and op.outputs[0].dtype == tf.float32]
+    assert 0.75 in lower  # of the contrast factors
+
+
+def test_the_seed_of_a_resumed_run(tmp_path, data_dir):
+    """It fixes the initial values; a resumed run does not draw again what the first steps drew."""
+    def seeds(name, max_steps, seed=1):
+        job = Job(data_dir, 300, CLASSIC._replace(batch_size=8), max_steps=max_steps, seed=seed)
+        with tf.Graph().as_default() as graph:
+            saved = _train(cifar10_train, job, tmp_path / name)
+            tf.train.import_meta_graph(saved + '.meta', clear_devices=True)
+            return [(op.get_attr('seed'), op.get_attr('seed2')) for op in graph.get_operations() if op.type == 'RandomUniform']
+    first, resumed = seeds('run', 1), seeds('run', 2)
+    assert first == seeds('again', 1) and len(first) == len(resumed) > 0
+    assert not set(first) & set(resumed) and not set(first) & set(seeds('other', 1, seed=2))
+
+
+def test_towers_take_batches_of_their_own(tmp_path, data_dir, graph):
+    job = Job(data_dir, 300, CLASSIC._replace(batch_size=8), ['/cpu:0', '/cpu:1'], max_steps=1)
+    path = _train(cifar10_multi_gpu_train, job, tmp_path)
+    saver = tf.train.import_meta_graph(path + '.meta')
+    queue, = [op for op in graph.get_operations() if op.type == 'FIFOQueueV2' and op.name.endswith('/prefetch_queue')]
+    assert queue.get_attr('capacity') == 4
+    convolutions = [graph.get_operation_by_name('tower_%d/conv1/Conv2D' % i) for i in range(2)]
+    assert [convolution.device for convolution in convolutions] == ['/device:CPU:0', '/device:CPU:1']
+    batches = [convolution.inputs[0].op for convolution in convolutions]
+    assert batches[0] is not batches[1] and {batch.type for batch in batches} == {'QueueDequeueV2'}
+    assert {batch.inputs[0].op for batch in batches} == {queue}
+    with tf.Session(config=tf.ConfigProto(device_count={'CPU': 2})) as session:
+        saver.restore(session, path)
+        boundary = -(-350 * 300 // 16)  # the rate counts the examples of both towers
+        rates = []
+        for step in (boundary - 1, boundary):
+            session.run('global_step/Assign', {graph.get_operation_by_name('global_step/Assign').inputs[1]: step})
+            rates.append(session.run('learning_rate/rate:0'))
+    np.testing.assert_allclose(rates, [0.1, 0.01], rtol=1e-5)
+
+
+@pytest.mark.parametrize('script', SCRIPTS)
+def test_seed_fresh_and_max_to_keep(tmp_path, data_dir, script):
+    args = _args(data_dir, tmp_path / 'run', 1)
+    weights = []
+    for extra in (['--max_steps=5', '--max_to_keep=1'], ['--fresh'], ['--fresh', '--seed=2']):
+        status, _, stderr = programs.call(script, *(args + extra))
+        assert (status, stderr) == (0, '')
+        weights.append(checkpoint.read(tf.train.latest_checkpoint(str(tmp_path / 'run'))).values['local3/weights'])
+    assert np.abs(weights[1] - weights[0]).max() < 0.02 < 0.1 < np.abs(weights[2] - weights[1]).max()
+    kept = {tuple(sorted(os.path.basename(path) for path in glob.glob(directory + '/*.index')))
+            for directory in glob.glob(str(tmp_path / 'run*'))}
+    assert kept == {('model.ckpt-5.index',), ('model.ckpt-1.index',)}  # the first was moved aside
+    for directory in glob.glob(str(tmp_path / 'run*')):
+        assert tf.train.latest_checkpoint(directory).startswith(directory + '/model.ckpt-')
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('script, args, devices, threads, slices, examples_per_step', [
+    ('cifar10_train', ['--intra_op_threads=3', '--inter_op_threads=4', '--input_threads=2'], '/cpu:0',
+     r'3 per operation \(intra-op\), 4 across operations \(inter-op\), 2 for the input', '1', 8),
+    ('cifar10_multi_gpu_train', ['--num_gpus=2'], '/cpu:0, /cpu:1', r'.* per operation \(intra-op\), .*', '.*', 16)])
+def test_train_resume_evaluate(tmp_path, data_dir, script, args, devices, threads, slices, examples_per_step):
+    train_dir = tmp_path / 'train'
+    stdout = programs.succeed(script, *(_args(data_dir, train_dir, 5) + args))
+    assert re.search(r'^Devices: %s\nThreads: %s\nBatch: 8 examples per tower \(slices: %s\), %d examples per step\n'
+                     r'Epoch: 300 examples, %.1f steps$' % (
+                         devices, threads, slices, examples_per_step, 300 / examples_per_step), stdout, re.M)
+    assert 'Filling the shuffle queue with 120 images before training starts: 100%\n' in stdout
+    lines = LINE.findall(stdout)
+    assert [step for step, *_ in lines] == ['2', '4', '5']
+    assert all(4 < float(loss) < 6 for _, loss, _, _ in lines)
+    for _, _, examples_per_sec, sec_per_batch in lines:
+        assert abs(float(examples_per_sec) * float(sec_per_batch) / examples_per_step - 1) < 0.1
+    first = checkpoint.read(str(train_dir / 'model.ckpt-5'))
+    assert first.step == 5
+
+    status, stdout, stderr = programs.call(script, *(_args(data_dir, train_dir, 6) + args))
+    assert (status, stderr) == (0, '')
+    assert 'Resuming from %s, step 5\n' % (train_dir / 'model.ckpt-5') in stdout
+    assert [step for step, *_ in LINE.findall(stdout)] == ['6']
+    second = checkpoint.read(str(train_dir / 'model.ckpt-6'))
+    assert second.step == 6
+    change = {name: np.abs(second.values[name] - first.values[name]).max() for name in first.values if name != 'global_step'}
+    assert len(change) == 20 and all(0 < value < 0.1 for value in change.values())
+    assert [step for step, tag, _ in events.scalars(train_dir) if tag == 'total_loss'] == [2, 4, 6]
+    assert [step for step, tag, _ in events.scalars(train_dir) if tag == 'examples_per_sec'] == [2, 4, 6]
+
+    stdout = programs.succeed('cifar10_eval', '--dataset=synthetic', '--data_dir=' + data_dir, '--checkpoint_dir=%s' % train_dir,
+                              '--eval_dir=%s' % (tmp_path / 'eval'), '--run_once')
+    match = re.match(r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: precision @ 1 = (0\.\d{3}|1\.000) \((\d+) of 50, step 6\)\n$', stdout)
+    assert match and float(match.group(1)) == pytest.approx(int(match.group(2)) / 50)
+    assert (6, 'Precision @ 1', pytest.approx(int(match.group(2)) / 50)) in events.scalars(tmp_path / 'eval')
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_run_is_resumed(tmp_path, data_dir, number):
+    args = _args(data_dir, tmp_path, 1000000) + ['--num_gpus=2']
+    process = programs.start('cifar10_multi_gpu_train', *args)
+    for line in process.stdout:
+        if ': step 6,' in line:
+            process.send_signal(number)
+            break
+    stdout, stderr = process.communicate()
+    saved = checkpoint.read(tf.train.latest_checkpoint(str(tmp_path)))
+    if number == signal.SIGKILL:
+        assert saved.step % 4 == 0
+    else:
+        assert (process.returncode, stderr) == (0, '')
+        assert '%s: stopping' % signal.Signals(number).name in stdout.splitlines()
+        assert stdout.endswith('\nSaved %s\n' % saved.path)
+    args[args.index('--max_steps=1000000')] = '--max_steps=%d' % (saved.step + 2)
+    status, stdout, _ = programs.call('cifar10_multi_gpu_train', *args)
+    assert status == 0 and 'Resuming from %s, step %d\n' % (saved.path, saved.step) in stdout
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_the_graph_is_built(tmp_path, data_dir):
+    process = programs.start('cifar10_multi_gpu_train', '--num_gpus=40', *_args(data_dir, tmp_path, 10))
+    for line in process.stdout:
+        if line.startswith('End: '):
+            process.send_signal(signal.SIGINT)
+            break
+    assert process.communicate() == ('', 'cifar10_multi_gpu_train.py: interrupted\n')
+    assert process.returncode == 130
+
+
+@pytest.mark.slow
+def test_log_device_placement(tmp_path, data_dir):
+    stdout = programs.succeed('cifar10_multi_gpu_train', '--num_gpus=2', '--log_device_placement', *_args(data_dir, tmp_path, 1))
+    assert re.search(r'^tower_1/conv2/Conv2D: \(Conv2D\): .*/device:CPU:1$', stdout, re.M)
+
+
+@pytest.mark.slow
+def test_the_synthetic_set_is_learnt(tmp_path):
+    """In 500 steps; the best of three checkpoints, because at the classic rate of 0.1 the loss sometimes jumps up."""
+    args = ['--dataset=synthetic', '--data_dir=%s' % (tmp_path / 'data'), '--train_dir=%s' % (tmp_path / 'train')]
+    programs.succeed('cifar10_train', '--max_steps=500', '--checkpoint_steps=100', *args)
+    evaluator = evaluation.Evaluator(dataset.test_files(str(tmp_path / 'data')), None, 1, '/cpu:0', tf.ConfigProto())
+    found = [evaluator.evaluate(checkpoint.read(str(tmp_path / 'train' / ('model.ckpt-%d' % step)))) for step in (300, 400, 500)]
+    assert [(result.step, result.num_examples) for result in found] == [(300, 10000), (400, 10000), (500, 10000)]
+    assert max(result.num_correct for result in found) > 9000
+
+
+RECIPE = ['--recipe=fast', '--epochs=0.5', '--warmup_epochs=0.1', '--lr_scaling=linear', '--moving_average_fraction=0.15',
+          '--checkpoint_steps=1', '--max_to_keep=0']
+
+
+@pytest.fixture(scope='module', params=[('cifar10_train', 16), ('cifar10_multi_gpu_train', 8)], ids=SCRIPTS)
+def finished(request, tmp_path_factory, data_dir):
+    """A run of a recipe, resumed once, to its end: with 300 examples and 16 per step, half an epoch is 10 steps."""
+    script, batch_size = request.param
+    directory = tmp_path_factory.mktemp('run')
+    args = [arg for arg in _args(data_dir, directory / 'train', 0) if not arg.startswith(('--max_steps', '--batch_size'))]
+    args += ['--batch_size=%d' % batch_size] + (['--num_gpus=2'] if batch_size == 8 else [])
+    outputs = []
+    for extra in (['--max_steps=4'], [], []):
+        status, stdout, stderr = programs.call(script, *args, *RECIPE, *extra)
+        assert (status, stderr) == (0, '')
+        outputs.append(stdout)
+    return script, args, directory, outputs
+
+
+def test_a_recipe_ends_and_is_recorded(finished):
+    _, args, directory, (first, resumed, ended) = finished
+    batch_size = 8 if '--num_gpus=2' in args else 16
+    assert [step for step, *_ in LINE.findall(first)] == ['2', '4'] and 'End: step 4, epoch 0.2\n' in first
+    assert re.search(r'^Recipe: fast; differs from classic in: batch_size %d \(classic: 128\), optimizer muon \(classic: '
+                     r'gradient_descent\), initial_learning_rate 0\.05 \(classic: 0\.1\), lr_scaling linear \(classic: none\), '
+                     r'momentum 0\.9 \(classic: unused\), matrix_learning_rate 0\.0006 \(classic: unused\), .*'
+                     r'epochs 0\.5 \(classic: inf\), .*\nLearning rate: rises to 0\.00625 over 0\.1 epochs, then falls to 0 at the '
+                     r'end of epoch 0\.5 \(step 10\)\nLearning rate: scaled by 0\.125, because a step takes 0\.125 times .*\n'
+                     r'End: step 10, epoch 0.5$' % batch_size, resumed, re.M)
+    assert [step for step, *_ in LINE.findall(resumed)] == ['6', '8', '10']
+    assert 'Nothing to do: the run ends at step 10\n' in ended
+    with open(str(directory / 'train' / 'run.json')) as opened:
+        record = json.load(opened)
+    assert {name: record[name] for name in HParams._fields} == dict(
+        FAST._asdict(), batch_size=batch_size, lr_scaling='linear', warmup_epochs=0.1, epochs=0.5, moving_average_fraction=0.15)
+
+
+def test_averages_of_a_recipe(finished):
+    """Before and after the stop at step 4; 1 / 3 is 1 - 1 / (0.15 * 10)."""
+    _, _, directory, _ = finished
+    saved = [checkpoint.read(str(directory / 'train' / ('model.ckpt-%d' % step))).values for step in range(1, 11)]
+    averaged = [name for name in saved[0] if name + '/ExponentialMovingAverage' in saved[0]]
+    assert len(averaged) == 10 and len(saved[0]) == 3 * 10 + 1
+    for step in range(2, 11):
+        decay = min(1 / 3, (1 + step) / (10 + step))
+        for name in averaged:
+            before, average = [values[name + '/ExponentialMovingAverage'] for values in saved[step - 2:step]]
+            np.testing.assert_allclose(average, decay * before + (1 - decay) * saved[step - 1][name], atol=1e-6, err_msg=name)
+
+
+def test_summaries_of_a_recipe(finished):
+    _, _, directory, _ = finished
+    written = events.scalars(directory / 'train')
+    assert {tag for _, tag, _ in written if tag.startswith('losses/')} == {'losses/smoothed_cross_entropy'}
+    rates = [value for _, tag, value in written if tag == 'learning_rate']
+    expected = 0.00625 * np.interp(np.array([1.5, 3.5, 5.5, 7.5, 9.5]) * 16 / 300, [0, 0.1, 0.5], [0, 1, 0])
+    np.testing.assert_allclose(rates, expected, rtol=1e-5)
+
+
+def test_another_recipe_is_refused(finished):
+    script, args, directory, _ = finished
+    assert programs.call(script, '--max_steps=20', *args)[::2] == (
+        1, '%s.py: error: The run in %s was trained with --recipe=fast, not classic: give the same, another --train_dir, or --fresh '
+        'to move it aside\n' % (script, directory / 'train'))
+
+
+def test_a_recipe_is_evaluated_with_10_views(finished, data_dir):
+    _, _, directory, _ = finished
+    status, stdout, _ = programs.call(
+        'cifar10_eval', '--dataset=synthetic', '--data_dir=' + data_dir, '--checkpoint_dir=%s' % (directory / 'train'),
+        '--eval_dir=%s' % (directory / 'eval'), '--run_once', '--views=10')
+    assert status == 0 and re.search(r'precision @ 1 = \S+ \(\d+ of 50, 10 views, step 10\)\n$', stdout)
+    written = {tag: value for _, tag, value in events.scalars(directory / 'eval')}
+    assert written['total_loss, 10 views'] == written['losses/cross_entropy, 10 views']

@@ -1,0 +1,76 @@
+"""A run that version 1.0.0 saved is resumed and evaluated with the results of version 1.0.0.
+
+earlier_run/run.tar.xz holds what 1.0.0 wrote at step 5: the checkpoint and the record. So that it compresses well, each variable
+repeats 1009 random values. earlier_run/expected.json holds what the scripts of 1.0.0 found: the summaries of its evaluation, and
+norm and sum of each variable after two more steps. All training images are alike and of one colour, which no distortion
+changes, so that the steps do not depend on chance.
+"""
+import json
+import os
+import tarfile
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10 import evaluation
+from cifar10.data import dataset
+from cifar10.runs import checkpoint, run_directory
+from cifar10.training import Job
+from scripts import cifar10_multi_gpu_train, cifar10_train
+from tests.helpers import events
+
+HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'earlier_run')
+
+
+@pytest.fixture
+def train_dir(tmp_path):
+    with tarfile.open(os.path.join(HERE, 'run.tar.xz')) as archive:
+        archive.extractall(str(tmp_path / 'run'))
+    return str(tmp_path / 'run')
+
+
+@pytest.fixture
+def plain_data_dir(tmp_path):
+    """100 equal training images of class 3, and 50 test images of random pixels."""
+    batches = tmp_path / 'data' / dataset.DIRECTORY
+    batches.mkdir(parents=True)
+    record = np.concatenate([[3], np.repeat([200, 90, 30], 1024)]).astype(np.uint8)
+    for path in dataset.train_files(str(tmp_path / 'data')):
+        np.tile(record, [20, 1]).tofile(path)
+    rng = np.random.RandomState(0)
+    records = np.concatenate([rng.randint(0, 10, [50, 1]), rng.randint(0, 256, [50, 3072])], 1).astype(np.uint8)
+    records.tofile(str(batches / 'test_batch.bin'))
+    return str(tmp_path / 'data')
+
+
+@pytest.fixture
+def expected():
+    with open(os.path.join(HERE, 'expected.json')) as opened:
+        return json.load(opened)
+
+
+def test_it_is_evaluated_as_before(tmp_path, train_dir, plain_data_dir, expected, capsys):
+    evaluator = evaluation.Evaluator(dataset.test_files(plain_data_dir), None, 1, '/cpu:0', tf.ConfigProto())
+    evaluation.evaluate(evaluator, [checkpoint.read_latest(train_dir)], str(tmp_path / 'eval'))
+    assert capsys.readouterr().out.endswith(': precision @ 1 = 0.100 (5 of 50, step 5)\n')
+    found = {tag: value for _, tag, value in events.scalars(tmp_path / 'eval')}
+    assert found.keys() == expected['evaluation'].keys()
+    for tag, value in expected['evaluation'].items():
+        np.testing.assert_allclose(found[tag], value, rtol=1e-5, err_msg=tag)
+
+
+@pytest.mark.parametrize('script', [cifar10_train, cifar10_multi_gpu_train])
+def test_it_is_resumed_as_before(train_dir, plain_data_dir, expected, capsys, script):
+    hparams = run_directory.recorded_hparams(train_dir)
+    job = Job(plain_data_dir, 100, hparams, max_steps=7, seed=1)
+    with run_directory.held(train_dir, False, hparams, 1, plain_data_dir) as run:
+        script.train(job, run)
+    output = capsys.readouterr().out
+    assert 'Resuming from %s/model.ckpt-5, step 5\n' % train_dir in output and ': step 7, loss = 4.83 (' in output
+    saved = checkpoint.read_latest(train_dir).values
+    assert saved.keys() == expected['norms_after_step_7'].keys() == expected['sums_after_step_7'].keys()
+    for name, value in saved.items():
+        value = value.astype(np.float64)
+        np.testing.assert_allclose(np.linalg.norm(value), expected['norms_after_step_7'][name], rtol=1e-5, err_msg=name)
+        np.testing.assert_allclose(value.sum(), expected['sums_after_step_7'][name], rtol=1e-4, atol=1e-3, err_msg=name)

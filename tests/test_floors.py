@@ -1,0 +1,53 @@
+"""The layout of the package: imports point down, floor by floor, and names mean one thing."""
+import ast
+import glob
+import os
+
+import cifar10
+
+PACKAGE = os.path.dirname(cifar10.__file__)
+FLOORS = ['ground', 'data', 'runs', 'lesson', 'cli and measure', 'scripts']  # from the bottom up
+ROOMS = dict(errors='ground', files='ground', hparams='ground', data='data', runs='runs', cli='cli and measure',
+             measure='cli and measure', scripts='scripts')  # every other module on top is the lesson
+
+
+def _modules():
+    """Each module's path under cifar10/, without .py, and its syntax tree."""
+    for path in glob.glob(os.path.join(PACKAGE, '**', '*.py'), recursive=True):
+        name = os.path.relpath(path, PACKAGE)[:-len('.py')]
+        if not name.endswith('__init__'):
+            with open(path) as source:
+                yield name, ast.parse(source.read())
+
+
+def _imported(tree):
+    """The modules that a module imports of the package, as paths under cifar10/, and of the scripts."""
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
+        prefix = node.module + '.' if isinstance(node, ast.ImportFrom) else ''
+        for name in names:
+            top, *path = (prefix + name).split('.')
+            if top in ('cifar10', 'scripts'):
+                yield '/'.join(path if top == 'cifar10' else [top] + path)
+
+
+def test_imports_point_down():
+    arrows = [(name, other) for name, tree in _modules() for other in _imported(tree)]
+    assert len(arrows) > 50
+    for arrow in arrows:
+        rooms = [name.split('/')[0] for name in arrow]
+        floor, other = [FLOORS.index(ROOMS.get(room, 'lesson')) for room in rooms]
+        assert other < floor or other == floor and (floor in (0, 3) or rooms[0] == rooms[1]), arrow
+
+
+def test_flags_stay_in_cli():
+    assert [name for name, tree in _modules() if not name.startswith('cli/')
+            for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == 'FLAGS'] == []
+
+
+def test_no_parameter_is_called_as_a_module():
+    """But for the value of the class that the module hparams defines."""
+    modules = {part for name, _ in _modules() for part in name.split('/')} - {'hparams'}
+    assert [(name, node.name, argument.arg) for name, tree in _modules() for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef) for argument in node.args.args + node.args.kwonlyargs
+            if argument.arg in modules] == []
