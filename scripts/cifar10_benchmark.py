@@ -34,11 +34,13 @@ FLAGS = flags.FLAGS
 def request(command):
     """The Request that the flags describe, with the data set made ready if the command needs it."""
     data_dir = data_flags.prepare(FLAGS.dataset) if command in ('input', 'train') else ''
-    job = Job(data_dir, dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, CLASSIC._replace(batch_size=FLAGS.batch_size),
-              multi_gpu.tower_devices(FLAGS.num_gpus), job_flags.given_threads())
+    job = Job(data_dir=data_dir, num_examples=dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
+              hparams=CLASSIC._replace(batch_size=FLAGS.batch_size), devices=multi_gpu.tower_devices(FLAGS.num_gpus),
+              given_threads=job_flags.given_threads())
     threads = ['--%s=%d' % (name, FLAGS[name].value) for name in ('intra_op_threads', 'inter_op_threads', 'input_threads')]
-    return subcommands.Request(job, Steps(FLAGS.warmup_steps, FLAGS.steps), os.path.dirname(os.path.realpath(__file__)),
-                               threads, FLAGS.trace)
+    return subcommands.Request(
+        job=job, steps=Steps(warmup=FLAGS.warmup_steps, measured=FLAGS.steps),
+        scripts_dir=os.path.dirname(os.path.realpath(__file__)), trainer_flags=threads, trace_path=FLAGS.trace)
 
 
 def main(command):

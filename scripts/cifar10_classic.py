@@ -23,9 +23,11 @@ def main():
     """Makes the data set ready, and trains."""
     data_dir = data_flags.prepare(FLAGS.dataset)
     job = Job(
-        data_dir, dataset.verify(dataset.train_files(data_dir)), CLASSIC._replace(batch_size=FLAGS.batch_size),
-        multi_gpu.tower_devices(FLAGS.num_gpus), max_steps=FLAGS.max_steps,
-        intervals=Intervals(FLAGS.log_frequency, FLAGS.summary_steps, FLAGS.checkpoint_steps))
+        data_dir=data_dir, num_examples=dataset.verify(dataset.train_files(data_dir)),
+        hparams=CLASSIC._replace(batch_size=FLAGS.batch_size), devices=multi_gpu.tower_devices(FLAGS.num_gpus),
+        max_steps=FLAGS.max_steps,
+        intervals=Intervals(log_frequency=FLAGS.log_frequency, summary_steps=FLAGS.summary_steps,
+                            checkpoint_steps=FLAGS.checkpoint_steps))
     classic.train(job, FLAGS.train_dir)
 
 
