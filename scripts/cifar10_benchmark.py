@@ -14,7 +14,6 @@ from cifar10.cli import quiet
 quiet.start(__name__)
 
 import os
-import signal
 import sys
 
 from absl import flags
@@ -26,6 +25,7 @@ from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
 from cifar10.measure import benchmark, subcommands
 from cifar10.measure.measurements import Steps
+from cifar10.runs import signals
 from cifar10.training import Job
 
 FLAGS = flags.FLAGS
@@ -45,7 +45,7 @@ def request(command):
 
 def main(command):
     """Measures what the command names, and prints and writes the figures."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that its processes are ended
+    signals.exit_on_sigterm()  # so that the processes it has started are ended
     if FLAGS.json is not None:
         benchmark.check_writable(FLAGS.json)
     if command == 'profile':

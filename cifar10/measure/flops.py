@@ -73,7 +73,7 @@ def total(products):
 
 def describe(products):
     """A list of Products and their sum, one per line."""
-    lines = ['  %-14s %d products %9.4f GFLOP' % (layer, count, operations / 1e9) for layer, count, operations in products]
+    lines = ['  %-14s %d products %9.4f GFLOP' % (product.layer, product.count, product.operations / 1e9) for product in products]
     return '\n'.join(lines + ['  %-25s %9.4f GFLOP' % ('sum', total(products) / 1e9)])
 
 

@@ -53,11 +53,11 @@ def choose_threads(devices, batch_size, given=Threads()):
     Returns:
       A Threads, in which 0 leaves the number to TensorFlow.
     """
-    # At least two: with a single one, a core spins while it waits for it whenever the input is the bottleneck.
+    # At least two: with a single one, a core would spin and wait whenever the input is the bottleneck.
     prefetch = given.prefetch or min(num_cores(), max(2, len(devices)))
-    slices_for_all_cores = (num_slices(devices, batch_size, given.inter_op) * len(devices) >= (given.inter_op or num_cores()))
-    one_per_op = 'gpu' not in devices[0] and slices_for_all_cores
-    return Threads(given.intra_op or (1 if one_per_op else 0), given.inter_op, prefetch)
+    all_slices = num_slices(devices, batch_size, given.inter_op) * len(devices)
+    one_per_operation = 'gpu' not in devices[0] and all_slices >= (given.inter_op or num_cores())
+    return Threads(intra_op=given.intra_op or (1 if one_per_operation else 0), inter_op=given.inter_op, prefetch=prefetch)
 
 
 def session_config(devices, threads=None, log_device_placement=False):

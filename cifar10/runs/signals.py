@@ -1,7 +1,8 @@
-"""SIGINT and SIGTERM: as a request to stop, as an exception, or held back for a while."""
+"""SIGINT and SIGTERM: as an exception, as a request to stop, or held back for a while."""
 import contextlib
 import os
 import signal
+import sys
 import threading
 
 _interrupted = threading.Event()
@@ -23,6 +24,11 @@ def raise_if_interrupted():
     """Raises KeyboardInterrupt if `raise_on_ctrl_c` raised it before: then it was lost."""
     if _interrupted.is_set():
         raise KeyboardInterrupt
+
+
+def exit_on_sigterm():
+    """Makes SIGTERM raise SystemExit, so that every `finally` is carried out; the status is that of a process it has ended."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 class StopRequest:
