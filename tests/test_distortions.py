@@ -1,15 +1,12 @@
-"""Distortions: as tf.image makes them, drawn evenly, as strong as the recipe says."""
+"""Distortions: as tf.image makes them, drawn evenly, as strong as they are asked to be."""
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, input as cifar10_input
 from cifar10.data import dataset
-from cifar10.hparams import CLASSIC
-from cifar10.measure import classic as cifar10_classic
-from tests import conftest
-from tests.helpers import oracle
-from tests import test_input
+from cifar10.measure import classic
+from tests.helpers import data_sets, oracle, queues
 
 
 def _draws(n, seed):
@@ -17,11 +14,11 @@ def _draws(n, seed):
     return (rng.randint(0, 9, n), rng.randint(0, 9, n), rng.rand(n) < 0.5, rng.uniform(0.2, 1.8, n).astype(np.float32))
 
 
-def test_batched_distortions_equal_tf_image_per_example(data_dir):
+def test_a_batch_equals_tf_image_per_example(data_dir):
     _, images = oracle.read_records(dataset.test_files(data_dir))
     rows, columns, mirror, contrast = _draws(len(images), seed=1)
     brightness = np.random.RandomState(2).uniform(-63, 63, len(images))
-    expected = [cifar10_classic.distort(image, row, column, tf.constant(flip), shift, factor)
+    expected = [classic.distort(image, row, column, tf.constant(flip), shift, factor)
                 for image, row, column, flip, shift, factor in zip(images, rows, columns, mirror, brightness, contrast)]
     distorted = distortions.distort(tf.constant(images.transpose(0, 3, 1, 2)), rows, columns, mirror, contrast)
     with tf.Session() as session:
@@ -31,7 +28,7 @@ def test_batched_distortions_equal_tf_image_per_example(data_dir):
 
 
 @pytest.mark.parametrize('low, high, tolerance', [(0, 1, 0), (255, 256, 0), (100, 102, 1e-4), (0, 256, 1e-5)])
-def test_standardisation_of_flat_and_of_lively_images(low, high, tolerance):
+def test_standardisation_in_float64(low, high, tolerance):
     """In float64 by NumPy: tf.image itself has only 4 digits for images that are nearly uniform."""
     images = np.random.RandomState(3).randint(low, high, [20, 3, 32, 32]).astype(np.uint8)
     rows, columns, mirror, contrast = _draws(20, seed=4)
@@ -46,17 +43,18 @@ def test_standardisation_of_flat_and_of_lively_images(low, high, tolerance):
         np.testing.assert_allclose(distorted[i], x, atol=tolerance)
 
 
-def test_standard_deviation_counts_as_at_least_one_over_the_root_of_the_number_of_values():
+def test_the_least_standard_deviation():
     """One value of 1,728 differs by 1, which a contrast of 0.2 makes 0.2: a standard deviation of 0.2 / sqrt(1728)."""
     images = np.full([1, 3, 32, 32], 7, np.uint8)
     images[0, 1, 16, 16] = 8
     distorted = distortions.distort(tf.constant(images), *[np.array([draw]) for draw in (4, 4, False, np.float32(0.2))])
     with tf.Session() as session:
         distorted = session.run(distorted)
-    np.testing.assert_allclose(distorted[0, 12, 12, 1], 0.2 * (1 - 1 / 576) * 1728 ** 0.5 + (1 / 576 - 1 / 1728) * 1728 ** 0.5, rtol=1e-4)
+    expected = (0.2 * (1 - 1 / 576) + (1 / 576 - 1 / 1728)) * 1728 ** 0.5
+    np.testing.assert_allclose(distorted[0, 12, 12, 1], expected, rtol=1e-4)
 
 
-def test_draws_cover_their_ranges_evenly_and_are_independent():
+def test_draws_are_even_and_independent():
     with tf.Session() as session:
         rows, columns, mirror, contrast = draws = session.run(distortions.draws(20000))
     for offsets in (rows, columns):
@@ -75,19 +73,21 @@ def test_draws_cover_their_ranges_evenly_and_are_independent():
             assert abs(np.corrcoef(first[:-distance], first[distance:])[0, 1]) < 5 / 20000 ** 0.5
 
 
-def test_draws_are_as_strong_as_the_recipe_says():
+def test_the_strength_of_the_contrast():
     with tf.Session() as session:
-        contrast, unchanged = session.run(
-            [distortions.draws(1000, CLASSIC._replace(contrast=strength))[3] for strength in (0.25, 0.0)])
+        contrast, unchanged = session.run([distortions.draws(1000, strength)[3] for strength in (0.25, 0.0)])
     assert 0.75 <= contrast.min() < 0.76 and 1.24 < contrast.max() < 1.25
     assert set(unchanged) == {1.0}
 
 
-def test_training_images_are_distorted_as_strongly_as_the_recipe_says(tmp_path, monkeypatch):
+def test_the_contrast_reaches_training_images(data_dir, monkeypatch):
     monkeypatch.setattr(distortions, '_standardize', lambda images, contrast: contrast)
-    data_dir = conftest.write_data_set(tmp_path / 'data')
-    contrast, _ = cifar10_input.distorted_inputs(data_dir, 20, CLASSIC._replace(contrast=0.0))
-    assert set(test_input.run_queues([contrast], 1)[0][0]) == {1.0}
+    default, none, strong = [cifar10_input.distorted_inputs(data_dir, 200, **given)[0]
+                             for given in ({}, {'contrast': 0.0}, {'contrast': 1.0})]
+    (default, none, strong), = queues.run([default, none, strong], 1)
+    assert 0.2 <= default.min() < 0.35 and 1.65 < default.max() < 1.8
+    assert set(none) == {1.0}
+    assert 0 <= strong.min() < 0.2 and 1.8 < strong.max() < 2
 
 
 def test_each_batch_draws_anew():
@@ -97,16 +97,16 @@ def test_each_batch_draws_anew():
             assert abs(np.corrcoef(first, second)[0, 1]) < 5 / 1000 ** 0.5
 
 
-def test_training_images_are_each_distorted_by_draws_of_their_own(tmp_path, monkeypatch):
+def test_each_training_image_has_its_own_draws(tmp_path, monkeypatch):
     """Images whose pixels tell their row and their column, without the standardisation that would hide it."""
     image = np.zeros([3, 32, 32], np.uint8)
     image[0], image[1] = np.mgrid[:32, :32]
-    data_dir = conftest.write_data_set(tmp_path / 'data')
+    data_dir = data_sets.write(tmp_path / 'data')
     for path in dataset.train_files(data_dir):
         np.tile(np.concatenate([[0], image.ravel()]).astype(np.uint8), [20, 1]).tofile(path)
     monkeypatch.setattr(distortions, '_standardize', lambda images, contrast: (images, contrast))
     (images, contrast), _ = cifar10_input.distorted_inputs(data_dir, 100)
-    images, contrast = (np.concatenate(parts) for parts in zip(*test_input.run_queues([images, contrast], 40)))
+    images, contrast = (np.concatenate(parts) for parts in zip(*queues.run([images, contrast], 40)))
     rows, columns, mirror = images[:, 0, 0, 0], images[:, 1].min((1, 2)), images[:, 1, 0, 0] > images[:, 1, 0, 1]
     assert len(set(zip(rows, columns, mirror))) == 9 * 9 * 2
     assert len(set(contrast)) > 3900 and contrast.min() < 0.21 and contrast.max() > 1.79
@@ -115,7 +115,7 @@ def test_training_images_are_each_distorted_by_draws_of_their_own(tmp_path, monk
             assert abs(np.corrcoef(draws[:-distance], draws[distance:])[0, 1]) < 5 / 4000 ** 0.5
 
 
-def test_contrast_and_standardisation_equal_numpy_in_float64():
+def test_contrast_and_standardisation_in_float64():
     rng = np.random.RandomState(5)
     images, contrast = rng.uniform(0, 255, [50, 3, 24, 24]), rng.uniform(0.2, 1.8, 50)
     with tf.Session() as session:

@@ -9,18 +9,7 @@ import cifar10
 from cifar10 import input as cifar10_input
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from tests.helpers import oracle
-
-
-def run_queues(fetches, times):
-    """Starts the graph's queue runners and returns what `times` runs of `fetches` give."""
-    with tf.Session() as session:
-        coord = tf.train.Coordinator()
-        threads = tf.train.start_queue_runners(session, coord)
-        results = [session.run(fetches) for _ in range(times)]
-        coord.request_stop()
-        coord.join(threads)
-    return results
+from tests.helpers import oracle, queues
 
 
 def test_read_cifar10_byte_for_byte(data_dir):
@@ -30,8 +19,8 @@ def test_read_cifar10_byte_for_byte(data_dir):
     assert (record.label.dtype, record.label.shape.as_list()) == (tf.int32, [1])
     assert (record.uint8image.dtype, record.uint8image.shape.as_list()) == (tf.uint8, [32, 32, 3])
     labels, images = oracle.read_records(paths)
-    results = run_queues([record.key, record.label, record.uint8image], len(labels))
-    for i, (key, label, image) in enumerate(results):
+    found = queues.run([record.key, record.label, record.uint8image], len(labels))
+    for i, (key, label, image) in enumerate(found):
         assert key.decode() == '%s:%d' % (paths[i // 60], i % 60)
         assert label[0] == labels[i]
         np.testing.assert_array_equal(image, images[i])
@@ -47,25 +36,25 @@ def test_files_of_any_sizes_are_read_whole(tmp_path, counts):
         read = cifar10_input._read_records(tf.train.string_input_producer(paths, shuffle=False, num_epochs=1), paths)
         session.run(tf.local_variables_initializer())
         coord = tf.train.Coordinator()
-        threads = tf.train.start_queue_runners(session, coord)
+        runners = tf.train.start_queue_runners(session, coord)
         parts = []
         with pytest.raises(tf.errors.OutOfRangeError):
             while True:
                 parts.append(session.run(read))
         coord.request_stop()
-        coord.join(threads)
+        coord.join(runners)
     assert max(map(len, parts)) <= 256
     np.testing.assert_array_equal(np.concatenate(parts), records)
 
 
-def test_distorted_inputs_keep_labels_with_their_images(data_dir):
+def test_labels_stay_with_their_images(data_dir):
     """Each batch image is found again among the 9 x 9 crops and their mirror images of an example with its label."""
     images, labels = cifar10.distorted_inputs(data_dir, batch_size=16)
     assert (images.dtype, images.shape.as_list()) == (tf.float32, [16, 24, 24, 3])
     assert (labels.dtype, labels.shape.as_list()) == (tf.int32, [16])
     all_labels, all_images = oracle.read_records(dataset.train_files(data_dir))
-    batches = run_queues([images, labels], 3)
-    # Contrast, brightness and standardisation are one affine map a channel, which correlation does not see.
+    batches = queues.run([images, labels], 3)
+    # Contrast, brightness and standardisation are one affine map per channel, which correlation does not see.
     for image, label in zip(batches[2][0][:4], batches[2][1][:4]):
         assert max(_best_correlation(image, example) for example in all_images[all_labels == label]) > 0.999
     assert len({image.tobytes() for images, _ in batches for image in images}) == 48
@@ -83,9 +72,9 @@ def _best_correlation(image, example):
     return best
 
 
-def test_training_images_come_shuffled_and_epoch_after_epoch(data_dir):
+def test_shuffled_images_epoch_after_epoch(data_dir):
     _, labels = cifar10.distorted_inputs(data_dir, batch_size=50)
-    seen = np.concatenate(run_queues(labels, 60))  # ten epochs
+    seen = np.concatenate(queues.run(labels, 60))  # ten epochs
     stored, _ = oracle.read_records(dataset.train_files(data_dir))
     # Unshuffled, each file's labels would stand there in a row, whatever the order of the files.
     assert not any(stored[start:start + 10].tobytes() in seen.astype(np.uint8).tobytes() for start in range(0, 300, 60))
@@ -93,18 +82,18 @@ def test_training_images_come_shuffled_and_epoch_after_epoch(data_dir):
     assert counts.min() > 0.8 * 300 and counts.max() < 1.2 * 300
 
 
-def test_training_starts_though_the_batch_is_larger_than_the_data_set(data_dir):
+def test_a_batch_larger_than_the_data_set(data_dir):
     images, _ = cifar10.distorted_inputs(data_dir, batch_size=512)
-    assert run_queues(images, 2)[1].shape == (512, 24, 24, 3)
+    assert queues.run(images, 2)[1].shape == (512, 24, 24, 3)
 
 
 @pytest.mark.parametrize('eval_data, batch_size', [(True, 16), (True, 50), (True, 64), (False, 128)])
-def test_inputs_give_each_record_once_in_order_with_a_short_last_batch(data_dir, eval_data, batch_size):
+def test_each_record_once_and_in_order(data_dir, eval_data, batch_size):
     paths = dataset.test_files(data_dir) if eval_data else dataset.train_files(data_dir)
     expected_labels, expected_images = oracle.read_records(paths)
     images, labels = cifar10.inputs(eval_data, data_dir, batch_size)
     expected = tf.map_fn(oracle.evaluation_image, expected_images, tf.float32)
-    batches = run_queues([images, labels], -(-len(expected_labels) // batch_size))
+    batches = queues.run([images, labels], -(-len(expected_labels) // batch_size))
     assert [len(batch_labels) for _, batch_labels in batches[:-1]] == [batch_size] * (len(batches) - 1)
     np.testing.assert_array_equal(np.concatenate([batch_labels for _, batch_labels in batches]), expected_labels)
     with tf.Session() as session:
@@ -114,14 +103,14 @@ def test_inputs_give_each_record_once_in_order_with_a_short_last_batch(data_dir,
 def test_inputs_end_after_one_pass(data_dir):
     _, labels = cifar10.inputs(True, data_dir, 64)
     with pytest.raises(tf.errors.OutOfRangeError):
-        run_queues(labels, 2)
+        queues.run(labels, 2)
 
 
-def test_prefetch_queue_hands_every_batch_to_one_taker():
+def test_prefetch_queue_gives_a_batch_once():
     number = tf.train.range_input_producer(1000, shuffle=False).dequeue()
     queue = cifar10_input.prefetch_queue(tf.fill([2, 24, 24, 3], tf.cast(number, tf.float32)), tf.fill([2], number), 4)
     takers = [queue.dequeue() for _ in range(2)]
-    taken = [pair for pairs in run_queues(takers, 20) for pair in pairs]
+    taken = [pair for pairs in queues.run(takers, 20) for pair in pairs]
     numbers = [int(labels[0]) for _, labels in taken]
     assert max(collections.Counter(numbers).values()) == 1
     assert all((images == labels[0]).all() for images, labels in taken)
@@ -138,14 +127,15 @@ def test_queue_fill_is_in_the_collection(data_dir):
         assert session.run(fills) == [0, 0.25]
 
 
-def test_inputs_run_on_the_cpu_whatever_the_device_scope(data_dir, graph):
+def test_inputs_run_on_the_cpu(data_dir, graph):
     with tf.device('/gpu:0'):
         cifar10.distorted_inputs(data_dir, 16)
         cifar10.inputs(True, data_dir)
     assert {op.device for op in graph.get_operations() if op.type != 'NoOp'} == {'/device:CPU:0'}
 
 
-@pytest.mark.parametrize('inputs', [cifar10.distorted_inputs, lambda data_dir: cifar10.inputs(True, data_dir)])
-def test_missing_files_are_named(tmp_path, inputs):
-    with pytest.raises(UserError, match='is missing'):
-        inputs(str(tmp_path))
+@pytest.mark.parametrize('build, name', [
+    (cifar10.distorted_inputs, 'data_batch_1.bin'), (lambda data_dir: cifar10.inputs(True, data_dir), 'test_batch.bin')])
+def test_missing_files_are_named(tmp_path, build, name):
+    with pytest.raises(UserError, match='%s is missing' % name):
+        build(str(tmp_path))

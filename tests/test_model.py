@@ -5,7 +5,6 @@ import tensorflow.compat.v1 as tf
 
 import cifar10
 from cifar10 import model
-from cifar10.hparams import CLASSIC
 from tests.helpers import oracle
 
 SHAPES = {
@@ -20,7 +19,7 @@ def _images(n, seed=0):
     return np.random.RandomState(seed).randn(n, 24, 24, 3).astype(np.float32)
 
 
-def test_variables_have_the_classic_names_shapes_and_initial_values():
+def test_variables_and_their_initial_values():
     cifar10.inference(tf.constant(_images(1)))
     variables = {variable.op.name: variable for variable in tf.global_variables()}
     assert {name: variable.shape.as_list() for name, variable in variables.items()} == SHAPES
@@ -49,7 +48,7 @@ def test_logits_equal_numpy():
             np.testing.assert_allclose(session.run(logits, {images: _images(n)}), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_logits_are_not_softmaxed_and_have_ten_columns():
+def test_logits_have_ten_columns():
     assert cifar10.inference(tf.constant(_images(4))).shape.as_list() == [4, 10]
 
 
@@ -68,12 +67,11 @@ def test_loss_equals_numpy():
     np.testing.assert_allclose(sorted(parts), sorted(decay + [expected]), rtol=1e-6)
 
 
-def test_label_smoothing_and_weight_decay_equal_numpy():
+def test_label_smoothing_and_weight_decay():
     labels = np.array([3, 0, 9, 3])
-    hparams = CLASSIC._replace(label_smoothing=0.2, fc_weight_decay=0.5)
-    logits = cifar10.inference(tf.constant(_images(4)), hparams=hparams)
+    logits = cifar10.inference(tf.constant(_images(4)), fc_weight_decay=0.5)
     logits += tf.constant(np.random.RandomState(0).randn(4, 10), tf.float32)
-    loss = cifar10.loss(logits, tf.constant(labels), hparams=hparams)
+    loss = cifar10.loss(logits, tf.constant(labels), label_smoothing=0.2)
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         loss, logits, local3, local4 = session.run([
@@ -84,7 +82,29 @@ def test_label_smoothing_and_weight_decay_equal_numpy():
     np.testing.assert_allclose(loss, -(smooth * log_probabilities).sum(1).mean() + decay, rtol=1e-6)
 
 
-def test_loss_with_a_scope_leaves_other_towers_out():
+def test_without_decay_and_smoothing():
+    """Then the loss is the cross entropy alone, under its own name."""
+    loss = cifar10.loss(cifar10.inference(tf.constant(_images(2)), fc_weight_decay=0.0), tf.constant([1, 2]))
+    assert [part.op.name for part in tf.get_collection('losses')] == ['cross_entropy']
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        total, parts = session.run([loss, tf.get_collection('losses')])
+    assert [total] == parts
+
+
+def test_a_smoothed_loss_has_a_name_of_its_own():
+    cifar10.loss(tf.zeros([2, 10]), tf.constant([1, 2]), label_smoothing=0.1)
+    assert [part.op.name for part in tf.get_collection('losses')] == ['smoothed_cross_entropy']
+
+
+def test_activations_are_collected():
+    cifar10.inference(tf.constant(_images(4)), 2)
+    shapes = {tensor.op.name: tensor.shape.as_list() for tensor in tf.get_collection(tf.GraphKeys.ACTIVATIONS)}
+    assert shapes == {'conv1/conv1': [2, 24, 24, 64], 'conv2/conv2': [2, 12, 12, 64], 'local3/local3': [4, 384],
+                      'local4/local4': [4, 192], 'softmax_linear/softmax_linear': [4, 10]}
+
+
+def test_a_scope_leaves_other_towers_out():
     losses = []
     for i in (1, 10):
         with tf.name_scope('tower_%d' % i) as scope, tf.variable_scope('', reuse=tf.AUTO_REUSE):
@@ -120,7 +140,7 @@ def test_lrn_gradient_equals_its_derivatives(channels):
     np.testing.assert_allclose((oracle.lrn_gradient(x, dy) * direction).sum(), difference, rtol=1e-6)
 
 
-def test_lrn_and_its_gradient_equal_tensorflows_own_in_float32():
+def test_lrn_equals_tensorflows_own():
     rng = np.random.RandomState(0)
     x, dy = (10 * rng.randn(2, 12, 12, 64)).astype(np.float32), rng.randn(2, 12, 12, 64).astype(np.float32)
     tensor = tf.constant(x)
@@ -132,8 +152,9 @@ def test_lrn_and_its_gradient_equal_tensorflows_own_in_float32():
     np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize('device, gpus, kinds', [('/cpu:0', 1, {'MatMul'}), ('/gpu:0', 1, {'LRN'}), ('', 1, {'LRN'}), ('', 0, {'MatMul'})])
-def test_lrn_is_the_standard_kernel_on_gpus_only(monkeypatch, graph, device, gpus, kinds):
+@pytest.mark.parametrize('device, gpus, kinds', [
+    ('/cpu:0', 1, {'MatMul'}), ('/gpu:0', 1, {'LRN'}), ('', 1, {'LRN'}), ('', 0, {'MatMul'})])
+def test_lrn_on_gpus(monkeypatch, graph, device, gpus, kinds):
     monkeypatch.setattr(tf.config.experimental, 'list_physical_devices', lambda kind: ['GPU'] * gpus if kind == 'GPU' else [])
     with tf.device(device):
         model.local_response_normalization(tf.constant(_images(1)), 'norm')
@@ -145,17 +166,17 @@ def test_lrn_is_the_standard_kernel_on_gpus_only(monkeypatch, graph, device, gpu
 
 
 @pytest.mark.parametrize('num_slices', [2, 3, 7])
-def test_slices_change_neither_the_loss_nor_the_gradients(num_slices):
+def test_slices_change_nothing(num_slices):
     images, labels = tf.constant(_images(7)), tf.constant(np.arange(7))
-    results = []
+    both = []
     for slices, reuse in ((1, False), (num_slices, True)):
         with tf.name_scope('slices_%d' % slices) as scope, tf.variable_scope('', reuse=reuse):
             logits = model.inference(images, slices)
             loss = model.loss(logits, labels, scope)
-        results.append([logits, loss] + tf.gradients(loss, tf.trainable_variables()))
+        both.append([logits, loss] + tf.gradients(loss, tf.trainable_variables()))
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
-        for whole, sliced in zip(*session.run(results)):
+        for whole, sliced in zip(*session.run(both)):
             assert np.abs(whole - sliced).max() <= 1e-5 * np.abs(whole).max()
             assert np.abs(whole).max() > 0
 

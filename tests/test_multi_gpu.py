@@ -4,26 +4,26 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import multi_gpu, optimizer
-from cifar10.runs import machine as threads
-from cifar10.hparams import BEST, CLASSIC, FAST
+from cifar10.hparams import BEST, CLASSIC, FAST, Pace
+from cifar10.runs import machine
 
 IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)
 LABELS = np.arange(8, dtype=np.int32)
+PACE = Pace(examples_per_step=8, examples_per_epoch=16)
 
 
 def _train(num_towers, devices, hparams):
     """Three updates from equal weights with the batch split among the towers; returns mean losses and all variables."""
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         global_step = tf.train.get_or_create_global_step()
-        opt = optimizer.create(optimizer.learning_rate(global_step, 8, 16, hparams), hparams)
+        opt = optimizer.create(optimizer.learning_rate(global_step, PACE, hparams), hparams)
         batches = list(zip(tf.split(IMAGES, num_towers), tf.split(LABELS, num_towers)))
         losses, tower_grads = multi_gpu.tower_gradients(devices, batches, opt, hparams=hparams)
-        train_op = optimizer.train(opt, multi_gpu.average_gradients(tower_grads), global_step, hparams,
-                                   optimizer.num_steps(8, 16, hparams))
+        train_op = optimizer.train(opt, multi_gpu.average_gradients(tower_grads), global_step, PACE, hparams)
         assert sum(int(np.prod(variable.shape.as_list())) for variable in tf.trainable_variables()) == 1068298
         variables = {variable.op.name: variable for variable in tf.global_variables()}
         rng = np.random.RandomState(1)
-        with tf.Session(config=multi_gpu.session_config(devices)) as session:
+        with tf.Session(config=machine.session_config(devices)) as session:
             session.run(tf.global_variables_initializer())
             for _, variable in sorted(variables.items()):
                 if variable is not global_step:
@@ -32,8 +32,10 @@ def _train(num_towers, devices, hparams):
             return mean_losses, session.run(variables)
 
 
-@pytest.mark.parametrize('num_towers, recipe', [(2, CLASSIC), (4, CLASSIC), (4, FAST), (2, BEST), (4, FAST._replace(optimizer='momentum'))])
-def test_towers_of_a_part_of_the_batch_make_the_very_update_of_one_of_the_whole(num_towers, recipe):
+@pytest.mark.parametrize('num_towers, recipe', [
+    (2, CLASSIC), (4, CLASSIC), (4, FAST), (2, BEST), (4, FAST._replace(optimizer='momentum'))])
+def test_towers_make_the_update_of_one_tower(num_towers, recipe):
+    """If each takes its part of the same batch."""
     hparams = recipe._replace(initial_learning_rate=0.02, warmup_epochs=0.0)
     losses, variables = _train(1, ['/cpu:0'], hparams)
     tower_losses, tower_variables = _train(num_towers, ['/cpu:%d' % i for i in range(num_towers)], hparams)
@@ -46,13 +48,13 @@ def test_towers_of_a_part_of_the_batch_make_the_very_update_of_one_of_the_whole(
 
 @pytest.mark.parametrize('hparams, update, count', [
     (CLASSIC, 'ResourceApplyGradientDescent', 10), (FAST, 'ResourceApplyMomentum', 6)])
-def test_gpu_towers_compute_on_their_gpus_and_share_variables_on_the_cpu(graph, hparams, update, count):
+def test_gpu_towers_share_variables_on_the_cpu(graph, hparams, update, count):
     with tf.device('/cpu:0'):
         global_step = tf.train.get_or_create_global_step()
         opt = optimizer.create(tf.constant(0.1), hparams)
         batches = [(tf.constant(IMAGES), tf.constant(LABELS))] * 2
         _, tower_grads = multi_gpu.tower_gradients(['/gpu:0', '/gpu:1'], batches, opt, hparams=hparams)
-        optimizer.train(opt, multi_gpu.average_gradients(tower_grads), global_step, hparams, 100)
+        optimizer.train(opt, multi_gpu.average_gradients(tower_grads), global_step, PACE, hparams)
     assert {variable.device for variable in tf.global_variables()} == {'/device:CPU:0'}
     for i in range(2):
         operations = [op for op in graph.get_operations() if op.name.startswith('tower_%d/' % i)]
@@ -67,36 +69,23 @@ def test_gpu_towers_compute_on_their_gpus_and_share_variables_on_the_cpu(graph, 
     assert elsewhere <= {'NoOp', 'ReadVariableOp'}  # a variable is read where it is
 
 
-def _gpus(monkeypatch, count):
-    monkeypatch.setattr(tf.config.experimental, 'list_physical_devices', lambda kind: ['GPU'] * count if kind == 'GPU' else [])
-
-
 @pytest.mark.parametrize('gpus, towers, devices, message', [
     (4, 2, ['/gpu:0', '/gpu:1'], ''),
-    (2, 5, ['/gpu:0', '/gpu:1', '/gpu:0', '/gpu:1', '/gpu:0'], '2 GPUs found: 5 towers share them\n'),
-    (1, 2, ['/gpu:0', '/gpu:0'], '1 GPU found: 2 towers share it\n'),
+    (2, 5, ['/gpu:0', '/gpu:1', '/gpu:0', '/gpu:1', '/gpu:0'], 'Fewer GPUs (2) than towers (5): towers share a GPU\n'),
+    (1, 2, ['/gpu:0', '/gpu:0'], 'Fewer GPUs (1) than towers (2): towers share a GPU\n'),
     (0, 3, ['/cpu:0', '/cpu:1', '/cpu:2'],
-     'No GPU found: using 3 CPU devices (TF_CPP_MIN_LOG_LEVEL=0 shows what TensorFlow says of its GPUs)\n')])
+     'No GPU found: using /cpu:0, /cpu:1, /cpu:2 (TF_CPP_MIN_LOG_LEVEL=0 shows what TensorFlow says about GPUs)\n')])
 def test_tower_devices(monkeypatch, capsys, gpus, towers, devices, message):
-    _gpus(monkeypatch, gpus)
+    monkeypatch.setattr(tf.config.experimental, 'list_physical_devices', lambda kind: ['GPU'] * gpus if kind == 'GPU' else [])
     assert multi_gpu.tower_devices(towers) == devices
     assert capsys.readouterr().out == message
-
-
-def test_session_config_takes_what_the_towers_need_and_no_more():
-    assert dict(multi_gpu.session_config(['/gpu:0', '/gpu:1', '/gpu:0']).device_count) == {'CPU': 1, 'GPU': 2}
-    assert dict(multi_gpu.session_config(['/cpu:0', '/cpu:1']).device_count) == {'CPU': 2, 'GPU': 0}
-    assert multi_gpu.session_config(['/gpu:0']).gpu_options.allow_growth
-    chosen = multi_gpu.session_config(['/cpu:0'], threads.Threads(intra_op=1, inter_op=3, input=2, slices=4))
-    assert (chosen.intra_op_parallelism_threads, chosen.inter_op_parallelism_threads) == (1, 3)
-    assert not multi_gpu.session_config(['/cpu:0']).HasField('graph_options')  # the baseline's is TensorFlow's own
 
 
 def _variables():
     return [tf.get_variable(name, [2], tf.float32) for name in ('first', 'second', 'third')]
 
 
-def test_average_gradients_is_the_mean_and_skips_what_has_none():
+def test_average_gradients():
     first, second, third = _variables()
     averages = multi_gpu.average_gradients([
         [(tf.constant([1.0, 2.0]), first), (None, second), (tf.constant([0.0, 0.0]), third)],
@@ -107,7 +96,7 @@ def test_average_gradients_is_the_mean_and_skips_what_has_none():
         assert [session.run(gradient).tolist() for gradient, _ in averages] == [[2, 3], [2, 1]]
 
 
-def test_average_gradients_names_the_variable_on_which_towers_disagree():
+def test_towers_that_disagree():
     first, second, third = _variables()
     gradient = tf.constant([1.0, 2.0])
     for tower, complaint in [
@@ -119,7 +108,7 @@ def test_average_gradients_names_the_variable_on_which_towers_disagree():
             multi_gpu.average_gradients([[(gradient, first), (gradient, second)], tower])
 
 
-def test_tower_loss_is_the_loss_of_its_own_images():
+def test_tower_loss_is_that_of_its_own_images():
     with tf.name_scope('tower_0') as scope:
         alone = multi_gpu.tower_loss(scope, tf.constant(IMAGES[:4]), tf.constant(LABELS[:4]))
     with tf.name_scope('tower_1') as scope, tf.variable_scope('', reuse=True):
@@ -128,3 +117,17 @@ def test_tower_loss_is_the_loss_of_its_own_images():
         session.run(tf.global_variables_initializer())
         alone, second = session.run([alone, second])
     assert alone == pytest.approx(second)
+
+
+def test_tower_loss_follows_the_hyperparameters():
+    losses = []
+    for i, hparams in enumerate([CLASSIC, CLASSIC._replace(fc_weight_decay=0.0), CLASSIC._replace(label_smoothing=0.5)]):
+        with tf.name_scope('tower_%d' % i) as scope, tf.variable_scope('', reuse=tf.AUTO_REUSE):
+            losses.append(multi_gpu.tower_loss(scope, tf.constant(IMAGES), tf.constant(LABELS), hparams=hparams))
+    decay = tf.add_n(tf.get_collection('losses', 'tower_0/')[:2])
+    cross_entropies = [tf.get_collection('losses', 'tower_%d/' % i)[-1] for i in range(3)]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        losses, decay, cross_entropies = session.run([losses, decay, cross_entropies])
+    assert decay > 1 and abs(cross_entropies[2] - cross_entropies[0]) > 1e-4
+    np.testing.assert_allclose(losses, [cross_entropies[0] + decay, cross_entropies[0], cross_entropies[2] + decay], rtol=1e-6)

@@ -6,7 +6,8 @@ import tensorflow.compat.v1 as tf
 from cifar10 import muon, optimizer
 from cifar10.hparams import CLASSIC
 
-HPARAMS = CLASSIC._replace(optimizer='muon', initial_learning_rate=0.1, momentum=0.8, matrix_learning_rate=0.01, matrix_weight_decay=3.0)
+HPARAMS = CLASSIC._replace(optimizer='muon', initial_learning_rate=0.1, momentum=0.8, matrix_learning_rate=0.01,
+                           matrix_weight_decay=3.0)
 
 
 def orthogonalized(matrix):
@@ -35,7 +36,7 @@ def test_zeros_stay_zeros():
         assert not session.run(muon.orthogonalize(tf.zeros([5, 3]))).any()
 
 
-SHAPES = {'conv2/weights': [3, 2, 20, 64], 'conv2/biases': [64], 'local3/weights': [400, 128], 'softmax_linear/weights': [30, 10]}
+SHAPES = {'conv2/weights': [2, 2, 20, 64], 'conv2/biases': [64], 'local3/weights': [100, 128], 'softmax_linear/weights': [30, 10]}
 
 
 @pytest.mark.parametrize('use_resource', [True, False])

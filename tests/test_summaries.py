@@ -1,8 +1,11 @@
 """What TensorBoard gets from a training step."""
 import numpy as np
+import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, multi_gpu, summaries
+from cifar10.errors import UserError
+from tests.helpers import events
 
 LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
 
@@ -20,10 +23,10 @@ def _summary(num_towers, data_dir):
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         coord = tf.train.Coordinator()
-        threads = tf.train.start_queue_runners(session, coord)
+        runners = tf.train.start_queue_runners(session, coord)
         fetched = session.run(fetches)
         coord.request_stop()
-        coord.join(threads)
+        coord.join(runners)
     return {value.tag: value for value in tf.Summary.FromString(fetched['summary']).value}, fetched
 
 
@@ -33,7 +36,7 @@ def _assert_histogram_of(histogram, values):
                                [values.min(), values.max(), values.astype(np.float64).sum()], rtol=1e-3, atol=1e-5)
 
 
-def test_tags_bear_no_tower_and_no_number(data_dir):
+def test_tags_without_tower_and_number(data_dir):
     expected = {'learning_rate', 'total_loss', 'losses/cross_entropy', 'losses/local3/weight_loss', 'losses/local4/weight_loss',
                 'shuffle_queue/fill', 'prefetch_queue/fill', 'images/image/0', 'images/image/1', 'images/image/2'}
     for layer in LAYERS:
@@ -44,7 +47,7 @@ def test_tags_bear_no_tower_and_no_number(data_dir):
             assert set(_summary(num_towers, data_dir)[0]) == expected
 
 
-def test_values_are_those_of_the_very_step(data_dir):
+def test_values_are_those_of_the_step(data_dir):
     values, fetched = _summary(2, data_dir)
     np.testing.assert_allclose(values['total_loss'].simple_value, np.mean(fetched['losses']), rtol=1e-6)
     assert values['learning_rate'].simple_value == np.float32(0.1)
@@ -58,7 +61,7 @@ def test_values_are_those_of_the_very_step(data_dir):
     assert 0 < values['conv1/sparsity'].simple_value < 1
 
 
-def test_images_are_those_that_were_trained_on(data_dir):
+def test_images_are_those_of_the_step(data_dir):
     values, fetched = _summary(1, data_dir)
     for i in range(3):
         png = tf.image.decode_png(values['images/image/%d' % i].image.encoded_image_string)
@@ -67,7 +70,55 @@ def test_images_are_those_that_were_trained_on(data_dir):
         assert np.corrcoef(shown.ravel(), fetched['images'][i].ravel())[0, 1] > 0.999
 
 
-def test_a_histogram_of_nan_does_not_stop_the_step():
+def test_a_histogram_of_nan():
     with tf.Session() as session:
         histogram = session.run(summaries._histogram('tag', tf.constant([1.0, np.nan, -np.inf, 3.0])))
     _assert_histogram_of(tf.Summary.FromString(histogram).value[0].histo, np.array([1.0, 0.0, 0.0, 3.0]))
+
+
+def _loss(value):
+    return tf.Summary(value=[tf.Summary.Value(tag='loss', simple_value=value)])
+
+
+def test_a_summary_is_written_immediately(tmp_path):
+    with summaries.writer(str(tmp_path)) as write:
+        for step in (3, 5):
+            write(_loss(step), step)
+            assert events.scalars(tmp_path)[-1] == (step, 'loss', step)
+
+
+def test_the_writer_writes_the_graph(tmp_path):
+    tf.constant(1, name='one')
+    with summaries.writer(str(tmp_path)):
+        pass
+    written = [tf.GraphDef.FromString(event.graph_def) for event in events.read(tmp_path) if event.HasField('graph_def')]
+    assert [[node.name for node in definition.node] for definition in written] == [['one']]
+
+
+def test_a_resumed_run_starts_a_session_log(tmp_path):
+    """TensorBoard drops what an earlier file has from its step on."""
+    with summaries.writer(str(tmp_path), 7):
+        pass
+    started = [event.step for event in events.read(tmp_path) if event.session_log.status == tf.SessionLog.START]
+    assert started == [8]
+
+
+def _full(*unused):
+    raise RuntimeError('no space\nand where')
+
+
+def test_summaries_that_cannot_be_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(tf.summary.FileWriter, 'flush', _full)
+    with pytest.raises(UserError, match=r'^Cannot write summaries to %s \(no space\): make room there, .*directory$' % tmp_path):
+        with summaries.writer(str(tmp_path)) as write:
+            write(_loss(1), 1)
+
+
+def test_the_first_error_is_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr(tf.summary.FileWriter, 'close', _full)
+    with pytest.raises(ZeroDivisionError):
+        with summaries.writer(str(tmp_path)):
+            1 / 0  # noqa: B018
+    with pytest.raises(UserError, match='Cannot write summaries'):
+        with summaries.writer(str(tmp_path)):
+            pass

@@ -5,18 +5,20 @@ import signal
 
 import numpy as np
 import pytest
+from tensorboard.backend.event_processing import event_accumulator
 import tensorflow.compat.v1 as tf
 
-from cifar10 import hooks, training
-from cifar10.cli import program as command_line
-from cifar10.runs import checkpoint, run_directory
+from cifar10 import hooks, input as cifar10_input, training
 from cifar10.errors import UserError
-from cifar10.hparams import BEST, CLASSIC, RECIPES
+from cifar10.hparams import CLASSIC, FAST, RECIPES, Pace
+from cifar10.runs import checkpoint, machine, run_directory, signals
 from cifar10.runs.machine import Threads
-from tests.helpers.small_run import HPARAMS, LINE, assert_saved, numpy_run, scalars, train
+from cifar10.training import Intervals, Job
+from tests.helpers import events
+from tests.helpers.small_run import HPARAMS, LINE, SESSION, assert_saved, numpy_run, train
 
 
-def test_log_lines_checkpoints_and_summaries_bear_the_number_of_updates(tmp_path, data_dir, capsys):
+def test_steps_are_numbers_of_updates(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 5, log_frequency=2, summary_steps=2, checkpoint_steps=3)
     output = capsys.readouterr().out
     # The loss in a line is the one whose gradient made the update: that of the weights after one update fewer.
@@ -27,7 +29,7 @@ def test_log_lines_checkpoints_and_summaries_bear_the_number_of_updates(tmp_path
     assert_saved(tmp_path, 3)
     assert_saved(tmp_path, 5)
     assert output.endswith('Saved %s\n' % (tmp_path / 'model.ckpt-5'))
-    written = scalars(str(tmp_path))
+    written = events.scalars(tmp_path)
     assert [(step, tag) for step, tag, _ in written if tag in ('loss', 'rate')] == [
         (2, 'loss'), (2, 'rate'), (4, 'loss'), (4, 'rate')]
     np.testing.assert_allclose([value for _, tag, value in written if tag == 'loss'],
@@ -38,7 +40,7 @@ def test_log_lines_checkpoints_and_summaries_bear_the_number_of_updates(tmp_path
     assert [(step, value) for step, tag, value in written if tag == 'epoch'] == [(2, np.float32(0.2)), (4, np.float32(0.4))]
 
 
-def test_speed_counts_all_the_time_since_the_last_line(monkeypatch):
+def test_speed_counts_all_the_time(monkeypatch):
     clock = iter([100.0, 102.0, 110.0])
     monkeypatch.setattr(hooks.time, 'time', lambda: next(clock))
     speed = hooks.Speed(step=20, examples_per_step=256)
@@ -46,30 +48,30 @@ def test_speed_counts_all_the_time_since_the_last_line(monkeypatch):
     assert speed.since_last(34) == (4 * 256 / 8, 2.0)
 
 
-def test_logged_loss_is_the_mean_over_the_towers(tmp_path, data_dir, capsys):
-    with run_directory.held(str(tmp_path), False, HPARAMS, 2, data_dir) as held:
+def test_the_logged_loss_is_a_mean(tmp_path, data_dir, capsys):
+    with run_directory.held(str(tmp_path), False, HPARAMS, 2, data_dir) as run:
         train_op = tf.assign_add(tf.train.get_or_create_global_step(), 1)
-        towers = [[(tf.constant(0.0), None)]] * 2
-        training.run(train_op, [tf.constant(1.0), tf.constant(4.0)], towers, tf.constant(0.1), tf.constant(b''), tf.train.Saver(),
-                     held, training.Schedule(1), 10, 100, tf.ConfigProto())
+        graph = training.TrainGraph(train_op, [tf.constant(1.0), tf.constant(4.0)], [[(tf.constant(0.0), None)]] * 2,
+                                    tf.constant(0.1), tf.constant(b''))
+        training.run(graph, Pace(10, 100, last_step=1), Intervals(), run, SESSION)
     assert LINE.findall(capsys.readouterr().out)[0][:2] == ('1', '2.50')
 
 
-def test_a_second_start_goes_on_from_the_very_state_that_was_saved(tmp_path, data_dir, capsys):
+def test_resume_from_the_saved_state(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 31, checkpoint_steps=1000, summary_steps=1)
     assert_saved(tmp_path, 31)
     capsys.readouterr()
     train(tmp_path, data_dir, 62, checkpoint_steps=1000, summary_steps=1)
-    assert 'Going on from %s, step 31\n' % (tmp_path / 'model.ckpt-31') in capsys.readouterr().out
+    assert 'Resuming from %s, step 31\n' % (tmp_path / 'model.ckpt-31') in capsys.readouterr().out
     assert_saved(tmp_path, 62)
-    written = [(step, value) for step, tag, value in scalars(str(tmp_path)) if tag == 'rate']
+    written = [(step, value) for step, tag, value in events.scalars(tmp_path) if tag == 'rate']
     assert [step for step, _ in written] == list(range(1, 63))
     np.testing.assert_allclose([value for _, value in written], [numpy_run(step)[2] for step in range(62)], rtol=1e-5)
 
 
 @pytest.mark.parametrize('recipe', sorted(RECIPES))
-def test_a_recipe_resumed_in_the_middle_ends_as_if_never_interrupted(tmp_path, data_dir, recipe):
-    """40 steps at once, and 17 and 23, of a matrix, which Muon makes orthogonal, and of biases."""
+def test_resume_in_the_middle(tmp_path, data_dir, recipe):
+    """40 steps at once give the same as 17 and 23 steps, of a matrix, which Muon makes orthogonal, and of biases."""
     hparams = RECIPES[recipe]._replace(epochs=4.0, warmup_epochs=1.0, num_epochs_per_decay=3.0)
     if hparams.moving_average_fraction:  # 0.02 of 40 steps is less than a step: the averages would be the weights
         hparams = hparams._replace(moving_average_fraction=0.2)
@@ -84,8 +86,8 @@ def test_a_recipe_resumed_in_the_middle_ends_as_if_never_interrupted(tmp_path, d
         np.testing.assert_array_equal(twice[name], value, err_msg=name)
 
 
-def test_tensorboard_shows_no_overlap_after_a_run_that_was_killed(tmp_path, data_dir):
-    from tensorboard.backend.event_processing import event_accumulator
+def test_no_overlap_in_tensorboard(tmp_path, data_dir):
+    """A run was killed after step 7, its last checkpoint is of step 4."""
     train(tmp_path, data_dir, 4, summary_steps=1, checkpoint_steps=4)
     with tf.Graph().as_default(), tf.summary.FileWriter(str(tmp_path), filename_suffix='.0.lost') as lost:
         for step in (5, 6, 7):
@@ -96,7 +98,7 @@ def test_tensorboard_shows_no_overlap_after_a_run_that_was_killed(tmp_path, data
     assert [point.step for point in shown] == [1, 2, 3, 4, 5, 6] and min(point.value for point in shown) > 0
 
 
-def test_nothing_is_said_to_be_saved_where_no_step_was_made(tmp_path, data_dir, capsys, monkeypatch):
+def test_nothing_is_saved_without_a_step(tmp_path, data_dir, capsys, monkeypatch):
     monkeypatch.setattr(hooks.FillHook, 'after_create_session', lambda *unused: os.kill(os.getpid(), signal.SIGINT))
     train(tmp_path, data_dir, 3)
     assert capsys.readouterr().out == 'SIGINT: stopping\n'
@@ -108,7 +110,7 @@ NAMES = 'weights, weights/ExponentialMovingAverage'
 
 @pytest.mark.parametrize('clean, losses, gradients, variables', [
     (None, '1', '1', NAMES), ('loss', 'none', '1', NAMES), ('gradient', '1', 'none', 'none')])
-def test_a_loss_or_gradient_that_is_not_finite_stops_training(tmp_path, data_dir, clean, losses, gradients, variables):
+def test_a_loss_or_gradient_that_is_not_finite(tmp_path, data_dir, clean, losses, gradients, variables):
     with pytest.raises(UserError) as error:
         train(tmp_path, data_dir, 50, poison=35, clean=clean, checkpoint_steps=20, summary_steps=5)
     assert str(error.value) == (
@@ -118,9 +120,11 @@ def test_a_loss_or_gradient_that_is_not_finite_stops_training(tmp_path, data_dir
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith('model.ckpt-20')
 
 
-def test_variables_that_are_not_finite_are_not_saved(tmp_path, data_dir):
+def test_variables_that_are_not_finite(tmp_path, data_dir):
     """The first update overflows, which the loss would show only in the second step."""
-    with pytest.raises(UserError, match=r'at step 1 with learning rate 1e.38. Not finite: losses of towers: none; gradients of towers: none; variables: weights,'):
+    complaint = ('at step 1 with learning rate 1e.38. Not finite: losses of towers: none; gradients of towers: none; '
+                 'variables: weights, .* There is no checkpoint yet')
+    with pytest.raises(UserError, match=complaint):
         train(tmp_path, data_dir, 50, hparams=HPARAMS._replace(initial_learning_rate=1e38), checkpoint_steps=1)
     assert not glob.glob(str(tmp_path / 'model.ckpt-*'))
 
@@ -137,15 +141,20 @@ def test_a_signal_saves_and_ends_the_run(tmp_path, data_dir, capsys, number):
     assert signal.getsignal(number) == before
 
 
-def test_ctrl_c_that_was_lost_while_the_graph_was_built_ends_the_run(tmp_path, data_dir, monkeypatch):
-    interrupt = command_line._CtrlC()
-    monkeypatch.setattr(signal, 'getsignal', {signal.SIGINT: interrupt}.get)
-    train(tmp_path / 'before', data_dir, 1)
-    with pytest.raises(KeyboardInterrupt):
-        interrupt(signal.SIGINT, None)
-    with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / 'after', data_dir, 1)
-    assert not glob.glob(str(tmp_path / 'after' / 'model.ckpt*'))
+def test_ctrl_c_lost_while_the_graph_was_built(tmp_path, data_dir):
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        signals.raise_on_ctrl_c()
+        train(tmp_path / 'before', data_dir, 1)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path / 'after', data_dir, 1)
+    finally:
+        signals.raise_on_ctrl_c()  # forgets it
+        signal.signal(signal.SIGINT, before)
+    assert_saved(tmp_path / 'before', 1)
+    assert os.listdir(str(tmp_path / 'after')) == []
 
 
 def test_a_checkpoint_that_cannot_be_saved(tmp_path, data_dir):
@@ -159,23 +168,96 @@ def test_a_checkpoint_that_cannot_be_saved(tmp_path, data_dir):
     assert not glob.glob(str(tmp_path / '*tempstate*'))
 
 
-def test_the_plan(capsys, data_dir):
-    training.print_plan(data_dir, ['/cpu:0', '/cpu:1'], Threads(1, 0, 3, 2), 50000, CLASSIC, 1000000, None)
-    training.print_plan(data_dir, ['/cpu:0'], Threads(1, 2, 3, 4), 50000, CLASSIC, 200000, checkpoint.Checkpoint('x', 136719, {}))
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith('Data: 50000 examples of disc, ring') and lines[0].endswith('in ' + data_dir)
-    assert lines[1:9] == ['Devices: /cpu:0, /cpu:1',
-                          'Threads: 1 within an operation, all for operations side by side, 3 for the input; slices a batch: 2',
-                          'Batch: 128 examples a tower, 256 a step', 'Epoch: 50000 examples, 195.3 steps',
-                          "Recipe: classic, the books' numbers",
-                          'Learning rates: as they are (--lr_scaling=none) for 2 times the examples a step of the recipe',
-                          'Learning rate: 0.1, next 0.01 from epoch 350 on (step 68360)',
-                          'End: step 1000000, epoch 5120.0']
-    assert lines[15:] == ['Learning rate: 0.01, next 0.001 from epoch 700 on (step 273438)', 'End: step 200000, epoch 512.0']
-    assert not any('Learning rates' in line for line in lines[9:])
-    training.print_plan(data_dir, ['/cpu:0'], Threads(1, 2, 3, 4), 50000, CLASSIC._replace(lr_scaling='linear'), 1, None)
-    assert 'Learning rates: times 1 for 1 times the examples' in capsys.readouterr().out
-    training.print_plan(data_dir, ['/cpu:0'], Threads(1, 2, 3, 4), 50000, BEST._replace(optimizer='momentum'), 1000000, None)
-    assert ('Recipe: best, other than classic in optimizer momentum (gradient_descent), initial_learning_rate 0.05 (0.1), '
-            'momentum 0.9, schedule linear (staircase), warmup_epochs 5.0, epochs 100.0 (inf), fc_weight_decay 0.0 (0.004), '
-            'label_smoothing 0.1 (0.0), moving_average_fraction 0.02 (0.0), contrast 0.0 (0.8)\n') in capsys.readouterr().out
+def test_intervals_by_default():
+    assert Intervals() == (10, 100, 1000, 5)
+
+
+def test_max_to_keep(tmp_path, data_dir):
+    for max_to_keep, kept in [(2, ['3', '4']), (0, ['1', '2', '3', '4'])]:
+        train(tmp_path / str(max_to_keep), data_dir, 4, checkpoint_steps=1, max_to_keep=max_to_keep)
+        names = glob.glob(str(tmp_path / str(max_to_keep) / '*.index'))
+        assert sorted(name[:-len('.index')].rsplit('-', 1)[1] for name in names) == kept
+
+
+@pytest.mark.parametrize('max_steps, epochs, last_step', [
+    (1000, np.inf, 1000), (1000, 256.0, 1000), (200000, 256.0, 50000), (7, 1e-9, 1)])
+def test_the_pace_of_a_job(max_steps, epochs, last_step):
+    job = Job('data', 50000, CLASSIC._replace(epochs=epochs), ['/cpu:0', '/cpu:1'], max_steps=max_steps)
+    assert job.pace == Pace(256, 50000, last_step)
+
+
+def test_a_job_without_an_end():
+    assert Job('data', 50000).pace == Pace(128, 50000, 1000000)
+
+
+def test_the_threads_of_a_job(monkeypatch):
+    monkeypatch.setattr(machine, 'num_cores', lambda: 8)
+    job = Job('data', 50000, CLASSIC._replace(batch_size=32), ['/cpu:0', '/cpu:1'], log_device_placement=True)
+    assert (job.threads, job.num_slices) == (Threads(1, 0, 2), 4)
+    assert job.session.config == machine.session_config(job.devices, job.threads, True)
+    job = job._replace(given_threads=Threads(4, 3, 5), hparams=FAST, log_device_placement=False)
+    assert (job.threads, job.num_slices) == (Threads(4, 3, 5), 3)
+    assert job.session.config == machine.session_config(job.devices, Threads(4, 3, 5), False)
+
+
+def _random_numbers(seed, resumed):
+    with tf.Graph().as_default(), tf.Session() as session:
+        training.set_seed(seed, resumed)
+        return session.run(tf.random_uniform([3])).tolist()
+
+
+def test_the_seed():
+    """The same run draws the same numbers again, a resumed run draws others, as does a run without a seed."""
+    resumed = checkpoint.Checkpoint('x', 10, {})
+    assert _random_numbers(3, None) == _random_numbers(3, None)
+    assert _random_numbers(3, resumed) == _random_numbers(3, resumed)
+    others = [_random_numbers(*given) for given in [(3, None), (4, None), (3, resumed), (None, None), (None, None)]]
+    assert len({tuple(numbers) for numbers in others}) == 5
+
+
+class _Coordinator:
+    """Asks to stop after a number of waits, which take no time."""
+
+    def __init__(self, waits):
+        self.waits = waits
+
+    def should_stop(self):
+        return self.waits < 0
+
+    def wait_for_stop(self, timeout):
+        self.waits -= 1
+
+
+def _fill(sizes, minima, waits=9, should_stop=lambda: False):
+    """Runs the FillHook against queues of these sizes, those of each look in a list."""
+    looks = iter(sizes)
+    tensors = tf.py_func(lambda: np.array(next(looks), np.int32), [], tf.int32)
+    for i, minimum in enumerate(minima):
+        tf.add_to_collection(cifar10_input.SHUFFLE_QUEUE_SIZE, tensors[i])
+        tf.add_to_collection(cifar10_input.SHUFFLE_QUEUE_MIN, tf.constant(minimum))
+    hook = hooks.FillHook(should_stop)
+    hook.begin()
+    with tf.Session() as session:
+        hook.after_create_session(session, _Coordinator(waits))
+    return list(looks)
+
+
+def test_training_waits_for_full_queues(capsys):
+    """What one queue has more than its minimum does not make up for the other."""
+    assert _fill([[0, 0], [9, 0], [10, 1], [50, 11], [50, 20], [50, 30]], [10, 20]) == [[50, 30]]
+    line = 'Filling the shuffle queue with 30 images before training starts: %d%%\n'
+    assert capsys.readouterr().out == ''.join(line % percent for percent in (0, 30, 70, 100))
+
+
+def test_filling_ends_with_a_request_to_stop():
+    answers = iter([False, False, True])
+    assert len(_fill([[0]] * 5, [10], should_stop=lambda: next(answers))) == 3
+
+
+def test_filling_ends_with_the_coordinator():
+    assert len(_fill([[0]] * 5, [10], waits=1)) == 3
+
+
+def test_without_shuffle_queues_training_starts(capsys):
+    assert _fill([], []) == []
+    assert capsys.readouterr().out == ''

@@ -59,5 +59,5 @@ def held_back():
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    for number in caught:
-        os.kill(os.getpid(), number)
+        for number in caught:
+            os.kill(os.getpid(), number)

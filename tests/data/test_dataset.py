@@ -1,4 +1,4 @@
-"""Files on disk: verification and the synthetic set."""
+"""The files of a data set: their verification, and one process at a time that writes them."""
 import os
 import subprocess
 import sys
@@ -8,13 +8,7 @@ import pytest
 
 from cifar10.data import dataset, synthetic
 from cifar10.errors import UserError
-
-
-def _damage(path, change):
-    content = bytearray(open(path, 'rb').read())
-    content = change(content) or content
-    with open(path, 'wb') as damaged:
-        damaged.write(content)
+from tests.helpers import programs
 
 
 def test_verify_counts_examples(data_dir):
@@ -22,18 +16,26 @@ def test_verify_counts_examples(data_dir):
     assert dataset.verify(dataset.test_files(data_dir)) == 50
 
 
-@pytest.mark.parametrize('change, complaint', [
-    (lambda content: content + b'x', 'not a whole number of records: its 184381 bytes are 60 records of 3073 bytes and 1 more'),
-    (lambda content: b'\0' * 100, 'its 100 bytes are 0 records'),
-    (lambda content: content.clear() or b'', 'is empty'),
-    (lambda content: content.__setitem__(3073 * 17, 10), 'has 1 labels that are not 0 to 9, the first one, 10, in record 17'),
-])
-def test_verify_names_the_file_and_its_fault(own_data_dir, change, complaint):
+def _with_label_10(content):
+    return content[:3073 * 17] + b'\x0a' + content[3073 * 17 + 1:]
+
+
+@pytest.mark.parametrize('change, fault', [
+    (lambda content: content + b'x',
+     'is not a whole number of records: its 184381 bytes are 60 records of 3073 bytes and 1 more;'),
+    (lambda content: b'\0' * 100,
+     'is not a whole number of records: its 100 bytes are 0 records of 3073 bytes and 100 more;'),
+    (lambda content: b'', 'is empty:'),
+    (_with_label_10, r'has labels that are not 0 to 9: 1 of them, the first \(10\) in record 17;'),
+    (lambda content: b'\xff' * len(content), r'has labels that are not 0 to 9: 60 of them, the first \(255\) in record 0;')])
+def test_verify_names_the_file_and_its_fault(own_data_dir, change, fault):
     path = dataset.train_files(own_data_dir)[2]
-    _damage(path, change)
-    with pytest.raises(UserError, match=complaint) as error:
+    with open(path, 'rb') as whole:
+        content = whole.read()
+    with open(path, 'wb') as damaged:
+        damaged.write(change(content))
+    with pytest.raises(UserError, match='^%s %s replace it with a good copy$' % (path, fault)):
         dataset.verify(dataset.train_files(own_data_dir))
-    assert path in str(error.value) and '\n' not in str(error.value)
 
 
 def test_verify_names_a_missing_file(tmp_path):
@@ -43,22 +45,25 @@ def test_verify_names_a_missing_file(tmp_path):
 
 def test_half_a_data_set_is_left_alone(own_data_dir):
     os.remove(dataset.train_files(own_data_dir)[3])
-    with pytest.raises(UserError, match='data_batch_4.bin is missing'):
+    before = sorted(os.listdir(os.path.join(own_data_dir, dataset.DIRECTORY)))
+    with pytest.raises(UserError, match='data_batch_4.bin is missing: put it back, or move'):
         synthetic.maybe_write(own_data_dir)
+    assert sorted(os.listdir(os.path.join(own_data_dir, dataset.DIRECTORY))) == before
 
 
-def test_new_directory_leaves_nothing_after_an_error(tmp_path):
+def test_a_bad_new_directory_is_removed(tmp_path):
     with pytest.raises(UserError, match='data_batch_1.bin is empty'):
         with dataset.new_directory(str(tmp_path)) as directory:
             open(os.path.join(directory, 'data_batch_1.bin'), 'w').close()
     assert os.listdir(str(tmp_path)) == []
 
 
-def test_a_second_process_waits_and_finds_the_data_set_there(tmp_path):
-    script = 'from cifar10 import synthetic; synthetic.maybe_write(%r, records_per_file=20)' % str(tmp_path)
+def test_a_second_process_finds_the_data_set(tmp_path):
+    script = 'from cifar10.data import synthetic; synthetic.maybe_write(%r, records_per_file=20)' % str(tmp_path)
     with dataset.preparing(str(tmp_path)) as missing:
         assert missing
-        process = subprocess.Popen([sys.executable, '-u', '-c', script], stdout=subprocess.PIPE, universal_newlines=True)
+        process = subprocess.Popen([sys.executable, '-u', '-c', script], env=dict(os.environ, PYTHONPATH=programs.ROOT),
+                                   stdout=subprocess.PIPE, universal_newlines=True)
         assert process.stdout.readline() == 'Waiting for another process that works in %s\n' % tmp_path
         with dataset.new_directory(str(tmp_path)) as batches:
             for index, name in enumerate(dataset.TRAIN_FILES + dataset.TEST_FILES):
@@ -69,49 +74,52 @@ def test_a_second_process_waits_and_finds_the_data_set_there(tmp_path):
     assert dataset.verify(dataset.test_files(str(tmp_path))) == 30
 
 
-def test_what_a_killed_process_left_is_cleared_away(tmp_path):
+def test_what_a_killed_process_left_is_removed(tmp_path):
     (tmp_path / '.cifar10-incomplete-xyz' / dataset.DIRECTORY).mkdir(parents=True)
-    (tmp_path / 'incomplete').mkdir()  # the user's own
+    (tmp_path / 'incomplete').mkdir()  # of the user
     synthetic.maybe_write(str(tmp_path), records_per_file=10)
     assert sorted(os.listdir(str(tmp_path))) == [dataset.DIRECTORY, 'incomplete']
 
 
-def test_the_directory_of_the_files_is_not_taken_for_its_parent(own_data_dir):
+def test_the_directory_of_the_files_as_data_dir(own_data_dir):
     with pytest.raises(UserError, match='holds data_batch_1.bin itself: give the directory above it'):
         synthetic.maybe_write(os.path.join(own_data_dir, dataset.DIRECTORY))
 
 
 @pytest.mark.parametrize('content, count', [(b'\xff\xfe garbage', 2), (b'', 0)])
-def test_a_list_of_class_names_that_is_none(own_data_dir, content, count):
+def test_a_wrong_number_of_class_names(own_data_dir, content, count):
     with open(os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE), 'wb') as names:
         names.write(content)
     with pytest.raises(UserError, match='batches.meta.txt lists %d class names, not 10' % count):
         dataset.class_names(own_data_dir)
 
 
-def test_synthetic_set_is_balanced_and_written_once(tmp_path):
-    synthetic.maybe_write(str(tmp_path), records_per_file=30)
-    for path in dataset.train_files(str(tmp_path)) + dataset.test_files(str(tmp_path)):
-        labels = np.fromfile(path, np.uint8).reshape(-1, 3073)[:, 0]
-        assert np.bincount(labels).tolist() == [3] * 10
-        assert labels.tolist() != sorted(labels)
-    before = os.stat(path).st_mtime_ns
-    synthetic.maybe_write(str(tmp_path), records_per_file=20)
-    assert os.stat(path).st_mtime_ns == before
-    assert dataset.class_names(str(tmp_path)) == synthetic.CLASS_NAMES
+def test_class_names(own_data_dir):
+    assert dataset.class_names(own_data_dir) == synthetic.CLASS_NAMES
+    os.remove(os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE))
+    assert dataset.class_names(own_data_dir) is None
 
 
-def test_synthetic_images_are_all_different(tmp_path):
-    synthetic.maybe_write(str(tmp_path), records_per_file=30)
-    paths = dataset.train_files(str(tmp_path)) + dataset.test_files(str(tmp_path))
-    images = np.concatenate([np.fromfile(path, np.uint8) for path in paths]).reshape(-1, 3073)[:, 1:]
-    assert len({image.tobytes() for image in images}) == 180
-    assert min(len(np.unique(image)) for image in images.reshape(-1, 1024)) > 10  # two colours, but for the noise
+def test_the_files_of_a_data_set():
+    assert dataset.train_files('x') == ['x/cifar-10-batches-bin/data_batch_%d.bin' % i for i in range(1, 6)]
+    assert dataset.test_files('x') == ['x/cifar-10-batches-bin/test_batch.bin']
 
 
-def test_synthetic_does_not_replace_another_set(own_data_dir):
-    names = os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE)
-    with open(names, 'w') as other:
-        other.write('\n'.join(dataset.CLASS_NAMES))
-    with pytest.raises(UserError, match='holds another data set'):
-        synthetic.maybe_write(own_data_dir)
+def test_a_data_set_that_is_present(data_dir, tmp_path):
+    assert dataset.is_present(data_dir) and not dataset.is_present(str(tmp_path / 'missing'))
+    (tmp_path / dataset.DIRECTORY).mkdir()
+    assert not dataset.is_present(str(tmp_path))  # an empty directory may be filled
+
+
+def test_a_new_directory_that_cannot_be_made(tmp_path):
+    with pytest.raises(UserError, match='^Cannot write the data set to %s/missing .*No such file' % tmp_path):
+        with dataset.new_directory(str(tmp_path / 'missing')):
+            pass
+    assert os.listdir(str(tmp_path)) == []
+
+
+def test_a_new_directory_after_an_error_in_it(tmp_path):
+    with pytest.raises(ZeroDivisionError):
+        with dataset.new_directory(str(tmp_path)):
+            1 / 0  # noqa: B018
+    assert os.listdir(str(tmp_path)) == []

@@ -28,7 +28,7 @@ def archive(tmp_path_factory):
 
 
 class Server:
-    """Serves `content`; each request takes the next of `faults`, the last of which stays."""
+    """Serves `content`; each request takes the next of `faults`, and all after the last one take that."""
 
     def __init__(self, content, faults):
         self.ranges = []  # the Range header of each request
@@ -61,7 +61,7 @@ class Server:
 
         self._server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
         self.url = 'http://127.0.0.1:%d/cifar-10-binary.tar.gz' % self._server.server_port
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=[0.01], daemon=True).start()  # looks often whether it must end
 
     def close(self):
         self.released.set()
@@ -101,13 +101,13 @@ def test_whole_archive(fetch, tmp_path, capsys):
     assert 'Downloading cifar-10-binary.tar.gz 100%' in capsys.readouterr().out
 
 
-def test_nothing_is_done_where_the_files_are(fetch, tmp_path):
+def test_nothing_is_done_if_the_files_exist(fetch, tmp_path):
     fetch('none')
     os.remove(str(tmp_path / download.ARCHIVE))
     assert fetch('none').ranges == []
 
 
-def test_a_transfer_cut_short_goes_on_where_it_broke_off(fetch, tmp_path, archive):
+def test_a_transfer_cut_short_is_resumed(fetch, tmp_path, archive):
     server = fetch('cut short', 'cut short', 'none')
     _assert_complete(tmp_path)
     half = len(archive) // 2
@@ -119,19 +119,19 @@ def test_a_server_without_ranges_starts_again(fetch, tmp_path):
     _assert_complete(tmp_path)
 
 
-def test_a_stalled_transfer_is_taken_up_again(fetch, tmp_path):
-    server = fetch('stall', 'none', timeout_secs=0.5)
+def test_a_stalled_transfer_is_resumed(fetch, tmp_path):
+    server = fetch('stall', 'none', timeout_secs=0.3)
     _assert_complete(tmp_path)
     assert len(server.ranges) == 2
 
 
-def test_a_server_that_always_stalls_still_gets_through(fetch, tmp_path):
-    """Each connection brings half of what is lacking, the last bytes come whole."""
-    assert len(fetch(*['stall'] * 6, 'none', timeout_secs=0.5).ranges) == 7
+def test_a_server_that_always_stalls(fetch, tmp_path):
+    """Each connection brings half of what is missing, so that more than three may break in a row."""
+    assert len(fetch(*['stall'] * 4, 'none', timeout_secs=0.3).ranges) == 5
     _assert_complete(tmp_path)
 
 
-def test_a_server_without_ranges_that_always_breaks_off_is_given_up(fetch, tmp_path):
+def test_no_ranges_and_always_cut_short(fetch, tmp_path):
     with pytest.raises(UserError, match='closed after'):
         fetch('cut short', 'no ranges, cut short')
 
@@ -141,7 +141,7 @@ def test_a_passing_server_error_is_retried(fetch, tmp_path):
     _assert_complete(tmp_path)
 
 
-def test_a_server_that_stays_broken_is_given_up(fetch, tmp_path):
+def test_a_server_that_stays_broken(fetch, tmp_path):
     with pytest.raises(UserError, match='Cannot download http://127.0.0.1:.*503.*--data_url'):
         fetch(503)
     _assert_nothing_left(tmp_path)
@@ -160,14 +160,14 @@ def test_a_corrupt_archive_is_not_kept(fetch, tmp_path):
 
 
 @pytest.mark.parametrize('size', [1000, 10000000])
-def test_a_leftover_of_another_file_is_thrown_away(fetch, tmp_path, size):
+def test_a_leftover_of_another_file_is_deleted(fetch, tmp_path, size):
     (tmp_path / (download.ARCHIVE + '.part')).write_bytes(b'x' * size)
     server = fetch('none')
     _assert_complete(tmp_path)
     assert server.ranges == ['bytes=%d-' % size, None]
 
 
-def test_an_unreachable_server_and_a_malformed_url(tmp_path):
+def test_an_unreachable_server_or_malformed_url(tmp_path):
     for url in ('http://127.0.0.1:1/archive', 'archive'):
         with pytest.raises(UserError, match='Cannot download %s' % url):
             cifar10.maybe_download_and_extract(str(tmp_path), url, retry_secs=0)

@@ -85,7 +85,8 @@ def own_flags():
 
 def call(script, *args):
     """Runs a script inside this process; returns (exit status, stdout, stderr)."""
-    argv, handler = sys.argv, signal.getsignal(signal.SIGINT)
+    argv, environment = sys.argv, dict(os.environ)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     sys.argv = [path(script)] + list(args)
     with own_flags(), contextlib.redirect_stdout(io.StringIO()) as stdout, contextlib.redirect_stderr(io.StringIO()) as stderr:
         try:
@@ -95,5 +96,8 @@ def call(script, *args):
             status = end.code or 0
         finally:
             sys.argv = argv
-            signal.signal(signal.SIGINT, handler)
+            os.environ.clear()
+            os.environ.update(environment)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
     return status, stdout.getvalue(), stderr.getvalue()

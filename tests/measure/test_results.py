@@ -5,9 +5,9 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import summaries
-from cifar10.measure import results
 from cifar10.errors import UserError
-from tests.scripts.test_scripts import run, succeed
+from cifar10.measure import results
+from tests.helpers import programs
 
 
 def write(directory, first_step=None, **scalars):
@@ -20,7 +20,7 @@ def write(directory, first_step=None, **scalars):
 
 @pytest.fixture
 def runs(tmp_path):
-    """slow: one run of 400 steps, stopped and gone on with; quick: two runs of 200 steps."""
+    """slow: one run of 400 steps, stopped and resumed; quick: two runs of 200 steps."""
     train = tmp_path / 'slow'
     write(train, 0, epoch={100: 1, 200: 2, 300: 3}, sec_per_batch={100: 0.6, 200: 1.2, 300: 99})
     # The start drops what came after step 200; the run ends after its last summary.
@@ -36,9 +36,13 @@ def runs(tmp_path):
         ('slow', 'slow'), ('quick', 'quick1'), ('quick', 'quick2')))
 
 
-def test_table(runs):
-    assert succeed('cifar10_results', '--runs=' + runs, '--at_epochs=1.995,4,4.5,1000', '--reach=0.5,0.84').splitlines() == [
-        '| | runs | epochs | minutes | precision @ 1 | 10 views |', '|---|---|---|---|---|---|',
+@pytest.mark.parametrize('run', [programs.call, pytest.param(programs.run, marks=pytest.mark.slow)])
+def test_table(runs, run):
+    """A process of its own shows whether TensorBoard's reader keeps quiet."""
+    status, stdout, stderr = run('cifar10_results', '--runs=' + runs, '--at_epochs=1.995,4,4.5,1000', '--reach=0.5,0.84')
+    assert (status, stderr) == (0, '')
+    assert stdout.splitlines() == [
+        '|  | runs | epochs | minutes | precision @ 1 | 10 views |', '| --- | --- | --- | --- | --- | --- |',
         '| slow | 1 | 2.0 | 3.0 | 0.5000 |  |',
         '| slow | 1 | 4.0 | 5.0 | 0.6250 |  |',
         '| slow | 1 | 4.5 | 5.5 | 0.8400 | 0.9000 |',
@@ -46,22 +50,23 @@ def test_table(runs):
         '| slow, first at 0.5 | 1 | 2.0 | 3.0 | 0.5000 |  |',
         '| quick, first at 0.5 | 2 | 1.5 (1.5 to 1.5) | 1.5 (1.5 to 1.5) | 0.5000 (0.5000 to 0.5000) |  |',
         '| slow, first at 0.84 | 1 | 4.5 | 5.5 | 0.8400 |  |',
-        '| quick, first at 0.84 | 1 of 2 | | | | |']
+        '| quick, first at 0.84 | 1 of 2 |  |  |  |  |']
 
 
 def test_plot(runs, tmp_path):
     """A picture with a curve for each run."""
     pytest.importorskip('matplotlib')
     path = tmp_path / 'plot.svg'
-    status, _, stderr = run('cifar10_results', '--runs=' + runs, '--plot=%s' % path)
+    status, _, stderr = programs.call('cifar10_results', '--runs=' + runs, '--plot=%s' % path)
     assert (status, stderr) == (0, '')
     picture = path.read_text()
     assert picture.count('stroke: #1f77b4') == 2 + 1 and picture.count('stroke: #ff7f0e') == 4 + 1  # and the legend
-    status, _, stderr = run('cifar10_results', '--runs=' + runs, '--plot=%s.never' % path)
+    status, _, stderr = programs.call('cifar10_results', '--runs=' + runs, '--plot=%s.never' % path)
     assert status == 1 and stderr.startswith('cifar10_results.py: error: Cannot draw %s.never (' % path)
+    assert stderr.count('\n') == 1
 
 
-def test_a_plot_without_matplotlib_says_what_to_install(tmp_path, monkeypatch):
+def test_plot_without_matplotlib(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, 'matplotlib', None)
     with pytest.raises(UserError, match='^--plot needs matplotlib: pip install matplotlib$'):
         results.plot([], str(tmp_path / 'plot.svg'))
@@ -70,10 +75,11 @@ def test_a_plot_without_matplotlib_says_what_to_install(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize('args, complaint', [
     (['--runs=a:b'], '--runs: a:b is not of the form NAME:TRAIN_DIR:EVAL_DIR'),
-    (['--runs=a:{tmp}/nowhere:b'], '{tmp}/nowhere is not there: name a directory that a run has written to'),
-    (['--runs=a:{tmp}:b'], '{tmp} holds no event file with "epoch": name the directory of a run whose summaries are there'),
-    (['--runs=a:b:c', '--reach=high'], "--reach is a list of numbers: could not convert string to float: 'high'")])
-def test_a_mistake_gets_one_clear_line(tmp_path, args, complaint):
-    status, _, stderr = run('cifar10_results', *[arg.format(tmp=tmp_path) for arg in args])
+    (['--runs=a:{tmp}/nowhere:b'], '{tmp}/nowhere does not exist: name a directory that a run has written to'),
+    (['--runs=a:{tmp}:b'], '{tmp} holds no event file with "epoch": name the directory of a run that has written summaries'),
+    (['--runs=a:b:c', '--reach=high'], "--reach must be a list of numbers: could not convert string to float: 'high'"),
+    (['--runs=a:b:c', '--at_epochs=1,x'], "--at_epochs must be a list of numbers: could not convert string to float: 'x'")])
+def test_mistake_gets_one_clear_line(tmp_path, args, complaint):
+    status, _, stderr = programs.call('cifar10_results', *[arg.format(tmp=tmp_path) for arg in args])
     assert stderr == 'cifar10_results.py: error: %s\n' % complaint.format(tmp=tmp_path)
     assert status == 1

@@ -1,9 +1,10 @@
-"""Threads and slices by the number of cores."""
+"""Threads and slices by the number of cores, the configuration of the session, graph mode."""
 import os
 
 import pytest
+import tensorflow.compat.v1 as tf
 
-from cifar10.runs import machine as threads
+from cifar10.runs import machine
 from cifar10.runs.machine import Threads
 
 
@@ -11,32 +12,85 @@ def _cpus(count):
     return ['/cpu:%d' % i for i in range(count)]
 
 
-@pytest.mark.parametrize('cores, devices, batch_size, given, expected', [
-    (2, _cpus(1), 128, {}, Threads(1, 0, 2, 4)),
-    (2, _cpus(2), 128, {}, Threads(1, 0, 2, 2)),
-    (2, _cpus(4), 32, {}, Threads(1, 0, 2, 1)),
-    (2, _cpus(3), 128, {}, Threads(1, 0, 2, 1)),
-    (8, _cpus(2), 128, {}, Threads(1, 0, 2, 8)),
-    (8, _cpus(4), 128, {}, Threads(1, 0, 4, 4)),
-    (64, _cpus(1), 128, {}, Threads(0, 0, 2, 16)),  # no slice has fewer than 8 examples: too few slices for the cores
-    (2, _cpus(1), 5, {}, Threads(0, 0, 2, 1)),
-    (8, _cpus(1), 128, {'inter_op': 2}, Threads(1, 2, 2, 4)),
-    (8, _cpus(1), 128, {'intra_op': 4, 'inter_op': 2, 'input_threads': 3}, Threads(4, 2, 3, 4)),
-    (8, ['/gpu:0'], 128, {}, Threads(0, 0, 2, 1)),
-    (8, ['/gpu:%d' % i for i in range(4)], 128, {}, Threads(0, 0, 4, 1)),
-    (1, ['/gpu:0', '/gpu:1'], 128, {}, Threads(0, 0, 1, 1)),
-    (8, ['/gpu:0'], 128, {'intra_op': 4, 'inter_op': 2, 'input_threads': 3}, Threads(4, 2, 3, 1))])
-def test_choice(monkeypatch, cores, devices, batch_size, given, expected):
-    monkeypatch.setattr(threads, 'num_cores', lambda: cores)
-    assert threads.choose(devices, batch_size, **given) == expected
+def _gpus(count):
+    return ['/gpu:%d' % i for i in range(count)]
+
+
+@pytest.mark.parametrize('cores, devices, batch_size, given, chosen, slices', [
+    (2, _cpus(1), 128, Threads(), Threads(1, 0, 2), 4),
+    (2, _cpus(2), 128, Threads(), Threads(1, 0, 2), 2),
+    (2, _cpus(4), 32, Threads(), Threads(1, 0, 2), 1),
+    (2, _cpus(3), 128, Threads(), Threads(1, 0, 2), 1),
+    (8, _cpus(2), 128, Threads(), Threads(1, 0, 2), 8),
+    (8, _cpus(4), 128, Threads(), Threads(1, 0, 4), 4),
+    (64, _cpus(1), 128, Threads(), Threads(0, 0, 2), 16),  # no slice has fewer than 8 examples: too few slices for the cores
+    (2, _cpus(1), 5, Threads(), Threads(0, 0, 2), 1),
+    (8, _cpus(1), 128, Threads(inter_op=2), Threads(1, 2, 2), 4),
+    (8, _cpus(1), 128, Threads(4, 2, 3), Threads(4, 2, 3), 4),
+    (8, _gpus(1), 128, Threads(), Threads(0, 0, 2), 1),
+    (8, _gpus(4), 128, Threads(), Threads(0, 0, 4), 1),
+    (1, _gpus(2), 128, Threads(), Threads(0, 0, 1), 1),
+    (8, _gpus(1), 128, Threads(4, 2, 3), Threads(4, 2, 3), 1)])
+def test_threads_and_slices(monkeypatch, cores, devices, batch_size, given, chosen, slices):
+    monkeypatch.setattr(machine, 'num_cores', lambda: cores)
+    assert machine.choose_threads(devices, batch_size, given) == chosen
+    assert machine.num_slices(devices, batch_size, given.inter_op) == slices
+
+
+def test_nothing_is_given_by_default(monkeypatch):
+    monkeypatch.setattr(machine, 'num_cores', lambda: 8)
+    assert Threads() == (0, 0, 0)
+    assert machine.choose_threads(_cpus(1), 128) == Threads(intra_op=1, inter_op=0, prefetch=2)
+    assert machine.num_slices(_cpus(1), 128) == 16
 
 
 @pytest.mark.skipif(not hasattr(os, 'sched_setaffinity'), reason='this system does not bind processes to cores')
-def test_only_the_cores_that_the_process_may_use_count():
+def test_only_cores_that_the_process_may_use():
     allowed = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, {min(allowed)})
-        assert threads.num_cores() == 1
+        assert machine.num_cores() == 1
     finally:
         os.sched_setaffinity(0, allowed)
-    assert threads.num_cores() == len(allowed)
+    assert machine.num_cores() == len(allowed)
+
+
+def test_a_session_gets_its_devices_only():
+    assert dict(machine.session_config(['/gpu:0', '/gpu:1', '/gpu:0']).device_count) == {'CPU': 1, 'GPU': 2}
+    assert dict(machine.session_config(_cpus(2)).device_count) == {'CPU': 2, 'GPU': 0}
+    for devices in (_cpus(1), _gpus(2)):
+        config = machine.session_config(devices)
+        assert config.gpu_options.allow_growth and config.allow_soft_placement and not config.log_device_placement
+
+
+def test_a_session_with_chosen_threads():
+    config = machine.session_config(_cpus(1), Threads(intra_op=1, inter_op=3, prefetch=2))
+    assert (config.intra_op_parallelism_threads, config.inter_op_parallelism_threads) == (1, 3)
+    rewrite = config.graph_options.rewrite_options
+    assert rewrite.meta_optimizer_iterations == rewrite.ONE
+
+
+def test_a_session_without_chosen_threads():
+    """The baseline of the benchmark: TensorFlow's own numbers and graph optimizers."""
+    config = machine.session_config(_cpus(1))
+    assert (config.intra_op_parallelism_threads, config.inter_op_parallelism_threads) == (0, 0)
+    assert not config.HasField('graph_options')
+
+
+def test_log_device_placement():
+    assert machine.session_config(_cpus(1), log_device_placement=True).log_device_placement
+
+
+def test_graph_mode(graph):
+    """A tf.cond stays in the graph, and nothing is said of what is deprecated."""
+    verbosity = tf.logging.get_verbosity()
+    try:
+        tf.logging.set_verbosity(tf.logging.INFO)
+        tf.enable_control_flow_v2()
+        machine.use_graph_mode()
+        tf.cond(tf.constant(True), lambda: 1, lambda: 2)
+        assert {'Switch', 'Merge'} <= {op.type for op in graph.get_operations()}
+        assert tf.logging.get_verbosity() == tf.logging.ERROR
+    finally:
+        tf.logging.set_verbosity(verbosity)
+        tf.disable_control_flow_v2()

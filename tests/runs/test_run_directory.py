@@ -1,4 +1,4 @@
-"""Runs that are gone on with, moved aside, refused."""
+"""Runs that are resumed, moved aside, refused."""
 import glob
 import json
 import os
@@ -6,15 +6,15 @@ import os
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import files as directory
+from cifar10 import files
 from cifar10.data import dataset
-from cifar10.runs import run_directory
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC
+from cifar10.hparams import CLASSIC, FAST
+from cifar10.runs import run_directory
 from tests.helpers.small_run import HPARAMS, assert_saved, train
 
 
-def test_nothing_is_done_when_all_steps_are_there(tmp_path, data_dir, capsys):
+def test_nothing_is_left_to_do(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 3)
     before = {path: os.stat(path).st_mtime_ns for path in glob.glob(str(tmp_path / '*'))}
     train(tmp_path, data_dir, 3)
@@ -23,9 +23,10 @@ def test_nothing_is_done_when_all_steps_are_there(tmp_path, data_dir, capsys):
 
 
 def test_max_to_keep_counts_over_starts(tmp_path, data_dir):
-    for steps in range(1, 9):
-        train(tmp_path, data_dir, steps)
-    assert len(glob.glob(str(tmp_path / '*.index'))) == 5
+    for steps in range(1, 5):
+        train(tmp_path, data_dir, steps, max_to_keep=2)
+    assert sorted(os.path.basename(path) for path in glob.glob(str(tmp_path / '*.index'))) == [
+        'model.ckpt-3.index', 'model.ckpt-4.index']
 
 
 def test_fresh_moves_the_old_run_aside(tmp_path, data_dir, capsys):
@@ -34,7 +35,7 @@ def test_fresh_moves_the_old_run_aside(tmp_path, data_dir, capsys):
     assert_saved(tmp_path / 'run', 2)
     aside, = glob.glob(str(tmp_path / 'run.*'))
     assert 'Moved the run in %s to %s' % (tmp_path / 'run', aside) in capsys.readouterr().out
-    train(aside, data_dir, 4)  # what was moved goes on by itself
+    train(aside, data_dir, 4)  # the old run can be resumed where it is now
     assert_saved(aside, 4)
     assert tf.train.latest_checkpoint(str(tmp_path / 'run')).endswith('run/model.ckpt-2')
 
@@ -46,20 +47,6 @@ def test_fresh_in_the_working_directory(tmp_path, data_dir, monkeypatch):
     assert_saved(tmp_path / 'run', 2)
 
 
-def test_a_moved_directory_is_not_locked_in_its_new_place(tmp_path, monkeypatch):
-    (tmp_path / 'run').mkdir()
-    flock = directory.fcntl.flock
-
-    def move_and_lock(handle, operation):
-        (tmp_path / 'run').rename(tmp_path / 'aside')
-        (tmp_path / 'run').mkdir()
-        return flock(handle, operation)
-    monkeypatch.setattr(directory.fcntl, 'flock', move_and_lock)
-    with pytest.raises(UserError, match='has just been moved'):
-        with directory.locked(str(tmp_path / 'run')):
-            pass
-
-
 def test_fresh_does_not_move_the_data(tmp_path, own_data_dir):
     train(tmp_path, own_data_dir, 1)
     with pytest.raises(UserError, match='--fresh would move the data in %s' % own_data_dir):
@@ -68,113 +55,142 @@ def test_fresh_does_not_move_the_data(tmp_path, own_data_dir):
 
 
 @pytest.mark.parametrize('fresh', [False, True])
-def test_a_directory_in_which_another_process_trains_is_left_alone(tmp_path, data_dir, fresh):
+def test_another_process_trains_in_the_directory(tmp_path, data_dir, fresh):
     train(tmp_path, data_dir, 1)
-    with directory.locked(str(tmp_path)), pytest.raises(UserError, match='Another process is training in %s' % tmp_path):
+    with files.locked(str(tmp_path)), pytest.raises(UserError, match='Another process is training in %s' % tmp_path):
         train(tmp_path, data_dir, 2, fresh=fresh)
     assert_saved(tmp_path, 1)
 
 
-def test_fresh_leaves_a_directory_without_a_run_alone(tmp_path, data_dir):
+def test_fresh_in_a_directory_without_a_run(tmp_path, data_dir):
     (tmp_path / 'letters.txt').write_text('dear')
     train(tmp_path, data_dir, 1, fresh=True)
     assert (tmp_path / 'letters.txt').exists()
 
 
-def test_a_run_on_other_data_is_not_gone_on_with(tmp_path, data_dir, own_data_dir):
+def test_a_run_on_other_classes(tmp_path, data_dir, own_data_dir):
     train(tmp_path / 'run', data_dir, 1)
     with open(os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE), 'w') as names:
         names.write('\n'.join(dataset.CLASS_NAMES))
-    with pytest.raises(UserError, match='is on a data set with other classes .disc, ring'):
+    complaint = r'The run in %s was trained on other classes \(disc, ring, .*\): give another --train_dir' % (tmp_path / 'run')
+    with pytest.raises(UserError, match=complaint):
         train(tmp_path / 'run', own_data_dir, 2)
     assert_saved(tmp_path / 'run', 1)
 
 
-def test_a_run_does_not_go_on_with_another_optimizer(tmp_path, data_dir):
+@pytest.mark.parametrize('hparams, difference', [
+    (HPARAMS._replace(optimizer='momentum'), '--optimizer=gradient_descent, not momentum'),
+    (FAST, '--recipe=classic, not fast')])
+def test_another_optimizer_or_recipe(tmp_path, data_dir, hparams, difference):
     train(tmp_path, data_dir, 1)
-    with pytest.raises(UserError, match='The run in %s is of --optimizer=gradient_descent, not momentum: give that, ' % tmp_path):
-        train(tmp_path, data_dir, 2, hparams=HPARAMS._replace(optimizer='momentum'))
+    with pytest.raises(UserError, match='The run in %s was trained with %s: give the same, another' % (tmp_path, difference)):
+        train(tmp_path, data_dir, 2, hparams=hparams)
     assert_saved(tmp_path, 1)
 
 
-def test_a_run_with_another_batch_says_so(tmp_path, data_dir, capsys):
+def test_other_hyperparameters_are_named(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 1)
-    capsys.readouterr()
-    train(tmp_path, data_dir, 2, hparams=HPARAMS._replace(batch_size=64))
-    assert 'batch_size was 128, is 64. Its steps so far count' in capsys.readouterr().out
-    record = json.load(open(str(tmp_path / 'run.json')))
-    assert (record['batch_size'], record['num_towers'], record['class_names'][0]) == (64, 2, 'disc')
+    assert 'different' not in capsys.readouterr().out
+    train(tmp_path, data_dir, 2, hparams=HPARAMS._replace(batch_size=64, contrast=0.5))
+    assert ('The run in %s is resumed with different hyperparameters: batch_size 64 (was 128), contrast 0.5 (was 0.8). The '
+            % tmp_path) in capsys.readouterr().out
+    record = json.loads((tmp_path / 'run.json').read_text())
+    assert (record['batch_size'], record['contrast'], record['num_towers'], record['class_names'][0]) == (64, 0.5, 2, 'disc')
 
 
-def test_a_number_without_effect_may_change(tmp_path, data_dir, capsys):
+def test_another_number_of_towers_is_named(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 1)
-    capsys.readouterr()
+    with run_directory.held(str(tmp_path), False, HPARAMS, 4, data_dir) as run:
+        assert (run.resumed.step, run.record['num_towers']) == (1, 4)
+    assert 'different hyperparameters: num_towers 4 (was 2). ' in capsys.readouterr().out
+
+
+def test_a_hyperparameter_without_effect(tmp_path, data_dir, capsys):
+    train(tmp_path, data_dir, 1)
     train(tmp_path, data_dir, 2, hparams=HPARAMS._replace(matrix_weight_decay=7.0))
-    assert 'other numbers' not in capsys.readouterr().out
+    assert 'different' not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize('content', ['', '[]', '{}', '{"class_names": [1, 2]}', '{"batch_size": Infinity}'])
-def test_a_damaged_record_is_named(tmp_path, data_dir, content):
+@pytest.mark.parametrize('content, fault', [
+    ('', ''), ('[]', 'not a JSON object'), ('{}', 'num_towers is missing'), ('{"num_towers": 1}', 'class_names is missing'),
+    ('{"num_towers": "1", "class_names": null}', 'num_towers is not a number'),
+    ('{"num_towers": 1, "class_names": [1, 2]}', 'class_names is not a list of names'),
+    ('{"num_towers": 1, "class_names": null, "batch_size": Infinity}', '')])
+def test_a_damaged_record(tmp_path, data_dir, content, fault):
     train(tmp_path, data_dir, 1)
     (tmp_path / 'run.json').write_text(content)
-    with pytest.raises(UserError, match='%s is damaged' % (tmp_path / 'run.json')):
+    with pytest.raises(UserError, match=r'^%s is damaged \(.*%s.*\): delete it' % (tmp_path / 'run.json', fault)):
         train(tmp_path, data_dir, 2)
+    assert (tmp_path / 'run.json').read_text() == content
 
 
-def test_a_record_of_an_earlier_version_lacks_what_was_classic_then(tmp_path, data_dir, capsys):
+def test_a_record_of_an_earlier_version(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 1)
     record = json.loads((tmp_path / 'run.json').read_text())
     kept = ['batch_size', 'initial_learning_rate', 'num_epochs_per_decay', 'learning_rate_decay_factor', 'moving_average_decay',
             'num_towers', 'class_names']
     (tmp_path / 'run.json').write_text(json.dumps({name: record[name] for name in kept}))
     assert run_directory.recorded_hparams(str(tmp_path)) == HPARAMS
-    capsys.readouterr()
     train(tmp_path, data_dir, 2)
-    assert 'other numbers' not in capsys.readouterr().out
+    assert 'different' not in capsys.readouterr().out
+
+
+def test_an_unwritable_record(tmp_path, data_dir):
+    (tmp_path / 'run.json').mkdir(parents=True)
+    with run_directory.held(str(tmp_path), False, HPARAMS, 1, data_dir) as run:
+        with pytest.raises(UserError, match=r'^Cannot write %s/run.json \(Is a directory\): make room there, or' % tmp_path):
+            run.write_record()
+
+
+def test_a_place_that_is_taken(tmp_path, data_dir, monkeypatch):
+    """The name of the moved run has the second in it."""
+    monkeypatch.setattr(run_directory.time, 'strftime', lambda form: 'now')
+    train(tmp_path / 'run', data_dir, 1)
+    (tmp_path / 'run.now').write_text('')
+    with pytest.raises(UserError, match='Cannot move %s/run to .*/run.now .Not a directory.: give another' % tmp_path):
+        train(tmp_path / 'run', data_dir, 1, fresh=True)
+    assert_saved(tmp_path / 'run', 1)
 
 
 def test_no_record_counts_as_classic(tmp_path):
     assert run_directory.recorded_hparams(str(tmp_path)) == CLASSIC
 
 
-def _damage_index(train_dir):
-    os.remove(os.path.join(train_dir, 'model.ckpt-2.index'))
+def _remove(path):
+    path.unlink()
 
 
-def _damage_data(train_dir):
-    path = os.path.join(train_dir, 'model.ckpt-2.data-00000-of-00001')
-    content = bytearray(open(path, 'rb').read())
+def _empty(path):
+    path.write_bytes(b'')
+
+
+def _cut(path):
+    os.truncate(str(path), 5)
+
+
+def _change(path):
+    content = bytearray(path.read_bytes())
     content[0] ^= 255
-    open(path, 'wb').write(content)
+    path.write_bytes(content)
 
 
-def _cut_data(train_dir):
-    os.truncate(os.path.join(train_dir, 'model.ckpt-2.data-00000-of-00001'), 5)
-
-
-def _remove_state(train_dir):
-    os.remove(os.path.join(train_dir, 'checkpoint'))
-
-
-def _empty_state(train_dir):
-    open(os.path.join(train_dir, 'checkpoint'), 'w').close()
-
-
-@pytest.mark.parametrize('damage, complaint', [
-    (_damage_index, 'model.ckpt-2 is missing, though'), (_damage_data, 'model.ckpt-2 is damaged'),
-    (_cut_data, 'model.ckpt-2 is damaged'), (_remove_state, 'holds checkpoints, but not the file "checkpoint"'),
-    (_empty_state, 'checkpoint is damaged: it must name')])
-def test_a_bad_checkpoint_is_named_and_nothing_is_overwritten(tmp_path, data_dir, damage, complaint):
+@pytest.mark.parametrize('damage, name, complaint', [
+    (_remove, 'model.ckpt-2.index', 'model.ckpt-2 is missing, though'),
+    (_change, 'model.ckpt-2.data-00000-of-00001', 'model.ckpt-2 is damaged'),
+    (_cut, 'model.ckpt-2.data-00000-of-00001', 'model.ckpt-2 is damaged'),
+    (_remove, 'checkpoint', 'holds checkpoints, but not the file "checkpoint"'),
+    (_empty, 'checkpoint', 'checkpoint is damaged: it must name')])
+def test_a_bad_checkpoint_is_not_overwritten(tmp_path, data_dir, damage, name, complaint):
     train(tmp_path, data_dir, 2)
-    damage(str(tmp_path))
-    before = {path: open(path, 'rb').read() for path in glob.glob(str(tmp_path / '*'))}
+    damage(tmp_path / name)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(UserError, match=complaint) as error:
         train(tmp_path, data_dir, 3)
     assert '\n' not in str(error.value)
-    assert {path: open(path, 'rb').read() for path in glob.glob(str(tmp_path / '*'))} == before
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_checkpoint_of_another_network_is_refused(tmp_path, data_dir):
+def test_a_checkpoint_of_another_network(tmp_path, data_dir):
     for shape, dtype, complaint in [([3], tf.float32, r'its weights is float32 \[3\], not float32 \[2\]'),
                                     ([2], tf.float64, r'its weights is float64 \[2\]'), (None, None, 'it has no weights')]:
         with tf.Graph().as_default(), tf.Session() as session:

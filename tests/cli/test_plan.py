@@ -1,0 +1,98 @@
+"""What a trainer prints before it starts."""
+import pytest
+
+from cifar10.cli import plan
+from cifar10.hparams import BEST, CLASSIC, FAST
+from cifar10.runs import checkpoint, machine
+from cifar10.runs.machine import Threads
+from cifar10.training import Job
+
+
+@pytest.fixture(autouse=True)
+def two_cores(monkeypatch):
+    """The same machine for every test."""
+    monkeypatch.setattr(machine, 'num_cores', lambda: 2)
+
+
+def _plan(capsys, job, step=None):
+    """The printed lines, by what comes before the colon."""
+    plan.print_plan(job, None if step is None else checkpoint.Checkpoint('x', step, {}))
+    printed = {}
+    for line in capsys.readouterr().out.splitlines():
+        name, text = line.split(': ', 1)
+        printed.setdefault(name, []).append(text)
+    return printed
+
+
+def test_the_whole_plan(data_dir, capsys):
+    plan.print_plan(Job(data_dir, 50000, devices=['/cpu:0', '/cpu:1'], given_threads=Threads(prefetch=3)), None)
+    assert capsys.readouterr().out.splitlines() == [
+        'Data: 50000 examples of disc, ring, square, triangle, cross, horizontal_stripes, vertical_stripes, diagonal_stripes, '
+        'checkerboard, dots in ' + data_dir,
+        'Devices: /cpu:0, /cpu:1',
+        'Threads: 1 per operation (intra-op), all cores across operations (inter-op), 3 for the input',
+        'Batch: 128 examples per tower (slices: 2), 256 examples per step',
+        'Epoch: 50000 examples, 195.3 steps',
+        'Recipe: classic, with the hyperparameters of the books',
+        'Learning rate: 0.1, then 0.01 from epoch 350 (step 68360)',
+        'Learning rate: not scaled, although a step takes 2 times the batch of the recipe (--lr_scaling=linear would)',
+        'End: step 1000000, epoch 5120.0']
+
+
+def test_classes_without_names(tmp_path, capsys):
+    assert _plan(capsys, Job(str(tmp_path), 7))['Data'] == ['7 examples of unnamed classes in %s' % tmp_path]
+
+
+@pytest.mark.parametrize('devices, given, line', [
+    (['/gpu:0'], Threads(), 'all cores per operation (intra-op), all cores across operations (inter-op), 2 for the input'),
+    (['/cpu:0'], Threads(4, 2, 3), '4 per operation (intra-op), 2 across operations (inter-op), 3 for the input')])
+def test_threads(data_dir, capsys, devices, given, line):
+    assert _plan(capsys, Job(data_dir, 300, devices=devices, given_threads=given))['Threads'] == [line]
+
+
+def test_a_resumed_run(data_dir, capsys):
+    printed = _plan(capsys, Job(data_dir, 50000, max_steps=200000), 136719)
+    assert printed['Learning rate'] == ['0.01, then 0.001 from epoch 700 (step 273438)']
+    assert printed['End'] == ['step 200000, epoch 512.0']
+    before = _plan(capsys, Job(data_dir, 50000, max_steps=200000), 136718)
+    assert before['Learning rate'] == ['0.1, then 0.01 from epoch 350 (step 136719)']
+
+
+def test_a_linear_schedule(data_dir, capsys):
+    printed = _plan(capsys, Job(data_dir, 50000, FAST))
+    assert printed['Learning rate'] == ['rises to 0.05 over 3 epochs, then falls to 0 at the end of epoch 32 (step 12500)']
+    assert printed['End'] == ['step 12500, epoch 32.0']
+
+
+@pytest.mark.parametrize('hparams, num_towers, line', [
+    (CLASSIC._replace(lr_scaling='linear'), 1,
+     'scaled by 1, because a step takes 1 times the batch of the recipe (--lr_scaling=linear)'),
+    (CLASSIC._replace(lr_scaling='linear'), 4,
+     'scaled by 4, because a step takes 4 times the batch of the recipe (--lr_scaling=linear)'),
+    (CLASSIC._replace(batch_size=32), 1,
+     'not scaled, although a step takes 0.25 times the batch of the recipe (--lr_scaling=linear would)'),
+    (CLASSIC._replace(batch_size=32), 4, None),
+    (CLASSIC, 1, None)])
+def test_scaling(data_dir, capsys, hparams, num_towers, line):
+    job = Job(data_dir, 50000, hparams, ['/cpu:%d' % i for i in range(num_towers)])
+    assert _plan(capsys, job)['Learning rate'][1:] == ([line] if line else [])
+
+
+def test_the_scaled_rate(data_dir, capsys):
+    job = Job(data_dir, 50000, CLASSIC._replace(lr_scaling='linear'), ['/cpu:%d' % i for i in range(4)])
+    assert _plan(capsys, job)['Learning rate'][0] == '0.4, then 0.04 from epoch 350 (step 34180)'
+    job = job._replace(hparams=FAST._replace(lr_scaling='linear'))
+    assert _plan(capsys, job)['Learning rate'][0].startswith('rises to 0.2 over 3 epochs')
+
+
+def test_how_a_recipe_differs(data_dir, capsys):
+    """A hyperparameter that nothing reads is no difference."""
+    assert _plan(capsys, Job(data_dir, 50000, BEST._replace(optimizer='momentum')))['Recipe'] == [
+        'best; differs from classic in: optimizer momentum (classic: gradient_descent), '
+        'initial_learning_rate 0.05 (classic: 0.1), momentum 0.9 (classic: unused), schedule linear (classic: staircase), '
+        'warmup_epochs 5.0 (classic: unused), epochs 100.0 (classic: inf), fc_weight_decay 0.0 (classic: 0.004), '
+        'label_smoothing 0.1 (classic: 0.0), moving_average_fraction 0.02 (classic: 0.0), contrast 0.0 (classic: 0.8)']
+    assert _plan(capsys, Job(data_dir, 50000, CLASSIC._replace(batch_size=64)))['Recipe'] == [
+        'classic; differs from classic in: batch_size 64 (classic: 128)']
+    assert _plan(capsys, Job(data_dir, 50000, CLASSIC._replace(momentum=0.5)))['Recipe'] == [
+        'classic, with the hyperparameters of the books']

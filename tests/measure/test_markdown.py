@@ -1,0 +1,6 @@
+"""Tables in Markdown."""
+from cifar10.measure import markdown
+
+
+def test_table():
+    assert markdown.table(['', 'runs'], [['a', '1'], ['b', '']]) == '|  | runs |\n| --- | --- |\n| a | 1 |\n| b |  |'

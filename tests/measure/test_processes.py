@@ -1,0 +1,122 @@
+"""Processes that are measured: what they return, what they use, and how they end. None of them needs TensorFlow."""
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from cifar10.errors import UserError
+from cifar10.measure import processes
+
+SIGNALS = pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+
+
+def _fail(message):
+    raise UserError(message)
+
+
+def test_fresh_process_raises_what_a_user_did():
+    with pytest.raises(UserError, match='^no such thing$'):
+        processes.fresh_process(_fail, 'no such thing')
+
+
+def test_fresh_process_may_die():
+    with pytest.raises(UserError, match='^The measuring process died: make sure that there is enough memory$'):
+        processes.fresh_process(os._exit, 1)
+
+
+def _use(system_calls, megabytes):
+    """What usage() and os.times() say of some system calls, of 300 MB more than `megabytes`; and the id of the process."""
+    np.ones(megabytes << 20, np.uint8)
+    (cpu, peak), times = processes.usage(), os.times()
+    with open(os.devnull, 'wb', buffering=0) as null:
+        for _ in range(system_calls):
+            null.write(b'x')
+    np.ones(megabytes + 300 << 20, np.uint8)
+    (cpu_after, peak_after), times_after = processes.usage(), os.times()
+    expected = sum(times_after[:2]) - sum(times[:2])
+    return cpu_after - cpu, expected, times_after.system - times.system, peak_after - peak, os.getpid()
+
+
+def test_usage_is_time_and_peak_of_memory():
+    _, inherited = processes.usage()  # Linux counts a new process's peak from that of the process that starts it
+    cpu, expected, system, memory, pid = processes.fresh_process(_use, 200000, int(inherited))
+    assert pid != os.getpid()
+    assert system > 0.04  # four ticks of the clock of os.times()
+    assert abs(cpu - expected) < 0.03
+    assert 290 < memory < 310
+
+
+class _Interrupted(BaseException):
+    pass
+
+
+@contextlib.contextmanager
+def _interrupted_by(number):
+    """Expects that the signal interrupts the block; yields a list that gets the child processes at that moment."""
+    children = []
+
+    def handle(*_):
+        children.extend(multiprocessing.active_children())
+        raise _Interrupted
+    before = signal.signal(number, handle)
+    try:
+        with pytest.raises(_Interrupted):
+            yield children
+    finally:
+        signal.signal(number, before)
+
+
+class _SignalWhileSent:
+    """A number of seconds; signals this process when it is sent to another one, which is then about to start."""
+
+    def __init__(self, number, seconds):
+        self._number, self._seconds = number, seconds
+
+    def __reduce__(self):
+        os.kill(os.getpid(), self._number)
+        return float, (self._seconds,)
+
+
+@SIGNALS
+def test_signal_ends_a_fresh_process(number):
+    with _interrupted_by(number) as children:
+        processes.fresh_process(time.sleep, _SignalWhileSent(number, 20))
+    child, = children  # it had started, or nothing would have ended it
+    assert child.exitcode == -signal.SIGKILL
+
+
+@SIGNALS
+def test_signal_ends_a_trainer(tmp_path, number):
+    pid, outlived = tmp_path / 'pid', tmp_path / 'outlived'
+    trainer = ('import os, time; open(%r, "w").write(str(os.getpid())); os.kill(os.getppid(), %d); time.sleep(20); '
+               'open(%r, "w")' % (str(pid), number, str(outlived)))
+    with _interrupted_by(number):
+        processes.run_trainer([sys.executable, '-c', trainer], 10, 20)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+    assert not outlived.exists()
+
+
+def test_trainer_is_timed_from_line_to_line():
+    lines = ['2026-01-01 00:00:0%d.500000: step %d, loss = 1.00 (1.0 examples/sec; 1.000 sec/batch)' % (i * i, 10 * i)
+             for i in (1, 2, 3)]
+    command = [sys.executable, '-c', 'print(%r)' % '\n'.join(lines)]
+    assert processes.run_trainer(command, 10, 20)[0] == 3
+    assert processes.run_trainer(command, 20, 30)[0] == 5
+
+
+def test_trainer_has_a_peak_of_memory():
+    line = '2026-01-01 00:00:00.500000: step 10, loss'
+    megabytes = int(processes.usage()[1]) + 100
+    _, peak = processes.run_trainer([sys.executable, '-c', 'bytearray(%d << 20); print(%r)' % (megabytes, line)], 10, 10)
+    assert megabytes < peak < megabytes + 100
+
+
+def test_trainer_may_fail():
+    with pytest.raises(UserError, match='^-c failed$'):
+        processes.run_trainer([sys.executable, '-c', 'exit(1)'], 10, 20)

@@ -1,0 +1,20 @@
+"""TensorFlow's errors in one line."""
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10 import errors
+
+
+def test_an_error_of_an_operation():
+    missing = tf.io.read_file('/no/such/file', name='reading')
+    with tf.Session() as session, pytest.raises(tf.errors.NotFoundError) as error:
+        session.run(missing)
+    assert 'reading' in error.value.message and '\n' in error.value.message
+    assert errors.reason(error.value) == '/no/such/file; No such file or directory'
+
+
+@pytest.mark.parametrize('message, reason', [
+    ('out of memory', 'out of memory'), ('\n  Graph execution error:\n\nDetected at node x\n  full \nmore', 'full'),
+    ('', 'ResourceExhaustedError'), ('Graph execution error:\n', 'ResourceExhaustedError')])
+def test_the_first_line_that_says_something(message, reason):
+    assert errors.reason(tf.errors.ResourceExhaustedError(None, None, message)) == reason
