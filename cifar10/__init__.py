@@ -1,11 +1,11 @@
-"""Classic graph-mode TensorFlow on CIFAR-10: the face that books import.
+"""Classic graph-mode TensorFlow on CIFAR-10: the names that books import.
 
-A name is imported from its module when it is first used, so that importing the package takes no time and changes nothing: neither
-the environment nor TensorFlow is touched.
+A name is imported from its module when it is first used. So importing the package is fast and changes nothing: no environment
+variable, no file descriptor, and TensorFlow is not imported yet.
 """
 import importlib
 
-_MODULES = {  # by the names of the face
+_MODULES = {  # where each name is defined
     'maybe_download_and_extract': 'cifar10.data.download',
     'distorted_inputs': 'cifar10.input',
     'inputs': 'cifar10.input',

@@ -46,6 +46,7 @@ class Evaluator:
         with self.graph.as_default():
             labels, images = cifar10_input.undistorted_records(paths)
             with tf.device(device):
+                # With a weight decay of 1, 'losses' holds l2_loss itself; `evaluate` multiplies it by that of the run.
                 log_probabilities = views.log_probabilities(images, num_views, fc_weight_decay=1.0)
                 self._per_example = {
                     'correct': tf.equal(tf.argmax(log_probabilities, 1, output_type=tf.int32), labels),

@@ -1,7 +1,7 @@
 """What happens around the training step: filling, log lines, summaries, checkpoints, divergence.
 
-Each hook fetches what it needs in the session run that makes the update. `step` is always the number of updates, including
-this one.
+Each hook fetches what it needs in the session run that makes the update. A hook gets `step` as a tensor: the number of
+updates, including this one.
 """
 import datetime
 import glob
@@ -156,7 +156,7 @@ class FiniteHook(tf.train.SessionRunHook):
         saved = tf.train.latest_checkpoint(self._train_dir)
         return UserError(
             'Training diverged at step %d with learning rate %g. Not finite: losses of towers: %s; gradients of towers: %s; '
-            'variables: %s. %s'
+            'variables: %s. Lower --initial_learning_rate. %s'
             % (self._fetched['step'], self._fetched['learning_rate'], towers(self._fetched['losses']),
                towers(self._fetched['norms']), ', '.join(bad_variables) or 'none',
                'The last good checkpoint is %s' % saved if saved else 'There is no checkpoint yet'))
@@ -186,7 +186,8 @@ class CheckpointHook(tf.train.SessionRunHook):
         try:
             self._saved = self._saver.save(session, self._prefix, self._unsaved)
         except tf.errors.OpError as error:
-            for part in glob.glob('%s-%d.*.tempstate*' % (glob.escape(self._prefix), self._unsaved)):
+            for part in glob.glob(  # what the saver had begun to write
+                    '%s-%d.*.tempstate*' % (glob.escape(self._prefix), self._unsaved)):
                 os.remove(part)
             raise UserError('Cannot save %s-%d (%s): make room for it, or give another --train_dir'
                             % (self._prefix, self._unsaved, errors.reason(error)))

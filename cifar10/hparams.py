@@ -5,7 +5,7 @@ from typing import NamedTuple
 OPTIMIZERS = ['gradient_descent', 'momentum', 'muon']
 SCHEDULES = ['staircase', 'linear']
 LR_SCALINGS = ['none', 'linear']
-ONLY_WITH = {  # a field, and the values of another one without which nothing reads it
+ONLY_WITH = {  # a field: (another field, the values of that field with which this one is used)
     'momentum': ('optimizer', ['momentum', 'muon']), 'matrix_learning_rate': ('optimizer', ['muon']),
     'matrix_weight_decay': ('optimizer', ['muon']), 'num_epochs_per_decay': ('schedule', ['staircase']),
     'learning_rate_decay_factor': ('schedule', ['staircase']), 'warmup_epochs': ('schedule', ['linear']),
@@ -31,7 +31,7 @@ class HParams(NamedTuple):
     fc_weight_decay: float = 0.004  # times l2_loss(weights) in the loss, for each fully connected hidden layer
     label_smoothing: float = 0.0
     moving_average_decay: float = 0.9999
-    moving_average_fraction: float = 0.0  # the part of the run that the averages cover; with 0, moving_average_decay counts
+    moving_average_fraction: float = 0.0  # decay = 1 - 1 / (fraction * steps of the run); with 0, moving_average_decay
     contrast: float = 0.8  # contrast factors are drawn from 1 - contrast to 1 + contrast
 
     def has_effect(self, name):
@@ -55,7 +55,7 @@ INITIAL_LEARNING_RATE = CLASSIC.initial_learning_rate
 
 
 class Pace(NamedTuple):
-    """How fast a run goes through its training set, and where it ends."""
+    """How many examples a step and an epoch take, and where the run ends."""
     examples_per_step: int  # of all towers together
     examples_per_epoch: int  # in the training set
     last_step: float = math.inf

@@ -94,6 +94,7 @@ def _shuffled_records(paths, num_examples, batch_size):
 
 def _read_records(filename_queue, paths):
     """Reads about 256 records at a time, uint8 [n, 3073], in blocks as large as the sizes of the files allow."""
+    # A reader takes blocks of one size, so the block must divide the length of each file, or it would cut a record at its end.
     sizes = functools.reduce(math.gcd, [os.path.getsize(path) // dataset.RECORD_BYTES for path in paths])
     block = max(records for records in range(1, 257) if sizes % records == 0)
     _, values = tf.FixedLengthRecordReader(block * dataset.RECORD_BYTES).read_up_to(filename_queue, 256 // block)

@@ -61,7 +61,7 @@ def local_response_normalization(x, name):
     """tf.nn.lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75).
 
     On a GPU it is that very operation, one kernel of cuDNN. TensorFlow's kernels for CPUs would take a quarter of a training
-    step; on a CPU it is made of square roots and products with a band matrix (which a GPU would round to TensorFloat-32).
+    step; on a CPU it is made of square roots and products with a band matrix (on a GPU these products would be less exact).
 
     Args:
       x: float tensor [n, height, width, channels].
@@ -155,8 +155,8 @@ def loss(logits, labels, scope=None, label_smoothing=CLASSIC.label_smoothing):
         labels=tf.cast(labels, tf.int64), logits=logits, name='cross_entropy_per_example')
     name = 'cross_entropy'
     if label_smoothing:
-        with_all_classes = tf.reduce_logsumexp(logits, 1) - tf.reduce_mean(logits, 1)
-        cross_entropy += label_smoothing * (with_all_classes - cross_entropy)
+        uniform_cross_entropy = tf.reduce_logsumexp(logits, 1) - tf.reduce_mean(logits, 1)
+        cross_entropy += label_smoothing * (uniform_cross_entropy - cross_entropy)
         name = 'smoothed_cross_entropy'  # in TensorBoard it must not be one curve with the evaluation's
     tf.add_to_collection('losses', tf.reduce_mean(cross_entropy, name=name))
     return tf.add_n(tf.get_collection('losses', scope), name='total_loss')

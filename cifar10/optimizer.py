@@ -1,4 +1,4 @@
-"""Learning rate, optimizers, moving averages: the train op."""
+"""Learning rate, length of the run, optimizers, moving averages: the train op."""
 import math
 
 import tensorflow.compat.v1 as tf
@@ -17,7 +17,7 @@ def num_steps(pace, hparams):
     if math.isinf(hparams.epochs):
         return math.inf
     steps = hparams.epochs * pace.examples_per_epoch / pace.examples_per_step
-    return max(1, math.ceil(round(steps, 6)))  # 1.1 * 100 is a little over 110
+    return max(1, math.ceil(round(steps, 6)))  # rounding error: 1.1 * 100 > 110
 
 
 def batch_factor(pace, hparams):
@@ -43,8 +43,8 @@ def learning_rate(global_step, pace, hparams):
 
     The schedules count examples, so that they do not depend on the number of towers.
 
-    staircase: times learning_rate_decay_factor every num_epochs_per_decay epochs. The rate first decays in the step before
-    which num_epochs_per_decay epochs have been consumed.
+    staircase: times learning_rate_decay_factor every num_epochs_per_decay epochs. The first decay is in the first step that
+    starts after num_epochs_per_decay epochs.
 
     linear: rises from 0 over warmup_epochs, then falls to 0 at the end of `epochs`. The rate of a step is that of the middle
     of its examples.
@@ -61,7 +61,8 @@ def learning_rate(global_step, pace, hparams):
       ValueError: hparams.schedule or hparams.lr_scaling is unknown.
     """
     with tf.name_scope('learning_rate'):
-        # Integers and float64: float32, in which tf.train.exponential_decay counts, has no room for 350 epochs of examples.
+        # Integers and float64: float32, in which tf.train.exponential_decay counts, is exact only up to 2^24 = 16.8 million;
+        # 350 epochs are 17.5 million examples.
         step = tf.cast(global_step, tf.int64)
         if hparams.schedule == 'staircase':
             decays = step * pace.examples_per_step // examples_per_decay(pace, hparams)

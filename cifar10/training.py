@@ -106,6 +106,7 @@ def run(graph, pace, intervals, run, session):
         loss = tf.divide(tf.add_n(graph.losses), len(graph.losses), name='loss')
     finite = hooks.FiniteHook(step, graph, run.path)
     with summaries.writer(run.path, first_step) as write_summary, signals.StopRequest() as stop:
+        # In this order: the first speed does not count the filling, and nothing that is not finite is printed or saved.
         all_hooks = [
             tf.train.StopAtStepHook(last_step=pace.last_step),
             hooks.FillHook(lambda: stop.received),

@@ -4,7 +4,6 @@ import math
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, model
-from cifar10.hparams import CLASSIC
 
 _DISTANCE = 3  # pixels from the centre of the image to that of an outer crop, down and across
 NUM_VIEWS = [1, 2, 10]
@@ -33,7 +32,7 @@ def crop_and_mirror(images, num_views):
     return crops if num_views == 1 else crops + [crop[:, :, ::-1] for crop in crops]
 
 
-def log_probabilities(images, num_views, fc_weight_decay=CLASSIC.fc_weight_decay):
+def log_probabilities(images, num_views, fc_weight_decay):
     """The logarithm of the mean, over the views, of the probabilities of the classes.
 
     Args:

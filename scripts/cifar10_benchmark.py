@@ -51,7 +51,7 @@ def main(command):
     if command == 'profile':
         benchmark.check_writable(FLAGS.trace)
     if command == 'towers' and FLAGS.batch_size % 4:
-        raise UserError('--batch_size=%d cannot be divided by 4, for four towers' % FLAGS.batch_size)
+        raise UserError('--batch_size=%d cannot be divided among four towers: give a multiple of 4' % FLAGS.batch_size)
     requested = request(command)
     rounds = benchmark.in_turn(lambda formulation: subcommands.MEASURES[command](formulation, requested),
                                [benchmark.OURS, benchmark.BASELINE] if FLAGS.baseline else [benchmark.OURS], FLAGS.rounds)

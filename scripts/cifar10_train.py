@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains the CIFAR-10 network on one device: the GPU, if there is one.
 
-This is the shortest program of the family; cifar10_multi_gpu_train.py does the same with several towers.
+This is the simplest training script; cifar10_multi_gpu_train.py does the same with several towers.
 
   cifar10_train.py --max_steps=100000
 """
@@ -12,7 +12,7 @@ quiet.start(__name__)
 import tensorflow.compat.v1 as tf
 
 import cifar10
-from cifar10 import input as cifar10_input, optimizer, summaries, training
+from cifar10 import optimizer, summaries, training
 from cifar10.cli import job_flags, plan, program
 
 
@@ -25,12 +25,11 @@ def train(job, run):
     """
     device, = job.devices
     hparams = job.hparams
-    with tf.Graph().as_default():
+    with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(job.seed, run.resumed)
         images, labels = cifar10.distorted_inputs(job.data_dir, hparams.batch_size, hparams.contrast)
-        images, labels = cifar10_input.prefetch_queue(images, labels, 2, job.threads.prefetch).dequeue()
-        with tf.device('/cpu:0'):
-            global_step = tf.train.get_or_create_global_step()
+        images, labels = cifar10.input.prefetch_queue(images, labels, 2, job.threads.prefetch).dequeue()
+        global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, job.pace, hparams)
         opt = optimizer.create(learning_rate, hparams)
         with tf.device(device):

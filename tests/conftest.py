@@ -5,7 +5,7 @@ import tensorflow.compat.v1 as tf
 from cifar10.runs import machine
 from tests.helpers import data_sets, programs
 
-machine.use_graph_mode()
+machine.set_up_tensorflow()
 
 
 def pytest_configure(config):

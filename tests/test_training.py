@@ -115,7 +115,8 @@ def test_a_loss_or_gradient_that_is_not_finite(tmp_path, data_dir, clean, losses
         train(tmp_path, data_dir, 50, poison=35, clean=clean, checkpoint_steps=20, summary_steps=5)
     assert str(error.value) == (
         'Training diverged at step 35 with learning rate 0.025. Not finite: losses of towers: %s; gradients of towers: %s; '
-        'variables: %s. The last good checkpoint is %s' % (losses, gradients, variables, tmp_path / 'model.ckpt-20'))
+        'variables: %s. Lower --initial_learning_rate. The last good checkpoint is %s' % (
+            losses, gradients, variables, tmp_path / 'model.ckpt-20'))
     assert_saved(tmp_path, 20)
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith('model.ckpt-20')
 

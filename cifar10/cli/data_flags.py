@@ -7,7 +7,7 @@ FLAGS = flags.FLAGS
 
 
 def define_directory(name, default, description):
-    """Defines the flag of a directory, which must not be empty."""
+    """Defines the flag of a directory, whose name must not be empty."""
     flags.DEFINE_string(name, default, description)
     flags.register_validator(name, bool, 'the name of a directory is missing')
 

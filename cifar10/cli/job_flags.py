@@ -33,7 +33,8 @@ def define_run():
     data_flags.define_directory('train_dir', '/tmp/cifar10_train',
                                 'Directory of checkpoints and summaries; an existing run is resumed.')
     intervals = Intervals()
-    flags.DEFINE_integer('max_steps', Job._field_defaults['max_steps'], 'Stop after this many steps.', lower_bound=1)
+    flags.DEFINE_integer('max_steps', Job._field_defaults['max_steps'], 'End the run at this step; the steps of earlier starts count.',
+                         lower_bound=1)
     flags.DEFINE_integer('log_frequency', intervals.log_frequency, 'Steps between two log lines.', lower_bound=1)
     flags.DEFINE_integer('summary_steps', intervals.summary_steps, 'Steps between two summaries.', lower_bound=1)
     flags.DEFINE_integer('checkpoint_steps', intervals.checkpoint_steps, 'Steps between two checkpoints.', lower_bound=1)
@@ -46,7 +47,7 @@ def define_batch_size():
 
 def define_num_gpus():
     """Defines --num_gpus."""
-    flags.DEFINE_integer('num_gpus', 1, 'Number of towers: one per GPU, if there are as many.', lower_bound=1)
+    flags.DEFINE_integer('num_gpus', 1, 'Number of towers; each has a GPU of its own if there are enough.', lower_bound=1)
 
 
 def define_threads():

@@ -1,4 +1,6 @@
 """The plan that a trainer prints before it starts."""
+import math
+
 from cifar10 import optimizer
 from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, HParams
@@ -53,7 +55,7 @@ def _learning_rate(pace, hparams, step):
     rate *= hparams.learning_rate_decay_factor ** decays
     return '%g, then %g from epoch %g (step %d)' % (
         rate, rate * hparams.learning_rate_decay_factor, (decays + 1) * hparams.num_epochs_per_decay,
-        -(-(decays + 1) * examples // pace.examples_per_step))
+        math.ceil((decays + 1) * examples / pace.examples_per_step))
 
 
 def _scaling(pace, hparams):

@@ -17,7 +17,7 @@ def run(main, commands=()):
     A user's mistake gives one line on stderr and exit status 1, or 2 for a mistake in the command line. A bug keeps its traceback.
     """
     signals.raise_on_ctrl_c()
-    machine.use_graph_mode()
+    machine.set_up_tensorflow()
     for module, module_flags in FLAGS.flags_by_module_dict().items():
         if module.startswith('cifar10.'):  # --help lists these as the script's own flags
             for flag in module_flags:

@@ -10,7 +10,7 @@ def start(name):
     A script calls it with its `__name__` before the imports that need TensorFlow. Set TF_CPP_MIN_LOG_LEVEL to 0 or 1 to see
     TensorFlow's messages.
     """
-    if name not in ('__main__', '__mp_main__'):  # the second is a program in the processes that it starts
+    if name not in ('__main__', '__mp_main__'):  # the second is the script's name in the processes that multiprocessing starts
         return
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until program.run
     # Level 3 also hides errors: those that matter reach Python as exceptions.

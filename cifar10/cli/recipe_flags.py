@@ -30,7 +30,7 @@ _NUMBERS = {  # with lower and upper bounds
     'fc_weight_decay': ('Weight decay of the fully connected hidden layers, in the loss', 0, _HUGE),
     'label_smoothing': ('The part of each label that is spread evenly over all classes', 0, 1),
     'moving_average_decay': ('Decay of the moving averages, if moving_average_fraction is 0', 0, 1),
-    'moving_average_fraction': ('The part of the run that the moving averages cover', 0, 1),
+    'moving_average_fraction': ('If not 0, the decay of the moving averages is 1 - 1 / (this * steps of the run)', 0, 1),
     'contrast': ('The greatest distance of the contrast factor from 1', 0, 1),
 }
 
@@ -49,7 +49,7 @@ def define():
 
 def _defaults(name):
     return ' Default: %s.' % ', '.join(
-        '%s %s' % (recipe, getattr(numbers, name)) for recipe, numbers in RECIPES.items() if numbers.has_effect(name))
+        '%s %s' % (recipe, getattr(hparams, name)) for recipe, hparams in RECIPES.items() if hparams.has_effect(name))
 
 
 def given_hparams():

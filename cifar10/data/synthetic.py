@@ -57,6 +57,11 @@ def records(count, rng):
 def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
     """Writes the data set to data_dir/cifar-10-batches-bin, unless it is there already.
 
+    Args:
+      data_dir: parent of cifar-10-batches-bin.
+      records_per_file: examples in each of the five training files and in the test file.
+      seed: of the random numbers.
+
     Raises:
       UserError: the directory holds another data set.
     """

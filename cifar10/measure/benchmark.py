@@ -45,7 +45,7 @@ def ratios(rounds):
     """For each figure that both formulations have, the ratio of ours to the baseline's, round by round."""
     baseline = rounds.get(BASELINE, {})
     return {name: [ours / classic for ours, classic in zip(values, baseline[name])]
-            for name, values in rounds[OURS].items() if all(baseline.get(name, [0]))}
+            for name, values in rounds[OURS].items() if name in baseline and 0 not in baseline[name]}
 
 
 def comparison(rounds):

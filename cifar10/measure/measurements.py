@@ -29,7 +29,7 @@ def input_figures(formulation, job, steps):
     Returns:
       A dict of figures.
     """
-    machine.use_graph_mode()
+    machine.set_up_tensorflow()
     start = time.perf_counter()
     with tf.Graph().as_default():
         queue = _prefetch_queue(formulation, job)
@@ -74,7 +74,7 @@ def _config(formulation, job, devices):
 @contextlib.contextmanager
 def _step_session(formulation, job):
     """Yields a session and the train op of a step on batches that stay in memory."""
-    machine.use_graph_mode()
+    machine.set_up_tensorflow()
     rng = np.random.default_rng(0)
     size = job.hparams.batch_size
     with tf.Graph().as_default(), tf.device('/cpu:0'):

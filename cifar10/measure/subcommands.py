@@ -9,11 +9,12 @@ from cifar10 import files
 from cifar10.measure import benchmark, flops, measurements, processes, profiling
 from cifar10.measure.benchmark import BASELINE, OURS
 from cifar10.measure.measurements import Steps
+from cifar10.training import Job
 
 
 class Request(NamedTuple):
     """What is to be measured, and how."""
-    job: tuple  # a Job
+    job: Job
     steps: Steps  # 0 means what suits the subcommand
     scripts_dir: str  # of the trainers, for `train`
     trainer_flags: list  # for ours alone

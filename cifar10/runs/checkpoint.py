@@ -96,11 +96,12 @@ def check_fits(saved, variables):
     Raises:
       UserError: names the first variable that is missing in the checkpoint or has another type or shape there.
     """
+    complaint = 'The checkpoint %s does not fit: %s. Give the directory of a run of this network'
     for name, variable in sorted(variables.items()):
         if name not in saved.values:
-            raise UserError('The checkpoint %s does not fit: it has no %s' % (saved.path, name))
+            raise UserError(complaint % (saved.path, 'it has no ' + name))
         value = saved.values[name]
-        if (value.dtype, value.shape) != (variable.dtype.base_dtype.as_numpy_dtype, tuple(variable.shape.as_list())):
-            raise UserError('The checkpoint %s does not fit: its %s is %s %s, not %s %s' % (
-                saved.path, name, value.dtype, list(value.shape),
-                variable.dtype.base_dtype.name, variable.shape.as_list()))
+        wanted = variable.dtype.base_dtype, variable.shape.as_list()
+        if (value.dtype, list(value.shape)) != (wanted[0].as_numpy_dtype, wanted[1]):
+            raise UserError(complaint % (saved.path, 'its %s is %s %s, not %s %s' % (
+                name, value.dtype, list(value.shape), wanted[0].name, wanted[1])))

@@ -1,4 +1,4 @@
-"""How a run uses the machine and TensorFlow: threads and slices by the number of cores, the session's configuration, graph mode."""
+"""How a run uses the machine and TensorFlow: threads and slices by the number of cores, the session's configuration."""
 import os
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ class Threads(NamedTuple):
     prefetch: int = 0  # that fill the prefetch queue
 
 
-def use_graph_mode():
+def set_up_tensorflow():
     """Sets TensorFlow up for the graphs of this package."""
     tf.logging.set_verbosity(tf.logging.ERROR)  # no deprecation warnings: this package is what they warn about
     tf.disable_control_flow_v2()  # or TensorBoard shows a function for both branches of each tf.cond in the moving averages
@@ -53,7 +53,7 @@ def choose_threads(devices, batch_size, given=Threads()):
     Returns:
       A Threads, in which 0 leaves the number to TensorFlow.
     """
-    # At least two: with a single one, a core would spin and wait whenever the input is the bottleneck.
+    # At least two: with one thread the trainer spends CPU time on waiting whenever the input is the bottleneck.
     prefetch = given.prefetch or min(num_cores(), max(2, len(devices)))
     all_slices = num_slices(devices, batch_size, given.inter_op) * len(devices)
     one_per_operation = 'gpu' not in devices[0] and all_slices >= (given.inter_op or num_cores())

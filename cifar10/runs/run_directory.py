@@ -66,12 +66,21 @@ def _move_aside(train_dir, data_dir):
     data_path = os.path.abspath(data_dir)
     if (data_path + os.sep).startswith(train_dir + os.sep):
         raise UserError('--fresh would move the data in %s together with %s: give another --train_dir' % (data_path, train_dir))
-    aside = '%s.%s' % (train_dir, time.strftime('%Y%m%d-%H%M%S'))
+    aside = _free_name('%s.%s' % (train_dir, time.strftime('%Y%m%d-%H%M%S')))
     try:
         os.rename(train_dir, aside)
     except OSError as error:
         raise UserError('Cannot move %s to %s (%s): give another --train_dir' % (train_dir, aside, error.strerror))
     print('Moved the run in %s to %s' % (train_dir, aside), flush=True)
+
+
+def _free_name(path):
+    """The path, with a number after it if it exists: several runs may be moved in one second."""
+    free, number = path, 1
+    while os.path.exists(free):
+        number += 1
+        free = '%s-%d' % (path, number)
+    return free
 
 
 def recorded_hparams(train_dir):

@@ -27,7 +27,7 @@ def raise_if_interrupted():
 
 
 def exit_on_sigterm():
-    """Makes SIGTERM raise SystemExit, so that every `finally` is carried out; the status is that of a process it has ended."""
+    """Makes SIGTERM raise SystemExit, so that every `finally` is carried out; the exit status is 143."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 

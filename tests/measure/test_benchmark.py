@@ -71,7 +71,7 @@ def test_check_writable(tmp_path, monkeypatch):
     (['step', '--json='], 1, 'Cannot write : name a file in an existing directory'),
     (['step', '--json=/nowhere/x.json'], 1, 'Cannot write /nowhere/x.json: name a file in an existing directory'),
     (['profile', '--trace=/nowhere/x'], 1, 'Cannot write /nowhere/x: name a file in an existing directory'),
-    (['towers', '--batch_size=3'], 1, '--batch_size=3 cannot be divided by 4'),
+    (['towers', '--batch_size=3'], 1, '--batch_size=3 cannot be divided among four towers: give a multiple of 4'),
     (['train', '--data_dir={tmp}', '--dataset=cifar10', '--data_url=nowhere'], 1, 'Cannot download nowhere ')])
 def test_mistake_gets_one_clear_line(tmp_path, args, status, complaint):
     found, stdout, stderr = programs.call('cifar10_benchmark', *[arg.format(tmp=tmp_path) for arg in args])

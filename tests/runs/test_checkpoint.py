@@ -146,5 +146,6 @@ def test_a_checkpoint_that_fits(tmp_path):
     ('letters', [3], tf.float32, 'it has no letters')])
 def test_a_checkpoint_that_does_not_fit(tmp_path, name, shape, dtype, complaint):
     path = _save(tmp_path, 1)
-    with pytest.raises(UserError, match='^The checkpoint %s does not fit: %s$' % (path, complaint)):
+    message = '^The checkpoint %s does not fit: %s. Give the directory of a run of this network$' % (path, complaint)
+    with pytest.raises(UserError, match=message):
         checkpoint.check_fits(checkpoint.read(path), {name: tf.get_variable('variable', shape, dtype)})

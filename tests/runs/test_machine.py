@@ -87,7 +87,7 @@ def test_graph_mode(graph):
     try:
         tf.logging.set_verbosity(tf.logging.INFO)
         tf.enable_control_flow_v2()
-        machine.use_graph_mode()
+        machine.set_up_tensorflow()
         tf.cond(tf.constant(True), lambda: 1, lambda: 2)
         assert {'Switch', 'Merge'} <= {op.type for op in graph.get_operations()}
         assert tf.logging.get_verbosity() == tf.logging.ERROR

@@ -40,6 +40,14 @@ def test_fresh_moves_the_old_run_aside(tmp_path, data_dir, capsys):
     assert tf.train.latest_checkpoint(str(tmp_path / 'run')).endswith('run/model.ckpt-2')
 
 
+def test_runs_moved_in_the_same_second(tmp_path, data_dir, monkeypatch):
+    monkeypatch.setattr(run_directory.time, 'strftime', lambda form: 'now')
+    for steps in (1, 2, 3, 4):
+        train(tmp_path / 'run', data_dir, steps, fresh=True)
+    for name, steps in [('run.now', 1), ('run.now-2', 2), ('run.now-3', 3), ('run', 4)]:
+        assert_saved(tmp_path / name, steps)
+
+
 def test_fresh_in_the_working_directory(tmp_path, data_dir, monkeypatch):
     train(tmp_path / 'run', data_dir, 3)
     monkeypatch.chdir(tmp_path / 'run')
@@ -142,12 +150,10 @@ def test_an_unwritable_record(tmp_path, data_dir):
             run.write_record()
 
 
-def test_a_place_that_is_taken(tmp_path, data_dir, monkeypatch):
-    """The name of the moved run has the second in it."""
-    monkeypatch.setattr(run_directory.time, 'strftime', lambda form: 'now')
+def test_a_run_that_cannot_be_moved(tmp_path, data_dir, monkeypatch):
+    monkeypatch.setattr(run_directory.time, 'strftime', lambda form: 'nowhere/now')
     train(tmp_path / 'run', data_dir, 1)
-    (tmp_path / 'run.now').write_text('')
-    with pytest.raises(UserError, match='Cannot move %s/run to .*/run.now .Not a directory.: give another' % tmp_path):
+    with pytest.raises(UserError, match='Cannot move %s/run to .*/run.nowhere/now .No such file or directory.: give another' % tmp_path):
         train(tmp_path / 'run', data_dir, 1, fresh=True)
     assert_saved(tmp_path / 'run', 1)
 
