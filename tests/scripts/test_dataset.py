@@ -16,3 +16,14 @@ def test_commands(tmp_path):
         tmp_path / dataset.DIRECTORY, _summary(tmp_path))
     for command in ('verify', 'synthetic', 'download'):  # the files exist: nothing is written
         assert programs.call('cifar10_dataset', command, *args) == (0, _summary(tmp_path), '')
+
+
+def test_download_is_of_cifar10(tmp_path):
+    status, _, stderr = programs.call('cifar10_dataset', 'download', '--data_dir=%s' % tmp_path, '--data_url=nowhere')
+    assert status == 1 and stderr.startswith('cifar10_dataset.py: error: Cannot download nowhere (')
+
+
+def test_verify_takes_the_directory_of_the_data_set(tmp_path, monkeypatch):
+    monkeypatch.setattr(synthetic, 'DATA_DIR', str(tmp_path / 'drawn'))
+    status, _, stderr = programs.call('cifar10_dataset', 'verify', '--dataset=synthetic')
+    assert status == 1 and stderr.startswith('cifar10_dataset.py: error: %s/drawn/' % tmp_path)
