@@ -21,7 +21,13 @@ def num_steps(pace, hparams):
 
 
 def batch_factor(pace, hparams):
-    """The number of examples per step, divided by the batch size of the recipe."""
+    """The number of examples per step, divided by the batch size of the recipe.
+
+    Raises:
+      ValueError: hparams.recipe is unknown.
+    """
+    if hparams.recipe not in RECIPES:
+        raise ValueError('Unknown recipe: %s' % hparams.recipe)
     return pace.examples_per_step / RECIPES[hparams.recipe].batch_size
 
 

@@ -35,10 +35,13 @@ def prepare(dataset_name):
 
     Raises:
       UserError: it cannot be downloaded or written.
+      ValueError: `dataset_name` is unknown.
     """
     path = data_dir(dataset_name)
     if dataset_name == 'synthetic':
         synthetic.maybe_write(path)
-    else:
+    elif dataset_name == 'cifar10':
         download.maybe_download_and_extract(path, FLAGS.data_url)
+    else:
+        raise ValueError('Unknown data set: %s' % dataset_name)
     return path

@@ -50,6 +50,8 @@ def _learning_rate(pace, hparams, step):
     if hparams.schedule == 'linear':
         return 'rises to %g over %g epochs, then falls to 0 at the end of epoch %g (step %d)' % (
             rate, hparams.warmup_epochs, hparams.epochs, optimizer.num_steps(pace, hparams))
+    if hparams.schedule != 'staircase':
+        raise ValueError('Unknown schedule: %s' % hparams.schedule)
     examples = optimizer.examples_per_decay(pace, hparams)
     decays = step * pace.examples_per_step // examples
     rate *= hparams.learning_rate_decay_factor ** decays

@@ -16,6 +16,17 @@ from cifar10.runs import machine
 OURS, BASELINE = 'ours', 'classic'  # formulations
 
 
+def is_ours(formulation):
+    """Whether the formulation is ours rather than the baseline.
+
+    Raises:
+      ValueError: it is unknown.
+    """
+    if formulation not in (OURS, BASELINE):
+        raise ValueError('Unknown formulation: %s' % formulation)
+    return formulation == OURS
+
+
 def in_turn(measure_once, formulations, num_rounds):
     """Measures each formulation in turn, round after round.
 

@@ -7,8 +7,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, multi_gpu, optimizer
-from cifar10.measure import classic, processes, profiling
-from cifar10.measure.benchmark import OURS
+from cifar10.measure import benchmark, classic, processes, profiling
 from cifar10.runs import machine
 
 
@@ -59,7 +58,7 @@ def input_figures(formulation, job, steps):
 
 def _prefetch_queue(formulation, job):
     capacity = 2 * len(job.devices)
-    if formulation == OURS:
+    if benchmark.is_ours(formulation):
         images, labels = cifar10_input.distorted_inputs(job.data_dir, job.hparams.batch_size)
         return cifar10_input.prefetch_queue(images, labels, capacity, job.threads.prefetch)
     with tf.device('/cpu:0'):
@@ -68,7 +67,7 @@ def _prefetch_queue(formulation, job):
 
 
 def _config(formulation, job, devices):
-    return machine.session_config(devices, job.threads if formulation == OURS else None)
+    return machine.session_config(devices, job.threads if benchmark.is_ours(formulation) else None)
 
 
 @contextlib.contextmanager
@@ -84,7 +83,7 @@ def _step_session(formulation, job):
             with tf.device(device):
                 batches.append([tf.get_variable('%s_%d' % (name, i), initializer=value, trainable=False)
                                 for name, value in zip(('images', 'labels'), values)])
-        if formulation == OURS:
+        if benchmark.is_ours(formulation):
             global_step = tf.train.get_or_create_global_step()
             opt = optimizer.create(optimizer.learning_rate(global_step, job.pace, job.hparams), job.hparams)
             _, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.num_slices, job.hparams)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from cifar10 import files
 from cifar10.measure import benchmark, flops, measurements, processes, profiling
-from cifar10.measure.benchmark import BASELINE, OURS
+from cifar10.measure.benchmark import OURS
 from cifar10.measure.measurements import Steps
 from cifar10.training import Job
 
@@ -51,13 +51,13 @@ def measure_step(formulation, request):
 def measure_train(formulation, request):
     """The training script from end to end, by the times of its log lines."""
     job, steps = request.job, request.steps_or(100, 500)
-    script = {OURS: 'cifar10_multi_gpu_train.py', BASELINE: 'cifar10_classic.py'}[formulation]
+    script = 'cifar10_multi_gpu_train.py' if benchmark.is_ours(formulation) else 'cifar10_classic.py'
     with tempfile.TemporaryDirectory() as train_dir:
         command = [sys.executable, os.path.join(request.scripts_dir, script), '--data_dir=' + job.data_dir,
                    '--train_dir=' + train_dir, '--num_gpus=%d' % len(job.devices), '--batch_size=%d' % job.hparams.batch_size,
                    '--max_steps=%d' % sum(steps), '--log_frequency=%d' % math.gcd(10, math.gcd(*steps)),
                    '--summary_steps=100', '--checkpoint_steps=%d' % min(1000, steps.measured)]
-        if formulation == OURS:
+        if benchmark.is_ours(formulation):
             command += request.trainer_flags
         seconds, peak_mb = processes.run_trainer(command, steps.warmup, sum(steps))
     figures = {'ms per step': seconds / steps.measured * 1e3,
@@ -102,7 +102,7 @@ def measure_profile(formulation, request):
 
 
 def _trace_path(formulation, request):
-    return request.trace_path if formulation == OURS else '%s.%s' % (request.trace_path, formulation)
+    return request.trace_path if benchmark.is_ours(formulation) else '%s.%s' % (request.trace_path, formulation)
 
 
 def profile_tables(rounds, request):

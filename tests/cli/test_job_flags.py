@@ -2,7 +2,7 @@
 from absl import flags
 import pytest
 
-from cifar10.cli import job_flags
+from cifar10.cli import data_flags, job_flags
 from cifar10.hparams import FAST
 from cifar10.runs.machine import Threads
 from cifar10.training import Intervals, Job
@@ -37,3 +37,16 @@ def test_the_run_is_held_in_train_dir(tmp_path, data_dir):
     with job_flags.held_run(job_flags.prepare_job(2)) as run:
         assert (run.path, run.resumed) == (str(tmp_path / 'run'), None)
         assert (run.record['recipe'], run.record['num_towers'], run.record['class_names'][0]) == ('fast', 2, 'disc')
+
+
+def test_defaults_of_the_books():
+    job_flags.define_num_gpus()
+    flags.FLAGS(['a script'])
+    names = ['num_gpus', 'train_dir', 'data_dir', 'max_steps', 'log_frequency', 'summary_steps', 'checkpoint_steps', 'max_to_keep']
+    assert [flags.FLAGS[name].value for name in names] == [1, '/tmp/cifar10_train', '/tmp/cifar10_data', 1000000, 10, 100, 1000, 5]
+
+
+def test_unknown_data_set():
+    flags.FLAGS(['a script'])
+    with pytest.raises(ValueError, match='^Unknown data set: mnist$'):
+        data_flags.prepare('mnist')

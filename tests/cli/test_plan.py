@@ -96,3 +96,9 @@ def test_how_a_recipe_differs(data_dir, capsys):
         'classic; differs from classic in: batch_size 64 (classic: 128)']
     assert _plan(capsys, Job(data_dir, 50000, CLASSIC._replace(momentum=0.5)))['Recipe'] == [
         'classic, with the hyperparameters of the books']
+
+
+@pytest.mark.parametrize('field', ['recipe', 'schedule', 'lr_scaling'])
+def test_unknown_names(data_dir, field):
+    with pytest.raises(ValueError, match='^Unknown %s: odd$' % field):
+        plan.print_plan(Job(data_dir, 300, CLASSIC._replace(**{field: 'odd'})), None)

@@ -114,7 +114,7 @@ def test_errors_that_give_one_line(capsys, monkeypatch, error, status, line):
 def test_errors_of_tensorflow(capsys, monkeypatch):
     monkeypatch.setattr('sys.argv', ['program.py'])
     exhausted = 'full: not enough memory or disk space; choose a smaller --batch_size, or make room'
-    for kind, line in [('ResourceExhaustedError', exhausted), ('NotFoundError', 'full')]:
+    for kind, line in [('ResourceExhaustedError', exhausted), ('NotFoundError', 'full'), ('PermissionDeniedError', 'full')]:
         with pytest.raises(SystemExit) as end:
             program._call(lambda kind=kind: _raise(getattr(program.tf.errors, kind)(None, None, 'full')), [])
         assert end.value.code == 1

@@ -51,16 +51,23 @@ def test_a_program_hides_what_the_import_writes(tmp_path):
     assert _run(source, pythonpath, TF_CPP_MIN_LOG_LEVEL='2') == (0, '2\n', 'after')
 
 
-def test_the_messages_can_be_seen(tmp_path):
+@pytest.mark.parametrize('level', ['0', '1'])
+def test_the_messages_can_be_seen(tmp_path, level):
     pythonpath = _stand_in(tmp_path, "import os; os.write(2, b'chatter')")
     source = "from cifar10.cli import quiet; quiet.start('__main__'); import tensorflow"
-    assert _run(source, pythonpath, TF_CPP_MIN_LOG_LEVEL='0') == (0, '', 'chatter')
+    assert _run(source, pythonpath, TF_CPP_MIN_LOG_LEVEL=level) == (0, '', 'chatter')
 
 
 def test_a_failed_import_shows_what_it_wrote(tmp_path):
     pythonpath = _stand_in(tmp_path, "import os; os.write(2, b'chatter\\n'); raise ImportError('broken')")
     status, stdout, stderr = _run("from cifar10.cli import quiet; quiet.start('__main__')", pythonpath)
     assert (status, stdout) == (1, '') and stderr.startswith('chatter\n') and stderr.endswith('ImportError: broken\n')
+
+
+def test_a_closed_stderr(tmp_path):
+    pythonpath = _stand_in(tmp_path, "print('imported')")
+    source = "import os; os.close(2); from cifar10.cli import quiet; quiet.start('__main__'); import tensorflow"
+    assert _run(source, pythonpath) == (0, 'imported\n', '')
 
 
 def test_a_library_changes_nothing(tmp_path):

@@ -25,6 +25,17 @@ def test_input_figures(data_dir, formulation):
     assert 100 < figures['peak memory, MB'] < 100000
 
 
+def test_the_baseline_has_the_threads_of_tensorflow():
+    ours, classic = [measurements._config(formulation, _job(), ['/cpu:0']) for formulation in ('ours', 'classic')]
+    assert ours.HasField('graph_options') and not classic.HasField('graph_options')
+    assert (classic.intra_op_parallelism_threads, classic.inter_op_parallelism_threads) == (0, 0)
+
+
+def test_unknown_formulation():
+    with pytest.raises(ValueError, match='^Unknown formulation: fast$'):
+        measurements.step_figures('fast', _job(), Steps(1, 2))
+
+
 @FORMULATIONS
 def test_step_figures(formulation):
     figures = measurements.step_figures(formulation, _job(), Steps(1, 2))

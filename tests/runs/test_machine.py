@@ -25,6 +25,7 @@ def _gpus(count):
     (8, _cpus(4), 128, Threads(), Threads(1, 0, 4), 4),
     (64, _cpus(1), 128, Threads(), Threads(0, 0, 2), 16),  # no slice has fewer than 8 examples: too few slices for the cores
     (2, _cpus(1), 5, Threads(), Threads(0, 0, 2), 1),
+    (4, _cpus(1), 32, Threads(), Threads(1, 0, 2), 4),  # one slice per core
     (8, _cpus(1), 128, Threads(inter_op=2), Threads(1, 2, 2), 4),
     (8, _cpus(1), 128, Threads(4, 2, 3), Threads(4, 2, 3), 4),
     (8, _gpus(1), 128, Threads(), Threads(0, 0, 2), 1),

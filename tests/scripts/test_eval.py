@@ -20,6 +20,12 @@ def test_eval_data_and_num_examples(tmp_path, data_dir):
         assert status == 0 and '(%d of %d, step 1)' % (correct, count) in stdout
 
 
+def test_use_gpu(tmp_path, data_dir):
+    checkpoints.save(tmp_path, 1)
+    status, stdout, _ = programs.call('cifar10_eval', '--run_once', '--use_gpu', '--num_examples=1', *_args(data_dir, tmp_path))
+    assert status == 0 and stdout.startswith(('No GPU found: using /cpu:0 (', '20'))
+
+
 def test_timeout(tmp_path, data_dir):
     status, stdout, stderr = programs.call('cifar10_eval', '--timeout_secs=0', *_args(data_dir, tmp_path))
     assert (status, stderr) == (0, '')

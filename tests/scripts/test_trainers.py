@@ -13,6 +13,7 @@ from cifar10 import evaluation
 from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, FAST, HParams
 from cifar10.runs import checkpoint, run_directory
+from cifar10.runs.machine import Threads
 from cifar10.training import Intervals, Job
 from scripts import cifar10_multi_gpu_train, cifar10_train
 from tests.helpers import events, programs
@@ -51,6 +52,24 @@ def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
             lower = [session.run(op.outputs[0]) for op in graph.get_operations()
                      if op.name.startswith('distorted_inputs/') and op.name.endswith('/min') and op.outputs[0].dtype == tf.float32]
     assert 0.75 in lower  # of the contrast factors
+
+
+@pytest.mark.parametrize('script, towers', [(cifar10_train, 1), (cifar10_multi_gpu_train, 2)])
+def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers):
+    """GPU names can be placed on the CPU; the graph keeps them."""
+    for kind, slices in [('cpu', 2), ('gpu', 1)]:
+        job = Job(data_dir, 300, CLASSIC._replace(batch_size=16), ['/%s:%d' % (kind, i) for i in range(towers)], max_steps=1,
+                  given_threads=Threads(inter_op=towers, prefetch=3))
+        path = _train(script, job, tmp_path / kind)
+        with tf.Graph().as_default() as graph:
+            tf.train.import_meta_graph(path + '.meta')
+            convolutions = [op.device for op in graph.get_operations() if op.type == 'Conv2D' and 'conv1' in op.name]
+            assert sorted(convolutions) == ['/device:%s:%d' % (kind.upper(), i) for i in range(towers) for _ in range(slices)]
+            variables = {variable.op.device for variable in tf.global_variables()}
+            assert len(variables) == 1 and variables.pop().endswith('/device:CPU:0')
+            threads, = [len(runner.enqueue_ops) for runner in tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS)
+                        if 'prefetch_queue' in runner.queue.name]
+            assert threads == 3
 
 
 def test_the_seed_of_a_resumed_run(tmp_path, data_dir):
