@@ -21,7 +21,8 @@ _MODULES = {  # where each name is defined
     'INITIAL_LEARNING_RATE': 'cifar10.hparams',
     'TOWER_NAME': 'cifar10.multi_gpu',
 }
-_SUBMODULES = ['input', 'model', 'multi_gpu']  # that readers use as attributes: cifar10.model.inference
+__all__ = sorted(_MODULES)
+_SUBMODULES = ['input', 'model', 'multi_gpu']  # which readers use as attributes: cifar10.model.inference
 
 
 def __getattr__(name):  # PEP 562

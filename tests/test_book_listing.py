@@ -184,6 +184,12 @@ def test_dir_lists_the_face():
     assert all(hasattr(cifar10, name) for name in dir(cifar10))
 
 
+def test_import_of_all_names():
+    names = {}
+    exec('from cifar10 import *', names)
+    assert set(CONSTANTS) | set(FUNCTIONS) == set(names) - {'__builtins__'}
+
+
 def test_an_unknown_name():
     with pytest.raises(AttributeError, match="module 'cifar10' has no attribute 'train'"):
         cifar10.train()
