@@ -3,7 +3,7 @@
 A name is imported from its module when it is first used. So importing the package is fast and changes nothing: no environment
 variable, no file descriptor, and TensorFlow is not imported yet.
 """
-import importlib
+import importlib as _importlib
 
 _MODULES = {  # where each name is defined
     'maybe_download_and_extract': 'cifar10.data.download',
@@ -27,10 +27,10 @@ _SUBMODULES = ['input', 'model', 'multi_gpu']  # which readers use as attributes
 
 def __getattr__(name):  # PEP 562
     if name in _SUBMODULES:
-        return importlib.import_module('cifar10.' + name)
+        return _importlib.import_module('cifar10.' + name)
     if name not in _MODULES:
         raise AttributeError('module %r has no attribute %r' % (__name__, name))
-    return getattr(importlib.import_module(_MODULES[name]), name)
+    return getattr(_importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__():

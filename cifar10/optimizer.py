@@ -35,12 +35,13 @@ def peak_learning_rate(pace, hparams):
     """The highest rate of the schedule: initial_learning_rate, scaled as lr_scaling says.
 
     Raises:
-      ValueError: hparams.lr_scaling is unknown.
+      ValueError: hparams.lr_scaling or hparams.recipe is unknown.
     """
+    factor = batch_factor(pace, hparams)
     if hparams.lr_scaling == 'none':
         return hparams.initial_learning_rate
     if hparams.lr_scaling == 'linear':
-        return hparams.initial_learning_rate * batch_factor(pace, hparams)
+        return hparams.initial_learning_rate * factor
     raise ValueError('Unknown lr_scaling: %s' % hparams.lr_scaling)
 
 

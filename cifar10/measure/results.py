@@ -32,7 +32,8 @@ def _scalars(directory, tag):
     if tag not in accumulator.Tags()['scalars']:
         raise UserError('%s holds no event file with "%s": name the directory of a run that has written summaries' % (directory, tag))
     points = {point.step: point.value for point in accumulator.Scalars(tag)}
-    return np.array(list(points)), np.array(list(points.values()), np.float32)
+    steps = sorted(points)
+    return np.array(steps), np.array([points[step] for step in steps], np.float32)
 
 
 def read_curve(run):

@@ -9,6 +9,7 @@ from cifar10 import files
 from cifar10.measure import benchmark, flops, measurements, processes, profiling
 from cifar10.measure.benchmark import OURS
 from cifar10.measure.measurements import Steps
+from cifar10.runs import machine
 from cifar10.training import Job
 
 
@@ -69,7 +70,7 @@ def _with_limit(figures, job):
     """Adds the share of the machine's limit, which is measured each time."""
     operations = flops.total(flops.step_products(job.hparams.batch_size)) * len(job.devices)
     rate = operations / (figures['ms per step'] / 1e3)
-    num_units = len(set(job.devices)) if 'gpu' in job.devices[0] else 1  # CPU devices share the cores
+    num_units = len(set(job.devices)) if machine.is_gpu(job.devices[0]) else 1  # CPU devices share the cores
     limit = num_units * processes.fresh_process(flops.matrix_product_rate, job.devices[0])
     return dict(figures, **{'GFLOP/s': rate / 1e9, 'matrix product, GFLOP/s': limit / 1e9,
                             'share of the matrix product': rate / limit})
@@ -85,7 +86,7 @@ def measure_towers(formulation, request):
     job, ms = request.job, {}
     size = job.hparams.batch_size
     for n in (1, 2, 4):
-        devices = [job.devices[i % len(job.devices)] if 'gpu' in job.devices[0] else '/cpu:%d' % i for i in range(n)]
+        devices = [job.devices[i % len(job.devices)] if machine.is_gpu(job.devices[0]) else '/cpu:%d' % i for i in range(n)]
         part = job._replace(devices=devices, hparams=job.hparams._replace(batch_size=size // n))
         ms[n] = _step(formulation, request, part)['ms per step']
     figures = {'ms per step, %d x %d' % (n, size // n): ms[n] for n in (1, 2, 4)}

@@ -26,6 +26,11 @@ def num_cores():
     return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
 
 
+def is_gpu(device):
+    """Whether a device name, like /gpu:0 or /device:GPU:0, is that of a GPU."""
+    return (tf.DeviceSpec.from_string(device).device_type or '').upper() == 'GPU'
+
+
 def num_slices(devices, batch_size, inter_op=0):
     """The number of slices of each tower's batch that make use of all cores; 1 on GPUs.
 
@@ -34,7 +39,7 @@ def num_slices(devices, batch_size, inter_op=0):
       batch_size: examples per tower.
       inter_op: threads for operations that run in parallel; 0 means one per core.
     """
-    if 'gpu' in devices[0]:
+    if is_gpu(devices[0]):
         return 1
     return max(1, min(_SLICES_PER_CORE * (inter_op or num_cores()) // len(devices), batch_size // _MIN_EXAMPLES_PER_SLICE))
 
@@ -56,7 +61,7 @@ def choose_threads(devices, batch_size, given=Threads()):
     # At least two: with one thread the trainer spends CPU time on waiting whenever the input is the bottleneck.
     prefetch = given.prefetch or min(num_cores(), max(2, len(devices)))
     all_slices = num_slices(devices, batch_size, given.inter_op) * len(devices)
-    one_per_operation = 'gpu' not in devices[0] and all_slices >= (given.inter_op or num_cores())
+    one_per_operation = not is_gpu(devices[0]) and all_slices >= (given.inter_op or num_cores())
     return Threads(intra_op=given.intra_op or (1 if one_per_operation else 0), inter_op=given.inter_op, prefetch=prefetch)
 
 
@@ -68,10 +73,10 @@ def session_config(devices, threads=None, log_device_placement=False):
       threads: a Threads; None leaves threads and graph optimizers to TensorFlow.
       log_device_placement: whether to print the device of every operation.
     """
-    def count(kind):
-        return len({device for device in devices if kind in device})
+    num_gpus = len({device for device in devices if is_gpu(device)})
+    num_cpus = len({device for device in devices if not is_gpu(device)})
     config = tf.ConfigProto(
-        device_count={'CPU': max(1, count('cpu')), 'GPU': count('gpu')}, gpu_options=tf.GPUOptions(allow_growth=True),
+        device_count={'CPU': max(1, num_cpus), 'GPU': num_gpus}, gpu_options=tf.GPUOptions(allow_growth=True),
         allow_soft_placement=True, log_device_placement=log_device_placement)
     if threads:
         config.intra_op_parallelism_threads = threads.intra_op

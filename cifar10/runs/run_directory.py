@@ -2,17 +2,20 @@
 import contextlib
 import glob
 import json
+import math
 import os
+import sys
 import time
 from typing import NamedTuple, Optional
 
 from cifar10 import files
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC, HParams
+from cifar10.hparams import CLASSIC, LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES, HParams
 from cifar10.runs import checkpoint
 
 _RECORD = 'run.json'
+_WORDS = {'recipe': list(RECIPES), 'optimizer': OPTIMIZERS, 'schedule': SCHEDULES, 'lr_scaling': LR_SCALINGS}
 
 
 class RunDirectory(NamedTuple):
@@ -105,7 +108,7 @@ def _read_record(train_dir):
     try:
         with open(path) as opened:
             return _validated(json.load(opened))
-    except (ValueError, TypeError, OverflowError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise UserError('%s is damaged (%s): delete it to train or evaluate without the record' % (path, error))
 
 
@@ -113,20 +116,35 @@ def _validated(record):
     """The record with its numbers in the types of HParams; a field that an earlier version did not record is classic.
 
     Raises:
-      ValueError, TypeError, OverflowError: it is not the record of a run.
+      ValueError: it is not the record of a run.
     """
     if not isinstance(record, dict):
-        raise TypeError('not a JSON object')
+        raise ValueError('it is not a JSON object')
     for name in ('num_towers', 'class_names'):
         if name not in record:
             raise ValueError('%s is missing' % name)
-    if not isinstance(record['num_towers'], int):
-        raise TypeError('num_towers is not a number')
+    _check_number('num_towers', record['num_towers'])
     names = record['class_names']
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise TypeError('class_names is not a list of names')
-    hparams = {name: type(classic)(record.get(name, classic)) for name, classic in CLASSIC._asdict().items()}
-    return dict(record, **hparams)
+        raise ValueError('class_names is not a list of names')
+    values = dict(record)
+    for name, classic in CLASSIC._asdict().items():
+        value = record.get(name, classic)
+        if name in _WORDS and value not in _WORDS[name]:
+            raise ValueError('%s is %r, not one of %s' % (name, value, ', '.join(_WORDS[name])))
+        if name not in _WORDS:
+            _check_number(name, value)
+            if isinstance(classic, int) and value != int(value):
+                raise ValueError('%s is %r, not a whole number' % (name, value))
+        values[name] = type(classic)(value)
+    return values
+
+
+def _check_number(name, value):
+    """Raises ValueError unless the value is a number that is not negative; only `epochs` may be infinite."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= (math.inf if name == 'epochs' else sys.float_info.max):
+        raise ValueError('%s is %r' % (name, value))
 
 
 def _compare(train_dir, record, hparams):

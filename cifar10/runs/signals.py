@@ -32,16 +32,25 @@ def exit_on_sigterm():
 
 
 class StopRequest:
-    """While entered, the first SIGINT or SIGTERM only sets `received`, to its name; a second one acts as before."""
+    """While entered, the first SIGINT or SIGTERM only sets `received`, to its name; a second one acts as before.
+
+    Outside the main thread, where Python takes no handlers, it does nothing.
+    """
     received = None
 
     def __enter__(self):
-        self._before = {number: signal.signal(number, self._receive) for number in (signal.SIGINT, signal.SIGTERM)}
+        self._before = {}
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._receive)
         return self
 
     def _receive(self, number, frame):
-        self.received = signal.Signals(number).name
-        self.__exit__()
+        if self.received is None:
+            self.received = signal.Signals(number).name
+        else:
+            self.__exit__()
+            os.kill(os.getpid(), number)
 
     def __exit__(self, *unused_error):
         for number, handler in self._before.items():

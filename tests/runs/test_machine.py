@@ -16,6 +16,13 @@ def _gpus(count):
     return ['/gpu:%d' % i for i in range(count)]
 
 
+def test_names_of_gpus():
+    assert [machine.is_gpu(name) for name in ('/gpu:1', '/GPU:0', '/device:GPU:0', '/cpu:0', '/device:CPU:1')] == [
+        True, True, True, False, False]
+    assert dict(machine.session_config(['/device:GPU:0', '/GPU:1']).device_count) == {'CPU': 1, 'GPU': 2}
+    assert dict(machine.session_config(['/device:CPU:0', '/cpu:1']).device_count) == {'CPU': 2, 'GPU': 0}
+
+
 @pytest.mark.parametrize('cores, devices, batch_size, given, chosen, slices', [
     (2, _cpus(1), 128, Threads(), Threads(1, 0, 2), 4),
     (2, _cpus(2), 128, Threads(), Threads(1, 0, 2), 2),

@@ -119,9 +119,30 @@ def test_a_hyperparameter_without_effect(tmp_path, data_dir, capsys):
     assert 'different' not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize('name, value, fault', [
+    ('recipe', None, 'recipe is None, not one of classic, fast, best'), ('batch_size', 12.7, 'batch_size is 12.7, not a whole'),
+    ('optimizer', ['muon'], r"optimizer is \['muon'\], not one of"),
+    ('schedule', 'odd', "schedule is 'odd'"), ('batch_size', True, 'batch_size is True'), ('batch_size', '128', "batch_size is '128'"),
+    ('contrast', -1, 'contrast is -1'), ('fc_weight_decay', float('nan'), 'fc_weight_decay is nan'),
+    ('num_towers', -4, 'num_towers is -4'), ('momentum', float('inf'), 'momentum is inf')])
+def test_a_bad_value_in_the_record(tmp_path, data_dir, name, value, fault):
+    train(tmp_path, data_dir, 1)
+    path = tmp_path / 'run.json'
+    path.write_text(json.dumps(dict(json.loads(path.read_text()), **{name: value})))
+    with pytest.raises(UserError, match=r'^%s is damaged \(%s.*\): delete it' % (path, fault)):
+        run_directory.recorded_hparams(str(tmp_path))
+
+
+def test_a_directory_in_place_of_the_record(tmp_path):
+    (tmp_path / 'run.json').mkdir()
+    with pytest.raises(UserError, match='run.json is damaged .*Is a directory.*: delete it'):
+        run_directory.recorded_hparams(str(tmp_path))
+
+
 @pytest.mark.parametrize('content, fault', [
     ('', ''), ('[]', 'not a JSON object'), ('{}', 'num_towers is missing'), ('{"num_towers": 1}', 'class_names is missing'),
-    ('{"num_towers": "1", "class_names": null}', 'num_towers is not a number'),
+    ('{"num_towers": "1", "class_names": null}', "num_towers is '1'"),
+    ('[' * 200000, 'recursion'),
     ('{"num_towers": 1, "class_names": [1, 2]}', 'class_names is not a list of names'),
     ('{"num_towers": 1, "class_names": null, "batch_size": Infinity}', '')])
 def test_a_damaged_record(tmp_path, data_dir, content, fault):

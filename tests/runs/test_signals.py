@@ -1,6 +1,7 @@
 """SIGINT and SIGTERM, which the tests send to their own process."""
 import os
 import signal
+import threading
 
 import pytest
 
@@ -58,6 +59,19 @@ def test_only_ctrl_c_raises(received):
     _send(signal.SIGTERM)
     signals.raise_if_interrupted()
     assert received == [signal.SIGTERM]
+
+
+def test_no_handlers_outside_the_main_thread():
+    handlers = []
+
+    def enter():
+        with signals.StopRequest():
+            handlers.extend(signal.getsignal(number) for number in BOTH)
+    before = [signal.getsignal(number) for number in BOTH]
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert handlers == before
 
 
 @pytest.mark.parametrize('number', BOTH)
