@@ -83,3 +83,11 @@ def test_mistake_gets_one_clear_line(tmp_path, args, complaint):
     status, _, stderr = programs.call('cifar10_results', *[arg.format(tmp=tmp_path) for arg in args])
     assert stderr == 'cifar10_results.py: error: %s\n' % complaint.format(tmp=tmp_path)
     assert status == 1
+
+
+def test_evaluations_count_in_the_order_of_steps(tmp_path):
+    """Not in that of the evaluations: the first checkpoint may be evaluated last."""
+    write(tmp_path / 'train', 0, epoch={100: 1, 200: 2}, sec_per_batch={100: 0.6, 200: 0.6})
+    write(tmp_path / 'eval', **{'Precision @ 1': {200: 0.5, 100: 0.25}})
+    curve = results.read_curve('name:%s:%s' % (tmp_path / 'train', tmp_path / 'eval'))
+    assert curve.precision.tolist() == [0.25, 0.5] and curve.epochs.tolist() == [1, 2]
