@@ -9,30 +9,30 @@ from cifar10.data import dataset
 from cifar10.hparams import CLASSIC
 
 IMAGE_SIZE = 24
-_CENTRE = (dataset.HEIGHT - IMAGE_SIZE) // 2  # first row and first column of the crop at the centre
 
 
-def draws(n, contrast=CLASSIC.contrast):
+def draws(n, contrast=CLASSIC.contrast, size=IMAGE_SIZE):
     """Draws the random numbers that `distort` needs for n images.
 
     Args:
       n: the number of images.
       contrast: contrast factors are drawn from 1 - contrast to 1 + contrast.
+      size: height and width of the crops, up to 32.
 
     Returns:
-      rows: the first row of each crop, int32 [n], 0 to 8.
-      columns: the first column of each crop, int32 [n], 0 to 8.
+      rows: the first row of each crop, int32 [n], 0 to 32 - size.
+      columns: the first column of each crop, int32 [n], 0 to 32 - size.
       mirror: whether to mirror each image, bool [n]; both are equally likely.
       factors: the contrast factor of each image, float32 [n].
     """
-    rows = tf.random_uniform([n], maxval=dataset.HEIGHT - IMAGE_SIZE + 1, dtype=tf.int32)
-    columns = tf.random_uniform([n], maxval=dataset.WIDTH - IMAGE_SIZE + 1, dtype=tf.int32)
+    rows = tf.random_uniform([n], maxval=dataset.HEIGHT - size + 1, dtype=tf.int32)
+    columns = tf.random_uniform([n], maxval=dataset.WIDTH - size + 1, dtype=tf.int32)
     mirror = tf.random_uniform([n]) < 0.5
     factors = tf.random_uniform([n], 1 - contrast, 1 + contrast)
     return rows, columns, mirror, factors
 
 
-def distort(images, rows, columns, mirror, factors):
+def distort(images, rows, columns, mirror, factors, size=IMAGE_SIZE):
     """Crops, mirrors, changes the contrast of, and standardises each image of a batch.
 
     Equal to tf.image's crop, flip, adjust_brightness, adjust_contrast and per_image_standardization of each image, in
@@ -42,17 +42,18 @@ def distort(images, rows, columns, mirror, factors):
     Args:
       images: uint8 [n, 3, 32, 32].
       rows, columns, mirror, factors: as `draws` returns them.
+      size: height and width of the crops.
 
     Returns:
-      float32 [n, 24, 24, 3].
+      float32 [n, size, size, 3].
     """
-    offsets = tf.range(IMAGE_SIZE)
+    offsets = tf.range(size)
     images = tf.gather(images, rows[:, None] + offsets, axis=2, batch_dims=1)
     columns = columns[:, None] + tf.where_v2(mirror[:, None], offsets[::-1], offsets)
     # A product with ones and zeros picks the columns exactly; gathering byte by byte would take ten times as long.
     picks = tf.one_hot(columns, dataset.WIDTH, axis=1, dtype=tf.float32)
-    images = tf.reshape(tf.cast(images, tf.float32), [-1, dataset.DEPTH * IMAGE_SIZE, dataset.WIDTH])
-    images = tf.reshape(tf.matmul(images, picks), [-1, dataset.DEPTH, IMAGE_SIZE, IMAGE_SIZE])
+    images = tf.reshape(tf.cast(images, tf.float32), [-1, dataset.DEPTH * size, dataset.WIDTH])
+    images = tf.reshape(tf.matmul(images, picks), [-1, dataset.DEPTH, size, size])
     return _standardize(images, factors)
 
 
@@ -82,15 +83,16 @@ def _standardize(images, factors):
     return tf.transpose(images, [0, 2, 3, 1])
 
 
-def crop(images, down=0, across=0):
+def crop(images, down=0, across=0, size=IMAGE_SIZE):
     """Crops and standardises images.
 
     Args:
       images: uint8 [n, 3, 32, 32].
-      down, across: pixels from the centre of the image to that of the crop, -4 to 4.
+      down, across: pixels from the centre of the image to that of the crop; at most as many as are around the crop.
+      size: height and width of the crop, up to 32.
 
     Returns:
-      float32 [n, 24, 24, 3].
+      float32 [n, size, size, 3].
     """
-    top, left = _CENTRE + down, _CENTRE + across
-    return _standardize(tf.cast(images[:, :, top:top + IMAGE_SIZE, left:left + IMAGE_SIZE], tf.float32), 1.0)
+    top, left = (dataset.HEIGHT - size) // 2 + down, (dataset.WIDTH - size) // 2 + across
+    return _standardize(tf.cast(images[:, :, top:top + size, left:left + size], tf.float32), 1.0)

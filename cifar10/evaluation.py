@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import files, input as cifar10_input, summaries, views
+from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, run_directory
 
@@ -39,12 +40,13 @@ class Evaluator:
         Raises:
           UserError: a file is missing or malformed.
         """
+        dataset.verify(paths)
         self._num_examples = num_examples
         self._num_views = num_views
         self._config = config
         self.graph = tf.Graph()
         with self.graph.as_default():
-            labels, images = cifar10_input.undistorted_records(paths)
+            labels, images = cifar10_input.undistorted_records(paths, num_epochs=1)
             with tf.device(device):
                 # With a weight decay of 1, 'losses' holds l2_loss itself; `evaluate` multiplies it by that of the run.
                 log_probabilities = views.log_probabilities(images, num_views, fc_weight_decay=1.0)

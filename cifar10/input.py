@@ -57,7 +57,7 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, contrast=
     """Batches of distorted training images, in random order, without end.
 
     Args:
-      data_dir: parent of cifar-10-batches-bin.
+      data_dir: cifar-10-batches-bin, or its parent.
       batch_size: examples per batch.
       contrast: contrast factors are drawn from 1 - contrast to 1 + contrast.
 
@@ -71,13 +71,22 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, contrast=
     paths = dataset.train_files(data_dir)
     num_examples = dataset.verify(paths)
     with tf.device('/cpu:0'), tf.name_scope('distorted_inputs'):
-        records = _shuffled_records(paths, num_examples, batch_size)
-        labels, images = _split(records)
+        labels, images = shuffled_records(paths, num_examples, batch_size)
         return distortions.distort(images, *distortions.draws(batch_size, contrast)), labels
 
 
-def _shuffled_records(paths, num_examples, batch_size):
-    """Dequeues uint8 [batch_size, 3073] from a shuffle queue, which is filled from the files again and again."""
+def shuffled_records(paths, num_examples, batch_size):
+    """Batches as they are in the files, in random order, from a shuffle queue that is filled from the files again and again.
+
+    Args:
+      paths: the files.
+      num_examples: the queue keeps at least 40 % of this number of records.
+      batch_size: examples per batch.
+
+    Returns:
+      labels: int32 [batch_size].
+      images: uint8 [batch_size, 3, 32, 32].
+    """
     minimum = int(num_examples * _MIN_FRACTION_OF_EXAMPLES_IN_QUEUE)
     capacity = minimum + 3 * batch_size
     filenames = tf.train.string_input_producer(paths)
@@ -89,7 +98,7 @@ def _shuffled_records(paths, num_examples, batch_size):
         tf.add_to_collection(SHUFFLE_QUEUE_SIZE, size)
         tf.add_to_collection(SHUFFLE_QUEUE_MIN, tf.constant(minimum))
         tf.add_to_collection(QUEUE_FILL, tf.divide(tf.cast(size, tf.float32), capacity, name='fill'))
-        return queue.dequeue_many(batch_size)
+        return _split(queue.dequeue_many(batch_size))
 
 
 def _read_records(filename_queue, paths):
@@ -114,51 +123,51 @@ def prefetch_queue(images, labels, capacity, num_threads=1):
     return queue
 
 
-def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE):
-    """Batches of undistorted images: each example exactly once, in the order of the files.
+def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, num_epochs=None):
+    """Batches of undistorted images, in the order of the files.
 
     Args:
       eval_data: whether to read the test files rather than the training files.
-      data_dir: parent of cifar-10-batches-bin.
-      batch_size: examples per batch; the last batch is shorter if they do not divide evenly. Running the
-        tensors once more raises tf.errors.OutOfRangeError.
+      data_dir: cifar-10-batches-bin, or its parent.
+      batch_size: examples per batch.
+      num_epochs: how often each example comes. The last batch is shorter if they do not divide evenly; running the
+        tensors once more raises tf.errors.OutOfRangeError. None gives full batches without end.
 
     Returns:
-      images: float32 [n, 24, 24, 3], the centre of each image, standardised.
+      images: float32 [n, 24, 24, 3], the centre of each image, standardised; n is batch_size, or unknown with `num_epochs`.
       labels: int32 [n].
 
     Raises:
       cifar10.errors.UserError: a file is missing or malformed.
     """
     paths = dataset.test_files(data_dir) if eval_data else dataset.train_files(data_dir)
-    labels, images = undistorted_records(paths, batch_size)
+    dataset.verify(paths)
+    labels, images = undistorted_records(paths, batch_size, num_epochs)
     with tf.device('/cpu:0'):
         return distortions.crop(images), labels
 
 
-def undistorted_records(paths, batch_size=BATCH_SIZE):
-    """Batches as they are in the files: each example exactly once, in order; see `inputs`.
+def undistorted_records(paths, batch_size=BATCH_SIZE, num_epochs=None):
+    """Batches as they are in the files, in order; see `inputs`.
 
     Args:
       paths: the files.
       batch_size: examples per batch.
+      num_epochs: how often each example comes; None means without end.
 
     Returns:
       labels: int32 [n].
       images: uint8 [n, 3, 32, 32].
-
-    Raises:
-      cifar10.errors.UserError: a file is missing or malformed.
     """
-    dataset.verify(paths)
     with tf.device('/cpu:0'), tf.name_scope('inputs'):
+        filenames = _closing_queue(paths * num_epochs) if num_epochs else tf.train.string_input_producer(paths, shuffle=False)
         queue = tf.FIFOQueue(4 * batch_size, [tf.uint8], [[dataset.RECORD_BYTES]], name='record_queue')
-        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue_many([_read_records(_once(paths), paths)])]))
-        return _split(queue.dequeue_up_to(batch_size))
+        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue_many([_read_records(filenames, paths)])]))
+        return _split(queue.dequeue_up_to(batch_size) if num_epochs else queue.dequeue_many(batch_size))
 
 
-def _once(paths):
-    """A queue of the file names that is closed after one pass.
+def _closing_queue(paths):
+    """A queue of the file names that is closed after the last one.
 
     tf.train.string_input_producer(num_epochs=1) would count in a local variable, which a listing that only restores a
     checkpoint does not initialise.

@@ -12,28 +12,28 @@ from cifar10.hparams import CLASSIC
 _LRN_RADIUS, _LRN_BIAS, _LRN_ALPHA, _LRN_BETA = 4, 1.0, 0.001 / 9, 0.75
 
 
-def _variable_on_cpu(name, shape, initializer):
+def _variable_on_cpu(name, shape, dtype, initializer):
     """A variable in CPU memory, where the towers of all devices share it."""
     with tf.device('/cpu:0'):
-        return tf.get_variable(name, shape, tf.float32, initializer)
+        return tf.get_variable(name, shape, dtype, initializer)
 
 
-def _weights(shape, stddev, weight_decay):
+def _weights(shape, dtype, stddev, weight_decay):
     """Weights drawn from a truncated normal distribution; weight_decay * l2_loss(weights) joins the collection 'losses'."""
-    weights = _variable_on_cpu('weights', shape, tf.truncated_normal_initializer(stddev=stddev))
+    weights = _variable_on_cpu('weights', shape, dtype, tf.truncated_normal_initializer(stddev=stddev, dtype=dtype))
     if weight_decay:
         tf.add_to_collection('losses', tf.multiply(tf.nn.l2_loss(weights), weight_decay, name='weight_loss'))
     return weights
 
 
-def _biases(size, value):
-    return _variable_on_cpu('biases', [size], tf.constant_initializer(value))
+def _biases(size, dtype, value):
+    return _variable_on_cpu('biases', [size], dtype, tf.constant_initializer(value))
 
 
 def _convolutional(slices, name, bias):
     with tf.variable_scope(name) as scope:
-        weights = _weights([5, 5, int(slices[0].shape[3]), 64], stddev=5e-2, weight_decay=0)
-        biases = _biases(64, bias)
+        weights = _weights([5, 5, int(slices[0].shape[3]), 64], slices[0].dtype, stddev=5e-2, weight_decay=0)
+        biases = _biases(64, slices[0].dtype, bias)
         slices = [tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME'), biases), name=scope.name)
                   for x in slices]
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, slices[0])
@@ -46,8 +46,8 @@ def _max_pool(x, name):
 
 def _fully_connected(x, name, size, weight_decay):
     with tf.variable_scope(name) as scope:
-        weights = _weights([int(x.shape[1]), size], stddev=0.04, weight_decay=weight_decay)
-        x = tf.nn.relu(tf.matmul(x, weights) + _biases(size, 0.1), name=scope.name)
+        weights = _weights([int(x.shape[1]), size], x.dtype, stddev=0.04, weight_decay=weight_decay)
+        x = tf.nn.relu(tf.matmul(x, weights) + _biases(size, x.dtype, 0.1), name=scope.name)
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, x)
     return x
 
@@ -104,17 +104,19 @@ def _sizes(total, parts):
     return [(total + i) // parts for i in range(parts)]
 
 
-def inference(images, num_slices=1, fc_weight_decay=CLASSIC.fc_weight_decay):
+def inference(images, num_slices=1, fc_weight_decay=CLASSIC.fc_weight_decay, num_classes=NUM_CLASSES):
     """Builds the network.
 
     Args:
-      images: float32 [batch, height, width, 3]; height and width must be known, and batch if num_slices is not 1.
+      images: [batch, height, width, 3], float32 or float16, which the variables are then too; height and width must be known,
+        and batch if num_slices is not 1.
       num_slices: the convolutional layers cut the batch into this many slices and compute them in parallel, so that the
         threads of a CPU need not wait for each other within every operation. The result is the same.
       fc_weight_decay: each fully connected hidden layer adds fc_weight_decay * l2_loss(weights) to the collection 'losses'.
+      num_classes: the number of classes.
 
     Returns:
-      Logits, float32 [batch, 10], not softmaxed.
+      Logits, [batch, num_classes], not softmaxed.
     """
     slices = [images] if num_slices == 1 else tf.split(images, _sizes(int(images.shape[0]), num_slices))
     slices = _convolutional(slices, 'conv1', bias=0.0)
@@ -128,8 +130,8 @@ def inference(images, num_slices=1, fc_weight_decay=CLASSIC.fc_weight_decay):
     x = _fully_connected(x, 'local3', 384, fc_weight_decay)
     x = _fully_connected(x, 'local4', 192, fc_weight_decay)
     with tf.variable_scope('softmax_linear') as scope:
-        weights = _weights([192, NUM_CLASSES], stddev=1 / 192.0, weight_decay=0)
-        logits = tf.add(tf.matmul(x, weights), _biases(NUM_CLASSES, 0.0), name=scope.name)
+        weights = _weights([192, num_classes], x.dtype, stddev=1 / 192.0, weight_decay=0)
+        logits = tf.add(tf.matmul(x, weights), _biases(num_classes, x.dtype, 0.0), name=scope.name)
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, logits)
     return logits
 
@@ -143,13 +145,13 @@ def loss(logits, labels, scope=None, label_smoothing=CLASSIC.label_smoothing):
     Adds the cross entropy to the collection 'losses', where `inference` put the weight decay, and sums the collection.
 
     Args:
-      logits: float32 [batch, 10].
-      labels: integers from 0 to 9, [batch].
+      logits: [batch, classes], float32 or float16.
+      labels: class numbers of any type, [batch].
       scope: the name scope whose losses are summed, like 'tower_0/'; None sums those of the whole graph.
       label_smoothing: e, from 0 to 1.
 
     Returns:
-      The total loss, a float32 scalar.
+      The total loss, a scalar.
     """
     cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(
         labels=tf.cast(labels, tf.int64), logits=logits, name='cross_entropy_per_example')

@@ -24,7 +24,7 @@ class SessionSettings(NamedTuple):
 
 class Job(NamedTuple):
     """What is to be trained, on which data and devices."""
-    data_dir: str  # parent of cifar-10-batches-bin
+    data_dir: str  # cifar-10-batches-bin, or its parent
     num_examples: int  # in the training set
     hparams: HParams = CLASSIC
     devices: Sequence[str] = ('/cpu:0',)  # one per tower

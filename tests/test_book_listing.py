@@ -99,9 +99,9 @@ def train(data_dir, train_dir, max_steps, num_gpus=2, batch_size=128):
     return printed
 
 
-def evaluate(data_dir, checkpoint_dir, num_examples, batch_size=128):
+def evaluate(data_dir, checkpoint_dir, num_examples, batch_size):
     with tf.Graph().as_default():
-        images, labels = cifar10.inputs(eval_data=True, data_dir=data_dir)
+        images, labels = cifar10.inputs(eval_data=True, data_dir=data_dir, batch_size=batch_size)
         logits = cifar10.inference(images)
         top_k_op = tf.nn.in_top_k(logits, labels, 1)
         variable_averages = tf.train.ExponentialMovingAverage(cifar10.MOVING_AVERAGE_DECAY)
@@ -130,12 +130,12 @@ def test_the_listing_trains_and_evaluates(tmp_path, data_dir):
     assert 'learning_rate' in tags and 'conv1/weights/gradients' in tags
     evaluator = evaluation.Evaluator(dataset.test_files(data_dir), None, 1, '/cpu:0', tf.ConfigProto())
     result = evaluator.evaluate(checkpoint.read(str(tmp_path / 'model.ckpt-2')))
-    assert (result.step, result.num_correct) == (3, evaluate(data_dir, str(tmp_path), 50))
+    assert (result.step, result.num_correct) == (3, evaluate(data_dir, str(tmp_path), 50, 25))
 
 
 def test_the_listing_reads_our_checkpoints(tmp_path, data_dir):
     _, variables = checkpoints.save(tmp_path, 1)
-    assert evaluate(data_dir, str(tmp_path), 50) == checkpoints.expected_result(data_dir, variables)[0]
+    assert evaluate(data_dir, str(tmp_path), 50, 25) == checkpoints.expected_result(data_dir, variables)[0]
 
 
 def test_the_defaults_of_the_functions():
@@ -148,8 +148,8 @@ def test_the_defaults_of_the_functions():
             'data_dir': '/tmp/cifar10_data', 'data_url': 'https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz',
             'md5': 'c32a1d4ab5d03f1284b67883e8d87530', 'timeout_secs': 30, 'retry_secs': 1},
         'distorted_inputs': {'data_dir': '/tmp/cifar10_data', 'batch_size': 128, 'contrast': 0.8},
-        'inputs': {'eval_data': missing, 'data_dir': '/tmp/cifar10_data', 'batch_size': 128},
-        'inference': {'images': missing, 'num_slices': 1, 'fc_weight_decay': 0.004},
+        'inputs': {'eval_data': missing, 'data_dir': '/tmp/cifar10_data', 'batch_size': 128, 'num_epochs': None},
+        'inference': {'images': missing, 'num_slices': 1, 'fc_weight_decay': 0.004, 'num_classes': 10},
         'loss': {'logits': missing, 'labels': missing, 'scope': None, 'label_smoothing': 0.0}}
 
 
@@ -162,7 +162,7 @@ def test_bare_calls_run(data_dir):
     assert (images.shape.as_list(), labels.shape.as_list()) == ([128, 24, 24, 3], [128])
     assert (logits.shape.as_list(), loss.shape.as_list()) == ([128, 10], [])
     images, labels = cifar10.inputs(eval_data=True, data_dir=data_dir)
-    assert (images.shape.as_list(), labels.shape.as_list()) == ([None, 24, 24, 3], [None])
+    assert (images.shape.as_list(), labels.shape.as_list()) == ([128, 24, 24, 3], [128])
 
 
 @pytest.mark.parametrize('name', sorted(CONSTANTS))

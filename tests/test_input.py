@@ -91,7 +91,7 @@ def test_a_batch_larger_than_the_data_set(data_dir):
 def test_each_record_once_and_in_order(data_dir, eval_data, batch_size):
     paths = dataset.test_files(data_dir) if eval_data else dataset.train_files(data_dir)
     expected_labels, expected_images = oracle.read_records(paths)
-    images, labels = cifar10.inputs(eval_data, data_dir, batch_size)
+    images, labels = cifar10.inputs(eval_data, data_dir, batch_size, num_epochs=1)
     expected = tf.map_fn(oracle.evaluation_image, expected_images, tf.float32)
     batches = queues.run([images, labels], -(-len(expected_labels) // batch_size))
     assert [len(batch_labels) for _, batch_labels in batches[:-1]] == [batch_size] * (len(batches) - 1)
@@ -100,10 +100,28 @@ def test_each_record_once_and_in_order(data_dir, eval_data, batch_size):
         np.testing.assert_allclose(np.concatenate([batch for batch, _ in batches]), session.run(expected), rtol=1e-5, atol=1e-5)
 
 
-def test_inputs_end_after_one_pass(data_dir):
-    _, labels = cifar10.inputs(True, data_dir, 64)
+def test_full_batches_without_end(data_dir):
+    """As in the books: two passes over the 300 training images in batches of 128, one of which holds parts of both."""
+    images, labels = cifar10.inputs(False, data_dir, 128)
+    assert (images.shape.as_list(), labels.shape.as_list()) == ([128, 24, 24, 3], [128])
+    expected_labels, expected_images = oracle.read_records(dataset.train_files(data_dir))
+    batches = queues.run([images, labels], 5)
+    np.testing.assert_array_equal(np.concatenate([batch for _, batch in batches]), np.tile(expected_labels, 3)[:640])
+    with tf.Session() as session:
+        expected = session.run(tf.map_fn(oracle.evaluation_image, expected_images, tf.float32))
+    np.testing.assert_allclose(np.concatenate([batch for batch, _ in batches])[:600], np.tile(expected, [2, 1, 1, 1]),
+                               rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize('num_epochs', [1, 2])
+def test_inputs_end(data_dir, num_epochs):
+    images, labels = cifar10.inputs(True, data_dir, 30, num_epochs)
+    assert images.shape.as_list() == [None, 24, 24, 3]
+    stored, _ = oracle.read_records(dataset.test_files(data_dir))
+    last = -(-50 * num_epochs // 30)
+    np.testing.assert_array_equal(np.concatenate(queues.run(labels, last)), np.tile(stored, num_epochs))
     with pytest.raises(tf.errors.OutOfRangeError):
-        queues.run(labels, 2)
+        queues.run(labels, last + 1)
 
 
 def test_prefetch_queue_gives_a_batch_once():

@@ -16,13 +16,13 @@ def define(default_dataset='cifar10'):
     """Defines --dataset, --data_dir and --data_url."""
     flags.DEFINE_enum('dataset', default_dataset, ['cifar10', 'synthetic'],
                       'The data set: cifar10 is downloaded if it is missing, synthetic is drawn.')
-    define_directory('data_dir', dataset.DATA_DIR, 'Parent of %s; with --dataset=synthetic the default is %s.'
+    define_directory('data_dir', dataset.DATA_DIR, '%s or its parent; with --dataset=synthetic the default is %s.'
                      % (dataset.DIRECTORY, synthetic.DATA_DIR))
     flags.DEFINE_string('data_url', download.DATA_URL, 'Where the CIFAR-10 archive is downloaded from.')
 
 
 def data_dir(dataset_name):
-    """The parent of cifar-10-batches-bin that --data_dir names; its default depends on the data set."""
+    """The directory that --data_dir names; its default depends on the data set."""
     default_synthetic = dataset_name == 'synthetic' and FLAGS['data_dir'].using_default_value
     return synthetic.DATA_DIR if default_synthetic else FLAGS.data_dir
 

@@ -1,7 +1,7 @@
 """CIFAR-10 on disk: record layout, file names, verification.
 
 A record is 1 label byte and 3,072 image bytes: 32 x 32 red, then green, then blue values, each row by row
-(https://www.cs.toronto.edu/~kriz/cifar.html). `data_dir` is always the parent of `cifar-10-batches-bin`.
+(https://www.cs.toronto.edu/~kriz/cifar.html). `data_dir` is `cifar-10-batches-bin`, or its parent.
 """
 import contextlib
 import glob
@@ -33,14 +33,22 @@ CLASS_NAMES_FILE = 'batches.meta.txt'
 CLASS_NAMES = ['airplane', 'automobile', 'bird', 'cat', 'deer', 'dog', 'frog', 'horse', 'ship', 'truck']
 
 
+def batches_dir(data_dir=DATA_DIR):
+    """The directory of the files: `data_dir` itself if it holds them or is called as they are kept, else the one in it."""
+    inner = os.path.join(data_dir, DIRECTORY)
+    holds_files = any(os.path.exists(os.path.join(data_dir, name)) for name in TRAIN_FILES + TEST_FILES)
+    is_itself = holds_files or os.path.basename(os.path.abspath(data_dir)) == DIRECTORY
+    return data_dir if is_itself and not os.path.isdir(inner) else inner
+
+
 def train_files(data_dir=DATA_DIR):
     """The paths of the five training files."""
-    return [os.path.join(data_dir, DIRECTORY, name) for name in TRAIN_FILES]
+    return [os.path.join(batches_dir(data_dir), name) for name in TRAIN_FILES]
 
 
 def test_files(data_dir=DATA_DIR):
     """The paths of the test files: a list of one."""
-    return [os.path.join(data_dir, DIRECTORY, name) for name in TEST_FILES]
+    return [os.path.join(batches_dir(data_dir), name) for name in TEST_FILES]
 
 
 def class_names(data_dir=DATA_DIR):
@@ -49,7 +57,7 @@ def class_names(data_dir=DATA_DIR):
     Raises:
       UserError: the file lists more or fewer.
     """
-    path = os.path.join(data_dir, DIRECTORY, CLASS_NAMES_FILE)
+    path = os.path.join(batches_dir(data_dir), CLASS_NAMES_FILE)
     if not os.path.exists(path):
         return None
     with open(path, errors='replace') as lines:
@@ -59,8 +67,8 @@ def class_names(data_dir=DATA_DIR):
     return names
 
 
-def verify(paths):
-    """Checks that each file is a whole number of records with labels from 0 to 9.
+def verify(paths, num_classes=NUM_CLASSES):
+    """Checks that each file is a whole number of records with labels from 0 to num_classes - 1.
 
     Returns:
       The number of examples in all files together.
@@ -68,10 +76,10 @@ def verify(paths):
     Raises:
       UserError: names the first bad file and what is wrong with it.
     """
-    return sum(_verify_file(path) for path in paths)
+    return sum(_verify_file(path, num_classes) for path in paths)
 
 
-def _verify_file(path):
+def _verify_file(path, num_classes):
     if not os.path.isfile(path):
         raise UserError('%s is missing: fetch the data set with `cifar10_dataset.py download`, make one with '
                         '`cifar10_dataset.py synthetic`, or point --data_dir at the directory that holds %s'
@@ -83,10 +91,10 @@ def _verify_file(path):
         raise UserError('%s is not a whole number of records: its %d bytes are %d records of %d bytes and %d more; '
                         'replace it with a good copy' % (path, size, size // RECORD_BYTES, RECORD_BYTES, size % RECORD_BYTES))
     labels = np.memmap(path, np.uint8, mode='r').reshape(-1, RECORD_BYTES)[:, 0]
-    bad = np.flatnonzero(labels >= NUM_CLASSES)
+    bad = np.flatnonzero(labels >= num_classes)
     if bad.size:
         raise UserError('%s has labels that are not 0 to %d: %d of them, the first (%d) in record %d; replace it with a good copy'
-                        % (path, NUM_CLASSES - 1, bad.size, labels[bad[0]], bad[0]))
+                        % (path, num_classes - 1, bad.size, labels[bad[0]], bad[0]))
     return len(labels)
 
 
@@ -96,9 +104,7 @@ def is_present(data_dir):
     Raises:
       UserError: cifar-10-batches-bin holds only some of its files; they must not be replaced.
     """
-    if os.path.exists(os.path.join(data_dir, TRAIN_FILES[0])):
-        raise UserError('%s holds %s itself: give the directory above it as --data_dir' % (data_dir, TRAIN_FILES[0]))
-    batches = os.path.join(data_dir, DIRECTORY)
+    batches = batches_dir(data_dir)
     if not os.path.isdir(batches) or not os.listdir(batches):
         return False
     missing = [path for path in train_files(data_dir) + test_files(data_dir) if not os.path.exists(path)]
@@ -110,37 +116,41 @@ def is_present(data_dir):
 
 @contextlib.contextmanager
 def preparing(data_dir):
-    """Yields whether the data set must be written; no other process writes it meanwhile."""
+    """Yields the directory in which cifar-10-batches-bin must be written; None if the data set is present.
+
+    No other process writes it meanwhile.
+    """
     if is_present(data_dir):
-        yield False
+        yield None
         return
-    files.make_directory(data_dir)
-    with files.locked(data_dir) as is_locked:
+    parent = data_dir if batches_dir(data_dir) != data_dir else os.path.dirname(os.path.abspath(data_dir))
+    files.make_directory(parent)
+    with files.locked(parent) as is_locked:
         if is_locked:
-            for leftover in glob.glob(os.path.join(glob.escape(data_dir), _INCOMPLETE + '*')):  # of a process that was killed
+            for leftover in glob.glob(os.path.join(glob.escape(parent), _INCOMPLETE + '*')):  # of a process that was killed
                 shutil.rmtree(leftover, ignore_errors=True)
-        yield not is_present(data_dir)
+        yield None if is_present(data_dir) else parent
 
 
 @contextlib.contextmanager
-def new_directory(data_dir):
-    """Yields a temporary directory that becomes data_dir/cifar-10-batches-bin at the end of the block.
+def new_directory(parent):
+    """Yields a temporary directory that becomes parent/cifar-10-batches-bin at the end of the block.
 
     The files in it are verified first; after an error it is removed.
 
     Raises:
       UserError: it cannot be written, or its files are malformed.
     """
-    parent = None
+    incomplete = None
     try:
-        parent = tempfile.mkdtemp(prefix=_INCOMPLETE, dir=data_dir)
-        batches = os.path.join(parent, DIRECTORY)
+        incomplete = tempfile.mkdtemp(prefix=_INCOMPLETE, dir=parent)
+        batches = os.path.join(incomplete, DIRECTORY)
         os.mkdir(batches)
         yield batches
-        verify(train_files(parent) + test_files(parent))
-        os.rename(batches, os.path.join(data_dir, DIRECTORY))
+        verify(train_files(batches) + test_files(batches))
+        os.rename(batches, os.path.join(parent, DIRECTORY))
     except OSError as error:
-        raise UserError('Cannot write the data set to %s (%s): make room there, or give another --data_dir' % (data_dir, error))
+        raise UserError('Cannot write the data set to %s (%s): make room there, or give another --data_dir' % (parent, error))
     finally:
-        if parent:
-            shutil.rmtree(parent, ignore_errors=True)
+        if incomplete:
+            shutil.rmtree(incomplete, ignore_errors=True)

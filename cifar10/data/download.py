@@ -20,12 +20,12 @@ _CHUNK_BYTES = 1 << 18
 
 
 def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=DATA_URL, md5=MD5, timeout_secs=30, retry_secs=1):
-    """Puts CIFAR-10 into `data_dir`/cifar-10-batches-bin, unless its files are there already.
+    """Puts CIFAR-10 into cifar-10-batches-bin, unless its files are there already.
 
-    If `data_dir` holds a copy of the archive, nothing is downloaded.
+    If the parent of that directory holds a copy of the archive, nothing is downloaded.
 
     Args:
-      data_dir: parent of cifar-10-batches-bin.
+      data_dir: cifar-10-batches-bin, or its parent.
       data_url: the URL of the archive.
       md5: hexadecimal MD5 of the archive.
       timeout_secs: seconds without a byte after which a connection counts as broken.
@@ -34,23 +34,23 @@ def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=DATA_URL, md5
     Raises:
       UserError: the archive cannot be downloaded or is not the published one, or the directory holds only some of the files.
     """
-    with dataset.preparing(data_dir) as missing:
-        if not missing:
+    with dataset.preparing(data_dir) as parent:
+        if parent is None:
             return
-        archive = os.path.join(data_dir, ARCHIVE)
+        archive = os.path.join(parent, ARCHIVE)
         if not os.path.exists(archive):
             _download(data_url, archive, md5, timeout_secs, retry_secs)
         elif _md5(archive) != md5:
             raise UserError('%s is not the published archive (its MD5 is %s, not %s): delete it to have it downloaded'
                             % (archive, _md5(archive), md5))
-        _extract(archive, data_dir)
+        _extract(archive, parent)
 
 
-def _extract(archive, data_dir):
+def _extract(archive, parent):
     """Extracts the files of the data set, and nothing else."""
     print('Extracting %s' % archive, flush=True)
     try:
-        with tarfile.open(archive) as tar, dataset.new_directory(data_dir) as directory:
+        with tarfile.open(archive) as tar, dataset.new_directory(parent) as directory:
             for name in dataset.TRAIN_FILES + dataset.TEST_FILES + [dataset.CLASS_NAMES_FILE]:
                 member = tar.extractfile('%s/%s' % (dataset.DIRECTORY, name))
                 with open(os.path.join(directory, name), 'wb') as extracted:

@@ -58,24 +58,24 @@ def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
     """Writes the data set to data_dir/cifar-10-batches-bin, unless it is there already.
 
     Args:
-      data_dir: parent of cifar-10-batches-bin.
+      data_dir: cifar-10-batches-bin, or its parent.
       records_per_file: examples in each of the five training files and in the test file.
       seed: of the random numbers.
 
     Raises:
       UserError: the directory holds another data set.
     """
-    with dataset.preparing(data_dir) as missing:
-        if missing:
-            _write(data_dir, records_per_file, seed)
+    with dataset.preparing(data_dir) as parent:
+        if parent is not None:
+            _write(parent, records_per_file, seed)
         elif dataset.class_names(data_dir) != CLASS_NAMES:
             raise UserError('%s holds a data set that is not the synthetic one: give another --data_dir'
-                            % os.path.join(data_dir, dataset.DIRECTORY))
+                            % dataset.batches_dir(data_dir))
 
 
-def _write(data_dir, records_per_file, seed):
-    print('Writing the synthetic data set to %s' % os.path.join(data_dir, dataset.DIRECTORY), flush=True)
-    with dataset.new_directory(data_dir) as directory:
+def _write(parent, records_per_file, seed):
+    print('Writing the synthetic data set to %s' % os.path.join(parent, dataset.DIRECTORY), flush=True)
+    with dataset.new_directory(parent) as directory:
         for index, name in enumerate(dataset.TRAIN_FILES + dataset.TEST_FILES):
             records(records_per_file, np.random.default_rng([seed, index])).tofile(os.path.join(directory, name))
         with open(os.path.join(directory, dataset.CLASS_NAMES_FILE), 'w') as names:

@@ -39,7 +39,7 @@ def held(train_dir, fresh, hparams, num_towers, data_dir):
       fresh: whether to move an existing run aside.
       hparams: an HParams.
       num_towers: the number of towers.
-      data_dir: parent of cifar-10-batches-bin.
+      data_dir: cifar-10-batches-bin, or its parent.
 
     Raises:
       UserError: another process trains in the directory, its run has other classes, another recipe or another optimizer, or

@@ -81,9 +81,22 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
     assert sorted(os.listdir(str(tmp_path))) == [dataset.DIRECTORY, 'incomplete']
 
 
-def test_the_directory_of_the_files_as_data_dir(own_data_dir):
-    with pytest.raises(UserError, match='holds data_batch_1.bin itself: give the directory above it'):
-        synthetic.maybe_write(os.path.join(own_data_dir, dataset.DIRECTORY))
+def test_the_directory_of_the_files_as_data_dir(own_data_dir, tmp_path):
+    for data_dir in (os.path.join(own_data_dir, dataset.DIRECTORY), os.path.join(own_data_dir, dataset.DIRECTORY, '')):
+        synthetic.maybe_write(data_dir)  # finds it present
+        assert dataset.train_files(data_dir) == [os.path.join(data_dir, name) for name in dataset.TRAIN_FILES]
+        assert dataset.class_names(data_dir) == synthetic.CLASS_NAMES
+    os.rename(os.path.join(own_data_dir, dataset.DIRECTORY), str(tmp_path / 'renamed'))
+    assert dataset.is_present(str(tmp_path / 'renamed'))
+    assert dataset.verify(dataset.test_files(str(tmp_path / 'renamed'))) == 50
+
+
+@pytest.mark.parametrize('data_dir', ['a', 'a/cifar-10-batches-bin', 'a/cifar-10-batches-bin/'])
+def test_a_data_set_is_written_below_the_parent(tmp_path, monkeypatch, data_dir):
+    monkeypatch.chdir(tmp_path)
+    synthetic.maybe_write(data_dir, records_per_file=10)
+    assert os.listdir('.') == ['a'] and os.listdir('a') == [dataset.DIRECTORY]
+    assert dataset.verify(dataset.train_files('a')) == dataset.verify(dataset.train_files(data_dir)) == 50
 
 
 @pytest.mark.parametrize('content, count', [(b'\xff\xfe garbage', 2), (b'', 0)])
