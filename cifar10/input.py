@@ -18,7 +18,7 @@ SHUFFLE_QUEUE_SIZE = 'shuffle_queue_size'  # int32, records
 SHUFFLE_QUEUE_MIN = 'shuffle_queue_min'  # int32, records
 QUEUE_FILL = 'queue_fill'  # float32 from 0 to 1, named after the queue
 
-_MIN_FRACTION_OF_EXAMPLES_IN_QUEUE = 0.4
+MIN_FRACTION_OF_EXAMPLES_IN_QUEUE = 0.4
 
 
 class CIFAR10Record(NamedTuple):
@@ -87,7 +87,7 @@ def shuffled_records(paths, num_examples, batch_size):
       labels: int32 [batch_size].
       images: uint8 [batch_size, 3, 32, 32].
     """
-    minimum = int(num_examples * _MIN_FRACTION_OF_EXAMPLES_IN_QUEUE)
+    minimum = int(num_examples * MIN_FRACTION_OF_EXAMPLES_IN_QUEUE)
     capacity = minimum + 3 * batch_size
     filenames = tf.train.string_input_producer(paths)
     with tf.name_scope('shuffle_queue'):

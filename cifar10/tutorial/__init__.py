@@ -1,0 +1,1 @@
+"""The tutorial's own two modules, and programs that were written against them, run as printed."""

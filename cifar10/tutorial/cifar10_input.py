@@ -1,0 +1,116 @@
+"""The tutorial's module `cifar10_input`, on the package's input.
+
+The names, arguments and results are the tutorial's. A program may set the constants before it builds its graph.
+"""
+import types
+
+import tensorflow.compat.v1 as tf
+
+from cifar10 import distortions, input as lesson
+from cifar10.data import dataset
+from cifar10.errors import UserError
+
+IMAGE_SIZE = distortions.IMAGE_SIZE
+NUM_CLASSES = dataset.NUM_CLASSES
+NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN = dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
+NUM_EXAMPLES_PER_EPOCH_FOR_EVAL = dataset.NUM_EXAMPLES_PER_EPOCH_FOR_EVAL
+
+_NUM_PREPROCESS_THREADS = 16
+_PREFETCHED_BATCHES = _PREFETCH_THREADS = 2
+_ANY_LABEL = 256  # a label is a byte: own networks have any number of classes
+
+
+def read_cifar10(filename_queue):
+    """Reads one example from the files that `filename_queue`, a queue of strings, names.
+
+    Returns:
+      An object with the fields of cifar10.input.CIFAR10Record, which a program may change.
+    """
+    return types.SimpleNamespace(**lesson.read_cifar10(filename_queue)._asdict())
+
+
+def _generate_image_and_label_batch(image, label, min_queue_examples, batch_size, shuffle=True):
+    """Batches of single examples, from a queue of its own.
+
+    Args:
+      image: [height, width, depth].
+      label: [1].
+      min_queue_examples: the examples that stay in the queue if it shuffles them.
+      batch_size: examples per batch.
+      shuffle: whether the order is random.
+
+    Returns:
+      images: [batch_size, height, width, depth].
+      labels: [batch_size].
+    """
+    capacity = min_queue_examples + 3 * batch_size
+    if shuffle:
+        images, labels = tf.train.shuffle_batch([image, label], batch_size, capacity, min_queue_examples, _NUM_PREPROCESS_THREADS)
+    else:
+        images, labels = tf.train.batch([image, label], batch_size, _NUM_PREPROCESS_THREADS, capacity)
+    tf.summary.image('images', images)
+    return images, tf.reshape(labels, [batch_size])
+
+
+def distorted_inputs(data_dir, batch_size, image_size=None, num_examples=None):
+    """Batches of distorted training images, in random order, without end.
+
+    Args:
+      data_dir: cifar-10-batches-bin, or its parent.
+      batch_size: examples per batch.
+      image_size: height and width of the images; None means IMAGE_SIZE.
+      num_examples: the shuffle queue keeps 40 % of this number; None means NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN.
+
+    Returns:
+      images: float32 [batch_size, image_size, image_size, 3].
+      labels: int32 [batch_size].
+
+    Raises:
+      UserError: a file is missing or malformed, or the images are smaller than `image_size`.
+    """
+    size = _checked_size(image_size)
+    num_examples = NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN if num_examples is None else num_examples
+    paths = dataset.train_files(data_dir)
+    dataset.verify(paths, _ANY_LABEL)
+    print('Filling queue with %d CIFAR images before starting to train. This will take a few minutes.'
+          % int(num_examples * lesson.MIN_FRACTION_OF_EXAMPLES_IN_QUEUE), flush=True)
+    with tf.device('/cpu:0'), tf.name_scope('data_augmentation'):
+        labels, images = lesson.shuffled_records(paths, num_examples, batch_size)
+        images = distortions.distort(images, *distortions.draws(batch_size, size=size), size=size)
+        images, labels = lesson.prefetch_queue(images, labels, _PREFETCHED_BATCHES, _PREFETCH_THREADS).dequeue()
+    tf.summary.image('images', images)
+    return images, labels
+
+
+def inputs(eval_data, data_dir, batch_size, num_epochs=None, image_size=None):
+    """Batches of undistorted images, in the order of the files.
+
+    Args:
+      eval_data: whether to read the test files rather than the training files.
+      data_dir: cifar-10-batches-bin, or its parent.
+      batch_size: examples per batch.
+      num_epochs: see cifar10.input.inputs; None gives full batches without end.
+      image_size: height and width of the images; None means IMAGE_SIZE.
+
+    Returns:
+      images: float32 [n, image_size, image_size, 3], where n is batch_size, or unknown with `num_epochs`.
+      labels: int32 [n].
+
+    Raises:
+      UserError: a file is missing or malformed, or the images are smaller than `image_size`.
+    """
+    size = _checked_size(image_size)
+    paths = dataset.test_files(data_dir) if eval_data else dataset.train_files(data_dir)
+    dataset.verify(paths, _ANY_LABEL)
+    labels, images = lesson.undistorted_records(paths, batch_size, num_epochs)
+    with tf.device('/cpu:0'), tf.name_scope('input'):
+        images = distortions.crop(images, size=size)
+    tf.summary.image('images', images)
+    return images, labels
+
+
+def _checked_size(image_size):
+    size = IMAGE_SIZE if image_size is None else image_size
+    if not 0 < size <= dataset.HEIGHT:
+        raise UserError('IMAGE_SIZE = %s is not from 1 to %d, the size of the images in the files' % (size, dataset.HEIGHT))
+    return size

@@ -1,0 +1,53 @@
+"""What cannot work on today's Python or TensorFlow, in one line: the place in the program, and the remedy."""
+import os
+import re
+import traceback
+
+from cifar10.errors import UserError, reason
+
+_TO_PYTHON_3 = 'this is Python 2: convert the program with 2to3, which comes with Python up to 3.12'
+_TF1 = "docs/tf1.md tells today's name"
+_OWN_MODULES = "the tutorial's module is without it: if the program came with a copy of its own, give --own-modules before its name"
+_REMEDIES = [  # pattern of the error's class and message, remedy
+    (r"NameError: name '(xrange|unicode|raw_input|reduce|long|unichr|file|basestring|execfile|reload|cmp|apply|buffer)'", _TO_PYTHON_3),
+    (r"(ModuleNotFound|Import)Error: .*\b(cPickle|cStringIO|StringIO|urllib2|urlparse|Queue|ConfigParser|Tkinter|tkMessageBox|commands|"
+     r"cookielib|httplib|HTMLParser|__builtin__|copy_reg|thread|dummy_thread|xmlrpclib)\b", _TO_PYTHON_3),
+    (r"AttributeError: 'dict' object has no attribute '(has_key|iteritems|iterkeys|itervalues)'", _TO_PYTHON_3),
+    (r"AttributeError: module '(urllib|string|itertools|os|sys)' has no attribute", _TO_PYTHON_3),
+    (r"AttributeError: module 'numpy' has no attribute '(\w+)'\. `", 'NumPy has dropped this name: write {0} without np.'),
+    (r"AttributeError: (tf\.contrib[\w.]*)|AttributeError: module 'tensorflow[\w.]*' has no attribute", _TF1),
+    (r"(ModuleNotFound|Import)Error: .*tensorflow\.", _TF1),
+    (r"as a Python `?bool`? is not allowed", 'a tensor has no truth value since TensorFlow 0.7: write `is not None`'),
+    (r"not available with Keras 3", 'make it available: pip install tf_keras'),
+    (r"(module 'cifar10(_input)?' has no attribute|cannot import name '\w+' from 'cifar10(\.tutorial\.cifar10)?(_input)?')", _OWN_MODULES),
+    (r"TypeError: (distorted_inputs|inputs|inference|loss|train|maybe_download_and_extract|read_cifar10)\(\) ", _OWN_MODULES),
+    (r"UnrecognizedFlagError", 'give the flags that the program defines; its own --help may list them'),
+]
+
+
+def explain(error, directory):
+    """One line about an error that is known; None for any other.
+
+    Args:
+      error: an exception that a program in `directory` raised, or SyntaxError.
+      directory: an absolute path.
+    """
+    if isinstance(error, SyntaxError):
+        return '%s:%s: %s: `%s`; if it is Python 2, convert the program with 2to3, which comes with Python up to 3.12' % (
+            error.filename, error.lineno, error.msg, (error.text or '').strip())
+    place = _place(error, directory)
+    if isinstance(error, UserError):
+        return place + str(error)
+    told = '%s: %s' % (type(error).__name__, ' '.join(str(error).split()))
+    for pattern, remedy in _REMEDIES:
+        found = re.search(pattern, told)
+        if found:
+            return '%s%s; %s' % (place, re.split(r'\.? You can |\. `|\.$', told)[0], remedy.format(*found.groups()))
+    return None
+
+
+def _place(error, directory):
+    """'file:line: ' of the innermost frame of the error that is in the program's directory."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__)
+              if os.path.abspath(frame.filename).startswith(os.path.join(directory, ''))]
+    return '%s:%d: ' % (frames[-1].filename, frames[-1].lineno) if frames else ''

@@ -1,0 +1,58 @@
+"""Runs a TensorFlow 1 program as printed."""
+import os
+import re
+import signal
+import sys
+import traceback
+import types
+
+from cifar10.errors import UserError
+from cifar10.tutorial import modules, remedies, version_1
+
+_SCRIPT = getattr(sys.modules['__main__'], '__file__', __file__)  # which calls `run`
+
+
+def run(program, arguments, own_modules=False):
+    """Runs `program` as Python would run it as a script, with version 1 of TensorFlow and the tutorial's modules.
+
+    `program` becomes the module `__main__`, and its directory the first one on the path. An error that is not in `remedies` shows
+    the traceback of the program and ends this process with status 1.
+
+    Args:
+      program: the path of a Python file.
+      arguments: list of strings, the program's command line.
+      own_modules: whether the program gets the copies of the tutorial's modules that are beside it.
+
+    Raises:
+      UserError: the program cannot be read, or its error is in `remedies`.
+      SystemExit: the program ends.
+    """
+    try:
+        with open(program, 'rb') as source:
+            text = source.read()
+    except OSError as error:
+        raise UserError('Cannot read the program %s (%s): give the path of a Python file' % (program, error.strerror))
+    modules.install(program, own_modules)
+    version_1.install()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    directory = os.path.dirname(os.path.abspath(program))
+    sys.argv = [program] + arguments
+    sys.path[0] = directory
+    main = sys.modules['__main__'] = types.ModuleType('__main__')
+    main.__file__ = program
+    try:
+        exec(compile(text, program, 'exec', dont_inherit=True), vars(main))
+    except Exception as error:
+        line = remedies.explain(error, directory)
+        if line:
+            raise UserError(line)
+        _show(error)
+        sys.exit(1)
+
+
+def _show(error):
+    """Shows the traceback of the program, without the frames of this package that run it; TensorFlow repeats them in its messages."""
+    text = ''.join(traceback.format_exception(type(error), error, error.__traceback__))
+    for path in (__file__, _SCRIPT):
+        text = re.sub(r'(?m)^ *File "%s", line .*\n(?:    (?! *File ).*\n)*' % re.escape(path), '', text)
+    sys.stderr.write(text)

@@ -1,0 +1,58 @@
+"""The tutorial's train op: averages of the losses, learning rate, update, moving averages."""
+import tensorflow.compat.v1 as tf
+
+from cifar10 import optimizer
+from cifar10.data import dataset
+from cifar10.hparams import CLASSIC, Pace
+
+_LOSS_DECAY = 0.9  # of the tutorial's averages of the losses
+CLASSIC_PACE = Pace(CLASSIC.batch_size, dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN)
+
+
+def add_loss_summaries(total_loss):
+    """Averages each loss over the steps, and makes a summary of each value and of each average.
+
+    Args:
+      total_loss: a scalar; the other losses are those of the collection 'losses'.
+
+    Returns:
+      The op that updates the averages.
+    """
+    averages = tf.train.ExponentialMovingAverage(_LOSS_DECAY, name='avg')
+    losses = tf.get_collection('losses') + [total_loss]
+    averages_op = averages.apply(losses)
+    for part in losses:
+        tf.summary.scalar(part.op.name + '_raw', part)
+        tf.summary.scalar(part.op.name, averages.average(part))
+    return averages_op
+
+
+def train(total_loss, global_step, pace=CLASSIC_PACE, hparams=CLASSIC):
+    """The train op of the tutorial's `cifar10.train`.
+
+    Averages the losses, computes the gradients, applies them, and then updates the moving averages of all trainable
+    variables with decay min(moving_average_decay, (1 + step) / (10 + step)). The learning rate is that of
+    tf.train.exponential_decay with int(num_epochs_per_decay * steps per epoch) steps. Makes summaries of the learning rate, the
+    losses, the variables and the gradients.
+
+    Args:
+      total_loss: a scalar, as `loss` returns it.
+      global_step: the variable that counts updates.
+      pace: a Pace.
+      hparams: an HParams, of which the learning rate, its decay and moving_average_decay are used.
+
+    Returns:
+      The train op.
+    """
+    decay_steps = int(pace.examples_per_epoch / pace.examples_per_step * hparams.num_epochs_per_decay)
+    rate = tf.train.exponential_decay(hparams.initial_learning_rate, global_step, decay_steps,
+                                      hparams.learning_rate_decay_factor, staircase=True)
+    tf.summary.scalar('learning_rate', rate)
+    with tf.control_dependencies([add_loss_summaries(total_loss)]):
+        opt = tf.train.GradientDescentOptimizer(rate)
+        gradients = opt.compute_gradients(total_loss)
+    for gradient, variable in gradients:
+        tf.summary.histogram(variable.op.name, variable)
+        if gradient is not None:
+            tf.summary.histogram(variable.op.name + '/gradients', gradient)
+    return optimizer.train(opt, gradients, global_step, pace, hparams)

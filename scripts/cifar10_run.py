@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""Runs a TensorFlow 1 program on CIFAR-10 as it is printed in a book, on the TensorFlow of today.
+
+For the program, `import tensorflow` is version 1, and `import cifar10` and `import cifar10_input` are the two modules of the
+TensorFlow tutorial on this package.
+
+  cifar10_run.py cifar10_train.py --max_steps=1000
+"""
+from cifar10.cli import quiet
+
+quiet.start(__name__)
+
+import argparse
+import itertools
+import sys
+
+from cifar10.errors import UserError
+from cifar10.tutorial import runner
+
+
+def main():
+    """Runs the program that the command line names."""
+    parser = argparse.ArgumentParser(usage='cifar10_run.py [--own-modules] PROGRAM.py [ITS FLAGS]', description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    parser.add_argument('--own-modules', action='store_true',
+                        help="use the program's own copies of cifar10.py and cifar10_input.py, which are in its directory")
+    parser.add_argument('program', metavar='PROGRAM.py', help='the program')
+    num_own = 1 + len(list(itertools.takewhile(lambda argument: argument.startswith('-'), sys.argv[1:])))
+    given = parser.parse_args(sys.argv[1:num_own + 1])
+    try:
+        runner.run(given.program, sys.argv[num_own + 1:], given.own_modules)
+    except UserError as error:
+        sys.exit('cifar10_run.py: error: %s' % error)
+    except KeyboardInterrupt:
+        print('cifar10_run.py: interrupted', file=sys.stderr)
+        sys.exit(130)
+
+
+if __name__ == '__main__':
+    main()
