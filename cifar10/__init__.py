@@ -11,6 +11,7 @@ _MODULES = {  # where each name is defined
     'inputs': 'cifar10.input',
     'inference': 'cifar10.model',
     'loss': 'cifar10.model',
+    'train': 'cifar10.tutorial.update',
     'IMAGE_SIZE': 'cifar10.distortions',
     'NUM_CLASSES': 'cifar10.data.dataset',
     'NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN': 'cifar10.data.dataset',

@@ -3,6 +3,7 @@ import glob
 import importlib
 import inspect
 import json
+import math
 import os
 import re
 import subprocess
@@ -15,6 +16,7 @@ import tensorflow.compat.v1 as tf
 import cifar10
 from cifar10 import evaluation
 from cifar10.data import dataset
+from cifar10.hparams import CLASSIC
 from cifar10.runs import checkpoint
 from tests.helpers import checkpoints, programs
 
@@ -23,7 +25,7 @@ CONSTANTS = {
     'MOVING_AVERAGE_DECAY': 0.9999, 'NUM_EPOCHS_PER_DECAY': 350.0, 'LEARNING_RATE_DECAY_FACTOR': 0.1,
     'INITIAL_LEARNING_RATE': 0.1, 'TOWER_NAME': 'tower'}
 FUNCTIONS = {'maybe_download_and_extract': 'data.download', 'distorted_inputs': 'input', 'inputs': 'input',
-             'inference': 'model', 'loss': 'model'}
+             'inference': 'model', 'loss': 'model', 'train': 'tutorial.update'}
 MODULES = ['input', 'model', 'multi_gpu']
 
 
@@ -150,7 +152,8 @@ def test_the_defaults_of_the_functions():
         'distorted_inputs': {'data_dir': '/tmp/cifar10_data', 'batch_size': 128, 'contrast': 0.8},
         'inputs': {'eval_data': missing, 'data_dir': '/tmp/cifar10_data', 'batch_size': 128, 'num_epochs': None},
         'inference': {'images': missing, 'num_slices': 1, 'fc_weight_decay': 0.004, 'num_classes': 10},
-        'loss': {'logits': missing, 'labels': missing, 'scope': None, 'label_smoothing': 0.0}}
+        'loss': {'logits': missing, 'labels': missing, 'scope': None, 'label_smoothing': 0.0},
+        'train': {'total_loss': missing, 'global_step': missing, 'pace': (128, 50000, math.inf), 'hparams': CLASSIC}}
 
 
 def test_bare_calls_run(data_dir):

@@ -101,11 +101,14 @@ def _cast(images_and_labels):
 def inference(images):
     """Builds the network, see cifar10.model.inference, and summaries of its activations.
 
+    Args:
+      images: a tensor, or what makes one, [batch, height, width, 3].
+
     Returns:
       Logits, [batch, NUM_CLASSES], not softmaxed.
     """
     earlier = len(tf.get_collection(tf.GraphKeys.ACTIVATIONS))
-    logits = model.inference(images, num_classes=NUM_CLASSES)
+    logits = model.inference(tf.convert_to_tensor(images), num_classes=NUM_CLASSES)
     for activations in tf.get_collection(tf.GraphKeys.ACTIVATIONS)[earlier:]:
         _activation_summary(activations)
     return logits

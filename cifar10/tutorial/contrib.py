@@ -1,10 +1,12 @@
 """What programs on CIFAR-10 used of tf.contrib, which TensorFlow 2 no longer has."""
+import importlib.util
 import sys
 import types
 
 import tensorflow.compat.v1 as tf
 
 from cifar10.input import prefetch_queue
+from cifar10.tutorial import contrib_layers
 
 
 def _prefetch_queue(tensors, capacity=8, num_threads=1):
@@ -13,49 +15,37 @@ def _prefetch_queue(tensors, capacity=8, num_threads=1):
     return prefetch_queue(images, labels, capacity, num_threads)
 
 
-def _xavier_initializer(uniform=True, seed=None, dtype=tf.float32):
-    return (tf.glorot_uniform_initializer if uniform else tf.glorot_normal_initializer)(seed, dtype)
-
-
-def _l1_regularizer(scale):
-    return lambda weights: scale * tf.reduce_sum(tf.abs(weights))
-
-
-def _l2_regularizer(scale):
-    return lambda weights: scale * tf.nn.l2_loss(weights)
-
-
-def _flatten(inputs):
-    features = 1
-    for size in inputs.shape.as_list()[1:]:
-        features *= size
-    return tf.reshape(inputs, [-1, features])
-
-
 _NAMES = {  # under tf.contrib
     'deprecated.histogram_summary': tf.summary.histogram,
     'deprecated.image_summary': tf.summary.image,
+    'deprecated.merge_summary': tf.summary.merge,
     'deprecated.scalar_summary': tf.summary.scalar,
     'framework.get_global_step': tf.train.get_global_step,
     'framework.get_or_create_global_step': tf.train.get_or_create_global_step,
-    'layers.flatten': _flatten,
-    'layers.l1_regularizer': _l1_regularizer,
-    'layers.l2_regularizer': _l2_regularizer,
     'layers.one_hot_encoding': tf.one_hot,
-    'layers.variance_scaling_initializer': lambda factor=2.0, mode='FAN_IN', uniform=False, seed=None, dtype=tf.float32:
-        tf.variance_scaling_initializer(factor, mode.lower(), 'uniform' if uniform else 'truncated_normal', seed, dtype),
-    'layers.xavier_initializer': _xavier_initializer,
-    'layers.xavier_initializer_conv2d': _xavier_initializer,
+    'layers.xavier_initializer_conv2d': contrib_layers.xavier_initializer,
+    'layers.python.layers.batch_norm': contrib_layers.batch_norm,
     'slim.prefetch_queue.prefetch_queue': _prefetch_queue,
 }
+for _function in (contrib_layers.avg_pool2d, contrib_layers.batch_norm, contrib_layers.conv2d, contrib_layers.flatten,
+                  contrib_layers.fully_connected, contrib_layers.l1_regularizer, contrib_layers.l2_regularizer,
+                  contrib_layers.max_pool2d, contrib_layers.variance_scaling_initializer, contrib_layers.xavier_initializer):
+    _NAMES['layers.' + _function.__name__] = _function
+
+_SUCCESSORS = {'slim': 'tf_slim', 'layers': 'tf_slim.layers', 'framework': 'tf_slim'}  # of modules of tf.contrib
 
 
 class _Namespace(types.ModuleType):
-    """tf.contrib or a module of it; of every other name it says where its replacement is told."""
+    """tf.contrib or a module of it: the names above, and those of the package tf_slim if it is installed."""
     __path__ = []
 
     def __getattr__(self, name):
-        raise AttributeError('%s.%s is not in this TensorFlow' % (self.__name__.replace('tensorflow', 'tf'), name))
+        successor = _SUCCESSORS.get(self.__name__.rpartition('.')[2])
+        installed = bool(successor and importlib.util.find_spec('tf_slim'))
+        if installed and hasattr(importlib.import_module(successor), name):
+            return getattr(importlib.import_module(successor), name)
+        raise AttributeError('%s.%s is not in this TensorFlow%s' % (
+            self.__name__.replace('tensorflow', 'tf'), name, ' (tf_slim has it)' if successor and not installed else ''))
 
 
 def install():

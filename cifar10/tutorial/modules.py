@@ -12,7 +12,8 @@ from cifar10.tutorial import cifar10_input
 
 NAMES = ['cifar10', 'cifar10_input']
 _FILES = {name: os.path.join(os.path.dirname(cifar10_input.__file__), name + '.py') for name in NAMES}
-_FORMER_PACKAGES = ['tensorflow.models.image.cifar10', 'tutorials.image.cifar10', 'cifar10']
+_FORMER_PACKAGES = ['cifar10', 'tensorflow.models.image.cifar10', 'tensorflow.models.tutorials.image.cifar10',
+                    'models.tutorials.image.cifar10', 'tutorials.image.cifar10']
 
 
 def install(program, own_modules):

@@ -3,7 +3,7 @@ import os
 import re
 import traceback
 
-from cifar10.errors import UserError, reason
+from cifar10.errors import UserError
 
 _TO_PYTHON_3 = 'this is Python 2: convert the program with 2to3, which comes with Python up to 3.12'
 _TF1 = "docs/tf1.md tells today's name"
@@ -13,14 +13,17 @@ _REMEDIES = [  # pattern of the error's class and message, remedy
     (r"(ModuleNotFound|Import)Error: .*\b(cPickle|cStringIO|StringIO|urllib2|urlparse|Queue|ConfigParser|Tkinter|tkMessageBox|commands|"
      r"cookielib|httplib|HTMLParser|__builtin__|copy_reg|thread|dummy_thread|xmlrpclib)\b", _TO_PYTHON_3),
     (r"AttributeError: 'dict' object has no attribute '(has_key|iteritems|iterkeys|itervalues)'", _TO_PYTHON_3),
+    (r"ValueError: can't have unbuffered text I/O", _TO_PYTHON_3),
     (r"AttributeError: module '(urllib|string|itertools|os|sys)' has no attribute", _TO_PYTHON_3),
     (r"AttributeError: module 'numpy' has no attribute '(\w+)'\. `", 'NumPy has dropped this name: write {0} without np.'),
-    (r"AttributeError: (tf\.contrib[\w.]*)|AttributeError: module 'tensorflow[\w.]*' has no attribute", _TF1),
+    (r"AttributeError: .*\(tf_slim has it\)", 'pip install tf_slim tf_keras'),
+    (r"AttributeError: tf\.contrib|AttributeError: module 'tensorflow[\w.]*' has no attribute", _TF1),
     (r"(ModuleNotFound|Import)Error: .*tensorflow\.", _TF1),
     (r"as a Python `?bool`? is not allowed", 'a tensor has no truth value since TensorFlow 0.7: write `is not None`'),
     (r"not available with Keras 3", 'make it available: pip install tf_keras'),
     (r"(module 'cifar10(_input)?' has no attribute|cannot import name '\w+' from 'cifar10(\.tutorial\.cifar10)?(_input)?')", _OWN_MODULES),
     (r"TypeError: (distorted_inputs|inputs|inference|loss|train|maybe_download_and_extract|read_cifar10)\(\) ", _OWN_MODULES),
+    (r"ModuleNotFoundError: No module named '(\w+)", 'the program needs it: pip install {0}'),
     (r"UnrecognizedFlagError", 'give the flags that the program defines; its own --help may list them'),
 ]
 
@@ -49,5 +52,5 @@ def explain(error, directory):
 def _place(error, directory):
     """'file:line: ' of the innermost frame of the error that is in the program's directory."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__)
-              if os.path.abspath(frame.filename).startswith(os.path.join(directory, ''))]
+              if os.path.abspath(frame.filename).startswith(os.path.join(directory, '')) and os.path.exists(frame.filename)]
     return '%s:%d: ' % (frames[-1].filename, frames[-1].lineno) if frames else ''

@@ -27,11 +27,7 @@ def run(program, arguments, own_modules=False):
       UserError: the program cannot be read, or its error is in `remedies`.
       SystemExit: the program ends.
     """
-    try:
-        with open(program, 'rb') as source:
-            text = source.read()
-    except OSError as error:
-        raise UserError('Cannot read the program %s (%s): give the path of a Python file' % (program, error.strerror))
+    code = _compiled(program)
     modules.install(program, own_modules)
     version_1.install()
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -41,13 +37,25 @@ def run(program, arguments, own_modules=False):
     main = sys.modules['__main__'] = types.ModuleType('__main__')
     main.__file__ = program
     try:
-        exec(compile(text, program, 'exec', dont_inherit=True), vars(main))
+        exec(code, vars(main))
     except Exception as error:
         line = remedies.explain(error, directory)
         if line:
             raise UserError(line)
         _show(error)
         sys.exit(1)
+    finally:
+        version_1.close_sessions()
+
+
+def _compiled(program):
+    try:
+        with open(program, 'rb') as source:
+            return compile(source.read(), program, 'exec', dont_inherit=True)
+    except OSError as error:
+        raise UserError('Cannot read the program %s (%s): give the path of a Python file' % (program, error.strerror))
+    except (SyntaxError, ValueError) as error:  # ValueError: a null byte
+        raise UserError(remedies.explain(error, '') or 'The program %s is not Python (%s)' % (program, error))
 
 
 def _show(error):

@@ -22,7 +22,7 @@ def add_loss_summaries(total_loss):
     losses = tf.get_collection('losses') + [total_loss]
     averages_op = averages.apply(losses)
     for part in losses:
-        tf.summary.scalar(part.op.name + '_raw', part)
+        tf.summary.scalar(part.op.name + '__raw_', part)  # as TensorFlow writes the tutorial's ' (raw)'
         tf.summary.scalar(part.op.name, averages.average(part))
     return averages_op
 

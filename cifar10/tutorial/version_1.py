@@ -4,17 +4,24 @@ What changed its meaning is not replaced: a name is added where none is left, an
 order cannot be meant.
 """
 import functools
-import importlib
+import importlib.util
 import logging
+import os
 import re
 import sys
+import threading
 import types
+import warnings
+import weakref
 
 import tensorflow as tensorflow_2
 import tensorflow.compat.v1 as tf
 
 from cifar10.tutorial import contrib
 
+_PATIENCE_SECS = 10
+_ENDED = '(was cancelled|Session has been closed)'  # what a thread of a queue says at the end of its session
+_sessions = weakref.WeakSet()
 _BEFORE_1_0 = {  # TensorFlow's own table of these names: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf, RELEASE.md of 1.0
     'mul': tf.multiply, 'sub': tf.subtract, 'neg': tf.negative, 'pack': tf.stack, 'unpack': tf.unstack, 'select': tf.where,
     'concat_v2': tf.concat, 'inv': tf.reciprocal, 'batch_matmul': tf.matmul, 'listdiff': tf.setdiff1d, 'complex_abs': tf.abs,
@@ -26,7 +33,9 @@ _BEFORE_1_0 = {  # TensorFlow's own table of these names: https://www.tensorflow
 
 def install():
     """Makes `import tensorflow` give version 1 from now on, in this process."""
-    _quieten_log()
+    _quieten()
+    if importlib.util.find_spec('tf_keras'):
+        os.environ.setdefault('TF_USE_LEGACY_KERAS', '1')  # tf.layers and tf.nn.rnn_cell need it
     tf.disable_v2_behavior()
     for name, value in _BEFORE_1_0.items():
         owner, _, attribute = name.rpartition('.')
@@ -35,20 +44,28 @@ def install():
             setattr(owner, attribute, value)
     _read_old_order()
     _share_variables_with_averages()
-    if not tf.config.experimental.list_physical_devices('GPU'):
-        _fall_back_to_cpu()
+    _follow_sessions()
+    _let_flags_be_set()
     module = _module()
     sys.modules['tensorflow'] = module
     if not hasattr(tensorflow_2, 'contrib'):  # TensorFlow 1.15 has its own
         module.contrib = contrib.install()
 
 
-def _quieten_log():
-    """Programs for version 1 need not be told, line by line, that there is a version 2; and each message once."""
+def _quieten():
+    """Keeps back what only hides a program's own messages.
+
+    That is: that there is a version 2, for each name; each line a second time; and, for each thread of a queue, that it ended
+    because the program closed its session.
+    """
     tf.logging.get_verbosity()  # makes TensorFlow's handler, without which messages would go to that of absl
     logger = logging.getLogger('tensorflow')
     logger.propagate = False
-    logger.addFilter(lambda record: not re.search('is deprecated|non-resource variables', record.getMessage()))
+    needless = re.compile('is deprecated|non-resource variables|Exception in QueueRunner: .*' + _ENDED)
+    logger.addFilter(lambda record: not needless.search(record.getMessage()))
+    warnings.filterwarnings('ignore', '.* is deprecated')
+    show = getattr(threading, 'excepthook', None)  # since Python 3.8
+    threading.excepthook = lambda error: None if re.search(_ENDED, str(error.exc_value)) else show(error)
 
 
 def _module():
@@ -62,7 +79,7 @@ def _module():
         if name == 'keras':  # it imports tensorflow itself, and needs version 2
             sys.modules['tensorflow'] = tensorflow_2
             try:
-                return importlib.import_module('keras') and tf.keras
+                return tf.keras.layers and tf.keras
             finally:
                 sys.modules['tensorflow'] = module
         if name.startswith('__') or not hasattr(tf, name):
@@ -112,16 +129,41 @@ def _share_variables_with_averages():
     tf.train.ExponentialMovingAverage.apply = apply_with_reuse
 
 
-def _fall_back_to_cpu():
-    """Makes every session place on the CPU what a program places on a GPU."""
+def _let_flags_be_set():
+    """Lets a program set flags that it has not defined, as it could up to TensorFlow 1.4."""
+    wrapper = type(tf.app.flags.FLAGS)
+    set_flag = wrapper.__setattr__
+
+    @functools.wraps(set_flag)
+    def define_and_set(self, name, value):
+        if name not in self:
+            tf.app.flags.DEFINE_string(name, None, '')
+        set_flag(self, name, value)
+    wrapper.__setattr__ = define_and_set
+
+
+def _follow_sessions():
+    """Remembers every session; without a GPU, makes it place on the CPU what the program places on a GPU."""
+    has_gpu = bool(tf.config.experimental.list_physical_devices('GPU'))
     base = tf.Session.__mro__[1]
     init = base.__init__
 
     @functools.wraps(init)
-    def init_with_soft_placement(self, target='', graph=None, config=None):
-        soft = tf.ConfigProto()
-        if config is not None:
-            soft.CopyFrom(config)
-        soft.allow_soft_placement = True
-        init(self, target, graph, soft)
-    base.__init__ = init_with_soft_placement
+    def init_and_remember(self, target='', graph=None, config=None):
+        if not has_gpu:
+            given, config = config, tf.ConfigProto(allow_soft_placement=True)
+            if given is not None:
+                config.CopyFrom(given)
+                config.allow_soft_placement = True
+        init(self, target, graph, config)
+        _sessions.add(self)
+    base.__init__ = init_and_remember
+
+
+def close_sessions():
+    """Closes what sessions the program left open, and waits for the threads of its queues: Python cannot end while they run."""
+    for session in list(_sessions):
+        session.close()
+    for thread in threading.enumerate():
+        if thread.name.startswith('QueueRunnerThread') and not thread.name.endswith('close_on_stop'):  # which waits for ever
+            thread.join(_PATIENCE_SECS)

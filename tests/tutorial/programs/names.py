@@ -1,0 +1,58 @@
+# Names and behaviour of TensorFlow 1, and the former places of the tutorial's modules.
+import sys
+
+import tensorflow as tf
+import tensorflow.contrib.slim as slim
+from tensorflow.contrib.layers.python.layers import batch_norm
+from tensorflow.contrib import layers
+from tensorflow.python.framework import ops
+from tensorflow.python.platform import gfile
+
+import cifar10
+import cifar10_input
+from tensorflow.models.image.cifar10 import cifar10 as first
+from tensorflow.models.tutorials.image.cifar10 import cifar10_input as second
+from models.tutorials.image.cifar10 import cifar10 as third
+import tutorials.image.cifar10.cifar10_input as fourth
+import cifar10.cifar10_input as fifth
+import cifar10.input
+
+assert __name__ == '__main__' and sys.argv[1:] == ['their', 'argument'], sys.argv
+assert first is third is cifar10 and second is fourth is fifth is cifar10.cifar10_input is cifar10_input
+assert cifar10.input.prefetch_queue and cifar10.NUM_CLASSES == cifar10_input.NUM_CLASSES == 10
+assert cifar10.FLAGS is tf.app.flags.FLAGS
+
+assert tf.placeholder(tf.float32, [7, None]).get_shape()[0].value == 7
+assert not tf.executing_eagerly() and ops.get_default_graph() is tf.get_default_graph()
+assert not isinstance(tf.Variable(1.0), type(tf.get_variable('v', [], use_resource=True)))
+assert tf.__version__.split('.')[0] in '12' and 'placeholder' in dir(tf)
+assert tf.contrib.layers is layers and batch_norm is layers.batch_norm and slim is tf.contrib.slim
+for build in (lambda: tf.nothing, lambda: tf.contrib.learn, lambda: layers.nothing):
+    try:
+        build()
+    except AttributeError as error:
+        assert 'has no attribute' in str(error) or 'is not in this TensorFlow' in str(error), error
+    else:
+        raise AssertionError(build)
+
+x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+pieces = tf.unpack(tf.pack([x, tf.neg(x)]))
+old = tf.concat(0, [tf.mul(x, 2.0), tf.sub(x, 1.0)])
+new = tf.concat([tf.multiply(x, 2.0), tf.subtract(x, 1.0)], 0)
+halves, same = tf.split(1, 2, x), tf.split(x, 2, 1)
+labels = tf.constant([1, 0])
+by_position = tf.nn.sparse_softmax_cross_entropy_with_logits(x, labels)
+by_name = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=x, name='again')
+cifar10.FLAGS.made_up = 'by the program'
+assert cifar10.FLAGS.made_up == 'by the program'
+with tf.device('/gpu:3'):
+    product = tf.matmul(x, x)
+for config in (None, tf.ConfigProto(allow_soft_placement=False)):
+    with tf.Session(config=config) as sess:
+        values = sess.run([old, new, halves[1], same[1], by_position, by_name, product, pieces])
+        assert (values[0] == values[1]).all() and (values[2] == values[3]).all() and (values[4] == values[5]).all()
+        assert values[6].tolist() == [[7, 10], [15, 22]] and values[7][1].tolist() == [[-1, -2], [-3, -4]]
+with tf.train.MonitoredTrainingSession() as sess:
+    assert sess.run(product)[0, 0] == 7
+tf.logging.warning('A warning of the program')
+print('all names are there')

@@ -1,0 +1,85 @@
+"""The tutorial's module cifar10_input on the package's input."""
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10.data import dataset
+from cifar10.errors import UserError
+from cifar10.tutorial import cifar10_input
+from tests.helpers import data_sets, oracle, queues
+
+
+def test_two_passes_over_the_test_images(data_dir):
+    """50 images in batches of 20: the fifth batch ends the second pass, and each batch is full."""
+    images, labels = cifar10_input.inputs(True, dataset.batches_dir(data_dir), 20)
+    assert (images.shape.as_list(), labels.shape.as_list()) == ([20, 24, 24, 3], [20])
+    expected_labels, expected_images = oracle.read_records(dataset.test_files(data_dir))
+    batches = queues.run([images, labels], 5)
+    np.testing.assert_array_equal(np.concatenate([batch for _, batch in batches]), np.tile(expected_labels, 2))
+    with tf.Session() as session:
+        expected = session.run(tf.map_fn(oracle.evaluation_image, expected_images, tf.float32))
+    np.testing.assert_allclose(np.concatenate([batch for batch, _ in batches]), np.tile(expected, [2, 1, 1, 1]), rtol=1e-5, atol=1e-5)
+
+
+def test_each_image_once(data_dir):
+    _, labels = cifar10_input.inputs(False, data_dir, 128, num_epochs=1)
+    expected, _ = oracle.read_records(dataset.train_files(data_dir))
+    batches = queues.run(labels, 3)
+    assert [len(batch) for batch in batches] == [128, 128, 44]
+    np.testing.assert_array_equal(np.concatenate(batches), expected)
+
+
+@pytest.mark.parametrize('size', [24, 32, 20])
+def test_the_size_of_the_images_can_be_set(data_dir, monkeypatch, size):
+    monkeypatch.setattr(cifar10_input, 'IMAGE_SIZE', size)
+    images, _ = cifar10_input.distorted_inputs(data_dir, 16)
+    test_images, _ = cifar10_input.inputs(True, data_dir, 50)
+    assert images.shape.as_list() == [16, size, size, 3]
+    (images, test_images), = queues.run([images, test_images], 1)
+    np.testing.assert_allclose([images.mean((1, 2, 3)), images.std((1, 2, 3))], [np.zeros(16), np.ones(16)], atol=1e-3)
+    _, stored = oracle.read_records(dataset.test_files(data_dir))
+    edge = (32 - size) // 2
+    crops = stored[:, edge:edge + size, edge:edge + size].astype(np.float64)
+    crops = (crops - crops.mean((1, 2, 3), keepdims=True)) / crops.std((1, 2, 3), keepdims=True)
+    np.testing.assert_allclose(test_images, crops, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize('size', [0, 33])
+def test_a_size_that_the_images_do_not_have(data_dir, monkeypatch, size):
+    monkeypatch.setattr(cifar10_input, 'IMAGE_SIZE', size)
+    for build in (lambda: cifar10_input.distorted_inputs(data_dir, 16), lambda: cifar10_input.inputs(True, data_dir, 16)):
+        with pytest.raises(UserError, match='IMAGE_SIZE = %d is not from 1 to 32' % size):
+            build()
+
+
+def test_the_number_of_examples_sets_the_queue(data_dir, monkeypatch, capsys, graph):
+    monkeypatch.setattr(cifar10_input, 'NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN', 250)
+    cifar10_input.distorted_inputs(data_dir, 16)
+    assert capsys.readouterr().out.startswith('Filling queue with 100 CIFAR images before starting to train.')
+    queue, = [op for op in graph.get_operations() if op.type.startswith('RandomShuffleQueue')]
+    assert (queue.get_attr('min_after_dequeue'), queue.get_attr('capacity')) == (100, 148)
+
+
+def test_any_label_of_a_byte(tmp_path):
+    """Own data has any number of classes."""
+    data_dir = data_sets.write(tmp_path)
+    path, = dataset.test_files(data_dir)
+    records = np.fromfile(path, np.uint8).reshape(50, -1)
+    records[:, 0] = np.arange(200, 250)
+    records.tofile(path)
+    _, labels = cifar10_input.inputs(True, data_dir, 50)
+    np.testing.assert_array_equal(queues.run(labels, 1)[0], np.arange(200, 250))
+
+
+@pytest.mark.parametrize('shuffle', [False, True])
+def test_batches_of_single_examples(data_dir, shuffle):
+    paths = dataset.train_files(data_dir)[:1]
+    record = cifar10_input.read_cifar10(tf.train.string_input_producer(paths, shuffle=False))
+    record.label += 100
+    number = tf.cast(record.uint8image[0, 0], tf.float32)
+    images, labels = cifar10_input._generate_image_and_label_batch(tf.reshape(number, [1, 1, 3]), record.label, 10, 7, shuffle)
+    assert (images.shape.as_list(), labels.shape.as_list()) == ([7, 1, 1, 3], [7])
+    stored_labels, stored_images = oracle.read_records(paths)
+    pairs = {(label + 100,) + tuple(image[0, 0]) for label, image in zip(stored_labels, stored_images)}
+    for batch_images, batch_labels in queues.run([images, labels], 3):
+        assert {(label,) + tuple(image[0, 0]) for label, image in zip(batch_labels, batch_images)} <= pairs

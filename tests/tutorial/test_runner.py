@@ -1,0 +1,177 @@
+"""Programs in the styles of books and tutorials, run as printed in processes of their own."""
+import glob
+import os
+import re
+import shutil
+import signal
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10 import evaluation
+from cifar10.data import dataset
+from cifar10.runs import checkpoint
+from tests.helpers import checkpoints, oracle, programs
+
+PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'programs')
+FILLING = 'Filling queue with 20000 CIFAR images before starting to train. This will take a few minutes.\n'
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def own(tmp_path):
+    """own(name, copies) is the path of a program in a directory of its own; `copies` are files beside it, by name."""
+    def place(name, **copies):
+        for copy, text in copies.items():
+            (tmp_path / (copy + '.py')).write_text(text)
+        return shutil.copy(os.path.join(PROGRAMS, name + '.py'), str(tmp_path))
+    return place
+
+
+def _succeed(*args):
+    status, stdout, stderr = programs.run('cifar10_run', *args)
+    assert status == 0, stderr
+    return stdout, stderr
+
+
+def _numbers(pattern, text):
+    return [float(number) for number in re.findall(pattern, text)]
+
+
+def test_an_own_network_on_the_input(own, data_dir):
+    """The labels of the test images come in the order of the file, and then from its start again."""
+    stdout, stderr = _succeed(own('own_network'), os.path.join(data_dir, dataset.DIRECTORY))
+    assert stderr == ''
+    assert stdout.startswith(FILLING)
+    losses = _numbers('loss = (.*)', stdout)
+    assert len(losses) == 2 and 2 < losses[0] < 3
+    labels, _ = oracle.read_records(dataset.test_files(data_dir))
+    seen = [int(label) for label in re.search('labels (.*)', stdout).group(1).split()]
+    np.testing.assert_array_equal(seen, np.concatenate([labels, labels])[:64])
+    assert re.search(r'precision @ 1 = [01]\.\d{3} of 64', stdout)
+
+
+@pytest.mark.parametrize('batches', ['', dataset.DIRECTORY])
+def test_the_tutorial_trains_and_evaluates(own, tmp_path, data_dir, batches):
+    flags = ['--data_dir=' + os.path.join(data_dir, batches), '--batch_size=25']
+    train_dir = str(tmp_path / 'train')
+    stdout, stderr = _succeed(own('train_flags'), '--train_dir=' + train_dir, '--max_steps=5', *flags)
+    assert _numbers(r'step (\d+), loss = [345]\.\d\d \(batches of 25\)', stdout) == [0, 2, 4]
+    assert stderr.count('Saving checkpoints for 5') == 1 and 'deprecated' not in stderr and 'Traceback' not in stderr
+    names = set(tf.train.load_checkpoint(os.path.join(train_dir, 'model.ckpt-5')).get_variable_to_shape_map())
+    assert {'conv1/weights', 'conv1/weights/ExponentialMovingAverage', 'cross_entropy/avg', 'total_loss/avg', 'global_step'} <= names
+    tags = {value.tag for path in glob.glob(train_dir + '/events.*') for event in tf.train.summary_iterator(path)
+            for value in event.summary.value}
+    assert {'total_loss_1', 'total_loss__raw_', 'learning_rate', 'conv1/weights_1', 'conv1/weights/gradients',
+            'conv1/conv1/activations', 'conv1/conv1/sparsity', 'images/image/0'} <= tags
+    stdout, _ = _succeed(own('evaluate'), '--checkpoint_dir=' + train_dir, '--eval_dir=%s' % (tmp_path / 'eval'),
+                         '--num_examples=50', *flags)
+    evaluator = evaluation.Evaluator(dataset.test_files(data_dir), None, 1, '/cpu:0', tf.ConfigProto())
+    result = evaluator.evaluate(checkpoint.read(train_dir + '/model.ckpt-5'))
+    assert '(%d of 50)' % result.num_correct in stdout
+
+
+def test_it_evaluates_our_checkpoints(own, tmp_path, data_dir):
+    _, variables = checkpoints.save(tmp_path / 'train', 1)
+    stdout, _ = _succeed(own('evaluate'), '--checkpoint_dir=%s' % (tmp_path / 'train'), '--eval_dir=%s' % (tmp_path / 'eval'),
+                         '--num_examples=50', '--batch_size=25', '--data_dir=' + data_dir)
+    assert '(%d of 50)' % checkpoints.expected_result(data_dir, variables)[0] in stdout
+
+
+def test_towers_on_gpus_that_are_not_there_and_the_other_kind_of_flags(own, tmp_path, data_dir):
+    stdout, stderr = _succeed(own('multi_gpu_argparse'), '--num_gpus=2', '--max_steps=2', '--batch_size', '10',
+                              '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'train'))
+    assert re.findall(r'step (\d), loss = 4\.\d\d, images \(10, 24, 24, 3\)', stdout) == ['0', '1']
+    assert 'Traceback' not in stderr
+    reader = tf.train.load_checkpoint(str(tmp_path / 'train' / 'model.ckpt-1'))
+    assert reader.get_tensor('global_step') == 2
+
+
+def test_names_and_orders_before_version_1(own, tmp_path, data_dir):
+    """The constants and the flag that the program sets count too."""
+    stdout, stderr = _succeed(own('before_1_0'), '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'train'))
+    assert stdout.count('Filling queue with 120 CIFAR images') == 2
+    assert re.findall(r'step (\d), loss = \d\.\d\d, images \(8, 32, 32, 3\), logits \(8, 12\)', stdout) == ['0', '1', '2']
+    assert 'Traceback' not in stderr
+    names = tf.train.load_checkpoint(str(tmp_path / 'train' / 'model.ckpt-2')).get_variable_to_shape_map()
+    assert names['softmax_linear/weights'] == [192, 12] and 'tower_1/total_loss_1/avg' in names
+
+
+def test_helpers_half_precision_and_a_changed_record(own, data_dir):
+    path = dataset.train_files(data_dir)[0]
+    stdout, _ = _succeed(own('own_layers'), path, '--data_dir=' + data_dir)
+    _, images = oracle.read_records([path])
+    assert 'batch (6, 20, 32, 3), labels (6,), first byte %d' % images[:6, :20].min() in stdout
+
+
+def test_copies_beside_the_program(own, data_dir):
+    batches = os.path.join(data_dir, dataset.DIRECTORY)
+    copies = dict(cifar10='FLAGS = 0\ndef network(): pass\n',
+                  cifar10_input='IMAGE_SIZE = 24\nNUM_CLASSES = 6\ndef inputs(): raise ValueError("mine")\ndistorted_inputs = inputs\n')
+    program = own('own_network', **copies)
+    directory = os.path.dirname(program)
+    _, stderr = _succeed(program, batches)
+    assert stderr.splitlines() == [
+        "cifar10_run.py: using this package's cifar10 and cifar10_input, not the copies in %s (--own-modules takes them)" % directory,
+        'cifar10_run.py: %s, unlike the tutorial, has network' % os.path.join(directory, 'cifar10.py'),
+        'cifar10_run.py: %s, unlike the tutorial, sets NUM_CLASSES = 6' % os.path.join(directory, 'cifar10_input.py')]
+    status, _, stderr = programs.run('cifar10_run', '--own-modules', program, batches)
+    assert status == 1 and stderr.startswith('cifar10_run.py: using %s and %s\n' % (
+        os.path.join(directory, 'cifar10.py'), os.path.join(directory, 'cifar10_input.py')))
+    assert 'TypeError: inputs() got an unexpected keyword argument' in stderr
+
+
+def test_ctrl_c_ends_the_program(own, tmp_path):
+    (tmp_path / 'waits.py').write_text('import time\nprint("now", flush=True)\ntime.sleep(100)\n')
+    process = programs.start('cifar10_run', str(tmp_path / 'waits.py'))
+    assert process.stdout.readline() == 'now\n'
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate()
+    assert (process.returncode, stderr) == (130, 'cifar10_run.py: interrupted\n')
+
+
+def test_a_program_that_leaves_its_queues_running(tmp_path, data_dir):
+    """Python aborts if threads run TensorFlow at its end."""
+    (tmp_path / 'leaves.py').write_text(
+        'import sys, cifar10_input, tensorflow as tf\n'
+        'images, _ = cifar10_input.distorted_inputs(sys.argv[1], 128)\n'
+        'sess = tf.InteractiveSession()\n'
+        'tf.train.start_queue_runners()\n'
+        'sess.run(images)\n'
+        'sys.exit(3)\n')
+    status, stdout, stderr = programs.run('cifar10_run', str(tmp_path / 'leaves.py'), data_dir)
+    assert (status, stdout, stderr) == (3, FILLING, '')
+
+
+def test_names_of_version_1_and_former_places_of_the_modules(own):
+    stdout, stderr = _succeed(own('names'), 'their', 'argument')
+    assert stdout == 'all names are there\n'
+    assert stderr == 'WARNING:tensorflow:A warning of the program\n'
+
+
+def test_the_traceback_is_that_of_the_program(tmp_path):
+    program = tmp_path / 'fails.py'
+    program.write_text('import tensorflow as tf\n'
+                       'x = tf.placeholder(tf.float32, [1])\n'
+                       'y = tf.check_numerics(x, "not a number")\n'
+                       'tf.Session().run(y, {x: [float("nan")]})\n')
+    status, stdout, stderr = programs.run('cifar10_run', str(program))
+    assert (status, stdout) == (1, '') and 'not a number' in stderr
+    assert re.search(r'Traceback \(most recent call last\):\n  File "%s", line 4, in <module>\n' % program, stderr)
+    assert 'cifar10_run.py' not in stderr and 'runner.py' not in stderr
+
+
+@pytest.mark.parametrize('arguments, status, line', [
+    (['nix.py'], 1, 'error: Cannot read the program nix.py .No such file or directory.: give the path of a Python file'),
+    (['--own-modules', 'three.py'], 1, 'error: There is neither cifar10.py nor cifar10_input.py in .*: leave out --own-modules'),
+    (['two.py'], 1, r"error: two.py:1: Missing parentheses .*: `print 'Python 2'`; if it is Python 2, convert .*"),
+    ([], 2, 'error: the following arguments are required: PROGRAM.py')])
+def test_one_line(tmp_path, monkeypatch, arguments, status, line):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'two.py').write_text("print 'Python 2'\n")
+    (tmp_path / 'three.py').write_text('print(3)\n')
+    found, stdout, stderr = programs.call('cifar10_run', *arguments)
+    assert stdout == '' and re.match('^cifar10_run.py: %s$' % line, stderr.splitlines()[-1] if status == 2 else str(found)), stderr
+    assert found == status or status == 1
