@@ -97,7 +97,7 @@ def shuffled_records(paths, num_examples, batch_size):
         size = queue.size()
         tf.add_to_collection(SHUFFLE_QUEUE_SIZE, size)
         tf.add_to_collection(SHUFFLE_QUEUE_MIN, tf.constant(minimum))
-        tf.add_to_collection(QUEUE_FILL, tf.divide(tf.cast(size, tf.float32), capacity, name='fill'))
+        tf.add_to_collection(QUEUE_FILL, tf.divide(tf.cast(size, tf.float32), float(capacity), name='fill'))
         return _split(queue.dequeue_many(batch_size))
 
 
@@ -119,7 +119,7 @@ def prefetch_queue(images, labels, capacity, num_threads=1):
     with tf.device('/cpu:0'), tf.name_scope('prefetch_queue'):
         queue = tf.FIFOQueue(capacity, [images.dtype, labels.dtype], [images.shape, labels.shape], name='prefetch_queue')
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue([images, labels])] * num_threads))
-        tf.add_to_collection(QUEUE_FILL, tf.divide(tf.cast(queue.size(), tf.float32), capacity, name='fill'))
+        tf.add_to_collection(QUEUE_FILL, tf.divide(tf.cast(queue.size(), tf.float32), float(capacity), name='fill'))
     return queue
 
 

@@ -12,24 +12,24 @@ from cifar10.tutorial import cifar10_input
 
 NAMES = ['cifar10', 'cifar10_input']
 _FILES = {name: os.path.join(os.path.dirname(cifar10_input.__file__), name + '.py') for name in NAMES}
-_FORMER_PACKAGES = ['cifar10', 'tensorflow.models.image.cifar10', 'tensorflow.models.tutorials.image.cifar10',
+_FORMER_PACKAGES = ['tensorflow.models.image.cifar10', 'tensorflow.models.tutorials.image.cifar10',
                     'models.tutorials.image.cifar10', 'tutorials.image.cifar10']
 
 
-def install(program, own_modules):
-    """Decides which modules `program` gets under the tutorial's names, and says so if there are copies beside it.
+def install(program_path, own_modules):
+    """Decides which modules a program gets under the tutorial's names, and says so if there are copies beside it.
 
     Args:
-      program: the path of the program.
+      program_path: its path.
       own_modules: whether it gets the copies.
 
     Raises:
       UserError: there are no copies.
     """
-    copies = _copies(program)
-    directory = os.path.dirname(os.path.abspath(program))
+    copies = _copies(program_path)
+    directory = os.path.dirname(os.path.abspath(program_path))
     if own_modules and not copies:
-        raise UserError('There is neither cifar10.py nor cifar10_input.py in %s: leave out --own-modules' % directory)
+        raise UserError('There is no cifar10.py, cifar10_input.py or package cifar10 in %s: leave out --own-modules' % directory)
     taken = copies if own_modules else {}
     if taken:
         _say('using %s' % ' and '.join(taken.values()))
@@ -42,18 +42,20 @@ def install(program, own_modules):
     if 'cifar10_input' not in taken:
         sys.modules['cifar10_input'] = cifar10_input
     del sys.modules['cifar10']  # the face: from now on the name is the tutorial's module
-    sys.meta_path.insert(0, _Finder(taken))
+    sys.meta_path.insert(0, _Finder(taken, _FORMER_PACKAGES + ([] if 'cifar10' in taken else ['cifar10'])))
+    sys.meta_path.append(_FormerPackages())
 
 
 def _say(message):
     print('cifar10_run.py: ' + message, file=sys.stderr, flush=True)
 
 
-def _copies(program):
-    """The paths, by name, of the tutorial's modules beside the program."""
-    directory = os.path.dirname(os.path.abspath(program))
-    paths = {name: os.path.join(directory, name + '.py') for name in NAMES}
-    return {name: path for name, path in paths.items() if os.path.isfile(path) and not os.path.samefile(path, program)}
+def _copies(program_path):
+    """The paths, by name, of the tutorial's modules beside the program; `cifar10` may be a package that holds them."""
+    beside = os.path.join(os.path.dirname(os.path.abspath(program_path)), '')
+    paths = [('cifar10', beside + 'cifar10.py'), ('cifar10_input', beside + 'cifar10_input.py'),
+             ('cifar10', os.path.join(beside + 'cifar10', '__init__.py'))]
+    return {name: path for name, path in paths if os.path.isfile(path) and not os.path.samefile(path, program_path)}
 
 
 def _difference(name, path):
@@ -92,29 +94,37 @@ def _literal(expression):
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the tutorial's modules, also in the packages where they once were."""
+    """Finds the tutorial's modules that no copy replaces; also under `former_packages`, where they once were."""
 
-    def __init__(self, taken):
+    def __init__(self, taken, former_packages):
         self._taken = taken
+        self._former_packages = former_packages
 
     def find_spec(self, fullname, path=None, target=None):
-        """The spec of a module of the tutorial, or of a package where it once was; None for any other module."""
+        """The spec of a module of the tutorial; None for any other module."""
         package, _, name = fullname.rpartition('.')
-        if fullname == 'cifar10':
-            location = self._taken.get(fullname, _FILES[fullname])
-            return importlib.util.spec_from_file_location(fullname, location, submodule_search_locations=_PACKAGE.__path__)
-        if name in NAMES and package in _FORMER_PACKAGES:
+        if fullname == 'cifar10' and fullname not in self._taken:
+            return importlib.util.spec_from_file_location(fullname, _FILES[name], submodule_search_locations=_PACKAGE.__path__)
+        if name in NAMES and package in self._former_packages:
             return importlib.util.spec_from_loader(fullname, self)
-        if any((former + '.').startswith(fullname + '.') for former in _FORMER_PACKAGES):
-            spec = importlib.util.spec_from_loader(fullname, self, is_package=True)
-            spec.submodule_search_locations = [os.path.join(parent, name) for parent in path or sys.path]
-            return spec
         return None
 
     def create_module(self, spec):
-        """The module of the tutorial itself; None, for a new module, if it is a package."""
-        name = spec.name.rpartition('.')[2]
-        return importlib.import_module(name) if name in NAMES and '.' in spec.name and not spec.submodule_search_locations else None
+        """The module itself, under its former name too."""
+        return importlib.import_module(spec.name.rpartition('.')[2])
 
     def exec_module(self, module):
-        """Nothing: see create_module."""
+        """Nothing: it has been executed."""
+
+
+class _FormerPackages(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Stands for the former packages, unless they are there: for a finder that is asked last."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        """The spec of a former package, or of one that it was in; None for any other."""
+        if any((package + '.').startswith(fullname + '.') for package in _FORMER_PACKAGES):
+            return importlib.util.spec_from_loader(fullname, self, is_package=True)
+        return None
+
+    def exec_module(self, module):
+        """Nothing: the package is empty."""

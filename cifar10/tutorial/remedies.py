@@ -9,9 +9,10 @@ _TO_PYTHON_3 = 'this is Python 2: convert the program with 2to3, which comes wit
 _TF1 = "docs/tf1.md tells today's name"
 _OWN_MODULES = "the tutorial's module is without it: if the program came with a copy of its own, give --own-modules before its name"
 _REMEDIES = [  # pattern of the error's class and message, remedy
-    (r"NameError: name '(xrange|unicode|raw_input|reduce|long|unichr|file|basestring|execfile|reload|cmp|apply|buffer)'", _TO_PYTHON_3),
-    (r"(ModuleNotFound|Import)Error: .*\b(cPickle|cStringIO|StringIO|urllib2|urlparse|Queue|ConfigParser|Tkinter|tkMessageBox|commands|"
-     r"cookielib|httplib|HTMLParser|__builtin__|copy_reg|thread|dummy_thread|xmlrpclib)\b", _TO_PYTHON_3),
+    (r"NameError: name '(xrange|unicode|raw_input|reduce|long|unichr|file|basestring|execfile|reload|cmp|apply|buffer)'",
+     _TO_PYTHON_3),
+    (r"(ModuleNotFound|Import)Error: .*\b(cPickle|cStringIO|StringIO|urllib2|urlparse|Queue|ConfigParser|Tkinter|tkMessageBox|"
+     r"commands|cookielib|httplib|HTMLParser|__builtin__|copy_reg|thread|dummy_thread|xmlrpclib)\b", _TO_PYTHON_3),
     (r"AttributeError: 'dict' object has no attribute '(has_key|iteritems|iterkeys|itervalues)'", _TO_PYTHON_3),
     (r"ValueError: can't have unbuffered text I/O", _TO_PYTHON_3),
     (r"AttributeError: module '(urllib|string|itertools|os|sys)' has no attribute", _TO_PYTHON_3),
@@ -21,7 +22,7 @@ _REMEDIES = [  # pattern of the error's class and message, remedy
     (r"(ModuleNotFound|Import)Error: .*tensorflow\.", _TF1),
     (r"as a Python `?bool`? is not allowed", 'a tensor has no truth value since TensorFlow 0.7: write `is not None`'),
     (r"not available with Keras 3", 'make it available: pip install tf_keras'),
-    (r"(module 'cifar10(_input)?' has no attribute|cannot import name '\w+' from 'cifar10(\.tutorial\.cifar10)?(_input)?')", _OWN_MODULES),
+    (r"(module 'cifar10[\w.]*' has no attribute|cannot import name '\w+' from 'cifar10[\w.]*')", _OWN_MODULES),
     (r"TypeError: (distorted_inputs|inputs|inference|loss|train|maybe_download_and_extract|read_cifar10)\(\) ", _OWN_MODULES),
     (r"ModuleNotFoundError: No module named '(\w+)", 'the program needs it: pip install {0}'),
     (r"UnrecognizedFlagError", 'give the flags that the program defines; its own --help may list them'),

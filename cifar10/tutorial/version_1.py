@@ -20,9 +20,9 @@ import tensorflow.compat.v1 as tf
 from cifar10.tutorial import contrib
 
 _PATIENCE_SECS = 10
-_ENDED = '(was cancelled|Session has been closed)'  # what a thread of a queue says at the end of its session
+_CLOSED = 'Session has been closed'  # what a thread of a queue says that was between two of its steps
 _sessions = weakref.WeakSet()
-_BEFORE_1_0 = {  # TensorFlow's own table of these names: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf, RELEASE.md of 1.0
+_BEFORE_1_0 = {  # as RELEASE.md of TensorFlow 1.0 lists them
     'mul': tf.multiply, 'sub': tf.subtract, 'neg': tf.negative, 'pack': tf.stack, 'unpack': tf.unstack, 'select': tf.where,
     'concat_v2': tf.concat, 'inv': tf.reciprocal, 'batch_matmul': tf.matmul, 'listdiff': tf.setdiff1d, 'complex_abs': tf.abs,
     'scalar_summary': tf.summary.scalar, 'histogram_summary': tf.summary.histogram, 'image_summary': tf.summary.image,
@@ -48,24 +48,24 @@ def install():
     _let_flags_be_set()
     module = _module()
     sys.modules['tensorflow'] = module
-    if not hasattr(tensorflow_2, 'contrib'):  # TensorFlow 1.15 has its own
-        module.contrib = contrib.install()
+    module.contrib = tensorflow_2.contrib if hasattr(tensorflow_2, 'contrib') else contrib.install()  # 1.15 has it
 
 
 def _quieten():
     """Keeps back what only hides a program's own messages.
 
-    That is: that there is a version 2, for each name; each line a second time; and, for each thread of a queue, that it ended
-    because the program closed its session.
+    That is: that there is a version 2, for each name; each line a second time; and a traceback for each thread of a queue, when
+    the program closes its session.
     """
     tf.logging.get_verbosity()  # makes TensorFlow's handler, without which messages would go to that of absl
     logger = logging.getLogger('tensorflow')
     logger.propagate = False
-    needless = re.compile('is deprecated|non-resource variables|Exception in QueueRunner: .*' + _ENDED)
-    logger.addFilter(lambda record: not needless.search(record.getMessage()))
+    logger.addFilter(lambda record: not re.search('is deprecated|non-resource variables|' + _CLOSED, record.getMessage()))
     warnings.filterwarnings('ignore', '.* is deprecated')
+    closed = (tf.errors.OutOfRangeError, tf.errors.CancelledError)
+    tf.train.QueueRunner.__init__ = functools.partialmethod(tf.train.QueueRunner.__init__, queue_closed_exception_types=closed)
     show = getattr(threading, 'excepthook', None)  # since Python 3.8
-    threading.excepthook = lambda error: None if re.search(_ENDED, str(error.exc_value)) else show(error)
+    threading.excepthook = lambda error: None if re.search(_CLOSED, str(error.exc_value)) else show(error)
 
 
 def _module():

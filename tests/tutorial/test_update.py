@@ -37,7 +37,8 @@ def test_three_steps_by_numpy(use_resource):
             np.testing.assert_allclose(found, expected, rtol=1e-6)
             values = {value.tag: value.simple_value for value in summary.value}
             assert values['learning_rate'] == rate
-            assert {'weight_1', 'weight/gradients', 'distance_1', 'distance__raw_', 'linear_1', 'total_loss_1', 'total_loss__raw_'} <= set(values)
+            assert {'weight_1', 'weight/gradients', 'distance_1', 'distance__raw_', 'linear_1', 'total_loss_1',
+                    'total_loss__raw_'} <= set(values)
 
 
 def test_the_defaults_are_the_tutorials():

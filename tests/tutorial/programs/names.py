@@ -27,7 +27,7 @@ assert not tf.executing_eagerly() and ops.get_default_graph() is tf.get_default_
 assert not isinstance(tf.Variable(1.0), type(tf.get_variable('v', [], use_resource=True)))
 assert tf.__version__.split('.')[0] in '12' and 'placeholder' in dir(tf)
 assert tf.contrib.layers is layers and batch_norm is layers.batch_norm and slim is tf.contrib.slim
-for build in (lambda: tf.nothing, lambda: tf.contrib.learn, lambda: layers.nothing):
+for build in (lambda: tf.nothing, lambda: tf.contrib.nothing, lambda: layers.nothing):
     try:
         build()
     except AttributeError as error:
