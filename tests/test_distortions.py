@@ -73,6 +73,21 @@ def test_draws_are_even_and_independent():
             assert abs(np.corrcoef(first[:-distance], first[distance:])[0, 1]) < 5 / 20000 ** 0.5
 
 
+@pytest.mark.parametrize('size', [32, 20, 1])
+def test_crops_of_another_size(size):
+    images = np.random.RandomState(6).randint(0, 256, [300, 3, 32, 32]).astype(np.uint8)
+    draws = distortions.draws(300, size=size)
+    with tf.Session() as session:
+        (rows, columns, mirror, contrast), distorted = session.run([draws, distortions.distort(images, *draws, size=size)])
+    assert set(rows) == set(columns) == set(range(32 - size + 1))
+    for i in range(20):
+        x = images[i, :, rows[i]:rows[i] + size, columns[i]:columns[i] + size].astype(np.float64)
+        x = x[:, :, ::-1] if mirror[i] else x
+        x = (x - x.mean((1, 2), keepdims=True)) * contrast[i] + x.mean((1, 2), keepdims=True)
+        x = (x - x.mean()) / max(x.std(), x.size ** -0.5)
+        np.testing.assert_allclose(distorted[i], x.transpose(1, 2, 0), atol=1e-4)
+
+
 def test_the_strength_of_the_contrast():
     with tf.Session() as session:
         contrast, unchanged = session.run([distortions.draws(1000, strength)[3] for strength in (0.25, 0.0)])

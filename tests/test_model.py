@@ -52,6 +52,20 @@ def test_logits_have_ten_columns():
     assert cifar10.inference(tf.constant(_images(4))).shape.as_list() == [4, 10]
 
 
+def test_other_classes_in_half_precision():
+    """The type of the images is that of the variables; the values are those of float32 to three digits."""
+    logits = cifar10.inference(tf.constant(_images(4), tf.float16), num_classes=6)
+    assert (logits.dtype, logits.shape.as_list()) == (tf.float16, [4, 6])
+    variables = {variable.op.name: variable for variable in tf.global_variables()}
+    assert {variable.dtype.base_dtype for variable in variables.values()} == {tf.float16}
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        logits, values, loss = session.run([logits, variables, cifar10.loss(logits, [0, 1, 2, 5])])
+    expected = oracle.logits(_images(4), {name: value.astype(np.float32) for name, value in values.items()})
+    np.testing.assert_allclose(logits, expected, rtol=1e-2, atol=1e-2 * np.abs(expected).max())
+    assert loss.dtype == np.float16 and np.isfinite(loss)
+
+
 def test_loss_equals_numpy():
     images, labels = _images(6), np.arange(6, dtype=np.int32)
     logits = cifar10.inference(tf.constant(images))

@@ -25,7 +25,8 @@ _sessions = weakref.WeakSet()
 _BEFORE_1_0 = {  # as RELEASE.md of TensorFlow 1.0 lists them
     'mul': tf.multiply, 'sub': tf.subtract, 'neg': tf.negative, 'pack': tf.stack, 'unpack': tf.unstack, 'select': tf.where,
     'concat_v2': tf.concat, 'inv': tf.reciprocal, 'batch_matmul': tf.matmul, 'listdiff': tf.setdiff1d, 'complex_abs': tf.abs,
-    'scalar_summary': tf.summary.scalar, 'histogram_summary': tf.summary.histogram, 'image_summary': tf.summary.image,
+    'scalar_summary': tf.summary.scalar, 'histogram_summary': tf.summary.histogram,
+    'image_summary': lambda tag, tensor, max_images=3: tf.summary.image(tag, tensor, max_images),
     'audio_summary': tf.summary.audio, 'merge_summary': tf.summary.merge, 'merge_all_summaries': tf.summary.merge_all,
     'train.SummaryWriter': tf.summary.FileWriter, 'image.per_image_whitening': tf.image.per_image_standardization,
 }
@@ -92,18 +93,26 @@ def _module():
 
 def _read_old_order():
     """Reads calls in the order of arguments that versions before 1.0 had."""
-    concat, split = tf.concat, tf.split
+    concat, split, resize = tf.concat, tf.split, tf.image.resize_images
 
     @functools.wraps(concat)
-    def concat_either_way(values, axis, *rest, **named):
-        return concat(*((axis, values) if isinstance(values, int) else (values, axis)) + rest, **named)
+    def concat_either_way(*positional, **named):
+        if positional and isinstance(positional[0], int) or 'concat_dim' in named:
+            named.update(zip(['concat_dim', 'values', 'name'], positional))
+            return concat(named['values'], named['concat_dim'], named.get('name', 'concat'))
+        return concat(*positional, **named)
 
     @functools.wraps(split)
-    def split_either_way(value, num_or_size_splits, axis=0, *rest, **named):
-        if isinstance(value, int):
-            value, axis = axis, value
-        return split(value, num_or_size_splits, axis, *rest, **named)
-    tf.concat, tf.split = concat_either_way, split_either_way
+    def split_either_way(*positional, **named):
+        if positional and isinstance(positional[0], int) or 'split_dim' in named:
+            named.update(zip(['split_dim', 'num_split', 'value', 'name'], positional))
+            return split(named['value'], named['num_split'], named['split_dim'], name=named.get('name', 'split'))
+        return split(*positional, **named)
+
+    @functools.wraps(resize)
+    def resize_either_way(images, size, *rest, **named):
+        return resize(images, [size, rest[0]], *rest[1:], **named) if isinstance(size, int) else resize(images, size, *rest, **named)
+    tf.concat, tf.split, tf.image.resize_images = concat_either_way, split_either_way, resize_either_way
     for name in ('softmax_cross_entropy_with_logits', 'sparse_softmax_cross_entropy_with_logits', 'sigmoid_cross_entropy_with_logits'):
         setattr(tf.nn, name, _with_positions(getattr(tf.nn, name), ['logits', 'labels', 'name']))
 

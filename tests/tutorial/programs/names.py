@@ -40,6 +40,9 @@ pieces = tf.unpack(tf.pack([x, tf.neg(x)]))
 old = tf.concat(0, [tf.mul(x, 2.0), tf.sub(x, 1.0)])
 new = tf.concat([tf.multiply(x, 2.0), tf.subtract(x, 1.0)], 0)
 halves, same = tf.split(1, 2, x), tf.split(x, 2, 1)
+named = tf.concat(concat_dim=0, values=tf.split(split_dim=0, num_split=2, value=x)), tf.concat(axis=0, values=[x])
+resized = tf.image.resize_images(tf.ones([1, 4, 4, 3]), 2, 3), tf.image.resize_images(tf.ones([1, 4, 4, 3]), [2, 3])
+assert resized[0].get_shape().as_list() == resized[1].get_shape().as_list() == [1, 2, 3, 3]
 labels = tf.constant([1, 0])
 by_position = tf.nn.sparse_softmax_cross_entropy_with_logits(x, labels)
 by_name = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=x, name='again')
@@ -49,7 +52,8 @@ with tf.device('/gpu:3'):
     product = tf.matmul(x, x)
 for config in (None, tf.ConfigProto(allow_soft_placement=False)):
     with tf.Session(config=config) as sess:
-        values = sess.run([old, new, halves[1], same[1], by_position, by_name, product, pieces])
+        values = sess.run([old, new, halves[1], same[1], by_position, by_name, product, pieces, named])
+        assert (values[8][0] == values[8][1]).all()
         assert (values[0] == values[1]).all() and (values[2] == values[3]).all() and (values[4] == values[5]).all()
         assert values[6].tolist() == [[7, 10], [15, 22]] and values[7][1].tolist() == [[-1, -2], [-3, -4]]
 with tf.train.MonitoredTrainingSession() as sess:
