@@ -22,7 +22,7 @@ for _name, _default, _help, _define in [
         ('batch_size', CLASSIC.batch_size, 'Number of images to process in a batch.', tf.app.flags.DEFINE_integer),
         ('data_dir', '/tmp/cifar10_data', 'Path to the CIFAR-10 data directory.', tf.app.flags.DEFINE_string),
         ('use_fp16', False, 'Train the model using fp16.', tf.app.flags.DEFINE_boolean)]:
-    _define(_name, _default, _help)
+    _define(_name, _default, _help, allow_override=True)  # a program may define it again
     parser.add_argument('--' + _name, type=type(_default), default=_default, help=_help)
 
 IMAGE_SIZE = cifar10_input.IMAGE_SIZE

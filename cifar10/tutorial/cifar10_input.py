@@ -52,7 +52,7 @@ def _generate_image_and_label_batch(image, label, min_queue_examples, batch_size
     return images, tf.reshape(labels, [batch_size])
 
 
-def distorted_inputs(data_dir, batch_size, image_size=None, num_examples=None):
+def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=lesson.BATCH_SIZE, image_size=None, num_examples=None):
     """Batches of distorted training images, in random order, without end.
 
     Args:
@@ -82,7 +82,7 @@ def distorted_inputs(data_dir, batch_size, image_size=None, num_examples=None):
     return images, labels
 
 
-def inputs(eval_data, data_dir, batch_size, num_epochs=None, image_size=None):
+def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=lesson.BATCH_SIZE, num_epochs=None, image_size=None):
     """Batches of undistorted images, in the order of the files.
 
     Args:

@@ -8,7 +8,7 @@ from cifar10.errors import UserError
 _TO_PYTHON_3 = 'this is Python 2: convert the program with 2to3, which comes with Python up to 3.12'
 _TF1 = "docs/tf1.md tells today's name"
 _OWN_MODULES = "the tutorial's module is without it: if the program came with a copy of its own, give --own-modules before its name"
-_REMEDIES = [  # pattern of the error's class and message, remedy
+_REMEDIES = [  # pattern of the error's class and message, ' in ', and the program's line; remedy
     (r"NameError: name '(xrange|unicode|raw_input|reduce|long|unichr|file|basestring|execfile|reload|cmp|apply|buffer)'",
      _TO_PYTHON_3),
     (r"(ModuleNotFound|Import)Error: .*\b(cPickle|cStringIO|StringIO|urllib2|urlparse|Queue|ConfigParser|Tkinter|tkMessageBox|"
@@ -23,8 +23,8 @@ _REMEDIES = [  # pattern of the error's class and message, remedy
     (r"as a Python `?bool`? is not allowed", 'a tensor has no truth value since TensorFlow 0.7: write `is not None`'),
     (r"not available with Keras 3", 'make it available: pip install tf_keras'),
     (r"(module 'cifar10[\w.]*' has no attribute|cannot import name '\w+' from 'cifar10[\w.]*')", _OWN_MODULES),
-    (r"TypeError: (distorted_inputs|inputs|inference|loss|train|maybe_download_and_extract|read_cifar10)\(\) ", _OWN_MODULES),
-    (r"ModuleNotFoundError: No module named '(\w+)", 'the program needs it: pip install {0}'),
+    (r"TypeError: (\w+)\(\) .* in .*cifar10(_input)?\.\1\(", _OWN_MODULES),
+    (r"ModuleNotFoundError: No module named '(\w+)", 'put {0}.py beside the program, or install the package'),
     (r"UnrecognizedFlagError", 'give the flags that the program defines; its own --help may list them'),
 ]
 
@@ -39,19 +39,20 @@ def explain(error, directory):
     if isinstance(error, SyntaxError):
         return '%s:%s: %s: `%s`; if it is Python 2, convert the program with 2to3, which comes with Python up to 3.12' % (
             error.filename, error.lineno, error.msg, (error.text or '').strip())
-    place = _place(error, directory)
+    frame = _frame(error, directory)
+    place = '%s:%d: ' % (frame.filename, frame.lineno) if frame else ''
     if isinstance(error, UserError):
         return place + str(error)
     told = '%s: %s' % (type(error).__name__, ' '.join(str(error).split()))
     for pattern, remedy in _REMEDIES:
-        found = re.search(pattern, told)
+        found = re.search(pattern, '%s in %s' % (told, frame and frame.line))
         if found:
             return '%s%s; %s' % (place, re.split(r'\.? You can |\. `|\.$', told)[0], remedy.format(*found.groups()))
     return None
 
 
-def _place(error, directory):
-    """'file:line: ' of the innermost frame of the error that is in the program's directory."""
+def _frame(error, directory):
+    """The innermost frame of the error that is in the program's directory, or None."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__)
               if os.path.abspath(frame.filename).startswith(os.path.join(directory, '')) and os.path.exists(frame.filename)]
-    return '%s:%d: ' % (frames[-1].filename, frames[-1].lineno) if frames else ''
+    return frames[-1] if frames else None

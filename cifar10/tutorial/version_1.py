@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import threading
+import time
 import types
 import warnings
 import weakref
@@ -37,6 +38,8 @@ def install():
     _quieten()
     if importlib.util.find_spec('tf_keras'):
         os.environ.setdefault('TF_USE_LEGACY_KERAS', '1')  # tf.layers and tf.nn.rnn_cell need it
+    if not hasattr(time, 'clock'):
+        time.clock = time.perf_counter  # gone since Python 3.8; programs measure their steps with it
     tf.disable_v2_behavior()
     for name, value in _BEFORE_1_0.items():
         owner, _, attribute = name.rpartition('.')
@@ -44,7 +47,7 @@ def install():
         if not hasattr(owner, attribute):
             setattr(owner, attribute, value)
     _read_old_order()
-    _share_variables_with_averages()
+    _let_averages_and_slots_be_made()
     _follow_sessions()
     _let_flags_be_set()
     module = _module()
@@ -125,17 +128,20 @@ def _with_positions(function, names):
     return call
 
 
-def _share_variables_with_averages():
-    """Moving averages get their variables where the program reuses its own: before 1.0 `reuse_variables` did not forbid it."""
-    apply = tf.train.ExponentialMovingAverage.apply
+def _let_averages_and_slots_be_made():
+    """Moving averages and optimizers make variables also after `reuse_variables`: before 1.0 it did not forbid that."""
+    tf.train.ExponentialMovingAverage.apply = _with_new_variables(tf.train.ExponentialMovingAverage.apply)
+    tf.train.Optimizer.apply_gradients = _with_new_variables(tf.train.Optimizer.apply_gradients)
 
-    @functools.wraps(apply)
-    def apply_with_reuse(self, var_list=None):
+
+def _with_new_variables(method):
+    @functools.wraps(method)
+    def call(*positional, **named):
         if not tf.get_variable_scope().reuse:
-            return apply(self, var_list)
+            return method(*positional, **named)
         with tf.variable_scope(tf.get_variable_scope(), reuse=tf.AUTO_REUSE):
-            return apply(self, var_list)
-    tf.train.ExponentialMovingAverage.apply = apply_with_reuse
+            return method(*positional, **named)
+    return call
 
 
 def _let_flags_be_set():

@@ -29,7 +29,7 @@ def _explain(text, directory):
     ('import tensorflow.contrib.learn', 2, 'docs/tf1.md'),
     ('import tensorflow.compat.v1 as tf\ntf.scalar_summary', 3, 'docs/tf1.md'),
     ('import tensorflow.compat.v1 as tf\nwith tf.Graph().as_default():\n  bool(tf.constant(1))', 4, 'write `is not None`'),
-    ('import a_package_that_nobody_has.part', 2, 'pip install a_package_that_nobody_has'),
+    ('import a_package_that_nobody_has.part', 2, 'put a_package_that_nobody_has.py beside the program'),
     ('import cifar10\ncifar10.my_network', 3, '--own-modules'),
     ('from cifar10 import my_network', 2, '--own-modules'),
     ('import cifar10\ncifar10.inference()', 3, '--own-modules'),
@@ -46,7 +46,8 @@ def test_a_user_error_gets_the_place(tmp_path):
 
 
 def test_other_errors_keep_their_traceback(tmp_path):
-    for text in ('raise ValueError(3)', '1 / 0', 'my_name', '{}["key"]'):
+    for text in ('raise ValueError(3)', '1 / 0', 'my_name', '{}["key"]',
+                 'def train(): pass\ntrain(3)'):
         assert _explain(text, tmp_path) is None
 
 

@@ -8,6 +8,7 @@ from tensorflow.models.image.cifar10 import cifar10
 
 FLAGS = tf.app.flags.FLAGS
 tf.app.flags.DEFINE_string('train_dir', '/tmp/cifar10_train', """Directory.""")
+tf.app.flags.DEFINE_integer('batch_size', 64, """Defined in the module too.""")
 cifar10.NUM_CLASSES = 12
 cifar10.IMAGE_SIZE = 32
 cifar10.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN = 300
@@ -23,7 +24,7 @@ def main(argv=None):
     gfile.MakeDirs(FLAGS.train_dir)
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         global_step = tf.get_variable('global_step', [], initializer=tf.constant_initializer(0), trainable=False)
-        opt = tf.train.GradientDescentOptimizer(0.1)
+        opt = tf.train.MomentumOptimizer(0.1, 0.5)
         tower_grads = []
         for i in xrange(2):
             with tf.device('/gpu:%d' % i), tf.name_scope('%s_%d' % (cifar10.TOWER_NAME, i)) as scope:

@@ -1,5 +1,6 @@
 # Names and behaviour of TensorFlow 1, and the former places of the tutorial's modules.
 import sys
+import time
 
 import tensorflow as tf
 import tensorflow.contrib.slim as slim
@@ -21,6 +22,7 @@ assert __name__ == '__main__' and sys.argv[1:] == ['their', 'argument'], sys.arg
 assert first is third is cifar10 and second is fourth is fifth is cifar10.cifar10_input is cifar10_input
 assert cifar10.input.prefetch_queue and cifar10.NUM_CLASSES == cifar10_input.NUM_CLASSES == 10
 assert cifar10.FLAGS is tf.app.flags.FLAGS
+assert time.clock() <= time.clock()
 
 assert tf.placeholder(tf.float32, [7, None]).get_shape()[0].value == 7
 assert not tf.executing_eagerly() and ops.get_default_graph() is tf.get_default_graph()
