@@ -194,10 +194,10 @@ def test_import_of_all_names():
 
 
 def test_an_unknown_name():
-    with pytest.raises(AttributeError, match="module 'cifar10' has no attribute 'train'"):
-        cifar10.train()
-    with pytest.raises(ImportError, match="cannot import name 'train' from 'cifar10'"):
-        exec('from cifar10 import train')
+    with pytest.raises(AttributeError, match="module 'cifar10' has no attribute 'evaluate'"):
+        cifar10.evaluate()
+    with pytest.raises(ImportError, match="cannot import name 'evaluate' from 'cifar10'"):
+        exec('from cifar10 import evaluate')
 
 
 def _run_python(source):
@@ -244,6 +244,18 @@ found = [isinstance(getattr(cifar10, name), types.ModuleType) for name in ('inpu
 print(json.dumps(found + [cifar10.model.inference is cifar10.inference, cifar10.input.inputs is cifar10.inputs,
                           cifar10.multi_gpu.TOWER_NAME]))
 ''') == [True] * 5 + ['tower']
+
+
+@pytest.mark.slow
+def test_the_functions_define_no_flag():
+    assert _run_python('''
+import json
+from absl import flags
+before = set(flags.FLAGS)
+import cifar10
+functions = [getattr(cifar10, name) for name in cifar10.__all__]
+print(json.dumps([len(functions), sorted(set(flags.FLAGS) - before)]))
+''') == [15, []]
 
 
 @pytest.mark.parametrize('name', MODULES)
