@@ -175,3 +175,19 @@ def test_one_line(tmp_path, monkeypatch, arguments, status, line):
     found, stdout, stderr = programs.call('cifar10_run', *arguments)
     assert stdout == '' and re.match('^cifar10_run.py: %s$' % line, stderr.splitlines()[-1] if status == 2 else str(found)), stderr
     assert found == status or status == 1
+
+
+def test_packages_of_the_program_come_before_former_places(tmp_path):
+    for path, text in [('models/__init__.py', 'OWN = 1\n'), ('models/net.py', 'SIZE = 2\n'),
+                       ('cifar10/__init__.py', ''), ('cifar10/cifar10.py', 'NUM_CLASSES = 7\n'),
+                       ('program.py', 'import models\nfrom models import net\n'
+                                      'from models.tutorials.image.cifar10 import cifar10_input\n'
+                                      'from cifar10 import cifar10\n'
+                                      'print(models.OWN, net.SIZE, cifar10_input.IMAGE_SIZE, cifar10.NUM_CLASSES)\n')]:
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    stdout, stderr = _succeed(str(tmp_path / 'program.py'))
+    assert stdout == '1 2 24 10\n' and "using this package's cifar10 and cifar10_input, not the copies" in stderr
+    stdout, stderr = _succeed('--own-modules', str(tmp_path / 'program.py'))
+    assert stdout == '1 2 24 7\n'
+    assert stderr == 'cifar10_run.py: using %s\n' % (tmp_path / 'cifar10' / '__init__.py')

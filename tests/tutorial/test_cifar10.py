@@ -1,0 +1,91 @@
+"""The tutorial's module cifar10: what its flags and its constants change."""
+import importlib
+import sys
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10.tutorial import cifar10_input
+from tests.helpers import programs
+
+
+@pytest.fixture
+def cifar10(monkeypatch, data_dir):
+    """The module as a program gets it that was started with --data_dir and an unknown flag."""
+    monkeypatch.setattr(sys, 'argv', ['program.py', '--unknown=1', '--data_dir=' + data_dir])
+    with programs.own_flags():
+        yield importlib.import_module('cifar10.tutorial.cifar10')
+        del sys.modules['cifar10.tutorial.cifar10']
+
+
+def test_the_flags_in_both_forms(cifar10, data_dir):
+    given = cifar10.parser.parse_args(['--batch_size=7', '--use_fp16=1'])
+    assert (given.batch_size, given.data_dir, given.use_fp16) == (7, '/tmp/cifar10_data', True)
+    assert cifar10.inputs(True)[0].shape.as_list() == [128, 24, 24, 3]
+    assert (cifar10.FLAGS.batch_size, cifar10.FLAGS.data_dir, cifar10.FLAGS.use_fp16) == (128, data_dir, False)
+    cifar10.FLAGS.batch_size = 50
+    assert cifar10.inputs(eval_data=True)[1].shape.as_list() == [50]
+    assert cifar10.distorted_inputs()[0].shape.as_list() == [50, 24, 24, 3]
+    assert cifar10.inputs(False, batch_size=3)[0].shape.as_list() == [3, 24, 24, 3]
+
+
+def test_a_program_may_define_the_flags_again(cifar10):
+    tf.app.flags.DEFINE_integer('batch_size', 11, 'of the program')
+    assert cifar10.distorted_inputs()[1].shape.as_list() == [11]
+
+
+def test_a_constant_set_here_counts_before_one_set_in_the_input(cifar10, monkeypatch, capsys):
+    monkeypatch.setattr(cifar10_input, 'IMAGE_SIZE', 28)
+    monkeypatch.setattr(cifar10_input, 'NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN', 200)
+    assert cifar10.distorted_inputs()[0].shape.as_list() == [128, 28, 28, 3]
+    assert 'Filling queue with 80 CIFAR' in capsys.readouterr().out
+    cifar10.IMAGE_SIZE, cifar10.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN = 32, 250
+    assert cifar10.distorted_inputs()[0].shape.as_list() == cifar10.inputs(True)[0].shape.as_list() == [128, 32, 32, 3]
+    assert 'Filling queue with 100 CIFAR' in capsys.readouterr().out
+
+
+def test_the_network_has_the_classes_that_are_set_and_summaries(cifar10):
+    cifar10.NUM_CLASSES = 6
+    with tf.name_scope('tower_0'):
+        assert cifar10.inference(np.zeros([2, 24, 24, 3], np.float32)).shape.as_list() == [2, 6]
+    summaries = [tensor.op.name for tensor in tf.get_collection(tf.GraphKeys.SUMMARIES)]
+    assert summaries == ['tower_0/%s/%s' % (name, kind) for name in (
+        'conv1/conv1', 'conv2/conv2', 'local3/local3', 'local4/local4', 'softmax_linear/softmax_linear')
+        for kind in ('activations', 'sparsity')]
+
+
+def test_half_precision(cifar10):
+    cifar10.FLAGS.use_fp16, cifar10.FLAGS.batch_size = True, 4
+    images, labels = cifar10.distorted_inputs()
+    logits = cifar10.inference(images)
+    train_op = cifar10.train(cifar10.loss(logits, labels), tf.train.get_or_create_global_step())
+    assert {images.dtype, labels.dtype, logits.dtype} == {tf.float16}
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        coord = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(session, coord)
+        session.run(train_op)
+        assert all(np.isfinite(value).all() for value in session.run(tf.trainable_variables()))
+        coord.request_stop()
+        coord.join(threads)
+
+
+def test_the_constants_of_training(cifar10):
+    """250 examples in batches of 100 and 2 epochs per decay: int(2.5 * 2) = 5 steps, then a hundredth."""
+    cifar10.FLAGS.batch_size = 100
+    cifar10.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, cifar10.NUM_EPOCHS_PER_DECAY = 250, 2.0
+    cifar10.INITIAL_LEARNING_RATE, cifar10.LEARNING_RATE_DECAY_FACTOR, cifar10.MOVING_AVERAGE_DECAY = 0.5, 0.01, 0.2
+    weight = tf.get_variable('weight', [], initializer=tf.zeros_initializer())
+    tf.add_to_collection('losses', tf.identity(weight, name='part'))
+    train_op = cifar10.train(tf.identity(weight, name='whole'), tf.train.get_or_create_global_step())
+    average, = [variable for variable in tf.global_variables() if variable.op.name == 'weight/ExponentialMovingAverage']
+    w = expected = 0.0
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for step in range(6):
+            session.run(train_op)
+            w -= 0.5 if step < 5 else 0.005
+            decay = min(0.2, (2 + step) / (11 + step))
+            expected = decay * expected + (1 - decay) * w
+            np.testing.assert_allclose(session.run([weight, average]), [w, expected], rtol=1e-5)
