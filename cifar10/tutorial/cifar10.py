@@ -5,9 +5,11 @@ it builds its graph. Importing the module defines the flags; the package's face,
 without flags.
 """
 import argparse
+import copy
 import re
 import sys
 
+from absl import flags
 import tensorflow.compat.v1 as tf
 
 from cifar10 import hparams, input, model, multi_gpu  # noqa: F401 (`cifar10.input`: as in the face)
@@ -22,7 +24,8 @@ for _name, _default, _help, _define in [
         ('batch_size', CLASSIC.batch_size, 'Number of images to process in a batch.', tf.app.flags.DEFINE_integer),
         ('data_dir', '/tmp/cifar10_data', 'Path to the CIFAR-10 data directory.', tf.app.flags.DEFINE_string),
         ('use_fp16', False, 'Train the model using fp16.', tf.app.flags.DEFINE_boolean)]:
-    _define(_name, _default, _help, allow_override=True)  # a program may define it again
+    if _name not in FLAGS:  # a program may define it itself, before or after this
+        _define(_name, _default, _help, allow_override=True)
     parser.add_argument('--' + _name, type=type(_default), default=_default, help=_help)
 
 IMAGE_SIZE = cifar10_input.IMAGE_SIZE
@@ -40,10 +43,15 @@ _INITIAL = dict(globals())
 
 
 def _flag(name):
-    """The value of a flag; parses the command line if the program has not done it, and leaves alone what others parse."""
-    if not FLAGS.is_parsed():
-        FLAGS(sys.argv, known_only=True)
-    return getattr(FLAGS, name)
+    """The value of a flag. If the program has not parsed its flags yet, only this one is looked for in the command line."""
+    if FLAGS is not tf.app.flags.FLAGS or FLAGS.is_parsed():  # programs have replaced cifar10.FLAGS by what their parser gave
+        return getattr(FLAGS, name)
+    if not FLAGS[name].using_default_value:
+        return FLAGS[name].value
+    alone = flags.FlagValues()
+    alone[name] = copy.deepcopy(FLAGS[name])
+    alone(sys.argv, known_only=True)
+    return alone[name].value
 
 
 def _input_constant(name):

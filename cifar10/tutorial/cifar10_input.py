@@ -66,9 +66,9 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=lesson.BATCH_SIZE, im
       labels: int32 [batch_size].
 
     Raises:
-      UserError: a file is missing or malformed, or the images are smaller than `image_size`.
+      UserError: a file is missing or malformed, the images are smaller than `image_size`, or a batch is empty.
     """
-    size = _checked_size(image_size)
+    size = _checked_size(image_size, batch_size)
     num_examples = NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN if num_examples is None else num_examples
     paths = dataset.train_files(data_dir)
     dataset.verify(paths, _ANY_LABEL)
@@ -97,9 +97,9 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=lesson.BATCH_SIZE, n
       labels: int32 [n].
 
     Raises:
-      UserError: a file is missing or malformed, or the images are smaller than `image_size`.
+      UserError: a file is missing or malformed, the images are smaller than `image_size`, or a batch is empty.
     """
-    size = _checked_size(image_size)
+    size = _checked_size(image_size, batch_size)
     paths = dataset.test_files(data_dir) if eval_data else dataset.train_files(data_dir)
     dataset.verify(paths, _ANY_LABEL)
     labels, images = lesson.undistorted_records(paths, batch_size, num_epochs)
@@ -109,8 +109,10 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=lesson.BATCH_SIZE, n
     return images, labels
 
 
-def _checked_size(image_size):
+def _checked_size(image_size, batch_size):
     size = IMAGE_SIZE if image_size is None else image_size
-    if not 0 < size <= dataset.HEIGHT:
+    if size not in range(1, dataset.HEIGHT + 1):
         raise UserError('IMAGE_SIZE = %s is not from 1 to %d, the size of the images in the files' % (size, dataset.HEIGHT))
-    return size
+    if batch_size < 1:
+        raise UserError('The batch size %s is not at least 1' % batch_size)
+    return int(size)

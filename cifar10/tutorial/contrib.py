@@ -9,7 +9,7 @@ from cifar10.input import prefetch_queue
 from cifar10.tutorial import contrib_layers
 
 
-def _prefetch_queue(tensors, capacity=8, num_threads=1):
+def _prefetch_queue(tensors, capacity=8, num_threads=1, name=None):
     """slim's: a queue of batches [images, labels], which the program's queue runners fill."""
     images, labels = tensors
     return prefetch_queue(images, labels, capacity, num_threads)
@@ -17,12 +17,12 @@ def _prefetch_queue(tensors, capacity=8, num_threads=1):
 
 _NAMES = {  # under tf.contrib
     'deprecated.histogram_summary': tf.summary.histogram,
-    'deprecated.image_summary': tf.summary.image,
+    'deprecated.image_summary': lambda tag, tensor, max_images=3: tf.summary.image(tag, tensor, max_images),
     'deprecated.merge_summary': tf.summary.merge,
     'deprecated.scalar_summary': tf.summary.scalar,
     'framework.get_global_step': tf.train.get_global_step,
     'framework.get_or_create_global_step': tf.train.get_or_create_global_step,
-    'layers.one_hot_encoding': tf.one_hot,
+    'layers.one_hot_encoding': lambda labels, num_classes: tf.one_hot(labels, num_classes),
     'layers.xavier_initializer_conv2d': contrib_layers.xavier_initializer,
     'layers.python.layers.batch_norm': contrib_layers.batch_norm,
     'slim.prefetch_queue.prefetch_queue': _prefetch_queue,

@@ -41,14 +41,15 @@ def fully_connected(inputs, num_outputs, activation_fn=tf.nn.relu, **others):
 
 
 def _layer(name, shape, product, activation_fn=tf.nn.relu, normalizer_fn=None, normalizer_params=None,
-           weights_initializer=None, weights_regularizer=None, biases_initializer=tf.zeros_initializer, reuse=None, scope=None):
+           weights_initializer=None, weights_regularizer=None, biases_initializer=tf.zeros_initializer, trainable=True, reuse=None,
+           scope=None):
     with tf.variable_scope(scope, name, reuse=reuse):
         x = product(tf.get_variable('weights', shape, initializer=weights_initializer or xavier_initializer(),
-                                    regularizer=weights_regularizer))
+                                    regularizer=weights_regularizer, trainable=trainable))
         if normalizer_fn:
             x = normalizer_fn(x, **normalizer_params or {})
         elif biases_initializer:
-            x = tf.nn.bias_add(x, tf.get_variable('biases', shape[-1:], initializer=biases_initializer))
+            x = tf.nn.bias_add(x, tf.get_variable('biases', shape[-1:], initializer=biases_initializer, trainable=trainable))
         return activation_fn(x) if activation_fn else x
 
 
@@ -67,7 +68,7 @@ def _pair(size):
 
 
 def batch_norm(inputs, decay=0.999, center=True, scale=False, epsilon=0.001, activation_fn=None,
-               updates_collections=tf.GraphKeys.UPDATE_OPS, is_training=True, reuse=None, scope=None):
+               updates_collections=tf.GraphKeys.UPDATE_OPS, is_training=True, trainable=True, fused=None, reuse=None, scope=None):
     """Batch normalisation over all axes but the last (Ioffe and Szegedy, 2015).
 
     Args:
@@ -78,13 +79,15 @@ def batch_norm(inputs, decay=0.999, center=True, scale=False, epsilon=0.001, act
       activation_fn: a function of the result, or None.
       updates_collections: the collection of the updates of the moving averages; None updates them whenever the result is computed.
       is_training: bool or a scalar tensor: normalise by the batch, or else by the moving averages.
+      trainable: whether beta and gamma are trainable.
+      fused: without effect: there is one way to compute it.
       reuse, scope: see tf.variable_scope.
     """
     with tf.variable_scope(scope, 'BatchNorm', reuse=reuse):
-        def variable(name, initializer, trainable):
-            return tf.get_variable(name, inputs.shape[-1:], inputs.dtype, initializer, trainable=trainable)
-        beta = variable('beta', tf.zeros_initializer(), True) if center else None
-        gamma = variable('gamma', tf.ones_initializer(), True) if scale else None
+        def variable(name, initializer, is_trainable):
+            return tf.get_variable(name, inputs.shape[-1:], inputs.dtype, initializer, trainable=is_trainable)
+        beta = variable('beta', tf.zeros_initializer(), trainable) if center else None
+        gamma = variable('gamma', tf.ones_initializer(), trainable) if scale else None
         averages = [variable('moving_mean', tf.zeros_initializer(), False), variable('moving_variance', tf.ones_initializer(), False)]
         training = tf.cast(is_training, tf.bool)
         of_batch = tf.nn.moments(inputs, list(range(inputs.shape.ndims - 1)))

@@ -2,6 +2,7 @@
 import ast
 import importlib
 import importlib.abc
+import importlib.machinery
 import importlib.util
 import os
 import sys
@@ -20,20 +21,23 @@ def install(program_path, own_modules):
     """Decides which modules a program gets under the tutorial's names, and says so if there are copies beside it.
 
     Args:
-      program_path: its path.
+      program_path: its absolute path.
       own_modules: whether it gets the copies.
 
     Raises:
       UserError: there are no copies.
     """
-    copies = _copies(program_path)
-    directory = os.path.dirname(os.path.abspath(program_path))
-    if own_modules and not copies:
-        raise UserError('There is no cifar10.py, cifar10_input.py or package cifar10 in %s: leave out --own-modules' % directory)
-    taken = copies if own_modules else {}
-    if taken:
-        _say('using %s' % ' and '.join(taken.values()))
-    elif copies:
+    directory = os.path.dirname(program_path)
+    copies, packages = _copies(program_path), _packages(directory)
+    if own_modules and not copies and not packages:
+        raise UserError('There is no cifar10.py or cifar10_input.py of its own in %s: leave out --own-modules' % directory)
+    found = list(copies.values()) + [os.path.join(directory, package.replace('.', os.sep)) for package in packages]
+    taken, former_packages = {}, _FORMER_PACKAGES + ['cifar10']
+    if own_modules:
+        taken = copies
+        former_packages = [package for package in _FORMER_PACKAGES if package not in packages] + ['cifar10'] * ('cifar10' not in taken)
+        _say('using %s' % ' and '.join(found))
+    elif found:
         _say("using this package's %s, not the copies in %s (--own-modules takes them)" % (' and '.join(NAMES), directory))
         for name, path in copies.items():
             difference = _difference(name, path)
@@ -42,7 +46,7 @@ def install(program_path, own_modules):
     if 'cifar10_input' not in taken:
         sys.modules['cifar10_input'] = cifar10_input
     del sys.modules['cifar10']  # the face: from now on the name is the tutorial's module
-    sys.meta_path.insert(0, _Finder(taken, _FORMER_PACKAGES + ([] if 'cifar10' in taken else ['cifar10'])))
+    sys.meta_path.insert(0, _Finder(taken, former_packages))
     sys.meta_path.append(_FormerPackages())
 
 
@@ -51,15 +55,26 @@ def _say(message):
 
 
 def _copies(program_path):
-    """The paths, by name, of the tutorial's modules beside the program; `cifar10` may be a package that holds them."""
-    beside = os.path.join(os.path.dirname(os.path.abspath(program_path)), '')
-    paths = [('cifar10', beside + 'cifar10.py'), ('cifar10_input', beside + 'cifar10_input.py'),
-             ('cifar10', os.path.join(beside + 'cifar10', '__init__.py'))]
-    return {name: path for name, path in paths if os.path.isfile(path) and not os.path.samefile(path, program_path)}
+    """The paths, by name, of the tutorial's modules beside the program; that of `cifar10` may be a directory that holds them."""
+    beside = os.path.join(os.path.dirname(program_path), '')
+    paths = {name: beside + name + '.py' for name in NAMES}
+    copies = {name: path for name, path in paths.items() if os.path.isfile(path) and not os.path.samefile(path, program_path)}
+    package = beside + 'cifar10'
+    if os.path.isdir(package) and not os.path.samefile(package, _PACKAGE.__path__[0]):
+        copies.setdefault('cifar10', package)
+    return copies
+
+
+def _packages(directory):
+    """Those of the former packages that are in the directory, with a module of the tutorial."""
+    return [package for package in _FORMER_PACKAGES
+            if any(os.path.isfile(os.path.join(directory, *(package.split('.') + [name + '.py']))) for name in NAMES)]
 
 
 def _difference(name, path):
     """How a copy of the module `name` visibly differs from ours: in names that ours lacks, in numbers. None if it does not."""
+    if os.path.isdir(path):
+        return None
     ours, copy = _top_level(_FILES[name]), _top_level(path)
     constants = {constant: getattr(_PACKAGE, constant) for constant in _PACKAGE.__all__ if constant.isupper()}
     changed = ['%s = %r' % (constant, copy[constant]) for constant, value in constants.items()
@@ -101,13 +116,33 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self._former_packages = former_packages
 
     def find_spec(self, fullname, path=None, target=None):
-        """The spec of a module of the tutorial; None for any other module."""
+        """The spec of a module of the tutorial; None for any other module.
+
+        Raises:
+          UserError: the program has a copy of cifar10_input only, which this package's cifar10 would not use.
+        """
         package, _, name = fullname.rpartition('.')
-        if fullname == 'cifar10' and fullname not in self._taken:
-            return importlib.util.spec_from_file_location(fullname, _FILES[name], submodule_search_locations=_PACKAGE.__path__)
+        if fullname == 'cifar10':
+            return self._find_cifar10()
         if name in NAMES and package in self._former_packages:
             return importlib.util.spec_from_loader(fullname, self)
         return None
+
+    def _find_cifar10(self):
+        path = self._taken.get('cifar10')
+        if path is None and self._taken:
+            raise UserError("--own-modules takes only %s, which this package's cifar10 does not use: put a cifar10.py beside it"
+                            % self._taken['cifar10_input'])
+        if path is None:
+            return importlib.util.spec_from_file_location('cifar10', _FILES['cifar10'], submodule_search_locations=_PACKAGE.__path__)
+        init = os.path.join(path, '__init__.py')
+        if os.path.isfile(init):
+            return importlib.util.spec_from_file_location('cifar10', init, submodule_search_locations=[path])
+        if os.path.isdir(path):
+            spec = importlib.machinery.ModuleSpec('cifar10', None, is_package=True)
+            spec.submodule_search_locations = [path]
+            return spec
+        return importlib.util.spec_from_file_location('cifar10', path)
 
     def create_module(self, spec):
         """The module itself, under its former name too."""

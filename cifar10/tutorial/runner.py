@@ -1,4 +1,5 @@
 """Runs a TensorFlow 1 program as printed."""
+import atexit
 import os
 import re
 import signal
@@ -28,39 +29,43 @@ def run(path, arguments, own_modules=False):
       SystemExit: the program ends.
     """
     code = _compiled(path)
-    modules.install(path, own_modules)
+    directory = os.path.dirname(os.path.realpath(path))
+    modules.install(os.path.realpath(path), own_modules)
     version_1.install()
+    atexit.register(version_1.close_sessions)  # after the program's own threads have ended, and after what it registers itself
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    directory = os.path.dirname(os.path.abspath(path))
     sys.argv = [path] + arguments
     sys.path[0] = directory
     main = sys.modules['__main__'] = types.ModuleType('__main__')
-    main.__file__ = path
+    main.__file__ = code.co_filename
     try:
         exec(code, vars(main))
-    except Exception as error:
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:
         line = remedies.explain(error, directory)
         if line:
             raise UserError(line)
         _show(error)
         sys.exit(1)
-    finally:
-        version_1.close_sessions()
 
 
 def _compiled(path):
     try:
         with open(path, 'rb') as source:
-            return compile(source.read(), path, 'exec', dont_inherit=True)
+            return compile(source.read(), os.path.abspath(path), 'exec', dont_inherit=True)
     except OSError as error:
         raise UserError('Cannot read the program %s (%s): give the path of a Python file' % (path, error.strerror))
     except (SyntaxError, ValueError) as error:  # ValueError: a null byte
-        raise UserError(remedies.explain(error, '') or 'The program %s is not Python (%s)' % (path, error))
+        raise UserError(remedies.explain(error, '') or '%s is not a Python program: %s' % (path, error))
 
 
 def _show(error):
     """Shows the traceback of the program, without the frames of this package that run it; TensorFlow repeats them in its messages."""
+    if sys.excepthook is not sys.__excepthook__:
+        sys.excepthook(type(error), error, error.__traceback__.tb_next)
+        return
     text = ''.join(traceback.format_exception(type(error), error, error.__traceback__))
-    for ours in (__file__, _SCRIPT):
-        text = re.sub(r'(?m)^ *File "%s", line .*\n(?:    (?! *File ).*\n)*' % re.escape(ours), '', text)
+    for ours in (__file__, version_1.__file__, _SCRIPT):
+        text = re.sub(r'(?m)^[ |]*File "%s", line .*\n(?:[ |]*    (?! *File ).*\n)*' % re.escape(ours), '', text)
     sys.stderr.write(text)

@@ -26,8 +26,10 @@ _sessions = weakref.WeakSet()
 _BEFORE_1_0 = {  # as RELEASE.md of TensorFlow 1.0 lists them
     'mul': tf.multiply, 'sub': tf.subtract, 'neg': tf.negative, 'pack': tf.stack, 'unpack': tf.unstack, 'select': tf.where,
     'concat_v2': tf.concat, 'inv': tf.reciprocal, 'batch_matmul': tf.matmul, 'listdiff': tf.setdiff1d, 'complex_abs': tf.abs,
-    'scalar_summary': tf.summary.scalar, 'histogram_summary': tf.summary.histogram,
-    'image_summary': lambda tag, tensor, max_images=3: tf.summary.image(tag, tensor, max_images),
+    'scalar_summary': lambda tags, values, collections=None, name=None: tf.summary.scalar(tags, values, collections),
+    'histogram_summary': lambda tag, values, collections=None, name=None: tf.summary.histogram(tag, values, collections),
+    'image_summary': lambda tag, tensor, max_images=3, collections=None, name=None:
+        tf.summary.image(tag, tensor, max_images, collections),
     'audio_summary': tf.summary.audio, 'merge_summary': tf.summary.merge, 'merge_all_summaries': tf.summary.merge_all,
     'train.SummaryWriter': tf.summary.FileWriter, 'image.per_image_whitening': tf.image.per_image_standardization,
 }
@@ -155,6 +157,7 @@ def _let_flags_be_set():
             tf.app.flags.DEFINE_string(name, None, '')
         set_flag(self, name, value)
     wrapper.__setattr__ = define_and_set
+    wrapper._parse_flags = lambda self: self.is_parsed() or self(sys.argv)
 
 
 def _follow_sessions():
@@ -176,7 +179,7 @@ def _follow_sessions():
 
 
 def close_sessions():
-    """Closes what sessions the program left open, and waits for the threads of its queues: Python cannot end while they run."""
+    """Closes what sessions the program left open, and waits for the threads of its queues: Python may abort if they run on."""
     for session in list(_sessions):
         session.close()
     for thread in threading.enumerate():

@@ -23,11 +23,31 @@ def test_the_flags_in_both_forms(cifar10, data_dir):
     given = cifar10.parser.parse_args(['--batch_size=7', '--use_fp16=1'])
     assert (given.batch_size, given.data_dir, given.use_fp16) == (7, '/tmp/cifar10_data', True)
     assert cifar10.inputs(True)[0].shape.as_list() == [128, 24, 24, 3]
-    assert (cifar10.FLAGS.batch_size, cifar10.FLAGS.data_dir, cifar10.FLAGS.use_fp16) == (128, data_dir, False)
+    assert [cifar10._flag(name) for name in ('batch_size', 'data_dir', 'use_fp16')] == [128, data_dir, False]
+    assert not cifar10.FLAGS.is_parsed()  # the program's own flags may still be defined
     cifar10.FLAGS.batch_size = 50
     assert cifar10.inputs(eval_data=True)[1].shape.as_list() == [50]
     assert cifar10.distorted_inputs()[0].shape.as_list() == [50, 24, 24, 3]
     assert cifar10.inputs(False, batch_size=3)[0].shape.as_list() == [3, 24, 24, 3]
+
+
+def test_short_options_are_the_programs(cifar10, monkeypatch):
+    monkeypatch.setattr(sys, 'argv', ['program.py', '-v', '--batch_size', '5', '-n', '3'])
+    assert cifar10._flag('batch_size') == 5
+
+
+def test_flags_that_a_program_replaces(cifar10, data_dir):
+    cifar10.FLAGS = cifar10.parser.parse_args(['--batch_size=9', '--data_dir=' + data_dir])
+    assert cifar10.inputs(True)[1].shape.as_list() == [9]
+
+
+def test_a_program_may_define_the_flags_before(monkeypatch, data_dir):
+    monkeypatch.setattr(sys, 'argv', ['program.py'])
+    with programs.own_flags():
+        tf.app.flags.DEFINE_integer('batch_size', 10, 'of the program')
+        module = importlib.import_module('cifar10.tutorial.cifar10')
+        assert module.inputs(True, data_dir)[1].shape.as_list() == [10]
+        del sys.modules['cifar10.tutorial.cifar10']
 
 
 def test_a_program_may_define_the_flags_again(cifar10):

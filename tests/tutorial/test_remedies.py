@@ -33,7 +33,7 @@ def _explain(text, directory):
     ('import cifar10\ncifar10.my_network', 3, '--own-modules'),
     ('from cifar10 import my_network', 2, '--own-modules'),
     ('import cifar10\ncifar10.inference()', 3, '--own-modules'),
-    ('from absl import flags\nflags.FLAGS(["x", "--nix"])', 3, 'flags that the program defines')])
+    ('from absl import flags\nflags.FLAGS(["x", "--nix"])', 3, 'its own --help may list the flags')])
 def test_the_place_and_the_remedy(tmp_path, text, line, remedy):
     told = _explain(text, tmp_path)
     assert told.startswith('%s:%d: ' % (tmp_path / 'program.py', line))

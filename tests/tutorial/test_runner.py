@@ -132,6 +132,37 @@ def test_ctrl_c_ends_the_program(own, tmp_path):
     assert (process.returncode, stderr) == (130, 'cifar10_run.py: interrupted\n')
 
 
+def test_a_thread_and_what_happens_at_the_end_keep_their_sessions(tmp_path):
+    """The program is started through a link, and changes the directory."""
+    (tmp_path / 'own').mkdir()
+    (tmp_path / 'own' / 'helper.py').write_text('NUMBER = 5\n')
+    (tmp_path / 'own' / 'ends.py').write_text(
+        'import atexit, os, threading, tensorflow as tf\n'
+        'from helper import NUMBER\n'
+        'os.chdir("/")\n'
+        'assert os.path.isfile(__file__), __file__\n'
+        'sess = tf.Session(config=tf.ConfigProto(device_count={"CPU": 3}))\n'
+        'assert len([d for d in sess.list_devices() if d.device_type == "CPU"]) == 3\n'
+        'x = tf.constant(NUMBER)\n'
+        'def work():\n'
+        '    threading.main_thread().join()\n'
+        '    print("thread", sess.run(x))\n'
+        'threading.Thread(target=work).start()\n'
+        'atexit.register(lambda: print("end", sess.run(x)))\n')
+    (tmp_path / 'link.py').symlink_to(tmp_path / 'own' / 'ends.py')
+    stdout, stderr = _succeed(str(tmp_path / 'link.py'))
+    assert (stdout, stderr) == ('thread 5\nend 5\n', '')
+
+
+def test_its_own_hook_shows_an_error(tmp_path):
+    (tmp_path / 'hook.py').write_text(
+        'import sys\n'
+        'sys.excepthook = lambda kind, error, frames: print(kind.__name__, error, frames.tb_lineno)\n'
+        'class Stop(BaseException): pass\n'
+        'raise Stop("here")\n')
+    assert programs.run('cifar10_run', str(tmp_path / 'hook.py')) == (1, 'Stop here 4\n', '')
+
+
 def test_a_program_that_leaves_its_queues_running(tmp_path, data_dir):
     """Python aborts if threads run TensorFlow at its end."""
     (tmp_path / 'leaves.py').write_text(
@@ -165,8 +196,8 @@ def test_the_traceback_is_that_of_the_program(tmp_path):
 
 @pytest.mark.parametrize('arguments, status, line', [
     (['nix.py'], 1, 'error: Cannot read the program nix.py .No such file or directory.: give the path of a Python file'),
-    (['--own-modules', 'three.py'], 1, 'error: There is no cifar10.py, .* in .*: leave out --own-modules'),
-    (['two.py'], 1, r"error: two.py:1: Missing parentheses .*: `print 'Python 2'`; if it is Python 2, convert .*"),
+    (['--own-modules', 'three.py'], 1, 'error: There is no cifar10.py or cifar10_input.py of its own in .*: leave out --own-modules'),
+    (['two.py'], 1, r"error: /.*/two.py:1: Missing parentheses .*: `print 'Python 2'`; this is Python 2: convert .*"),
     ([], 2, 'error: the following arguments are required: PROGRAM.py')])
 def test_one_line(tmp_path, monkeypatch, arguments, status, line):
     monkeypatch.chdir(tmp_path)
@@ -179,15 +210,16 @@ def test_one_line(tmp_path, monkeypatch, arguments, status, line):
 
 def test_packages_of_the_program_come_before_former_places(tmp_path):
     for path, text in [('models/__init__.py', 'OWN = 1\n'), ('models/net.py', 'SIZE = 2\n'),
+                       ('models/tutorials/image/cifar10/cifar10_input.py', 'IMAGE_SIZE = 40\n'),
                        ('cifar10/__init__.py', ''), ('cifar10/cifar10.py', 'NUM_CLASSES = 7\n'),
                        ('program.py', 'import models\nfrom models import net\n'
                                       'from models.tutorials.image.cifar10 import cifar10_input\n'
                                       'from cifar10 import cifar10\n'
                                       'print(models.OWN, net.SIZE, cifar10_input.IMAGE_SIZE, cifar10.NUM_CLASSES)\n')]:
-        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
     stdout, stderr = _succeed(str(tmp_path / 'program.py'))
     assert stdout == '1 2 24 10\n' and "using this package's cifar10 and cifar10_input, not the copies" in stderr
     stdout, stderr = _succeed('--own-modules', str(tmp_path / 'program.py'))
-    assert stdout == '1 2 24 7\n'
-    assert stderr == 'cifar10_run.py: using %s\n' % (tmp_path / 'cifar10' / '__init__.py')
+    assert stdout == '1 2 40 7\n'
+    assert stderr == 'cifar10_run.py: using %s and %s\n' % (tmp_path / 'cifar10', tmp_path / 'models/tutorials/image/cifar10')
