@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
+from cifar10.data import download
 from cifar10.tutorial import cifar10_input
 from tests.helpers import programs
 
@@ -73,6 +74,15 @@ def test_the_network_has_the_classes_that_are_set_and_summaries(cifar10):
     assert summaries == ['tower_0/%s/%s' % (name, kind) for name in (
         'conv1/conv1', 'conv2/conv2', 'local3/local3', 'local4/local4', 'softmax_linear/softmax_linear')
         for kind in ('activations', 'sparsity')]
+
+
+def test_the_download(cifar10, monkeypatch, data_dir):
+    """To the directory of the flag, from the address that a program may have set."""
+    calls = []
+    monkeypatch.setattr(download, 'maybe_download_and_extract', lambda *arguments: calls.append(arguments))
+    cifar10.DATA_URL = 'http://localhost/archive.tar.gz'
+    cifar10.maybe_download_and_extract()
+    assert calls == [(data_dir, 'http://localhost/archive.tar.gz')]
 
 
 def test_half_precision(cifar10):

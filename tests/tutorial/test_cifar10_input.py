@@ -21,6 +21,20 @@ def test_two_passes_over_the_test_images(data_dir):
     np.testing.assert_allclose(np.concatenate([batch for batch, _ in batches]), np.tile(expected, [2, 1, 1, 1]), rtol=1e-5, atol=1e-5)
 
 
+def test_images_for_tensorboard(data_dir):
+    """Evaluations of books merge all summaries, and need one at least."""
+    cifar10_input.inputs(True, data_dir, 50)
+    cifar10_input.distorted_inputs(data_dir, 16)
+    assert [tensor.op.type for tensor in tf.get_collection(tf.GraphKeys.SUMMARIES)].count('ImageSummary') == 2
+
+
+@pytest.mark.parametrize('batch_size', [0, -3])
+def test_an_empty_batch(data_dir, batch_size):
+    for build in (lambda: cifar10_input.distorted_inputs(data_dir, batch_size), lambda: cifar10_input.inputs(True, data_dir, batch_size)):
+        with pytest.raises(UserError, match='The batch size %d is not at least 1' % batch_size):
+            build()
+
+
 def test_each_image_once(data_dir):
     _, labels = cifar10_input.inputs(False, data_dir, 128, num_epochs=1)
     expected, _ = oracle.read_records(dataset.train_files(data_dir))
@@ -44,11 +58,11 @@ def test_the_size_of_the_images_can_be_set(data_dir, monkeypatch, size):
     np.testing.assert_allclose(test_images, crops, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize('size', [0, 33])
+@pytest.mark.parametrize('size', [0, 28.5, 33])
 def test_a_size_that_the_images_do_not_have(data_dir, monkeypatch, size):
     monkeypatch.setattr(cifar10_input, 'IMAGE_SIZE', size)
     for build in (lambda: cifar10_input.distorted_inputs(data_dir, 16), lambda: cifar10_input.inputs(True, data_dir, 16)):
-        with pytest.raises(UserError, match='IMAGE_SIZE = %d is not from 1 to 32' % size):
+        with pytest.raises(UserError, match='IMAGE_SIZE = %s is not from 1 to 32' % size):
             build()
 
 

@@ -29,6 +29,8 @@ def _explain(text, directory):
     ('import tensorflow.contrib.learn', 2, 'docs/tf1.md'),
     ('import tensorflow.compat.v1 as tf\ntf.scalar_summary', 3, 'docs/tf1.md'),
     ('import tensorflow.compat.v1 as tf\nwith tf.Graph().as_default():\n  bool(tf.constant(1))', 4, 'write `is not None`'),
+    ('raise AttributeError("`conv2d` is not available with Keras 3.")', 2, 'pip install tf_keras'),
+    ('import cifar10.my_network', 2, '--own-modules'),
     ('import a_package_that_nobody_has.part', 2, 'put a_package_that_nobody_has.py beside the program'),
     ('import cifar10\ncifar10.my_network', 3, '--own-modules'),
     ('from cifar10 import my_network', 2, '--own-modules'),
@@ -49,6 +51,23 @@ def test_other_errors_keep_their_traceback(tmp_path):
     for text in ('raise ValueError(3)', '1 / 0', 'my_name', '{}["key"]',
                  'def train(): pass\ntrain(3)'):
         assert _explain(text, tmp_path) is None
+
+
+def test_a_name_that_is_only_like_one(tmp_path):
+    for text in ('import os\nos.nix', 'file', 'raise SyntaxError("my own")', 'import ast\nast.literal_eval("1 +")'):
+        assert _explain(text, tmp_path) is None
+
+
+@pytest.mark.parametrize('text, remedy', [
+    (b'print 3\n', 'this is Python 2: convert'), (b'x = (\n', 'correct it, or convert'),
+    ('x = "é"\n'.encode('latin-1'), 'save the file as UTF-8, or name its encoding')])
+def test_syntax(tmp_path, text, remedy):
+    path = tmp_path / 'program.py'
+    path.write_bytes(text)
+    with pytest.raises(SyntaxError) as caught:
+        compile(text, str(path), 'exec')
+    told = remedies.explain(caught.value, str(tmp_path))
+    assert told.startswith('%s:' % path) and remedy in told
 
 
 def test_an_error_without_a_frame_in_the_directory(tmp_path):

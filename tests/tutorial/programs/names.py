@@ -28,6 +28,8 @@ assert tf.placeholder(tf.float32, [7, None]).get_shape()[0].value == 7
 assert not tf.executing_eagerly() and ops.get_default_graph() is tf.get_default_graph()
 assert not isinstance(tf.Variable(1.0), type(tf.get_variable('v', [], use_resource=True)))
 assert tf.__version__.split('.')[0] in '12' and 'placeholder' in dir(tf)
+one_hot = layers.one_hot_encoding(tf.constant([1]), num_classes=3)
+assert one_hot.get_shape().as_list() == [1, 3]
 assert tf.contrib.layers is layers and batch_norm is layers.batch_norm and slim is tf.contrib.slim
 for build in (lambda: tf.nothing, lambda: tf.contrib.nothing, lambda: layers.nothing):
     try:
