@@ -30,7 +30,8 @@ def test_images_for_tensorboard(data_dir):
 
 @pytest.mark.parametrize('batch_size', [0, -3])
 def test_an_empty_batch(data_dir, batch_size):
-    for build in (lambda: cifar10_input.distorted_inputs(data_dir, batch_size), lambda: cifar10_input.inputs(True, data_dir, batch_size)):
+    for build in (lambda: cifar10_input.distorted_inputs(data_dir, batch_size),
+                  lambda: cifar10_input.inputs(True, data_dir, batch_size)):
         with pytest.raises(UserError, match='The batch size %d is not at least 1' % batch_size):
             build()
 
