@@ -1,6 +1,7 @@
-"""Files that are written whole, and directories that one process at a time works in."""
+"""Files that are written whole, names that can be used, and directories: trusted, locked, still in their place."""
 import contextlib
 import os
+import stat
 
 from cifar10.errors import UserError
 
@@ -9,12 +10,67 @@ try:
 except ImportError:  # Windows has no such locks: two processes in one directory do not notice each other there
     fcntl = None
 
+_KINDS = [(stat.S_ISDIR, 'a directory'), (stat.S_ISFIFO, 'a FIFO'), (stat.S_ISSOCK, 'a socket'), (stat.S_ISCHR, 'a device'),
+          (stat.S_ISBLK, 'a device')]
+
+
+def check_name(path):
+    """Checks that TensorFlow will understand the name of a file or directory as this machine does.
+
+    Raises:
+      UserError: it names a place that is not local, or has bytes that are not UTF-8, or control characters.
+    """
+    if '://' in path:
+        raise UserError('%s is not a place on this machine: give a local path' % path)
+    if any('\ud800' <= character <= '\udfff' for character in path):
+        raise UserError('%s has bytes that are not UTF-8, which TensorFlow cannot use: give another name'
+                        % path.encode(errors='backslashreplace').decode())
+    if any(character < ' ' for character in path):
+        raise UserError('%r has control characters: give another name' % path)
+
+
+def check_regular(path, remedy):
+    """Checks that what exists at `path` is a regular file: to read a FIFO can wait for ever, and a device never ends.
+
+    Args:
+      path: the file.
+      remedy: what the user can do if it is something else.
+
+    Raises:
+      UserError: it is something else.
+      OSError: it does not exist.
+    """
+    mode = os.stat(path).st_mode
+    for is_kind, kind in _KINDS:
+        if is_kind(mode):
+            raise UserError('%s is %s, not a file: %s' % (path, kind, remedy))
+
+
+def check_trusted(path):
+    """Checks that no other user has put there what lies at `path`, or on the way to it, in a place where every user can write.
+
+    Such a user could have links followed, or files replaced, while this process writes. What root owns is trusted.
+
+    Raises:
+      UserError: names what another user owns.
+    """
+    if not hasattr(os, 'getuid'):  # Windows
+        return
+    for place in (os.path.abspath(path), os.path.realpath(path)):  # a link on the way may be foreign, or what it leads to
+        while place != os.path.dirname(place):
+            parent = os.path.dirname(place)
+            if (os.path.lexists(place) and os.stat(parent).st_mode & stat.S_IWOTH
+                    and os.lstat(place).st_uid not in (os.getuid(), 0)):
+                raise UserError('%s belongs to another user, and is in a place where every user can write: give another directory'
+                                % place)
+            place = parent
+
 
 def write_whole(path, content, remedy):
     """Writes a file completely, or leaves what was there.
 
     Args:
-      path: the file.
+      path: the file; a link is replaced, not followed.
       content: a string or bytes.
       remedy: what the user can do where it cannot be written.
 
@@ -23,13 +79,15 @@ def write_whole(path, content, remedy):
     """
     new_path = path + '.new'
     try:
-        with open(new_path, 'wb') as new:
+        with contextlib.suppress(FileNotFoundError):  # of a process that was killed
+            os.remove(new_path)
+        with open(new_path, 'xb') as new:  # made here and now: never what another user has put there, like a link
             new.write(content if isinstance(content, bytes) else content.encode())
         os.replace(new_path, path)
     except OSError as error:
         raise UserError('Cannot write %s (%s): %s' % (path, error.strerror, remedy))
     finally:
-        if os.path.exists(new_path):
+        with contextlib.suppress(OSError):
             os.remove(new_path)
 
 
@@ -37,12 +95,39 @@ def make_directory(path):
     """Makes the directory `path` and its parents if they do not exist.
 
     Raises:
-      UserError: it cannot be made.
+      UserError: it cannot be made, its name cannot be used, or another user controls it, see `check_trusted`.
     """
+    check_name(path)
+    check_trusted(path)
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
         raise UserError('Cannot make the directory %s (%s): give another one' % (path, error.strerror))
+
+
+class Place:
+    """A directory that must stay where it is; a context manager."""
+
+    def __init__(self, path):
+        self._path = path
+        # While it is open, no other directory gets its number.
+        self._handle = None if fcntl is None else os.open(path, os.O_RDONLY)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused_error):
+        if self._handle is not None:
+            os.close(self._handle)
+
+    def check(self):
+        """Raises UserError if the directory has been moved, removed or replaced."""
+        try:
+            same = self._handle is None or os.path.samestat(os.fstat(self._handle), os.stat(self._path))
+        except OSError:
+            same = False
+        if not same:
+            raise UserError('%s has been moved or removed: put it back and start again; what was saved there is as it was' % self._path)
 
 
 @contextlib.contextmanager
