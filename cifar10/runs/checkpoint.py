@@ -1,12 +1,21 @@
-"""Finding and reading checkpoints, and checking that one fits the graph before it is restored."""
-import glob
+"""Finding and reading checkpoints, and checking what they hold before it is used."""
+import math
 import os
+import re
 from typing import Dict, NamedTuple
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
+from cifar10 import files
 from cifar10.errors import UserError
+
+PREFIX = 'model.ckpt'
+LISTING = 'checkpoint'  # the file in which a tf.train.Saver lists what it has saved
+_INDEX = re.compile(r'%s-(\d+)\.index' % re.escape(PREFIX))
+# What a process that was killed while it saved leaves behind: names in TensorFlow's BundleWriter and atomic_write_string_to_file.
+_UNFINISHED = re.compile(r'%s-\d+\.(data-\d+-of-\d+|index)\.tempstate\d+|(%s|%s-\d+\.meta)\.tmp[0-9a-f]{32}'
+                         % (re.escape(PREFIX), LISTING, re.escape(PREFIX)))
 
 
 class Checkpoint(NamedTuple):
@@ -16,53 +25,105 @@ class Checkpoint(NamedTuple):
     values: Dict[str, np.ndarray]  # by variable name
 
 
-def latest(directory):
-    """The path of the newest checkpoint that `directory` lists, or None where it lists none.
+def check_directory(directory):
+    """Checks that TensorFlow reads the name of a directory of checkpoints as what it is.
+
+    To it `*`, `?`, `[`, `]` and a backslash in the name of a checkpoint are a pattern: it would read, or delete, what lies in other
+    directories.
 
     Raises:
-      UserError: the list is damaged, or the checkpoint does not exist.
+      UserError: it does not.
     """
-    listing = os.path.join(directory, 'checkpoint')
-    path = _listed(directory)
-    if path is None:
-        if os.path.exists(listing):
-            raise UserError('%s is damaged: it must name a checkpoint, as in model_checkpoint_path: "model.ckpt-1000"' % listing)
-        if glob.glob(os.path.join(glob.escape(directory), 'model.ckpt-*.index')):
-            raise UserError('%s holds checkpoints, but not the file "checkpoint", which names the latest: write it, as in '
-                            'model_checkpoint_path: "model.ckpt-1000", or use another directory' % directory)
-    elif not tf.train.checkpoint_exists(path):
-        if _listed(directory) != path:  # a trainer has just saved the next one
-            return latest(directory)
-        raise UserError('%s is missing, though %s names it as the latest checkpoint: put it back, or name another there'
-                        % (path, listing))
-    return path
+    path = os.path.abspath(directory)
+    files.check_name(path)
+    if any(character in path for character in '*?[]\\'):
+        raise UserError('%s has one of the characters * ? [ ] \\, which TensorFlow reads as a pattern: rename it, or give another '
+                        'directory' % path)
 
 
-def _listed(directory):
-    """The path that the directory's list names as the latest, or None."""
+def candidates(directory):
+    """The paths of the checkpoints in `directory`, the one to use first: the latest of the list there, then by step.
+
+    A checkpoint that was completed after the list was written comes before the latest of the list: the process that saved it was
+    killed in between.
+
+    Raises:
+      UserError: the list is a directory, a FIFO or the like.
+    """
+    steps = {}
+    for name in os.listdir(directory) if os.path.isdir(directory) else []:
+        match = _INDEX.fullmatch(name)
+        if match:
+            steps[os.path.join(directory, name[:-len('.index')])] = int(match.group(1))
+    paths = sorted(steps, key=steps.get, reverse=True)
+    listed = listed_latest(directory)
+    if listed is None:
+        return paths
+    listed_time = os.path.getmtime(os.path.join(directory, LISTING))
+    newer = [path for path in paths if steps[path] > steps.get(listed, math.inf) and _saved_time(path) > listed_time]
+    return newer + [listed] + [path for path in paths if path != listed and path not in newer]
+
+
+def listed_latest(directory):
+    """The path that the directory's list names as the latest; None if there is no list, or if it names none.
+
+    Raises:
+      UserError: the list is a directory, a FIFO or the like.
+    """
+    listing = os.path.join(directory, LISTING)
+    if not os.path.exists(listing):
+        return None
+    files.check_regular(listing, 'remove it, and the newest checkpoint is used')
     try:
         state = tf.train.get_checkpoint_state(directory)
-    except ValueError:  # it names none
+    except (ValueError, tf.errors.OpError):  # it names none, or has just been removed
         return None
     return state.model_checkpoint_path if state else None
 
 
+def _saved_time(path):
+    """The modification time of the file that a saver completes last; 0 where there is none."""
+    try:
+        return os.path.getmtime(path + '.index')
+    except OSError:
+        return 0
+
+
+def stamp(directory):
+    """A value that differs as soon as another checkpoint is to be used first, even if a new run has saved it under the same name."""
+    return [(path, _saved_time(path)) for path in candidates(directory)[:1]]
+
+
 def read_latest(directory):
-    """Reads the newest checkpoint in `directory`, also while a trainer works there, which may replace it at any time.
+    """Reads the newest intact checkpoint in `directory`, also while a trainer works there, which may replace it at any time.
+
+    If it is not the one that the directory's list names as the latest, a line says so.
 
     Returns:
       A Checkpoint, or None where there is none.
 
     Raises:
-      UserError: the list or the checkpoint is damaged, or the checkpoint does not exist.
+      UserError: there is a checkpoint or a list, but no intact checkpoint.
     """
-    path = latest(directory)
-    try:
-        return read(path) if path else None
-    except UserError:
-        if _listed(directory) == path:
-            raise
-    return read_latest(directory)
+    check_directory(directory)
+    listing = os.path.join(directory, LISTING)
+    before = stamp(directory)
+    complaint = None if listed_latest(directory) else '%s %s' % (
+        listing, 'is damaged: it names no checkpoint' if os.path.exists(listing) else 'is missing')
+    for path in candidates(directory):
+        try:
+            saved = read(path)
+        except UserError as error:
+            if stamp(directory) != before:  # a trainer has just saved the next one, and deleted an old one
+                return read_latest(directory)
+            complaint = str(error)
+            continue
+        if complaint:
+            print('%s. Using %s' % (complaint, path), flush=True)
+        return saved
+    if before or os.path.exists(listing):
+        raise UserError('%s. There is no other intact checkpoint: put back a copy of one, or use another directory' % complaint)
+    return None
 
 
 def read(path):
@@ -74,27 +135,51 @@ def read(path):
       A Checkpoint.
 
     Raises:
-      UserError: the checkpoint is damaged.
+      UserError: the checkpoint is missing or damaged, or its step is not a whole number, 0 or greater.
     """
+    directory, name = os.path.split(path)
     try:
+        parts = [part for part in os.listdir(directory or '.') if part.startswith(name + '.')]
+    except OSError:
+        parts = []
+    if not parts and not os.path.exists(path):  # the second is the format of TensorFlow before 0.12, without suffixes
+        raise UserError('The checkpoint %s is missing' % path)
+    try:
+        for part in parts:
+            files.check_regular(os.path.join(directory, part), 'it is no part of a checkpoint')
         reader = tf.train.load_checkpoint(path)
         values = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
-    except (tf.errors.OpError, RuntimeError, ValueError, IndexError) as error:
-        raise UserError('The checkpoint %s is damaged (%s): use an older one by naming it in %s' % (
-            path, str(error).splitlines()[0], os.path.join(os.path.dirname(path), 'checkpoint')))
-    number = path.rsplit('-', 1)[-1]
-    return Checkpoint(path, int(values.get('global_step', number if number.isdigit() else 0)), values)
+        number = name.rsplit('-', 1)[-1]
+        return Checkpoint(path, _valid_step(values.get('global_step', np.int64(number if number.isdigit() else 0))), values)
+    except (tf.errors.OpError, RuntimeError, ValueError, IndexError, OverflowError, OSError, UserError) as error:
+        raise UserError('The checkpoint %s is damaged (%s)' % (path, str(error).splitlines()[0]))
+
+
+def _valid_step(value):
+    """The value of a global step as an int; raises ValueError if it cannot be one."""
+    value = np.asarray(value)
+    # Listings of books count in float32.
+    if value.shape != () or value.dtype.kind not in 'iuf' or not 0 <= value < 2 ** 62 or value != int(value):
+        raise ValueError('its global_step is %s' % np.array2string(value, threshold=3))
+    return int(value)
+
+
+def remove_unfinished(directory):
+    """Removes what processes that were killed while they saved have left in `directory`."""
+    for name in os.listdir(directory):
+        if _UNFINISHED.fullmatch(name):
+            os.remove(os.path.join(directory, name))
 
 
 def check_fits(saved, variables):
-    """Checks that a checkpoint has a value of the right type and shape for each variable.
+    """Checks that a checkpoint has a finite value of the right type and shape for each variable.
 
     Args:
       saved: a Checkpoint.
       variables: dict from names in the checkpoint to variables.
 
     Raises:
-      UserError: names the first variable that is missing in the checkpoint or has another type or shape there.
+      UserError: names the first variable that is missing in the checkpoint, has another type or shape there, or is not finite.
     """
     complaint = 'The checkpoint %s does not fit: %s. Give the directory of a run of this network'
     for name, variable in sorted(variables.items()):
@@ -105,3 +190,6 @@ def check_fits(saved, variables):
         if (value.dtype, list(value.shape)) != (wanted[0].as_numpy_dtype, wanted[1]):
             raise UserError(complaint % (saved.path, 'its %s is %s %s, not %s %s' % (
                 name, value.dtype, list(value.shape), wanted[0].name, wanted[1])))
+        if not np.isfinite(value).all():
+            raise UserError('The checkpoint %s cannot be used: its %s is not finite. Use an older one, by naming it in %s' % (
+                saved.path, name, os.path.join(os.path.dirname(saved.path), LISTING)))
