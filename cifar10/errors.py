@@ -1,4 +1,7 @@
-"""The exception for a user's mistake, and TensorFlow's errors in one line."""
+"""The exception for a user's mistake, warnings, and TensorFlow's errors in one line."""
+import contextlib
+import os
+import sys
 
 
 class UserError(Exception):
@@ -8,9 +11,15 @@ class UserError(Exception):
     """
 
 
+def warn(message):
+    """Tells on stderr what went wrong while the work goes on."""
+    with contextlib.suppress(OSError):  # nobody may read it any more
+        print('%s: %s' % (os.path.basename(sys.argv[0]), message), file=sys.stderr, flush=True)
+
+
 def reason(error):
-    """The message of a tf.errors.OpError in one line, without the names of nodes and the stack around it."""
-    lines = [line.strip() for line in error.message.splitlines()]
+    """The message of an error, like a tf.errors.OpError, in one line, without the names of nodes and the stack around it."""
+    lines = [line.strip() for line in getattr(error, 'message', str(error)).splitlines()]
     told = [line for line in lines if line and not line.startswith(
         ('Graph execution error', 'Detected at node', 'Node:', 'File "', '[[', '2 root', '(0)', '(1)', 'Original stack'))]
     return told[0] if told else type(error).__name__

@@ -9,8 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import files, input as cifar10_input, summaries, views
 from cifar10.data import dataset
-from cifar10.errors import UserError
-from cifar10.runs import checkpoint, run_directory
+from cifar10.runs import checkpoint, run_directory, watch
 
 PRECISION = 'Precision @ 1'
 
@@ -40,8 +39,9 @@ class Evaluator:
         Raises:
           UserError: a file is missing or malformed.
         """
-        dataset.verify(paths)
-        self._num_examples = num_examples
+        self._watch = watch.Watch(paths)
+        num_present = dataset.verify(paths)
+        self._num_examples = num_present if num_examples is None else min(num_examples, num_present)
         self._num_views = num_views
         self._config = config
         self.graph = tf.Graph()
@@ -68,8 +68,10 @@ class Evaluator:
           A Result.
 
         Raises:
-          UserError: the checkpoint does not fit the network or is not finite, or the record is damaged.
+          UserError: the checkpoint does not fit the network or is not finite, the record is damaged, or a file of the examples has
+            changed since the Evaluator was made.
         """
+        self._watch.check()
         decay = run_directory.recorded_hparams(os.path.dirname(restored.path)).fc_weight_decay
         variables = self._restored_variables(restored)
         with tf.Session(graph=self.graph, config=self._config) as session:
@@ -90,26 +92,30 @@ class Evaluator:
         checkpoint.check_fits(restored, variables)
         if variables is raw:
             print('%s has no moving averages: evaluating the weights themselves' % restored.path, flush=True)
-        for name in variables:
-            if not np.isfinite(restored.values[name]).all():
-                raise UserError('The checkpoint %s cannot be evaluated: its %s is not finite. Use an older one' %
-                                (restored.path, name))
         return variables
 
     def _run_over_examples(self, session):
         """For each example, in order: whether it is classified correctly, and its cross entropy."""
-        correct, cross_entropy = [np.zeros([0], bool)], [np.zeros([0], np.float32)]
-        missing = self._num_examples or np.inf
+        correct, cross_entropy = [], []
+        missing = self._num_examples
         coord = tf.train.Coordinator()
         threads = tf.train.start_queue_runners(session, coord)
-        with coord.stop_on_exception():
+        self._watch.start(coord)
+        try:
             while missing > 0:
                 batch = session.run(self._per_example)
                 correct.append(batch['correct'])
                 cross_entropy.append(batch['cross_entropy'])
                 missing -= len(batch['correct'])
-        coord.request_stop()
-        coord.join(threads)  # raises what went wrong, but not the OutOfRangeError that ends the data
+            coord.request_stop()
+            coord.join(threads)  # raises what went wrong, but not the OutOfRangeError that ends the data
+        except tf.errors.OpError:
+            self._watch.check()
+            coord.raise_requested_exception()  # of the thread whose end was the reason
+            raise
+        finally:
+            coord.request_stop()
+        self._watch.check()
         return np.concatenate(correct)[:self._num_examples], np.concatenate(cross_entropy)[:self._num_examples]
 
 
@@ -119,15 +125,18 @@ def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
     Ends after `timeout_secs` seconds without a new one; never if that is None.
 
     Raises:
-      UserError: the latest checkpoint is missing or damaged.
+      UserError: there are checkpoints, but no intact one.
     """
-    last, last_time = None, time.time()
+    seen, last, last_time = None, None, time.time()
     while True:
-        path = checkpoint.latest(checkpoint_dir)
-        restored = checkpoint.read_latest(checkpoint_dir) if path and _stamp(path) != last else None
-        if restored:
+        stamp = checkpoint.stamp(checkpoint_dir)
+        restored = checkpoint.read_latest(checkpoint_dir) if stamp != seen else None
+        seen = stamp
+        # The newest may be damaged, and the one before it known.
+        if restored and (restored.path, checkpoint.saved_time(restored.path)) != last:
+            last = restored.path, checkpoint.saved_time(restored.path)
             yield restored
-            last, last_time = _stamp(restored.path), time.time()
+            last_time = time.time()
             continue
         if last is None:
             print('Waiting for a checkpoint in %s' % checkpoint_dir, flush=True)
@@ -136,12 +145,6 @@ def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
             print('No new checkpoint in %s for %d seconds' % (checkpoint_dir, waited), flush=True)
             return
         time.sleep(interval_secs if timeout_secs is None else min(interval_secs, timeout_secs - waited))
-
-
-def _stamp(path):
-    """What differs between two checkpoints, even if a new run has saved the second one under the same name."""
-    index = path + '.index'
-    return path, os.path.getmtime(index) if os.path.exists(index) else None
 
 
 def tag_with_views(tag, num_views):

@@ -29,6 +29,11 @@ def check_name(path):
         raise UserError('%r has control characters: give another name' % path)
 
 
+def special_kind(mode):
+    """What the `st_mode` of something that is no regular file says that it is, like 'a FIFO'; None for a regular file."""
+    return next((kind for is_kind, kind in _KINDS if is_kind(mode)), None)
+
+
 def check_regular(path, remedy):
     """Checks that what exists at `path` is a regular file: to read a FIFO can wait for ever, and a device never ends.
 
@@ -40,10 +45,9 @@ def check_regular(path, remedy):
       UserError: it is something else.
       OSError: it does not exist.
     """
-    mode = os.stat(path).st_mode
-    for is_kind, kind in _KINDS:
-        if is_kind(mode):
-            raise UserError('%s is %s, not a file: %s' % (path, kind, remedy))
+    kind = special_kind(os.stat(path).st_mode)
+    if kind:
+        raise UserError('%s is %s, not a file: %s' % (path, kind, remedy))
 
 
 def check_trusted(path):

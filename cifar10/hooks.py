@@ -1,18 +1,52 @@
-"""What happens around the training step: filling, log lines, summaries, checkpoints, divergence.
+"""What happens around the training step: data files, filling, log lines, summaries. See also checkpointing.py.
 
 Each hook fetches what it needs in the session run that makes the update. A hook gets `step` as a tensor: the number of
 updates, including this one.
 """
 import datetime
-import glob
-import os
 import time
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors, input as cifar10_input
+from cifar10.data import dataset
 from cifar10.errors import UserError
+from cifar10.runs import watch
+
+
+class PlaceHook(tf.train.SessionRunHook):
+    """Ends the run when its directory has been moved or removed; what TensorFlow would write goes where nobody looks."""
+
+    def __init__(self, place):
+        self._place = place
+
+    def after_run(self, run_context, run_values):
+        self._place.check()
+
+
+class InputHook(tf.train.SessionRunHook):
+    """Stops the session when a data file changes: see `error`."""
+
+    def begin(self):
+        paths = tf.get_collection(cifar10_input.INPUT_FILES)
+        self._watch = watch.Watch(paths)
+        dataset.verify(paths)
+
+    def after_create_session(self, session, coord):
+        self._watch.start(coord)
+
+    def check(self):
+        """Raises UserError if a data file has changed."""
+        self._watch.check()
+
+    def explain(self, error):
+        """Raises the tf.errors.OpError of a step, unless a data file has changed: that explains it, see `check`."""
+        try:
+            self._watch.check()
+        except UserError:
+            return
+        raise error
 
 
 class FillHook(tf.train.SessionRunHook):
@@ -87,6 +121,7 @@ class LogHook(tf.train.SessionRunHook):
 
 class SummaryHook(tf.train.SessionRunHook):
     """Writes the summaries, the speed and the number of epochs every `every` steps."""
+    error = None  # of the last attempt
 
     def __init__(self, step, summary_op, write, pace, every):
         self._step_tensor = step
@@ -113,88 +148,12 @@ class SummaryHook(tf.train.SessionRunHook):
             epochs = self._step * (self._pace.examples_per_step / self._pace.examples_per_epoch)
             for tag, value in [('epoch', epochs), ('examples_per_sec', examples_per_sec), ('sec_per_batch', sec_per_batch)]:
                 summary.value.add(tag=tag, simple_value=value)
-            self._write(summary, self._step)
+            self._try_to_write(summary)
 
-
-class FiniteHook(tf.train.SessionRunHook):
-    """Stops training when a tower's loss or gradient, or a variable about to be saved, is NaN or infinite.
-
-    The loss alone does not show it: max pooling on the CPU ignores a NaN.
-    """
-
-    def __init__(self, step, graph, train_dir):
-        with tf.name_scope('gradient_norms'):
-            norms = [tf.global_norm([gradient for gradient, _ in grads]) for grads in graph.tower_grads]
-        self._fetches = {'step': step, 'losses': graph.losses, 'norms': norms, 'learning_rate': graph.learning_rate}
-        self._train_dir = train_dir
-
-    def begin(self):
-        with tf.name_scope('is_finite'):
-            self._is_finite = {variable.op.name: tf.reduce_all(tf.is_finite(variable))
-                               for variable in tf.global_variables() if variable.dtype.base_dtype.is_floating}
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs(self._fetches)
-
-    def after_run(self, run_context, run_values):
-        self._fetched = run_values.results
-        if not np.isfinite(self._fetched['losses'] + self._fetched['norms']).all():
-            raise self._error(self._bad_variables(run_context.session))
-
-    def check_variables(self, session):
-        """Raises UserError if a variable is not finite."""
-        bad = self._bad_variables(session)
-        if bad:
-            raise self._error(bad)
-
-    def _bad_variables(self, session):
-        return sorted(name for name, finite in session.run(self._is_finite).items() if not finite)
-
-    def _error(self, bad_variables):
-        def towers(values):
-            return ', '.join(str(i) for i in np.flatnonzero(~np.isfinite(values))) or 'none'
-        saved = tf.train.latest_checkpoint(self._train_dir)
-        return UserError(
-            'Training diverged at step %d with learning rate %g. Not finite: losses of towers: %s; gradients of towers: %s; '
-            'variables: %s. Lower --initial_learning_rate. %s'
-            % (self._fetched['step'], self._fetched['learning_rate'], towers(self._fetched['losses']),
-               towers(self._fetched['norms']), ', '.join(bad_variables) or 'none',
-               'The last good checkpoint is %s' % saved if saved else 'There is no checkpoint yet'))
-
-
-class CheckpointHook(tf.train.SessionRunHook):
-    """Saves a checkpoint every `every` steps and after the last one; its number is the number of updates in it."""
-
-    def __init__(self, step, saver, train_dir, every, check_variables):
-        self._step_tensor = step
-        self._saver = saver
-        self._prefix = os.path.join(train_dir, 'model.ckpt')
-        self._every = every
-        self._check_variables = check_variables
-        self._unsaved = self._saved = None
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs(self._step_tensor)
-
-    def after_run(self, run_context, run_values):
-        self._unsaved = run_values.results
-        if self._unsaved % self._every == 0:
-            self._save(run_context.session)
-
-    def _save(self, session):
-        self._check_variables(session)
+    def _try_to_write(self, summary):
         try:
-            self._saved = self._saver.save(session, self._prefix, self._unsaved)
-        except tf.errors.OpError as error:
-            for part in glob.glob(  # what the saver had begun to write
-                    '%s-%d.*.tempstate*' % (glob.escape(self._prefix), self._unsaved)):
-                os.remove(part)
-            raise UserError('Cannot save %s-%d (%s): make room for it, or give another --train_dir'
-                            % (self._prefix, self._unsaved, errors.reason(error)))
-        self._unsaved = None
-
-    def end(self, session):
-        if self._unsaved is not None:
-            self._save(session)
-        if self._saved:
-            print('Saved %s' % self._saved, flush=True)
+            self._write(summary, self._step)
+            self.error = None
+        except UserError as error:  # the disk may be full only for a while
+            self.error = error
+            errors.warn('%s. Training goes on' % error)

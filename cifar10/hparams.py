@@ -39,6 +39,11 @@ class HParams(NamedTuple):
         other, values = ONLY_WITH.get(name, (None, None))
         return other is None or getattr(self, other) in values
 
+    @property
+    def counts_epochs(self):
+        """Whether the learning rate, or the end of the run, depends on the number of examples in an epoch."""
+        return self.schedule != 'staircase' or self.learning_rate_decay_factor != 1 or math.isfinite(self.epochs)
+
 
 CLASSIC = HParams()
 FAST = HParams(

@@ -13,6 +13,8 @@ from cifar10.hparams import CLASSIC
 
 BATCH_SIZE = CLASSIC.batch_size
 
+INPUT_FILES = 'input_files'  # the collection of the paths of the data files
+
 # Collections of scalar tensors. Training starts when the sizes have reached the minima.
 SHUFFLE_QUEUE_SIZE = 'shuffle_queue_size'  # int32, records
 SHUFFLE_QUEUE_MIN = 'shuffle_queue_min'  # int32, records
@@ -106,6 +108,8 @@ def _read_records(filename_queue, paths):
     # A reader takes blocks of one size, so the block must divide the length of each file, or it would cut a record at its end.
     sizes = functools.reduce(math.gcd, [os.path.getsize(path) // dataset.RECORD_BYTES for path in paths])
     block = max(records for records in range(1, 257) if sizes % records == 0)
+    for path in paths:
+        tf.add_to_collection(INPUT_FILES, path)
     _, values = tf.FixedLengthRecordReader(block * dataset.RECORD_BYTES).read_up_to(filename_queue, 256 // block)
     return tf.reshape(tf.decode_raw(values, tf.uint8), [-1, dataset.RECORD_BYTES])
 

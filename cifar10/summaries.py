@@ -6,11 +6,13 @@ tf.summary would prefix it with the name scope, and append a number if an operat
 import collections
 import contextlib
 import re
+import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, input as cifar10_input
+from cifar10 import input as cifar10_input
 from cifar10.multi_gpu import TOWER_NAME
+from cifar10.runs import event_file
 
 
 def _without_tower(name):
@@ -81,27 +83,11 @@ def writer(directory, first_step=None):
         steps; the run will write them again.
 
     Raises:
-      UserError: nothing can be written there.
+      UserError: nothing can be written there; `write` raises it too, and can be called again.
     """
-    suffix = '' if first_step is None else '.%d' % first_step
-    file_writer = tf.summary.FileWriter(directory, tf.get_default_graph(), filename_suffix=suffix)
+    events = [tf.Event(wall_time=time.time(), graph_def=tf.get_default_graph().as_graph_def(add_shapes=True).SerializeToString())]
     if first_step is not None:
-        file_writer.add_session_log(tf.SessionLog(status=tf.SessionLog.START), first_step + 1)
-
-    def attempt(action):
-        try:
-            action()
-        except (RuntimeError, tf.errors.OpError) as error:
-            raise errors.UserError('Cannot write summaries to %s (%s): make room there, or give another directory'
-                                   % (directory, str(error).splitlines()[0]))
-
-    def write(summary, step):
-        file_writer.add_summary(summary, step)
-        attempt(file_writer.flush)
-    try:
-        yield write
-    except BaseException:
-        with contextlib.suppress(errors.UserError):  # what went wrong first is what the user must know
-            attempt(file_writer.close)
-        raise
-    attempt(file_writer.close)
+        start = tf.SessionLog(status=tf.SessionLog.START)
+        events.append(tf.Event(wall_time=time.time(), step=first_step + 1, session_log=start))
+    with event_file.EventFile(directory, events) as opened:
+        yield lambda summary, step: opened.write(tf.Event(step=step, summary=summary))

@@ -3,7 +3,8 @@ from typing import NamedTuple, Optional, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import hooks, optimizer, summaries
+from cifar10 import checkpointing, hooks, optimizer, summaries
+from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, HParams, Pace
 from cifar10.runs import checkpoint, machine, signals
 from cifar10.runs.machine import Threads
@@ -71,17 +72,28 @@ def set_seed(seed, resumed):
         tf.set_random_seed(seed + (resumed.step if resumed else 0))
 
 
-def _first_step(resumed):
-    """The number of updates so far; checks that the checkpoint, if there is one, fits the graph."""
+def _restoring(resumed):
+    """What initialises the variables after their initial values: a function for tf.train.Scaffold, or None for a new run.
+
+    The values are those that have been read and checked: what the files hold meanwhile does not matter.
+
+    Raises:
+      UserError: the checkpoint does not fit the graph.
+    """
     if not resumed:
-        return 0
-    checkpoint.check_fits(resumed, {variable.op.name: variable for variable in tf.global_variables()})
+        return None
+    variables = {variable.op.name: variable for variable in tf.global_variables()}
+    checkpoint.check_fits(resumed, variables)
     print('Resuming from %s, step %d' % (resumed.path, resumed.step), flush=True)
-    return resumed.step
+
+    def restore(scaffold, session):
+        for name, variable in variables.items():
+            variable.load(resumed.values[name], session)
+    return restore
 
 
 def run(graph, pace, intervals, run, session):
-    """Trains until `pace.last_step`, SIGINT or SIGTERM, and saves a checkpoint at the end.
+    """Trains until `pace.last_step` or a signal to stop, and saves a checkpoint at the end.
 
     Args:
       graph: a TrainGraph, in the default graph.
@@ -91,34 +103,46 @@ def run(graph, pace, intervals, run, session):
       session: a SessionSettings.
 
     Raises:
-      UserError: a loss, a gradient or a variable is not finite, the checkpoint does not fit, or none can be saved.
+      UserError: a loss, a gradient or a variable is not finite, the checkpoint does not fit, a data file changes (a checkpoint
+        is saved first), the directory is moved, or the last checkpoint or summary cannot be written.
     """
     signals.raise_if_interrupted()  # while the graph was built
-    first_step = _first_step(run.resumed)
+    restore = _restoring(run.resumed)
+    first_step = run.resumed.step if run.resumed else 0
     if first_step >= pace.last_step:
         print('Nothing to do: the run ends at step %d' % pace.last_step, flush=True)
         return
     run.write_record()
     with tf.device('/cpu:0'):
         saver = tf.train.Saver(max_to_keep=intervals.max_to_keep, save_relative_paths=True)
+        saver.recover_last_checkpoints(run.saved)
         with tf.control_dependencies([graph.train_op]):
             step = tf.identity(tf.train.get_global_step(), name='step')
         loss = tf.divide(tf.add_n(graph.losses), len(graph.losses), name='loss')
-    finite = hooks.FiniteHook(step, graph, run.path)
+    finite = checkpointing.FiniteHook(step, graph, run.path)
+    input_files = hooks.InputHook()
     with summaries.writer(run.path, first_step) as write_summary, signals.StopRequest() as stop:
+        summary = hooks.SummaryHook(step, graph.summary_op, write_summary, pace, intervals.summary_steps)
         # In this order: the first speed does not count the filling, and nothing that is not finite is printed or saved.
         all_hooks = [
             tf.train.StopAtStepHook(last_step=pace.last_step),
+            hooks.PlaceHook(run.place),
+            input_files,
             hooks.FillHook(lambda: stop.received),
             finite,
             hooks.LogHook(step, loss, pace.examples_per_step, intervals.log_frequency),
-            hooks.SummaryHook(step, graph.summary_op, write_summary, pace, intervals.summary_steps),
-            hooks.CheckpointHook(step, saver, run.path, intervals.checkpoint_steps, finite.check_variables)]
+            summary,
+            checkpointing.CheckpointHook(step, saver, run.path, intervals.checkpoint_steps, finite.check_variables)]
         with tf.train.MonitoredTrainingSession(
-                checkpoint_dir=run.path, scaffold=tf.train.Scaffold(saver=saver), hooks=all_hooks, config=session.config,
-                save_checkpoint_secs=None, save_checkpoint_steps=None, save_summaries_secs=None, save_summaries_steps=None,
-                log_step_count_steps=None) as monitored:
-            while not monitored.should_stop() and not stop.received:
-                monitored.run(graph.train_op)
+                scaffold=tf.train.Scaffold(saver=saver, init_fn=restore), hooks=all_hooks, config=session.config,
+                stop_grace_period_secs=10, log_step_count_steps=None) as monitored:
+            try:
+                while not monitored.should_stop() and not stop.received:
+                    monitored.run(graph.train_op)
+            except tf.errors.OpError as error:  # the session ends as it should, with a checkpoint
+                input_files.explain(error)
             if stop.received:
                 print('%s: stopping' % stop.received, flush=True)
+        input_files.check()
+        if summary.error:
+            raise summary.error

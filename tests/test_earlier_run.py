@@ -64,7 +64,7 @@ def test_it_is_evaluated_as_before(tmp_path, train_dir, plain_data_dir, expected
 def test_it_is_resumed_as_before(train_dir, plain_data_dir, expected, capsys, script):
     hparams = run_directory.recorded_hparams(train_dir)
     job = Job(plain_data_dir, 100, hparams, max_steps=7, seed=1)
-    with run_directory.held(train_dir, False, hparams, 1, plain_data_dir) as run:
+    with run_directory.held(train_dir, False, job) as run:
         script.train(job, run)
     output = capsys.readouterr().out
     assert 'Resuming from %s/model.ckpt-5, step 5\n' % train_dir in output and ': step 7, loss = 4.83 (' in output

@@ -15,7 +15,7 @@ from cifar10.runs import checkpoint, machine, run_directory, signals
 from cifar10.runs.machine import Threads
 from cifar10.training import Intervals, Job
 from tests.helpers import events
-from tests.helpers.small_run import HPARAMS, LINE, SESSION, assert_saved, numpy_run, train
+from tests.helpers.small_run import HPARAMS, LINE, SESSION, assert_saved, job, numpy_run, train
 
 
 def test_steps_are_numbers_of_updates(tmp_path, data_dir, capsys):
@@ -49,7 +49,7 @@ def test_speed_counts_all_the_time(monkeypatch):
 
 
 def test_the_logged_loss_is_a_mean(tmp_path, data_dir, capsys):
-    with run_directory.held(str(tmp_path), False, HPARAMS, 2, data_dir) as run:
+    with run_directory.held(str(tmp_path), False, job(data_dir)) as run:
         train_op = tf.assign_add(tf.train.get_or_create_global_step(), 1)
         graph = training.TrainGraph(train_op, [tf.constant(1.0), tf.constant(4.0)], [[(tf.constant(0.0), None)]] * 2,
                                     tf.constant(0.1), tf.constant(b''))

@@ -82,4 +82,4 @@ def prepare_job(num_towers):
 
 def held_run(job):
     """Holds --train_dir for the Job: a context manager that yields a RunDirectory, see run_directory.held."""
-    return run_directory.held(FLAGS.train_dir, FLAGS.fresh, job.hparams, len(job.devices), job.data_dir)
+    return run_directory.held(FLAGS.train_dir, FLAGS.fresh, job)

@@ -1,11 +1,13 @@
 """What every script does with its main function: flags are parsed, and errors end it with one line."""
 import os
+import signal
 import sys
 
 from absl import app, flags
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
+from cifar10.cli import output
 from cifar10.runs import machine, signals
 
 FLAGS = flags.FLAGS
@@ -14,10 +16,13 @@ FLAGS = flags.FLAGS
 def run(main, commands=()):
     """Parses the command line and calls `main`, with the command if there are `commands` to choose from.
 
-    A user's mistake gives one line on stderr and exit status 1, or 2 for a mistake in the command line. A bug keeps its traceback.
+    A user's mistake gives one line on stderr and exit status 1, or 2 for a mistake in the command line; a signal one line and 128 +
+    its number. A bug keeps its traceback.
     """
-    signals.raise_on_ctrl_c()
+    signals.raise_on_signals()
+    output.guard()
     machine.set_up_tensorflow()
+    os.umask(os.umask(0o022) | 0o002)  # what it makes is not for every user to write
     for module, module_flags in FLAGS.flags_by_module_dict().items():
         if module.startswith('cifar10.'):  # --help lists these as the script's own flags
             for flag in module_flags:
@@ -44,6 +49,7 @@ def _parse(argv, commands):
 def _call(main, arguments):
     try:
         main(*arguments)
+        sys.stdout.flush()
     except (errors.UserError, OSError) as error:
         _fail(1, 'error: %s' % error)
     except tf.errors.ResourceExhaustedError as error:
@@ -51,16 +57,21 @@ def _call(main, arguments):
     except (tf.errors.NotFoundError, tf.errors.PermissionDeniedError) as error:  # a file vanished, or cannot be read
         _fail(1, 'error: %s' % errors.reason(error))
     except BaseException as error:
-        if _is_interrupt(error):
-            _fail(130, 'interrupted')
-        raise
+        interrupt = _interrupt(error)
+        if interrupt is None:
+            raise
+        if interrupt.number == signal.SIGPIPE:  # nobody reads any more
+            sys.exit(128 + signal.SIGPIPE)
+        _fail(128 + interrupt.number, 'interrupted (%s)' % interrupt)
+    if output.lost():
+        sys.exit(1)
 
 
-def _is_interrupt(error):
-    """Whether Ctrl-C caused the error: TensorFlow's context managers raise errors of their own on top of it."""
-    while error and not isinstance(error, KeyboardInterrupt):
+def _interrupt(error):
+    """The Interrupted that caused the error: TensorFlow's context managers raise errors of their own on top of it."""
+    while error and not isinstance(error, signals.Interrupted):
         error = error.__context__
-    return error is not None
+    return error
 
 
 def _fail(status, message):

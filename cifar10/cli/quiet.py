@@ -1,7 +1,9 @@
-"""A quiet start: TensorFlow is imported without its start-up messages, and Ctrl-C during the import shows no traceback."""
+"""A quiet start: TensorFlow is imported without its start-up messages, and a signal during the import gives one line."""
 import os
 import signal
 import tempfile
+
+from cifar10.runs import signals
 
 
 def start(name):
@@ -12,7 +14,10 @@ def start(name):
     """
     if name not in ('__main__', '__mp_main__'):  # the second is the script's name in the processes that multiprocessing starts
         return
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until program.run
+    if name == '__mp_main__':
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the process that started it tells of the interrupt
+    else:
+        signals.end_on_signals()  # until program.run
     # Level 3 also hides errors: those that matter reach Python as exceptions.
     if os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3') not in ('0', '1'):
         _import_tensorflow()
@@ -25,6 +30,7 @@ def _import_tensorflow():
         stderr = os.dup(2)
     except OSError:  # it is closed
         return
+    signals.stderr = stderr
     with tempfile.TemporaryFile() as messages:
         os.dup2(messages.fileno(), 2)
         try:
@@ -35,4 +41,5 @@ def _import_tensorflow():
             raise
         finally:
             os.dup2(stderr, 2)
+            signals.stderr = 2
             os.close(stderr)

@@ -30,6 +30,7 @@ TRAIN_FILES = ['data_batch_%d.bin' % i for i in range(1, 6)]
 TEST_FILES = ['test_batch.bin']
 _INCOMPLETE = '.cifar10-incomplete-'
 CLASS_NAMES_FILE = 'batches.meta.txt'
+CLASS_NAMES_BYTES = 4096  # more is no list of ten names
 CLASS_NAMES = ['airplane', 'automobile', 'bird', 'cat', 'deer', 'dog', 'frog', 'horse', 'ship', 'truck']
 
 
@@ -55,15 +56,22 @@ def class_names(data_dir=DATA_DIR):
     """The ten class names that batches.meta.txt lists, in label order; None if there is no such file.
 
     Raises:
-      UserError: the file lists more or fewer.
+      UserError: the file lists more or fewer, or what lies there is no such list.
     """
-    path = os.path.join(batches_dir(data_dir), CLASS_NAMES_FILE)
+    path, remedy = os.path.join(batches_dir(data_dir), CLASS_NAMES_FILE), 'correct it, or delete it'
     if not os.path.exists(path):
         return None
-    with open(path, errors='replace') as lines:
-        names = lines.read().split()
+    files.check_regular(path, remedy)
+    with open(path, 'rb') as listing:
+        content = listing.read(CLASS_NAMES_BYTES + 1)
+    if len(content) > CLASS_NAMES_BYTES:
+        raise UserError('%s is too long for a list of class names (more than %d bytes): %s' % (path, CLASS_NAMES_BYTES, remedy))
+    names = content.decode(errors='replace').split()
     if len(names) != NUM_CLASSES:
-        raise UserError('%s lists %d class names, not %d: correct it, or delete it' % (path, len(names), NUM_CLASSES))
+        raise UserError('%s lists %d class names, not %d: %s' % (path, len(names), NUM_CLASSES, remedy))
+    for name in names:
+        if not name.isprintable():  # a terminal would carry it out
+            raise UserError('%s has control characters in the class name %s: %s' % (path, ascii(name), remedy))
     return names
 
 
@@ -79,18 +87,24 @@ def verify(paths, num_classes=NUM_CLASSES):
     return sum(_verify_file(path, num_classes) for path in paths)
 
 
-def _verify_file(path, num_classes):
-    if not os.path.isfile(path):
+def check_file(path):
+    """Raises UserError if a data file does not exist, or is not a regular file."""
+    try:
+        files.check_regular(path, 'replace it with a good copy')
+    except (FileNotFoundError, NotADirectoryError):
         raise UserError('%s is missing: fetch the data set with `cifar10_dataset.py download`, make one with '
                         '`cifar10_dataset.py synthetic`, or point --data_dir at the directory that holds %s'
                         % (path, DIRECTORY))
-    size = os.path.getsize(path)
+
+
+def _verify_file(path, num_classes):
+    check_file(path)
+    labels, size = _labels(path)
     if size == 0:
         raise UserError('%s is empty: replace it with a good copy' % path)
     if size % RECORD_BYTES:
         raise UserError('%s is not a whole number of records: its %d bytes are %d records of %d bytes and %d more; '
                         'replace it with a good copy' % (path, size, size // RECORD_BYTES, RECORD_BYTES, size % RECORD_BYTES))
-    labels = np.memmap(path, np.uint8, mode='r').reshape(-1, RECORD_BYTES)[:, 0]
     bad = np.flatnonzero(labels >= num_classes)
     if bad.size:
         raise UserError('%s has labels that are not 0 to %d: %d of them, the first (%d) in record %d; replace it with a good copy'
@@ -98,13 +112,25 @@ def _verify_file(path, num_classes):
     return len(labels)
 
 
+def _labels(path):
+    """The first byte of each record, and the size of the file."""
+    labels, size = [np.empty(0, np.uint8)], 0
+    with open(path, 'rb') as records:  # not a memory map: a disk error, or a file that shrinks, would end the process there
+        for piece in iter(lambda: records.read(1000 * RECORD_BYTES), b''):
+            labels.append(np.frombuffer(piece, np.uint8)[::RECORD_BYTES].copy())
+            size += len(piece)
+    return np.concatenate(labels), size
+
+
 def is_present(data_dir):
     """Whether `data_dir` holds all files of a data set.
 
     Raises:
-      UserError: cifar-10-batches-bin holds only some of its files; they must not be replaced.
+      UserError: cifar-10-batches-bin holds only some of its files, or is not a directory; it must not be replaced.
     """
     batches = batches_dir(data_dir)
+    if os.path.lexists(batches) and not os.path.isdir(batches):
+        raise UserError('%s is not a directory: move it away, or give another --data_dir' % batches)
     if not os.path.isdir(batches) or not os.listdir(batches):
         return False
     missing = [path for path in train_files(data_dir) + test_files(data_dir) if not os.path.exists(path)]

@@ -1,14 +1,18 @@
 """Downloads the official CIFAR-10 archive: resumable, verified, and put into place only when it is complete."""
+import contextlib
 import errno
 import hashlib
 import os
-import shutil
+import re
+import stat
 import sys
 import tarfile
 import time
+import zlib
 
 from six.moves import http_client, urllib
 
+from cifar10 import files
 from cifar10.data import dataset
 from cifar10.errors import UserError
 
@@ -17,6 +21,8 @@ ARCHIVE = 'cifar-10-binary.tar.gz'
 MD5 = 'c32a1d4ab5d03f1284b67883e8d87530'  # published at https://www.cs.toronto.edu/~kriz/cifar.html
 
 _CHUNK_BYTES = 1 << 18
+_MAX_BYTES = 10 * 170052171  # ten times the archive: what sends more may never end
+_FILE_BYTES = dataset.NUM_EXAMPLES_PER_EPOCH_FOR_EVAL * dataset.RECORD_BYTES  # a training file is as long as the test file
 
 
 def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=DATA_URL, md5=MD5, timeout_secs=30, retry_secs=1):
@@ -40,28 +46,46 @@ def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=DATA_URL, md5
         archive = os.path.join(parent, ARCHIVE)
         if not os.path.exists(archive):
             _download(data_url, archive, md5, timeout_secs, retry_secs)
-        elif _md5(archive) != md5:
-            raise UserError('%s is not the published archive (its MD5 is %s, not %s): delete it to have it downloaded'
-                            % (archive, _md5(archive), md5))
+        else:
+            _check_archive(archive, md5)
         _extract(archive, parent)
+
+
+def _check_archive(archive, md5):
+    remedy = 'delete it to have it downloaded'
+    files.check_regular(archive, remedy)
+    found = _md5(archive)
+    if found != md5:
+        raise UserError('%s is not the published archive (its MD5 is %s, not %s): %s' % (archive, found, md5, remedy))
 
 
 def _extract(archive, parent):
     """Extracts the files of the data set, and nothing else."""
     print('Extracting %s' % archive, flush=True)
     try:
-        with tarfile.open(archive) as tar, dataset.new_directory(parent) as directory:
+        with tarfile.open(archive, 'r:gz') as tar, dataset.new_directory(parent) as directory:
             for name in dataset.TRAIN_FILES + dataset.TEST_FILES + [dataset.CLASS_NAMES_FILE]:
-                member = tar.extractfile('%s/%s' % (dataset.DIRECTORY, name))
+                content = _member(tar, name)
                 with open(os.path.join(directory, name), 'wb') as extracted:
-                    shutil.copyfileobj(member, extracted)
-    except (tarfile.TarError, KeyError, AttributeError, EOFError) as error:  # AttributeError: a member that is no file
+                    extracted.write(content)
+    except (tarfile.TarError, KeyError, EOFError, zlib.error) as error:
         raise UserError('%s is not the CIFAR-10 binary archive (%s): delete it to have it downloaded' % (archive, error))
+
+
+def _member(tar, name):
+    """The content of a file in the archive, which must be no link, and no longer than it can be in a data set."""
+    member = tar.getmember('%s/%s' % (dataset.DIRECTORY, name))
+    longest = dataset.CLASS_NAMES_BYTES if name == dataset.CLASS_NAMES_FILE else _FILE_BYTES
+    if not member.isreg() or member.size > longest:
+        raise tarfile.TarError('%s is not a file of at most %d bytes' % (member.name, longest))
+    return tar.extractfile(member).read()
 
 
 def _download(url, archive, md5, timeout_secs, retry_secs):
     """Downloads to `archive`.part, and renames it when its MD5 is right."""
     part = archive + '.part'
+    if os.path.lexists(part):
+        _open_part(part).close()
     for leftover in (os.path.exists(part), False):
         _fetch_with_retries(url, part, timeout_secs, retry_secs)
         found = _md5(part)
@@ -75,6 +99,24 @@ def _download(url, archive, md5, timeout_secs, retry_secs):
                     'copy at %s' % (url, found, md5, archive))
 
 
+def _open_part(path):
+    """Opens the part of a download to append to it: a new file, or one that this user has left there.
+
+    Raises:
+      UserError: something else lies there; what a link leads to is not touched.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | getattr(os, 'O_BINARY', 0)
+    with contextlib.suppress(FileExistsError):
+        return os.fdopen(os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666), 'ab')
+    with contextlib.suppress(OSError):  # which a link, a directory, a FIFO, or another user's file gives
+        handle = os.open(path, flags | getattr(os, 'O_NOFOLLOW', 0) | getattr(os, 'O_NONBLOCK', 0))
+        found = os.fstat(handle)
+        if stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and (not hasattr(os, 'getuid') or found.st_uid == os.getuid()):
+            return os.fdopen(handle, 'ab')
+        os.close(handle)
+    raise UserError('%s is a link, no file, or not yours, and so not the rest of a download: delete it' % path)
+
+
 def _fetch_with_retries(url, part, timeout_secs, retry_secs):
     """Fetches until the file is complete; gives up after three tries in a row that brought nothing new."""
     furthest, failed_tries = _size(part), 0
@@ -83,16 +125,17 @@ def _fetch_with_retries(url, part, timeout_secs, retry_secs):
             return _fetch(url, part, timeout_secs)
         except (OSError, ValueError, http_client.HTTPException) as error:  # URLError and HTTPError are OSErrors
             code = getattr(error, 'code', None)
-            if code == 416:  # what is there is as long as the file or longer: its MD5 tells
+            if code == 416 and _size(part):  # what is there is as long as the file or longer: its MD5 tells
                 return None
             failed_tries = 0 if _size(part) > furthest else failed_tries + 1
             furthest = max(furthest, _size(part))
             hopeless = (isinstance(error, (ValueError, http_client.InvalidURL)) or getattr(error, 'errno', None) == errno.ENOSPC
                         or (code and code < 500 and code not in (408, 429)))
+            reason = ''.join(character if character.isprintable() else '?' for character in str(error)[:200])  # a server's words
             if hopeless or failed_tries == 3:
                 raise UserError('Cannot download %s (%s): check the network, the disk and --data_url, or put a copy of the '
-                                'archive at %s' % (url, error, part[:-len('.part')]))
-            print('\nThe download was interrupted (%s): trying again' % error, flush=True)
+                                'archive at %s' % (url, reason, part[:-len('.part')]))
+            print('\nThe download was interrupted (%s): trying again' % reason, flush=True)
         time.sleep(retry_secs * 2 ** max(0, failed_tries - 1))
 
 
@@ -100,23 +143,51 @@ def _size(path):
     return os.path.getsize(path) if os.path.exists(path) else 0
 
 
+class _WebRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows a server to other web servers only; urllib would go to FTP servers too."""
+
+    def redirect_request(self, req, fp, code, msg, headers, newurl):  # noqa: PLR0913
+        fp.close()  # urllib would read its body, however long
+        if not newurl.lower().startswith(('http://', 'https://')):
+            raise ValueError('it redirects to %s, which is not followed' % newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
 def _fetch(url, part, timeout_secs):
     """Appends to `part` the rest of the file at `url`."""
     have = _size(part)
     request = urllib.request.Request(url, headers={'Range': 'bytes=%d-' % have} if have else {})
-    with urllib.request.urlopen(request, timeout=timeout_secs) as response:
+    with urllib.request.build_opener(_WebRedirects).open(request, timeout=timeout_secs) as response:
         if response.getcode() != 206:  # the server sends the whole file
             have = 0
-        length = response.headers.get('Content-Length')
-        total = have + int(length) if length else None
-        with open(part, 'ab' if have else 'wb') as out:
+        sent_range = re.match('bytes ([0-9]+)-', response.headers.get('Content-Range', ''))
+        if have and sent_range and int(sent_range.group(1)) != have:
+            os.remove(part)
+            raise ConnectionError('the server sent another part than it was asked for')
+        total = _total(response.headers, have)
+        limit = total or _MAX_BYTES
+        with _open_part(part) as out:
+            if not have:
+                out.truncate(0)
             shown = None
             for chunk in iter(lambda: response.read1(_CHUNK_BYTES), b''):  # read would lose what came before a stall
                 out.write(chunk)
                 have += len(chunk)
+                if have > limit:
+                    break
                 shown = _show_progress(have, total, shown)
+    if have > limit:
+        os.remove(part)
+        raise ValueError('the server sent more than %d bytes' % limit)
     if total and have < total:
         raise ConnectionError('closed after %d of %d bytes' % (have, total))
+
+
+def _total(headers, have):
+    """The bytes of the whole file if the server says how many come; None if it does not, or says what cannot be."""
+    length = headers.get('Content-Length', '')
+    total = have + int(length) if re.fullmatch('[0-9]{1,12}', length) else 0
+    return total if 0 < total <= _MAX_BYTES else None
 
 
 def _show_progress(have, total, shown):

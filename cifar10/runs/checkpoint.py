@@ -56,12 +56,12 @@ def candidates(directory):
         if match:
             steps[os.path.join(directory, name[:-len('.index')])] = int(match.group(1))
     paths = sorted(steps, key=steps.get, reverse=True)
-    listed = listed_latest(directory)
-    if listed is None:
+    first = listed_latest(directory)
+    if first is None:
         return paths
     listed_time = os.path.getmtime(os.path.join(directory, LISTING))
-    newer = [path for path in paths if steps[path] > steps.get(listed, math.inf) and _saved_time(path) > listed_time]
-    return newer + [listed] + [path for path in paths if path != listed and path not in newer]
+    newer = [path for path in paths if steps[path] > steps.get(first, math.inf) and saved_time(path) > listed_time]
+    return newer + [first] + [path for path in paths if path != first and path not in newer]
 
 
 def listed_latest(directory):
@@ -70,18 +70,35 @@ def listed_latest(directory):
     Raises:
       UserError: the list is a directory, a FIFO or the like.
     """
+    state = _state(directory)
+    return state.model_checkpoint_path if state else None
+
+
+def listed(directory):
+    """The paths of the existing checkpoints that the directory's list names and that are in the directory itself, oldest first.
+
+    A list can name what is elsewhere, as in a copy of a directory; a saver that knew of it would delete it there.
+
+    Raises:
+      UserError: the list is a directory, a FIFO or the like.
+    """
+    state = _state(directory)
+    return [path for path in (state.all_model_checkpoint_paths if state else [])
+            if os.path.dirname(path) == directory and _INDEX.fullmatch(os.path.basename(path) + '.index') and saved_time(path)]
+
+
+def _state(directory):
     listing = os.path.join(directory, LISTING)
     if not os.path.exists(listing):
         return None
     files.check_regular(listing, 'remove it, and the newest checkpoint is used')
     try:
-        state = tf.train.get_checkpoint_state(directory)
+        return tf.train.get_checkpoint_state(directory)
     except (ValueError, tf.errors.OpError):  # it names none, or has just been removed
         return None
-    return state.model_checkpoint_path if state else None
 
 
-def _saved_time(path):
+def saved_time(path):
     """The modification time of the file that a saver completes last; 0 where there is none."""
     try:
         return os.path.getmtime(path + '.index')
@@ -91,7 +108,7 @@ def _saved_time(path):
 
 def stamp(directory):
     """A value that differs as soon as another checkpoint is to be used first, even if a new run has saved it under the same name."""
-    return [(path, _saved_time(path)) for path in candidates(directory)[:1]]
+    return [(path, saved_time(path)) for path in candidates(directory)[:1]]
 
 
 def read_latest(directory):
@@ -108,21 +125,22 @@ def read_latest(directory):
     check_directory(directory)
     listing = os.path.join(directory, LISTING)
     before = stamp(directory)
-    complaint = None if listed_latest(directory) else '%s %s' % (
-        listing, 'is damaged: it names no checkpoint' if os.path.exists(listing) else 'is missing')
+    complaints = [] if listed_latest(directory) else ['%s %s' % (
+        listing, 'is damaged: it names no checkpoint' if os.path.exists(listing) else 'is missing')]
     for path in candidates(directory):
         try:
             saved = read(path)
         except UserError as error:
             if stamp(directory) != before:  # a trainer has just saved the next one, and deleted an old one
                 return read_latest(directory)
-            complaint = str(error)
+            complaints.append(str(error))
             continue
-        if complaint:
-            print('%s. Using %s' % (complaint, path), flush=True)
+        if complaints:
+            print('%s. Using %s' % ('. '.join(complaints), path), flush=True)
         return saved
     if before or os.path.exists(listing):
-        raise UserError('%s. There is no other intact checkpoint: put back a copy of one, or use another directory' % complaint)
+        raise UserError('%s. There is no other intact checkpoint: put back a copy of one, or use another directory'
+                        % '. '.join(complaints))
     return None
 
 
@@ -164,10 +182,17 @@ def _valid_step(value):
     return int(value)
 
 
-def remove_unfinished(directory):
-    """Removes what processes that were killed while they saved have left in `directory`."""
+def remove_unfinished(directory, failed_step=None):
+    """Removes what processes that were killed while they saved have left in `directory`.
+
+    Args:
+      directory: of the checkpoints; no other process saves there.
+      failed_step: the step whose checkpoint could not be saved; its data without an index takes room that others need.
+    """
+    data = re.compile(r'%s-%s\.data-\d+-of-\d+' % (re.escape(PREFIX), failed_step))
+    has_index = os.path.exists(os.path.join(directory, '%s-%s.index' % (PREFIX, failed_step)))
     for name in os.listdir(directory):
-        if _UNFINISHED.fullmatch(name):
+        if _UNFINISHED.fullmatch(name) or (data.fullmatch(name) and not has_index):
             os.remove(os.path.join(directory, name))
 
 

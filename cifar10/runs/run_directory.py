@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import time
-from typing import NamedTuple, Optional
+from typing import NamedTuple, Optional, Sequence
 
 from cifar10 import files
 from cifar10.data import dataset
@@ -15,6 +15,7 @@ from cifar10.hparams import CLASSIC, LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES
 from cifar10.runs import checkpoint
 
 _RECORD = 'run.json'
+_MAX_CHARACTERS = 1 << 20  # of a record; one has a few hundred
 _WORDS = {'recipe': list(RECIPES), 'optimizer': OPTIMIZERS, 'schedule': SCHEDULES, 'lr_scaling': LR_SCALINGS}
 
 
@@ -22,7 +23,9 @@ class RunDirectory(NamedTuple):
     """A training directory that this process holds."""
     path: str
     resumed: Optional[checkpoint.Checkpoint]  # from which training is resumed
-    record: dict  # the hyperparameters, the number of towers, the class names
+    record: dict  # the hyperparameters, the number of towers, what the data set holds
+    place: files.Place
+    saved: Sequence[str]  # the paths of its checkpoints, oldest first, of which a tf.train.Saver deletes the oldest
 
     def write_record(self):
         """Records in the directory what is trained in it, for the next start to compare."""
@@ -31,33 +34,34 @@ class RunDirectory(NamedTuple):
 
 
 @contextlib.contextmanager
-def held(train_dir, fresh, hparams, num_towers, data_dir):
+def held(train_dir, fresh, job):
     """Holds the training directory for a new run, or to resume the run in it, and yields its RunDirectory.
 
     Args:
       train_dir: the directory.
       fresh: whether to move an existing run aside.
-      hparams: an HParams.
-      num_towers: the number of towers.
-      data_dir: cifar-10-batches-bin, or its parent.
+      job: the training.Job.
 
     Raises:
-      UserError: another process trains in the directory, its run has other classes, another recipe or another optimizer, or
-        its checkpoint is missing or damaged.
+      UserError: the directory's name cannot be used, another process trains there or another user controls it, its run has other
+        classes, another number of examples, another recipe or another optimizer, or its record or all its checkpoints are damaged.
     """
     train_dir = os.path.abspath(train_dir)  # "." would move with the directory
+    checkpoint.check_directory(train_dir)
     busy = 'Another process is training in %s: stop it, or give another --train_dir' % train_dir
     files.make_directory(train_dir)
     if fresh and _holds_run(train_dir):
         with files.locked(train_dir, busy):
-            _move_aside(train_dir, data_dir)
+            _move_aside(train_dir, job.data_dir)
         files.make_directory(train_dir)
-    with files.locked(train_dir, busy):
+    with files.locked(train_dir, busy), files.Place(train_dir) as place:
         resumed = checkpoint.read_latest(train_dir)
-        record = dict(hparams._asdict(), num_towers=num_towers, class_names=dataset.class_names(data_dir))
+        record = dict(job.hparams._asdict(), num_towers=len(job.devices), num_examples=job.num_examples,
+                      class_names=dataset.class_names(job.data_dir))
         if resumed:
-            _compare(train_dir, record, hparams)
-        yield RunDirectory(train_dir, resumed, record)
+            _compare(train_dir, record, job.hparams)
+        checkpoint.remove_unfinished(train_dir)
+        yield RunDirectory(train_dir, resumed, record, place, checkpoint.listed(train_dir))
 
 
 def _holds_run(train_dir):
@@ -105,11 +109,13 @@ def _read_record(train_dir):
     path = os.path.join(train_dir, _RECORD)
     if not os.path.exists(path):
         return None
+    remedy = 'delete it to train or evaluate without the record'
+    files.check_regular(path, remedy)
     try:
         with open(path) as opened:
-            return _validated(json.load(opened))
+            return _validated(json.loads(opened.read(_MAX_CHARACTERS)))
     except (ValueError, OSError, RecursionError) as error:
-        raise UserError('%s is damaged (%s): delete it to train or evaluate without the record' % (path, error))
+        raise UserError('%s is damaged (%s): %s' % (path, error, remedy))
 
 
 def _validated(record):
@@ -124,6 +130,8 @@ def _validated(record):
         if name not in record:
             raise ValueError('%s is missing' % name)
     _check_number('num_towers', record['num_towers'])
+    if 'num_examples' in record:  # version 1.1 did not record it
+        _check_number('num_examples', record['num_examples'])
     names = record['class_names']
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise ValueError('class_names is not a list of names')
@@ -151,7 +159,7 @@ def _compare(train_dir, record, hparams):
     """Compares the recorded run with the one that is to resume it, and prints which hyperparameters differ.
 
     Raises:
-      UserError: the classes, the recipe or the optimizer differ.
+      UserError: the classes, the recipe or the optimizer differ, or the number of examples where the schedule depends on it.
     """
     recorded = _read_record(train_dir)
     if not recorded:
@@ -159,6 +167,10 @@ def _compare(train_dir, record, hparams):
     if recorded['class_names'] != record['class_names']:
         raise UserError('The run in %s was trained on other classes (%s): give another --train_dir, or --fresh to move it aside'
                         % (train_dir, ', '.join(recorded['class_names'] or ['unknown'])))
+    num_examples = recorded.setdefault('num_examples', record['num_examples'])
+    if num_examples != record['num_examples'] and hparams.counts_epochs:
+        raise UserError('The run in %s was trained on %d examples, not %d, and its schedule counts epochs: give the same data, another '
+                        '--train_dir, or --fresh to move it aside' % (train_dir, num_examples, record['num_examples']))
     for name in ('recipe', 'optimizer'):  # other optimizers have other variables
         if recorded[name] != record[name]:
             raise UserError('The run in %s was trained with --%s=%s, not %s: give the same, another --train_dir, or --fresh to move '

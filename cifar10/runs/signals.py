@@ -1,38 +1,102 @@
-"""SIGINT and SIGTERM: as an exception, as a request to stop, or held back for a while."""
+"""SIGINT, SIGTERM and SIGHUP: the first asks for a tidy end, the second ends the process at once."""
 import contextlib
 import os
 import signal
 import sys
 import threading
 
-_interrupted = threading.Event()
+_NAMES = ['SIGINT', 'SIGTERM', 'SIGHUP']  # Windows has no SIGHUP
+STOPPING = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
+
+stderr = 2  # the file descriptor for lines; another one while 2 is something else
+children = set()  # the processes, by number, that must not outlive this one
+_raised = []  # since `raise_on_signals`: the signals that `_raise` has handled
+_arrived = []  # and those that have come, also while no Python code could run in the main thread
+_watching = threading.Event()
 
 
-def raise_on_ctrl_c():
-    """Makes SIGINT raise KeyboardInterrupt, and remembers it.
+class Interrupted(KeyboardInterrupt):
+    """A signal asks the process to end."""
 
-    Where C++ calls Python, as in TensorFlow's construction of graphs, the exception may be lost: see `raise_if_interrupted`.
+    def __init__(self, number):
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+def end_at_once(number, frame=None):
+    """Ends the process and its children, with one line and exit status 128 + number, whatever it is doing; a handler of signals."""
+    for child in children:
+        with contextlib.suppress(OSError):
+            os.kill(child, signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        os.write(stderr, ('%s: interrupted (%s)\n' % (os.path.basename(sys.argv[0]), signal.Signals(number).name)).encode())
+    os._exit(128 + number)
+
+
+def end_on_signals():
+    """Makes every signal end the process at once: before there is anything to save or to tidy up."""
+    _handle(end_at_once)
+
+
+def restore_defaults():
+    """Makes signals act as they do in any Python program."""
+    _handle(signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def raise_on_signals():
+    """Makes the first signal raise Interrupted in the main thread, and the second one end the process at once.
+
+    The second works also while the main thread is in TensorFlow's C++ code, where Python's handlers have to wait. Where C++ calls
+    Python, as in the construction of graphs, the exception may be lost: see `raise_if_interrupted`.
     """
-    def handle(number, frame):
-        _interrupted.set()
-        raise KeyboardInterrupt
-    _interrupted.clear()
-    signal.signal(signal.SIGINT, handle)
+    _raised.clear()
+    _arrived.clear()
+    _handle(_raise)
+    if not _watching.is_set():
+        _watching.set()
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        threading.Thread(target=_end_at_second, args=(reader,), daemon=True).start()
+
+
+def _handle(handler):
+    for number in STOPPING:
+        if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP
+            signal.signal(number, handler)
+
+
+def _raise(number, frame):
+    if _raised:
+        end_at_once(number)
+    _raised.append(number)
+    raise Interrupted(number)
+
+
+def _end_at_second(reader):
+    """Reads the numbers of signals, which Python's C code writes to a pipe as they come."""
+    while True:
+        number = os.read(reader, 1)[0]
+        if number in STOPPING:
+            _arrived.append(number)
+            if len(_arrived) == 2:
+                end_at_once(number)
 
 
 def raise_if_interrupted():
-    """Raises KeyboardInterrupt if `raise_on_ctrl_c` raised it before: then it was lost."""
-    if _interrupted.is_set():
-        raise KeyboardInterrupt
+    """Raises Interrupted if `raise_on_signals` has raised it before: then it was lost."""
+    if _raised:
+        raise Interrupted(_raised[0])
 
 
-def exit_on_sigterm():
-    """Makes SIGTERM raise SystemExit, so that every `finally` is carried out; the exit status is 143."""
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+def receive(number):
+    """Acts as if the process had received the signal `number`, in the way that it treats SIGTERM."""
+    signal.getsignal(signal.SIGTERM)(number, None)
 
 
 class StopRequest:
-    """While entered, the first SIGINT or SIGTERM only sets `received`, to its name; a second one acts as before.
+    """While entered, the first signal only sets `received`, to its name; a second one acts as it did before.
 
     Outside the main thread, where Python takes no handlers, it does nothing.
     """
@@ -41,13 +105,15 @@ class StopRequest:
     def __enter__(self):
         self._before = {}
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._receive)
+            self._before = {number: signal.getsignal(number) for number in STOPPING}
+            _handle(self._receive)
         return self
 
     def _receive(self, number, frame):
         if self.received is None:
             self.received = signal.Signals(number).name
+        elif self._before.get(number) is _raise:
+            end_at_once(number)
         else:
             self.__exit__()
             os.kill(os.getpid(), number)
@@ -59,14 +125,17 @@ class StopRequest:
 
 @contextlib.contextmanager
 def held_back():
-    """Delays SIGINT and SIGTERM to the end of the block, so that no process is lost while it starts."""
+    """Delays the signals to the end of the block, so that no process is lost while it starts."""
     caught = []
-    handlers = {number: signal.signal(number, lambda number, _: caught.append(number))
-                for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in STOPPING}
+    _handle(lambda number, _: caught.append(number))
     try:
         yield
     finally:
-        for number, handler in handlers.items():
+        for number, handler in before.items():
             signal.signal(number, handler)
         for number in caught:
-            os.kill(os.getpid(), number)
+            if callable(before[number]):
+                before[number](number, None)
+            else:
+                os.kill(os.getpid(), number)

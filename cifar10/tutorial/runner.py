@@ -2,12 +2,12 @@
 import atexit
 import os
 import re
-import signal
 import sys
 import traceback
 import types
 
 from cifar10.errors import UserError
+from cifar10.runs import signals
 from cifar10.tutorial import modules, remedies, version_1
 
 _SCRIPT = getattr(sys.modules['__main__'], '__file__', __file__)  # which calls `run`
@@ -33,7 +33,7 @@ def run(path, arguments, own_modules=False):
     modules.install(os.path.realpath(path), own_modules)
     version_1.install()
     atexit.register(version_1.close_sessions)  # after the program's own threads have ended, and after what it registers itself
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signals.restore_defaults()
     sys.argv = [path] + arguments
     sys.path[0] = directory
     main = sys.modules['__main__'] = types.ModuleType('__main__')

@@ -23,11 +23,15 @@ def path(script):
     return os.path.join(ROOT, 'scripts', script + '.py')
 
 
-def start(script, *args, **environment):
-    """Starts a script as a user would; it is killed after a deadline, or at the end of the test."""
+def start(script, *args, wrapper=(), **environment):
+    """Starts a script as a user would; it is killed after a deadline, or at the end of the test.
+
+    Args:
+      wrapper: words of a command that becomes the command after it, see faults.
+    """
     inherited = {name: value for name, value in os.environ.items() if name != 'TF_CPP_MIN_LOG_LEVEL'}
     process = subprocess.Popen(
-        [sys.executable, path(script)] + list(args), universal_newlines=True,
+        list(wrapper) + [sys.executable, path(script)] + list(args), universal_newlines=True,
         env=dict(inherited, **dict({'PYTHONPATH': ROOT}, **environment)),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     timer = threading.Timer(DEADLINE_SECS, _end, [process])
@@ -86,7 +90,9 @@ def own_flags():
 def call(script, *args):
     """Runs a script inside this process; returns (exit status, stdout, stderr)."""
     argv, environment = sys.argv, dict(os.environ)
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    umask = os.umask(0o022)
+    os.umask(umask)
     sys.argv = [path(script)] + list(args)
     with own_flags(), contextlib.redirect_stdout(io.StringIO()) as stdout, contextlib.redirect_stderr(io.StringIO()) as stderr:
         try:
@@ -96,6 +102,7 @@ def call(script, *args):
             status = end.code or 0
         finally:
             sys.argv = argv
+            os.umask(umask)
             os.environ.clear()
             os.environ.update(environment)
             for number, handler in handlers.items():

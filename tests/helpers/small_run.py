@@ -17,8 +17,13 @@ LINE = re.compile(r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: step (\d+), loss = (
                   r'\((\d+\.\d) examples/sec; (\d+\.\d{3}) sec/batch\)$', re.M)
 
 
+def job(data_dir, hparams=HPARAMS, num_examples=100, num_towers=2):
+    """What a RunDirectory is held for."""
+    return training.Job(data_dir, num_examples, hparams, ['/cpu:%d' % i for i in range(num_towers)])
+
+
 def train(train_dir, data_dir, max_steps, fresh=False, poison=None, clean=None, after_step=None, hparams=HPARAMS, initial=None,
-          **intervals):
+          num_examples=100, **intervals):
     """Halves each variable in each step.
 
     Args:
@@ -30,7 +35,7 @@ def train(train_dir, data_dir, max_steps, fresh=False, poison=None, clean=None, 
       intervals: fields of Intervals.
     """
     pace = PACE._replace(last_step=max_steps or optimizer.num_steps(PACE, hparams))
-    with run_directory.held(str(train_dir), fresh, hparams, 2, data_dir) as run, tf.Graph().as_default():
+    with run_directory.held(str(train_dir), fresh, job(data_dir, hparams, num_examples)) as run, tf.Graph().as_default():
         graph = _build(pace, hparams, initial or {'weights': (8, -4)}, -1 if poison is None else poison - 1, clean)
         if after_step:
             with tf.control_dependencies([graph.train_op]):

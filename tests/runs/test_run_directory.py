@@ -11,7 +11,7 @@ from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, FAST
 from cifar10.runs import run_directory
-from tests.helpers.small_run import HPARAMS, assert_saved, train
+from tests.helpers.small_run import HPARAMS, assert_saved, job, train
 
 
 def test_nothing_is_left_to_do(tmp_path, data_dir, capsys):
@@ -108,7 +108,7 @@ def test_other_hyperparameters_are_named(tmp_path, data_dir, capsys):
 
 def test_another_number_of_towers_is_named(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 1)
-    with run_directory.held(str(tmp_path), False, HPARAMS, 4, data_dir) as run:
+    with run_directory.held(str(tmp_path), False, job(data_dir, num_towers=4)) as run:
         assert (run.resumed.step, run.record['num_towers']) == (1, 4)
     assert 'different hyperparameters: num_towers 4 (was 2). ' in capsys.readouterr().out
 
@@ -166,7 +166,7 @@ def test_a_record_of_an_earlier_version(tmp_path, data_dir, capsys):
 
 def test_an_unwritable_record(tmp_path, data_dir):
     (tmp_path / 'run.json').mkdir(parents=True)
-    with run_directory.held(str(tmp_path), False, HPARAMS, 1, data_dir) as run:
+    with run_directory.held(str(tmp_path), False, job(data_dir, num_towers=1)) as run:
         with pytest.raises(UserError, match=r'^Cannot write %s/run.json \(Is a directory\): make room there, or' % tmp_path):
             run.write_record()
 

@@ -28,7 +28,7 @@ def _args(data_dir, train_dir, max_steps):
 
 
 def _train(script, job, train_dir):
-    with run_directory.held(str(train_dir), False, job.hparams, len(job.devices), job.data_dir) as run:
+    with run_directory.held(str(train_dir), False, job) as run:
         script.train(job, run)
     return tf.train.latest_checkpoint(str(train_dir))
 

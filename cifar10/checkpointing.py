@@ -1,0 +1,98 @@
+"""What happens around the training step to save it: divergence is noticed, checkpoints are written.
+
+See also hooks.py, which says what a hook is.
+"""
+import os
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from cifar10 import errors
+from cifar10.errors import UserError
+from cifar10.runs import checkpoint
+
+
+class FiniteHook(tf.train.SessionRunHook):
+    """Stops training when a tower's loss or gradient, or a variable about to be saved, is NaN or infinite.
+
+    The loss alone does not show it: max pooling on the CPU ignores a NaN.
+    """
+
+    def __init__(self, step, graph, train_dir):
+        with tf.name_scope('gradient_norms'):
+            norms = [tf.global_norm([gradient for gradient, _ in grads]) for grads in graph.tower_grads]
+        self._fetches = {'step': step, 'losses': graph.losses, 'norms': norms, 'learning_rate': graph.learning_rate}
+        self._train_dir = train_dir
+
+    def begin(self):
+        with tf.name_scope('is_finite'):
+            self._is_finite = {variable.op.name: tf.reduce_all(tf.is_finite(variable))
+                               for variable in tf.global_variables() if variable.dtype.base_dtype.is_floating}
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs(self._fetches)
+
+    def after_run(self, run_context, run_values):
+        self._fetched = run_values.results
+        if not np.isfinite(self._fetched['losses'] + self._fetched['norms']).all():
+            raise self._error(self._bad_variables(run_context.session))
+
+    def check_variables(self, session):
+        """Raises UserError if a variable is not finite."""
+        bad = self._bad_variables(session)
+        if bad:
+            raise self._error(bad)
+
+    def _bad_variables(self, session):
+        return sorted(name for name, finite in session.run(self._is_finite).items() if not finite)
+
+    def _error(self, bad_variables):
+        def towers(values):
+            return ', '.join(str(i) for i in np.flatnonzero(~np.isfinite(values))) or 'none'
+        saved = tf.train.latest_checkpoint(self._train_dir)
+        return UserError(
+            'Training diverged at step %d with learning rate %g. Not finite: losses of towers: %s; gradients of towers: %s; '
+            'variables: %s. Lower --initial_learning_rate. %s'
+            % (self._fetched['step'], self._fetched['learning_rate'], towers(self._fetched['losses']),
+               towers(self._fetched['norms']), ', '.join(bad_variables) or 'none',
+               'The last good checkpoint is %s' % saved if saved else 'There is no checkpoint yet'))
+
+
+class CheckpointHook(tf.train.SessionRunHook):
+    """Saves a checkpoint every `every` steps and after the last one; its number is the number of updates in it."""
+
+    def __init__(self, step, saver, train_dir, every, check_variables):
+        self._step_tensor = step
+        self._saver = saver
+        self._train_dir = train_dir
+        self._every = every
+        self._check_variables = check_variables
+        self._unsaved = self._saved = None
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs(self._step_tensor)
+
+    def after_run(self, run_context, run_values):
+        self._unsaved = run_values.results
+        if self._unsaved % self._every == 0:
+            self._check_variables(run_context.session)
+            try:
+                self._save(run_context.session)
+            except UserError as error:  # the disk may be full only for a while
+                errors.warn('%s. Training goes on; the next attempt is after %d steps' % (error, self._every))
+
+    def _save(self, session):
+        prefix = os.path.join(self._train_dir, checkpoint.PREFIX)
+        try:
+            self._saved = self._saver.save(session, prefix, self._unsaved)
+        except (tf.errors.OpError, OSError, RuntimeError, ValueError) as error:
+            checkpoint.remove_unfinished(self._train_dir, self._unsaved)
+            raise UserError('Cannot save %s-%d (%s): make room for it' % (prefix, self._unsaved, errors.reason(error)))
+        self._unsaved = None
+
+    def end(self, session):
+        if self._unsaved is not None:
+            self._check_variables(session)
+            self._save(session)
+        if self._saved:
+            print('Saved %s' % self._saved, flush=True)

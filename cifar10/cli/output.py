@@ -1,0 +1,47 @@
+"""The standard output of a script: what happens to the work when it cannot be written."""
+import contextlib
+import io
+import os
+import signal
+import sys
+
+from cifar10.runs import signals
+
+
+class _Descriptor(io.FileIO):
+    """File descriptor 1, whose errors do not interrupt what is being printed about."""
+    error = None  # the first one, other than that nobody reads any more
+
+    def write(self, data):
+        try:
+            return super().write(data)
+        except BrokenPipeError:  # as after `| head`
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self.fileno())
+            os.close(null)
+            signals.receive(signal.SIGPIPE)
+        except OSError as error:  # a full disk, say, while training goes on
+            if self.error is None:
+                self.error = error
+                with contextlib.suppress(OSError):
+                    print('%s: cannot write to the standard output (%s): lines are lost' % (
+                        os.path.basename(sys.argv[0]), error.strerror), file=sys.stderr, flush=True)
+        return len(data)
+
+
+def guard():
+    """Replaces sys.stdout by one that works on where a character or a line cannot be written.
+
+    Characters that its encoding lacks are written as escapes. When nobody reads any more, as after `| head`, that counts as a
+    signal to end. After other errors the line is lost; `lost` tells.
+    """
+    if sys.stdout is sys.__stdout__ and sys.stdout is not None:
+        sys.stdout.flush()
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(_Descriptor(1, 'w', closefd=False)), sys.stdout.encoding, 'backslashreplace',
+            line_buffering=sys.stdout.line_buffering)
+
+
+def lost():
+    """Whether lines could not be written."""
+    return getattr(getattr(getattr(sys.stdout, 'buffer', None), 'raw', None), 'error', None) is not None

@@ -1,0 +1,50 @@
+"""Watches the files that a session reads: what a reader waits for may never come."""
+import contextlib
+import os
+import stat
+import threading
+import time
+
+from cifar10.data import snapshot
+from cifar10.errors import UserError
+
+_SECONDS = 5
+
+
+class Watch:
+    """Looks at the files every few seconds, and stops the session's Coordinator when one has changed."""
+
+    def __init__(self, paths):
+        """Notes what the files are now; verify them after this.
+
+        Raises:
+          UserError: a file is missing, or is not a regular file.
+        """
+        self._paths = paths
+        self._snapshot = snapshot.Snapshot(paths)
+
+    def start(self, coord):
+        """Starts to look, until the tf.train.Coordinator stops."""
+        threading.Thread(target=self._look, args=(coord,), daemon=True).start()
+
+    def _look(self, coord):
+        while not coord.wait_for_stop(_SECONDS):
+            if self._snapshot.changed():
+                coord.request_stop()  # which closes the queues, so that nobody waits for them
+        while not coord.joined and self._snapshot.changed():
+            for path in self._paths:
+                _release(path)
+            time.sleep(0.1)
+
+    def check(self):
+        """Raises UserError if a file has changed."""
+        change = self._snapshot.changed()
+        if change:
+            raise UserError('%s: put the data back as it was, and start again' % change)
+
+
+def _release(path):
+    """Lets a thread go on that waits at a FIFO: it finds its end."""
+    with contextlib.suppress(OSError):
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))

@@ -1,0 +1,157 @@
+"""Signals, closed pipes and full devices at every stage of the scripts."""
+import glob
+import os
+import signal
+
+import pytest
+
+from cifar10.data import dataset
+from cifar10.runs import checkpoint
+from tests.helpers import faults, programs
+
+pytestmark = [pytest.mark.slow, faults.needs_proc]
+
+NAMES = {signal.SIGINT: 'SIGINT', signal.SIGTERM: 'SIGTERM', signal.SIGHUP: 'SIGHUP'}
+
+
+def _assert_interrupted(process, number):
+    status, _, stderr = faults.end(process)
+    faults.assert_one_line(stderr, 'interrupted', NAMES[number])
+    assert status == 128 + number
+
+
+def _assert_saved(process, train_dir):
+    """Asserts that it has saved and ended as it should; returns the step."""
+    status, stdout, stderr = faults.end(process)
+    saved = checkpoint.read_latest(str(train_dir))
+    assert (status, stderr) == (0, '')
+    assert stdout.endswith('Saved %s\n' % saved.path)
+    return saved.step
+
+
+def test_the_end_of_a_terminal(tmp_path, data_dir):
+    """SIGHUP is like SIGTERM; under nohup it is nothing."""
+    process = programs.start('cifar10_train', *faults.job(data_dir, tmp_path / 'run'))
+    ignoring = programs.start('cifar10_multi_gpu_train', *faults.job(data_dir, tmp_path / 'nohup'), wrapper=faults.shell("trap '' HUP;"))
+    faults.read_until(process, ': step 3,')
+    process.send_signal(signal.SIGHUP)
+    assert _assert_saved(process, tmp_path / 'run') >= 3
+    faults.read_until(ignoring, ': step 3,')
+    faults.send(ignoring, signal.SIGHUP)
+    step = int(faults.read_until(ignoring, ': step ').split(': step ')[1].split(',')[0])
+    faults.read_until(ignoring, ': step %d,' % (step + 10))
+    ignoring.send_signal(signal.SIGTERM)
+    assert _assert_saved(ignoring, tmp_path / 'nohup') >= step + 10
+
+
+def test_while_the_queue_is_filled(tmp_path, data_dir):
+    """The files are so long that filling takes a while: they have holes, which are zeros."""
+    large = faults.copy(data_dir, tmp_path / 'data')
+    for path in dataset.train_files(large):
+        os.truncate(path, 40000 * dataset.RECORD_BYTES)
+    process = programs.start('cifar10_train', *faults.job(large, tmp_path / 'run'))
+    faults.read_until(process, 'Filling ')
+    process.send_signal(signal.SIGTERM)
+    assert _assert_saved(process, tmp_path / 'run') >= 0
+
+
+@pytest.mark.parametrize('script, number', [('cifar10_train', signal.SIGTERM), ('cifar10_eval', signal.SIGHUP)])
+def test_while_tensorflow_is_imported(tmp_path, data_dir, script, number):
+    process = programs.start(script, '--data_dir=%s' % data_dir)
+    faults.wait_until_loading(process, 'tensorflow')
+    process.send_signal(number)
+    _assert_interrupted(process, number)
+
+
+def test_before_the_first_step(tmp_path, data_dir):
+    """While the data set is drawn, and while the graph is built."""
+    writer = programs.start('cifar10_dataset', 'synthetic', '--data_dir=%s' % (tmp_path / 'data'))
+    builder = programs.start('cifar10_multi_gpu_train', '--num_gpus=40', *faults.job(data_dir, tmp_path / 'run'))
+    faults.read_until(writer, 'Writing the synthetic data set')
+    writer.send_signal(signal.SIGTERM)
+    _assert_interrupted(writer, signal.SIGTERM)
+    faults.read_until(builder, 'End: ')
+    builder.send_signal(signal.SIGHUP)
+    _assert_interrupted(builder, signal.SIGHUP)
+    assert os.listdir(str(tmp_path / 'data')) == []
+    assert checkpoint.read_latest(str(tmp_path / 'run')) is None
+
+
+def test_the_evaluator_waits(tmp_path, data_dir):
+    numbers = [signal.SIGTERM, signal.SIGHUP]
+    processes = [programs.start('cifar10_eval', *faults.evaluation(data_dir, tmp_path, tmp_path / 'eval')) for _ in numbers]
+    for process, number in zip(processes, numbers):
+        faults.read_until(process, 'Waiting for a checkpoint')
+        process.send_signal(number)
+        _assert_interrupted(process, number)
+
+
+def test_the_classic_formulation(tmp_path, data_dir):
+    process = programs.start('cifar10_classic', *faults.job(data_dir, tmp_path / 'run'))
+    faults.read_until(process, ': step 2,')
+    process.send_signal(signal.SIGTERM)
+    _assert_interrupted(process, signal.SIGTERM)
+
+
+@pytest.mark.parametrize('first, second', [(signal.SIGINT, signal.SIGTERM), (signal.SIGHUP, signal.SIGINT)])
+def test_a_second_signal_at_once(tmp_path, data_dir, first, second):
+    """The process has no time to do anything with the first one."""
+    process = programs.start('cifar10_train', *faults.job(data_dir, tmp_path))
+    faults.read_until(process, ': step 3,')
+    faults.send(process, first)
+    process.send_signal(second)
+    _assert_interrupted(process, second)
+    assert checkpoint.read_latest(str(tmp_path)) is None
+
+
+@pytest.mark.parametrize('first, second', [(signal.SIGINT, signal.SIGINT), (signal.SIGTERM, signal.SIGHUP)])
+def test_a_second_signal_in_a_step_without_end(tmp_path, data_dir, first, second):
+    process = programs.start('cifar10_train', *faults.job(data_dir, tmp_path), wrapper=faults.blocked())
+    faults.read_until(process, 'blocked')
+    faults.send(process, first)
+    process.send_signal(second)
+    _assert_interrupted(process, second)
+
+
+def test_nobody_reads_the_output(tmp_path, data_dir):
+    """As with `| head`: the trainer saves, as long as there is something to save; the others end."""
+    early, trainer = [programs.start('cifar10_train', *faults.job(data_dir, tmp_path / name)) for name in ('early', 'run')]
+    for _ in range(3):
+        early.stdout.readline()
+    early.stdout.close()
+    faults.read_until(trainer, ': step 3,')
+    trainer.stdout.close()
+    for process in (early, trainer):
+        status, _, stderr = faults.end(process)
+        assert stderr == '' and status in (0, 128 + signal.SIGPIPE)
+    assert checkpoint.read_latest(str(tmp_path / 'run')).step >= 3
+
+
+def test_nobody_reads_the_output_of_the_others(tmp_path, data_dir):
+    processes = [programs.start('cifar10_eval', *faults.evaluation(data_dir, tmp_path, tmp_path / 'eval')),
+                 programs.start('cifar10_dataset', 'verify', '--data_dir=%s' % data_dir)]
+    for process in processes:
+        process.stdout.close()
+    for process in processes:
+        assert faults.end(process) == (128 + signal.SIGPIPE, '', '')
+
+
+@pytest.mark.skipif(not os.path.exists('/dev/full'), reason='this system has no full device')
+def test_the_output_goes_to_a_full_disk(tmp_path, data_dir):
+    process = programs.start('cifar10_train', *faults.job(data_dir, tmp_path, '--max_steps=3'), wrapper=faults.shell(after='> /dev/full'))
+    status, _, stderr = faults.end(process)
+    faults.assert_one_line(stderr)
+    assert status == 1 and checkpoint.read_latest(str(tmp_path)).step == 3
+    assert glob.glob(str(tmp_path / '*tempstate*')) == []
+
+
+def test_an_ascii_terminal(tmp_path, data_dir):
+    train_dir = tmp_path / 'gr\u00fcn \u2713'
+    status, _, stderr = programs.run('cifar10_train', *faults.job(data_dir, train_dir, '--max_steps=2'), PYTHONIOENCODING='ascii')
+    assert (status, stderr) == (0, '') and checkpoint.read_latest(str(train_dir)).step == 2
+
+
+@pytest.mark.parametrize('script', [os.path.basename(path)[:-len('.py')] for path in sorted(glob.glob(programs.path('*')))])
+def test_help(script):
+    status, stdout, stderr = programs.call(script, '--help')
+    assert (status, stderr) == (0, '') and len(stdout.splitlines()) > 3
