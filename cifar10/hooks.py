@@ -3,6 +3,7 @@
 Each hook fetches what it needs in the session run that makes the update. A hook gets `step` as a tensor: the number of
 updates, including this one.
 """
+import contextlib
 import datetime
 import time
 
@@ -26,9 +27,9 @@ class PlaceHook(tf.train.SessionRunHook):
 
 
 class InputHook(tf.train.SessionRunHook):
-    """Stops the session when a data file changes: see `error`."""
+    """Stops the session when a data file changes: readers would wait for ever, or read something else than was verified."""
 
-    def begin(self):
+    def __init__(self):
         paths = tf.get_collection(cifar10_input.INPUT_FILES)
         self._watch = watch.Watch(paths)
         dataset.verify(paths)
@@ -40,13 +41,24 @@ class InputHook(tf.train.SessionRunHook):
         """Raises UserError if a data file has changed."""
         self._watch.check()
 
-    def explain(self, error):
-        """Raises the tf.errors.OpError of a step, unless a data file has changed: that explains it, see `check`."""
+    @contextlib.contextmanager
+    def explaining(self):
+        """Ends the block quietly at an error of TensorFlow if a data file has changed, which `check` then tells.
+
+        Raises:
+          UserError: the data ended, though no file has changed. MonitoredSession takes a tf.errors.OutOfRangeError for an end
+            that is wanted.
+        """
         try:
-            self._watch.check()
-        except UserError:
-            return
-        raise error
+            yield
+        except tf.errors.OpError as error:
+            try:
+                self._watch.check()
+            except UserError:
+                return
+            if isinstance(error, tf.errors.OutOfRangeError):
+                raise UserError('The data ended: %s' % errors.reason(error))
+            raise
 
 
 class FillHook(tf.train.SessionRunHook):

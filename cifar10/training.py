@@ -133,14 +133,12 @@ def run(graph, pace, intervals, run, session):
             hooks.LogHook(step, loss, pace.examples_per_step, intervals.log_frequency),
             summary,
             checkpointing.CheckpointHook(step, saver, run.path, intervals.checkpoint_steps, finite.check_variables)]
-        with tf.train.MonitoredTrainingSession(
+        with input_files.explaining(), tf.train.MonitoredTrainingSession(
                 scaffold=tf.train.Scaffold(saver=saver, init_fn=restore), hooks=all_hooks, config=session.config,
                 stop_grace_period_secs=10, log_step_count_steps=None) as monitored:
-            try:
+            with input_files.explaining():  # so that the session ends as it should, with a checkpoint
                 while not monitored.should_stop() and not stop.received:
                     monitored.run(graph.train_op)
-            except tf.errors.OpError as error:  # the session ends as it should, with a checkpoint
-                input_files.explain(error)
             if stop.received:
                 print('%s: stopping' % stop.received, flush=True)
         input_files.check()

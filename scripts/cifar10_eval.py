@@ -52,15 +52,17 @@ if __name__ == '__main__':
     data_flags.define()
     data_flags.define_directory('eval_dir', '/tmp/cifar10_eval',
                                 'Directory of the summaries; give each run and each --eval_data its own.')
-    data_flags.define_directory('checkpoint_dir', '/tmp/cifar10_train', 'Directory of the checkpoints.')
+    data_flags.define_directory('checkpoint_dir', '/tmp/cifar10_train', 'Directory of the checkpoints.', checkpoint.check_directory)
     flags.DEFINE_enum('eval_data', 'test', ['test', 'train_eval'], 'Score the test images or the training images.')
     flags.DEFINE_enum('views', '1', [str(number) for number in views.NUM_VIEWS],
                       'Views per image, whose class probabilities are averaged: 1 is the centre, 2 are the centre and its mirror '
                       'image, 10 are five crops and their mirror images.')
-    flags.DEFINE_integer('num_examples', None, 'Score only this many examples, the first ones; all by default.', lower_bound=1)
-    flags.DEFINE_integer('eval_interval_secs', 300, 'Seconds between two looks for a new checkpoint.', lower_bound=1)
+    flags.DEFINE_integer('num_examples', None, 'Score only this many examples, the first ones; all by default.', lower_bound=1,
+                         upper_bound=2 ** 31 - 1)
+    flags.DEFINE_integer('eval_interval_secs', 300, 'Seconds between two looks for a new checkpoint.', lower_bound=1,
+                         upper_bound=365 * 86400)
     flags.DEFINE_integer('timeout_secs', None, 'Stop after this many seconds without a new checkpoint; never by default.',
-                         lower_bound=0)
+                         lower_bound=0, upper_bound=365 * 86400)
     flags.DEFINE_boolean('run_once', False, 'Evaluate the latest checkpoint and stop.')
     flags.DEFINE_boolean('use_gpu', False, 'Compute on a GPU.')
     program.run(main)

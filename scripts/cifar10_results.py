@@ -9,32 +9,55 @@ from cifar10.cli import quiet
 
 quiet.start(__name__)
 
+import functools
 import logging
 
 from absl import flags
 
-from cifar10.cli import program
+from cifar10.cli import data_flags, program
 from cifar10.errors import UserError
-from cifar10.measure import results
+from cifar10.measure import benchmark, results
 
 FLAGS = flags.FLAGS
 
 
-def numbers(flag):
-    """The values of the list flag as numbers."""
+GREATEST = {'at_epochs': 1e9, 'reach': 1}
+
+
+def numbers(flag, values):
+    """The values of a list flag as numbers.
+
+    Raises:
+      UserError: one is no number, or out of bounds.
+    """
     try:
-        return [float(value) for value in FLAGS[flag].value]
+        converted = [float(value) for value in values]
     except ValueError as error:
-        raise UserError('--%s must be a list of numbers: %s' % (flag, error))
+        raise UserError('it must be a list of numbers: %s' % error)
+    if not all(0 <= number <= GREATEST[flag] for number in converted):
+        raise UserError('it must be a list of numbers from 0 to %d' % GREATEST[flag])
+    return converted
+
+
+def runs(texts):
+    """The Runs that --runs lists.
+
+    Raises:
+      UserError: there is none, or one is not of its form.
+    """
+    if not texts:
+        raise UserError('it must name a run: NAME:TRAIN_DIR:EVAL_DIR')
+    return [results.parse_run(text) for text in texts]
 
 
 def main():
     """Prints the table and draws the plot that the flags name."""
     logging.getLogger('tensorboard').setLevel(logging.ERROR)  # it reports every file and every resumed run
-    epochs, precisions = numbers('at_epochs'), numbers('reach')
-    curves = [results.read_curve(run) for run in FLAGS.runs]
-    print(results.comparison(curves, epochs, precisions))
-    if FLAGS.plot:
+    if FLAGS.plot is not None:
+        benchmark.check_writable(FLAGS.plot)
+    curves = [results.read_curve(run) for run in runs(FLAGS.runs)]
+    print(results.comparison(curves, numbers('at_epochs', FLAGS.at_epochs), numbers('reach', FLAGS.reach)))
+    if FLAGS.plot is not None:
         results.plot(curves, FLAGS.plot)
 
 
@@ -42,5 +65,8 @@ if __name__ == '__main__':
     flags.DEFINE_list('runs', None, 'Runs to compare, each NAME:TRAIN_DIR:EVAL_DIR.', required=True)
     flags.DEFINE_list('at_epochs', [], 'Also rows for the first evaluation after these numbers of epochs.')
     flags.DEFINE_list('reach', [], 'Also rows for the first evaluation with at least these precisions.')
-    flags.DEFINE_string('plot', None, 'Draw precision against epochs and minutes to this file (.svg, .png); needs matplotlib.')
+    data_flags.validate('runs', runs)
+    for name in GREATEST:
+        data_flags.validate(name, functools.partial(numbers, name))
+    data_flags.define_output('plot', None, 'Draw precision against epochs and minutes to this file (.svg, .png); needs matplotlib.')
     program.run(main)

@@ -1,15 +1,46 @@
-"""The flags of directories and of the data set, and the data set that they name."""
+"""The flags of directories and files and of the data set, and the data set that they name."""
+import os
+
 from absl import flags
 
+from cifar10 import files
 from cifar10.data import dataset, download, synthetic
+from cifar10.errors import UserError
 
 FLAGS = flags.FLAGS
 
 
-def define_directory(name, default, description):
-    """Defines the flag of a directory, whose name must not be empty."""
+def validate(name, check):
+    """Has `check` look at the value of a flag before the script starts; its UserError is then a mistake in the command line."""
+    def is_valid(value):
+        try:
+            check(value)
+        except (UserError, OSError) as error:  # OSError: the working directory has been removed, say
+            raise flags.ValidationError(str(error))
+        return True
+    flags.register_validator(name, is_valid)
+
+
+def define_directory(name, default, description, check=files.check_name):
+    """Defines the flag of a directory on this machine; `check` raises UserError for one that cannot be used."""
     flags.DEFINE_string(name, default, description)
     flags.register_validator(name, bool, 'the name of a directory is missing')
+    validate(name, files.check_name)
+    validate(name, check)
+
+
+def define_output(name, default, description):
+    """Defines the flag of a file that is written."""
+    flags.DEFINE_string(name, default, description)
+    validate(name, lambda path: path is None or _check_output(path))
+
+
+def _check_output(path):
+    files.check_name(path)
+    if os.path.islink(path):  # it would be replaced: /dev/stdout, say
+        raise UserError('%s is a link: name a file' % path)
+    if os.path.exists(path):
+        files.check_regular(path, 'name a file')
 
 
 def define(default_dataset='cifar10'):

@@ -5,7 +5,7 @@ from cifar10 import multi_gpu
 from cifar10.cli import data_flags, recipe_flags
 from cifar10.data import dataset
 from cifar10.hparams import CLASSIC
-from cifar10.runs import run_directory
+from cifar10.runs import checkpoint, run_directory
 from cifar10.runs.machine import Threads
 from cifar10.training import Intervals, Job
 
@@ -31,13 +31,12 @@ def define():
 def define_run():
     """Defines --train_dir, --max_steps and the intervals."""
     data_flags.define_directory('train_dir', '/tmp/cifar10_train',
-                                'Directory of checkpoints and summaries; an existing run is resumed.')
+                                'Directory of checkpoints and summaries; an existing run is resumed.', checkpoint.check_directory)
     intervals = Intervals()
     flags.DEFINE_integer('max_steps', Job._field_defaults['max_steps'], 'End the run at this step; the steps of earlier starts count.',
-                         lower_bound=1)
-    flags.DEFINE_integer('log_frequency', intervals.log_frequency, 'Steps between two log lines.', lower_bound=1)
-    flags.DEFINE_integer('summary_steps', intervals.summary_steps, 'Steps between two summaries.', lower_bound=1)
-    flags.DEFINE_integer('checkpoint_steps', intervals.checkpoint_steps, 'Steps between two checkpoints.', lower_bound=1)
+                         lower_bound=1, upper_bound=_MAX)
+    for name, description in [('log_frequency', 'log lines'), ('summary_steps', 'summaries'), ('checkpoint_steps', 'checkpoints')]:
+        flags.DEFINE_integer(name, getattr(intervals, name), 'Steps between two %s.' % description, lower_bound=1, upper_bound=_MAX)
 
 
 def define_batch_size():
@@ -47,7 +46,8 @@ def define_batch_size():
 
 def define_num_gpus():
     """Defines --num_gpus."""
-    flags.DEFINE_integer('num_gpus', 1, 'Number of towers; each has a GPU of its own if there are enough.', lower_bound=1)
+    flags.DEFINE_integer('num_gpus', 1, 'Number of towers; each has a GPU of its own if there are enough.', lower_bound=1,
+                         upper_bound=64)
 
 
 def define_threads():

@@ -47,16 +47,12 @@ def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=DATA_URL, md5
         if not os.path.exists(archive):
             _download(data_url, archive, md5, timeout_secs, retry_secs)
         else:
-            _check_archive(archive, md5)
+            files.check_regular(archive, 'delete it to have it downloaded')
+            found = _md5(archive)
+            if found != md5:
+                raise UserError('%s is not the published archive (its MD5 is %s, not %s): delete it to have it downloaded'
+                                % (archive, found, md5))
         _extract(archive, parent)
-
-
-def _check_archive(archive, md5):
-    remedy = 'delete it to have it downloaded'
-    files.check_regular(archive, remedy)
-    found = _md5(archive)
-    if found != md5:
-        raise UserError('%s is not the published archive (its MD5 is %s, not %s): %s' % (archive, found, md5, remedy))
 
 
 def _extract(archive, parent):

@@ -7,7 +7,14 @@ import numpy as np
 
 from cifar10 import evaluation, files
 from cifar10.errors import UserError
-from cifar10.measure import markdown
+from cifar10.measure import markdown, scalars
+
+
+class Run(NamedTuple):
+    """What a run is called, and where it has written its event files."""
+    name: str
+    train_dir: str
+    eval_dir: str
 
 
 class Curve(NamedTuple):
@@ -19,52 +26,47 @@ class Curve(NamedTuple):
     precision_10_views: float  # at the last evaluation; NaN if that step was not evaluated with 10 views
 
 
-def _scalars(directory, tag):
-    """The steps and the float32 values of a tag; for each step the last value. Steps that a resumed run repeated are dropped.
+def parse_run(text):
+    """The Run that NAME:TRAIN_DIR:EVAL_DIR names.
 
     Raises:
-      UserError: the directory does not exist or has no such tag.
+      UserError: it has another form, or a directory is not on this machine.
     """
-    from tensorboard.backend.event_processing import event_accumulator
-    if not os.path.isdir(directory):
-        raise UserError('%s does not exist: name a directory that a run has written to' % directory)
-    accumulator = event_accumulator.EventAccumulator(directory, size_guidance={event_accumulator.SCALARS: 0}).Reload()
-    if tag not in accumulator.Tags()['scalars']:
-        raise UserError('%s holds no event file with "%s": name the directory of a run that has written summaries' % (directory, tag))
-    points = {point.step: point.value for point in accumulator.Scalars(tag)}
-    steps = sorted(points)
-    return np.array(steps), np.array([points[step] for step in steps], np.float32)
+    parts = text.split(':')
+    if len(parts) != 3 or not all(parts):
+        raise UserError('%s is not of the form NAME:TRAIN_DIR:EVAL_DIR, each without a colon' % (text or 'an empty name'))
+    run = Run(*parts)
+    files.check_name(run.train_dir)
+    files.check_name(run.eval_dir)
+    return run
 
 
 def read_curve(run):
-    """Reads the event files of a run.
-
-    Args:
-      run: NAME:TRAIN_DIR:EVAL_DIR.
+    """Reads the event files of a Run.
 
     Returns:
       A Curve.
 
     Raises:
-      UserError: the run has another form, or a directory lacks what a run writes.
+      UserError: a directory lacks what a run writes.
     """
-    if run.count(':') != 2:
-        raise UserError('--runs: %s is not of the form NAME:TRAIN_DIR:EVAL_DIR' % run)
-    name, train_dir, eval_dir = run.split(':')
-    steps, epochs = _scalars(train_dir, 'epoch')
-    _, sec_per_batch = _scalars(train_dir, 'sec_per_batch')
-    evaluated, precision = _scalars(eval_dir, evaluation.PRECISION)
-    try:
-        with_views = dict(zip(*_scalars(eval_dir, evaluation.tag_with_views(evaluation.PRECISION, 10))))
-    except UserError:
-        with_views = {}
+    ten_views = evaluation.tag_with_views(evaluation.PRECISION, 10)
+    trained = scalars.read(run.train_dir, ['epoch', 'sec_per_batch'])
+    evaluations = scalars.read(run.eval_dir, [evaluation.PRECISION], [ten_views])
+    epoch_at, speed_at, precision_at = trained['epoch'], trained['sec_per_batch'], evaluations[evaluation.PRECISION]
+    steps = [step for step in epoch_at if step > 0 and step in speed_at]  # a killed process may have written only one of them
+    if not steps:
+        raise UserError('%s holds no step with both "epoch" and "sec_per_batch": name the directory of a run that has written '
+                        'summaries' % run.train_dir)
+    epochs, sec_per_batch = (np.array([at[step] for step in steps], np.float32) for at in (epoch_at, speed_at))
+    evaluated, precision = np.array(list(precision_at)), np.array(list(precision_at.values()), np.float32)
     # A run seldom ends with a summary: after the last one its speed is taken to be the same.
     end = max(steps[-1], evaluated[-1])
     minutes = np.cumsum(np.diff(np.append(steps, end), prepend=0) * np.append(sec_per_batch, sec_per_batch[-1])) / 60
     epochs = np.append(epochs, epochs[-1] * end / steps[-1])
     steps = np.concatenate([[0], steps, [end]])
-    return Curve(name, np.interp(evaluated, steps, np.append(0, epochs)), np.interp(evaluated, steps, np.append(0, minutes)),
-                 precision, with_views.get(evaluated[-1], np.nan))
+    return Curve(run.name, np.interp(evaluated, steps, np.append(0, epochs)), np.interp(evaluated, steps, np.append(0, minutes)),
+                 precision, evaluations[ten_views].get(evaluated[-1], np.nan))
 
 
 def _by_name(curves):
@@ -137,7 +139,7 @@ def plot(curves, path):
     for axes, field in zip(drawing.subplots(1, 2, sharey=True), ('epochs', 'minutes')):
         for color, (name, group) in enumerate(_by_name(curves).items()):
             for i, curve in enumerate(group):
-                axes.plot(getattr(curve, field), curve.precision, color='C%d' % color, label=None if i else name)
+                axes.plot(getattr(curve, field), curve.precision, color='C%d' % color, label=None if i else name.replace('$', r'\$'))
         axes.set(xscale='log', xlabel='%s of training' % field)
         axes.xaxis.set_major_formatter('{x:g}')
         axes.grid(alpha=0.3)

@@ -6,9 +6,11 @@ import sys
 import numpy as np
 import pytest
 
+import cifar10
 from cifar10.data import dataset, synthetic
 from cifar10.errors import UserError
-from tests.helpers import programs
+from tests.helpers import programs, queues, special_files
+from tests.helpers.special_files import deadline  # noqa: F401
 
 
 def test_verify_counts_examples(data_dir):
@@ -41,6 +43,95 @@ def test_verify_names_the_file_and_its_fault(own_data_dir, change, fault):
 def test_verify_names_a_missing_file(tmp_path):
     with pytest.raises(UserError, match='data_batch_1.bin is missing'):
         dataset.verify(dataset.train_files(str(tmp_path)))
+
+
+@pytest.mark.parametrize('kind', special_files.KINDS)
+def test_verify_names_what_is_no_file(own_data_dir, kind):
+    path = dataset.train_files(own_data_dir)[3]
+    os.remove(path)
+    special_files.make(path, kind)
+    assert dataset.is_present(own_data_dir)
+    with pytest.raises(UserError, match='^%s is %s, not a file: replace it with a good copy$' % (path, kind)):
+        dataset.verify(dataset.train_files(own_data_dir))
+
+
+def test_verify_of_data_below_a_file(tmp_path):
+    (tmp_path / 'file').write_text('')
+    with pytest.raises(UserError, match='file/cifar-10-batches-bin/data_batch_1.bin is missing'):
+        dataset.verify(dataset.train_files(str(tmp_path / 'file')))
+
+
+def test_verify_takes_links_to_files(own_data_dir, tmp_path):
+    path = dataset.test_files(own_data_dir)[0]
+    os.rename(path, str(tmp_path / 'elsewhere'))
+    os.symlink(str(tmp_path / 'elsewhere'), path)
+    assert dataset.verify([path]) == 50
+
+
+def test_verify_counts_in_a_file_of_several_pieces(tmp_path):
+    """2,500 records are read in three pieces; the bad label is in the last one."""
+    records = np.zeros([2500, 3073], np.uint8)
+    records.tofile(str(tmp_path / 'file'))
+    assert dataset.verify([str(tmp_path / 'file')]) == 2500
+    records[2400, 0] = 10
+    records.tofile(str(tmp_path / 'file'))
+    with pytest.raises(UserError, match=r'1 of them, the first \(10\) in record 2400;'):
+        dataset.verify([str(tmp_path / 'file')])
+
+
+@pytest.mark.parametrize('name', ['[12]', 'a*b', 'what?', 'back\\slash', '"quoted"', "it's", 'two words', ' ',
+                                  'gr\u00fcn \u6570\u636e', '{x}', '$HOME', '~', 'a:b', '%s', '-x', 'a,b'])
+def test_every_name_of_a_directory(tmp_path, name):
+    """TensorFlow reads from it as well, and nothing is written beside it."""
+    (tmp_path / '1').mkdir()
+    data_dir = str(tmp_path / name)
+    synthetic.maybe_write(data_dir, records_per_file=10)
+    assert dataset.is_present(data_dir) and dataset.verify(dataset.train_files(data_dir)) == 50
+    images, labels = cifar10.inputs(eval_data=True, data_dir=data_dir, batch_size=10)
+    found = queues.run(labels, 1)[0]
+    assert sorted(found) == list(range(10))
+    assert sorted(os.listdir(str(tmp_path))) == sorted(['1', name]) and os.listdir(str(tmp_path / '1')) == []
+
+
+@pytest.mark.parametrize('kind', ['a file', 'a link'] + special_files.KINDS[1:])
+def test_no_directory_in_place_of_the_data_set(tmp_path, kind):
+    """Named at the start, not after a download."""
+    path = tmp_path / dataset.DIRECTORY
+    if kind == 'a file':
+        path.write_text('precious')
+    elif kind == 'a link':
+        path.symlink_to('nowhere')
+    else:
+        special_files.make(path, kind)
+    before = os.lstat(str(path))
+    with pytest.raises(UserError, match='^%s is not a directory: move it away, or give another --data_dir$' % path):
+        synthetic.maybe_write(str(tmp_path))
+    assert os.path.samestat(os.lstat(str(path)), before) and os.listdir(str(tmp_path)) == [dataset.DIRECTORY]
+
+
+needs_root = pytest.mark.skipif(not hasattr(os, 'getuid') or os.getuid() != 0, reason='only root can give a file to another user')
+
+
+@needs_root
+def test_what_another_user_could_replace_is_not_written_to_but_read(own_data_dir, tmp_path):
+    (tmp_path / 'shared').mkdir()
+    (tmp_path / 'shared').chmod(0o1777)
+    theirs = tmp_path / 'shared' / 'theirs'
+    theirs.mkdir()
+    os.chown(str(theirs), 12345, -1)
+    with pytest.raises(UserError, match='^%s belongs to another user, ' % theirs):
+        synthetic.maybe_write(str(theirs), records_per_file=10)
+    assert os.listdir(str(theirs)) == []
+    os.rename(os.path.join(own_data_dir, dataset.DIRECTORY), str(theirs / dataset.DIRECTORY))
+    synthetic.maybe_write(str(theirs))
+    assert dataset.verify(dataset.test_files(str(theirs))) == 50
+
+
+def test_a_place_that_is_not_local(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match='^gs://bucket/data is not a place on this machine'):
+        synthetic.maybe_write('gs://bucket/data', records_per_file=10)
+    assert os.listdir(str(tmp_path)) == []
 
 
 def test_half_a_data_set_is_left_alone(own_data_dir):
@@ -104,6 +195,49 @@ def test_a_wrong_number_of_class_names(own_data_dir, content, count):
     with open(os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE), 'wb') as names:
         names.write(content)
     with pytest.raises(UserError, match='batches.meta.txt lists %d class names, not 10' % count):
+        dataset.class_names(own_data_dir)
+
+
+def _write_class_names(data_dir, content):
+    path = os.path.join(data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE)
+    with open(path, 'wb') as names:
+        names.write(content)
+    return path
+
+
+def test_a_list_of_class_names_that_is_too_long(own_data_dir):
+    """Of 10 GB without a block on the disk: it must not be read whole."""
+    path = _write_class_names(own_data_dir, b' '.join([b'x'] * 10))
+    assert dataset.class_names(own_data_dir) == ['x'] * 10
+    os.truncate(path, 10 ** 10)
+    with pytest.raises(UserError, match=r'^%s is too long for a list of class names \(more than 4096 bytes\): ' % path):
+        dataset.class_names(own_data_dir)
+    _write_class_names(own_data_dir, b'x' * 4078 + b' y' * 9)
+    assert len(dataset.class_names(own_data_dir)) == 10
+    _write_class_names(own_data_dir, b'x' * 4078 + b' y' * 9 + b'\n')
+    with pytest.raises(UserError, match='is too long'):
+        dataset.class_names(own_data_dir)
+
+
+@pytest.mark.parametrize('name', ['\x1b[31mred', 'bell\x07', '\x7f', '\x9b31m', '\0', 'right\u202eleft', '\u2066x'])
+def test_a_class_name_that_would_steer_the_terminal(own_data_dir, name):
+    path = _write_class_names(own_data_dir, '\n'.join(['x'] * 9 + [name]).encode())
+    with pytest.raises(UserError, match='^%s has control characters in the class name ' % path) as raised:
+        dataset.class_names(own_data_dir)
+    assert str(raised.value).isprintable()
+
+
+def test_class_names_in_any_language(own_data_dir):
+    _write_class_names(own_data_dir, '\r\n'.join(['\u732b', 'gr\u00fcn'] * 5).encode())
+    assert dataset.class_names(own_data_dir) == ['\u732b', 'gr\u00fcn'] * 5
+
+
+@pytest.mark.parametrize('kind', special_files.KINDS)
+def test_a_list_of_class_names_that_is_no_file(own_data_dir, kind):
+    path = os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE)
+    os.remove(path)
+    special_files.make(path, kind)
+    with pytest.raises(UserError, match='^%s is %s, not a file: correct it, or delete it$' % (path, kind)):
         dataset.class_names(own_data_dir)
 
 

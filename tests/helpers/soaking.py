@@ -5,6 +5,7 @@ See tests/soak.py.
 import contextlib
 import glob
 import hashlib
+import logging
 import os
 import re
 import shutil
@@ -21,9 +22,11 @@ from tests.helpers import programs
 DEADLINE_SECS = 120  # of whatever is waited for
 MAX_TO_KEEP = 3
 SUMMARY_STEPS = 20
+logging.getLogger('tensorboard').setLevel(logging.ERROR)  # it tells of every start
 STEP = re.compile(r': step (\d+), loss = ')
 RESUMED = re.compile(r'^Resuming from .*, step (\d+)$', re.M)
 SAVED = re.compile(r'^Saved .*-(\d+)$', re.M)
+PRECISION = re.compile(r': (precision @ 1 = \d\.\d{3} \(\d+ of 50, step \d+\))$', re.M)
 _SAID = 'Cannot (save|write summaries)'  # training goes on after that
 # The kernel ends what a killed soak has started.
 _DIE_WITH_SOAK = ['setpriv', '--pdeathsig', 'KILL'] if shutil.which('setpriv') else []
@@ -83,6 +86,19 @@ class Process:
         with contextlib.suppress(ProcessLookupError):
             self._popen.send_signal(number)
 
+    def stop(self):
+        """Stops it until it gets SIGCONT."""
+        def is_stopped():
+            with open('/proc/%d/stat' % self.pid) as stat:
+                return stat.read().rsplit(')', 1)[1].split()[0] in 'TZ'
+        self.send(signal.SIGSTOP)
+        wait(is_stopped, 'SIGSTOP to %s' % self)
+
+    def note(self, output):
+        """Takes `output`, bytes, as a part of what it has written to its standard output."""
+        with open(self._paths[0], 'ab') as opened:
+            opened.write(output)
+
     def stdout(self):
         """What it has written so far to its standard output."""
         with open(self._paths[0], errors='replace') as opened:
@@ -93,6 +109,10 @@ class Process:
         stdout = self.stdout()
         numbers = STEP.findall(stdout) or RESUMED.findall(stdout)
         return int(numbers[-1]) if numbers else 0
+
+    def wait_for_step(self):
+        """Waits until it has logged a step, or has ended."""
+        wait(lambda: STEP.search(self.stdout()) or not self.running(), 'The start of %s' % self)
 
     def quiet(self):
         """Waits until it handles signals: until it has begun to import TensorFlow."""
@@ -151,12 +171,14 @@ def intact_checkpoints(directory):
     return found
 
 
-def fingerprint(directory):
-    """The content and the times of all that is in `directory`."""
+def fingerprint(directory, left_out=()):
+    """The content and the times of all that is in `directory`, but for the names `left_out` there."""
     found = {}
-    for folder, _, names in os.walk(directory):
-        for name in names:
-            path = os.path.join(folder, name)
+    for folder, folders, names in os.walk(directory):
+        if folder == directory:
+            folders[:], names = [set(entries) - set(left_out) for entries in (folders, names)]
+        found[folder] = None
+        for path in [os.path.join(folder, name) for name in names]:
             with open(path, 'rb') as opened:
                 found[path] = hashlib.sha256(opened.read()).hexdigest(), os.stat(path).st_mtime_ns
     return found
@@ -165,13 +187,13 @@ def fingerprint(directory):
 class Record:
     """What is known of the run, to compare it with what is found."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, checkpoints_read=0):
         self._directory = directory
+        self.checkpoints_read = checkpoints_read
         self.intact = set()  # (step, time) of the checkpoints that were seen intact, and must not vanish
         self._others = set()  # those that were damaged on purpose
         self.forgiven = set()  # steps whose summaries were destroyed on purpose
         self.open_since = None  # the step since when the summaries of the trainer that works now may be lost
-        self.checkpoints_read = 0
 
     def scan(self):
         """Reads all checkpoints; returns the step of the newest intact one, or None.
@@ -189,15 +211,16 @@ class Record:
         self.intact = found
         return max(found)[0] if found else None
 
-    def damaged(self, step):
-        """Notes that a checkpoint is not to be counted on any more."""
-        gone = {saved for saved in self.intact if saved[0] == step}
-        self._others |= gone
-        self.intact -= gone
+    def damaged(self, checkpoint):
+        """Notes that a checkpoint, as in `intact`, is not to be counted on any more."""
+        self._others.add(checkpoint)
+        self.intact.discard(checkpoint)
 
-    def forgive(self, first, last):
-        """Notes that summaries of these steps may be missing."""
-        self.forgiven.update(range(first, last + 1))
+    def close(self, step):
+        """Notes that summaries are no longer lost, at about this step."""
+        if self.open_since is not None:
+            self.forgiven.update(range(self.open_since, step + 2 * SUMMARY_STEPS))
+            self.open_since = None
 
     def check_curve(self, last):
         """Reads the event files as TensorBoard does.

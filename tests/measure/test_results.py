@@ -1,4 +1,5 @@
 """The table and the plot of runs, from event files whose every number is known."""
+import os
 import sys
 
 import pytest
@@ -12,6 +13,7 @@ from tests.helpers import programs
 
 def write(directory, first_step=None, **scalars):
     """Writes {tag: {step: value}} as a trainer or an evaluation would that starts at `first_step`."""
+    os.makedirs(str(directory), exist_ok=True)
     with tf.Graph().as_default(), summaries.writer(str(directory), first_step) as write_summary:
         for tag, values in scalars.items():
             for step, value in values.items():

@@ -1,8 +1,11 @@
 """The data set script."""
+import os
+
 import pytest
 
 from cifar10.data import dataset, synthetic
-from tests.helpers import programs
+from tests.helpers import programs, special_files
+from tests.helpers.special_files import deadline  # noqa: F401
 
 
 def _summary(data_dir):
@@ -27,3 +30,33 @@ def test_verify_takes_the_directory_of_the_data_set(tmp_path, monkeypatch):
     monkeypatch.setattr(synthetic, 'DATA_DIR', str(tmp_path / 'drawn'))
     status, _, stderr = programs.call('cifar10_dataset', 'verify', '--dataset=synthetic')
     assert status == 1 and stderr.startswith('cifar10_dataset.py: error: %s/drawn/' % tmp_path)
+
+
+def _assert_one_line(run, complaint, *args):
+    status, stdout, stderr = run('cifar10_dataset', *args)
+    assert (status, stdout) == (1, '') and stderr == 'cifar10_dataset.py: error: %s\n' % complaint
+
+
+@pytest.mark.parametrize('run, kind', [(programs.call, kind) for kind in special_files.KINDS]
+                         + [pytest.param(programs.run, 'a FIFO', marks=pytest.mark.slow)])
+def test_what_is_no_file_is_named(own_data_dir, run, kind):
+    """Not waited for."""
+    names = os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE)
+    os.remove(names)
+    special_files.make(names, kind)
+    for command in ('verify', 'synthetic'):
+        _assert_one_line(run, '%s is %s, not a file: correct it, or delete it' % (names, kind), command, '--data_dir=' + own_data_dir)
+    path = dataset.train_files(own_data_dir)[1]
+    os.remove(path)
+    special_files.make(path, kind)
+    for command in ('verify', 'download'):
+        _assert_one_line(run, '%s is %s, not a file: replace it with a good copy' % (path, kind), command,
+                         '--data_dir=' + own_data_dir)
+
+
+def test_names_that_would_steer_the_terminal(own_data_dir):
+    names = os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE)
+    with open(names, 'w') as listing:
+        listing.write('x ' * 9 + '\x1b]0;title\x07')
+    complaint = "%s has control characters in the class name '\\x1b]0;title\\x07': correct it, or delete it"
+    _assert_one_line(programs.call, complaint % names, 'verify', '--data_dir=' + own_data_dir)

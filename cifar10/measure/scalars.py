@@ -1,0 +1,71 @@
+"""The numbers in event files, checked: they may be damaged, or not what they are called."""
+import contextlib
+import os
+import struct
+
+from google.protobuf import message
+
+from cifar10 import files
+from cifar10.errors import UserError
+
+_GREATEST = 1e9  # no number of a run is greater
+_MAX_RECORD_BYTES = 2 ** 30  # nor any event longer
+_REMEDY = 'move it away'
+
+
+def read(directory, tags, optional_tags=()):
+    """Reads the event files in a directory. What a resumed run has repeated counts once.
+
+    Args:
+      directory: a directory that a trainer or an evaluation has written to.
+      tags: names of scalars that it must hold.
+      optional_tags: names of scalars that it may hold.
+
+    Returns:
+      A dict from each tag to a dict from step to value, in the order of steps; the last value if a step has several.
+
+    Raises:
+      UserError: the directory does not exist, or lacks a tag, or holds what no run writes.
+    """
+    from tensorboard.backend.event_processing import event_accumulator
+    if not os.path.isdir(directory):
+        raise UserError('%s %s: name a directory that a run has written to' % (
+            directory, 'is not a directory' if os.path.lexists(directory) else 'does not exist'))
+    for name in os.listdir(directory):
+        if 'tfevents' in name:
+            with contextlib.suppress(FileNotFoundError):  # it has just been removed
+                _check_file(os.path.join(directory, name))
+    accumulator = event_accumulator.EventAccumulator(directory, size_guidance={event_accumulator.SCALARS: 0})
+    try:
+        accumulator.Reload()
+    except message.DecodeError as error:
+        raise UserError('An event file in %s is damaged (%s): %s' % (directory, error, _REMEDY))
+    found = accumulator.Tags()['scalars']
+    for tag in tags:
+        if tag not in found:
+            raise UserError('%s holds no event file with "%s": name the directory of a run that has written summaries'
+                            % (directory, tag))
+    return {tag: _checked(directory, tag, accumulator.Scalars(tag) if tag in found else [])
+            for tag in list(tags) + list(optional_tags)}
+
+
+def _check_file(path):
+    """Raises UserError if to read an event file would wait for ever, or end the process: TensorFlow believes any length."""
+    files.check_regular(path, _REMEDY)
+    with open(path, 'rb') as records:
+        while True:
+            length, = struct.unpack('<Q', records.read(12)[:8].ljust(8, b'\0'))  # the other 4 bytes are its checksum
+            if length == 0:  # the end, or zeros after a crash
+                return
+            if length > _MAX_RECORD_BYTES:
+                raise UserError('%s is damaged: %s' % (path, _REMEDY))
+            records.seek(length + 4, os.SEEK_CUR)  # an event and its checksum
+
+
+def _checked(directory, tag, points):
+    values = {point.step: point.value for point in points}
+    for step, value in values.items():
+        if step < 0 or not 0 <= value <= _GREATEST:
+            raise UserError('An event file in %s is damaged, or not of a run ("%s" is %g at step %d): %s'
+                            % (directory, tag, value, step, _REMEDY))
+    return dict(sorted(values.items()))

@@ -1,0 +1,45 @@
+"""What is no regular file."""
+import os
+import signal
+import socket
+
+import pytest
+
+KINDS = ['a directory', 'a FIFO', 'a socket', 'a device']
+
+
+def make(path, kind):
+    """Makes one at `path`; a device is a link to one."""
+    path = str(path)
+    if kind == 'a directory':
+        os.mkdir(path)
+    elif kind == 'a FIFO':
+        os.mkfifo(path)
+    elif kind == 'a socket':
+        _make_socket(path)
+    elif kind == 'a device':
+        os.symlink(os.devnull, path)
+    else:
+        raise ValueError('Unknown kind: %s' % kind)
+
+
+def _make_socket(path):
+    before = os.getcwd()
+    os.chdir(os.path.dirname(path))  # the name of a socket must be short
+    try:
+        with socket.socket(socket.AF_UNIX) as bound:
+            bound.bind(os.path.basename(path))
+    finally:
+        os.chdir(before)
+
+
+@pytest.fixture(autouse=True)
+def deadline():
+    """Ends a test of a module that imports it after a minute, if the code waits for a FIFO."""
+    def end(*unused):
+        raise AssertionError('it waits')
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,104 @@
+"""Data files that change under the script that reads them, and special files in their place from the start."""
+import os
+
+import numpy as np
+import pytest
+
+from cifar10.data import dataset
+from cifar10.runs import checkpoint
+from tests.helpers import checkpoints, faults, programs
+
+
+def _empty(path):
+    os.truncate(path, 0)
+
+
+def _cut_a_record(path):
+    os.truncate(path, 7 * dataset.RECORD_BYTES + 100)
+
+
+def _drop_records(path):
+    os.truncate(path, 30 * dataset.RECORD_BYTES)
+
+
+def _label(value):
+    def write(path):
+        records = np.memmap(path, np.uint8, mode='r+').reshape(-1, dataset.RECORD_BYTES)
+        records[:, 0] = value
+        records.flush()
+    return write
+
+
+def _put_directory(path):
+    os.remove(path)
+    os.mkdir(path)
+
+
+def _put_fifos(path):
+    for other in dataset.train_files(os.path.dirname(path)):
+        faults.put_fifo(other)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('script, changes', [
+    ('cifar10_train', [_empty, _label(255), _put_fifos, os.remove]),
+    ('cifar10_multi_gpu_train', [_cut_a_record, _drop_records, faults.put_fifo, _put_directory])])
+def test_under_a_trainer(tmp_path, data_dir, script, changes):
+    """It names the file, saves, and ends."""
+    runs = []
+    for index, change in enumerate(changes):
+        own = faults.copy(data_dir, tmp_path / ('data%d' % index))
+        process = programs.start(script, *faults.job(own, tmp_path / str(index)))
+        runs.append((process, change, dataset.train_files(own)[2], tmp_path / str(index)))
+    for process, change, path, _ in runs:
+        faults.read_until(process, ': step 5,')
+        change(path)
+    for process, change, path, train_dir in runs:
+        status, stdout, stderr = faults.end(process)
+        faults.assert_one_line(stderr, os.path.dirname(path) if change is _put_fifos else path)
+        assert status == 1, change
+        saved = checkpoint.read_latest(str(train_dir))
+        assert saved.step >= 5 and 'Saved %s\n' % saved.path in stdout, change
+
+
+@pytest.mark.slow
+def test_between_two_evaluations(tmp_path, data_dir):
+    """No precision of fewer or other examples is printed."""
+    runs = []
+    for index, change in enumerate([_drop_records, _label(3), faults.put_fifo]):
+        own = faults.copy(data_dir, tmp_path / ('data%d' % index))
+        directory = tmp_path / str(index)
+        checkpoints.save(directory, 1)
+        process = programs.start('cifar10_eval', '--eval_interval_secs=1', *faults.evaluation(own, directory, directory / 'eval'))
+        runs.append((process, change, dataset.test_files(own)[0], directory))
+    for process, change, path, directory in runs:
+        faults.read_until(process, 'of 50, step 1)')
+        change(path)
+        checkpoints.save(directory, 2)
+    for process, change, path, _ in runs:
+        status, stdout, stderr = faults.end(process)
+        faults.assert_one_line(stderr, path)
+        assert status == 1 and 'precision' not in stdout, change
+
+
+@pytest.mark.parametrize('script', ['cifar10_train', 'cifar10_eval'])
+def test_special_files_at_the_start(tmp_path, own_data_dir, script):
+    """They are named as what they are, at once."""
+    checkpoints.save(tmp_path, 1)
+    args = [arg for arg in faults.job(own_data_dir, tmp_path) + ['--max_steps=1'] if script == 'cifar10_train'] or faults.evaluation(
+        own_data_dir, tmp_path, tmp_path / 'eval', '--run_once')
+    batches = dataset.batches_dir(own_data_dir)
+    names = os.path.join(batches, dataset.CLASS_NAMES_FILE)
+    data = (dataset.train_files if script == 'cifar10_train' else dataset.test_files)(own_data_dir)[-1]
+    with faults.fifo(names):
+        status, _, stderr = programs.call(script, *args)
+        faults.assert_one_line(stderr, names, 'FIFO')
+        assert status == 1
+    with faults.fifo(data):
+        status, _, stderr = programs.call(script, *args)
+        faults.assert_one_line(stderr, data, 'FIFO')
+        assert status == 1
+    os.mkdir(data)
+    status, _, stderr = programs.call(script, *args)
+    faults.assert_one_line(stderr, data, 'directory')
+    assert status == 1

@@ -1,0 +1,74 @@
+"""Names of directories: any that TensorFlow takes as it is, and none that it reads as a pattern or as another place."""
+import os
+
+import pytest
+
+from cifar10.runs import checkpoint
+from tests.helpers import checkpoints, faults, programs
+
+REFUSED = ['run[12]', 'run*', 'run?', 'run\\1', 'a[b]/run', b'run\xff'.decode(errors='surrogateescape'), 'gs://bucket/run',
+           's3://bucket/run', 'file:///tmp/run', 'ram://run']
+
+
+@pytest.fixture(autouse=True)
+def neighbours(tmp_path, monkeypatch):
+    """The working directory, with two runs that the patterns match."""
+    for name in ('run1', 'run2', 'a[b]', 'ab/run'):
+        (tmp_path / name).mkdir(parents=True)
+        checkpoints.save(tmp_path / name, 1)
+    monkeypatch.chdir(str(tmp_path))
+
+
+def _assert_refused(tmp_path, script, *args):
+    before = faults.snapshot(tmp_path)
+    status, stdout, stderr = programs.call(script, *args)
+    assert (status, stdout) == (2, ''), stderr
+    faults.assert_one_line(stderr)
+    assert faults.snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize('name', REFUSED, ids=ascii)
+@pytest.mark.parametrize('script', ['cifar10_train', 'cifar10_multi_gpu_train', 'cifar10_classic'])
+def test_refused_to_trainers(tmp_path, data_dir, script, name):
+    keep = [] if script == 'cifar10_classic' else ['--max_to_keep=1']
+    _assert_refused(tmp_path, script, *faults.job(data_dir, name, '--max_steps=2', '--checkpoint_steps=1', *keep))
+
+
+@pytest.mark.parametrize('name', REFUSED, ids=ascii)
+def test_refused_to_the_evaluator(tmp_path, data_dir, name):
+    _assert_refused(tmp_path, 'cifar10_eval', '--run_once', *faults.evaluation(data_dir, name, 'eval'))
+
+
+def test_a_pattern_above_the_directory(tmp_path, data_dir, monkeypatch):
+    """What is named is harmless, but not the whole path."""
+    monkeypatch.chdir(str(tmp_path / 'a[b]'))
+    _assert_refused(tmp_path, 'cifar10_train', *faults.job(data_dir, 'run', '--max_steps=1'))
+    _assert_refused(tmp_path, 'cifar10_eval', '--run_once', *faults.evaluation(data_dir, '.', 'eval'))
+
+
+@pytest.mark.parametrize('name', ['-x', '"a run" of it\'s, gr\u00fcn \u2713 $HOME & %s {}; #1', '~', '--fresh'])
+def test_names_that_work(tmp_path, data_dir, name):
+    """Trains, resumes and evaluates."""
+    for step in (1, 2):
+        status, stdout, stderr = programs.call('cifar10_train', *faults.job(data_dir, name, '--max_steps=%d' % step))
+        assert (status, stderr) == (0, '')
+        assert checkpoint.read_latest(str(tmp_path / name)).step == step
+    assert 'Resuming from %s, step 1\n' % (tmp_path / name / 'model.ckpt-1') in stdout
+    status, stdout, stderr = programs.call('cifar10_eval', '--run_once', *faults.evaluation(data_dir, name, name + '/eval'))
+    assert (status, stderr) == (0, '') and 'of 50, step 2)\n' in stdout
+
+
+def test_a_list_that_names_checkpoints_elsewhere(tmp_path, data_dir):
+    """As in a copy of a directory of the original tutorial, which lists absolute paths: the original stays as it is."""
+    original = tmp_path / 'original'
+    args = ['--checkpoint_steps=1', '--seed=1']
+    assert programs.call('cifar10_train', *faults.job(data_dir, original, '--max_steps=3', *args))[0] == 0
+    lines = ['model_checkpoint_path: "%s/model.ckpt-3"' % original]
+    lines += ['all_model_checkpoint_paths: "%s/model.ckpt-%d"' % (original, step) for step in (1, 2, 3)]
+    (original / 'checkpoint').write_text('\n'.join(lines) + '\n')
+    copied = faults.copy(original, tmp_path / 'copied')
+    before = faults.snapshot(original)
+    status, _, stderr = programs.call('cifar10_train', *faults.job(data_dir, copied, '--max_steps=5', '--max_to_keep=1', *args))
+    assert status == 0 and len(stderr.splitlines()) <= 1
+    assert faults.snapshot(original) == before
+    assert checkpoint.read_latest(copied).path == copied + '/model.ckpt-5'

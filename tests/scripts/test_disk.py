@@ -1,0 +1,120 @@
+"""Disks that are full, from the start or for a while. Each process mounts a disk of its own."""
+import os
+import signal
+
+import pytest
+
+from cifar10.runs import checkpoint
+from tests.helpers import checkpoints, events, faults, programs
+
+pytestmark = [pytest.mark.slow, faults.needs_mounts]
+
+SCRIPTS = ['cifar10_train', 'cifar10_multi_gpu_train', 'cifar10_classic', 'cifar10_eval', 'cifar10_dataset']
+
+
+def _args(script, data_dir, directory):
+    if script == 'cifar10_eval':
+        return faults.evaluation(data_dir, directory.parent, directory / 'out', '--run_once')
+    if script == 'cifar10_dataset':
+        return ['synthetic', '--data_dir=%s' % (directory / 'out')]
+    return faults.job(data_dir, directory / 'out', '--max_steps=2')
+
+
+def test_full_at_the_start(tmp_path, data_dir):
+    """40 kB hold no graph, no event file and no picture."""
+    checkpoints.save(tmp_path, 1)
+    disk = tmp_path / 'disk'
+    disk.mkdir()
+    processes = [programs.start(script, *_args(script, data_dir, disk), wrapper=faults.small_disk(disk, '40k')) for script in SCRIPTS]
+    for script, process in zip(SCRIPTS, processes):
+        status, _, stderr = faults.end(process)
+        faults.assert_one_line(stderr, '%s.py: error: ' % script, disk)
+        assert status == 1, script
+
+
+class _Disk:
+    """A trainer on a disk of its own, which stays readable after its end."""
+
+    def __init__(self, data_dir, directory, *args):
+        directory.mkdir()
+        self._directory = directory
+        self.process = programs.start(
+            'cifar10_train', *faults.job(data_dir, directory, '--checkpoint_steps=5', '--max_to_keep=2', '--summary_steps=2', *args),
+            wrapper=faults.small_disk(directory, '60m'))
+
+    def fill(self):
+        """Lets the trainer save, then fills its disk up."""
+        faults.read_until(self.process, ': step 6,')
+        self._handle = os.open(faults.inside(self.process, self._directory), os.O_RDONLY)
+        self.path = '/proc/self/fd/%d' % self._handle
+        self._filler = os.open(os.path.join(self.path, 'filler'), os.O_WRONLY | os.O_CREAT)
+        while True:
+            try:
+                os.write(self._filler, bytes(4096))
+            except OSError:
+                return
+
+    def make_room(self):
+        """Removes what fills the disk."""
+        os.remove(os.path.join(self.path, 'filler'))
+        os.close(self._filler)
+
+    def read_save_error(self):
+        """Reads what the trainer tells, up to the first checkpoint that it cannot save."""
+        for line in self.process.stderr:
+            self.assert_told(line)
+            if 'model.ckpt-' in line:
+                return
+
+    def assert_told(self, lines):
+        """Asserts that each line names the directory."""
+        assert all(str(self._directory) in line for line in lines.splitlines()), lines
+
+    def end(self):
+        """Asks for the end; returns the exit status, the rest of stdout and of stderr."""
+        self.process.send_signal(signal.SIGTERM)
+        return faults.end(self.process)
+
+    def names(self):
+        """What is on the disk."""
+        return os.listdir(self._handle)
+
+    def close(self):
+        """Gives the disk back."""
+        os.close(self._handle)
+
+
+def _steps(names):
+    return sorted(int(name.split('-')[1][:-len('.index')]) for name in names if name.endswith('.index'))
+
+
+def test_full_for_a_while(tmp_path, data_dir):
+    """The trainer says that it cannot save, goes on, and saves again as soon as there is room."""
+    disk = _Disk(data_dir, tmp_path / 'disk')
+    disk.fill()
+    disk.read_save_error()
+    assert _steps(disk.names()) == [5]
+    disk.make_room()
+    saved = faults.read_until(disk.process, ': step ').split(': step ')[1].split(',')[0]
+    faults.read_until(disk.process, ': step %d,' % (int(saved) + 30))
+    kept = _steps(disk.names())
+    status, stdout, stderr = disk.end()
+    disk.assert_told(stderr)
+    assert len(kept) == 2 and kept[0] > 5 and all(step % 5 == 0 for step in kept)
+    assert status == 0 and stdout.splitlines()[-1].startswith('Saved ')
+    assert [name for name in disk.names() if 'temp' in name or 'tmp' in name] == []
+    assert checkpoint.read_latest(disk.path).step == _steps(disk.names())[-1] > kept[-1]
+    assert max(step for step, _, _ in events.scalars(disk.path)) > kept[0]  # summaries are written again as well
+    disk.close()
+
+
+def test_full_to_the_end(tmp_path, data_dir):
+    disk = _Disk(data_dir, tmp_path / 'disk')
+    disk.fill()
+    disk.read_save_error()
+    status, stdout, stderr = disk.end()
+    disk.assert_told(stderr)
+    assert status == 1 and 'model.ckpt-' in stderr.splitlines()[-1]
+    assert [name for name in disk.names() if 'temp' in name or 'tmp' in name] == []
+    assert _steps(disk.names()) == [5] and checkpoint.read_latest(disk.path).step == 5
+    disk.close()

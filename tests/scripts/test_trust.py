@@ -1,0 +1,118 @@
+"""What others can have put in the way of what the scripts write."""
+import os
+import stat
+
+import pytest
+
+from cifar10.data import download, synthetic
+from cifar10.runs import checkpoint
+from tests.helpers import checkpoints, faults, programs
+
+STRANGER = 12345  # a user who does not exist
+
+needs_root = pytest.mark.skipif(not hasattr(os, 'getuid') or os.getuid() != 0, reason='only root gives files away')
+
+
+@pytest.fixture
+def victim(tmp_path):
+    """A file that nothing may write to."""
+    path = tmp_path / 'victim'
+    path.write_text('precious')
+    yield path
+    assert path.read_text() == 'precious'
+
+
+def test_the_record_does_not_follow_a_link(tmp_path, data_dir, victim):
+    train_dir = tmp_path / 'run'
+    train_dir.mkdir()
+    for name in ('run.json.new', 'run.json'):
+        os.symlink(str(victim), str(train_dir / name))
+        programs.call('cifar10_train', *faults.job(data_dir, train_dir, '--max_steps=1'))
+        assert victim.read_text() == 'precious'
+        if os.path.islink(str(train_dir / name)):
+            os.remove(str(train_dir / name))
+
+
+def test_the_list_of_checkpoints_does_not_follow_a_link(tmp_path, data_dir, victim):
+    os.symlink(str(victim), str(tmp_path / 'checkpoint'))
+    programs.call('cifar10_train', *faults.job(data_dir, tmp_path, '--max_steps=1'))
+
+
+def test_the_download_does_not_follow_a_link(tmp_path, victim):
+    """Neither to the archive's part that an earlier download seems to have left, nor to one that does not exist yet."""
+    served = tmp_path / 'served'
+    served.write_bytes(b'not precious' * 10)
+    for index, target in enumerate([victim, tmp_path / 'new']):
+        data_dir = tmp_path / ('data%d' % index)
+        data_dir.mkdir()
+        os.symlink(str(target), str(data_dir / (download.ARCHIVE + '.part')))
+        status, _, stderr = programs.call('cifar10_dataset', 'download', '--data_dir=%s' % data_dir, '--data_url=file://%s' % served)
+        assert status == 1
+        faults.assert_one_line(stderr)
+    assert not (tmp_path / 'new').exists()
+
+
+@pytest.fixture
+def foreign(tmp_path):
+    """A directory that another user has made, in one where every user can."""
+    shared = tmp_path / 'shared'
+    shared.mkdir()
+    shared.chmod(0o1777)
+    directory = shared / 'foreign'
+    directory.mkdir()
+    os.chown(str(directory), STRANGER, STRANGER)
+    return directory
+
+
+@needs_root
+@pytest.mark.parametrize('below', ['', 'inner'])
+def test_a_directory_of_another_user(tmp_path, data_dir, foreign, below):
+    checkpoints.save(tmp_path, 1)
+    directory = str(foreign / below)
+    for script, args in [('cifar10_train', faults.job(data_dir, directory, '--max_steps=1')),
+                         ('cifar10_multi_gpu_train', faults.job(data_dir, directory, '--max_steps=1')),
+                         ('cifar10_classic', faults.job(data_dir, directory, '--max_steps=1')),
+                         ('cifar10_eval', faults.evaluation(data_dir, tmp_path, directory, '--run_once')),
+                         ('cifar10_dataset', ['download', '--data_dir=' + directory, '--data_url=file:///nowhere'])]:
+        status, _, stderr = programs.call(script, *args)
+        faults.assert_one_line(stderr, foreign)
+        assert status == 1 and os.listdir(str(foreign)) == [], script
+
+
+@needs_root
+def test_a_link_of_another_user(tmp_path, data_dir, foreign):
+    """It leads to a directory of one's own."""
+    (tmp_path / 'own').mkdir()
+    link = str(foreign.parent / 'link')
+    os.symlink(str(tmp_path / 'own'), link)
+    os.chown(link, STRANGER, STRANGER, follow_symlinks=False)
+    status, _, stderr = programs.call('cifar10_train', *faults.job(data_dir, link, '--max_steps=1'))
+    faults.assert_one_line(stderr, link)
+    assert status == 1 and os.listdir(str(tmp_path / 'own')) == []
+
+
+@pytest.fixture
+def lax_umask():
+    """New files are for everybody to write."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def test_nobody_else_can_write_to_what_is_made(tmp_path, data_dir, lax_umask, monkeypatch):
+    monkeypatch.setattr(synthetic, 'records', lambda count, rng, draw=synthetic.records: draw(10, rng))
+    top = tmp_path / 'made'
+    os.umask(0o022)
+    top.mkdir()
+    os.umask(0)
+    calls = [('cifar10_train', faults.job(data_dir, top / 'run', '--max_steps=1')),
+             ('cifar10_eval', faults.evaluation(data_dir, top / 'run', top / 'eval', '--run_once', '--num_examples=1')),
+             ('cifar10_classic', faults.job(data_dir, top / 'classic', '--max_steps=1')),
+             ('cifar10_dataset', ['synthetic', '--data_dir=%s' % (top / 'data')])]
+    for script, args in calls:
+        status, _, stderr = programs.call(script, *args)
+        assert (status, stderr) == (0, '')
+    assert checkpoint.read_latest(str(top / 'run')).step == 1
+    made = [path for path in faults.snapshot(top) if not os.path.islink(path)]
+    assert len(made) > 20
+    assert [path for path in made if os.stat(path).st_mode & stat.S_IWOTH] == []

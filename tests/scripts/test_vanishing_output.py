@@ -1,0 +1,82 @@
+"""Directories and files that vanish under the script that writes there."""
+import glob
+import os
+import shutil
+import signal
+
+import pytest
+
+from cifar10.runs import checkpoint
+from tests.helpers import checkpoints, events, faults, programs
+
+pytestmark = pytest.mark.slow
+
+
+def _move(path):
+    os.rename(path, path + '.moved')
+
+
+def _remove(path):
+    _move(path)  # at once: the script may be writing
+    shutil.rmtree(path + '.moved')
+
+
+@faults.needs_mounts
+def test_a_read_only_eval_dir(tmp_path, data_dir):
+    """It is told before the evaluation, not after it."""
+    checkpoints.save(tmp_path, 1)
+    (tmp_path / 'eval').mkdir()
+    status, stdout, stderr = programs.run(
+        'cifar10_eval', '--run_once', *faults.evaluation(data_dir, tmp_path, tmp_path / 'eval'),
+        wrapper=faults.read_only(tmp_path / 'eval'))
+    faults.assert_one_line(stderr, tmp_path / 'eval')
+    assert (status, stdout) == (1, '')
+
+
+def test_the_train_dir_vanishes(tmp_path, data_dir):
+    faults_of = [('cifar10_train', _move), ('cifar10_multi_gpu_train', _remove)]
+    directories = [str(tmp_path / script) for script, _ in faults_of]
+    processes = [programs.start(script, *faults.job(data_dir, directory, '--checkpoint_steps=5', '--summary_steps=5'))
+                 for (script, _), directory in zip(faults_of, directories)]
+    for (_, vanish), directory, process in zip(faults_of, directories, processes):
+        faults.read_until(process, ': step 6,')
+        vanish(directory)
+    for directory, process in zip(directories, processes):
+        status, stdout, stderr = faults.end(process)
+        faults.assert_one_line(stderr, directory)
+        assert status == 1 and 'Saved' not in stdout
+        assert not os.path.exists(directory)
+    moved = checkpoint.read_latest(directories[0] + '.moved')
+    assert moved.step >= 5 and moved.step % 5 == 0
+    assert glob.glob(directories[0] + '.moved/*temp*') == []
+
+
+def test_the_eval_dir_vanishes(tmp_path, data_dir):
+    checkpoints.save(tmp_path, 1)
+    directories = [str(tmp_path / name) for name in ('moved', 'removed')]
+    processes = [programs.start('cifar10_eval', '--eval_interval_secs=1', *faults.evaluation(data_dir, tmp_path, directory))
+                 for directory in directories]
+    for directory, process, vanish in zip(directories, processes, (_move, _remove)):
+        faults.read_until(process, 'step 1)')
+        vanish(directory)
+    checkpoints.save(tmp_path, 2)
+    for directory, process in zip(directories, processes):
+        status, _, stderr = faults.end(process)
+        faults.assert_one_line(stderr, directory)
+        assert status == 1 and not os.path.exists(directory)
+    assert {step for step, _, _ in events.scalars(directories[0] + '.moved')} == {1}
+
+
+def test_the_event_file_vanishes(tmp_path, data_dir):
+    process = programs.start('cifar10_train', *faults.job(data_dir, tmp_path, '--summary_steps=2'))
+    faults.read_until(process, ': step 3,')
+    for path in glob.glob(str(tmp_path / 'events.*')):
+        os.remove(path)
+    said = process.stderr.readline()
+    step = int(faults.read_until(process, ': step ').split(': step ')[1].split(',')[0])
+    faults.read_until(process, ': step %d,' % (step + 5))
+    process.send_signal(signal.SIGTERM)
+    status, stdout, stderr = faults.end(process)
+    faults.assert_one_line(said + stderr, tmp_path)
+    assert status == 0 and stdout.splitlines()[-1].startswith('Saved ')
+    assert max(step for step, _, _ in events.scalars(tmp_path)) > step
