@@ -19,7 +19,9 @@ class FiniteHook(tf.train.SessionRunHook):
     """
 
     def __init__(self, step, graph, train_dir):
-        with tf.name_scope('gradient_norms'):
+        # tf.add_n adds up in an order that depends on which of its inputs nothing else waits for. The norms wait until the averages
+        # of the gradients are made, so that something waits for each input, whatever the timing of threads.
+        with tf.name_scope('gradient_norms'), tf.control_dependencies([graph.train_op]):
             norms = [tf.global_norm([gradient for gradient, _ in grads]) for grads in graph.tower_grads]
         self._fetches = {'step': step, 'losses': graph.losses, 'norms': norms, 'learning_rate': graph.learning_rate}
         self._train_dir = train_dir

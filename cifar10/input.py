@@ -55,13 +55,14 @@ def _split(records):
     return labels, images
 
 
-def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, contrast=CLASSIC.contrast):
+def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, contrast=CLASSIC.contrast, deterministic=False):
     """Batches of distorted training images, in random order, without end.
 
     Args:
       data_dir: cifar-10-batches-bin, or its parent.
       batch_size: examples per batch.
       contrast: contrast factors are drawn from 1 - contrast to 1 + contrast.
+      deterministic: whether the seed of the graph fixes the order too, see `shuffled_records`.
 
     Returns:
       images: float32 [batch_size, 24, 24, 3].
@@ -73,29 +74,33 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, contrast=
     paths = dataset.train_files(data_dir)
     num_examples = dataset.verify(paths)
     with tf.device('/cpu:0'), tf.name_scope('distorted_inputs'):
-        labels, images = shuffled_records(paths, num_examples, batch_size)
+        labels, images = shuffled_records(paths, num_examples, batch_size, deterministic)
         return distortions.distort(images, *distortions.draws(batch_size, contrast)), labels
 
 
-def shuffled_records(paths, num_examples, batch_size):
+def shuffled_records(paths, num_examples, batch_size, deterministic=False):
     """Batches as they are in the files, in random order, from a shuffle queue that is filled from the files again and again.
 
     Args:
       paths: the files.
       num_examples: the queue keeps at least 40 % of this number of records.
       batch_size: examples per batch.
+      deterministic: whether the seed of the graph fixes the order too, if one thread takes the batches. Otherwise it depends on
+        the timing of threads which records are in the queue when one of them is drawn.
 
     Returns:
       labels: int32 [batch_size].
       images: uint8 [batch_size, 3, 32, 32].
     """
     minimum = int(num_examples * MIN_FRACTION_OF_EXAMPLES_IN_QUEUE)
-    capacity = minimum + 3 * batch_size
+    # With room for one record more than must stay, it is full whenever one is drawn, and what it holds is certain.
+    capacity = minimum + (1 if deterministic else 3 * batch_size)
     filenames = tf.train.string_input_producer(paths)
     with tf.name_scope('shuffle_queue'):
         queue = tf.RandomShuffleQueue(capacity, minimum, [tf.uint8], [[dataset.RECORD_BYTES]], name='shuffle_queue')
         enqueue = queue.enqueue_many([_read_records(filenames, paths)])
-        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue] * 2))  # one fills the queue while the other reads a file
+        num_threads = 1 if deterministic else 2  # one fills the queue while the other reads a file
+        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue] * num_threads))
         size = queue.size()
         tf.add_to_collection(SHUFFLE_QUEUE_SIZE, size)
         tf.add_to_collection(SHUFFLE_QUEUE_MIN, tf.constant(minimum))
@@ -125,6 +130,19 @@ def prefetch_queue(images, labels, capacity, num_threads=1):
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue([images, labels])] * num_threads))
         tf.add_to_collection(QUEUE_FILL, tf.divide(tf.cast(queue.size(), tf.float32), float(capacity), name='fill'))
     return queue
+
+
+def dequeue(queue, num_towers):
+    """The next batch for each tower, one after the other, so that which tower gets which batch does not depend on timing.
+
+    Returns:
+      A list of what queue.dequeue() gives.
+    """
+    batches = []
+    for _ in range(num_towers):
+        with tf.control_dependencies(batches[-1] if batches else []):
+            batches.append(queue.dequeue())
+    return batches
 
 
 def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, num_epochs=None):

@@ -128,7 +128,8 @@ def train(opt, gradients, global_step, pace, hparams):
     decay = hparams.moving_average_decay
     if hparams.moving_average_fraction:
         decay = max(0.0, 1 - 1 / (hparams.moving_average_fraction * num_steps(pace, hparams)))
-    with tf.name_scope('update'):
+    # The weight decay reads the weights, and no gradient waits for it: without the dependency it might read the updated ones.
+    with tf.name_scope('update'), tf.control_dependencies(tf.get_collection('losses')):
         update = opt.apply_gradients(gradients, global_step=global_step)
     with tf.name_scope('moving_averages'), tf.control_dependencies([update]):
         averages = tf.train.ExponentialMovingAverage(decay, global_step)

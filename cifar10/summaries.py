@@ -29,12 +29,13 @@ def _histogram(tag, values):
     return tf.raw_ops.HistogramSummary(tag=tag, values=values)
 
 
-def _losses():
-    """Each part of the loss, averaged over the towers."""
+def _losses(totals):
+    """Each part of the loss, averaged over the towers, once the totals are known."""
     parts = collections.OrderedDict()
     for part in tf.get_collection('losses'):
         parts.setdefault(_without_tower(part.op.name), []).append(part)
-    return [_scalar('losses/' + name, tf.add_n(values) / len(values)) for name, values in parts.items()]
+    with tf.control_dependencies(totals):  # or the order in which tf.add_n makes a total would depend on timing: see FiniteHook
+        return [_scalar('losses/' + name, tf.add_n(values) / len(values)) for name, values in parts.items()]
 
 
 def _activations():
@@ -61,7 +62,7 @@ def training(images, losses, learning_rate, gradients):
     with tf.device('/cpu:0'), tf.name_scope('summaries'):
         return tf.summary.merge(
             [_scalar('learning_rate', learning_rate), _scalar('total_loss', tf.add_n(losses) / len(losses))]
-            + _losses()
+            + _losses(losses)
             + [_scalar(_queue_tag(fill), fill) for fill in tf.get_collection(cifar10_input.QUEUE_FILL)]
             + [_histogram(variable.op.name, variable) for _, variable in gradients]
             + [_histogram(variable.op.name + '/gradients', gradient) for gradient, variable in gradients]

@@ -33,6 +33,7 @@ class Job(NamedTuple):
     max_steps: int = 1000000
     intervals: Intervals = Intervals()
     seed: Optional[int] = None  # of initial values and distortions
+    deterministic: bool = False  # whether the seed fixes everything else too, at the cost of time; on CPUs only
     log_device_placement: bool = False
 
     @property
@@ -44,6 +45,8 @@ class Job(NamedTuple):
     @property
     def threads(self):
         """The Threads, those that are not given chosen by the number of cores."""
+        if self.deterministic:  # threads that share an operation add up in another order each time
+            return self.given_threads._replace(intra_op=1, prefetch=1)
         return machine.choose_threads(self.devices, self.hparams.batch_size, self.given_threads)
 
     @property

@@ -25,7 +25,6 @@ from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
 from cifar10.measure import benchmark, subcommands
 from cifar10.measure.measurements import Steps
-from cifar10.runs import signals
 from cifar10.training import Job
 
 FLAGS = flags.FLAGS
@@ -45,7 +44,6 @@ def request(command):
 
 def main(command):
     """Measures what the command names, and prints and writes the figures."""
-    signals.exit_on_sigterm()  # so that the processes it has started are ended
     if FLAGS.json is not None:
         benchmark.check_writable(FLAGS.json)
     if command == 'profile':

@@ -28,9 +28,10 @@ def train(job, run):
     """
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(job.seed, run.resumed)
-        images, labels = cifar10_input.distorted_inputs(job.data_dir, job.hparams.batch_size, job.hparams.contrast)
+        images, labels = cifar10_input.distorted_inputs(
+            job.data_dir, job.hparams.batch_size, job.hparams.contrast, job.deterministic)
         queue = cifar10_input.prefetch_queue(images, labels, 2 * len(job.devices), job.threads.prefetch)
-        batches = [queue.dequeue() for _ in job.devices]
+        batches = cifar10_input.dequeue(queue, len(job.devices))
         global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, job.pace, job.hparams)
         opt = optimizer.create(learning_rate, job.hparams)

@@ -1,4 +1,5 @@
 """What every script does with its main function: flags are parsed, and errors end it with one line."""
+import contextlib
 import os
 import signal
 import sys
@@ -37,6 +38,8 @@ def _parse(argv, commands):
     except flags.Error as error:
         _fail(2, 'error: %s; --help lists the flags' % ' '.join(str(error).split()))
     except SystemExit:  # --help has been printed; absl ends with 1
+        with contextlib.suppress(signals.Interrupted):  # nobody reads any more
+            sys.stdout.flush()
         sys.exit(0)
     if commands and not arguments:
         _fail(2, 'error: a command is missing: %s or %s; --help explains them' % (', '.join(commands[:-1]), commands[-1]))

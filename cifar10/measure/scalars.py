@@ -1,7 +1,5 @@
 """The numbers in event files, checked: they may be damaged, or not what they are called."""
-import contextlib
 import os
-import struct
 
 from google.protobuf import message
 
@@ -33,8 +31,7 @@ def read(directory, tags, optional_tags=()):
             directory, 'is not a directory' if os.path.lexists(directory) else 'does not exist'))
     for name in os.listdir(directory):
         if 'tfevents' in name:
-            with contextlib.suppress(FileNotFoundError):  # it has just been removed
-                _check_file(os.path.join(directory, name))
+            _check_file(os.path.join(directory, name))
     accumulator = event_accumulator.EventAccumulator(directory, size_guidance={event_accumulator.SCALARS: 0})
     try:
         accumulator.Reload()
@@ -53,10 +50,10 @@ def _check_file(path):
     """Raises UserError if to read an event file would wait for ever, or end the process: TensorFlow believes any length."""
     files.check_regular(path, _REMEDY)
     with open(path, 'rb') as records:
-        while True:
-            length, = struct.unpack('<Q', records.read(12)[:8].ljust(8, b'\0'))  # the other 4 bytes are its checksum
-            if length == 0:  # the end, or zeros after a crash
-                return
+        for header in iter(lambda: records.read(12), b''):
+            length = int.from_bytes(header[:8], 'little') if len(header) == 12 else 0  # the other 4 bytes are its checksum
+            if length == 0:  # the file breaks off, or ends with zeros, after a crash
+                break
             if length > _MAX_RECORD_BYTES:
                 raise UserError('%s is damaged: %s' % (path, _REMEDY))
             records.seek(length + 4, os.SEEK_CUR)  # an event and its checksum
