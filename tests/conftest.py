@@ -1,15 +1,24 @@
-"""Small data sets, a graph for each test, no process left behind, the marker `slow`."""
+"""Small data sets, a graph for each test, no process left behind, the markers `slow` and `long`."""
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.runs import machine
+from cifar10.runs import machine, signals
 from tests.helpers import data_sets, programs
 
 machine.set_up_tensorflow()
+signals._watching.set()  # in this process a second signal must not end all tests
 
 
 def pytest_configure(config):
     config.addinivalue_line('markers', 'slow: whole runs of the scripts; -m "not slow" leaves them out')
+    config.addinivalue_line('markers', 'long: minutes each; only -m long runs them')
+
+
+def pytest_collection_modifyitems(config, items):
+    if 'long' not in config.getoption('markexpr'):
+        chosen = [item for item in items if not item.get_closest_marker('long')]
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
 
 
 @pytest.fixture(scope='session')

@@ -63,16 +63,17 @@ def _call(main, arguments):
         interrupt = _interrupt(error)
         if interrupt is None:
             raise
-        if interrupt.number == signal.SIGPIPE:  # nobody reads any more
-            sys.exit(128 + signal.SIGPIPE)
-        _fail(128 + interrupt.number, 'interrupted (%s)' % interrupt)
+        number = getattr(interrupt, 'number', signal.SIGINT)
+        if number == signal.SIGPIPE:  # nobody reads any more
+            sys.exit(128 + number)
+        _fail(128 + number, 'interrupted (%s)' % signal.Signals(number).name)
     if output.lost():
         sys.exit(1)
 
 
 def _interrupt(error):
-    """The Interrupted that caused the error: TensorFlow's context managers raise errors of their own on top of it."""
-    while error and not isinstance(error, signals.Interrupted):
+    """The KeyboardInterrupt that caused the error: TensorFlow's context managers raise errors of their own on top of it."""
+    while error and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error
 

@@ -160,7 +160,7 @@ def read(path):
         parts = [part for part in os.listdir(directory or '.') if part.startswith(name + '.')]
     except OSError:
         parts = []
-    if not parts and not os.path.exists(path):  # the second is the format of TensorFlow before 0.12, without suffixes
+    if name + '.index' not in parts and not os.path.exists(path):  # before TensorFlow 0.12, a checkpoint had no suffixes
         raise UserError('The checkpoint %s is missing' % path)
     try:
         for part in parts:
@@ -190,7 +190,7 @@ def remove_unfinished(directory, failed_step=None):
       failed_step: the step whose checkpoint could not be saved; its data without an index takes room that others need.
     """
     data = re.compile(r'%s-%s\.data-\d+-of-\d+' % (re.escape(PREFIX), failed_step))
-    has_index = os.path.exists(os.path.join(directory, '%s-%s.index' % (PREFIX, failed_step)))
+    has_index = os.path.isfile(os.path.join(directory, '%s-%s.index' % (PREFIX, failed_step)))
     for name in os.listdir(directory):
         if _UNFINISHED.fullmatch(name) or (data.fullmatch(name) and not has_index):
             os.remove(os.path.join(directory, name))

@@ -4,6 +4,7 @@ tf.summary.FileWriter writes in a thread of its own. There, an error is lost (a 
 traceback of the thread (a full disk).
 """
 import contextlib
+import errno
 import itertools
 import os
 import socket
@@ -12,6 +13,8 @@ import time
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
+
+_MAX_UNWRITTEN = 100  # events that wait in memory for a disk that is full
 
 
 class EventFile:
@@ -29,7 +32,7 @@ class EventFile:
         """
         self._directory = directory
         self._unwritten = list(first_events)
-        self._writer = None
+        self._writer = self._stat = None
         self._write([])
 
     def write(self, event):
@@ -51,25 +54,42 @@ class EventFile:
             for event in self._unwritten + events:
                 self._writer.write(event.SerializeToString())
             self._writer.flush()
-            if not os.path.samestat(self._stat, os.stat(self._path)):
-                raise FileNotFoundError
-            self._unwritten = []
+            if not self._is_in_place():
+                raise OSError(errno.ENOENT, 'it has been removed', self._path)
+            self._unwritten, self._good_size = [], os.path.getsize(self._path)
         except (RuntimeError, OSError, tf.errors.OpError) as error:
+            self._unwritten = (self._unwritten + events)[:_MAX_UNWRITTEN]
             self._close()
-            why = '%s has been removed' % self._path if isinstance(error, FileNotFoundError) else str(error).splitlines()[0]
+            self._cut()
             raise errors.UserError('Cannot write summaries to %s (%s): make room there, or give another directory'
-                                   % (self._directory, why))
+                                   % (self._directory, errors.reason(error)))
+
+    def _is_in_place(self):
+        try:
+            return os.path.samestat(self._stat, os.lstat(self._path))
+        except OSError:
+            return False
 
     def _open(self):
         name = 'events.out.tfevents.%010d.%s' % (time.time(), socket.gethostname())
+        self._stat = None
         for number in itertools.count():  # several processes may write to one directory
             self._path = os.path.join(self._directory, '%s.%d' % (name, number))
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
                 break
-        self._stat = os.stat(self._path)
+        self._stat, self._good_size = os.stat(self._path), 0
         self._writer = tf.io.TFRecordWriter(self._path)
         self._writer.write(tf.Event(wall_time=time.time(), file_version='brain.Event:2').SerializeToString())
+
+    def _cut(self):
+        """Cuts off what was being written when the disk was full: TensorBoard would read no further."""
+        if self._stat and self._is_in_place():
+            with contextlib.suppress(OSError):
+                if self._good_size:
+                    os.truncate(self._path, self._good_size)
+                else:
+                    os.remove(self._path)
 
     def _close(self):
         if self._writer is not None:

@@ -2,6 +2,7 @@
 import glob
 import re
 import shutil
+import signal
 
 import pytest
 
@@ -9,6 +10,7 @@ from cifar10.cli import program
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import HParams
+from cifar10.runs import signals
 from tests.helpers import programs
 
 RUN = 'data_dir dataset data_url train_dir max_steps log_frequency summary_steps checkpoint_steps '
@@ -102,7 +104,8 @@ def _raise(error):
 
 @pytest.mark.parametrize('error, status, line', [
     (UserError('bad'), 1, 'error: bad'), (PermissionError(13, 'denied', '/x'), 1, "error: [Errno 13] denied: '/x'"),
-    (KeyboardInterrupt(), 130, 'interrupted')])
+    (KeyboardInterrupt(), 130, 'interrupted (SIGINT)'),
+    (signals.Interrupted(signal.SIGTERM), 143, 'interrupted (SIGTERM)')])
 def test_errors_that_give_one_line(capsys, monkeypatch, error, status, line):
     monkeypatch.setattr('sys.argv', ['/somewhere/program.py'])
     with pytest.raises(SystemExit) as end:

@@ -77,6 +77,9 @@ def test_verify_counts_in_a_file_of_several_pieces(tmp_path):
     records.tofile(str(tmp_path / 'file'))
     with pytest.raises(UserError, match=r'1 of them, the first \(10\) in record 2400;'):
         dataset.verify([str(tmp_path / 'file')])
+    os.truncate(str(tmp_path / 'file'), 2450 * 3073 - 1)
+    with pytest.raises(UserError, match='its 7528849 bytes are 2449 records of 3073 bytes and 3072 more;'):
+        dataset.verify([str(tmp_path / 'file')])
 
 
 @pytest.mark.parametrize('name', ['[12]', 'a*b', 'what?', 'back\\slash', '"quoted"', "it's", 'two words', ' ',
@@ -84,9 +87,11 @@ def test_verify_counts_in_a_file_of_several_pieces(tmp_path):
 def test_every_name_of_a_directory(tmp_path, name):
     """TensorFlow reads from it as well, and nothing is written beside it."""
     (tmp_path / '1').mkdir()
+    (tmp_path / name / '.cifar10-incomplete-of-a-killed-process').mkdir(parents=True)
     data_dir = str(tmp_path / name)
     synthetic.maybe_write(data_dir, records_per_file=10)
     assert dataset.is_present(data_dir) and dataset.verify(dataset.train_files(data_dir)) == 50
+    assert os.listdir(data_dir) == [dataset.DIRECTORY]
     images, labels = cifar10.inputs(eval_data=True, data_dir=data_dir, batch_size=10)
     found = queues.run(labels, 1)[0]
     assert sorted(found) == list(range(10))

@@ -256,6 +256,16 @@ def test_a_file_that_is_too_long_is_not_extracted(tmp_path, archive, monkeypatch
     assert os.listdir(str(tmp_path)) == [download.ARCHIVE]
 
 
+_readers = []  # file descriptors
+
+
+@pytest.fixture(autouse=True)
+def no_reader_stays():
+    yield
+    while _readers:
+        os.close(_readers.pop())
+
+
 def _symlink(path, target):
     path.symlink_to(target)
 
@@ -268,6 +278,12 @@ def _special(kind):
     return lambda path, target: special_files.make(path, kind)
 
 
+def _fifo_with_a_reader(path, target):
+    """Which can be opened without waiting."""
+    os.mkfifo(str(path))
+    _readers.append(os.open(str(path), os.O_RDONLY | os.O_NONBLOCK))
+
+
 def _of_another_user(path, target):
     path.write_bytes(b'theirs')
     os.chown(str(path), 12345, -1)
@@ -276,15 +292,16 @@ def _of_another_user(path, target):
 needs_root = pytest.mark.skipif(not hasattr(os, 'getuid') or os.getuid() != 0, reason='only root can give a file to another user')
 
 
-@pytest.mark.parametrize('put', [_symlink, _hard_link, pytest.param(_of_another_user, marks=needs_root)]
+@pytest.mark.parametrize('put', [_symlink, _hard_link, _fifo_with_a_reader, pytest.param(_of_another_user, marks=needs_root)]
                          + [_special(kind) for kind in special_files.KINDS])
-def test_a_part_that_is_no_part_is_not_written_to(fetch, tmp_path, put):
+def test_a_part_that_is_no_part_is_not_written_to(tmp_path, put):
+    """It is named before the server is asked."""
     (tmp_path / 'target').write_bytes(b'precious')
     part = tmp_path / (download.ARCHIVE + '.part')
     put(part, tmp_path / 'target')
     before = os.lstat(str(part))
     with pytest.raises(UserError, match='^%s is a link, no file, or not yours, and so not the rest of a download: delete it$' % part):
-        fetch('none')
+        cifar10.maybe_download_and_extract(str(tmp_path), 'http://127.0.0.1:1/')
     assert (tmp_path / 'target').read_bytes() == b'precious'
     assert os.path.samestat(before, os.lstat(str(part))) and before.st_size == os.lstat(str(part)).st_size
     assert not (tmp_path / download.ARCHIVE).exists()

@@ -26,7 +26,8 @@ def job(data_dir, train_dir, *more):
 
 def evaluation(data_dir, directory, eval_dir, *more):
     """The arguments of an evaluation."""
-    return ['--dataset=synthetic', '--data_dir=%s' % data_dir, '--checkpoint_dir=%s' % directory, '--eval_dir=%s' % eval_dir] + list(more)
+    return ['--dataset=synthetic', '--data_dir=%s' % data_dir, '--checkpoint_dir=%s' % directory,
+            '--eval_dir=%s' % eval_dir] + list(more)
 
 
 # Words in front of a command.
@@ -89,7 +90,7 @@ def assert_one_line(stderr, *parts):
     lines = stderr.splitlines()
     assert len(lines) == 1 and 'Traceback' not in stderr, stderr
     for part in parts:
-        assert str(part) in stderr
+        assert str(part) in stderr, stderr
 
 
 def send(process, number):

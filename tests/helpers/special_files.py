@@ -34,12 +34,12 @@ def _make_socket(path):
 
 
 @pytest.fixture(autouse=True)
-def deadline():
-    """Ends a test of a module that imports it after a minute, if the code waits for a FIFO."""
+def deadline(request):
+    """Ends a test of a module that imports it, if the code waits for a FIFO; the processes of slow tests have a deadline of their own."""
     def end(*unused):
         raise AssertionError('it waits')
     before = signal.signal(signal.SIGALRM, end)
-    signal.alarm(60)
+    signal.alarm(0 if request.node.get_closest_marker('slow') else 100)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)

@@ -1,14 +1,19 @@
 """The table and the plot of runs, from event files whose every number is known."""
 import os
+import re
+import struct
 import sys
+import tempfile
 
 import pytest
+from tensorboard.compat.tensorflow_stub import pywrap_tensorflow
 import tensorflow.compat.v1 as tf
 
 from cifar10 import summaries
 from cifar10.errors import UserError
 from cifar10.measure import results
-from tests.helpers import programs
+from tests.helpers import programs, special_files
+from tests.helpers.special_files import deadline  # noqa: F401
 
 
 def write(directory, first_step=None, **scalars):
@@ -75,21 +80,165 @@ def test_plot_without_matplotlib(tmp_path, monkeypatch):
     assert not (tmp_path / 'plot.svg').exists()
 
 
+RUNS = '--runs=a:{tmp}/train:{tmp}/eval'
+FORM = ' is not of the form NAME:TRAIN_DIR:EVAL_DIR, each without a colon'
+
+
 @pytest.mark.parametrize('args, complaint', [
-    (['--runs=a:b'], '--runs: a:b is not of the form NAME:TRAIN_DIR:EVAL_DIR'),
     (['--runs=a:{tmp}/nowhere:b'], '{tmp}/nowhere does not exist: name a directory that a run has written to'),
+    (['--runs=a:{tmp}/file:b'], '{tmp}/file is not a directory: name a directory that a run has written to'),
     (['--runs=a:{tmp}:b'], '{tmp} holds no event file with "epoch": name the directory of a run that has written summaries'),
-    (['--runs=a:b:c', '--reach=high'], "--reach must be a list of numbers: could not convert string to float: 'high'"),
-    (['--runs=a:b:c', '--at_epochs=1,x'], "--at_epochs must be a list of numbers: could not convert string to float: 'x'")])
+    (['--runs=a:{tmp}/train:{tmp}/train'],
+     '{tmp}/train holds no event file with "Precision @ 1": name the directory of a run that has written summaries'),
+    ([RUNS, '--plot='], 'Cannot write : name a file in an existing directory that can be written to'),
+    ([RUNS, '--plot={tmp}/nowhere/x.svg'],
+     'Cannot write {tmp}/nowhere/x.svg: name a file in an existing directory that can be written to')])
 def test_mistake_gets_one_clear_line(tmp_path, args, complaint):
-    status, _, stderr = programs.call('cifar10_results', *[arg.format(tmp=tmp_path) for arg in args])
+    (tmp_path / 'file').write_text('')
+    _write_run(tmp_path)
+    status, stdout, stderr = programs.call('cifar10_results', *[arg.format(tmp=tmp_path) for arg in args])
     assert stderr == 'cifar10_results.py: error: %s\n' % complaint.format(tmp=tmp_path)
-    assert status == 1
+    assert (status, stdout) == (1, '')
+
+
+@pytest.mark.parametrize('args, complaint', [
+    ([], 'flag --runs=None: .*'),
+    (['--runs='], r'flag --runs=\[\]: it must name a run: NAME:TRAIN_DIR:EVAL_DIR'),
+    (['--runs=,'], r"flag --runs=\['', ''\]: an empty name" + FORM),
+    ([RUNS + ','], r'flag --runs=\[.*\]: an empty name' + FORM),
+    (['--runs=a:b'], r"flag --runs=\['a:b'\]: a:b" + FORM),
+    (['--runs=:b:c'], 'flag --runs=.*: :b:c' + FORM),
+    (['--runs=a::c'], 'flag --runs=.*: a::c' + FORM),
+    (['--runs=a:b:'], 'flag --runs=.*: a:b:' + FORM),
+    (['--runs=a:with:colon:c'], 'flag --runs=.*: a:with:colon:c' + FORM),
+    (['--runs=a:gs://b/c:d'], 'flag --runs=.*: a:gs://b/c:d' + FORM),
+    (['--runs=a:b\udcff:c'], r'flag --runs=.*: b\\udcff has bytes that are not UTF-8, .*'),
+    (['--runs=a:b:c\x07'], 'flag --runs=.* has control characters: give another name'),
+    (['--runs="a:b:c'], 'flag --runs=.*'),
+    ([RUNS, '--reach=high'], "flag --reach=.*: it must be a list of numbers: could not convert string to float: 'high'"),
+    ([RUNS, '--at_epochs=1,,2'], "flag --at_epochs=.*: it must be a list of numbers: could not convert string to float: ''"),
+    ([RUNS, '--at_epochs=inf'], 'flag --at_epochs=.*: it must be a list of numbers from 0 to 1000000000'),
+    ([RUNS, '--at_epochs=1e400'], 'flag --at_epochs=.*: it must be a list of numbers from 0 to 1000000000'),
+    ([RUNS, '--at_epochs=-1'], 'flag --at_epochs=.*: it must be a list of numbers from 0 to 1000000000'),
+    ([RUNS, '--at_epochs=nan'], 'flag --at_epochs=.*: it must be a list of numbers from 0 to 1000000000'),
+    ([RUNS, '--reach=0.5,nan'], 'flag --reach=.*: it must be a list of numbers from 0 to 1'),
+    ([RUNS, '--reach=1.01'], 'flag --reach=.*: it must be a list of numbers from 0 to 1'),
+    ([RUNS, '--plot={tmp}'], 'flag --plot={tmp}: {tmp} is a directory, not a file: name a file'),
+    ([RUNS, '--plot=gs://bucket/x.svg'], 'flag --plot=.*: gs://bucket/x.svg is not a place on this machine: give a local path')])
+def test_mistake_in_the_command_line(tmp_path, args, complaint):
+    _write_run(tmp_path)
+    status, stdout, stderr = programs.call('cifar10_results', *[arg.format(tmp=tmp_path) for arg in args])
+    assert re.fullmatch('cifar10_results.py: error: %s; --help lists the flags\n' % complaint.format(tmp=tmp_path), stderr), stderr
+    assert (status, stdout) == (2, '')
+
+
+def _write_run(tmp_path):
+    write(tmp_path / 'train', 0, epoch={100: 1, 200: 2}, sec_per_batch={100: 0.6, 200: 0.6})
+    write(tmp_path / 'eval', **{'Precision @ 1': {200: 0.5}})
+    return results.parse_run('name:%s:%s' % (tmp_path / 'train', tmp_path / 'eval'))
+
+
+@pytest.mark.parametrize('suffix', ['', '.never', '.'])
+def test_a_picture_in_an_unknown_format(tmp_path, suffix):
+    pytest.importorskip('matplotlib')
+    path = '%s/plot%s' % (tmp_path, suffix)
+    with pytest.raises(UserError, match=r'^Cannot draw %s \(.*\): give another suffix, like .svg$' % path):
+        results.plot([results.read_curve(_write_run(tmp_path))], path)
+    assert sorted(os.listdir(str(tmp_path))) == ['eval', 'train']
+
+
+def test_a_name_that_is_not_a_formula(tmp_path):
+    """matplotlib takes what is between dollars for one."""
+    pytest.importorskip('matplotlib')
+    curve = results.read_curve(_write_run(tmp_path))._replace(name=r'$\wrong{$ $5')
+    results.plot([curve], str(tmp_path / 'plot.svg'))
+    assert (tmp_path / 'plot.svg').stat().st_size > 1000
+
+
+@pytest.mark.parametrize('kind', special_files.KINDS)
+@pytest.mark.parametrize('directory', ['train', 'eval'])
+def test_no_file_in_place_of_an_event_file(tmp_path, kind, directory):
+    run = _write_run(tmp_path)
+    path = tmp_path / directory / 'events.out.tfevents.9999999999.x'
+    special_files.make(path, kind)
+    with pytest.raises(UserError, match='^%s is %s, not a file: move it away$' % (path, kind)):
+        results.read_curve(run)
+
+
+def test_what_lies_beside_the_event_files(tmp_path):
+    """TensorBoard does not open it."""
+    run = _write_run(tmp_path)
+    special_files.make(tmp_path / 'train' / 'other', 'a FIFO')
+    assert results.read_curve(run).precision.tolist() == [0.5]
+
+
+@pytest.mark.parametrize('tag', ['epoch', 'sec_per_batch', 'Precision @ 1'])
+@pytest.mark.parametrize('step, value, shown', [
+    (100, float('nan'), 'nan at step 100'), (100, float('inf'), 'inf at step 100'), (300, 2e9, '2e.09 at step 300'),
+    (300, -1, '-1 at step 300'), (-5, 1, '1 at step -5')])
+def test_numbers_that_no_run_has(tmp_path, tag, step, value, shown):
+    run = _write_run(tmp_path)
+    directory = run.eval_dir if tag.startswith('Precision') else run.train_dir
+    write(directory, **{tag: {step: value}})
+    with pytest.raises(UserError, match=r'^An event file in %s is damaged, or not of a run \("%s" is %s\): move it away$' % (
+            directory, tag, shown)):
+        results.read_curve(run)
+
+
+def test_a_run_without_a_step(tmp_path):
+    run = _write_run(tmp_path)
+    write(tmp_path / 'new', epoch={0: 0, 100: 1}, sec_per_batch={0: 0, 200: 1})
+    with pytest.raises(UserError, match='^%s/new holds no step with both "epoch" and "sec_per_batch": ' % tmp_path):
+        results.read_curve(run._replace(train_dir=str(tmp_path / 'new')))
+
+
+@pytest.mark.parametrize('lost', [1, 7, 40])
+def test_an_event_that_a_killed_process_has_not_finished(tmp_path, lost):
+    """The last one: the speed at step 200."""
+    run = _write_run(tmp_path)
+    path, = (tmp_path / 'train').iterdir()
+    os.truncate(str(path), path.stat().st_size - lost)
+    curve = results.read_curve(run)
+    assert (curve.epochs.tolist(), curve.minutes.tolist()) == ([2], pytest.approx([2]))
+
+
+def _record(event, length=None):
+    """A record of an event file, which may lie about its length."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, 'file')
+        with tf.io.TFRecordWriter(path) as writer:
+            writer.write(event)
+        with open(path, 'rb') as opened:
+            content = opened.read()
+    if length is None:
+        return content
+    header = struct.pack('<Q', length)
+    return header + struct.pack('<I', pywrap_tensorflow.masked_crc32c(header)) + content[12:]
+
+
+@pytest.mark.parametrize('change, complaint', [
+    (lambda content: content + bytes(100), None), (lambda content: content + b'\1' * 7, None),
+    (lambda content: content + _record(b'\xff' * 5), 'An event file in {directory} is damaged .*: move it away'),
+    (lambda content: content + _record(b'', 2 ** 40), '{path} is damaged: move it away'),
+    (lambda content: content + _record(b'', 2 ** 63), '{path} is damaged: move it away'),
+    (lambda content: b'\xff' * 1000, '{path} is damaged: move it away'),
+    (lambda content: b'', '{directory} holds no event file with "epoch": .*'),
+    (lambda content: bytes(1000), '{directory} holds no event file with "epoch": .*')])
+def test_a_damaged_event_file(tmp_path, change, complaint):
+    """A length of 2 ** 40 would end the process."""
+    run = _write_run(tmp_path)
+    path, = (tmp_path / 'train').iterdir()
+    path.write_bytes(change(path.read_bytes()))
+    if complaint is None:
+        assert results.read_curve(run).precision.tolist() == [0.5]
+    else:
+        with pytest.raises(UserError, match='^%s$' % complaint.format(directory=run.train_dir, path=path)):
+            results.read_curve(run)
 
 
 def test_evaluations_count_in_the_order_of_steps(tmp_path):
     """Not in that of the evaluations: the first checkpoint may be evaluated last."""
     write(tmp_path / 'train', 0, epoch={100: 1, 200: 2}, sec_per_batch={100: 0.6, 200: 0.6})
     write(tmp_path / 'eval', **{'Precision @ 1': {200: 0.5, 100: 0.25}})
-    curve = results.read_curve('name:%s:%s' % (tmp_path / 'train', tmp_path / 'eval'))
+    curve = results.read_curve(results.parse_run('name:%s:%s' % (tmp_path / 'train', tmp_path / 'eval')))
     assert curve.precision.tolist() == [0.25, 0.5] and curve.epochs.tolist() == [1, 2]

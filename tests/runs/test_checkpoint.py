@@ -1,5 +1,6 @@
 """Finding and reading checkpoints, also while a trainer works on them."""
 import os
+import re
 
 import numpy as np
 import pytest
@@ -27,15 +28,25 @@ def _list(directory, path):
 
 def test_an_empty_or_missing_directory(tmp_path):
     for directory in (tmp_path, tmp_path / 'missing'):
-        assert checkpoint.latest(str(directory)) is None
+        assert checkpoint.candidates(str(directory)) == []
         assert checkpoint.read_latest(str(directory)) is None
 
 
 def test_the_latest_is_the_listed_one(tmp_path):
     paths = [_save(tmp_path, step) for step in (1, 2)]
-    assert checkpoint.latest(str(tmp_path)) == paths[1]
+    assert checkpoint.candidates(str(tmp_path)) == paths[::-1]
     _list(tmp_path, 'model.ckpt-1')
-    assert checkpoint.latest(str(tmp_path)) == paths[0]
+    assert checkpoint.candidates(str(tmp_path)) == paths
+
+
+def test_a_checkpoint_that_is_newer_than_the_list(tmp_path):
+    """The process was killed between the two."""
+    paths = [_save(tmp_path, step) for step in (1, 2, 3)]
+    _list(tmp_path, 'model.ckpt-2')
+    saved = os.path.getmtime(paths[2] + '.index')
+    for listed, first in [(saved + 1, paths[1]), (saved - 1, paths[2])]:
+        os.utime(str(tmp_path / 'checkpoint'), (listed, listed))
+        assert checkpoint.candidates(str(tmp_path))[0] == first
 
 
 def test_what_a_checkpoint_holds(tmp_path):
@@ -65,36 +76,75 @@ def test_no_step_at_all(tmp_path):
     assert checkpoint.read(str(tmp_path / 'best')).step == 0
 
 
-def test_a_list_that_names_nothing(tmp_path):
-    _save(tmp_path, 1)
-    for content in ('', 'nonsense'):
-        (tmp_path / 'checkpoint').write_text(content)
-        with pytest.raises(UserError, match='^%s/checkpoint is damaged: it must name a checkpoint' % tmp_path):
-            checkpoint.latest(str(tmp_path))
+def test_a_list_that_names_nothing(tmp_path, capsys):
+    path = _save(tmp_path, 1)
+    for content in (b'', b'nonsense', b'\xff\x00'):
+        (tmp_path / 'checkpoint').write_bytes(content)
+        assert checkpoint.read_latest(str(tmp_path)).path == path
+        assert capsys.readouterr().out == '%s/checkpoint is damaged: it names no checkpoint. Using %s\n' % (tmp_path, path)
 
 
-def test_checkpoints_without_a_list(tmp_path):
+def test_a_list_without_checkpoints(tmp_path):
+    (tmp_path / 'checkpoint').write_text('nonsense')
+    with pytest.raises(UserError, match='^%s/checkpoint is damaged: it names no checkpoint. There is no other intact' % tmp_path):
+        checkpoint.read_latest(str(tmp_path))
+
+
+def test_checkpoints_without_a_list(tmp_path, capsys):
+    paths = [_save(tmp_path, step) for step in (9, 10)]
+    (tmp_path / 'checkpoint').unlink()
+    assert checkpoint.read_latest(str(tmp_path)).path == paths[1]
+    assert capsys.readouterr().out == '%s/checkpoint is missing. Using %s\n' % (tmp_path, paths[1])
+
+
+@pytest.mark.parametrize('make', [os.mkdir, os.mkfifo])
+def test_a_list_that_is_no_file(tmp_path, make):
     _save(tmp_path, 1)
     (tmp_path / 'checkpoint').unlink()
-    with pytest.raises(UserError, match='^%s holds checkpoints, but not the file "checkpoint"' % tmp_path):
-        checkpoint.latest(str(tmp_path))
-
-
-def test_a_listed_checkpoint_that_is_missing(tmp_path):
-    _save(tmp_path, 1)
-    _list(tmp_path, 'model.ckpt-2')
-    with pytest.raises(UserError, match='^{0}/model.ckpt-2 is missing, though {0}/checkpoint names it'.format(tmp_path)):
+    make(str(tmp_path / 'checkpoint'))
+    with pytest.raises(UserError, match='^%s/checkpoint is a (directory|FIFO), not a file: remove it' % tmp_path):
         checkpoint.read_latest(str(tmp_path))
+
+
+def test_a_listed_checkpoint_that_is_missing(tmp_path, capsys):
+    path = _save(tmp_path, 1)
+    _list(tmp_path, 'model.ckpt-2')
+    assert checkpoint.read_latest(str(tmp_path)).path == path
+    assert capsys.readouterr().out == 'The checkpoint {0}/model.ckpt-2 is missing. Using {1}\n'.format(tmp_path, path)
 
 
 @pytest.mark.parametrize('suffix', [DATA, '.index'])
 @pytest.mark.parametrize('size', [0, 5])
-def test_a_damaged_checkpoint(tmp_path, suffix, size):
-    path = _save(tmp_path, 1)
-    os.truncate(path + suffix, size)
-    complaint = r'^The checkpoint %s is damaged \([^\n]+\): use an older one by naming it in %s/checkpoint$' % (path, tmp_path)
-    with pytest.raises(UserError, match=complaint):
+def test_a_damaged_checkpoint(tmp_path, capsys, suffix, size):
+    first, second = (_save(tmp_path, step) for step in (1, 2))
+    os.truncate(second + suffix, size)
+    assert checkpoint.read_latest(str(tmp_path)).path == first
+    told = capsys.readouterr().out
+    assert re.fullmatch(r'The checkpoint %s is damaged \([^\n]+\). Using %s\n' % (second, first), told)
+    os.truncate(first + suffix, size)
+    with pytest.raises(UserError, match=r'^The checkpoint %s is damaged .*%s is damaged [^\n]*no other intact' % (second, first)):
         checkpoint.read_latest(str(tmp_path))
+
+
+@pytest.mark.parametrize('suffix', [DATA, '.index'])
+def test_a_part_that_is_a_fifo(tmp_path, suffix):
+    path = _save(tmp_path, 1)
+    os.remove(path + suffix)
+    os.mkfifo(path + suffix)
+    with pytest.raises(UserError, match=r'is damaged \(.* is a FIFO, not a file: it is no part of a checkpoint\)$'):
+        checkpoint.read(path)
+
+
+@pytest.mark.parametrize('step, told', [
+    (np.float32('nan'), 'nan'), (np.int64(-5), '-5'), (np.array([1, 2]), r'\[1 2\]'), (np.float64(1.5), '1.5'), (np.float64(1e300), '1.e'),
+    (np.array(True), 'True')])
+def test_a_step_that_is_none(tmp_path, step, told):
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.get_variable('global_step', initializer=step)
+        session.run(tf.global_variables_initializer())
+        path = tf.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 3)
+    with pytest.raises(UserError, match=r'^The checkpoint %s is damaged \(its global_step is %s' % (path, told)):
+        checkpoint.read(path)
 
 
 def test_a_changed_byte(tmp_path):
@@ -105,20 +155,6 @@ def test_a_changed_byte(tmp_path):
         content.write(bytes([byte ^ 1]))
     with pytest.raises(UserError, match='is damaged'):
         checkpoint.read(path)
-
-
-def test_the_listed_checkpoint_is_replaced(tmp_path, monkeypatch):
-    """Between the look at the list and that at the checkpoint."""
-    first = _save(tmp_path, 1)
-    exists = tf.train.checkpoint_exists
-
-    def replace_and_look(path):
-        if path == first:
-            _save(tmp_path, 2)
-            os.remove(first + '.index')
-        return exists(path)
-    monkeypatch.setattr(tf.train, 'checkpoint_exists', replace_and_look)
-    assert checkpoint.latest(str(tmp_path)) == str(tmp_path / 'model.ckpt-2')
 
 
 def test_a_checkpoint_is_replaced_while_read(tmp_path, monkeypatch):
@@ -149,3 +185,11 @@ def test_a_checkpoint_that_does_not_fit(tmp_path, name, shape, dtype, complaint)
     message = '^The checkpoint %s does not fit: %s. Give the directory of a run of this network$' % (path, complaint)
     with pytest.raises(UserError, match=message):
         checkpoint.check_fits(checkpoint.read(path), {name: tf.get_variable('variable', shape, dtype)})
+
+
+@pytest.mark.parametrize('value', [np.nan, np.inf])
+def test_a_value_that_is_not_finite(tmp_path, value):
+    saved = checkpoint.read(_save(tmp_path, 1))
+    saved.values['numbers'][1] = value
+    with pytest.raises(UserError, match='cannot be used: its numbers is not finite. Use an older one, by naming it in .*/checkpoint$'):
+        checkpoint.check_fits(saved, {'numbers': tf.get_variable('other', [3])})

@@ -135,7 +135,7 @@ def test_a_bad_value_in_the_record(tmp_path, data_dir, name, value, fault):
 
 def test_a_directory_in_place_of_the_record(tmp_path):
     (tmp_path / 'run.json').mkdir()
-    with pytest.raises(UserError, match='run.json is damaged .*Is a directory.*: delete it'):
+    with pytest.raises(UserError, match='run.json is a directory, not a file: delete it to train or evaluate without the record$'):
         run_directory.recorded_hparams(str(tmp_path))
 
 
@@ -201,20 +201,72 @@ def _change(path):
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize('damage, name, complaint', [
-    (_remove, 'model.ckpt-2.index', 'model.ckpt-2 is missing, though'),
+_DAMAGES = [
+    (_remove, 'model.ckpt-2.index', 'model.ckpt-2 is missing'),
     (_change, 'model.ckpt-2.data-00000-of-00001', 'model.ckpt-2 is damaged'),
-    (_cut, 'model.ckpt-2.data-00000-of-00001', 'model.ckpt-2 is damaged'),
-    (_remove, 'checkpoint', 'holds checkpoints, but not the file "checkpoint"'),
-    (_empty, 'checkpoint', 'checkpoint is damaged: it must name')])
+    (_cut, 'model.ckpt-2.data-00000-of-00001', 'model.ckpt-2 is damaged')]
+
+
+@pytest.mark.parametrize('damage, name, complaint', _DAMAGES)
 def test_a_bad_checkpoint_is_not_overwritten(tmp_path, data_dir, damage, name, complaint):
     train(tmp_path, data_dir, 2)
     damage(tmp_path / name)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(UserError, match=complaint) as error:
+    with pytest.raises(UserError, match=complaint + '.* There is no other intact checkpoint: put back a copy') as error:
         train(tmp_path, data_dir, 3)
     assert '\n' not in str(error.value)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize('damage, name, complaint', _DAMAGES)
+def test_a_run_is_resumed_from_the_newest_intact_checkpoint(tmp_path, data_dir, capsys, damage, name, complaint):
+    train(tmp_path, data_dir, 2, checkpoint_steps=1)
+    damage(tmp_path / name)
+    train(tmp_path, data_dir, 4)
+    output = capsys.readouterr().out
+    assert '%s/%s' % (tmp_path, complaint) in output and '. Using %s/model.ckpt-1\n' % tmp_path in output
+    assert 'Resuming from %s/model.ckpt-1, step 1\n' % tmp_path in output
+    assert_saved(tmp_path, 4)
+
+
+@pytest.mark.parametrize('damage, complaint', [(_remove, 'is missing'), (_empty, 'is damaged: it names no checkpoint')])
+def test_a_run_is_resumed_without_the_list(tmp_path, data_dir, capsys, damage, complaint):
+    train(tmp_path, data_dir, 2, checkpoint_steps=1)
+    damage(tmp_path / 'checkpoint')
+    train(tmp_path, data_dir, 4)
+    assert '{0}/checkpoint {1}. Using {0}/model.ckpt-2\n'.format(tmp_path, complaint) in capsys.readouterr().out
+    assert_saved(tmp_path, 4)
+
+
+def test_leftovers_are_cleared(tmp_path, data_dir):
+    train(tmp_path, data_dir, 1)
+    token = '0123456789abcdef' * 2
+    leftovers = ['model.ckpt-7.data-00000-of-00001.tempstate123', 'model.ckpt-7.index.tempstate9', 'checkpoint.tmp' + token,
+                 'model.ckpt-1.meta.tmp' + token, 'run.json.new']
+    others = ['notes.tempstate1', 'model.ckpt-7.backup', 'checkpoint.tmp', 'model.ckpt-9.data-00000-of-00001']
+    for name in leftovers + others:
+        (tmp_path / name).write_text('x')
+    train(tmp_path, data_dir, 2)
+    assert not set(leftovers) & set(os.listdir(str(tmp_path)))
+    assert set(others) <= set(os.listdir(str(tmp_path)))
+
+
+def test_another_number_of_examples(tmp_path, data_dir, capsys):
+    train(tmp_path, data_dir, 2)
+    with pytest.raises(UserError, match='was trained on 100 examples, not 200, and its schedule counts epochs: give the same data'):
+        train(tmp_path, data_dir, 3, num_examples=200)
+    constant = HPARAMS._replace(learning_rate_decay_factor=1.0)
+    train(tmp_path / 'constant', data_dir, 2, hparams=constant)
+    train(tmp_path / 'constant', data_dir, 3, hparams=constant, num_examples=200)
+    assert 'num_examples 200 (was 100)' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('name', ['run[12]', 'run*', 'run?', 'a\\b'])
+def test_names_that_are_patterns(tmp_path, data_dir, name):
+    train(tmp_path / 'run1', data_dir, 1)
+    with pytest.raises(UserError, match=r'which TensorFlow reads as a pattern: rename it, or give another directory$'):
+        train(tmp_path / name, data_dir, 1)
+    assert os.listdir(str(tmp_path)) == ['run1']
 
 
 def test_a_checkpoint_of_another_network(tmp_path, data_dir):

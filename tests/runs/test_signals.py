@@ -1,11 +1,14 @@
-"""SIGINT and SIGTERM, which the tests send to their own process."""
+"""Signals, which the tests send to their own process, or to one of their own."""
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
 
 from cifar10.runs import signals
+from tests.helpers import programs
 
 BOTH = [signal.SIGINT, signal.SIGTERM]
 
@@ -14,10 +17,13 @@ BOTH = [signal.SIGINT, signal.SIGTERM]
 def received():
     """The signals that come through; after the test the handlers are again what they were."""
     came = []
-    handlers = {number: signal.signal(number, lambda number, _: came.append(number)) for number in BOTH}
+    before = {number: signal.getsignal(number) for number in signals.STOPPING}
+    signals.raise_on_signals()  # forgets what came before
+    for number in signals.STOPPING:
+        signal.signal(number, lambda number, _: came.append(number))
     yield came
-    signals.raise_on_ctrl_c()  # forgets the interrupt of the test
-    for number, handler in handlers.items():
+    signals.raise_on_signals()
+    for number, handler in before.items():
         signal.signal(number, handler)
 
 
@@ -25,40 +31,75 @@ def _send(number):
     os.kill(os.getpid(), number)
 
 
-def test_ctrl_c_raises_and_is_remembered():
-    signals.raise_on_ctrl_c()
+@pytest.mark.parametrize('number', signals.STOPPING)
+def test_the_first_raises_and_is_remembered(number):
+    signals.raise_on_signals()
     signals.raise_if_interrupted()
-    with pytest.raises(KeyboardInterrupt):
-        _send(signal.SIGINT)
+    with pytest.raises(signals.Interrupted) as error:
+        _send(number)
+    assert (error.value.number, str(error.value)) == (number, signal.Signals(number).name)
     for _ in range(2):  # it is not forgotten
         with pytest.raises(KeyboardInterrupt):
             signals.raise_if_interrupted()
+    signals.raise_on_signals()  # but for a new start
+    signals.raise_if_interrupted()
 
 
-def test_an_interrupt_that_was_lost():
-    """As where C++ calls Python and drops the exception."""
-    signals.raise_on_ctrl_c()
+_PROGRAM = """
+import os, signal, sys
+sys.argv = ['program.py']
+from cifar10.runs import signals
+%s
+print('ready', flush=True)
+%s
+"""
+_WAIT_IN_C = "import ctypes; [ctypes.CDLL(None).sleep(100) for _ in range(9)]"  # a signal ends one sleep
+
+
+def _run(setting, then, *numbers):
+    """Sends signals to a program that has said that it is ready; returns its exit status and its stderr."""
+    process = subprocess.Popen([sys.executable, '-c', _PROGRAM % (setting, then)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               universal_newlines=True, env=dict(os.environ, PYTHONPATH=programs.ROOT))
     try:
-        _send(signal.SIGINT)
-    except KeyboardInterrupt:
-        pass
-    with pytest.raises(KeyboardInterrupt):
-        signals.raise_if_interrupted()
+        process.stdout.readline()
+        for number in numbers:
+            process.send_signal(number)
+        _, stderr = process.communicate(timeout=programs.DEADLINE_SECS)
+        return process.returncode, stderr
+    finally:
+        process.kill()
 
 
-def test_a_new_start_forgets_the_interrupt():
-    signals.raise_on_ctrl_c()
-    with pytest.raises(KeyboardInterrupt):
-        _send(signal.SIGINT)
-    signals.raise_on_ctrl_c()
-    signals.raise_if_interrupted()
+def _line(number):
+    return 'program.py: interrupted (%s)\n' % signal.Signals(number).name
 
 
-def test_only_ctrl_c_raises(received):
-    signals.raise_on_ctrl_c()
-    _send(signal.SIGTERM)
-    signals.raise_if_interrupted()
-    assert received == [signal.SIGTERM]
+@pytest.mark.parametrize('number', signals.STOPPING)
+def test_every_signal_ends_the_start(number):
+    assert _run('signals.end_on_signals()', 'signal.pause()', number) == (128 + number, _line(number))
+
+
+@pytest.mark.parametrize('then', ['with signals.StopRequest():', 'try:'])
+@pytest.mark.parametrize('first, second', [(signal.SIGINT, signal.SIGTERM), (signal.SIGTERM, signal.SIGHUP)])
+def test_the_second_ends_a_program_whatever_it_does(then, first, second):
+    """The main thread is in C code, where no handler of Python can run."""
+    waiting = then + '\n    ' + _WAIT_IN_C + ('\nfinally:\n    ' + _WAIT_IN_C if then == 'try:' else '')
+    # The system may deliver them in either order.
+    assert _run('signals.raise_on_signals()', waiting, first, second) in [(128 + last, _line(last)) for last in (first, second)]
+
+
+def test_the_second_ends_children_too():
+    """The child holds stderr open, to whose end the test reads."""
+    setting = "signals.raise_on_signals(); import subprocess; signals.children.add(subprocess.Popen(['sleep', '1000']).pid)"
+    status, stderr = _run(setting, 'with signals.StopRequest():\n    ' + _WAIT_IN_C, signal.SIGTERM, signal.SIGINT)
+    assert (status, stderr) in [(128 + last, _line(last)) for last in BOTH]
+
+
+def test_nohup():
+    setting = 'signal.signal(signal.SIGHUP, signal.SIG_IGN); signals.%s()'
+    for start in ('end_on_signals', 'raise_on_signals'):
+        then = 'with signals.StopRequest() as stop:\n    os.kill(os.getpid(), signal.SIGHUP); assert stop.received is None'
+        assert _run(setting % start, then) == (0, '')
 
 
 def test_no_handlers_outside_the_main_thread():
@@ -66,15 +107,15 @@ def test_no_handlers_outside_the_main_thread():
 
     def enter():
         with signals.StopRequest():
-            handlers.extend(signal.getsignal(number) for number in BOTH)
-    before = [signal.getsignal(number) for number in BOTH]
+            handlers.extend(signal.getsignal(number) for number in signals.STOPPING)
+    before = [signal.getsignal(number) for number in signals.STOPPING]
     thread = threading.Thread(target=enter)
     thread.start()
     thread.join()
     assert handlers == before
 
 
-@pytest.mark.parametrize('number', BOTH)
+@pytest.mark.parametrize('number', signals.STOPPING)
 def test_the_first_signal_requests_a_stop(received, number):
     with signals.StopRequest() as stop:
         assert stop.received is None

@@ -1,5 +1,6 @@
 """Data files that change under the script that reads them, and special files in their place from the start."""
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -82,23 +83,21 @@ def test_between_two_evaluations(tmp_path, data_dir):
 
 
 @pytest.mark.parametrize('script', ['cifar10_train', 'cifar10_eval'])
-def test_special_files_at_the_start(tmp_path, own_data_dir, script):
+def test_special_files_at_the_start(tmp_path, data_dir, own_data_dir, script):
     """They are named as what they are, at once."""
     checkpoints.save(tmp_path, 1)
-    args = [arg for arg in faults.job(own_data_dir, tmp_path) + ['--max_steps=1'] if script == 'cifar10_train'] or faults.evaluation(
-        own_data_dir, tmp_path, tmp_path / 'eval', '--run_once')
-    batches = dataset.batches_dir(own_data_dir)
-    names = os.path.join(batches, dataset.CLASS_NAMES_FILE)
-    data = (dataset.train_files if script == 'cifar10_train' else dataset.test_files)(own_data_dir)[-1]
-    with faults.fifo(names):
+    args, paths = faults.evaluation(own_data_dir, tmp_path, tmp_path / 'eval', '--run_once'), dataset.test_files(own_data_dir)
+    if script == 'cifar10_train':
+        args, paths = faults.job(own_data_dir, tmp_path / 'run', '--max_steps=1'), dataset.train_files(own_data_dir)
+    for path in [paths[-1], os.path.join(os.path.dirname(paths[-1]), dataset.CLASS_NAMES_FILE)]:
+        os.remove(path)
+        with faults.fifo(path):
+            status, _, stderr = programs.call(script, *args)
+            faults.assert_one_line(stderr, path, 'FIFO')
+            assert status == 1
+        os.mkdir(path)
         status, _, stderr = programs.call(script, *args)
-        faults.assert_one_line(stderr, names, 'FIFO')
+        faults.assert_one_line(stderr, path, 'directory')
         assert status == 1
-    with faults.fifo(data):
-        status, _, stderr = programs.call(script, *args)
-        faults.assert_one_line(stderr, data, 'FIFO')
-        assert status == 1
-    os.mkdir(data)
-    status, _, stderr = programs.call(script, *args)
-    faults.assert_one_line(stderr, data, 'directory')
-    assert status == 1
+        os.rmdir(path)
+        shutil.copy(os.path.join(dataset.batches_dir(data_dir), os.path.basename(path)), path)

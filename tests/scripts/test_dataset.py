@@ -37,21 +37,24 @@ def _assert_one_line(run, complaint, *args):
     assert (status, stdout) == (1, '') and stderr == 'cifar10_dataset.py: error: %s\n' % complaint
 
 
-@pytest.mark.parametrize('run, kind', [(programs.call, kind) for kind in special_files.KINDS]
-                         + [pytest.param(programs.run, 'a FIFO', marks=pytest.mark.slow)])
-def test_what_is_no_file_is_named(own_data_dir, run, kind):
-    """Not waited for."""
-    names = os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE)
-    os.remove(names)
-    special_files.make(names, kind)
-    for command in ('verify', 'synthetic'):
-        _assert_one_line(run, '%s is %s, not a file: correct it, or delete it' % (names, kind), command, '--data_dir=' + own_data_dir)
+@pytest.mark.parametrize('kind', special_files.KINDS)
+def test_what_is_no_file_is_named(own_data_dir, kind):
     path = dataset.train_files(own_data_dir)[1]
     os.remove(path)
     special_files.make(path, kind)
     for command in ('verify', 'download'):
-        _assert_one_line(run, '%s is %s, not a file: replace it with a good copy' % (path, kind), command,
+        _assert_one_line(programs.call, '%s is %s, not a file: replace it with a good copy' % (path, kind), command,
                          '--data_dir=' + own_data_dir)
+
+
+@pytest.mark.parametrize('run, kind', [(programs.call, kind) for kind in special_files.KINDS]
+                         + [pytest.param(programs.run, 'a FIFO', marks=pytest.mark.slow)])
+def test_class_names_that_are_no_file(own_data_dir, run, kind):
+    """They are not waited for."""
+    names = os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE)
+    os.remove(names)
+    special_files.make(names, kind)
+    _assert_one_line(run, '%s is %s, not a file: correct it, or delete it' % (names, kind), 'verify', '--data_dir=' + own_data_dir)
 
 
 def test_names_that_would_steer_the_terminal(own_data_dir):

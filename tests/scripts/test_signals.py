@@ -32,7 +32,8 @@ def _assert_saved(process, train_dir):
 def test_the_end_of_a_terminal(tmp_path, data_dir):
     """SIGHUP is like SIGTERM; under nohup it is nothing."""
     process = programs.start('cifar10_train', *faults.job(data_dir, tmp_path / 'run'))
-    ignoring = programs.start('cifar10_multi_gpu_train', *faults.job(data_dir, tmp_path / 'nohup'), wrapper=faults.shell("trap '' HUP;"))
+    ignoring = programs.start('cifar10_multi_gpu_train', *faults.job(data_dir, tmp_path / 'nohup'),
+                              wrapper=faults.shell("trap '' HUP;"))
     faults.read_until(process, ': step 3,')
     process.send_signal(signal.SIGHUP)
     assert _assert_saved(process, tmp_path / 'run') >= 3
@@ -138,8 +139,8 @@ def test_nobody_reads_the_output_of_the_others(tmp_path, data_dir):
 
 @pytest.mark.skipif(not os.path.exists('/dev/full'), reason='this system has no full device')
 def test_the_output_goes_to_a_full_disk(tmp_path, data_dir):
-    process = programs.start('cifar10_train', *faults.job(data_dir, tmp_path, '--max_steps=3'), wrapper=faults.shell(after='> /dev/full'))
-    status, _, stderr = faults.end(process)
+    status, _, stderr = programs.run('cifar10_train', *faults.job(data_dir, tmp_path, '--max_steps=3'),
+                                     wrapper=faults.shell(after='> /dev/full'))
     faults.assert_one_line(stderr)
     assert status == 1 and checkpoint.read_latest(str(tmp_path)).step == 3
     assert glob.glob(str(tmp_path / '*tempstate*')) == []

@@ -23,14 +23,12 @@ def victim(tmp_path):
 
 
 def test_the_record_does_not_follow_a_link(tmp_path, data_dir, victim):
-    train_dir = tmp_path / 'run'
-    train_dir.mkdir()
     for name in ('run.json.new', 'run.json'):
+        train_dir = tmp_path / name
+        train_dir.mkdir()
         os.symlink(str(victim), str(train_dir / name))
         programs.call('cifar10_train', *faults.job(data_dir, train_dir, '--max_steps=1'))
-        assert victim.read_text() == 'precious'
-        if os.path.islink(str(train_dir / name)):
-            os.remove(str(train_dir / name))
+        assert victim.read_text() == 'precious' and not os.path.islink(str(train_dir / 'run.json.new'))
 
 
 def test_the_list_of_checkpoints_does_not_follow_a_link(tmp_path, data_dir, victim):

@@ -14,16 +14,18 @@ MAX_TO_KEEP = 3
 SUMMARY_STEPS = 20
 logging.getLogger('tensorboard').setLevel(logging.ERROR)  # or it tells of every start of a trainer
 
+
 def intact_checkpoints(directory):
     """The (step, time) of each checkpoint in `directory` of which every value can be read."""
     found = set()
     for index in glob.glob(os.path.join(glob.escape(directory), 'model.ckpt-*.index')):
-        with contextlib.suppress(tf.errors.OpError, RuntimeError, OSError, ValueError, OverflowError):
+        with contextlib.suppress(Exception):  # TensorFlow's errors and others, IndexError among them
             saved = os.stat(index).st_mtime_ns
             reader = tf.train.load_checkpoint(index[:-len('.index')])
             values = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
             found.add((int(values['global_step']), saved))
     return found
+
 
 def fingerprint(directory, left_out=()):
     """The content and the times of all that is in `directory`, but for the names `left_out` there."""
@@ -37,11 +39,13 @@ def fingerprint(directory, left_out=()):
                 found[path] = hashlib.sha256(opened.read()).hexdigest(), os.stat(path).st_mtime_ns
     return found
 
+
 def curve(path):
     """The steps of `total_loss` in an event file, or in all those of a directory, as TensorBoard reads them."""
     accumulator = event_accumulator.EventAccumulator(path, {event_accumulator.SCALARS: 0}, purge_orphaned_data=True)
     accumulator.Reload()
     return [event.step for event in accumulator.Scalars('total_loss')] if 'total_loss' in accumulator.Tags()['scalars'] else []
+
 
 class Record:
     """What is known of the run."""

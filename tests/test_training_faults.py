@@ -1,0 +1,144 @@
+"""A run whose directory, disk or data fails under it."""
+import glob
+import os
+import re
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10 import input as cifar10_input, training
+from cifar10.data import dataset
+from cifar10.errors import UserError
+from cifar10.runs import checkpoint, run_directory
+from tests.helpers import events
+from tests.helpers.small_run import PACE, SESSION, assert_saved, job, train
+
+
+def _obstacle(tmp_path, blocked, freed):
+    """What to do after each step so that the checkpoint of step 4 cannot be saved before `freed`."""
+    def act(step):
+        if step == blocked:
+            (tmp_path / 'model.ckpt-4.index').mkdir()
+        if step == freed:
+            (tmp_path / 'model.ckpt-4.index').rmdir()
+    return act
+
+
+def test_training_goes_on_after_a_checkpoint_that_cannot_be_saved(tmp_path, data_dir, capsys):
+    train(tmp_path, data_dir, 7, after_step=_obstacle(tmp_path, 3, 5), checkpoint_steps=2)
+    assert_saved(tmp_path, 6)
+    assert_saved(tmp_path, 7)
+    assert not glob.glob(str(tmp_path / '*tempstate*')) + glob.glob(str(tmp_path / 'model.ckpt-4.*'))
+    told, = capsys.readouterr().err.splitlines()
+    assert re.search(r': Cannot save %s/model.ckpt-4 \(.+\): make room for it. Training goes on; .*after 2 steps$' % tmp_path, told)
+
+
+def test_the_last_checkpoint_cannot_be_saved(tmp_path, data_dir):
+    with pytest.raises(UserError, match=r'^Cannot save %s/model.ckpt-4 \(.+\): make room for it$' % tmp_path):
+        train(tmp_path, data_dir, 4, after_step=_obstacle(tmp_path, 3, None), checkpoint_steps=2)
+    assert_saved(tmp_path, 2)
+    assert tf.train.latest_checkpoint(str(tmp_path)).endswith('model.ckpt-2')
+    assert not glob.glob(str(tmp_path / '*tempstate*')) + glob.glob(str(tmp_path / 'model.ckpt-4.data*'))
+
+
+def _event_files(directory):
+    return sorted(glob.glob(str(directory / 'events.*')))
+
+
+def test_training_goes_on_after_a_summary_that_cannot_be_written(tmp_path, data_dir, capsys):
+    def remove(step):
+        if step == 3:
+            os.remove(_event_files(tmp_path)[0])
+    train(tmp_path, data_dir, 6, after_step=remove, summary_steps=2)
+    told, = capsys.readouterr().err.splitlines()
+    assert re.search(r': Cannot write summaries to %s \(.*it has been removed.*\).*Training goes on$' % tmp_path, told)
+    assert {step for step, tag, _ in events.scalars(tmp_path)} == {4, 6}
+
+
+def test_the_last_summary_cannot_be_written(tmp_path, data_dir):
+    def remove(step):
+        for path in _event_files(tmp_path) if step == 5 else []:
+            os.remove(path)
+    with pytest.raises(UserError, match='^Cannot write summaries to %s' % tmp_path):
+        train(tmp_path, data_dir, 6, after_step=remove, summary_steps=2)
+    assert_saved(tmp_path, 6)
+
+
+@pytest.mark.parametrize('replaced', [False, True])
+def test_a_directory_that_is_moved_under_the_run(tmp_path, data_dir, replaced):
+    def move(step):
+        if step == 5:
+            (tmp_path / 'run').rename(tmp_path / 'aside')
+            if replaced:
+                (tmp_path / 'run').mkdir()
+    with pytest.raises(UserError, match='^%s/run has been moved or removed: put it back' % tmp_path):
+        train(tmp_path / 'run', data_dir, 50, after_step=move, checkpoint_steps=4)
+    assert_saved(tmp_path / 'aside', 4)
+    assert not (tmp_path / 'run').exists() or os.listdir(str(tmp_path / 'run')) == []
+
+
+def test_what_the_saver_may_delete(tmp_path, data_dir):
+    """A list that is copied with its run names the checkpoints of the other directory."""
+    train(tmp_path / 'one', data_dir, 3, checkpoint_steps=1)
+    listing = tmp_path / 'one' / 'checkpoint'
+    listing.write_text(re.sub('"(model.*)"', r'"%s/one/\1"' % tmp_path, listing.read_text()))
+    shutil.copytree(str(tmp_path / 'one'), str(tmp_path / 'two'))
+    before = {path.name: path.read_bytes() for path in (tmp_path / 'one').iterdir()}
+    train(tmp_path / 'two', data_dir, 6, checkpoint_steps=1, max_to_keep=1)
+    assert {path.name: path.read_bytes() for path in (tmp_path / 'one').iterdir()} == before
+    assert_saved(tmp_path / 'two', 6)
+
+
+def _empty(path):
+    os.truncate(path, 0)
+
+
+def _relabel(path):
+    content = np.fromfile(path, np.uint8).reshape(-1, dataset.RECORD_BYTES)
+    content[:, 0] = 255
+    content.tofile(path)
+
+
+def _fifo(path):
+    os.mkfifo(path + '.fifo')
+    os.replace(path + '.fifo', path)
+
+
+def _directory(path):
+    os.remove(path)
+    os.mkdir(path)
+
+
+def _train_on_data(train_dir, data_dir, after_step):
+    """Trains one variable on the labels of the data, without end."""
+    with run_directory.held(str(train_dir), False, job(data_dir)) as run, tf.Graph().as_default():
+        images, labels = cifar10_input.distorted_inputs(data_dir, 4)
+        _, labels = cifar10_input.prefetch_queue(images, labels, 2).dequeue()
+        logits = tf.tile(tf.get_variable('weights', initializer=np.zeros([1, 10], np.float32)), [4, 1])
+        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+        opt = tf.train.GradientDescentOptimizer(0.1)
+        gradients = opt.compute_gradients(loss)
+        train_op = opt.apply_gradients(gradients, tf.train.get_or_create_global_step())
+        with tf.control_dependencies([train_op]):
+            train_op = tf.py_func(after_step, [tf.identity(tf.train.get_global_step())], [])
+        graph = training.TrainGraph(train_op, [loss], [gradients], tf.constant(0.1), tf.constant(b''))
+        training.run(graph, PACE, training.Intervals(), run, SESSION)
+
+
+@pytest.mark.parametrize('change, told', [
+    (os.remove, 'has been removed'), (_empty, 'has changed: it had 184380 bytes, now 0'), (_relabel, 'has changed since the start'),
+    (_fifo, 'is now a FIFO'), (_directory, 'is now a directory')])
+def test_data_that_change_under_the_run(tmp_path, own_data_dir, monkeypatch, capsys, change, told):
+    """Some of these would be read for ever, some give an error of TensorFlow in one of several threads."""
+    monkeypatch.setattr('cifar10.runs.watch._SECONDS', 0.05)
+    paths = dataset.train_files(own_data_dir)
+
+    def change_all(step):
+        for path in paths if step == 3 else []:
+            change(path)
+    with pytest.raises(UserError, match='^%s %s: put the data back as it was, and start again$' % (paths[0], told)):
+        _train_on_data(tmp_path / 'run', own_data_dir, change_all)
+    saved = checkpoint.read_latest(str(tmp_path / 'run'))
+    assert saved.step >= 3 and 'Saved %s\n' % saved.path in capsys.readouterr().out
