@@ -4,8 +4,9 @@ from absl import flags
 from cifar10 import multi_gpu
 from cifar10.cli import data_flags, recipe_flags
 from cifar10.data import dataset
+from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
-from cifar10.runs import checkpoint, run_directory
+from cifar10.runs import checkpoint, machine, run_directory
 from cifar10.runs.machine import Threads
 from cifar10.training import Intervals, Job
 
@@ -24,7 +25,9 @@ def define():
     flags.DEFINE_integer('max_to_keep', Intervals().max_to_keep, 'Checkpoints to keep, the latest ones; 0 keeps all.', lower_bound=0,
                          upper_bound=_MAX)
     flags.DEFINE_integer('seed', None, 'Seed of initial values and distortions. The order of the images still depends on the '
-                         'timing of threads.', lower_bound=0, upper_bound=_MAX)
+                         'timing of threads, unless --deterministic is given.', lower_bound=0, upper_bound=_MAX)
+    flags.DEFINE_boolean('deterministic', False, 'Let --seed fix everything: two runs on one machine give the same weights, bit for '
+                         'bit. Only without GPUs; a little slower.')
     flags.DEFINE_boolean('log_device_placement', False, 'Print the device of every operation.')
 
 
@@ -71,13 +74,28 @@ def prepare_job(num_towers):
       UserError: flags contradict each other, or the data set is missing or malformed.
     """
     hparams = recipe_flags.given_hparams()
+    devices = multi_gpu.tower_devices(num_towers)
+    if FLAGS.deterministic:
+        _check_deterministic(devices)
     data_dir = data_flags.prepare(FLAGS.dataset)
     return Job(
         data_dir=data_dir, num_examples=dataset.verify(dataset.train_files(data_dir)), hparams=hparams,
-        devices=multi_gpu.tower_devices(num_towers), given_threads=given_threads(), max_steps=FLAGS.max_steps,
+        devices=devices, given_threads=given_threads(), max_steps=FLAGS.max_steps,
         intervals=Intervals(log_frequency=FLAGS.log_frequency, summary_steps=FLAGS.summary_steps,
                             checkpoint_steps=FLAGS.checkpoint_steps, max_to_keep=FLAGS.max_to_keep),
-        seed=FLAGS.seed, log_device_placement=FLAGS.log_device_placement)
+        seed=FLAGS.seed, deterministic=FLAGS.deterministic, log_device_placement=FLAGS.log_device_placement)
+
+
+def _check_deterministic(devices):
+    """Raises UserError if the other flags, or the devices, leave something to chance."""
+    if FLAGS.seed is None:
+        raise UserError('--deterministic needs a seed: give --seed=1, say')
+    if machine.is_gpu(devices[0]):
+        raise UserError('--deterministic works on CPUs only: hide the GPUs with CUDA_VISIBLE_DEVICES=-1')
+    for name in ('intra_op_threads', 'input_threads'):
+        if FLAGS[name].value > 1:
+            raise UserError('--%s=%d leaves the order of sums, or of images, to chance: leave it out with --deterministic'
+                            % (name, FLAGS[name].value))
 
 
 def held_run(job):

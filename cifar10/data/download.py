@@ -143,8 +143,8 @@ class _WebRedirects(urllib.request.HTTPRedirectHandler):
     """Follows a server to other web servers only; urllib would go to FTP servers too."""
 
     def redirect_request(self, req, fp, code, msg, headers, newurl):  # noqa: PLR0913
-        fp.close()  # urllib would read its body, however long
-        if not newurl.lower().startswith(('http://', 'https://')):
+        fp.close()  # urllib would read its body, however long it is
+        if not newurl.startswith(('http://', 'https://')):
             raise ValueError('it redirects to %s, which is not followed' % newurl)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 

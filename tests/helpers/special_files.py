@@ -35,7 +35,7 @@ def _make_socket(path):
 
 @pytest.fixture(autouse=True)
 def deadline(request):
-    """Ends a test of a module that imports it, if the code waits for a FIFO; the processes of slow tests have a deadline of their own."""
+    """Ends a test of a module that imports it, if the code waits for a FIFO; the processes of slow tests have their own deadline."""
     def end(*unused):
         raise AssertionError('it waits')
     before = signal.signal(signal.SIGALRM, end)
