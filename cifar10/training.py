@@ -4,7 +4,6 @@ from typing import NamedTuple, Optional, Sequence
 import tensorflow.compat.v1 as tf
 
 from cifar10 import checkpointing, hooks, optimizer, summaries
-from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, HParams, Pace
 from cifar10.runs import checkpoint, machine, signals
 from cifar10.runs.machine import Threads

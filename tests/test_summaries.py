@@ -1,10 +1,8 @@
 """What TensorBoard gets from a training step."""
 import numpy as np
-import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, multi_gpu, summaries
-from cifar10.errors import UserError
 from tests.helpers import events
 
 LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']

@@ -9,11 +9,11 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import files, input as cifar10_input
+from cifar10 import files, input as cifar10_input, summaries
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
-from cifar10.runs import machine
+from cifar10.runs import checkpoint, machine, watch
 
 
 def distort(image, row, column, mirror, brightness, contrast):
@@ -132,8 +132,9 @@ def train(job, train_dir):
       train_dir: the directory.
 
     Raises:
-      UserError: the directory is not empty.
+      UserError: the directory is not empty, or cannot be used, or a data file changes.
     """
+    checkpoint.check_directory(train_dir)
     files.make_directory(train_dir)
     if os.listdir(train_dir):
         raise UserError('%s is not empty, and this program cannot resume a run: give another --train_dir' % train_dir)
@@ -147,20 +148,26 @@ def train(job, train_dir):
             tf.summary.histogram(variable.op.name + '/gradients', gradient)
         summary_op = tf.summary.merge_all()
         saver = tf.train.Saver()
-        with tf.Session(config=machine.session_config(job.devices)) as session:
+        data_files = watch.Watch(dataset.train_files(job.data_dir))
+        with tf.Session(config=machine.session_config(job.devices)) as session, summaries.writer(train_dir) as write:
             session.run(tf.global_variables_initializer())
             coord = tf.train.Coordinator()
             threads = tf.train.start_queue_runners(session, coord)
-            writer = tf.summary.FileWriter(train_dir, session.graph)
-            for step in range(1, job.max_steps + 1):
-                _step(session, train_op, total_loss, job, step)
-                if step % job.intervals.summary_steps == 0:
-                    writer.add_summary(session.run(summary_op), step)
-                if step % job.intervals.checkpoint_steps == 0 or step == job.max_steps:
-                    saver.save(session, os.path.join(train_dir, 'model.ckpt'), step)
-            writer.close()
-            coord.request_stop()
-            coord.join(threads)
+            data_files.start(coord)
+            try:
+                for step in range(1, job.max_steps + 1):
+                    _step(session, train_op, total_loss, job, step)
+                    if step % job.intervals.summary_steps == 0:
+                        write(tf.Summary.FromString(session.run(summary_op)), step)
+                    if step % job.intervals.checkpoint_steps == 0 or step == job.max_steps:
+                        saver.save(session, os.path.join(train_dir, 'model.ckpt'), step)
+                coord.request_stop()
+                coord.join(threads)
+            except tf.errors.OpError:
+                data_files.check()
+                raise
+            finally:
+                coord.request_stop()
 
 
 def _step(session, train_op, total_loss, job, step):

@@ -26,6 +26,8 @@ def fresh_process(function, *args):
     with contextlib.ExitStack() as end:  # whatever interrupts the benchmark ends the process too
         with signals.held_back():
             process.start()
+            signals.children.add(process.pid)
+            end.callback(signals.children.discard, process.pid)
             end.callback(process.join)
             end.callback(process.kill)
         sender.close()
@@ -68,6 +70,8 @@ def run_trainer(command, first_step, last_step):
         with signals.held_back():  # in a session of its own, Ctrl-C does not reach the trainer; the benchmark ends it
             process = end.enter_context(subprocess.Popen(
                 command, stdout=subprocess.PIPE, universal_newlines=True, start_new_session=True))
+            signals.children.add(process.pid)
+            end.callback(signals.children.discard, process.pid)
             end.callback(process.kill)
         times = {int(match.group(2)): datetime.datetime.fromisoformat(match.group(1))
                  for match in map(_STEP_LINE.match, process.stdout) if match}
