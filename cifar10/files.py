@@ -131,7 +131,8 @@ class Place:
         except OSError:
             same = False
         if not same:
-            raise UserError('%s has been moved or removed: put it back and start again; what was saved there is as it was' % self._path)
+            raise UserError('%s has been moved or removed: put it back, and start again; what was saved there is intact'
+                            % self._path)
 
 
 @contextlib.contextmanager

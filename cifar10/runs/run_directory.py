@@ -169,8 +169,8 @@ def _compare(train_dir, record, hparams):
                         % (train_dir, ', '.join(recorded['class_names'] or ['unknown'])))
     num_examples = recorded.setdefault('num_examples', record['num_examples'])
     if num_examples != record['num_examples'] and hparams.counts_epochs:
-        raise UserError('The run in %s was trained on %d examples, not %d, and its schedule counts epochs: give the same data, another '
-                        '--train_dir, or --fresh to move it aside' % (train_dir, num_examples, record['num_examples']))
+        raise UserError('The run in %s was trained on %d examples, not %d, and its schedule counts epochs: give the same data, '
+                        'another --train_dir, or --fresh to move it aside' % (train_dir, num_examples, record['num_examples']))
     for name in ('recipe', 'optimizer'):  # other optimizers have other variables
         if recorded[name] != record[name]:
             raise UserError('The run in %s was trained with --%s=%s, not %s: give the same, another --train_dir, or --fresh to move '

@@ -1,0 +1,58 @@
+"""--deterministic: two runs on one machine are the same, bit for bit, though their threads compete for the cores."""
+import shutil
+
+import pytest
+
+from cifar10.runs import checkpoint
+from tests.helpers import events, programs
+
+pytestmark = pytest.mark.slow
+
+
+def _train_twice(directories, data_dir, steps, num_gpus, recipe):
+    """Runs one trainer for each directory at the same time."""
+    trainers = [programs.start(
+        'cifar10_multi_gpu_train', '--deterministic', '--seed=3', '--num_gpus=%d' % num_gpus, '--max_steps=%d' % steps, '--recipe=' + recipe,
+        '--batch_size=8', '--summary_steps=1', '--dataset=synthetic', '--data_dir=' + data_dir, '--train_dir=%s' % directory)
+        for directory in directories]
+    for trainer in trainers:
+        _, stderr = trainer.communicate()
+        assert (trainer.returncode, stderr) == (0, '')
+
+
+def _losses(directory):
+    return {step: value for step, tag, value in events.scalars(directory) if tag == 'total_loss'}
+
+
+def _assert_same(directories, steps):
+    losses = [_losses(directory) for directory in directories]
+    assert losses[0] == losses[1] and sorted(losses[0]) == list(range(1, steps + 1))
+    weights = [checkpoint.read('%s/model.ckpt-%d' % (directory, steps)).values for directory in directories]
+    assert {name: value.tobytes() for name, value in weights[0].items()} == {name: value.tobytes() for name, value in weights[1].items()}
+
+
+@pytest.mark.parametrize('num_gpus, recipe', [(1, 'fast'), (4, 'classic')])
+def test_the_same_again(tmp_path, data_dir, num_gpus, recipe):
+    directories = [tmp_path / 'one', tmp_path / 'two']
+    _train_twice(directories, data_dir, 25, num_gpus, recipe)
+    _assert_same(directories, 25)
+
+
+def test_two_resumptions_of_copies(tmp_path, data_dir):
+    directories = [tmp_path / 'one', tmp_path / 'two']
+    _train_twice(directories[:1], data_dir, 10, 2, 'classic')
+    shutil.copytree(str(directories[0]), str(directories[1]))
+    _train_twice(directories, data_dir, 25, 2, 'classic')
+    _assert_same(directories, 25)
+    losses = list(_losses(directories[0]).values())
+    assert len(set(losses)) > 20  # every step has a batch of its own, also after the start
+
+
+@pytest.mark.long
+@pytest.mark.parametrize('recipe', ['classic', 'fast'])
+@pytest.mark.parametrize('num_gpus', [1, 2, 4])
+def test_the_same_for_500_steps(tmp_path, data_dir, monkeypatch, num_gpus, recipe):
+    monkeypatch.setattr(programs, 'DEADLINE_SECS', 1200)
+    directories = [tmp_path / 'one', tmp_path / 'two']
+    _train_twice(directories, data_dir, 500, num_gpus, recipe)
+    _assert_same(directories, 500)
