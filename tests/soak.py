@@ -103,13 +103,15 @@ def main():
     parser.add_argument('--seed', type=int, default=random.randrange(10 ** 6))
     parser.add_argument('--faults', help='only these, with commas between them: %s' % ', '.join(FAULTS))
     args = parser.parse_args()
+    names = args.faults.split(',') if args.faults else list(FAULTS)
+    if not set(names) <= set(FAULTS):
+        parser.error('--faults=%s: there are %s' % (args.faults, ', '.join(FAULTS)))
     with_mounts = _with_private_mounts()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     base = tempfile.mkdtemp(prefix='soak-')
     disk = os.path.join(base, 'disk')
     os.mkdir(disk)
     has_small_disk = with_mounts and subprocess.call(['mount', '-t', 'tmpfs', '-o', 'size=%d' % DISK_BYTES, 'soak', disk]) == 0
-    names = args.faults.split(',') if args.faults else list(FAULTS)
     if not has_small_disk:
         names = [name for name in names if name not in NEED_A_SMALL_DISK]
         print('Without a full disk: that needs root', flush=True)

@@ -99,7 +99,7 @@ class Soak:
 
     def _check_running(self):
         if not self.trainer.running():
-            self.trainer.end()  # it should not have ended with any status
+            self.trainer.end()  # which no status allows
 
     def _check_resumed(self):
         resumed = [int(step) for step in process.RESUMED.findall(self.trainer.stdout())]
@@ -122,6 +122,8 @@ class Soak:
         if saved and saved[-1] != newest or status == 0 and self.last_step > (newest or 0):
             raise Violation('%s ended with status %d at step %d. It saved the step %s; the newest intact checkpoint is that of step %s'
                             % (trainer, status, self.last_step, saved, newest))
+        if saved:
+            self.record.check_room()
         return status
 
     def no_trainer(self):
