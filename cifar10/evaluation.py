@@ -127,7 +127,7 @@ def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
     Raises:
       UserError: there are checkpoints, but no intact one.
     """
-    seen, last, last_time = None, None, time.time()
+    seen, last, last_time = None, None, time.monotonic()
     while True:
         stamp = checkpoint.stamp(checkpoint_dir)
         restored = checkpoint.read_latest(checkpoint_dir) if stamp != seen else None
@@ -136,11 +136,11 @@ def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
         if restored and (restored.path, checkpoint.saved_time(restored.path)) != last:
             last = restored.path, checkpoint.saved_time(restored.path)
             yield restored
-            last_time = time.time()
+            last_time = time.monotonic()
             continue
         if last is None:
             print('Waiting for a checkpoint in %s' % checkpoint_dir, flush=True)
-        waited = time.time() - last_time
+        waited = time.monotonic() - last_time
         if timeout_secs is not None and waited >= timeout_secs:
             print('No new checkpoint in %s for %d seconds' % (checkpoint_dir, waited), flush=True)
             return

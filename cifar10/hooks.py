@@ -90,11 +90,11 @@ class Speed:
 
     def __init__(self, step, examples_per_step):
         self._examples_per_step = examples_per_step
-        self._time, self._step = time.time(), step
+        self._time, self._step = time.monotonic(), step  # somebody may set the clock
 
     def since_last(self, step):
         """Returns (examples per second, seconds per step) since the last call or the start."""
-        now = time.time()
+        now = time.monotonic()
         seconds, steps = now - self._time, step - self._step
         self._time, self._step = now, step
         return steps * self._examples_per_step / seconds, seconds / steps

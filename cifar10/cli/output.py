@@ -42,6 +42,12 @@ def guard():
             line_buffering=sys.stdout.line_buffering)
 
 
+def flush():
+    """Writes what has been printed, if there is a standard output."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
 def lost():
     """Whether lines could not be written."""
     return getattr(getattr(getattr(sys.stdout, 'buffer', None), 'raw', None), 'error', None) is not None

@@ -39,7 +39,7 @@ def _parse(argv, commands):
         _fail(2, 'error: %s; --help lists the flags' % ' '.join(str(error).split()))
     except SystemExit:  # --help has been printed; absl ends with 1
         with contextlib.suppress(signals.Interrupted):  # nobody reads any more
-            sys.stdout.flush()
+            output.flush()
         sys.exit(0)
     if commands and not arguments:
         _fail(2, 'error: a command is missing: %s or %s; --help explains them' % (', '.join(commands[:-1]), commands[-1]))
@@ -52,7 +52,7 @@ def _parse(argv, commands):
 def _call(main, arguments):
     try:
         main(*arguments)
-        sys.stdout.flush()
+        output.flush()
     except (errors.UserError, OSError) as error:
         _fail(1, 'error: %s' % error)
     except tf.errors.ResourceExhaustedError as error:

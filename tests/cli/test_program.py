@@ -14,7 +14,7 @@ from cifar10.runs import signals
 from tests.helpers import programs
 
 RUN = 'data_dir dataset data_url train_dir max_steps log_frequency summary_steps checkpoint_steps '
-TRAINING = RUN + ('fresh max_to_keep seed log_device_placement intra_op_threads inter_op_threads input_threads '
+TRAINING = RUN + ('fresh max_to_keep seed deterministic log_device_placement intra_op_threads inter_op_threads input_threads '
                   + ' '.join(HParams._fields))
 
 

@@ -1,0 +1,70 @@
+"""A standard output that is full, closed, or of few characters; each in a process of its own."""
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.helpers import programs
+
+_PROGRAM = """
+import sys
+sys.argv = ['program.py']
+from cifar10.cli import output
+from cifar10.runs import signals
+signals.raise_on_signals()
+output.guard()
+%s
+output.flush()
+sys.exit(3 if output.lost() else 0)
+"""
+
+
+def _run(program, stdout, **environment):
+    """Runs a program; returns its exit status, what it wrote to stdout if that is a pipe, and its stderr."""
+    done = subprocess.run([sys.executable, '-c', _PROGRAM % program], stdout=stdout, stderr=subprocess.PIPE, check=False,
+                          env=dict(os.environ, PYTHONPATH=programs.ROOT, **environment), timeout=programs.DEADLINE_SECS)
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+def test_what_is_printed_arrives():
+    assert _run("print('one'); print('\\u00fc')", subprocess.PIPE, PYTHONIOENCODING='utf-8') == (0, 'one\n\u00fc\n'.encode(), '')
+
+
+def test_characters_that_the_encoding_lacks():
+    status, stdout, _ = _run("print('\\u00fc\\udcff')", subprocess.PIPE, PYTHONIOENCODING='ascii')
+    assert (status, stdout) == (0, b'\\xfc\\udcff\n')
+
+
+@pytest.mark.skipif(not os.path.exists('/dev/full'), reason='this system has no full device')
+def test_a_full_disk_is_told_once():
+    with open('/dev/full', 'w') as full:
+        status, _, stderr = _run("[print(i, flush=True) for i in range(3)]; print('on', file=sys.stderr)", full)
+    assert (status, stderr) == (3, 'program.py: cannot write to the standard output (No space left on device): lines are lost\non\n')
+
+
+_CLOSED = """
+with signals.StopRequest() as stop:
+    print('nobody reads this', flush=True)
+    print('nor this', flush=True)
+print(stop.received, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize('program, told', [
+    (_CLOSED, 'SIGPIPE\n'), ("try:\n    print('x', flush=True)\nexcept signals.Interrupted as i:\n    print(i, file=sys.stderr)", 'SIGPIPE\n')])
+def test_nobody_reads(program, told):
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        status, _, stderr = _run(program, writer)
+    finally:
+        os.close(writer)
+    assert (status, stderr) == (0, told)
+
+
+def test_no_standard_output_at_all():
+    program = "print('x'); output.flush(); print(output.lost(), file=sys.stderr)"
+    done = subprocess.run(['sh', '-c', 'exec "$0" "$@" >&-', sys.executable, '-c', _PROGRAM % program], stderr=subprocess.PIPE,
+                          env=dict(os.environ, PYTHONPATH=programs.ROOT), timeout=programs.DEADLINE_SECS, check=False)
+    assert (done.returncode, done.stderr) == (0, b'False\n')
