@@ -25,7 +25,7 @@ def check_name(path):
     if any('\ud800' <= character <= '\udfff' for character in path):
         raise UserError('%s has bytes that are not UTF-8, which TensorFlow cannot use: give another name'
                         % path.encode(errors='backslashreplace').decode())
-    if any(character < ' ' for character in path):
+    if any(character < ' ' or '\x7f' <= character <= '\x9f' for character in path):
         raise UserError('%r has control characters: give another name' % path)
 
 
@@ -60,14 +60,14 @@ def check_trusted(path):
     """
     if not hasattr(os, 'getuid'):  # Windows
         return
-    for place in (os.path.abspath(path), os.path.realpath(path)):  # a link on the way may be foreign, or what it leads to
-        while place != os.path.dirname(place):
-            parent = os.path.dirname(place)
-            if (os.path.lexists(place) and os.stat(parent).st_mode & stat.S_IWOTH
-                    and os.lstat(place).st_uid not in (os.getuid(), 0)):
-                raise UserError('%s belongs to another user, and is in a place where every user can write: give another directory'
-                                % place)
-            place = parent
+    places = [os.path.abspath(path)]
+    for place in places:
+        parent = os.path.dirname(place)
+        if (os.path.lexists(place) and os.stat(parent).st_mode & stat.S_IWOTH
+                and os.lstat(place).st_uid not in (os.getuid(), 0)):
+            raise UserError('%s belongs to another user, and is in a place where every user can write: give another directory' % place)
+        further = [parent] + ([os.path.join(parent, os.readlink(place))] if os.path.islink(place) else [])
+        places += [os.path.normpath(way) for way in further if os.path.normpath(way) not in places]
 
 
 def write_whole(path, content, remedy):

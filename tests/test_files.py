@@ -398,3 +398,17 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
     monkeypatch.setattr(files.fcntl, 'flock', fail)
     with files.locked(str(tmp_path), 'in use') as is_locked:
         assert is_locked is False
+
+
+@pytest.mark.skipif(not hasattr(os, 'getuid') or os.getuid() != 0, reason='only root can give files to another user')
+def test_a_foreign_link_in_the_middle_of_a_chain(tmp_path):
+    public = tmp_path / 'public'
+    public.mkdir()
+    public.chmod(0o1777)
+    (tmp_path / 'mine').mkdir()
+    (public / 'foreign').symlink_to(tmp_path / 'mine')
+    os.lchown(str(public / 'foreign'), 12345, 12345)
+    (tmp_path / 'link').symlink_to(public / 'foreign')
+    for path in (tmp_path / 'link', tmp_path / 'link' / 'run'):
+        with pytest.raises(UserError, match='^%s/foreign belongs to another user' % public):
+            files.check_trusted(str(path))

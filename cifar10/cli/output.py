@@ -12,9 +12,9 @@ class _Descriptor(io.FileIO):
     """File descriptor 1, whose errors do not interrupt what is being printed about."""
     error = None  # the first one, other than that nobody reads any more
 
-    def write(self, data):
+    def write(self, content):
         try:
-            return super().write(data)
+            return super().write(content)
         except BrokenPipeError:  # as after `| head`
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, self.fileno())
@@ -26,7 +26,7 @@ class _Descriptor(io.FileIO):
                 with contextlib.suppress(OSError):
                     print('%s: cannot write to the standard output (%s): lines are lost' % (
                         os.path.basename(sys.argv[0]), error.strerror), file=sys.stderr, flush=True)
-        return len(data)
+        return len(content)
 
 
 def guard():

@@ -34,6 +34,7 @@ def check_directory(directory):
     Raises:
       UserError: it does not.
     """
+    files.check_name(directory)
     path = os.path.abspath(directory)
     files.check_name(path)
     if any(character in path for character in '*?[]\\'):

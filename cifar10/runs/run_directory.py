@@ -133,7 +133,7 @@ def _validated(record):
     if 'num_examples' in record:  # version 1.1 did not record it
         _check_number('num_examples', record['num_examples'])
     names = record['class_names']
-    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) and name.isprintable() for name in names)):
         raise ValueError('class_names is not a list of names')
     values = dict(record)
     for name, classic in CLASSIC._asdict().items():
