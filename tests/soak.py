@@ -87,13 +87,21 @@ def _soak(base, names, args):
     except Violation as error:
         violation = error
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
         soak.kill_all()
         print(soak.report(), flush=True)
         if violation:
             shutil.copytree(soak.disk, kept, symlinks=True)
             print('VIOLATED (--seed=%d, kept in %s): %s' % (args.seed, kept, violation), flush=True)
     return 1 if violation else 0
+
+
+def _handle_signals():
+    """Lets signals end the soak, but for a SIGHUP that nohup keeps away; what it starts gets the usual handlers in any case."""
+    kept_away = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, (lambda *_: None) if number == signal.SIGHUP and kept_away else signal.default_int_handler)
 
 
 def main():
@@ -107,7 +115,7 @@ def main():
     if not set(names) <= set(FAULTS):
         parser.error('--faults=%s: there are %s' % (args.faults, ', '.join(FAULTS)))
     with_mounts = _with_private_mounts()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _handle_signals()
     base = tempfile.mkdtemp(prefix='soak-')
     disk = os.path.join(base, 'disk')
     os.mkdir(disk)

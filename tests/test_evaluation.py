@@ -133,7 +133,7 @@ class _Clock:
         self.now = 0
         self.due = {}  # what happens, by time
 
-    def time(self):
+    def monotonic(self):
         return self.now
 
     def sleep(self, seconds):

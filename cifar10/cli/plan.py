@@ -27,11 +27,11 @@ def print_plan(job, resumed):
         'Learning rate: ' + _learning_rate(pace, hparams, resumed.step if resumed else 0)]
     if optimizer.batch_factor(pace, hparams) != 1 or hparams.lr_scaling != 'none':
         lines.append('Learning rate: ' + _scaling(pace, hparams))
+    lines.append('End: step %d, epoch %.1f' % (
+        pace.last_step, pace.last_step * pace.examples_per_step / pace.examples_per_epoch))
     if job.seed is not None:
         lines.append('Seed: %d, which fixes %s' % (job.seed, 'everything on this machine' if job.deterministic else
                                                    'initial values and distortions, but not the order of the images'))
-    lines.append('End: step %d, epoch %.1f' % (
-        pace.last_step, pace.last_step * pace.examples_per_step / pace.examples_per_epoch))
     print('\n'.join(lines), flush=True)
 
 

@@ -13,6 +13,7 @@ children = set()  # the processes, by number, that must not outlive this one
 _raised = []  # since `raise_on_signals`: the signals that `_raise` has handled
 _arrived = []  # and those that have come, also while no Python code could run in the main thread
 _watching = threading.Event()
+_ending = threading.RLock()
 
 
 class Interrupted(KeyboardInterrupt):
@@ -25,6 +26,7 @@ class Interrupted(KeyboardInterrupt):
 
 def end_at_once(number, frame=None):
     """Ends the process and its children, with one line and exit status 128 + number, whatever it is doing; a handler of signals."""
+    _ending.acquire()  # for good: if another thread comes here too, it waits for the end
     for child in children:
         with contextlib.suppress(OSError):
             os.kill(child, signal.SIGKILL)

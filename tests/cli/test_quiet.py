@@ -34,14 +34,15 @@ def test_every_script_is_tested():
 
 
 @pytest.mark.parametrize('script', SCRIPTS)
-def test_ctrl_c_during_the_imports(tmp_path, script):
+def test_a_signal_during_the_imports(tmp_path, script):
     """The stand-in says that its import has begun, and waits."""
     pythonpath = _stand_in(tmp_path, "print('importing', flush=True)\nopen(0).read()\n")
     process = programs.start(script, PYTHONPATH=pythonpath)
     assert process.stdout.readline() == 'importing\n'
-    process.send_signal(signal.SIGINT)
-    assert process.communicate() == ('', '')
-    assert process.returncode == -signal.SIGINT
+    process.send_signal(signal.SIGTERM if script == 'cifar10_eval' else signal.SIGINT)
+    name, status = ('SIGTERM', 143) if script == 'cifar10_eval' else ('SIGINT', 130)
+    assert process.communicate() == ('', '%s.py: interrupted (%s)\n' % (script, name))
+    assert process.returncode == status
 
 
 def test_a_program_hides_what_the_import_writes(tmp_path):

@@ -136,7 +136,8 @@ class Process:
             if 'Traceback' in output or 'Fatal Python error' in output:
                 raise Violation('%s shows a traceback' % self + told)
         if status not in statuses:
-            raise Violation('%s should %s' % (self, 'have ended with %s' % ' or '.join(map(str, statuses)) if statuses else 'go on') + told)
+            wanted = 'have ended with %s' % ' or '.join(map(str, statuses)) if statuses else 'go on'
+            raise Violation('%s should %s' % (self, wanted) + told)
         lines = [text for text in stderr.splitlines() if not re.match('%s: %s' % (re.escape(self._name), _SAID), text)]
         wanted = r'%s: (error: .*|interrupted.*)' % re.escape(self._name)
         if len(lines) != (status > 0) or not all(re.fullmatch(wanted, text) and re.search(line or '', text) for text in lines):

@@ -72,12 +72,6 @@ class Record:
         self.intact = found
         return max(found)[0] if found else None
 
-    def check_room(self):
-        """Checks that the run keeps as many checkpoints as --max_to_keep says, and nothing of others."""
-        names = {os.path.basename(path).split('.')[1] for path in glob.glob(os.path.join(self._directory, 'model.ckpt-*'))}
-        if len(names) > MAX_TO_KEEP:
-            raise Violation('There are files of too many checkpoints: %s' % sorted(names))
-
     def damaged(self, step_and_time):
         """Notes that a checkpoint was damaged on purpose."""
         self._damaged.add(step_and_time)

@@ -122,8 +122,6 @@ class Soak:
         if saved and saved[-1] != newest or status == 0 and self.last_step > (newest or 0):
             raise Violation('%s ended with status %d at step %d. It saved the step %s; the newest intact checkpoint is that of step %s'
                             % (trainer, status, self.last_step, saved, newest))
-        if saved:
-            self.record.check_room()
         return status
 
     def no_trainer(self):
