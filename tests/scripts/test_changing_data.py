@@ -42,8 +42,8 @@ def _put_fifos(path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('script, changes', [
-    ('cifar10_train', [_empty, _label(255), _put_fifos, os.remove]),
-    ('cifar10_multi_gpu_train', [_cut_a_record, _drop_records, faults.put_fifo, _put_directory])])
+    ('cifar10_train', [_empty, _label(255)]), ('cifar10_train', [_put_fifos, os.remove]),
+    ('cifar10_multi_gpu_train', [_cut_a_record, _drop_records]), ('cifar10_multi_gpu_train', [faults.put_fifo, _put_directory])])
 def test_under_a_trainer(tmp_path, data_dir, script, changes):
     """It names the file, saves, and ends."""
     runs = []
