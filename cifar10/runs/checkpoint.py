@@ -51,16 +51,13 @@ def candidates(directory):
     Raises:
       UserError: the list is a directory, a FIFO or the like.
     """
-    steps = {}
-    for name in os.listdir(directory) if os.path.isdir(directory) else []:
-        match = _INDEX.fullmatch(name)
-        if match:
-            steps[os.path.join(directory, name[:-len('.index')])] = int(match.group(1))
+    found = filter(None, map(_INDEX.fullmatch, _names(directory)))
+    steps = {os.path.join(directory, '%s-%s' % (PREFIX, match.group(1))): int(match.group(1)) for match in found}
     paths = sorted(steps, key=steps.get, reverse=True)
     first = listed_latest(directory)
     if first is None:
         return paths
-    listed_time = os.path.getmtime(os.path.join(directory, LISTING))
+    listed_time = _modification_time(os.path.join(directory, LISTING))
     newer = [path for path in paths if steps[path] > steps.get(first, math.inf) and saved_time(path) > listed_time]
     return newer + [first] + [path for path in paths if path != first and path not in newer]
 
@@ -100,11 +97,22 @@ def _state(directory):
 
 
 def saved_time(path):
-    """The modification time of the file that a saver completes last; 0 where there is none."""
+    """The modification time of the file of a checkpoint that a saver completes last; 0 where there is none."""
+    return _modification_time(path + '.index')
+
+
+def _modification_time(path):
     try:
-        return os.path.getmtime(path + '.index')
+        return os.path.getmtime(path)
     except OSError:
         return 0
+
+
+def _names(directory):
+    try:
+        return os.listdir(directory or '.')
+    except OSError:  # it does not exist, or has just been moved
+        return []
 
 
 def stamp(directory):
@@ -157,10 +165,7 @@ def read(path):
       UserError: the checkpoint is missing or damaged, or its step is not a whole number, 0 or greater.
     """
     directory, name = os.path.split(path)
-    try:
-        parts = [part for part in os.listdir(directory or '.') if part.startswith(name + '.')]
-    except OSError:
-        parts = []
+    parts = [part for part in _names(directory) if part.startswith(name + '.')]
     if name + '.index' not in parts and not os.path.exists(path):  # before TensorFlow 0.12, a checkpoint had no suffixes
         raise UserError('The checkpoint %s is missing' % path)
     try:
