@@ -93,7 +93,8 @@ def two_signals(soak):
         pause(soak, START_SECS)
     numbers = [soak.rng.choice(STOPPING), soak.rng.choice(STOPPING)]
     # When a process has told of the first and is ending, Python's own handlers are gone: a shell shows that as 128 + number, too.
-    _signal(soak, [0] + [128 + number for number in numbers] + [-number for number in numbers], *numbers, delay_secs=soak.rng.choice([0, 0.001, 0.01, 0.1]))
+    statuses = [0] + [128 + number for number in numbers] + [-number for number in numbers]
+    _signal(soak, statuses, *numbers, delay_secs=soak.rng.choice([0, 0.001, 0.01, 0.1]))
 
 
 def run_to_its_end(soak):
