@@ -27,7 +27,8 @@ def _assert_same(directories, steps):
     losses = [_losses(directory) for directory in directories]
     assert losses[0] == losses[1] and sorted(losses[0]) == list(range(1, steps + 1))
     weights = [checkpoint.read('%s/model.ckpt-%d' % (directory, steps)).values for directory in directories]
-    assert {name: value.tobytes() for name, value in weights[0].items()} == {name: value.tobytes() for name, value in weights[1].items()}
+    one, two = ({name: value.tobytes() for name, value in values.items()} for values in weights)
+    assert one == two
 
 
 @pytest.mark.parametrize('num_gpus, recipe', [(1, 'fast'), (4, 'classic')])
