@@ -138,11 +138,13 @@ def run(graph, pace, intervals, run, session):
         with input_files.explaining(), tf.train.MonitoredTrainingSession(
                 scaffold=tf.train.Scaffold(saver=saver, init_fn=restore), hooks=all_hooks, config=session.config,
                 stop_grace_period_secs=10, log_step_count_steps=None) as monitored:
+            if stop.received:  # while the queue was filled: there is nothing to save
+                raise signals.Interrupted(stop.received)
             with input_files.explaining():  # so that the session ends as it should, with a checkpoint
                 while not monitored.should_stop() and not stop.received:
                     monitored.run(graph.train_op)
             if stop.received:
-                print('%s: stopping' % stop.received, flush=True)
+                print('%s: stopping' % stop.received.name, flush=True)
         input_files.check()
         if summary.error:
             raise summary.error

@@ -98,7 +98,7 @@ def receive(number):
 
 
 class StopRequest:
-    """While entered, the first signal only sets `received`, to its name; a second one acts as it did before.
+    """While entered, the first signal only sets `received`, a signal.Signals; a second one acts as it did before.
 
     Outside the main thread, where Python takes no handlers, it does nothing.
     """
@@ -113,7 +113,7 @@ class StopRequest:
 
     def _receive(self, number, frame):
         if self.received is None:
-            self.received = signal.Signals(number).name
+            self.received = signal.Signals(number)
         elif self._before.get(number) is _raise:
             end_at_once(number)
         else:

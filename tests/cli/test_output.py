@@ -47,7 +47,7 @@ _CLOSED = """
 with signals.StopRequest() as stop:
     print('nobody reads this', flush=True)
     print('nor this', flush=True)
-print(stop.received, file=sys.stderr)
+print(stop.received.name, file=sys.stderr)
 """
 
 

@@ -120,7 +120,7 @@ def test_the_first_signal_requests_a_stop(received, number):
     with signals.StopRequest() as stop:
         assert stop.received is None
         _send(number)
-        assert stop.received == signal.Signals(number).name
+        assert stop.received == number and stop.received.name == signal.Signals(number).name
         assert received == []
 
 
@@ -130,7 +130,7 @@ def test_the_second_signal_acts_as_before(received, first, second):
     with signals.StopRequest() as stop:
         _send(first)
         _send(second)
-        assert (stop.received, received) == (signal.Signals(first).name, [second])
+        assert (stop.received, received) == (first, [second])
     _send(first)
     assert received == [second, first]
 

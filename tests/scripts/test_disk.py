@@ -1,5 +1,4 @@
 """Disks that are full, from the start or for a while. Each process mounts a disk of its own."""
-import contextlib
 import glob
 import os
 import signal
@@ -88,12 +87,9 @@ class _Disk:
 
 
 def _last_summary(directory):
-    """The step of the last summary; a file may end within one, where the disk was full."""
-    steps = []
-    for path in glob.glob(os.path.join(directory, 'events.*')):
-        with contextlib.suppress(tf.errors.DataLossError):
-            steps.extend(event.step for event in tf.train.summary_iterator(path) if event.summary.value)
-    return max(steps)
+    """The step of the last summary; no file may end within one."""
+    return max(event.step for path in glob.glob(os.path.join(directory, 'events.*'))
+               for event in tf.train.summary_iterator(path) if event.summary.value)
 
 
 def _steps(names):

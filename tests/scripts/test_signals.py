@@ -53,7 +53,7 @@ def test_while_the_queue_is_filled(tmp_path, data_dir):
     process = programs.start('cifar10_train', *faults.job(large, tmp_path / 'run'))
     faults.read_until(process, 'Filling ')
     process.send_signal(signal.SIGTERM)
-    assert _assert_saved(process, tmp_path / 'run') >= 0
+    _assert_interrupted(process, signal.SIGTERM)  # no step was made that could be lost
 
 
 @pytest.mark.parametrize('script, number', [('cifar10_train', signal.SIGTERM), ('cifar10_eval', signal.SIGHUP)])
