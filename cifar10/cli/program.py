@@ -38,9 +38,7 @@ def _parse(argv, commands):
     except flags.Error as error:
         _fail(2, 'error: %s; --help lists the flags' % ' '.join(str(error).split()))
     except SystemExit:  # --help has been printed; absl ends with 1
-        with contextlib.suppress(signals.Interrupted):  # nobody reads any more
-            output.flush()
-        sys.exit(0)
+        _end(0)
     if commands and not arguments:
         _fail(2, 'error: a command is missing: %s or %s; --help explains them' % (', '.join(commands[:-1]), commands[-1]))
     unexpected = arguments[1:] if commands and arguments[0] in commands else arguments
@@ -65,10 +63,9 @@ def _call(main, arguments):
             raise
         number = getattr(interrupt, 'number', signal.SIGINT)
         if number == signal.SIGPIPE:  # nobody reads any more
-            sys.exit(128 + number)
+            _end(128 + number)
         _fail(128 + number, 'interrupted (%s)' % signal.Signals(number).name)
-    if output.lost():
-        sys.exit(1)
+    _end(1 if output.lost() else 0)
 
 
 def _interrupt(error):
@@ -79,5 +76,12 @@ def _interrupt(error):
 
 
 def _fail(status, message):
-    print('%s: %s' % (os.path.basename(sys.argv[0]), message), file=sys.stderr, flush=True)
-    sys.exit(status)
+    errors.warn(message)
+    _end(status)
+
+
+def _end(status):
+    """Ends the process without what Python and TensorFlow do at the end: it could wait for ever for threads that are blocked."""
+    with contextlib.suppress(OSError, signals.Interrupted):  # nobody reads any more
+        output.flush()
+    os._exit(status)
