@@ -206,7 +206,8 @@ def test_profile(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('command, number, status, last_line', [
-    ('step', signal.SIGINT, 130, 'cifar10_benchmark.py: interrupted\n'), ('train', signal.SIGTERM, 143, '')])
+    ('step', signal.SIGINT, 130, 'cifar10_benchmark.py: interrupted (SIGINT)\n'),
+    ('train', signal.SIGTERM, 143, 'cifar10_benchmark.py: interrupted (SIGTERM)\n')])
 def test_signal_ends_all_that_it_started(tmp_path, data_dir, command, number, status, last_line):
     process = programs.start('cifar10_benchmark', command, '--data_dir=' + data_dir, '--steps=1000000', TMPDIR=str(tmp_path))
     assert process.stderr.readline() == 'Round 1 of 5: ours\n'

@@ -42,8 +42,9 @@ def _put_fifos(path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('script, changes', [
-    ('cifar10_train', [_empty, _label(255)]), ('cifar10_train', [_put_fifos, os.remove]),
-    ('cifar10_multi_gpu_train', [_cut_a_record, _drop_records]), ('cifar10_multi_gpu_train', [faults.put_fifo, _put_directory])])
+    ('cifar10_train', [_empty, _label(255)]), ('cifar10_multi_gpu_train', [_put_fifos, os.remove]),
+    pytest.param('cifar10_train', [_cut_a_record, _drop_records], marks=pytest.mark.long),
+    pytest.param('cifar10_multi_gpu_train', [faults.put_fifo, _put_directory], marks=pytest.mark.long)])
 def test_under_a_trainer(tmp_path, data_dir, script, changes):
     """It names the file, saves, and ends."""
     runs = []
