@@ -1,5 +1,6 @@
 """The run under soak, the trainer that works on it, and what was done to both."""
 import collections
+import contextlib
 import glob
 import itertools
 import os
@@ -172,7 +173,15 @@ class Soak:
             self._pending.append(name)
             print('%s %-24s %5.1f s, step %d' % (time.strftime('%H:%M:%S'), name, time.monotonic() - began,
                                                 self.trainer.step() if self.trainer else self.last_step), flush=True)
-        return sum(map(os.path.getsize, glob.glob(os.path.join(self.run, '*')))) > MAX_RUN_BYTES
+        return self._bytes() > MAX_RUN_BYTES
+
+    def _bytes(self):
+        """The size of all files of the run; some may vanish meanwhile."""
+        total = 0
+        for path in glob.glob(os.path.join(self.run, '*')):
+            with contextlib.suppress(OSError):
+                total += os.path.getsize(path)
+        return total
 
     def finish(self):
         """Ends the soak: the run goes on once more, and ends."""
