@@ -2,14 +2,13 @@
 
 See also hooks.py, which says what a hook is.
 """
-import os
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint
+from cifar10.runs import checkpoint_files
 
 
 class FiniteHook(tf.train.SessionRunHook):
@@ -84,12 +83,7 @@ class CheckpointHook(tf.train.SessionRunHook):
                 errors.warn('%s. Training goes on; the next attempt is after %d steps' % (error, self._every))
 
     def _save(self, session):
-        prefix = os.path.join(self._train_dir, checkpoint.PREFIX)
-        try:
-            self._saved = self._saver.save(session, prefix, self._unsaved)
-        except (tf.errors.OpError, OSError, RuntimeError, ValueError) as error:
-            checkpoint.remove_unfinished(self._train_dir, self._unsaved)
-            raise UserError('Cannot save %s-%d (%s): make room for it' % (prefix, self._unsaved, errors.reason(error)))
+        self._saved = checkpoint_files.save(self._saver, session, self._train_dir, self._unsaved)
         self._unsaved = None
 
     def end(self, session):

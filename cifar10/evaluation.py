@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import files, input as cifar10_input, summaries, views
 from cifar10.data import dataset
-from cifar10.runs import checkpoint, run_directory, watch
+from cifar10.runs import checkpoint, checkpoint_files, run_directory, watch
 
 PRECISION = 'Precision @ 1'
 
@@ -129,12 +129,12 @@ def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
     """
     seen, last, last_time = None, None, time.monotonic()
     while True:
-        stamp = checkpoint.stamp(checkpoint_dir)
+        stamp = checkpoint_files.stamp(checkpoint_dir)
         restored = checkpoint.read_latest(checkpoint_dir) if stamp != seen else None
         seen = stamp
         # The newest may be damaged, and the one before it known.
-        if restored and (restored.path, checkpoint.saved_time(restored.path)) != last:
-            last = restored.path, checkpoint.saved_time(restored.path)
+        if restored and (restored.path, checkpoint_files.saved_time(restored.path)) != last:
+            last = restored.path, checkpoint_files.saved_time(restored.path)
             yield restored
             last_time = time.monotonic()
             continue

@@ -22,8 +22,12 @@ def check_name(path):
     """
     if '://' in path:
         raise UserError('%s is not a place on this machine: give a local path' % path)
-    if any('\ud800' <= character <= '\udfff' for character in path):
-        raise UserError('%s has bytes that are not UTF-8, which TensorFlow cannot use: give another name'
+    try:
+        is_same_there = os.fsencode(path) == path.encode()
+    except UnicodeEncodeError:
+        is_same_there = False
+    if not is_same_there:
+        raise UserError('%s is not UTF-8, with which TensorFlow spells names: give another name, or use a locale with UTF-8'
                         % path.encode(errors='backslashreplace').decode())
     if any(character < ' ' or '\x7f' <= character <= '\x9f' for character in path):
         raise UserError('%r has control characters: give another name' % path)

@@ -122,7 +122,7 @@ def run(graph, pace, intervals, run, session):
             step = tf.identity(tf.train.get_global_step(), name='step')
         loss = tf.divide(tf.add_n(graph.losses), len(graph.losses), name='loss')
     finite = checkpointing.FiniteHook(step, graph, run.path)
-    input_files = hooks.InputHook()
+    input_files = hooks.InputHook(pace.examples_per_epoch)
     with summaries.writer(run.path, first_step) as write_summary, signals.StopRequest() as stop:
         summary = hooks.SummaryHook(step, graph.summary_op, write_summary, pace, intervals.summary_steps)
         # In this order: the first speed does not count the filling, and nothing that is not finite is printed or saved.

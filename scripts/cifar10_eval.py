@@ -16,7 +16,7 @@ from cifar10 import evaluation, multi_gpu, views
 from cifar10.cli import data_flags, program
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint, machine
+from cifar10.runs import checkpoint, checkpoint_files, machine
 
 FLAGS = flags.FLAGS
 
@@ -52,7 +52,8 @@ if __name__ == '__main__':
     data_flags.define()
     data_flags.define_directory('eval_dir', '/tmp/cifar10_eval',
                                 'Directory of the summaries; give each run and each --eval_data its own.')
-    data_flags.define_directory('checkpoint_dir', '/tmp/cifar10_train', 'Directory of the checkpoints.', checkpoint.check_directory)
+    data_flags.define_directory('checkpoint_dir', '/tmp/cifar10_train', 'Directory of the checkpoints.',
+                                checkpoint_files.check_directory)
     flags.DEFINE_enum('eval_data', 'test', ['test', 'train_eval'], 'Score the test images or the training images.')
     flags.DEFINE_enum('views', '1', [str(number) for number in views.NUM_VIEWS],
                       'Views per image, whose class probabilities are averaged: 1 is the centre, 2 are the centre and its mirror '

@@ -108,7 +108,7 @@ def test_a_name_of_another_place(name):
 
 @pytest.mark.parametrize('name, shown', [(b'a\xff', r'a\\udcff'), (b'gr\xfcn/x', r'gr\\udcfcn/x'), (b'\xed\xa0\x80', r'\\udced.*')])
 def test_a_name_that_is_not_utf_8(name, shown):
-    with pytest.raises(UserError, match='^%s has bytes that are not UTF-8, which TensorFlow cannot use: give another name$' % shown):
+    with pytest.raises(UserError, match='^%s is not UTF-8, with which TensorFlow spells names: give another name, or' % shown):
         files.check_name(os.fsdecode(name))
 
 
@@ -412,3 +412,11 @@ def test_a_foreign_link_in_the_middle_of_a_chain(tmp_path):
     for path in (tmp_path / 'link', tmp_path / 'link' / 'run'):
         with pytest.raises(UserError, match='^%s/foreign belongs to another user' % public):
             files.check_trusted(str(path))
+
+
+def test_a_locale_that_is_not_utf_8(monkeypatch):
+    """TensorFlow would use another directory than Python does."""
+    monkeypatch.setattr(files.os, 'fsencode', lambda path: path.encode('latin-1'))
+    with pytest.raises(UserError, match='is not UTF-8'):
+        files.check_name('lat\u00e9')
+    files.check_name('lat')

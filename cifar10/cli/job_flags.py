@@ -6,7 +6,7 @@ from cifar10.cli import data_flags, recipe_flags
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
-from cifar10.runs import checkpoint, machine, run_directory
+from cifar10.runs import checkpoint_files, machine, run_directory
 from cifar10.runs.machine import Threads
 from cifar10.training import Intervals, Job
 
@@ -34,7 +34,8 @@ def define():
 def define_run():
     """Defines --train_dir, --max_steps and the intervals."""
     data_flags.define_directory('train_dir', '/tmp/cifar10_train',
-                                'Directory of checkpoints and summaries; an existing run is resumed.', checkpoint.check_directory)
+                                'Directory of checkpoints and summaries; an existing run is resumed.',
+                                checkpoint_files.check_directory)
     intervals = Intervals()
     flags.DEFINE_integer('max_steps', Job._field_defaults['max_steps'], 'End the run at this step; the steps of earlier starts count.',
                          lower_bound=1, upper_bound=_MAX)

@@ -23,7 +23,6 @@ def run(main, commands=()):
     signals.raise_on_signals()
     output.guard()
     machine.set_up_tensorflow()
-    os.umask(os.umask(0o022) | 0o002)  # what it makes is not for every user to write
     for module, module_flags in FLAGS.flags_by_module_dict().items():
         if module.startswith('cifar10.'):  # --help lists these as the script's own flags
             for flag in module_flags:
@@ -65,7 +64,7 @@ def _call(main, arguments):
         if number == signal.SIGPIPE:  # nobody reads any more
             _end(128 + number)
         _fail(128 + number, 'interrupted (%s)' % signal.Signals(number).name)
-    _end(1 if output.lost() else 0)
+    _end(0)
 
 
 def _interrupt(error):
@@ -84,4 +83,4 @@ def _end(status):
     """Ends the process without what Python and TensorFlow do at the end: it could wait for ever for threads that are blocked."""
     with contextlib.suppress(OSError, signals.Interrupted):  # nobody reads any more
         output.flush()
-    os._exit(status)
+    os._exit(status or int(output.lost()))

@@ -18,6 +18,7 @@ def start(name):
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # the process that started it tells of the interrupt
     else:
         signals.end_on_signals()  # until program.run
+    os.umask(os.umask(0o022) | 0o002)  # what a script makes is not for every user to write
     # Level 3 also hides errors: those that matter reach Python as exceptions.
     if os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3') not in ('0', '1'):
         _import_tensorflow()
@@ -31,7 +32,7 @@ def _import_tensorflow():
     except OSError:  # it is closed
         return
     signals.stderr = stderr
-    with tempfile.TemporaryFile() as messages:
+    with _scratch() as messages:
         os.dup2(messages.fileno(), 2)
         try:
             import tensorflow.compat.v1  # noqa: F401
@@ -43,3 +44,10 @@ def _import_tensorflow():
             os.dup2(stderr, 2)
             signals.stderr = 2
             os.close(stderr)
+
+
+def _scratch():
+    try:
+        return tempfile.TemporaryFile()
+    except OSError:  # the disk is full
+        return open(os.devnull, 'w+b')

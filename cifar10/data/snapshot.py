@@ -23,8 +23,9 @@ class Snapshot:
         for path, before in self._stats.items():
             try:
                 now = os.stat(path)
-            except OSError:
-                return '%s has been removed' % path
+            except OSError as error:
+                return '%s %s' % (path, 'has been removed' if isinstance(error, FileNotFoundError) else
+                                  'cannot be read any more (%s)' % error.strerror)
             kind = files.special_kind(now.st_mode)
             if kind:
                 return '%s is now %s' % (path, kind)

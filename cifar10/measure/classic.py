@@ -13,7 +13,7 @@ from cifar10 import files, input as cifar10_input, summaries
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
-from cifar10.runs import checkpoint, machine, watch
+from cifar10.runs import checkpoint_files, machine, watch
 
 
 def distort(image, row, column, mirror, brightness, contrast):
@@ -134,10 +134,16 @@ def train(job, train_dir):
     Raises:
       UserError: the directory is not empty, or cannot be used, or a data file changes.
     """
-    checkpoint.check_directory(train_dir)
+    checkpoint_files.check_directory(train_dir)
     files.make_directory(train_dir)
-    if os.listdir(train_dir):
-        raise UserError('%s is not empty, and this program cannot resume a run: give another --train_dir' % train_dir)
+    busy = 'Another process is training in %s: stop it, or give another --train_dir' % train_dir
+    with files.locked(train_dir, busy):
+        if os.listdir(train_dir):
+            raise UserError('%s is not empty, and this program cannot resume a run: give another --train_dir' % train_dir)
+        _train(job, train_dir)
+
+
+def _train(job, train_dir):
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         images, labels = distorted_inputs(job.data_dir, job.hparams.batch_size)
         queue = prefetch_queue(images, labels, capacity=2 * len(job.devices))
@@ -148,7 +154,7 @@ def train(job, train_dir):
             tf.summary.histogram(variable.op.name + '/gradients', gradient)
         summary_op = tf.summary.merge_all()
         saver = tf.train.Saver()
-        data_files = watch.Watch(dataset.train_files(job.data_dir))
+        data_files = watch.Watch(dataset.train_files(job.data_dir), job.num_examples)
         with tf.Session(config=machine.session_config(job.devices)) as session, summaries.writer(train_dir) as write:
             session.run(tf.global_variables_initializer())
             coord = tf.train.Coordinator()
@@ -160,7 +166,7 @@ def train(job, train_dir):
                     if step % job.intervals.summary_steps == 0:
                         write(tf.Summary.FromString(session.run(summary_op)), step)
                     if step % job.intervals.checkpoint_steps == 0 or step == job.max_steps:
-                        saver.save(session, os.path.join(train_dir, 'model.ckpt'), step)
+                        checkpoint_files.save(saver, session, train_dir, step)
                 coord.request_stop()
                 coord.join(threads)
             except tf.errors.OpError:

@@ -14,7 +14,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
 
-_MAX_UNWRITTEN = 100  # events that wait in memory for a disk that is full
+_MAX_UNWRITTEN = 100  # events that wait in memory, the oldest ones, while the disk is full
 
 
 class EventFile:

@@ -4,6 +4,7 @@ import glob
 import json
 import math
 import os
+import reprlib
 import sys
 import time
 from typing import NamedTuple, Optional, Sequence
@@ -12,7 +13,7 @@ from cifar10 import files
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES, HParams
-from cifar10.runs import checkpoint
+from cifar10.runs import checkpoint, checkpoint_files
 
 _RECORD = 'run.json'
 _MAX_CHARACTERS = 1 << 20  # of a record; one has a few hundred
@@ -47,7 +48,7 @@ def held(train_dir, fresh, job):
         classes, another number of examples, another recipe or another optimizer, or its record or all its checkpoints are damaged.
     """
     train_dir = os.path.abspath(train_dir)  # "." would move with the directory
-    checkpoint.check_directory(train_dir)
+    checkpoint_files.check_directory(train_dir)
     busy = 'Another process is training in %s: stop it, or give another --train_dir' % train_dir
     files.make_directory(train_dir)
     if fresh and _holds_run(train_dir):
@@ -60,8 +61,8 @@ def held(train_dir, fresh, job):
                       class_names=dataset.class_names(job.data_dir))
         if resumed:
             _compare(train_dir, record, job.hparams)
-        checkpoint.remove_unfinished(train_dir)
-        yield RunDirectory(train_dir, resumed, record, place, checkpoint.listed(train_dir))
+        checkpoint_files.remove_unfinished(train_dir)
+        yield RunDirectory(train_dir, resumed, record, place, checkpoint_files.listed(train_dir, resumed.path if resumed else None))
 
 
 def _holds_run(train_dir):
@@ -70,8 +71,8 @@ def _holds_run(train_dir):
 
 
 def _move_aside(train_dir, data_dir):
-    data_path = os.path.abspath(data_dir)
-    if (data_path + os.sep).startswith(train_dir + os.sep):
+    data_path = os.path.realpath(data_dir)
+    if (data_path + os.sep).startswith(os.path.realpath(train_dir) + os.sep):
         raise UserError('--fresh would move the data in %s together with %s: give another --train_dir' % (data_path, train_dir))
     aside = _free_name('%s.%s' % (train_dir, time.strftime('%Y%m%d-%H%M%S')))
     try:
@@ -139,11 +140,11 @@ def _validated(record):
     for name, classic in CLASSIC._asdict().items():
         value = record.get(name, classic)
         if name in _WORDS and value not in _WORDS[name]:
-            raise ValueError('%s is %r, not one of %s' % (name, value, ', '.join(_WORDS[name])))
+            raise ValueError('%s is %s, not one of %s' % (name, reprlib.repr(value), ', '.join(_WORDS[name])))
         if name not in _WORDS:
             _check_number(name, value)
             if isinstance(classic, int) and value != int(value):
-                raise ValueError('%s is %r, not a whole number' % (name, value))
+                raise ValueError('%s is %s, not a whole number' % (name, reprlib.repr(value)))
         values[name] = type(classic)(value)
     return values
 
@@ -152,7 +153,7 @@ def _check_number(name, value):
     """Raises ValueError unless the value is a number that is not negative; only `epochs` may be infinite."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= (math.inf if name == 'epochs' else sys.float_info.max):
-        raise ValueError('%s is %r' % (name, value))
+        raise ValueError('%s is %s' % (name, reprlib.repr(value)))
 
 
 def _compare(train_dir, record, hparams):

@@ -70,17 +70,24 @@ def _handle(handler):
 
 
 def _raise(number, frame):
-    if _raised:
+    if _raised and not _is_repeated(number, _raised[0]):
         end_at_once(number)
+    if _raised:
+        return
     _raised.append(number)
     raise Interrupted(number)
+
+
+def _is_repeated(number, first):
+    """Whether a signal comes from the same event as the first one: when a terminal is closed, the shell and the system send SIGHUP."""
+    return number == first == getattr(signal, 'SIGHUP', None)
 
 
 def _end_at_second(reader):
     """Reads the numbers of signals, which Python's C code writes to a pipe as they come."""
     while True:
         number = os.read(reader, 1)[0]
-        if number in STOPPING:
+        if number in STOPPING and not (_arrived and _is_repeated(number, _arrived[0])):
             _arrived.append(number)
             if len(_arrived) == 2:
                 end_at_once(number)
@@ -114,6 +121,8 @@ class StopRequest:
     def _receive(self, number, frame):
         if self.received is None:
             self.received = signal.Signals(number)
+        elif _is_repeated(number, self.received):
+            pass
         elif self._before.get(number) is _raise:
             end_at_once(number)
         else:

@@ -5,7 +5,7 @@ import stat
 import threading
 import time
 
-from cifar10.data import snapshot
+from cifar10.data import dataset, snapshot
 from cifar10.errors import UserError
 
 _SECONDS = 5
@@ -14,14 +14,20 @@ _SECONDS = 5
 class Watch:
     """Looks at the files every few seconds, and stops the session's Coordinator when one has changed."""
 
-    def __init__(self, paths):
-        """Notes what the files are now; verify them after this.
+    def __init__(self, paths, num_examples=None):
+        """Notes what the files are now.
+
+        Args:
+          paths: the files.
+          num_examples: that were found in them before; None if they are verified after this.
 
         Raises:
-          UserError: a file is missing, or is not a regular file.
+          UserError: a file is missing or malformed, or they hold another number of examples.
         """
         self._paths = paths
         self._snapshot = snapshot.Snapshot(paths)
+        if num_examples is not None and dataset.verify(paths) != num_examples:
+            raise UserError('%s or a file beside it has changed: start again' % paths[0])
 
     def start(self, coord):
         """Starts to look, until the tf.train.Coordinator stops."""

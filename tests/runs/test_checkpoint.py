@@ -7,7 +7,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint
+from cifar10.runs import checkpoint, checkpoint_files
 
 DATA = '.data-00000-of-00001'
 
@@ -28,15 +28,15 @@ def _list(directory, path):
 
 def test_an_empty_or_missing_directory(tmp_path):
     for directory in (tmp_path, tmp_path / 'missing'):
-        assert checkpoint.candidates(str(directory)) == []
+        assert checkpoint_files.candidates(str(directory)) == []
         assert checkpoint.read_latest(str(directory)) is None
 
 
 def test_the_latest_is_the_listed_one(tmp_path):
     paths = [_save(tmp_path, step) for step in (1, 2)]
-    assert checkpoint.candidates(str(tmp_path)) == paths[::-1]
+    assert checkpoint_files.candidates(str(tmp_path)) == paths[::-1]
     _list(tmp_path, 'model.ckpt-1')
-    assert checkpoint.candidates(str(tmp_path)) == paths
+    assert checkpoint_files.candidates(str(tmp_path)) == paths
 
 
 def test_a_checkpoint_that_is_newer_than_the_list(tmp_path):
@@ -46,7 +46,7 @@ def test_a_checkpoint_that_is_newer_than_the_list(tmp_path):
     saved = os.path.getmtime(paths[2] + '.index')
     for listed, first in [(saved + 1, paths[1]), (saved - 1, paths[2])]:
         os.utime(str(tmp_path / 'checkpoint'), (listed, listed))
-        assert checkpoint.candidates(str(tmp_path))[0] == first
+        assert checkpoint_files.candidates(str(tmp_path))[0] == first
 
 
 def test_what_a_checkpoint_holds(tmp_path):
@@ -131,7 +131,7 @@ def test_a_part_that_is_a_fifo(tmp_path, suffix):
     path = _save(tmp_path, 1)
     os.remove(path + suffix)
     os.mkfifo(path + suffix)
-    with pytest.raises(UserError, match=r'is damaged \(.* is a FIFO, not a file: it is no part of a checkpoint\)$'):
+    with pytest.raises(UserError, match=r'is damaged \(.* is a FIFO, not a file: it cannot be read\)$'):
         checkpoint.read(path)
 
 
@@ -194,3 +194,31 @@ def test_a_value_that_is_not_finite(tmp_path, value):
     saved.values['numbers'][1] = value
     with pytest.raises(UserError, match='cannot be used: its numbers is not finite. Use an older one, by naming it in .*/checkpoint$'):
         checkpoint.check_fits(saved, {'numbers': tf.get_variable('other', [3])})
+
+
+def test_a_list_that_names_a_fifo(tmp_path, capsys):
+    path = _save(tmp_path, 1)
+    os.mkfifo(str(tmp_path / 'pipe'))
+    _list(tmp_path, 'pipe')
+    assert checkpoint.read_latest(str(tmp_path)).path == path
+    assert 'pipe is a FIFO, not a file' in capsys.readouterr().out
+
+
+def test_a_list_with_characters_that_are_for_terminals(tmp_path, capsys):
+    path = _save(tmp_path, 1)
+    _list(tmp_path, '\033]0;owned\007x')
+    assert checkpoint.read_latest(str(tmp_path)).path == path
+    assert '\033' not in capsys.readouterr().out
+
+
+def test_a_list_that_is_too_long(tmp_path, capsys):
+    path = _save(tmp_path, 1)
+    os.truncate(str(tmp_path / 'checkpoint'), 1 << 34)  # a hole
+    assert checkpoint.read_latest(str(tmp_path)).path == path
+    assert 'is damaged: it names no checkpoint' in capsys.readouterr().out
+
+
+def test_what_lies_beside_a_checkpoint(tmp_path):
+    path = _save(tmp_path, 20)
+    (tmp_path / 'model.ckpt-20.bak').mkdir()
+    assert checkpoint.read_latest(str(tmp_path)).path == path

@@ -169,3 +169,12 @@ def test_held_back_signals_survive_an_error(received):
         assert received == []
         raise ValueError
     assert received == [signal.SIGTERM]
+
+
+def test_a_terminal_that_is_closed():
+    """The shell and the system send SIGHUP one after the other: that is no second signal."""
+    then = 'with signals.StopRequest() as stop:\n    while stop.received is None: pass\n'
+    then += '    os.kill(os.getpid(), signal.SIGHUP)\n    print(stop.received.name, flush=True)\n'
+    assert _run('signals.raise_on_signals()', then, signal.SIGHUP) == (0, '')
+    raising = 'try:\n    signal.pause()\nfinally:\n    os.kill(os.getpid(), signal.SIGHUP)\n    os._exit(7)'
+    assert _run('signals.raise_on_signals()', raising, signal.SIGHUP) == (7, '')

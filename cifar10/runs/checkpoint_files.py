@@ -1,0 +1,153 @@
+"""The files of checkpoints in a directory: their names, their order, saving them, and what a killed process leaves behind."""
+import contextlib
+import math
+import os
+import re
+
+import tensorflow.compat.v1 as tf
+
+from cifar10 import errors, files
+from cifar10.errors import UserError
+
+PREFIX = 'model.ckpt'
+LISTING = 'checkpoint'  # the file in which a tf.train.Saver lists what it has saved
+_MAX_LISTING_BYTES = 1 << 24
+_DATA = re.compile(r'(%s-\d+)\.data-\d+-of-\d+' % re.escape(PREFIX))
+_INDEX = re.compile(r'%s-(\d+)\.index' % re.escape(PREFIX))
+# What a process that was killed while it saved leaves behind: names in TensorFlow's BundleWriter and atomic_write_string_to_file.
+_UNFINISHED = re.compile(r'%s-\d+\.(data-\d+-of-\d+|index)\.tempstate\d+|(%s|%s-\d+\.meta)\.tmp[0-9a-f]{32}'
+                         % (re.escape(PREFIX), LISTING, re.escape(PREFIX)))
+
+
+def check_directory(directory):
+    """Checks that TensorFlow reads the name of a directory of checkpoints as what it is.
+
+    To it `*`, `?`, `[`, `]` and a backslash in the name of a checkpoint are a pattern: it would read, or delete, what lies in other
+    directories.
+
+    Raises:
+      UserError: it does not.
+    """
+    files.check_name(directory)
+    path = os.path.abspath(directory)
+    files.check_name(path)
+    if any(character in path for character in '*?[]\\'):
+        raise UserError('%s has one of the characters * ? [ ] \\, which TensorFlow reads as a pattern: rename it, or give another '
+                        'directory' % path)
+
+
+def candidates(directory):
+    """The paths of the checkpoints in `directory`, the one to use first: the latest of the list there, then by step.
+
+    A checkpoint that was completed after the list was written comes before the latest of the list: the process that saved it was
+    killed in between.
+
+    Raises:
+      UserError: the list is a directory, a FIFO or the like.
+    """
+    found = filter(None, map(_INDEX.fullmatch, names(directory)))
+    steps = {os.path.join(directory, '%s-%s' % (PREFIX, match.group(1))): int(match.group(1)) for match in found}
+    paths = sorted(steps, key=steps.get, reverse=True)
+    first = listed_latest(directory)
+    if first is None:
+        return paths
+    listed_time = _modification_time(os.path.join(directory, LISTING))
+    newer = [path for path in paths if steps[path] > steps.get(first, math.inf) and saved_time(path) > listed_time]
+    return newer + [first] + [path for path in paths if path != first and path not in newer]
+
+
+def listed_latest(directory):
+    """The path that the directory's list names as the latest; None if there is no list, or if it names none.
+
+    Raises:
+      UserError: the list is a directory, a FIFO or the like.
+    """
+    state = _state(directory)
+    return state.model_checkpoint_path if state else None
+
+
+def listed(directory, last=None):
+    """The paths of the existing checkpoints that the directory's list names and that are in the directory itself, oldest first.
+
+    A list can name what is elsewhere, as in a copy of a directory; a saver that knew of it would delete it there.
+
+    Args:
+      directory: the directory.
+      last: a checkpoint that comes last, whether the list names it or not.
+
+    Raises:
+      UserError: the list is a directory, a FIFO or the like.
+    """
+    state = _state(directory)
+    paths = [path for path in (state.all_model_checkpoint_paths if state else []) if path != last]
+    return [path for path in paths + ([last] if last else [])
+            if os.path.dirname(path) == directory and _INDEX.fullmatch(os.path.basename(path) + '.index') and saved_time(path)]
+
+
+def _state(directory):
+    listing = os.path.join(directory, LISTING)
+    if not os.path.exists(listing):
+        return None
+    files.check_regular(listing, 'remove it, and the newest checkpoint is used')
+    try:
+        state = tf.train.get_checkpoint_state(directory) if os.path.getsize(listing) < _MAX_LISTING_BYTES else None
+        if state:
+            files.check_name(state.model_checkpoint_path)
+        return state
+    except (ValueError, OSError, tf.errors.OpError, UserError):  # it names none, or has just been removed
+        return None
+
+
+def saved_time(path):
+    """The modification time of the file of a checkpoint that a saver completes last; 0 where there is none."""
+    return _modification_time(path + '.index')
+
+
+def _modification_time(path):
+    try:
+        return os.path.getmtime(path)
+    except OSError:
+        return 0
+
+
+def names(directory):
+    """The names of the files in a directory; none if it does not exist."""
+    try:
+        return os.listdir(directory or '.')
+    except (FileNotFoundError, NotADirectoryError):  # or it has just been moved
+        return []
+
+
+def stamp(directory):
+    """A value that differs as soon as another checkpoint is to be used first, even if a new run has saved it under the same name."""
+    return [(path, saved_time(path)) for path in candidates(directory)[:1]]
+
+
+def save(saver, session, directory, step):
+    """Saves a checkpoint with a tf.train.Saver; returns its path.
+
+    Raises:
+      UserError: it cannot be saved; nothing half-written is left.
+    """
+    prefix = os.path.join(directory, PREFIX)
+    try:
+        return saver.save(session, prefix, step)
+    except (tf.errors.OpError, OSError, RuntimeError, ValueError) as error:
+        remove_unfinished(directory)
+        raise UserError('Cannot save %s-%d (%s): make room for it, and make sure that %s can be written' % (
+            prefix, step, errors.reason(error), directory))
+
+
+def remove_unfinished(directory):
+    """Removes what processes that were killed, or whose disk was full, while they saved have left in `directory`.
+
+    That is what they had not yet renamed, and data without an index, unless the directory's list names it.
+    """
+    listed_names = {os.path.basename(path) for path in _state(directory).all_model_checkpoint_paths} if _state(directory) else set()
+    for name in names(directory):
+        data = _DATA.fullmatch(name)
+        has_index = data and os.path.isfile(os.path.join(directory, data.group(1) + '.index'))
+        is_orphan = data and not has_index and data.group(1) not in listed_names
+        if is_orphan or _UNFINISHED.fullmatch(name):
+            with contextlib.suppress(OSError):  # it takes room, no more
+                os.remove(os.path.join(directory, name))
