@@ -173,8 +173,8 @@ def test_held_back_signals_survive_an_error(received):
 
 def test_a_terminal_that_is_closed():
     """The shell and the system send SIGHUP one after the other: that is no second signal."""
-    then = 'with signals.StopRequest() as stop:\n    while stop.received is None: pass\n'
-    then += '    os.kill(os.getpid(), signal.SIGHUP)\n    print(stop.received.name, flush=True)\n'
-    assert _run('signals.raise_on_signals()', then, signal.SIGHUP) == (0, '')
-    raising = 'try:\n    signal.pause()\nfinally:\n    os.kill(os.getpid(), signal.SIGHUP)\n    os._exit(7)'
-    assert _run('signals.raise_on_signals()', raising, signal.SIGHUP) == (7, '')
+    hang_up = 'os.kill(os.getpid(), signal.SIGHUP)'
+    requested = 'with signals.StopRequest() as stop:\n    {0}\n    {0}\n    assert stop.received == signal.SIGHUP'.format(hang_up)
+    assert _run('signals.raise_on_signals()', requested) == (0, '')
+    raised = 'try:\n    {0}\nfinally:\n    {0}\n    os._exit(7)'.format(hang_up)
+    assert _run('signals.raise_on_signals()', raised) == (7, '')
