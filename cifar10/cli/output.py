@@ -1,20 +1,27 @@
 """The standard output of a script: what happens to the work when it cannot be written."""
-import contextlib
 import io
 import os
 import signal
 import sys
 
+from cifar10 import errors
 from cifar10.runs import signals
 
 
-class _Descriptor(io.FileIO):
-    """File descriptor 1, whose errors do not interrupt what is being printed about."""
+class _Output(io.TextIOWrapper):
+    """The standard output, whose errors do not interrupt what is being printed about."""
     error = None  # the first one, other than that nobody reads any more
 
-    def write(self, content):
+    def write(self, text):
+        self._attempt(super().write, text)
+        return len(text)
+
+    def flush(self):
+        self._attempt(super().flush)
+
+    def _attempt(self, action, *args):
         try:
-            return super().write(content)
+            action(*args)
         except BrokenPipeError:  # as after `| head`
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, self.fileno())
@@ -23,10 +30,7 @@ class _Descriptor(io.FileIO):
         except OSError as error:  # a full disk, say, while training goes on
             if self.error is None:
                 self.error = error
-                with contextlib.suppress(OSError):
-                    print('%s: cannot write to the standard output (%s): lines are lost' % (
-                        os.path.basename(sys.argv[0]), error.strerror), file=sys.stderr, flush=True)
-        return len(content)
+                errors.warn('cannot write to the standard output (%s): lines are lost' % error.strerror)
 
 
 def guard():
@@ -37,9 +41,8 @@ def guard():
     """
     if sys.stdout is sys.__stdout__ and sys.stdout is not None:
         sys.stdout.flush()
-        sys.stdout = io.TextIOWrapper(
-            io.BufferedWriter(_Descriptor(1, 'w', closefd=False)), sys.stdout.encoding, 'backslashreplace',
-            line_buffering=sys.stdout.line_buffering)
+        sys.stdout = _Output(io.BufferedWriter(io.FileIO(1, 'w', closefd=False)), sys.stdout.encoding, 'backslashreplace',
+                             line_buffering=sys.stdout.line_buffering)
 
 
 def flush():
@@ -50,4 +53,4 @@ def flush():
 
 def lost():
     """Whether lines could not be written."""
-    return getattr(getattr(getattr(sys.stdout, 'buffer', None), 'raw', None), 'error', None) is not None
+    return getattr(sys.stdout, 'error', None) is not None

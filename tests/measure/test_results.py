@@ -112,7 +112,7 @@ def test_mistake_gets_one_clear_line(tmp_path, args, complaint):
     (['--runs=a:b:'], 'flag --runs=.*: a:b:' + FORM),
     (['--runs=a:with:colon:c'], 'flag --runs=.*: a:with:colon:c' + FORM),
     (['--runs=a:gs://b/c:d'], 'flag --runs=.*: a:gs://b/c:d' + FORM),
-    (['--runs=a:b\udcff:c'], r'flag --runs=.*: b\\udcff has bytes that are not UTF-8, .*'),
+    (['--runs=a:b\udcff:c'], r'flag --runs=.*: b\\udcff is not UTF-8, .*'),
     (['--runs=a:b:c\x07'], 'flag --runs=.* has control characters: give another name'),
     (['--runs="a:b:c'], 'flag --runs=.*'),
     ([RUNS, '--reach=high'], "flag --reach=.*: it must be a list of numbers: could not convert string to float: 'high'"),
