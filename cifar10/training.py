@@ -145,6 +145,7 @@ def run(graph, pace, intervals, run, session):
                     monitored.run(graph.train_op)
             if stop.received:
                 print('%s: stopping' % stop.received.name, flush=True)
+        run.place.check()  # it may have been moved while the last checkpoint was saved: TensorFlow would make it again
         input_files.check()
         if summary.error:
             raise summary.error

@@ -171,8 +171,11 @@ def moved_directory(soak):
         wait(lambda: not trainer.running(), 'The end of %s without its directory' % trainer)
     else:
         pause(soak, 0.3)
-    if os.path.exists(soak.run):
-        raise Violation('%s has made its directory again, which was moved away' % trainer)
+    if os.path.exists(soak.run):  # only TensorFlow makes it again, if a checkpoint is being saved
+        wait(lambda: not trainer.running(), 'The end of %s without its directory' % trainer)
+        if not glob.glob(os.path.join(soak.run, 'model.ckpt-*.index')):
+            raise Violation('%s has made its directory again, which was moved away' % trainer)
+        shutil.rmtree(soak.run)
     os.rename(away, soak.run)
     trainer.advance()
     if not trainer.running():
