@@ -27,7 +27,7 @@ def define():
     flags.DEFINE_integer('seed', None, 'Seed of initial values and distortions. The order of the images still depends on the '
                          'timing of threads, unless --deterministic is given.', lower_bound=0, upper_bound=_MAX)
     flags.DEFINE_boolean('deterministic', False, 'Let --seed fix everything: two runs on one machine give the same weights, bit for '
-                         'bit. Only without GPUs; a little slower.')
+                         'bit. Only without GPUs.')
     flags.DEFINE_boolean('log_device_placement', False, 'Print the device of every operation.')
 
 
