@@ -7,9 +7,9 @@ from typing import Dict, NamedTuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import files, input as cifar10_input, summaries, views
+from cifar10 import directories, input as cifar10_input, summaries, views
 from cifar10.data import dataset
-from cifar10.runs import checkpoint, checkpoint_files, run_directory, watch
+from cifar10.runs import checkpoint, checkpoint_files, run_record, watch
 
 PRECISION = 'Precision @ 1'
 
@@ -72,7 +72,7 @@ class Evaluator:
             changed since the Evaluator was made.
         """
         self._watch.check()
-        decay = run_directory.recorded_hparams(os.path.dirname(restored.path)).fc_weight_decay
+        decay = run_record.recorded_hparams(os.path.dirname(restored.path)).fc_weight_decay
         variables = self._restored_variables(restored)
         with tf.Session(graph=self.graph, config=self._config) as session:
             for name, variable in variables.items():
@@ -163,7 +163,7 @@ def evaluate(evaluator, checkpoints, eval_dir):
     Raises:
       UserError: see Evaluator.evaluate.
     """
-    files.make_directory(eval_dir)
+    directories.make(eval_dir)
     with evaluator.graph.as_default(), summaries.writer(eval_dir) as write:
         for restored in checkpoints:
             result = evaluator.evaluate(restored)

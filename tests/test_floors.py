@@ -7,7 +7,7 @@ import cifar10
 
 PACKAGE = os.path.dirname(cifar10.__file__)
 FLOORS = ['ground', 'data', 'runs', 'lesson', 'tutorial', 'cli and measure', 'scripts']  # from the bottom up
-ROOMS = dict(errors='ground', files='ground', hparams='ground', data='data', runs='runs', tutorial='tutorial',
+ROOMS = dict(directories='ground', errors='ground', files='ground', hparams='ground', data='data', runs='runs', tutorial='tutorial',
              cli='cli and measure', measure='cli and measure', scripts='scripts')  # every other module on top is the lesson
 
 

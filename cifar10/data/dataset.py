@@ -11,7 +11,7 @@ import tempfile
 
 import numpy as np
 
-from cifar10 import files
+from cifar10 import directories, files
 from cifar10.errors import UserError
 
 HEIGHT = WIDTH = 32
@@ -150,8 +150,8 @@ def preparing(data_dir):
         yield None
         return
     parent = data_dir if batches_dir(data_dir) != data_dir else os.path.dirname(os.path.abspath(data_dir))
-    files.make_directory(parent)
-    with files.locked(parent) as is_locked:
+    directories.make(parent)
+    with directories.locked(parent) as is_locked:
         if is_locked:
             for leftover in glob.glob(os.path.join(glob.escape(parent), _INCOMPLETE + '*')):  # of a process that was killed
                 shutil.rmtree(leftover, ignore_errors=True)

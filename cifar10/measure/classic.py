@@ -9,7 +9,7 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import files, input as cifar10_input, summaries
+from cifar10 import directories, input as cifar10_input, summaries
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
@@ -135,9 +135,9 @@ def train(job, train_dir):
       UserError: the directory is not empty, or cannot be used, or a data file changes.
     """
     checkpoint_files.check_directory(train_dir)
-    files.make_directory(train_dir)
+    directories.make(train_dir)
     busy = 'Another process is training in %s: stop it, or give another --train_dir' % train_dir
-    with files.locked(train_dir, busy):
+    with directories.locked(train_dir, busy):
         if os.listdir(train_dir):
             raise UserError('%s is not empty, and this program cannot resume a run: give another --train_dir' % train_dir)
         _train(job, train_dir)

@@ -10,7 +10,7 @@ import cifar10
 from cifar10.data import dataset, synthetic
 from cifar10.errors import UserError
 from tests.helpers import programs, queues, special_files
-from tests.helpers.special_files import deadline  # noqa: F401
+from tests.helpers.special_files import deadline, needs_root  # noqa: F401
 
 
 def test_verify_counts_examples(data_dir):
@@ -112,9 +112,6 @@ def test_no_directory_in_place_of_the_data_set(tmp_path, kind):
     with pytest.raises(UserError, match='^%s is not a directory: move it away, or give another --data_dir$' % path):
         synthetic.maybe_write(str(tmp_path))
     assert os.path.samestat(os.lstat(str(path)), before) and os.listdir(str(tmp_path)) == [dataset.DIRECTORY]
-
-
-needs_root = pytest.mark.skipif(not hasattr(os, 'getuid') or os.getuid() != 0, reason='only root can give a file to another user')
 
 
 @needs_root

@@ -1,10 +1,11 @@
-"""What is no regular file."""
+"""What is no regular file, or belongs to another user."""
 import os
 import signal
 import socket
 
 import pytest
 
+needs_root = pytest.mark.skipif(not hasattr(os, 'getuid') or os.getuid() != 0, reason='only root can give a file to another user')
 KINDS = ['a directory', 'a FIFO', 'a socket', 'a device']
 
 

@@ -1,17 +1,14 @@
 """Runs that are resumed, moved aside, refused."""
 import glob
-import json
 import os
 
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import files
-from cifar10.data import dataset
+from cifar10 import directories
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC, FAST
 from cifar10.runs import run_directory
-from tests.helpers.small_run import HPARAMS, assert_saved, job, train
+from tests.helpers.small_run import assert_saved, train
 
 
 def test_nothing_is_left_to_do(tmp_path, data_dir, capsys):
@@ -65,7 +62,7 @@ def test_fresh_does_not_move_the_data(tmp_path, own_data_dir):
 @pytest.mark.parametrize('fresh', [False, True])
 def test_another_process_trains_in_the_directory(tmp_path, data_dir, fresh):
     train(tmp_path, data_dir, 1)
-    with files.locked(str(tmp_path)), pytest.raises(UserError, match='Another process is training in %s' % tmp_path):
+    with directories.locked(str(tmp_path)), pytest.raises(UserError, match='Another process is training in %s' % tmp_path):
         train(tmp_path, data_dir, 2, fresh=fresh)
     assert_saved(tmp_path, 1)
 
@@ -76,111 +73,12 @@ def test_fresh_in_a_directory_without_a_run(tmp_path, data_dir):
     assert (tmp_path / 'letters.txt').exists()
 
 
-def test_a_run_on_other_classes(tmp_path, data_dir, own_data_dir):
-    train(tmp_path / 'run', data_dir, 1)
-    with open(os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE), 'w') as names:
-        names.write('\n'.join(dataset.CLASS_NAMES))
-    complaint = r'The run in %s was trained on other classes \(disc, ring, .*\): give another --train_dir' % (tmp_path / 'run')
-    with pytest.raises(UserError, match=complaint):
-        train(tmp_path / 'run', own_data_dir, 2)
-    assert_saved(tmp_path / 'run', 1)
-
-
-@pytest.mark.parametrize('hparams, difference', [
-    (HPARAMS._replace(optimizer='momentum'), '--optimizer=gradient_descent, not momentum'),
-    (FAST, '--recipe=classic, not fast')])
-def test_another_optimizer_or_recipe(tmp_path, data_dir, hparams, difference):
-    train(tmp_path, data_dir, 1)
-    with pytest.raises(UserError, match='The run in %s was trained with %s: give the same, another' % (tmp_path, difference)):
-        train(tmp_path, data_dir, 2, hparams=hparams)
-    assert_saved(tmp_path, 1)
-
-
-def test_other_hyperparameters_are_named(tmp_path, data_dir, capsys):
-    train(tmp_path, data_dir, 1)
-    assert 'different' not in capsys.readouterr().out
-    train(tmp_path, data_dir, 2, hparams=HPARAMS._replace(batch_size=64, contrast=0.5))
-    assert ('The run in %s is resumed with different hyperparameters: batch_size 64 (was 128), contrast 0.5 (was 0.8). The '
-            % tmp_path) in capsys.readouterr().out
-    record = json.loads((tmp_path / 'run.json').read_text())
-    assert (record['batch_size'], record['contrast'], record['num_towers'], record['class_names'][0]) == (64, 0.5, 2, 'disc')
-
-
-def test_another_number_of_towers_is_named(tmp_path, data_dir, capsys):
-    train(tmp_path, data_dir, 1)
-    with run_directory.held(str(tmp_path), False, job(data_dir, num_towers=4)) as run:
-        assert (run.resumed.step, run.record['num_towers']) == (1, 4)
-    assert 'different hyperparameters: num_towers 4 (was 2). ' in capsys.readouterr().out
-
-
-def test_a_hyperparameter_without_effect(tmp_path, data_dir, capsys):
-    train(tmp_path, data_dir, 1)
-    train(tmp_path, data_dir, 2, hparams=HPARAMS._replace(matrix_weight_decay=7.0))
-    assert 'different' not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize('name, value, fault', [
-    ('recipe', None, 'recipe is None, not one of classic, fast, best'), ('batch_size', 12.7, 'batch_size is 12.7, not a whole'),
-    ('optimizer', ['muon'], r"optimizer is \['muon'\], not one of"),
-    ('schedule', 'odd', "schedule is 'odd'"), ('batch_size', True, 'batch_size is True'), ('batch_size', '128', "batch_size is '128'"),
-    ('contrast', -1, 'contrast is -1'), ('fc_weight_decay', float('nan'), 'fc_weight_decay is nan'),
-    ('num_towers', -4, 'num_towers is -4'), ('momentum', float('inf'), 'momentum is inf')])
-def test_a_bad_value_in_the_record(tmp_path, data_dir, name, value, fault):
-    train(tmp_path, data_dir, 1)
-    path = tmp_path / 'run.json'
-    path.write_text(json.dumps(dict(json.loads(path.read_text()), **{name: value})))
-    with pytest.raises(UserError, match=r'^%s is damaged \(%s.*\): delete it' % (path, fault)):
-        run_directory.recorded_hparams(str(tmp_path))
-
-
-def test_a_directory_in_place_of_the_record(tmp_path):
-    (tmp_path / 'run.json').mkdir()
-    with pytest.raises(UserError, match='run.json is a directory, not a file: delete it to train or evaluate without the record$'):
-        run_directory.recorded_hparams(str(tmp_path))
-
-
-@pytest.mark.parametrize('content, fault', [
-    ('', ''), ('[]', 'not a JSON object'), ('{}', 'num_towers is missing'), ('{"num_towers": 1}', 'class_names is missing'),
-    ('{"num_towers": "1", "class_names": null}', "num_towers is '1'"),
-    ('[' * 200000, 'recursion'),
-    ('{"num_towers": 1, "class_names": [1, 2]}', 'class_names is not a list of names'),
-    ('{"num_towers": 1, "class_names": null, "batch_size": Infinity}', '')])
-def test_a_damaged_record(tmp_path, data_dir, content, fault):
-    train(tmp_path, data_dir, 1)
-    (tmp_path / 'run.json').write_text(content)
-    with pytest.raises(UserError, match=r'^%s is damaged \(.*%s.*\): delete it' % (tmp_path / 'run.json', fault)):
-        train(tmp_path, data_dir, 2)
-    assert (tmp_path / 'run.json').read_text() == content
-
-
-def test_a_record_of_an_earlier_version(tmp_path, data_dir, capsys):
-    train(tmp_path, data_dir, 1)
-    record = json.loads((tmp_path / 'run.json').read_text())
-    kept = ['batch_size', 'initial_learning_rate', 'num_epochs_per_decay', 'learning_rate_decay_factor', 'moving_average_decay',
-            'num_towers', 'class_names']
-    (tmp_path / 'run.json').write_text(json.dumps({name: record[name] for name in kept}))
-    assert run_directory.recorded_hparams(str(tmp_path)) == HPARAMS
-    train(tmp_path, data_dir, 2)
-    assert 'different' not in capsys.readouterr().out
-
-
-def test_an_unwritable_record(tmp_path, data_dir):
-    (tmp_path / 'run.json').mkdir(parents=True)
-    with run_directory.held(str(tmp_path), False, job(data_dir, num_towers=1)) as run:
-        with pytest.raises(UserError, match=r'^Cannot write %s/run.json \(Is a directory\): make room there, or' % tmp_path):
-            run.write_record()
-
-
 def test_a_run_that_cannot_be_moved(tmp_path, data_dir, monkeypatch):
     monkeypatch.setattr(run_directory.time, 'strftime', lambda form: 'nowhere/now')
     train(tmp_path / 'run', data_dir, 1)
     with pytest.raises(UserError, match='Cannot move .*/run to .*/run.nowhere/now .No such file or directory.: give another'):
         train(tmp_path / 'run', data_dir, 1, fresh=True)
     assert_saved(tmp_path / 'run', 1)
-
-
-def test_no_record_counts_as_classic(tmp_path):
-    assert run_directory.recorded_hparams(str(tmp_path)) == CLASSIC
 
 
 def _remove(path):
@@ -249,16 +147,6 @@ def test_leftovers_are_cleared(tmp_path, data_dir):
     train(tmp_path, data_dir, 2)
     assert not set(leftovers) & set(os.listdir(str(tmp_path)))
     assert set(others) <= set(os.listdir(str(tmp_path)))
-
-
-def test_another_number_of_examples(tmp_path, data_dir, capsys):
-    train(tmp_path, data_dir, 2)
-    with pytest.raises(UserError, match='was trained on 100 examples, not 200, and its schedule counts epochs: give the same data'):
-        train(tmp_path, data_dir, 3, num_examples=200)
-    constant = HPARAMS._replace(learning_rate_decay_factor=1.0)
-    train(tmp_path / 'constant', data_dir, 2, hparams=constant)
-    train(tmp_path / 'constant', data_dir, 3, hparams=constant, num_examples=200)
-    assert 'num_examples 200 (was 100)' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize('name', ['run[12]', 'run*', 'run?', 'a\\b'])

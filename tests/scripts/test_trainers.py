@@ -1,6 +1,5 @@
 """The training scripts: train() as a library, and whole runs as a user starts them."""
 import glob
-import json
 import os
 import re
 import signal
@@ -11,7 +10,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
 from cifar10.data import dataset
-from cifar10.hparams import CLASSIC, FAST, HParams
+from cifar10.hparams import CLASSIC
 from cifar10.runs import checkpoint, run_directory
 from cifar10.runs.machine import Threads
 from cifar10.training import Intervals, Job
@@ -22,7 +21,8 @@ from tests.helpers.small_run import LINE
 SCRIPTS = ['cifar10_train', 'cifar10_multi_gpu_train']
 
 
-def _args(data_dir, train_dir, max_steps):
+def args_of(data_dir, train_dir, max_steps):
+    """The flags of a short run."""
     return ['--dataset=synthetic', '--data_dir=' + data_dir, '--train_dir=' + str(train_dir), '--batch_size=8', '--seed=1',
             '--max_steps=%d' % max_steps, '--log_frequency=2', '--summary_steps=2', '--checkpoint_steps=4']
 
@@ -108,7 +108,7 @@ def test_towers_take_batches_of_their_own(tmp_path, data_dir, graph):
 
 @pytest.mark.parametrize('script', SCRIPTS)
 def test_seed_fresh_and_max_to_keep(tmp_path, data_dir, script):
-    args = _args(data_dir, tmp_path / 'run', 1)
+    args = args_of(data_dir, tmp_path / 'run', 1)
     weights = []
     for extra in (['--max_steps=5', '--max_to_keep=1'], ['--fresh'], ['--fresh', '--seed=2']):
         status, _, stderr = programs.call(script, *(args + extra))
@@ -129,7 +129,7 @@ def test_seed_fresh_and_max_to_keep(tmp_path, data_dir, script):
     ('cifar10_multi_gpu_train', ['--num_gpus=2'], '/cpu:0, /cpu:1', r'.* per operation \(intra-op\), .*', '.*', 16)])
 def test_train_resume_evaluate(tmp_path, data_dir, script, args, devices, threads, slices, examples_per_step):
     train_dir = tmp_path / 'train'
-    stdout = programs.succeed(script, *(_args(data_dir, train_dir, 5) + args))
+    stdout = programs.succeed(script, *(args_of(data_dir, train_dir, 5) + args))
     assert re.search(r'^Devices: %s\nThreads: %s\nBatch: 8 examples per tower \(slices: %s\), %d examples per step\n'
                      r'Epoch: 300 examples, %.1f steps$' % (
                          devices, threads, slices, examples_per_step, 300 / examples_per_step), stdout, re.M)
@@ -142,7 +142,7 @@ def test_train_resume_evaluate(tmp_path, data_dir, script, args, devices, thread
     first = checkpoint.read(str(train_dir / 'model.ckpt-5'))
     assert first.step == 5
 
-    status, stdout, stderr = programs.call(script, *(_args(data_dir, train_dir, 6) + args))
+    status, stdout, stderr = programs.call(script, *(args_of(data_dir, train_dir, 6) + args))
     assert (status, stderr) == (0, '')
     assert 'Resuming from %s, step 5\n' % (train_dir / 'model.ckpt-5') in stdout
     assert [step for step, *_ in LINE.findall(stdout)] == ['6']
@@ -163,7 +163,7 @@ def test_train_resume_evaluate(tmp_path, data_dir, script, args, devices, thread
 @pytest.mark.slow
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupted_run_is_resumed(tmp_path, data_dir, number):
-    args = _args(data_dir, tmp_path, 1000000) + ['--num_gpus=2']
+    args = args_of(data_dir, tmp_path, 1000000) + ['--num_gpus=2']
     process = programs.start('cifar10_multi_gpu_train', *args)
     for line in process.stdout:
         if ': step 6,' in line:
@@ -184,7 +184,7 @@ def test_an_interrupted_run_is_resumed(tmp_path, data_dir, number):
 
 @pytest.mark.slow
 def test_ctrl_c_while_the_graph_is_built(tmp_path, data_dir):
-    process = programs.start('cifar10_multi_gpu_train', '--num_gpus=40', *_args(data_dir, tmp_path, 10))
+    process = programs.start('cifar10_multi_gpu_train', '--num_gpus=40', *args_of(data_dir, tmp_path, 10))
     for line in process.stdout:
         if line.startswith('End: '):
             process.send_signal(signal.SIGINT)
@@ -195,7 +195,7 @@ def test_ctrl_c_while_the_graph_is_built(tmp_path, data_dir):
 
 @pytest.mark.slow
 def test_log_device_placement(tmp_path, data_dir):
-    stdout = programs.succeed('cifar10_multi_gpu_train', '--num_gpus=2', '--log_device_placement', *_args(data_dir, tmp_path, 1))
+    stdout = programs.succeed('cifar10_multi_gpu_train', '--num_gpus=2', '--log_device_placement', *args_of(data_dir, tmp_path, 1))
     assert re.search(r'^tower_1/conv2/Conv2D: \(Conv2D\): .*/device:CPU:1$', stdout, re.M)
 
 
@@ -208,79 +208,3 @@ def test_the_synthetic_set_is_learnt(tmp_path):
     found = [evaluator.evaluate(checkpoint.read(str(tmp_path / 'train' / ('model.ckpt-%d' % step)))) for step in (300, 400, 500)]
     assert [(result.step, result.num_examples) for result in found] == [(300, 10000), (400, 10000), (500, 10000)]
     assert max(result.num_correct for result in found) > 9000
-
-
-RECIPE = ['--recipe=fast', '--epochs=0.5', '--warmup_epochs=0.1', '--lr_scaling=linear', '--moving_average_fraction=0.15',
-          '--checkpoint_steps=1', '--max_to_keep=0']
-
-
-@pytest.fixture(scope='module', params=[('cifar10_train', 16), ('cifar10_multi_gpu_train', 8)], ids=SCRIPTS)
-def finished(request, tmp_path_factory, data_dir):
-    """A run of a recipe, resumed once, to its end: with 300 examples and 16 per step, half an epoch is 10 steps."""
-    script, batch_size = request.param
-    directory = tmp_path_factory.mktemp('run')
-    args = [arg for arg in _args(data_dir, directory / 'train', 0) if not arg.startswith(('--max_steps', '--batch_size'))]
-    args += ['--batch_size=%d' % batch_size] + (['--num_gpus=2'] if batch_size == 8 else [])
-    outputs = []
-    for extra in (['--max_steps=4'], [], []):
-        status, stdout, stderr = programs.call(script, *args, *RECIPE, *extra)
-        assert (status, stderr) == (0, '')
-        outputs.append(stdout)
-    return script, args, directory, outputs
-
-
-def test_a_recipe_ends_and_is_recorded(finished):
-    _, args, directory, (first, resumed, ended) = finished
-    batch_size = 8 if '--num_gpus=2' in args else 16
-    assert [step for step, *_ in LINE.findall(first)] == ['2', '4'] and 'End: step 4, epoch 0.2\n' in first
-    assert re.search(r'^Recipe: fast; differs from classic in: batch_size %d \(classic: 128\), optimizer muon \(classic: '
-                     r'gradient_descent\), initial_learning_rate 0\.05 \(classic: 0\.1\), lr_scaling linear \(classic: none\), '
-                     r'momentum 0\.9 \(classic: unused\), matrix_learning_rate 0\.0006 \(classic: unused\), .*'
-                     r'epochs 0\.5 \(classic: inf\), .*\nLearning rate: rises to 0\.00625 over 0\.1 epochs, then falls to 0 at the '
-                     r'end of epoch 0\.5 \(step 10\)\nLearning rate: scaled by 0\.125, because a step takes 0\.125 times .*\n'
-                     r'End: step 10, epoch 0.5$' % batch_size, resumed, re.M)
-    assert [step for step, *_ in LINE.findall(resumed)] == ['6', '8', '10']
-    assert 'Nothing to do: the run ends at step 10\n' in ended
-    with open(str(directory / 'train' / 'run.json')) as opened:
-        record = json.load(opened)
-    assert {name: record[name] for name in HParams._fields} == dict(
-        FAST._asdict(), batch_size=batch_size, lr_scaling='linear', warmup_epochs=0.1, epochs=0.5, moving_average_fraction=0.15)
-
-
-def test_averages_of_a_recipe(finished):
-    """Before and after the stop at step 4; 1 / 3 is 1 - 1 / (0.15 * 10)."""
-    _, _, directory, _ = finished
-    saved = [checkpoint.read(str(directory / 'train' / ('model.ckpt-%d' % step))).values for step in range(1, 11)]
-    averaged = [name for name in saved[0] if name + '/ExponentialMovingAverage' in saved[0]]
-    assert len(averaged) == 10 and len(saved[0]) == 3 * 10 + 1
-    for step in range(2, 11):
-        decay = min(1 / 3, (1 + step) / (10 + step))
-        for name in averaged:
-            before, average = [values[name + '/ExponentialMovingAverage'] for values in saved[step - 2:step]]
-            np.testing.assert_allclose(average, decay * before + (1 - decay) * saved[step - 1][name], atol=1e-6, err_msg=name)
-
-
-def test_summaries_of_a_recipe(finished):
-    _, _, directory, _ = finished
-    written = events.scalars(directory / 'train')
-    assert {tag for _, tag, _ in written if tag.startswith('losses/')} == {'losses/smoothed_cross_entropy'}
-    rates = [value for _, tag, value in written if tag == 'learning_rate']
-    expected = 0.00625 * np.interp(np.array([1.5, 3.5, 5.5, 7.5, 9.5]) * 16 / 300, [0, 0.1, 0.5], [0, 1, 0])
-    np.testing.assert_allclose(rates, expected, rtol=1e-5)
-
-
-def test_another_recipe_is_refused(finished):
-    script, args, directory, _ = finished
-    assert programs.call(script, '--max_steps=20', *args)[::2] == (
-        1, '%s.py: error: The run in %s was trained with --recipe=fast, not classic: give the same, another --train_dir, or --fresh '
-        'to move it aside\n' % (script, directory / 'train'))
-
-
-def test_a_recipe_is_evaluated_with_10_views(finished, data_dir):
-    _, _, directory, _ = finished
-    status, stdout, _ = programs.call(
-        'cifar10_eval', '--dataset=synthetic', '--data_dir=' + data_dir, '--checkpoint_dir=%s' % (directory / 'train'),
-        '--eval_dir=%s' % (directory / 'eval'), '--run_once', '--views=10')
-    assert status == 0 and re.search(r'precision @ 1 = \S+ \(\d+ of 50, 10 views, step 10\)\n$', stdout)
-    written = {tag: value for _, tag, value in events.scalars(directory / 'eval')}
-    assert written['total_loss, 10 views'] == written['losses/cross_entropy, 10 views']

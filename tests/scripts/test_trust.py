@@ -7,10 +7,9 @@ import pytest
 from cifar10.data import download, synthetic
 from cifar10.runs import checkpoint
 from tests.helpers import checkpoints, faults, programs
+from tests.helpers.special_files import needs_root
 
 STRANGER = 12345  # a user who does not exist
-
-needs_root = pytest.mark.skipif(not hasattr(os, 'getuid') or os.getuid() != 0, reason='only root gives files away')
 
 
 @pytest.fixture

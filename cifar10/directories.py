@@ -1,0 +1,107 @@
+"""Directories: trusted, made, locked by one process at a time, still in their place."""
+import contextlib
+import os
+import stat
+
+from cifar10 import files
+from cifar10.errors import UserError
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks: two processes in one directory do not notice each other there
+    fcntl = None
+
+
+def check_trusted(path):
+    """Checks that no other user has put there what lies at `path`, or on the way to it, in a place where every user can write.
+
+    Such a user could have links followed, or files replaced, while this process writes. What root owns is trusted.
+
+    Raises:
+      UserError: names what another user owns.
+    """
+    if not hasattr(os, 'getuid'):  # Windows
+        return
+    places = [os.path.abspath(path)]
+    for place in places:
+        parent = os.path.dirname(place)
+        if (os.path.lexists(place) and os.stat(parent).st_mode & stat.S_IWOTH
+                and os.lstat(place).st_uid not in (os.getuid(), 0)):
+            raise UserError('%s belongs to another user, and is in a place where every user can write: give another directory' % place)
+        further = [parent] + ([os.path.join(parent, os.readlink(place))] if os.path.islink(place) else [])
+        places += [os.path.normpath(way) for way in further if os.path.normpath(way) not in places]
+
+
+def make(path):
+    """Makes the directory `path` and its parents if they do not exist.
+
+    Raises:
+      UserError: it cannot be made, its name cannot be used, or another user controls it, see `check_trusted`.
+    """
+    files.check_name(path)
+    check_trusted(path)
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise UserError('Cannot make the directory %s (%s): give another one' % (path, error.strerror))
+
+
+class Place:
+    """A directory that must stay where it is; a context manager."""
+
+    def __init__(self, path):
+        self._path = path
+        # While it is open, no other directory gets its number.
+        self._handle = None if fcntl is None else os.open(path, os.O_RDONLY)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused_error):
+        if self._handle is not None:
+            os.close(self._handle)
+
+    def check(self):
+        """Raises UserError if the directory has been moved, removed or replaced."""
+        try:
+            same = self._handle is None or os.path.samestat(os.fstat(self._handle), os.stat(self._path))
+        except OSError:
+            same = False
+        if not same:
+            raise UserError('%s has been moved or removed: put it back, and start again; what was saved there is intact'
+                            % self._path)
+
+
+@contextlib.contextmanager
+def locked(path, busy=None):
+    """Holds a lock on the directory `path`, which only one process can hold at a time.
+
+    Yields whether there is a lock: Windows and some network file systems have none.
+
+    Args:
+      path: an existing directory.
+      busy: what the UserError says if another process holds the lock; if None, wait for that process.
+    """
+    handle = None if fcntl is None else os.open(path, os.O_RDONLY)
+    try:
+        is_locked = handle is not None and _lock(handle, path, busy)
+        if is_locked and not os.path.samestat(os.fstat(handle), os.stat(path)):
+            raise UserError('%s has just been moved by another process: start again' % path)
+        yield is_locked
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _lock(handle, path, busy):
+    """Locks the open directory `handle`; returns whether the file system supports locks."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if busy:
+            raise UserError(busy)
+        print('Waiting for another process that works in %s' % path, flush=True)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,75 @@
+"""A server on localhost that misbehaves in every way."""
+import contextlib
+import http.server
+import os
+import threading
+
+from cifar10.data import dataset, download
+
+
+class Server:
+    """Serves `content`; each request takes the next of `faults`, and all after the last one take that.
+
+    A fault is the status of an error, a word, or a function that answers instead: it gets the handler and the content.
+    """
+
+    def __init__(self, content, faults):
+        self.ranges = []  # the Range header of each request
+        self.released = threading.Event()  # ends the stalls
+        server = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                requested = self.headers.get('Range')
+                server.ranges.append(requested)
+                fault = faults.pop(0) if len(faults) > 1 else faults[0]
+                if callable(fault):
+                    return fault(self, content)
+                if isinstance(fault, int):
+                    return self.send_error(fault)
+                start = int(requested[len('bytes='):-1]) if requested and not str(fault).startswith('no ranges') else 0
+                if start >= len(content):
+                    return self.send_error(416)
+                body = content[start:]
+                self.send_response(206 if start else 200)
+                self.send_header('Content-Length', str(len(body)))
+                self.end_headers()
+                if fault == 'corrupt':
+                    body = bytes(len(body))
+                self.wfile.write(body[:len(body) // 2] if str(fault).endswith(('cut short', 'stall')) else body)
+                if fault == 'stall':
+                    self.wfile.flush()
+                    server.released.wait()
+
+            def log_message(self, *unused_args):
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+        self.url = 'http://127.0.0.1:%d/cifar-10-binary.tar.gz' % self._server.server_port
+        threading.Thread(target=self._server.serve_forever, args=[0.01], daemon=True).start()  # looks often whether it must end
+
+    def close(self):
+        self.released.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def answer(handler, status, body, **headers):
+    handler.send_response(status)
+    for name, value in headers.items():
+        handler.send_header(name.replace('_', '-'), value)
+    handler.end_headers()
+    with contextlib.suppress(ConnectionError):  # the client has had enough
+        handler.wfile.write(body)
+
+
+def assert_complete(data_dir):
+    """Asserts that the whole data set and the archive are there, and nothing else."""
+    assert dataset.verify(dataset.train_files(str(data_dir)) + dataset.test_files(str(data_dir))) == 240
+    assert dataset.class_names(str(data_dir)) == dataset.CLASS_NAMES
+    assert sorted(os.listdir(str(data_dir))) == [dataset.DIRECTORY, download.ARCHIVE]
+
+
+def assert_nothing_left(data_dir):
+    """Asserts that the directory is empty."""
+    assert os.listdir(str(data_dir)) == []

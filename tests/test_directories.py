@@ -1,0 +1,172 @@
+"""Directories that are made, locked, and stay in their place."""
+import os
+import subprocess
+import sys
+
+import pytest
+
+from cifar10 import directories
+from cifar10.errors import UserError
+from tests.helpers import programs
+
+needs_locks = pytest.mark.skipif(directories.fcntl is None, reason='this system has no locks')
+
+
+@pytest.mark.parametrize('name', ['gs://bucket/run', 'a\udcff', 'a\nb'])
+def test_a_directory_whose_name_cannot_be_used(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError):
+        directories.make(name)
+    assert os.listdir(str(tmp_path)) == []
+
+
+def test_a_directory_with_its_parents(tmp_path):
+    for _ in range(2):
+        directories.make(str(tmp_path / 'a' / 'b'))
+    assert (tmp_path / 'a' / 'b').is_dir()
+
+
+def test_a_file_in_the_way(tmp_path):
+    (tmp_path / 'file').write_text('')
+    with pytest.raises(UserError, match=r'^Cannot make the directory %s/file \(File exists\): give another one$' % tmp_path):
+        directories.make(str(tmp_path / 'file'))
+    with pytest.raises(UserError, match=r'^Cannot make the directory %s/file/below \(Not a directory\)' % tmp_path):
+        directories.make(str(tmp_path / 'file' / 'below'))
+
+
+def _move(path):
+    path.rename(path.parent / 'aside')
+
+
+def _replace(path):
+    _move(path)
+    path.mkdir()
+
+
+def _replace_by_file(path):
+    path.rmdir()
+    path.write_text('')
+
+
+def _replace_by_link(path):
+    _move(path)
+    (path.parent / 'other').mkdir()
+    path.symlink_to('other')
+
+
+@needs_locks
+@pytest.mark.parametrize('change', [_move, lambda path: path.rmdir(), _replace, _replace_by_file, _replace_by_link])
+def test_a_place_that_has_changed(tmp_path, change):
+    path = tmp_path / 'run'
+    path.mkdir()
+    with directories.Place(str(path)) as place:
+        place.check()
+        change(path)
+        for _ in range(2):
+            with pytest.raises(UserError, match='^%s has been moved or removed: ' % path):
+                place.check()
+
+
+@needs_locks
+def test_a_place_that_is_removed_and_made_again(tmp_path):
+    """Many file systems give the next directory the same number, unless the first one is still open."""
+    path = tmp_path / 'run'
+    path.mkdir()
+    with directories.Place(str(path)) as place:
+        path.rmdir()
+        for _ in range(100):
+            path.mkdir()
+            with pytest.raises(UserError, match='has been moved or removed'):
+                place.check()
+            path.rmdir()
+
+
+@needs_locks
+def test_a_place_that_is_put_back(tmp_path):
+    path = tmp_path / 'run'
+    path.mkdir()
+    with directories.Place(str(path)) as place:
+        _move(path)
+        (tmp_path / 'aside').rename(path)
+        (path / 'file').write_text('')
+        path.chmod(0o700)
+        place.check()
+        _move(path)
+        path.symlink_to('aside')  # the same directory, by another way
+        place.check()
+
+
+@needs_locks
+def test_a_place_is_closed_at_the_end(tmp_path):
+    before = os.listdir('/dev/fd')
+    with directories.Place(str(tmp_path)):
+        assert len(os.listdir('/dev/fd')) == len(before) + 1
+    assert len(os.listdir('/dev/fd')) == len(before)
+
+
+def test_a_place_where_directories_cannot_be_opened(tmp_path, monkeypatch):
+    monkeypatch.setattr(directories, 'fcntl', None)
+    with directories.Place(str(tmp_path / 'missing')) as place:
+        place.check()
+
+
+@needs_locks
+def test_one_holds_the_lock(tmp_path):
+    with directories.locked(str(tmp_path), 'in use') as is_locked:
+        assert is_locked is True
+        with pytest.raises(UserError, match='^in use$'):
+            with directories.locked(str(tmp_path), 'in use'):
+                pass
+    with directories.locked(str(tmp_path), 'in use') as is_locked:
+        assert is_locked is True
+
+
+@needs_locks
+def test_an_error_releases_the_lock(tmp_path):
+    with pytest.raises(ZeroDivisionError):
+        with directories.locked(str(tmp_path)):
+            1 / 0  # noqa: B018
+    with directories.locked(str(tmp_path), 'in use') as is_locked:
+        assert is_locked
+
+
+@needs_locks
+def test_a_second_process_waits(tmp_path):
+    script = "from cifar10 import directories\nwith directories.locked(%r): print('locked', flush=True)" % str(tmp_path)
+    with directories.locked(str(tmp_path)):
+        process = subprocess.Popen([sys.executable, '-c', script], env=dict(os.environ, PYTHONPATH=programs.ROOT),
+                                   stdout=subprocess.PIPE, universal_newlines=True)
+        assert process.stdout.readline() == 'Waiting for another process that works in %s\n' % tmp_path
+    assert process.communicate(timeout=60) == ('locked\n', None) and process.returncode == 0
+
+
+@needs_locks
+@pytest.mark.parametrize('busy', [None, 'in use'])
+def test_a_directory_that_is_moved_meanwhile(tmp_path, monkeypatch, busy):
+    (tmp_path / 'run').mkdir()
+    flock = directories.fcntl.flock
+
+    def move_and_lock(handle, operation):
+        (tmp_path / 'run').rename(tmp_path / 'aside')
+        (tmp_path / 'run').mkdir()
+        return flock(handle, operation)
+    monkeypatch.setattr(directories.fcntl, 'flock', move_and_lock)
+    with pytest.raises(UserError, match='^%s/run has just been moved by another process: start again$' % tmp_path):
+        with directories.locked(str(tmp_path / 'run'), busy):
+            pass
+
+
+def test_a_system_without_locks(tmp_path, monkeypatch):
+    monkeypatch.setattr(directories, 'fcntl', None)
+    for _ in range(2):
+        with directories.locked(str(tmp_path), 'in use') as is_locked:
+            assert is_locked is False
+
+
+@needs_locks
+def test_a_file_system_without_locks(tmp_path, monkeypatch):
+    def fail(handle, operation):
+        raise OSError(95, 'Operation not supported')
+    monkeypatch.setattr(directories.fcntl, 'flock', fail)
+    with directories.locked(str(tmp_path), 'in use') as is_locked:
+        assert is_locked is False
