@@ -108,13 +108,11 @@ def run(graph, pace, intervals, run, session):
       UserError: a loss, a gradient or a variable is not finite, the checkpoint does not fit, a data file changes (a checkpoint
         is saved first), the directory is moved, or the last checkpoint or summary cannot be written.
     """
-    signals.raise_if_interrupted()  # while the graph was built
     restore = _restoring(run.resumed)
     first_step = run.resumed.step if run.resumed else 0
     if first_step >= pace.last_step:
         print('Nothing to do: the run ends at step %d' % pace.last_step, flush=True)
         return
-    run.write_record()
     with tf.device('/cpu:0'):
         saver = tf.train.Saver(max_to_keep=intervals.max_to_keep, save_relative_paths=True)
         saver.recover_last_checkpoints(run.saved)
@@ -123,7 +121,8 @@ def run(graph, pace, intervals, run, session):
         loss = tf.divide(tf.add_n(graph.losses), len(graph.losses), name='loss')
     finite = checkpointing.FiniteHook(step, graph, run.path)
     input_files = hooks.InputHook(pace.examples_per_epoch)
-    with summaries.writer(run.path, first_step) as write_summary, signals.StopRequest() as stop:
+    with signals.StopRequest() as stop, summaries.writer(run.path, first_step) as write_summary:
+        run.write_record()
         summary = hooks.SummaryHook(step, graph.summary_op, write_summary, pace, intervals.summary_steps)
         # In this order: the first speed does not count the filling, and nothing that is not finite is printed or saved.
         all_hooks = [

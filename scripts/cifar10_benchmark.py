@@ -25,6 +25,7 @@ from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
 from cifar10.measure import benchmark, subcommands
 from cifar10.measure.measurements import Steps
+from cifar10.runs import signals
 from cifar10.training import Job
 
 FLAGS = flags.FLAGS
@@ -51,8 +52,9 @@ def main(command):
     if command == 'towers' and FLAGS.batch_size % 4:
         raise UserError('--batch_size=%d cannot be divided among four towers: give a multiple of 4' % FLAGS.batch_size)
     requested = request(command)
-    rounds = benchmark.in_turn(lambda formulation: subcommands.MEASURES[command](formulation, requested),
-                               [benchmark.OURS, benchmark.BASELINE] if FLAGS.baseline else [benchmark.OURS], FLAGS.rounds)
+    with signals.Interruptible():  # the measuring processes are ended, and what they have written is removed
+        rounds = benchmark.in_turn(lambda formulation: subcommands.MEASURES[command](formulation, requested),
+                                   [benchmark.OURS, benchmark.BASELINE] if FLAGS.baseline else [benchmark.OURS], FLAGS.rounds)
     print(subcommands.profile_tables(rounds, requested) if command == 'profile' else benchmark.comparison(rounds))
     if command in subcommands.VERDICTS:
         print('\n' + subcommands.VERDICTS[command](rounds, requested.job))

@@ -144,23 +144,6 @@ def test_a_signal_saves_and_ends_the_run(tmp_path, data_dir, capsys, number):
     assert signal.getsignal(number) == before
 
 
-def test_ctrl_c_lost_while_the_graph_was_built(tmp_path, data_dir):
-    before = [signal.getsignal(number) for number in signals.STOPPING]
-    try:
-        signals.raise_on_signals()
-        train(tmp_path / 'before', data_dir, 1)
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-        with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / 'after', data_dir, 1)
-    finally:
-        signals.raise_on_signals()  # forgets it
-        for number, handler in zip(signals.STOPPING, before):
-            signal.signal(number, handler)
-    assert_saved(tmp_path / 'before', 1)
-    assert os.listdir(str(tmp_path / 'after')) == []
-
-
 def test_intervals_by_default():
     assert Intervals() == (10, 100, 1000, 5)
 

@@ -6,6 +6,7 @@ from absl import flags
 from cifar10 import files
 from cifar10.data import dataset, download, synthetic
 from cifar10.errors import UserError
+from cifar10.runs import signals
 
 FLAGS = flags.FLAGS
 
@@ -69,10 +70,11 @@ def prepare(dataset_name):
       ValueError: `dataset_name` is unknown.
     """
     path = data_dir(dataset_name)
-    if dataset_name == 'synthetic':
-        synthetic.maybe_write(path)
-    elif dataset_name == 'cifar10':
-        download.maybe_download_and_extract(path, FLAGS.data_url)
-    else:
-        raise ValueError('Unknown data set: %s' % dataset_name)
+    with signals.Interruptible():
+        if dataset_name == 'synthetic':
+            synthetic.maybe_write(path)
+        elif dataset_name == 'cifar10':
+            download.maybe_download_and_extract(path, FLAGS.data_url)
+        else:
+            raise ValueError('Unknown data set: %s' % dataset_name)
     return path

@@ -37,12 +37,13 @@ def guard():
     """Replaces sys.stdout by one that works on where a character or a line cannot be written.
 
     Characters that its encoding lacks are written as escapes. When nobody reads any more, as after `| head`, that counts as a
-    signal to end. After other errors the line is lost; `lost` tells.
+    signal to end. After other errors the line is lost; `lost` tells. Each line is written at once: a signal can end the process
+    at any moment.
     """
     if sys.stdout is sys.__stdout__ and sys.stdout is not None:
         sys.stdout.flush()
         sys.stdout = _Output(io.BufferedWriter(io.FileIO(1, 'w', closefd=False)), sys.stdout.encoding, 'backslashreplace',
-                             line_buffering=sys.stdout.line_buffering)
+                             line_buffering=True)
 
 
 def flush():

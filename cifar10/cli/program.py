@@ -20,7 +20,6 @@ def run(main, commands=()):
     A user's mistake gives one line on stderr and exit status 1, or 2 for a mistake in the command line; a signal one line and 128 +
     its number. A bug keeps its traceback.
     """
-    signals.raise_on_signals()
     output.guard()
     machine.set_up_tensorflow()
     for module, module_flags in FLAGS.flags_by_module_dict().items():
@@ -60,16 +59,15 @@ def _call(main, arguments):
         interrupt = _interrupt(error)
         if interrupt is None:
             raise
-        number = getattr(interrupt, 'number', signal.SIGINT)
-        if number == signal.SIGPIPE:  # nobody reads any more
-            _end(128 + number)
-        _fail(128 + number, 'interrupted (%s)' % signal.Signals(number).name)
+        if interrupt.number == signal.SIGPIPE:  # nobody reads any more
+            _end(128 + interrupt.number)
+        _fail(128 + interrupt.number, 'interrupted (%s)' % signal.Signals(interrupt.number).name)
     _end(0)
 
 
 def _interrupt(error):
-    """The KeyboardInterrupt that caused the error: TensorFlow's context managers raise errors of their own on top of it."""
-    while error and not isinstance(error, KeyboardInterrupt):
+    """The signals.Interrupted that caused the error: TensorFlow's context managers raise errors of their own on top of it."""
+    while error and not isinstance(error, signals.Interrupted):
         error = error.__context__
     return error
 
@@ -81,6 +79,6 @@ def _fail(status, message):
 
 def _end(status):
     """Ends the process without what Python and TensorFlow do at the end: it could wait for ever for threads that are blocked."""
-    with contextlib.suppress(OSError, signals.Interrupted):  # nobody reads any more
+    with contextlib.suppress(OSError, signals.Interrupted), signals.Interruptible():  # nobody reads any more
         output.flush()
     os._exit(status or int(output.lost()))

@@ -17,7 +17,7 @@ def start(name):
     if name == '__mp_main__':
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # the process that started it tells of the interrupt
     else:
-        signals.end_on_signals()  # until program.run
+        signals.end_on_signals()
     os.umask(os.umask(0o022) | 0o002)  # what a script makes is not for every user to write
     # Level 3 also hides errors: those that matter reach Python as exceptions.
     if os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3') not in ('0', '1'):

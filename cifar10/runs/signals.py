@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP: the first asks for a tidy end, the second ends the process at once."""
+"""SIGINT, SIGTERM and SIGHUP end the process: at once, or tidily where there is something to save or to remove."""
 import contextlib
 import os
 import signal
@@ -10,9 +10,7 @@ STOPPING = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
 
 stderr = 2  # the file descriptor for lines; another one while 2 is something else
 children = set()  # the processes, by number, that must not outlive this one
-_raised = []  # since `raise_on_signals`: the signals that `_raise` has handled
-_arrived = []  # and those that have come, also while no Python code could run in the main thread
-_watching = threading.Event()
+_arrived = []  # the signals that have come, also while no Python code could run in the main thread
 _ending = threading.RLock()
 
 
@@ -30,57 +28,23 @@ def end_at_once(number, frame=None):
     for child in children:
         with contextlib.suppress(OSError):
             os.kill(child, signal.SIGKILL)
-    with contextlib.suppress(OSError):
-        os.write(stderr, ('%s: interrupted (%s)\n' % (os.path.basename(sys.argv[0]), signal.Signals(number).name)).encode())
+    if number != getattr(signal, 'SIGPIPE', None):  # with which nobody reads any more
+        with contextlib.suppress(OSError):
+            os.write(stderr, ('%s: interrupted (%s)\n' % (os.path.basename(sys.argv[0]), signal.Signals(number).name)).encode())
     os._exit(128 + number)
 
 
 def end_on_signals():
-    """Makes every signal end the process at once: before there is anything to save or to tidy up."""
-    _handle(end_at_once)
+    """Makes every signal end the process at once, but where a StopRequest is entered only the second one.
 
-
-def restore_defaults():
-    """Makes signals act as they do in any Python program."""
-    _handle(signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def raise_on_signals():
-    """Makes the first signal raise Interrupted in the main thread, and the second one end the process at once.
-
-    The second works also while the main thread is in TensorFlow's C++ code, where Python's handlers have to wait. Where C++ calls
-    Python, as in the construction of graphs, the exception may be lost: see `raise_if_interrupted`.
+    So no exception comes up in TensorFlow's code, which could lose it or raise another one instead. The second works also while
+    the main thread is in C++ code, where Python's handlers have to wait.
     """
-    _raised.clear()
-    _arrived.clear()
-    _handle(_raise)
-    if not _watching.is_set():
-        _watching.set()
-        reader, writer = os.pipe()
-        os.set_blocking(writer, False)
-        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        threading.Thread(target=_end_at_second, args=(reader,), daemon=True).start()
-
-
-def _handle(handler):
-    for number in STOPPING:
-        if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP
-            signal.signal(number, handler)
-
-
-def _raise(number, frame):
-    if _raised and not _is_repeated(number, _raised[0]):
-        end_at_once(number)
-    if _raised:
-        return
-    _raised.append(number)
-    raise Interrupted(number)
-
-
-def _is_repeated(number, first):
-    """Whether a signal comes from the same event as the first one: when a terminal is closed, the shell and the system send SIGHUP."""
-    return number == first == getattr(signal, 'SIGHUP', None)
+    _handle(end_at_once)
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=_end_at_second, args=(reader,), daemon=True).start()
 
 
 def _end_at_second(reader):
@@ -93,10 +57,16 @@ def _end_at_second(reader):
                 end_at_once(number)
 
 
-def raise_if_interrupted():
-    """Raises Interrupted if `raise_on_signals` has raised it before: then it was lost."""
-    if _raised:
-        raise Interrupted(_raised[0])
+def _is_repeated(number, first):
+    """Whether a signal comes from the same event as the first one: when a terminal is closed, the shell and the system send SIGHUP."""
+    return number == first == getattr(signal, 'SIGHUP', None)
+
+
+def restore_defaults():
+    """Makes signals act as they do in any Python program."""
+    signal.set_wakeup_fd(-1)
+    _handle(signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def receive(number):
@@ -104,47 +74,71 @@ def receive(number):
     signal.getsignal(signal.SIGTERM)(number, None)
 
 
-class StopRequest:
-    """While entered, the first signal only sets `received`, a signal.Signals; a second one acts as it did before.
+def _handle(handler):
+    """Makes `handler` that of all signals; returns what `_restore` takes.
 
     Outside the main thread, where Python takes no handlers, it does nothing.
     """
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    before = {number: signal.getsignal(number) for number in STOPPING}
+    for number in STOPPING:
+        if number == signal.SIGINT or before[number] != signal.SIG_IGN:  # nohup ignores SIGHUP
+            signal.signal(number, handler)
+    return before
+
+
+def _restore(before):
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+class StopRequest:
+    """While entered, the first signal only sets `received`, a signal.Signals; a second one acts as it did before."""
     received = None
 
     def __enter__(self):
-        self._before = {}
-        if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.getsignal(number) for number in STOPPING}
-            _handle(self._receive)
+        self._before = _handle(self._receive)
         return self
 
     def _receive(self, number, frame):
         if self.received is None:
             self.received = signal.Signals(number)
-        elif _is_repeated(number, self.received):
-            pass
-        elif self._before.get(number) is _raise:
-            end_at_once(number)
-        else:
-            self.__exit__()
+        elif not _is_repeated(number, self.received):
+            _restore(self._before)
             os.kill(os.getpid(), number)
 
     def __exit__(self, *unused_error):
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        _restore(self._before)
+
+
+class Interruptible(StopRequest):
+    """While entered, the first signal raises Interrupted in the main thread, so that what is half done is removed.
+
+    It is not for code that calls TensorFlow, see `end_on_signals`.
+    """
+
+    def _receive(self, number, frame):
+        is_first = self.received is None
+        super()._receive(number, frame)
+        if is_first:
+            raise Interrupted(number)
+
+    def __exit__(self, error_type, *unused_error):
+        super().__exit__()
+        if self.received and error_type is None:  # it came up where errors are ignored, as in a __del__
+            raise Interrupted(self.received)
 
 
 @contextlib.contextmanager
 def held_back():
     """Delays the signals to the end of the block, so that no process is lost while it starts."""
     caught = []
-    before = {number: signal.getsignal(number) for number in STOPPING}
-    _handle(lambda number, _: caught.append(number))
+    before = _handle(lambda number, _: caught.append(number))
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        _restore(before)
         for number in caught:
             if callable(before[number]):
                 before[number](number, None)

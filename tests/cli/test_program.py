@@ -104,7 +104,7 @@ def _raise(error):
 
 @pytest.mark.parametrize('error, status, line', [
     (UserError('bad'), 1, 'error: bad'), (PermissionError(13, 'denied', '/x'), 1, "error: [Errno 13] denied: '/x'"),
-    (KeyboardInterrupt(), 130, 'interrupted (SIGINT)'),
+    (signals.Interrupted(signal.SIGINT), 130, 'interrupted (SIGINT)'),
     (signals.Interrupted(signal.SIGTERM), 143, 'interrupted (SIGTERM)')])
 def test_errors_that_give_one_line(capsys, monkeypatch, error, status, line):
     monkeypatch.setattr('sys.argv', ['/somewhere/program.py'])
@@ -130,10 +130,10 @@ def test_a_bug_keeps_its_traceback():
 
 
 def test_ctrl_c_under_another_error(capsys):
-    """TensorFlow's context managers may raise an error while KeyboardInterrupt passes through them."""
+    """TensorFlow's context managers may raise an error while an interrupt passes through them."""
     def interrupted():
         try:
-            raise KeyboardInterrupt
+            raise signals.Interrupted(signal.SIGINT)
         finally:
             raise ValueError
     with pytest.raises(SystemExit) as end:

@@ -3,7 +3,6 @@ import contextlib
 import io
 import os
 import runpy
-import signal
 import subprocess
 import sys
 import threading
@@ -90,7 +89,6 @@ def own_flags():
 def call(script, *args):
     """Runs a script inside this process; returns (exit status, stdout, stderr)."""
     argv, environment = sys.argv, dict(os.environ)
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     umask = os.umask(0o022)
     os.umask(umask)
     sys.argv = [path(script)] + list(args)
@@ -105,6 +103,4 @@ def call(script, *args):
             os.umask(umask)
             os.environ.clear()
             os.environ.update(environment)
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
     return status, stdout.getvalue(), stderr.getvalue()

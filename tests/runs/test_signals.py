@@ -1,4 +1,5 @@
 """Signals, which the tests send to their own process, or to one of their own."""
+import contextlib
 import os
 import signal
 import subprocess
@@ -13,16 +14,14 @@ from tests.helpers import programs
 BOTH = [signal.SIGINT, signal.SIGTERM]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def received():
     """The signals that come through; after the test the handlers are again what they were."""
     came = []
     before = {number: signal.getsignal(number) for number in signals.STOPPING}
-    signals.raise_on_signals()  # forgets what came before
     for number in signals.STOPPING:
         signal.signal(number, lambda number, _: came.append(number))
     yield came
-    signals.raise_on_signals()
     for number, handler in before.items():
         signal.signal(number, handler)
 
@@ -32,17 +31,29 @@ def _send(number):
 
 
 @pytest.mark.parametrize('number', signals.STOPPING)
-def test_the_first_raises_and_is_remembered(number):
-    signals.raise_on_signals()
-    signals.raise_if_interrupted()
-    with pytest.raises(signals.Interrupted) as error:
+def test_the_first_signal_raises(received, number):
+    with pytest.raises(signals.Interrupted) as error, signals.Interruptible():
         _send(number)
     assert (error.value.number, str(error.value)) == (number, signal.Signals(number).name)
-    for _ in range(2):  # it is not forgotten
-        with pytest.raises(KeyboardInterrupt):
-            signals.raise_if_interrupted()
-    signals.raise_on_signals()  # but for a new start
-    signals.raise_if_interrupted()
+    _send(number)
+    assert received == [number]
+
+
+def test_an_interrupt_that_was_lost(received):
+    done = []
+    with pytest.raises(signals.Interrupted, match='^SIGTERM$'), signals.Interruptible():
+        with contextlib.suppress(signals.Interrupted):
+            _send(signal.SIGTERM)
+        done.append('the rest of the block')
+    assert (received, done) == ([], ['the rest of the block'])
+
+
+def test_another_error_passes(received):
+    with pytest.raises(ZeroDivisionError), signals.Interruptible():
+        try:
+            _send(signal.SIGTERM)
+        finally:
+            1 / 0  # noqa: B018
 
 
 _PROGRAM = """
@@ -79,37 +90,60 @@ def test_every_signal_ends_the_start(number):
     assert _run('signals.end_on_signals()', 'signal.pause()', number) == (128 + number, _line(number))
 
 
-@pytest.mark.parametrize('then', ['with signals.StopRequest():', 'try:'])
+_LOST = """
+class Lost:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+Lost()
+"""
+
+
+def test_no_signal_is_lost():
+    """Python ignores exceptions in some places, and so can TensorFlow where its C++ code calls Python."""
+    assert _run('signals.end_on_signals()', _LOST) == (128 + signal.SIGINT, _line(signal.SIGINT))
+
+
+def test_defaults_are_restored():
+    """A program that handles signals itself gets all of them."""
+    handlers = '[signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], signal.set_wakeup_fd(-1)'
+    then = 'assert (%s) == ([signal.default_int_handler, signal.SIG_DFL], -1)' % handlers
+    assert _run('signals.end_on_signals(); signals.restore_defaults()', then) == (0, '')
+    assert _run('signals.end_on_signals()', then)[0] == 1
+
+
+_WAIT_TWICE = 'with signals.Interruptible():\n    try:\n        {0}\n    finally:\n        {0}'
+
+
+@pytest.mark.parametrize('waiting', ['with signals.StopRequest():\n    {0}', _WAIT_TWICE])
 @pytest.mark.parametrize('first, second', [(signal.SIGINT, signal.SIGTERM), (signal.SIGTERM, signal.SIGHUP)])
-def test_the_second_ends_a_program_whatever_it_does(then, first, second):
+def test_the_second_ends_a_program_whatever_it_does(waiting, first, second):
     """The main thread is in C code, where no handler of Python can run."""
-    waiting = then + '\n    ' + _WAIT_IN_C + ('\nfinally:\n    ' + _WAIT_IN_C if then == 'try:' else '')
     # The system may deliver them in either order.
-    assert _run('signals.raise_on_signals()', waiting, first, second) in [(128 + last, _line(last)) for last in (first, second)]
+    assert _run('signals.end_on_signals()', waiting.format(_WAIT_IN_C), first, second) in [(128 + last, _line(last)) for last in (first, second)]
 
 
 def test_the_second_ends_children_too():
     """The child holds stderr open, to whose end the test reads."""
-    setting = "signals.raise_on_signals(); import subprocess; signals.children.add(subprocess.Popen(['sleep', '1000']).pid)"
+    setting = "signals.end_on_signals(); import subprocess; signals.children.add(subprocess.Popen(['sleep', '1000']).pid)"
     status, stderr = _run(setting, 'with signals.StopRequest():\n    ' + _WAIT_IN_C, signal.SIGTERM, signal.SIGINT)
     assert (status, stderr) in [(128 + last, _line(last)) for last in BOTH]
 
 
 def test_nohup():
-    setting = 'signal.signal(signal.SIGHUP, signal.SIG_IGN); signals.%s()'
-    for start in ('end_on_signals', 'raise_on_signals'):
-        then = 'with signals.StopRequest() as stop:\n    os.kill(os.getpid(), signal.SIGHUP); assert stop.received is None'
-        assert _run(setting % start, then) == (0, '')
+    hang_up = 'os.kill(os.getpid(), signal.SIGHUP)'
+    then = '%s\nwith signals.StopRequest() as stop:\n    %s; assert stop.received is None' % (hang_up, hang_up)
+    assert _run('signal.signal(signal.SIGHUP, signal.SIG_IGN); signals.end_on_signals()', then) == (0, '')
 
 
-def test_no_handlers_outside_the_main_thread():
+@pytest.mark.parametrize('enter', [signals.StopRequest, signals.Interruptible, signals.held_back])
+def test_no_handlers_outside_the_main_thread(enter):
     handlers = []
 
-    def enter():
-        with signals.StopRequest():
+    def look():
+        with enter():
             handlers.extend(signal.getsignal(number) for number in signals.STOPPING)
     before = [signal.getsignal(number) for number in signals.STOPPING]
-    thread = threading.Thread(target=enter)
+    thread = threading.Thread(target=look)
     thread.start()
     thread.join()
     assert handlers == before
@@ -174,7 +208,7 @@ def test_held_back_signals_survive_an_error(received):
 def test_a_terminal_that_is_closed():
     """The shell and the system send SIGHUP one after the other: that is no second signal."""
     hang_up = 'os.kill(os.getpid(), signal.SIGHUP)'
-    requested = 'with signals.StopRequest() as stop:\n    {0}\n    {0}\n    assert stop.received == signal.SIGHUP'.format(hang_up)
-    assert _run('signals.raise_on_signals()', requested) == (0, '')
-    raised = 'try:\n    {0}\nfinally:\n    {0}\n    os._exit(7)'.format(hang_up)
-    assert _run('signals.raise_on_signals()', raised) == (7, '')
+    requested = 'with signals.StopRequest() as stop:\n    {0}\n    {0}\n    assert stop.received == signal.SIGHUP'
+    raised = 'with signals.Interruptible():\n    try:\n        {0}\n    finally:\n        {0}\n        os._exit(7)'
+    for then, status in [(requested, 0), (raised, 7)]:
+        assert _run('signals.end_on_signals()', then.format(hang_up)) == (status, '')
