@@ -9,6 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import directories, input as cifar10_input, summaries, views
 from cifar10.data import dataset
+from cifar10.errors import UserError
 from cifar10.runs import checkpoint, checkpoint_files, run_record, watch
 
 PRECISION = 'Precision @ 1'
@@ -125,7 +126,7 @@ def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
     Ends after `timeout_secs` seconds without a new one; never if that is None.
 
     Raises:
-      UserError: there are checkpoints, but no intact one.
+      UserError: there are checkpoints, but no intact one; or the directory is gone, in which there was one.
     """
     seen, last, last_time = None, None, time.monotonic()
     while True:
@@ -140,11 +141,20 @@ def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
             continue
         if last is None:
             print('Waiting for a checkpoint in %s' % checkpoint_dir, flush=True)
+        else:
+            _check_present(checkpoint_dir)
         waited = time.monotonic() - last_time
         if timeout_secs is not None and waited >= timeout_secs:
             print('No new checkpoint in %s for %d seconds' % (checkpoint_dir, waited), flush=True)
             return
         time.sleep(interval_secs if timeout_secs is None else min(interval_secs, timeout_secs - waited))
+
+
+def _check_present(checkpoint_dir):
+    if not os.path.isdir(checkpoint_dir):
+        time.sleep(1)  # a trainer with --fresh moves it aside and makes it again
+        if not os.path.isdir(checkpoint_dir):
+            raise UserError('%s has been moved or removed: put it back, or give another directory, and start again' % checkpoint_dir)
 
 
 def tag_with_views(tag, num_views):

@@ -142,10 +142,14 @@ class _Clock:
             self.due.pop(time)()
 
 
-def test_each_checkpoint_is_found_once(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def clock(monkeypatch):
     clock = _Clock()
     monkeypatch.setattr(evaluation, 'time', clock)
+    return clock
 
+
+def test_each_checkpoint_is_found_once(tmp_path, clock, capsys):
     def save(step):
         return lambda: os.utime(_save_number(tmp_path, step) + '.index', (clock.now, clock.now))
     # The last one is of a run that was started anew and came to the same step.
@@ -176,3 +180,20 @@ def test_a_damaged_checkpoint_ends_the_wait(tmp_path):
     os.truncate(path + '.data-00000-of-00001', 2)
     with pytest.raises(UserError, match='model.ckpt-1 is damaged'):
         next(evaluation.new_checkpoints(str(tmp_path), 1))
+
+
+@pytest.mark.parametrize('comes_back', [False, True])
+def test_the_directory_is_gone(tmp_path, clock, comes_back):
+    """A trainer with --fresh makes it again."""
+    run = tmp_path / 'run'
+    run.mkdir()
+    _save_number(run, 1)
+    checkpoints = evaluation.new_checkpoints(str(run), 10, 50)
+    assert next(checkpoints).step == 1
+    run.rename(tmp_path / 'aside')
+    if comes_back:
+        clock.due = {1: run.mkdir}
+        assert list(checkpoints) == []
+    else:
+        with pytest.raises(UserError, match='^%s has been moved or removed: ' % run):
+            next(checkpoints)
