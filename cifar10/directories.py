@@ -42,8 +42,8 @@ def make(path):
     check_trusted(path)
     try:
         os.makedirs(path, exist_ok=True)
-    except OSError as error:
-        raise UserError('Cannot make the directory %s (%s): give another one' % (path, error.strerror))
+    except (OSError, RecursionError) as error:  # the second: it is nested too deeply for os.makedirs
+        raise UserError('Cannot make the directory %s (%s): give another one' % (path, getattr(error, 'strerror', error)))
 
 
 class Place:

@@ -102,20 +102,20 @@ class Evaluator:
         coord = tf.train.Coordinator()
         threads = tf.train.start_queue_runners(session, coord)
         self._watch.start(coord)
-        try:
-            while missing > 0:
-                batch = session.run(self._per_example)
-                correct.append(batch['correct'])
-                cross_entropy.append(batch['cross_entropy'])
-                missing -= len(batch['correct'])
-            coord.request_stop()
-            coord.join(threads)  # raises what went wrong, but not the OutOfRangeError that ends the data
-        except tf.errors.OpError:
-            self._watch.check()
-            coord.raise_requested_exception()  # of the thread whose end was the reason
-            raise
-        finally:
-            coord.request_stop()
+        with self._watch.explaining():
+            try:
+                while missing > 0:
+                    batch = session.run(self._per_example)
+                    correct.append(batch['correct'])
+                    cross_entropy.append(batch['cross_entropy'])
+                    missing -= len(batch['correct'])
+                coord.request_stop()
+                coord.join(threads)  # raises what went wrong, but not the OutOfRangeError that ends the data
+            except tf.errors.OpError:
+                coord.raise_requested_exception()  # of the thread whose end was the reason
+                raise
+            finally:
+                coord.request_stop()
         self._watch.check()
         return np.concatenate(correct)[:self._num_examples], np.concatenate(cross_entropy)[:self._num_examples]
 

@@ -1,5 +1,6 @@
 """Files: names that can be used, what is a regular file, writing a file completely or not at all."""
 import contextlib
+import itertools
 import os
 import stat
 
@@ -49,6 +50,16 @@ def check_regular(path, remedy):
         raise UserError('%s is %s, not a file: %s' % (path, kind, remedy))
 
 
+def open_new(path):
+    """Opens a new binary file to write; its `name` is `path`, a dot and the first number that makes a new name.
+
+    It is made here and now: never what somebody has put there before, like a link.
+    """
+    for number in itertools.count():
+        with contextlib.suppress(FileExistsError):
+            return open('%s.%d' % (path, number), 'xb')
+
+
 def write_whole(path, content, remedy):
     """Writes a file completely, or leaves what was there.
 
@@ -60,15 +71,15 @@ def write_whole(path, content, remedy):
     Raises:
       UserError: it cannot be written.
     """
-    new_path = path + '.new'
+    content = content if isinstance(content, bytes) else content.encode()
+    new = None
     try:
-        with contextlib.suppress(FileNotFoundError):  # of a process that was killed
-            os.remove(new_path)
-        with open(new_path, 'xb') as new:  # made here and now: never what another user has put there, like a link
-            new.write(content if isinstance(content, bytes) else content.encode())
-        os.replace(new_path, path)
+        with open_new(path + '.new') as new:
+            new.write(content)
+        os.replace(new.name, path)
     except OSError as error:
         raise UserError('Cannot write %s (%s): %s' % (path, error.strerror, remedy))
     finally:
-        with contextlib.suppress(OSError):
-            os.remove(new_path)
+        if new:
+            with contextlib.suppress(OSError):
+                os.remove(new.name)

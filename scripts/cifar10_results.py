@@ -55,6 +55,7 @@ def main():
     logging.getLogger('tensorboard').setLevel(logging.ERROR)  # it reports every file and every resumed run
     if FLAGS.plot is not None:
         benchmark.check_writable(FLAGS.plot)
+        results.check_plot(FLAGS.plot)
     curves = [results.read_curve(run) for run in runs(FLAGS.runs)]
     print(results.comparison(curves, numbers('at_epochs', FLAGS.at_epochs), numbers('reach', FLAGS.reach)))
     if FLAGS.plot is not None:

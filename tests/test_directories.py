@@ -170,3 +170,9 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
     monkeypatch.setattr(directories.fcntl, 'flock', fail)
     with directories.locked(str(tmp_path), 'in use') as is_locked:
         assert is_locked is False
+
+
+def test_too_many_directories_one_in_the_other(tmp_path):
+    path = str(tmp_path) + 1500 * '/a'
+    with pytest.raises(UserError, match=r'^Cannot make the directory %s \(.+\): give another one$' % path):
+        directories.make(path)

@@ -56,26 +56,23 @@ def test_what_was_there_stays_if_the_disk_is_full(tmp_path, content):
     assert os.listdir(str(tmp_path)) == ['file'] and (tmp_path / 'file').read_text() == 'old'
 
 
-@pytest.mark.parametrize('target', ['target', 'nowhere'])
-def test_a_link_at_the_new_name_is_not_followed(tmp_path, target):
+@pytest.mark.parametrize('kind', ['a link', 'a link to nothing', 'a file'] + special_files.KINDS)
+def test_what_others_have_put_beside_it_stays(tmp_path, kind):
+    """A user's own file, or another user's trap."""
     (tmp_path / 'target').write_text('precious')
-    (tmp_path / 'file.new').symlink_to(tmp_path / target)
+    others = [tmp_path / name for name in ('file.new', 'file.new.0', 'file.new.1')]
+    for other in others:
+        if kind in special_files.KINDS:
+            special_files.make(other, kind)
+        elif kind == 'a file':
+            other.write_text('precious')
+        else:
+            other.symlink_to(tmp_path / ('target' if kind == 'a link' else 'nowhere'))
+    before = [os.lstat(str(other)) for other in others]
     files.write_whole(str(tmp_path / 'file'), 'new', 'remedy')
     assert (tmp_path / 'target').read_text() == 'precious' and not (tmp_path / 'file').is_symlink()
-    assert (tmp_path / 'file').read_text() == 'new' and sorted(os.listdir(str(tmp_path))) == ['file', 'target']
-
-
-def test_a_link_that_is_put_at_the_new_name_meanwhile(tmp_path, monkeypatch):
-    (tmp_path / 'target').write_text('precious')
-
-    def put(path):
-        os.symlink(str(tmp_path / 'target'), path)
-        raise FileNotFoundError
-    with monkeypatch.context() as patched:
-        patched.setattr(files.os, 'remove', put)
-        with pytest.raises(UserError, match=r'^Cannot write %s/file \(File exists\): remedy$' % tmp_path):
-            files.write_whole(str(tmp_path / 'file'), 'new', 'remedy')
-    assert (tmp_path / 'target').read_text() == 'precious'
+    assert (tmp_path / 'file').read_text() == 'new' and [os.lstat(str(other)) for other in others] == before
+    assert sorted(os.listdir(str(tmp_path))) == ['file', 'file.new', 'file.new.0', 'file.new.1', 'target']
 
 
 def test_a_link_is_replaced(tmp_path):
@@ -84,16 +81,6 @@ def test_a_link_is_replaced(tmp_path):
     files.write_whole(str(tmp_path / 'file'), 'new', 'remedy')
     assert (tmp_path / 'target').read_text() == 'precious'
     assert (tmp_path / 'file').read_text() == 'new' and not (tmp_path / 'file').is_symlink()
-
-
-@pytest.mark.parametrize('leftover', ['new of a killed process', 'a FIFO', 'a socket', 'a device'])
-def test_what_a_killed_process_left_is_replaced(tmp_path, leftover):
-    if leftover in special_files.KINDS:
-        special_files.make(tmp_path / 'file.new', leftover)
-    else:
-        (tmp_path / 'file.new').write_text(leftover)
-    files.write_whole(str(tmp_path / 'file'), 'x', 'remedy')
-    assert os.listdir(str(tmp_path)) == ['file'] and (tmp_path / 'file').read_text() == 'x'
 
 
 @pytest.mark.parametrize('name', ['gs://bucket/run', 's3://bucket', 'hdfs://host/x', 'file:///tmp/x', 'http://host/x', 'a/gs://b'])

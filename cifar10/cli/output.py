@@ -40,16 +40,17 @@ def guard():
     signal to end. After other errors the line is lost; `lost` tells. Each line is written at once: a signal can end the process
     at any moment.
     """
-    if sys.stdout is sys.__stdout__ and sys.stdout is not None:
+    if sys.stdout is None:  # it is closed: nobody wants to read
+        sys.stdout = open(os.devnull, 'w')
+    elif sys.stdout is sys.__stdout__:
         sys.stdout.flush()
         sys.stdout = _Output(io.BufferedWriter(io.FileIO(1, 'w', closefd=False)), sys.stdout.encoding, 'backslashreplace',
                              line_buffering=True)
 
 
 def flush():
-    """Writes what has been printed, if there is a standard output."""
-    if sys.stdout is not None:
-        sys.stdout.flush()
+    """Writes what has been printed."""
+    sys.stdout.flush()
 
 
 def lost():

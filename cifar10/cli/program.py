@@ -33,7 +33,7 @@ def _parse(argv, commands):
     """The arguments: none, or one of `commands`."""
     try:
         arguments = FLAGS(argv)[1:]
-    except flags.Error as error:
+    except (flags.Error, ValueError) as error:  # the second from absl's own flags
         _fail(2, 'error: %s; --help lists the flags' % ' '.join(str(error).split()))
     except SystemExit:  # --help has been printed; absl ends with 1
         _end(0)
@@ -79,6 +79,8 @@ def _fail(status, message):
 
 def _end(status):
     """Ends the process without what Python and TensorFlow do at the end: it could wait for ever for threads that are blocked."""
+    if FLAGS['run_with_profiling'].value:  # the flag is absl's, which then writes the profile
+        sys.exit(status)
     with contextlib.suppress(OSError, signals.Interrupted), signals.Interruptible():  # nobody reads any more
         output.flush()
     os._exit(status or int(output.lost()))

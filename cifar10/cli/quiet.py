@@ -1,6 +1,5 @@
 """A quiet start: TensorFlow is imported without its start-up messages, and a signal during the import gives one line."""
 import os
-import signal
 import tempfile
 
 from cifar10.runs import signals
@@ -14,9 +13,7 @@ def start(name):
     """
     if name not in ('__main__', '__mp_main__'):  # the second is the script's name in the processes that multiprocessing starts
         return
-    if name == '__mp_main__':
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the process that started it tells of the interrupt
-    else:
+    if name == '__main__':
         signals.end_on_signals()
     os.umask(os.umask(0o022) | 0o002)  # what a script makes is not for every user to write
     # Level 3 also hides errors: those that matter reach Python as exceptions.

@@ -149,34 +149,40 @@ class _WebRedirects(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
+_SHORTER = 'the server sends less than is in %s already: delete that if the server is right'
+
+
 def _fetch(url, part, timeout_secs):
     """Appends to `part` the rest of the file at `url`."""
     have = _size(part)
     request = urllib.request.Request(url, headers={'Range': 'bytes=%d-' % have} if have else {})
     with urllib.request.build_opener(_WebRedirects).open(request, timeout=timeout_secs) as response:
-        if response.getcode() != 206:  # the server sends the whole file
-            have = 0
+        known = 0 if response.getcode() == 206 else have  # bytes that are here already: the server sends the whole file
         sent_range = re.match('bytes ([0-9]+)-', response.headers.get('Content-Range', ''))
-        if have and sent_range and int(sent_range.group(1)) != have:
+        if have and not known and sent_range and int(sent_range.group(1)) != have:
             os.remove(part)
             raise ConnectionError('the server sent another part than it was asked for')
-        total = _total(response.headers, have)
+        total = _total(response.headers, have - known)
+        if total and total < have:
+            raise ValueError(_SHORTER % part)
         limit = total or _MAX_BYTES
         with _open_part(part) as out:
-            if not have:
-                out.truncate(0)
             shown = None
             for chunk in iter(lambda: response.read1(_CHUNK_BYTES), b''):  # read would lose what came before a stall
-                out.write(chunk)
-                have += len(chunk)
+                new = chunk[known:]
+                known -= len(chunk) - len(new)
+                out.write(new)
+                have += len(new)
                 if have > limit:
                     break
                 shown = _show_progress(have, total, shown)
+    if known and not total:
+        raise ValueError(_SHORTER % part)
     if have > limit:
         os.remove(part)
         raise ValueError('the server sent more than %d bytes' % limit)
-    if total and have < total:
-        raise ConnectionError('closed after %d of %d bytes' % (have, total))
+    if total and have - known < total:
+        raise ConnectionError('closed after %d of %d bytes' % (have - known, total))
 
 
 def _total(headers, have):

@@ -1,4 +1,6 @@
 """The benchmark's figures: rounds in turn, medians, spreads and ratios, as a table and as JSON."""
+import contextlib
+import errno
 import json
 import os
 import platform
@@ -9,6 +11,7 @@ import time
 import numpy as np
 import tensorflow.compat.v1 as tf
 
+from cifar10 import files
 from cifar10.errors import UserError
 from cifar10.measure import markdown
 from cifar10.runs import machine
@@ -41,7 +44,8 @@ def in_turn(measure_once, formulations, num_rounds):
     rounds = {formulation: [] for formulation in formulations}
     for i in range(num_rounds):
         for formulation in formulations:
-            print('Round %d of %d: %s' % (i + 1, num_rounds, formulation), file=sys.stderr, flush=True)
+            with contextlib.suppress(OSError):  # nobody may read it any more
+                print('Round %d of %d: %s' % (i + 1, num_rounds, formulation), file=sys.stderr, flush=True)
             rounds[formulation].append(measure_once(formulation))
     return {formulation: {name: [figures[name] for figures in measured] for name in measured[0]}
             for formulation, measured in rounds.items()}
@@ -103,9 +107,14 @@ def host():
 
 def check_writable(path):
     """Raises UserError if no file can be written at `path`, before anything is measured."""
-    directory = os.path.dirname(path) or '.'
-    if os.path.isdir(path) or not os.path.basename(path) or not (os.path.isdir(directory) and os.access(directory, os.W_OK)):
-        raise UserError('Cannot write %s: name a file in an existing directory that can be written to' % path)
+    try:
+        if os.path.isdir(path) or not os.path.basename(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with files.open_new(path + '.new') as new:
+            pass
+        os.remove(new.name)
+    except OSError as error:
+        raise UserError('Cannot write %s (%s): name a file in an existing directory that can be written to' % (path, error.strerror))
 
 
 def report(subcommand, rounds, flag_values):

@@ -155,7 +155,8 @@ def _train(job, train_dir):
         summary_op = tf.summary.merge_all()
         saver = tf.train.Saver()
         data_files = watch.Watch(dataset.train_files(job.data_dir), job.num_examples)
-        with tf.Session(config=machine.session_config(job.devices)) as session, summaries.writer(train_dir) as write:
+        with data_files.explaining(), tf.Session(config=machine.session_config(job.devices)) as session, \
+                summaries.writer(train_dir) as write:
             session.run(tf.global_variables_initializer())
             coord = tf.train.Coordinator()
             threads = tf.train.start_queue_runners(session, coord)
@@ -169,9 +170,6 @@ def _train(job, train_dir):
                         checkpoint_files.save(saver, session, train_dir, step)
                 coord.request_stop()
                 coord.join(threads)
-            except tf.errors.OpError:
-                data_files.check()
-                raise
             finally:
                 coord.request_stop()
 

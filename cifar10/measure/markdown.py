@@ -8,4 +8,5 @@ def table(header, rows):
       header: a list of strings.
       rows: a list of lists of strings.
     """
-    return '\n'.join('| %s |' % ' | '.join(cells) for cells in [header, ['---'] * len(header)] + rows)
+    lines = [header, ['---'] * len(header)] + rows
+    return '\n'.join('| %s |' % ' | '.join(cell.replace('|', r'\|') for cell in cells) for cells in lines)

@@ -7,8 +7,9 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, multi_gpu, optimizer
+from cifar10.data import dataset
 from cifar10.measure import benchmark, classic, processes, profiling
-from cifar10.runs import machine
+from cifar10.runs import machine, watch
 
 
 class Steps(NamedTuple):
@@ -27,18 +28,23 @@ def input_figures(formulation, job, steps):
 
     Returns:
       A dict of figures.
+
+    Raises:
+      UserError: a data file is missing, or changes.
     """
     machine.set_up_tensorflow()
     start = time.perf_counter()
+    data_files = watch.Watch(dataset.train_files(job.data_dir))
     with tf.Graph().as_default():
         queue = _prefetch_queue(formulation, job)
         batch = tf.group(*queue.dequeue())
-        with tf.Session(config=_config(formulation, job, ['/cpu:0'])) as session:
+        with data_files.explaining(), tf.Session(config=_config(formulation, job, ['/cpu:0'])) as session:
             building = time.perf_counter() - start
             session.run(tf.global_variables_initializer())  # first of all, as a trainer does
             start = time.perf_counter()
             coord = tf.train.Coordinator()
             queue_threads = tf.train.start_queue_runners(session, coord)
+            data_files.start(coord)
             session.run(batch)
             first = time.perf_counter() - start
             for _ in range(steps.warmup):

@@ -24,7 +24,7 @@ def fresh_process(function, *args):
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_send, args=(sender, function, args), daemon=True)
     with contextlib.ExitStack() as end:  # whatever interrupts the benchmark ends the process too
-        with signals.held_back():
+        with signals.held_back(), signals.sigint_blocked():  # of Ctrl-C the benchmark tells, and ends it
             process.start()
             signals.children.add(process.pid)
             end.callback(signals.children.discard, process.pid)
@@ -34,7 +34,9 @@ def fresh_process(function, *args):
         try:
             result = receiver.recv()
         except EOFError:
-            raise UserError('The measuring process died: make sure that there is enough memory')
+            process.join()
+            raise UserError('The measuring process %s' % (
+                'failed' if process.exitcode > 0 else 'was killed: make sure that there is enough memory'))
     if isinstance(result, UserError):
         raise result
     return result
@@ -77,8 +79,11 @@ def run_trainer(command, first_step, last_step):
                  for match in map(_STEP_LINE.match, process.stdout) if match}
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = status
+    script = os.path.basename(command[1])
     if status:
-        raise UserError('%s failed' % os.path.basename(command[1]))
+        raise UserError('%s failed' % script)
+    if last_step not in times:  # a signal has ended it
+        raise UserError('%s was stopped before step %d: measure again' % (script, last_step))
     return (times[last_step] - times[first_step]).total_seconds(), _peak_mb(used)
 
 

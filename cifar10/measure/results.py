@@ -30,12 +30,14 @@ def parse_run(text):
     """The Run that NAME:TRAIN_DIR:EVAL_DIR names.
 
     Raises:
-      UserError: it has another form, or a directory is not on this machine.
+      UserError: it has another form, the name cannot be shown, or a directory is not on this machine.
     """
     parts = text.split(':')
     if len(parts) != 3 or not all(parts):
         raise UserError('%s is not of the form NAME:TRAIN_DIR:EVAL_DIR, each without a colon' % (text or 'an empty name'))
     run = Run(*parts)
+    if not run.name.isprintable() or run.name.startswith('_'):  # matplotlib leaves labels with an underscore out
+        raise UserError('%r cannot be the name of a run: it has characters that cannot be printed, or begins with _' % run.name)
     files.check_name(run.train_dir)
     files.check_name(run.eval_dir)
     return run
@@ -125,16 +127,24 @@ def _row(label, moments):
             cell([moment.precision_10_views for moment in moments], '%.4f')]
 
 
-def plot(curves, path):
-    """Draws the curves to a file; its suffix chooses the format.
-
-    Raises:
-      UserError: matplotlib is missing or does not know the suffix, or the file cannot be written.
-    """
+def check_plot(path):
+    """Raises UserError if matplotlib is missing or does not know the suffix of the file, before anything is read."""
     try:
         from matplotlib import figure
     except ImportError:
         raise UserError('--plot needs matplotlib: pip install matplotlib')
+    suffixes = sorted(figure.Figure().canvas.get_supported_filetypes())
+    if os.path.splitext(path)[1][1:].lower() not in suffixes:
+        raise UserError('Cannot draw %s: give one of the suffixes .%s' % (path, ', .'.join(suffixes)))
+
+
+def plot(curves, path):
+    """Draws the curves to a file; its suffix chooses the format, see `check_plot`.
+
+    Raises:
+      UserError: the file cannot be written.
+    """
+    from matplotlib import figure
     drawing = figure.Figure(figsize=(10, 4), layout='constrained')
     for axes, field in zip(drawing.subplots(1, 2, sharey=True), ('epochs', 'minutes')):
         for color, (name, group) in enumerate(_by_name(curves).items()):
@@ -146,8 +156,5 @@ def plot(curves, path):
     drawing.axes[0].set_ylabel(evaluation.PRECISION)
     drawing.axes[0].legend()
     drawn = io.BytesIO()
-    try:
-        drawing.savefig(drawn, format=os.path.splitext(path)[1][1:])
-    except ValueError as error:
-        raise UserError('Cannot draw %s (%s): give another suffix, like .svg' % (path, error))
+    drawing.savefig(drawn, format=os.path.splitext(path)[1][1:].lower())
     files.write_whole(path, drawn.getvalue(), 'name another file')

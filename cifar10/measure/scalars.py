@@ -31,7 +31,11 @@ def read(directory, tags, optional_tags=()):
             directory, 'is not a directory' if os.path.lexists(directory) else 'does not exist'))
     for name in os.listdir(directory):
         if 'tfevents' in name:
-            _check_file(os.path.join(directory, name))
+            path = os.path.join(directory, name)
+            try:
+                _check_file(path)
+            except OSError as error:
+                raise UserError('Cannot read %s (%s): %s' % (path, error.strerror, _REMEDY))
     accumulator = event_accumulator.EventAccumulator(directory, size_guidance={event_accumulator.SCALARS: 0})
     try:
         accumulator.Reload()

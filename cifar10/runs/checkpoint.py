@@ -21,7 +21,7 @@ class Checkpoint(NamedTuple):
 def read_latest(directory):
     """Reads the newest intact checkpoint in `directory`, also while a trainer works there, which may replace it at any time.
 
-    If it is not the one that the directory's list names as the latest, a line says so.
+    If it is not the one that the directory's list names as the latest, or not in the directory, a line says so.
 
     Returns:
       A Checkpoint, or None where there is none.
@@ -42,6 +42,8 @@ def read_latest(directory):
                 return read_latest(directory)
             complaints.append(str(error))
             continue
+        if not complaints and os.path.realpath(os.path.dirname(path)) != os.path.realpath(directory):
+            complaints.append('%s names a checkpoint in another directory' % listing)
         if complaints:
             print('%s. Using %s' % ('. '.join(complaints), path), flush=True)
         return saved

@@ -5,14 +5,13 @@ traceback of the thread (a full disk).
 """
 import contextlib
 import errno
-import itertools
 import os
 import socket
 import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors
+from cifar10 import errors, files
 
 _MAX_UNWRITTEN = 100  # events that wait in memory, the oldest ones, while the disk is full
 
@@ -73,11 +72,8 @@ class EventFile:
     def _open(self):
         name = 'events.out.tfevents.%010d.%s' % (time.time(), socket.gethostname())
         self._stat = None
-        for number in itertools.count():  # several processes may write to one directory
-            self._path = os.path.join(self._directory, '%s.%d' % (name, number))
-            with contextlib.suppress(FileExistsError):
-                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-                break
+        with files.open_new(os.path.join(self._directory, name)) as new:  # several processes may write to one directory
+            self._path = new.name
         self._stat, self._good_size = os.stat(self._path), 0
         self._writer = tf.io.TFRecordWriter(self._path)
         self._writer.write(tf.Event(wall_time=time.time(), file_version='brain.Event:2').SerializeToString())

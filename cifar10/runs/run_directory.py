@@ -3,6 +3,7 @@ import contextlib
 import glob
 import json
 import os
+import re
 import time
 from typing import NamedTuple, Optional, Sequence
 
@@ -10,6 +11,8 @@ from cifar10 import directories, files
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, checkpoint_files, run_record
+
+_UNFINISHED = re.compile(re.escape(run_record.NAME) + r'\.new(\.\d+)?')  # of a process that was killed
 
 
 class RunDirectory(NamedTuple):
@@ -22,8 +25,11 @@ class RunDirectory(NamedTuple):
 
     def write_record(self):
         """Records in the directory what is trained in it, for the next start to compare."""
-        files.write_whole(os.path.join(self.path, run_record.NAME), json.dumps(self.record, indent=1),
-                          'make room there, or give another --train_dir')
+        path = os.path.join(self.path, run_record.NAME)
+        for leftover in filter(_UNFINISHED.fullmatch, checkpoint_files.names(self.path)):
+            with contextlib.suppress(OSError):
+                os.remove(os.path.join(self.path, leftover))
+        files.write_whole(path, json.dumps(self.record, indent=1), 'make room there, or give another --train_dir')
 
 
 @contextlib.contextmanager

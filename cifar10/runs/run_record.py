@@ -31,11 +31,11 @@ def read(train_dir):
       UserError: the record is damaged.
     """
     path = os.path.join(train_dir, NAME)
-    if not os.path.exists(path):
+    if not os.path.lexists(path):
         return None
     remedy = 'delete it to train or evaluate without the record'
-    files.check_regular(path, remedy)
     try:
+        files.check_regular(path, remedy)
         with open(path) as opened:
             return _validated(json.loads(opened.read(_MAX_CHARACTERS)))
     except (ValueError, OSError, RecursionError) as error:

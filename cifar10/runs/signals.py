@@ -144,3 +144,13 @@ def held_back():
                 before[number](number, None)
             else:
                 os.kill(os.getpid(), number)
+
+
+@contextlib.contextmanager
+def sigint_blocked():
+    """Delays SIGINT to the end of the block; a process that is started in it never gets one."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])

@@ -5,6 +5,8 @@ import stat
 import threading
 import time
 
+import tensorflow.compat.v1 as tf
+
 from cifar10.data import dataset, snapshot
 from cifar10.errors import UserError
 
@@ -41,6 +43,15 @@ class Watch:
             for path in self._paths:
                 _release(path)
             time.sleep(0.1)
+
+    @contextlib.contextmanager
+    def explaining(self):
+        """Raises UserError in place of an error of TensorFlow in the block if a file has changed."""
+        try:
+            yield
+        except tf.errors.OpError:
+            self.check()
+            raise
 
     def check(self):
         """Raises UserError if a file has changed."""

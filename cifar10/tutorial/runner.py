@@ -6,6 +6,7 @@ import sys
 import traceback
 import types
 
+from cifar10 import files
 from cifar10.errors import UserError
 from cifar10.runs import signals
 from cifar10.tutorial import modules, remedies, version_1
@@ -52,11 +53,12 @@ def run(path, arguments, own_modules=False):
 
 def _compiled(path):
     try:
+        files.check_regular(path, 'give the path of a Python file')
         with open(path, 'rb') as source:
             return compile(source.read(), os.path.abspath(path), 'exec', dont_inherit=True)
     except OSError as error:
         raise UserError('Cannot read the program %s (%s): give the path of a Python file' % (path, error.strerror))
-    except (SyntaxError, ValueError) as error:  # ValueError: a null byte
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # ValueError: a null byte; the last two: nested too deeply
         raise UserError(remedies.explain(error, '') or '%s is not a Python program: %s' % (path, error))
 
 

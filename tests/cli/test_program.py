@@ -1,5 +1,7 @@
 """What a mistake in the command line, an error or Ctrl-C gives."""
 import glob
+import os
+import pstats
 import re
 import shutil
 import signal
@@ -32,6 +34,17 @@ def test_help_lists_every_flag(script, names):
     assert sorted(listed) == sorted(names.split())
 
 
+def test_a_profile_of_absl(tmp_path):
+    """Its flags are in every script."""
+    profile = tmp_path / 'profile'
+    programs.run('cifar10_dataset', 'verify', '--data_dir=%s' % tmp_path, '--run_with_profiling', '--profile_file=%s' % profile)
+    assert 'dataset.py' in {os.path.basename(path) for path, _, _ in pstats.Stats(str(profile)).stats}
+
+
+def test_help_with_a_closed_output():
+    assert programs.run('cifar10_dataset', '--help', wrapper=['sh', '-c', 'exec "$@" >&-', 'sh']) == (0, '', '')
+
+
 def test_help_ends_with_0():
     status, stdout, stderr = programs.run('cifar10_train', '--help')
     assert (status, stderr) == (0, '') and '--recipe: <classic|fast|best>' in stdout
@@ -53,7 +66,12 @@ MISTAKES = [
     (TRAIN, ['--data_dir={tmp}/file'], 1, r'Cannot make the directory {tmp}/file \(File exists\): give another one'),
     (TRAIN, ['--data_dir='], 2, r'flag --data_dir=: the name of a directory is missing; .*'),
     (TRAIN, ['--max_to_keep=9999999999'], 2, r'flag --max_to_keep=9999999999: .*'),
-    (TRAIN, ['--data_dir={data}', '--dataset=synthetic', '--train_dir={tmp}/file'], 1, r'Cannot make the directory {tmp}/file .*'),
+    (TRAIN, ['--train_dir={tmp}/file'], 2, r'flag --train_dir={tmp}/file: {tmp}/file is not a directory: give another one; .*'),
+    (TRAIN, ['--data_dir={data}', '--dataset=synthetic', '--train_dir={tmp}/file/run'], 1,
+     r'Cannot make the directory {tmp}/file/run .*'),
+    (EVAL, ['--checkpoint_dir={tmp}/file'], 2, r'flag --checkpoint_dir=.*{tmp}/file is not a directory: .*'),
+    (EVAL, ['--norun_once=1'], 2, r'--norun_once=1 does not take an argument; --help lists the flags'),
+    (EVAL, ['--flagfile={tmp}/damaged/cifar-10-batches-bin/test_batch.bin'], 2, r"'utf-8' codec can't decode .*; --help lists .*"),
     (TRAIN, ['--data_dir={tmp}/new', '--data_url=http://127.0.0.1:1/x'], 1, r'Cannot download http://127.0.0.1:1/x .*--data_url.*'),
     (EVAL, ['--data_dir={data}', '--dataset=synthetic', '--run_once', '--checkpoint_dir={tmp}'], 1,
      r'There is no checkpoint in {tmp}: train first.*'),

@@ -121,6 +121,30 @@ def test_more_than_the_server_said(fetch, tmp_path):
     assert_nothing_left(tmp_path)
 
 
+@pytest.mark.parametrize('headers', [{'Content_Length': '7'}, {}])
+def test_a_page_that_is_shorter_than_what_is_here(fetch, tmp_path, archive, headers):
+    """As the page of a hotel, where one must log in first."""
+    def answer(handler, content):
+        download_server.answer(handler, 200, b'log in!', **headers)
+    part = tmp_path / (download.ARCHIVE + '.part')
+    part.write_bytes(archive[:1000])
+    with pytest.raises(UserError, match='^Cannot download .*the server sends less than is in %s already: delete that if ' % part):
+        fetch(answer)
+    assert part.read_bytes() == archive[:1000]
+    assert fetch('none').ranges == ['bytes=1000-']
+    assert_complete(tmp_path)
+
+
+@pytest.mark.parametrize('headers', [True, False])
+def test_a_whole_file_in_place_of_the_rest(fetch, tmp_path, archive, headers):
+    """What is here already is kept."""
+    def answer(handler, content):
+        download_server.answer(handler, 200, content, **({'Content_Length': str(len(content))} if headers else {}))
+    (tmp_path / (download.ARCHIVE + '.part')).write_bytes(archive[:70000])
+    assert fetch(answer).ranges == ['bytes=70000-']
+    assert_complete(tmp_path)
+
+
 def test_the_words_of_a_server_do_not_reach_the_terminal(fetch):
     with pytest.raises(UserError) as raised:
         fetch(lambda handler, content: handler.wfile.write(b'HTTP/1.0 404 \x1b[31m\x07%s\r\n\r\n' % (b'very ' * 1000)))

@@ -1,5 +1,8 @@
 """What the benchmark makes of its figures, and its complaints."""
+import contextlib
 import json
+import os
+import sys
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -20,6 +23,16 @@ def test_formulations_take_turns(capsys):
     assert calls == ['ours', 'classic'] * 3
     assert capsys.readouterr() == ('', ''.join('Round %d of 3: ours\nRound %d of 3: classic\n' % (i, i) for i in (1, 2, 3)))
     assert rounds == {'ours': {'ms': [2, 30, 10]}, 'classic': {'ms': [1, 10, 20]}}
+
+
+@pytest.mark.skipif(not os.path.exists('/dev/full'), reason='this system has no full device')
+def test_rounds_are_measured_though_they_cannot_be_told(monkeypatch):
+    with open('/dev/full', 'w') as full:
+        monkeypatch.setattr(sys, 'stderr', full)
+        assert benchmark.in_turn(lambda formulation: {'ms': 1}, ['ours'], 2) == {'ours': {'ms': [1, 1]}}
+        monkeypatch.undo()
+        with contextlib.suppress(OSError):
+            full.close()
 
 
 def test_ratios_are_made_round_by_round():
@@ -57,10 +70,13 @@ def test_check_writable(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for path in ('new', str(tmp_path / 'new')):
         benchmark.check_writable(path)
-    for path in ('', str(tmp_path), str(tmp_path) + '/', str(tmp_path / 'nowhere' / 'new')):
-        with pytest.raises(UserError, match='^Cannot write %s: name a file in an existing directory' % path):
+    (tmp_path / 'new.new').write_text("the user's own")
+    long = str(tmp_path / ('x' * 253))  # with what is written first it is longer than a name can be
+    for path, reason in [('', 'Is a directory'), (str(tmp_path), 'Is a directory'), (str(tmp_path) + '/', 'Is a directory'),
+                         (str(tmp_path / 'nowhere' / 'new'), 'No such file or directory'), (long, 'File name too long')]:
+        with pytest.raises(UserError, match=r'^Cannot write %s \(%s\): name a file in an existing directory' % (path, reason)):
             benchmark.check_writable(path)
-    assert list(tmp_path.iterdir()) == []
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["the user's own"]
 
 
 @pytest.mark.parametrize('args, status, complaint', [
@@ -68,9 +84,9 @@ def test_check_writable(tmp_path, monkeypatch):
     (['speed'], 2, 'unexpected argument speed; --help explains the usage'),
     (['step', 'train'], 2, 'unexpected argument train; --help explains the usage'),
     (['step', '--rounds=0'], 2, 'flag --rounds=0: '),
-    (['step', '--json='], 1, 'Cannot write : name a file in an existing directory'),
-    (['step', '--json=/nowhere/x.json'], 1, 'Cannot write /nowhere/x.json: name a file in an existing directory'),
-    (['profile', '--trace=/nowhere/x'], 1, 'Cannot write /nowhere/x: name a file in an existing directory'),
+    (['step', '--json='], 1, 'Cannot write  (Is a directory): name a file in an existing directory'),
+    (['step', '--json=/nowhere/x.json'], 1, 'Cannot write /nowhere/x.json (No such file or directory): name a file in an '),
+    (['profile', '--trace=/nowhere/x'], 1, 'Cannot write /nowhere/x (No such file or directory): name a file in an existing '),
     (['towers', '--batch_size=3'], 1, '--batch_size=3 cannot be divided among four towers: give a multiple of 4'),
     (['train', '--data_dir={tmp}', '--dataset=cifar10', '--data_url=nowhere'], 1, 'Cannot download nowhere ')])
 def test_mistake_gets_one_clear_line(tmp_path, args, status, complaint):

@@ -1,11 +1,15 @@
 """The figures of input, step and profile, measured inside the test's process."""
 import json
+import os
 
 import pytest
 
+from cifar10.data import dataset
+from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
 from cifar10.measure import measurements
 from cifar10.measure.measurements import Steps
+from cifar10.runs import watch
 from cifar10.training import Job
 
 FORMULATIONS = pytest.mark.parametrize('formulation', ['ours', 'classic'])
@@ -23,6 +27,20 @@ def test_input_figures(data_dir, formulation):
     assert list(figures) == INPUT_FIGURES
     assert all(value > 0 for value in figures.values())
     assert 100 < figures['peak memory, MB'] < 100000
+
+
+@FORMULATIONS
+def test_data_that_change_meanwhile(own_data_dir, monkeypatch, formulation):
+    paths = dataset.train_files(own_data_dir)
+
+    def empty():
+        for path in paths:
+            os.truncate(path, 0)
+        return 0, 0
+    monkeypatch.setattr(watch, '_SECONDS', 0.05)
+    monkeypatch.setattr(measurements.processes, 'usage', empty)  # which is called before the measured steps
+    with pytest.raises(UserError, match='^%s has changed: it had 184380 bytes, now 0: put the data back as it was, ' % paths[0]):
+        measurements.input_figures(formulation, _job(own_data_dir), Steps(1, 10 ** 9))
 
 
 def test_the_baseline_has_the_threads_of_tensorflow():

@@ -24,9 +24,21 @@ def test_fresh_process_raises_what_a_user_did():
         processes.fresh_process(_fail, 'no such thing')
 
 
+def _kill():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def test_fresh_process_may_die():
-    with pytest.raises(UserError, match='^The measuring process died: make sure that there is enough memory$'):
+    with pytest.raises(UserError, match='^The measuring process was killed: make sure that there is enough memory$'):
+        processes.fresh_process(_kill)
+    with pytest.raises(UserError, match='^The measuring process failed$'):
         processes.fresh_process(os._exit, 1)
+
+
+def test_ctrl_c_does_not_reach_a_fresh_process():
+    """The benchmark tells of it."""
+    assert signal.SIGINT in processes.fresh_process(signal.pthread_sigmask, signal.SIG_BLOCK, [])
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def _use(system_calls, megabytes):
@@ -115,6 +127,13 @@ def test_trainer_has_a_peak_of_memory():
     megabytes = int(processes.usage()[1]) + 100
     _, peak = processes.run_trainer([sys.executable, '-c', 'bytearray(%d << 20); print(%r)' % (megabytes, line)], 10, 10)
     assert megabytes < peak < megabytes + 100
+
+
+def test_trainer_may_be_stopped():
+    """After a signal it saves, and ends with 0."""
+    line = '2026-01-01 00:00:00.500000: step 10, loss'
+    with pytest.raises(UserError, match='^-c was stopped before step 20: measure again$'):
+        processes.run_trainer([sys.executable, '-c', 'print(%r)' % line], 10, 20)
 
 
 def test_trainer_may_fail():

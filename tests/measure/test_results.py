@@ -68,16 +68,15 @@ def test_plot(runs, tmp_path):
     assert (status, stderr) == (0, '')
     picture = path.read_text()
     assert picture.count('stroke: #1f77b4') == 2 + 1 and picture.count('stroke: #ff7f0e') == 4 + 1  # and the legend
-    status, _, stderr = programs.call('cifar10_results', '--runs=' + runs, '--plot=%s.never' % path)
-    assert status == 1 and stderr.startswith('cifar10_results.py: error: Cannot draw %s.never (' % path)
+    status, stdout, stderr = programs.call('cifar10_results', '--runs=' + runs, '--plot=%s.never' % path)
+    assert (status, stdout) == (1, '') and stderr.startswith('cifar10_results.py: error: Cannot draw %s.never: ' % path)
     assert stderr.count('\n') == 1
 
 
 def test_plot_without_matplotlib(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, 'matplotlib', None)
     with pytest.raises(UserError, match='^--plot needs matplotlib: pip install matplotlib$'):
-        results.plot([], str(tmp_path / 'plot.svg'))
-    assert not (tmp_path / 'plot.svg').exists()
+        results.check_plot(str(tmp_path / 'plot.svg'))
 
 
 RUNS = '--runs=a:{tmp}/train:{tmp}/eval'
@@ -90,9 +89,9 @@ FORM = ' is not of the form NAME:TRAIN_DIR:EVAL_DIR, each without a colon'
     (['--runs=a:{tmp}:b'], '{tmp} holds no event file with "epoch": name the directory of a run that has written summaries'),
     (['--runs=a:{tmp}/train:{tmp}/train'],
      '{tmp}/train holds no event file with "Precision @ 1": name the directory of a run that has written summaries'),
-    ([RUNS, '--plot='], 'Cannot write : name a file in an existing directory that can be written to'),
+    ([RUNS, '--plot='], 'Cannot write  (Is a directory): name a file in an existing directory that can be written to'),
     ([RUNS, '--plot={tmp}/nowhere/x.svg'],
-     'Cannot write {tmp}/nowhere/x.svg: name a file in an existing directory that can be written to')])
+     'Cannot write {tmp}/nowhere/x.svg (No such file or directory): name a file in an existing directory that can be written to')])
 def test_mistake_gets_one_clear_line(tmp_path, args, complaint):
     (tmp_path / 'file').write_text('')
     _write_run(tmp_path)
@@ -141,10 +140,22 @@ def _write_run(tmp_path):
 @pytest.mark.parametrize('suffix', ['', '.never', '.'])
 def test_a_picture_in_an_unknown_format(tmp_path, suffix):
     pytest.importorskip('matplotlib')
-    path = '%s/plot%s' % (tmp_path, suffix)
-    with pytest.raises(UserError, match=r'^Cannot draw %s \(.*\): give another suffix, like .svg$' % path):
-        results.plot([results.read_curve(_write_run(tmp_path))], path)
-    assert sorted(os.listdir(str(tmp_path))) == ['eval', 'train']
+    for known in ('.svg', '.PNG'):
+        results.check_plot('plot' + known)
+    with pytest.raises(UserError, match=r'^Cannot draw plot%s: give one of the suffixes (\.\w+, )*\.svg, ' % suffix):
+        results.check_plot('plot' + suffix)
+
+
+@pytest.mark.parametrize('name', ['_a', '\x1b[31mred', 'a\nb', '\u202ea'])
+def test_a_name_that_cannot_be_shown(name):
+    with pytest.raises(UserError, match=' cannot be the name of a run: ') as error:
+        results.parse_run(name + ':a:b')
+    assert str(error.value).isprintable()
+
+
+def test_a_name_in_a_table(tmp_path):
+    curve = results.read_curve(_write_run(tmp_path))._replace(name='a|b')
+    assert results.comparison([curve], [], []).splitlines()[2].startswith(r'| a\|b | 1 |')
 
 
 def test_a_name_that_is_not_a_formula(tmp_path):

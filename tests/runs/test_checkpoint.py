@@ -39,6 +39,18 @@ def test_the_latest_is_the_listed_one(tmp_path):
     assert checkpoint_files.candidates(str(tmp_path)) == paths
 
 
+def test_a_list_that_names_another_directory(tmp_path, capsys):
+    """As in a copy of a run whose list has absolute paths."""
+    (tmp_path / 'copy').mkdir()
+    path = _save(tmp_path, 1)
+    (tmp_path / 'link').symlink_to(tmp_path)
+    for same in ('', 'link'):
+        assert checkpoint.read_latest(str(tmp_path / same)).path.endswith('model.ckpt-1') and capsys.readouterr().out == ''
+    _list(tmp_path / 'copy', path)
+    assert checkpoint.read_latest(str(tmp_path / 'copy')).path == path
+    assert capsys.readouterr().out == '%s names a checkpoint in another directory. Using %s\n' % (tmp_path / 'copy/checkpoint', path)
+
+
 def test_a_checkpoint_that_is_newer_than_the_list(tmp_path):
     """The process was killed between the two."""
     paths = [_save(tmp_path, step) for step in (1, 2, 3)]

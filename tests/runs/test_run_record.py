@@ -68,6 +68,13 @@ def test_a_bad_value_in_the_record(tmp_path, data_dir, name, value, fault):
         run_record.recorded_hparams(str(tmp_path))
 
 
+@pytest.mark.parametrize('target', ['run.json', 'nowhere'])
+def test_a_link_that_leads_nowhere(tmp_path, target):
+    (tmp_path / 'run.json').symlink_to(target)
+    with pytest.raises(UserError, match=r'/run.json is damaged \(.+\): delete it to train or evaluate without the record$'):
+        run_record.recorded_hparams(str(tmp_path))
+
+
 def test_a_directory_in_place_of_the_record(tmp_path):
     (tmp_path / 'run.json').mkdir()
     with pytest.raises(UserError, match='run.json is a directory, not a file: delete it to train or evaluate without the record$'):

@@ -198,11 +198,15 @@ def test_the_traceback_is_that_of_the_program(tmp_path):
     (['nix.py'], 1, 'error: Cannot read the program nix.py .No such file or directory.: give the path of a Python file'),
     (['--own-modules', 'three.py'], 1, 'error: There is no cifar10.py or cifar10_input.py of its own in .*: leave out --own-modules'),
     (['two.py'], 1, r"error: /.*/two.py:1: Missing parentheses .*: `print 'Python 2'`; this is Python 2: convert .*"),
+    (['fifo.py'], 1, 'error: fifo.py is a FIFO, not a file: give the path of a Python file'),
+    (['deep.py'], 1, 'error: deep.py is not a Python program: .*'),
     ([], 2, 'error: the following arguments are required: PROGRAM.py')])
 def test_one_line(tmp_path, monkeypatch, arguments, status, line):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'two.py').write_text("print 'Python 2'\n")
     (tmp_path / 'three.py').write_text('print(3)\n')
+    (tmp_path / 'deep.py').write_text('x = ' + 200000 * '-' + '1')
+    os.mkfifo('fifo.py')
     found, stdout, stderr = programs.call('cifar10_run', *arguments)
     assert stdout == '' and re.match('^cifar10_run.py: %s$' % line, stderr.splitlines()[-1] if status == 2 else str(found)), stderr
     assert found == status or status == 1
