@@ -70,8 +70,8 @@ def restore_defaults():
 
 
 def receive(number):
-    """Acts as if the process had received the signal `number`, in the way that it treats SIGTERM."""
-    signal.getsignal(signal.SIGTERM)(number, None)
+    """Acts as if the process had received the signal `number`, in the way that it treats SIGINT, which it never ignores."""
+    signal.getsignal(signal.SIGINT)(number, None)
 
 
 def _handle(handler):
