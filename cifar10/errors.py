@@ -13,8 +13,9 @@ class UserError(Exception):
 
 def warn(message):
     """Tells on stderr what went wrong while the work goes on."""
-    with contextlib.suppress(OSError):  # nobody may read it any more
-        print('%s: %s' % (os.path.basename(sys.argv[0]), message), file=sys.stderr, flush=True)
+    if sys.stderr is not None:  # or print would write to the standard output
+        with contextlib.suppress(OSError):  # nobody may read it any more
+            print('%s: %s' % (os.path.basename(sys.argv[0]), message), file=sys.stderr, flush=True)
 
 
 def reason(error):

@@ -140,8 +140,10 @@ def run(graph, pace, intervals, run, session):
             if stop.received:  # while the queue was filled: there is nothing to save
                 raise signals.Interrupted(stop.received)
             with input_files.explaining():  # so that the session ends as it should, with a checkpoint
-                while not monitored.should_stop() and not stop.received:
+                while not monitored.should_stop():
                     monitored.run(graph.train_op)
+                    if stop.received:
+                        break
             if stop.received:
                 print('%s: stopping' % stop.received.name, flush=True)
         run.place.check()  # it may have been moved while the last checkpoint was saved: TensorFlow would make it again

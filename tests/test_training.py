@@ -107,6 +107,21 @@ def test_nothing_is_saved_without_a_step(tmp_path, data_dir, capsys, monkeypatch
     assert tf.train.latest_checkpoint(str(tmp_path)) is None
 
 
+def test_a_signal_just_before_the_first_step(tmp_path, data_dir, monkeypatch, capsys):
+    """The step is made, and saved: a status that says so must not lie."""
+    explaining, entered = hooks.InputHook.explaining, []
+
+    def then_signal(hook):
+        entered.append(hook)
+        if len(entered) == 2:  # around the steps
+            os.kill(os.getpid(), signal.SIGINT)
+        return explaining(hook)
+    monkeypatch.setattr(hooks.InputHook, 'explaining', then_signal)
+    train(tmp_path, data_dir, 3)
+    assert 'SIGINT: stopping' in capsys.readouterr().out
+    assert_saved(tmp_path, 1)
+
+
 NAMES = 'weights, weights/ExponentialMovingAverage'
 
 

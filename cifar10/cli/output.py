@@ -41,7 +41,7 @@ def guard():
     at any moment.
     """
     if sys.stdout is None:  # it is closed: nobody wants to read
-        sys.stdout = open(os.devnull, 'w')
+        sys.stdout = open(os.devnull, 'w', errors='backslashreplace')
     elif sys.stdout is sys.__stdout__:
         sys.stdout.flush()
         sys.stdout = _Output(io.BufferedWriter(io.FileIO(1, 'w', closefd=False)), sys.stdout.encoding, 'backslashreplace',

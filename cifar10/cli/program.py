@@ -79,8 +79,9 @@ def _fail(status, message):
 
 def _end(status):
     """Ends the process without what Python and TensorFlow do at the end: it could wait for ever for threads that are blocked."""
+    with contextlib.suppress(OSError, signals.Interrupted), signals.Interruptible():  # a signal, or nobody reads any more: be quick
+        output.flush()
+    status = status or int(output.lost())
     if FLAGS['run_with_profiling'].value:  # the flag is absl's, which then writes the profile
         sys.exit(status)
-    with contextlib.suppress(OSError, signals.Interrupted), signals.Interruptible():  # nobody reads any more
-        output.flush()
-    os._exit(status or int(output.lost()))
+    os._exit(status)

@@ -13,6 +13,7 @@ def start(name):
     """
     if name not in ('__main__', '__mp_main__'):  # the second is the script's name in the processes that multiprocessing starts
         return
+    _open_standard_files()
     if name == '__main__':
         signals.end_on_signals()
     os.umask(os.umask(0o022) | 0o002)  # what a script makes is not for every user to write
@@ -21,13 +22,19 @@ def start(name):
         _import_tensorflow()
 
 
+def _open_standard_files():
+    """Opens /dev/null for what is closed of the input, the output and stderr, or the next file would be taken for it."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # which gets the first free number
+
+
 def _import_tensorflow():
     # Up to TensorFlow 2.21 some messages are written before the variable takes effect. So during the import file descriptor 2
     # is a temporary file; its content is shown if the import fails.
-    try:
-        stderr = os.dup(2)
-    except OSError:  # it is closed
-        return
+    stderr = os.dup(2)
     signals.stderr = stderr
     with _scratch() as messages:
         os.dup2(messages.fileno(), 2)

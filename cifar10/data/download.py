@@ -23,6 +23,7 @@ MD5 = 'c32a1d4ab5d03f1284b67883e8d87530'  # published at https://www.cs.toronto.
 _CHUNK_BYTES = 1 << 18
 _MAX_BYTES = 10 * 170052171  # ten times the archive: what sends more may never end
 _FILE_BYTES = dataset.NUM_EXAMPLES_PER_EPOCH_FOR_EVAL * dataset.RECORD_BYTES  # a training file is as long as the test file
+_SHORTER = 'the server sends less than is in %s already: delete that if the server is right'
 
 
 def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=DATA_URL, md5=MD5, timeout_secs=30, retry_secs=1):
@@ -149,9 +150,6 @@ class _WebRedirects(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-_SHORTER = 'the server sends less than is in %s already: delete that if the server is right'
-
-
 def _fetch(url, part, timeout_secs):
     """Appends to `part` the rest of the file at `url`."""
     have = _size(part)
@@ -177,7 +175,7 @@ def _fetch(url, part, timeout_secs):
                     break
                 shown = _show_progress(have, total, shown)
     if known and not total:
-        raise ValueError(_SHORTER % part)
+        raise ConnectionError(_SHORTER % part)
     if have > limit:
         os.remove(part)
         raise ValueError('the server sent more than %d bytes' % limit)

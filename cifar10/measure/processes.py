@@ -22,6 +22,7 @@ def fresh_process(function, *args):
     """
     context = multiprocessing.get_context('spawn')
     receiver, sender = context.Pipe(duplex=False)
+    context.Lock()  # the first one starts a process of multiprocessing, which unblocks SIGINT here
     process = context.Process(target=_send, args=(sender, function, args), daemon=True)
     with contextlib.ExitStack() as end:  # whatever interrupts the benchmark ends the process too
         with signals.held_back(), signals.sigint_blocked():  # of Ctrl-C the benchmark tells, and ends it
@@ -36,7 +37,7 @@ def fresh_process(function, *args):
         except EOFError:
             process.join()
             raise UserError('The measuring process %s' % (
-                'failed' if process.exitcode > 0 else 'was killed: make sure that there is enough memory'))
+                'was killed: make sure that there is enough memory' if process.exitcode < 0 else 'failed'))
     if isinstance(result, UserError):
         raise result
     return result

@@ -2,10 +2,11 @@
 import io
 import os
 from typing import NamedTuple
+import warnings
 
 import numpy as np
 
-from cifar10 import evaluation, files
+from cifar10 import errors, evaluation, files
 from cifar10.errors import UserError
 from cifar10.measure import markdown, scalars
 
@@ -142,7 +143,7 @@ def plot(curves, path):
     """Draws the curves to a file; its suffix chooses the format, see `check_plot`.
 
     Raises:
-      UserError: the file cannot be written.
+      UserError: the file cannot be written, or the format needs a program that is missing.
     """
     from matplotlib import figure
     drawing = figure.Figure(figsize=(10, 4), layout='constrained')
@@ -156,5 +157,11 @@ def plot(curves, path):
     drawing.axes[0].set_ylabel(evaluation.PRECISION)
     drawing.axes[0].legend()
     drawn = io.BytesIO()
-    drawing.savefig(drawn, format=os.path.splitext(path)[1][1:].lower())
+    with warnings.catch_warnings(record=True) as told:
+        try:
+            drawing.savefig(drawn, format=os.path.splitext(path)[1][1:].lower())
+        except RuntimeError as error:
+            raise UserError('Cannot draw %s (%s): give another suffix, like .svg' % (path, errors.reason(error)))
+    for warning in told:  # of characters that the font lacks, say
+        errors.warn(warning.message)
     files.write_whole(path, drawn.getvalue(), 'name another file')

@@ -12,7 +12,7 @@ from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, checkpoint_files, run_record
 
-_UNFINISHED = re.compile(re.escape(run_record.NAME) + r'\.new(\.\d+)?')  # of a process that was killed
+_LEFTOVER = re.compile(re.escape(run_record.NAME) + r'\.new(\.\d+)?')  # of a process that was killed
 
 
 class RunDirectory(NamedTuple):
@@ -26,7 +26,7 @@ class RunDirectory(NamedTuple):
     def write_record(self):
         """Records in the directory what is trained in it, for the next start to compare."""
         path = os.path.join(self.path, run_record.NAME)
-        for leftover in filter(_UNFINISHED.fullmatch, checkpoint_files.names(self.path)):
+        for leftover in filter(_LEFTOVER.fullmatch, checkpoint_files.names(self.path)):
             with contextlib.suppress(OSError):
                 os.remove(os.path.join(self.path, leftover))
         files.write_whole(path, json.dumps(self.record, indent=1), 'make room there, or give another --train_dir')

@@ -1,6 +1,7 @@
 """SIGINT, SIGTERM and SIGHUP end the process: at once, or tidily where there is something to save or to remove."""
 import contextlib
 import os
+import select
 import signal
 import sys
 import threading
@@ -11,7 +12,8 @@ STOPPING = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
 stderr = 2  # the file descriptor for lines; another one while 2 is something else
 children = set()  # the processes, by number, that must not outlive this one
 _arrived = []  # the signals that have come, also while no Python code could run in the main thread
-_ending = threading.RLock()
+_ending = []  # the threads that are ending the process, the first of them for good
+_at_start = {}  # the handlers that Python has set
 
 
 class Interrupted(KeyboardInterrupt):
@@ -24,13 +26,20 @@ class Interrupted(KeyboardInterrupt):
 
 def end_at_once(number, frame=None):
     """Ends the process and its children, with one line and exit status 128 + number, whatever it is doing; a handler of signals."""
-    _ending.acquire()  # for good: if another thread comes here too, it waits for the end
+    thread = threading.get_ident()
+    if thread in _ending:
+        return  # to the end that is under way
+    _ending.append(thread)
+    if _ending[0] != thread:
+        threading.Event().wait()  # for the end by the other thread
     for child in children:
         with contextlib.suppress(OSError):
             os.kill(child, signal.SIGKILL)
     if number != getattr(signal, 'SIGPIPE', None):  # with which nobody reads any more
+        line = '%s: interrupted (%s)\n' % (os.path.basename(sys.argv[0]), signal.Signals(number).name)
         with contextlib.suppress(OSError):
-            os.write(stderr, ('%s: interrupted (%s)\n' % (os.path.basename(sys.argv[0]), signal.Signals(number).name)).encode())
+            if select.select([], [stderr], [], 1)[1]:  # else nobody reads at present, as of a pager, and to write would wait
+                os.write(stderr, line.encode())
     os._exit(128 + number)
 
 
@@ -40,7 +49,7 @@ def end_on_signals():
     So no exception comes up in TensorFlow's code, which could lose it or raise another one instead. The second works also while
     the main thread is in C++ code, where Python's handlers have to wait.
     """
-    _handle(end_at_once)
+    _at_start.update(_handle(end_at_once))
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -63,10 +72,9 @@ def _is_repeated(number, first):
 
 
 def restore_defaults():
-    """Makes signals act as they do in any Python program."""
+    """Makes signals act as they did before `end_on_signals`."""
     signal.set_wakeup_fd(-1)
-    _handle(signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _restore(_at_start)
 
 
 def receive(number):
@@ -82,9 +90,11 @@ def _handle(handler):
     if threading.current_thread() is not threading.main_thread():
         return {}
     before = {number: signal.getsignal(number) for number in STOPPING}
-    for number in STOPPING:
-        if number == signal.SIGINT or before[number] != signal.SIG_IGN:  # nohup ignores SIGHUP
-            signal.signal(number, handler)
+    # nohup ignores SIGHUP; None is a handler that is not Python's.
+    before = {number: found for number, found in before.items()
+              if found is not None and (found != signal.SIG_IGN or number == signal.SIGINT)}
+    for number in before:
+        signal.signal(number, handler)
     return before
 
 
@@ -149,8 +159,8 @@ def held_back():
 @contextlib.contextmanager
 def sigint_blocked():
     """Delays SIGINT to the end of the block; a process that is started in it never gets one."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

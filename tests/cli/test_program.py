@@ -41,6 +41,18 @@ def test_a_profile_of_absl(tmp_path):
     assert 'dataset.py' in {os.path.basename(path) for path, _, _ in pstats.Stats(str(profile)).stats}
 
 
+@pytest.mark.skipif(not os.path.exists('/dev/full'), reason='this system has no full device')
+def test_a_profile_and_a_full_output(tmp_path, data_dir):
+    status, _, _ = programs.run('cifar10_dataset', 'verify', '--data_dir=%s' % data_dir, '--run_with_profiling',
+                                '--profile_file=%s' % (tmp_path / 'profile'), wrapper=['sh', '-c', 'exec "$@" > /dev/full', 'sh'])
+    assert status == 1
+
+
+def test_a_mistake_with_a_closed_stderr():
+    """It does not go elsewhere."""
+    assert programs.run('cifar10_dataset', 'upload', wrapper=['sh', '-c', 'exec "$@" 2>&-', 'sh']) == (2, '', '')
+
+
 def test_help_with_a_closed_output():
     assert programs.run('cifar10_dataset', '--help', wrapper=['sh', '-c', 'exec "$@" >&-', 'sh']) == (0, '', '')
 

@@ -52,6 +52,15 @@ def test_a_program_hides_what_the_import_writes(tmp_path):
     assert _run(source, pythonpath, TF_CPP_MIN_LOG_LEVEL='2') == (0, '2\n', 'after')
 
 
+def test_no_file_takes_the_place_of_one_that_is_closed(tmp_path):
+    """What is written to stderr would go there."""
+    pythonpath, found = _stand_in(tmp_path, ''), tmp_path / 'found'
+    source = ("import os; [os.close(number) for number in range(3)]; from cifar10.cli import quiet; quiet.start('__main__')\n"
+              'same = [os.path.samestat(os.fstat(number), os.stat(os.devnull)) for number in range(3)]\n'
+              "open(%r, 'w').write(str(same))" % str(found))
+    assert _run(source, pythonpath)[0] == 0 and found.read_text() == '[True, True, True]'
+
+
 @pytest.mark.parametrize('level', ['0', '1'])
 def test_the_messages_can_be_seen(tmp_path, level):
     pythonpath = _stand_in(tmp_path, "import os; os.write(2, b'chatter')")

@@ -135,6 +135,15 @@ def test_a_page_that_is_shorter_than_what_is_here(fetch, tmp_path, archive, head
     assert_complete(tmp_path)
 
 
+def test_a_whole_file_that_breaks_off(fetch, tmp_path, archive):
+    """Before what is here already; its length is not known."""
+    def answer(handler, content):
+        download_server.answer(handler, 200, content[:1000])
+    (tmp_path / (download.ARCHIVE + '.part')).write_bytes(archive[:70000])
+    assert fetch(answer, 'none').ranges == ['bytes=70000-'] * 2
+    assert_complete(tmp_path)
+
+
 @pytest.mark.parametrize('headers', [True, False])
 def test_a_whole_file_in_place_of_the_rest(fetch, tmp_path, archive, headers):
     """What is here already is kept."""

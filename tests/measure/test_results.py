@@ -158,6 +158,25 @@ def test_a_name_in_a_table(tmp_path):
     assert results.comparison([curve], [], []).splitlines()[2].startswith(r'| a\|b | 1 |')
 
 
+def test_a_format_whose_program_is_missing(tmp_path, monkeypatch):
+    figure = pytest.importorskip('matplotlib.figure')
+
+    def savefig(*unused, **unused_too):
+        raise RuntimeError('xelatex not found; install it\nand so on')
+    monkeypatch.setattr(figure.Figure, 'savefig', savefig)
+    path = str(tmp_path / 'x.pgf')
+    with pytest.raises(UserError, match=r'^Cannot draw %s \(xelatex not found; install it\): give another suffix' % path):
+        results.plot([results.read_curve(_write_run(tmp_path))], path)
+    assert not os.path.exists(path)
+
+
+def test_a_name_in_characters_that_the_font_lacks(tmp_path, capsys):
+    pytest.importorskip('matplotlib')
+    results.plot([results.read_curve(_write_run(tmp_path))._replace(name='\u4e2d')], str(tmp_path / 'x.svg'))
+    told = capsys.readouterr().err
+    assert all(re.fullmatch('[^/ ]+: Glyph .* missing from .*', line) for line in told.splitlines()) and told.count('\n') > 0
+
+
 def test_a_name_that_is_not_a_formula(tmp_path):
     """matplotlib takes what is between dollars for one."""
     pytest.importorskip('matplotlib')

@@ -103,12 +103,53 @@ def test_no_signal_is_lost():
     assert _run('signals.end_on_signals()', _LOST) == (128 + signal.SIGINT, _line(signal.SIGINT))
 
 
+def test_one_line_though_another_signal_comes_meanwhile():
+    """At the moment when the line is written."""
+    then = ('import types\ndef select(*args):\n    os.kill(os.getpid(), signal.SIGTERM)\n    return [], [2], []\n'
+            'signals.select = types.SimpleNamespace(select=select); os.kill(os.getpid(), signal.SIGINT)')
+    assert _run('signals.end_on_signals()', then) == (128 + signal.SIGINT, _line(signal.SIGINT))
+
+
+def test_nobody_reads_the_line_at_present():
+    """As a pager that shows another page: the pipe is full."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, bytes(1 << 16))
+    os.set_blocking(writer, True)
+    process = subprocess.Popen([sys.executable, '-c', _PROGRAM % ('signals.end_on_signals()', 'signal.pause()')], stderr=writer,
+                               stdout=subprocess.PIPE, env=dict(os.environ, PYTHONPATH=programs.ROOT))
+    try:
+        process.stdout.readline()
+        process.terminate()
+        assert process.wait(timeout=programs.DEADLINE_SECS) == 128 + signal.SIGTERM
+    finally:
+        process.kill()
+        process.stdout.close()
+        os.close(reader)
+        os.close(writer)
+
+
+@pytest.mark.parametrize('enter', [signals.StopRequest, signals.Interruptible, signals.held_back])
+def test_a_handler_that_is_not_of_python_stays(monkeypatch, received, enter):
+    """Python cannot set it again: the process belongs to a program in another language."""
+    get, changed = signal.getsignal, []
+    monkeypatch.setattr(signal, 'getsignal', lambda number: None if number == signal.SIGTERM else get(number))
+    monkeypatch.setattr(signal, 'signal', lambda number, handler: changed.append(number))
+    with enter():
+        pass
+    assert set(changed) == set(signals.STOPPING) - {signal.SIGTERM}
+
+
 def test_defaults_are_restored():
     """A program that handles signals itself gets all of them."""
     handlers = '[signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], signal.set_wakeup_fd(-1)'
     then = 'assert (%s) == ([signal.default_int_handler, signal.SIG_DFL], -1)' % handlers
     assert _run('signals.end_on_signals(); signals.restore_defaults()', then) == (0, '')
     assert _run('signals.end_on_signals()', then)[0] == 1
+    ignored = 'signal.signal(signal.SIGINT, signal.SIG_IGN); signals.end_on_signals(); signals.restore_defaults()'
+    assert _run(ignored, 'assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN') == (0, '')
 
 
 _WAIT_TWICE = 'with signals.Interruptible():\n    try:\n        {0}\n    finally:\n        {0}'
