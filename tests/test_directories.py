@@ -54,46 +54,49 @@ def _replace_by_link(path):
     path.symlink_to('other')
 
 
-@needs_locks
-@pytest.mark.parametrize('change', [_move, lambda path: path.rmdir(), _replace, _replace_by_file, _replace_by_link])
-def test_a_place_that_has_changed(tmp_path, change):
+@pytest.fixture
+def held(tmp_path):
+    """A directory and its Place."""
     path = tmp_path / 'run'
     path.mkdir()
     with directories.Place(str(path)) as place:
-        place.check()
-        change(path)
-        for _ in range(2):
-            with pytest.raises(UserError, match='^%s has been moved or removed: ' % path):
-                place.check()
+        yield path, place
 
 
 @needs_locks
-def test_a_place_that_is_removed_and_made_again(tmp_path):
+@pytest.mark.parametrize('change', [_move, lambda path: path.rmdir(), _replace, _replace_by_file, _replace_by_link])
+def test_a_place_that_has_changed(held, change):
+    path, place = held
+    place.check()
+    change(path)
+    for _ in range(2):
+        with pytest.raises(UserError, match='^%s has been moved or removed: ' % path):
+            place.check()
+
+
+@needs_locks
+def test_a_place_that_is_removed_and_made_again(held):
     """Many file systems give the next directory the same number, unless the first one is still open."""
-    path = tmp_path / 'run'
-    path.mkdir()
-    with directories.Place(str(path)) as place:
+    path, place = held
+    path.rmdir()
+    for _ in range(100):
+        path.mkdir()
+        with pytest.raises(UserError, match='has been moved or removed'):
+            place.check()
         path.rmdir()
-        for _ in range(100):
-            path.mkdir()
-            with pytest.raises(UserError, match='has been moved or removed'):
-                place.check()
-            path.rmdir()
 
 
 @needs_locks
-def test_a_place_that_is_put_back(tmp_path):
-    path = tmp_path / 'run'
-    path.mkdir()
-    with directories.Place(str(path)) as place:
-        _move(path)
-        (tmp_path / 'aside').rename(path)
-        (path / 'file').write_text('')
-        path.chmod(0o700)
-        place.check()
-        _move(path)
-        path.symlink_to('aside')  # the same directory, by another way
-        place.check()
+def test_a_place_that_is_put_back(held):
+    path, place = held
+    _move(path)
+    (path.parent / 'aside').rename(path)
+    (path / 'file').write_text('')
+    path.chmod(0o700)
+    place.check()
+    _move(path)
+    path.symlink_to('aside')  # the same directory, by another way
+    place.check()
 
 
 @needs_locks

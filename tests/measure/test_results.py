@@ -1,44 +1,30 @@
 """The table and the plot of runs, from event files whose every number is known."""
 import os
 import re
-import struct
 import sys
-import tempfile
 
 import pytest
-from tensorboard.compat.tensorflow_stub import pywrap_tensorflow
-import tensorflow.compat.v1 as tf
 
-from cifar10 import summaries
 from cifar10.errors import UserError
 from cifar10.measure import results
-from tests.helpers import programs, special_files
-from tests.helpers.special_files import deadline  # noqa: F401
-
-
-def write(directory, first_step=None, **scalars):
-    """Writes {tag: {step: value}} as a trainer or an evaluation would that starts at `first_step`."""
-    os.makedirs(str(directory), exist_ok=True)
-    with tf.Graph().as_default(), summaries.writer(str(directory), first_step) as write_summary:
-        for tag, values in scalars.items():
-            for step, value in values.items():
-                write_summary(tf.Summary(value=[tf.Summary.Value(tag=tag, simple_value=value)]), step)
+from tests.helpers import measured_runs, programs
 
 
 @pytest.fixture
 def runs(tmp_path):
     """slow: one run of 400 steps, stopped and resumed; quick: two runs of 200 steps."""
     train = tmp_path / 'slow'
-    write(train, 0, epoch={100: 1, 200: 2, 300: 3}, sec_per_batch={100: 0.6, 200: 1.2, 300: 99})
+    measured_runs.write(train, 0, epoch={100: 1, 200: 2, 300: 3}, sec_per_batch={100: 0.6, 200: 1.2, 300: 99})
     # The start drops what came after step 200; the run ends after its last summary.
-    write(train, 200, epoch={300: 3, 400: 4}, sec_per_batch={300: 0.6, 400: 0.6})
-    write(tmp_path / 'slow_eval', **{'Precision @ 1': {100: 0.25, 199: 0.5, 300: 0.625, 400: 0.625, 450: 0.84},
-                                     'Precision @ 1, 10 views': {300: 0.8, 450: 0.9}})
-    write(tmp_path / 'slow_eval', 450, **{'Precision @ 1': {450: 0.84}})  # the same step once more, by another start
+    measured_runs.write(train, 200, epoch={300: 3, 400: 4}, sec_per_batch={300: 0.6, 400: 0.6})
+    measured_runs.write(tmp_path / 'slow_eval', **{'Precision @ 1': {100: 0.25, 199: 0.5, 300: 0.625, 400: 0.625, 450: 0.84},
+                                                   'Precision @ 1, 10 views': {300: 0.8, 450: 0.9}})
+    measured_runs.write(tmp_path / 'slow_eval', 450, **{'Precision @ 1': {450: 0.84}})  # the same step once more, by another start
     for name, last in (('quick1', 0.75), ('quick2', 0.875)):
         # The run is ahead of its evaluation.
-        write(tmp_path / name, 0, epoch={100: 1, 200: 2, 300: 3}, sec_per_batch={100: 0.6, 200: 0.6, 300: 0.6})
-        write(tmp_path / (name + '_eval'), **{'Precision @ 1': {150: 0.5, 200: last}, 'Precision @ 1, 10 views': {150: 0.8}})
+        measured_runs.write(tmp_path / name, 0, epoch={100: 1, 200: 2, 300: 3}, sec_per_batch=dict.fromkeys((100, 200, 300), 0.6))
+        measured_runs.write(tmp_path / (name + '_eval'), **{'Precision @ 1': {150: 0.5, 200: last},
+                                                            'Precision @ 1, 10 views': {150: 0.8}})
     return ','.join('{0}:{1}/{2}:{1}/{2}_eval'.format(name, tmp_path, directory) for name, directory in (
         ('slow', 'slow'), ('quick', 'quick1'), ('quick', 'quick2')))
 
@@ -94,7 +80,7 @@ FORM = ' is not of the form NAME:TRAIN_DIR:EVAL_DIR, each without a colon'
      'Cannot write {tmp}/nowhere/x.svg (No such file or directory): name a file in an existing directory that can be written to')])
 def test_mistake_gets_one_clear_line(tmp_path, args, complaint):
     (tmp_path / 'file').write_text('')
-    _write_run(tmp_path)
+    measured_runs.write_run(tmp_path)
     status, stdout, stderr = programs.call('cifar10_results', *[arg.format(tmp=tmp_path) for arg in args])
     assert stderr == 'cifar10_results.py: error: %s\n' % complaint.format(tmp=tmp_path)
     assert (status, stdout) == (1, '')
@@ -125,16 +111,10 @@ def test_mistake_gets_one_clear_line(tmp_path, args, complaint):
     ([RUNS, '--plot={tmp}'], 'flag --plot={tmp}: {tmp} is a directory, not a file: name a file'),
     ([RUNS, '--plot=gs://bucket/x.svg'], 'flag --plot=.*: gs://bucket/x.svg is not a place on this machine: give a local path')])
 def test_mistake_in_the_command_line(tmp_path, args, complaint):
-    _write_run(tmp_path)
+    measured_runs.write_run(tmp_path)
     status, stdout, stderr = programs.call('cifar10_results', *[arg.format(tmp=tmp_path) for arg in args])
     assert re.fullmatch('cifar10_results.py: error: %s; --help lists the flags\n' % complaint.format(tmp=tmp_path), stderr), stderr
     assert (status, stdout) == (2, '')
-
-
-def _write_run(tmp_path):
-    write(tmp_path / 'train', 0, epoch={100: 1, 200: 2}, sec_per_batch={100: 0.6, 200: 0.6})
-    write(tmp_path / 'eval', **{'Precision @ 1': {200: 0.5}})
-    return results.parse_run('name:%s:%s' % (tmp_path / 'train', tmp_path / 'eval'))
 
 
 @pytest.mark.parametrize('suffix', ['', '.never', '.'])
@@ -154,7 +134,7 @@ def test_a_name_that_cannot_be_shown(name):
 
 
 def test_a_name_in_a_table(tmp_path):
-    curve = results.read_curve(_write_run(tmp_path))._replace(name='a|b')
+    curve = results.read_curve(measured_runs.write_run(tmp_path))._replace(name='a|b')
     assert results.comparison([curve], [], []).splitlines()[2].startswith(r'| a\|b | 1 |')
 
 
@@ -166,13 +146,13 @@ def test_a_format_whose_program_is_missing(tmp_path, monkeypatch):
     monkeypatch.setattr(figure.Figure, 'savefig', savefig)
     path = str(tmp_path / 'x.pgf')
     with pytest.raises(UserError, match=r'^Cannot draw %s \(xelatex not found; install it\): give another suffix' % path):
-        results.plot([results.read_curve(_write_run(tmp_path))], path)
+        results.plot([results.read_curve(measured_runs.write_run(tmp_path))], path)
     assert not os.path.exists(path)
 
 
 def test_a_name_in_characters_that_the_font_lacks(tmp_path, capsys):
     pytest.importorskip('matplotlib')
-    results.plot([results.read_curve(_write_run(tmp_path))._replace(name='\u4e2d')], str(tmp_path / 'x.svg'))
+    results.plot([results.read_curve(measured_runs.write_run(tmp_path))._replace(name='\u4e2d')], str(tmp_path / 'x.svg'))
     told = capsys.readouterr().err
     assert all(re.fullmatch('[^/ ]+: Glyph .* missing from .*', line) for line in told.splitlines()) and told.count('\n') > 0
 
@@ -180,95 +160,21 @@ def test_a_name_in_characters_that_the_font_lacks(tmp_path, capsys):
 def test_a_name_that_is_not_a_formula(tmp_path):
     """matplotlib takes what is between dollars for one."""
     pytest.importorskip('matplotlib')
-    curve = results.read_curve(_write_run(tmp_path))._replace(name=r'$\wrong{$')
+    curve = results.read_curve(measured_runs.write_run(tmp_path))._replace(name=r'$\wrong{$')
     results.plot([curve], str(tmp_path / 'plot.svg'))
     assert (tmp_path / 'plot.svg').stat().st_size > 1000
 
 
-@pytest.mark.parametrize('kind', special_files.KINDS)
-@pytest.mark.parametrize('directory', ['train', 'eval'])
-def test_no_file_in_place_of_an_event_file(tmp_path, kind, directory):
-    run = _write_run(tmp_path)
-    path = tmp_path / directory / 'events.out.tfevents.9999999999.x'
-    special_files.make(path, kind)
-    with pytest.raises(UserError, match='^%s is %s, not a file: move it away$' % (path, kind)):
-        results.read_curve(run)
-
-
-def test_what_lies_beside_the_event_files(tmp_path):
-    """TensorBoard does not open it."""
-    run = _write_run(tmp_path)
-    special_files.make(tmp_path / 'train' / 'other', 'a FIFO')
-    assert results.read_curve(run).precision.tolist() == [0.5]
-
-
-@pytest.mark.parametrize('tag', ['epoch', 'sec_per_batch', 'Precision @ 1'])
-@pytest.mark.parametrize('step, value, shown', [
-    (100, float('nan'), 'nan at step 100'), (100, float('inf'), 'inf at step 100'), (300, 2e9, '2e.09 at step 300'),
-    (300, -1, '-1 at step 300'), (-5, 1, '1 at step -5')])
-def test_numbers_that_no_run_has(tmp_path, tag, step, value, shown):
-    run = _write_run(tmp_path)
-    directory = run.eval_dir if tag.startswith('Precision') else run.train_dir
-    write(directory, **{tag: {step: value}})
-    with pytest.raises(UserError, match=r'^An event file in %s is damaged, or not of a run \("%s" is %s\): move it away$' % (
-            directory, tag, shown)):
-        results.read_curve(run)
-
-
 def test_a_run_without_a_step(tmp_path):
-    run = _write_run(tmp_path)
-    write(tmp_path / 'new', epoch={0: 0, 100: 1}, sec_per_batch={0: 0, 200: 1})
+    run = measured_runs.write_run(tmp_path)
+    measured_runs.write(tmp_path / 'new', epoch={0: 0, 100: 1}, sec_per_batch={0: 0, 200: 1})
     with pytest.raises(UserError, match='^%s/new holds no step with both "epoch" and "sec_per_batch": ' % tmp_path):
         results.read_curve(run._replace(train_dir=str(tmp_path / 'new')))
 
 
-@pytest.mark.parametrize('lost', [1, 7, 40])
-def test_an_event_that_a_killed_process_has_not_finished(tmp_path, lost):
-    """The last one: the speed at step 200."""
-    run = _write_run(tmp_path)
-    path, = (tmp_path / 'train').iterdir()
-    os.truncate(str(path), path.stat().st_size - lost)
-    curve = results.read_curve(run)
-    assert (curve.epochs.tolist(), curve.minutes.tolist()) == ([2], pytest.approx([2]))
-
-
-def _record(event, length=None):
-    """A record of an event file, which may lie about its length."""
-    with tempfile.TemporaryDirectory() as directory:
-        path = os.path.join(directory, 'file')
-        with tf.io.TFRecordWriter(path) as writer:
-            writer.write(event)
-        with open(path, 'rb') as opened:
-            content = opened.read()
-    if length is None:
-        return content
-    header = struct.pack('<Q', length)
-    return header + struct.pack('<I', pywrap_tensorflow.masked_crc32c(header)) + content[12:]
-
-
-@pytest.mark.parametrize('change, complaint', [
-    (lambda content: content + bytes(100), None), (lambda content: content + b'\1' * 7, None),
-    (lambda content: content + _record(b'\xff' * 5), 'An event file in {directory} is damaged .*: move it away'),
-    (lambda content: content + _record(b'', 2 ** 31), '{path} is damaged: move it away'),
-    (lambda content: content + _record(b'', 2 ** 63), '{path} is damaged: move it away'),
-    (lambda content: b'\xff' * 1000, '{path} is damaged: move it away'),
-    (lambda content: b'', '{directory} holds no event file with "epoch": .*'),
-    (lambda content: bytes(1000), '{directory} holds no event file with "epoch": .*')])
-def test_a_damaged_event_file(tmp_path, change, complaint):
-    """TensorFlow takes the memory for any length: of 2 ** 40 it would die."""
-    run = _write_run(tmp_path)
-    path, = (tmp_path / 'train').iterdir()
-    path.write_bytes(change(path.read_bytes()))
-    if complaint is None:
-        assert results.read_curve(run).precision.tolist() == [0.5]
-    else:
-        with pytest.raises(UserError, match='^%s$' % complaint.format(directory=run.train_dir, path=path)):
-            results.read_curve(run)
-
-
 def test_evaluations_count_in_the_order_of_steps(tmp_path):
     """Not in that of the evaluations: the first checkpoint may be evaluated last."""
-    write(tmp_path / 'train', 0, epoch={100: 1, 200: 2}, sec_per_batch={100: 0.6, 200: 0.6})
-    write(tmp_path / 'eval', **{'Precision @ 1': {200: 0.5, 100: 0.25}})
+    measured_runs.write(tmp_path / 'train', 0, epoch={100: 1, 200: 2}, sec_per_batch={100: 0.6, 200: 0.6})
+    measured_runs.write(tmp_path / 'eval', **{'Precision @ 1': {200: 0.5, 100: 0.25}})
     curve = results.read_curve(results.parse_run('name:%s:%s' % (tmp_path / 'train', tmp_path / 'eval')))
     assert curve.precision.tolist() == [0.25, 0.5] and curve.epochs.tolist() == [1, 2]

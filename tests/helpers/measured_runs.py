@@ -1,0 +1,23 @@
+"""The event files of a run, every number of which is known."""
+import os
+
+import tensorflow.compat.v1 as tf
+
+from cifar10 import summaries
+from cifar10.measure import results
+
+
+def write(directory, first_step=None, **scalars):
+    """Writes {tag: {step: value}} as a trainer or an evaluation would that starts at `first_step`."""
+    os.makedirs(str(directory), exist_ok=True)
+    with tf.Graph().as_default(), summaries.writer(str(directory), first_step) as write_summary:
+        for tag, values in scalars.items():
+            for step, value in values.items():
+                write_summary(tf.Summary(value=[tf.Summary.Value(tag=tag, simple_value=value)]), step)
+
+
+def write_run(tmp_path):
+    """Writes a run of 200 steps with one evaluation; returns the Run."""
+    write(tmp_path / 'train', 0, epoch={100: 1, 200: 2}, sec_per_batch={100: 0.6, 200: 0.6})
+    write(tmp_path / 'eval', **{'Precision @ 1': {200: 0.5}})
+    return results.parse_run('name:%s:%s' % (tmp_path / 'train', tmp_path / 'eval'))
