@@ -6,7 +6,7 @@ See also hooks.py, which says what a hook is.
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors
+from cifar10 import errors, hooks
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint_files
 
@@ -70,12 +70,16 @@ class CheckpointHook(tf.train.SessionRunHook):
         self._check_variables = check_variables
         self._unsaved = self._saved = None
 
+    def after_create_session(self, session, coord):
+        self._attempted = session.run(tf.train.get_global_step())
+
     def before_run(self, run_context):
         return tf.train.SessionRunArgs(self._step_tensor)
 
     def after_run(self, run_context, run_values):
         self._unsaved = run_values.results
-        if self._unsaved % self._every == 0:
+        if hooks.is_due(self._unsaved, self._attempted, self._every):
+            self._attempted = self._unsaved
             self._check_variables(run_context.session)
             try:
                 self._save(run_context.session)

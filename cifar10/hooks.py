@@ -15,6 +15,21 @@ from cifar10.errors import UserError
 from cifar10.runs import watch
 
 
+class EndHook(tf.train.SessionRunHook):
+    """Ends the run after the last step; the workers of a cluster make several steps while this one makes one."""
+
+    def __init__(self, step, last_step):
+        self._step_tensor = step
+        self._last_step = last_step
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs(self._step_tensor)
+
+    def after_run(self, run_context, run_values):
+        if run_values.results >= self._last_step:
+            run_context.request_stop()
+
+
 class PlaceHook(tf.train.SessionRunHook):
     """Ends the run when its directory has been moved or removed; what TensorFlow would write goes where nobody looks."""
 
@@ -99,6 +114,11 @@ class Speed:
         return steps * self._examples_per_step / seconds, seconds / steps
 
 
+def is_due(step, last, every):
+    """Whether a multiple of `every` has been reached since the step `last`; other workers' steps can lie in between."""
+    return step // every > last // every
+
+
 class LogHook(tf.train.SessionRunHook):
     """Prints the loss and the speed every `every` steps and after the last one."""
 
@@ -112,18 +132,19 @@ class LogHook(tf.train.SessionRunHook):
         return tf.train.SessionRunArgs(self._fetches)
 
     def after_create_session(self, session, coord):
-        self._speed = Speed(session.run(tf.train.get_global_step()), self._examples_per_step)
+        self._printed = session.run(tf.train.get_global_step())
+        self._speed = Speed(self._printed, self._examples_per_step)
 
     def after_run(self, run_context, run_values):
         self._unprinted = run_values.results
-        if self._unprinted['step'] % self._every == 0:
+        if is_due(self._unprinted['step'], self._printed, self._every):
             self._print()
 
     def _print(self):
         step, loss = self._unprinted['step'], self._unprinted['loss']
         print('%s: step %d, loss = %.2f (%.1f examples/sec; %.3f sec/batch)'
               % ((datetime.datetime.now().isoformat(' ', 'microseconds'), step, loss) + self._speed.since_last(step)), flush=True)
-        self._unprinted = None
+        self._printed, self._unprinted = step, None
 
     def end(self, session):
         if self._unprinted:
@@ -142,18 +163,19 @@ class SummaryHook(tf.train.SessionRunHook):
         self._every = every
 
     def after_create_session(self, session, coord):
-        self._step = session.run(tf.train.get_global_step())
+        self._step = self._written = session.run(tf.train.get_global_step())
         self._speed = Speed(self._step, self._pace.examples_per_step)
 
     def before_run(self, run_context):
         fetches = {'step': self._step_tensor}
-        if (self._step + 1) % self._every == 0:
+        if is_due(self._step + self._pace.steps_per_run, self._written, self._every):
             fetches['summary'] = self._summary_op
         return tf.train.SessionRunArgs(fetches)
 
     def after_run(self, run_context, run_values):
         self._step = run_values.results['step']
         if 'summary' in run_values.results:
+            self._written = self._step
             summary = tf.Summary.FromString(run_values.results['summary'])
             examples_per_sec, sec_per_batch = self._speed.since_last(self._step)
             epochs = self._step * (self._pace.examples_per_step / self._pace.examples_per_epoch)

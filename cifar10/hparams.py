@@ -64,3 +64,4 @@ class Pace(NamedTuple):
     examples_per_step: int  # of all towers together
     examples_per_epoch: int  # in the training set
     last_step: float = math.inf
+    steps_per_run: int = 1  # that a session run of the train op makes

@@ -1,4 +1,5 @@
 """What is to be trained, the graph that a script's train() builds of it, and the one session loop."""
+import contextlib
 from typing import NamedTuple, Optional, Sequence
 
 import tensorflow.compat.v1 as tf
@@ -20,6 +21,9 @@ class Intervals(NamedTuple):
 class SessionSettings(NamedTuple):
     """How the session of a run is made."""
     config: tf.ConfigProto
+    master: str = ''  # the target of a tf.train.Server; '' is a session of this process alone
+    joined_step: Optional[int] = None  # of the variables, if another process has given them their values
+    hooks: Sequence[tf.train.SessionRunHook] = ()  # which come before all others
 
 
 class Job(NamedTuple):
@@ -101,42 +105,46 @@ def run(graph, pace, intervals, run, session):
       graph: a TrainGraph, in the default graph.
       pace: a Pace.
       intervals: an Intervals.
-      run: a RunDirectory; training resumes from its checkpoint, if it has one.
+      run: a RunDirectory; training resumes from its checkpoint, if it has one. None for a worker that leaves all writing to another.
       session: a SessionSettings.
 
     Raises:
       UserError: a loss, a gradient or a variable is not finite, the checkpoint does not fit, a data file changes (a checkpoint
         is saved first), the directory is moved, or the last checkpoint or summary cannot be written.
     """
-    restore = _restoring(run.resumed)
-    first_step = run.resumed.step if run.resumed else 0
+    joins = session.joined_step is not None
+    restore = _restoring(run.resumed) if run and not joins else None
+    first_step = session.joined_step if joins else run.resumed.step if run and run.resumed else 0
     if first_step >= pace.last_step:
         print('Nothing to do: the run ends at step %d' % pace.last_step, flush=True)
         return
     with tf.device('/cpu:0'):
         saver = tf.train.Saver(max_to_keep=intervals.max_to_keep, save_relative_paths=True)
-        saver.recover_last_checkpoints(run.saved)
         with tf.control_dependencies([graph.train_op]):
             step = tf.identity(tf.train.get_global_step(), name='step')
         loss = tf.divide(tf.add_n(graph.losses), len(graph.losses), name='loss')
-    finite = checkpointing.FiniteHook(step, graph, run.path)
+    scaffold = tf.train.Scaffold(init_op=tf.no_op() if joins else None, init_fn=restore, saver=saver)
+    finite = checkpointing.FiniteHook(step, graph, run and run.path)
     input_files = hooks.InputHook(pace.examples_per_epoch)
-    with signals.StopRequest() as stop, summaries.writer(run.path, first_step) as write_summary:
-        run.write_record()
-        summary = hooks.SummaryHook(step, graph.summary_op, write_summary, pace, intervals.summary_steps)
+    writer = summaries.writer(run.path, first_step) if run else contextlib.nullcontext()
+    with signals.StopRequest() as stop, writer as write_summary:
         # In this order: the first speed does not count the filling, and nothing that is not finite is printed or saved.
-        all_hooks = [
-            tf.train.StopAtStepHook(last_step=pace.last_step),
-            hooks.PlaceHook(run.place),
+        all_hooks = list(session.hooks) + [
+            hooks.EndHook(step, pace.last_step),
             input_files,
             hooks.FillHook(lambda: stop.received),
             finite,
-            hooks.LogHook(step, loss, pace.examples_per_step, intervals.log_frequency),
-            summary,
-            checkpointing.CheckpointHook(step, saver, run.path, intervals.checkpoint_steps, finite.check_variables)]
-        with input_files.explaining(), tf.train.MonitoredTrainingSession(
-                scaffold=tf.train.Scaffold(saver=saver, init_fn=restore), hooks=all_hooks, config=session.config,
-                stop_grace_period_secs=10, log_step_count_steps=None) as monitored:
+            hooks.LogHook(step, loss, pace.examples_per_step, intervals.log_frequency)]
+        if run:
+            run.write_record()
+            saver.recover_last_checkpoints(run.saved)
+            summary = hooks.SummaryHook(step, graph.summary_op, write_summary, pace, intervals.summary_steps)
+            all_hooks += [
+                hooks.PlaceHook(run.place),
+                summary,
+                checkpointing.CheckpointHook(step, saver, run.path, intervals.checkpoint_steps, finite.check_variables)]
+        with input_files.explaining(), tf.train.SingularMonitoredSession(
+                all_hooks, scaffold, session.master, session.config, stop_grace_period_secs=10) as monitored:
             if stop.received:  # while the queue was filled: there is nothing to save
                 raise signals.Interrupted(stop.received)
             with input_files.explaining():  # so that the session ends as it should, with a checkpoint
@@ -146,7 +154,8 @@ def run(graph, pace, intervals, run, session):
                         break
             if stop.received:
                 print('%s: stopping' % stop.received.name, flush=True)
-        run.place.check()  # it may have been moved while the last checkpoint was saved: TensorFlow would make it again
+        if run:
+            run.place.check()  # it may have been moved while the last checkpoint was saved: TensorFlow would make it again
         input_files.check()
-        if summary.error:
+        if run and summary.error:
             raise summary.error
