@@ -9,6 +9,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import distortions
 from cifar10.data import dataset
 from cifar10.distortions import IMAGE_SIZE  # noqa: F401 (listings look for it here)
+from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
 
 BATCH_SIZE = CLASSIC.batch_size
@@ -33,6 +34,12 @@ class CIFAR10Record(NamedTuple):
     uint8image: tf.Tensor  # uint8 [32, 32, 3]
 
 
+class Share(NamedTuple):
+    """Which part of the examples a process reads: one of `count` equal parts, which have no example in common."""
+    index: int = 0
+    count: int = 1
+
+
 def read_cifar10(filename_queue):
     """Reads one example from the files that `filename_queue`, a queue of strings, names.
 
@@ -55,7 +62,8 @@ def _split(records):
     return labels, images
 
 
-def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, contrast=CLASSIC.contrast, deterministic=False):
+def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, contrast=CLASSIC.contrast, deterministic=False,
+                     share=Share()):
     """Batches of distorted training images, in random order, without end.
 
     Args:
@@ -63,22 +71,23 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, contrast=
       batch_size: examples per batch.
       contrast: contrast factors are drawn from 1 - contrast to 1 + contrast.
       deterministic: whether the seed of the graph fixes the order too, see `shuffled_records`.
+      share: the Share of the examples that is read.
 
     Returns:
       images: float32 [batch_size, 24, 24, 3].
       labels: int32 [batch_size].
 
     Raises:
-      cifar10.errors.UserError: a file is missing or malformed.
+      cifar10.errors.UserError: a file is missing or malformed, or has fewer examples than there are shares.
     """
     paths = dataset.train_files(data_dir)
-    num_examples = dataset.verify(paths)
+    num_examples = dataset.verify(paths) // share.count
     with tf.device('/cpu:0'), tf.name_scope('distorted_inputs'):
-        labels, images = shuffled_records(paths, num_examples, batch_size, deterministic)
+        labels, images = shuffled_records(paths, num_examples, batch_size, deterministic, share)
         return distortions.distort(images, *distortions.draws(batch_size, contrast)), labels
 
 
-def shuffled_records(paths, num_examples, batch_size, deterministic=False):
+def shuffled_records(paths, num_examples, batch_size, deterministic=False, share=Share()):
     """Batches as they are in the files, in random order, from a shuffle queue that is filled from the files again and again.
 
     Args:
@@ -87,6 +96,7 @@ def shuffled_records(paths, num_examples, batch_size, deterministic=False):
       batch_size: examples per batch.
       deterministic: whether the seed of the graph fixes the order too, if one thread takes the batches. Otherwise it depends on
         the timing of threads which records are in the queue when one of them is drawn.
+      share: the Share of the records that is read.
 
     Returns:
       labels: int32 [batch_size].
@@ -98,7 +108,7 @@ def shuffled_records(paths, num_examples, batch_size, deterministic=False):
     filenames = tf.train.string_input_producer(paths)
     with tf.name_scope('shuffle_queue'):
         queue = tf.RandomShuffleQueue(capacity, minimum, [tf.uint8], [[dataset.RECORD_BYTES]], name='shuffle_queue')
-        enqueue = queue.enqueue_many([_read_records(filenames, paths)])
+        enqueue = queue.enqueue_many([_read_records(filenames, paths, share)])
         num_threads = 1 if deterministic else 2  # one fills the queue while the other reads a file
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue] * num_threads))
         size = queue.size()
@@ -108,14 +118,27 @@ def shuffled_records(paths, num_examples, batch_size, deterministic=False):
         return _split(queue.dequeue_many(batch_size))
 
 
-def _read_records(filename_queue, paths):
-    """Reads about 256 records at a time, uint8 [n, 3073], in blocks as large as the sizes of the files allow."""
+def _read_records(filename_queue, paths, share=Share()):
+    """Reads about 256 records at a time, uint8 [n, 3073], in blocks as large as the sizes of the files allow.
+
+    Each share gets every share.count-th block of each file.
+
+    Raises:
+      UserError: a file has fewer records than there are shares.
+    """
+    lengths = [os.path.getsize(path) // dataset.RECORD_BYTES for path in paths]
+    if min(lengths) < share.count:
+        raise UserError('%s has %d examples, which cannot be shared by %d workers: start fewer, or give more data'
+                        % (paths[lengths.index(min(lengths))], min(lengths), share.count))
     # A reader takes blocks of one size, so the block must divide the length of each file, or it would cut a record at its end.
-    sizes = functools.reduce(math.gcd, [os.path.getsize(path) // dataset.RECORD_BYTES for path in paths])
-    block = max(records for records in range(1, 257) if sizes % records == 0)
+    # A block of one record leaves shares that differ by one record per file; there is no larger one that suits every share.
+    sizes = functools.reduce(math.gcd, lengths)
+    block = max([1] + [records for records in range(1, 257) if sizes % (records * share.count) == 0])
     for path in paths:
         tf.add_to_collection(INPUT_FILES, path)
-    _, values = tf.FixedLengthRecordReader(block * dataset.RECORD_BYTES).read_up_to(filename_queue, 256 // block)
+    size = block * dataset.RECORD_BYTES
+    reader = tf.FixedLengthRecordReader(size, header_bytes=share.index * size, hop_bytes=share.count * size)
+    _, values = reader.read_up_to(filename_queue, 256 // block)
     return tf.reshape(tf.decode_raw(values, tf.uint8), [-1, dataset.RECORD_BYTES])
 
 

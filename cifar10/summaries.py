@@ -47,7 +47,7 @@ def _activations():
         _histogram(layer + '/activations', activations), _scalar(layer + '/sparsity', tf.nn.zero_fraction(activations)))]
 
 
-def training(images, losses, learning_rate, gradients):
+def training(images, losses, learning_rate, gradients, further=()):
     """Merges the summaries of a training step. Run it together with the train op: a run of its own would take another batch.
 
     Args:
@@ -55,6 +55,7 @@ def training(images, losses, learning_rate, gradients):
       losses: a list with each tower's total loss.
       learning_rate: a scalar.
       gradients: list of (gradient, variable), averaged over the towers.
+      further: string scalars, further summaries.
 
     Returns:
       A string scalar: a serialised Summary.
@@ -67,7 +68,7 @@ def training(images, losses, learning_rate, gradients):
             + [_histogram(variable.op.name, variable) for _, variable in gradients]
             + [_histogram(variable.op.name + '/gradients', gradient) for gradient, variable in gradients]
             + _activations()
-            + [tf.raw_ops.ImageSummary(tag='images', tensor=images, max_images=3)])
+            + [tf.raw_ops.ImageSummary(tag='images', tensor=images, max_images=3)] + list(further))
 
 
 def _queue_tag(fill):

@@ -9,6 +9,8 @@ from cifar10.hparams import CLASSIC, HParams, Pace
 from cifar10.runs import checkpoint, machine, signals
 from cifar10.runs.machine import Threads
 
+_SEEDS_PER_WORKER = 2 ** 32
+
 
 class Intervals(NamedTuple):
     """After how many steps a run prints, writes and saves, and how many checkpoints it keeps."""
@@ -22,7 +24,8 @@ class SessionSettings(NamedTuple):
     """How the session of a run is made."""
     config: tf.ConfigProto
     master: str = ''  # the target of a tf.train.Server; '' is a session of this process alone
-    joined_step: Optional[int] = None  # of the variables, if another process has given them their values
+    first_step: Optional[int] = None  # of the variables; None means that of the checkpoint, or 0
+    initialises: bool = True  # whether this process gives the variables their values
     hooks: Sequence[tf.train.SessionRunHook] = ()  # which come before all others
 
 
@@ -38,11 +41,14 @@ class Job(NamedTuple):
     seed: Optional[int] = None  # of initial values and distortions
     deterministic: bool = False  # whether the seed fixes everything else too, at the cost of time; on CPUs only
     log_device_placement: bool = False
+    batches_per_step: int = 1  # that each device takes, or, if there are several workers, those devices of theirs together
+    steps_per_run: int = 1  # that a session run of the train op makes
 
     @property
     def pace(self):
         """The Pace, which ends after max_steps or hparams.epochs, whichever comes first."""
-        endless = Pace(self.hparams.batch_size * len(self.devices), self.num_examples)
+        endless = Pace(self.hparams.batch_size * len(self.devices) * self.batches_per_step, self.num_examples,
+                       steps_per_run=self.steps_per_run)
         return endless._replace(last_step=min(self.max_steps, optimizer.num_steps(endless, self.hparams)))
 
     @property
@@ -72,10 +78,13 @@ class TrainGraph(NamedTuple):
     summary_op: tf.Tensor  # a string scalar, run together with the train op
 
 
-def set_seed(seed, resumed):
-    """Seeds the default graph, unless `seed` is None; a resumed run draws other random numbers than its first steps did."""
+def set_seed(seed, first_step, worker=0):
+    """Seeds the default graph, unless `seed` is None.
+
+    A resumed run draws other random numbers than its first steps did, and each worker of a cluster draws its own.
+    """
     if seed is not None:
-        tf.set_random_seed(seed + (resumed.step if resumed else 0))
+        tf.set_random_seed(seed + first_step + _SEEDS_PER_WORKER * worker)
 
 
 def _restoring(resumed):
@@ -108,26 +117,29 @@ def run(graph, pace, intervals, run, session):
       run: a RunDirectory; training resumes from its checkpoint, if it has one. None for a worker that leaves all writing to another.
       session: a SessionSettings.
 
+    Returns:
+      Whether the run has come to its end, rather than been stopped.
+
     Raises:
       UserError: a loss, a gradient or a variable is not finite, the checkpoint does not fit, a data file changes (a checkpoint
         is saved first), the directory is moved, or the last checkpoint or summary cannot be written.
     """
-    joins = session.joined_step is not None
-    restore = _restoring(run.resumed) if run and not joins else None
-    first_step = session.joined_step if joins else run.resumed.step if run and run.resumed else 0
+    restore = _restoring(run.resumed) if run and session.initialises else None
+    first_step = run.first_step if session.first_step is None else session.first_step
     if first_step >= pace.last_step:
         print('Nothing to do: the run ends at step %d' % pace.last_step, flush=True)
-        return
+        return True
     with tf.device('/cpu:0'):
         saver = tf.train.Saver(max_to_keep=intervals.max_to_keep, save_relative_paths=True)
         with tf.control_dependencies([graph.train_op]):
             step = tf.identity(tf.train.get_global_step(), name='step')
         loss = tf.divide(tf.add_n(graph.losses), len(graph.losses), name='loss')
-    scaffold = tf.train.Scaffold(init_op=tf.no_op() if joins else None, init_fn=restore, saver=saver)
+    scaffold = tf.train.Scaffold(init_op=None if session.initialises else tf.no_op(), init_fn=restore, saver=saver)
     finite = checkpointing.FiniteHook(step, graph, run and run.path)
     input_files = hooks.InputHook(pace.examples_per_epoch)
     writer = summaries.writer(run.path, first_step) if run else contextlib.nullcontext()
-    with signals.StopRequest() as stop, writer as write_summary:
+    stop = signals.StopRequest()
+    with stop if run else contextlib.nullcontext(), writer as write_summary:  # one that saves nothing ends at once
         # In this order: the first speed does not count the filling, and nothing that is not finite is printed or saved.
         all_hooks = list(session.hooks) + [
             hooks.EndHook(step, pace.last_step),
@@ -159,3 +171,4 @@ def run(graph, pace, intervals, run, session):
         input_files.check()
         if run and summary.error:
             raise summary.error
+        return stop.received is None

@@ -27,7 +27,7 @@ def train(job, run):
       run: a RunDirectory; training resumes from its checkpoint, if it has one.
     """
     with tf.Graph().as_default(), tf.device('/cpu:0'):
-        training.set_seed(job.seed, run.resumed)
+        training.set_seed(job.seed, run.first_step)
         images, labels = cifar10_input.distorted_inputs(
             job.data_dir, job.hparams.batch_size, job.hparams.contrast, job.deterministic)
         queue = cifar10_input.prefetch_queue(images, labels, 2 * len(job.devices), job.threads.prefetch)

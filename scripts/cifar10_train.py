@@ -26,7 +26,7 @@ def train(job, run):
     device, = job.devices
     hparams = job.hparams
     with tf.Graph().as_default(), tf.device('/cpu:0'):
-        training.set_seed(job.seed, run.resumed)
+        training.set_seed(job.seed, run.first_step)
         images, labels = cifar10.distorted_inputs(job.data_dir, hparams.batch_size, hparams.contrast, job.deterministic)
         images, labels = cifar10.input.prefetch_queue(images, labels, 2, job.threads.prefetch).dequeue()
         global_step = tf.train.get_or_create_global_step()

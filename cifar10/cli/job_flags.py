@@ -99,6 +99,11 @@ def _check_deterministic(devices):
                             % (name, FLAGS[name].value))
 
 
-def held_run(job):
-    """Holds --train_dir for the Job: a context manager that yields a RunDirectory, see run_directory.held."""
-    return run_directory.held(FLAGS.train_dir, FLAGS.fresh, job)
+def held_run(job, is_first=True):
+    """Holds --train_dir for the Job: a context manager that yields a RunDirectory, see run_directory.held.
+
+    Args:
+      job: a Job.
+      is_first: whether --fresh moves aside what is there: not what this process has made itself.
+    """
+    return run_directory.held(FLAGS.train_dir, FLAGS.fresh and is_first, job)

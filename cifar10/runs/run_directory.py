@@ -23,6 +23,11 @@ class RunDirectory(NamedTuple):
     place: directories.Place
     saved: Sequence[str]  # the paths of its checkpoints, oldest first, of which a tf.train.Saver deletes the oldest
 
+    @property
+    def first_step(self):
+        """The step from which training is resumed, or 0."""
+        return self.resumed.step if self.resumed else 0
+
     def write_record(self):
         """Records in the directory what is trained in it, for the next start to compare."""
         path = os.path.join(self.path, run_record.NAME)
@@ -55,12 +60,19 @@ def held(train_dir, fresh, job):
         directories.make(train_dir)
     with directories.locked(train_dir, busy), directories.Place(train_dir) as place:
         resumed = checkpoint.read_latest(train_dir)
-        record = dict(job.hparams._asdict(), num_towers=len(job.devices), num_examples=job.num_examples,
+        record = dict(job.hparams._asdict(), num_towers=len(job.devices) * job.batches_per_step, num_examples=job.num_examples,
                       class_names=dataset.class_names(job.data_dir))
         if resumed:
             run_record.compare(train_dir, record, job.hparams)
         checkpoint_files.remove_unfinished(train_dir)
         yield RunDirectory(train_dir, resumed, record, place, checkpoint_files.listed(train_dir, resumed.path if resumed else None))
+
+
+def has_ended(train_dir, last_step):
+    """Whether the run in the directory, if there is one, has been saved at its last step."""
+    latest = checkpoint_files.listed_latest(train_dir)
+    number = latest.rsplit('-', 1)[-1] if latest else ''
+    return number.isdigit() and int(number) >= last_step
 
 
 def _holds_run(train_dir):

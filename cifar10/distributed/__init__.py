@@ -1,0 +1,1 @@
+"""Training by several processes: who they are, how they meet, how their gradients or weights come together."""

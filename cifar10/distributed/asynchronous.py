@@ -1,0 +1,104 @@
+"""Asynchronous updates: every worker applies its own gradients when it has them.
+
+Downpour SGD, algorithm 7.1 of Dean et al., "Large scale distributed deep networks", 2012: a worker fetches the weights every
+n_fetch steps, sends the sum of its gradients every n_push steps, and moves its own copy by plain gradient descent in between.
+"""
+import tensorflow.compat.v1 as tf
+
+from cifar10 import hooks
+from cifar10.distributed import exchange
+from cifar10.distributed.update import Update
+
+
+def update(replica, copies, gradients, learning_rate, apply):
+    """The worker's gradients are applied as soon as it has them; see synchronous.update."""
+    strategy, global_step = replica.strategy, tf.train.get_global_step()
+    descend = copies.descend(gradients, learning_rate) if strategy.fetch_steps > 1 else tf.no_op()
+    sums = [tf.Variable(tf.zeros(copy.shape), trainable=False, collections=[tf.GraphKeys.LOCAL_VARIABLES], name='sums/' + copy.op.name)
+            for _, copy in gradients] if strategy.push_steps > 1 else []
+    with tf.control_dependencies([descend]):
+        local_op = tf.group(*(held.assign_add(gradient) for held, (gradient, _) in zip(sums, gradients)))
+    totals = [(held.read_value() + gradient, copy) for held, (gradient, copy) in zip(sums, gradients)] or gradients
+    totals = copies.of_originals(totals)
+    with tf.control_dependencies([apply(totals), descend]):
+        applied = global_step.read_value()
+        emptied = [held.assign(tf.zeros_like(held)) for held in sums]
+    with tf.control_dependencies(emptied):
+        staleness = tf.identity(applied - 1 - copies.step.read_value(), name='staleness')
+    tables = [_table(replica.hosts[0], worker) for worker in replica.cluster.workers]
+    with tf.control_dependencies([_note(tables[replica.task.index], staleness)]):
+        train_op = exchange.announce(replica.hosts, [], applied)
+    fetch = copies.fetch()
+    return Update(train_op, totals, start_op=tf.no_op(), publish_op=tf.group(*(table.initializer for table in tables)),
+                  hooks=[_LocalSteps(strategy, fetch, local_op), StalenessHook(staleness, replica.job.intervals.log_frequency)],
+                  summaries=_summaries(tables))
+
+
+class _LocalSteps(tf.train.SessionRunHook):
+    """Makes the steps in which nothing is sent before the one in which something is, and fetches the weights when it is time."""
+
+    def __init__(self, strategy, fetch, local_op):
+        self._strategy = strategy
+        self._fetch = fetch
+        self._local_op = local_op
+        self._steps = 0
+
+    def before_run(self, run_context):
+        for i in range(self._strategy.push_steps):
+            if self._steps % self._strategy.fetch_steps == 0:
+                run_context.session.run(self._fetch)
+            if i:
+                run_context.session.run(self._local_op)
+            self._steps += 1
+
+
+def _table(host, worker):
+    """The variable that counts a worker's updates: int64 [3], their number, the sum and the maximum of their staleness."""
+    with tf.device(host.device), tf.variable_scope('staleness', reuse=tf.AUTO_REUSE):
+        return tf.get_variable('worker_%d' % worker.index, [3], tf.int64, tf.zeros_initializer(), trainable=False, collections=[],
+                               use_resource=True)
+
+
+def _note(table, staleness):
+    """Adds an update to a worker's table."""
+    with tf.device(table.device):
+        count, total, maximum = tf.unstack(table.read_value())
+        return table.assign(tf.stack([count + 1, total + staleness, tf.maximum(maximum, staleness)]))
+
+
+def _summaries(tables):
+    """The staleness of all workers' updates since the variables got their values."""
+    counts, totals, maxima = tf.unstack(tf.stack([table.read_value() for table in tables]), axis=1)
+    mean = tf.reduce_sum(totals) / tf.maximum(tf.reduce_sum(counts), 1)
+    return [tf.raw_ops.ScalarSummary(tags='staleness/' + name, values=tf.cast(value, tf.float32))
+            for name, value in [('mean', mean), ('maximum', tf.reduce_max(maxima))]]
+
+
+class StalenessHook(tf.train.SessionRunHook):
+    """Prints the staleness of this worker's updates: how many others were made since it had fetched the weights."""
+
+    def __init__(self, staleness, every):
+        self._staleness = staleness
+        self._every = every
+        self._values = []
+
+    def after_create_session(self, session, coord):
+        self._printed = session.run(tf.train.get_global_step())
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs([self._staleness, tf.train.get_global_step()])
+
+    def after_run(self, run_context, run_values):
+        staleness, step = run_values.results
+        self._values.append(staleness)
+        if hooks.is_due(step, self._printed, self._every):
+            self._print(step)
+
+    def end(self, session):
+        if self._values:
+            self._print(None)
+
+    def _print(self, step):
+        print('Staleness of %d updates by this worker: mean %.2f, maximum %d'
+              % (len(self._values), sum(self._values) / len(self._values), max(self._values)), flush=True)
+        self._printed, self._values = step, []

@@ -1,0 +1,106 @@
+"""The tasks of a cluster and their addresses, from lists of hosts or from TF_CONFIG."""
+import collections
+import json
+import re
+from typing import NamedTuple, Tuple
+
+from cifar10.errors import UserError
+
+JOBS = ('ps', 'worker')  # parameter servers, which hold the variables, and workers, which compute gradients
+_ADDRESS = re.compile(r'[A-Za-z0-9._-]+:[0-9]{1,5}|\[[0-9A-Fa-f:.]+\]:[0-9]{1,5}')
+
+
+class Task(NamedTuple):
+    """One process of a cluster."""
+    job: str  # one of JOBS
+    index: int  # from 0 in its job
+
+    def __str__(self):
+        return '%s %d' % self
+
+    @property
+    def device(self):
+        """The device name of the task's CPU."""
+        return '/job:%s/task:%d/cpu:0' % self
+
+    @property
+    def is_chief(self):
+        """Whether it gives the variables their first values, saves them and writes summaries."""
+        return self == Task('worker', 0)
+
+
+class Cluster(NamedTuple):
+    """The addresses, 'host:port', of all tasks; the index of a task is its place in the list of its job."""
+    ps: Tuple[str, ...]
+    worker: Tuple[str, ...]
+
+    @property
+    def servers(self):
+        """The tasks of the parameter servers."""
+        return [Task('ps', index) for index in range(len(self.ps))]
+
+    @property
+    def workers(self):
+        """The tasks of the workers."""
+        return [Task('worker', index) for index in range(len(self.worker))]
+
+    @property
+    def text(self):
+        """The flags that describe the cluster."""
+        return ' '.join('--%s_hosts=%s' % (job, ','.join(hosts)) for job, hosts in self._asdict().items() if hosts)
+
+    def address(self, task):
+        """The 'host:port' of a Task."""
+        return getattr(self, task.job)[task.index]
+
+    def named(self, task):
+        """A Task and its address, for messages."""
+        return '%s (%s)' % (task, self.address(task))
+
+    def check(self, task=None):
+        """Checks the addresses, and that the Task is in the cluster.
+
+        Raises:
+          UserError: names what is missing, malformed or doubled.
+        """
+        if not self.worker:
+            raise UserError('No worker is given: name the workers with --worker_hosts=host:port,host:port or in TF_CONFIG')
+        addresses = self.ps + self.worker
+        for address in addresses:
+            if not _ADDRESS.fullmatch(address) or not 0 < int(address.rsplit(':', 1)[1]) < 2 ** 16:
+                raise UserError('%r is not an address: write host:port, with a port from 1 to 65535' % address)
+        address, count = collections.Counter(addresses).most_common(1)[0]
+        if count > 1:
+            raise UserError('The address %s is given %d times: each task needs a port of its own' % (address, count))
+        if task and not 0 <= task.index < len(getattr(self, task.job)):
+            raise UserError('There is no %s: --%s_hosts names %d, which are counted from 0' % (
+                task, task.job, len(getattr(self, task.job))))
+
+
+def from_tf_config(text):
+    """The Cluster and the Task that the environment variable TF_CONFIG describes.
+
+    Its form is that of tf.estimator: {"cluster": {"ps": [...], "worker": [...]}, "task": {"type": "worker", "index": 0}}.
+
+    Raises:
+      UserError: it has another form.
+    """
+    try:
+        config = json.loads(text)
+        jobs, task = config['cluster'], config['task']
+        unknown = sorted(set(jobs) - set(JOBS)) or [job for job in [task['type']] if job not in JOBS]
+        if unknown:
+            raise UserError('TF_CONFIG has a job %r: only ps and worker are known; the chief is the first worker' % unknown[0])
+        if not all(isinstance(address, str) for hosts in jobs.values() for address in _listed(hosts)):
+            raise ValueError('an address is not a string')
+        return (Cluster(*(tuple(_listed(jobs.get(job, []))) for job in JOBS)), Task(task['type'], int(task['index'])))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        what = '%s is missing' % error if isinstance(error, KeyError) else str(error)
+        raise UserError('TF_CONFIG is malformed (%s): write {"cluster": {"ps": ["host:port"], "worker": ["host:port"]}, "task": '
+                        '{"type": "worker", "index": 0}}' % what)
+
+
+def _listed(hosts):
+    if not isinstance(hosts, list):
+        raise ValueError('the addresses of a job are not a list')
+    return hosts

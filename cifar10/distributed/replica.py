@@ -1,0 +1,224 @@
+"""A worker in its cluster: it meets the others, joins the run, and joins it again when it has lost somebody."""
+import contextlib
+import itertools
+import json
+import time
+
+import tensorflow.compat.v1 as tf
+
+from cifar10 import input as cifar10_input
+from cifar10.distributed import allreduce, asynchronous, averaging, peers, placement, server, synchronous, watchdog
+from cifar10.distributed.board import Boards
+from cifar10.errors import UserError, reason
+from cifar10.training import SessionSettings
+
+_LOOK_SECS = 0.2
+_UPDATES = {'sync': synchronous.update, 'allreduce': allreduce.update, 'async': asynchronous.update, 'average': averaging.update}
+# What TensorFlow's runtime raises when a peer is gone, or has begun anew.
+_LOSSES = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError, tf.errors.FailedPreconditionError,
+           tf.errors.NotFoundError, tf.errors.InternalError, tf.errors.UnknownError, tf.errors.DeadlineExceededError)
+
+
+class BegunAnew(Exception):
+    """The chief has given the variables other values, those of a checkpoint."""
+
+
+class Replica:
+    """A worker, and how it takes part in the updates."""
+
+    def __init__(self, station, strategy, job):
+        """Makes a worker.
+
+        Args:
+          station: its Station.
+          strategy: a Strategy.
+          job: a training.Job.
+        """
+        self.station, self.strategy, self.job = station, strategy, job
+        self.cluster, self.task = station.cluster, station.task
+        self.hosts = self.cluster.servers or self.cluster.workers[:1]  # that hold the boards
+        self.share = cifar10_input.Share(self.task.index, strategy.num_workers)
+        self._boards = Boards(self.hosts, self.cluster.workers, lambda graph: station.connect(graph, self.hosts + [self.task]))
+        self._fruitless = 0  # attempts to join since the last update
+        if self.hosts == [self.task]:
+            self._boards.open(self.cluster.text)
+
+    def persevere(self, attempt):
+        """Joins and trains, again whenever others were lost, and then tells them that this worker leaves.
+
+        With all-reduce, collectives cannot be used again in a process that has lost a peer: it ends, see statuses.
+
+        Args:
+          attempt: a function that joins and trains, and returns whether the run has come to its end; its argument is whether it is
+            the first attempt.
+        """
+        self.station.expect_start()
+        for is_first in itertools.chain([True], itertools.repeat(False)):
+            try:
+                is_over = attempt(is_first)
+                break
+            except BegunAnew:
+                print('The chief has begun again at its last checkpoint: joining it', flush=True)
+            except _LOSSES as error:
+                self._fruitless += 1
+                if not self.strategy.has_servers:
+                    watchdog.end('Lost another worker (%s): start the job again, it goes on from its last checkpoint' % reason(error))
+                if self._fruitless > 1 and not peers.unreachable(self.cluster, self.hosts):
+                    raise
+                print('Lost a parameter server (%s): waiting for it' % reason(error), flush=True)
+        self.station.watchdog.rest()
+        if self.strategy.has_servers:
+            self._say_goodbye(is_over)
+
+    def _say_goodbye(self, is_over):
+        with contextlib.suppress(tf.errors.OpError):  # they may have gone already
+            if is_over and self.task.is_chief:
+                self._boards.write(agreement=self._agreement(), generation=self.generation, finished=1)
+            self._boards.write(**{'gone_%d' % self.task.index: 1})
+
+    def join(self, run, begins=False, has_ended=lambda: False):
+        """Waits for those without whom this worker cannot begin, and joins them.
+
+        Args:
+          run: the RunDirectory of the chief, None for other workers.
+          begins: whether the chief gives the variables their values even if a run is under way that would go on without it.
+          has_ended: a function that returns whether the run has ended, so that the others need not be there.
+
+        Returns:
+          Whether there may be something to do.
+
+        Raises:
+          UserError: the others have other addresses or hyperparameters.
+        """
+        notices = self._read()
+        while not (notices and (self.task.is_chief or _is_ready(notices))):
+            if not notices and not self.task.is_chief and has_ended():
+                print('Nothing to do: the run has ended', flush=True)
+                return False
+            time.sleep(_LOOK_SECS)
+            notices = self._read()
+        is_under_way = _is_ready(notices)
+        self.publishes = self.task.is_chief and (begins or self.strategy.mode in ('sync', 'allreduce') or not is_under_way)
+        if is_under_way:
+            self._check_agreement(notices[0].agreement)
+        if self.publishes:
+            self.generation = time.time_ns() // 1000
+            self.first_step = run.first_step
+            self._boards.write(generation=0)
+        else:
+            self.generation, self.first_step = notices[0].generation, notices[0].step
+            self._boards.write(**{'gone_%d' % self.task.index: 0})
+        self._copies = None
+        return True
+
+    def _read(self):
+        """The notices on all boards, or None while some host is not there.
+
+        Raises:
+          UserError: a host has other addresses.
+        """
+        if peers.unreachable(self.cluster, [host for host in self.hosts if host != self.task]):
+            return None
+        try:
+            notices = self._boards.read()
+        except tf.errors.OpError:
+            return None
+        for host, notice in zip(self.hosts, notices):
+            if notice.cluster != self.cluster.text:
+                raise UserError('%s was started with %s, but %s with %s: give all tasks the same' % (
+                    self.cluster.named(host), notice.cluster, self.cluster.named(self.task), self.cluster.text))
+        return notices
+
+    def _agreement(self):
+        """What all workers must have in common, by the names of flags."""
+        job = self.job
+        return json.dumps(dict(job.hparams._asdict(), num_gpus=len(job.devices), max_steps=job.max_steps, seed=job.seed,
+                               deterministic=job.deterministic, num_examples=job.num_examples, **self.strategy._asdict()))
+
+    def _check_agreement(self, text):
+        theirs, ours = json.loads(text), json.loads(self._agreement())
+        for name in ours:
+            if theirs.get(name) != ours[name]:
+                raise UserError('%s has %s=%s, but %s: give all workers the same' % (
+                    self.cluster.named(self.task), name, ours[name], '%s=%s' % (name, theirs.get(name)) + ' is what the run has'))
+
+    def publish(self):
+        """The chief tells the others that the variables have their values."""
+        self._boards.write(agreement=self._agreement(), step=self.first_step, finished=0)
+        self._boards.write(**{'gone_%d' % worker.index: 0 for worker in self.cluster.workers})
+        self._boards.write(generation=self.generation)
+        self._boards.wake()
+
+    def made_update(self):
+        """The worker has taken part in an update."""
+        self._fruitless = 0
+        self.station.expect_progress()
+
+    @property
+    def device(self):
+        """What the graph of the worker is built under: a device, or a device function that puts variables on parameter servers."""
+        return self.task.device if self._is_local else placement.on_servers(self.cluster, self.task)
+
+    @property
+    def _is_local(self):
+        """Whether the worker trains variables of its own."""
+        return self.strategy.mode in ('allreduce', 'average')
+
+    @contextlib.contextmanager
+    def towers(self):
+        """What the worker's towers are built under, when there is a global step: they read copies of remote variables."""
+        with contextlib.ExitStack() as stack:
+            if not self._is_local:
+                self._copies = placement.Copies(self.task)
+                stack.enter_context(self._copies.read())
+            yield
+
+    def update(self, gradients, learning_rate, apply):
+        """The worker's part in an update.
+
+        Args:
+          gradients: a list of (gradient, variable), averaged over the worker's towers.
+          learning_rate: a scalar.
+          apply: a function that takes a list of (gradient, variable) and makes the train op.
+
+        Returns:
+          An Update.
+        """
+        return _UPDATES[self.strategy.mode](self, self._copies, gradients, learning_rate, apply)
+
+    def session(self, update):
+        """The SessionSettings of a worker with this Update."""
+        if self.publishes and not self._is_local:
+            print('Variables: %s' % ', '.join('%.1f MB on %s' % (size / 1e6, name) for name, size in placement.bytes_held(
+                tf.global_variables())), flush=True)
+        config = server.session_config((self.hosts if self.strategy.has_servers else []) + [self.task], self.job.session.config)
+        return SessionSettings(config, self.station.target, self.first_step, self.publishes or self._is_local,
+                               [_JoinHook(self, update)] + list(update.hooks))
+
+
+def _is_ready(notices):
+    """Whether all hosts have values of the same generation."""
+    return len({notice.generation for notice in notices}) == 1 and notices[0].generation != 0
+
+
+class _JoinHook(tf.train.SessionRunHook):
+    """Begins together with the others, and notices when they begin anew."""
+
+    def __init__(self, replica, update):
+        self._replica = replica
+        self._update = update
+
+    def after_create_session(self, session, coord):
+        if self._replica.publishes:
+            session.run(self._update.publish_op)
+            self._replica.publish()
+        session.run(self._update.start_op)
+
+    def before_run(self, run_context):
+        if self._update.generation is not None:
+            return tf.train.SessionRunArgs(self._update.generation)
+
+    def after_run(self, run_context, run_values):
+        if self._update.generation is not None and run_values.results != self._replica.generation:
+            raise BegunAnew
+        self._replica.made_update()

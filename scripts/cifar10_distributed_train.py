@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Trains the CIFAR-10 network on several machines, or with several processes on one.
+
+Start it once for each task of the cluster, everywhere with the same --ps_hosts and --worker_hosts:
+
+  cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 --job_name=ps --task_index=0
+  cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 --job_name=worker --task_index=0
+
+Each worker has its share of the examples and --num_gpus towers of its own. --mode says how the workers come together.
+"""
+from cifar10.cli import quiet
+
+quiet.start(__name__)
+
+import contextlib
+
+from absl import flags
+import tensorflow.compat.v1 as tf
+
+from cifar10 import input as cifar10_input, multi_gpu, optimizer, summaries, training
+from cifar10.cli import cluster_flags, job_flags, plan, program
+from cifar10.distributed import parameter_server, server
+from cifar10.distributed.replica import Replica
+from cifar10.distributed.station import Station
+from cifar10.distributed.watchdog import Watchdog
+from cifar10.runs import machine, run_directory
+
+FLAGS = flags.FLAGS
+
+
+def train(job, run, replica):
+    """Trains one worker's towers, a tower on each of job.devices, together with the other workers.
+
+    Args:
+      job: a training.Job.
+      run: a RunDirectory, or None for a worker that is not the chief.
+      replica: a Replica that has joined the others.
+
+    Returns:
+      Whether the run has come to its end.
+    """
+    with tf.Graph().as_default(), tf.device(replica.device):
+        training.set_seed(job.seed, replica.first_step, replica.task.index)
+        images, labels = cifar10_input.distorted_inputs(
+            job.data_dir, job.hparams.batch_size, job.hparams.contrast, job.deterministic, replica.share)
+        queue = cifar10_input.prefetch_queue(images, labels, 2 * len(job.devices), job.threads.prefetch)
+        batches = cifar10_input.dequeue(queue, len(job.devices))
+        global_step = tf.train.get_or_create_global_step()
+        learning_rate = optimizer.learning_rate(global_step, job.pace, job.hparams)
+        opt = optimizer.create(learning_rate, job.hparams)
+        with replica.towers():
+            losses, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.num_slices, job.hparams)
+        gradients = multi_gpu.average_gradients(tower_grads)
+        update = replica.update(gradients, learning_rate, lambda averages: optimizer.train(
+            opt, averages, global_step, job.pace, job.hparams))
+        first_images, _ = batches[0]
+        summary_op = summaries.training(first_images, losses, learning_rate, update.gradients, update.summaries)
+        graph = training.TrainGraph(update.train_op, losses, tower_grads, learning_rate, summary_op)
+        return training.run(graph, job.pace, job.intervals, run, replica.session(update))
+
+
+def main():
+    """Serves variables, or makes data and training directory ready, prints the plan, and trains until the run is over."""
+    cluster, task = cluster_flags.given_cluster()
+    strategy = cluster_flags.given_strategy(cluster)
+    if task.job == 'ps':
+        config = machine.session_config(['/cpu:0'], job_flags.given_threads())
+        parameter_server.serve(Station(cluster, task, server.start(cluster, task, config), Watchdog(), cluster_flags.given_timeouts()))
+        return
+    job = job_flags.prepare_job(FLAGS.num_gpus)._replace(
+        batches_per_step=strategy.batches_per_step, steps_per_run=strategy.steps_per_run)
+    target = server.start(cluster, task, job.session.config)
+    replica = Replica(Station(cluster, task, target, Watchdog(), cluster_flags.given_timeouts()), strategy, job)
+
+    def attempt(is_first):
+        with job_flags.held_run(job, is_first) if task.is_chief else contextlib.nullcontext() as run:
+            if not replica.join(run, begins=FLAGS.fresh and is_first, has_ended=lambda: not FLAGS.fresh and run_directory.has_ended(
+                    FLAGS.train_dir, job.pace.last_step)):
+                return True
+            if is_first:
+                plan.print_plan(job, run and run.resumed)
+            return train(job, run, replica)
+    replica.persevere(attempt)
+
+
+if __name__ == '__main__':
+    job_flags.define()
+    job_flags.define_num_gpus()
+    cluster_flags.define()
+    program.run(main)
