@@ -24,15 +24,15 @@ def define():
                       'without.')
     strategy = Strategy._field_defaults
     for name, lowest, description in [
-            ('replicas_to_aggregate', 0, 'With sync, the number of workers whose gradients make an update, the first ones; 0 means all.'),
+            ('replicas_to_aggregate', 0, 'With sync, the workers whose gradients make an update, the first ones; 0 means all.'),
             ('fetch_steps', 1, 'With async, the steps after which a worker fetches the weights.'),
             ('push_steps', 1, 'With async, the steps after which a worker sends its gradients.'),
             ('average_period', 1, 'With average, the steps after which the weights are averaged.')]:
         flags.DEFINE_integer(name, strategy[name], description, lower_bound=lowest, upper_bound=_MAX)
     for name, description in [('connect', 'no first update is made, because other tasks are not there'),
                               ('stall', 'no further update is made')]:
-        flags.DEFINE_integer(name + ('_timeout_secs'), Timeouts._field_defaults[name],
-                             'Seconds after which the process ends with status 75 if %s.' % description, lower_bound=1, upper_bound=_MAX)
+        flags.DEFINE_integer(name + '_timeout_secs', Timeouts._field_defaults[name], 'Seconds after which the process ends with status '
+                             '75 if %s.' % description, lower_bound=1, upper_bound=_MAX)
 
 
 def given_cluster():

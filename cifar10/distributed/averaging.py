@@ -52,9 +52,8 @@ class _LocalSteps(tf.train.SessionRunHook):
 
 def _part_variable(host, name, shape):
     with tf.device(host.device), tf.variable_scope('averaging/%s_%d' % host, reuse=tf.AUTO_REUSE):
-        if shape is None:  # the supervisor does not know the network
-            return tf.get_variable(name, initializer=tf.zeros([]), validate_shape=False, trainable=False, collections=[], use_resource=True)
-        return tf.get_variable(name, shape, tf.float32, tf.zeros_initializer(), trainable=False, collections=[], use_resource=True)
+        return tf.get_variable(name, dtype=tf.float32, initializer=tf.zeros(shape or []), validate_shape=shape is not None,
+                               trainable=False, collections=[], use_resource=True)  # the supervisor does not know the network
 
 
 def _slot(host, worker, shape):

@@ -27,7 +27,7 @@ def variable(host, name, initial=0):
     """
     initial = tf.constant(initial, tf.int64 if isinstance(initial, int) else tf.string)
     with tf.device(host.device), tf.variable_scope('%s_%d/board' % host, reuse=tf.AUTO_REUSE):
-        return tf.get_variable(name, initializer=initial, trainable=False, collections=[], use_resource=True)
+        return tf.get_variable(name, dtype=initial.dtype, initializer=initial, trainable=False, collections=[], use_resource=True)
 
 
 def wake_queue(host, worker):
