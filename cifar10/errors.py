@@ -22,5 +22,5 @@ def reason(error):
     """The message of an error, like a tf.errors.OpError, in one line, without the names of nodes and the stack around it."""
     lines = [line.strip() for line in getattr(error, 'message', str(error)).splitlines()]
     told = [line for line in lines if line and not line.startswith(
-        ('Graph execution error', 'Detected at node', 'Node:', 'File "', '[[', '2 root', '(0)', '(1)', 'Original stack'))]
+        ('Graph execution error', 'Detected at node', 'Node:', 'File "', '[[', '2 root', '(0)', '(1)', 'Original stack', '====', 'From /job:', 'Additional GRPC'))]
     return told[0] if told else type(error).__name__

@@ -2,6 +2,7 @@
 import errno
 import socket
 import threading
+from concurrent import futures
 
 import tensorflow.compat.v1 as tf
 
@@ -20,7 +21,8 @@ def silent(cluster, tasks):
 
 
 def _texts(cluster, tasks, reason):
-    reasons = [(task, reason(task)) for task in tasks]
+    with futures.ThreadPoolExecutor(len(tasks) or 1) as pool:
+        reasons = list(zip(tasks, pool.map(reason, tasks)))
     return ['%s (%s: %s)' % (task, cluster.address(task), why) for task, why in reasons if why]
 
 

@@ -107,6 +107,8 @@ class Replica:
             self._boards.write(generation=0)
         else:
             self.generation, self.first_step = notices[0].generation, notices[0].step
+            if self.first_step:
+                print('Joining the run at step %d' % self.first_step, flush=True)
             self._boards.write(**{'gone_%d' % self.task.index: 0})
         self._copies = None
         return True
