@@ -14,8 +14,11 @@ from cifar10.runs import machine, signals
 FLAGS = flags.FLAGS
 
 
-def run(main, commands=()):
+def run(main, commands=(), rest=None):
     """Parses the command line and calls `main`, with the command if there are `commands` to choose from.
+
+    If `rest` says what words after -- are, as in 'the flags of the trainer', `main` gets a list of them. What `main` returns is the
+    exit status, None for 0.
 
     A user's mistake gives one line on stderr and exit status 1, or 2 for a mistake in the command line; a signal one line and 128 +
     its number. A bug keeps its traceback.
@@ -26,15 +29,19 @@ def run(main, commands=()):
         if module.startswith('cifar10.'):  # --help lists these as the script's own flags
             for flag in module_flags:
                 FLAGS.register_key_flag_for_module(sys.argv[0], flag)
-    app.run(lambda arguments: _call(main, arguments), flags_parser=lambda argv: _parse(argv, commands))
+    app.run(lambda arguments: _call(main, arguments), flags_parser=lambda argv: _parse(argv, commands, rest))
 
 
-def _parse(argv, commands):
-    """The arguments: none, or one of `commands`."""
+def _parse(argv, commands, rest):
+    """The arguments: none, or one of `commands`, or with `rest` a list of the words after --."""
+    words = []
+    if rest and '--' in argv:
+        argv, words = argv[:argv.index('--')], argv[argv.index('--') + 1:]
     try:
         arguments = FLAGS(argv)[1:]
     except (flags.Error, ValueError) as error:  # the second from absl's own flags
-        _fail(2, 'error: %s; --help lists the flags' % ' '.join(str(error).split()))
+        hint = '; %s come after --' % rest if rest and isinstance(error, flags.UnrecognizedFlagError) else ''
+        _fail(2, 'error: %s%s; --help lists the flags' % (' '.join(str(error).split()), hint))
     except SystemExit:  # --help has been printed; absl ends with 1
         _end(0)
     if commands and not arguments:
@@ -42,12 +49,12 @@ def _parse(argv, commands):
     unexpected = arguments[1:] if commands and arguments[0] in commands else arguments
     if unexpected:
         _fail(2, 'error: unexpected argument %s; --help explains the usage' % unexpected[0])
-    return arguments
+    return [words] if rest else arguments
 
 
 def _call(main, arguments):
     try:
-        main(*arguments)
+        status = main(*arguments)
         output.flush()
     except (errors.UserError, OSError) as error:
         _fail(1, 'error: %s' % error)
@@ -62,7 +69,7 @@ def _call(main, arguments):
         if interrupt.number == signal.SIGPIPE:  # nobody reads any more
             _end(128 + interrupt.number)
         _fail(128 + interrupt.number, 'interrupted (%s)' % signal.Signals(interrupt.number).name)
-    _end(0)
+    _end(status or 0)
 
 
 def _interrupt(error):

@@ -26,7 +26,8 @@ TRAINING = RUN + ('fresh max_to_keep seed deterministic log_device_placement int
                           'intra_op_threads inter_op_threads input_threads'),
     ('cifar10_eval', 'data_dir eval_dir checkpoint_dir eval_data num_examples eval_interval_secs run_once timeout_secs dataset '
                      'data_url views use_gpu'),
-    ('cifar10_dataset', 'dataset data_dir data_url'), ('cifar10_results', 'runs at_epochs reach plot')])
+    ('cifar10_dataset', 'dataset data_dir data_url'), ('cifar10_results', 'runs at_epochs reach plot'),
+    ('cifar10_launch', 'num_ps num_workers restarts')])
 def test_help_lists_every_flag(script, names):
     status, stdout, stderr = programs.call(script, '--help')
     assert (status, stderr) == (0, '')
@@ -152,6 +153,13 @@ def test_errors_of_tensorflow(capsys, monkeypatch):
             program._call(lambda kind=kind: _raise(getattr(program.tf.errors, kind)(None, None, 'full')), [])
         assert end.value.code == 1
         assert capsys.readouterr().err == 'program.py: error: %s\n' % line
+
+
+@pytest.mark.parametrize('result, status', [(None, 0), (0, 0), (75, 75)])
+def test_main_may_return_the_exit_status(result, status):
+    with pytest.raises(SystemExit) as end:
+        program._call(lambda: result, [])
+    assert end.value.code == status
 
 
 def test_a_bug_keeps_its_traceback():
