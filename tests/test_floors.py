@@ -6,9 +6,10 @@ import os
 import cifar10
 
 PACKAGE = os.path.dirname(cifar10.__file__)
-FLOORS = ['ground', 'data', 'runs', 'lesson', 'tutorial', 'cli and measure', 'scripts']  # from the bottom up
-ROOMS = dict(directories='ground', errors='ground', files='ground', hparams='ground', data='data', runs='runs', tutorial='tutorial',
-             cli='cli and measure', measure='cli and measure', scripts='scripts')  # every other module on top is the lesson
+FLOORS = ['ground', 'data', 'runs', 'lesson', 'tutorial and distributed', 'cli and measure', 'scripts']  # from the bottom up
+ROOMS = dict(directories='ground', errors='ground', files='ground', hparams='ground', data='data', runs='runs',
+             tutorial='tutorial and distributed', distributed='tutorial and distributed', cli='cli and measure',
+             measure='cli and measure', scripts='scripts')  # every other module on top is the lesson
 
 
 def _modules():

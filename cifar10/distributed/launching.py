@@ -1,0 +1,170 @@
+"""A whole cluster on this machine: one process per task, started again when it dies."""
+from multiprocessing import connection
+import re
+import time
+
+from cifar10 import errors
+from cifar10.distributed import free_ports
+from cifar10.distributed.task_process import TaskProcess
+from cifar10.errors import UserError
+from cifar10.runs import signals
+
+CHIEF_SECS = 30  # for the chief to save a checkpoint after a signal
+SERVER_SECS = 10  # for the parameter servers to end by themselves after the workers
+GRACE_SECS = 5  # for other tasks to end
+
+_OWN_FLAG = re.compile('--?(ps_hosts|worker_hosts|job_name|task_index)(=.*)?', re.DOTALL)
+_FRESH = re.compile('--?(no)?fresh(=.*)?')
+
+
+class Launcher:
+    """Runs the tasks of one cluster until they have done their work.
+
+    A task that a signal ended, or that ended with STALLED, is started again: alone if there are parameter servers, else together
+    with all other workers, because an all-reduce needs every one of them. A worker that ended with 0 stays ended, but in an
+    all-reduce the others need it too. A task keeps its port. If a port is in use before any task has trained, all tasks are started
+    again on other ports. All this counts as a restart. After any other status nothing is started again.
+
+    No task outlives `run`, however it ends. But nothing can be done when this process is killed by SIGKILL: then the tasks end
+    later, by their own watchdogs, or when they have done their work.
+    """
+
+    def __init__(self, command, flags, num_ps, num_workers, restarts):
+        """Starts nothing yet.
+
+        Args:
+          command: list of strings, the program of a task.
+          flags: list of strings, what follows the task's own flags.
+          num_ps, num_workers: parameter servers and workers; without parameter servers it is an all-reduce.
+          restarts: how often something may be started again.
+
+        Raises:
+          UserError: `flags` hold one that each task gets from the launcher.
+        """
+        for flag in flags:
+            if _OWN_FLAG.fullmatch(flag):
+                raise UserError('%s is set by the launcher, for each task: leave it out' % flag)
+        self._command, self._flags, self._restarts = command, flags, restarts
+        self._num_ps, self._num_workers = num_ps, num_workers
+        self._names = ['ps %d' % index for index in range(num_ps)] + ['worker %d' % index for index in range(num_workers)]
+        self._tasks = {}  # from names to the last TaskProcess
+        self._stop = signals.StopRequest()
+        self._is_stopping = False
+
+    def run(self):
+        """Starts the tasks and waits for their end; returns the exit status: 0, or that of the task that stands in the way.
+
+        The first signal lets the chief save a checkpoint, and then ends all tasks; a second one kills them at once.
+
+        Raises:
+          signals.Interrupted: the first signal, if the chief did not end with 0.
+        """
+        with self._stop:
+            try:
+                self._choose_ports()
+                self._start(self._names)
+                return self._supervise()
+            except signals.Interrupted:
+                self._end(self._running('worker 0'), CHIEF_SECS)
+                self._end(self._running(), GRACE_SECS)
+                if self._tasks['worker 0'].status:
+                    raise
+                return 0
+            finally:
+                for task in self._running():
+                    task.kill()
+
+    def _choose_ports(self):
+        hosts = ['localhost:%d' % port for port in free_ports.choose(len(self._names))]
+        self._cluster = ['--worker_hosts=' + ','.join(hosts[self._num_ps:])]
+        if self._num_ps:
+            self._cluster.append('--ps_hosts=' + ','.join(hosts[:self._num_ps]))
+
+    def _start(self, names):
+        for name in names:
+            job_name, index = name.split()
+            own = ['--job_name=' + job_name, '--task_index=' + index]
+            self._tasks[name] = TaskProcess(name, self._command + self._cluster + own + self._flags)
+
+    def _running(self, prefix=''):
+        """The tasks that run, of those whose names begin so."""
+        return [task for name, task in self._tasks.items() if name.startswith(prefix) and not task.has_ended()]
+
+    def _failed(self):
+        """The tasks that ended with another status than 0, those first that cannot be started again."""
+        return sorted((task for task in self._tasks.values() if task.status), key=lambda task: task.can_start_again)
+
+    def _supervise(self):
+        while True:
+            self._watch()
+            if all(self._tasks['worker %d' % index].status == 0 for index in range(self._num_workers)):
+                self._end_servers()
+                return 0
+            if self._failed() and not self._start_again():
+                status = self._failed()[0].status
+                self._end(self._running('worker'), GRACE_SECS)
+                self._end(self._running(), GRACE_SECS)
+                return status if status > 0 else 128 - status
+
+    def _watch(self):
+        """Shows what the tasks print, for a moment.
+
+        Raises:
+          signals.Interrupted: a signal has come, the first time.
+        """
+        owners = {pipe: task for task in self._tasks.values() for pipe in task.pipes}
+        for pipe in connection.wait(list(owners), timeout=0.1):
+            owners[pipe].show(pipe)
+        for task in self._tasks.values():
+            task.has_ended()
+        if self._stop.received and not self._is_stopping:
+            self._is_stopping = True
+            raise signals.Interrupted(self._stop.received)
+
+    def _wait(self, waited_for, secs):
+        deadline = time.monotonic() + secs
+        while not all(task.has_ended() for task in waited_for) and time.monotonic() < deadline:
+            self._watch()
+
+    def _end(self, running, secs):
+        """Asks tasks to end, and kills them after some seconds."""
+        for task in running:
+            task.terminate()
+        self._wait(running, secs)
+        for task in running:
+            task.kill()
+
+    def _end_servers(self):
+        self._wait(self._running(), SERVER_SECS)
+        for task in self._running():
+            errors.warn('%s is still running %d s after the workers: it is ended' % (task.name, SERVER_SECS))
+        self._end(self._running(), GRACE_SECS)
+
+    def _start_again(self):
+        """Starts again what has to be after a task failed; returns whether it did. A line tells."""
+        needs_ports = self._needs_ports()
+        if not self._num_ps and not needs_ports and self._failed()[0].can_start_again:
+            self._wait(self._running(), GRACE_SECS)  # the others soon notice, or have an error of their own to tell
+        task = self._failed()[0]
+        if not self._restarts or not (needs_ports or task.can_start_again):
+            errors.warn('%s: %s' % (task.end, 'no restarts are left' if task.can_start_again else 'it is not started again'))
+            return False
+        self._restarts -= 1
+        names, meaning = [task.name], 'it is started again'
+        if needs_ports:
+            names, meaning = self._names, 'all tasks are started again on other ports'
+            self._choose_ports()
+        else:  # --fresh would move the run aside; a --flagfile may hold it too
+            self._flags = [flag for flag in self._flags if not _FRESH.fullmatch(flag)] + ['--nofresh']
+            if not self._num_ps:
+                names, meaning = self._names, 'all workers are started again'
+        errors.warn('%s: %s (%d restarts left)' % (task.end, meaning, self._restarts))
+        for name in names:
+            self._tasks[name].kill()
+        self._start(names)
+        return True
+
+    def _needs_ports(self):
+        """Whether other processes have ports of this cluster, and nothing is lost if all tasks start on other ones."""
+        return any(task.found_port_in_use for task in self._failed()) and not any(
+            task.has_trained for task in self._tasks.values())

@@ -1,0 +1,26 @@
+"""Tasks that are tiny programs, none of which outlives its test."""
+import pytest
+
+from cifar10.distributed import launching
+from tests.helpers.fake_tasks import Trainer
+
+
+@pytest.fixture
+def trainer(tmp_path):
+    """Makes the Trainer of a source."""
+    made = []
+
+    def make(source):
+        made.append(Trainer(tmp_path, source))
+        return made[0]
+    yield make
+    left = made[0].running()
+    made[0].end_all()
+    assert left == [] and not (tmp_path / 'too late').exists()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Nobody is waited for long."""
+    for name in ('CHIEF_SECS', 'SERVER_SECS', 'GRACE_SECS'):
+        monkeypatch.setattr(launching, name, 0.2)

@@ -1,0 +1,128 @@
+"""A launcher that gets signals: it is a process of its own, as under cli/program.py."""
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from tests.helpers import programs
+
+_LAUNCHER = '''
+import sys
+from cifar10.cli import output
+from cifar10.distributed import launching
+from cifar10.runs import signals
+signals.end_on_signals()
+output.guard()
+launching.CHIEF_SECS, launching.GRACE_SECS = map(float, sys.argv[1:3])
+try:
+    status = launching.Launcher(sys.argv[3:], [], 1, 2, 3).run()
+except signals.Interrupted as interrupt:
+    status = 128 + interrupt.number
+sys.exit(status)
+'''
+# The chief says 'ready' when every task takes signals. A task that ends of SIGTERM writes its name to `order`.
+_TASK = '''
+def end(number, frame):
+    %s
+    with open('order', 'a') as order: order.write(task + '\\n')
+    os._exit(0 if task == 'worker 0' else 143)
+signal.signal(signal.SIGTERM, end)
+touch('takes signals, ' + task)
+if task == 'worker 0':
+    wait_for('takes signals, worker 1')
+    wait_for('takes signals, ps 0')
+    print('ready')
+wait_for('closed')
+print('nobody reads this')
+wait_for()
+'''
+
+
+class _Launched:
+    """A launcher whose tasks are ready."""
+
+    def __init__(self, trainer, chief_secs=20, grace_secs=20):
+        self._process = subprocess.Popen(
+            [sys.executable, '-c', _LAUNCHER, str(chief_secs), str(grace_secs)] + trainer.command, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, env=dict(os.environ, PYTHONPATH=programs.ROOT), universal_newlines=True,
+            start_new_session=True)
+        self._timer = threading.Timer(programs.DEADLINE_SECS, self._process.kill)
+        self._timer.start()
+        self.stdout = self._process.stdout
+        assert self.stdout.readline() == '[worker 0] ready\n'
+
+    def send(self, number):
+        """Sends a signal to the whole group, as a terminal does."""
+        os.killpg(self._process.pid, number)
+
+    def end(self):
+        """Waits for the end; returns the exit status, the rest of stdout, and stderr."""
+        try:
+            stdout = '' if self.stdout.closed else self.stdout.read()
+            return self._process.wait(), stdout, self._process.stderr.read()
+        finally:
+            self._timer.cancel()
+            self._process.kill()
+            self._process.wait()
+            self.stdout.close()
+            self._process.stderr.close()
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_chief_ends_first(trainer, tmp_path, number):
+    """It takes longer than the others would."""
+    launched = _Launched(trainer(_TASK % "if task == 'worker 0': time.sleep(0.2); print('Saved')"))
+    launched.send(number)
+    assert launched.end() == (0, '[worker 0] Saved\n', '')
+    order = (tmp_path / 'order').read_text().splitlines()
+    assert order[0] == 'worker 0' and sorted(order) == ['ps 0', 'worker 0', 'worker 1']
+
+
+def test_a_chief_that_cannot_save(trainer, tmp_path):
+    one = trainer(_TASK % "if task == 'worker 0': os._exit(75)")
+    launched = _Launched(one)
+    launched.send(signal.SIGTERM)
+    assert launched.end() == (128 + signal.SIGTERM, '', '')
+    assert sorted((tmp_path / 'order').read_text().splitlines()) == ['ps 0', 'worker 1']
+    assert one.tasks() == ['ps 0', 'worker 0', 'worker 1']
+
+
+def test_a_chief_that_takes_too_long(trainer, tmp_path):
+    launched = _Launched(trainer(_TASK % "if task == 'worker 0': wait_for()"), chief_secs=0.2)
+    launched.send(signal.SIGTERM)
+    assert launched.end() == (128 + signal.SIGTERM, '', '')
+    assert sorted((tmp_path / 'order').read_text().splitlines()) == ['ps 0', 'worker 1']
+
+
+def test_a_second_signal_kills_all(trainer, tmp_path):
+    one = trainer(_TASK % "print('saving'); wait_for()")
+    launched = _Launched(one)
+    launched.send(signal.SIGINT)
+    assert launched.stdout.readline() == '[worker 0] saving\n'
+    launched.send(signal.SIGTERM)
+    assert launched.end() == (128 + signal.SIGTERM, '', '-c: interrupted (SIGTERM)\n')
+    while one.running():  # they have been killed, but it may take a moment
+        pass
+    assert not (tmp_path / 'order').exists()
+
+
+def test_stopped_tasks(trainer):
+    """SIGTERM does not reach them, SIGKILL does."""
+    one = trainer(_TASK % '')
+    launched = _Launched(one, chief_secs=0.2, grace_secs=0.2)
+    for number in one.running():
+        os.kill(number, signal.SIGSTOP)
+    launched.send(signal.SIGINT)
+    assert launched.end() == (128 + signal.SIGINT, '', '')
+
+
+def test_nobody_reads(trainer, tmp_path):
+    """As after `| head`."""
+    launched = _Launched(trainer(_TASK % ''))
+    launched.stdout.close()
+    (tmp_path / 'closed').write_text('')
+    assert launched.end() == (0, '', '')
+    assert (tmp_path / 'order').read_text().startswith('worker 0\n')

@@ -1,0 +1,107 @@
+"""Programs in the place of a trainer, for launchers: quick, and each one ends after a deadline."""
+import json
+import os
+import signal
+import sys
+
+from cifar10.distributed import launching
+
+KILL = 'os.kill(os.getpid(), signal.SIGKILL)'  # in a source
+DEADLINE_SECS = 60
+_PRELUDE = """
+import json, os, signal, sys, time
+os.chdir(os.path.dirname(os.path.abspath(sys.argv[0])))
+flags = dict(word[2:].split('=', 1) for word in sys.argv[1:] if '=' in word)
+task = flags['job_name'] + ' ' + flags['task_index']
+
+def starts(of):
+    with open('starts') as lines:
+        return [start for start in map(json.loads, lines) if start['task'] == of]
+
+def touch(name):
+    open(name, 'w').close()
+
+def end_too_late(number, frame):
+    touch('too late')
+    os._exit(1)
+
+signal.signal(signal.SIGALRM, end_too_late)
+signal.alarm(%d)
+
+def wait_for(name='nothing'):
+    while not os.path.exists(name):
+        time.sleep(0.01)
+
+def wait_for_all():
+    for job_name in ('ps', 'worker'):
+        for index in range(flags.get(job_name + '_hosts', '').count(':')):
+            wait_for('%%s %%d' %% (job_name, index))
+
+def wait_for_end(of):
+    while not starts(of):
+        time.sleep(0.01)
+    try:
+        while True:
+            os.kill(starts(of)[-1]['process'], 0)
+            time.sleep(0.01)
+    except ProcessLookupError:
+        pass
+
+start = len(starts(task))
+with open('starts', 'a') as lines:
+    lines.write(json.dumps(dict(task=task, process=os.getpid(), words=sys.argv[1:])) + '\\n')
+touch(task)
+"""
+
+
+class Trainer:
+    """A program for the tasks, and what is known of its starts.
+
+    Its source can use `task` (such as 'worker 0'), `start` (0, then 1 when it is started again), touch(name) and wait_for(name)
+    of a file, wait_for() without end, wait_for_all() until every task has started, and wait_for_end(task) until the launcher has
+    taken notice of it. After DEADLINE_SECS it makes the file 'too late', and ends.
+
+    Attributes:
+      command: a list of words.
+    """
+
+    def __init__(self, directory, source):
+        path, self._starts = directory / 'trainer.py', directory / 'starts'
+        path.write_text(_PRELUDE % DEADLINE_SECS + source)
+        self._starts.write_text('')
+        self.command = [sys.executable, '-S', str(path)]
+
+    def starts(self):
+        """What is known of each start, dicts."""
+        return [json.loads(line) for line in self._starts.read_text().splitlines()]
+
+    def tasks(self):
+        """The names of the tasks, sorted, each as often as it was started."""
+        return sorted(start['task'] for start in self.starts())
+
+    def words(self, task):
+        """The flags of each start of a task, lists of strings."""
+        return [start['words'] for start in self.starts() if start['task'] == task]
+
+    def running(self):
+        """The processes that have not ended, by their numbers."""
+        return [start['process'] for start in self.starts() if _runs(start['process'])]
+
+    def end_all(self):
+        """Ends what is still running."""
+        for number in self.running():
+            os.kill(number, signal.SIGKILL)
+
+
+def launch(trainer, num_ps, num_workers, restarts=3, flags=()):
+    """Launches a Trainer from this process; returns the exit status."""
+    return launching.Launcher(trainer.command, list(flags), num_ps, num_workers, restarts).run()
+
+
+def _runs(number):
+    try:
+        os.kill(number, 0)
+        with open('/proc/%d/stat' % number) as stat:
+            return stat.read().rpartition(')')[2].split()[0] != 'Z'  # nobody may have waited for it
+    except (FileNotFoundError, ProcessLookupError):
+        return False
