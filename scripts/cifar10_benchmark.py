@@ -8,6 +8,7 @@ Each figure comes from a process of its own, after a warm-up that is not measure
   cifar10_benchmark.py train     the training script from end to end, with summaries and checkpoints
   cifar10_benchmark.py towers    one tower with the whole batch, two with half of it, four with a quarter
   cifar10_benchmark.py profile   the most expensive operations of a step, and a Chrome trace
+  cifar10_benchmark.py plan      a simulation, not a measurement: the speed of 8, 32 and 128 machines with a GPU each
 """
 from cifar10.cli import quiet
 
@@ -23,7 +24,7 @@ from cifar10.cli import data_flags, job_flags, program
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
-from cifar10.measure import benchmark, subcommands
+from cifar10.measure import benchmark, scaling_tables, subcommands
 from cifar10.measure.measurements import Steps
 from cifar10.runs import signals
 from cifar10.training import Job
@@ -44,7 +45,11 @@ def request(command):
 
 
 def main(command):
-    """Measures what the command names, and prints and writes the figures."""
+    """Measures what the command names, and prints and writes the figures; or prints the plan."""
+    if command == 'plan':
+        with signals.Interruptible():
+            print(scaling_tables.plan(FLAGS.batch_size, FLAGS.gpu_gflops))
+        return
     if FLAGS.json is not None:
         benchmark.check_writable(FLAGS.json)
     if command == 'profile':
@@ -72,6 +77,8 @@ if __name__ == '__main__':
     flags.DEFINE_integer('rounds', 5, 'How often to measure.', lower_bound=1, upper_bound=1000)
     for name, description in [('warmup_steps', 'Steps before the measured ones'), ('steps', 'Measured steps')]:
         flags.DEFINE_integer(name, 0, description + '; 0 takes what suits the subcommand.', lower_bound=0, upper_bound=10 ** 6)
+    flags.DEFINE_integer('gpu_gflops', 10000, 'For `plan`: the GFLOP/s of a GPU in this network, as `step` measures them.',
+                         lower_bound=1, upper_bound=10 ** 8)
     data_flags.define_output('json', None, 'Write the figures of every round to this file.')
     data_flags.define_output('trace', '/tmp/cifar10_trace.json', 'Where `profile` writes the Chrome trace.')
-    program.run(main, tuple(subcommands.MEASURES))
+    program.run(main, tuple(subcommands.MEASURES) + ('plan',))

@@ -1,0 +1,42 @@
+"""The tables of `cifar10_benchmark.py plan`."""
+import re
+
+import pytest
+
+from cifar10.measure import flops, scaling_tables
+from tests.helpers import programs
+
+P = 4 * 1068298
+
+
+def _cells(line):
+    return [cell.strip() for cell in line.strip('|').split('|')]
+
+
+def test_card_limit():
+    """4 MB each way at 1 GB/s: 8 ms of the card per worker."""
+    assert scaling_tables.card_limit([1e6, 3e6], 8, 0.024) == pytest.approx(3)
+
+
+def test_plan(monkeypatch):
+    """Without costs but bytes and operations, the cells have closed formulas."""
+    monkeypatch.setattr(scaling_tables, 'WORKERS', (2, 4))
+    monkeypatch.setattr(scaling_tables, 'GIGABITS', (10,))
+    monkeypatch.setattr(scaling_tables, 'COSTS', scaling_tables.Costs(0, 0, 0, 0, 0, 0))
+    status, stdout, stderr = programs.call('cifar10_benchmark', 'plan', '--batch_size=64', '--gpu_gflops=5000')
+    assert (status, stderr) == (0, '')
+    assumptions, _, rates, _, larger, _, limits, _, sent = stdout.strip().split('\n\n')
+    compute = flops.total(flops.step_products(64)) / 5e12
+    alone = 'computes 5000 GFLOP/s in this network: alone %.0f images/sec, or %.2f ms for 64,'
+    assert alone % (64 / compute, compute * 1e3) in assumptions
+    header, _, two, four = map(_cells, rates.split('\n'))
+    assert header[:3] == ['workers', 'Gb/s', 'sync, 1 server'] and header[-1] == 'allreduce'
+    rate, share = map(float, re.match(r'(\d+) \((\S+) %\)$', four[2]).groups())
+    seconds = compute + 8 * P / 1.25e9 + 1e-4  # fetch and push, each after a latency
+    assert rate == pytest.approx(4 * 64 / seconds, rel=1e-3) and share == pytest.approx(100 * compute / seconds, rel=0.06)
+    assert float(two[-1].split()[0]) == pytest.approx(2 * 64 / (compute + P / 1.25e9 + 1e-4), rel=1e-3)
+    header, _, two, four = map(_cells, larger.split('\n'))
+    assert header[2:] == ['%s, batch %d' % (name, batch) for name in ('sync, 1 server', 'allreduce') for batch in (64, 256, 512)]
+    assert float(four[4].split()[0]) == pytest.approx(4 * 512 / (seconds + 7 * compute), rel=1e-3)
+    assert _cells(limits.split('\n')[2]) == ['10'] + ['%.2g' % (times * compute * 1.25e9 / 2 / P) for times in (1, 4, 8)]
+    assert _cells(sent.split('\n')[3])[:3] == ['4', '4.3, 17.1', '4.3, 14.2']
