@@ -30,6 +30,19 @@ def on_servers(cluster, worker):
         ps_strategy=Balance(len(cluster.ps)), ps_ops=list(_VARIABLE_OPS))
 
 
+def beside_variables(op):
+    """A device function: what takes its input from a parameter server is there, so that no variable is sent to be updated elsewhere."""
+    if not op.inputs:  # a constant
+        return '/job:ps/task:0/cpu:0'
+    for tensor in op.inputs:
+        source = tensor.op
+        while not source.device and source.inputs:  # reading a variable has no device of its own
+            source = source.inputs[0].op
+        if tf.DeviceSpec.from_string(source.device).job == 'ps':
+            return source.device
+    return op.device
+
+
 def bytes_held(variables):
     """The bytes of the variables on each device that has some: a list of (device name, bytes)."""
     held = {}

@@ -186,7 +186,10 @@ class Replica:
         Returns:
           An Update.
         """
-        return _UPDATES[self.strategy.mode](self, self._copies, gradients, learning_rate, apply)
+        def apply_beside(averages):
+            with tf.device(placement.beside_variables):
+                return apply(averages)
+        return _UPDATES[self.strategy.mode](self, self._copies, gradients, learning_rate, apply if self._is_local else apply_beside)
 
     def session(self, update):
         """The SessionSettings of a worker with this Update."""

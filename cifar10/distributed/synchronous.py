@@ -25,7 +25,10 @@ def update(replica, copies, gradients, unused_learning_rate, apply):
     host, worker = replica.hosts[0], replica.task
     gradients = copies.of_originals(gradients)
     step = copies.step.read_value()
-    filled = [_slot(worker, variable).assign(gradient) for gradient, variable in gradients]
+    filled = []
+    for gradient, variable in gradients:
+        with tf.device(variable.device):
+            filled.append(_slot(worker, variable).assign(gradient))
     arrived = exchange.push(host, worker, replica.generation, step, filled)
     if worker.is_chief:
         slots = {variable.op.name: [_slot(other, variable) for other in replica.cluster.workers] for _, variable in gradients}
