@@ -3,6 +3,10 @@ import contextlib
 import os
 import sys
 
+# What TensorFlow's messages have around what they tell.
+_AROUND = ('Graph execution error', 'Detected at node', 'Node:', 'File "', '[[', '2 root', '(0)', '(1)', 'Original stack', '====',
+           'From /job:', 'UNAVAILABLE: From /job:', 'Additional GRPC')
+
 
 class UserError(Exception):
     """Bad input: one line that names the culprit and the remedy.
@@ -21,6 +25,5 @@ def warn(message):
 def reason(error):
     """The message of an error, like a tf.errors.OpError, in one line, without the names of nodes and the stack around it."""
     lines = [line.strip() for line in getattr(error, 'message', str(error)).splitlines()]
-    told = [line for line in lines if line and not line.startswith(
-        ('Graph execution error', 'Detected at node', 'Node:', 'File "', '[[', '2 root', '(0)', '(1)', 'Original stack', '====', 'From /job:', 'Additional GRPC'))]
+    told = [line for line in lines if line and not line.startswith(_AROUND)]
     return told[0] if told else type(error).__name__

@@ -1,8 +1,8 @@
 """Whether the other tasks can be reached, and whether they answer."""
+from concurrent import futures
 import errno
 import socket
 import threading
-from concurrent import futures
 
 import tensorflow.compat.v1 as tf
 

@@ -31,7 +31,7 @@ def on_servers(cluster, worker):
 
 
 def beside_variables(op):
-    """A device function: what takes its input from a parameter server is there, so that no variable is sent to be updated elsewhere."""
+    """A device function: what takes its input from a parameter server is there: no variable is sent to be updated elsewhere."""
     if not op.inputs:  # a constant
         return '/job:ps/task:0/cpu:0'
     for tensor in op.inputs:
