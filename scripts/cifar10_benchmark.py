@@ -8,6 +8,7 @@ Each figure comes from a process of its own, after a warm-up that is not measure
   cifar10_benchmark.py train     the training script from end to end, with summaries and checkpoints
   cifar10_benchmark.py towers    one tower with the whole batch, two with half of it, four with a quarter
   cifar10_benchmark.py profile   the most expensive operations of a step, and a Chrome trace
+  cifar10_benchmark.py distributed  clusters of 2 and 4 workers on this machine, beside one process
   cifar10_benchmark.py plan      a simulation, not a measurement: the speed of 8, 32 and 128 machines with a GPU each
 """
 from cifar10.cli import quiet
@@ -34,7 +35,7 @@ FLAGS = flags.FLAGS
 
 def request(command):
     """The Request that the flags describe, with the data set made ready if the command needs it."""
-    data_dir = data_flags.prepare(FLAGS.dataset) if command in ('input', 'train') else ''
+    data_dir = data_flags.prepare(FLAGS.dataset) if command in ('input', 'train', 'distributed') else ''
     job = Job(data_dir=data_dir, num_examples=dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
               hparams=CLASSIC._replace(batch_size=FLAGS.batch_size), devices=multi_gpu.tower_devices(FLAGS.num_gpus),
               given_threads=job_flags.given_threads())

@@ -31,8 +31,9 @@ def define():
         flags.DEFINE_integer(name, strategy[name], description, lower_bound=lowest, upper_bound=_MAX)
     for name, description in [('connect', 'there is no first update, because other tasks are not there'),
                               ('stall', 'there is no further update')]:
-        flags.DEFINE_integer(name + '_timeout_secs', Timeouts._field_defaults[name],
-                             'Seconds after which the process ends with status 75 if %s.' % description, lower_bound=1, upper_bound=_MAX)
+        flags.DEFINE_integer(
+            name + '_timeout_secs', Timeouts._field_defaults[name],
+            'Seconds after which the process ends with status 75 if %s.' % description, lower_bound=1, upper_bound=_MAX)
 
 
 def given_cluster():

@@ -11,6 +11,7 @@ import sys
 from cifar10.errors import UserError
 from cifar10.runs import signals
 
+_END_SECS = 20
 _STEP_LINE = re.compile(r'^(\S+ \S+): step (\d+), ')
 
 
@@ -69,23 +70,47 @@ def run_trainer(command, first_step, last_step):
     Raises:
       UserError: it failed; stderr shows why.
     """
+    times = {}
+
+    def read(line):
+        match = _STEP_LINE.match(line)
+        if match:
+            times[int(match.group(2))] = datetime.datetime.fromisoformat(match.group(1))
+    peak_mb = watched(command, read)
+    if last_step not in times:  # a signal has ended it
+        raise UserError('%s was stopped before step %d: measure again' % (os.path.basename(command[1]), last_step))
+    return (times[last_step] - times[first_step]).total_seconds(), peak_mb
+
+
+def watched(command, read):
+    """Runs a script to its end, and calls read(line) for each line of its standard output; returns its peak memory in MB.
+
+    Raises:
+      UserError: it failed; stderr shows why.
+    """
     with contextlib.ExitStack() as end:
-        with signals.held_back():  # in a session of its own, Ctrl-C does not reach the trainer; the benchmark ends it
+        with signals.held_back():  # in a session of its own, Ctrl-C does not reach the script; the benchmark ends it
             process = end.enter_context(subprocess.Popen(
                 command, stdout=subprocess.PIPE, universal_newlines=True, start_new_session=True))
             signals.children.add(process.pid)
             end.callback(signals.children.discard, process.pid)
-            end.callback(process.kill)
-        times = {int(match.group(2)): datetime.datetime.fromisoformat(match.group(1))
-                 for match in map(_STEP_LINE.match, process.stdout) if match}
+            end.callback(_end, process)
+        for line in process.stdout:
+            read(line)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = status
-    script = os.path.basename(command[1])
     if status:
-        raise UserError('%s failed' % script)
-    if last_step not in times:  # a signal has ended it
-        raise UserError('%s was stopped before step %d: measure again' % (script, last_step))
-    return (times[last_step] - times[first_step]).total_seconds(), _peak_mb(used)
+        raise UserError('%s failed' % os.path.basename(command[1]))
+    return _peak_mb(used)
+
+
+def _end(process):
+    """Ends a script, which may have to end what it has started."""
+    process.terminate()
+    try:
+        process.wait(_END_SECS)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
 def _peak_mb(used):

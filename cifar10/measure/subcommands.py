@@ -6,7 +6,8 @@ import tempfile
 from typing import NamedTuple
 
 from cifar10 import files
-from cifar10.measure import benchmark, flops, measurements, processes, profiling
+from cifar10.errors import UserError
+from cifar10.measure import benchmark, clusters, flops, measurements, processes, profiling
 from cifar10.measure.benchmark import OURS
 from cifar10.measure.measurements import Steps
 from cifar10.runs import machine
@@ -94,6 +95,13 @@ def measure_towers(formulation, request):
     return figures
 
 
+def measure_distributed(formulation, request):
+    """Clusters of 2 and 4 workers on this machine, in each mode."""
+    if not benchmark.is_ours(formulation):
+        raise UserError('distributed has no classic formulation to compare with: leave out --baseline')
+    return clusters.measure(request)
+
+
 def measure_profile(formulation, request):
     """The operations of a step; writes a Chrome trace."""
     figures, trace = processes.fresh_process(
@@ -115,5 +123,5 @@ def profile_tables(rounds, request):
 
 
 MEASURES = {'input': measure_input, 'step': measure_step, 'train': measure_train, 'towers': measure_towers,
-            'profile': measure_profile}
+            'profile': measure_profile, 'distributed': measure_distributed}
 VERDICTS = {'input': input_verdict, 'step': flops_verdict, 'train': flops_verdict}

@@ -1,0 +1,93 @@
+"""Updates of whole clusters on this machine, beside one process with as many towers."""
+import datetime
+import os
+import re
+import sys
+import tempfile
+
+from cifar10.errors import UserError
+from cifar10.measure import processes, traffic
+from cifar10.measure.traffic import ALLREDUCE, ASYNC, AVERAGE, LOCAL, SYNC, Machines, Scheme
+
+_STEP_LINE = re.compile(r'(?:\[worker 0\] )?(\S+ \S+): step (\d+), ')
+_LOG_STEPS = 10
+_AVERAGE_PERIOD = 10
+_NUM_WORKERS = (2, 4)
+_LOOPBACK = '/sys/class/net/lo/statistics/tx_bytes'  # on Linux
+
+
+class _Marks:
+    """The times of log lines, and the bytes that had been sent over the loopback interface then."""
+
+    def __init__(self):
+        self.marks = {}  # from steps to (time, bytes)
+
+    def read(self, line):
+        """Takes a line of a trainer."""
+        match = _STEP_LINE.match(line)
+        if match:
+            self.marks[int(match.group(2))] = datetime.datetime.fromisoformat(match.group(1)), _loopback_bytes()
+
+    def per_step(self, first_step):
+        """Seconds and bytes per step, from the first log line at `first_step` or later to the last one."""
+        first, last = min(step for step in self.marks if step >= first_step), max(self.marks)
+        (start, sent_before), (end, sent) = self.marks[first], self.marks[last]
+        return (end - start).total_seconds() / (last - first), (sent - sent_before) / (last - first)
+
+
+def _loopback_bytes():
+    if not os.path.exists(_LOOPBACK):
+        return float('nan')
+    with open(_LOOPBACK) as counter:
+        return int(counter.read())
+
+
+def measure(request):
+    """Updates and images per second, and bytes per update, in each mode with 2 and 4 workers.
+
+    Args:
+      request: a subcommands.Request.
+
+    Returns:
+      A dict from names of figures to numbers.
+    """
+    batch_size, figures = request.job.hparams.batch_size, {}
+    for num_workers in _NUM_WORKERS:
+        for mode in (LOCAL, ALLREDUCE, SYNC, ASYNC, AVERAGE):
+            seconds, sent = _run(mode, num_workers, request)
+            # With async, an update takes the batch of one worker.
+            batches = 1 if mode == ASYNC else num_workers
+            name = '%s, %d %s' % (('one process', num_workers, 'towers') if mode == LOCAL else (mode, num_workers, 'workers'))
+            figures['updates/sec, ' + name] = 1 / seconds
+            figures['images/sec, ' + name] = batches * batch_size / seconds
+            if mode == LOCAL:
+                local_seconds = seconds
+                continue
+            figures['time of %d batches / one process, %s' % (num_workers, name)] = seconds / local_seconds * num_workers / batches
+            scheme = Scheme(mode, traffic.variable_bytes(), batch_size, average_period=_AVERAGE_PERIOD)
+            figures['MB per update, ' + name] = sent / 1e6
+            figures['MB per update on paper, ' + name] = traffic.on_paper(scheme, Machines(num_workers)).total / 1e6
+    return figures
+
+
+def _run(mode, num_workers, request):
+    """Seconds and loopback bytes per update."""
+    steps = request.steps_or(40, 120)
+    with tempfile.TemporaryDirectory() as train_dir:
+        flags = ['--data_dir=' + request.job.data_dir, '--train_dir=' + train_dir, '--max_steps=%d' % sum(steps),
+                 '--batch_size=%d' % request.job.hparams.batch_size, '--log_frequency=%d' % _LOG_STEPS,
+                 '--summary_steps=%d' % (2 * sum(steps)), '--checkpoint_steps=%d' % (2 * sum(steps))]
+        script = os.path.join(request.scripts_dir, 'cifar10_multi_gpu_train.py' if mode == LOCAL else 'cifar10_launch.py')
+        if mode == LOCAL:
+            command = [script, '--num_gpus=%d' % num_workers] + flags
+        else:  # each worker has a core of its own, as if it were a machine
+            command = [script, '--num_ps=%d' % (mode != ALLREDUCE), '--num_workers=%d' % num_workers, '--restarts=0', '--'] + flags + [
+                '--mode=' + mode, '--intra_op_threads=1', '--inter_op_threads=1']
+        if mode == AVERAGE:
+            command.append('--average_period=%d' % _AVERAGE_PERIOD)
+        marks = _Marks()
+        processes.watched([sys.executable] + command, marks.read)
+        try:
+            return marks.per_step(steps.warmup)
+        except ValueError:
+            raise UserError('%s was stopped before step %d: measure again' % (os.path.basename(script), steps.warmup))
