@@ -78,6 +78,7 @@ def main():
                     FLAGS.train_dir, job.pace.last_step)):
                 return True
             if is_first:
+                plan.print_cluster(cluster, task, strategy)
                 plan.print_plan(job, run and run.resumed)
             return train(job, run, replica)
     replica.persevere(attempt)

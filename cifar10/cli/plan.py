@@ -35,6 +35,18 @@ def print_plan(job, resumed):
     print('\n'.join(lines), flush=True)
 
 
+def print_cluster(cluster, task, strategy):
+    """Prints who trains together, and how.
+
+    Args:
+      cluster: a Cluster.
+      task: the Task of this process.
+      strategy: a Strategy.
+    """
+    print('Cluster: mode %s, %d parameter servers, %d workers; this is %s%s' % (
+        strategy.mode, len(cluster.ps), len(cluster.worker), cluster.named(task), ', the chief' if task.is_chief else ''), flush=True)
+
+
 def _recipe(hparams):
     """The recipe, and how its hyperparameters differ from the classic ones."""
     differences = []

@@ -1,13 +1,12 @@
 """A worker in its cluster: it meets the others, joins the run, and joins it again when it has lost somebody."""
 import contextlib
 import itertools
-import json
 import time
 
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input
-from cifar10.distributed import allreduce, asynchronous, averaging, peers, placement, server, synchronous, watchdog
+from cifar10.distributed import agreement, allreduce, asynchronous, averaging, peers, placement, server, synchronous, watchdog
 from cifar10.distributed.board import Boards
 from cifar10.errors import UserError, reason
 from cifar10.training import SessionSettings
@@ -17,6 +16,9 @@ _UPDATES = {'sync': synchronous.update, 'allreduce': allreduce.update, 'async': 
 # What TensorFlow's runtime raises when a peer is gone, or has begun anew.
 _LOSSES = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError, tf.errors.FailedPreconditionError,
            tf.errors.NotFoundError, tf.errors.InternalError, tf.errors.UnknownError, tf.errors.DeadlineExceededError)
+# What a tf.train.SessionManager raises as a RuntimeError when a parameter server has lost its variables since the worker looked.
+_NOT_READY = 'Init operations did not make model ready'
+_ATTEMPTS = 5  # to join without an update, while all parameter servers can be reached
 
 
 class BegunAnew(Exception):
@@ -39,6 +41,7 @@ class Replica:
         self.hosts = self.cluster.servers or self.cluster.workers[:1]  # that hold the boards
         self.share = cifar10_input.Share(self.task.index, strategy.num_workers)
         self._boards = Boards(self.hosts, self.cluster.workers, lambda graph: station.connect(graph, self.hosts + [self.task]))
+        self._agreement = agreement.text(job, strategy)
         self._fruitless = 0  # attempts to join since the last update
         if self.hosts == [self.task]:
             self._boards.open(self.cluster.text)
@@ -59,21 +62,27 @@ class Replica:
                 break
             except BegunAnew:
                 print('The chief has begun again at its last checkpoint: joining it', flush=True)
-            except _LOSSES as error:
-                self._fruitless += 1
-                if not self.strategy.has_servers:
-                    watchdog.end('Lost another worker (%s): start the job again, it goes on from its last checkpoint' % reason(error))
-                if self._fruitless > 1 and not peers.unreachable(self.cluster, self.hosts):
-                    raise
-                print('Lost a parameter server (%s): waiting for it' % reason(error), flush=True)
+            except _LOSSES + (RuntimeError,) as error:
+                self._explain_loss(error)
         self.station.watchdog.rest()
         if self.strategy.has_servers:
             self._say_goodbye(is_over)
 
+    def _explain_loss(self, error):
+        """Tells why the worker joins again; raises the error if it is no loss, or ends the process if that helps no more."""
+        if isinstance(error, RuntimeError) and _NOT_READY not in str(error):
+            raise error
+        if not self.strategy.has_servers:
+            watchdog.end('Lost another worker (%s): start the job again, it goes on from its last checkpoint' % reason(error))
+        self._fruitless += 1
+        if self._fruitless > _ATTEMPTS and not peers.unreachable(self.cluster, self.hosts):
+            raise error
+        print('Lost a parameter server (%s): joining again' % reason(error), flush=True)
+
     def _say_goodbye(self, is_over):
         with contextlib.suppress(tf.errors.OpError):  # they may have gone already
             if is_over and self.task.is_chief:
-                self._boards.write(agreement=self._agreement(), generation=self.generation, finished=1)
+                self._boards.write(agreement=self._agreement, generation=self.generation, finished=1)
             self._boards.write(**{'gone_%d' % self.task.index: 1})
 
     def join(self, run, begins=False, has_ended=lambda: False):
@@ -100,7 +109,7 @@ class Replica:
         is_under_way = _is_ready(notices)
         self.publishes = self.task.is_chief and (begins or self.strategy.mode in ('sync', 'allreduce') or not is_under_way)
         if is_under_way:
-            self._check_agreement(notices[0].agreement)
+            agreement.check(self.cluster.named(self.task), self._agreement, notices[0].agreement)
         if self.publishes:
             self.generation = time.time_ns() // 1000
             self.first_step = run.first_step
@@ -131,22 +140,9 @@ class Replica:
                     self.cluster.named(host), notice.cluster, self.cluster.named(self.task), self.cluster.text))
         return notices
 
-    def _agreement(self):
-        """What all workers must have in common, by the names of flags."""
-        job = self.job
-        return json.dumps(dict(job.hparams._asdict(), num_gpus=len(job.devices), max_steps=job.max_steps, seed=job.seed,
-                               deterministic=job.deterministic, num_examples=job.num_examples, **self.strategy._asdict()))
-
-    def _check_agreement(self, text):
-        theirs, ours = json.loads(text), json.loads(self._agreement())
-        for name in ours:
-            if theirs.get(name) != ours[name]:
-                raise UserError('%s has %s=%s, but %s: give all workers the same' % (
-                    self.cluster.named(self.task), name, ours[name], '%s=%s' % (name, theirs.get(name)) + ' is what the run has'))
-
     def publish(self):
         """The chief tells the others that the variables have their values."""
-        self._boards.write(agreement=self._agreement(), step=self.first_step, finished=0)
+        self._boards.write(agreement=self._agreement, step=self.first_step, finished=0)
         self._boards.write(**{'gone_%d' % worker.index: 0 for worker in self.cluster.workers})
         self._boards.write(generation=self.generation)
         self._boards.wake()

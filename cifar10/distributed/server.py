@@ -25,8 +25,8 @@ def start(cluster, task, config):
     if not cluster.ps:
         combined.experimental.collective_group_leader = '/job:worker/replica:0/task:0'
     spec = {job: list(hosts) for job, hosts in cluster._asdict().items() if hosts}
-    print('%s listens on all network interfaces, and does what anybody asks: let only the cluster reach this port' % cluster.named(task),
-          flush=True)
+    print('%s listens on all network interfaces and does what anybody asks: let only the cluster reach its port'
+          % cluster.named(task), flush=True)
     try:
         return tf.train.Server(tf.train.ClusterSpec(spec), task.job, task.index, config=combined).target
     except tf.errors.OpError as error:

@@ -1,0 +1,28 @@
+"""What all workers of a run must have in common."""
+import json
+
+from cifar10.errors import UserError
+
+
+def text(job, strategy):
+    """The hyperparameters, the Strategy and the data of a training.Job, by the names of flags, as JSON."""
+    return json.dumps(dict(
+        job.hparams._asdict(), num_gpus=len(job.devices), max_steps=job.max_steps, seed=job.seed, deterministic=job.deterministic,
+        num_examples=job.num_examples, **strategy._asdict()))
+
+
+def check(name, ours, theirs):
+    """Compares two texts.
+
+    Args:
+      name: of this worker.
+      ours, theirs: the texts of this worker and of the run.
+
+    Raises:
+      UserError: names the first value in which they differ.
+    """
+    run, worker = json.loads(theirs), json.loads(ours)
+    for field, value in worker.items():
+        if run.get(field) != value:
+            raise UserError('The run has %s %s, but %s has %s: give all workers the same flags and data'
+                            % (field, run.get(field), name, value))
