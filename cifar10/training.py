@@ -124,7 +124,6 @@ def run(graph, pace, intervals, run, session):
       UserError: a loss, a gradient or a variable is not finite, the checkpoint does not fit, a data file changes (a checkpoint
         is saved first), the directory is moved, or the last checkpoint or summary cannot be written.
     """
-    restore = _restoring(run.resumed) if run and session.initialises else None
     first_step = run.first_step if session.first_step is None else session.first_step
     if first_step >= pace.last_step:
         print('Nothing to do: the run ends at step %d' % pace.last_step, flush=True)
@@ -134,7 +133,7 @@ def run(graph, pace, intervals, run, session):
         with tf.control_dependencies([graph.train_op]):
             step = tf.identity(tf.train.get_global_step(), name='step')
         loss = tf.divide(tf.add_n(graph.losses), len(graph.losses), name='loss')
-    scaffold = tf.train.Scaffold(init_op=None if session.initialises else tf.no_op(), init_fn=restore, saver=saver)
+    scaffold = _scaffold(saver, run, session)
     finite = checkpointing.FiniteHook(step, graph, run and run.path)
     input_files = hooks.InputHook(pace.examples_per_epoch)
     writer = summaries.writer(run.path, first_step) if run else contextlib.nullcontext()
@@ -149,7 +148,6 @@ def run(graph, pace, intervals, run, session):
             hooks.LogHook(step, loss, pace.examples_per_step, intervals.log_frequency)]
         if run:
             run.write_record()
-            saver.recover_last_checkpoints(run.saved)
             summary = hooks.SummaryHook(step, graph.summary_op, write_summary, pace, intervals.summary_steps)
             all_hooks += [
                 hooks.PlaceHook(run.place),
@@ -157,18 +155,31 @@ def run(graph, pace, intervals, run, session):
                 checkpointing.CheckpointHook(step, saver, run.path, intervals.checkpoint_steps, finite.check_variables)]
         with input_files.explaining(), tf.train.SingularMonitoredSession(
                 all_hooks, scaffold, session.master, session.config, stop_grace_period_secs=10) as monitored:
-            if stop.received:  # while the queue was filled: there is nothing to save
-                raise signals.Interrupted(stop.received)
-            with input_files.explaining():  # so that the session ends as it should, with a checkpoint
-                while not monitored.should_stop():
-                    monitored.run(graph.train_op)
-                    if stop.received:
-                        break
-            if stop.received:
-                print('%s: stopping' % stop.received.name, flush=True)
+            _repeat(monitored, graph.train_op, stop, input_files)
         if run:
             run.place.check()  # it may have been moved while the last checkpoint was saved: TensorFlow would make it again
         input_files.check()
         if run and summary.error:
             raise summary.error
         return stop.received is None
+
+
+def _scaffold(saver, run, session):
+    """How the variables of a session get their values, and the saver of a run's checkpoints."""
+    restore = _restoring(run.resumed) if run and session.initialises else None
+    if run:
+        saver.recover_last_checkpoints(run.saved)
+    return tf.train.Scaffold(init_op=None if session.initialises else tf.no_op(), init_fn=restore, saver=saver)
+
+
+def _repeat(monitored, train_op, stop, input_files):
+    """Runs the train op until the session, or a signal, wants to stop."""
+    if stop.received:  # while the queue was filled: there is nothing to save
+        raise signals.Interrupted(stop.received)
+    with input_files.explaining():  # so that the session ends as it should, with a checkpoint
+        while not monitored.should_stop():
+            monitored.run(train_op)
+            if stop.received:
+                break
+    if stop.received:
+        print('%s: stopping' % stop.received.name, flush=True)

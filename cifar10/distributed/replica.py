@@ -1,6 +1,7 @@
 """A worker in its cluster: it meets the others, joins the run, and joins it again when it has lost somebody."""
 import contextlib
 import itertools
+import threading
 import time
 
 import tensorflow.compat.v1 as tf
@@ -12,6 +13,7 @@ from cifar10.errors import UserError, reason
 from cifar10.training import SessionSettings
 
 _LOOK_SECS = 0.2
+_GOODBYE_SECS = 3
 _UPDATES = {'sync': synchronous.update, 'allreduce': allreduce.update, 'async': asynchronous.update, 'average': averaging.update}
 # What TensorFlow's runtime raises when a peer is gone, or has begun anew.
 _LOSSES = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError, tf.errors.FailedPreconditionError,
@@ -41,6 +43,7 @@ class Replica:
         self.hosts = self.cluster.servers or self.cluster.workers[:1]  # that hold the boards
         self.share = cifar10_input.Share(self.task.index, strategy.num_workers)
         self._boards = Boards(self.hosts, self.cluster.workers, lambda graph: station.connect(graph, self.hosts + [self.task]))
+        self.generation = 0
         self._agreement = agreement.text(job, strategy)
         self._fruitless = 0  # attempts to join since the last update
         if self.hosts == [self.task]:
@@ -65,8 +68,10 @@ class Replica:
             except _LOSSES + (RuntimeError,) as error:
                 self._explain_loss(error)
         self.station.watchdog.rest()
-        if self.strategy.has_servers:
-            self._say_goodbye(is_over)
+        if self.strategy.has_servers and self.generation:
+            farewell = threading.Thread(target=self._say_goodbye, args=(is_over,), daemon=True)
+            farewell.start()
+            farewell.join(_GOODBYE_SECS)  # all is saved: nobody needs to wait for a server that is gone
 
     def _explain_loss(self, error):
         """Tells why the worker joins again; raises the error if it is no loss, or ends the process if that helps no more."""
