@@ -191,19 +191,18 @@ def test_the_threads_of_a_job(monkeypatch):
     assert job.session.config == machine.session_config(job.devices, Threads(4, 3, 5), False)
 
 
-def _random_numbers(seed, resumed):
+def _random_numbers(seed, first_step, worker=0):
     with tf.Graph().as_default(), tf.Session() as session:
-        training.set_seed(seed, resumed)
+        training.set_seed(seed, first_step, worker)
         return session.run(tf.random_uniform([3])).tolist()
 
 
 def test_the_seed():
-    """The same run draws the same numbers again, a resumed run draws others, as does a run without a seed."""
-    resumed = checkpoint.Checkpoint('x', 10, {})
-    assert _random_numbers(3, None) == _random_numbers(3, None)
-    assert _random_numbers(3, resumed) == _random_numbers(3, resumed)
-    others = [_random_numbers(*given) for given in [(3, None), (4, None), (3, resumed), (None, None), (None, None)]]
-    assert len({tuple(numbers) for numbers in others}) == 5
+    """The same run draws the same numbers again; a resumed run, another worker and a run without a seed draw others."""
+    assert _random_numbers(3, 0) == _random_numbers(3, 0)
+    assert _random_numbers(3, 10, 2) == _random_numbers(3, 10, 2)
+    others = [_random_numbers(*given) for given in [(3, 0), (4, 0), (3, 10), (3, 0, 1), (3, 0, 2), (3, 10, 1), (None, 0), (None, 0)]]
+    assert len({tuple(numbers) for numbers in others}) == 8
 
 
 class _Coordinator:
