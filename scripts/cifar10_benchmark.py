@@ -57,6 +57,8 @@ def main(command):
         benchmark.check_writable(FLAGS.trace)
     if command == 'towers' and FLAGS.batch_size % 4:
         raise UserError('--batch_size=%d cannot be divided among four towers: give a multiple of 4' % FLAGS.batch_size)
+    if command == 'distributed' and FLAGS.baseline:
+        raise UserError('distributed has no classic formulation to compare with: leave out --baseline')
     requested = request(command)
     with signals.Interruptible():  # the measuring processes are ended, and what they have written is removed
         rounds = benchmark.in_turn(lambda formulation: subcommands.MEASURES[command](formulation, requested),

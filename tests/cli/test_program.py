@@ -23,7 +23,9 @@ TRAINING = RUN + ('fresh max_to_keep seed deterministic log_device_placement int
 @pytest.mark.parametrize('script, names', [
     ('cifar10_train', TRAINING), ('cifar10_multi_gpu_train', TRAINING + ' num_gpus'), ('cifar10_classic', RUN + 'batch_size num_gpus'),
     ('cifar10_benchmark', 'baseline rounds warmup_steps steps json trace num_gpus batch_size dataset data_dir data_url '
-                          'intra_op_threads inter_op_threads input_threads'),
+                          'intra_op_threads inter_op_threads input_threads gpu_gflops'),
+    ('cifar10_distributed_train', TRAINING + ' num_gpus ps_hosts worker_hosts job_name task_index mode replicas_to_aggregate '
+     'fetch_steps push_steps average_period connect_timeout_secs stall_timeout_secs'),
     ('cifar10_eval', 'data_dir eval_dir checkpoint_dir eval_data num_examples eval_interval_secs run_once timeout_secs dataset '
                      'data_url views use_gpu'),
     ('cifar10_dataset', 'dataset data_dir data_url'), ('cifar10_results', 'runs at_epochs reach plot'),

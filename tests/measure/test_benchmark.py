@@ -80,7 +80,7 @@ def test_check_writable(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize('args, status, complaint', [
-    ([], 2, 'a command is missing: input, step, train, towers, profile or plan; --help explains them'),
+    ([], 2, 'a command is missing: input, step, train, towers, profile, distributed or plan; --help explains them'),
     (['speed'], 2, 'unexpected argument speed; --help explains the usage'),
     (['step', 'train'], 2, 'unexpected argument train; --help explains the usage'),
     (['step', '--rounds=0'], 2, 'flag --rounds=0: '),
