@@ -8,8 +8,8 @@ import pytest
 
 from tests.helpers import programs
 
-SCRIPTS = ['cifar10_benchmark', 'cifar10_classic', 'cifar10_dataset', 'cifar10_distributed_train', 'cifar10_eval', 'cifar10_launch', 'cifar10_multi_gpu_train',
-           'cifar10_results', 'cifar10_run', 'cifar10_train']
+SCRIPTS = ['cifar10_benchmark', 'cifar10_classic', 'cifar10_dataset', 'cifar10_distributed_train', 'cifar10_eval', 'cifar10_launch',
+           'cifar10_multi_gpu_train', 'cifar10_results', 'cifar10_run', 'cifar10_train']
 
 
 def _stand_in(directory, source):

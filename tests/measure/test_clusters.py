@@ -28,8 +28,9 @@ def test_the_subcommand(tmp_path, data_dir):
     path = tmp_path / 'figures.json'
     programs.DEADLINE_SECS, before = 600, programs.DEADLINE_SECS
     try:
-        stdout = programs.succeed('cifar10_benchmark', 'distributed', '--rounds=1', '--batch_size=8', '--warmup_steps=10', '--steps=20',
-                                  '--data_dir=%s' % data_dir, '--json=%s' % path)
+        stdout = programs.succeed(
+            'cifar10_benchmark', 'distributed', '--rounds=1', '--batch_size=8', '--warmup_steps=10', '--steps=20',
+            '--data_dir=%s' % data_dir, '--json=%s' % path)
     finally:
         programs.DEADLINE_SECS = before
     figures, = json.loads(path.read_text())['rounds'].values()
