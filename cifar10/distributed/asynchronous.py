@@ -14,8 +14,9 @@ def update(replica, copies, gradients, learning_rate, apply):
     """The worker's gradients are applied as soon as it has them; see synchronous.update."""
     strategy, global_step = replica.strategy, tf.train.get_global_step()
     descend = copies.descend(gradients, learning_rate) if strategy.fetch_steps > 1 else tf.no_op()
-    sums = [tf.Variable(tf.zeros(copy.shape), trainable=False, collections=[tf.GraphKeys.LOCAL_VARIABLES], name='sums/' + copy.op.name)
-            for _, copy in gradients] if strategy.push_steps > 1 else []
+    with tf.device(replica.task.device):  # not on a parameter server, where all workers would have the same ones
+        sums = [tf.Variable(tf.zeros(copy.shape), trainable=False, collections=[tf.GraphKeys.LOCAL_VARIABLES],
+                            name='sums/' + copy.op.name) for _, copy in gradients] if strategy.push_steps > 1 else []
     with tf.control_dependencies([descend]):
         local_op = tf.group(*(held.assign_add(gradient) for held, (gradient, _) in zip(sums, gradients)))
     totals = [(held.read_value() + gradient, copy) for held, (gradient, copy) in zip(sums, gradients)] or gradients
