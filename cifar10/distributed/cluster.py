@@ -93,7 +93,7 @@ def from_tf_config(text):
             raise UserError('TF_CONFIG has a job %r: only ps and worker are known; the chief is the first worker' % unknown[0])
         if not all(isinstance(address, str) for hosts in jobs.values() for address in _listed(hosts)):
             raise ValueError('an address is not a string')
-        return (Cluster(*(tuple(_listed(jobs.get(job, []))) for job in JOBS)), Task(task['type'], int(task['index'])))
+        return (Cluster(*(tuple(_listed(jobs.get(job, []))) for job in JOBS)), Task(task['type'], int(str(task['index']))))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         what = '%s is missing' % error if isinstance(error, KeyError) else str(error)
         raise UserError('TF_CONFIG is malformed (%s): write {"cluster": {"ps": ["host:port"], "worker": ["host:port"]}, "task": '
