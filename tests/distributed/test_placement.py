@@ -1,0 +1,204 @@
+"""Which task holds what, computes what and sends what."""
+import collections
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10 import model
+from cifar10.distributed import averaging, placement
+from cifar10.distributed.cluster import Cluster, Task
+from cifar10.hparams import CLASSIC, FAST
+from tests.helpers import worker_graphs
+from tests.helpers.worker_graphs import ancestors, sent, task_of
+
+MOMENTUM = FAST._replace(optimizer='momentum')
+MODEL_BYTES = 4 * 1068298
+FEW_BYTES = 200  # steps, rates and the like
+SLOTS = {'gradient_descent': None, 'momentum': 'Momentum', 'muon': 'Muon'}
+
+
+def _name(value):
+    return value.optimizer if hasattr(value, 'optimizer') else str(value)
+
+
+@pytest.fixture(scope='module')
+def build(data_dir):
+    """Builds each graph once."""
+    built = {}
+
+    def build(*args, **numbers):
+        key = args, tuple(sorted(numbers.items()))
+        if key not in built:
+            built[key] = worker_graphs.build(data_dir, *args, **numbers)
+        return built[key]
+    return build
+
+
+def _places(sizes, num_servers):
+    """Each size to the emptiest server, the first one of several."""
+    held, places = np.zeros(num_servers, int), []
+    for size in sizes:
+        places.append(int(held.argmin()))
+        held[places[-1]] += size
+    return places
+
+
+@pytest.mark.parametrize('num_servers, hparams', [(1, CLASSIC), (2, CLASSIC), (3, MOMENTUM), (2, FAST), (3, FAST)], ids=_name)
+def test_variables_are_balanced_by_bytes(build, num_servers, hparams):
+    with build('sync', num_servers, 2, 0, hparams).graph.as_default():
+        variables, trained = tf.global_variables(), tf.trainable_variables()
+    sizes = [8] + [4 * int(np.prod(variable.shape.as_list())) for variable in trained]  # the global step is an int64
+    assert sum(sizes) == 8 + MODEL_BYTES and len(sizes) == 11
+    places = dict(zip(['global_step'] + [variable.op.name for variable in trained], _places(sizes, num_servers)))
+    assert len(set(places.values())) == num_servers
+    for variable in variables:
+        layer = '/'.join(variable.op.name.split('/')[:2])
+        assert task_of(variable.op) == 'ps %d' % places[layer], variable.op.name
+    kinds = collections.Counter(variable.op.name.rpartition('/')[2] for variable in variables)
+    slot = SLOTS[hparams.optimizer]
+    assert kinds == dict(dict(weights=5, biases=5, global_step=1, ExponentialMovingAverage=10), **{slot: 10} if slot else {})
+
+
+@pytest.mark.parametrize('num_servers', [2, 3])
+def test_workers_agree_on_the_places(build, num_servers):
+    """Whatever the mode; the chief of sync has more operations than its other workers."""
+    places = []
+    for mode, index in [('sync', 0), ('sync', 1), ('async', 1)]:
+        with build(mode, num_servers, 2, index, FAST).graph.as_default():
+            places.append({variable.op.name: variable.device for variable in tf.global_variables()})
+    assert len(places[1]) == 11 and set(places[1].items()) < set(places[0].items()) and places[2] == places[0]
+
+
+def _arrows(moved, worker, num_servers):
+    """Asserts that only this worker sends and receives more than a few bytes; returns how many."""
+    servers = ['ps %d' % i for i in range(num_servers)]
+    up, down = [sum(moved.pop(arrow, 0) for arrow in arrows) for arrows in (
+        [(worker, server) for server in servers], [(server, worker) for server in servers])]
+    assert all(set(arrow) <= set(servers) for arrow in moved) and sum(moved.values()) < FEW_BYTES
+    return up, down
+
+
+@pytest.mark.parametrize('num_servers, hparams, index', [(1, CLASSIC, 0), (2, CLASSIC, 0), (3, MOMENTUM, 0), (2, FAST, 0), (2, FAST, 1)], ids=_name)
+def test_a_synchronous_update_moves_each_gradient_and_each_weight_once(build, num_servers, hparams, index):
+    """What is made of the gradients, like an average, momentum or an orthogonal matrix, stays on the servers."""
+    worker = build('sync', num_servers, 2, index, hparams)
+    for moved in _arrows(sent(worker.update.train_op), 'worker %d' % index, num_servers):
+        assert MODEL_BYTES <= moved < MODEL_BYTES + FEW_BYTES
+
+
+def test_backup_workers_move_as_much(build):
+    worker = build('sync', 2, 3, 0, CLASSIC, replicas_to_aggregate=2)
+    for moved in _arrows(sent(worker.update.train_op), 'worker 0', 2):
+        assert MODEL_BYTES <= moved < MODEL_BYTES + FEW_BYTES
+
+
+@pytest.mark.parametrize('num_servers, hparams, numbers', [
+    (2, FAST, {}), (3, FAST, {}), (2, FAST, {'fetch_steps': 2}), (1, CLASSIC, {'push_steps': 3}), (2, CLASSIC, {'fetch_steps': 2, 'push_steps': 2})],
+    ids=_name)
+def test_an_asynchronous_update_only_sends(build, num_servers, hparams, numbers):
+    worker = build('async', num_servers, 2, 1, hparams, **numbers)
+    up, down = _arrows(sent(worker.update.train_op), 'worker 1', num_servers)
+    assert MODEL_BYTES <= up < MODEL_BYTES + FEW_BYTES and down < FEW_BYTES
+    steps = worker.update.hooks[0]
+    up, down = _arrows(sent(steps._fetch), 'worker 1', num_servers)
+    assert up == 0 and MODEL_BYTES <= down < MODEL_BYTES + FEW_BYTES
+    if numbers:
+        up, down = _arrows(sent(steps._local_op), 'worker 1', num_servers)
+        assert up + down < FEW_BYTES  # a step between two pushes needs the rate
+
+
+@pytest.mark.parametrize('mode, numbers', [('sync', {}), ('async', {'fetch_steps': 2, 'push_steps': 2}), ('average', {}), ('allreduce', {})])
+def test_local_variables_are_at_their_worker(build, mode, numbers):
+    """On a parameter server, all workers would have the same ones."""
+    worker = build(mode, 0 if mode == 'allreduce' else 2, 2, 1, CLASSIC if numbers else FAST, **numbers)
+    with worker.graph.as_default():
+        places = [task_of(variable.op) for variable in tf.local_variables()]
+    assert places == ['worker 1'] * {'sync': 11, 'async': 21}.get(mode, 0)
+
+
+@pytest.mark.parametrize('num_servers, index', [(1, 0), (2, 1), (3, 1)])
+def test_averaging_moves_weights_and_averages_once(build, num_servers, index):
+    """The state of the optimizer stays; so does everything in the steps between."""
+    worker = build('average', num_servers, 2, index, FAST)
+    for moved in _arrows(sent(worker.update.train_op), 'worker %d' % index, num_servers):
+        assert 2 * MODEL_BYTES <= moved < 2 * MODEL_BYTES + FEW_BYTES
+    assert sent(worker.update.hooks[0]._local_op) == {}
+    with worker.graph.as_default():
+        assert {task_of(variable.op) for variable in tf.global_variables()} == {'worker %d' % index}
+
+
+def test_the_supervisor_averages_where_the_parts_are():
+    cluster = Cluster(('a:1', 'b:1', 'c:1'), ('d:1', 'e:1'))
+    averaged = averaging.round_op(cluster, tf.placeholder(tf.bool, [2]), tf.placeholder(tf.int64, []))
+    operations = ancestors(averaged)
+    assert {task_of(op) for op in operations if op.type == 'AddN'} == {'ps 0', 'ps 1', 'ps 2'}
+    for op in operations:
+        for tensor in op.inputs:
+            assert tensor.shape.rank is not None or tensor.dtype == tf.resource or task_of(tensor.op) == task_of(op), op.name
+
+
+@pytest.mark.parametrize('index', [0, 1])
+def test_nothing_of_all_reduce_is_elsewhere(build, index):
+    worker = build('allreduce', 0, 2, index, FAST)
+    assert {task_of(op) for op in worker.graph.get_operations() if op.device} == {'worker %d' % index}
+
+
+def test_bytes_held():
+    """As the start tells them: a moving average counts as its variable does."""
+    with tf.device(placement.on_servers(Cluster(('a:1', 'b:1'), ('c:1',)), Task('worker', 0))):
+        step = tf.train.get_or_create_global_step()
+        weights = tf.get_variable('weights', [3, 5])
+        tf.get_variable('half', [7], tf.float16)
+        tf.train.ExponentialMovingAverage(0.9, step).apply([weights])
+    assert placement.bytes_held(tf.global_variables()) == [('ps 0', 8 + 14), ('ps 1', 120)]
+
+
+class _Here(Task):
+    """A Task on whatever device the session has."""
+    device = ''
+
+
+def _loss(images, labels):
+    return model.loss(model.inference(images, fc_weight_decay=0.01), labels)
+
+
+def test_copies():
+    """Gradients with respect to copies are those with respect to the originals, as a graph without copies has them."""
+    images, labels = tf.constant(np.random.RandomState(0).randn(4, 24, 24, 3).astype(np.float32)), tf.constant([1, 2, 3, 4])
+    global_step = tf.train.get_or_create_global_step()
+    copies = placement.Copies(_Here('worker', 0))
+    with copies.read():
+        loss = _loss(images, labels)
+        copied = tf.trainable_variables()
+        with tf.variable_scope(tf.get_variable_scope(), reuse=True):  # as a second tower
+            assert tf.get_variable('conv1/weights') is copied[0]
+    gradients = list(zip(tf.gradients(loss, copied), copied))
+    originals = tf.trainable_variables()
+    tf.get_collection_ref('losses').clear()
+    with tf.variable_scope(tf.get_variable_scope(), reuse=True):
+        expected_loss = _loss(images, labels)
+    expected = tf.gradients(expected_loss, originals)
+    assert len(copied) == 10 and set(copied) < set(tf.local_variables()) and not set(copied) & set(tf.global_variables())
+    assert set(originals) == set(tf.global_variables()) - {global_step}
+    of_originals = copies.of_originals(gradients[::-1])
+    assert [variable.op.name for _, variable in of_originals] == [variable.op.name for variable in originals[::-1]]
+    fetch, descend = copies.fetch(), copies.descend(gradients, 0.5)
+    with tf.Session() as session:
+        session.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
+        session.run(global_step.assign(7))
+        session.run(fetch)
+        want, want_loss, have, have_loss, step = session.run([expected[::-1], expected_loss, of_originals, loss, copies.step])
+        assert (step, have_loss) == (7, want_loss)
+        for (gradient, weights), wanted in zip(have, want):
+            np.testing.assert_allclose(gradient, wanted, rtol=1e-5, atol=1e-7)
+            assert np.abs(gradient).max() > 0
+        before, other = session.run([originals, expected_loss])
+        session.run([original.initializer for original in originals] + [global_step.assign(8)])
+        assert session.run(expected_loss) != other and session.run([loss, copies.step]) == [want_loss, 7]  # not fetched yet
+        session.run(descend)
+        after = session.run(copied)
+        for value, start, wanted in zip(after, before, want[::-1]):
+            np.testing.assert_allclose(value, start - 0.5 * wanted, rtol=1e-5, atol=1e-6)
+        session.run(fetch)
+        assert session.run(loss) == session.run(expected_loss) and session.run(copies.step) == 8
