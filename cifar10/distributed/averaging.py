@@ -52,8 +52,10 @@ class _LocalSteps(tf.train.SessionRunHook):
 
 def _part_variable(host, name, shape):
     with tf.device(host.device), tf.variable_scope('averaging/%s_%d' % host, reuse=tf.AUTO_REUSE):
-        return tf.get_variable(name, dtype=tf.float32, initializer=tf.zeros(shape or []), validate_shape=shape is not None,
-                               trainable=False, collections=[], use_resource=True)  # the supervisor does not know the network
+        # The supervisor does not know the network: an initial value of unknown shape.
+        initial = tf.placeholder_with_default(0.0, None) if shape is None else tf.zeros(shape)
+        return tf.get_variable(name, dtype=tf.float32, initializer=initial, validate_shape=shape is not None, trainable=False,
+                               collections=[], use_resource=True)
 
 
 def _slot(host, worker, shape):
