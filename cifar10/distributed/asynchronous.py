@@ -46,10 +46,10 @@ class _LocalSteps(tf.train.SessionRunHook):
 
     def before_run(self, run_context):
         for i in range(self._strategy.push_steps):
-            if self._steps % self._strategy.fetch_steps == 0:
-                run_context.session.run(self._fetch)
             if i:
                 run_context.session.run(self._local_op)
+            if self._steps % self._strategy.fetch_steps == 0:
+                run_context.session.run(self._fetch)
             self._steps += 1
 
 
