@@ -31,7 +31,7 @@ def update(replica, copies, gradients, learning_rate, apply):
         train_op = exchange.announce(replica.hosts, [], applied)
     fetch = copies.fetch()
     return Update(train_op, totals, start_op=tf.no_op(), publish_op=tf.group(*(table.initializer for table in tables)),
-                  hooks=[_LocalSteps(strategy, fetch, local_op), StalenessHook(staleness, replica.job.intervals.log_frequency)],
+                  hooks=[_LocalSteps(strategy, fetch, local_op), StalenessHook(staleness, applied, replica.job.intervals.log_frequency)],
                   summaries=_summaries(tables))
 
 
@@ -78,8 +78,8 @@ def _summaries(tables):
 class StalenessHook(tf.train.SessionRunHook):
     """Prints the staleness of this worker's updates: how many others were made since it had fetched the weights."""
 
-    def __init__(self, staleness, every):
-        self._staleness = staleness
+    def __init__(self, staleness, step, every):
+        self._fetches = [staleness, step]
         self._every = every
         self._values = []
 
@@ -87,7 +87,7 @@ class StalenessHook(tf.train.SessionRunHook):
         self._printed = session.run(tf.train.get_global_step())
 
     def before_run(self, run_context):
-        return tf.train.SessionRunArgs([self._staleness, tf.train.get_global_step()])
+        return tf.train.SessionRunArgs(self._fetches)
 
     def after_run(self, run_context, run_values):
         staleness, step = run_values.results
