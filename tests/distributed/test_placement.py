@@ -9,7 +9,7 @@ from cifar10 import model
 from cifar10.distributed import averaging, placement
 from cifar10.distributed.cluster import Cluster, Task
 from cifar10.hparams import CLASSIC, FAST
-from tests.helpers import worker_graphs
+from tests.helpers import tasks_here, worker_graphs
 from tests.helpers.worker_graphs import ancestors, sent, task_of
 
 MOMENTUM = FAST._replace(optimizer='momentum')
@@ -133,9 +133,9 @@ def test_the_supervisor_averages_where_the_parts_are():
     averaged = averaging.round_op(cluster, tf.placeholder(tf.bool, [2]), tf.placeholder(tf.int64, []))
     operations = ancestors(averaged)
     assert {task_of(op) for op in operations if op.type == 'AddN'} == {'ps 0', 'ps 1', 'ps 2'}
-    for op in operations:
-        for tensor in op.inputs:
-            assert tensor.shape.rank is not None or tensor.dtype == tf.resource or task_of(tensor.op) == task_of(op), op.name
+    crossing = [tensor for op in operations for tensor in op.inputs if task_of(tensor.op) != task_of(op) and tensor.dtype != tf.resource]
+    assert {tensor.shape.rank for tensor in crossing} <= {0, 1} and {tensor.op.type for tensor in crossing} <= {
+        'Placeholder', 'StridedSlice', 'Cast', 'Sum', 'Const'}  # who counts, and the step
 
 
 @pytest.mark.parametrize('index', [0, 1])
@@ -154,11 +154,6 @@ def test_bytes_held():
     assert placement.bytes_held(tf.global_variables()) == [('ps 0', 8 + 14), ('ps 1', 120)]
 
 
-class _Here(Task):
-    """A Task on whatever device the session has."""
-    device = ''
-
-
 def _loss(images, labels):
     return model.loss(model.inference(images, fc_weight_decay=0.01), labels)
 
@@ -167,7 +162,7 @@ def test_copies():
     """Gradients with respect to copies are those with respect to the originals, as a graph without copies has them."""
     images, labels = tf.constant(np.random.RandomState(0).randn(4, 24, 24, 3).astype(np.float32)), tf.constant([1, 2, 3, 4])
     global_step = tf.train.get_or_create_global_step()
-    copies = placement.Copies(_Here('worker', 0))
+    copies = placement.Copies(tasks_here.Here('worker', 0))
     with copies.read():
         loss = _loss(images, labels)
         copied = tf.trainable_variables()

@@ -1,0 +1,206 @@
+"""Who counts, what is stale, who waits for what: in one session, against what the rules say."""
+import itertools
+import random
+import time
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10.distributed import board, exchange
+from tests.helpers import tasks_here
+
+GENERATION = 7
+
+
+@pytest.fixture
+def session(graph):
+    with tasks_here.Session() as session:
+        yield session
+
+
+class _Hub:
+    """The operations of a server and three workers."""
+
+    def __init__(self, session):
+        self.cluster = tasks_here.cluster(1, 3)
+        self.host, = self.cluster.servers
+        self.session = session
+        self.queue = exchange.arrivals(self.host)
+
+    def push(self, index, step=5, generation=GENERATION):
+        """A worker arrives."""
+        self.session.run(exchange.push(self.host, self.cluster.workers[index], generation, tf.constant(step, tf.int64), []))
+
+    def gather(self, wanted, step=5):
+        """Starts to gather; the result says who."""
+        return self.session.start(exchange.gather(self.host, GENERATION, tf.constant(step, tf.int64), self.cluster.workers, wanted))
+
+
+@pytest.fixture
+def hub(session):
+    return _Hub(session)
+
+
+@pytest.mark.parametrize('wanted', [1, 2, 3])
+@pytest.mark.parametrize('order', list(itertools.permutations(range(3))))
+def test_the_first_ones_count(hub, wanted, order):
+    for index in order:
+        hub.push(index)
+    who = hub.gather(wanted).result()
+    np.testing.assert_array_equal(who, [index in order[:wanted] for index in range(3)])
+    assert hub.session.run(hub.queue.size()) == 3 - wanted
+
+
+def test_who_arrives_twice_counts_once(hub):
+    """As one that has been started again."""
+    hub.push(1)
+    hub.push(1)
+    gathered = hub.gather(2)
+    hub.push(1)
+    hub.push(2)
+    np.testing.assert_array_equal(gathered.result(), [False, True, True])
+
+
+@pytest.mark.parametrize('step, generation', [(4, GENERATION), (6, GENERATION), (5, GENERATION - 1), (5, GENERATION + 1), (-1, 0)])
+def test_stale_arrivals_are_dropped(hub, step, generation):
+    hub.push(0, step, generation)
+    hub.push(2)
+    hub.push(0, step, generation)
+    hub.push(1)
+    np.testing.assert_array_equal(hub.gather(2).result(), [False, True, True])
+    assert hub.session.run(hub.queue.size()) == 0
+
+
+def test_a_late_backup_worker_does_not_count_for_the_next_update(hub):
+    for index in (0, 2):
+        hub.push(index)
+    np.testing.assert_array_equal(hub.gather(2).result(), [True, False, True])
+    hub.push(1)  # too late
+    gathered = hub.gather(2, step=6)
+    hub.push(0, step=6)
+    hub.push(1, step=6)
+    np.testing.assert_array_equal(gathered.result(), [True, True, False])
+
+
+def test_random_arrivals(hub):
+    """Against a simulation in Python."""
+    rng = random.Random(0)
+    gather = {wanted: exchange.gather(hub.host, GENERATION, tf.constant(5, tf.int64), hub.cluster.workers, wanted) for wanted in (1, 2, 3)}
+    arrivals = tf.placeholder(tf.int64, [None, 3])
+    put, size = hub.queue.enqueue_many([arrivals]), hub.queue.size()
+    for _ in range(30):
+        wanted, sent, expected, left = rng.choice([1, 2, 3]), [], set(), 0
+        while len(expected) < wanted or rng.random() < 0.5:
+            sent.append([rng.choice([GENERATION, 6]), rng.choice([5, 4]), rng.randrange(3)])
+            if len(expected) == wanted:
+                left += 1
+            elif sent[-1][:2] == [GENERATION, 5]:
+                expected.add(sent[-1][2])
+        hub.session.run(put, {arrivals: sent})
+        np.testing.assert_array_equal(hub.session.run(gather[wanted]), [index in expected for index in range(3)])
+        assert hub.session.run(size) == left
+        hub.session.run(hub.queue.dequeue_many(left))
+
+
+def test_an_arrival_comes_after_what_it_announces(hub):
+    held = tf.get_variable('held', initializer=0, use_resource=True)
+    hub.session.run(held.initializer)
+    hub.session.run(exchange.push(hub.host, hub.cluster.workers[2], GENERATION, tf.constant(5, tf.int64), [held.assign(3)]))
+    assert hub.session.run(held) == 3
+    assert hub.session.run(hub.queue.dequeue()).tolist() == [GENERATION, 5, 2]
+
+
+class _Waiting:
+    """Worker 1 waits for an update past a step."""
+
+    def __init__(self, session, current_step):
+        cluster = tasks_here.cluster(2, 3)
+        self.host, self.session = cluster.servers[0], session
+        self.generation = board.variable(self.host, 'generation')
+        self.steps = [board.variable(host, 'step') for host in cluster.servers]
+        self.queues = [board.wake_queue(self.host, worker) for worker in cluster.workers]
+        self._wait = exchange.wait_for_update(
+            self.host, cluster.workers[1], GENERATION, current_step or self.steps[0].read_value, tf.constant(5, tf.int64))
+        self._step = tf.placeholder(tf.int64, [])
+        self._announce = exchange.announce(cluster.servers, cluster.workers[1:], self._step)
+        for variable, value in [(self.generation, GENERATION)] + [(step, 5) for step in self.steps]:
+            session.run(variable.initializer)
+            self.write(variable, value)
+
+    def write(self, variable, value):
+        variable.load(value, self.session)
+
+    def start(self):
+        return self.session.start(self._wait)
+
+    def wake(self):
+        """Worker 1 looks once, without a reason; returns when it has been woken."""
+        self.session.run(self.queues[1].enqueue(tf.constant(0, tf.int64)))
+        size, deadline = self.queues[1].size(), time.monotonic() + tasks_here.DEADLINE_SECS
+        while self.session.run(size):
+            assert time.monotonic() < deadline
+
+    def announce(self, step):
+        self.session.run(self._announce, {self._step: step})
+
+
+@pytest.fixture
+def waiting(session):
+    return _Waiting(session, None)
+
+
+def test_an_update_that_has_been_made(waiting):
+    waiting.write(waiting.steps[0], 6)
+    assert waiting.start().result() == GENERATION
+
+
+@pytest.mark.parametrize('generation', [0, GENERATION + 1])
+def test_the_chief_has_begun_anew(waiting, generation):
+    waiting.write(waiting.generation, generation)
+    assert waiting.start().result() == generation
+
+
+def test_waiting_ends_with_the_announcement(waiting):
+    waited = waiting.start()
+    for _ in range(3):
+        waiting.wake()
+        assert not waited.done()
+    waiting.announce(6)
+    assert waited.result() == GENERATION
+    assert waiting.session.run(waiting.steps) == [6, 6]
+    assert waiting.session.run([queue.size() for queue in waiting.queues]) == [0, 0, 1]  # the chief needs no waking
+
+
+def test_waiting_ends_when_the_chief_begins_anew(waiting):
+    waited = waiting.start()
+    waiting.wake()
+    waiting.write(waiting.generation, GENERATION + 1)
+    assert not waited.done()
+    waiting.wake()
+    assert waited.result() == GENERATION + 1
+
+
+def test_what_is_left_in_the_queue_does_no_harm(waiting):
+    """From updates that nobody waited for."""
+    for step in (3, 4, 5):
+        waiting.announce(step)
+    waited = waiting.start()
+    waiting.wake()
+    assert not waited.done()
+    waiting.announce(6)
+    assert waited.result() == GENERATION
+
+
+def test_slots(session):
+    """Each worker has its own for each tensor, and finds it again."""
+    weights = tf.get_variable('weights', [2, 3])
+    workers = tasks_here.cluster(1, 2).workers
+    slots = [exchange.slot(worker, 'weights', '', weights) for worker in workers]
+    assert exchange.slot(workers[1], 'weights', '', weights) is slots[1] is not slots[0]
+    assert exchange.slot(workers[1], 'biases', '', tf.zeros([3])) is not slots[1]
+    assert [slot.op.name for slot in slots] == ['slots/worker_0/weights', 'slots/worker_1/weights']
+    assert tf.global_variables() == [weights]  # no checkpoint holds them
+    session.run([slot.initializer for slot in slots])
+    session.run(slots[0].assign(tf.ones([2, 3])))
+    np.testing.assert_array_equal(session.run(slots), [np.ones([2, 3]), np.zeros([2, 3])])

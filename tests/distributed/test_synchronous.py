@@ -1,0 +1,111 @@
+"""The chief's update in one session, with workers that the test plays, against NumPy."""
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10 import optimizer
+from cifar10.distributed import board, exchange, synchronous
+from cifar10.distributed.placement import Copies
+from cifar10.distributed.strategy import Strategy
+from cifar10.hparams import CLASSIC
+from tests.helpers import tasks_here
+
+RATE, DECAY = 0.5, 0.05  # the warm-up of the moving averages has no effect
+SHAPES = {'matrix': [2, 3], 'vector': [5]}
+
+
+class _Run:
+    """A cluster whose chief is here. The loss is half the sum of all squares, so that a gradient is the value of the weights."""
+
+    def __init__(self, session, num_workers, wanted):
+        self.session = session
+        self.replica = replica = tasks_here.replica(Strategy('sync', num_workers, wanted))
+        self.step = tf.train.get_or_create_global_step()
+        copies = Copies(replica.task)
+        with copies.read():
+            read = [tf.get_variable(name, shape, initializer=tf.ones_initializer()) for name, shape in SHAPES.items()]
+        self.weights = tf.trainable_variables()
+        sgd, hparams = tf.train.GradientDescentOptimizer(RATE), CLASSIC._replace(moving_average_decay=DECAY)
+        self.update = synchronous.update(replica, copies, [(tf.identity(copy), copy) for copy in read], None, lambda averages: optimizer.train(
+            sgd, averages, self.step, replica.job.pace, hparams))
+        self.averages = [variable for variable in tf.global_variables() if variable.op.name.endswith('/ExponentialMovingAverage')]
+        session.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
+        session.run(self.update.publish_op)
+        session.run(self.update.start_op)
+
+    def send(self, index, value, step):
+        """Another worker sends gradients of this value."""
+        worker = self.replica.cluster.workers[index]
+        slots = [exchange.slot(worker, weights.op.name, '', weights) for weights in self.weights]
+        self.session.run(exchange.push(self.replica.hosts[0], worker, self.replica.generation, tf.constant(step, tf.int64), [
+            slot.assign(tf.fill(slot.shape, value)) for slot in slots]))
+
+    def assert_is(self, step, weights, average=None):
+        """Asserts that all weights, and their moving averages, have one value."""
+        assert self.session.run([self.step, board.variable(self.replica.hosts[0], 'step')]) == [step, step]
+        for value in self.session.run(self.weights):
+            np.testing.assert_allclose(value, np.full_like(value, weights), rtol=1e-6)
+        if average is not None:
+            for value in self.session.run(self.averages):
+                np.testing.assert_allclose(value, np.full_like(value, average), rtol=1e-6)
+
+
+@pytest.fixture
+def session(graph):
+    with tasks_here.Session() as session:
+        yield session
+
+
+def test_the_chief_alone(session):
+    run = _Run(session, 1, 0)
+    weights = average = 1.0
+    for step in (1, 2, 3):
+        session.run(run.update.train_op)
+        weights -= RATE * weights
+        average = DECAY * average + (1 - DECAY) * weights
+        run.assert_is(step, weights, average)
+
+
+def test_the_average_of_all(session):
+    run = _Run(session, 3, 0)
+    weights = average = 1.0
+    for step, (first, second) in enumerate([(7.0, 1.0), (-2.0, 0.5)]):
+        made = session.start(run.update.train_op)
+        run.send(2, 100.0, step)  # and once more, as after a restart: this does not count
+        run.send(2, second, step)
+        run.send(1, first, step)
+        made.result()
+        weights -= RATE * (weights + first + second) / 3
+        average = DECAY * average + (1 - DECAY) * weights
+        run.assert_is(step + 1, weights, average)
+
+
+@pytest.mark.parametrize('wanted, senders, value', [(1, [], 1.0), (2, [1], 4.0), (2, [2], 6.0)])
+def test_backup_workers(session, wanted, senders, value):
+    """Who has not arrived does not count, whatever is in its slots."""
+    run = _Run(session, 3, wanted)
+    for index in {1, 2} - set(senders):
+        run.send(index, np.nan, -1)
+    for index in senders:
+        run.send(index, {1: 7.0, 2: 11.0}[index], 0)
+    session.run(run.update.train_op)
+    run.assert_is(1, 1 - RATE * value)
+
+
+def test_gradients_of_older_weights_are_dropped(session):
+    run = _Run(session, 2, 0)
+    run.send(1, 3.0, 0)
+    session.run(run.update.train_op)
+    run.assert_is(1, 0.0)
+    run.send(1, 1000.0, 0)
+    made = session.start(run.update.train_op)
+    run.send(1, 4.0, 1)
+    made.result()
+    run.assert_is(2, -1.0)
+
+
+def test_the_other_workers_are_woken(session):
+    run = _Run(session, 3, 1)
+    session.run(run.update.train_op)
+    queues = [board.wake_queue(run.replica.hosts[0], worker) for worker in run.replica.cluster.workers]
+    assert session.run([queue.size() for queue in queues]) == [0, 1, 1]
