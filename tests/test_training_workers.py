@@ -1,0 +1,108 @@
+"""The session loop of a worker whose others make steps too, or save for it."""
+import glob
+import os
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10 import hooks, training
+from cifar10.errors import UserError
+from cifar10.hparams import Pace
+from cifar10.runs import run_directory
+from cifar10.training import Intervals
+from tests.helpers import events
+from tests.helpers.small_run import LINE, job
+
+SESSION = training.SessionSettings(tf.ConfigProto(), first_step=0)
+
+
+@pytest.mark.parametrize('every', [1, 3, 10])
+def test_what_is_due(every):
+    """Once for all multiples of the interval that have been passed."""
+    for last in range(25):
+        for step in range(last, 40):
+            passed = [multiple for multiple in range(every, 41, every) if last < multiple <= step]
+            assert hooks.is_due(step, last, every) == bool(passed), (step, last)
+
+
+def _graph(jump, loss=1.0):
+    """A run of its train op takes `jump` steps."""
+    train_op = tf.assign_add(tf.train.get_or_create_global_step(), jump)
+    return training.TrainGraph(train_op, [tf.constant(loss)], [[(tf.constant(0.0), None)]], tf.constant(0.1),
+                               tf.summary.scalar('loss', tf.constant(loss)))
+
+
+def _train(tmp_path, data_dir, jump, last_step, steps_per_run=1, **intervals):
+    with run_directory.held(str(tmp_path), False, job(data_dir)) as run:
+        return training.run(_graph(jump), Pace(10, 100, last_step, steps_per_run), Intervals(**intervals), run, SESSION)
+
+
+@pytest.mark.parametrize('jump, last_step, end', [(1, 5, 5), (7, 20, 21), (7, 21, 21), (7, 22, 28), (50, 20, 50)])
+def test_the_end_when_the_step_jumps(jump, last_step, end):
+    step = tf.train.get_or_create_global_step()
+    with tf.control_dependencies([step.assign_add(jump)]):
+        reached = step.read_value()
+    runs = 0
+    with tf.train.SingularMonitoredSession([hooks.EndHook(reached, last_step)]) as monitored:
+        while not monitored.should_stop():
+            found, runs = monitored.run(reached), runs + 1
+    assert (found, runs) == (end, end // jump)
+
+
+def _first_past(steps, every):
+    """Of these steps, the first one at or past each multiple of the interval."""
+    return sorted({min(step for step in steps if step >= multiple) for multiple in range(every, steps[-1] + 1, every)})
+
+
+@pytest.mark.parametrize('jump, log, checkpoint', [(7, 10, 20), (3, 10, 7), (25, 10, 30), (1, 4, 5)])
+def test_lines_and_checkpoints_when_the_step_jumps(tmp_path, data_dir, capsys, jump, log, checkpoint):
+    steps = list(range(jump, 50 + jump, jump))
+    assert _train(tmp_path, data_dir, jump, 50, log_frequency=log, checkpoint_steps=checkpoint, max_to_keep=0) is True
+    expected = _first_past(steps, log)
+    assert [int(line[0]) for line in LINE.findall(capsys.readouterr().out)] == expected + [steps[-1]] * (expected[-1] != steps[-1])
+    saved = {int(path[:-len('.index')].rpartition('-')[2]) for path in glob.glob(str(tmp_path / '*.index'))}
+    assert saved == set(_first_past(steps, checkpoint)) | {steps[-1]}
+
+
+@pytest.mark.parametrize('jump, every', [(7, 10), (7, 21), (10, 100), (10, 15)])
+def test_summaries_of_runs_of_several_steps(tmp_path, data_dir, jump, every):
+    """As with averaging: it is known before a run where it will end."""
+    steps = list(range(jump, 200 + jump, jump))
+    _train(tmp_path, data_dir, jump, 200, steps_per_run=jump, summary_steps=every)
+    written = [(step, value) for step, tag, value in events.scalars(tmp_path) if tag == 'epoch']
+    assert [step for step, _ in written] == _first_past(steps, every)
+    assert [value for _, value in written] == pytest.approx([step / 10 for step, _ in written])
+
+
+def test_summaries_when_others_make_steps(tmp_path, data_dir):
+    """Before a run it is not known how far the others get: a summary can come a run later."""
+    _train(tmp_path, data_dir, 7, 100, summary_steps=10)
+    assert [step for step, tag, _ in events.scalars(tmp_path) if tag == 'loss'] == [21, 42, 56, 70, 91]
+
+
+def _without_run(graph, last_step=6, session=SESSION):
+    return training.run(graph, Pace(10, 100, last_step), Intervals(2, 1, 1), None, session)
+
+
+def test_a_worker_without_a_run_writes_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert _without_run(_graph(1)) is True
+    assert os.listdir(str(tmp_path)) == []
+    output = capsys.readouterr().out
+    assert [line[0] for line in LINE.findall(output)] == ['2', '4', '6'] and len(output.splitlines()) == 3
+
+
+def test_a_worker_without_a_run_comes_too_late(capsys):
+    assert _without_run(_graph(1), session=SESSION._replace(first_step=6)) is True
+    assert capsys.readouterr().out == 'Nothing to do: the run ends at step 6\n'
+
+
+def test_a_worker_without_a_run_diverges(tmp_path, monkeypatch):
+    """Only the chief knows of checkpoints."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'model.ckpt-4.index').write_text('of somebody else')
+    with pytest.raises(UserError) as error:
+        _without_run(_graph(1, float('nan')))
+    assert str(error.value) == (
+        'Training diverged at step 1 with learning rate 0.1. Not finite: losses of towers: 0; gradients of towers: none; variables: none. '
+        'Lower --initial_learning_rate. The chief has the checkpoints')
