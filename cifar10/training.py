@@ -9,7 +9,7 @@ from cifar10.hparams import CLASSIC, HParams, Pace
 from cifar10.runs import checkpoint, machine, signals
 from cifar10.runs.machine import Threads
 
-_SEEDS_PER_WORKER = 2 ** 32
+_SEEDS_PER_WORKER = 2 ** 22  # of 2^31 - 1, which TensorFlow tells apart
 
 
 class Intervals(NamedTuple):

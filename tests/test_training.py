@@ -205,6 +205,12 @@ def test_the_seed():
     assert len({tuple(numbers) for numbers in others}) == 8
 
 
+def test_seeds_of_workers_are_far_apart():
+    """TensorFlow takes seeds modulo 2^31 - 1: a worker must not draw what another one drew when it was started at another step."""
+    drawn = [_random_numbers(3, first_step, worker) for worker in (0, 1, 2, 127) for first_step in (0, 1, 2, 4, 254)]
+    assert len({tuple(numbers) for numbers in drawn}) == 20
+
+
 class _Coordinator:
     """Asks to stop after a number of waits, which take no time."""
 
