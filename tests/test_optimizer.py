@@ -69,7 +69,7 @@ def test_hyperparameters_without_effect(hparams, without_effect):
 
 
 def test_a_pace_has_no_end_of_its_own():
-    assert Pace(128, 50000) == (128, 50000, np.inf)
+    assert Pace(128, 50000) == (128, 50000, np.inf, 1)
 
 
 @pytest.mark.parametrize('name, call', [
