@@ -63,16 +63,18 @@ class FiniteHook(tf.train.SessionRunHook):
 class CheckpointHook(tf.train.SessionRunHook):
     """Saves a checkpoint every `every` steps and after the last one; its number is the number of updates in it."""
 
-    def __init__(self, step, saver, train_dir, every, check_variables):
+    def __init__(self, step, saver, run, every, check_variables):
         self._step_tensor = step
         self._saver = saver
-        self._train_dir = train_dir
+        self._run = run
         self._every = every
         self._check_variables = check_variables
         self._unsaved = self._saved = None
 
     def after_create_session(self, session, coord):
         self._attempted = session.run(tf.train.get_global_step())
+        if self._attempted != self._run.first_step:  # other workers have gone on while this one was away
+            self._unsaved = self._attempted
 
     def before_run(self, run_context):
         return tf.train.SessionRunArgs(self._step_tensor)
@@ -88,7 +90,7 @@ class CheckpointHook(tf.train.SessionRunHook):
                 errors.warn('%s. Training goes on; the next attempt is after %d steps' % (error, self._every))
 
     def _save(self, session):
-        self._saved = checkpoint_files.save(self._saver, session, self._train_dir, self._unsaved)
+        self._saved = checkpoint_files.save(self._saver, session, self._run.path, self._unsaved)
         self._unsaved = None
 
     def end(self, session):

@@ -125,7 +125,8 @@ def run(graph, pace, intervals, run, session):
         is saved first), the directory is moved, or the last checkpoint or summary cannot be written.
     """
     first_step = run.first_step if session.first_step is None else session.first_step
-    if first_step >= pace.last_step:
+    is_complete = first_step >= pace.last_step
+    if is_complete and (run is None or run.first_step == first_step):
         print('Nothing to do: the run ends at step %d' % pace.last_step, flush=True)
         return True
     with tf.device('/cpu:0'):
@@ -152,10 +153,11 @@ def run(graph, pace, intervals, run, session):
             all_hooks += [
                 hooks.PlaceHook(run.place),
                 summary,
-                checkpointing.CheckpointHook(step, saver, run.path, intervals.checkpoint_steps, finite.check_variables)]
+                checkpointing.CheckpointHook(step, saver, run, intervals.checkpoint_steps, finite.check_variables)]
         with input_files.explaining(), tf.train.SingularMonitoredSession(
                 all_hooks, scaffold, session.master, session.config, stop_grace_period_secs=10) as monitored:
-            _repeat(monitored, graph.train_op, stop, input_files)
+            if not is_complete:  # or other workers have come to the end, and it is only to be saved
+                _repeat(monitored, graph.train_op, stop, input_files)
         if run:
             run.place.check()  # it may have been moved while the last checkpoint was saved: TensorFlow would make it again
         input_files.check()

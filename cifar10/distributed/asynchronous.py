@@ -31,15 +31,17 @@ def update(replica, copies, gradients, learning_rate, apply):
         train_op = exchange.announce(replica.hosts, [], applied)
     fetch = copies.fetch()
     return Update(train_op, totals, start_op=tf.no_op(), publish_op=tf.group(*(table.initializer for table in tables)),
-                  hooks=[_LocalSteps(strategy, fetch, local_op), StalenessHook(staleness, applied, replica.job.intervals.log_frequency)],
+                  hooks=[_LocalSteps(replica, fetch, local_op),
+                         StalenessHook(staleness, applied, replica.job.intervals.log_frequency)],
                   summaries=_summaries(tables))
 
 
 class _LocalSteps(tf.train.SessionRunHook):
     """Makes the steps in which nothing is sent before the one in which something is, and fetches the weights when it is time."""
 
-    def __init__(self, strategy, fetch, local_op):
-        self._strategy = strategy
+    def __init__(self, replica, fetch, local_op):
+        self._strategy = replica.strategy
+        self._made_step = replica.made_local_step
         self._fetch = fetch
         self._local_op = local_op
         self._steps = 0
@@ -48,6 +50,7 @@ class _LocalSteps(tf.train.SessionRunHook):
         for i in range(self._strategy.push_steps):
             if i:
                 run_context.session.run(self._local_op)
+                self._made_step()
             if self._steps % self._strategy.fetch_steps == 0:
                 run_context.session.run(self._fetch)
             self._steps += 1

@@ -30,24 +30,24 @@ def update(replica, unused_copies, gradients, unused_learning_rate, apply):
     with tf.control_dependencies([exchange.push(host, worker, replica.generation, tf.constant(-1, tf.int64), [])]):
         start_op = _take(averaged, replica.hosts, step)
     return Update(train_op, gradients, start_op, tf.group(*first), generation,
-                  hooks=[_LocalSteps(local_op, replica.strategy.average_period, replica.job.pace.last_step)])
+                  hooks=[_LocalSteps(replica, local_op)])
 
 
 class _LocalSteps(tf.train.SessionRunHook):
     """Makes the steps of a period but the last one."""
 
-    def __init__(self, local_op, period, last_step):
+    def __init__(self, replica, local_op):
+        self._replica = replica
         self._local_op = local_op
-        self._period = period
-        self._last_step = last_step
 
     def after_create_session(self, session, coord):
         self._global_step = tf.train.get_global_step()
 
     def before_run(self, run_context):
         step = run_context.session.run(self._global_step)
-        for _ in range(min(self._period, self._last_step - step) - 1):
+        for _ in range(min(self._replica.strategy.average_period, self._replica.job.pace.last_step - step) - 1):
             run_context.session.run(self._local_op)
+            self._replica.made_local_step()
 
 
 def _part_variable(host, name, shape):

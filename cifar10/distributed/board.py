@@ -13,6 +13,7 @@ class Notice(NamedTuple):
     agreement: str = ''  # what all workers must have in common, as the chief has it
     generation: int = 0  # a new number each time that the chief has given the variables their values; 0 while it does so
     step: int = 0  # of the newest update
+    beat: int = 0  # changes while a worker makes steps of which the others see nothing
     finished: int = 0  # 1 after the last update, when everything is saved
     gone: Tuple[int, ...] = ()  # 1 for each worker that has no session any more
 
@@ -58,7 +59,7 @@ class Boards:
 
     def open(self, cluster):
         """Writes the first Notice on each board; `cluster` is its text."""
-        self.write(cluster=cluster, agreement='', generation=0, step=0, finished=0)
+        self.write(cluster=cluster, agreement='', generation=0, step=0, beat=0, finished=0)
         self.write(**{name: 0 for name in self._variables[0] if name.startswith('gone_')})
 
     def write(self, **values):
@@ -92,4 +93,4 @@ class Boards:
 def _notice(values):
     gone = sorted((int(name[len('gone_'):]), int(value)) for name, value in values.items() if name.startswith('gone_'))
     return Notice(values['cluster'].decode(), values['agreement'].decode(), int(values['generation']), int(values['step']),
-                  int(values['finished']), tuple(value for _, value in gone))
+                  int(values['beat']), int(values['finished']), tuple(value for _, value in gone))

@@ -54,6 +54,18 @@ def _silence(address, task):
     return None if answered.wait(_ANSWER_SECS) else 'it does not answer'
 
 
+def is_here(address):
+    """Whether an address is one of this machine."""
+    host = address.rsplit(':', 1)[0].strip('[]')
+    try:
+        (family, kind, protocol, _, found), *_ = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+        with socket.socket(family, kind, protocol) as listener:
+            listener.bind(found)  # which only its own addresses allow
+        return True
+    except OSError:
+        return False
+
+
 def refused_port(address):
     """Why a server of this process cannot listen at the port of the address, or None."""
     port = int(address.rsplit(':', 1)[1])

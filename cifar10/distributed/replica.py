@@ -14,6 +14,8 @@ from cifar10.training import SessionSettings
 
 _LOOK_SECS = 0.2
 _GOODBYE_SECS = 3
+_BEAT_SECS = 5
+_ALONE_SECS = 10  # that a chief whose run is complete waits for others who would like to know
 _UPDATES = {'sync': synchronous.update, 'allreduce': allreduce.update, 'async': asynchronous.update, 'average': averaging.update}
 # What TensorFlow's runtime raises when a peer is gone, or has begun anew.
 _LOSSES = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError, tf.errors.FailedPreconditionError,
@@ -43,7 +45,7 @@ class Replica:
         self.hosts = self.cluster.servers or self.cluster.workers[:1]  # that hold the boards
         self.share = cifar10_input.Share(self.task.index, strategy.num_workers)
         self._boards = Boards(self.hosts, self.cluster.workers, lambda graph: station.connect(graph, self.hosts + [self.task]))
-        self.generation = 0
+        self.generation, self._next_beat = 0, 0
         self._agreement = agreement.text(job, strategy)
         self._fruitless = 0  # attempts to join since the last update
         if self.hosts == [self.task]:
@@ -62,16 +64,35 @@ class Replica:
         for is_first in itertools.chain([True], itertools.repeat(False)):
             try:
                 is_over = attempt(is_first)
+                if is_over and self.generation and not self.task.is_chief and self.strategy.needs_all:
+                    self._await_chief()
                 break
             except BegunAnew:
                 print('The chief has begun again at its last checkpoint: joining it', flush=True)
             except _LOSSES + (RuntimeError,) as error:
                 self._explain_loss(error)
         self.station.watchdog.rest()
-        if self.strategy.has_servers and self.generation:
+        if self.generation:
             farewell = threading.Thread(target=self._say_goodbye, args=(is_over,), daemon=True)
             farewell.start()
             farewell.join(_GOODBYE_SECS)  # all is saved: nobody needs to wait for a server that is gone
+
+    def _await_chief(self):
+        """Waits until the chief has saved the last update: if it dies before, it needs this worker to make that update again.
+
+        Raises:
+          BegunAnew: it did, and is back.
+        """
+        while True:
+            notices = self._read()
+            if notices and notices[0].finished:
+                return
+            if notices and _is_ready(notices) and notices[0].generation != self.generation:
+                raise BegunAnew
+            if not notices and not self.strategy.has_servers:
+                watchdog.end('Lost the chief before it had saved the last update: start the job again, it goes on from its last '
+                             'checkpoint')
+            time.sleep(_LOOK_SECS)
 
     def _explain_loss(self, error):
         """Tells why the worker joins again; raises the error if it is no loss, or ends the process if that helps no more."""
@@ -89,6 +110,8 @@ class Replica:
             if is_over and self.task.is_chief:
                 self._boards.write(agreement=self._agreement, generation=self.generation, finished=1)
             self._boards.write(**{'gone_%d' % self.task.index: 1})
+            while is_over and self.hosts == [self.task] and not all(self._boards.read()[0].gone):
+                time.sleep(_LOOK_SECS)  # the others read the board of this process
 
     def join(self, run, begins=False, has_ended=lambda: False):
         """Waits for those without whom this worker cannot begin, and joins them.
@@ -104,15 +127,16 @@ class Replica:
         Raises:
           UserError: the others have other addresses or hyperparameters.
         """
-        notices = self._read()
+        notices, started = self._read(), time.monotonic()
         while not (notices and (self.task.is_chief or _is_ready(notices))):
-            if not notices and not self.task.is_chief and has_ended():
+            patience = _ALONE_SECS if self.task.is_chief else 0
+            if not notices and time.monotonic() >= started + patience and has_ended():
                 print('Nothing to do: the run has ended', flush=True)
                 return False
             time.sleep(_LOOK_SECS)
             notices = self._read()
         is_under_way = _is_ready(notices)
-        self.publishes = self.task.is_chief and (begins or self.strategy.mode in ('sync', 'allreduce') or not is_under_way)
+        self.publishes = self.task.is_chief and (begins or self.strategy.needs_all or not is_under_way)
         if is_under_way:
             agreement.check(self.cluster.named(self.task), self._agreement, notices[0].agreement)
         if self.publishes:
@@ -156,6 +180,13 @@ class Replica:
         """The worker has taken part in an update."""
         self._fruitless = 0
         self.station.expect_progress()
+
+    def made_local_step(self):
+        """The worker has made a step of which the others see nothing; it tells them now and then that it does."""
+        self.station.expect_progress()
+        if time.monotonic() > self._next_beat:
+            self._next_beat = time.monotonic() + _BEAT_SECS
+            self._boards.write(beat=time.time_ns())
 
     @property
     def device(self):

@@ -21,6 +21,11 @@ class Strategy(NamedTuple):
         return self.mode != 'allreduce'
 
     @property
+    def needs_all(self):
+        """Whether the run stands still without its chief, and then begins again at the last checkpoint."""
+        return self.mode in ('sync', 'allreduce')
+
+    @property
     def num_aggregated(self):
         """With sync, the workers whose gradients make an update."""
         return self.replicas_to_aggregate or self.num_workers

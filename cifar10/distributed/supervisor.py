@@ -8,9 +8,10 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.distributed import averaging, exchange
 
-_FIRST_PATIENCE_SECS = 30  # for workers that are still starting
-_PATIENCE_SECS = 10  # at least; a worker that takes longer than three rounds is left out
-_PATIENCE_ROUNDS = 3
+# How long others are waited for when the fastest worker has arrived, at least and in terms of the time that it took.
+_FIRST_PATIENCE_SECS = 30  # in the first round: they may be starting still
+_PATIENCE_SECS = 10
+_PATIENCE_FACTOR = 2
 
 
 class Supervisor:
@@ -58,7 +59,7 @@ class Supervisor:
         """The seconds until the members that have not arrived are left out; None before anybody has arrived."""
         if not self._generation or not self._arrived:
             return None
-        return max(0, self._started + self._patience - time.monotonic())
+        return max(0, self._deadline - time.monotonic())
 
     def _take(self, generation, step, worker):
         """Counts an arrival, which also makes the worker a member."""
@@ -66,13 +67,16 @@ class Supervisor:
             notice = self._read_board()
             if generation != notice.generation:
                 return
-            self._generation, self._step, self._patience = generation, notice.step, _FIRST_PATIENCE_SECS
+            self._generation, self._step, self._least_patience = generation, notice.step, _FIRST_PATIENCE_SECS
+            self._began = time.monotonic()
             self._members, self._arrived = set(range(len(self._cluster.workers))), set()
             self._session = self._connect(self._graph, self._cluster.servers)
         self._members.add(worker)
         if step > self._step:
             if not self._arrived:
-                self._started = time.monotonic()
+                now = time.monotonic()
+                self._patience = max(self._least_patience, _PATIENCE_FACTOR * (now - self._began))
+                self._deadline = now + self._patience
             self._arrived.add(worker)
             self._reached = step
 
@@ -88,5 +92,5 @@ class Supervisor:
         except tf.errors.OpError:  # another parameter server is gone: the chief begins another generation when it is back
             self._generation = 0
             return
-        self._patience = max(_PATIENCE_SECS, _PATIENCE_ROUNDS * (time.monotonic() - self._started))
+        self._began, self._least_patience = time.monotonic(), _PATIENCE_SECS
         self._step, self._arrived = self._reached, set()
