@@ -6,7 +6,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.cli import program
 from cifar10.runs import machine, signals
-from tests.helpers import data_sets, programs
+from tests.helpers import clusters, data_sets, programs
 
 machine.set_up_tensorflow()
 # A script that runs in this process must not end all tests.
@@ -49,4 +49,5 @@ def graph():
 def no_process_stays():
     """Ends the processes that a test has started."""
     yield
+    clusters.end_all()
     programs.end_all()

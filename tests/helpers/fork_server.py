@@ -1,0 +1,78 @@
+"""A process that has imported TensorFlow, from which the tasks of clusters are forked: the import is most of what a short task takes.
+
+It reads a line of JSON for each task from its standard input, and two file descriptors, for the task's output and stderr, from a
+socket. It answers with the number of the task's process, and tells its exit status when it has ended. At the end of its input,
+also when the tests have been killed, it kills every task.
+"""
+import json
+from multiprocessing import reduction
+import os
+import runpy
+import select
+import signal
+import socket
+import sys
+import traceback
+
+from cifar10.cli import quiet
+
+if __name__ == '__main__':
+    quiet.start('__mp_main__')
+
+from scripts import cifar10_distributed_train  # noqa: F401 (what the tasks need)
+from tests.helpers import observed
+
+_LOOK_SECS = 0.01
+
+
+def _serve(channel):
+    requests, children = open(0, 'rb', buffering=0), set()
+    while True:
+        if select.select([requests], [], [], _LOOK_SECS)[0]:
+            line = requests.readline()
+            if not line:
+                break
+            children.add(_fork(json.loads(line.decode()), reduction.recvfds(channel, 2)))
+        while children:
+            process, status = os.waitpid(-1, os.WNOHANG)
+            if not process:
+                break
+            children.remove(process)
+            _tell(process, -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
+    for process in children:
+        os.kill(process, signal.SIGKILL)
+
+
+def _tell(*numbers):
+    os.write(1, (' '.join(map(str, numbers)) + '\n').encode())
+
+
+def _fork(request, files):
+    process = os.fork()
+    if not process:
+        _run(request, files)
+    for file in files:
+        os.close(file)
+    _tell(process)
+    return process
+
+
+def _run(request, files):
+    """Becomes a task."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for number, file in enumerate(files, 1):
+            os.dup2(file, number)
+            os.close(file)
+        os.environ.update(request['environment'])
+        observed.observe(**request['observed'])
+        sys.argv = request['command']
+        runpy.run_path(sys.argv[0], run_name='__main__')
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)  # the script ends the process itself
+
+
+if __name__ == '__main__':
+    _serve(socket.socket(fileno=int(sys.argv[1])))

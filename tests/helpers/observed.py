@@ -1,0 +1,63 @@
+"""What a test sees and holds of the training of a worker, beyond its lines."""
+import hashlib
+import os
+import time
+
+import tensorflow.compat.v1 as tf
+
+from cifar10 import training
+
+_LOOK_SECS = 0.01
+
+
+def observe(gate=None, digests=False):
+    """Changes training.run for this process.
+
+    Args:
+      gate: a file that holds the step before which the worker stays until another number is written there.
+      digests: whether a line after each step tells a digest of all variables.
+    """
+    run, observers = training.run, ([_Gate(gate)] if gate else []) + ([_Digests()] if digests else [])
+
+    def observed_run(graph, pace, intervals, directory, session):
+        return run(graph, pace, intervals, directory, session._replace(hooks=observers + list(session.hooks)))
+    training.run = observed_run
+
+
+class _Gate(tf.train.SessionRunHook):
+    """Lets no step begin from a global step that is not below the number in a file."""
+
+    def __init__(self, path):
+        self._path = path
+
+    def begin(self):
+        self._step = tf.train.get_global_step()
+
+    def before_run(self, run_context):
+        step = run_context.session.run(self._step)
+        while step >= read(self._path):
+            time.sleep(_LOOK_SECS)
+
+
+def read(path):
+    """The number in the file of a gate."""
+    with open(path) as file:
+        return int(file.read())
+
+
+def write(path, step):
+    """Lets the workers go up to a step."""
+    with open(path + '.new', 'w') as file:
+        file.write(str(step))
+    os.replace(path + '.new', path)
+
+
+class _Digests(tf.train.SessionRunHook):
+    """Prints a digest of the bytes of all variables after each step."""
+
+    def begin(self):
+        self._variables = sorted(tf.global_variables(), key=lambda variable: variable.op.name)
+
+    def after_run(self, run_context, run_values):
+        values = run_context.session.run(self._variables)
+        print('Digest: %s' % hashlib.sha1(b''.join(value.tobytes() for value in values)).hexdigest(), flush=True)

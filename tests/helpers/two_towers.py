@@ -1,0 +1,62 @@
+"""One process with several towers, step by step on given batches: what a cluster must equal."""
+import os
+
+import tensorflow.compat.v1 as tf
+
+from cifar10 import input as cifar10_input, multi_gpu, optimizer, training
+from tests.helpers import queues
+
+
+def batches(job, first_step, share, count):
+    """The batches (images, labels) that a worker of a cluster takes, with --deterministic, after a start at this step."""
+    with tf.Graph().as_default(), tf.device('/cpu:0'):
+        training.set_seed(job.seed, first_step, share.index)
+        return queues.run(cifar10_input.distorted_inputs(
+            job.data_dir, job.hparams.batch_size, job.hparams.contrast, job.deterministic, share), count)
+
+
+class Trainer:
+    """A graph of towers, whose variables can be read and written."""
+
+    def __init__(self, hparams, pace, num_towers):
+        with tf.Graph().as_default() as graph:
+            tf.set_random_seed(3)
+            self._session = tf.Session(config=tf.ConfigProto(device_count={'CPU': num_towers}))
+            image = (hparams.batch_size, 24, 24, 3)
+            self._batches = [(tf.placeholder(tf.float32, image), tf.placeholder(tf.int32, image[:1])) for _ in range(num_towers)]
+            global_step = tf.train.get_or_create_global_step()
+            rate = optimizer.learning_rate(global_step, pace, hparams)
+            opt = optimizer.create(rate, hparams)
+            _, tower_grads = multi_gpu.tower_gradients(['/cpu:%d' % i for i in range(num_towers)], self._batches, opt, 1, hparams)
+            gradients = multi_gpu.average_gradients(tower_grads)
+            self._train_op = optimizer.train(opt, gradients, global_step, pace, hparams)
+            self._gradients = {variable.op.name: gradient for gradient, variable in gradients}
+            self._variables = {variable.op.name: variable for variable in tf.global_variables()}
+            self._session.run(tf.global_variables_initializer())
+            self._saver = tf.train.Saver()
+        self._graph = graph
+
+    def load(self, values):
+        """Gives variables these values, by name."""
+        with self._graph.as_default():
+            for name, value in values.items():
+                self._variables[name].load(value, self._session)
+
+    def values(self):
+        """The values of all variables, by name."""
+        return self._session.run(self._variables)
+
+    def gradients(self, batches):
+        """The mean gradients of one batch for each tower, by the names of variables."""
+        return self._session.run(self._gradients, self._feed(batches))
+
+    def step(self, batches):
+        """Makes an update from one batch for each tower."""
+        self._session.run(self._train_op, self._feed(batches))
+
+    def _feed(self, batches):
+        return {tensor: value for pair, values in zip(self._batches, batches) for tensor, value in zip(pair, values)}
+
+    def save(self, directory):
+        """Saves a checkpoint of the variables in a directory."""
+        self._saver.save(self._session, os.path.join(str(directory), 'model.ckpt'), self.values()['global_step'])
