@@ -1,4 +1,5 @@
 """Small data sets on disk."""
+import glob
 import os
 
 import numpy as np
@@ -15,4 +16,12 @@ def write(data_dir, train_records=60, test_records=50):
         synthetic.records(count, np.random.default_rng([7, index])).tofile(os.path.join(directory, name))
     with open(os.path.join(directory, dataset.CLASS_NAMES_FILE), 'w') as names:
         names.write('\n'.join(synthetic.CLASS_NAMES) + '\n')
+    return str(data_dir)
+
+
+def write_same(data_dir):
+    """The same, with one and the same record everywhere, so that the order does not matter; returns `data_dir`."""
+    for path in glob.glob(os.path.join(write(data_dir), dataset.DIRECTORY, '*.bin')):
+        records = np.fromfile(path, np.uint8).reshape(-1, dataset.RECORD_BYTES)
+        synthetic.records(1, np.random.default_rng(7)).repeat(len(records), 0).tofile(path)
     return str(data_dir)

@@ -28,9 +28,12 @@ class Trainer:
             rate = optimizer.learning_rate(global_step, pace, hparams)
             opt = optimizer.create(rate, hparams)
             _, tower_grads = multi_gpu.tower_gradients(['/cpu:%d' % i for i in range(num_towers)], self._batches, opt, 1, hparams)
-            gradients = multi_gpu.average_gradients(tower_grads)
-            self._train_op = optimizer.train(opt, gradients, global_step, pace, hparams)
-            self._gradients = {variable.op.name: gradient for gradient, variable in gradients}
+            # The update takes placeholders, so that a test can also give it other gradients; so it does not wait for the losses.
+            graph.clear_collection('losses')
+            self._gradients = {variable.op.name: gradient for gradient, variable in multi_gpu.average_gradients(tower_grads)}
+            self._given = {variable.op.name: tf.placeholder(tf.float32, variable.shape) for variable in tf.trainable_variables()}
+            self._train_op = optimizer.train(opt, [(self._given[variable.op.name], variable) for variable in tf.trainable_variables()],
+                                             global_step, pace, hparams)
             self._variables = {variable.op.name: variable for variable in tf.global_variables()}
             self._session.run(tf.global_variables_initializer())
             self._saver = tf.train.Saver()
@@ -48,14 +51,16 @@ class Trainer:
 
     def gradients(self, batches):
         """The mean gradients of one batch for each tower, by the names of variables."""
-        return self._session.run(self._gradients, self._feed(batches))
+        return self._session.run(self._gradients, {
+            tensor: value for pair, values in zip(self._batches, batches) for tensor, value in zip(pair, values)})
+
+    def apply(self, gradients):
+        """Makes an update from gradients, by the names of variables."""
+        self._session.run(self._train_op, {self._given[name]: gradient for name, gradient in gradients.items()})
 
     def step(self, batches):
         """Makes an update from one batch for each tower."""
-        self._session.run(self._train_op, self._feed(batches))
-
-    def _feed(self, batches):
-        return {tensor: value for pair, values in zip(self._batches, batches) for tensor, value in zip(pair, values)}
+        self.apply(self.gradients(batches))
 
     def save(self, directory):
         """Saves a checkpoint of the variables in a directory."""

@@ -1,4 +1,6 @@
 """The updates of a cluster, against one process with as many towers, and against simulations of the algorithms."""
+import re
+
 import numpy as np
 import pytest
 
@@ -76,3 +78,73 @@ def test_two_workers_are_two_towers(tmp_path, data_dir, recipe, num_ps, mode):
     if not num_ps:  # all workers stay the same, bit for bit
         digests = [[line for line in cluster.tasks['worker %d' % i].seen if line.startswith('Digest')] for i in range(2)]
         assert digests[0] == digests[1] and len(set(digests[0])) == 3
+
+
+@pytest.mark.parametrize('num_ps', [1, pytest.param(2, marks=LONG)])
+def test_averages_of_two_copies(tmp_path, data_dir, num_ps):
+    """Each copy has its own momentum and moving averages; after three steps the weights and these averages are averaged."""
+    job = _job(data_dir, 'momentum')
+    trainer, first = _begin(tmp_path / 'run', job)
+    _run(tmp_path / 'run', job, 'momentum', num_ps, 2, 9, '--deterministic', '--checkpoint_steps=1', '--mode=average',
+         '--average_period=3')
+    taken = [batches(job, 1, Share(i, 2), 8) for i in range(2)]
+    alone = Trainer(job.hparams, job.pace, 1)
+    copies = [first, {name: 0 * value if name.endswith('/Momentum') else value for name, value in first.items()}]
+    for begin, end in [(0, 3), (3, 6), (6, 8)]:  # the last period is shorter
+        for i, values in enumerate(copies):
+            alone.load(values)
+            for step in range(begin, end):
+                alone.step([taken[i][step]])
+            copies[i] = alone.values()
+        for name in copies[0]:
+            if not name.endswith('/Momentum'):
+                copies[0][name] = copies[1][name] = (copies[0][name] + copies[1][name]) / 2
+        _assert_same(_saved(tmp_path / 'run', end + 1), copies[0], first)
+
+
+@pytest.mark.parametrize('recipe, fetch_steps, push_steps', [
+    ('momentum', 3, 2), pytest.param('classic', 1, 1, marks=LONG), pytest.param('classic', 3, 2, marks=LONG),
+    pytest.param('classic', 2, 3, marks=LONG), pytest.param('fast', 1, 1, marks=LONG)])
+def test_downpour_of_one_worker(tmp_path, recipe, fetch_steps, push_steps):
+    """The sum of some gradients is applied at a time, and those after the first are computed from a copy that moves by itself."""
+    data_dir = data_sets.write_same(tmp_path / 'data')  # without --deterministic the order of the images is left to chance
+    job = _job(data_dir, recipe, num_workers=push_steps)._replace(deterministic=False)
+    trainer, first = _begin(tmp_path / 'run', job, 1)
+    flags = ['--fetch_steps=%d' % fetch_steps, '--push_steps=%d' % push_steps]
+    cluster = _run(tmp_path / 'run', job, recipe, 1, 1, 4, '--checkpoint_steps=1', '--log_frequency=1', '--mode=async', *flags)
+    taken = batches(job, 1, Share(0, 1), 3 * push_steps)
+    local = Trainer(job.hparams, job.pace, 1)
+    copy = total = None
+    staleness = []
+    for step, batch in enumerate(taken):
+        if step % fetch_steps == 0:
+            copy, updates = trainer.values(), 0
+        local.load(copy)
+        gradients = local.gradients([batch])
+        total = {name: (total[name] if total else 0) + gradient for name, gradient in gradients.items()}
+        rate = job.hparams.initial_learning_rate
+        copy = dict(copy, **{name: copy[name] - rate * gradient for name, gradient in gradients.items()})
+        if (step + 1) % push_steps == 0:
+            trainer.apply(total)
+            total, updates = None, updates + 1
+            staleness.append(str(updates - 1))
+            _assert_same(_saved(tmp_path / 'run', 1 + (step + 1) // push_steps), trainer.values(), first)
+    lines = re.findall(r'Staleness of 1 updates by this worker: mean (\d)\.00, maximum \1', cluster.text('worker 0'))
+    assert lines == staleness
+
+
+def test_backup_workers_and_stale_gradients(tmp_path):
+    """Each update is made from the gradient of one of two workers, of the newest weights: the other one's comes too late."""
+    data_dir, steps = data_sets.write_same(tmp_path / 'data'), 8
+    job = _job(data_dir, 'classic', num_workers=1)._replace(deterministic=False)
+    trainer, first = _begin(tmp_path / 'run', job, 1)
+    _run(tmp_path / 'run', job, 'classic', 1, 2, 1 + steps, '--checkpoint_steps=1', '--max_to_keep=0', '--replicas_to_aggregate=1')
+    taken = [batch for i in range(2) for batch in batches(job, 1, Share(i, 2), steps + 1)]
+    for step in range(1, 1 + steps):
+        before, after = _saved(tmp_path / 'run', step), _saved(tmp_path / 'run', step + 1)
+        trainer.load(before)
+        found, rate = before['conv1/weights'] - after['conv1/weights'], job.hparams.initial_learning_rate
+        mistakes = [np.abs(found - rate * trainer.gradients([batch])['conv1/weights']).max() for batch in taken]
+        assert min(mistakes) < 1e-3 * np.abs(found).max() < 0.1 * sorted(mistakes)[1]
+        trainer.step([taken[np.argmin(mistakes)]])
+        _assert_same(after, trainer.values(), before)
