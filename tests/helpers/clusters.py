@@ -158,6 +158,12 @@ class Cluster:
         """Opens the gate up to a step."""
         observed.write(self._observation['gate'], step)
 
+    def wait_until_held(self, step, *names):
+        """Waits until each of these workers has come to the gate at this step, or a later one."""
+        for name in names:
+            while int(self.wait_for(name, r'^Held at step (\d+)$').group(1)) < step:
+                pass
+
     def wait_for(self, name, pattern):
         """See Task.wait_for."""
         return self.tasks[name].wait_for(pattern)

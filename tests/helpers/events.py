@@ -14,3 +14,21 @@ def read(directory):
 def scalars(directory):
     """A list of (step, tag, value)."""
     return [(event.step, value.tag, value.simple_value) for event in read(directory) for value in event.summary.value]
+
+
+def shown(directory):
+    """What TensorBoard shows of `scalars`: where a run begins again, it drops what was written about later steps before."""
+    found = []
+    for event in read(directory):
+        if event.session_log.status == tf.SessionLog.START:
+            found = [(step, tag, value) for step, tag, value in found if step < event.step]
+        found += [(event.step, value.tag, value.simple_value) for value in event.summary.value]
+    return found
+
+
+def shown_steps(directory):
+    """The steps of what TensorBoard shows of each tag, in the order of the files: dict from tags to lists."""
+    found = {}
+    for step, tag, _ in shown(directory):
+        found.setdefault(tag, []).append(step)
+    return found

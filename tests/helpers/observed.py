@@ -25,7 +25,7 @@ def observe(gate=None, digests=False):
 
 
 class _Gate(tf.train.SessionRunHook):
-    """Lets no step begin from a global step that is not below the number in a file."""
+    """Lets no step begin from a global step that is not below the number in a file; a line tells where it waits."""
 
     def __init__(self, path):
         self._path = path
@@ -35,6 +35,8 @@ class _Gate(tf.train.SessionRunHook):
 
     def before_run(self, run_context):
         step = run_context.session.run(self._step)
+        if step >= read(self._path):
+            print('Held at step %d' % step, flush=True)
         while step >= read(self._path):
             time.sleep(_LOOK_SECS)
 

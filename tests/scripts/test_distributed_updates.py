@@ -135,7 +135,7 @@ def test_downpour_of_one_worker(tmp_path, recipe, fetch_steps, push_steps):
 
 def test_backup_workers_and_stale_gradients(tmp_path):
     """Each update is made from the gradient of one of two workers, of the newest weights: the other one's comes too late."""
-    data_dir, steps = data_sets.write_same(tmp_path / 'data'), 8
+    data_dir, steps = data_sets.write_same(tmp_path / 'data'), 4
     job = _job(data_dir, 'classic', num_workers=1)._replace(deterministic=False)
     trainer, first = _begin(tmp_path / 'run', job, 1)
     _run(tmp_path / 'run', job, 'classic', 1, 2, 1 + steps, '--checkpoint_steps=1', '--max_to_keep=0', '--replicas_to_aggregate=1')

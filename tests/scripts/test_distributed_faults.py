@@ -1,0 +1,167 @@
+"""Tasks that die, or stop, while a cluster trains."""
+import re
+import signal
+
+import pytest
+
+from cifar10.runs import checkpoint_files
+from tests.helpers import clusters, events, observed
+
+pytestmark = pytest.mark.slow
+LONG = pytest.mark.long
+STALLED = 75
+FLAGS = ['--batch_size=8', '--log_frequency=1', '--summary_steps=5', '--checkpoint_steps=10', '--intra_op_threads=1',
+         '--inter_op_threads=1', '--input_threads=1']
+
+
+@pytest.fixture
+def make_cluster(tmp_path, data_dir):
+    """Makes a Cluster, whose run is in tmp_path / 'run'; it trains up to the step of its gate."""
+    def make(num_ps, num_workers, *flags, gate=13):
+        path = str(tmp_path / 'gate')
+        observed.write(path, gate)
+        return clusters.Cluster(num_ps, num_workers, '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'),
+                                *FLAGS + list(flags), gate=path)
+    return make
+
+
+def _steps(lines):
+    return [int(step) for step in re.findall(r': step (\d+), loss', '\n'.join(lines))]
+
+
+def _assert_whole(directory, last_step, every=None):
+    """Asserts that the run is saved at its end, and that no curve goes back; with `every`, that none has a gap."""
+    newest = checkpoint_files.listed_latest(str(directory))
+    assert last_step <= int(newest.rsplit('-', 1)[1]) <= last_step + 1  # another worker may have been under way
+    for tag, steps in events.shown_steps(directory).items():
+        assert steps == (list(range(every, last_step + 1, every)) if every else sorted(set(steps))), tag
+
+
+@pytest.mark.parametrize('num_ps', [1, pytest.param(2, marks=LONG)])
+def test_sync(tmp_path, make_cluster, num_ps):
+    """All wait for who has died, and go on: when a worker died with the next step, else from the last checkpoint."""
+    cluster = make_cluster(num_ps, 2, '--mode=sync', '--max_steps=40')
+    cluster.start()
+    cluster.wait_until_held(13, 'worker 0', 'worker 1')
+    cluster.tasks['worker 1'].kill()
+    cluster.allow(23)
+    cluster.start('worker 1')
+    assert cluster.wait_for('worker 1', r'^Joining the run at step (\d+)$').group(1) == '13'
+    cluster.wait_until_held(23, 'worker 0', 'worker 1')
+    before = cluster.tasks['worker 0']
+    assert _steps(before.seen) == list(range(1, 24))
+    before.kill()
+    cluster.allow(33)
+    cluster.start('worker 0')
+    assert cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '20'
+    cluster.wait_for('worker 1', '^The chief has begun again at its last checkpoint: joining it$')
+    assert cluster.wait_for('worker 1', r'^Joining the run at step (\d+)$').group(1) == '20'
+    cluster.wait_until_held(33, 'worker 0', 'worker 1')
+    last = 'ps %d' % (num_ps - 1)
+    cluster.tasks[last].kill()
+    cluster.allow(40)
+    cluster.start(last)
+    for worker in ('worker 0', 'worker 1'):
+        cluster.wait_for(worker, r'^Lost a parameter server \(.+\): waiting for it$')
+    assert cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '30'
+    assert set(cluster.end_all().values()) == {0}
+    assert _steps(cluster.tasks['worker 0'].seen) == list(range(21, 34)) + list(range(31, 41))
+    _assert_whole(tmp_path / 'run', 40, every=5)
+
+
+@pytest.mark.parametrize('mode, num_ps', [('async', 1), pytest.param('async', 2, marks=LONG), pytest.param('average', 1, marks=LONG),
+                                          pytest.param('average', 2, marks=LONG)])
+def test_async_and_average(tmp_path, make_cluster, mode, num_ps):
+    """The others go on without a worker, also without the chief; all go on from the last checkpoint when a server is back."""
+    cluster = make_cluster(num_ps, 2, '--mode=' + mode, '--max_steps=60', *['--average_period=2'] * (mode == 'average'))
+    cluster.start()
+    cluster.wait_until_held(13, 'worker 0', 'worker 1')
+    for name, other, gate in [('worker 1', 'worker 0', 23), ('worker 0', 'worker 1', 33)]:
+        cluster.tasks[name].kill()
+        cluster.allow(gate)
+        cluster.wait_until_held(gate, other)
+        cluster.start(name)
+        assert int(cluster.wait_for(name, r'^Joining the run at step (\d+)$').group(1)) >= gate
+        cluster.wait_until_held(gate, name)
+    cluster.allow(43)
+    cluster.wait_until_held(43, 'worker 0', 'worker 1')
+    assert all(step > 33 for step in _steps(cluster.tasks['worker 0'].seen))  # nothing is made twice
+    last = 'ps %d' % (num_ps - 1)
+    cluster.tasks[last].kill()
+    cluster.allow(60)
+    cluster.start(last)
+    assert cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) in ('40', '41')
+    assert set(cluster.end_all().values()) == {0}
+    _assert_whole(tmp_path / 'run', 60)
+
+
+@pytest.mark.parametrize('fallen, number, survivors', [
+    ('worker 1', signal.SIGKILL, 1), pytest.param('worker 0', signal.SIGKILL, 3, marks=LONG),
+    pytest.param('worker 1', signal.SIGSTOP, 2, marks=LONG), pytest.param('worker 0', signal.SIGSTOP, 1, marks=LONG)])
+def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
+    """All end, and go on from the last checkpoint, also with another number of workers."""
+    cluster = make_cluster(0, 2, '--max_steps=40', '--stall_timeout_secs=6')
+    cluster.start()
+    cluster.wait_until_held(13, *cluster.names)
+    other, = set(cluster.names) - {fallen}
+    cluster.tasks[fallen].signal(number)
+    cluster.allow(40)
+    assert cluster.tasks[other].end() == STALLED
+    complaint, = cluster.tasks[other].complaints
+    if number == signal.SIGKILL:
+        assert re.match(r'cifar10_distributed_train.py: Lost another worker \(.*\): start the job again, it goes on from its last '
+                        'checkpoint$', complaint)
+    else:
+        _assert_stalled(cluster, other, fallen)
+    cluster.tasks[fallen].kill()
+    again = make_cluster(0, survivors, '--max_steps=20')
+    again.allow(20)
+    again.start()
+    assert again.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '10'
+    assert set(again.end_all().values()) == {0}
+    assert _steps(again.tasks['worker 0'].seen) == list(range(11, 21))
+    _assert_whole(tmp_path / 'run', 20, every=5)
+
+
+def _assert_stalled(cluster, name, stopped):
+    """Asserts that a task ended because another one has stopped, which its line names."""
+    assert cluster.tasks[name].end() == STALLED
+    assert cluster.tasks[name].complaints == [
+        'cifar10_distributed_train.py: Waited 6 seconds (--stall_timeout_secs) for %s (%s: it does not answer): start this task '
+        'again when the others are there' % (stopped, cluster.addresses[stopped])]
+
+
+@pytest.mark.parametrize('mode', ['sync', pytest.param('async', marks=LONG), pytest.param('average', marks=LONG)])
+@pytest.mark.parametrize('fallen', ['ps 0', pytest.param('ps 1', marks=LONG), pytest.param('worker 0', marks=LONG),
+                                    pytest.param('worker 1', marks=LONG)])
+def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
+    """It may stop for less than the limit. After it, those who cannot go on end with a line, and go on when they are started again."""
+    flags = ['--mode=' + mode, '--stall_timeout_secs=6'] + ['--average_period=2'] * (mode == 'average')
+    cluster = make_cluster(1 + (fallen == 'ps 1'), 2, '--max_steps=100000', *flags)
+    cluster.start()
+    cluster.wait_until_held(13, 'worker 0', 'worker 1')
+    cluster.tasks[fallen].signal(signal.SIGSTOP)
+    cluster.allow(100000)
+    cluster.tasks[fallen].signal(signal.SIGCONT)
+    for worker in ('worker 0', 'worker 1'):
+        while _steps([cluster.wait_for(worker, ': step .*, loss').string])[0] < 23:
+            pass
+    cluster.tasks[fallen].signal(signal.SIGSTOP)
+    others = [name for name in cluster.names if name != fallen]
+    if mode == 'sync' or fallen.startswith('ps'):
+        for name in others:
+            _assert_stalled(cluster, name, fallen)
+    else:  # the other worker goes on
+        reached = max(_steps(cluster.tasks['worker 0'].seen + cluster.tasks['worker 1'].seen)) + 100
+        while _steps([cluster.wait_for(*[name for name in others if name.startswith('worker')] + [': step .*, loss']).string])[0] < reached:
+            pass
+        for name in others:
+            cluster.tasks[name].kill()
+    cluster.tasks[fallen].kill()
+    saved = int(checkpoint_files.listed_latest(str(tmp_path / 'run')).rsplit('-', 1)[1])
+    assert saved >= 20
+    cluster.flags.append('--max_steps=%d' % (saved + 10))
+    cluster.start()
+    assert int(cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1)) == saved
+    assert set(cluster.end_all().values()) == {0}
+    _assert_whole(tmp_path / 'run', saved + 10, every=5 if mode == 'sync' else None)

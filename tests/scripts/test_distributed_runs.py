@@ -1,0 +1,168 @@
+"""Whole runs of clusters: every mode ends as it should, in whatever order the tasks start; mistakes give one clear line."""
+import glob
+import json
+import re
+import shutil
+import socket
+
+import pytest
+
+from cifar10.distributed import free_ports
+from cifar10.runs import checkpoint
+from tests.helpers import clusters, events, programs
+
+pytestmark = pytest.mark.slow
+LONG = pytest.mark.long
+STALLED = 75
+SCRIPT = 'cifar10_distributed_train.py: '
+FLAGS = ['--batch_size=8', '--seed=1', '--log_frequency=2', '--summary_steps=2', '--intra_op_threads=1', '--inter_op_threads=1']
+
+
+@pytest.fixture
+def make_cluster(tmp_path, data_dir):
+    """Makes a Cluster, whose run is in tmp_path / 'run'."""
+    def make(num_ps, num_workers, *flags):
+        return clusters.Cluster(num_ps, num_workers, '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'),
+                                *FLAGS + list(flags))
+    return make
+
+
+def _succeed(cluster):
+    assert set(cluster.end_all().values()) == {0}
+    assert [task.complaints for task in cluster.tasks.values()] == [[]] * len(cluster.names)
+
+
+def _steps(task):
+    return [int(step) for step in re.findall(r': step (\d+), loss = \d', '\n'.join(task.seen))]
+
+
+def _num_ended(num_workers, mode):
+    return set(range(8, 8 + (num_workers if mode == 'async' else 1)))  # others were under way
+
+
+@pytest.mark.parametrize('mode, num_ps, num_workers', [
+    ('sync', 2, 2), ('async', 1, 2), ('allreduce', 0, 1)] + [pytest.param(mode, *numbers, marks=LONG) for mode, *numbers in [
+        ('average', 1, 2), ('allreduce', 0, 2), ('sync', 1, 1), ('sync', 1, 2), ('async', 1, 1), ('async', 2, 2), ('average', 1, 1),
+        ('average', 2, 2), ('allreduce', 0, 3)]])
+def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
+    """What is saved, printed and shown; the other trainer resumes it, and it can be evaluated."""
+    cluster = make_cluster(num_ps, num_workers, '--mode=' + mode, '--max_steps=8', *['--average_period=2'] * (mode == 'average'))
+    for i in range(1, num_workers):  # only the chief may write
+        cluster.start('worker %d' % i, flags=['--train_dir=%s' % (tmp_path / 'other')])
+    cluster.start(*[name for name in cluster.names if name.startswith('ps')] + ['worker 0'])
+    _succeed(cluster)
+    assert not (tmp_path / 'other').exists()
+    saved = checkpoint.read_latest(str(tmp_path / 'run'))
+    assert saved.step in _num_ended(num_workers, mode)
+    names = {name.replace('/ExponentialMovingAverage', '') for name in saved.values}
+    assert names == {'global_step'} | {'%s/%s' % (layer, kind) for layer in ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
+                                       for kind in ['weights', 'biases']} and len(saved.values) == 21
+    steps = events.shown_steps(tmp_path / 'run')
+    assert steps['total_loss'] == sorted(set(steps['total_loss'])) and steps == dict.fromkeys(steps, steps['total_loss'])
+    assert len(glob.glob(str(tmp_path / 'run' / 'events.*'))) == 1
+    if mode == 'async':
+        assert {'staleness/mean', 'staleness/maximum'} <= set(steps)
+        counts = re.findall(r'Staleness of (\d+) updates', ''.join(cluster.text('worker %d' % i) for i in range(num_workers)))
+        assert sum(map(int, counts)) == saved.step
+    else:
+        assert steps['total_loss'] == [2, 4, 6, 8]
+        assert all(_steps(cluster.tasks['worker %d' % i]) == [2, 4, 6, 8] for i in range(num_workers))
+    if mode in ('sync', 'async'):
+        held = re.search(r'^Variables: (.*)$', cluster.text('worker 0'), re.M).group(1)
+        assert sum(map(float, re.findall(r'([\d.]+) MB on ps \d', held))) == pytest.approx(8.5, abs=0.11)
+        assert held.count('MB on ps') == num_ps
+    assert all(re.search(r'^The run has finished at step %d$' % saved.step, cluster.text(name), re.M)
+               for name in cluster.names if name.startswith('ps'))
+    status, stdout, _ = programs.call('cifar10_train', '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'), *FLAGS + [
+        '--max_steps=%d' % (saved.step + 1)])
+    assert status == 0 and 'Resuming from %s, step %d\n' % (saved.path, saved.step) in stdout
+    status, stdout, _ = programs.call('cifar10_eval', '--data_dir=' + data_dir, '--checkpoint_dir=%s' % (tmp_path / 'run'),
+                                      '--eval_dir=%s' % (tmp_path / 'eval'), '--run_once')
+    assert status == 0 and 'of 50, step %d)' % (saved.step + 1) in stdout
+
+
+def test_a_late_parameter_server_two_towers_and_who_comes_after_the_end(tmp_path, make_cluster):
+    """Each waits until the others are there, and says for whom."""
+    cluster = make_cluster(1, 2, '--max_steps=4', '--num_gpus=2')
+    cluster.start('worker 0', 'worker 1')
+    cluster.wait_for('worker 1', r'^Waiting for ps 0 \(%s: Connection refused\)$' % cluster.addresses['ps 0'])
+    cluster.start('ps 0')
+    _succeed(cluster)
+    assert _steps(cluster.tasks['worker 0']) == [2, 4]
+    assert 'Batch: 8 examples per tower (slices: 1), 32 examples per step' in cluster.text('worker 1')
+    cluster.start('worker 1')
+    assert cluster.tasks['worker 1'].end() == 0
+    assert cluster.tasks['worker 1'].seen[-1] == 'Nothing to do: the run has ended'
+
+
+@pytest.mark.long
+def test_a_late_chief(make_cluster):
+    cluster = make_cluster(1, 2, '--max_steps=4')
+    cluster.start('ps 0', 'worker 1')
+    cluster.wait_for('ps 0', r'^Waiting for worker 0 \(%s: Connection refused\)$' % cluster.addresses['worker 0'])
+    cluster.start('worker 0')
+    _succeed(cluster)
+
+
+@pytest.mark.parametrize('num_ps, num_workers, others', [(0, 2, 1), pytest.param(1, 2, 3, marks=LONG), pytest.param(1, 3, 1, marks=LONG)])
+def test_resuming_with_another_number_of_workers(make_cluster, num_ps, num_workers, others):
+    for workers, last_step, examples in [(num_workers, 2, 8 * num_workers), (others, 4, 8 * others)]:
+        cluster = make_cluster(num_ps, workers, '--max_steps=%d' % last_step)
+        cluster.start()
+        _succeed(cluster)
+        assert ', %d examples per step' % examples in cluster.text('worker 0')
+    assert re.search(r'^Resuming from .*model.ckpt-2, step 2$', cluster.text('worker 0'), re.M)
+
+
+def test_mistakes_that_others_notice(tmp_path, make_cluster):
+    """A worker with other hyperparameters, or other addresses, ends with a line; the run goes on with one that agrees."""
+    cluster = make_cluster(1, 3, '--replicas_to_aggregate=1', '--mode=sync')
+    cluster.start('ps 0', 'worker 0')
+    cluster.wait_for('worker 0', ': step 2, loss')
+    address = cluster.addresses
+    cluster.start('worker 1', flags=['--initial_learning_rate=0.5'])
+    others = '--worker_hosts=%s,localhost:1,%s' % (address['worker 0'], address['worker 2'])
+    other = clusters.Task(['--job_name=worker', '--task_index=2'] + cluster.flags + [others])
+    busy = clusters.Task(['--job_name=ps', '--task_index=0'] + cluster.flags)
+    assert (cluster.tasks['worker 1'].end(), other.end(), busy.end()) == (1, 1, 1)
+    assert cluster.tasks['worker 1'].complaints == [
+        SCRIPT + 'error: worker 1 (%s) has initial_learning_rate=0.5, but initial_learning_rate=0.1 is what the run has: give all '
+        'workers the same' % address['worker 1']]
+    complaint, = other.complaints
+    assert complaint == SCRIPT + 'error: ps 0 (%s) was started with --ps_hosts=%s %s, but worker 2 (%s) with --ps_hosts=%s %s: give ' \
+        'all tasks the same' % (address['ps 0'], address['ps 0'], cluster.flags[0], address['worker 2'], address['ps 0'], others)
+    assert busy.complaints == [SCRIPT + 'error: ps 0 (%s) cannot listen: the port is in use. End what listens there, or give the task '
+                               'another port' % address['ps 0']]
+    cluster.start('worker 2')
+    cluster.wait_for('worker 2', ': step [0-9]+, loss')
+
+
+def test_nobody_comes(make_cluster):
+    """A host that cannot be reached within --connect_timeout_secs."""
+    cluster = make_cluster(1, 2, '--connect_timeout_secs=2')
+    cluster.start('ps 0', 'worker 1')
+    allreduce = make_cluster(0, 2, '--connect_timeout_secs=2')
+    allreduce.start('worker 1')
+    for task, waited in [(cluster.tasks['ps 0'], cluster), (cluster.tasks['worker 1'], cluster), (allreduce.tasks['worker 1'], allreduce)]:
+        assert task.end() == STALLED
+        assert task.complaints == [SCRIPT + 'Waited 2 seconds (--connect_timeout_secs) for worker 0 (%s: Connection refused): start '
+                                   'this task again when the others are there' % waited.addresses['worker 0']]
+
+
+@pytest.mark.parametrize('num_ps', [0, pytest.param(1, marks=LONG)])
+def test_a_diverging_run_described_by_tf_config(make_cluster, num_ps):
+    """It ends with a line, and nothing is saved."""
+    cluster = make_cluster(num_ps, 2, '--initial_learning_rate=1e8', '--stall_timeout_secs=4')
+    hosts = {'worker': [cluster.addresses['worker %d' % i] for i in range(2)]}
+    if num_ps:
+        hosts['ps'] = [cluster.addresses['ps 0']]
+    cluster.flags = [flag for flag in cluster.flags if '_hosts=' not in flag]
+    for name in cluster.names:
+        job, index = name.split()
+        config = {'cluster': hosts, 'task': {'type': job, 'index': int(index)}}
+        cluster.tasks[name] = clusters.Task(cluster.flags, {'TF_CONFIG': json.dumps(config)})
+    assert cluster.tasks['worker 0'].end() == 1
+    complaint, = cluster.tasks['worker 0'].complaints
+    assert re.match(r'%serror: Training diverged at step \d with learning rate 1e\+08\. .* There is no checkpoint yet$' % SCRIPT, complaint)
+    assert set(cluster.end_all().values()) <= {1, STALLED}
+    assert all(len(task.complaints) == 1 for task in cluster.tasks.values())
