@@ -1,0 +1,52 @@
+"""cifar10_launch.py, whose tasks die: the run comes to its end without any hand."""
+import os
+import re
+import signal
+
+import pytest
+
+from tests.helpers import events, programs
+
+pytestmark = pytest.mark.slow
+LONG = pytest.mark.long
+
+
+def _task(launcher, name):
+    """The process of a task."""
+    job, index = name.encode().split()
+    for number in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open('/proc/%s/stat' % number) as stat, open('/proc/%s/cmdline' % number, 'rb') as command:
+                parent, words = stat.read().rpartition(')')[2].split()[1], command.read().split(b'\0')
+        except OSError:  # it has just ended
+            continue
+        if int(parent) == launcher.pid and {b'--job_name=' + job, b'--task_index=' + index} <= set(words):
+            return int(number)
+    raise AssertionError('%s is not there' % name)
+
+
+@pytest.mark.parametrize('mode, num_ps, name, meaning', [
+    ('sync', 1, 'worker 1', 'it is started again')] + [pytest.param(*values, marks=LONG) for values in [
+        ('sync', 1, 'worker 0', 'it is started again'), ('sync', 2, 'ps 1', 'it is started again'),
+        ('async', 1, 'ps 0', 'it is started again'), ('average', 1, 'worker 0', 'it is started again'),
+        ('allreduce', 0, 'worker 1', 'all workers are started again'), ('allreduce', 0, 'worker 0', 'all workers are started again')]])
+def test_a_task_that_is_killed(tmp_path, data_dir, mode, num_ps, name, meaning):
+    process = programs.start(
+        'cifar10_launch', '--num_ps=%d' % num_ps, '--num_workers=2', '--restarts=1', '--', '--mode=' + mode, '--data_dir=' + data_dir,
+        '--train_dir=%s' % tmp_path, '--batch_size=8', '--max_steps=300', '--log_frequency=10', '--summary_steps=20',
+        '--checkpoint_steps=10', '--intra_op_threads=1', '--inter_op_threads=1')
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if re.match(r'\[worker 0\] .*: step [2-9]\d,', line):
+            break
+    os.kill(_task(process, name), signal.SIGKILL)
+    stdout, stderr = process.communicate()
+    assert process.returncode == 0
+    assert stderr.splitlines()[0] == 'cifar10_launch.py: %s was ended by SIGKILL: %s (0 restarts left)' % (name, meaning)
+    assert re.search(r'^\[worker 0\] .*: step 30[01],', stdout, re.M)
+    assert os.path.exists(str(tmp_path / 'model.ckpt-300.index')) or mode == 'async'
+    resumed = [int(step) for step in re.findall(r'^\[worker 0\] Resuming from .*, step (\d+)$', stdout, re.M)]
+    assert resumed == ([] if name == 'worker 1' and num_ps else resumed[:1])
+    for tag, steps in events.shown_steps(tmp_path).items():
+        assert steps == sorted(set(steps)), tag
