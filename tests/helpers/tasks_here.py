@@ -31,7 +31,8 @@ def replica(strategy, num_servers=1, index=0, last_step=1000, generation=7):
     """What the modes need of a Replica; its tasks are here."""
     tasks = cluster(num_servers, strategy.num_workers)
     job = SimpleNamespace(pace=Pace(10, 100, last_step, strategy.steps_per_run), intervals=Intervals(log_frequency=2))
-    return SimpleNamespace(strategy=strategy, cluster=tasks, hosts=tasks.servers, task=tasks.workers[index], generation=generation, job=job)
+    return SimpleNamespace(strategy=strategy, cluster=tasks, hosts=tasks.servers, task=tasks.workers[index], generation=generation,
+                           job=job, made_local_step=lambda: None)
 
 
 class Session(tf.Session):
