@@ -29,7 +29,7 @@ class Supervisor:
         self._connect = connect
         self._read_board = read_board
         self._arrivals = queue.Queue()
-        self._generation = 0
+        self._generation, self._members = 0, set()
         with tf.Graph().as_default() as self._graph:
             self._step_reached = tf.placeholder(tf.int64, [])
             self._is_counted = tf.placeholder(tf.bool, [len(cluster.workers)])
@@ -90,7 +90,7 @@ class Supervisor:
         try:
             self._session.run(self._round, {self._is_counted: is_counted, self._step_reached: self._reached})
         except tf.errors.OpError:  # another parameter server is gone: the chief begins another generation when it is back
-            self._generation = 0
+            self._generation, self._members = 0, set()
             return
         self._began, self._least_patience = time.monotonic(), _PATIENCE_SECS
         self._step, self._arrived = self._reached, set()
