@@ -88,7 +88,8 @@ class Task:
             except queue.Empty:
                 line = None
             if line is None:
-                raise AssertionError('No line with %r:\n%s' % (pattern, '\n'.join(self.seen[-20:] + self.complaints)))
+                self._lines.put(None)
+                raise AssertionError('No line with %r:\n%s' % (pattern, '\n'.join(self.seen[-50:] + self.complaints)))
             self.seen.append(line)
             match = re.search(pattern, line)
             if match:

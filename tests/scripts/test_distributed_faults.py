@@ -159,7 +159,7 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
             cluster.tasks[name].kill()
     cluster.tasks[fallen].kill()
     saved = int(checkpoint_files.listed_latest(str(tmp_path / 'run')).rsplit('-', 1)[1])
-    assert saved >= 20
+    assert saved >= 10  # the chief may have been saving the next one
     cluster.flags.append('--max_steps=%d' % (saved + 10))
     cluster.start()
     assert int(cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1)) == saved
