@@ -111,16 +111,14 @@ def test_two_are_left_out(play, capsys):
     assert 'worker 0 (a:1), worker 2 (c:1), who' in capsys.readouterr().out
 
 
-@pytest.mark.parametrize('took, patience', [(1, 10), (4, 12), (60, 180)])
-def test_patience_is_three_rounds(play, took, patience):
-    """At least 10 seconds; a round begins with the first arrival."""
-    play.wait(1000)
-    play.go_on((7, 10, 0))
-    play.wait(min(took, 29))
-    if took > 29:
-        play.wait(took - 29)  # it can take longer than the patience if nobody looks: a process that was stopped
-    assert play.go_on((7, 10, 1), (7, 10, 2)) == [(ALL, 10)]
-    assert play.go_on((7, 20, 0), patience) == [([1, 0, 0], 20)]
+@pytest.mark.parametrize('took, first, later', [(1, 30, 10), (6, 30, 12), (100, 200, 200)])
+def test_patience_is_three_times_what_the_fastest_takes(play, took, first, later):
+    """From the beginning of the round to its end; at least 10 seconds, 30 in the first round, when the fastest has arrived."""
+    play.wait(took)
+    assert play.go_on((7, 10, 0), first) == [([1, 0, 0], 10)]
+    assert play.go_on((7, 10, 1), (7, 10, 2)) == []  # late: members again
+    play.wait(took)
+    assert play.go_on((7, 20, 1), later) == [([0, 1, 0], 20)]
 
 
 def test_the_chief_begins_anew(play):
