@@ -110,7 +110,8 @@ def test_timeouts():
 NO_EFFECT = '--%s has no effect with --mode=%s: leave it out, or give --mode=%s'
 CHANCE = '--deterministic cannot be with --mode=async or with --replicas_to_aggregate: which gradients come first is left to chance'
 MISTAKES = [  # flags beside HOSTS and TASK, the complaint
-    (['--ps_hosts=', '--worker_hosts='], 'No worker is given: name the workers with --worker_hosts=host:port,host:port or in TF_CONFIG'),
+    (['--ps_hosts=', '--worker_hosts='], 'No worker is given: name the workers with --worker_hosts=host:port,host:port or in '
+        'TF_CONFIG'),
     (['--worker_hosts=b:2,c'], "'c' is not an address: write host:port, with a port from 1 to 65535"),
     (['--worker_hosts=b:2,,c:3'], "'' is not an address: write host:port, with a port from 1 to 65535"),
     (['--worker_hosts=b:2,a:1'], 'The address a:1 is given 2 times: each task needs a port of its own'),
@@ -162,7 +163,8 @@ def test_mistakes_in_the_command_line(program, words, culprit):
 
 
 def test_nothing_is_given(program):
-    assert program() == (1, 'cifar10_distributed_train.py: error: --job_name is missing: say which task this process is, or set TF_CONFIG')
+    assert program() == (1, 'cifar10_distributed_train.py: error: --job_name is missing: say which task this process is, or '
+        'set TF_CONFIG')
 
 
 def test_a_mistake_in_tf_config(program, monkeypatch):

@@ -84,7 +84,7 @@ def test_a_worker_takes_the_average(session, num_servers):
     assert worker.arrival() == [7, 1, 0] and not made.done()
     sizes = [slot.size for slot in session.run([averaging._slot(host, worker.replica.task, None) for host in worker.replica.hosts])]
     assert sizes == {1: [22], 2: [11, 11], 3: [8, 8, 6]}[num_servers]
-    for host, slot, size in zip(worker.replica.hosts, worker.other, sizes):
+    for slot, size in zip(worker.other, sizes):
         session.run(slot.assign(np.full(size, 100, np.float32)))
     worker.round(1)
     assert made.result() is None
@@ -92,7 +92,8 @@ def test_a_worker_takes_the_average(session, num_servers):
     assert after.pop('global_step') == 1
     for name, value in after.items():
         weights = before[name.partition('/')[0]]
-        own = {'': weights - 0.95, 'Momentum': np.ones_like(weights), 'ExponentialMovingAverage': 0.05 * weights + 0.95 * (weights - 0.95)}
+        own = {'': weights - 0.95, 'Momentum': np.ones_like(weights),
+            'ExponentialMovingAverage': 0.05 * weights + 0.95 * (weights - 0.95)}
         kind = name.partition('/')[2]  # the first step of Nesterov's momentum: 0.5 * (1 + 0.9 * 1)
         np.testing.assert_allclose(value, own[kind] if kind == 'Momentum' else (own[kind] + 100) / 2, rtol=1e-5, err_msg=name)
 

@@ -79,7 +79,8 @@ def _arrows(moved, worker, num_servers):
     return up, down
 
 
-@pytest.mark.parametrize('num_servers, hparams, index', [(1, CLASSIC, 0), (2, CLASSIC, 0), (3, MOMENTUM, 0), (2, FAST, 0), (2, FAST, 1)], ids=_name)
+@pytest.mark.parametrize('num_servers, hparams, index', [(1, CLASSIC, 0), (2, CLASSIC, 0), (3, MOMENTUM, 0), (2, FAST, 0), (2,
+    FAST, 1)], ids=_name)
 def test_a_synchronous_update_moves_each_gradient_and_each_weight_once(build, num_servers, hparams, index):
     """What is made of the gradients, like an average, momentum or an orthogonal matrix, stays on the servers."""
     worker = build('sync', num_servers, 2, index, hparams)
@@ -94,7 +95,8 @@ def test_backup_workers_move_as_much(build):
 
 
 @pytest.mark.parametrize('num_servers, hparams, numbers', [
-    (2, FAST, {}), (3, FAST, {}), (2, FAST, {'fetch_steps': 2}), (1, CLASSIC, {'push_steps': 3}), (2, CLASSIC, {'fetch_steps': 2, 'push_steps': 2})],
+    (2, FAST, {}), (3, FAST, {}), (2, FAST, {'fetch_steps': 2}), (1, CLASSIC, {'push_steps': 3}), (2, CLASSIC, {'fetch_steps': 2,
+        'push_steps': 2})],
     ids=_name)
 def test_an_asynchronous_update_only_sends(build, num_servers, hparams, numbers):
     worker = build('async', num_servers, 2, 1, hparams, **numbers)
@@ -108,7 +110,8 @@ def test_an_asynchronous_update_only_sends(build, num_servers, hparams, numbers)
         assert up + down < FEW_BYTES  # a step between two pushes needs the rate
 
 
-@pytest.mark.parametrize('mode, numbers', [('sync', {}), ('async', {'fetch_steps': 2, 'push_steps': 2}), ('average', {}), ('allreduce', {})])
+@pytest.mark.parametrize('mode, numbers', [('sync', {}), ('async', {'fetch_steps': 2, 'push_steps': 2}), ('average', {}),
+    ('allreduce', {})])
 def test_local_variables_are_at_their_worker(build, mode, numbers):
     """On a parameter server, all workers would have the same ones."""
     worker = build(mode, 0 if mode == 'allreduce' else 2, 2, 1, CLASSIC if numbers else FAST, **numbers)
@@ -133,7 +136,8 @@ def test_the_supervisor_averages_where_the_parts_are():
     averaged = averaging.round_op(cluster, tf.placeholder(tf.bool, [2]), tf.placeholder(tf.int64, []))
     operations = ancestors(averaged)
     assert {task_of(op) for op in operations if op.type == 'AddN'} == {'ps 0', 'ps 1', 'ps 2'}
-    crossing = [tensor for op in operations for tensor in op.inputs if task_of(tensor.op) != task_of(op) and tensor.dtype != tf.resource]
+    crossing = [tensor for op in operations for tensor in op.inputs
+                if task_of(tensor.op) != task_of(op) and tensor.dtype != tf.resource]
     assert {tensor.shape.rank for tensor in crossing} <= {0, 1} and {tensor.op.type for tensor in crossing} <= {
         'Placeholder', 'StridedSlice', 'Cast', 'Sum', 'Const'}  # who counts, and the step
 
@@ -185,7 +189,7 @@ def test_copies():
         session.run(fetch)
         want, want_loss, have, have_loss, step = session.run([expected[::-1], expected_loss, of_originals, loss, copies.step])
         assert (step, have_loss) == (7, want_loss)
-        for (gradient, weights), wanted in zip(have, want):
+        for (gradient, _), wanted in zip(have, want):
             np.testing.assert_allclose(gradient, wanted, rtol=1e-5, atol=1e-7)
             assert np.abs(gradient).max() > 0
         before, other = session.run([originals, expected_loss])

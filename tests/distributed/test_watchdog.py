@@ -146,7 +146,8 @@ def test_the_end_of_a_process():
         assert process.wait(timeout=programs.DEADLINE_SECS) == statuses.STALLED == 75
         assert process.stdout.read() == 'not flushed'
         assert process.stderr.read() == (
-            '-c: Waited 0 seconds (--stall_timeout_secs) for worker 1 (b:2: it does not answer): start this task again when the others '
+            '-c: Waited 0 seconds (--stall_timeout_secs) for worker 1 (b:2: it does not answer): start this task again when '
+                'the others '
             'are there\n')
     finally:
         process.kill()

@@ -64,7 +64,8 @@ class Task:
         if not _servers:
             _servers.append(_ForkServer())
         (output, output_end), (errors, errors_end) = os.pipe(), os.pipe()
-        request = dict(command=[programs.path('cifar10_distributed_train')] + command, environment=environment or {}, observed=observation)
+        request = dict(command=[programs.path('cifar10_distributed_train')] + command, environment=environment or {},
+            observed=observation)
         self._process, self._status = _servers[0].start(request, [output_end, errors_end])
         os.close(output_end)
         os.close(errors_end)

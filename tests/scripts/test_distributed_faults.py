@@ -153,7 +153,8 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
             _assert_stalled(cluster, name, fallen)
     else:  # the other worker goes on
         reached = max(_steps(cluster.tasks['worker 0'].seen + cluster.tasks['worker 1'].seen)) + 100
-        while _steps([cluster.wait_for(*[name for name in others if name.startswith('worker')] + [': step .*, loss']).string])[0] < reached:
+        while _steps([cluster.wait_for(*[name for name in others if name.startswith('worker')] + [': step .*, '
+            'loss']).string])[0] < reached:
             pass
         for name in others:
             cluster.tasks[name].kill()

@@ -2,12 +2,9 @@
 import glob
 import json
 import re
-import shutil
-import socket
 
 import pytest
 
-from cifar10.distributed import free_ports
 from cifar10.runs import checkpoint
 from tests.helpers import clusters, events, programs
 
@@ -104,7 +101,8 @@ def test_a_late_chief(make_cluster):
     _succeed(cluster)
 
 
-@pytest.mark.parametrize('num_ps, num_workers, others', [(0, 2, 1), pytest.param(1, 2, 3, marks=LONG), pytest.param(1, 3, 1, marks=LONG)])
+@pytest.mark.parametrize('num_ps, num_workers, others', [(0, 2, 1), pytest.param(1, 2, 3, marks=LONG), pytest.param(1, 3, 1,
+    marks=LONG)])
 def test_resuming_with_another_number_of_workers(make_cluster, num_ps, num_workers, others):
     for workers, last_step, examples in [(num_workers, 2, 8 * num_workers), (others, 4, 8 * others)]:
         cluster = make_cluster(num_ps, workers, '--max_steps=%d' % last_step)
@@ -143,7 +141,8 @@ def test_nobody_comes(make_cluster):
     cluster.start('ps 0', 'worker 1')
     allreduce = make_cluster(0, 2, '--connect_timeout_secs=2')
     allreduce.start('worker 1')
-    for task, waited in [(cluster.tasks['ps 0'], cluster), (cluster.tasks['worker 1'], cluster), (allreduce.tasks['worker 1'], allreduce)]:
+    for task, waited in [(cluster.tasks['ps 0'], cluster), (cluster.tasks['worker 1'], cluster), (allreduce.tasks['worker 1'],
+        allreduce)]:
         assert task.end() == STALLED
         assert task.complaints == [SCRIPT + 'Waited 2 seconds (--connect_timeout_secs) for worker 0 (%s: Connection refused): start '
                                    'this task again when the others are there' % waited.addresses['worker 0']]
@@ -163,6 +162,7 @@ def test_a_diverging_run_described_by_tf_config(make_cluster, num_ps):
         cluster.tasks[name] = clusters.Task(cluster.flags, {'TF_CONFIG': json.dumps(config)})
     assert cluster.tasks['worker 0'].end() == 1
     complaint, = cluster.tasks['worker 0'].complaints
-    assert re.match(r'%serror: Training diverged at step \d with learning rate 1e\+08\. .* There is no checkpoint yet$' % SCRIPT, complaint)
+    assert re.match(r'%serror: Training diverged at step \d with learning rate 1e\+08\. .* There is no checkpoint yet$' % SCRIPT,
+        complaint)
     assert set(cluster.end_all().values()) <= {1, STALLED}
     assert all(len(task.complaints) == 1 for task in cluster.tasks.values())
