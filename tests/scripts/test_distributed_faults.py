@@ -62,7 +62,7 @@ def test_sync(tmp_path, make_cluster, num_ps):
     cluster.allow(40)
     cluster.start(last)
     for worker in ('worker 0', 'worker 1'):
-        cluster.wait_for(worker, r'^Lost a parameter server \(.+\): waiting for it$')
+        cluster.wait_for(worker, r'^Lost a parameter server \(.+\): joining again$')
     assert cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '30'
     assert set(cluster.end_all().values()) == {0}
     assert _steps(cluster.tasks['worker 0'].seen) == list(range(21, 34)) + list(range(31, 41))
@@ -90,7 +90,8 @@ def test_async_and_average(tmp_path, make_cluster, mode, num_ps):
     cluster.tasks[last].kill()
     cluster.allow(60)
     cluster.start(last)
-    assert cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) in ('40', '41')
+    # A checkpoint of async may hold some updates more than its number says.
+    assert 40 <= int(cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \d+$').group(1)) < 50
     assert set(cluster.end_all().values()) == {0}
     _assert_whole(tmp_path / 'run', 60)
 
@@ -153,8 +154,8 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
             _assert_stalled(cluster, name, fallen)
     else:  # the other worker goes on
         reached = max(_steps(cluster.tasks['worker 0'].seen + cluster.tasks['worker 1'].seen)) + 100
-        while _steps([cluster.wait_for(*[name for name in others if name.startswith('worker')] + [': step .*, '
-            'loss']).string])[0] < reached:
+        other_worker, = [name for name in others if name.startswith('worker')]
+        while _steps([cluster.wait_for(other_worker, ': step .*, loss').string])[0] < reached:
             pass
         for name in others:
             cluster.tasks[name].kill()
@@ -163,6 +164,6 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
     assert saved >= 10  # the chief may have been saving the next one
     cluster.flags.append('--max_steps=%d' % (saved + 10))
     cluster.start()
-    assert int(cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1)) == saved
+    assert int(cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \d+$').group(1)) == saved
     assert set(cluster.end_all().values()) == {0}
     _assert_whole(tmp_path / 'run', saved + 10, every=5 if mode == 'sync' else None)
