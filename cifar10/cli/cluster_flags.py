@@ -48,7 +48,8 @@ def given_cluster():
     combined = Cluster(tuple(values['ps_hosts']), tuple(values['worker_hosts']))
     for name in ('job_name', 'task_index'):
         if values[name] is None:
-            raise UserError('--%s is missing: say which task this process is, or set TF_CONFIG' % name)
+            raise UserError('--%s is missing: say with --worker_hosts, --ps_hosts, --job_name and --task_index which task of which '
+                            'cluster this process is, or set TF_CONFIG' % name)
     task = Task(values['job_name'], values['task_index'])
     combined.check(task)
     return combined, task

@@ -13,6 +13,7 @@ from cifar10.errors import UserError, reason
 from cifar10.training import SessionSettings
 
 _LOOK_SECS = 0.2
+_RETRY_SECS = 1
 _GOODBYE_SECS = 3
 _BEAT_SECS = 5
 _ALONE_SECS = 10  # that a chief whose run is complete waits for others who would like to know
@@ -101,9 +102,11 @@ class Replica:
         if not self.strategy.has_servers:
             watchdog.end('Lost another worker (%s): start the job again, it goes on from its last checkpoint' % reason(error))
         self._fruitless += 1
-        if self._fruitless > _ATTEMPTS and not peers.unreachable(self.cluster, self.hosts):
+        is_waiting = isinstance(error, tf.errors.UnavailableError)  # gRPC waits before it connects again to a task that was away
+        if self._fruitless > _ATTEMPTS and not is_waiting and not peers.unreachable(self.cluster, self.hosts):
             raise error
         print('Lost a parameter server (%s): joining again' % reason(error), flush=True)
+        time.sleep(_RETRY_SECS if self._fruitless > 1 else 0)
 
     def _say_goodbye(self, is_over):
         with contextlib.suppress(tf.errors.OpError):  # they may have gone already

@@ -90,8 +90,7 @@ def test_async_and_average(tmp_path, make_cluster, mode, num_ps):
     cluster.tasks[last].kill()
     cluster.allow(60)
     cluster.start(last)
-    # A checkpoint of async may hold some updates more than its number says.
-    assert 40 <= int(cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \d+$').group(1)) < 50
+    assert 40 <= int(cluster.wait_for('worker 0', r'^Resuming from .*, step (\d+)$').group(1)) <= 44
     assert set(cluster.end_all().values()) == {0}
     _assert_whole(tmp_path / 'run', 60)
 
@@ -164,6 +163,7 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
     assert saved >= 10  # the chief may have been saving the next one
     cluster.flags.append('--max_steps=%d' % (saved + 10))
     cluster.start()
-    assert int(cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \d+$').group(1)) == saved
+    resumed = int(cluster.wait_for('worker 0', r'^Resuming from .*-%d, step (\d+)$' % saved).group(1))
+    assert saved <= resumed <= saved + (mode == 'async')  # the other worker can make an update while the chief saves
     assert set(cluster.end_all().values()) == {0}
     _assert_whole(tmp_path / 'run', saved + 10, every=5 if mode == 'sync' else None)
