@@ -38,8 +38,8 @@ def test_one_collective_for_all_gradients(data_dir, hparams, num_workers):
     first = _collectives(worker.update.start_op)
     assert {op.inputs[0].dtype for op in first} == kinds == {tf.float32, tf.int64} and len(first) == 2
     assert sum(op.inputs[0].shape.num_elements() for op in first) == total
-    assert {(op.get_attr('group_size'), op.get_attr('merge_op'), op.get_attr('final_op')) for op in first} == {(num_workers,
-        b'Add', b'Id')}
+    assert {tuple(op.get_attr(name) for name in ('group_size', 'merge_op', 'final_op')) for op in first} == {
+        (num_workers, b'Add', b'Id')}
     assert len(set(_keys(first + [collective]))) == 3 and len({group for group, _ in _keys(first + [collective])}) == 1
 
 
@@ -63,8 +63,7 @@ def test_workers_run_the_same_collectives(data_dir):
     for index in (0, 1):
         worker = worker_graphs.build(data_dir, 'allreduce', 0, 2, index, FAST)
         operations = [op for op in worker.graph.get_operations() if op.type.startswith('Collective')]
-        found.append({key: (op.type, op.inputs[0].shape.as_list(), op.inputs[0].dtype, op.get_attr('merge_op'),
-            op.get_attr('final_op'))
+        found.append({key: (op.type, str(op.inputs[0].shape), op.inputs[0].dtype, op.get_attr('merge_op'), op.get_attr('final_op'))
                       for op in operations for key in _keys([op])})
         assert len(found[-1]) == len(operations) == 3
     assert found[0] == found[1]

@@ -24,8 +24,8 @@ def _build(num_workers=1, **numbers):
     weights, = tf.trainable_variables()
     gradient = tf.constant(SCALE, tf.float32) * (copy - tf.constant(TARGET, tf.float32))
     sgd = tf.train.GradientDescentOptimizer(RATE)
-    update = asynchronous.update(replica, copies, [(gradient, copy)], tf.constant(RATE), lambda totals: sgd.apply_gradients(totals,
-        step))
+    update = asynchronous.update(replica, copies, [(gradient, copy)], tf.constant(RATE), lambda totals:
+                                 sgd.apply_gradients(totals, step))
     return replica, weights, update
 
 

@@ -93,7 +93,7 @@ def test_a_worker_takes_the_average(session, num_servers):
     for name, value in after.items():
         weights = before[name.partition('/')[0]]
         own = {'': weights - 0.95, 'Momentum': np.ones_like(weights),
-            'ExponentialMovingAverage': 0.05 * weights + 0.95 * (weights - 0.95)}
+               'ExponentialMovingAverage': 0.05 * weights + 0.95 * (weights - 0.95)}
         kind = name.partition('/')[2]  # the first step of Nesterov's momentum: 0.5 * (1 + 0.9 * 1)
         np.testing.assert_allclose(value, own[kind] if kind == 'Momentum' else (own[kind] + 100) / 2, rtol=1e-5, err_msg=name)
 

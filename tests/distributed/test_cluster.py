@@ -35,8 +35,8 @@ def test_addresses(address):
 
 @pytest.mark.parametrize('address', [
     '', 'host', 'host:', ':2222', 'host:0', 'host:65536', 'host:99999', 'host:222222', 'host:http', 'host:-1', 'host:2222\n',
-        ' host:1',
-    'ho st:1', 'grpc://host:1', 'host:1/path', '::1', '::1:2222', '2001:db8::1:2222', '[::1]', '[host]:1', '[]:1', 'host:\u0661'])
+    ' host:1', 'ho st:1', 'grpc://host:1', 'host:1/path', '::1', '::1:2222', '2001:db8::1:2222', '[::1]', '[host]:1', '[]:1',
+    'host:\u0661'])
 def test_what_is_no_address(address):
     for cluster in (Cluster((), ('a:1', address)), Cluster((address,), ('a:1',))):
         assert _complaint(cluster.check) == '%r is not an address: write host:port, with a port from 1 to 65535' % address
@@ -98,13 +98,13 @@ def test_tf_config(text, cluster, task):
     ('{"cluster": {"worker": ["a:1"]}, "task": ["worker", 0]}', 'list'),
     ('{"cluster": {"worker": ["a:1"]}, "task": null}', 'NoneType'),
     (_config({'worker': 'a:1,b:2'}), 'not a list'), (_config({'worker': {'0': 'a:1'}}), 'not a list'),
-    (_config({'worker': None}), 'not a list'), (_config({'worker': [['a:1']]}), 'not a string'), (_config({'worker': [1]}),
-        'not a string'),
+    (_config({'worker': None}), 'not a list'), (_config({'worker': [['a:1']]}), 'not a string'),
+    (_config({'worker': [1]}), 'not a string'),
     (_config(['worker']), 'list'), (_config(None), 'NoneType'),
     (_config({'worker': ['a:1']}, index='first'), 'first'), (_config({'worker': ['a:1']}, index=None), "'None'"),
     (_config({'worker': ['a:1']}, index=[0]), '[0]'), (_config({'worker': ['a:1']}, index=float('nan')), 'nan'),
     (_config({'worker': ['a:1']}, index=float('inf')), 'inf'), (_config({'worker': ['a:1']}, index=0.5), '0.5'),
-        (_config({'worker': ['a:1']}, index=True), 'True')])
+    (_config({'worker': ['a:1']}, index=True), 'True')])
 def test_malformed_tf_config(text, what):
     complaint = _complaint(from_tf_config, text)
     assert complaint.startswith('TF_CONFIG is malformed (') and what in complaint

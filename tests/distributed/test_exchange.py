@@ -86,8 +86,8 @@ def test_a_late_backup_worker_does_not_count_for_the_next_update(hub):
 def test_random_arrivals(hub):
     """Against a simulation in Python."""
     rng = random.Random(0)
-    gather = {wanted: exchange.gather(hub.host, GENERATION, tf.constant(5, tf.int64), hub.cluster.workers,
-        wanted) for wanted in (1, 2, 3)}
+    gather = {wanted: exchange.gather(hub.host, GENERATION, tf.constant(5, tf.int64), hub.cluster.workers, wanted)
+              for wanted in (1, 2, 3)}
     arrivals = tf.placeholder(tf.int64, [None, 3])
     put, size = hub.queue.enqueue_many([arrivals]), hub.queue.size()
     for _ in range(30):

@@ -79,8 +79,8 @@ def _arrows(moved, worker, num_servers):
     return up, down
 
 
-@pytest.mark.parametrize('num_servers, hparams, index', [(1, CLASSIC, 0), (2, CLASSIC, 0), (3, MOMENTUM, 0), (2, FAST, 0), (2,
-    FAST, 1)], ids=_name)
+@pytest.mark.parametrize('num_servers, hparams, index', [
+    (1, CLASSIC, 0), (2, CLASSIC, 0), (3, MOMENTUM, 0), (2, FAST, 0), (2, FAST, 1)], ids=_name)
 def test_a_synchronous_update_moves_each_gradient_and_each_weight_once(build, num_servers, hparams, index):
     """What is made of the gradients, like an average, momentum or an orthogonal matrix, stays on the servers."""
     worker = build('sync', num_servers, 2, index, hparams)
@@ -95,9 +95,8 @@ def test_backup_workers_move_as_much(build):
 
 
 @pytest.mark.parametrize('num_servers, hparams, numbers', [
-    (2, FAST, {}), (3, FAST, {}), (2, FAST, {'fetch_steps': 2}), (1, CLASSIC, {'push_steps': 3}), (2, CLASSIC, {'fetch_steps': 2,
-        'push_steps': 2})],
-    ids=_name)
+    (2, FAST, {}), (3, FAST, {}), (2, FAST, {'fetch_steps': 2}), (1, CLASSIC, {'push_steps': 3}),
+    (2, CLASSIC, {'fetch_steps': 2, 'push_steps': 2})], ids=_name)
 def test_an_asynchronous_update_only_sends(build, num_servers, hparams, numbers):
     worker = build('async', num_servers, 2, 1, hparams, **numbers)
     up, down = _arrows(sent(worker.update.train_op), 'worker 1', num_servers)
@@ -110,8 +109,8 @@ def test_an_asynchronous_update_only_sends(build, num_servers, hparams, numbers)
         assert up + down < FEW_BYTES  # a step between two pushes needs the rate
 
 
-@pytest.mark.parametrize('mode, numbers', [('sync', {}), ('async', {'fetch_steps': 2, 'push_steps': 2}), ('average', {}),
-    ('allreduce', {})])
+@pytest.mark.parametrize('mode, numbers', [
+    ('sync', {}), ('async', {'fetch_steps': 2, 'push_steps': 2}), ('average', {}), ('allreduce', {})])
 def test_local_variables_are_at_their_worker(build, mode, numbers):
     """On a parameter server, all workers would have the same ones."""
     worker = build(mode, 0 if mode == 'allreduce' else 2, 2, 1, CLASSIC if numbers else FAST, **numbers)

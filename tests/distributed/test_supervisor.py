@@ -1,4 +1,4 @@
-"""The rounds of the supervisor: who is waited for, who is counted. Arrivals come from a list, and time stands still between them."""
+"""The rounds of the supervisor: who is waited for, who is counted. Arrivals come from a list, and the clock is a number."""
 import queue
 from types import SimpleNamespace
 

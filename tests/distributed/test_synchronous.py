@@ -26,8 +26,8 @@ class _Run:
             read = [tf.get_variable(name, shape, initializer=tf.ones_initializer()) for name, shape in SHAPES.items()]
         self.weights = tf.trainable_variables()
         sgd, hparams = tf.train.GradientDescentOptimizer(RATE), CLASSIC._replace(moving_average_decay=DECAY)
-        self.update = synchronous.update(replica, copies, [(tf.identity(copy), copy) for copy in read], None,
-            lambda averages: optimizer.train(
+        gradients = [(tf.identity(copy), copy) for copy in read]
+        self.update = synchronous.update(replica, copies, gradients, None, lambda averages: optimizer.train(
             sgd, averages, self.step, replica.job.pace, hparams))
         self.averages = [variable for variable in tf.global_variables() if variable.op.name.endswith('/ExponentialMovingAverage')]
         session.run([tf.global_variables_initializer(), tf.local_variables_initializer()])

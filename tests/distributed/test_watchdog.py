@@ -1,4 +1,5 @@
 """The watchdog by a clock that the tests turn, and its end of a process."""
+import os
 import queue
 import subprocess
 import sys
@@ -115,8 +116,8 @@ def test_the_others_answer(clock, capsys):
     """Only the end says so: a step can take long."""
     watchdog.Watchdog().watch(lambda: '', 50, 'stall_timeout_secs')
     assert _told(clock, capsys, 5, 35, 50) == {
-        50: 'END Waited 50 seconds (--stall_timeout_secs) for the others, although all of them answer: start this task again when the '
-            'others are there\n'}
+        50: 'END Waited 50 seconds (--stall_timeout_secs) for the others, although all of them answer: start this task again when '
+            'the others are there\n'}
 
 
 def test_another_watch(clock, capsys):
@@ -140,15 +141,14 @@ sys.stdin.read()
 
 def test_the_end_of_a_process():
     """Though the main thread never returns from what it does."""
-    process = subprocess.Popen([sys.executable, '-c', _STUCK], cwd=programs.ROOT, universal_newlines=True, stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, '-c', _STUCK], cwd=programs.ROOT, env=dict(os.environ, PYTHONUNBUFFERED=''),
+                               universal_newlines=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert process.wait(timeout=programs.DEADLINE_SECS) == statuses.STALLED == 75
         assert process.stdout.read() == 'not flushed'
         assert process.stderr.read() == (
-            '-c: Waited 0 seconds (--stall_timeout_secs) for worker 1 (b:2: it does not answer): start this task again when '
-                'the others '
-            'are there\n')
+            '-c: Waited 0 seconds (--stall_timeout_secs) for worker 1 (b:2: it does not answer): start this task again when the '
+            'others are there\n')
     finally:
         process.kill()
         process.communicate()
