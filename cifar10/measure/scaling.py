@@ -114,9 +114,9 @@ class _Cluster:
         yield self.simulation.together([self._message(server, worker, size) for server, size in self.shards])
 
     def _push(self, worker, use):
-        def message(server, size):
-            yield from self._message(worker, server, size)
-            yield from use(server, size)
+        def message(host, size):
+            yield from self._message(worker, host, size)
+            yield from use(host, size)
         yield self.simulation.together([message(*shard) for shard in self.shards])
 
     def _message(self, sender, receiver, size, count=1):
@@ -136,12 +136,12 @@ class _Cluster:
         else:
             yield self.simulation.work(seconds, limit=1)
 
-    def _add(self, server, size):
+    def _add(self, host, size):
         """One gradient at a time."""
-        yield from self._busy(server, size * self.costs.add, self._resource(server, _ADDER))
+        yield from self._busy(host, size * self.costs.add, self._resource(host, _ADDER))
 
-    def _apply(self, server, size):
-        yield from self._busy(server, size * self.costs.apply)
+    def _apply(self, host, size):
+        yield from self._busy(host, size * self.costs.apply)
 
     def _busy(self, number, seconds, other=fluid.UNLIMITED):
         """Keeps one core busy."""
