@@ -49,7 +49,7 @@ def given_cluster():
     for name in ('job_name', 'task_index'):
         if values[name] is None:
             raise UserError('--%s is missing: say with --worker_hosts, --ps_hosts, --job_name and --task_index which task of which '
-                            'cluster this process is, or set TF_CONFIG' % name)
+                            'cluster this is, or set TF_CONFIG' % name)
     task = Task(values['job_name'], values['task_index'])
     combined.check(task)
     return combined, task

@@ -78,7 +78,7 @@ def test_what_tf_config_does_not_say_is_no_disagreement(monkeypatch, capsys):
 @pytest.mark.parametrize('words, name', [
     (HOSTS + TASK[1:], 'job_name'), (HOSTS + TASK[:1], 'task_index'), (HOSTS, 'job_name')])
 def test_a_flag_that_is_missing(words, name):
-    with pytest.raises(UserError, match='^--%s is missing: say with .* which task of which cluster this process is, or set TF_CONFIG$' % name):
+    with pytest.raises(UserError, match='^--%s is missing: say with .* which task of which cluster this is' % name):
         _given(*words)
 
 
@@ -165,7 +165,8 @@ def test_mistakes_in_the_command_line(program, words, culprit):
 
 def test_nothing_is_given(program):
     assert program() == (
-        1, 'cifar10_distributed_train.py: error: --job_name is missing: say which task this process is, or set TF_CONFIG')
+        1, 'cifar10_distributed_train.py: error: --job_name is missing: say with --worker_hosts, --ps_hosts, --job_name and '
+        '--task_index which task of which cluster this is, or set TF_CONFIG')
 
 
 def test_a_mistake_in_tf_config(program, monkeypatch):

@@ -58,7 +58,8 @@ def test_slurm(run_shell):
 
 def test_slurm_starts_again_but_not_after_a_mistake(run_shell, tmp_path):
     code = re.search(r"bash -c '\n(.*?)'\n$", _block('bash'), re.DOTALL).group(1)
-    count = 'echo >> %s/starts\nn=$(wc -l < %s/starts)\n[ $n -eq 3 ] && exit 1\n[ $n -eq 2 ] && exit 137\nexit 75\n' % (tmp_path, tmp_path)
+    count = 'echo >> %s/starts\nn=$(wc -l < %s/starts)\n'\
+        '[ $n -eq 3 ] && exit 1\n[ $n -eq 2 ] && exit 137\nexit 75\n' % (tmp_path, tmp_path)
     with pytest.raises(subprocess.CalledProcessError) as error:
         run_shell(code, [('python', count)], shell='bash', WORKERS='"a:1"', SLURM_PROCID='0')
     assert error.value.returncode == 1

@@ -38,7 +38,8 @@ def _num_ended(num_workers, mode):
 
 
 @pytest.mark.parametrize('mode, num_ps, num_workers', [
-    ('sync', 2, 2), ('async', 1, 2), ('allreduce', 0, 1)] + [pytest.param(mode, *numbers, marks=LONG) for mode, *numbers in [
+    ('sync', 2, 2)] + [pytest.param(mode, *numbers, marks=LONG) for mode, *numbers in [
+        ('async', 1, 2), ('allreduce', 0, 1),
         ('average', 1, 2), ('allreduce', 0, 2), ('sync', 1, 1), ('sync', 1, 2), ('async', 1, 1), ('async', 2, 2), ('average', 1, 1),
         ('average', 2, 2), ('allreduce', 0, 3)]])
 def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
@@ -101,8 +102,8 @@ def test_a_late_chief(make_cluster):
     _succeed(cluster)
 
 
-@pytest.mark.parametrize('num_ps, num_workers, others', [(0, 2, 1), pytest.param(1, 2, 3, marks=LONG), pytest.param(1, 3, 1,
-    marks=LONG)])
+@pytest.mark.long
+@pytest.mark.parametrize('num_ps, num_workers, others', [(0, 2, 1), (1, 2, 3), (1, 3, 1)])
 def test_resuming_with_another_number_of_workers(make_cluster, num_ps, num_workers, others):
     for workers, last_step, examples in [(num_workers, 2, 8 * num_workers), (others, 4, 8 * others)]:
         cluster = make_cluster(num_ps, workers, '--max_steps=%d' % last_step)
@@ -151,7 +152,8 @@ def test_nobody_comes(make_cluster):
                             % (SCRIPT, waited.addresses['worker 0']), complaint), complaint
 
 
-@pytest.mark.parametrize('num_ps', [0, pytest.param(1, marks=LONG)])
+@pytest.mark.long
+@pytest.mark.parametrize('num_ps', [0, 1])
 def test_a_diverging_run_described_by_tf_config(make_cluster, num_ps):
     """It ends with a line, and nothing is saved."""
     cluster = make_cluster(num_ps, 2, '--initial_learning_rate=1e8', '--stall_timeout_secs=4')
