@@ -21,7 +21,7 @@ class Watchdog:
 
     def __init__(self):
         self._watched = None
-        threading.Thread(target=self._look, daemon=True).start()
+        threading.Thread(target=self._guard, daemon=True).start()
 
     def watch(self, waits_for, secs, flag):
         """From now on, the process ends when `progress` has not been called for `secs` seconds.
@@ -42,13 +42,20 @@ class Watchdog:
         """Something has progressed."""
         self._progressed = time.monotonic()
 
+    def _guard(self):
+        try:
+            self._look()
+        except Exception as error:  # without it the process could wait for ever
+            end('The watchdog failed (%s): start this task again' % error)
+
     def _look(self):
         progressed, next_message = None, _FIRST_MESSAGE_SECS
         while True:
             time.sleep(_LOOK_SECS)
-            if self._watched is None:
+            watched = self._watched  # which another thread can set at any moment
+            if watched is None:
                 continue
-            waits_for, secs, flag = self._watched
+            waits_for, secs, flag = watched
             if progressed != self._progressed:
                 progressed, next_message = self._progressed, _FIRST_MESSAGE_SECS
             waited = time.monotonic() - progressed
