@@ -124,6 +124,7 @@ def run(graph, pace, intervals, run, session):
       UserError: a loss, a gradient or a variable is not finite, the checkpoint does not fit, a data file changes (a checkpoint
         is saved first), the directory is moved, or the last checkpoint or summary cannot be written.
     """
+    restore = _restoring(run.resumed) if run and session.initialises else None
     first_step = run.first_step if session.first_step is None else session.first_step
     is_complete = first_step >= pace.last_step
     if is_complete and (run is None or run.first_step == first_step):
@@ -134,7 +135,7 @@ def run(graph, pace, intervals, run, session):
         with tf.control_dependencies([graph.train_op]):
             step = tf.identity(tf.train.get_global_step(), name='step')
         loss = tf.divide(tf.add_n(graph.losses), len(graph.losses), name='loss')
-    scaffold = _scaffold(saver, run, session)
+    scaffold = tf.train.Scaffold(init_op=None if session.initialises else tf.no_op(), init_fn=restore, saver=saver)
     finite = checkpointing.FiniteHook(step, graph, run and run.path)
     input_files = hooks.InputHook(pace.examples_per_epoch)
     writer = summaries.writer(run.path, first_step) if run else contextlib.nullcontext()
@@ -149,6 +150,7 @@ def run(graph, pace, intervals, run, session):
             hooks.LogHook(step, loss, pace.examples_per_step, intervals.log_frequency)]
         if run:
             run.write_record()
+            saver.recover_last_checkpoints(run.saved)
             summary = hooks.SummaryHook(step, graph.summary_op, write_summary, pace, intervals.summary_steps)
             all_hooks += [
                 hooks.PlaceHook(run.place),
@@ -164,14 +166,6 @@ def run(graph, pace, intervals, run, session):
         if run and summary.error:
             raise summary.error
         return stop.received is None
-
-
-def _scaffold(saver, run, session):
-    """How the variables of a session get their values, and the saver of a run's checkpoints."""
-    restore = _restoring(run.resumed) if run and session.initialises else None
-    if run:
-        saver.recover_last_checkpoints(run.saved)
-    return tf.train.Scaffold(init_op=None if session.initialises else tf.no_op(), init_fn=restore, saver=saver)
 
 
 def _repeat(monitored, train_op, stop, input_files):

@@ -86,7 +86,7 @@ def _run(mode, num_workers, request):
         if mode == AVERAGE:
             command.append('--average_period=%d' % _AVERAGE_PERIOD)
         marks = _Marks()
-        processes.watched([sys.executable] + command, marks.read)
+        processes.watched([sys.executable] + command, marks.read, processes.end_with_tasks)
         try:
             return marks.per_step(steps.warmup)
         except ValueError:

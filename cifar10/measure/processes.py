@@ -82,8 +82,13 @@ def run_trainer(command, first_step, last_step):
     return (times[last_step] - times[first_step]).total_seconds(), peak_mb
 
 
-def watched(command, read):
+def watched(command, read, end_early=subprocess.Popen.kill):
     """Runs a script to its end, and calls read(line) for each line of its standard output; returns its peak memory in MB.
+
+    Args:
+      command: list of strings.
+      read: a function.
+      end_early: a function that ends the process when something else interrupts the measurement.
 
     Raises:
       UserError: it failed; stderr shows why.
@@ -94,7 +99,7 @@ def watched(command, read):
                 command, stdout=subprocess.PIPE, universal_newlines=True, start_new_session=True))
             signals.children.add(process.pid)
             end.callback(signals.children.discard, process.pid)
-            end.callback(_end, process)
+            end.callback(end_early, process)
         for line in process.stdout:
             read(line)
         _, status, used = os.wait4(process.pid, 0)
@@ -104,8 +109,8 @@ def watched(command, read):
     return _peak_mb(used)
 
 
-def _end(process):
-    """Ends a script, which may have to end what it has started."""
+def end_with_tasks(process):
+    """Ends a script that has to end what it has started."""
     process.terminate()
     try:
         process.wait(_END_SECS)
