@@ -31,11 +31,12 @@ def test_the_defaults_of_the_functions():
         'maybe_download_and_extract': {
             'data_dir': '/tmp/cifar10_data', 'data_url': 'https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz',
             'md5': 'c32a1d4ab5d03f1284b67883e8d87530', 'timeout_secs': 30, 'retry_secs': 1},
-        'distorted_inputs': {'data_dir': '/tmp/cifar10_data', 'batch_size': 128, 'contrast': 0.8, 'deterministic': False},
+        'distorted_inputs': {'data_dir': '/tmp/cifar10_data', 'batch_size': 128, 'contrast': 0.8, 'deterministic': False,
+                             'share': (0, 1)},
         'inputs': {'eval_data': missing, 'data_dir': '/tmp/cifar10_data', 'batch_size': 128, 'num_epochs': None},
         'inference': {'images': missing, 'num_slices': 1, 'fc_weight_decay': 0.004, 'num_classes': 10},
         'loss': {'logits': missing, 'labels': missing, 'scope': None, 'label_smoothing': 0.0},
-        'train': {'total_loss': missing, 'global_step': missing, 'pace': (128, 50000, math.inf), 'hparams': CLASSIC}}
+        'train': {'total_loss': missing, 'global_step': missing, 'pace': (128, 50000, math.inf, 1), 'hparams': CLASSIC}}
 
 
 def test_bare_calls_run(data_dir):

@@ -8,7 +8,6 @@ import pytest
 from tests.helpers import events, programs
 
 pytestmark = pytest.mark.slow
-LONG = pytest.mark.long
 
 
 def _task(launcher, name):
@@ -25,11 +24,12 @@ def _task(launcher, name):
     raise AssertionError('%s is not there' % name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('mode, num_ps, name, meaning', [
-    ('sync', 1, 'worker 1', 'it is started again')] + [pytest.param(*values, marks=LONG) for values in [
-        ('sync', 1, 'worker 0', 'it is started again'), ('sync', 2, 'ps 1', 'it is started again'),
-        ('async', 1, 'ps 0', 'it is started again'), ('average', 1, 'worker 0', 'it is started again'),
-        ('allreduce', 0, 'worker 1', 'all workers are started again'), ('allreduce', 0, 'worker 0', 'all workers are started again')]])
+    ('sync', 1, 'worker 1', 'it is started again'), ('sync', 1, 'worker 0', 'it is started again'),
+    ('sync', 2, 'ps 1', 'it is started again'), ('async', 1, 'ps 0', 'it is started again'),
+    ('average', 1, 'worker 0', 'it is started again'), ('allreduce', 0, 'worker 1', 'all workers are started again'),
+    ('allreduce', 0, 'worker 0', 'all workers are started again')])
 def test_a_task_that_is_killed(tmp_path, data_dir, mode, num_ps, name, meaning):
     process = programs.start(
         'cifar10_launch', '--num_ps=%d' % num_ps, '--num_workers=2', '--restarts=1', '--', '--mode=' + mode, '--data_dir=' + data_dir,
