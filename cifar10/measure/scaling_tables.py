@@ -70,5 +70,6 @@ def _assumptions(batch_size, gpu_gflops, seconds_per_image):
         % (gpu_gflops, 1 / seconds_per_image, batch_size * seconds_per_image * 1e3, batch_size, 100 * COSTS.jitter),
         '- machines with %d cores; messages that arrive after %.0f microseconds and what their bytes take'
         % (Machines._field_defaults['cores'], Machines._field_defaults['latency'] * 1e6),
-        '- on a core (guessed, not measured): %.0f microseconds per message and %.2f ms per MB at each end, %.2f ms per MB to add gradients, %.2f to update'
+        '- on a core (guessed, not measured): %.0f microseconds per message and %.2f ms per MB at each end, %.2f ms per MB to add '
+        'gradients, %.2f to update'
         % (COSTS.message * 1e6, COSTS.copy * 1e9, COSTS.add * 1e9, COSTS.apply * 1e9)])
