@@ -17,7 +17,7 @@ FLAGS = ['--batch_size=8', '--log_frequency=1', '--summary_steps=5', '--checkpoi
 @pytest.fixture
 def make_cluster(tmp_path, data_dir):
     """Makes a Cluster, whose run is in tmp_path / 'run'; it trains up to the step of its gate."""
-    def make(num_ps, num_workers, *flags, gate=13):
+    def make(num_ps, num_workers, *flags, gate=17):
         path = str(tmp_path / 'gate')
         observed.write(path, gate)
         return clusters.Cluster(num_ps, num_workers, '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'),
@@ -42,21 +42,21 @@ def test_sync(tmp_path, make_cluster, num_ps):
     """All wait for who has died, and go on: when a worker died with the next step, else from the last checkpoint."""
     cluster = make_cluster(num_ps, 2, '--mode=sync', '--max_steps=40')
     cluster.start()
-    cluster.wait_until_held(13, 'worker 0', 'worker 1')
+    cluster.wait_until_held(17, 'worker 0', 'worker 1')
     cluster.tasks['worker 1'].kill()
-    cluster.allow(23)
+    cluster.allow(27)
     cluster.start('worker 1')
-    assert cluster.wait_for('worker 1', r'^Joining the run at step (\d+)$').group(1) == '13'
-    cluster.wait_until_held(23, 'worker 0', 'worker 1')
+    assert cluster.wait_for('worker 1', r'^Joining the run at step (\d+)$').group(1) == '17'
+    cluster.wait_until_held(27, 'worker 0', 'worker 1')
     before = cluster.tasks['worker 0']
-    assert _steps(before.seen) == list(range(1, 24))
+    assert _steps(before.seen) == list(range(1, 28))
     before.kill()
-    cluster.allow(33)
+    cluster.allow(37)
     cluster.start('worker 0')
     assert cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '20'
     cluster.wait_for('worker 1', '^The chief has begun again at its last checkpoint: joining it$')
     assert cluster.wait_for('worker 1', r'^Joining the run at step (\d+)$').group(1) == '20'
-    cluster.wait_until_held(33, 'worker 0', 'worker 1')
+    cluster.wait_until_held(37, 'worker 0', 'worker 1')
     last = 'ps %d' % (num_ps - 1)
     cluster.tasks[last].kill()
     cluster.allow(40)
@@ -65,7 +65,7 @@ def test_sync(tmp_path, make_cluster, num_ps):
         cluster.wait_for(worker, r'^Lost a parameter server \(.+\): joining again$')
     assert cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '30'
     assert set(cluster.end_all().values()) == {0}
-    assert _steps(cluster.tasks['worker 0'].seen) == list(range(21, 34)) + list(range(31, 41))
+    assert _steps(cluster.tasks['worker 0'].seen) == list(range(21, 38)) + list(range(31, 41))
     _assert_whole(tmp_path / 'run', 40, every=5)
 
 
@@ -75,22 +75,22 @@ def test_async_and_average(tmp_path, make_cluster, mode, num_ps):
     """The others go on without a worker, also without the chief; all go on from the last checkpoint when a server is back."""
     cluster = make_cluster(num_ps, 2, '--mode=' + mode, '--max_steps=60', *['--average_period=2'] * (mode == 'average'))
     cluster.start()
-    cluster.wait_until_held(13, 'worker 0', 'worker 1')
-    for name, other, gate in [('worker 1', 'worker 0', 23), ('worker 0', 'worker 1', 33)]:
+    cluster.wait_until_held(17, 'worker 0', 'worker 1')
+    for name, other, gate in [('worker 1', 'worker 0', 27), ('worker 0', 'worker 1', 37)]:
         cluster.tasks[name].kill()
         cluster.allow(gate)
         cluster.wait_until_held(gate, other)
         cluster.start(name)
         assert int(cluster.wait_for(name, r'^Joining the run at step (\d+)$').group(1)) >= gate
         cluster.wait_until_held(gate, name)
-    cluster.allow(43)
-    cluster.wait_until_held(43, 'worker 0', 'worker 1')
-    assert all(step > 33 for step in _steps(cluster.tasks['worker 0'].seen))  # nothing is made twice
+    cluster.allow(47)
+    cluster.wait_until_held(47, 'worker 0', 'worker 1')
+    assert all(step > 37 for step in _steps(cluster.tasks['worker 0'].seen))  # nothing is made twice
     last = 'ps %d' % (num_ps - 1)
     cluster.tasks[last].kill()
     cluster.allow(60)
     cluster.start(last)
-    assert 40 <= int(cluster.wait_for('worker 0', r'^Resuming from .*, step (\d+)$').group(1)) <= 44
+    assert 40 <= int(cluster.wait_for('worker 0', r'^Resuming from .*, step (\d+)$').group(1)) <= 48
     assert set(cluster.end_all().values()) == {0}
     _assert_whole(tmp_path / 'run', 60)
 
@@ -102,7 +102,7 @@ def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
     """All end, and go on from the last checkpoint, also with another number of workers."""
     cluster = make_cluster(0, 2, '--max_steps=40', '--stall_timeout_secs=6')
     cluster.start()
-    cluster.wait_until_held(13, *cluster.names)
+    cluster.wait_until_held(17, *cluster.names)
     other, = set(cluster.names) - {fallen}
     cluster.tasks[fallen].signal(number)
     cluster.allow(40)
@@ -139,12 +139,12 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
     flags = ['--mode=' + mode, '--stall_timeout_secs=6'] + ['--average_period=2'] * (mode == 'average')
     cluster = make_cluster(1 + (fallen == 'ps 1'), 2, '--max_steps=100000', *flags)
     cluster.start()
-    cluster.wait_until_held(13, 'worker 0', 'worker 1')
+    cluster.wait_until_held(17, 'worker 0', 'worker 1')
     cluster.tasks[fallen].signal(signal.SIGSTOP)
     cluster.allow(100000)
     cluster.tasks[fallen].signal(signal.SIGCONT)
     for worker in ('worker 0', 'worker 1'):
-        while _steps([cluster.wait_for(worker, ': step .*, loss').string])[0] < 23:
+        while _steps([cluster.wait_for(worker, ': step .*, loss').string])[0] < 27:
             pass
     cluster.tasks[fallen].signal(signal.SIGSTOP)
     others = [name for name in cluster.names if name != fallen]
