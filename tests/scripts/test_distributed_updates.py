@@ -64,7 +64,7 @@ SYNC, AVERAGE, ALLREDUCE = ['--mode=sync'], ['--mode=average', '--average_period
 
 
 @pytest.mark.parametrize('recipe, num_ps, mode', [
-    ('fast', 2, SYNC), ('classic', 0, ALLREDUCE), ('classic', 1, AVERAGE),
+    ('fast', 2, SYNC), ('classic', 0, ALLREDUCE), pytest.param('classic', 1, AVERAGE, marks=LONG),
     pytest.param('classic', 1, SYNC, marks=LONG), pytest.param('momentum', 1, SYNC, marks=LONG),
     pytest.param('fast', 1, SYNC, marks=LONG), pytest.param('momentum', 0, ALLREDUCE, marks=LONG),
     pytest.param('fast', 0, ALLREDUCE, marks=LONG), pytest.param('classic', 2, AVERAGE, marks=LONG)])
