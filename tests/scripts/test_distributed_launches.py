@@ -43,7 +43,9 @@ def test_a_task_that_is_killed(tmp_path, data_dir, mode, num_ps, name, meaning):
     os.kill(_task(process, name), signal.SIGKILL)
     stdout, stderr = process.communicate()
     assert process.returncode == 0
-    assert stderr.splitlines()[0] == 'cifar10_launch.py: %s was ended by SIGKILL: %s (0 restarts left)' % (name, meaning)
+    restart, = [line for line in stderr.splitlines() if line.startswith('cifar10_launch.py: ')]
+    assert re.match(r'cifar10_launch.py: (%s was ended by SIGKILL|worker \d ended with status 75): %s \(0 restarts left\)$' % (
+        name, meaning), restart)  # with an all-reduce, another worker may end first
     assert re.search(r'^\[worker 0\] .*: step 15[01],', stdout, re.M)
     assert os.path.exists(str(tmp_path / 'model.ckpt-150.index')) or mode == 'async'
     resumed = [int(step) for step in re.findall(r'^\[worker 0\] Resuming from .*, step (\d+)$', stdout, re.M)]
