@@ -12,23 +12,6 @@ from cifar10.input import Share
 from tests.helpers import oracle, queues
 
 
-def _epoch(paths, share):
-    """What one epoch of a share has, uint8 [n, 3073]."""
-    with tf.Graph().as_default(), tf.Session() as session:
-        read = cifar10_input._read_records(tf.train.string_input_producer(paths, shuffle=False, num_epochs=1), paths, share)
-        session.run(tf.local_variables_initializer())
-        coord = tf.train.Coordinator()
-        runners = tf.train.start_queue_runners(session, coord)
-        parts = []
-        with pytest.raises(tf.errors.OutOfRangeError):
-            while True:
-                parts.append(session.run(read))
-        coord.request_stop()
-        coord.join(runners)
-    assert max(map(len, parts)) <= 256
-    return np.concatenate(parts)
-
-
 @pytest.mark.parametrize('count', [1, 2, 3, 7])
 @pytest.mark.parametrize('lengths', [(7,), (13, 8), (512, 256), (300, 257), (60, 60, 60), (84, 42)])
 def test_all_shares_together_have_each_record_once(tmp_path, lengths, count):
@@ -36,7 +19,7 @@ def test_all_shares_together_have_each_record_once(tmp_path, lengths, count):
     paths = [str(tmp_path / str(i)) for i in range(len(lengths))]
     for path, part in zip(paths, np.split(records, np.cumsum(lengths)[:-1])):
         part.tofile(path)
-    shares = [_epoch(paths, Share(index, count)) for index in range(count)]
+    shares = [queues.epoch(paths, Share(index, count)) for index in range(count)]
     assert sorted(record.tobytes() for share in shares for record in share) == sorted(record.tobytes() for record in records)
     sizes = [len(share) for share in shares]
     assert max(sizes) - min(sizes) <= (0 if all(length % count == 0 for length in lengths) else len(lengths))

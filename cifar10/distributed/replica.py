@@ -9,6 +9,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import input as cifar10_input
 from cifar10.distributed import agreement, allreduce, asynchronous, averaging, peers, placement, server, synchronous, watchdog
 from cifar10.distributed.board import Boards
+from cifar10.distributed.join_hook import BegunAnew, JoinHook
 from cifar10.errors import UserError, reason
 from cifar10.training import SessionSettings
 
@@ -24,10 +25,6 @@ _LOSSES = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.Cancell
 # What a tf.train.SessionManager raises as a RuntimeError when a parameter server has lost its variables since the worker looked.
 _NOT_READY = 'Init operations did not make model ready'
 _ATTEMPTS = 5  # to join without an update, while all parameter servers can be reached
-
-
-class BegunAnew(Exception):
-    """The chief has given the variables other values, those of a checkpoint."""
 
 
 class Replica:
@@ -233,32 +230,9 @@ class Replica:
                 tf.global_variables())), flush=True)
         config = server.session_config((self.hosts if self.strategy.has_servers else []) + [self.task], self.job.session.config)
         return SessionSettings(config, self.station.target, self.first_step, self.publishes or self._is_local,
-                               [_JoinHook(self, update)] + list(update.hooks))
+                               [JoinHook(self, update)] + list(update.hooks))
 
 
 def _is_ready(notices):
     """Whether all hosts have values of the same generation."""
     return len({notice.generation for notice in notices}) == 1 and notices[0].generation != 0
-
-
-class _JoinHook(tf.train.SessionRunHook):
-    """Begins together with the others, and notices when they begin anew."""
-
-    def __init__(self, replica, update):
-        self._replica = replica
-        self._update = update
-
-    def after_create_session(self, session, coord):
-        if self._replica.publishes:
-            session.run(self._update.publish_op)
-            self._replica.publish()
-        session.run(self._update.start_op)
-
-    def before_run(self, run_context):
-        if self._update.generation is not None:
-            return tf.train.SessionRunArgs(self._update.generation)
-
-    def after_run(self, run_context, run_values):
-        if self._update.generation is not None and run_values.results != self._replica.generation:
-            raise BegunAnew
-        self._replica.made_update()
