@@ -85,11 +85,11 @@ def test_check_writable(tmp_path, monkeypatch):
     (['step', 'train'], 2, 'unexpected argument train; --help explains the usage'),
     (['step', '--rounds=0'], 2, 'flag --rounds=0: '),
     (['step', '--json='], 1, 'Cannot write  (Is a directory): name a file in an existing directory'),
-    (['step', '--json=/nowhere/x.json'], 1, 'Cannot write /nowhere/x.json (No such file or directory): name a file in an '),
-    (['profile', '--trace=/nowhere/x'], 1, 'Cannot write /nowhere/x (No such file or directory): name a file in an existing '),
+    (['step', '--json={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such file or directory): name a file in an '),
+    (['profile', '--trace={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such file or directory): name a file in an '),
     (['towers', '--batch_size=3'], 1, '--batch_size=3 cannot be divided among four towers: give a multiple of 4'),
     (['train', '--data_dir={tmp}', '--dataset=cifar10', '--data_url=nowhere'], 1, 'Cannot download nowhere ')])
 def test_mistake_gets_one_clear_line(tmp_path, args, status, complaint):
     found, stdout, stderr = programs.call('cifar10_benchmark', *[arg.format(tmp=tmp_path) for arg in args])
-    assert stderr.startswith('cifar10_benchmark.py: error: ' + complaint) and stderr.count('\n') == 1
+    assert stderr.startswith('cifar10_benchmark.py: error: ' + complaint.format(tmp=tmp_path)) and stderr.count('\n') == 1
     assert found == status
