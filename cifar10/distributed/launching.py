@@ -1,5 +1,6 @@
 """A whole cluster on this machine: one process per task, started again when it dies."""
 from multiprocessing import connection
+import os
 import re
 import time
 
@@ -24,6 +25,8 @@ class Launcher:
     with all other workers, because an all-reduce needs every one of them. A worker that ended with 0 stays ended, but in an
     all-reduce the others need it too. A task keeps its port. If a port is in use before any task has trained, all tasks are started
     again on other ports. All this counts as a restart. After any other status nothing is started again.
+
+    Workers share the cores of this machine, if that can be done equally: they would get into each other's way.
 
     No task outlives `run`, however it ends. But nothing can be done when this process is killed by SIGKILL: then the tasks end
     later, by their own watchdogs, or when they have done their work.
@@ -84,7 +87,8 @@ class Launcher:
         for name in names:
             job_name, index = name.split()
             own = ['--job_name=' + job_name, '--task_index=' + index]
-            self._tasks[name] = TaskProcess(name, self._command + self._cluster + own + self._flags)
+            cores = _share_of_cores(int(index), self._num_workers) if job_name == 'worker' else ()
+            self._tasks[name] = TaskProcess(name, self._command + self._cluster + own + self._flags, cores)
 
     def _running(self, prefix=''):
         """The tasks that run, of those whose names begin so."""
@@ -168,3 +172,12 @@ class Launcher:
         """Whether other processes have ports of this cluster, and nothing is lost if all tasks start on other ones."""
         return any(task.found_port_in_use for task in self._failed()) and not any(
             task.has_trained for task in self._tasks.values())
+
+
+def _share_of_cores(index, num_workers):
+    """The cores of a worker; none if the workers cannot share them equally."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else []
+    if not cores or max(len(cores), num_workers) % min(len(cores), num_workers):
+        return []
+    first = index * len(cores) // num_workers
+    return cores[first:first + max(1, len(cores) // num_workers)]

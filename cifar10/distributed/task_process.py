@@ -24,8 +24,8 @@ class TaskProcess:
       found_port_in_use: whether it has said that its port is in use.
     """
 
-    def __init__(self, name, command):
-        """Starts the command, a list of strings."""
+    def __init__(self, name, command, cores=()):
+        """Starts the command, a list of strings; it may use these cores of the machine, or all."""
         self.name, self.status, self.has_trained, self.found_port_in_use = name, None, False, False
         environment = {key: value for key, value in os.environ.items() if key != 'TF_CONFIG'}  # it may name another cluster
         with signals.held_back():
@@ -33,6 +33,9 @@ class TaskProcess:
                 command, bufsize=0, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 env=dict(environment, PYTHONUNBUFFERED='1'), start_new_session=True)
             signals.children.add(self._process.pid)
+        if cores:
+            with contextlib.suppress(ProcessLookupError):  # it has ended
+                os.sched_setaffinity(self._process.pid, cores)
         self._begun = {self._process.stdout: b'', self._process.stderr: b''}  # what has come of the next line
         for pipe in self._begun:
             os.set_blocking(pipe.fileno(), False)
