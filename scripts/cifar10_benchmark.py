@@ -48,6 +48,8 @@ def request(command):
 def main(command):
     """Measures what the command names, and prints and writes the figures; or prints the plan."""
     if command == 'plan':
+        if FLAGS.json is not None:
+            raise UserError('plan measures no figures for a file: leave out --json')
         with signals.Interruptible():
             print(scaling_tables.plan(FLAGS.batch_size, FLAGS.gpu_gflops))
         return

@@ -73,8 +73,9 @@ class Cluster(NamedTuple):
         if count > 1:
             raise UserError('The address %s is given %d times: each task needs a port of its own' % (address, count))
         if task and not 0 <= task.index < len(getattr(self, task.job)):
-            raise UserError('There is no %s: --%s_hosts names %d, which are counted from 0' % (
-                task, task.job, len(getattr(self, task.job))))
+            count = len(getattr(self, task.job))
+            raise UserError('There is no %s: %s' % (task, (
+                'the last index in --%s_hosts is %d' % (task.job, count - 1) if count else '--%s_hosts is empty' % task.job)))
 
 
 def from_tf_config(text):

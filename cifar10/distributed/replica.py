@@ -1,192 +1,24 @@
-"""A worker in its cluster: it meets the others, joins the run, and joins it again when it has lost somebody."""
+"""A worker as it takes part in the updates: what its graph is built under, its update, its session."""
 import contextlib
-import itertools
-import threading
-import time
 
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input
-from cifar10.distributed import agreement, allreduce, asynchronous, averaging, peers, placement, server, synchronous, watchdog
-from cifar10.distributed.board import Boards
-from cifar10.distributed.join_hook import BegunAnew, JoinHook
-from cifar10.errors import UserError, reason
+from cifar10.distributed import allreduce, asynchronous, averaging, placement, server, synchronous
+from cifar10.distributed.join_hook import JoinHook
+from cifar10.distributed.member import Member
 from cifar10.training import SessionSettings
 
-_LOOK_SECS = 0.2
-_RETRY_SECS = 1
-_GOODBYE_SECS = 3
-_BEAT_SECS = 5
-_ALONE_SECS = 10  # that a chief whose run is complete waits for others who would like to know
 _UPDATES = {'sync': synchronous.update, 'allreduce': allreduce.update, 'async': asynchronous.update, 'average': averaging.update}
-# What TensorFlow's runtime raises when a peer is gone, or has begun anew.
-_LOSSES = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError, tf.errors.FailedPreconditionError,
-           tf.errors.NotFoundError, tf.errors.InternalError, tf.errors.UnknownError, tf.errors.DeadlineExceededError)
-# What a tf.train.SessionManager raises as a RuntimeError when a parameter server has lost its variables since the worker looked.
-_NOT_READY = 'Init operations did not make model ready'
-_ATTEMPTS = 5  # to join without an update, while all parameter servers can be reached
 
 
-class Replica:
-    """A worker, and how it takes part in the updates."""
+class Replica(Member):
+    """A Member that trains."""
 
-    def __init__(self, station, strategy, job):
-        """Makes a worker.
-
-        Args:
-          station: its Station.
-          strategy: a Strategy.
-          job: a training.Job.
-        """
-        self.station, self.strategy, self.job = station, strategy, job
-        self.cluster, self.task = station.cluster, station.task
-        self.hosts = self.cluster.servers or self.cluster.workers[:1]  # that hold the boards
-        self.share = cifar10_input.Share(self.task.index, strategy.num_workers)
-        self._boards = Boards(self.hosts, self.cluster.workers, lambda graph: station.connect(graph, self.hosts + [self.task]))
-        self.generation, self._next_beat = 0, 0
-        self._agreement = agreement.text(job, strategy)
-        self._fruitless = 0  # attempts to join since the last update
-        if self.hosts == [self.task]:
-            self._boards.open(self.cluster.text)
-
-    def persevere(self, attempt):
-        """Joins and trains, again whenever others were lost, and then tells them that this worker leaves.
-
-        With all-reduce, collectives cannot be used again in a process that has lost a peer: it ends, see statuses.
-
-        Args:
-          attempt: a function that joins and trains, and returns whether the run has come to its end; its argument is whether it is
-            the first attempt.
-        """
-        self.station.expect_start()
-        for is_first in itertools.chain([True], itertools.repeat(False)):
-            try:
-                is_over = attempt(is_first)
-                if is_over and self.generation and not self.task.is_chief and self.strategy.needs_all:
-                    self._await_chief()
-                break
-            except BegunAnew:
-                print('The chief has begun again at its last checkpoint: joining it', flush=True)
-            except _LOSSES + (RuntimeError,) as error:
-                self._explain_loss(error)
-        self.station.watchdog.rest()
-        if self.generation:
-            farewell = threading.Thread(target=self._say_goodbye, args=(is_over,), daemon=True)
-            farewell.start()
-            farewell.join(_GOODBYE_SECS)  # all is saved: nobody needs to wait for a server that is gone
-
-    def _await_chief(self):
-        """Waits until the chief has saved the last update: if it dies before, it needs this worker to make that update again.
-
-        Raises:
-          BegunAnew: it did, and is back.
-        """
-        while True:
-            notices = self._read()
-            if notices and notices[0].finished:
-                return
-            if notices and _is_ready(notices) and notices[0].generation != self.generation:
-                raise BegunAnew
-            if not notices and not self.strategy.has_servers:
-                watchdog.end('Lost the chief before it had saved the last update: start the job again, it goes on from its last '
-                             'checkpoint')
-            time.sleep(_LOOK_SECS)
-
-    def _explain_loss(self, error):
-        """Tells why the worker joins again; raises the error if it is no loss, or ends the process if that helps no more."""
-        if isinstance(error, RuntimeError) and _NOT_READY not in str(error):
-            raise error
-        if not self.strategy.has_servers:
-            watchdog.end('Lost another worker (%s): start the job again, it goes on from its last checkpoint' % reason(error))
-        self._fruitless += 1
-        is_waiting = isinstance(error, tf.errors.UnavailableError)  # gRPC waits before it connects again to a task that was away
-        if self._fruitless > _ATTEMPTS and not is_waiting and not peers.unreachable(self.cluster, self.hosts):
-            raise error
-        print('Lost a parameter server (%s): joining again' % reason(error), flush=True)
-        time.sleep(_RETRY_SECS if self._fruitless > 1 else 0)
-
-    def _say_goodbye(self, is_over):
-        with contextlib.suppress(tf.errors.OpError):  # they may have gone already
-            if is_over and self.task.is_chief:
-                self._boards.write(agreement=self._agreement, generation=self.generation, finished=1)
-            self._boards.write(**{'gone_%d' % self.task.index: 1})
-            while is_over and self.hosts == [self.task] and not all(self._boards.read()[0].gone):
-                time.sleep(_LOOK_SECS)  # the others read the board of this process
-
-    def join(self, run, begins=False, has_ended=lambda: False):
-        """Waits for those without whom this worker cannot begin, and joins them.
-
-        Args:
-          run: the RunDirectory of the chief, None for other workers.
-          begins: whether the chief gives the variables their values even if a run is under way that would go on without it.
-          has_ended: a function that returns whether the run has ended, so that the others need not be there.
-
-        Returns:
-          Whether there may be something to do.
-
-        Raises:
-          UserError: the others have other addresses or hyperparameters.
-        """
-        notices, started = self._read(), time.monotonic()
-        while not (notices and (self.task.is_chief or _is_ready(notices))):
-            patience = _ALONE_SECS if self.task.is_chief else 0
-            if not notices and time.monotonic() >= started + patience and has_ended():
-                print('Nothing to do: the run has ended', flush=True)
-                return False
-            time.sleep(_LOOK_SECS)
-            notices = self._read()
-        is_under_way = _is_ready(notices)
-        self.publishes = self.task.is_chief and (begins or self.strategy.needs_all or not is_under_way)
-        if is_under_way:
-            agreement.check(self.cluster.named(self.task), self._agreement, notices[0].agreement)
-        if self.publishes:
-            self.generation = time.time_ns() // 1000
-            self.first_step = run.first_step
-            self._boards.write(generation=0)
-        else:
-            self.generation, self.first_step = notices[0].generation, notices[0].step
-            if self.first_step:
-                print('Joining the run at step %d' % self.first_step, flush=True)
-            self._boards.write(**{'gone_%d' % self.task.index: 0})
-        self._copies = None
-        return True
-
-    def _read(self):
-        """The notices on all boards, or None while some host is not there.
-
-        Raises:
-          UserError: a host has other addresses.
-        """
-        if peers.unreachable(self.cluster, [host for host in self.hosts if host != self.task]):
-            return None
-        try:
-            notices = self._boards.read()
-        except tf.errors.OpError:
-            return None
-        for host, notice in zip(self.hosts, notices):
-            if notice.cluster != self.cluster.text:
-                raise UserError('%s was started with %s, but %s with %s: give all tasks the same' % (
-                    self.cluster.named(host), notice.cluster, self.cluster.named(self.task), self.cluster.text))
-        return notices
-
-    def publish(self):
-        """The chief tells the others that the variables have their values."""
-        self._boards.write(agreement=self._agreement, step=self.first_step, finished=0)
-        self._boards.write(**{'gone_%d' % worker.index: 0 for worker in self.cluster.workers})
-        self._boards.write(generation=self.generation)
-        self._boards.wake()
-
-    def made_update(self):
-        """The worker has taken part in an update."""
-        self._fruitless = 0
-        self.station.expect_progress()
-
-    def made_local_step(self):
-        """The worker has made a step of which the others see nothing; it tells them now and then that it does."""
-        self.station.expect_progress()
-        if time.monotonic() > self._next_beat:
-            self._next_beat = time.monotonic() + _BEAT_SECS
-            self._boards.write(beat=time.time_ns())
+    @property
+    def share(self):
+        """The cifar10_input.Share of the data that the worker reads."""
+        return cifar10_input.Share(self.task.index, self.strategy.num_workers)
 
     @property
     def device(self):
@@ -198,14 +30,10 @@ class Replica:
         """Whether the worker trains variables of its own."""
         return self.strategy.mode in ('allreduce', 'average')
 
-    @contextlib.contextmanager
     def towers(self):
         """What the worker's towers are built under, when there is a global step: they read copies of remote variables."""
-        with contextlib.ExitStack() as stack:
-            if not self._is_local:
-                self._copies = placement.Copies(self.task)
-                stack.enter_context(self._copies.read())
-            yield
+        self._copies = None if self._is_local else placement.Copies(self.task)
+        return self._copies.read() if self._copies else contextlib.nullcontext()
 
     def update(self, gradients, learning_rate, apply):
         """The worker's part in an update.
@@ -231,8 +59,3 @@ class Replica:
         config = server.session_config((self.hosts if self.strategy.has_servers else []) + [self.task], self.job.session.config)
         return SessionSettings(config, self.station.target, self.first_step, self.publishes or self._is_local,
                                [JoinHook(self, update)] + list(update.hooks))
-
-
-def _is_ready(notices):
-    """Whether all hosts have values of the same generation."""
-    return len({notice.generation for notice in notices}) == 1 and notices[0].generation != 0

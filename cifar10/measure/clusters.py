@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import tempfile
+from typing import NamedTuple
 
 from cifar10.errors import UserError
 from cifar10.measure import processes, traffic
@@ -14,6 +15,14 @@ _LOG_STEPS = 10
 _AVERAGE_PERIOD = 10
 _NUM_WORKERS = (2, 4)
 _LOOPBACK = '/sys/class/net/lo/statistics/tx_bytes'  # on Linux
+
+
+class _Run(NamedTuple):
+    """What was seen of a run."""
+    seconds: float  # per update
+    sent: float  # bytes per update, over the loopback interface
+    start: float  # seconds from the start of all processes to the first update
+    end: float  # seconds from the last update to the end of all processes
 
 
 class _Marks:
@@ -28,11 +37,18 @@ class _Marks:
         if match:
             self.marks[int(match.group(2))] = datetime.datetime.fromisoformat(match.group(1)), _loopback_bytes()
 
-    def per_step(self, first_step):
-        """Seconds and bytes per step, from the first log line at `first_step` or later to the last one."""
+    def run(self, first_step, started, ended):
+        """A _Run; its pace is that from the first log line at `first_step` or later to the last one.
+
+        Nobody tells of the first update: its time is that of the first log line, less what the updates since then took at this
+        pace.
+        """
         first, last = min(step for step in self.marks if step >= first_step), max(self.marks)
-        (start, sent_before), (end, sent) = self.marks[first], self.marks[last]
-        return (end - start).total_seconds() / (last - first), (sent - sent_before) / (last - first)
+        (early, sent_before), (late, sent) = self.marks[first], self.marks[last]
+        seconds = (late - early).total_seconds() / (last - first)
+        told_first = min(self.marks)
+        start = (self.marks[told_first][0] - started).total_seconds() - (told_first - 1) * seconds
+        return _Run(seconds, (sent - sent_before) / (last - first), start, (ended - late).total_seconds())
 
 
 def _loopback_bytes():
@@ -54,24 +70,27 @@ def measure(request):
     batch_size, figures = request.job.hparams.batch_size, {}
     for num_workers in _NUM_WORKERS:
         for mode in (LOCAL, ALLREDUCE, SYNC, ASYNC, AVERAGE):
-            seconds, sent = _run(mode, num_workers, request)
+            run = _run(mode, num_workers, request)
             # With async, an update takes the batch of one worker.
             batches = 1 if mode == ASYNC else num_workers
             name = '%s, %d %s' % (('one process', num_workers, 'towers') if mode == LOCAL else (mode, num_workers, 'workers'))
-            figures['updates/sec, ' + name] = 1 / seconds
-            figures['images/sec, ' + name] = batches * batch_size / seconds
+            figures['updates/sec, ' + name] = 1 / run.seconds
+            figures['images/sec, ' + name] = batches * batch_size / run.seconds
             if mode == LOCAL:
-                local_seconds = seconds
+                local = run
                 continue
-            figures['time of %d batches / one process, %s' % (num_workers, name)] = seconds / local_seconds * num_workers / batches
+            figures['time of %d batches / one process, %s' % (num_workers, name)] = (
+                run.seconds / local.seconds * num_workers / batches)
+            figures['seconds to the first update beyond one process, ' + name] = run.start - local.start
+            figures['seconds from the last update to the end, ' + name] = run.end
             scheme = Scheme(mode, traffic.variable_bytes(), batch_size, average_period=_AVERAGE_PERIOD)
-            figures['MB per update, ' + name] = sent / 1e6
+            figures['MB per update, ' + name] = run.sent / 1e6
             figures['MB per update on paper, ' + name] = traffic.on_paper(scheme, Machines(num_workers)).total / 1e6
     return figures
 
 
 def _run(mode, num_workers, request):
-    """Seconds and loopback bytes per update."""
+    """The _Run of so many workers, or of one process with so many towers."""
     steps = request.steps_or(40, 120)
     with tempfile.TemporaryDirectory() as train_dir:
         flags = ['--data_dir=' + request.job.data_dir, '--train_dir=' + train_dir, '--max_steps=%d' % sum(steps),
@@ -85,9 +104,9 @@ def _run(mode, num_workers, request):
                 '--mode=' + mode, '--intra_op_threads=1', '--inter_op_threads=1']
         if mode == AVERAGE:
             command.append('--average_period=%d' % _AVERAGE_PERIOD)
-        marks = _Marks()
+        marks, started = _Marks(), datetime.datetime.now()
         processes.watched([sys.executable] + command, marks.read, processes.end_with_tasks)
         try:
-            return marks.per_step(steps.warmup)
+            return marks.run(steps.warmup, started, datetime.datetime.now())
         except ValueError:
             raise UserError('%s was stopped before step %d: measure again' % (os.path.basename(script), steps.warmup))

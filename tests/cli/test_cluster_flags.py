@@ -115,8 +115,8 @@ MISTAKES = [  # flags beside HOSTS and TASK, the complaint
     (['--worker_hosts=b:2,c'], "'c' is not an address: write host:port, with a port from 1 to 65535"),
     (['--worker_hosts=b:2,,c:3'], "'' is not an address: write host:port, with a port from 1 to 65535"),
     (['--worker_hosts=b:2,a:1'], 'The address a:1 is given 2 times: each task needs a port of its own'),
-    (['--task_index=2'], 'There is no worker 2: --worker_hosts names 2, which are counted from 0'),
-    (['--job_name=ps'], 'There is no ps 1: --ps_hosts names 1, which are counted from 0'),
+    (['--task_index=2'], 'There is no worker 2: the last index in --worker_hosts is 1'),
+    (['--job_name=ps'], 'There is no ps 1: the last index in --ps_hosts is 0'),
     (['--mode=allreduce'], '--mode=allreduce has no parameter servers: leave out --ps_hosts, or give another --mode')] + [
     (['--ps_hosts=', '--mode=' + mode], '--mode=%s needs a parameter server: give --ps_hosts=host:port, or --mode=allreduce' % mode)
     for mode in ('sync', 'async', 'average')] + [

@@ -66,12 +66,12 @@ def test_a_task_of_the_cluster(task):
 @pytest.mark.parametrize('job, index, count', [('worker', 2, 2), ('worker', -1, 2), ('ps', 1, 1), ('ps', 2 ** 40, 1)])
 def test_a_wrong_index(job, index, count):
     assert _complaint(CLUSTER.check, Task(job, index)) == (
-        'There is no %s %d: --%s_hosts names %d, which are counted from 0' % (job, index, job, count))
+        'There is no %s %d: the last index in --%s_hosts is %d' % (job, index, job, count - 1))
 
 
 def test_no_parameter_server_is_there():
     assert _complaint(Cluster((), ('a:1',)).check, Task('ps', 0)) == (
-        'There is no ps 0: --ps_hosts names 0, which are counted from 0')
+        'There is no ps 0: --ps_hosts is empty')
 
 
 def _config(jobs, job='worker', index=0, **further):

@@ -1,54 +1,16 @@
 """Clusters on this machine: a process for each task, whose lines can be waited for, and which can be killed or stopped."""
-import contextlib
 import itertools
-import json
-from multiprocessing import reduction
-import os
 import queue
 import re
-import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
 
 from cifar10.distributed import free_ports
-from tests.helpers import observed, programs
+from tests.helpers import forks, observed, programs
 
 DEADLINE_SECS = 100
 
 _running = []
-_servers = []  # the fork server, when it has been started
-
-
-class _ForkServer:
-    """See fork_server."""
-
-    def __init__(self):
-        self._channel, theirs = socket.socketpair()
-        self._process = subprocess.Popen(
-            [sys.executable, '-W', 'ignore', '-m', 'tests.helpers.fork_server', str(theirs.fileno())], cwd=programs.ROOT, bufsize=0,
-            env=dict(os.environ, PYTHONPATH=programs.ROOT), stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[theirs.fileno()])
-        theirs.close()
-        self._started, self._statuses = queue.Queue(), {}
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def _listen(self):
-        for line in self._process.stdout:
-            process, *status = map(int, line.split())
-            if status:
-                self._statuses[process].put(status[0])
-            else:
-                self._statuses[process] = queue.Queue()
-                self._started.put(process)
-
-    def start(self, request, files):
-        """Starts a task; returns the number of its process, and a queue into which its exit status comes."""
-        self._process.stdin.write((json.dumps(request) + '\n').encode())
-        reduction.sendfds(self._channel, files)
-        process = self._started.get(timeout=DEADLINE_SECS)
-        return process, self._statuses[process]
 
 
 class Task:
@@ -61,17 +23,10 @@ class Task:
 
     def __init__(self, command, environment=None, **observation):
         """Starts it; see observed.observe about `observation`."""
-        if not _servers:
-            _servers.append(_ForkServer())
-        (output, output_end), (errors, errors_end) = os.pipe(), os.pipe()
-        request = dict(command=[programs.path('cifar10_distributed_train')] + command, environment=environment or {},
-            observed=observation)
-        self._process, self._status = _servers[0].start(request, [output_end, errors_end])
-        os.close(output_end)
-        os.close(errors_end)
-        self.seen, self.complaints, self._lines, self._ended = [], [], queue.Queue(), None
+        self._process = forks.Process([programs.path('cifar10_distributed_train')] + command, environment, **observation)
+        self.seen, self.complaints, self._lines = [], [], queue.Queue()
         self._readers = [threading.Thread(target=_read, args=arguments, daemon=True) for arguments in [
-            (output, self._lines.put, [None]), (errors, self.complaints.append, [])]]
+            (self._process.stdout, self._lines.put, [None]), (self._process.stderr, self.complaints.append, [])]]
         for reader in self._readers:
             reader.start()
         _running.append(self)
@@ -98,29 +53,29 @@ class Task:
 
     def end(self):
         """Waits for the end; returns the exit status, or minus the signal that ended it."""
-        if self._ended is None:
-            self._ended = self._status.get(timeout=DEADLINE_SECS)
+        if self in _running:
+            self._process.wait(DEADLINE_SECS)
             for reader in self._readers:
                 reader.join(DEADLINE_SECS)
+            self._process.stdin.close()
             _running.remove(self)
             while self._lines.queue[0] is not None:
                 self.seen.append(self._lines.get())
-        return self._ended
+        return self._process.returncode
 
     def signal(self, number):
         """Sends a signal."""
-        os.kill(self._process, number)
+        self._process.send_signal(number)
 
     def kill(self):
         """Kills it, also if it is stopped, and waits until it is gone."""
-        with contextlib.suppress(ProcessLookupError):
-            self.signal(signal.SIGKILL)
+        self._process.kill()
         self.end()
 
 
-def _read(file, take, last):
-    with os.fdopen(file, errors='backslashreplace') as lines:
-        for line in itertools.chain(lines, last):
+def _read(stream, take, last):
+    with stream:
+        for line in itertools.chain(stream, last):
             take(line and line.rstrip('\n'))
 
 

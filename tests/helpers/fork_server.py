@@ -1,8 +1,8 @@
-"""A process that has imported TensorFlow, from which the tasks of clusters are forked: the import is most of what a short task takes.
+"""A process that has imported TensorFlow, from which scripts are forked: the import is most of what a short run takes.
 
-It reads a line of JSON for each task from its standard input, and two file descriptors, for the task's output and stderr, from a
-socket. It answers with the number of the task's process, and tells its exit status when it has ended. At the end of its input,
-also when the tests have been killed, it kills every task.
+It reads a line of JSON for each script from its standard input, and three file descriptors, for the script's input, output and
+stderr, from a socket. It answers with the number of the new process, and tells its exit status when it has ended. At the end of its
+input, also when the tests have been killed, it kills every process.
 """
 import json
 from multiprocessing import reduction
@@ -13,13 +13,14 @@ import signal
 import socket
 import sys
 import traceback
+import warnings
 
 from cifar10.cli import quiet
 
 if __name__ == '__main__':
     quiet.start('__mp_main__')
 
-from scripts import cifar10_distributed_train  # noqa: F401 (what the tasks need)
+from scripts import cifar10_distributed_train  # noqa: F401 (what scripts need)
 from tests.helpers import observed
 
 _LOOK_SECS = 0.01
@@ -32,7 +33,7 @@ def _serve(channel):
             line = requests.readline()
             if not line:
                 break
-            children.add(_fork(json.loads(line.decode()), reduction.recvfds(channel, 2)))
+            children.add(_fork(json.loads(line.decode()), reduction.recvfds(channel, 3)))
         while children:
             process, status = os.waitpid(-1, os.WNOHANG)
             if not process:
@@ -48,7 +49,9 @@ def _tell(*numbers):
 
 
 def _fork(request, files):
-    process = os.fork()
+    with warnings.catch_warnings():  # Python 3.12 warns of the fork of a process with threads
+        warnings.simplefilter('ignore')
+        process = os.fork()
     if not process:
         _run(request, files)
     for file in files:
@@ -58,10 +61,9 @@ def _fork(request, files):
 
 
 def _run(request, files):
-    """Becomes a task."""
+    """Becomes the script."""
     try:
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        for number, file in enumerate(files, 1):
+        for number, file in enumerate(files):
             os.dup2(file, number)
             os.close(file)
         os.environ.update(request['environment'])

@@ -87,6 +87,7 @@ def test_check_writable(tmp_path, monkeypatch):
     (['step', '--json='], 1, 'Cannot write  (Is a directory): name a file in an existing directory'),
     (['step', '--json={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such file or directory): name a file in an '),
     (['profile', '--trace={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such file or directory): name a file in an '),
+    (['plan', '--json={tmp}/x.json'], 1, 'plan measures no figures for a file: leave out --json'),
     (['towers', '--batch_size=3'], 1, '--batch_size=3 cannot be divided among four towers: give a multiple of 4'),
     (['train', '--data_dir={tmp}', '--dataset=cifar10', '--data_url=nowhere'], 1, 'Cannot download nowhere ')])
 def test_mistake_gets_one_clear_line(tmp_path, args, status, complaint):

@@ -1,4 +1,5 @@
 """Clusters that are measured: what is read from log lines, and a whole measurement."""
+import datetime
 import json
 
 import pytest
@@ -17,9 +18,11 @@ def test_marks(monkeypatch):
                  'Filling', '2026-01-01 10:00:01.000000: step 22, loss = 1.00 (1.0 examples/sec; 1.000 sec/batch)',
                  '[worker 0] 2026-01-01 10:00:05.000000: step 42, loss = 1.00 (1.0 examples/sec; 1.000 sec/batch)']:
         marks.read(line)
-    assert marks.per_step(20) == (0.2, 1000)
+    started, ended = [datetime.datetime(2026, 1, 1, *when) for when in [(9, 59, 50), (10, 0, 6, 500000)]]
+    # The first line tells of step 10: it came 10 seconds after the start, 9 * 0.2 of them after the first update.
+    assert tuple(marks.run(20, started, ended)) == pytest.approx((0.2, 1000, 8.2, 1.5))
     with pytest.raises(ValueError):
-        marks.per_step(43)
+        marks.run(43, started, ended)
 
 
 @pytest.mark.long

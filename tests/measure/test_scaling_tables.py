@@ -3,10 +3,14 @@ import re
 
 import pytest
 
-from cifar10.measure import flops, scaling_tables
+from cifar10.measure import calibration, flops, scaling_tables, traffic
+from cifar10.measure.traffic import ALLREDUCE, ASYNC, AVERAGE, LOCAL, SYNC, Machines, Scheme
 from tests.helpers import programs
 
 P = 4 * 1068298
+# Milliseconds of an update with batches of 64, by the number of workers: see the table of measured updates in docs/distributed.md.
+MEASURED = {LOCAL: {2: 57.4, 4: 112.6}, SYNC: {2: 82.6, 4: 165.1}, ASYNC: {2: 40.2, 4: 42.0}, ALLREDUCE: {2: 69.4, 4: 153.8},
+            AVERAGE: {2: 61.4, 4: 127.5}}
 
 
 def _cells(line):
@@ -40,3 +44,12 @@ def test_plan(monkeypatch):
     assert float(four[4].split()[0]) == pytest.approx(4 * 512 / (seconds + 7 * compute), rel=1e-3)
     assert _cells(limits.split('\n')[2]) == ['10'] + ['%.2g' % (times * compute * 1.25e9 / 2 / P) for times in (1, 4, 8)]
     assert _cells(sent.split('\n')[3])[:3] == ['4', '4.3, 17.1', '4.3, 14.2']
+
+
+def test_two_measured_times_give_the_other_eight():
+    scheme, machines = Scheme(SYNC, traffic.variable_bytes(), batch_size=64), Machines(1, cores=2, one_machine=True, latency=0)
+    fitted = calibration.fit(scheme, machines, scaling_tables.COSTS._replace(compute=0.1, copy=1e-10),
+                             {mode: {2: MEASURED[mode][2]} for mode in (LOCAL, SYNC)}, ['compute', 'copy'])
+    assert fitted.copy == pytest.approx(scaling_tables.COSTS.copy, rel=0.01)
+    found = calibration.ratios(scheme, machines, fitted, MEASURED)
+    assert all(0.94 < ratio < 1.02 for times in found.values() for ratio in times.values()), found

@@ -205,6 +205,5 @@ def test_the_synthetic_set_is_learnt(tmp_path):
     args = ['--dataset=synthetic', '--data_dir=%s' % (tmp_path / 'data'), '--train_dir=%s' % (tmp_path / 'train')]
     programs.succeed('cifar10_train', '--max_steps=500', '--checkpoint_steps=100', '--deterministic', '--seed=1', *args)
     evaluator = evaluation.Evaluator(dataset.test_files(str(tmp_path / 'data')), None, 1, '/cpu:0', tf.ConfigProto())
-    found = [evaluator.evaluate(checkpoint.read(str(tmp_path / 'train' / ('model.ckpt-%d' % step)))) for step in (300, 400, 500)]
-    assert [(result.step, result.num_examples) for result in found] == [(300, 10000), (400, 10000), (500, 10000)]
-    assert max(result.num_correct for result in found) > 9000
+    found = (evaluator.evaluate(checkpoint.read(str(tmp_path / 'train' / ('model.ckpt-%d' % step)))) for step in (500, 400, 300))
+    assert any(result.num_examples == 10000 and result.num_correct > 9000 for result in found)

@@ -1,0 +1,113 @@
+"""Scripts as forks of a process that has imported TensorFlow; see fork_server."""
+import contextlib
+import json
+from multiprocessing import reduction
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DEADLINE_SECS = 120
+
+_servers = []  # the fork server, when it has been started
+
+
+class Process:
+    """What tests need of a subprocess.Popen with three pipes for text."""
+
+    def __init__(self, command, environment=None, **observation):
+        """Starts a script.
+
+        Args:
+          command: list of strings, the script's file and its arguments.
+          environment: a dict of variables that are to be set.
+          observation: see observed.observe.
+        """
+        if not _servers:
+            _servers.append(_Server())
+        theirs, ours = zip(os.pipe(), *[reversed(os.pipe()) for _ in range(2)])
+        self.pid, self._status = _servers[0].fork(
+            dict(command=command, environment=environment or {}, observed=observation), theirs)
+        for file in theirs:
+            os.close(file)
+        self.stdin = os.fdopen(ours[0], 'w')
+        self.stdout, self.stderr = [os.fdopen(file, errors='backslashreplace') for file in ours[1:]]
+        self.returncode = None
+
+    def poll(self):
+        """The exit status, or minus the signal that ended it; None while it runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout=None):
+        """Waits for the end; returns the exit status.
+
+        Raises:
+          subprocess.TimeoutExpired: these seconds have passed.
+        """
+        if self.returncode is None:
+            try:
+                self.returncode = self._status.get(timeout != 0, timeout)
+            except queue.Empty:
+                raise subprocess.TimeoutExpired('the script', timeout)
+        return self.returncode
+
+    def communicate(self, timeout=None):
+        """Closes the input and waits for the end of the output and of the process; returns the texts of stdout and stderr."""
+        self.stdin.close()
+        texts = {}
+        readers = [threading.Thread(target=lambda stream=stream: texts.update({stream: stream.read()}), daemon=True)
+                   for stream in (self.stdout, self.stderr)]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join(timeout)
+        self.wait(timeout)
+        return texts[self.stdout], texts[self.stderr]
+
+    def send_signal(self, number):
+        """Sends a signal, if it has not ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self):
+        """Sends SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self):
+        """Sends SIGKILL, which also ends what is stopped."""
+        self.send_signal(signal.SIGKILL)
+
+
+class _Server:
+    """The fork server."""
+
+    def __init__(self):
+        self._channel, theirs = socket.socketpair()
+        inherited = {name: value for name, value in os.environ.items() if name != 'TF_CPP_MIN_LOG_LEVEL'}
+        self._process = subprocess.Popen(
+            [sys.executable, '-m', 'tests.helpers.fork_server', str(theirs.fileno())], cwd=ROOT, bufsize=0,
+            env=dict(inherited, PYTHONPATH=ROOT), stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[theirs.fileno()])
+        theirs.close()
+        self._started, self._statuses = queue.Queue(), {}
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self):
+        for line in self._process.stdout:
+            process, *status = map(int, line.split())
+            if status:
+                self._statuses.pop(process).put(status[0])
+            else:
+                self._statuses[process] = queue.Queue()
+                self._started.put((process, self._statuses[process]))
+
+    def fork(self, request, files):
+        """Starts a script; returns the number of its process, and a queue into which its exit status comes."""
+        self._process.stdin.write((json.dumps(request) + '\n').encode())
+        reduction.sendfds(self._channel, files)
+        return self._started.get(timeout=DEADLINE_SECS)
