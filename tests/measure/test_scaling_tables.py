@@ -48,7 +48,7 @@ def test_plan(monkeypatch):
 
 def test_two_measured_times_give_the_other_eight():
     scheme, machines = Scheme(SYNC, traffic.variable_bytes(), batch_size=64), Machines(1, cores=2, one_machine=True, latency=0)
-    fitted = calibration.fit(scheme, machines, scaling_tables.COSTS._replace(compute=0.1, copy=1e-10),
+    fitted = calibration.fit(scheme, machines, scaling_tables.COSTS._replace(compute=0.06, copy=1e-9),
                              {mode: {2: MEASURED[mode][2]} for mode in (LOCAL, SYNC)}, ['compute', 'copy'])
     assert fitted.copy == pytest.approx(scaling_tables.COSTS.copy, rel=0.01)
     found = calibration.ratios(scheme, machines, fitted, MEASURED)
