@@ -73,7 +73,8 @@ class Process:
     def send_signal(self, number):
         """Sends a signal, if it has not ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                os.kill(self.pid, number)
 
     def terminate(self):
         """Sends SIGTERM."""
@@ -92,7 +93,8 @@ class _Server:
         inherited = {name: value for name, value in os.environ.items() if name != 'TF_CPP_MIN_LOG_LEVEL'}
         self._process = subprocess.Popen(
             [sys.executable, '-m', 'tests.helpers.fork_server', str(theirs.fileno())], cwd=ROOT, bufsize=0,
-            env=dict(inherited, PYTHONPATH=ROOT), stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[theirs.fileno()])
+            env=dict(inherited, PYTHONPATH=ROOT), stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[theirs.fileno()],
+            start_new_session=True)  # it ends, and kills what it has started, when the tests have ended
         theirs.close()
         self._started, self._statuses = queue.Queue(), {}
         threading.Thread(target=self._listen, daemon=True).start()

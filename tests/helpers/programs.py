@@ -14,6 +14,8 @@ from tests.helpers.forks import DEADLINE_SECS, ROOT
 
 app.define_help_flags()  # absl does so once per process: they must not be removed with a script's flags
 
+AS_A_USER = ('env',)  # the wrapper of a script that imports TensorFlow itself
+
 _running = []
 
 

@@ -69,6 +69,24 @@ def test_sync(tmp_path, make_cluster, num_ps):
     _assert_whole(tmp_path / 'run', 40, every=5)
 
 
+def test_backup_workers(tmp_path, make_cluster):
+    """The others go on at once without one worker, and then without another one when the first is back."""
+    cluster = make_cluster(1, 3, '--mode=sync', '--replicas_to_aggregate=2', '--max_steps=40')
+    cluster.start()
+    cluster.wait_until_held(17, 'worker 0')
+    cluster.tasks['worker 2'].kill()
+    cluster.allow(27)
+    cluster.wait_until_held(27, 'worker 0')
+    cluster.start('worker 2')
+    assert int(cluster.wait_for('worker 2', r'^Joining the run at step (\d+)$').group(1)) == 27
+    cluster.wait_until_held(27, 'worker 2')
+    cluster.tasks['worker 1'].kill()
+    cluster.allow(40)
+    assert cluster.end_all() == {'ps 0': 0, 'worker 0': 0, 'worker 1': -signal.SIGKILL, 'worker 2': 0}
+    assert _steps(cluster.tasks['worker 0'].seen) == list(range(1, 41)) and 'Lost' not in cluster.text('worker 0')
+    _assert_whole(tmp_path / 'run', 40, every=5)
+
+
 @pytest.mark.parametrize('mode, num_ps', [('async', 1), pytest.param('async', 2, marks=LONG), pytest.param('average', 1, marks=LONG),
                                           pytest.param('average', 2, marks=LONG)])
 def test_async_and_average(tmp_path, make_cluster, mode, num_ps):

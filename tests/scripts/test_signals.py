@@ -58,7 +58,7 @@ def test_while_the_queue_is_filled(tmp_path, data_dir):
 
 @pytest.mark.parametrize('script, number', [('cifar10_train', signal.SIGTERM), ('cifar10_eval', signal.SIGHUP)])
 def test_while_tensorflow_is_imported(tmp_path, data_dir, script, number):
-    process = programs.start(script, '--data_dir=%s' % data_dir)
+    process = programs.start(script, '--data_dir=%s' % data_dir, wrapper=programs.AS_A_USER)
     faults.wait_until_loading(process, 'tensorflow')
     process.send_signal(number)
     _assert_interrupted(process, number)

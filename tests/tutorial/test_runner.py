@@ -31,7 +31,7 @@ def own(tmp_path):
 
 
 def _succeed(*args):
-    status, stdout, stderr = programs.run('cifar10_run', *args)
+    status, stdout, stderr = programs.run('cifar10_run', *args, wrapper=programs.AS_A_USER)
     assert status == 0, stderr
     return stdout, stderr
 
@@ -117,7 +117,7 @@ def test_copies_beside_the_program(own, data_dir):
         "cifar10_run.py: using this package's cifar10 and cifar10_input, not the copies in %s (--own-modules takes them)" % directory,
         'cifar10_run.py: %s, unlike the tutorial, has network' % os.path.join(directory, 'cifar10.py'),
         'cifar10_run.py: %s, unlike the tutorial, sets NUM_CLASSES = 6' % os.path.join(directory, 'cifar10_input.py')]
-    status, _, stderr = programs.run('cifar10_run', '--own-modules', program, batches)
+    status, _, stderr = programs.run('cifar10_run', '--own-modules', program, batches, wrapper=programs.AS_A_USER)
     assert status == 1 and stderr.startswith('cifar10_run.py: using %s and %s\n' % (
         os.path.join(directory, 'cifar10.py'), os.path.join(directory, 'cifar10_input.py')))
     assert 'TypeError: inputs() got an unexpected keyword argument' in stderr
@@ -125,7 +125,7 @@ def test_copies_beside_the_program(own, data_dir):
 
 def test_ctrl_c_ends_the_program(own, tmp_path):
     (tmp_path / 'waits.py').write_text('import time\nprint("now", flush=True)\ntime.sleep(100)\n')
-    process = programs.start('cifar10_run', str(tmp_path / 'waits.py'))
+    process = programs.start('cifar10_run', str(tmp_path / 'waits.py'), wrapper=programs.AS_A_USER)
     assert process.stdout.readline() == 'now\n'
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate()
@@ -160,7 +160,7 @@ def test_its_own_hook_shows_an_error(tmp_path):
         'sys.excepthook = lambda kind, error, frames: print(kind.__name__, error, frames.tb_lineno)\n'
         'class Stop(BaseException): pass\n'
         'raise Stop("here")\n')
-    assert programs.run('cifar10_run', str(tmp_path / 'hook.py')) == (1, 'Stop here 4\n', '')
+    assert programs.run('cifar10_run', str(tmp_path / 'hook.py'), wrapper=programs.AS_A_USER) == (1, 'Stop here 4\n', '')
 
 
 def test_a_program_that_leaves_its_queues_running(tmp_path, data_dir):
@@ -172,7 +172,7 @@ def test_a_program_that_leaves_its_queues_running(tmp_path, data_dir):
         'tf.train.start_queue_runners()\n'
         'sess.run(images)\n'
         'sys.exit(3)\n')
-    status, stdout, stderr = programs.run('cifar10_run', str(tmp_path / 'leaves.py'), data_dir)
+    status, stdout, stderr = programs.run('cifar10_run', str(tmp_path / 'leaves.py'), data_dir, wrapper=programs.AS_A_USER)
     assert (status, stdout, stderr) == (3, FILLING, '')
 
 
@@ -188,7 +188,7 @@ def test_the_traceback_is_that_of_the_program(tmp_path):
                        'x = tf.placeholder(tf.float32, [1])\n'
                        'y = tf.check_numerics(x, "not a number")\n'
                        'tf.Session().run(y, {x: [float("nan")]})\n')
-    status, stdout, stderr = programs.run('cifar10_run', str(program))
+    status, stdout, stderr = programs.run('cifar10_run', str(program), wrapper=programs.AS_A_USER)
     assert (status, stdout) == (1, '') and 'not a number' in stderr
     assert re.search(r'Traceback \(most recent call last\):\n  File "%s", line 4, in <module>\n' % program, stderr)
     assert 'cifar10_run.py' not in stderr and 'runner.py' not in stderr
