@@ -43,7 +43,7 @@ def print_cluster(cluster, task, strategy):
       task: the Task of this process.
       strategy: a Strategy.
     """
-    print('Cluster: mode %s, %d parameter servers, %d workers; this is %s%s' % (
+    print('Cluster: mode %s, parameter servers: %d, workers: %d; this is %s%s' % (
         strategy.mode, len(cluster.ps), len(cluster.worker), cluster.named(task), ', the chief' if task.is_chief else ''), flush=True)
 
 
