@@ -69,8 +69,10 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
         held = re.search(r'^Variables: (.*)$', cluster.text('worker 0'), re.M).group(1)
         assert sum(map(float, re.findall(r'([\d.]+) MB on ps \d', held))) == pytest.approx(8.5, abs=0.11)
         assert held.count('MB on ps') == num_ps
-    assert all(re.search(r'^The run has finished at step %d$' % saved.step, cluster.text(name), re.M)
-               for name in cluster.names if name.startswith('ps'))
+    told = [int(re.search(r'^The run has finished at step (\d+)$', cluster.text(name), re.M).group(1))
+            for name in cluster.names if name.startswith('ps')]
+    # The worker that tells a server last need not have made the last update.
+    assert all(0 <= saved.step - step < (num_workers if mode == 'async' else 1) for step in told)
     status, stdout, _ = programs.call('cifar10_train', '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'), *FLAGS + [
         '--max_steps=%d' % (saved.step + 1)])
     assert status == 0 and 'Resuming from %s, step %d\n' % (saved.path, saved.step) in stdout
