@@ -36,7 +36,7 @@ def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **
     job = training.Job(data_dir, 300, hparams._replace(batch_size=2), batches_per_step=strategy.batches_per_step,
                        steps_per_run=strategy.steps_per_run)
     replica = Replica(mock.Mock(cluster=cluster, task=cluster.workers[index]), strategy, job)
-    replica.generation, replica.first_step, replica.publishes, replica._copies = GENERATION, 0, index == 0, None  # as by join()
+    replica.generation, replica.first_step, replica.publishes = GENERATION, 0, index == 0  # as by join()
     with mock.patch.object(replica, 'session') as session, mock.patch.object(training, 'run') as run:
         cifar10_distributed_train.train(job, None, replica)
     fetches, (update,) = run.call_args[0][0], session.call_args[0]
