@@ -11,7 +11,7 @@ The first Ctrl-C lets the chief, worker 0, save a checkpoint; a second one ends 
 """
 from cifar10.cli import quiet
 
-quiet.start(__name__)
+quiet.start(__name__, needs_tensorflow=False)
 
 import os
 import sys

@@ -5,11 +5,10 @@ import signal
 import sys
 
 from absl import app, flags
-import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
 from cifar10.cli import output
-from cifar10.runs import machine, signals
+from cifar10.runs import signals
 
 FLAGS = flags.FLAGS
 
@@ -24,7 +23,9 @@ def run(main, commands=(), rest=None):
     its number. A bug keeps its traceback.
     """
     output.guard()
-    machine.set_up_tensorflow()
+    if sys.modules.get('tensorflow'):  # the import takes seconds: a script that does without it starts at once
+        from cifar10.runs import machine
+        machine.set_up_tensorflow()
     for module, module_flags in FLAGS.flags_by_module_dict().items():
         if module.startswith('cifar10.'):  # --help lists these as the script's own flags
             for flag in module_flags:
@@ -58,9 +59,9 @@ def _call(main, arguments):
         output.flush()
     except (errors.UserError, OSError) as error:
         _fail(1, 'error: %s' % error)
-    except tf.errors.ResourceExhaustedError as error:
+    except _of_tensorflow('ResourceExhaustedError') as error:
         _fail(1, 'error: %s: not enough memory or disk space; choose a smaller --batch_size, or make room' % errors.reason(error))
-    except (tf.errors.NotFoundError, tf.errors.PermissionDeniedError) as error:  # a file vanished, or cannot be read
+    except _of_tensorflow('NotFoundError', 'PermissionDeniedError') as error:  # a file vanished, or cannot be read
         _fail(1, 'error: %s' % errors.reason(error))
     except BaseException as error:
         interrupt = _interrupt(error)
@@ -70,6 +71,12 @@ def _call(main, arguments):
             _end(128 + interrupt.number)
         _fail(128 + interrupt.number, 'interrupted (%s)' % signal.Signals(interrupt.number).name)
     _end(status or 0)
+
+
+def _of_tensorflow(*names):
+    """Classes of errors, none if TensorFlow is not imported."""
+    tf = sys.modules.get('tensorflow')
+    return tuple(getattr(tf.errors, name) for name in names) if tf else ()
 
 
 def _interrupt(error):

@@ -5,7 +5,7 @@ import tempfile
 from cifar10.runs import signals
 
 
-def start(name):
+def start(name, needs_tensorflow=True):
     """Imports TensorFlow quietly if the caller is a program, and does nothing if it is imported as a library.
 
     A script calls it with its `__name__` before the imports that need TensorFlow. Set TF_CPP_MIN_LOG_LEVEL to 0 or 1 to see
@@ -18,7 +18,7 @@ def start(name):
         signals.end_on_signals()
     os.umask(os.umask(0o022) | 0o002)  # what a script makes is not for every user to write
     # Level 3 also hides errors: those that matter reach Python as exceptions.
-    if os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3') not in ('0', '1'):
+    if os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3') not in ('0', '1') and needs_tensorflow:
         _import_tensorflow()
 
 

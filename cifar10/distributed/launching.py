@@ -13,6 +13,7 @@ from cifar10.runs import signals
 CHIEF_SECS = 30  # for the chief to save a checkpoint after a signal
 SERVER_SECS = 10  # for the parameter servers to end by themselves after the workers
 GRACE_SECS = 5  # for other tasks to end
+STOPPED_SECS = 10  # for a stopped task (SIGSTOP) to go on
 
 _OWN_FLAG = re.compile('--?(ps_hosts|worker_hosts|job_name|task_index)(=.*)?', re.DOTALL)
 _FRESH = re.compile('--?(no)?fresh(=.*)?')
@@ -24,7 +25,8 @@ class Launcher:
     A task that a signal ended, or that ended with STALLED, is started again: alone if there are parameter servers, else together
     with all other workers, because an all-reduce needs every one of them. A worker that ended with 0 stays ended, but in an
     all-reduce the others need it too. A task keeps its port. If a port is in use before any task has trained, all tasks are started
-    again on other ports. All this counts as a restart. After any other status nothing is started again.
+    again on other ports. All this counts as a restart. After any other status nothing is started again. A task that is stopped and
+    does not go on is killed: the others would wait for it in vain.
 
     Workers share the cores of this machine, if that can be done equally: they would get into each other's way.
 
@@ -120,7 +122,9 @@ class Launcher:
         for pipe in connection.wait(list(owners), timeout=0.1):
             owners[pipe].show(pipe)
         for task in self._tasks.values():
-            task.has_ended()
+            if not task.has_ended() and task.stopped_secs() > STOPPED_SECS:
+                errors.warn('%s has been stopped for %d s: it is killed' % (task.name, STOPPED_SECS))
+                task.kill()
         if self._stop.received and not self._is_stopping:
             self._is_stopping = True
             raise signals.Interrupted(self._stop.received)

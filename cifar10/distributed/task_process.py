@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 from cifar10.distributed.statuses import STALLED
 from cifar10.runs import signals
@@ -36,6 +37,7 @@ class TaskProcess:
         if cores:
             with contextlib.suppress(ProcessLookupError):  # it has ended
                 os.sched_setaffinity(self._process.pid, cores)
+        self._last_awake = time.monotonic()
         self._begun = {self._process.stdout: b'', self._process.stderr: b''}  # what has come of the next line
         for pipe in self._begun:
             os.set_blocking(pipe.fileno(), False)
@@ -86,6 +88,13 @@ class TaskProcess:
             for pipe in self.pipes:  # another process holds it open
                 self._close(pipe)
         return self.status is not None
+
+    def stopped_secs(self):
+        """For how many seconds it has been seen stopped, by SIGSTOP for example; 0 on systems that do not tell."""
+        if self._process.poll() is not None or not hasattr(os, 'waitid') or not os.waitid(
+                os.P_PID, self._process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT):
+            self._last_awake = time.monotonic()
+        return time.monotonic() - self._last_awake
 
     def terminate(self):
         """Asks the process to end."""

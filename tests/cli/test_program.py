@@ -7,6 +7,7 @@ import shutil
 import signal
 
 import pytest
+import tensorflow.compat.v1 as tf
 
 from cifar10.cli import program
 from cifar10.data import dataset
@@ -152,7 +153,7 @@ def test_errors_of_tensorflow(capsys, monkeypatch):
     exhausted = 'full: not enough memory or disk space; choose a smaller --batch_size, or make room'
     for kind, line in [('ResourceExhaustedError', exhausted), ('NotFoundError', 'full'), ('PermissionDeniedError', 'full')]:
         with pytest.raises(SystemExit) as end:
-            program._call(lambda kind=kind: _raise(getattr(program.tf.errors, kind)(None, None, 'full')), [])
+            program._call(lambda kind=kind: _raise(getattr(tf.errors, kind)(None, None, 'full')), [])
         assert end.value.code == 1
         assert capsys.readouterr().err == 'program.py: error: %s\n' % line
 

@@ -56,6 +56,13 @@ def test_an_unknown_host():
     assert text.startswith('worker 0 (no-such-host.invalid:2222: ') and 'Errno' not in text and len(text) > 45
 
 
+@pytest.mark.parametrize('address, is_here', [
+    ('127.0.0.1:1', True), ('localhost:2222', True), ('192.0.2.1:2222', False), ('no-such-host.invalid:2222', False)])
+def test_addresses_of_this_machine(address, is_here):
+    """192.0.2.1 is for documentation: no machine has it (RFC 5737)."""
+    assert peers.is_here(address) == is_here
+
+
 def test_no_answer(monkeypatch):
     def ignore(address, timeout):
         assert timeout == peers._CONNECT_SECS

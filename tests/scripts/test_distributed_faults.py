@@ -69,6 +69,30 @@ def test_sync(tmp_path, make_cluster, num_ps):
     _assert_whole(tmp_path / 'run', 40, every=5)
 
 
+@LONG
+def test_faults_during_recovery(tmp_path, make_cluster):
+    """The chief dies as well while it waits for a server, then a worker that waits for both; at last both workers at once."""
+    cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=40')
+    cluster.start()
+    cluster.wait_until_held(17, 'worker 0', 'worker 1')
+    cluster.tasks['ps 0'].kill()
+    cluster.allow(27)
+    for name in ('worker 0', 'worker 0', 'worker 1'):
+        cluster.wait_for(name, '^Waiting for .*ps 0')
+        cluster.tasks[name].kill()
+        cluster.start(name)
+    cluster.start('ps 0')
+    assert cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '10'
+    cluster.wait_until_held(27, 'worker 0', 'worker 1')
+    cluster.tasks['worker 0'].kill()
+    cluster.tasks['worker 1'].kill()
+    cluster.allow(40)
+    cluster.start('worker 1', 'worker 0')
+    assert cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '20'
+    assert set(cluster.end_all().values()) == {0}
+    _assert_whole(tmp_path / 'run', 40, every=5)
+
+
 def test_backup_workers(tmp_path, make_cluster):
     """The others go on at once without one worker, and then without another one when the first is back."""
     cluster = make_cluster(1, 3, '--mode=sync', '--replicas_to_aggregate=2', '--max_steps=40')

@@ -154,6 +154,15 @@ def test_nobody_comes(make_cluster):
                             % (SCRIPT, waited.addresses['worker 0']), complaint), complaint
 
 
+def test_an_index_for_another_machine(make_cluster):
+    cluster = make_cluster(0, 2, '--connect_timeout_secs=2')
+    address = '192.0.2.1:%s' % cluster.addresses['worker 0'].split(':')[1]
+    cluster.start('worker 0', flags=['--worker_hosts=%s,%s' % (address, cluster.addresses['worker 1'])])
+    assert cluster.tasks['worker 0'].end() == STALLED
+    assert cluster.tasks['worker 0'].complaints[0] == (
+        SCRIPT + 'worker 0 (%s) is not an address of this machine: check the index of the task' % address)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize('num_ps', [0, 1])
 def test_a_diverging_run_described_by_tf_config(make_cluster, num_ps):

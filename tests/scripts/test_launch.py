@@ -1,6 +1,8 @@
 """The launcher's flags."""
 import re
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -50,6 +52,15 @@ def test_mistakes(launched, words, complaint):
 def test_flags_of_each_task():
     assert programs.call('cifar10_launch', '--', '--task_index=1') == (
         1, '', 'cifar10_launch.py: error: --task_index=1 is set by the launcher, for each task: leave it out\n')
+
+
+def test_the_tasks_need_not_wait_for_an_import():
+    """The launcher itself does without TensorFlow."""
+    source = "import runpy, sys; sys.modules['tensorflow'] = None; del sys.argv[0]\nrunpy.run_path(sys.argv[0], run_name='__main__')"
+    process = subprocess.run([sys.executable, '-c', source, programs.path('cifar10_launch'), '--', '--job_name=ps'],
+                             stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
+    assert (process.returncode, process.stderr) == (
+        1, 'cifar10_launch.py: error: --job_name=ps is set by the launcher, for each task: leave it out\n')
 
 
 @pytest.mark.slow
