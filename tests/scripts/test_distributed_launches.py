@@ -47,7 +47,7 @@ def test_a_task_that_is_killed_or_stopped(tmp_path, data_dir, mode, num_ps, name
     meaning = 'it is started again' if num_ps else 'all workers are started again'
     assert re.match(r'cifar10_launch.py: (%s was ended by SIGKILL|worker \d ended with status 75): %s \(0 restarts left\)$' % (
         name, meaning), restart)  # with an all-reduce, another worker may end first
-    assert re.search(r'^\[worker 0\] .*: step 15[01],', stdout, re.M)
+    assert re.search(r'^\[worker \d\] .*: step 15[01],', stdout, re.M)  # another worker may make it while the chief is away
     assert os.path.exists(str(tmp_path / 'model.ckpt-150.index')) or mode == 'async'
     resumed = [int(step) for step in re.findall(r'^\[worker 0\] Resuming from .*, step (\d+)$', stdout, re.M)]
     assert resumed == ([] if name == 'worker 1' and num_ps else resumed[:1])
