@@ -133,8 +133,8 @@ def run(graph, pace, intervals, run, session):
     with tf.device('/cpu:0'):
         saver = tf.train.Saver(max_to_keep=intervals.max_to_keep, save_relative_paths=True)
         with tf.control_dependencies([graph.train_op]):
-            step = tf.identity(tf.train.get_global_step(), name='step')
-        loss = tf.divide(tf.add_n(graph.losses), len(graph.losses), name='loss')
+            step = tf.identity(tf.train.get_global_step().read_value(), name='step')
+        loss = tf.divide(tf.add_n(graph.losses), float(len(graph.losses)), name='loss')
     scaffold = tf.train.Scaffold(init_op=None if session.initialises else tf.no_op(), init_fn=restore, saver=saver)
     finite = checkpointing.FiniteHook(step, graph, run and run.path)
     input_files = hooks.InputHook(pace.examples_per_epoch)
