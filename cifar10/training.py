@@ -118,7 +118,7 @@ def run(graph, pace, intervals, run, session):
       session: a SessionSettings.
 
     Returns:
-      Whether the run has come to its end, rather than been stopped.
+      None if the run has come to its end, else the signal that stopped it.
 
     Raises:
       UserError: a loss, a gradient or a variable is not finite, the checkpoint does not fit, a data file changes (a checkpoint
@@ -129,7 +129,7 @@ def run(graph, pace, intervals, run, session):
     is_complete = first_step >= pace.last_step
     if is_complete and (run is None or run.first_step == first_step):
         print('Nothing to do: the run ends at step %d' % pace.last_step, flush=True)
-        return True
+        return None
     with tf.device('/cpu:0'):
         saver = tf.train.Saver(max_to_keep=intervals.max_to_keep, save_relative_paths=True)
         with tf.control_dependencies([graph.train_op]):
@@ -165,7 +165,7 @@ def run(graph, pace, intervals, run, session):
         input_files.check()
         if run and summary.error:
             raise summary.error
-        return stop.received is None
+        return stop.received
 
 
 def _repeat(monitored, train_op, stop, input_files):

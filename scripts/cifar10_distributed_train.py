@@ -19,7 +19,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, multi_gpu, optimizer, summaries, training
 from cifar10.cli import cluster_flags, job_flags, plan, program
-from cifar10.distributed import parameter_server, peers, server
+from cifar10.distributed import parameter_server, server
 from cifar10.distributed.replica import Replica
 from cifar10.distributed.station import Station
 from cifar10.distributed.watchdog import Watchdog
@@ -37,7 +37,7 @@ def train(job, run, replica):
       replica: a Replica that has joined the others.
 
     Returns:
-      Whether the run has come to its end.
+      None if the run has come to its end, else the signal that stopped it.
     """
     with tf.Graph().as_default(), tf.device(replica.device):
         training.set_seed(job.seed, replica.first_step, replica.task.index)
@@ -74,9 +74,9 @@ def main():
 
     def attempt(is_first):
         with job_flags.held_run(job, is_first) if task.is_chief else contextlib.nullcontext() as run:
-            if not replica.join(run, begins=FLAGS.fresh and is_first, has_ended=lambda: not FLAGS.fresh and peers.is_here(
-                    cluster.worker[0]) and run_directory.has_ended(FLAGS.train_dir, job.pace.last_step)):
-                return True
+            if not replica.join(run, begins=FLAGS.fresh and is_first, has_ended=lambda: (
+                    not FLAGS.fresh and run_directory.has_ended(FLAGS.train_dir, job.pace.last_step))):
+                return None
             if is_first:
                 plan.print_cluster(cluster, task, strategy)
                 plan.print_plan(job, run and run.resumed)

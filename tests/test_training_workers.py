@@ -57,7 +57,7 @@ def _first_past(steps, every):
 @pytest.mark.parametrize('jump, log, checkpoint', [(7, 10, 20), (3, 10, 7), (25, 10, 30), (1, 4, 5)])
 def test_lines_and_checkpoints_when_the_step_jumps(tmp_path, data_dir, capsys, jump, log, checkpoint):
     steps = list(range(jump, 50 + jump, jump))
-    assert _train(tmp_path, data_dir, jump, 50, log_frequency=log, checkpoint_steps=checkpoint, max_to_keep=0) is True
+    assert _train(tmp_path, data_dir, jump, 50, log_frequency=log, checkpoint_steps=checkpoint, max_to_keep=0) is None
     expected = _first_past(steps, log)
     assert [int(line[0]) for line in LINE.findall(capsys.readouterr().out)] == expected + [steps[-1]] * (expected[-1] != steps[-1])
     saved = {int(path[:-len('.index')].rpartition('-')[2]) for path in glob.glob(str(tmp_path / '*.index'))}
@@ -86,14 +86,14 @@ def _without_run(graph, last_step=6, session=SESSION):
 
 def test_a_worker_without_a_run_writes_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert _without_run(_graph(1)) is True
+    assert _without_run(_graph(1)) is None
     assert os.listdir(str(tmp_path)) == []
     output = capsys.readouterr().out
     assert [line[0] for line in LINE.findall(output)] == ['2', '4', '6'] and len(output.splitlines()) == 3
 
 
 def test_a_worker_without_a_run_comes_too_late(capsys):
-    assert _without_run(_graph(1), session=SESSION._replace(first_step=6)) is True
+    assert _without_run(_graph(1), session=SESSION._replace(first_step=6)) is None
     assert capsys.readouterr().out == 'Nothing to do: the run ends at step 6\n'
 
 

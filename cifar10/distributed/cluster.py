@@ -7,7 +7,8 @@ from typing import NamedTuple, Tuple
 from cifar10.errors import UserError
 
 JOBS = ('ps', 'worker')  # parameter servers, which hold the variables, and workers, which compute gradients
-_ADDRESS = re.compile(r'[A-Za-z0-9._-]+:[0-9]{1,5}|\[[0-9A-Fa-f:.]+\]:[0-9]{1,5}')
+_LABEL = '[A-Za-z0-9_-]{1,63}'  # of a host name
+_ADDRESS = re.compile(r'(%s(\.%s)*\.?|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}' % (_LABEL, _LABEL))
 
 
 class Task(NamedTuple):

@@ -22,8 +22,8 @@ _FRESH = re.compile('--?(no)?fresh(=.*)?')
 class Launcher:
     """Runs the tasks of one cluster until they have done their work.
 
-    A task that a signal ended, or that ended with STALLED, is started again: alone if there are parameter servers, else together
-    with all other workers, because an all-reduce needs every one of them. A worker that ended with 0 stays ended, but in an
+    A task that was ended by a signal, or that ended with STALLED, is started again: alone if there are parameter servers, else
+    together with all other workers, because an all-reduce needs every one of them. A worker that ended with 0 stays ended, but in an
     all-reduce the others need it too. A task keeps its port. If a port is in use before any task has trained, all tasks are started
     again on other ports. All this counts as a restart. After any other status nothing is started again. A task that is stopped and
     does not go on is killed: the others would wait for it in vain.
@@ -162,10 +162,10 @@ class Launcher:
         if needs_ports:
             names, meaning = self._names, 'all tasks are started again on other ports'
             self._choose_ports()
-        else:  # --fresh would move the run aside; a --flagfile may hold it too
+        elif not self._num_ps:
+            names, meaning = self._names, 'all workers are started again'
+        if self._tasks['worker 0'].has_trained:  # --fresh would move this run aside; a --flagfile may hold it too
             self._flags = [flag for flag in self._flags if not _FRESH.fullmatch(flag)] + ['--nofresh']
-            if not self._num_ps:
-                names, meaning = self._names, 'all workers are started again'
         errors.warn('%s: %s (%d restarts left)' % (task.end, meaning, self._restarts))
         for name in names:
             self._tasks[name].kill()

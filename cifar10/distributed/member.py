@@ -10,6 +10,7 @@ from cifar10.distributed import agreement, peers, watchdog
 from cifar10.distributed.board import Boards
 from cifar10.distributed.join_hook import BegunAnew
 from cifar10.errors import UserError, reason
+from cifar10.runs import signals
 
 _LOOK_SECS = 0.2
 _RETRY_SECS = 1
@@ -51,14 +52,17 @@ class Member:
         With all-reduce, collectives cannot be used again in a process that has lost a peer: it ends, see statuses.
 
         Args:
-          attempt: a function that joins and trains, and returns whether the run has come to its end; its argument is whether it is
-            the first attempt.
+          attempt: a function that joins and trains, and returns None when the run has come to its end, or the signal that has
+            stopped it; its argument is whether it is the first attempt.
+
+        Raises:
+          signals.Interrupted: a signal has stopped the run, which is saved.
         """
         self.station.expect_start()
         for is_first in itertools.chain([True], itertools.repeat(False)):
             try:
-                is_over = attempt(is_first)
-                if is_over and self.generation and not self.task.is_chief and self.strategy.needs_all:
+                stopped_by = attempt(is_first)
+                if self.generation and not self.task.is_chief:
                     self._await_chief()
                 break
             except BegunAnew:
@@ -67,12 +71,16 @@ class Member:
                 self._explain_loss(error)
         self.station.watchdog.rest()
         if self.generation:
-            farewell = threading.Thread(target=self._say_goodbye, args=(is_over,), daemon=True)
+            farewell = threading.Thread(target=self._say_goodbye, args=(stopped_by is None,), daemon=True)
             farewell.start()
             farewell.join(_GOODBYE_SECS)  # all is saved: nobody needs to wait for a server that is gone
+        if stopped_by:
+            raise signals.Interrupted(stopped_by)
+        if self.hosts == [self.task]:  # the others read the board of this process
+            self.station.await_departures(self._boards)
 
     def _await_chief(self):
-        """Waits until the chief has saved the last update: if it dies before, it needs this worker to make that update again.
+        """Waits until the chief has saved the last update: if it dies before, it may need this worker to make that update again.
 
         Raises:
           BegunAnew: it did, and is back.
@@ -104,10 +112,9 @@ class Member:
     def _say_goodbye(self, is_over):
         with contextlib.suppress(tf.errors.OpError):  # they may have gone already
             if is_over and self.task.is_chief:
-                self._boards.write(agreement=self._agreement, generation=self.generation, finished=1)
+                self._boards.write(agreement=self._agreement, finished=1)
+                self._boards.write(generation=self.generation)
             self._boards.write(**{'gone_%d' % self.task.index: 1})
-            while is_over and self.hosts == [self.task] and not all(self._boards.read()[0].gone):
-                time.sleep(_LOOK_SECS)  # the others read the board of this process
 
     def join(self, run, begins=False, has_ended=lambda: False):
         """Waits for those without whom this worker cannot begin, and joins them.
@@ -115,7 +122,7 @@ class Member:
         Args:
           run: the RunDirectory of the chief, None for other workers.
           begins: whether the chief gives the variables their values even if a run is under way that would go on without it.
-          has_ended: a function that returns whether the run has ended, so that the others need not be there.
+          has_ended: a function that returns whether the directory of this worker holds a run that has ended.
 
         Returns:
           Whether there may be something to do.
@@ -123,14 +130,14 @@ class Member:
         Raises:
           UserError: the others have other addresses or hyperparameters.
         """
-        notices, started = self._read(), time.monotonic()
+        notices, alone_until = self._read(), time.monotonic() + self._patience()
         while not (notices and (self.task.is_chief or _is_ready(notices))):
-            patience = _ALONE_SECS if self.task.is_chief else 0
-            if not notices and time.monotonic() >= started + patience and has_ended():
-                print('Nothing to do: the run has ended', flush=True)
-                return False
+            if time.monotonic() >= alone_until and has_ended():
+                return self._go_home(notices)
             time.sleep(_LOOK_SECS)
             notices = self._read()
+        if notices[0].finished and not self.task.is_chief:
+            return self._go_home(notices)
         is_under_way = _is_ready(notices)
         self.publishes = self.task.is_chief and (begins or self.strategy.needs_all or not is_under_way)
         if is_under_way:
@@ -138,13 +145,28 @@ class Member:
         if self.publishes:
             self.generation = time.time_ns() // 1000
             self.first_step = run.first_step
-            self._boards.write(generation=0)
+            self._boards.write(generation=0, step=self.first_step)
         else:
             self.generation, self.first_step = notices[0].generation, notices[0].step
             if self.first_step:
                 print('Joining the run at step %d' % self.first_step, flush=True)
             self._boards.write(**{'gone_%d' % self.task.index: 0})
         return True
+
+    def _patience(self):
+        """For how many seconds the worker waits for others although the run in its directory has ended."""
+        if self.task.is_chief:
+            return _ALONE_SECS
+        # Elsewhere the directory of the chief can be another one.
+        return 0 if peers.is_here(self.cluster.worker[0]) else self.station.timeouts.connect / 2
+
+    def _go_home(self, notices):
+        print('Nothing to do: the run has ended', flush=True)
+        self.generation = 0
+        if notices:
+            with contextlib.suppress(tf.errors.OpError):  # the hosts may end meanwhile
+                self._boards.write(**{'gone_%d' % self.task.index: 1})
+        return False
 
     def _read(self):
         """The notices on all boards, or None while some host is not there.
@@ -166,7 +188,7 @@ class Member:
 
     def publish(self):
         """The chief tells the others that the variables have their values."""
-        self._boards.write(agreement=self._agreement, step=self.first_step, finished=0)
+        self._boards.write(agreement=self._agreement, finished=0)
         self._boards.write(**{'gone_%d' % worker.index: 0 for worker in self.cluster.workers})
         self._boards.write(generation=self.generation)
         self._boards.wake()

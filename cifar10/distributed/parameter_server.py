@@ -7,7 +7,6 @@ from cifar10.distributed.board import Boards
 from cifar10.distributed.supervisor import Supervisor
 
 _LOOK_SECS = 0.2
-_GOODBYE_SECS = 3  # for workers to close their sessions: one that has lost its server while it closes waits for minutes
 
 
 def serve(station):
@@ -23,6 +22,7 @@ def serve(station):
     station.expect_start()
     while not boards.read()[0].generation:
         time.sleep(_LOOK_SECS)
+    station.expect_start()  # now the workers fill their queues
     if task.index == 0 and json.loads(boards.read()[0].agreement)['mode'] == 'average':
         supervisor = Supervisor(cluster, station.connect, lambda: boards.read()[0])
         threading.Thread(target=supervisor.run, daemon=True).start()
@@ -34,7 +34,5 @@ def serve(station):
         time.sleep(_LOOK_SECS)
         notice = boards.read()[0]
     station.watchdog.rest()
-    deadline = time.monotonic() + _GOODBYE_SECS
-    while not all(boards.read()[0].gone) and time.monotonic() < deadline:
-        time.sleep(_LOOK_SECS)
+    station.await_departures(boards)  # a worker that has lost its server while it closes its session waits for minutes
     print('The run has finished at step %d' % notice.step, flush=True)

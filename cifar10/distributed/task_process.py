@@ -110,7 +110,7 @@ class TaskProcess:
     @property
     def can_start_again(self):
         """Whether the process ended of something that does not have to happen again: a signal, or its peers."""
-        return self.status == STALLED or self.status < 0
+        return self.status == STALLED or self.status < 0 or self.status > 128
 
     @property
     def end(self):

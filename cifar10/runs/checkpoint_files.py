@@ -130,10 +130,14 @@ def save(saver, session, directory, step):
 
     Raises:
       UserError: it cannot be saved; nothing half-written is left.
+      tf.errors.OpError: a parameter server is gone.
     """
     prefix = os.path.join(directory, PREFIX)
     try:
         return saver.save(session, prefix, step)
+    except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError):
+        remove_unfinished(directory)
+        raise
     except (tf.errors.OpError, OSError, RuntimeError, ValueError) as error:
         remove_unfinished(directory)
         raise UserError('Cannot save %s-%d (%s): make room for it, and make sure that %s can be written' % (

@@ -36,7 +36,7 @@ def test_addresses(address):
 @pytest.mark.parametrize('address', [
     '', 'host', 'host:', ':2222', 'host:0', 'host:65536', 'host:99999', 'host:222222', 'host:http', 'host:-1', 'host:2222\n',
     ' host:1', 'ho st:1', 'grpc://host:1', 'host:1/path', '::1', '::1:2222', '2001:db8::1:2222', '[::1]', '[host]:1', '[]:1',
-    'host:\u0661'])
+    'host:\u0661', '.host:1', 'host..org:1', 64 * 'x' + ':1'])
 def test_what_is_no_address(address):
     for cluster in (Cluster((), ('a:1', address)), Cluster((address,), ('a:1',))):
         assert _complaint(cluster.check) == '%r is not an address: write host:port, with a port from 1 to 65535' % address

@@ -1,0 +1,95 @@
+"""The end of a run of a cluster: a chief that is asked to end before, workers that are late or come afterwards."""
+import signal
+
+import pytest
+
+from cifar10.runs import checkpoint_files
+from tests.helpers import clusters, observed
+
+pytestmark = pytest.mark.slow
+LONG = pytest.mark.long
+SCRIPT = 'cifar10_distributed_train.py: '
+FLAGS = ['--batch_size=8', '--log_frequency=1', '--intra_op_threads=1', '--inter_op_threads=1', '--input_threads=1']
+ENDED = 'Nothing to do: the run has ended'
+
+
+@pytest.fixture
+def make_cluster(tmp_path, data_dir):
+    """Makes a Cluster, whose run is in tmp_path / 'run'; with a gate it trains up to that step."""
+    def make(num_ps, num_workers, *flags, gate=10 ** 9):
+        path = str(tmp_path / 'gate')
+        observed.write(path, gate)
+        return clusters.Cluster(num_ps, num_workers, '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'),
+                                *FLAGS + list(flags), gate=path)
+    return make
+
+
+def _saved(tmp_path):
+    return int(checkpoint_files.listed_latest(str(tmp_path / 'run')).rsplit('-', 1)[1])
+
+
+@pytest.mark.parametrize('mode', ['async', pytest.param('sync', marks=LONG), pytest.param('average', marks=LONG)])
+def test_a_chief_that_is_asked_to_end(tmp_path, make_cluster, mode):
+    """It saves, and its status says that the run is not over. Others who come to the end wait until it is back and saves that."""
+    cluster = make_cluster(1, 2, '--mode=' + mode, '--max_steps=20', *['--average_period=2'] * (mode == 'average'), gate=7)
+    cluster.start()
+    cluster.wait_until_held(7, 'worker 0', 'worker 1')
+    chief = cluster.tasks['worker 0']
+    chief.signal(signal.SIGTERM)
+    cluster.allow(15)
+    cluster.wait_for('worker 0', '^SIGTERM: stopping$')
+    assert chief.end() == 128 + signal.SIGTERM and chief.complaints == [SCRIPT + 'interrupted (SIGTERM)']
+    stopped_at = _saved(tmp_path)
+    assert 8 <= stopped_at <= 16
+    cluster.allow(100)
+    if mode != 'sync':
+        cluster.wait_for('worker 1', ': step 2[01], loss')
+    cluster.start('worker 0')
+    assert set(cluster.end_all().values()) == {0}
+    assert 20 <= _saved(tmp_path) <= 21
+    assert _saved(tmp_path) - stopped_at >= 4
+
+
+def test_a_worker_that_is_busy_at_the_end(tmp_path, make_cluster):
+    """The servers wait for it; its directory is not that of the chief, as on another machine."""
+    cluster = make_cluster(1, 2, '--mode=async', '--max_steps=20', gate=10)
+    cluster.start('worker 1', flags=['--train_dir=%s' % (tmp_path / 'other')])
+    cluster.start('ps 0', 'worker 0')
+    cluster.wait_until_held(10, 'worker 0', 'worker 1')
+    cluster.tasks['worker 1'].signal(signal.SIGSTOP)
+    cluster.allow(100)
+    assert cluster.tasks['worker 0'].end() == 0
+    cluster.tasks['worker 1'].signal(signal.SIGCONT)
+    assert set(cluster.end_all().values()) == {0}
+
+
+@pytest.mark.parametrize('num_ps, mode', [
+    (0, 'allreduce'), (1, 'sync'), pytest.param(1, 'async', marks=LONG), pytest.param(2, 'average', marks=LONG)])
+def test_a_job_that_is_started_again_after_its_end(tmp_path, make_cluster, num_ps, mode):
+    """Also a worker goes home that does not see the directory of the chief."""
+    flags = ['--mode=' + mode, '--max_steps=2'] + ['--average_period=1'] * (mode == 'average')
+    cluster = make_cluster(num_ps, 2, *flags)
+    cluster.start()
+    assert set(cluster.end_all().values()) == {0}
+    cluster.start('worker 1', flags=['--train_dir=%s' % (tmp_path / 'other')])
+    cluster.wait_for('worker 1', 'listens')
+    cluster.start(*[name for name in cluster.names if name != 'worker 1'])
+    assert set(cluster.end_all().values()) == {0}
+    assert cluster.tasks['worker 1'].seen[-1] == ENDED
+    assert 'Nothing to do: the run ends at step 2' in cluster.text('worker 0')
+    for name in cluster.names[:num_ps]:
+        assert cluster.tasks[name].seen[-1] == 'The run has finished at step %d' % _saved(tmp_path)
+
+
+def test_who_is_alone_after_the_end(make_cluster):
+    """A worker beside the directory of the run, without the chief; the second time the chief would be on another machine."""
+    cluster = make_cluster(1, 2, '--max_steps=2', '--connect_timeout_secs=8')
+    cluster.start()
+    assert set(cluster.end_all().values()) == {0}
+    cluster.start('ps 0', 'worker 1')
+    assert cluster.tasks['worker 1'].end() == 0
+    assert cluster.tasks['worker 1'].seen[-1] == ENDED
+    cluster.tasks['ps 0'].kill()
+    cluster.start('worker 1', flags=['--worker_hosts=192.0.2.1:2222,%s' % cluster.addresses['worker 1']])
+    assert cluster.tasks['worker 1'].end() == 0
+    assert cluster.tasks['worker 1'].seen[-1] == ENDED
