@@ -91,8 +91,12 @@ class TaskProcess:
 
     def stopped_secs(self):
         """For how many seconds it has been seen stopped, by SIGSTOP for example; 0 on systems that do not tell."""
-        if self._process.poll() is not None or not hasattr(os, 'waitid') or not os.waitid(
-                os.P_PID, self._process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT):
+        try:
+            is_stopped = hasattr(os, 'waitid') and os.waitid(
+                os.P_PID, self._process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # it has just ended
+            is_stopped = False
+        if not is_stopped:
             self._last_awake = time.monotonic()
         return time.monotonic() - self._last_awake
 

@@ -23,6 +23,7 @@ def start():
 def test_nothing_is_lost_at_the_end(start, capsys):
     task = start("import sys; print('x' * 30000 + '\\ny'); print('z', file=sys.stderr); sys.exit(7)")
     os.waitid(os.P_PID, task._process.pid, os.WEXITED | os.WNOWAIT)  # nobody has read, and it still counts as running
+    assert task.stopped_secs() < 1  # although it could not be stopped any more
     assert task.has_ended() and task.status == 7 and task.pipes == []
     assert capsys.readouterr() == ('[ps 1] %s\n[ps 1] y\n' % ('x' * 30000), '[ps 1] z\n')
 

@@ -41,7 +41,7 @@ def test_a_task_that_is_ended_or_stopped(tmp_path, data_dir, mode, num_ps, name,
             break
     os.kill(_task(process, name), number)
     stdout, stderr = process.communicate()
-    assert process.returncode == 0
+    assert process.returncode == 0, stdout + stderr
     *stopped, restart = [line for line in stderr.splitlines() if line.startswith('cifar10_launch.py: ')]
     assert stopped == ['cifar10_launch.py: %s has been stopped for 10 s: it is killed' % name] * (number == signal.SIGSTOP)
     meaning = 'it is started again' if num_ps else 'all workers are started again'

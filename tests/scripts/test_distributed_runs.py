@@ -61,7 +61,7 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
     if mode == 'async':
         assert {'staleness/mean', 'staleness/maximum'} <= set(steps)
         counts = re.findall(r'Staleness of (\d+) updates', ''.join(cluster.text('worker %d' % i) for i in range(num_workers)))
-        assert sum(map(int, counts)) == saved.step
+        assert 0 <= sum(map(int, counts)) - saved.step < num_workers  # others can come after the chief has saved
     else:
         assert steps['total_loss'] == [2, 4, 6, 8]
         assert all(_steps(cluster.tasks['worker %d' % i]) == [2, 4, 6, 8] for i in range(num_workers))
@@ -71,8 +71,8 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
         assert held.count('MB on ps') == num_ps
     told = [int(re.search(r'^The run has finished at step (\d+)$', cluster.text(name), re.M).group(1))
             for name in cluster.names if name.startswith('ps')]
-    # The worker that tells a server last need not have made the last update.
-    assert all(0 <= saved.step - step < (num_workers if mode == 'async' else 1) for step in told)
+    # The worker that tells a server last need not have made the last update, nor be the one that saves.
+    assert all(abs(saved.step - step) < (num_workers if mode == 'async' else 1) for step in told)
     status, stdout, _ = programs.call('cifar10_train', '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'), *FLAGS + [
         '--max_steps=%d' % (saved.step + 1)])
     assert status == 0 and 'Resuming from %s, step %d\n' % (saved.path, saved.step) in stdout
