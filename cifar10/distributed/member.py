@@ -12,7 +12,7 @@ from cifar10.distributed.join_hook import BegunAnew
 from cifar10.errors import UserError, reason
 from cifar10.runs import signals
 
-_LOOK_SECS = 0.2
+_LOOK_SECS = 0.1
 _RETRY_SECS = 1
 _GOODBYE_SECS = 3
 _BEAT_SECS = 5

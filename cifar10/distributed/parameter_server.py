@@ -6,7 +6,7 @@ import time
 from cifar10.distributed.board import Boards
 from cifar10.distributed.supervisor import Supervisor
 
-_LOOK_SECS = 0.2
+_LOOK_SECS = 0.1
 
 
 def serve(station):

@@ -11,7 +11,6 @@ from cifar10.measure import processes, traffic
 from cifar10.measure.traffic import ALLREDUCE, ASYNC, AVERAGE, LOCAL, SYNC, Machines, Scheme
 
 _STEP_LINE = re.compile(r'(?:\[worker 0\] )?(\S+ \S+): step (\d+), ')
-_LOG_STEPS = 10
 _AVERAGE_PERIOD = 10
 _NUM_WORKERS = (2, 4)
 _LOOPBACK = '/sys/class/net/lo/statistics/tx_bytes'  # on Linux
@@ -38,17 +37,13 @@ class _Marks:
             self.marks[int(match.group(2))] = datetime.datetime.fromisoformat(match.group(1)), _loopback_bytes()
 
     def run(self, first_step, started, ended):
-        """A _Run; its pace is that from the first log line at `first_step` or later to the last one.
-
-        Nobody tells of the first update: its time is that of the first log line, less what the updates since then took at this
-        pace.
-        """
+        """A _Run; its pace is that from the first log line at `first_step` or later to the last one."""
         first, last = min(step for step in self.marks if step >= first_step), max(self.marks)
         (early, sent_before), (late, sent) = self.marks[first], self.marks[last]
         seconds = (late - early).total_seconds() / (last - first)
-        told_first = min(self.marks)
-        start = (self.marks[told_first][0] - started).total_seconds() - (told_first - 1) * seconds
-        return _Run(seconds, (sent - sent_before) / (last - first), start, (ended - late).total_seconds())
+        first_update, _ = self.marks[min(self.marks)]
+        return _Run(seconds, (sent - sent_before) / (last - first), (first_update - started).total_seconds(),
+                    (ended - late).total_seconds())
 
 
 def _loopback_bytes():
@@ -94,7 +89,7 @@ def _run(mode, num_workers, request):
     steps = request.steps_or(40, 120)
     with tempfile.TemporaryDirectory() as train_dir:
         flags = ['--data_dir=' + request.job.data_dir, '--train_dir=' + train_dir, '--max_steps=%d' % sum(steps),
-                 '--batch_size=%d' % request.job.hparams.batch_size, '--log_frequency=%d' % _LOG_STEPS,
+                 '--batch_size=%d' % request.job.hparams.batch_size, '--log_frequency=1',
                  '--summary_steps=%d' % (2 * sum(steps)), '--checkpoint_steps=%d' % (2 * sum(steps))]
         script = os.path.join(request.scripts_dir, 'cifar10_multi_gpu_train.py' if mode == LOCAL else 'cifar10_launch.py')
         if mode == LOCAL:
