@@ -33,7 +33,7 @@ def test_every_script_is_tested():
     assert sorted(found) == [script + '.py' for script in SCRIPTS]
 
 
-@pytest.mark.parametrize('script', SCRIPTS)
+@pytest.mark.parametrize('script', sorted(set(SCRIPTS) - {'cifar10_launch'}))  # which leaves the import to its tasks
 def test_a_signal_during_the_imports(tmp_path, script):
     """The stand-in says that its import has begun, and waits."""
     pythonpath = _stand_in(tmp_path, "print('importing', flush=True)\nopen(0).read()\n")
