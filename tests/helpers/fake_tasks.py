@@ -98,6 +98,18 @@ def launch(trainer, num_ps, num_workers, restarts=3, flags=()):
     return launching.Launcher(trainer.command, list(flags), num_ps, num_workers, restarts).run()
 
 
+def hosts(words, name):
+    """The addresses in one of a task's flags."""
+    found, = [word.split('=')[1].split(',') for word in words if word.startswith('--%s=' % name)]
+    return found
+
+
+def own_flags(words, flags):
+    """A task's own flags, before `flags`, with which its words have to end."""
+    assert words[len(words) - len(flags):] == flags
+    return words[:len(words) - len(flags)]
+
+
 def _runs(number):
     try:
         os.kill(number, 0)
