@@ -1,26 +1,109 @@
-"""One tower per GPU: devices, tower losses and gradients, and the average of the gradients."""
+"""Towers on GPUs: their devices and those of their layers and variables, losses and gradients, the average of the gradients."""
+import contextlib
+import itertools
+
 import tensorflow.compat.v1 as tf
 
 from cifar10 import model
 from cifar10.hparams import CLASSIC
+from cifar10.parallelism import layers
+from cifar10.parallelism.balance import Balance
 
 TOWER_NAME = 'tower'
+VARIABLE_STRATEGIES = ['cpu', 'first_device', 'spread']
 
 
-def tower_devices(num_towers):
-    """Chooses a device for each tower: a GPU (shared if there are fewer GPUs than towers), or a CPU device if there is no GPU.
+def tower_devices(num_devices):
+    """Chooses the devices of the towers: GPUs (shared if there are fewer than asked for), or CPU devices if there is no GPU.
 
     Returns:
-      A list of `num_towers` device names.
+      A list of `num_devices` device names.
     """
     num_gpus = len(tf.config.experimental.list_physical_devices('GPU'))
     if not num_gpus:
-        devices = ['/cpu:%d' % i for i in range(num_towers)]
+        devices = ['/cpu:%d' % i for i in range(num_devices)]
         print('No GPU found: using %s (TF_CPP_MIN_LOG_LEVEL=0 shows what TensorFlow says about GPUs)' % ', '.join(devices), flush=True)
         return devices
-    if num_gpus < num_towers:
-        print('Fewer GPUs (%d) than towers (%d): towers share a GPU' % (num_gpus, num_towers), flush=True)
-    return ['/gpu:%d' % (i % num_gpus) for i in range(num_towers)]
+    if num_gpus < num_devices:
+        print('Fewer GPUs (%d) than asked for (%d): they are shared' % (num_gpus, num_devices), flush=True)
+    return ['/gpu:%d' % (i % num_gpus) for i in range(num_devices)]
+
+
+def divide_layers(num_devices):
+    """Divides the layers of the network over the devices of a tower: consecutive layers for each.
+
+    For two devices: the convolutional layers, which compute most, and the fully connected ones, which hold most of the weights.
+    For any other number, the busiest device has as few operations as can be, then the second busiest, and so on.
+
+    Returns:
+      For each device a list of names, like ['conv1', 'conv2'].
+
+    Raises:
+      ValueError: there are fewer layers than devices.
+    """
+    products = layers.step_products(1)
+    if num_devices > len(products):
+        raise ValueError('%d devices are more than the %d layers' % (num_devices, len(products)))
+
+    def parts(cuts):
+        return [products[first:last] for first, last in zip((0,) + cuts, cuts + (len(products),))]
+    if num_devices == 2:
+        cuts = (sum(product.is_convolution for product in products),)
+    else:
+        cuts = min(itertools.combinations(range(1, len(products)), num_devices - 1),
+                   key=lambda cuts: sorted(map(layers.total, parts(cuts)), reverse=True))
+    return [[product.layer for product in part] for part in parts(cuts)]
+
+
+class _LayerDevices:
+    """A device function for a tower: the operations of a layer go to its device, and what comes between two layers with the first."""
+
+    def __init__(self, devices):
+        """Takes the names of the devices over which the layers are divided."""
+        self._devices = {layer: device for device, part in zip(devices, divide_layers(len(devices))) for layer in part}
+        self._device = devices[0]
+
+    def __call__(self, op):
+        for scope in op.name.split('/'):
+            self._device = self._devices.get(scope, self._device)
+        return op.device or self._device  # what has a device, like a variable, keeps it
+
+
+def variable_devices(strategy, devices):
+    """The devices over which `variables_on` spreads the variables.
+
+    Args:
+      strategy: one of VARIABLE_STRATEGIES.
+      devices: the device names of all towers.
+
+    Raises:
+      ValueError: the strategy is unknown.
+    """
+    if strategy not in VARIABLE_STRATEGIES:
+        raise ValueError('Unknown variable_strategy: %s' % strategy)
+    return {'cpu': ['/cpu:0'], 'first_device': devices[:1], 'spread': devices}[strategy]
+
+
+@contextlib.contextmanager
+def variables_on(devices):
+    """In the block, tf.get_variable makes each variable on the device that holds the fewest bytes so far.
+
+    An optimizer's slots, the moving averages and the average of the gradients go with their variable.
+    """
+    balance = Balance(devices)
+
+    def get(getter, name, shape, dtype, **kwargs):
+        with tf.device(balance.place(name, shape, dtype)):
+            return getter(name, shape=shape, dtype=dtype, **kwargs)
+    with tf.variable_scope(tf.get_variable_scope(), custom_getter=get):
+        yield
+
+
+def _read_once(getter, name, **kwargs):
+    """A custom getter that reads the variable: otherwise each use in a tower would be a transfer of its own."""
+    variable = getter(name, **kwargs)
+    with tf.name_scope(variable.op.name + '/'):
+        return variable.value()
 
 
 def tower_loss(scope, images, labels, num_slices=1, hparams=CLASSIC):
@@ -41,10 +124,10 @@ def tower_loss(scope, images, labels, num_slices=1, hparams=CLASSIC):
 
 
 def tower_gradients(devices, batches, opt, num_slices=1, hparams=CLASSIC):
-    """Builds one tower per device; all towers share one set of variables.
+    """Builds one tower per batch; all towers share one set of variables.
 
     Args:
-      devices: one device name per tower.
+      devices: device names. Each tower gets as many consecutive ones as the others, and its layers are divided over them.
       batches: one (images, labels) per tower.
       opt: a tf.train.Optimizer.
       num_slices: see model.inference.
@@ -55,11 +138,14 @@ def tower_gradients(devices, batches, opt, num_slices=1, hparams=CLASSIC):
       tower_grads: a list with each tower's list of (gradient, variable).
     """
     losses, tower_grads = [], []
-    for i, (device, (images, labels)) in enumerate(zip(devices, batches)):
-        with tf.device(device), tf.name_scope('%s_%d' % (TOWER_NAME, i)) as scope, \
-                tf.variable_scope(tf.get_variable_scope(), reuse=i > 0):
+    per_tower = len(devices) // len(batches)
+    for i, (images, labels) in enumerate(batches):
+        own = devices[i * per_tower:(i + 1) * per_tower]
+        with tf.device(own[0] if per_tower == 1 else _LayerDevices(own)), tf.name_scope('%s_%d' % (TOWER_NAME, i)) as scope, \
+                tf.variable_scope(tf.get_variable_scope(), reuse=i > 0, custom_getter=_read_once):
             losses.append(tower_loss(scope, images, labels, num_slices, hparams))
-            tower_grads.append(opt.compute_gradients(losses[-1], tf.trainable_variables()))
+            tower_grads.append(opt.compute_gradients(
+                losses[-1], tf.trainable_variables(), colocate_gradients_with_ops=per_tower > 1))
     return losses, tower_grads
 
 
@@ -97,4 +183,5 @@ def _average(grads_and_vars):
     if not all(gradient.shape.is_compatible_with(gradients[0].shape) for gradient in gradients):
         raise ValueError('The gradients of %s have different shapes: %s'
                          % (variable.op.name, ', '.join(str(gradient.shape) for gradient in gradients)))
-    return tf.add_n(gradients) / len(gradients), variable
+    with tf.device(variable.device):
+        return tf.add_n(gradients) / len(gradients), variable

@@ -5,6 +5,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import muon
 from cifar10.hparams import RECIPES
+from cifar10.parallelism import beside
 
 
 def examples_per_decay(pace, hparams):
@@ -131,6 +132,6 @@ def train(opt, gradients, global_step, pace, hparams):
     # The weight decay reads the weights, and no gradient waits for it: without the dependency it might read the updated ones.
     with tf.name_scope('update'), tf.control_dependencies(tf.get_collection('losses')):
         update = opt.apply_gradients(gradients, global_step=global_step)
-    with tf.name_scope('moving_averages'), tf.control_dependencies([update]):
+    with tf.name_scope('moving_averages'), tf.control_dependencies([update]), tf.device(beside.first_input):
         averages = tf.train.ExponentialMovingAverage(decay, global_step)
         return averages.apply(tf.trainable_variables())

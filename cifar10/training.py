@@ -4,7 +4,7 @@ from typing import NamedTuple, Optional, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpointing, hooks, optimizer, summaries
+from cifar10 import checkpointing, hooks, multi_gpu, optimizer, summaries
 from cifar10.hparams import CLASSIC, HParams, Pace
 from cifar10.runs import checkpoint, machine, signals
 from cifar10.runs.machine import Threads
@@ -34,20 +34,37 @@ class Job(NamedTuple):
     data_dir: str  # cifar-10-batches-bin, or its parent
     num_examples: int  # in the training set
     hparams: HParams = CLASSIC
-    devices: Sequence[str] = ('/cpu:0',)  # one per tower
+    devices: Sequence[str] = ('/cpu:0',)  # of the towers, one after the other
     given_threads: Threads = Threads()
     max_steps: int = 1000000
     intervals: Intervals = Intervals()
     seed: Optional[int] = None  # of initial values and distortions
     deterministic: bool = False  # whether the seed fixes everything else too, at the cost of time; on CPUs only
     log_device_placement: bool = False
-    batches_per_step: int = 1  # that each device takes, or, if there are several workers, those devices of theirs together
+    devices_per_tower: int = 1  # over which its layers are divided
+    variable_strategy: str = 'cpu'  # where the variables live, one of multi_gpu.VARIABLE_STRATEGIES
+    batches_per_step: int = 1  # that each tower takes, or, if there are several workers, those towers of theirs together
     steps_per_run: int = 1  # that a session run of the train op makes
+
+    @property
+    def num_towers(self):
+        """The number of towers."""
+        return len(self.devices) // self.devices_per_tower
+
+    @property
+    def variable_devices(self):
+        """The devices over which the variables are spread."""
+        return multi_gpu.variable_devices(self.variable_strategy, self.devices)
+
+    @property
+    def _first_devices(self):
+        """The first device of each tower."""
+        return self.devices[::self.devices_per_tower]
 
     @property
     def pace(self):
         """The Pace, which ends after max_steps or hparams.epochs, whichever comes first."""
-        endless = Pace(self.hparams.batch_size * len(self.devices) * self.batches_per_step, self.num_examples,
+        endless = Pace(self.hparams.batch_size * self.num_towers * self.batches_per_step, self.num_examples,
                        steps_per_run=self.steps_per_run)
         return endless._replace(last_step=min(self.max_steps, optimizer.num_steps(endless, self.hparams)))
 
@@ -56,12 +73,12 @@ class Job(NamedTuple):
         """The Threads, those that are not given chosen by the number of cores."""
         if self.deterministic:  # threads that share an operation add up in another order each time
             return self.given_threads._replace(intra_op=1, prefetch=1)
-        return machine.choose_threads(self.devices, self.hparams.batch_size, self.given_threads)
+        return machine.choose_threads(self._first_devices, self.hparams.batch_size, self.given_threads)
 
     @property
     def num_slices(self):
         """The number of slices of each tower's batch, see model.inference."""
-        return machine.num_slices(self.devices, self.hparams.batch_size, self.given_threads.inter_op)
+        return machine.num_slices(self._first_devices, self.hparams.batch_size, self.given_threads.inter_op)
 
     @property
     def session(self):

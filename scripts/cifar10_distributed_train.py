@@ -6,7 +6,7 @@ Start it once for each task of the cluster, everywhere with the same --ps_hosts 
   cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 --job_name=ps --task_index=0
   cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 --job_name=worker --task_index=0
 
-Each worker has its share of the examples and --num_gpus towers of its own. --mode says how the workers come together.
+Each worker has its share of the examples, and towers of its own on --num_gpus devices. --mode says how the workers come together.
 """
 from cifar10.cli import quiet
 
@@ -29,7 +29,7 @@ FLAGS = flags.FLAGS
 
 
 def train(job, run, replica):
-    """Trains one worker's towers, a tower on each of job.devices, together with the other workers.
+    """Trains one worker's towers, on job.devices, together with the other workers.
 
     Args:
       job: a training.Job.
@@ -43,12 +43,12 @@ def train(job, run, replica):
         training.set_seed(job.seed, replica.first_step, replica.task.index)
         images, labels = cifar10_input.distorted_inputs(
             job.data_dir, job.hparams.batch_size, job.hparams.contrast, job.deterministic, replica.share)
-        queue = cifar10_input.prefetch_queue(images, labels, 2 * len(job.devices), job.threads.prefetch)
-        batches = cifar10_input.dequeue(queue, len(job.devices))
+        queue = cifar10_input.prefetch_queue(images, labels, 2 * job.num_towers, job.threads.prefetch)
+        batches = cifar10_input.dequeue(queue, job.num_towers)
         global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, job.pace, job.hparams)
         opt = optimizer.create(learning_rate, job.hparams)
-        with replica.towers():
+        with replica.variables():
             losses, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.num_slices, job.hparams)
         gradients = multi_gpu.average_gradients(tower_grads)
         update = replica.update(gradients, learning_rate, lambda averages: optimizer.train(
@@ -67,7 +67,7 @@ def main():
         config = machine.session_config(['/cpu:0'], job_flags.given_threads())
         parameter_server.serve(Station(cluster, task, server.start(cluster, task, config), Watchdog(), cluster_flags.given_timeouts()))
         return
-    job = job_flags.prepare_job(FLAGS.num_gpus)._replace(
+    job = job_flags.prepare_job(FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy)._replace(
         batches_per_step=strategy.batches_per_step, steps_per_run=strategy.steps_per_run)
     target = server.start(cluster, task, job.session.config)
     replica = Replica(Station(cluster, task, target, Watchdog(), cluster_flags.given_timeouts()), strategy, job)
@@ -87,5 +87,6 @@ def main():
 if __name__ == '__main__':
     job_flags.define()
     job_flags.define_num_gpus()
+    job_flags.define_placement()
     cluster_flags.define()
     program.run(main)

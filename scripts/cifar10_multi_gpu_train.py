@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Trains the CIFAR-10 network on one or several devices, with one tower per device.
+"""Trains the CIFAR-10 network on one or several devices, with one tower per device, or one tower divided over several.
 
-The towers share one set of variables, which the CPU holds. In each step every tower takes a batch of its own, their gradients
-are averaged, and one update is made.
+The towers share one set of variables, which the CPU holds, or the GPUs. In each step every tower takes a batch of its own, their
+gradients are averaged, and one update is made.
 
   cifar10_multi_gpu_train.py --num_gpus=4
+  cifar10_multi_gpu_train.py --num_gpus=4 --devices_per_tower=2 --variable_strategy=spread
 """
 from cifar10.cli import quiet
 
@@ -20,7 +21,7 @@ FLAGS = flags.FLAGS
 
 
 def train(job, run):
-    """Trains with a tower on each of job.devices.
+    """Trains job.num_towers towers on job.devices.
 
     Args:
       job: a training.Job.
@@ -30,12 +31,13 @@ def train(job, run):
         training.set_seed(job.seed, run.first_step)
         images, labels = cifar10_input.distorted_inputs(
             job.data_dir, job.hparams.batch_size, job.hparams.contrast, job.deterministic)
-        queue = cifar10_input.prefetch_queue(images, labels, 2 * len(job.devices), job.threads.prefetch)
-        batches = cifar10_input.dequeue(queue, len(job.devices))
+        queue = cifar10_input.prefetch_queue(images, labels, 2 * job.num_towers, job.threads.prefetch)
+        batches = cifar10_input.dequeue(queue, job.num_towers)
         global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, job.pace, job.hparams)
         opt = optimizer.create(learning_rate, job.hparams)
-        losses, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.num_slices, job.hparams)
+        with multi_gpu.variables_on(job.variable_devices):
+            losses, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.num_slices, job.hparams)
         gradients = multi_gpu.average_gradients(tower_grads)
         train_op = optimizer.train(opt, gradients, global_step, job.pace, job.hparams)
         first_images, _ = batches[0]
@@ -46,7 +48,7 @@ def train(job, run):
 
 def main():
     """Makes data and training directory ready, prints the plan, and trains."""
-    job = job_flags.prepare_job(FLAGS.num_gpus)
+    job = job_flags.prepare_job(FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy)
     with job_flags.held_run(job) as run:
         plan.print_plan(job, run.resumed)
         train(job, run)
@@ -55,4 +57,5 @@ def main():
 if __name__ == '__main__':
     job_flags.define()
     job_flags.define_num_gpus()
+    job_flags.define_placement()
     program.run(main)

@@ -44,7 +44,7 @@ def train(job, run):
 
 def main():
     """Makes data and training directory ready, prints the plan, and trains."""
-    job = job_flags.prepare_job(num_towers=1)
+    job = job_flags.prepare_job()
     with job_flags.held_run(job) as run:
         plan.print_plan(job, run.resumed)
         train(job, run)

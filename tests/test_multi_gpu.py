@@ -71,8 +71,8 @@ def test_gpu_towers_share_variables_on_the_cpu(graph, hparams, update, count):
 
 @pytest.mark.parametrize('gpus, towers, devices, message', [
     (4, 2, ['/gpu:0', '/gpu:1'], ''),
-    (2, 5, ['/gpu:0', '/gpu:1', '/gpu:0', '/gpu:1', '/gpu:0'], 'Fewer GPUs (2) than towers (5): towers share a GPU\n'),
-    (1, 2, ['/gpu:0', '/gpu:0'], 'Fewer GPUs (1) than towers (2): towers share a GPU\n'),
+    (2, 5, ['/gpu:0', '/gpu:1', '/gpu:0', '/gpu:1', '/gpu:0'], 'Fewer GPUs (2) than asked for (5): they are shared\n'),
+    (1, 2, ['/gpu:0', '/gpu:0'], 'Fewer GPUs (1) than asked for (2): they are shared\n'),
     (0, 3, ['/cpu:0', '/cpu:1', '/cpu:2'],
      'No GPU found: using /cpu:0, /cpu:1, /cpu:2 (TF_CPP_MIN_LOG_LEVEL=0 shows what TensorFlow says about GPUs)\n')])
 def test_tower_devices(monkeypatch, capsys, gpus, towers, devices, message):

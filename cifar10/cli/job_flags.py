@@ -6,6 +6,7 @@ from cifar10.cli import data_flags, recipe_flags
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
+from cifar10.parallelism import layers
 from cifar10.runs import checkpoint_files, machine, run_directory
 from cifar10.runs.machine import Threads
 from cifar10.training import Intervals, Job
@@ -54,6 +55,15 @@ def define_num_gpus():
                          upper_bound=64)
 
 
+def define_placement():
+    """Defines --devices_per_tower and --variable_strategy."""
+    flags.DEFINE_integer('devices_per_tower', Job._field_defaults['devices_per_tower'], 'Devices over which the layers of each tower '
+                         'are divided; --num_gpus then is the number of devices, and a multiple of this.', lower_bound=1,
+                         upper_bound=64)
+    flags.DEFINE_enum('variable_strategy', Job._field_defaults['variable_strategy'], multi_gpu.VARIABLE_STRATEGIES,
+                      'Where the variables live: on the CPU, on the first device, or spread over all devices, balanced by bytes.')
+
+
 def define_threads():
     """Defines --intra_op_threads, --inter_op_threads and --input_threads."""
     for name, description in [('intra_op_threads', 'that share one operation'),
@@ -68,14 +78,19 @@ def given_threads():
     return Threads(intra_op=FLAGS.intra_op_threads, inter_op=FLAGS.inter_op_threads, prefetch=FLAGS.input_threads)
 
 
-def prepare_job(num_towers):
-    """Makes the data set ready, and returns the Job that the flags describe.
+def prepare_job(num_devices=1, devices_per_tower=1, variable_strategy=Job._field_defaults['variable_strategy']):
+    """Makes the data set ready, and returns the Job that the flags and these numbers describe.
+
+    Args:
+      num_devices: of all towers.
+      devices_per_tower, variable_strategy: see Job.
 
     Raises:
       UserError: flags contradict each other, or the data set is missing or malformed.
     """
     hparams = recipe_flags.given_hparams()
-    devices = multi_gpu.tower_devices(num_towers)
+    _check_division(num_devices, devices_per_tower)
+    devices = multi_gpu.tower_devices(num_devices)
     if FLAGS.deterministic:
         _check_deterministic(devices)
     data_dir = data_flags.prepare(FLAGS.dataset)
@@ -84,7 +99,22 @@ def prepare_job(num_towers):
         devices=devices, given_threads=given_threads(), max_steps=FLAGS.max_steps,
         intervals=Intervals(log_frequency=FLAGS.log_frequency, summary_steps=FLAGS.summary_steps,
                             checkpoint_steps=FLAGS.checkpoint_steps, max_to_keep=FLAGS.max_to_keep),
-        seed=FLAGS.seed, deterministic=FLAGS.deterministic, log_device_placement=FLAGS.log_device_placement)
+        seed=FLAGS.seed, deterministic=FLAGS.deterministic, log_device_placement=FLAGS.log_device_placement,
+        devices_per_tower=devices_per_tower, variable_strategy=variable_strategy)
+
+
+def _check_division(num_devices, devices_per_tower):
+    """Raises UserError if the devices cannot be divided among towers, or the layers over the devices of a tower."""
+    if devices_per_tower == 1:
+        return
+    names = [product.layer for product in layers.step_products(1)]
+    if devices_per_tower > len(names):
+        raise UserError('--devices_per_tower=%d is more than the %d layers of the network (%s): give at most %d'
+                        % (devices_per_tower, len(names), ', '.join(names), len(names)))
+    num_towers = -(-num_devices // devices_per_tower)
+    if num_towers * devices_per_tower != num_devices:
+        raise UserError('--num_gpus=%d devices cannot be divided into towers of %d: give --num_gpus=%d, or another multiple of '
+                        '--devices_per_tower' % (num_devices, devices_per_tower, num_towers * devices_per_tower))
 
 
 def _check_deterministic(devices):

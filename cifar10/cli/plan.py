@@ -1,9 +1,10 @@
 """The plan that a trainer prints before it starts."""
 import math
 
-from cifar10 import optimizer
+from cifar10 import multi_gpu, optimizer
 from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, HParams
+from cifar10.parallelism import layout
 
 
 def print_plan(job, resumed):
@@ -17,7 +18,7 @@ def print_plan(job, resumed):
     lines = [
         'Data: %d examples of %s in %s' % (
             job.num_examples, ', '.join(dataset.class_names(job.data_dir) or ['unnamed classes']), job.data_dir),
-        'Devices: %s' % ', '.join(job.devices),
+        'Devices: %s' % ', '.join(job.devices)] + _placement(job) + [
         'Threads: %s per operation (intra-op), %s across operations (inter-op), %d for the input' % (
             threads.intra_op or 'all cores', threads.inter_op or 'all cores', threads.prefetch),
         'Batch: %d examples per tower (slices: %d), %d examples per step' % (
@@ -33,6 +34,24 @@ def print_plan(job, resumed):
         lines.append('Seed: %d, which fixes %s' % (job.seed, 'everything on this machine' if job.deterministic else
                                                    'initial values and distortions, but not the order of the images'))
     print('\n'.join(lines), flush=True)
+
+
+def _placement(job):
+    """Where layers and variables are, if there is a choice, and what crosses between devices, if not all is as usual."""
+    if len(job.devices) == 1 and job.variable_strategy == 'cpu':
+        return []
+    strategy = '(--variable_strategy=%s)' % job.variable_strategy
+    if job.devices_per_tower == 1 and job.variable_strategy == 'cpu':  # the count would delay the start
+        return ['Weights: on /cpu:0 ' + strategy]
+    parts = [', '.join(part) for part in multi_gpu.divide_layers(job.devices_per_tower)]
+    towers = [job.devices[i:i + len(parts)] for i in range(0, len(job.devices), len(parts))]
+    lines = ['Tower %d: %s' % (i, '; '.join('%s on %s' % pair for pair in zip(parts, devices))) for i, devices in enumerate(towers)]
+    step = layout.of_step(job)
+    held = ', '.join('%.2f MB on %s' % (size / 1e6, device) for device, size in step.held.items())
+    lines.append('Weights: %s %s' % (held, strategy))
+    most = max(step.sent, key=step.sent.get, default=None)
+    return lines + ['Between devices: %d bytes per step%s' % (
+        sum(step.sent.values()), '; the most, %d, from %s to %s' % ((step.sent[most],) + most) if most else '')]
 
 
 def print_cluster(cluster, task, strategy):

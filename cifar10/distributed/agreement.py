@@ -7,7 +7,7 @@ from cifar10.errors import UserError
 def text(job, strategy):
     """The hyperparameters, the Strategy and the data of a training.Job, by the names of flags, as JSON."""
     return json.dumps(dict(
-        job.hparams._asdict(), num_gpus=len(job.devices), max_steps=job.max_steps, seed=job.seed, deterministic=job.deterministic,
+        job.hparams._asdict(), num_towers=job.num_towers, max_steps=job.max_steps, seed=job.seed, deterministic=job.deterministic,
         num_examples=job.num_examples, **strategy._asdict()))
 
 

@@ -14,9 +14,7 @@ def update(replica, copies, gradients, learning_rate, apply):
     """The worker's gradients are applied as soon as it has them; see synchronous.update."""
     strategy, global_step = replica.strategy, tf.train.get_global_step()
     descend = copies.descend(gradients, learning_rate) if strategy.fetch_steps > 1 else tf.no_op()
-    with tf.device(replica.task.device):  # not on a parameter server, where all workers would have the same ones
-        sums = [tf.Variable(tf.zeros(copy.shape), trainable=False, collections=[tf.GraphKeys.LOCAL_VARIABLES],
-                            name='sums/' + copy.op.name) for _, copy in gradients] if strategy.push_steps > 1 else []
+    sums = [_sum_beside(copy) for _, copy in gradients] if strategy.push_steps > 1 else []
     with tf.control_dependencies([descend]):
         local_op = tf.group(*(held.assign_add(gradient) for held, (gradient, _) in zip(sums, gradients)))
     totals = [(held.read_value() + gradient, copy) for held, (gradient, copy) in zip(sums, gradients)] or gradients
@@ -34,6 +32,13 @@ def update(replica, copies, gradients, learning_rate, apply):
                   hooks=[_LocalSteps(replica, fetch, local_op),
                          StalenessHook(staleness, applied, replica.job.intervals.log_frequency)],
                   summaries=_summaries(tables))
+
+
+def _sum_beside(copy):
+    """A variable for the sum of some gradients: not on a parameter server, where all workers would have the same ones."""
+    with tf.device(copy.device):
+        return tf.Variable(tf.zeros(copy.shape), trainable=False, collections=[tf.GraphKeys.LOCAL_VARIABLES],
+                           name='sums/' + copy.op.name)
 
 
 class _LocalSteps(tf.train.SessionRunHook):

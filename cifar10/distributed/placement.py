@@ -3,44 +3,20 @@ import contextlib
 
 import tensorflow.compat.v1 as tf
 
+from cifar10.parallelism.balance import Balance
+
 _VARIABLE_OPS = ('Variable', 'VariableV2', 'AutoReloadVariable', 'VarHandleOp')  # as in tf.train.replica_device_setter
 
 
-class Balance:
-    """Gives each new variable to the parameter server that holds the fewest bytes; a strategy of tf.train.replica_device_setter.
+def on_servers(cluster, worker):
+    """A device function: variables go to the parameter servers, balanced by bytes, everything else to the CPU of the worker.
 
     An optimizer's slots and the moving averages are put beside their variables.
     """
-
-    def __init__(self, num_servers):
-        self._bytes = [0] * num_servers
-
-    def __call__(self, op):
-        """The index of the parameter server for an operation that makes a variable."""
-        index = self._bytes.index(min(self._bytes))
-        shape = tf.TensorShape(op.get_attr('shape'))
-        self._bytes[index] += shape.num_elements() * tf.as_dtype(op.get_attr('dtype')).size
-        return index
-
-
-def on_servers(cluster, worker):
-    """A device function: variables go to the parameter servers, everything else to the CPU of the worker."""
+    balance = Balance(range(len(cluster.ps)))
     return tf.train.replica_device_setter(
         worker_device=worker.device, cluster=tf.train.ClusterSpec({'ps': list(cluster.ps), 'worker': list(cluster.worker)}),
-        ps_strategy=Balance(len(cluster.ps)), ps_ops=list(_VARIABLE_OPS))
-
-
-def beside_variables(op):
-    """A device function: what takes its input from a parameter server is there: no variable is sent to be updated elsewhere."""
-    if not op.inputs:  # a constant
-        return '/job:ps/task:0/cpu:0'
-    for tensor in op.inputs:
-        source = tensor.op
-        while not source.device and source.inputs:  # reading a variable has no device of its own
-            source = source.inputs[0].op
-        if tf.DeviceSpec.from_string(source.device).job == 'ps':
-            return source.device
-    return op.device
+        ps_strategy=lambda op: balance.place(op.name, op.get_attr('shape'), op.get_attr('dtype')), ps_ops=list(_VARIABLE_OPS))
 
 
 def bytes_held(variables):
@@ -56,15 +32,16 @@ def bytes_held(variables):
 class Copies:
     """Copies of the variables at a worker: the model reads the copies, while updates are made to the originals."""
 
-    def __init__(self, worker):
-        """Makes copies for the Task of a worker, in the default graph, which has a global step."""
+    def __init__(self, worker, devices=('/cpu:0',)):
+        """Makes copies for the Task of a worker, balanced over devices of it, in the default graph, which has a global step."""
         self._worker = worker
+        self._balance = Balance(devices)
         self._originals = {}  # by name
         self._copies = {}
-        self.step = self._local('step', tf.constant(0, tf.int64))  # that the originals had when the copies were fetched
+        self.step = self._local('step', tf.constant(0, tf.int64), '/cpu:0')  # of the originals when the copies were fetched
 
-    def _local(self, name, initial, trainable=False):
-        with tf.device(self._worker.device):
+    def _local(self, name, initial, device, trainable=False):
+        with tf.device(self._worker.device), tf.device(device):
             return tf.Variable(initial, trainable=trainable, name='copies/' + name, collections=[tf.GraphKeys.LOCAL_VARIABLES])
 
     @contextlib.contextmanager
@@ -80,7 +57,9 @@ class Copies:
         original = getter(name, *args, **kwargs)
         if name not in self._copies:
             self._originals[name] = original
-            self._copies[name] = self._local(name, tf.zeros(original.shape, original.dtype.base_dtype), trainable=True)
+            dtype = original.dtype.base_dtype
+            device = self._balance.place(name, original.shape, dtype)
+            self._copies[name] = self._local(name, tf.zeros(original.shape, dtype), device, trainable=True)
         return self._copies[name]
 
     def of_originals(self, gradients):
@@ -90,11 +69,17 @@ class Copies:
 
     def fetch(self):
         """An operation that gives the copies the values of the originals, and `step` the step of values that are not newer."""
-        with tf.device(self._worker.device), tf.name_scope('fetch'), tf.control_dependencies([
-                self.step.assign(tf.train.get_global_step().read_value())]):
-            return tf.group(*(copy.assign(self._originals[name].read_value()) for name, copy in self._copies.items()))
+        with tf.device(self._worker.device), tf.name_scope('fetch'):
+            fetched = [self.step.assign(tf.train.get_global_step().read_value())]
+            for name, copy in self._copies.items():
+                with tf.device(copy.device), tf.control_dependencies(fetched[:1]):
+                    fetched.append(copy.assign(self._originals[name].read_value()))
+            return tf.group(*fetched)
 
     def descend(self, gradients, rate):
         """An operation that moves the copies against their gradients, a list of (gradient, copy)."""
-        with tf.device(self._worker.device):
-            return tf.group(*(copy.assign_sub(rate * gradient) for gradient, copy in gradients))
+        moved = []
+        for gradient, copy in gradients:
+            with tf.device(copy.device):
+                moved.append(copy.assign_sub(rate * gradient))
+        return tf.group(*moved)

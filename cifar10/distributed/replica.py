@@ -1,9 +1,7 @@
 """A worker as it takes part in the updates: what its graph is built under, its update, its session."""
-import contextlib
-
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input
+from cifar10 import input as cifar10_input, multi_gpu
 from cifar10.distributed import allreduce, asynchronous, averaging, placement, server, synchronous
 from cifar10.distributed.join_hook import JoinHook
 from cifar10.distributed.member import Member
@@ -30,10 +28,11 @@ class Replica(Member):
         """Whether the worker trains variables of its own."""
         return self.strategy.mode in ('allreduce', 'average')
 
-    def towers(self):
-        """What the worker's towers are built under, when there is a global step: they read copies of remote variables."""
-        self._copies = None if self._is_local else placement.Copies(self.task)
-        return self._copies.read() if self._copies else contextlib.nullcontext()
+    def variables(self):
+        """What the worker's towers are built under, when there is a global step: they read its variables, or copies of remote ones."""
+        devices = self.job.variable_devices
+        self._copies = None if self._is_local else placement.Copies(self.task, devices)
+        return self._copies.read() if self._copies else multi_gpu.variables_on(devices)
 
     def update(self, gradients, learning_rate, apply):
         """The worker's part in an update.
@@ -46,10 +45,7 @@ class Replica(Member):
         Returns:
           An Update.
         """
-        def apply_beside(averages):
-            with tf.device(placement.beside_variables):
-                return apply(averages)
-        return _UPDATES[self.strategy.mode](self, self._copies, gradients, learning_rate, apply if self._is_local else apply_beside)
+        return _UPDATES[self.strategy.mode](self, self._copies, gradients, learning_rate, apply)
 
     def session(self, update):
         """The SessionSettings of a worker with this Update."""

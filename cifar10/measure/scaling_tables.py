@@ -1,7 +1,8 @@
 """Tables that plan training on many machines, with one GPU each."""
-from cifar10.measure import flops, markdown, scaling, traffic
+from cifar10.measure import markdown, scaling, traffic
 from cifar10.measure.scaling import Costs
 from cifar10.measure.traffic import ALLREDUCE, ASYNC, AVERAGE, SYNC, Machines, Scheme
+from cifar10.parallelism import layers
 
 WORKERS, GIGABITS = (8, 32, 128), (10, 25, 100)
 LARGER = (1, 4, 8)  # batches, as multiples of the given one
@@ -21,7 +22,7 @@ def plan(batch_size, gpu_gflops):
       batch_size: examples per worker per step.
       gpu_gflops: 10^9 floating-point operations per second of a GPU in this network.
     """
-    seconds_per_image = flops.total(flops.step_products(1)) / (gpu_gflops * 1e9)
+    seconds_per_image = layers.total(layers.step_products(1)) / (gpu_gflops * 1e9)
     variables = traffic.variable_bytes()
 
     def images_per_sec(layout, batch, num_workers, gigabits):

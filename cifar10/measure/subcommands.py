@@ -9,6 +9,7 @@ from cifar10 import files
 from cifar10.measure import benchmark, clusters, flops, measurements, processes, profiling
 from cifar10.measure.benchmark import OURS
 from cifar10.measure.measurements import Steps
+from cifar10.parallelism import layers
 from cifar10.runs import machine
 from cifar10.training import Job
 
@@ -68,7 +69,7 @@ def measure_train(formulation, request):
 
 def _with_limit(figures, job):
     """Adds the share of the machine's limit, which is measured each time."""
-    operations = flops.total(flops.step_products(job.hparams.batch_size)) * len(job.devices)
+    operations = layers.total(layers.step_products(job.hparams.batch_size)) * len(job.devices)
     rate = operations / (figures['ms per step'] / 1e3)
     num_units = len(set(job.devices)) if machine.is_gpu(job.devices[0]) else 1  # CPU devices share the cores
     limit = num_units * processes.fresh_process(flops.matrix_product_rate, job.devices[0])
@@ -78,7 +79,7 @@ def _with_limit(figures, job):
 
 def flops_verdict(unused_rounds, job):
     """The operations of a step."""
-    return 'Floating-point operations per tower per step:\n%s' % flops.describe(flops.step_products(job.hparams.batch_size))
+    return 'Floating-point operations per tower per step:\n%s' % flops.describe(layers.step_products(job.hparams.batch_size))
 
 
 def measure_towers(formulation, request):

@@ -60,7 +60,7 @@ def held(train_dir, fresh, job):
         directories.make(train_dir)
     with directories.locked(train_dir, busy), directories.Place(train_dir) as place:
         resumed = checkpoint.read_latest(train_dir)
-        record = dict(job.hparams._asdict(), num_towers=len(job.devices) * job.batches_per_step, num_examples=job.num_examples,
+        record = dict(job.hparams._asdict(), num_towers=job.num_towers * job.batches_per_step, num_examples=job.num_examples,
                       class_names=dataset.class_names(job.data_dir))
         if resumed:
             run_record.compare(train_dir, record, job.hparams)

@@ -19,31 +19,35 @@ def defined():
 
 def test_without_flags_the_defaults_of_the_job(data_dir):
     flags.FLAGS(['a script', '--data_dir=' + data_dir])
-    assert job_flags.prepare_job(1) == Job(data_dir, 300, devices=['/cpu:0'])
+    assert job_flags.prepare_job() == Job(data_dir, 300, devices=['/cpu:0'])
 
 
 def test_every_flag_reaches_the_job(data_dir):
     flags.FLAGS(['a script', '--data_dir=' + data_dir, '--dataset=synthetic', '--recipe=fast', '--batch_size=5',
                  '--intra_op_threads=2', '--inter_op_threads=3', '--input_threads=4', '--max_steps=6', '--log_frequency=7',
                  '--summary_steps=8', '--checkpoint_steps=9', '--max_to_keep=10', '--seed=11', '--log_device_placement'])
-    assert job_flags.prepare_job(2) == Job(
-        data_dir=data_dir, num_examples=300, hparams=FAST._replace(batch_size=5), devices=['/cpu:0', '/cpu:1'],
+    assert job_flags.prepare_job(6, 3, 'spread') == Job(
+        data_dir=data_dir, num_examples=300, hparams=FAST._replace(batch_size=5), devices=['/cpu:%d' % i for i in range(6)],
+        devices_per_tower=3, variable_strategy='spread',
         given_threads=Threads(intra_op=2, inter_op=3, prefetch=4), max_steps=6,
         intervals=Intervals(log_frequency=7, summary_steps=8, checkpoint_steps=9, max_to_keep=10), seed=11, log_device_placement=True)
 
 
 def test_the_run_is_held_in_train_dir(tmp_path, data_dir):
     flags.FLAGS(['a script', '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'), '--recipe=fast'])
-    with job_flags.held_run(job_flags.prepare_job(2)) as run:
+    with job_flags.held_run(job_flags.prepare_job(4, 2)) as run:
         assert (run.path, run.resumed) == (str(tmp_path / 'run'), None)
         assert (run.record['recipe'], run.record['num_towers'], run.record['class_names'][0]) == ('fast', 2, 'disc')
 
 
 def test_defaults_of_the_books():
     job_flags.define_num_gpus()
+    job_flags.define_placement()
     flags.FLAGS(['a script'])
-    names = ['num_gpus', 'train_dir', 'data_dir', 'max_steps', 'log_frequency', 'summary_steps', 'checkpoint_steps', 'max_to_keep']
-    assert [flags.FLAGS[name].value for name in names] == [1, '/tmp/cifar10_train', '/tmp/cifar10_data', 1000000, 10, 100, 1000, 5]
+    names = ['num_gpus', 'train_dir', 'data_dir', 'max_steps', 'log_frequency', 'summary_steps', 'checkpoint_steps', 'max_to_keep',
+             'devices_per_tower', 'variable_strategy']
+    assert [flags.FLAGS[name].value for name in names] == [
+        1, '/tmp/cifar10_train', '/tmp/cifar10_data', 1000000, 10, 100, 1000, 5, 1, 'cpu']
 
 
 def test_unknown_data_set():

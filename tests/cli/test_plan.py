@@ -30,6 +30,7 @@ def test_the_whole_plan(data_dir, capsys):
         'Data: 50000 examples of disc, ring, square, triangle, cross, horizontal_stripes, vertical_stripes, diagonal_stripes, '
         'checkerboard, dots in ' + data_dir,
         'Devices: /cpu:0, /cpu:1',
+        'Weights: on /cpu:0 (--variable_strategy=cpu)',
         'Threads: 1 per operation (intra-op), all cores across operations (inter-op), 3 for the input',
         'Batch: 128 examples per tower (slices: 2), 256 examples per step',
         'Epoch: 50000 examples, 195.3 steps',

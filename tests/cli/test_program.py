@@ -19,13 +19,15 @@ from tests.helpers import programs
 RUN = 'data_dir dataset data_url train_dir max_steps log_frequency summary_steps checkpoint_steps '
 TRAINING = RUN + ('fresh max_to_keep seed deterministic log_device_placement intra_op_threads inter_op_threads input_threads '
                   + ' '.join(HParams._fields))
+PLACEMENT = ' num_gpus devices_per_tower variable_strategy'
 
 
 @pytest.mark.parametrize('script, names', [
-    ('cifar10_train', TRAINING), ('cifar10_multi_gpu_train', TRAINING + ' num_gpus'), ('cifar10_classic', RUN + 'batch_size num_gpus'),
+    ('cifar10_train', TRAINING), ('cifar10_multi_gpu_train', TRAINING + PLACEMENT),
+    ('cifar10_classic', RUN + 'batch_size num_gpus'),
     ('cifar10_benchmark', 'baseline rounds warmup_steps steps json trace num_gpus batch_size dataset data_dir data_url '
                           'intra_op_threads inter_op_threads input_threads gpu_gflops'),
-    ('cifar10_distributed_train', TRAINING + ' num_gpus ps_hosts worker_hosts job_name task_index mode replicas_to_aggregate '
+    ('cifar10_distributed_train', TRAINING + PLACEMENT + ' ps_hosts worker_hosts job_name task_index mode replicas_to_aggregate '
      'fetch_steps push_steps average_period connect_timeout_secs stall_timeout_secs'),
     ('cifar10_eval', 'data_dir eval_dir checkpoint_dir eval_data num_examples eval_interval_secs run_once timeout_secs dataset '
                      'data_url views use_gpu'),
@@ -76,6 +78,12 @@ MISTAKES = [
     (TRAIN, ['--contrast=nan'], 2, r'flag --contrast=nan: is not a number; .*'),
     (TRAIN, ['--recipe=fast', '--epochs=2'], 1, r'--schedule=linear needs an end after its warm-up, not --epochs=2: .*'),
     (EVAL, ['--views=3'], 2, r'flag --views=3: value should be one of <1\|2\|10>; .*'),
+    (TRAIN, ['--num_gpus=6', '--devices_per_tower=6'], 1, r'--devices_per_tower=6 is more than the 5 layers of the network '
+     r'\(conv1, conv2, local3, local4, softmax_linear\): give at most 5'),
+    (TRAIN, ['--num_gpus=4', '--devices_per_tower=3'], 1, r'--num_gpus=4 devices cannot be divided into towers of 3: '
+     r'give --num_gpus=6, or another multiple of --devices_per_tower'),
+    (TRAIN, ['--devices_per_tower=2'], 1, r'--num_gpus=1 devices cannot be divided into towers of 2: give --num_gpus=2, .*'),
+    (TRAIN, ['--variable_strategy=gpu'], 2, r'flag --variable_strategy=gpu: value should be one of <cpu\|first_device\|spread>; .*'),
     (TRAIN, ['--num_gpus', '2', '3'], 2, r'unexpected argument 3; --help explains the usage'),
     (TRAIN, ['--dataset=mnist'], 2, r'flag --dataset=mnist: value should be one of <cifar10\|synthetic>.*'),
     (TRAIN, ['--data_dir={tmp}/damaged', '--dataset=synthetic'], 1, r'{tmp}/damaged/.*/data_batch_2.bin is not a whole number .*'),

@@ -3,8 +3,9 @@ import re
 
 import pytest
 
-from cifar10.measure import calibration, flops, scaling_tables, traffic
+from cifar10.measure import calibration, scaling_tables, traffic
 from cifar10.measure.traffic import ALLREDUCE, ASYNC, AVERAGE, LOCAL, SYNC, Machines, Scheme
+from cifar10.parallelism import layers
 from tests.helpers import programs
 
 P = 4 * 1068298
@@ -30,7 +31,7 @@ def test_plan(monkeypatch):
     status, stdout, stderr = programs.call('cifar10_benchmark', 'plan', '--batch_size=64', '--gpu_gflops=5000')
     assert (status, stderr) == (0, '')
     assumptions, _, rates, _, larger, _, limits, _, sent = stdout.strip().split('\n\n')
-    compute = flops.total(flops.step_products(64)) / 5e12
+    compute = layers.total(layers.step_products(64)) / 5e12
     alone = 'computes 5000 GFLOP/s in this network: alone %.0f images/sec, or %.2f ms for 64,'
     assert alone % (64 / compute, compute * 1e3) in assumptions
     header, _, two, four = map(_cells, rates.split('\n'))

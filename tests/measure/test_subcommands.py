@@ -10,6 +10,7 @@ import pytest
 from cifar10.hparams import CLASSIC
 from cifar10.measure import flops, processes, subcommands
 from cifar10.measure.measurements import Steps
+from cifar10.parallelism import layers
 from cifar10.training import Job
 from tests.helpers import programs
 
@@ -36,7 +37,7 @@ def test_input_verdict():
 
 def test_flops_verdict():
     assert subcommands.flops_verdict({}, CPU_JOB) == (
-        'Floating-point operations per tower per step:\n' + flops.describe(flops.step_products(8)))
+        'Floating-point operations per tower per step:\n' + flops.describe(layers.step_products(8)))
 
 
 def test_profile_tables(tmp_path):
@@ -61,7 +62,7 @@ def test_limit_counts_each_gpu_and_all_cores_once(monkeypatch, devices, times):
         return {'ms per step': 50.0, 'images/sec': 1.0}
     monkeypatch.setattr(processes, 'fresh_process', without_process)
     figures = subcommands.measure_step('ours', _request(CPU_JOB._replace(devices=devices)))
-    gflops = flops.total(flops.step_products(8)) * len(devices) / 0.05 / 1e9
+    gflops = layers.total(layers.step_products(8)) * len(devices) / 0.05 / 1e9
     assert figures == {'ms per step': 50, 'images/sec': 1, 'GFLOP/s': pytest.approx(gflops), 'matrix product, GFLOP/s': times * 3,
                        'share of the matrix product': pytest.approx(gflops / (times * 3))}
 
@@ -161,7 +162,7 @@ def test_step(tmp_path):
     stdout, figures = _benchmark(programs.run, tmp_path, 'step', '--num_gpus=2')
     ours = figures['ours']
     assert ours['images/sec'] == pytest.approx(2 * 16 / ours['ms per step'] * 1e3)
-    operations = 2 * flops.total(flops.step_products(16))
+    operations = 2 * layers.total(layers.step_products(16))
     assert ours['GFLOP/s'] == pytest.approx(operations / ours['ms per step'] / 1e6)
     assert ours['share of the matrix product'] == pytest.approx(ours['GFLOP/s'] / ours['matrix product, GFLOP/s'])
     assert '%.4f GFLOP' % (operations / 2e9) in stdout
