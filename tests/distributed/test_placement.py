@@ -119,6 +119,30 @@ def test_local_variables_are_at_their_worker(build, mode, numbers):
     assert places == ['worker 1'] * {'sync': 11, 'async': 21}.get(mode, 0)
 
 
+DIVIDED = dict(devices=('/gpu:0', '/gpu:1'), devices_per_tower=2, variable_strategy='spread')
+
+
+@pytest.mark.parametrize('mode, numbers', [
+    ('sync', {}), ('async', {'fetch_steps': 2, 'push_steps': 2}), ('average', {}), ('allreduce', {})])
+def test_devices_of_a_worker(build, mode, numbers):
+    """A divided tower, and its variables, or its copies of them and sums of their gradients, on two GPUs."""
+    worker = build(mode, 0 if mode == 'allreduce' else 2, 2, 1, CLASSIC, **numbers, **DIVIDED)
+    is_local = mode in ('allreduce', 'average')
+    with worker.graph.as_default():
+        trained, local, held = tf.trainable_variables(), tf.local_variables(), tf.global_variables()
+    gpus = dict(zip([variable.op.name for variable in trained],
+                    _places([4 * int(np.prod(variable.shape.as_list())) for variable in trained], 2)))
+    assert set(gpus.values()) == {0, 1}
+    for variable in held if is_local else local:
+        name = '/'.join(variable.op.name.split('/')[(not is_local) + variable.op.name.startswith('sums/'):][:2])
+        assert variable.device == '/job:worker/task:1/device:' + ('GPU:%d' % gpus[name] if name in gpus else 'CPU:0'), variable.op.name
+    if not is_local:
+        assert {tf.DeviceSpec.from_string(variable.device).job for variable in held} == {'ps'}
+        assert not any('GPU' in variable.device for variable in held)
+    for kind, gpu in [('Conv2D', 0), ('Conv2DBackpropFilter', 0), ('SparseSoftmaxCrossEntropyWithLogits', 1)]:
+        assert {op.device for op in worker.graph.get_operations() if op.type == kind} == {'/job:worker/task:1/device:GPU:%d' % gpu}
+
+
 @pytest.mark.parametrize('num_servers, index', [(1, 0), (2, 1), (3, 1)])
 def test_averaging_moves_weights_and_averages_once(build, num_servers, index):
     """The state of the optimizer stays; so does everything in the steps between."""

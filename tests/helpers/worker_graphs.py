@@ -29,12 +29,13 @@ def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **
 
     Args:
       index: of the worker.
-      numbers: fields of Strategy.
+      numbers: fields of Strategy and of Job.
     """
     cluster = Cluster(tuple('ps%d:1' % i for i in range(num_servers)), tuple('worker%d:1' % i for i in range(num_workers)))
-    strategy = Strategy(mode, num_workers, **numbers)
+    strategy = Strategy(mode, num_workers, **{name: value for name, value in numbers.items() if name in Strategy._fields})
     job = training.Job(data_dir, 300, hparams._replace(batch_size=2), batches_per_step=strategy.batches_per_step,
-                       steps_per_run=strategy.steps_per_run)
+                       steps_per_run=strategy.steps_per_run,
+                       **{name: value for name, value in numbers.items() if name in training.Job._fields})
     replica = Replica(mock.Mock(cluster=cluster, task=cluster.workers[index]), strategy, job)
     replica.generation, replica.first_step, replica.publishes = GENERATION, 0, index == 0  # as by join()
     with mock.patch.object(replica, 'session') as session, mock.patch.object(training, 'run') as run:

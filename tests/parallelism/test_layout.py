@@ -53,8 +53,8 @@ def _transfers(whole, graphs):
 @pytest.mark.parametrize('recipe', RECIPES)
 @pytest.mark.parametrize('num_devices, devices_per_tower, strategy', PLACEMENTS)
 def test_the_plan_tells_what_training_transfers(tmp_path, data_dir, num_devices, devices_per_tower, strategy, recipe):
-    job = training.Job(data_dir, 300, RECIPES[recipe]._replace(batch_size=16), ['/cpu:%d' % i for i in range(num_devices)], max_steps=1,
-                       devices_per_tower=devices_per_tower, variable_strategy=strategy)
+    job = training.Job(data_dir, 300, RECIPES[recipe]._replace(batch_size=16), ['/cpu:%d' % i for i in range(num_devices)],
+                       max_steps=1, devices_per_tower=devices_per_tower, variable_strategy=strategy)
     transfers = _transfers(*_trained_step(job, str(tmp_path / 'run')))
     tensors = {arrow: sum(size for count, size in sent if count > 1) for arrow, sent in transfers.items()}
     assert layout.of_step(job).sent == {arrow: size for arrow, size in tensors.items() if size}
