@@ -9,7 +9,7 @@ Each figure comes from a process of its own, after a warm-up that is not measure
   cifar10_benchmark.py towers    one tower with the whole batch, two with half of it, four with a quarter
   cifar10_benchmark.py profile   the most expensive operations of a step, and a Chrome trace
   cifar10_benchmark.py distributed  clusters of 2 and 4 workers on this machine, beside one process
-  cifar10_benchmark.py plan      a simulation, not a measurement: the speed of 8, 32 and 128 machines with a GPU each
+  cifar10_benchmark.py plan      not measured: 8, 32 and 128 machines with a GPU each, simulated; 2, 4 and 8 GPUs in one, on paper
 """
 from cifar10.cli import quiet
 
@@ -25,7 +25,7 @@ from cifar10.cli import data_flags, job_flags, program
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
-from cifar10.measure import benchmark, scaling_tables, subcommands
+from cifar10.measure import benchmark, division, scaling_tables, subcommands
 from cifar10.measure.measurements import Steps
 from cifar10.runs import signals
 from cifar10.training import Job
@@ -38,7 +38,8 @@ def request(command):
     data_dir = data_flags.prepare(FLAGS.dataset) if command in ('input', 'train', 'distributed') else ''
     job = Job(data_dir=data_dir, num_examples=dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
               hparams=CLASSIC._replace(batch_size=FLAGS.batch_size), devices=multi_gpu.tower_devices(FLAGS.num_gpus),
-              given_threads=job_flags.given_threads())
+              given_threads=job_flags.given_threads(), devices_per_tower=FLAGS.devices_per_tower,
+              variable_strategy=FLAGS.variable_strategy)
     threads = ['--%s=%d' % (name, FLAGS[name].value) for name in ('intra_op_threads', 'inter_op_threads', 'input_threads')]
     return subcommands.Request(
         job=job, steps=Steps(warmup=FLAGS.warmup_steps, measured=FLAGS.steps),
@@ -51,7 +52,8 @@ def main(command):
         if FLAGS.json is not None:
             raise UserError('plan measures no figures for a file: leave out --json')
         with signals.Interruptible():
-            print(scaling_tables.plan(FLAGS.batch_size, FLAGS.gpu_gflops))
+            for tables in (scaling_tables, division):
+                print(tables.plan(FLAGS.batch_size, FLAGS.gpu_gflops) + '\n')
         return
     if FLAGS.json is not None:
         benchmark.check_writable(FLAGS.json)
@@ -61,6 +63,10 @@ def main(command):
         raise UserError('--batch_size=%d cannot be divided among four towers: give a multiple of 4' % FLAGS.batch_size)
     if command == 'distributed' and FLAGS.baseline:
         raise UserError('distributed has no classic formulation to compare with: leave out --baseline')
+    if (FLAGS.devices_per_tower, FLAGS.variable_strategy) != (1, 'cpu'):
+        if command != 'towers' or FLAGS.baseline:
+            raise UserError('--devices_per_tower and --variable_strategy are measured by towers, without --baseline: leave them out')
+        job_flags.check_division(FLAGS.devices_per_tower, FLAGS.devices_per_tower)
     requested = request(command)
     with signals.Interruptible():  # the measuring processes are ended, and what they have written is removed
         rounds = benchmark.in_turn(lambda formulation: subcommands.MEASURES[command](formulation, requested),
@@ -77,6 +83,7 @@ if __name__ == '__main__':
     data_flags.define(default_dataset='synthetic')
     job_flags.define_batch_size()
     job_flags.define_num_gpus()
+    job_flags.define_placement()
     job_flags.define_threads()
     flags.DEFINE_boolean('baseline', False, 'Measure the classic formulation in turn with ours.')
     flags.DEFINE_integer('rounds', 5, 'How often to measure.', lower_bound=1, upper_bound=1000)

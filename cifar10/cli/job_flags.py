@@ -89,7 +89,7 @@ def prepare_job(num_devices=1, devices_per_tower=1, variable_strategy=Job._field
       UserError: flags contradict each other, or the data set is missing or malformed.
     """
     hparams = recipe_flags.given_hparams()
-    _check_division(num_devices, devices_per_tower)
+    check_division(num_devices, devices_per_tower)
     devices = multi_gpu.tower_devices(num_devices)
     if FLAGS.deterministic:
         _check_deterministic(devices)
@@ -103,7 +103,7 @@ def prepare_job(num_devices=1, devices_per_tower=1, variable_strategy=Job._field
         devices_per_tower=devices_per_tower, variable_strategy=variable_strategy)
 
 
-def _check_division(num_devices, devices_per_tower):
+def check_division(num_devices, devices_per_tower):
     """Raises UserError if the devices cannot be divided among towers, or the layers over the devices of a tower."""
     if devices_per_tower == 1:
         return

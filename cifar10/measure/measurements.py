@@ -84,7 +84,7 @@ def _step_session(formulation, job):
     size = job.hparams.batch_size
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         batches = []
-        for i, device in enumerate(job.devices):
+        for i, device in enumerate(job.devices[::job.devices_per_tower]):
             values = rng.standard_normal([size, 24, 24, 3], np.float32), rng.integers(0, 10, size).astype(np.int32)
             with tf.device(device):
                 batches.append([tf.get_variable('%s_%d' % (name, i), initializer=value, trainable=False)
@@ -92,7 +92,8 @@ def _step_session(formulation, job):
         if benchmark.is_ours(formulation):
             global_step = tf.train.get_or_create_global_step()
             opt = optimizer.create(optimizer.learning_rate(global_step, job.pace, job.hparams), job.hparams)
-            _, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.num_slices, job.hparams)
+            with multi_gpu.variables_on(job.variable_devices):
+                _, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.num_slices, job.hparams)
             gradients = multi_gpu.average_gradients(tower_grads)
             train_op = optimizer.train(opt, gradients, global_step, job.pace, job.hparams)
         else:

@@ -83,16 +83,27 @@ def flops_verdict(unused_rounds, job):
 
 
 def measure_towers(formulation, request):
-    """One tower with the whole batch, two with half of it, four with a quarter."""
-    job, ms = request.job, {}
-    size = job.hparams.batch_size
+    """One tower with the whole batch, two with half of it, four with a quarter; if the job places them otherwise, both in turn."""
+    usual, size = request.job._replace(devices_per_tower=1, variable_strategy='cpu'), request.job.hparams.batch_size
+    figures, ratios = {}, {}
     for n in (1, 2, 4):
-        devices = [job.devices[i % len(job.devices)] if machine.is_gpu(job.devices[0]) else '/cpu:%d' % i for i in range(n)]
-        part = job._replace(devices=devices, hparams=job.hparams._replace(batch_size=size // n))
-        ms[n] = _step(formulation, request, part)['ms per step']
-    figures = {'ms per step, %d x %d' % (n, size // n): ms[n] for n in (1, 2, 4)}
-    figures.update({'ms per step, %d x %d / 1 x %d' % (n, size // n, size): ms[n] / ms[1] for n in (2, 4)})
-    return figures
+        name, first = 'ms per step, %d x %d' % (n, size // n), 'ms per step, 1 x %d' % size
+        figures[name] = _towers_ms(formulation, request, usual, n)
+        if n > 1:
+            ratios['%s / %s' % (name, first[len('ms per step, '):])] = figures[name] / figures[first]
+        if usual != request.job:
+            placed = '%s, divided by %d, variables %s' % (name, request.job.devices_per_tower, request.job.variable_strategy)
+            figures[placed] = _towers_ms(formulation, request, request.job, n)
+            ratios['%s / without' % placed] = figures[placed] / figures[name]
+    return dict(figures, **ratios)
+
+
+def _towers_ms(formulation, request, job, num_towers):
+    """Milliseconds of a step in which so many towers share the batch of the job."""
+    given, num_devices = job.devices, num_towers * job.devices_per_tower
+    devices = [given[i % len(given)] if machine.is_gpu(given[0]) else '/cpu:%d' % i for i in range(num_devices)]
+    hparams = job.hparams._replace(batch_size=job.hparams.batch_size // num_towers)
+    return _step(formulation, request, job._replace(devices=devices, hparams=hparams))['ms per step']
 
 
 def measure_distributed(unused_formulation, request):

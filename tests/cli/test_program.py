@@ -26,7 +26,7 @@ PLACEMENT = ' num_gpus devices_per_tower variable_strategy'
     ('cifar10_train', TRAINING), ('cifar10_multi_gpu_train', TRAINING + PLACEMENT),
     ('cifar10_classic', RUN + 'batch_size num_gpus'),
     ('cifar10_benchmark', 'baseline rounds warmup_steps steps json trace num_gpus batch_size dataset data_dir data_url '
-                          'intra_op_threads inter_op_threads input_threads gpu_gflops'),
+                          'intra_op_threads inter_op_threads input_threads gpu_gflops devices_per_tower variable_strategy'),
     ('cifar10_distributed_train', TRAINING + PLACEMENT + ' ps_hosts worker_hosts job_name task_index mode replicas_to_aggregate '
      'fetch_steps push_steps average_period connect_timeout_secs stall_timeout_secs'),
     ('cifar10_eval', 'data_dir eval_dir checkpoint_dir eval_data num_examples eval_interval_secs run_once timeout_secs dataset '
@@ -94,6 +94,10 @@ MISTAKES = [
     (TRAIN, ['--data_dir={data}', '--dataset=synthetic', '--train_dir={tmp}/file/run'], 1,
      r'Cannot make the directory {tmp}/file/run .*'),
     (EVAL, ['--checkpoint_dir={tmp}/file'], 2, r'flag --checkpoint_dir=.*{tmp}/file is not a directory: .*'),
+    ('cifar10_benchmark', ['step', '--devices_per_tower=2'], 1, r'--devices_per_tower and --variable_strategy are measured by towers, '
+     r'without --baseline: leave them out'),
+    ('cifar10_benchmark', ['towers', '--baseline', '--variable_strategy=spread'], 1, r'.* without --baseline: leave them out'),
+    ('cifar10_benchmark', ['towers', '--devices_per_tower=9'], 1, r'--devices_per_tower=9 is more than the 5 layers .*'),
     (EVAL, ['--norun_once=1'], 2, r'--norun_once=1 does not take an argument; --help lists the flags'),
     (EVAL, ['--flagfile={tmp}/damaged/cifar-10-batches-bin/test_batch.bin'], 2, r"'utf-8' codec can't decode .*; --help lists .*"),
     (TRAIN, ['--data_dir={tmp}/new', '--data_url=http://127.0.0.1:1/x'], 1, r'Cannot download http://127.0.0.1:1/x .*--data_url.*'),

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from cifar10.measure import calibration, scaling_tables, traffic
+from cifar10.measure import calibration, division, scaling_tables, traffic
 from cifar10.measure.traffic import ALLREDUCE, ASYNC, AVERAGE, LOCAL, SYNC, Machines, Scheme
 from cifar10.parallelism import layers
 from tests.helpers import programs
@@ -28,9 +28,11 @@ def test_plan(monkeypatch):
     monkeypatch.setattr(scaling_tables, 'WORKERS', (2, 4))
     monkeypatch.setattr(scaling_tables, 'GIGABITS', (10,))
     monkeypatch.setattr(scaling_tables, 'COSTS', scaling_tables.Costs(0, 0, 0, 0, 0, 0))
+    monkeypatch.setattr(division, 'plan', lambda batch_size, gpu_gflops: 'And %d, %d' % (batch_size, gpu_gflops))
     status, stdout, stderr = programs.call('cifar10_benchmark', 'plan', '--batch_size=64', '--gpu_gflops=5000')
     assert (status, stderr) == (0, '')
-    assumptions, _, rates, _, larger, _, limits, _, sent = stdout.strip().split('\n\n')
+    assumptions, _, rates, _, larger, _, limits, _, sent, more = stdout.strip().split('\n\n')
+    assert more == 'And 64, 5000'
     compute = layers.total(layers.step_products(64)) / 5e12
     alone = 'computes 5000 GFLOP/s in this network: alone %.0f images/sec, or %.2f ms for 64,'
     assert alone % (64 / compute, compute * 1e3) in assumptions

@@ -104,6 +104,22 @@ def test_towers_share_one_batch(monkeypatch, devices, expected):
                        'ms per step, 2 x 4 / 1 x 8': 12 / 11, 'ms per step, 4 x 2 / 1 x 8': 13 / 11}
 
 
+def test_placed_towers_are_measured_beside_the_usual_ones(monkeypatch):
+    parts = []
+
+    def without_process(unused_function, unused_formulation, job, unused_steps):
+        parts.append((job.devices, job.devices_per_tower, job.variable_strategy, job.hparams.batch_size))
+        return {'ms per step': 10.0 + len(parts)}
+    monkeypatch.setattr(processes, 'fresh_process', without_process)
+    job = CPU_JOB._replace(devices=['/cpu:0'], devices_per_tower=2, variable_strategy='spread')
+    figures = subcommands.measure_towers('ours', _request(job))
+    cpus = ['/cpu:%d' % i for i in range(8)]
+    assert parts == [part for n in (1, 2, 4) for part in [(cpus[:n], 1, 'cpu', 8 // n), (cpus[:2 * n], 2, 'spread', 8 // n)]]
+    placed = 'ms per step, 2 x 4, divided by 2, variables spread'
+    assert len(figures) == 11 and [figures[name] for name in (
+        'ms per step, 2 x 4', placed, placed + ' / without', 'ms per step, 2 x 4 / 1 x 8')] == [13, 14, 14 / 13, 13 / 11]
+
+
 def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
     """With a measure that only notes what it gets."""
     requests = []
