@@ -9,7 +9,7 @@ Each figure comes from a process of its own, after a warm-up that is not measure
   cifar10_benchmark.py towers    one tower with the whole batch, two with half of it, four with a quarter
   cifar10_benchmark.py profile   the most expensive operations of a step, and a Chrome trace
   cifar10_benchmark.py distributed  clusters of 2 and 4 workers on this machine, beside one process
-  cifar10_benchmark.py plan      not measured: 8, 32 and 128 machines with a GPU each, simulated; 2, 4 and 8 GPUs in one, on paper
+  cifar10_benchmark.py plan      not measured: 8, 32 and 128 machines with a GPU each, simulated; 1 to 8 GPUs in one, on paper
 """
 from cifar10.cli import quiet
 

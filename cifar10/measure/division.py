@@ -7,7 +7,7 @@ from cifar10.multi_gpu import VARIABLE_STRATEGIES
 from cifar10.parallelism import layers, layout
 from cifar10.training import Job
 
-GPUS, BATCHES = (2, 4, 8), (8, 128, 1024)
+GPUS, BATCHES = (1, 2, 4, 8), (8, 128, 1024)
 LINKS = (8, 25, 300)  # GB/s of each GPU in each direction: PCIe 3 with 8 lanes, PCIe 4 with 16, NVLink of an A100
 _GPU_MEMORY = 500e9  # bytes per second, for average and update on a GPU: assumed
 _CPU_UPDATE = 0.22e-3, 0.23e-3  # seconds of average and update on the CPU, and for each tower more: measured, see docs/speed.md
@@ -16,7 +16,7 @@ _PASSES = 4  # the weights and their moving averages are read and written in an 
 
 class Estimate(NamedTuple):
     """What a step takes on paper."""
-    link_bytes: int  # that the busiest GPU sends or receives
+    link_bytes: int  # that the busiest GPU sends and receives: weights before it computes, gradients afterwards
     compute: float  # seconds of a tower: its devices wait for each other
     update: float  # seconds of average and update where the most weights are
     examples: int  # of all towers
@@ -35,7 +35,7 @@ def estimate(num_gpus, devices_per_tower, strategy, batch_size, seconds_per_imag
     job = Job('', 50000, CLASSIC._replace(batch_size=batch_size), ['/gpu:%d' % i for i in range(num_gpus)],
               devices_per_tower=devices_per_tower, variable_strategy=strategy)
     placed = layout.of_step(job)
-    link_bytes = max(sum(size for arrow, size in placed.sent.items() if arrow[end] == gpu) for gpu in job.devices for end in (0, 1))
+    link_bytes = max(sum(size for arrow, size in placed.sent.items() if gpu in arrow) for gpu in job.devices)
     if strategy == 'cpu':
         update = _CPU_UPDATE[0] + _CPU_UPDATE[1] * job.num_towers
     else:
@@ -54,7 +54,7 @@ def plan(batch_size, gpu_gflops):
         'One machine with several GPUs, an estimate on paper. Nothing overlaps, and the devices of a tower wait for each other. It '
         'assumes:\n- GPUs as above, each with a link of its own, also to the other GPUs\n- average and update: %.2f ms on the CPU and '
         '%.2f for each tower, or %.0f GB/s on a GPU' % (_CPU_UPDATE[0] * 1e3, _CPU_UPDATE[1] * 1e3, _GPU_MEMORY / 1e9),
-        'Images per second with %d per tower (towers x devices of each; MB that the busiest GPU sends or receives in a step):'
+        'Images per second with %d per tower (towers x devices of each; MB that the busiest GPU sends and receives in a step):'
         % batch_size,
         markdown.table(['GPUs', 'towers', 'variables', 'MB'] + ['%d GB/s' % link for link in LINKS], rows),
         'One tower on two GPUs over two towers, both with their best variables: the ratio of images per second:',

@@ -9,9 +9,9 @@ FC = 4 * (2304 * 384 + 384 + 384 * 192 + 192 + 192 * 10 + 10)  # of the fully co
 
 
 @pytest.mark.parametrize('arguments, link_bytes, update, examples', [
-    ((2, 1, 'cpu'), P + 64 * (24 * 24 * 3 + 1) * 4, 0.22e-3 + 2 * 0.23e-3, 128),
-    ((4, 1, 'first_device'), 3 * P + 64 * (24 * 24 * 3 + 1) * 4, 8 * P / 500e9, 256),  # its batch, and three others' gradients
-    ((2, 2, 'first_device'), FC + 64 * 2304 * 4 + 64 * 24 * 24 * 3 * 4, 5 * P / 500e9, 64)])  # it receives the images, too
+    ((2, 1, 'cpu'), 2 * P + 64 * (24 * 24 * 3 + 1) * 4, 0.22e-3 + 2 * 0.23e-3, 128),
+    ((4, 1, 'first_device'), 6 * P + 64 * (24 * 24 * 3 + 1) * 4, 8 * P / 500e9, 256),  # for three others weights and gradients
+    ((2, 2, 'first_device'), 2 * (FC + 64 * 2304 * 4) + 64 * 24 * 24 * 3 * 4, 5 * P / 500e9, 64)])  # and the images
 def test_estimates(arguments, link_bytes, update, examples):
     paper = division.estimate(*arguments, batch_size=64, seconds_per_image=1e-5)
     assert paper == division.Estimate(link_bytes, pytest.approx(64e-5), pytest.approx(update), examples)
