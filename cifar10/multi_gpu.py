@@ -102,7 +102,7 @@ def variables_on(devices):
 def _read_once(getter, name, **kwargs):
     """A custom getter that reads the variable: otherwise each use in a tower would be a transfer of its own."""
     variable = getter(name, **kwargs)
-    with tf.name_scope(variable.op.name + '/'):
+    with tf.name_scope(variable.op.name + '/'):  # TensorBoard shows it there
         return variable.value()
 
 

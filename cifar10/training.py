@@ -57,7 +57,7 @@ class Job(NamedTuple):
         return multi_gpu.variable_devices(self.variable_strategy, self.devices)
 
     @property
-    def _first_devices(self):
+    def first_devices(self):
         """The first device of each tower."""
         return self.devices[::self.devices_per_tower]
 
@@ -73,12 +73,12 @@ class Job(NamedTuple):
         """The Threads, those that are not given chosen by the number of cores."""
         if self.deterministic:  # threads that share an operation add up in another order each time
             return self.given_threads._replace(intra_op=1, prefetch=1)
-        return machine.choose_threads(self._first_devices, self.hparams.batch_size, self.given_threads)
+        return machine.choose_threads(self.first_devices, self.hparams.batch_size, self.given_threads)
 
     @property
     def num_slices(self):
         """The number of slices of each tower's batch, see model.inference."""
-        return machine.num_slices(self._first_devices, self.hparams.batch_size, self.given_threads.inter_op)
+        return machine.num_slices(self.first_devices, self.hparams.batch_size, self.given_threads.inter_op)
 
     @property
     def session(self):

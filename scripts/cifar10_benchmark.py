@@ -36,8 +36,9 @@ FLAGS = flags.FLAGS
 def request(command):
     """The Request that the flags describe, with the data set made ready if the command needs it."""
     data_dir = data_flags.prepare(FLAGS.dataset) if command in ('input', 'train', 'distributed') else ''
+    num_devices = subcommands.MOST_TOWERS * FLAGS.devices_per_tower if command == 'towers' else FLAGS.num_gpus
     job = Job(data_dir=data_dir, num_examples=dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
-              hparams=CLASSIC._replace(batch_size=FLAGS.batch_size), devices=multi_gpu.tower_devices(FLAGS.num_gpus),
+              hparams=CLASSIC._replace(batch_size=FLAGS.batch_size), devices=multi_gpu.tower_devices(num_devices),
               given_threads=job_flags.given_threads(), devices_per_tower=FLAGS.devices_per_tower,
               variable_strategy=FLAGS.variable_strategy)
     threads = ['--%s=%d' % (name, FLAGS[name].value) for name in ('intra_op_threads', 'inter_op_threads', 'input_threads')]
@@ -48,6 +49,10 @@ def request(command):
 
 def main(command):
     """Measures what the command names, and prints and writes the figures; or prints the plan."""
+    if (FLAGS.devices_per_tower, FLAGS.variable_strategy) != (1, 'cpu'):
+        if command != 'towers' or FLAGS.baseline:
+            raise UserError('--devices_per_tower and --variable_strategy are measured by towers, without --baseline: leave them out')
+        job_flags.check_division(subcommands.MOST_TOWERS * FLAGS.devices_per_tower, FLAGS.devices_per_tower)
     if command == 'plan':
         if FLAGS.json is not None:
             raise UserError('plan measures no figures for a file: leave out --json')
@@ -63,10 +68,6 @@ def main(command):
         raise UserError('--batch_size=%d cannot be divided among four towers: give a multiple of 4' % FLAGS.batch_size)
     if command == 'distributed' and FLAGS.baseline:
         raise UserError('distributed has no classic formulation to compare with: leave out --baseline')
-    if (FLAGS.devices_per_tower, FLAGS.variable_strategy) != (1, 'cpu'):
-        if command != 'towers' or FLAGS.baseline:
-            raise UserError('--devices_per_tower and --variable_strategy are measured by towers, without --baseline: leave them out')
-        job_flags.check_division(FLAGS.devices_per_tower, FLAGS.devices_per_tower)
     requested = request(command)
     with signals.Interruptible():  # the measuring processes are ended, and what they have written is removed
         rounds = benchmark.in_turn(lambda formulation: subcommands.MEASURES[command](formulation, requested),

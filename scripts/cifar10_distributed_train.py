@@ -79,7 +79,7 @@ def main():
                 return None
             if is_first:
                 plan.print_cluster(cluster, task, strategy)
-                plan.print_plan(job, run and run.resumed)
+                plan.print_plan(job, run and run.resumed, is_alone=False)
             return train(job, run, replica)
     replica.persevere(attempt)
 

@@ -14,6 +14,7 @@ from cifar10.training import Intervals, Job
 FLAGS = flags.FLAGS
 
 _MAX = 2 ** 31 - 1
+_MAX_DEVICES = 64
 
 
 def define():
@@ -52,14 +53,14 @@ def define_batch_size():
 def define_num_gpus():
     """Defines --num_gpus."""
     flags.DEFINE_integer('num_gpus', 1, 'Number of towers; each has a GPU of its own if there are enough.', lower_bound=1,
-                         upper_bound=64)
+                         upper_bound=_MAX_DEVICES)
 
 
 def define_placement():
     """Defines --devices_per_tower and --variable_strategy."""
     flags.DEFINE_integer('devices_per_tower', Job._field_defaults['devices_per_tower'], 'Devices over which the layers of each tower '
                          'are divided; --num_gpus then is the number of devices, and a multiple of this.', lower_bound=1,
-                         upper_bound=64)
+                         upper_bound=_MAX_DEVICES)
     flags.DEFINE_enum('variable_strategy', Job._field_defaults['variable_strategy'], multi_gpu.VARIABLE_STRATEGIES,
                       'Where the variables live: on the CPU, on the first device, or spread over all devices, balanced by bytes.')
 
@@ -111,8 +112,8 @@ def check_division(num_devices, devices_per_tower):
     if devices_per_tower > len(names):
         raise UserError('--devices_per_tower=%d is more than the %d layers of the network (%s): give at most %d'
                         % (devices_per_tower, len(names), ', '.join(names), len(names)))
-    num_towers = -(-num_devices // devices_per_tower)
-    if num_towers * devices_per_tower != num_devices:
+    num_towers = min(-(-num_devices // devices_per_tower), _MAX_DEVICES // devices_per_tower)
+    if num_devices % devices_per_tower:
         raise UserError('--num_gpus=%d devices cannot be divided into towers of %d: give --num_gpus=%d, or another multiple of '
                         '--devices_per_tower' % (num_devices, devices_per_tower, num_towers * devices_per_tower))
 

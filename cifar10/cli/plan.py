@@ -7,18 +7,19 @@ from cifar10.hparams import CLASSIC, HParams
 from cifar10.parallelism import layout
 
 
-def print_plan(job, resumed):
+def print_plan(job, resumed, is_alone=True):
     """Prints what is trained on what, and how the learning rate will change.
 
     Args:
       job: a Job.
       resumed: the Checkpoint from which training is resumed, or None.
+      is_alone: whether no other process takes part; a worker of a cluster tells where the weights are when it has built its graph.
     """
     pace, hparams, threads = job.pace, job.hparams, job.threads
     lines = [
         'Data: %d examples of %s in %s' % (
             job.num_examples, ', '.join(dataset.class_names(job.data_dir) or ['unnamed classes']), job.data_dir),
-        'Devices: %s' % ', '.join(job.devices)] + _placement(job) + [
+        'Devices: %s' % ', '.join(job.devices)] + _towers(job) + (_weights(job) if is_alone else []) + [
         'Threads: %s per operation (intra-op), %s across operations (inter-op), %d for the input' % (
             threads.intra_op or 'all cores', threads.inter_op or 'all cores', threads.prefetch),
         'Batch: %d examples per tower (slices: %d), %d examples per step' % (
@@ -36,22 +37,22 @@ def print_plan(job, resumed):
     print('\n'.join(lines), flush=True)
 
 
-def _placement(job):
-    """Where layers and variables are, if there is a choice, and what crosses between devices, if not all is as usual."""
-    if len(job.devices) == 1 and job.variable_strategy == 'cpu':
+def _towers(job):
+    """Which layer is where, if the towers are divided."""
+    if job.devices_per_tower == 1:
         return []
-    strategy = '(--variable_strategy=%s)' % job.variable_strategy
-    if job.devices_per_tower == 1 and job.variable_strategy == 'cpu':  # the count would delay the start
-        return ['Weights: on /cpu:0 ' + strategy]
     parts = [', '.join(part) for part in multi_gpu.divide_layers(job.devices_per_tower)]
     towers = [job.devices[i:i + len(parts)] for i in range(0, len(job.devices), len(parts))]
-    lines = ['Tower %d: %s' % (i, '; '.join('%s on %s' % pair for pair in zip(parts, devices))) for i, devices in enumerate(towers)]
-    step = layout.of_step(job)
-    held = ', '.join('%.2f MB on %s' % (size / 1e6, device) for device, size in step.held.items())
-    lines.append('Weights: %s %s' % (held, strategy))
-    most = max(step.sent, key=step.sent.get, default=None)
-    return lines + ['Between devices: %d bytes per step%s' % (
-        sum(step.sent.values()), '; the most, %d, from %s to %s' % ((step.sent[most],) + most) if most else '')]
+    return ['Tower %d: %s' % (i, '; '.join('%s on %s' % pair for pair in zip(parts, devices))) for i, devices in enumerate(towers)]
+
+
+def _weights(job):
+    """Where the weights are, if there is a choice, and what crosses between devices."""
+    if job.devices_per_tower > 1 or job.variable_strategy != 'cpu':
+        return layout.of_step(job).describe('Weights', job.variable_strategy, 'per step')
+    if len(job.devices) > 1:  # to count the bytes would delay the start
+        return ['Weights: on /cpu:0 (--variable_strategy=cpu)']
+    return []
 
 
 def print_cluster(cluster, task, strategy):

@@ -17,18 +17,17 @@ def update(replica, copies, gradients, learning_rate, apply):
     sums = [_sum_beside(copy) for _, copy in gradients] if strategy.push_steps > 1 else []
     with tf.control_dependencies([descend]):
         local_op = tf.group(*(held.assign_add(gradient) for held, (gradient, _) in zip(sums, gradients)))
-    totals = [(held.read_value() + gradient, copy) for held, (gradient, copy) in zip(sums, gradients)] or gradients
-    totals = copies.of_originals(totals)
+    totals = copies.of_originals([_total(held, *pair) for held, pair in zip(sums, gradients)] or gradients)
     with tf.control_dependencies([apply(totals), descend]):
         applied = global_step.read_value()
-        emptied = [held.assign(tf.zeros_like(held)) for held in sums]
+        emptied = [_empty(held) for held in sums]
     with tf.control_dependencies(emptied):
         staleness = tf.identity(applied - 1 - copies.step.read_value(), name='staleness')
     tables = [_table(replica.hosts[0], worker) for worker in replica.cluster.workers]
     with tf.control_dependencies([_note(tables[replica.task.index], staleness)]):
         train_op = exchange.announce(replica.hosts, [], applied)
     fetch = copies.fetch()
-    return Update(train_op, totals, start_op=tf.no_op(), publish_op=tf.group(*(table.initializer for table in tables)),
+    return Update(train_op, totals, start_op=tf.no_op(), publish_op=tf.group(*(table.initializer for table in tables)), fetch_op=fetch,
                   hooks=[_LocalSteps(replica, fetch, local_op),
                          StalenessHook(staleness, applied, replica.job.intervals.log_frequency)],
                   summaries=_summaries(tables))
@@ -39,6 +38,16 @@ def _sum_beside(copy):
     with tf.device(copy.device):
         return tf.Variable(tf.zeros(copy.shape), trainable=False, collections=[tf.GraphKeys.LOCAL_VARIABLES],
                            name='sums/' + copy.op.name)
+
+
+def _empty(held):
+    with tf.device(held.device):
+        return held.assign(tf.zeros_like(held))
+
+
+def _total(held, gradient, copy):
+    with tf.device(copy.device):
+        return held.read_value() + gradient, copy
 
 
 class _LocalSteps(tf.train.SessionRunHook):

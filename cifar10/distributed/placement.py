@@ -44,6 +44,11 @@ class Copies:
         with tf.device(self._worker.device), tf.device(device):
             return tf.Variable(initial, trainable=trainable, name='copies/' + name, collections=[tf.GraphKeys.LOCAL_VARIABLES])
 
+    @property
+    def variables(self):
+        """The copies."""
+        return list(self._copies.values())
+
     @contextlib.contextmanager
     def read(self):
         """In the block, tf.get_variable makes a variable and its copy, and returns the copy, which is what is trainable there."""
@@ -69,12 +74,9 @@ class Copies:
 
     def fetch(self):
         """An operation that gives the copies the values of the originals, and `step` the step of values that are not newer."""
-        with tf.device(self._worker.device), tf.name_scope('fetch'):
-            fetched = [self.step.assign(tf.train.get_global_step().read_value())]
-            for name, copy in self._copies.items():
-                with tf.device(copy.device), tf.control_dependencies(fetched[:1]):
-                    fetched.append(copy.assign(self._originals[name].read_value()))
-            return tf.group(*fetched)
+        with tf.device(self._worker.device), tf.name_scope('fetch'), tf.control_dependencies([
+                self.step.assign(tf.train.get_global_step().read_value())]):
+            return tf.group(*(copy.assign(self._originals[name].read_value()) for name, copy in self._copies.items()))
 
     def descend(self, gradients, rate):
         """An operation that moves the copies against their gradients, a list of (gradient, copy)."""

@@ -5,6 +5,7 @@ from cifar10 import input as cifar10_input, multi_gpu
 from cifar10.distributed import allreduce, asynchronous, averaging, placement, server, synchronous
 from cifar10.distributed.join_hook import JoinHook
 from cifar10.distributed.member import Member
+from cifar10.parallelism import layout
 from cifar10.training import SessionSettings
 
 _UPDATES = {'sync': synchronous.update, 'allreduce': allreduce.update, 'async': asynchronous.update, 'average': averaging.update}
@@ -52,6 +53,17 @@ class Replica(Member):
         if self.publishes and not self._is_local:
             print('Variables: %s' % ', '.join('%.1f MB on %s' % (size / 1e6, name) for name, size in placement.bytes_held(
                 tf.global_variables())), flush=True)
+        self._tell_layout(update)
         config = server.session_config((self.hosts if self.strategy.has_servers else []) + [self.task], self.job.session.config)
         return SessionSettings(config, self.station.target, self.first_step, self.publishes or self._is_local,
                                [JoinHook(self, update)] + list(update.hooks))
+
+    def _tell_layout(self, update):
+        """Prints what the devices of this worker hold, and what they send to each other, if not all is as usual."""
+        if self.job.devices_per_tower == 1 and self.job.variable_strategy == 'cpu':
+            return
+        name, variables = ('Copies of the weights', self._copies.variables) if self._copies else ('Weights', tf.trainable_variables())
+        when = 'per step' if self.strategy.needs_all else 'in a step with an exchange'
+        operations = [op for op in (update.train_op, update.fetch_op) if op is not None]
+        found = layout.of_graph(operations, variables, self.task.device)
+        print('\n'.join(found.describe(name, self.job.variable_strategy, when)), flush=True)

@@ -13,3 +13,4 @@ class Update(NamedTuple):
     generation: Optional[tf.Tensor] = None  # of the variables; another one means that the chief has given them other values
     hooks: Sequence[tf.train.SessionRunHook] = ()
     summaries: Sequence[tf.Tensor] = ()  # further ones
+    fetch_op: Optional[tf.Operation] = None  # fetches the weights now and then, if the train op does not

@@ -84,7 +84,7 @@ def _step_session(formulation, job):
     size = job.hparams.batch_size
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         batches = []
-        for i, device in enumerate(job.devices[::job.devices_per_tower]):
+        for i, device in enumerate(job.first_devices):
             values = rng.standard_normal([size, 24, 24, 3], np.float32), rng.integers(0, 10, size).astype(np.int32)
             with tf.device(device):
                 batches.append([tf.get_variable('%s_%d' % (name, i), initializer=value, trainable=False)

@@ -13,6 +13,8 @@ from cifar10.parallelism import layers
 from cifar10.runs import machine
 from cifar10.training import Job
 
+MOST_TOWERS = 4  # among which `towers` divides a batch
+
 
 class Request(NamedTuple):
     """What is to be measured, and how."""
@@ -86,7 +88,7 @@ def measure_towers(formulation, request):
     """One tower with the whole batch, two with half of it, four with a quarter; if the job places them otherwise, both in turn."""
     usual, size = request.job._replace(devices_per_tower=1, variable_strategy='cpu'), request.job.hparams.batch_size
     figures, ratios = {}, {}
-    for n in (1, 2, 4):
+    for n in (1, 2, MOST_TOWERS):
         name, first = 'ms per step, %d x %d' % (n, size // n), 'ms per step, 1 x %d' % size
         figures[name] = _towers_ms(formulation, request, usual, n)
         if n > 1:
@@ -100,10 +102,9 @@ def measure_towers(formulation, request):
 
 def _towers_ms(formulation, request, job, num_towers):
     """Milliseconds of a step in which so many towers share the batch of the job."""
-    given, num_devices = job.devices, num_towers * job.devices_per_tower
-    devices = [given[i % len(given)] if machine.is_gpu(given[0]) else '/cpu:%d' % i for i in range(num_devices)]
     hparams = job.hparams._replace(batch_size=job.hparams.batch_size // num_towers)
-    return _step(formulation, request, job._replace(devices=devices, hparams=hparams))['ms per step']
+    part = job._replace(devices=job.devices[:num_towers * job.devices_per_tower], hparams=hparams)
+    return _step(formulation, request, part)['ms per step']
 
 
 def measure_distributed(unused_formulation, request):

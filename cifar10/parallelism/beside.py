@@ -2,8 +2,7 @@
 
 
 def first_input(op):
-    """The device of an operation's first input; its own if it has no input."""
-    source = op
-    while source.inputs and (source is op or not source.device):  # reading a variable has no device of its own
-        source = source.inputs[0].op
-    return source.device if op.inputs else op.device
+    """The device of an operation's first input, if it has no device of its own."""
+    while op.inputs and not op.device:  # nor does reading a variable have one
+        op = op.inputs[0].op
+    return op.device

@@ -82,6 +82,7 @@ MISTAKES = [
      r'\(conv1, conv2, local3, local4, softmax_linear\): give at most 5'),
     (TRAIN, ['--num_gpus=4', '--devices_per_tower=3'], 1, r'--num_gpus=4 devices cannot be divided into towers of 3: '
      r'give --num_gpus=6, or another multiple of --devices_per_tower'),
+    (TRAIN, ['--num_gpus=64', '--devices_per_tower=3'], 1, r'--num_gpus=64 .*: give --num_gpus=63, .*'),
     (TRAIN, ['--devices_per_tower=2'], 1, r'--num_gpus=1 devices cannot be divided into towers of 2: give --num_gpus=2, .*'),
     (TRAIN, ['--variable_strategy=gpu'], 2, r'flag --variable_strategy=gpu: value should be one of <cpu\|first_device\|spread>; .*'),
     (TRAIN, ['--num_gpus', '2', '3'], 2, r'unexpected argument 3; --help explains the usage'),
@@ -96,6 +97,7 @@ MISTAKES = [
     (EVAL, ['--checkpoint_dir={tmp}/file'], 2, r'flag --checkpoint_dir=.*{tmp}/file is not a directory: .*'),
     ('cifar10_benchmark', ['step', '--devices_per_tower=2'], 1, r'--devices_per_tower and --variable_strategy are measured by towers, '
      r'without --baseline: leave them out'),
+    ('cifar10_benchmark', ['plan', '--variable_strategy=spread'], 1, r'.* without --baseline: leave them out'),
     ('cifar10_benchmark', ['towers', '--baseline', '--variable_strategy=spread'], 1, r'.* without --baseline: leave them out'),
     ('cifar10_benchmark', ['towers', '--devices_per_tower=9'], 1, r'--devices_per_tower=9 is more than the 5 layers .*'),
     (EVAL, ['--norun_once=1'], 2, r'--norun_once=1 does not take an argument; --help lists the flags'),

@@ -143,6 +143,32 @@ def test_devices_of_a_worker(build, mode, numbers):
         assert {op.device for op in worker.graph.get_operations() if op.type == kind} == {'/job:worker/task:1/device:GPU:%d' % gpu}
 
 
+FULLY_CONNECTED = 4 * (2304 * 384 + 384 + 384 * 192 + 192 + 192 * 10 + 10)
+ACTIVATIONS, IMAGES, LABELS = [4 * 2 * size for size in (2304, 24 * 24 * 3, 1)]
+ONE_WAY = FULLY_CONNECTED + ACTIVATIONS
+
+
+@pytest.mark.parametrize('mode, numbers, to_first, to_cpu, back', [
+    ('sync', {}, MODEL_BYTES, (0, 0), ACTIVATIONS),  # gradients go to the servers
+    ('async', {'push_steps': 2}, MODEL_BYTES, (0, 0), ONE_WAY),  # or to the sums, and from there to the servers
+    ('allreduce', {}, MODEL_BYTES, (MODEL_BYTES - FULLY_CONNECTED, FULLY_CONNECTED), ACTIVATIONS),  # the ring is one of CPUs
+    ('average', {}, 2 * MODEL_BYTES, (2 * MODEL_BYTES, 0), ONE_WAY)])  # so is the exchange of weights and averages
+def test_a_worker_tells_what_its_devices_send(build, capsys, mode, numbers, to_first, to_cpu, back):
+    """One tower on two GPUs, whose first one holds the variables, or copies of them."""
+    worker = build(mode, 0 if mode == 'allreduce' else 1, 2, 1, CLASSIC, **numbers, **dict(DIVIDED, variable_strategy='first_device'))
+    sent = {('/cpu:0', '/gpu:0'): to_first + IMAGES, ('/cpu:0', '/gpu:1'): LABELS, ('/gpu:0', '/gpu:1'): ONE_WAY,
+            ('/gpu:1', '/gpu:0'): back, ('/gpu:0', '/cpu:0'): to_cpu[0], ('/gpu:1', '/cpu:0'): to_cpu[1]}
+    with worker.graph.as_default():
+        worker.replica._tell_layout(worker.update)
+    held, between = capsys.readouterr().out.splitlines()
+    assert held == '%s: 4.27 MB on /gpu:0 (--variable_strategy=first_device)' % (
+        'Weights' if mode in ('allreduce', 'average') else 'Copies of the weights')
+    most = max(sent.values())
+    assert between == 'Between devices: %d bytes %s, with images and labels; the most, %d, from %s to %s' % (
+        (sum(sent.values()), 'in a step with an exchange' if mode in ('async', 'average') else 'per step', most)
+        + min(arrow for arrow, size in sent.items() if size == most))
+
+
 @pytest.mark.parametrize('num_servers, index', [(1, 0), (2, 1), (3, 1)])
 def test_averaging_moves_weights_and_averages_once(build, num_servers, index):
     """The state of the optimizer stays; so does everything in the steps between."""

@@ -22,6 +22,7 @@ class WorkerGraph(NamedTuple):
     fetches: training.TrainGraph
     update: Update
     copies: Copies  # or None
+    replica: Replica
 
 
 def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **numbers):
@@ -41,7 +42,7 @@ def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **
     with mock.patch.object(replica, 'session') as session, mock.patch.object(training, 'run') as run:
         cifar10_distributed_train.train(job, None, replica)
     fetches, (update,) = run.call_args[0][0], session.call_args[0]
-    return WorkerGraph(update.train_op.graph, fetches, update, replica._copies)
+    return WorkerGraph(update.train_op.graph, fetches, update, replica._copies, replica)
 
 
 def ancestors(*fetches):

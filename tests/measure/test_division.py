@@ -11,6 +11,7 @@ FC = 4 * (2304 * 384 + 384 + 384 * 192 + 192 + 192 * 10 + 10)  # of the fully co
 @pytest.mark.parametrize('arguments, link_bytes, update, examples', [
     ((2, 1, 'cpu'), 2 * P + 64 * (24 * 24 * 3 + 1) * 4, 0.22e-3 + 2 * 0.23e-3, 128),
     ((4, 1, 'first_device'), 6 * P + 64 * (24 * 24 * 3 + 1) * 4, 8 * P / 500e9, 256),  # for three others weights and gradients
+    ((2, 1, 'spread'), 2 * P + 64 * (24 * 24 * 3 + 1) * 4, 6 * 4 * (4800 + 64 + 884736) / 500e9, 128),  # local3/weights on one
     ((2, 2, 'first_device'), 2 * (FC + 64 * 2304 * 4) + 64 * 24 * 24 * 3 * 4, 5 * P / 500e9, 64)])  # and the images
 def test_estimates(arguments, link_bytes, update, examples):
     paper = division.estimate(*arguments, batch_size=64, seconds_per_image=1e-5)

@@ -89,8 +89,8 @@ def test_trainer_gets_flags_and_is_timed(tmp_path, monkeypatch, formulation, scr
 
 
 @pytest.mark.parametrize('devices, expected', [
-    (['/cpu:0'], [['/cpu:0'], ['/cpu:0', '/cpu:1'], ['/cpu:0', '/cpu:1', '/cpu:2', '/cpu:3']]),
-    (['/gpu:0', '/gpu:1'], [['/gpu:0'], ['/gpu:0', '/gpu:1'], ['/gpu:0', '/gpu:1', '/gpu:0', '/gpu:1']])])
+    (['/cpu:0', '/cpu:1', '/cpu:2', '/cpu:3'], [['/cpu:0'], ['/cpu:0', '/cpu:1'], ['/cpu:0', '/cpu:1', '/cpu:2', '/cpu:3']]),
+    (['/gpu:0', '/gpu:1'] * 2, [['/gpu:0'], ['/gpu:0', '/gpu:1'], ['/gpu:0', '/gpu:1', '/gpu:0', '/gpu:1']])])
 def test_towers_share_one_batch(monkeypatch, devices, expected):
     parts = []
 
@@ -111,9 +111,9 @@ def test_placed_towers_are_measured_beside_the_usual_ones(monkeypatch):
         parts.append((job.devices, job.devices_per_tower, job.variable_strategy, job.hparams.batch_size))
         return {'ms per step': 10.0 + len(parts)}
     monkeypatch.setattr(processes, 'fresh_process', without_process)
-    job = CPU_JOB._replace(devices=['/cpu:0'], devices_per_tower=2, variable_strategy='spread')
-    figures = subcommands.measure_towers('ours', _request(job))
     cpus = ['/cpu:%d' % i for i in range(8)]
+    job = CPU_JOB._replace(devices=cpus, devices_per_tower=2, variable_strategy='spread')
+    figures = subcommands.measure_towers('ours', _request(job))
     assert parts == [part for n in (1, 2, 4) for part in [(cpus[:n], 1, 'cpu', 8 // n), (cpus[:2 * n], 2, 'spread', 8 // n)]]
     placed = 'ms per step, 2 x 4, divided by 2, variables spread'
     assert len(figures) == 11 and [figures[name] for name in (

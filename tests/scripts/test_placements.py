@@ -54,4 +54,5 @@ def test_the_plan_of_four_devices(tmp_path, data_dir):
         'Tower 0: conv1, conv2 on /cpu:0; local3, local4, softmax_linear on /cpu:1',
         'Tower 1: conv1, conv2 on /cpu:2; local3, local4, softmax_linear on /cpu:3',
         'Weights: 4.27 MB on /cpu:0 (--variable_strategy=first_device)',
-        'Between devices: %d bytes per step; the most, %d, from /cpu:0 to /cpu:1' % (crossing, fully_connected + activations + labels)]
+        'Between devices: %d bytes per step, with images and labels; the most, %d, from /cpu:0 to /cpu:1' % (
+            crossing, fully_connected + activations + labels)]
