@@ -93,8 +93,8 @@ class Cluster:
       tasks: dict from names to Tasks, the newest one of each name.
     """
 
-    def __init__(self, num_ps, num_workers, *flags, gate=None, digests=False):
-        """Starts nothing yet; see observed.observe about `gate` and `digests`."""
+    def __init__(self, num_ps, num_workers, *flags, gate=None, **observation):
+        """Starts nothing yet; see observed.observe about `gate` and `observation`."""
         self.names = ['ps %d' % i for i in range(num_ps)] + ['worker %d' % i for i in range(num_workers)]
         hosts = ['localhost:%d' % port for port in free_ports.choose(len(self.names))]
         self.addresses = dict(zip(self.names, hosts))
@@ -102,7 +102,7 @@ class Cluster:
         if num_ps:
             self.flags.append('--ps_hosts=' + ','.join(hosts[:num_ps]))
         self.tasks = {}
-        self._observation = dict(gate=gate, digests=digests)
+        self._observation = dict(observation, gate=gate)
 
     def start(self, *names, flags=(), environment=None):
         """Starts the tasks of these names, or all."""

@@ -6,18 +6,21 @@ import time
 import tensorflow.compat.v1 as tf
 
 from cifar10 import training
+from tests.helpers.parted_graphs import PartedGraphs
 
 _LOOK_SECS = 0.01
 
 
-def observe(gate=None, digests=False):
+def observe(gate=None, digests=False, transfers=False):
     """Changes training.run for this process.
 
     Args:
       gate: a file that holds the step before which the worker stays until another number is written there.
       digests: whether a line after each step tells a digest of all variables.
+      transfers: whether one tells the bytes that the devices of this process have sent to each other.
     """
     run, observers = training.run, ([_Gate(gate)] if gate else []) + ([_Digests()] if digests else [])
+    observers += [_Transfers()] if transfers else []
 
     def observed_run(graph, pace, intervals, directory, session):
         return run(graph, pace, intervals, directory, session._replace(hooks=observers + list(session.hooks)))
@@ -63,3 +66,13 @@ class _Digests(tf.train.SessionRunHook):
     def after_run(self, run_context, run_values):
         values = run_context.session.run(self._variables)
         print('Digest: %s' % hashlib.sha1(b''.join(value.tobytes() for value in values)).hexdigest(), flush=True)
+
+
+class _Transfers(PartedGraphs):
+    """Prints the bytes of tensors with several elements that the devices of this process have sent to each other in each step."""
+
+    def after_run(self, run_context, run_values):
+        super().after_run(run_context, run_values)
+        print('Transferred: %d bytes' % sum(
+            size for ends, sent in self.transfers().items() if len({end.split('/device:')[0] for end in ends}) == 1
+            and '/job:worker' in ends[0] for count, size in sent if count > 1), flush=True)

@@ -1,53 +1,29 @@
 """The bytes between devices that the plan tells, against the graphs into which TensorFlow parts a step of training."""
-import collections
 from unittest import mock
 
 import pytest
-import tensorflow.compat.v1 as tf
 
 from cifar10 import training
 from cifar10.hparams import CLASSIC, FAST
 from cifar10.parallelism import layout
 from cifar10.runs import run_directory
 from scripts import cifar10_multi_gpu_train
+from tests.helpers.parted_graphs import PartedGraphs
 
 RECIPES = {'classic': CLASSIC, 'fast': FAST._replace(epochs=100.0)}
 PLACEMENTS = [(4, 2, 'cpu'), (4, 2, 'first_device'), (4, 2, 'spread'), (2, 2, 'spread'), (3, 1, 'spread'), (2, 1, 'cpu'),
               (5, 5, 'first_device'), (1, 1, 'spread')]
 
 
-class _PartedGraphs(tf.train.SessionRunHook):
-    """Keeps the graphs of the devices as TensorFlow ran them in a step."""
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs(None, options=tf.RunOptions(output_partition_graphs=True))
-
-    def after_run(self, run_context, run_values):
-        self.graphs = run_values.run_metadata.partition_graphs
-        self.whole = run_context.session.graph
-
-
-def _trained_step(job, train_dir):
-    """Trains by the script for a step, with all its hooks; returns the whole graph and the parted ones."""
-    parted, run = _PartedGraphs(), training.run
+def _transfers(job, train_dir):
+    """Trains by the script for a step, with all its hooks; returns what was sent, see PartedGraphs, with names like '/cpu:0'."""
+    parted, run = PartedGraphs(), training.run
 
     def with_hook(graph, pace, intervals, directory, session):
         return run(graph, pace, intervals, directory, session._replace(hooks=[parted]))
     with mock.patch.object(training, 'run', with_hook), run_directory.held(train_dir, False, job) as directory:
         cifar10_multi_gpu_train.train(job, directory)
-    return parted.whole, parted.graphs
-
-
-def _transfers(whole, graphs):
-    """What is sent: a dict from (sender, receiver) to a list of numbers of elements and their bytes."""
-    sent = collections.defaultdict(list)
-    for node in [node for graph in graphs for node in graph.node if node.op == '_Send']:
-        arrow = tuple('/cpu:' + node.attr[end].s.decode().rpartition(':')[2] for end in ('send_device', 'recv_device'))
-        source, _, port = node.input[0].partition(':')
-        if arrow[0] != arrow[1] and '/ctrl/' not in source:  # which tells that an operation has run, and sends no bytes
-            tensor = whole.get_tensor_by_name('%s:%s' % (source, port or 0))
-            sent[arrow].append((tensor.shape.num_elements(), tensor.shape.num_elements() * tensor.dtype.size))
-    return sent
+    return {tuple('/cpu:' + end.rpartition(':')[2] for end in arrow): sent for arrow, sent in parted.transfers().items()}
 
 
 @pytest.mark.parametrize('recipe', RECIPES)
@@ -55,7 +31,7 @@ def _transfers(whole, graphs):
 def test_the_plan_tells_what_training_transfers(tmp_path, data_dir, num_devices, devices_per_tower, strategy, recipe):
     job = training.Job(data_dir, 300, RECIPES[recipe]._replace(batch_size=16), ['/cpu:%d' % i for i in range(num_devices)],
                        max_steps=1, devices_per_tower=devices_per_tower, variable_strategy=strategy)
-    transfers = _transfers(*_trained_step(job, str(tmp_path / 'run')))
+    transfers = _transfers(job, str(tmp_path / 'run'))
     tensors = {arrow: sum(size for count, size in sent if count > 1) for arrow, sent in transfers.items()}
     assert layout.of_step(job).sent == {arrow: size for arrow, size in tensors.items() if size}
     assert bool(tensors) == (num_devices > 1)

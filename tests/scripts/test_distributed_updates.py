@@ -75,14 +75,23 @@ def test_two_workers_are_two_towers(tmp_path, data_dir, recipe, num_ps, mode):
     job = _job(data_dir, recipe)
     trainer, first = _begin(tmp_path / 'run', job)
     cluster = _run(tmp_path / 'run', job, recipe, num_ps, 2, 4, '--deterministic', '--checkpoint_steps=1', *mode,
-                   digests=not num_ps)
+                   digests=not num_ps, transfers='--num_gpus=2' in mode)
     taken = [batches(job, 1, Share(i, 2), 3) for i in range(2)]
     for step in range(3):
         trainer.step([taken[0][step], taken[1][step]])
         _assert_same(_saved(tmp_path / 'run', 2 + step), trainer.values(), first)
+    if '--num_gpus=2' in mode:
+        for i in range(2):
+            _assert_transfers_are_told(cluster.text('worker %d' % i))
     if not num_ps:  # all workers stay the same, bit for bit
         digests = [[line for line in cluster.tasks['worker %d' % i].seen if line.startswith('Digest')] for i in range(2)]
         assert digests[0] == digests[1] and len(set(digests[0])) == 3
+
+
+def _assert_transfers_are_told(text):
+    """Asserts that each step has moved as many bytes between the devices of a worker as it has told."""
+    told, = re.findall('^Between devices: ([0-9]+) bytes', text, re.M)
+    assert re.findall('^Transferred: ([0-9]+) bytes', text, re.M) == [told] * 3
 
 
 @pytest.mark.parametrize('num_ps', [1, pytest.param(2, marks=LONG)])
