@@ -93,8 +93,8 @@ def _update_on_one_device(recipe):
 
 
 @pytest.mark.parametrize('recipe', RECIPES)
-@pytest.mark.parametrize('strategy', multi_gpu.VARIABLE_STRATEGIES)
-@pytest.mark.parametrize('num_towers, devices_per_tower', [(1, 1), (2, 1), (1, 2), (2, 2), (1, 5)])
+@pytest.mark.parametrize('num_towers, devices_per_tower, strategy', list(itertools.product(
+    (1, 2), (1, 2), multi_gpu.VARIABLE_STRATEGIES)) + [(1, 5, 'spread')])
 def test_every_placement_makes_the_update_of_one_device(num_towers, devices_per_tower, strategy, recipe):
     devices = ['/cpu:%d' % i for i in range(num_towers * devices_per_tower)]
     losses, variables = _update(lambda: _build(RECIPES[recipe], devices, num_towers, strategy), devices)
@@ -130,8 +130,9 @@ GPUS, CPUS = ['/device:GPU:%d' % i for i in range(10)], ['/device:CPU:%d' % i fo
 
 @pytest.mark.parametrize('recipe', RECIPES)
 @pytest.mark.parametrize('strategy', multi_gpu.VARIABLE_STRATEGIES)
-@pytest.mark.parametrize('num_towers, devices_per_tower', [(2, 1), (1, 2), (2, 2), (2, 5)])
-@pytest.mark.parametrize('devices', [GPUS, CPUS], ids=['GPU', 'CPU'])
+@pytest.mark.parametrize('devices, num_towers, devices_per_tower', [
+    (GPUS, 2, 1), (GPUS, 1, 2), (GPUS, 2, 2), (GPUS, 2, 5), (CPUS, 2, 2)],
+    ids=['2 GPUs', '1 x 2 GPUs', '2 x 2 GPUs', '2 x 5 GPUs', '2 x 2 CPUs'])
 def test_every_operation_is_on_its_device(graph, devices, num_towers, devices_per_tower, strategy, recipe):
     devices = devices[:num_towers * devices_per_tower]
     with tf.device('/cpu:0'):

@@ -53,6 +53,7 @@ class Process:
         if self.returncode is None:
             try:
                 self.returncode = self._status.get(timeout != 0, timeout)
+                self._status.put(self.returncode)  # another thread may wait for it, too
             except queue.Empty:
                 raise subprocess.TimeoutExpired('the script', timeout)
         return self.returncode

@@ -12,7 +12,7 @@ from tests.helpers.parted_graphs import PartedGraphs
 
 RECIPES = {'classic': CLASSIC, 'fast': FAST._replace(epochs=100.0)}
 PLACEMENTS = [(4, 2, 'cpu'), (4, 2, 'first_device'), (4, 2, 'spread'), (2, 2, 'spread'), (3, 1, 'spread'), (2, 1, 'cpu'),
-              (5, 5, 'first_device'), (1, 1, 'spread')]
+              (5, 5, 'first_device')]
 
 
 def _transfers(job, train_dir):
