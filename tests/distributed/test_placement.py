@@ -150,7 +150,7 @@ ONE_WAY = FULLY_CONNECTED + ACTIVATIONS
 
 @pytest.mark.parametrize('mode, numbers, to_first, to_cpu, back', [
     ('sync', {}, MODEL_BYTES, (0, 0), ACTIVATIONS),  # gradients go to the servers
-    ('async', {'push_steps': 2}, MODEL_BYTES, (0, 0), ONE_WAY),  # or to the sums, and from there to the servers
+    ('async', {'fetch_steps': 2, 'push_steps': 2}, MODEL_BYTES, (0, 0), ONE_WAY),  # or to the sums, and from there to the servers
     ('allreduce', {}, MODEL_BYTES, (MODEL_BYTES - FULLY_CONNECTED, FULLY_CONNECTED), ACTIVATIONS),  # the ring is one of CPUs
     ('average', {}, 2 * MODEL_BYTES, (2 * MODEL_BYTES, 0), ONE_WAY)])  # so is the exchange of weights and averages
 def test_a_worker_tells_what_its_devices_send(build, capsys, mode, numbers, to_first, to_cpu, back):

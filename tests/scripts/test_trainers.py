@@ -130,8 +130,8 @@ def test_seed_fresh_and_max_to_keep(tmp_path, data_dir, script):
 def test_train_resume_evaluate(tmp_path, data_dir, script, args, devices, threads, slices, examples_per_step):
     train_dir = tmp_path / 'train'
     stdout = programs.succeed(script, *(args_of(data_dir, train_dir, 5) + args))
-    assert re.search(r'^Devices: %s\n(?:Weights: on /cpu:0 .*\n)?Threads: %s\nBatch: 8 examples per tower \(slices: %s\), %d examples per step\n'
-                     r'Epoch: 300 examples, %.1f steps$' % (
+    assert re.search(r'^Devices: %s\n(?:Weights: on /cpu:0 .*\n)?Threads: %s\n'
+                     r'Batch: 8 examples per tower \(slices: %s\), %d examples per step\nEpoch: 300 examples, %.1f steps$' % (
                          devices, threads, slices, examples_per_step, 300 / examples_per_step), stdout, re.M)
     assert 'Filling the shuffle queue with 120 images before training starts: 100%\n' in stdout
     lines = LINE.findall(stdout)
