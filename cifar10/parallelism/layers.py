@@ -1,4 +1,5 @@
 """The layers of the network, and the floating-point operations of each in a training step, counted in its graph."""
+import functools
 import re
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ class Products(NamedTuple):
     is_convolution: bool
 
 
+@functools.lru_cache(maxsize=None)  # each tower and the plan ask
 def step_products(batch_size):
     """The products of a training step of one tower, counted in its graph.
 
