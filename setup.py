@@ -1,6 +1,7 @@
 """Packaging: the package, and its scripts for the PATH."""
 import glob
 import os
+import re
 
 from setuptools import find_packages, setup
 
@@ -9,9 +10,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 with open(os.path.join(HERE, 'README.md')) as readme:
     long_description = readme.read()
 
+with open(os.path.join(HERE, 'cifar10', '__init__.py')) as package:
+    version, = re.findall("__version__ = '(.*)'", package.read())
+
 setup(
     name='cifar10-classic',  # on PyPI, cifar10 is another package; the import is cifar10
-    version='1.1.0',
+    version=version,
     description='Classic graph-mode TensorFlow on CIFAR-10: queues, towers, average_gradients, TensorBoard',
     long_description=long_description,
     long_description_content_type='text/markdown',

@@ -5,6 +5,8 @@ variable, no file descriptor, and TensorFlow is not imported yet.
 """
 import importlib as _importlib
 
+__version__ = '1.2.0'
+
 _MODULES = {  # where each name is defined
     'maybe_download_and_extract': 'cifar10.data.download',
     'distorted_inputs': 'cifar10.input',

@@ -6,7 +6,7 @@ See also hooks.py, which says what a hook is.
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, hooks
+from cifar10 import errors, progress
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint_files
 
@@ -81,7 +81,7 @@ class CheckpointHook(tf.train.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         self._unsaved = run_values.results
-        if hooks.is_due(self._unsaved, self._attempted, self._every):
+        if progress.is_due(self._unsaved, self._attempted, self._every):
             self._attempted = self._unsaved
             self._check_variables(run_context.session)
             try:

@@ -32,6 +32,25 @@ def check_trusted(path):
         places += [os.path.normpath(way) for way in further if os.path.normpath(way) not in places]
 
 
+def check_for_checkpoints(directory):
+    """Checks that what is there is a directory, and that TensorFlow reads the name of a directory of checkpoints as what it is.
+
+    To it `*`, `?`, `[`, `]` and a backslash in the name of a checkpoint are a pattern: it would read, or delete, what lies in other
+    directories.
+
+    Raises:
+      UserError: it is none, or TensorFlow does not.
+    """
+    files.check_name(directory)
+    path = os.path.abspath(directory)
+    files.check_name(path)
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise UserError('%s is not a directory: give another one' % path)
+    if any(character in path for character in '*?[]\\'):
+        raise UserError('%s has one of the characters * ? [ ] \\, which TensorFlow reads as a pattern: rename it, or give another '
+                        'directory' % path)
+
+
 def make(path):
     """Makes the directory `path` and its parents if they do not exist.
 

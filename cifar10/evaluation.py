@@ -1,18 +1,14 @@
 """The precision of a checkpoint: every example is scored exactly once."""
 import datetime
 import os
-import time
 from typing import Dict, NamedTuple
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import directories, input as cifar10_input, summaries, views
+from cifar10 import directories, input as cifar10_input, summaries, tags, views
 from cifar10.data import dataset
-from cifar10.errors import UserError
-from cifar10.runs import checkpoint, checkpoint_files, run_record, watch
-
-PRECISION = 'Precision @ 1'
+from cifar10.runs import checkpoint, machine, run_record, watch
 
 
 class Result(NamedTuple):
@@ -23,19 +19,23 @@ class Result(NamedTuple):
     num_views: int
     losses: Dict[str, float]  # by summary tag; the cross entropy is the mean over the examples, without label smoothing
 
+    @property
+    def precision(self):
+        """The share of the examples that are classified correctly."""
+        return self.num_correct / self.num_examples
+
 
 class Evaluator:
     """Builds the evaluation graph once and scores any number of checkpoints with it."""
 
-    def __init__(self, paths, num_examples, num_views, device, config):
+    def __init__(self, paths, device='/cpu:0', num_examples=None, num_views=1):
         """Builds the graph.
 
         Args:
           paths: the files of the examples, see dataset.test_files.
+          device: the device to compute on.
           num_examples: score only this many examples, the first ones; None scores all.
           num_views: the number of views per image, see views.crop_and_mirror.
-          device: the device to compute on.
-          config: a tf.ConfigProto.
 
         Raises:
           UserError: a file is missing or malformed.
@@ -44,16 +44,18 @@ class Evaluator:
         num_present = dataset.verify(paths)
         self._num_examples = num_present if num_examples is None else min(num_examples, num_present)
         self._num_views = num_views
-        self._config = config
+        self._config = machine.session_config([device], machine.choose_threads([device], cifar10_input.BATCH_SIZE))
+        num_slices = machine.num_slices([device], cifar10_input.BATCH_SIZE)
         self.graph = tf.Graph()
         with self.graph.as_default():
             labels, images = cifar10_input.undistorted_records(paths, num_epochs=1)
             with tf.device(device):
                 # With a weight decay of 1, 'losses' holds l2_loss itself; `evaluate` multiplies it by that of the run.
-                log_probabilities = views.log_probabilities(images, num_views, fc_weight_decay=1.0)
-                self._per_example = {
-                    'correct': tf.equal(tf.argmax(log_probabilities, 1, output_type=tf.int32), labels),
-                    'cross_entropy': -tf.gather(log_probabilities, labels, axis=1, batch_dims=1)}
+                log_probabilities = views.log_probabilities(images, num_views, num_slices, fc_weight_decay=1.0)
+                with tf.name_scope('per_example'):
+                    self._per_example = {
+                        'correct': tf.equal(tf.argmax(log_probabilities, 1, output_type=tf.int32), labels),
+                        'cross_entropy': tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=log_probabilities)}
             self._l2_losses = {'losses/' + part.op.name: part for part in tf.get_collection('losses')}
             self._variables = tf.trainable_variables()
 
@@ -81,8 +83,8 @@ class Evaluator:
             correct, cross_entropy = self._run_over_examples(session)
             l2_losses = session.run(self._l2_losses)
         losses = {tag: decay * float(value) for tag, value in l2_losses.items()}
-        losses['losses/cross_entropy'] = float(cross_entropy.mean())
-        losses['total_loss'] = sum(losses.values())
+        losses[tags.CROSS_ENTROPY] = float(cross_entropy.mean())
+        losses[tags.TOTAL_LOSS] = sum(losses.values())
         return Result(restored.step, int(correct.sum()), len(correct), self._num_views, losses)
 
     def _restored_variables(self, restored):
@@ -120,46 +122,12 @@ class Evaluator:
         return np.concatenate(correct)[:self._num_examples], np.concatenate(cross_entropy)[:self._num_examples]
 
 
-def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
-    """Yields each new Checkpoint; looks for a newer one every `interval_secs` seconds.
-
-    Ends after `timeout_secs` seconds without a new one; never if that is None.
-
-    Raises:
-      UserError: there are checkpoints, but no intact one; or the directory is gone, in which there was one.
-    """
-    seen, last, last_time = None, None, time.monotonic()
-    while True:
-        stamp = checkpoint_files.stamp(checkpoint_dir)
-        restored = checkpoint.read_latest(checkpoint_dir) if stamp != seen else None
-        seen = stamp
-        # The newest may be damaged, and the one before it known.
-        if restored and (restored.path, checkpoint_files.saved_time(restored.path)) != last:
-            last = restored.path, checkpoint_files.saved_time(restored.path)
-            yield restored
-            last_time = time.monotonic()
-            continue
-        if last is None:
-            print('Waiting for a checkpoint in %s' % checkpoint_dir, flush=True)
-        else:
-            _check_present(checkpoint_dir)
-        waited = time.monotonic() - last_time
-        if timeout_secs is not None and waited >= timeout_secs:
-            print('No new checkpoint in %s for %d seconds' % (checkpoint_dir, waited), flush=True)
-            return
-        time.sleep(interval_secs if timeout_secs is None else min(interval_secs, timeout_secs - waited))
-
-
-def _check_present(checkpoint_dir):
-    if not os.path.isdir(checkpoint_dir):
-        time.sleep(1)  # a trainer with --fresh moves it aside and makes it again
-        if not os.path.isdir(checkpoint_dir):
-            raise UserError('%s has been moved or removed: put it back, or give another directory, and start again' % checkpoint_dir)
-
-
-def tag_with_views(tag, num_views):
-    """The summary tag of an evaluation with this many views, so that several evaluations may share a directory."""
-    return tag if num_views == 1 else '%s, %d views' % (tag, num_views)
+def describe(result):
+    """The line that tells the precision of a Result."""
+    several_views = '%d views, ' % result.num_views if result.num_views > 1 else ''
+    return '%s: precision @ 1 = %.3f (%d of %d, %sstep %d)' % (
+        datetime.datetime.now().isoformat(' ', 'microseconds'), result.precision, result.num_correct, result.num_examples,
+        several_views, result.step)
 
 
 def evaluate(evaluator, checkpoints, eval_dir):
@@ -177,11 +145,7 @@ def evaluate(evaluator, checkpoints, eval_dir):
     with evaluator.graph.as_default(), summaries.writer(eval_dir) as write:
         for restored in checkpoints:
             result = evaluator.evaluate(restored)
-            precision = result.num_correct / result.num_examples
-            several_views = '%d views, ' % result.num_views if result.num_views > 1 else ''
-            print('%s: precision @ 1 = %.3f (%d of %d, %sstep %d)' % (
-                datetime.datetime.now().isoformat(' ', 'microseconds'), precision, result.num_correct, result.num_examples,
-                several_views, result.step), flush=True)
-            values = dict(result.losses, **{PRECISION: precision})
-            write(tf.Summary(value=[tf.Summary.Value(tag=tag_with_views(tag, result.num_views), simple_value=value)
+            print(describe(result), flush=True)
+            values = dict(result.losses, **{tags.PRECISION: result.precision})
+            write(tf.Summary(value=[tf.Summary.Value(tag=tags.with_views(tag, result.num_views), simple_value=value)
                                     for tag, value in sorted(values.items())]), result.step)

@@ -1,10 +1,16 @@
-"""The hyperparameters in one table, the recipes (named sets of their values), and the pace of a run."""
+"""The hyperparameters in one table, the recipes (named sets of their values), the pace and the intervals of a run.
+
+Nothing here needs TensorFlow: the flags are read before its import, which takes seconds.
+"""
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 OPTIMIZERS = ['gradient_descent', 'momentum', 'muon']
 SCHEDULES = ['staircase', 'linear']
 LR_SCALINGS = ['none', 'linear']
+VARIABLE_STRATEGIES = ['cpu', 'first_device', 'spread']  # where the variables live
+NUM_VIEWS = [1, 2, 10]  # of an image in an evaluation
+MAX_STEPS = 1000000
 ONLY_WITH = {  # a field: (another field, the values of that field with which this one is used)
     'momentum': ('optimizer', ['momentum', 'muon']), 'matrix_learning_rate': ('optimizer', ['muon']),
     'matrix_weight_decay': ('optimizer', ['muon']), 'num_epochs_per_decay': ('schedule', ['staircase']),
@@ -65,3 +71,16 @@ class Pace(NamedTuple):
     examples_per_epoch: int  # in the training set
     last_step: float = math.inf
     steps_per_run: int = 1  # that a session run of the train op makes
+
+    def epochs(self, step):
+        """The number of epochs, a fraction, that so many steps are."""
+        return step * (self.examples_per_step / self.examples_per_epoch)
+
+
+class Intervals(NamedTuple):
+    """After how many steps a run prints, writes, saves and evaluates, and how many checkpoints it keeps."""
+    log_frequency: int = 10
+    summary_steps: int = 100
+    checkpoint_steps: int = 1000
+    max_to_keep: int = 5  # checkpoints; 0 keeps all
+    eval_steps: Optional[int] = None  # None evaluates only the last checkpoint, 0 nothing at all

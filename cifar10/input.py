@@ -188,7 +188,7 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, num_epoc
     paths = dataset.test_files(data_dir) if eval_data else dataset.train_files(data_dir)
     dataset.verify(paths)
     labels, images = undistorted_records(paths, batch_size, num_epochs)
-    with tf.device('/cpu:0'):
+    with tf.device('/cpu:0'), tf.name_scope('crop'):
         return distortions.crop(images), labels
 
 

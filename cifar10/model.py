@@ -99,17 +99,20 @@ def _band_matrix_lrn(x):
     return tf.reshape(y, shape), gradient
 
 
-def _sizes(total, parts):
-    """`parts` integers that sum to `total` and differ by at most 1."""
-    return [(total + i) // parts for i in range(parts)]
+def _split(images, num_slices):
+    """The batch cut into slices whose sizes differ by at most 1."""
+    if num_slices == 1:
+        return [images]
+    known = images.shape.as_list()[0]
+    total = tf.shape(images)[0] if known is None else known
+    return tf.split(images, [(total + i) // num_slices for i in range(num_slices)], num=num_slices)
 
 
 def inference(images, num_slices=1, fc_weight_decay=CLASSIC.fc_weight_decay, num_classes=NUM_CLASSES):
     """Builds the network.
 
     Args:
-      images: [batch, height, width, 3], float32 or float16, which the variables are then too; height and width must be known,
-        and batch if num_slices is not 1.
+      images: [batch, height, width, 3], float32 or float16, which the variables are then too; height and width must be known.
       num_slices: the convolutional layers cut the batch into this many slices and compute them in parallel, so that the
         threads of a CPU need not wait for each other within every operation. The result is the same.
       fc_weight_decay: each fully connected hidden layer adds fc_weight_decay * l2_loss(weights) to the collection 'losses'.
@@ -118,7 +121,7 @@ def inference(images, num_slices=1, fc_weight_decay=CLASSIC.fc_weight_decay, num
     Returns:
       Logits, [batch, num_classes], not softmaxed.
     """
-    slices = [images] if num_slices == 1 else tf.split(images, _sizes(int(images.shape[0]), num_slices))
+    slices = _split(images, num_slices)
     slices = _convolutional(slices, 'conv1', bias=0.0)
     slices = [_max_pool(x, 'pool1') for x in slices]
     slices = [local_response_normalization(x, 'norm1') for x in slices]

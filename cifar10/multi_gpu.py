@@ -5,12 +5,11 @@ import itertools
 import tensorflow.compat.v1 as tf
 
 from cifar10 import model
-from cifar10.hparams import CLASSIC
+from cifar10.hparams import CLASSIC, VARIABLE_STRATEGIES
 from cifar10.parallelism import layers
 from cifar10.parallelism.balance import Balance
 
 TOWER_NAME = 'tower'
-VARIABLE_STRATEGIES = ['cpu', 'first_device', 'spread']
 
 
 def tower_devices(num_devices):
@@ -22,7 +21,8 @@ def tower_devices(num_devices):
     num_gpus = len(tf.config.experimental.list_physical_devices('GPU'))
     if not num_gpus:
         devices = ['/cpu:%d' % i for i in range(num_devices)]
-        print('No GPU found: using %s (TF_CPP_MIN_LOG_LEVEL=0 shows what TensorFlow says about GPUs)' % ', '.join(devices), flush=True)
+        print("No GPU found: using %s (if there is an NVIDIA GPU: pip install 'tensorflow[and-cuda]' on Linux; TF_CPP_MIN_LOG_LEVEL=0 "
+              'shows what TensorFlow says about GPUs)' % ', '.join(devices), flush=True)
         return devices
     if num_gpus < num_devices:
         print('Fewer GPUs (%d) than asked for (%d): they are shared' % (num_gpus, num_devices), flush=True)

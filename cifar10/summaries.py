@@ -10,7 +10,7 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input
+from cifar10 import dashboard, input as cifar10_input
 from cifar10.multi_gpu import TOWER_NAME
 from cifar10.runs import event_file
 
@@ -77,7 +77,7 @@ def _queue_tag(fill):
 
 @contextlib.contextmanager
 def writer(directory, first_step=None):
-    """Writes the default graph to `directory`, and yields write(summary, step), which writes a summary immediately.
+    """Writes the default graph and the dashboard to `directory`, and yields write(summary, step), which writes a summary immediately.
 
     Args:
       directory: where TensorBoard looks.
@@ -88,6 +88,7 @@ def writer(directory, first_step=None):
       UserError: nothing can be written there; `write` raises it too, and can be called again.
     """
     events = [tf.Event(wall_time=time.time(), graph_def=tf.get_default_graph().as_graph_def(add_shapes=True).SerializeToString())]
+    events.append(tf.Event(wall_time=time.time(), summary=dashboard.layout()))
     if first_step is not None:
         start = tf.SessionLog(status=tf.SessionLog.START)
         events.append(tf.Event(wall_time=time.time(), step=first_step + 1, session_log=start))

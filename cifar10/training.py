@@ -4,20 +4,12 @@ from typing import NamedTuple, Optional, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpointing, hooks, multi_gpu, optimizer, summaries
-from cifar10.hparams import CLASSIC, HParams, Pace
+from cifar10 import checkpointing, hooks, multi_gpu, optimizer, progress, scoring, summaries
+from cifar10.hparams import CLASSIC, MAX_STEPS, HParams, Intervals, Pace
 from cifar10.runs import checkpoint, machine, signals
 from cifar10.runs.machine import Threads
 
 _SEEDS_PER_WORKER = 2 ** 22  # of 2^31 - 1, which TensorFlow tells apart
-
-
-class Intervals(NamedTuple):
-    """After how many steps a run prints, writes and saves, and how many checkpoints it keeps."""
-    log_frequency: int = 10
-    summary_steps: int = 100
-    checkpoint_steps: int = 1000
-    max_to_keep: int = 5  # checkpoints; 0 keeps all
 
 
 class SessionSettings(NamedTuple):
@@ -36,13 +28,13 @@ class Job(NamedTuple):
     hparams: HParams = CLASSIC
     devices: Sequence[str] = ('/cpu:0',)  # of the towers, one after the other
     given_threads: Threads = Threads()
-    max_steps: int = 1000000
+    max_steps: int = MAX_STEPS
     intervals: Intervals = Intervals()
     seed: Optional[int] = None  # of initial values and distortions
     deterministic: bool = False  # whether the seed fixes everything else too, at the cost of time; on CPUs only
     log_device_placement: bool = False
     devices_per_tower: int = 1  # over which its layers are divided
-    variable_strategy: str = 'cpu'  # where the variables live, one of multi_gpu.VARIABLE_STRATEGIES
+    variable_strategy: str = 'cpu'  # where the variables live, one of hparams.VARIABLE_STRATEGIES
     batches_per_step: int = 1  # that each tower takes, or, if there are several workers, those towers of theirs together
     steps_per_run: int = 1  # that a session run of the train op makes
 
@@ -124,15 +116,14 @@ def _restoring(resumed):
     return restore
 
 
-def run(graph, pace, intervals, run, session):
-    """Trains until `pace.last_step` or a signal to stop, and saves a checkpoint at the end.
+def run(graph, job, run, session=None):
+    """Trains until `job.pace.last_step` or a signal to stop, saves a checkpoint at the end, and evaluates it.
 
     Args:
       graph: a TrainGraph, in the default graph.
-      pace: a Pace.
-      intervals: an Intervals.
+      job: a Job.
       run: a RunDirectory; training resumes from its checkpoint, if it has one. None for a worker that leaves all writing to another.
-      session: a SessionSettings.
+      session: a SessionSettings; None takes that of the job.
 
     Returns:
       None if the run has come to its end, else the signal that stopped it.
@@ -141,6 +132,7 @@ def run(graph, pace, intervals, run, session):
       UserError: a loss, a gradient or a variable is not finite, the checkpoint does not fit, a data file changes (a checkpoint
         is saved first), the directory is moved, or the last checkpoint or summary cannot be written.
     """
+    pace, intervals, session = job.pace, job.intervals, session or job.session
     restore = _restoring(run.resumed) if run and session.initialises else None
     first_step = run.first_step if session.first_step is None else session.first_step
     is_complete = first_step >= pace.last_step
@@ -152,36 +144,40 @@ def run(graph, pace, intervals, run, session):
         with tf.control_dependencies([graph.train_op]):
             step = tf.identity(tf.train.get_global_step().read_value(), name='step')
         loss = tf.divide(tf.add_n(graph.losses), float(len(graph.losses)), name='loss')
+    print('Network: %d parameters' % sum(variable.shape.num_elements() for variable in tf.trainable_variables()), flush=True)
     scaffold = tf.train.Scaffold(init_op=None if session.initialises else tf.no_op(), init_fn=restore, saver=saver)
     finite = checkpointing.FiniteHook(step, graph, run and run.path)
     input_files = hooks.InputHook(pace.examples_per_epoch)
-    writer = summaries.writer(run.path, first_step) if run else contextlib.nullcontext()
     stop = signals.StopRequest()
-    with stop if run else contextlib.nullcontext(), writer as write_summary:  # one that saves nothing ends at once
+    with summaries.writer(run.path, first_step) if run else contextlib.nullcontext() as write_summary:
         # In this order: the first speed does not count the filling, and nothing that is not finite is printed or saved.
         all_hooks = list(session.hooks) + [
             hooks.EndHook(step, pace.last_step),
             input_files,
             hooks.FillHook(lambda: stop.received),
             finite,
-            hooks.LogHook(step, loss, pace.examples_per_step, intervals.log_frequency)]
+            progress.LogHook(step, loss, pace, intervals.log_frequency)]
         if run:
             run.write_record()
             saver.recover_last_checkpoints(run.saved)
-            summary = hooks.SummaryHook(step, graph.summary_op, write_summary, pace, intervals.summary_steps)
+            summary = progress.SummaryHook(step, graph.summary_op, write_summary, pace, intervals.summary_steps)
             all_hooks += [
                 hooks.PlaceHook(run.place),
                 summary,
                 checkpointing.CheckpointHook(step, saver, run, intervals.checkpoint_steps, finite.check_variables)]
-        with input_files.explaining(), tf.train.SingularMonitoredSession(
-                all_hooks, scaffold, session.master, session.config, stop_grace_period_secs=10) as monitored:
-            if not is_complete:  # or other workers have come to the end, and it is only to be saved
-                _repeat(monitored, graph.train_op, stop, input_files)
+        score = scoring.ScoreHook(step, job, run.path, write_summary) if run and intervals.eval_steps != 0 else None
+        with stop if run else contextlib.nullcontext(), input_files.explaining():  # one that saves nothing ends at once
+            with tf.train.SingularMonitoredSession(all_hooks + [score] * bool(score), scaffold, session.master, session.config,
+                                                   stop_grace_period_secs=10) as monitored:
+                if not is_complete:  # or other workers have come to the end, and it is only to be saved
+                    _repeat(monitored, graph.train_op, stop, input_files)
         if run:
             run.place.check()  # it may have been moved while the last checkpoint was saved: TensorFlow would make it again
         input_files.check()
         if run and summary.error:
             raise summary.error
+        if score:
+            score.score_last()
         return stop.received
 
 

@@ -4,9 +4,9 @@ import math
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, model
+from cifar10.hparams import NUM_VIEWS
 
 _DISTANCE = 3  # pixels from the centre of the image to that of an outer crop, down and across
-NUM_VIEWS = [1, 2, 10]
 
 
 def crop_and_mirror(images, num_views):
@@ -32,17 +32,20 @@ def crop_and_mirror(images, num_views):
     return crops if num_views == 1 else crops + [crop[:, :, ::-1] for crop in crops]
 
 
-def log_probabilities(images, num_views, fc_weight_decay):
+def log_probabilities(images, num_views, num_slices, fc_weight_decay):
     """The logarithm of the mean, over the views, of the probabilities of the classes.
 
     Args:
       images: uint8 [n, 3, 32, 32].
       num_views: see `crop_and_mirror`.
-      fc_weight_decay: see model.inference.
+      num_slices, fc_weight_decay: see model.inference.
 
     Returns:
       float32 [n, 10].
     """
-    logits = model.inference(tf.concat(crop_and_mirror(images, num_views), 0), fc_weight_decay=fc_weight_decay)
-    log_softmax = tf.reshape(tf.nn.log_softmax(logits), [num_views, -1, model.NUM_CLASSES])
-    return tf.reduce_logsumexp(log_softmax, 0) - math.log(num_views)
+    with tf.name_scope('views'):
+        images = tf.concat(crop_and_mirror(images, num_views), 0)
+    logits = model.inference(images, num_slices, fc_weight_decay)
+    with tf.name_scope('log_probabilities'):
+        log_softmax = tf.reshape(tf.nn.log_softmax(logits), [num_views, -1, model.NUM_CLASSES])
+        return tf.reduce_logsumexp(log_softmax, 0) - math.log(num_views)

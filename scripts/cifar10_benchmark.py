@@ -15,13 +15,31 @@ from cifar10.cli import quiet
 
 quiet.start(__name__)
 
+from absl import flags
+
+from cifar10.cli import data_flags, job_flags, program
+
+if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
+    data_flags.define(default_dataset='synthetic')
+    job_flags.define_batch_size()
+    job_flags.define_num_gpus()
+    job_flags.define_placement()
+    job_flags.define_threads()
+    flags.DEFINE_boolean('baseline', False, 'Measure the classic formulation in turn with ours.')
+    flags.DEFINE_integer('rounds', 5, 'How often to measure.', lower_bound=1, upper_bound=1000)
+    for name, description in [('warmup_steps', 'Steps before the measured ones'), ('steps', 'Measured steps')]:
+        flags.DEFINE_integer(name, 0, description + '; 0 takes what suits the subcommand.', lower_bound=0, upper_bound=10 ** 6)
+    flags.DEFINE_integer('gpu_gflops', 10000, 'For `plan`: the GFLOP/s of a GPU in this network, as `step` measures them.',
+                         lower_bound=1, upper_bound=10 ** 8)
+    data_flags.define_output('json', None, 'Write the figures of every round to this file.')
+    data_flags.define_output('trace', '/tmp/cifar10_trace.json', 'Where `profile` writes the Chrome trace.')
+    ARGUMENTS = program.parse(('input', 'step', 'train', 'towers', 'profile', 'distributed', 'plan'))
+
 import os
 import sys
 
-from absl import flags
-
 from cifar10 import files, multi_gpu
-from cifar10.cli import data_flags, job_flags, program
+from cifar10.cli import given_job
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
@@ -39,7 +57,7 @@ def request(command):
     num_devices = subcommands.MOST_TOWERS * FLAGS.devices_per_tower if command == 'towers' else FLAGS.num_gpus
     job = Job(data_dir=data_dir, num_examples=dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
               hparams=CLASSIC._replace(batch_size=FLAGS.batch_size), devices=multi_gpu.tower_devices(num_devices),
-              given_threads=job_flags.given_threads(), devices_per_tower=FLAGS.devices_per_tower,
+              given_threads=given_job.threads(), devices_per_tower=FLAGS.devices_per_tower,
               variable_strategy=FLAGS.variable_strategy)
     threads = ['--%s=%d' % (name, FLAGS[name].value) for name in ('intra_op_threads', 'inter_op_threads', 'input_threads')]
     return subcommands.Request(
@@ -52,7 +70,7 @@ def main(command):
     if (FLAGS.devices_per_tower, FLAGS.variable_strategy) != (1, 'cpu'):
         if command != 'towers' or FLAGS.baseline:
             raise UserError('--devices_per_tower and --variable_strategy are measured by towers, without --baseline: leave them out')
-        job_flags.check_division(subcommands.MOST_TOWERS * FLAGS.devices_per_tower, FLAGS.devices_per_tower)
+        given_job.check_division(subcommands.MOST_TOWERS * FLAGS.devices_per_tower, FLAGS.devices_per_tower)
     if command == 'plan':
         if FLAGS.json is not None:
             raise UserError('plan measures no figures for a file: leave out --json')
@@ -81,17 +99,4 @@ def main(command):
 
 
 if __name__ == '__main__':
-    data_flags.define(default_dataset='synthetic')
-    job_flags.define_batch_size()
-    job_flags.define_num_gpus()
-    job_flags.define_placement()
-    job_flags.define_threads()
-    flags.DEFINE_boolean('baseline', False, 'Measure the classic formulation in turn with ours.')
-    flags.DEFINE_integer('rounds', 5, 'How often to measure.', lower_bound=1, upper_bound=1000)
-    for name, description in [('warmup_steps', 'Steps before the measured ones'), ('steps', 'Measured steps')]:
-        flags.DEFINE_integer(name, 0, description + '; 0 takes what suits the subcommand.', lower_bound=0, upper_bound=10 ** 6)
-    flags.DEFINE_integer('gpu_gflops', 10000, 'For `plan`: the GFLOP/s of a GPU in this network, as `step` measures them.',
-                         lower_bound=1, upper_bound=10 ** 8)
-    data_flags.define_output('json', None, 'Write the figures of every round to this file.')
-    data_flags.define_output('trace', '/tmp/cifar10_trace.json', 'Where `profile` writes the Chrome trace.')
-    program.run(main, tuple(subcommands.MEASURES) + ('plan',))
+    program.run(main, ARGUMENTS)

@@ -9,12 +9,20 @@ quiet.start(__name__)
 
 from absl import flags
 
-from cifar10 import multi_gpu
 from cifar10.cli import data_flags, job_flags, program
+
+if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
+    data_flags.define()
+    job_flags.define_run()
+    job_flags.define_batch_size()
+    job_flags.define_num_gpus()
+    program.parse()
+
+from cifar10 import multi_gpu
 from cifar10.data import dataset
-from cifar10.hparams import CLASSIC
+from cifar10.hparams import CLASSIC, Intervals
 from cifar10.measure import classic
-from cifar10.training import Intervals, Job
+from cifar10.training import Job
 
 FLAGS = flags.FLAGS
 
@@ -32,8 +40,4 @@ def main():
 
 
 if __name__ == '__main__':
-    data_flags.define()
-    job_flags.define_run()
-    job_flags.define_batch_size()
-    job_flags.define_num_gpus()
     program.run(main)

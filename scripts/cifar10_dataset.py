@@ -28,4 +28,4 @@ def main(command):
 
 if __name__ == '__main__':
     data_flags.define()
-    program.run(main, commands=('download', 'synthetic', 'verify'))
+    program.run(main, program.parse(('download', 'synthetic', 'verify'), needs_tensorflow=False))

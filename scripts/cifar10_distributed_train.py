@@ -12,13 +12,23 @@ from cifar10.cli import quiet
 
 quiet.start(__name__)
 
+from absl import flags
+
+from cifar10.cli import cluster_flags, job_flags, program
+
+if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
+    job_flags.define()
+    job_flags.define_num_gpus()
+    job_flags.define_placement()
+    cluster_flags.define()
+    program.parse()
+
 import contextlib
 
-from absl import flags
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, multi_gpu, optimizer, summaries, training
-from cifar10.cli import cluster_flags, job_flags, plan, program
+from cifar10.cli import given_job, plan
 from cifar10.distributed import parameter_server, server
 from cifar10.distributed.replica import Replica
 from cifar10.distributed.station import Station
@@ -56,7 +66,7 @@ def train(job, run, replica):
         first_images, _ = batches[0]
         summary_op = summaries.training(first_images, losses, learning_rate, update.gradients, update.summaries)
         graph = training.TrainGraph(update.train_op, losses, tower_grads, learning_rate, summary_op)
-        return training.run(graph, job.pace, job.intervals, run, replica.session(update))
+        return training.run(graph, job, run, replica.session(update))
 
 
 def main():
@@ -64,16 +74,16 @@ def main():
     cluster, task = cluster_flags.given_cluster()
     strategy = cluster_flags.given_strategy(cluster)
     if task.job == 'ps':
-        config = machine.session_config(['/cpu:0'], job_flags.given_threads())
+        config = machine.session_config(['/cpu:0'], given_job.threads())
         parameter_server.serve(Station(cluster, task, server.start(cluster, task, config), Watchdog(), cluster_flags.given_timeouts()))
         return
-    job = job_flags.prepare_job(FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy)._replace(
+    job = given_job.prepare(FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy)._replace(
         batches_per_step=strategy.batches_per_step, steps_per_run=strategy.steps_per_run)
     target = server.start(cluster, task, job.session.config)
     replica = Replica(Station(cluster, task, target, Watchdog(), cluster_flags.given_timeouts()), strategy, job)
 
     def attempt(is_first):
-        with job_flags.held_run(job, is_first) if task.is_chief else contextlib.nullcontext() as run:
+        with given_job.held_run(job, is_first) if task.is_chief else contextlib.nullcontext() as run:
             if not replica.join(run, begins=FLAGS.fresh and is_first, has_ended=lambda: (
                     not FLAGS.fresh and run_directory.has_ended(FLAGS.train_dir, job.pace.last_step))):
                 return None
@@ -85,8 +95,4 @@ def main():
 
 
 if __name__ == '__main__':
-    job_flags.define()
-    job_flags.define_num_gpus()
-    job_flags.define_placement()
-    cluster_flags.define()
     program.run(main)

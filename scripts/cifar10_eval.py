@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Evaluates the latest checkpoint of a training run, then each newer one; with --run_once only the latest.
+"""Evaluates the latest checkpoint of a training run, then newer ones to the end of the run; with --run_once only the latest.
 
 Scores the moving averages of the weights on every example exactly once. Computes on the CPU, so that a trainer has the GPUs
 for itself.
@@ -12,11 +12,36 @@ quiet.start(__name__)
 
 from absl import flags
 
-from cifar10 import evaluation, multi_gpu, views
+from cifar10 import directories
 from cifar10.cli import data_flags, program
+from cifar10.hparams import NUM_VIEWS
+
+if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
+    data_flags.define()
+    data_flags.define_directory('eval_dir', '/tmp/cifar10_eval',
+                                'Directory of the summaries; give each run and each --eval_data its own.')
+    data_flags.define_directory('checkpoint_dir', '/tmp/cifar10_train', 'Directory of the checkpoints.',
+                                directories.check_for_checkpoints)
+    flags.DEFINE_enum('eval_data', 'test', ['test', 'train_eval'], 'Score the test images or the training images.')
+    flags.DEFINE_enum('views', '1', [str(number) for number in NUM_VIEWS],
+                      'Views per image, whose class probabilities are averaged: 1 is the centre, 2 are the centre and its mirror '
+                      'image, 10 are five crops and their mirror images.')
+    flags.DEFINE_integer('num_examples', None, 'Score only this many examples, the first ones; all by default.', lower_bound=1,
+                         upper_bound=2 ** 31 - 1)
+    flags.DEFINE_integer('eval_interval_secs', 300, 'Seconds from one evaluation to the next, at least; the last checkpoint of a run '
+                         'does not wait.', lower_bound=1,
+                         upper_bound=365 * 86400)
+    flags.DEFINE_integer('timeout_secs', None, 'Stop after this many seconds without a new checkpoint; by default only the '
+                         'end of the run stops it.',
+                         lower_bound=0, upper_bound=365 * 86400)
+    flags.DEFINE_boolean('run_once', False, 'Evaluate the latest checkpoint and stop.')
+    flags.DEFINE_boolean('use_gpu', False, 'Compute on a GPU.')
+    program.parse()
+
+from cifar10 import evaluation, multi_gpu
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint, checkpoint_files, machine
+from cifar10.runs import checkpoint, following
 
 FLAGS = flags.FLAGS
 
@@ -30,13 +55,13 @@ def evaluator():
         raise UserError('--num_examples=%d is more than the %d existing examples: leave it out to score all'
                         % (FLAGS.num_examples, num_present))
     device, = multi_gpu.tower_devices(1) if FLAGS.use_gpu else ['/cpu:0']
-    return evaluation.Evaluator(paths, FLAGS.num_examples, int(FLAGS.views), device, machine.session_config([device]))
+    return evaluation.Evaluator(paths, device, FLAGS.num_examples, int(FLAGS.views))
 
 
 def checkpoints():
     """The latest checkpoint, or this one and each newer one."""
     if not FLAGS.run_once:
-        return evaluation.new_checkpoints(FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs)
+        return following.new_checkpoints(FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs)
     latest = checkpoint.read_latest(FLAGS.checkpoint_dir)
     if latest is None:
         raise UserError('There is no checkpoint in %s: train first, or give another --checkpoint_dir' % FLAGS.checkpoint_dir)
@@ -49,21 +74,4 @@ def main():
 
 
 if __name__ == '__main__':
-    data_flags.define()
-    data_flags.define_directory('eval_dir', '/tmp/cifar10_eval',
-                                'Directory of the summaries; give each run and each --eval_data its own.')
-    data_flags.define_directory('checkpoint_dir', '/tmp/cifar10_train', 'Directory of the checkpoints.',
-                                checkpoint_files.check_directory)
-    flags.DEFINE_enum('eval_data', 'test', ['test', 'train_eval'], 'Score the test images or the training images.')
-    flags.DEFINE_enum('views', '1', [str(number) for number in views.NUM_VIEWS],
-                      'Views per image, whose class probabilities are averaged: 1 is the centre, 2 are the centre and its mirror '
-                      'image, 10 are five crops and their mirror images.')
-    flags.DEFINE_integer('num_examples', None, 'Score only this many examples, the first ones; all by default.', lower_bound=1,
-                         upper_bound=2 ** 31 - 1)
-    flags.DEFINE_integer('eval_interval_secs', 300, 'Seconds between two looks for a new checkpoint.', lower_bound=1,
-                         upper_bound=365 * 86400)
-    flags.DEFINE_integer('timeout_secs', None, 'Stop after this many seconds without a new checkpoint; never by default.',
-                         lower_bound=0, upper_bound=365 * 86400)
-    flags.DEFINE_boolean('run_once', False, 'Evaluate the latest checkpoint and stop.')
-    flags.DEFINE_boolean('use_gpu', False, 'Compute on a GPU.')
     program.run(main)

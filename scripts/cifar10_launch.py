@@ -11,7 +11,7 @@ The first Ctrl-C lets the chief, worker 0, save a checkpoint; a second one ends 
 """
 from cifar10.cli import quiet
 
-quiet.start(__name__, needs_tensorflow=False)
+quiet.start(__name__)
 
 import os
 import sys
@@ -36,4 +36,4 @@ if __name__ == '__main__':
     flags.DEFINE_integer('num_workers', 2, 'Number of workers.', lower_bound=1, upper_bound=64)
     flags.DEFINE_integer('restarts', 3, 'How often, in the whole launch, something that died is started again.', lower_bound=0,
                          upper_bound=10 ** 6)
-    program.run(main, rest='the flags of ' + TRAINER)
+    program.run(main, program.parse(rest='the flags of ' + TRAINER, needs_tensorflow=False))

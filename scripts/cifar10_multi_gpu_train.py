@@ -12,10 +12,19 @@ from cifar10.cli import quiet
 quiet.start(__name__)
 
 from absl import flags
+
+from cifar10.cli import job_flags, program
+
+if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
+    job_flags.define()
+    job_flags.define_num_gpus()
+    job_flags.define_placement()
+    program.parse()
+
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, multi_gpu, optimizer, summaries, training
-from cifar10.cli import job_flags, plan, program
+from cifar10.cli import given_job, plan
 
 FLAGS = flags.FLAGS
 
@@ -43,19 +52,16 @@ def train(job, run):
         first_images, _ = batches[0]
         summary_op = summaries.training(first_images, losses, learning_rate, gradients)
         graph = training.TrainGraph(train_op, losses, tower_grads, learning_rate, summary_op)
-        training.run(graph, job.pace, job.intervals, run, job.session)
+        training.run(graph, job, run)
 
 
 def main():
     """Makes data and training directory ready, prints the plan, and trains."""
-    job = job_flags.prepare_job(FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy)
-    with job_flags.held_run(job) as run:
+    job = given_job.prepare(FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy)
+    with given_job.held_run(job) as run:
         plan.print_plan(job, run.resumed)
         train(job, run)
 
 
 if __name__ == '__main__':
-    job_flags.define()
-    job_flags.define_num_gpus()
-    job_flags.define_placement()
     program.run(main)

@@ -16,10 +16,9 @@ from absl import flags
 
 from cifar10.cli import data_flags, program
 from cifar10.errors import UserError
-from cifar10.measure import benchmark, results
+from cifar10.measure import results
 
 FLAGS = flags.FLAGS
-
 
 GREATEST = {'at_epochs': 1e9, 'reach': 1}
 
@@ -50,6 +49,19 @@ def runs(texts):
     return [results.parse_run(text) for text in texts]
 
 
+if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
+    flags.DEFINE_list('runs', None, 'Runs to compare, each NAME:TRAIN_DIR:EVAL_DIR.', required=True)
+    flags.DEFINE_list('at_epochs', [], 'Also rows for the first evaluation after these numbers of epochs.')
+    flags.DEFINE_list('reach', [], 'Also rows for the first evaluation with at least these precisions.')
+    data_flags.validate('runs', runs)
+    for name in GREATEST:
+        data_flags.validate(name, functools.partial(numbers, name))
+    data_flags.define_output('plot', None, 'Draw precision against epochs and minutes to this file (.svg, .png); needs matplotlib.')
+    program.parse()
+
+from cifar10.measure import benchmark
+
+
 def main():
     """Prints the table and draws the plot that the flags name."""
     logging.getLogger('tensorboard').setLevel(logging.ERROR)  # it reports every file and every resumed run
@@ -63,11 +75,4 @@ def main():
 
 
 if __name__ == '__main__':
-    flags.DEFINE_list('runs', None, 'Runs to compare, each NAME:TRAIN_DIR:EVAL_DIR.', required=True)
-    flags.DEFINE_list('at_epochs', [], 'Also rows for the first evaluation after these numbers of epochs.')
-    flags.DEFINE_list('reach', [], 'Also rows for the first evaluation with at least these precisions.')
-    data_flags.validate('runs', runs)
-    for name in GREATEST:
-        data_flags.validate(name, functools.partial(numbers, name))
-    data_flags.define_output('plot', None, 'Draw precision against epochs and minutes to this file (.svg, .png); needs matplotlib.')
     program.run(main)

@@ -14,21 +14,41 @@ import argparse
 import itertools
 import sys
 
+from cifar10.cli import program
+
+
+class Version(argparse.Action):
+    """Prints the versions, and ends."""
+
+    def __call__(self, *unused_args):
+        program.print_versions()
+        sys.exit()
+
+
+def parse():
+    """The flags of this script and the path of the program, and a list of what comes after it: the program's own flags."""
+    parser = argparse.ArgumentParser(usage='cifar10_run.py [--own-modules] PROGRAM.py [ITS FLAGS]', description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    parser.add_argument('--own-modules', action='store_true',
+                        help="use the program's own copies of cifar10.py and cifar10_input.py, which are in its directory")
+    parser.add_argument('--version', action=Version, nargs=0, help='print the versions of this package, Python and TensorFlow')
+    parser.add_argument('program', metavar='PROGRAM.py', help='the program')
+    num_own = 1 + len(list(itertools.takewhile(lambda argument: argument.startswith('-'), sys.argv[1:])))
+    return parser.parse_args(sys.argv[1:num_own + 1]), sys.argv[num_own + 1:]
+
+
+if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
+    GIVEN, PROGRAM_FLAGS = parse()
+    quiet.import_tensorflow()
+
 from cifar10.errors import UserError
 from cifar10.tutorial import runner
 
 
 def main():
     """Runs the program that the command line names."""
-    parser = argparse.ArgumentParser(usage='cifar10_run.py [--own-modules] PROGRAM.py [ITS FLAGS]', description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
-    parser.add_argument('--own-modules', action='store_true',
-                        help="use the program's own copies of cifar10.py and cifar10_input.py, which are in its directory")
-    parser.add_argument('program', metavar='PROGRAM.py', help='the program')
-    num_own = 1 + len(list(itertools.takewhile(lambda argument: argument.startswith('-'), sys.argv[1:])))
-    given = parser.parse_args(sys.argv[1:num_own + 1])
     try:
-        runner.run(given.program, sys.argv[num_own + 1:], given.own_modules)
+        runner.run(GIVEN.program, PROGRAM_FLAGS, GIVEN.own_modules)
     except UserError as error:
         sys.exit('cifar10_run.py: error: %s' % error)
     except KeyboardInterrupt:

@@ -9,11 +9,17 @@ from cifar10.cli import quiet
 
 quiet.start(__name__)
 
+from cifar10.cli import job_flags, program
+
+if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
+    job_flags.define()
+    program.parse()
+
 import tensorflow.compat.v1 as tf
 
 import cifar10
 from cifar10 import optimizer, summaries, training
-from cifar10.cli import job_flags, plan, program
+from cifar10.cli import given_job, plan
 
 
 def train(job, run):
@@ -39,17 +45,16 @@ def train(job, run):
         train_op = optimizer.train(opt, gradients, global_step, job.pace, hparams)
         summary_op = summaries.training(images, [loss], learning_rate, gradients)
         graph = training.TrainGraph(train_op, [loss], [gradients], learning_rate, summary_op)
-        training.run(graph, job.pace, job.intervals, run, job.session)
+        training.run(graph, job, run)
 
 
 def main():
     """Makes data and training directory ready, prints the plan, and trains."""
-    job = job_flags.prepare_job()
-    with job_flags.held_run(job) as run:
+    job = given_job.prepare()
+    with given_job.held_run(job) as run:
         plan.print_plan(job, run.resumed)
         train(job, run)
 
 
 if __name__ == '__main__':
-    job_flags.define()
     program.run(main)

@@ -51,7 +51,7 @@ def expected():
 
 
 def test_it_is_evaluated_as_before(tmp_path, train_dir, plain_data_dir, expected, capsys):
-    evaluator = evaluation.Evaluator(dataset.test_files(plain_data_dir), None, 1, '/cpu:0', tf.ConfigProto())
+    evaluator = evaluation.Evaluator(dataset.test_files(plain_data_dir))
     evaluation.evaluate(evaluator, [checkpoint.read_latest(train_dir)], str(tmp_path / 'eval'))
     assert capsys.readouterr().out.endswith(': precision @ 1 = 0.100 (5 of 50, step 5)\n')
     found = {tag: value for _, tag, value in events.scalars(tmp_path / 'eval')}

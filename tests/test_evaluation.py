@@ -16,7 +16,7 @@ from tests.helpers import checkpoints, data_sets, events
 
 
 def _evaluator(paths, num_examples=None, num_views=1):
-    return evaluation.Evaluator(paths, num_examples, num_views, '/cpu:0', tf.ConfigProto())
+    return evaluation.Evaluator(paths, '/cpu:0', num_examples, num_views)
 
 
 @pytest.fixture

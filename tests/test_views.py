@@ -46,7 +46,7 @@ def test_an_unknown_number_of_views(num_views):
 def test_probabilities_are_averaged(tmp_path, num_views):
     paths = dataset.test_files(data_sets.write(tmp_path, train_records=10, test_records=8))
     path, variables = checkpoints.save(tmp_path, 1)
-    result = evaluation.Evaluator(paths, 6, num_views, '/cpu:0', tf.ConfigProto()).evaluate(checkpoint.read(path))
+    result = evaluation.Evaluator(paths, '/cpu:0', 6, num_views).evaluate(checkpoint.read(path))
     labels, images = oracle.read_records(paths)
     logits = oracle.logits(np.concatenate(expected_views(images[:6], num_views)), variables).reshape(num_views, 6, 10)
     probabilities = np.exp(logits - logits.max(2, keepdims=True))

@@ -4,8 +4,7 @@ import os
 from absl import flags
 
 from cifar10.distributed import cluster
-from cifar10.distributed.cluster import Cluster, Task
-from cifar10.distributed.station import Timeouts
+from cifar10.distributed.cluster import Cluster, Task, Timeouts
 from cifar10.distributed.strategy import MODES, Strategy
 from cifar10.errors import UserError
 

@@ -5,6 +5,7 @@ from cifar10 import multi_gpu, optimizer
 from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, HParams
 from cifar10.parallelism import layout
+from cifar10.runs import machine, versions
 
 
 def print_plan(job, resumed, is_alone=True):
@@ -17,6 +18,7 @@ def print_plan(job, resumed, is_alone=True):
     """
     pace, hparams, threads = job.pace, job.hparams, job.threads
     lines = [
+        versions.line(job.session.config),
         'Data: %d examples of %s in %s' % (
             job.num_examples, ', '.join(dataset.class_names(job.data_dir) or ['unnamed classes']), job.data_dir),
         'Devices: %s' % ', '.join(job.devices)] + _towers(job) + (_weights(job) if is_alone else []) + [
@@ -30,7 +32,8 @@ def print_plan(job, resumed, is_alone=True):
     if optimizer.batch_factor(pace, hparams) != 1 or hparams.lr_scaling != 'none':
         lines.append('Learning rate: ' + _scaling(pace, hparams))
     lines.append('End: step %d, epoch %.1f' % (
-        pace.last_step, pace.last_step * pace.examples_per_step / pace.examples_per_epoch))
+        pace.last_step, pace.epochs(pace.last_step)))
+    lines.append('Evaluation: ' + _evaluation(job.intervals.eval_steps))
     if job.seed is not None:
         lines.append('Seed: %d, which fixes %s' % (job.seed, 'everything on this machine' if job.deterministic else
                                                    'initial values and distortions, but not the order of the images'))
@@ -38,12 +41,32 @@ def print_plan(job, resumed, is_alone=True):
 
 
 def _towers(job):
-    """Which layer is where, if the towers are divided."""
+    """Which layer is where, if the towers are divided, and what several devices mean where there is no GPU."""
     if job.devices_per_tower == 1:
-        return []
+        return _on_one_processor(job)
     parts = [', '.join(part) for part in multi_gpu.divide_layers(job.devices_per_tower)]
     towers = [job.devices[i:i + len(parts)] for i in range(0, len(job.devices), len(parts))]
-    return ['Tower %d: %s' % (i, '; '.join('%s on %s' % pair for pair in zip(parts, devices))) for i, devices in enumerate(towers)]
+    return ['Tower %d: %s' % (i, '; '.join('%s on %s' % pair for pair in zip(parts, devices))) for i, devices in enumerate(towers)] + _on_one_processor(job)
+
+
+def _on_one_processor(job):
+    """What to expect of several devices that are the same processor."""
+    if len(job.devices) == 1 or machine.is_gpu(job.devices[0]):
+        return []
+    gained = 'Speed: nothing is gained by %d CPU devices, because they share the same cores' % len(job.devices)
+    if job.num_towers == 1:
+        return [gained]
+    return ['%s: a step has %d times the examples of one tower, and takes about %d times as long' % (
+        gained, job.num_towers, job.num_towers)]
+
+
+def _evaluation(eval_steps):
+    if eval_steps == 0:
+        return 'none (--eval_steps=0)'
+    if eval_steps is None:
+        return 'the last checkpoint on the test images (--eval_steps=1000 would evaluate every 1000 steps as well)'
+    return ('every %d steps and at the end, on the test images; training waits for it, which counts in examples/sec and in the '
+            'time left' % eval_steps)
 
 
 def _weights(job):

@@ -1,4 +1,4 @@
-"""What every script does with its main function: flags are parsed, and errors end it with one line."""
+"""What every script does with its flags and its main function: flags are parsed, and errors end it with one line."""
 import contextlib
 import os
 import signal
@@ -7,30 +7,68 @@ import sys
 from absl import app, flags
 
 from cifar10 import errors
-from cifar10.cli import output
+from cifar10.cli import output, quiet
 from cifar10.runs import signals
 
 FLAGS = flags.FLAGS
 
 
-def run(main, commands=(), rest=None):
-    """Parses the command line and calls `main`, with the command if there are `commands` to choose from.
+class _VersionFlag(flags.BooleanFlag):
+    """Prints the versions at once, whatever else is on the command line, as --help does."""
 
-    If `rest` says what words after -- are, as in 'the flags of the trainer', `main` gets a list of them. What `main` returns is the
-    exit status, None for 0.
+    def __init__(self):
+        super().__init__('version', False, 'Print the versions of this package, Python and TensorFlow, and what computes.')
 
-    A user's mistake gives one line on stderr and exit status 1, or 2 for a mistake in the command line; a signal one line and 128 +
-    its number. A bug keeps its traceback.
+    def parse(self, argument):
+        super().parse(argument)
+        if self.value:
+            print_versions()
+            sys.exit()
+
+
+def print_versions():
+    """Prints one line for a bug report."""
+    quiet.import_tensorflow()
+    from cifar10.runs import versions
+    print(versions.line())
+
+
+def parse(commands=(), rest=None, needs_tensorflow=True):
+    """Parses the command line by the flags that are defined, then imports TensorFlow, which takes seconds.
+
+    Args:
+      commands: the words from which the user chooses one, if there are any.
+      rest: what words after -- are, as in 'the flags of the trainer'; None if there are none.
+      needs_tensorflow: whether the script needs it.
+
+    Returns:
+      The arguments of the script's main function: the command; or with `rest` a list of the words after --.
+
+    A mistake gives one line on stderr and exit status 2.
     """
     output.guard()
-    if sys.modules.get('tensorflow'):  # the import takes seconds: a script that does without it starts at once
-        from cifar10.runs import machine
-        machine.set_up_tensorflow()
+    app.define_help_flags()
+    if 'version' not in FLAGS:
+        flags.DEFINE_flag(_VersionFlag())
     for module, module_flags in FLAGS.flags_by_module_dict().items():
         if module.startswith('cifar10.'):  # --help lists these as the script's own flags
             for flag in module_flags:
                 FLAGS.register_key_flag_for_module(sys.argv[0], flag)
-    app.run(lambda arguments: _call(main, arguments), flags_parser=lambda argv: _parse(argv, commands, rest))
+    arguments = _parse(sys.argv, commands, rest)
+    if needs_tensorflow:
+        quiet.import_tensorflow()
+    return arguments
+
+
+def run(main, arguments=()):
+    """Calls `main` with the arguments that `parse` has returned. What it returns is the exit status, None for 0.
+
+    A user's mistake gives one line on stderr and exit status 1; a signal one line and 128 + its number. A bug keeps its traceback.
+    """
+    if sys.modules.get('tensorflow'):
+        from cifar10.runs import machine
+        machine.set_up_tensorflow()
+    app.run(lambda _: _call(main, arguments), flags_parser=lambda argv: argv)
 
 
 def _parse(argv, commands, rest):

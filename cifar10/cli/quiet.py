@@ -1,25 +1,25 @@
-"""A quiet start: TensorFlow is imported without its start-up messages, and a signal during the import gives one line."""
+"""A quiet start: a signal ends the script with one line, and TensorFlow is imported without its start-up messages."""
+import contextlib
+import gc
 import os
 import tempfile
 
 from cifar10.runs import signals
 
 
-def start(name, needs_tensorflow=True):
-    """Imports TensorFlow quietly if the caller is a program, and does nothing if it is imported as a library.
+def start(name):
+    """Makes ready what a script needs from its first moment on; does nothing if the script is imported as a library.
 
-    A script calls it with its `__name__` before the imports that need TensorFlow. Set TF_CPP_MIN_LOG_LEVEL to 0 or 1 to see
-    TensorFlow's messages.
+    A script calls it with its `__name__` before everything else.
     """
     if name not in ('__main__', '__mp_main__'):  # the second is the script's name in the processes that multiprocessing starts
         return
     _open_standard_files()
+    os.umask(os.umask(0o022) | 0o002)  # what a script makes is not for every user to write
     if name == '__main__':
         signals.end_on_signals()
-    os.umask(os.umask(0o022) | 0o002)  # what a script makes is not for every user to write
-    # Level 3 also hides errors: those that matter reach Python as exceptions.
-    if os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3') not in ('0', '1') and needs_tensorflow:
-        _import_tensorflow()
+    else:
+        import_tensorflow()
 
 
 def _open_standard_files():
@@ -31,15 +31,27 @@ def _open_standard_files():
             os.open(os.devnull, os.O_RDWR)  # which gets the first free number
 
 
-def _import_tensorflow():
-    # Up to TensorFlow 2.21 some messages are written before the variable takes effect. So during the import file descriptor 2
-    # is a temporary file; its content is shown if the import fails.
+def import_tensorflow():
+    """Imports TensorFlow. Set TF_CPP_MIN_LOG_LEVEL to 0 or 1 to see its messages."""
+    # Level 3 also hides errors: those that matter reach Python as exceptions.
+    is_quiet = os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3') not in ('0', '1')
+    gc.disable()  # there is nothing to collect: to look for it would take a sixth of the time of the import
+    with _no_messages() if is_quiet else contextlib.nullcontext():
+        import tensorflow.compat.v1  # noqa: F401
+    gc.freeze()
+    gc.enable()
+
+
+@contextlib.contextmanager
+def _no_messages():
+    """Makes a temporary file of stderr; its content is shown if the block fails."""
+    # Up to TensorFlow 2.21 some messages are written before the variable takes effect.
     stderr = os.dup(2)
     signals.stderr = stderr
     with _scratch() as messages:
         os.dup2(messages.fileno(), 2)
         try:
-            import tensorflow.compat.v1  # noqa: F401
+            yield
         except BaseException:
             messages.seek(0)
             os.write(stderr, messages.read())

@@ -131,7 +131,7 @@ def _fetch_with_retries(url, part, timeout_secs, retry_secs):
             reason = ''.join(character if character.isprintable() else '?' for character in str(error)[:200])  # a server's words
             if hopeless or failed_tries == 3:
                 raise UserError('Cannot download %s (%s): check the network, the disk and --data_url, or put a copy of the '
-                                'archive at %s' % (url, reason, part[:-len('.part')]))
+                                'archive at %s; --dataset=synthetic needs no network' % (url, reason, part[:-len('.part')]))
             print('\nThe download was interrupted (%s): trying again' % reason, flush=True)
         time.sleep(retry_secs * 2 ** max(0, failed_tries - 1))
 

@@ -30,6 +30,12 @@ class Task(NamedTuple):
         return self == Task('worker', 0)
 
 
+class Timeouts(NamedTuple):
+    """Seconds after which a task gives up."""
+    connect: float = 300  # before the first update
+    stall: float = 120  # without another update
+
+
 class Cluster(NamedTuple):
     """The addresses, 'host:port', of all tasks; the index of a task is its place in the list of its job."""
     ps: Tuple[str, ...]

@@ -5,16 +5,10 @@ from typing import NamedTuple
 import tensorflow.compat.v1 as tf
 
 from cifar10.distributed import peers, server
-from cifar10.distributed.cluster import Cluster, Task
+from cifar10.distributed.cluster import Cluster, Task, Timeouts
 from cifar10.distributed.watchdog import Watchdog
 
 _LOOK_SECS = 0.2
-
-
-class Timeouts(NamedTuple):
-    """Seconds after which a task gives up."""
-    connect: float = 300  # before the first update
-    stall: float = 120  # without another update
 
 
 class Station(NamedTuple):

@@ -14,7 +14,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import files
 from cifar10.errors import UserError
 from cifar10.measure import markdown
-from cifar10.runs import machine
+from cifar10.runs import machine, versions
 
 OURS, BASELINE = 'ours', 'classic'  # formulations
 
@@ -94,14 +94,7 @@ def _digits(value):
 
 def host():
     """Where it was measured: processor, cores, GPUs, versions."""
-    processor = platform.processor()
-    if os.path.exists('/proc/cpuinfo'):
-        with open('/proc/cpuinfo') as info:
-            names = [line.split(':')[1].strip() for line in info if line.startswith('model name')]
-        processor = names[0] if names else processor
-    return {'processor': processor, 'cores': machine.num_cores(), 'system': platform.platform(),
-            'gpus': [tf.config.experimental.get_device_details(gpu).get('device_name', gpu.name)
-                     for gpu in tf.config.list_physical_devices('GPU')],
+    return {'processor': versions.processor(), 'cores': machine.num_cores(), 'system': platform.platform(), 'gpus': versions.gpus(),
             'python': platform.python_version(), 'tensorflow': tf.__version__, 'numpy': np.__version__}
 
 

@@ -134,7 +134,7 @@ def train(job, train_dir):
     Raises:
       UserError: the directory is not empty, or cannot be used, or a data file changes.
     """
-    checkpoint_files.check_directory(train_dir)
+    directories.check_for_checkpoints(train_dir)
     directories.make(train_dir)
     busy = 'Another process is training in %s: stop it, or give another --train_dir' % train_dir
     with directories.locked(train_dir, busy):

@@ -1,9 +1,8 @@
 """Tables that plan towers, divided towers and both on one machine with several GPUs: an estimate on paper."""
 from typing import NamedTuple
 
-from cifar10.hparams import CLASSIC
+from cifar10.hparams import CLASSIC, VARIABLE_STRATEGIES
 from cifar10.measure import markdown
-from cifar10.multi_gpu import VARIABLE_STRATEGIES
 from cifar10.parallelism import layers, layout
 from cifar10.training import Job
 

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from cifar10 import errors, evaluation, files
+from cifar10 import errors, files, tags
 from cifar10.errors import UserError
 from cifar10.measure import markdown, scalars
 
@@ -53,10 +53,10 @@ def read_curve(run):
     Raises:
       UserError: a directory lacks what a run writes.
     """
-    ten_views = evaluation.tag_with_views(evaluation.PRECISION, 10)
-    trained = scalars.read(run.train_dir, ['epoch', 'sec_per_batch'])
-    evaluations = scalars.read(run.eval_dir, [evaluation.PRECISION], [ten_views])
-    epoch_at, speed_at, precision_at = trained['epoch'], trained['sec_per_batch'], evaluations[evaluation.PRECISION]
+    ten_views = tags.with_views(tags.PRECISION, 10)
+    trained = scalars.read(run.train_dir, [tags.EPOCH, tags.SEC_PER_BATCH])
+    evaluations = scalars.read(run.eval_dir, [tags.PRECISION], [ten_views])
+    epoch_at, speed_at, precision_at = trained[tags.EPOCH], trained[tags.SEC_PER_BATCH], evaluations[tags.PRECISION]
     steps = [step for step in epoch_at if step > 0 and step in speed_at]  # a killed process may have written only one of them
     if not steps:
         raise UserError('%s holds no step with both "epoch" and "sec_per_batch": name the directory of a run that has written '
@@ -154,7 +154,7 @@ def plot(curves, path):
         axes.set(xscale='log', xlabel='%s of training' % field)
         axes.xaxis.set_major_formatter('{x:g}')
         axes.grid(alpha=0.3)
-    drawing.axes[0].set_ylabel(evaluation.PRECISION)
+    drawing.axes[0].set_ylabel(tags.PRECISION)
     drawing.axes[0].legend()
     drawn = io.BytesIO()
     with warnings.catch_warnings(record=True) as told:

@@ -6,7 +6,7 @@ from typing import Dict, NamedTuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import files
+from cifar10 import directories, files
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint_files
 
@@ -29,7 +29,7 @@ def read_latest(directory):
     Raises:
       UserError: there is a checkpoint or a list, but no intact checkpoint.
     """
-    checkpoint_files.check_directory(directory)
+    directories.check_for_checkpoints(directory)
     listing = os.path.join(directory, checkpoint_files.LISTING)
     before = checkpoint_files.stamp(directory)
     complaints = [] if checkpoint_files.listed_latest(directory) else ['%s %s' % (

@@ -18,6 +18,7 @@ class Threads(NamedTuple):
 def set_up_tensorflow():
     """Sets TensorFlow up for the graphs of this package."""
     tf.logging.set_verbosity(tf.logging.ERROR)  # no deprecation warnings: this package is what they warn about
+    tf.enable_resource_variables()  # as they are by default since TensorFlow 2.0
     tf.disable_control_flow_v2()  # or TensorBoard shows a function for both branches of each tf.cond in the moving averages
 
 

@@ -51,7 +51,7 @@ def held(train_dir, fresh, job):
         classes, another number of examples, another recipe or another optimizer, or its record or all its checkpoints are damaged.
     """
     train_dir = os.path.abspath(train_dir)  # "." would move with the directory
-    checkpoint_files.check_directory(train_dir)
+    directories.check_for_checkpoints(train_dir)
     busy = 'Another process is training in %s: stop it, or give another --train_dir' % train_dir
     directories.make(train_dir)
     if fresh and _holds_run(train_dir):
@@ -61,15 +61,24 @@ def held(train_dir, fresh, job):
     with directories.locked(train_dir, busy), directories.Place(train_dir) as place:
         resumed = checkpoint.read_latest(train_dir)
         record = dict(job.hparams._asdict(), num_towers=job.num_towers * job.batches_per_step, num_examples=job.num_examples,
-                      class_names=dataset.class_names(job.data_dir))
+                      class_names=dataset.class_names(job.data_dir), last_step=job.pace.last_step)
         if resumed:
             run_record.compare(train_dir, record, job.hparams)
         checkpoint_files.remove_unfinished(train_dir)
         yield RunDirectory(train_dir, resumed, record, place, checkpoint_files.listed(train_dir, resumed.path if resumed else None))
 
 
-def has_ended(train_dir, last_step):
-    """Whether the run in the directory, if there is one, has been saved at its last step."""
+def has_ended(train_dir, last_step=None):
+    """Whether the run in the directory, if there is one, has been saved at its last step.
+
+    Args:
+      train_dir: the directory.
+      last_step: of the run; None takes the recorded one.
+
+    Raises:
+      UserError: the record is damaged.
+    """
+    last_step = run_record.recorded_last_step(train_dir) if last_step is None else last_step
     latest = checkpoint_files.listed_latest(train_dir)
     number = latest.rsplit('-', 1)[-1] if latest else ''
     return number.isdigit() and int(number) >= last_step

@@ -24,6 +24,15 @@ def recorded_hparams(train_dir):
     return HParams(**{name: record[name] for name in HParams._fields}) if record else CLASSIC
 
 
+def recorded_last_step(train_dir):
+    """The step at which the run in the directory ends; infinite if none is recorded.
+
+    Raises:
+      UserError: the record is damaged.
+    """
+    return (read(train_dir) or {}).get('last_step', math.inf)
+
+
 def read(train_dir):
     """The record in the directory, or None if there is none.
 
@@ -54,8 +63,9 @@ def _validated(record):
         if name not in record:
             raise ValueError('%s is missing' % name)
     _check_number('num_towers', record['num_towers'])
-    if 'num_examples' in record:  # version 1.1 did not record it
-        _check_number('num_examples', record['num_examples'])
+    for name in ('num_examples', 'last_step'):  # which version 1.1 did not record
+        if name in record:
+            _check_number(name, record[name])
     names = record['class_names']
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) and name.isprintable() for name in names)):
         raise ValueError('class_names is not a list of names')
@@ -73,9 +83,9 @@ def _validated(record):
 
 
 def _check_number(name, value):
-    """Raises ValueError unless the value is a number that is not negative; only `epochs` may be infinite."""
+    """Raises ValueError unless the value is a number that is not negative; only the end of a run may be infinite."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= (math.inf if name == 'epochs' else sys.float_info.max):
+    if not is_number or not 0 <= value <= (math.inf if name in ('epochs', 'last_step') else sys.float_info.max):
         raise ValueError('%s is %s' % (name, reprlib.repr(value)))
 
 
@@ -100,7 +110,7 @@ def compare(train_dir, record, hparams):
             raise UserError('The run in %s was trained with --%s=%s, not %s: give the same, another --train_dir, or --fresh to move '
                             'it aside' % (train_dir, name, recorded[name], record[name]))
     changed = ['%s %s (was %s)' % (name, record[name], recorded[name]) for name in record
-               if recorded[name] != record[name] and hparams.has_effect(name)]
+               if name != 'last_step' and recorded[name] != record[name] and hparams.has_effect(name)]
     if changed:
         print('The run in %s is resumed with different hyperparameters: %s. The learning-rate schedule counts the steps so far as '
               'if they had been made with these' % (train_dir, ', '.join(changed)), flush=True)

@@ -7,8 +7,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.cli import cluster_flags
 from cifar10.data import download, synthetic
-from cifar10.distributed.cluster import Cluster, Task
-from cifar10.distributed.station import Timeouts
+from cifar10.distributed.cluster import Cluster, Task, Timeouts
 from cifar10.distributed.strategy import Strategy
 from cifar10.errors import UserError
 from tests.helpers import programs

@@ -205,6 +205,6 @@ def test_the_synthetic_set_is_learnt(tmp_path):
     """In 500 steps; the best of three checkpoints, because at the classic rate of 0.1 the loss sometimes jumps up."""
     args = ['--dataset=synthetic', '--data_dir=%s' % (tmp_path / 'data'), '--train_dir=%s' % (tmp_path / 'train')]
     programs.succeed('cifar10_train', '--max_steps=500', '--checkpoint_steps=100', '--deterministic', '--seed=1', *args)
-    evaluator = evaluation.Evaluator(dataset.test_files(str(tmp_path / 'data')), None, 1, '/cpu:0', tf.ConfigProto())
+    evaluator = evaluation.Evaluator(dataset.test_files(str(tmp_path / 'data')))
     found = (evaluator.evaluate(checkpoint.read(str(tmp_path / 'train' / ('model.ckpt-%d' % step)))) for step in (500, 400, 300))
     assert any(result.num_examples == 10000 and result.num_correct > 9000 for result in found)

@@ -68,7 +68,7 @@ def test_the_tutorial_trains_and_evaluates(own, tmp_path, data_dir, batches):
             'conv1/conv1/activations', 'conv1/conv1/sparsity', 'images/image/0'} <= tags
     stdout, _ = _succeed(own('evaluate'), '--checkpoint_dir=' + train_dir, '--eval_dir=%s' % (tmp_path / 'eval'),
                          '--num_examples=50', *flags)
-    evaluator = evaluation.Evaluator(dataset.test_files(data_dir), None, 1, '/cpu:0', tf.ConfigProto())
+    evaluator = evaluation.Evaluator(dataset.test_files(data_dir))
     result = evaluator.evaluate(checkpoint.read(train_dir + '/model.ckpt-5'))
     assert '(%d of 50)' % result.num_correct in stdout
 

@@ -1,0 +1,81 @@
+"""The Job that the flags of training describe, with its data set made ready, and the directory of its run."""
+from absl import flags
+
+from cifar10 import multi_gpu
+from cifar10.cli import data_flags, job_flags, recipe_flags
+from cifar10.data import dataset
+from cifar10.errors import UserError
+from cifar10.hparams import VARIABLE_STRATEGIES, Intervals
+from cifar10.parallelism import layers
+from cifar10.runs import machine, run_directory
+from cifar10.runs.machine import Threads
+from cifar10.training import Job
+
+FLAGS = flags.FLAGS
+
+
+def threads():
+    """The Threads that the flags give."""
+    return Threads(intra_op=FLAGS.intra_op_threads, inter_op=FLAGS.inter_op_threads, prefetch=FLAGS.input_threads)
+
+
+def prepare(num_devices=1, devices_per_tower=1, variable_strategy=VARIABLE_STRATEGIES[0]):
+    """Makes the data set ready, and returns the Job that the flags and these numbers describe.
+
+    Args:
+      num_devices: of all towers.
+      devices_per_tower, variable_strategy: see Job.
+
+    Raises:
+      UserError: flags contradict each other, or the data set is missing or malformed.
+    """
+    hparams = recipe_flags.given_hparams()
+    check_division(num_devices, devices_per_tower)
+    devices = multi_gpu.tower_devices(num_devices)
+    if FLAGS.deterministic:
+        _check_deterministic(devices)
+    data_dir = data_flags.prepare(FLAGS.dataset)
+    return Job(
+        data_dir=data_dir, num_examples=dataset.verify(dataset.train_files(data_dir)), hparams=hparams,
+        devices=devices, given_threads=threads(), max_steps=FLAGS.max_steps,
+        intervals=Intervals(log_frequency=FLAGS.log_frequency, summary_steps=FLAGS.summary_steps,
+                            checkpoint_steps=FLAGS.checkpoint_steps, max_to_keep=FLAGS.max_to_keep,
+                            eval_steps=FLAGS.eval_steps),
+        seed=FLAGS.seed, deterministic=FLAGS.deterministic, log_device_placement=FLAGS.log_device_placement,
+        devices_per_tower=devices_per_tower, variable_strategy=variable_strategy)
+
+
+def check_division(num_devices, devices_per_tower):
+    """Raises UserError if the devices cannot be divided among towers, or the layers over the devices of a tower."""
+    if devices_per_tower == 1:
+        return
+    names = [product.layer for product in layers.step_products(1)]
+    if devices_per_tower > len(names):
+        raise UserError('--devices_per_tower=%d is more than the %d layers of the network (%s): give at most %d'
+                        % (devices_per_tower, len(names), ', '.join(names), len(names)))
+    num_towers = min(-(-num_devices // devices_per_tower), job_flags.MAX_DEVICES // devices_per_tower)
+    if num_devices % devices_per_tower:
+        raise UserError('--num_gpus=%d devices cannot be divided into towers of %d: give --num_gpus=%d, or another multiple of '
+                        '--devices_per_tower' % (num_devices, devices_per_tower, num_towers * devices_per_tower))
+
+
+def _check_deterministic(devices):
+    """Raises UserError if the other flags, or the devices, leave something to chance."""
+    if FLAGS.seed is None:
+        raise UserError('--deterministic needs a seed: give --seed=1, say')
+    if machine.is_gpu(devices[0]):
+        raise UserError('--deterministic works on CPUs only: hide the GPUs with CUDA_VISIBLE_DEVICES=-1')
+    for name in ('intra_op_threads', 'input_threads'):
+        if FLAGS[name].value > 1:
+            raise UserError('--%s=%d leaves the order of sums, or of images, to chance: leave it out with --deterministic'
+                            % (name, FLAGS[name].value))
+
+
+def held_run(job, is_first=True):
+    """Holds --train_dir for the Job: a context manager that yields a RunDirectory, see run_directory.held.
+
+    Args:
+      job: a Job.
+      is_first: whether --fresh moves aside what is there: not what this process has made itself.
+    """
+    return run_directory.held(FLAGS.train_dir, FLAGS.fresh and is_first, job)

@@ -1,0 +1,75 @@
+"""How good the network is, told by the trainer: the evaluation of cifar10_eval.py while it trains, and of its last checkpoint."""
+import os
+import time
+
+import tensorflow.compat.v1 as tf
+
+from cifar10 import errors, evaluation, progress, tags
+from cifar10.data import dataset
+from cifar10.errors import UserError
+from cifar10.runs import checkpoint, checkpoint_files
+
+
+class ScoreHook(tf.train.SessionRunHook):
+    """Evaluates the moving averages on the test images every job.intervals.eval_steps steps; `score_last` does so after the run.
+
+    It prints and writes the precision. Training waits meanwhile, which counts in its speed.
+    """
+    _evaluator = None  # is made when it is needed, so that the first step need not wait for it
+    _scored = None  # the step of the last evaluation
+
+    def __init__(self, step, job, train_dir, write):
+        """Looks at the test files, so that it is not at the end that they turn out to be damaged.
+
+        Args:
+          step: a tensor, the number of updates.
+          job: a Job.
+          train_dir: the directory of the run.
+          write: a function that takes a tf.Summary and a step.
+
+        Raises:
+          UserError: a test file is missing or malformed.
+        """
+        self._step_tensor = step
+        self._every, self._last_step = job.intervals.eval_steps, job.pace.last_step
+        self._device = job.devices[0]
+        self._train_dir, self._write = train_dir, write
+        self._paths = dataset.test_files(job.data_dir)
+        dataset.verify(self._paths)
+
+    def begin(self):
+        self._variables = {variable.op.name: variable for variable in tf.global_variables()}
+
+    def after_create_session(self, session, coord):
+        self._looked = session.run(tf.train.get_global_step())
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs(self._step_tensor)
+
+    def after_run(self, run_context, run_values):
+        before, self._looked = self._looked, run_values.results
+        if self._every and self._looked < self._last_step and progress.is_due(self._looked, before, self._every):
+            path = os.path.join(self._train_dir, '%s-%d' % (checkpoint_files.PREFIX, self._looked))
+            try:
+                self._score(checkpoint.Checkpoint(path, int(self._looked), run_context.session.run(self._variables)))
+            except UserError as error:  # a test file has changed, say
+                errors.warn('%s. Training goes on' % error)
+
+    def score_last(self):
+        """Evaluates the last checkpoint of the run, unless its step has just been evaluated.
+
+        Raises:
+          UserError: a test file has changed, or the checkpoint does not fit the network.
+        """
+        last = checkpoint.read_latest(self._train_dir)
+        if last and last.step != self._scored:
+            self._score(last)
+
+    def _score(self, restored):
+        start = time.monotonic()
+        if self._evaluator is None:
+            self._evaluator = evaluation.Evaluator(self._paths, self._device)
+        result = self._evaluator.evaluate(restored)
+        self._scored = restored.step
+        print('%s\nThe evaluation took %.1f s' % (evaluation.describe(result), time.monotonic() - start), flush=True)
+        self._write(tf.Summary(value=[tf.Summary.Value(tag=tags.PRECISION, simple_value=result.precision)]), result.step)
