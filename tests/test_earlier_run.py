@@ -11,7 +11,6 @@ import tarfile
 
 import numpy as np
 import pytest
-import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
 from cifar10.data import dataset

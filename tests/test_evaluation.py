@@ -1,6 +1,5 @@
 """Every example once, the moving averages, each checkpoint once."""
 import json
-import os
 import re
 
 import numpy as np
@@ -117,83 +116,3 @@ def test_several_views_have_their_own_tags(tmp_path, paths, capsys):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UserError, match='test_batch.bin is missing'):
         _evaluator(dataset.test_files(str(tmp_path)))
-
-
-def _save_number(directory, step):
-    """Saves a checkpoint of a single number; returns its path."""
-    with tf.Graph().as_default(), tf.Session() as session:
-        session.run(tf.get_variable('number', initializer=0.0).initializer)
-        return tf.train.Saver().save(session, os.path.join(str(directory), 'model.ckpt'), step)
-
-
-class _Clock:
-    """Stands in for the module time: sleeping passes no time but the clock's own, and makes what is due happen."""
-
-    def __init__(self):
-        self.now = 0
-        self.due = {}  # what happens, by time
-
-    def monotonic(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds
-        for time in sorted(time for time in self.due if time <= self.now):
-            self.due.pop(time)()
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    clock = _Clock()
-    monkeypatch.setattr(evaluation, 'time', clock)
-    return clock
-
-
-def test_each_checkpoint_is_found_once(tmp_path, clock, capsys):
-    def save(step):
-        return lambda: os.utime(_save_number(tmp_path, step) + '.index', (clock.now, clock.now))
-    # The last one is of a run that was started anew and came to the same step.
-    clock.due = {25: save(10), 45: save(20), 46: save(30), 75: save(30)}
-    found = [(restored.step, clock.now) for restored in evaluation.new_checkpoints(str(tmp_path), 10, 50)]
-    assert found == [(10, 30), (30, 50), (30, 80)]
-    assert clock.now == 130  # 50 seconds after the last
-    output = capsys.readouterr().out
-    assert output.count('Waiting for a checkpoint in %s\n' % tmp_path) == 3
-    assert output.endswith('No new checkpoint in %s for 50 seconds\n' % tmp_path)
-
-
-def test_a_checkpoint_that_is_replaced(tmp_path, monkeypatch):
-    _save_number(tmp_path, 1)
-    read = checkpoint.read
-
-    def replace_and_read(path):
-        if path.endswith('-1'):
-            _save_number(tmp_path, 2)
-            os.remove(path + '.index')
-        return read(path)
-    monkeypatch.setattr(checkpoint, 'read', replace_and_read)
-    assert [restored.step for restored in evaluation.new_checkpoints(str(tmp_path), 1, 0)] == [2]
-
-
-def test_a_damaged_checkpoint_ends_the_wait(tmp_path):
-    path = _save_number(tmp_path, 1)
-    os.truncate(path + '.data-00000-of-00001', 2)
-    with pytest.raises(UserError, match='model.ckpt-1 is damaged'):
-        next(evaluation.new_checkpoints(str(tmp_path), 1))
-
-
-@pytest.mark.parametrize('comes_back', [False, True])
-def test_the_directory_is_gone(tmp_path, clock, comes_back):
-    """A trainer with --fresh makes it again."""
-    run = tmp_path / 'run'
-    run.mkdir()
-    _save_number(run, 1)
-    checkpoints = evaluation.new_checkpoints(str(run), 10, 50)
-    assert next(checkpoints).step == 1
-    run.rename(tmp_path / 'aside')
-    if comes_back:
-        clock.due = {1: run.mkdir}
-        assert list(checkpoints) == []
-    else:
-        with pytest.raises(UserError, match='^%s has been moved or removed: ' % run):
-            next(checkpoints)

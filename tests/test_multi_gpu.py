@@ -74,7 +74,8 @@ def test_gpu_towers_share_variables_on_the_cpu(graph, hparams, update, count):
     (2, 5, ['/gpu:0', '/gpu:1', '/gpu:0', '/gpu:1', '/gpu:0'], 'Fewer GPUs (2) than asked for (5): they are shared\n'),
     (1, 2, ['/gpu:0', '/gpu:0'], 'Fewer GPUs (1) than asked for (2): they are shared\n'),
     (0, 3, ['/cpu:0', '/cpu:1', '/cpu:2'],
-     'No GPU found: using /cpu:0, /cpu:1, /cpu:2 (TF_CPP_MIN_LOG_LEVEL=0 shows what TensorFlow says about GPUs)\n')])
+     "No GPU found: using /cpu:0, /cpu:1, /cpu:2 (if there is an NVIDIA GPU: pip install 'tensorflow[and-cuda]' on Linux; "
+     'TF_CPP_MIN_LOG_LEVEL=0 shows what TensorFlow says about GPUs)\n')])
 def test_tower_devices(monkeypatch, capsys, gpus, towers, devices, message):
     monkeypatch.setattr(tf.config.experimental, 'list_physical_devices', lambda kind: ['GPU'] * gpus if kind == 'GPU' else [])
     assert multi_gpu.tower_devices(towers) == devices

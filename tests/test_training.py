@@ -8,15 +8,15 @@ import pytest
 from tensorboard.backend.event_processing import event_accumulator
 import tensorflow.compat.v1 as tf
 
-from cifar10 import hooks, input as cifar10_input, training
+from cifar10 import hooks, input as cifar10_input, progress, training
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC, FAST, RECIPES, Pace
+from cifar10.hparams import CLASSIC, FAST, RECIPES, Intervals, Pace
 from cifar10.runs import checkpoint, machine, run_directory, signals
 from cifar10.runs.event_file import EventFile
 from cifar10.runs.machine import Threads
-from cifar10.training import Intervals, Job
+from cifar10.training import Job
 from tests.helpers import events
-from tests.helpers.small_run import HPARAMS, LINE, SESSION, assert_saved, job, numpy_run, train
+from tests.helpers.small_run import HPARAMS, LINE, assert_saved, job, numpy_run, train, work
 
 
 def test_steps_are_numbers_of_updates(tmp_path, data_dir, capsys):
@@ -43,8 +43,8 @@ def test_steps_are_numbers_of_updates(tmp_path, data_dir, capsys):
 
 def test_speed_counts_all_the_time(monkeypatch):
     clock = iter([100.0, 102.0, 110.0])
-    monkeypatch.setattr(hooks.time, 'monotonic', lambda: next(clock))
-    speed = hooks.Speed(step=20, examples_per_step=256)
+    monkeypatch.setattr(progress.time, 'monotonic', lambda: next(clock))
+    speed = progress.Speed(step=20, examples_per_step=256)
     assert speed.since_last(30) == (10 * 256 / 2, 0.2)
     assert speed.since_last(34) == (4 * 256 / 8, 2.0)
 
@@ -54,7 +54,7 @@ def test_the_logged_loss_is_a_mean(tmp_path, data_dir, capsys):
         train_op = tf.assign_add(tf.train.get_or_create_global_step(), 1)
         graph = training.TrainGraph(train_op, [tf.constant(1.0), tf.constant(4.0)], [[(tf.constant(0.0), None)]] * 2,
                                     tf.constant(0.1), tf.constant(b''))
-        training.run(graph, Pace(10, 100, last_step=1), Intervals(), run, SESSION)
+        training.run(graph, work(Pace(10, 100, last_step=1)), run)
     assert LINE.findall(capsys.readouterr().out)[0][:2] == ('1', '2.50')
 
 
@@ -103,7 +103,7 @@ def test_nothing_is_saved_without_a_step(tmp_path, data_dir, capsys, monkeypatch
     monkeypatch.setattr(hooks.FillHook, 'after_create_session', lambda *unused: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(signals.Interrupted, match='^SIGINT$'):
         train(tmp_path, data_dir, 3)
-    assert capsys.readouterr().out == ''
+    assert capsys.readouterr().out == 'Network: 2 parameters\n'
     assert tf.train.latest_checkpoint(str(tmp_path)) is None
 
 
@@ -160,7 +160,7 @@ def test_a_signal_saves_and_ends_the_run(tmp_path, data_dir, capsys, number):
 
 
 def test_intervals_by_default():
-    assert Intervals() == (10, 100, 1000, 5)
+    assert Intervals() == (10, 100, 1000, 5, None)
 
 
 def test_max_to_keep(tmp_path, data_dir):

@@ -13,7 +13,7 @@ from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, run_directory
 from tests.helpers import events
-from tests.helpers.small_run import PACE, SESSION, assert_saved, job, train
+from tests.helpers.small_run import PACE, assert_saved, job, train, work
 
 
 def _obstacle(tmp_path, blocked, freed):
@@ -125,7 +125,7 @@ def _train_on_data(train_dir, data_dir, after_step):
         with tf.control_dependencies([train_op]):
             train_op = tf.py_func(after_step, [tf.identity(tf.train.get_global_step())], [])
         graph = training.TrainGraph(train_op, [loss], [gradients], tf.constant(0.1), tf.constant(b''))
-        training.run(graph, PACE._replace(examples_per_epoch=300), training.Intervals(), run, SESSION)
+        training.run(graph, work(PACE._replace(examples_per_epoch=300)), run)
 
 
 @pytest.mark.parametrize('change, told', [

@@ -5,13 +5,12 @@ import os
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import hooks, training
+from cifar10 import hooks, progress, training
 from cifar10.errors import UserError
 from cifar10.hparams import Pace
 from cifar10.runs import run_directory
-from cifar10.training import Intervals
 from tests.helpers import events
-from tests.helpers.small_run import LINE, job
+from tests.helpers.small_run import LINE, job, work
 
 SESSION = training.SessionSettings(tf.ConfigProto(), first_step=0)
 
@@ -22,7 +21,7 @@ def test_what_is_due(every):
     for last in range(25):
         for step in range(last, 40):
             passed = [multiple for multiple in range(every, 41, every) if last < multiple <= step]
-            assert hooks.is_due(step, last, every) == bool(passed), (step, last)
+            assert progress.is_due(step, last, every) == bool(passed), (step, last)
 
 
 def _graph(jump, loss=1.0):
@@ -34,7 +33,7 @@ def _graph(jump, loss=1.0):
 
 def _train(tmp_path, data_dir, jump, last_step, steps_per_run=1, **intervals):
     with run_directory.held(str(tmp_path), False, job(data_dir)) as run:
-        return training.run(_graph(jump), Pace(10, 100, last_step, steps_per_run), Intervals(**intervals), run, SESSION)
+        return training.run(_graph(jump), work(Pace(10, 100, last_step, steps_per_run), SESSION, **intervals), run)
 
 
 @pytest.mark.parametrize('jump, last_step, end', [(1, 5, 5), (7, 20, 21), (7, 21, 21), (7, 22, 28), (50, 20, 50)])
@@ -81,7 +80,7 @@ def test_summaries_when_others_make_steps(tmp_path, data_dir):
 
 
 def _without_run(graph, last_step=6, session=SESSION):
-    return training.run(graph, Pace(10, 100, last_step), Intervals(2, 1, 1), None, session)
+    return training.run(graph, work(Pace(10, 100, last_step), session, log_frequency=2), None)
 
 
 def test_a_worker_without_a_run_writes_nothing(tmp_path, monkeypatch, capsys):
@@ -89,7 +88,7 @@ def test_a_worker_without_a_run_writes_nothing(tmp_path, monkeypatch, capsys):
     assert _without_run(_graph(1)) is None
     assert os.listdir(str(tmp_path)) == []
     output = capsys.readouterr().out
-    assert [line[0] for line in LINE.findall(output)] == ['2', '4', '6'] and len(output.splitlines()) == 3
+    assert [line[0] for line in LINE.findall(output)] == ['2', '4', '6'] and len(output.splitlines()) == 4
 
 
 def test_a_worker_without_a_run_comes_too_late(capsys):

@@ -18,8 +18,8 @@ def define():
     flags.DEFINE_boolean('fresh', False, 'Move an existing run in --train_dir aside and start a new one.')
     flags.DEFINE_integer('max_to_keep', Intervals().max_to_keep, 'Checkpoints to keep, the latest ones; 0 keeps all.', lower_bound=0,
                          upper_bound=_MAX)
-    flags.DEFINE_integer('eval_steps', None, 'Steps between two evaluations on the test images. By default the last checkpoint is evaluated, '
-                         'and no other; with 0, not even that.', lower_bound=0, upper_bound=_MAX)
+    flags.DEFINE_integer('eval_steps', None, 'Steps between two evaluations on the test images. By default only the last checkpoint '
+                         'is evaluated; with 0, not even that.', lower_bound=0, upper_bound=_MAX)
     flags.DEFINE_integer('seed', None, 'Seed of initial values and distortions. The order of the images still depends on the '
                          'timing of threads, unless --deterministic is given.', lower_bound=0, upper_bound=_MAX)
     flags.DEFINE_boolean('deterministic', False, 'Let --seed fix everything: two runs on one machine give the same weights, bit for '

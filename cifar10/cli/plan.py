@@ -2,10 +2,11 @@
 import math
 
 from cifar10 import multi_gpu, optimizer
+from cifar10.cli import versions
 from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, HParams
 from cifar10.parallelism import layout
-from cifar10.runs import machine, versions
+from cifar10.runs import machine
 
 
 def print_plan(job, resumed, is_alone=True):
@@ -46,7 +47,8 @@ def _towers(job):
         return _on_one_processor(job)
     parts = [', '.join(part) for part in multi_gpu.divide_layers(job.devices_per_tower)]
     towers = [job.devices[i:i + len(parts)] for i in range(0, len(job.devices), len(parts))]
-    return ['Tower %d: %s' % (i, '; '.join('%s on %s' % pair for pair in zip(parts, devices))) for i, devices in enumerate(towers)] + _on_one_processor(job)
+    lines = ['Tower %d: %s' % (i, '; '.join('%s on %s' % pair for pair in zip(parts, devices))) for i, devices in enumerate(towers)]
+    return lines + _on_one_processor(job)
 
 
 def _on_one_processor(job):

@@ -29,7 +29,7 @@ class _VersionFlag(flags.BooleanFlag):
 def print_versions():
     """Prints one line for a bug report."""
     quiet.import_tensorflow()
-    from cifar10.runs import versions
+    from cifar10.cli import versions
     print(versions.line())
 
 

@@ -14,7 +14,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import files
 from cifar10.errors import UserError
 from cifar10.measure import markdown
-from cifar10.runs import machine, versions
+from cifar10.runs import machine
 
 OURS, BASELINE = 'ours', 'classic'  # formulations
 
@@ -94,7 +94,7 @@ def _digits(value):
 
 def host():
     """Where it was measured: processor, cores, GPUs, versions."""
-    return {'processor': versions.processor(), 'cores': machine.num_cores(), 'system': platform.platform(), 'gpus': versions.gpus(),
+    return {'processor': machine.processor(), 'cores': machine.num_cores(), 'system': platform.platform(), 'gpus': machine.gpus(),
             'python': platform.python_version(), 'tensorflow': tf.__version__, 'numpy': np.__version__}
 
 

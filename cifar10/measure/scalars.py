@@ -11,12 +11,12 @@ _MAX_RECORD_BYTES = 2 ** 30  # nor any event longer
 _REMEDY = 'move it away'
 
 
-def read(directory, tags, optional_tags=()):
+def read(directory, needed_tags, optional_tags=()):
     """Reads the event files in a directory. What a resumed run has repeated counts once.
 
     Args:
       directory: a directory that a trainer or an evaluation has written to.
-      tags: names of scalars that it must hold.
+      needed_tags: names of scalars that it must hold.
       optional_tags: names of scalars that it may hold.
 
     Returns:
@@ -42,12 +42,12 @@ def read(directory, tags, optional_tags=()):
     except message.DecodeError as error:
         raise UserError('An event file in %s is damaged (%s): %s' % (directory, error, _REMEDY))
     found = accumulator.Tags()['scalars']
-    for tag in tags:
+    for tag in needed_tags:
         if tag not in found:
             raise UserError('%s holds no event file with "%s": name the directory of a run that has written summaries'
                             % (directory, tag))
     return {tag: _checked(directory, tag, accumulator.Scalars(tag) if tag in found else [])
-            for tag in list(tags) + list(optional_tags)}
+            for tag in list(needed_tags) + list(optional_tags)}
 
 
 def _check_file(path):

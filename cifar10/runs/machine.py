@@ -1,8 +1,11 @@
 """How a run uses the machine and TensorFlow: threads and slices by the number of cores, the session's configuration."""
 import os
+import platform
+import re
 from typing import NamedTuple
 
 import tensorflow.compat.v1 as tf
+from tensorflow.python.client import device_lib
 
 _SLICES_PER_CORE = 2  # so that a core that falls behind has less to do
 _MIN_EXAMPLES_PER_SLICE = 8  # smaller slices cost more than they bring
@@ -86,3 +89,25 @@ def session_config(devices, threads=None, log_device_placement=False):
         rewrite = config.graph_options.rewrite_options
         rewrite.meta_optimizer_iterations = rewrite.ONE
     return config
+
+
+def processor():
+    """The name of the processor."""
+    if os.path.exists('/proc/cpuinfo'):
+        with open('/proc/cpuinfo') as info:
+            for name in re.findall('^model name\\s*: (.*)$', info.read(), re.M):
+                return name
+    return platform.processor() or platform.machine()
+
+
+def gpus(config=None):
+    """The names of the GPUs.
+
+    Args:
+      config: the tf.ConfigProto of the session that computes, which fixes how GPU memory is taken; None if there is none.
+    """
+    if not tf.config.experimental.list_physical_devices('GPU'):
+        return []
+    config = config or tf.ConfigProto(gpu_options=tf.GPUOptions(allow_growth=True))
+    devices = [device for device in device_lib.list_local_devices(config) if device.device_type == 'GPU']
+    return [re.sub('.*name: ([^,]*).*', r'\1', device.physical_device_desc) for device in devices]

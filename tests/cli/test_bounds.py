@@ -24,7 +24,8 @@ def script(request, monkeypatch):
     """The name of a script whose flags are defined."""
     loaded = []
     with monkeypatch.context() as patched, programs.own_flags():
-        patched.setattr(program, 'run', lambda *unused, **commands: loaded.append(True))
+        patched.setattr(program, 'parse', lambda *unused, **commands: loaded.append(True))
+        patched.setattr(program, 'run', lambda *unused: None)
         patched.setattr('sys.argv', [programs.path(request.param)])
         before = set(flags.FLAGS)
         runpy.run_path(programs.path(request.param), run_name='__main__')

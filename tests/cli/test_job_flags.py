@@ -2,10 +2,10 @@
 from absl import flags
 import pytest
 
-from cifar10.cli import data_flags, job_flags
-from cifar10.hparams import FAST
+from cifar10.cli import data_flags, given_job, job_flags
+from cifar10.hparams import FAST, Intervals
 from cifar10.runs.machine import Threads
-from cifar10.training import Intervals, Job
+from cifar10.training import Job
 from tests.helpers import programs
 
 
@@ -19,23 +19,25 @@ def defined():
 
 def test_without_flags_the_defaults_of_the_job(data_dir):
     flags.FLAGS(['a script', '--data_dir=' + data_dir])
-    assert job_flags.prepare_job() == Job(data_dir, 300, devices=['/cpu:0'])
+    assert given_job.prepare() == Job(data_dir, 300, devices=['/cpu:0'])
 
 
 def test_every_flag_reaches_the_job(data_dir):
     flags.FLAGS(['a script', '--data_dir=' + data_dir, '--dataset=synthetic', '--recipe=fast', '--batch_size=5',
                  '--intra_op_threads=2', '--inter_op_threads=3', '--input_threads=4', '--max_steps=6', '--log_frequency=7',
-                 '--summary_steps=8', '--checkpoint_steps=9', '--max_to_keep=10', '--seed=11', '--log_device_placement'])
-    assert job_flags.prepare_job(6, 3, 'spread') == Job(
+                 '--summary_steps=8', '--checkpoint_steps=9', '--max_to_keep=10', '--eval_steps=12', '--seed=11',
+                 '--log_device_placement'])
+    assert given_job.prepare(6, 3, 'spread') == Job(
         data_dir=data_dir, num_examples=300, hparams=FAST._replace(batch_size=5), devices=['/cpu:%d' % i for i in range(6)],
         devices_per_tower=3, variable_strategy='spread',
         given_threads=Threads(intra_op=2, inter_op=3, prefetch=4), max_steps=6,
-        intervals=Intervals(log_frequency=7, summary_steps=8, checkpoint_steps=9, max_to_keep=10), seed=11, log_device_placement=True)
+        intervals=Intervals(log_frequency=7, summary_steps=8, checkpoint_steps=9, max_to_keep=10, eval_steps=12),
+        seed=11, log_device_placement=True)
 
 
 def test_the_run_is_held_in_train_dir(tmp_path, data_dir):
     flags.FLAGS(['a script', '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'), '--recipe=fast'])
-    with job_flags.held_run(job_flags.prepare_job(4, 2)) as run:
+    with given_job.held_run(given_job.prepare(4, 2)) as run:
         assert (run.path, run.resumed) == (str(tmp_path / 'run'), None)
         assert (run.record['recipe'], run.record['num_towers'], run.record['class_names'][0]) == ('fast', 2, 'disc')
 

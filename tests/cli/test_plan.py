@@ -1,8 +1,10 @@
 """What a trainer prints before it starts."""
+import re
+
 import pytest
 
 from cifar10.cli import plan
-from cifar10.hparams import BEST, CLASSIC, FAST
+from cifar10.hparams import BEST, CLASSIC, FAST, Intervals
 from cifar10.runs import checkpoint, machine
 from cifar10.runs.machine import Threads
 from cifar10.training import Job
@@ -18,7 +20,7 @@ def _plan(capsys, job, step=None):
     """The printed lines, by what comes before the colon."""
     plan.print_plan(job, None if step is None else checkpoint.Checkpoint('x', step, {}))
     printed = {}
-    for line in capsys.readouterr().out.splitlines():
+    for line in capsys.readouterr().out.splitlines()[1:]:  # the first one tells the versions
         name, text = line.split(': ', 1)
         printed.setdefault(name, []).append(text)
     return printed
@@ -26,10 +28,14 @@ def _plan(capsys, job, step=None):
 
 def test_the_whole_plan(data_dir, capsys):
     plan.print_plan(Job(data_dir, 50000, devices=['/cpu:0', '/cpu:1'], given_threads=Threads(prefetch=3)), None)
-    assert capsys.readouterr().out.splitlines() == [
+    first, *others = capsys.readouterr().out.splitlines()
+    assert re.match(r'cifar10 \d+\.\d+\.\d+, Python \d+\.\d+\.\d+, TensorFlow \d+\.\d+\.\d+; .* \(cores: 2\)', first)
+    assert others == [
         'Data: 50000 examples of disc, ring, square, triangle, cross, horizontal_stripes, vertical_stripes, diagonal_stripes, '
         'checkerboard, dots in ' + data_dir,
         'Devices: /cpu:0, /cpu:1',
+        'Speed: nothing is gained by 2 CPU devices, because they share the same cores: a step has 2 times the examples of one tower, '
+        'and takes about 2 times as long',
         'Weights: on /cpu:0 (--variable_strategy=cpu)',
         'Threads: 1 per operation (intra-op), all cores across operations (inter-op), 3 for the input',
         'Batch: 128 examples per tower (slices: 2), 256 examples per step',
@@ -37,7 +43,24 @@ def test_the_whole_plan(data_dir, capsys):
         'Recipe: classic, with the hyperparameters of the books',
         'Learning rate: 0.1, then 0.01 from epoch 350 (step 68360)',
         'Learning rate: not scaled, although a step takes 2 times the batch of the recipe (--lr_scaling=linear would)',
-        'End: step 1000000, epoch 5120.0']
+        'End: step 1000000, epoch 5120.0',
+        'Evaluation: the last checkpoint on the test images (--eval_steps=1000 would evaluate every 1000 steps as well)']
+
+
+@pytest.mark.parametrize('eval_steps, text', [
+    (0, 'none \\(--eval_steps=0\\)'), (7, 'every 7 steps and at the end, .* training waits .*')])
+def test_when_it_is_evaluated(data_dir, capsys, eval_steps, text):
+    line, = _plan(capsys, Job(data_dir, 300, intervals=Intervals(eval_steps=eval_steps)))['Evaluation']
+    assert re.fullmatch(text, line)
+
+
+@pytest.mark.parametrize('devices, per_tower, lines', [
+    (['/cpu:0'], 1, []), (['/gpu:0', '/gpu:1'], 1, []),
+    (['/cpu:%d' % i for i in range(4)], 1, ['nothing is gained by 4 CPU devices, because they share the same cores: a step has 4 '
+                                            'times the examples of one tower, and takes about 4 times as long']),
+    (['/cpu:0', '/cpu:1'], 2, ['nothing is gained by 2 CPU devices, because they share the same cores'])])
+def test_what_is_gained_by_devices(data_dir, capsys, devices, per_tower, lines):
+    assert _plan(capsys, Job(data_dir, 300, devices=devices, devices_per_tower=per_tower)).get('Speed', []) == lines
 
 
 def test_classes_without_names(tmp_path, capsys):

@@ -17,8 +17,8 @@ from cifar10.runs import signals
 from tests.helpers import programs
 
 RUN = 'data_dir dataset data_url train_dir max_steps log_frequency summary_steps checkpoint_steps '
-TRAINING = RUN + ('fresh max_to_keep seed deterministic log_device_placement intra_op_threads inter_op_threads input_threads '
-                  + ' '.join(HParams._fields))
+TRAINING = RUN + ('fresh max_to_keep eval_steps seed deterministic log_device_placement intra_op_threads inter_op_threads '
+                  'input_threads ' + ' '.join(HParams._fields))
 PLACEMENT = ' num_gpus devices_per_tower variable_strategy'
 
 
@@ -37,7 +37,7 @@ def test_help_lists_every_flag(script, names):
     status, stdout, stderr = programs.call(script, '--help')
     assert (status, stderr) == (0, '')
     listed = re.findall(r'^  --(?:\[no\])?(\w+): ', stdout, re.M)
-    assert sorted(listed) == sorted(names.split())
+    assert sorted(listed) == sorted(names.split() + ['version'])
 
 
 @pytest.mark.slow

@@ -11,9 +11,15 @@ def read(directory):
     return [event for path in paths for event in tf.train.summary_iterator(path)]
 
 
+def values(event):
+    """A list of (step, tag, value) of an event, without the layout of the dashboard."""
+    return [(event.step, value.tag, value.simple_value) for value in event.summary.value
+            if value.metadata.plugin_data.plugin_name != 'custom_scalars']
+
+
 def scalars(directory):
     """A list of (step, tag, value)."""
-    return [(event.step, value.tag, value.simple_value) for event in read(directory) for value in event.summary.value]
+    return [found for event in read(directory) for found in values(event)]
 
 
 def shown(directory):
@@ -22,7 +28,7 @@ def shown(directory):
     for event in read(directory):
         if event.session_log.status == tf.SessionLog.START:
             found = [(step, tag, value) for step, tag, value in found if step < event.step]
-        found += [(event.step, value.tag, value.simple_value) for value in event.summary.value]
+        found += values(event)
     return found
 
 

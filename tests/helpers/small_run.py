@@ -1,12 +1,13 @@
 """A training run on a graph of one variable whose every value is known."""
 import os
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import multi_gpu, optimizer, training
-from cifar10.hparams import CLASSIC, Pace
+from cifar10.hparams import CLASSIC, Intervals, Pace
 from cifar10.runs import checkpoint, run_directory
 
 HPARAMS = CLASSIC._replace(initial_learning_rate=0.25, moving_average_decay=0.3, num_epochs_per_decay=3.0)
@@ -14,12 +15,17 @@ PACE = Pace(examples_per_step=10, examples_per_epoch=100)  # the rate decays eve
 SESSION = training.SessionSettings(tf.ConfigProto())
 
 LINE = re.compile(r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: step (\d+), loss = (\S+) '
-                  r'\((\d+\.\d) examples/sec; (\d+\.\d{3}) sec/batch\)$', re.M)
+                  r'\((\d+\.\d) examples/sec; (\d+\.\d{3}) sec/batch\)(?:, epoch .*)?$', re.M)
 
 
 def job(data_dir, hparams=HPARAMS, num_examples=100, num_towers=2):
     """What a RunDirectory is held for."""
     return training.Job(data_dir, num_examples, hparams, ['/cpu:%d' % i for i in range(num_towers)])
+
+
+def work(pace, session=SESSION, **intervals):
+    """What training.run needs of a Job; nothing is evaluated, because the variables are not those of the network."""
+    return SimpleNamespace(pace=pace, session=session, intervals=Intervals(**dict(intervals, eval_steps=0)))
 
 
 def train(train_dir, data_dir, max_steps, fresh=False, poison=None, clean=None, after_step=None, hparams=HPARAMS, initial=None,
@@ -40,7 +46,7 @@ def train(train_dir, data_dir, max_steps, fresh=False, poison=None, clean=None, 
         if after_step:
             with tf.control_dependencies([graph.train_op]):
                 graph = graph._replace(train_op=tf.py_func(after_step, [tf.identity(tf.train.get_global_step())], []))
-        training.run(graph, pace, training.Intervals(**intervals), run, SESSION)
+        training.run(graph, work(pace, **intervals), run)
 
 
 def _build(pace, hparams, initial, poisoned_step, clean):

@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import tensorflow.compat.v1 as tf
 
 from cifar10.distributed.cluster import Cluster, Task
-from cifar10.hparams import Pace
-from cifar10.training import Intervals
+from cifar10.hparams import Intervals, Pace
 
 DEADLINE_SECS = 60
 

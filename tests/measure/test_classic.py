@@ -6,10 +6,10 @@ import tensorflow.compat.v1 as tf
 from cifar10 import distortions, multi_gpu, optimizer
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC, Pace
+from cifar10.hparams import CLASSIC, Intervals, Pace
 from cifar10.measure import classic
 from cifar10.runs import machine
-from cifar10.training import Intervals, Job
+from cifar10.training import Job
 from tests.helpers import events, oracle, queues
 from tests.helpers.small_run import LINE
 

@@ -19,8 +19,8 @@ def _transfers(job, train_dir):
     """Trains by the script for a step, with all its hooks; returns what was sent, see PartedGraphs, with names like '/cpu:0'."""
     parted, run = PartedGraphs(), training.run
 
-    def with_hook(graph, pace, intervals, directory, session):
-        return run(graph, pace, intervals, directory, session._replace(hooks=[parted]))
+    def with_hook(graph, job, directory):
+        return run(graph, job, directory, job.session._replace(hooks=[parted]))
     with mock.patch.object(training, 'run', with_hook), run_directory.held(train_dir, False, job) as directory:
         cifar10_multi_gpu_train.train(job, directory)
     return {tuple('/cpu:' + end.rpartition(':')[2] for end in arrow): sent for arrow, sent in parted.transfers().items()}

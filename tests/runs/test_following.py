@@ -1,0 +1,131 @@
+"""The checkpoints of a run as they appear."""
+import json
+import os
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10.errors import UserError
+from cifar10.hparams import CLASSIC
+from cifar10.runs import checkpoint, following
+
+
+def _save_number(directory, step):
+    """Saves a checkpoint of a single number; returns its path."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        session.run(tf.get_variable('number', initializer=0.0).initializer)
+        return tf.train.Saver().save(session, os.path.join(str(directory), 'model.ckpt'), step)
+
+
+class _Clock:
+    """Stands in for the module time: sleeping passes no time but the clock's own, and makes what is due happen."""
+
+    def __init__(self):
+        self.now = 0
+        self.due = {}  # what happens, by time
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+        for time in sorted(time for time in self.due if time <= self.now):
+            self.due.pop(time)()
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = _Clock()
+    monkeypatch.setattr(following, 'time', clock)
+    return clock
+
+
+def _saves(directory, clock, steps):
+    """Saves checkpoints of these steps when they are due; `steps` is a dict by time."""
+    def save(step):
+        return lambda: os.utime(_save_number(directory, step) + '.index', (clock.now, clock.now))
+    clock.due = {time: save(step) for time, step in steps.items()}
+
+
+def _found(directory, clock, *args):
+    return [(restored.step, clock.now) for restored in following.new_checkpoints(str(directory), *args)]
+
+
+def _record(directory, last_step):
+    (directory / 'run.json').write_text(json.dumps(dict(CLASSIC._asdict(), num_towers=1, class_names=None, last_step=last_step)))
+
+
+def test_each_checkpoint_is_found_once(tmp_path, clock, capsys):
+    """It looks at even seconds. The last one is of a run that was started anew and came to the same step."""
+    _saves(tmp_path, clock, {25: 10, 45: 20, 46: 30, 75: 30})
+    assert _found(tmp_path, clock, 10, 50) == [(10, 26), (30, 46), (30, 76)]
+    assert clock.now == 126  # 50 seconds after the last
+    assert capsys.readouterr().out == (
+        'Waiting for a checkpoint in %s\nNo new checkpoint in %s for 50 seconds\n' % (tmp_path, tmp_path))
+
+
+def test_at_most_one_per_interval(tmp_path, clock):
+    _saves(tmp_path, clock, {time: time for time in range(3, 100)})
+    assert _found(tmp_path, clock, 30, 40)[:4] == [(4, 4), (34, 34), (64, 64), (94, 94)]
+
+
+@pytest.mark.parametrize('is_there', [False, True])
+def test_the_last_one_does_not_wait_and_ends_it(tmp_path, clock, capsys, is_there):
+    """Whether the run ends meanwhile, or has ended before."""
+    _record(tmp_path, 30)
+    _saves(tmp_path, clock, {3: 10, 5: 20, 7: 30})
+    if is_there:
+        clock.sleep(7)
+    assert _found(tmp_path, clock, 300) == ([(30, 7)] if is_there else [(10, 4), (30, 8)])
+    assert clock.now == (7 if is_there else 8)
+    assert capsys.readouterr().out.endswith('The run in %s has ended: this was its last checkpoint\n' % tmp_path)
+
+
+def test_a_run_that_is_to_go_on_has_not_ended(tmp_path, clock):
+    """A second start with a greater --max_steps records it before its first step."""
+    _record(tmp_path, 40)
+    _saves(tmp_path, clock, {3: 30, 7: 40})
+    assert _found(tmp_path, clock, 1) == [(30, 4), (40, 8)]
+
+
+def test_what_waits_for_the_interval_is_not_missed_at_the_timeout(tmp_path, clock):
+    _saves(tmp_path, clock, {10: 10, 20: 20})
+    assert _found(tmp_path, clock, 300, 50) == [(10, 10), (20, 70)]
+    assert clock.now == 70
+
+
+def test_a_checkpoint_that_is_replaced(tmp_path, monkeypatch):
+    _save_number(tmp_path, 1)
+    read = checkpoint.read
+
+    def replace_and_read(path):
+        if path.endswith('-1'):
+            _save_number(tmp_path, 2)
+            os.remove(path + '.index')
+        return read(path)
+    monkeypatch.setattr(checkpoint, 'read', replace_and_read)
+    assert [restored.step for restored in following.new_checkpoints(str(tmp_path), 1, 0)] == [2]
+
+
+def test_a_damaged_checkpoint_ends_the_wait(tmp_path):
+    path = _save_number(tmp_path, 1)
+    os.truncate(path + '.data-00000-of-00001', 2)
+    with pytest.raises(UserError, match='model.ckpt-1 is damaged'):
+        next(following.new_checkpoints(str(tmp_path), 1))
+
+
+@pytest.mark.parametrize('comes_back', [False, True])
+def test_the_directory_is_gone(tmp_path, clock, comes_back):
+    """A trainer with --fresh makes it again."""
+    run = tmp_path / 'run'
+    run.mkdir()
+    _save_number(run, 1)
+    checkpoints = following.new_checkpoints(str(run), 10, 50)
+    assert next(checkpoints).step == 1
+    run.rename(tmp_path / 'aside')
+    if comes_back:
+        clock.due = {1: run.mkdir}
+        assert list(checkpoints) == []
+    else:
+        with pytest.raises(UserError, match='^%s has been moved or removed: ' % run):
+            next(checkpoints)

@@ -1,0 +1,97 @@
+"""What the trainer itself says of the precision."""
+import os
+import re
+
+import pytest
+
+from cifar10 import evaluation, progress
+from cifar10.data import dataset
+from cifar10.errors import UserError
+from cifar10.hparams import CLASSIC, Intervals
+from cifar10.runs import checkpoint, run_directory
+from cifar10.training import Job
+from scripts import cifar10_train
+from tests.helpers import checkpoints, events
+from tests.helpers.small_run import LINE
+
+PRECISION = re.compile(r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: precision @ 1 = ([01]\.\d{3}) \((\d+) of 50, step (\d+)\)\n'
+                       r'The evaluation took \d+\.\d s$', re.M)
+
+
+def _train(train_dir, data_dir, max_steps, **intervals):
+    job = Job(data_dir, 300, CLASSIC._replace(batch_size=8), max_steps=max_steps,
+              intervals=Intervals(checkpoint_steps=1, log_frequency=1, max_to_keep=0, **intervals))
+    with run_directory.held(str(train_dir), False, job) as run:
+        cifar10_train.train(job, run)
+
+
+def _expected(train_dir, data_dir, step):
+    """By NumPy, of the moving averages in the checkpoint."""
+    suffix = '/ExponentialMovingAverage'
+    values = checkpoint.read(os.path.join(str(train_dir), 'model.ckpt-%d' % step)).values
+    averages = {name[:-len(suffix)]: value for name, value in values.items() if name.endswith(suffix)}
+    return checkpoints.expected_result(data_dir, averages)[0]
+
+
+@pytest.mark.parametrize('eval_steps, steps', [(None, [5]), (0, []), (2, [2, 4, 5]), (5, [5])])
+def test_what_is_evaluated(tmp_path, data_dir, capsys, eval_steps, steps):
+    _train(tmp_path, data_dir, 5, eval_steps=eval_steps)
+    output = capsys.readouterr().out
+    correct = [_expected(tmp_path, data_dir, step) for step in steps]
+    assert PRECISION.findall(output) == [('%.3f' % (n / 50), str(n), str(step)) for n, step in zip(correct, steps)]
+    assert [(step, value) for step, tag, value in events.scalars(tmp_path) if tag == 'Precision @ 1'] == [
+        (step, pytest.approx(n / 50)) for n, step in zip(correct, steps)]
+    if steps:
+        assert output.index('Saved %s' % (tmp_path / 'model.ckpt-5')) < output.rindex('precision @ 1')
+
+
+def test_multiples_count_from_the_first_start(tmp_path, data_dir, capsys):
+    _train(tmp_path, data_dir, 3, eval_steps=4)
+    _train(tmp_path, data_dir, 9, eval_steps=4)
+    assert [step for _, _, step in PRECISION.findall(capsys.readouterr().out)] == ['3', '4', '8', '9']
+
+
+def test_its_time_counts_in_the_speed(tmp_path, data_dir, capsys, monkeypatch):
+    """The evaluation takes 1,000 seconds by a clock that stands still otherwise, but for a tick each time that it is looked at."""
+    now = [0.0]
+
+    class Evaluator(evaluation.Evaluator):
+        def evaluate(self, restored):
+            now[0] += 1000
+            return super().evaluate(restored)
+
+    def tick():
+        now[0] += 1e-3
+        return now[0]
+    monkeypatch.setattr(progress.time, 'monotonic', tick)
+    monkeypatch.setattr(evaluation, 'Evaluator', Evaluator)
+    _train(tmp_path, data_dir, 4, eval_steps=2)
+    output = capsys.readouterr().out
+    seconds = [float(line[3]) for line in LINE.findall(output)]
+    assert seconds[2] > 1000 and max(seconds[0], seconds[1], seconds[3]) < 1
+    assert output.count('The evaluation took 1000.0 s\n') == 2
+
+
+def test_test_images_that_are_damaged_are_told_at_the_start(tmp_path, own_data_dir, capsys):
+    path, = dataset.test_files(own_data_dir)
+    os.truncate(path, 100)
+    with pytest.raises(UserError, match='test_batch.bin is not a whole number of records'):
+        _train(tmp_path / 'run', own_data_dir, 2)
+    assert not LINE.findall(capsys.readouterr().out)
+    _train(tmp_path / 'run', own_data_dir, 2, eval_steps=0)
+
+
+def test_test_images_that_change_cost_no_step(tmp_path, own_data_dir, capsys, monkeypatch):
+    """They are told while training goes on, and again at the end, when the checkpoint is saved."""
+    path, = dataset.test_files(own_data_dir)
+
+    class Evaluator(evaluation.Evaluator):
+        def evaluate(self, restored):
+            os.utime(path, (restored.step, restored.step))
+            return super().evaluate(restored)
+    monkeypatch.setattr(evaluation, 'Evaluator', Evaluator)
+    with pytest.raises(UserError, match='test_batch.bin has changed since the start'):
+        _train(tmp_path / 'run', own_data_dir, 4, eval_steps=2)
+    captured = capsys.readouterr()
+    assert 'test_batch.bin has changed since the start: put the data back as it was, and start again. Training goes on' in captured.err
+    assert 'Saved %s\n' % (tmp_path / 'run' / 'model.ckpt-4') in captured.out and not PRECISION.findall(captured.out)
