@@ -46,7 +46,7 @@ def check_for_checkpoints(directory):
     files.check_name(path)
     if os.path.exists(path) and not os.path.isdir(path):
         raise UserError('%s is not a directory: give another one' % path)
-    if any(character in path for character in '*?[]\\'):
+    if any(character in path for character in '*?[]\\' if character != os.sep):
         raise UserError('%s has one of the characters * ? [ ] \\, which TensorFlow reads as a pattern: rename it, or give another '
                         'directory' % path)
 

@@ -20,6 +20,7 @@ from absl import flags
 
 from cifar10.cli import program
 from cifar10.distributed import launching
+from cifar10.errors import UserError
 
 FLAGS = flags.FLAGS
 TRAINER = 'cifar10_distributed_train.py'
@@ -27,6 +28,8 @@ TRAINER = 'cifar10_distributed_train.py'
 
 def main(trainer_flags):
     """Runs all tasks to their end; returns the exit status."""
+    if os.name == 'nt':
+        raise UserError('The launcher needs Linux or macOS: on Windows use WSL2, or start each task by itself')
     trainer = os.path.join(os.path.dirname(os.path.realpath(__file__)), TRAINER)
     return launching.Launcher([sys.executable, trainer], trainer_flags, FLAGS.num_ps, FLAGS.num_workers, FLAGS.restarts).run()
 

@@ -1,6 +1,7 @@
 """What the trainer itself says of the precision."""
 import os
 import re
+import signal
 
 import pytest
 
@@ -70,6 +71,21 @@ def test_its_time_counts_in_the_speed(tmp_path, data_dir, capsys, monkeypatch):
     seconds = [float(line[3]) for line in LINE.findall(output)]
     assert seconds[2] > 1000 and max(seconds[0], seconds[1], seconds[3]) < 1
     assert output.count('The evaluation took 1000.0 s\n') == 2
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_what_a_signal_has_ended_is_evaluated(tmp_path, data_dir, capsys, monkeypatch, number):
+    position = progress.LogHook._position
+
+    def send(hook, step, sec_per_batch):
+        if step == 3:
+            os.kill(os.getpid(), number)
+        return position(hook, step, sec_per_batch)
+    monkeypatch.setattr(progress.LogHook, '_position', send)
+    _train(tmp_path, data_dir, 1000)
+    step = checkpoint.read_latest(str(tmp_path)).step
+    assert step < 6 and [found[1:] for found in PRECISION.findall(capsys.readouterr().out)] == [
+        (str(_expected(tmp_path, data_dir, step)), str(step))]
 
 
 def test_test_images_that_are_damaged_are_told_at_the_start(tmp_path, own_data_dir, capsys):

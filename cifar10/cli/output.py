@@ -1,7 +1,6 @@
 """The standard output of a script: what happens to the work when it cannot be written."""
 import io
 import os
-import signal
 import sys
 
 from cifar10 import errors
@@ -26,7 +25,7 @@ class _Output(io.TextIOWrapper):
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, self.fileno())
             os.close(null)
-            signals.receive(signal.SIGPIPE)
+            signals.receive(signals.NOBODY_READS)
         except OSError as error:  # a full disk, say, while training goes on
             if self.error is None:
                 self.error = error

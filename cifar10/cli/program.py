@@ -105,7 +105,7 @@ def _call(main, arguments):
         interrupt = _interrupt(error)
         if interrupt is None:
             raise
-        if interrupt.number == signal.SIGPIPE:  # nobody reads any more
+        if interrupt.number == getattr(signal, 'SIGPIPE', None):  # nobody reads any more
             _end(128 + interrupt.number)
         _fail(128 + interrupt.number, 'interrupted (%s)' % signal.Signals(interrupt.number).name)
     _end(status or 0)

@@ -1,15 +1,21 @@
 """Processes whose time and memory are measured."""
 import contextlib
 import datetime
+import math
 import multiprocessing
 import os
 import re
-import resource
 import subprocess
 import sys
+import time
 
 from cifar10.errors import UserError
 from cifar10.runs import signals
+
+try:
+    import resource
+except ImportError:  # Windows does not tell the peak memory in this way
+    resource = None
 
 _END_SECS = 20
 _STEP_LINE = re.compile(r'^(\S+ \S+): step (\d+), ')
@@ -53,8 +59,7 @@ def _send(sender, function, args):
 
 def usage():
     """The CPU seconds that this process has used (user and system), and its peak memory in MB."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime, _peak_mb(used)
+    return time.process_time(), _peak_mb(resource and resource.getrusage(resource.RUSAGE_SELF))
 
 
 def run_trainer(command, first_step, last_step):
@@ -102,8 +107,10 @@ def watched(command, read, end_early=subprocess.Popen.kill):
             end.callback(end_early, process)
         for line in process.stdout:
             read(line)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = status
+        used = None
+        if resource:
+            _, process.returncode, used = os.wait4(process.pid, 0)
+        status = process.wait()
     if status:
         raise UserError('%s failed' % os.path.basename(command[1]))
     return _peak_mb(used)
@@ -119,4 +126,4 @@ def end_with_tasks(process):
 
 
 def _peak_mb(used):
-    return used.ru_maxrss / (2 ** 20 if sys.platform == 'darwin' else 2 ** 10)
+    return math.nan if used is None else used.ru_maxrss / (2 ** 20 if sys.platform == 'darwin' else 2 ** 10)

@@ -29,16 +29,16 @@ def read(directory, needed_tags, optional_tags=()):
     if not os.path.isdir(directory):
         raise UserError('%s %s: name a directory that a run has written to' % (
             directory, 'is not a directory' if os.path.lexists(directory) else 'does not exist'))
-    for name in os.listdir(directory):
-        if 'tfevents' in name:
-            path = os.path.join(directory, name)
-            try:
-                _check_file(path)
-            except OSError as error:
-                raise UserError('Cannot read %s (%s): %s' % (path, error.strerror, _REMEDY))
+    event_files = [os.path.join(directory, name) for name in os.listdir(directory) if 'tfevents' in name]
+    for path in event_files:
+        try:
+            _check_file(path)
+        except OSError as error:
+            raise UserError('Cannot read %s (%s): %s' % (path, error.strerror, _REMEDY))
     accumulator = event_accumulator.EventAccumulator(directory, size_guidance={event_accumulator.SCALARS: 0})
     try:
-        accumulator.Reload()
+        if event_files:
+            accumulator.Reload()
     except message.DecodeError as error:
         raise UserError('An event file in %s is damaged (%s): %s' % (directory, error, _REMEDY))
     found = accumulator.Tags()['scalars']

@@ -3,11 +3,14 @@ import contextlib
 import os
 import select
 import signal
+import socket
 import sys
 import threading
 
 _NAMES = ['SIGINT', 'SIGTERM', 'SIGHUP']  # Windows has no SIGHUP
 STOPPING = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
+NOBODY_READS = getattr(signal, 'SIGPIPE', signal.SIGTERM)  # Windows has no SIGPIPE, nor SIGKILL
+_KILL = getattr(signal, 'SIGKILL', signal.SIGTERM)
 
 stderr = 2  # the file descriptor for lines; another one while 2 is something else
 children = set()  # the processes, by number, that must not outlive this one
@@ -34,13 +37,18 @@ def end_at_once(number, frame=None):
         threading.Event().wait()  # for the end by the other thread
     for child in children:
         with contextlib.suppress(OSError):
-            os.kill(child, signal.SIGKILL)
-    if number != getattr(signal, 'SIGPIPE', None):  # with which nobody reads any more
+            os.kill(child, _KILL)
+    if number != getattr(signal, 'SIGPIPE', None):  # else nobody reads any more
         line = '%s: interrupted (%s)\n' % (os.path.basename(sys.argv[0]), signal.Signals(number).name)
         with contextlib.suppress(OSError):
-            if select.select([], [stderr], [], 1)[1]:  # else nobody reads at present, as of a pager, and to write would wait
+            if _can_write():
                 os.write(stderr, line.encode())
     os._exit(128 + number)
+
+
+def _can_write():
+    """Whether a line on stderr would be taken; if nobody reads at present, as of a pager, to write would wait."""
+    return os.name == 'nt' or bool(select.select([], [stderr], [], 1)[1])  # Windows asks sockets only
 
 
 def end_on_signals():
@@ -50,16 +58,16 @@ def end_on_signals():
     the main thread is in C++ code, where Python's handlers have to wait.
     """
     _at_start.update(_handle(end_at_once))
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    threading.Thread(target=_end_at_second, args=(reader,), daemon=True).start()
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=_end_at_second, args=(reader, writer), daemon=True).start()
 
 
-def _end_at_second(reader):
-    """Reads the numbers of signals, which Python's C code writes to a pipe as they come."""
+def _end_at_second(reader, unused_writer):
+    """Reads the numbers of signals, which Python's C code writes to a socket as they come; it must stay open."""
     while True:
-        number = os.read(reader, 1)[0]
+        number = reader.recv(1)[0]
         if number in STOPPING and not (_arrived and _is_repeated(number, _arrived[0])):
             _arrived.append(number)
             if len(_arrived) == 2:
@@ -159,6 +167,9 @@ def held_back():
 @contextlib.contextmanager
 def sigint_blocked():
     """Delays SIGINT to the end of the block; a process that is started in it never gets one."""
+    if not hasattr(signal, 'pthread_sigmask'):  # Windows
+        yield
+        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield

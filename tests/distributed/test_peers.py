@@ -94,7 +94,7 @@ from cifar10.distributed.cluster import Cluster, Task
 
 server = tf.train.Server.create_local_server()
 peers._ANSWER_SECS = 60
-assert peers._silence(server.target[len('grpc://'):], Task('localhost', 0)) is None
+assert peers._silence(server.target[len('grpc://'):], Task(server.server_def.job_name, 0)) is None
 peers._ANSWER_SECS = 0.5
 cluster = Cluster((), ('a:1', '127.0.0.1:' + sys.argv[1]))
 print(peers.unreachable(cluster, cluster.workers[1:]), peers.silent(cluster, cluster.workers[1:]), flush=True)

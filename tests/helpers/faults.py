@@ -19,9 +19,9 @@ FIFO_SECS = 20  # then a FIFO gives way, and the test fails
 
 
 def job(data_dir, train_dir, *more):
-    """The arguments of a training run whose steps are quick; `more` come last."""
+    """The arguments of a training run whose steps are quick, without an evaluation; `more` come last."""
     return ['--dataset=synthetic', '--data_dir=%s' % data_dir, '--train_dir=%s' % train_dir, '--batch_size=4',
-            '--log_frequency=1'] + list(more)
+            '--log_frequency=1', '--eval_steps=0'] + list(more)
 
 
 def evaluation(data_dir, directory, eval_dir, *more):

@@ -11,8 +11,9 @@ pytestmark = pytest.mark.slow
 
 def _train_twice(directories, data_dir, steps, num_gpus, recipe):
     """Runs one trainer for each directory at the same time."""
-    flags = ['--deterministic', '--seed=3', '--num_gpus=%d' % num_gpus, '--max_steps=%d' % steps, '--recipe=' + recipe,
-             '--batch_size=8', '--epochs=100', '--summary_steps=1', '--dataset=synthetic', '--data_dir=' + data_dir]
+    flags = ['--deterministic', '--seed=3', '--num_gpus=%d' % num_gpus, '--max_steps=%d' % steps,
+             '--recipe=' + recipe, '--batch_size=8', '--epochs=100', '--summary_steps=1', '--eval_steps=0', '--dataset=synthetic',
+             '--data_dir=' + data_dir]
     trainers = [programs.start('cifar10_multi_gpu_train', '--train_dir=%s' % directory, *flags) for directory in directories]
     for trainer in trainers:
         _, stderr = trainer.communicate()

@@ -9,7 +9,7 @@ from tests.helpers import clusters, observed
 pytestmark = pytest.mark.slow
 LONG = pytest.mark.long
 SCRIPT = 'cifar10_distributed_train.py: '
-FLAGS = ['--batch_size=8', '--log_frequency=1', '--intra_op_threads=1', '--inter_op_threads=1', '--input_threads=1']
+FLAGS = ['--eval_steps=0', '--batch_size=8', '--log_frequency=1', '--intra_op_threads=1', '--inter_op_threads=1', '--input_threads=1']
 ENDED = 'Nothing to do: the run has ended'
 
 

@@ -10,7 +10,7 @@ from tests.helpers import clusters, events, observed
 pytestmark = pytest.mark.slow
 LONG = pytest.mark.long
 STALLED = 75
-FLAGS = ['--batch_size=8', '--log_frequency=1', '--summary_steps=5', '--checkpoint_steps=10', '--intra_op_threads=1',
+FLAGS = ['--eval_steps=0', '--batch_size=8', '--log_frequency=1', '--summary_steps=5', '--checkpoint_steps=10', '--intra_op_threads=1',
          '--inter_op_threads=1', '--input_threads=1']
 
 

@@ -56,6 +56,8 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
     assert names == {'global_step'} | {'%s/%s' % (layer, kind) for layer in ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
                                        for kind in ['weights', 'biases']} and len(saved.values) == 21
     steps = events.shown_steps(tmp_path / 'run')
+    assert steps.pop('Precision @ 1') == [saved.step]
+    assert [cluster.text('worker %d' % i).count('precision @ 1') for i in range(num_workers)] == [1] + [0] * (num_workers - 1)
     assert steps['total_loss'] == sorted(set(steps['total_loss'])) and steps == dict.fromkeys(steps, steps['total_loss'])
     assert len(glob.glob(str(tmp_path / 'run' / 'events.*'))) == 1
     if mode == 'async':
@@ -76,9 +78,10 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
     status, stdout, _ = programs.call('cifar10_train', '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'), *FLAGS + [
         '--max_steps=%d' % (saved.step + 1)])
     assert status == 0 and 'Resuming from %s, step %d\n' % (saved.path, saved.step) in stdout
+    precision, = re.findall(r': precision @ 1 = .*\n', stdout)
     status, stdout, _ = programs.call('cifar10_eval', '--data_dir=' + data_dir, '--checkpoint_dir=%s' % (tmp_path / 'run'),
                                       '--eval_dir=%s' % (tmp_path / 'eval'), '--run_once')
-    assert status == 0 and 'of 50, step %d)' % (saved.step + 1) in stdout
+    assert status == 0 and 'of 50, step %d)' % (saved.step + 1) in stdout and stdout[26:] == precision
 
 
 def test_a_late_parameter_server_and_two_towers(make_cluster):

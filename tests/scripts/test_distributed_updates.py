@@ -12,7 +12,7 @@ from tests.helpers import clusters, data_sets, observed
 from tests.helpers.two_towers import Trainer, batches
 
 pytestmark = pytest.mark.slow
-FLAGS = ['--batch_size=8', '--seed=1', '--intra_op_threads=1', '--inter_op_threads=1', '--input_threads=1']
+FLAGS = ['--eval_steps=0', '--batch_size=8', '--seed=1', '--intra_op_threads=1', '--inter_op_threads=1', '--input_threads=1']
 RECIPES = {
     'classic': ([], recipes.CLASSIC), 'momentum': (['--optimizer=momentum'], recipes.CLASSIC._replace(optimizer='momentum')),
     'fast': (['--recipe=fast', '--moving_average_fraction=0', '--moving_average_decay=0.3'],

@@ -15,7 +15,7 @@ def test_a_trainer_does_not_grow(tmp_path, data_dir, steps, warm_up, summary_ste
     """Lines are logged at other steps than those of summaries and checkpoints, so that no sample is taken in between."""
     samples = long_runs.sample(
         [programs.path('cifar10_train'), '--dataset=synthetic', '--data_dir=' + data_dir, '--train_dir=%s' % tmp_path,
-         '--batch_size=2', '--initial_learning_rate=0.001', '--max_steps=%d' % steps, '--log_frequency=50',
+         '--batch_size=2', '--initial_learning_rate=0.001', '--max_steps=%d' % steps, '--log_frequency=50', '--eval_steps=0',
          '--summary_steps=%d' % summary_steps, '--checkpoint_steps=%d' % checkpoint_steps],
         r': step \d+, loss = ', deadline_secs=120 + steps / 20)
     assert len(samples) == steps / 50 - 1

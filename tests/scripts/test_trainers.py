@@ -22,9 +22,10 @@ SCRIPTS = ['cifar10_train', 'cifar10_multi_gpu_train']
 
 
 def args_of(data_dir, train_dir, max_steps):
-    """The flags of a short run."""
+    """The flags of a short run, without an evaluation."""
     return ['--dataset=synthetic', '--data_dir=' + data_dir, '--train_dir=' + str(train_dir), '--batch_size=8', '--seed=1',
-            '--max_steps=%d' % max_steps, '--log_frequency=2', '--summary_steps=2', '--checkpoint_steps=4']
+            '--max_steps=%d' % max_steps, '--log_frequency=2', '--summary_steps=2', '--checkpoint_steps=4',
+            '--eval_steps=0']
 
 
 def _train(script, job, train_dir):
@@ -130,7 +131,7 @@ def test_seed_fresh_and_max_to_keep(tmp_path, data_dir, script):
 def test_train_resume_evaluate(tmp_path, data_dir, script, args, devices, threads, slices, examples_per_step):
     train_dir = tmp_path / 'train'
     stdout = programs.succeed(script, *(args_of(data_dir, train_dir, 5) + args))
-    assert re.search(r'^Devices: %s\n(?:Weights: on /cpu:0 .*\n)?Threads: %s\n'
+    assert re.search(r'^Devices: %s\n(?:Speed: .*\nWeights: on /cpu:0 .*\n)?Threads: %s\n'
                      r'Batch: 8 examples per tower \(slices: %s\), %d examples per step\nEpoch: 300 examples, %.1f steps$' % (
                          devices, threads, slices, examples_per_step, 300 / examples_per_step), stdout, re.M)
     assert 'Filling the shuffle queue with 120 images before training starts: 100%\n' in stdout
@@ -142,8 +143,9 @@ def test_train_resume_evaluate(tmp_path, data_dir, script, args, devices, thread
     first = checkpoint.read(str(train_dir / 'model.ckpt-5'))
     assert first.step == 5
 
-    status, stdout, stderr = programs.call(script, *(args_of(data_dir, train_dir, 6) + args))
+    status, stdout, stderr = programs.call(script, *(args_of(data_dir, train_dir, 6) + args + ['--eval_steps=2']))
     assert (status, stderr) == (0, '')
+    precision, = re.findall(r': precision @ 1 = .*\n', stdout)
     assert 'Resuming from %s, step 5\n' % (train_dir / 'model.ckpt-5') in stdout
     assert [step for step, *_ in LINE.findall(stdout)] == ['6']
     second = checkpoint.read(str(train_dir / 'model.ckpt-6'))
@@ -157,6 +159,7 @@ def test_train_resume_evaluate(tmp_path, data_dir, script, args, devices, thread
                               '--eval_dir=%s' % (tmp_path / 'eval'), '--run_once')
     match = re.match(r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: precision @ 1 = (0\.\d{3}|1\.000) \((\d+) of 50, step 6\)\n$', stdout)
     assert match and float(match.group(1)) == pytest.approx(int(match.group(2)) / 50)
+    assert stdout[26:] == precision
     assert (6, 'Precision @ 1', pytest.approx(int(match.group(2)) / 50)) in events.scalars(tmp_path / 'eval')
 
 
