@@ -30,6 +30,8 @@ setup(
         'Operating System :: POSIX :: Linux',
         'Programming Language :: Python :: 3',
         'Programming Language :: Python :: 3 :: Only',
+        'Programming Language :: Python :: 3.7',
+        'Programming Language :: Python :: 3.8',
         'Programming Language :: Python :: 3.9',
         'Programming Language :: Python :: 3.10',
         'Programming Language :: Python :: 3.11',
@@ -40,6 +42,6 @@ setup(
     ],
     packages=find_packages(include=['cifar10', 'cifar10.*']),
     scripts=sorted(glob.glob('scripts/*.py')),
-    python_requires='>=3.9',
-    install_requires=['tensorflow>=2.16', 'tensorboard', 'numpy', 'six', 'absl-py'],
+    python_requires='>=3.7',
+    install_requires=['tensorflow>=1.15', 'tensorboard', 'numpy', 'six', 'absl-py'],
 )

@@ -62,7 +62,7 @@ def request(command):
     threads = ['--%s=%d' % (name, FLAGS[name].value) for name in ('intra_op_threads', 'inter_op_threads', 'input_threads')]
     return subcommands.Request(
         job=job, steps=Steps(warmup=FLAGS.warmup_steps, measured=FLAGS.steps),
-        scripts_dir=os.path.dirname(os.path.realpath(__file__)), trainer_flags=threads, trace_path=FLAGS.trace)
+        scripts_dir=os.path.dirname(os.path.realpath(__file__)), trainer_flags=threads + ['--eval_steps=0'], trace_path=FLAGS.trace)
 
 
 def main(command):

@@ -90,7 +90,8 @@ def _run(mode, num_workers, request):
     with tempfile.TemporaryDirectory() as train_dir:
         flags = ['--data_dir=' + request.job.data_dir, '--train_dir=' + train_dir, '--max_steps=%d' % sum(steps),
                  '--batch_size=%d' % request.job.hparams.batch_size, '--log_frequency=1',
-                 '--summary_steps=%d' % (2 * sum(steps)), '--checkpoint_steps=%d' % (2 * sum(steps))]
+                 '--summary_steps=%d' % (2 * sum(steps)), '--checkpoint_steps=%d' % (2 * sum(steps)),
+                 '--eval_steps=0']
         script = os.path.join(request.scripts_dir, 'cifar10_multi_gpu_train.py' if mode == LOCAL else 'cifar10_launch.py')
         if mode == LOCAL:
             command = [script, '--num_gpus=%d' % num_workers] + flags
