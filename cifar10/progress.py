@@ -2,6 +2,7 @@
 import collections
 import datetime
 import math
+import re
 import time
 
 import tensorflow.compat.v1 as tf
@@ -44,6 +45,11 @@ def duration(seconds):
     return '%d days %d h' % divmod(round(minutes / 60), 24)
 
 
+def _digits(epochs):
+    """One digit after the point, or two significant ones if there is less than one epoch."""
+    return '%.1f' % epochs if epochs >= 1 else '%.2g' % epochs
+
+
 class LogHook(tf.train.SessionRunHook):
     """Prints the loss, the speed, the epoch and the time that is left every `every` steps and after the last one."""
 
@@ -76,7 +82,7 @@ class LogHook(tf.train.SessionRunHook):
 
     def _position(self, step, sec_per_batch):
         """Where in the run the step is, as in ', epoch 3.1 of 32, 8 min left'."""
-        epoch, last_step = ', epoch %.1f' % self._pace.epochs(step), self._pace.last_step
+        epoch, last_step = ', epoch %s' % _digits(self._pace.epochs(step)), self._pace.last_step
         if math.isinf(last_step):
             return epoch
         now = time.monotonic()
@@ -85,7 +91,7 @@ class LogHook(tf.train.SessionRunHook):
             sec_per_batch = (now - first_time) / (step - first_step)
         self._recent.append((now, step))
         left = duration(max(0, last_step - step) * sec_per_batch)  # other workers may have come further
-        return '%s of %s, %s left' % (epoch, ('%.1f' % self._pace.epochs(last_step)).replace('.0', ''), left)
+        return '%s of %s, %s left' % (epoch, re.sub(r'\.0$', '', _digits(self._pace.epochs(last_step))), left)
 
     def end(self, session):
         if self._unprinted:

@@ -22,8 +22,9 @@ def observe(gate=None, digests=False, transfers=False):
     run, observers = training.run, ([_Gate(gate)] if gate else []) + ([_Digests()] if digests else [])
     observers += [_Transfers()] if transfers else []
 
-    def observed_run(graph, pace, intervals, directory, session):
-        return run(graph, pace, intervals, directory, session._replace(hooks=observers + list(session.hooks)))
+    def observed_run(graph, job, directory, session=None):
+        session = session or job.session
+        return run(graph, job, directory, session._replace(hooks=observers + list(session.hooks)))
     training.run = observed_run
 
 

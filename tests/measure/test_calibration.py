@@ -22,6 +22,7 @@ def test_ratios():
                                                                      ALLREDUCE: {2: pytest.approx(1)}}
 
 
+@pytest.mark.slow
 def test_fit_finds_the_costs_and_predicts_other_times():
     measured = _times(COSTS, {LOCAL: [1, 2], SYNC: [2]})
     start = COSTS._replace(compute=5e-3, copy=1e-8)

@@ -23,6 +23,7 @@ def _cells(line):
     return [cell.strip() for cell in line.strip('|').split('|')]
 
 
+@pytest.mark.slow
 def test_plan(monkeypatch):
     monkeypatch.setattr(division, 'GPUS', (2,))
     monkeypatch.setattr(division, 'BATCHES', (16,))

@@ -98,6 +98,7 @@ def test_cores_of_one_machine_are_shared():
             times * (8e-3 + 2 * (2 * (num_workers - 1) * 3e-4 + 2 * sent * 1e-9) + sent * 5e-10 + P * 7e-10), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_jitter_makes_synchronous_workers_wait_for_the_slowest():
     """The mean of the greatest of N draws, with NumPy; the mean of one draw stays."""
     costs = Costs(compute=1.0, jitter=0.3, message=0, copy=0, add=0, apply=0)

@@ -49,6 +49,7 @@ def test_plan(monkeypatch):
     assert _cells(sent.split('\n')[3])[:3] == ['4', '4.3, 17.1', '4.3, 14.2']
 
 
+@pytest.mark.slow
 def test_two_measured_times_give_the_other_eight():
     scheme, machines = Scheme(SYNC, traffic.variable_bytes(), batch_size=64), Machines(1, cores=2, one_machine=True, latency=0)
     fitted = calibration.fit(scheme, machines, scaling_tables.COSTS._replace(compute=0.06, copy=1e-9),

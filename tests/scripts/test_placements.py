@@ -21,6 +21,7 @@ def _train(directory, data_dir, recipe, flags, max_steps):
     return checkpoint.read('%s/model.ckpt-%d' % (directory, max_steps)).values, stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('num_towers, recipe', [
     (1, []), (2, ['--recipe=fast', '--epochs=4']), pytest.param(1, ['--recipe=fast', '--epochs=4'], marks=pytest.mark.long),
     pytest.param(2, [], marks=pytest.mark.long)], ids=['classic-1', 'fast-2', 'fast-1', 'classic-2'])

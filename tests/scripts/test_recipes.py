@@ -15,6 +15,9 @@ RECIPE = ['--recipe=fast', '--epochs=0.5', '--warmup_epochs=0.1', '--lr_scaling=
           '--checkpoint_steps=1', '--max_to_keep=0']
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope='module', params=[('cifar10_train', 16), ('cifar10_multi_gpu_train', 8)], ids=SCRIPTS)
 def finished(request, tmp_path_factory, data_dir):
     """A run of a recipe, resumed once, to its end: with 300 examples and 16 per step, half an epoch is 10 steps."""

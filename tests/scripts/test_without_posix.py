@@ -57,6 +57,7 @@ def test_every_script_works(tmp_path, data_dir):
         status, stdout, stderr = found[script]
         assert (status, stderr) == (0, '') and last_words in stdout, found[script]
     for script, complaint in [('cifar10_distributed_train', 'There is no worker 1: '),
-                              ('cifar10_benchmark', '--batch_size=6 cannot be divided '), ('cifar10_results', 'nowhere does not exist: ')]:
+                              ('cifar10_benchmark', '--batch_size=6 cannot be divided '),
+                              ('cifar10_results', 'nowhere does not exist: ')]:
         status, _, stderr = found[script]
         assert status == 1 and complaint in stderr and stderr.count('\n') == 1, (script, stderr)
