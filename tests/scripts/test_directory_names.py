@@ -29,7 +29,8 @@ def _assert_refused(tmp_path, script, *args):
 @pytest.mark.parametrize('script', ['cifar10_train', 'cifar10_multi_gpu_train', 'cifar10_classic'])
 def test_refused_to_trainers(tmp_path, data_dir, script, name):
     keep = [] if script == 'cifar10_classic' else ['--max_to_keep=1']
-    _assert_refused(tmp_path, script, *faults.job(data_dir, name, '--max_steps=2', '--checkpoint_steps=1', *keep))
+    job = faults.classic_job if script == 'cifar10_classic' else faults.job
+    _assert_refused(tmp_path, script, *job(data_dir, name, '--max_steps=2', '--checkpoint_steps=1', *keep))
 
 
 @pytest.mark.parametrize('name', REFUSED, ids=ascii)

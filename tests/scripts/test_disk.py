@@ -19,7 +19,8 @@ def _args(script, data_dir, directory):
         return faults.evaluation(data_dir, directory.parent, directory / 'out', '--run_once')
     if script == 'cifar10_dataset':
         return ['synthetic', '--data_dir=%s' % (directory / 'out')]
-    return faults.job(data_dir, directory / 'out', '--max_steps=2')
+    job = faults.classic_job if script == 'cifar10_classic' else faults.job
+    return job(data_dir, directory / 'out', '--max_steps=2')
 
 
 def test_full_at_the_start(tmp_path, data_dir):

@@ -88,7 +88,7 @@ def test_the_evaluator_waits(tmp_path, data_dir):
 
 
 def test_the_classic_formulation(tmp_path, data_dir):
-    process = programs.start('cifar10_classic', *faults.job(data_dir, tmp_path / 'run'))
+    process = programs.start('cifar10_classic', *faults.classic_job(data_dir, tmp_path / 'run'))
     faults.read_until(process, ': step 2,')
     process.send_signal(signal.SIGTERM)
     _assert_interrupted(process, signal.SIGTERM)

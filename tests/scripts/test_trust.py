@@ -68,7 +68,7 @@ def test_a_directory_of_another_user(tmp_path, data_dir, foreign, below):
     directory = str(foreign / below)
     for script, args in [('cifar10_train', faults.job(data_dir, directory, '--max_steps=1')),
                          ('cifar10_multi_gpu_train', faults.job(data_dir, directory, '--max_steps=1')),
-                         ('cifar10_classic', faults.job(data_dir, directory, '--max_steps=1')),
+                         ('cifar10_classic', faults.classic_job(data_dir, directory, '--max_steps=1')),
                          ('cifar10_eval', faults.evaluation(data_dir, tmp_path, directory, '--run_once')),
                          ('cifar10_dataset', ['download', '--data_dir=' + directory, '--data_url=file:///nowhere'])]:
         status, _, stderr = programs.call(script, *args)
@@ -104,7 +104,7 @@ def test_nobody_else_can_write_to_what_is_made(tmp_path, data_dir, lax_umask, mo
     os.umask(0)
     calls = [('cifar10_train', faults.job(data_dir, top / 'run', '--max_steps=1')),
              ('cifar10_eval', faults.evaluation(data_dir, top / 'run', top / 'eval', '--run_once', '--num_examples=1')),
-             ('cifar10_classic', faults.job(data_dir, top / 'classic', '--max_steps=1')),
+             ('cifar10_classic', faults.classic_job(data_dir, top / 'classic', '--max_steps=1')),
              ('cifar10_dataset', ['synthetic', '--data_dir=%s' % (top / 'data')])]
     for script, args in calls:
         status, _, stderr = programs.call(script, *args)
