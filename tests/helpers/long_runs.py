@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cifar10 import evaluation
 from cifar10.data import dataset
-from cifar10.runs import machine
+from cifar10.runs import following, machine
 from tests.helpers import programs
 
 
@@ -69,7 +69,7 @@ def main(data_dir, checkpoint_dir, eval_dir, polls):
     """Evaluates the checkpoint in a directory at each of so many polls."""
     machine.set_up_tensorflow()
     evaluator = evaluation.Evaluator(dataset.test_files(data_dir))
-    checkpoints = _saved_again(evaluation.new_checkpoints(checkpoint_dir, interval_secs=0))
+    checkpoints = _saved_again(following.new_checkpoints(checkpoint_dir, interval_secs=0))
     evaluation.evaluate(evaluator, (restored for _, restored in zip(range(int(polls)), checkpoints)), eval_dir)
 
 
