@@ -57,7 +57,8 @@ def end_on_signals():
     So no exception comes up in TensorFlow's code, which could lose it or raise another one instead. The second works also while
     the main thread is in C++ code, where Python's handlers have to wait.
     """
-    _at_start.update(_handle(end_at_once))
+    _at_start.update(_handlers())
+    _set(dict.fromkeys(_at_start, end_at_once))
     reader, writer = socket.socketpair()
     writer.setblocking(False)
     signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
@@ -82,7 +83,7 @@ def _is_repeated(number, first):
 def restore_defaults():
     """Makes signals act as they did before `end_on_signals`."""
     signal.set_wakeup_fd(-1)
-    _restore(_at_start)
+    _set(_at_start)
 
 
 def receive(number):
@@ -90,24 +91,18 @@ def receive(number):
     signal.getsignal(signal.SIGINT)(number, None)
 
 
-def _handle(handler):
-    """Makes `handler` that of all signals; returns what `_restore` takes.
-
-    Outside the main thread, where Python takes no handlers, it does nothing.
-    """
+def _handlers():
+    """The handlers of the signals that can be handled: none outside the main thread, where Python takes no handlers."""
     if threading.current_thread() is not threading.main_thread():
         return {}
     before = {number: signal.getsignal(number) for number in STOPPING}
     # nohup ignores SIGHUP; None is a handler that is not Python's.
-    before = {number: found for number, found in before.items()
-              if found is not None and (found != signal.SIG_IGN or number == signal.SIGINT)}
-    for number in before:
-        signal.signal(number, handler)
-    return before
+    return {number: found for number, found in before.items()
+            if found is not None and (found != signal.SIG_IGN or number == signal.SIGINT)}
 
 
-def _restore(before):
-    for number, handler in before.items():
+def _set(handlers):
+    for number, handler in handlers.items():
         signal.signal(number, handler)
 
 
@@ -116,18 +111,19 @@ class StopRequest:
     received = None
 
     def __enter__(self):
-        self._before = _handle(self._receive)
+        self._before = _handlers()  # which a second signal needs, even if it comes at once
+        _set(dict.fromkeys(self._before, self._receive))
         return self
 
     def _receive(self, number, frame):
         if self.received is None:
             self.received = signal.Signals(number)
         elif not _is_repeated(number, self.received):
-            _restore(self._before)
+            _set(self._before)
             os.kill(os.getpid(), number)
 
     def __exit__(self, *unused_error):
-        _restore(self._before)
+        _set(self._before)
 
 
 class Interruptible(StopRequest):
@@ -152,11 +148,12 @@ class Interruptible(StopRequest):
 def held_back():
     """Delays the signals to the end of the block, so that no process is lost while it starts."""
     caught = []
-    before = _handle(lambda number, _: caught.append(number))
+    before = _handlers()
+    _set(dict.fromkeys(before, lambda number, _: caught.append(number)))
     try:
         yield
     finally:
-        _restore(before)
+        _set(before)
         for number in caught:
             if callable(before[number]):
                 before[number](number, None)

@@ -207,5 +207,5 @@ def test_the_synthetic_set_is_learnt(tmp_path):
     stdout = programs.succeed(
         'cifar10_train', '--dataset=synthetic', '--data_dir=%s' % (tmp_path / 'data'), '--train_dir=%s' % (tmp_path / 'train'),
         '--recipe=fast', '--epochs=0.5', '--warmup_epochs=0.1', '--deterministic', '--seed=1')
-    correct, = re.findall(r': precision @ 1 = 0\.\d{3} \((\d+) of 10000, step 196\)$', stdout, re.M)
+    correct, = re.findall(r': precision @ 1 = [01]\.\d{3} \((\d+) of 10000, step 196\)$', stdout, re.M)
     assert int(correct) > 9000
