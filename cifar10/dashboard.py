@@ -4,10 +4,11 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import tags
 
+_VIEWS = r'(, \d+ views)?'  # see tags.with_views
 _CHARTS = [  # title, and regular expressions for the tags of its curves
-    ('Precision of the moving averages', [tags.PRECISION + r'(, \d+ views)?']),
-    ('Total loss', [tags.TOTAL_LOSS]),
-    ('Cross entropy', [tags.CROSS_ENTROPY, tags.SMOOTHED_CROSS_ENTROPY]),
+    ('Precision of the moving averages', [tags.PRECISION + _VIEWS]),
+    ('Total loss', [tags.TOTAL_LOSS + _VIEWS]),
+    ('Cross entropy', [tags.CROSS_ENTROPY + _VIEWS, tags.SMOOTHED_CROSS_ENTROPY]),
     ('Learning rate', [tags.LEARNING_RATE]),
     ('Speed, examples per second', [tags.EXAMPLES_PER_SEC]),
     ('Fill of the queues', [tags.SHUFFLE_QUEUE_FILL, tags.PREFETCH_QUEUE_FILL])]

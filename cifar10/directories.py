@@ -112,6 +112,20 @@ def locked(path, busy=None):
             os.close(handle)
 
 
+def is_locked(path):
+    """Whether a process holds the lock on the directory `path`; not where there are no locks."""
+    if fcntl is None:
+        return False
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except OSError as error:
+        return isinstance(error, BlockingIOError)
+    finally:
+        os.close(handle)
+
+
 def _lock(handle, path, busy):
     """Locks the open directory `handle`; returns whether the file system supports locks."""
     try:

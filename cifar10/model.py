@@ -104,8 +104,9 @@ def _split(images, num_slices):
     if num_slices == 1:
         return [images]
     known = images.shape.as_list()[0]
-    total = tf.shape(images)[0] if known is None else known
-    return tf.split(images, [(total + i) // num_slices for i in range(num_slices)], num=num_slices)
+    with tf.name_scope('slices'):
+        total = tf.shape(images)[0] if known is None else known
+        return tf.split(images, [(total + i) // num_slices for i in range(num_slices)], num=num_slices)
 
 
 def inference(images, num_slices=1, fc_weight_decay=CLASSIC.fc_weight_decay, num_classes=NUM_CLASSES):

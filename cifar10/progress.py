@@ -46,8 +46,8 @@ def duration(seconds):
 
 
 def _digits(epochs):
-    """One digit after the point, or two significant ones if there is less than one epoch."""
-    return '%.1f' % epochs if epochs >= 1 else '%.2g' % epochs
+    """A number of epochs with one digit after the point; two, if it is less than one epoch."""
+    return '%.1f' % epochs if epochs >= 1 else '%.2f' % epochs
 
 
 class LogHook(tf.train.SessionRunHook):
@@ -91,7 +91,7 @@ class LogHook(tf.train.SessionRunHook):
             sec_per_batch = (now - first_time) / (step - first_step)
         self._recent.append((now, step))
         left = duration(max(0, last_step - step) * sec_per_batch)  # other workers may have come further
-        return '%s of %s, %s left' % (epoch, re.sub(r'\.0$', '', _digits(self._pace.epochs(last_step))), left)
+        return '%s of %s, %s left' % (epoch, re.sub(r'\.0+$', '', _digits(self._pace.epochs(last_step))), left)
 
     def end(self, session):
         if self._unprinted:

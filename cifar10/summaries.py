@@ -10,7 +10,7 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import dashboard, input as cifar10_input
+from cifar10 import dashboard, input as cifar10_input, tags
 from cifar10.multi_gpu import TOWER_NAME
 from cifar10.runs import event_file
 
@@ -62,7 +62,7 @@ def training(images, losses, learning_rate, gradients, further=()):
     """
     with tf.device('/cpu:0'), tf.name_scope('summaries'):
         return tf.summary.merge(
-            [_scalar('learning_rate', learning_rate), _scalar('total_loss', tf.add_n(losses) / len(losses))]
+            [_scalar(tags.LEARNING_RATE, learning_rate), _scalar(tags.TOTAL_LOSS, tf.add_n(losses) / len(losses))]
             + _losses(losses)
             + [_scalar(_queue_tag(fill), fill) for fill in tf.get_collection(cifar10_input.QUEUE_FILL)]
             + [_histogram(variable.op.name, variable) for _, variable in gradients]

@@ -116,6 +116,15 @@ def _restoring(resumed):
     return restore
 
 
+def _after_a_step(graph, intervals):
+    """What hooks need of the graph: a Saver, the number of updates after the train op, and the mean loss of the towers."""
+    with tf.device('/cpu:0'):
+        saver = tf.train.Saver(max_to_keep=intervals.max_to_keep, save_relative_paths=True)
+        with tf.control_dependencies([graph.train_op]):
+            step = tf.identity(tf.train.get_global_step().read_value(), name='step')
+        return saver, step, tf.divide(tf.add_n(graph.losses), float(len(graph.losses)), name='loss')
+
+
 def run(graph, job, run, session=None):
     """Trains until `job.pace.last_step` or a signal to stop, saves a checkpoint at the end, and evaluates it.
 
@@ -139,12 +148,8 @@ def run(graph, job, run, session=None):
     if is_complete and (run is None or run.first_step == first_step):
         print('Nothing to do: the run ends at step %d' % pace.last_step, flush=True)
         return None
-    with tf.device('/cpu:0'):
-        saver = tf.train.Saver(max_to_keep=intervals.max_to_keep, save_relative_paths=True)
-        with tf.control_dependencies([graph.train_op]):
-            step = tf.identity(tf.train.get_global_step().read_value(), name='step')
-        loss = tf.divide(tf.add_n(graph.losses), float(len(graph.losses)), name='loss')
     print('Network: %d parameters' % sum(variable.shape.num_elements() for variable in tf.trainable_variables()), flush=True)
+    saver, step, loss = _after_a_step(graph, intervals)
     scaffold = tf.train.Scaffold(init_op=None if session.initialises else tf.no_op(), init_fn=restore, saver=saver)
     finite = checkpointing.FiniteHook(step, graph, run and run.path)
     input_files = hooks.InputHook(pace.examples_per_epoch)

@@ -21,7 +21,7 @@ if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow i
     job_flags.define_num_gpus()
     job_flags.define_placement()
     cluster_flags.define()
-    program.parse()
+    program.parse(check=job_flags.check)
 
 import contextlib
 

@@ -19,7 +19,7 @@ if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow i
     job_flags.define()
     job_flags.define_num_gpus()
     job_flags.define_placement()
-    program.parse()
+    program.parse(check=job_flags.check)
 
 import tensorflow.compat.v1 as tf
 

@@ -13,7 +13,7 @@ from cifar10.cli import job_flags, program
 
 if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
     job_flags.define()
-    program.parse()
+    program.parse(check=job_flags.check)
 
 import tensorflow.compat.v1 as tf
 

@@ -49,15 +49,16 @@ def test_without_an_end(monkeypatch, capsys):
 
 
 def test_a_speed_that_changes_is_followed(monkeypatch, capsys):
-    """It is that of the latest 100 lines."""
+    """It is that of the latest 100 lines: in the middle, 49 steps of one second and 51 of three."""
     found = _positions(monkeypatch, capsys, Pace(1, 1000, last_step=10000), 1, lambda step: 1 if step < 500 else 3, 800)
-    assert found[399] == ', epoch 0.4 of 10, 2 h 40 min left' and found[799] == ', epoch 0.8 of 10, 7 h 40 min left'
+    assert [found[step - 1] for step in (400, 550, 800)] == [
+        ', epoch 0.40 of 10, 2 h 40 min left', ', epoch 0.55 of 10, 5 h 18 min left', ', epoch 0.80 of 10, 7 h 40 min left']
 
 
 def test_less_than_an_epoch(monkeypatch, capsys):
     found = _positions(monkeypatch, capsys, Pace(10, 50000, last_step=200), 60, lambda step: 1, 120)
-    assert found == [', epoch 0.012 of 0.04, 2 min left', ', epoch 0.024 of 0.04, 1 min left']
+    assert found == [', epoch 0.01 of 0.04, 2 min left', ', epoch 0.02 of 0.04, 1 min left']
 
 
 def test_others_have_come_further_than_the_end(monkeypatch, capsys):
-    assert _positions(monkeypatch, capsys, Pace(1, 10, last_step=3), 5, lambda step: 1, 5) == [', epoch 0.5 of 0.3, 0 s left']
+    assert _positions(monkeypatch, capsys, Pace(1, 10, last_step=3), 5, lambda step: 1, 5) == [', epoch 0.50 of 0.30, 0 s left']

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from cifar10 import evaluation, progress
+from cifar10 import evaluation, progress, scoring
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, Intervals
@@ -73,8 +73,9 @@ def test_its_time_counts_in_the_speed(tmp_path, data_dir, capsys, monkeypatch):
     assert output.count('The evaluation took 1000.0 s\n') == 2
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
-def test_what_a_signal_has_ended_is_evaluated(tmp_path, data_dir, capsys, monkeypatch, number):
+@pytest.mark.parametrize('number, eval_steps', [(signal.SIGINT, None), (signal.SIGTERM, None), (signal.SIGINT, 3)])
+def test_what_a_signal_has_ended_is_evaluated(tmp_path, data_dir, capsys, monkeypatch, number, eval_steps):
+    """Once, also if the step is one that is evaluated anyway."""
     position = progress.LogHook._position
 
     def send(hook, step, sec_per_batch):
@@ -82,10 +83,24 @@ def test_what_a_signal_has_ended_is_evaluated(tmp_path, data_dir, capsys, monkey
             os.kill(os.getpid(), number)
         return position(hook, step, sec_per_batch)
     monkeypatch.setattr(progress.LogHook, '_position', send)
-    _train(tmp_path, data_dir, 1000)
+    _train(tmp_path, data_dir, 1000, eval_steps=eval_steps)
     step = checkpoint.read_latest(str(tmp_path)).step
     assert step < 6 and [found[1:] for found in PRECISION.findall(capsys.readouterr().out)] == [
         (str(_expected(tmp_path, data_dir, step)), str(step))]
+
+
+def test_the_device_is_the_first_one(tmp_path, data_dir, monkeypatch):
+    used = []
+
+    def note(paths, device):
+        used.append((paths, device))
+        raise UserError('noted')
+    monkeypatch.setattr(evaluation, 'Evaluator', note)
+    hook = scoring.ScoreHook(None, Job(data_dir, 300, devices=['/gpu:1', '/gpu:0']), str(tmp_path), None)
+    checkpoints.save(tmp_path, 3)
+    with pytest.raises(UserError, match='^noted$'):
+        hook.score_last()
+    assert used == [(dataset.test_files(data_dir), '/gpu:1')]
 
 
 def test_test_images_that_are_damaged_are_told_at_the_start(tmp_path, own_data_dir, capsys):

@@ -32,8 +32,8 @@ def prepare(num_devices=1, devices_per_tower=1, variable_strategy=VARIABLE_STRAT
     hparams = recipe_flags.given_hparams()
     check_division(num_devices, devices_per_tower)
     devices = multi_gpu.tower_devices(num_devices)
-    if FLAGS.deterministic:
-        _check_deterministic(devices)
+    if FLAGS.deterministic and machine.is_gpu(devices[0]):
+        raise UserError('--deterministic works on CPUs only: hide the GPUs with CUDA_VISIBLE_DEVICES=-1')
     data_dir = data_flags.prepare(FLAGS.dataset)
     return Job(
         data_dir=data_dir, num_examples=dataset.verify(dataset.train_files(data_dir)), hparams=hparams,
@@ -57,18 +57,6 @@ def check_division(num_devices, devices_per_tower):
     if num_devices % devices_per_tower:
         raise UserError('--num_gpus=%d devices cannot be divided into towers of %d: give --num_gpus=%d, or another multiple of '
                         '--devices_per_tower' % (num_devices, devices_per_tower, num_towers * devices_per_tower))
-
-
-def _check_deterministic(devices):
-    """Raises UserError if the other flags, or the devices, leave something to chance."""
-    if FLAGS.seed is None:
-        raise UserError('--deterministic needs a seed: give --seed=1, say')
-    if machine.is_gpu(devices[0]):
-        raise UserError('--deterministic works on CPUs only: hide the GPUs with CUDA_VISIBLE_DEVICES=-1')
-    for name in ('intra_op_threads', 'input_threads'):
-        if FLAGS[name].value > 1:
-            raise UserError('--%s=%d leaves the order of sums, or of images, to chance: leave it out with --deterministic'
-                            % (name, FLAGS[name].value))
 
 
 def held_run(job, is_first=True):

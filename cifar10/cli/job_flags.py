@@ -3,7 +3,10 @@ from absl import flags
 
 from cifar10 import directories
 from cifar10.cli import data_flags, recipe_flags
+from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, MAX_STEPS, VARIABLE_STRATEGIES, Intervals
+
+FLAGS = flags.FLAGS
 
 _MAX = 2 ** 31 - 1
 MAX_DEVICES = 64
@@ -66,3 +69,16 @@ def define_threads():
                               ('input_threads', 'that fill the prefetch queue')]:
         flags.DEFINE_integer(name, 0, 'Threads %s; 0 chooses by the number of cores.' % description, lower_bound=0,
                              upper_bound=1024)
+
+
+def check():
+    """Raises UserError if the flags that `define` defines contradict each other, or have no effect."""
+    recipe_flags.given_hparams()
+    if not FLAGS.deterministic:
+        return
+    if FLAGS.seed is None:
+        raise UserError('--deterministic needs a seed: give --seed=1, say')
+    for name in ('intra_op_threads', 'input_threads'):
+        if FLAGS[name].value > 1:
+            raise UserError('--%s=%d leaves the order of sums, or of images, to chance: leave it out with --deterministic'
+                            % (name, FLAGS[name].value))

@@ -34,7 +34,7 @@ def print_plan(job, resumed, is_alone=True):
         lines.append('Learning rate: ' + _scaling(pace, hparams))
     lines.append('End: step %d, epoch %.1f' % (
         pace.last_step, pace.epochs(pace.last_step)))
-    lines.append('Evaluation: ' + _evaluation(job.intervals.eval_steps))
+    lines.append('Evaluation: %s%s' % (_evaluation(job.intervals.eval_steps), '' if is_alone else '; by the chief'))
     if job.seed is not None:
         lines.append('Seed: %d, which fixes %s' % (job.seed, 'everything on this machine' if job.deterministic else
                                                    'initial values and distortions, but not the order of the images'))

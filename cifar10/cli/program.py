@@ -33,18 +33,19 @@ def print_versions():
     print(versions.line())
 
 
-def parse(commands=(), rest=None, needs_tensorflow=True):
+def parse(commands=(), rest=None, check=None, needs_tensorflow=True):
     """Parses the command line by the flags that are defined, then imports TensorFlow, which takes seconds.
 
     Args:
       commands: the words from which the user chooses one, if there are any.
       rest: what words after -- are, as in 'the flags of the trainer'; None if there are none.
+      check: a function that raises UserError if the flags do not fit together.
       needs_tensorflow: whether the script needs it.
 
     Returns:
       The arguments of the script's main function: the command; or with `rest` a list of the words after --.
 
-    A mistake gives one line on stderr and exit status 2.
+    A mistake gives one line on stderr and exit status 2, or 1 if the flags do not fit together.
     """
     output.guard()
     app.define_help_flags()
@@ -55,6 +56,11 @@ def parse(commands=(), rest=None, needs_tensorflow=True):
             for flag in module_flags:
                 FLAGS.register_key_flag_for_module(sys.argv[0], flag)
     arguments = _parse(sys.argv, commands, rest)
+    try:
+        if check:
+            check()
+    except errors.UserError as error:
+        _fail(1, 'error: %s' % error)
     if needs_tensorflow:
         quiet.import_tensorflow()
     return arguments

@@ -2,6 +2,7 @@
 import os
 import time
 
+from cifar10 import directories
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, checkpoint_files, run_directory
 
@@ -21,7 +22,7 @@ def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
     found_time = due_time = time.monotonic()
     print_once = iter(['Waiting for a checkpoint in %s' % checkpoint_dir])
     while True:
-        has_ended = run_directory.has_ended(checkpoint_dir)  # in this order: what is saved now is seen at the next look
+        has_ended = run_directory.has_ended(checkpoint_dir)  # in this order, or the last checkpoint could come in between
         stamp, now = checkpoint_files.stamp(checkpoint_dir), time.monotonic()
         if stamp != found:
             found, found_time = stamp, now
@@ -39,7 +40,7 @@ def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
                 print(line, flush=True)
         else:
             _check_present(checkpoint_dir)
-        if has_ended and stamp == read:
+        if has_ended and not directories.is_locked(checkpoint_dir):  # or it is just being resumed
             print('The run in %s has ended: this was its last checkpoint' % checkpoint_dir, flush=True)
             return
         if is_over:

@@ -79,9 +79,8 @@ def has_ended(train_dir, last_step=None):
       UserError: the record is damaged.
     """
     last_step = run_record.recorded_last_step(train_dir) if last_step is None else last_step
-    latest = checkpoint_files.listed_latest(train_dir)
-    number = latest.rsplit('-', 1)[-1] if latest else ''
-    return number.isdigit() and int(number) >= last_step
+    numbers = [path.rsplit('-', 1)[-1] for path in checkpoint_files.candidates(train_dir)[:1]]
+    return any(number.isdigit() and int(number) >= last_step for number in numbers)
 
 
 def _holds_run(train_dir):

@@ -124,7 +124,8 @@ MISTAKES = [  # flags beside HOSTS and TASK, the complaint
     for mode in ('sync', 'async', 'average') if mode != other] + [
     (['--ps_hosts=', '--push_steps=2'], NO_EFFECT % ('push_steps', 'allreduce', 'async')),
     (['--replicas_to_aggregate=3'], '--replicas_to_aggregate=3 is more than the 2 workers: give at most their number'),
-    (['--deterministic', '--mode=async'], CHANCE), (['--deterministic', '--replicas_to_aggregate=1'], CHANCE)]
+    (['--deterministic', '--seed=1', '--mode=async'], CHANCE),
+    (['--deterministic', '--seed=1', '--replicas_to_aggregate=1'], CHANCE)]
 IN_THE_COMMAND_LINE = [
     (['--mode=ring'], '--mode'), (['--job_name=chief'], '--job_name'), (['--task_index=-1'], '--task_index'),
     (['--task_index=one'], '--task_index'), (['--task_index='], '--task_index'), (['--fetch_steps=0'], '--fetch_steps'),

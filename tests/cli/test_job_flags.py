@@ -37,7 +37,9 @@ def test_every_flag_reaches_the_job(data_dir):
 
 def test_the_run_is_held_in_train_dir(tmp_path, data_dir):
     flags.FLAGS(['a script', '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'), '--recipe=fast'])
-    with given_job.held_run(given_job.prepare(4, 2)) as run:
+    job = given_job.prepare(4, 2)
+    with given_job.held_run(job) as run:
+        assert run.record['last_step'] == job.pace.last_step == 38
         assert (run.path, run.resumed) == (str(tmp_path / 'run'), None)
         assert (run.record['recipe'], run.record['num_towers'], run.record['class_names'][0]) == ('fast', 2, 'disc')
 

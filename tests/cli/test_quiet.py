@@ -46,6 +46,28 @@ def test_a_signal_during_the_imports(tmp_path, script):
     assert process.returncode == status
 
 
+@pytest.mark.parametrize('script', SCRIPTS)
+def test_help_and_mistakes_need_no_tensorflow(tmp_path, script):
+    """Its import would take seconds."""
+    pythonpath = _stand_in(tmp_path, "raise AssertionError('imported')")
+    status, stdout, stderr = programs.run(script, '--help', PYTHONPATH=pythonpath)
+    assert (status, stderr) == (0, '') and script in stdout
+    status, _, stderr = programs.run(script, '--no_such_flag', PYTHONPATH=pythonpath)
+    assert status == 2 and 'error: ' in stderr and 'Traceback' not in stderr
+
+
+@pytest.mark.parametrize('words, line', [
+    (['--deterministic'], '--deterministic needs a seed: give --seed=1, say'),
+    (['--deterministic', '--seed=1', '--input_threads=2'], '--input_threads=2 leaves the order of sums, or of images, to chance: '
+     'leave it out with --deterministic'),
+    (['--recipe=fast', '--num_epochs_per_decay=3'], '--num_epochs_per_decay has no effect with --schedule=linear: leave it out, or '
+     'give --schedule=staircase')])
+def test_flags_that_do_not_fit_together_need_no_tensorflow(tmp_path, words, line):
+    pythonpath = _stand_in(tmp_path, "raise AssertionError('imported')")
+    for script in ('cifar10_train', 'cifar10_multi_gpu_train', 'cifar10_distributed_train'):
+        assert programs.run(script, *words, PYTHONPATH=pythonpath) == (1, '', '%s.py: error: %s\n' % (script, line))
+
+
 def test_a_program_hides_what_the_import_writes(tmp_path):
     pythonpath = _stand_in(tmp_path, "import os; os.write(2, b'chatter'); print(os.environ['TF_CPP_MIN_LOG_LEVEL'])")
     source = "import os; from cifar10.cli import quiet; quiet.import_tensorflow(); os.write(2, b'after')"

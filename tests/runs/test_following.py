@@ -1,13 +1,15 @@
 """The checkpoints of a run as they appear."""
+import contextlib
 import json
 import os
 
 import pytest
 import tensorflow.compat.v1 as tf
 
+from cifar10 import directories
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
-from cifar10.runs import checkpoint, following
+from cifar10.runs import checkpoint, checkpoint_files, following
 
 
 def _save_number(directory, step):
@@ -86,6 +88,46 @@ def test_a_run_that_is_to_go_on_has_not_ended(tmp_path, clock):
     _record(tmp_path, 40)
     _saves(tmp_path, clock, {3: 30, 7: 40})
     assert _found(tmp_path, clock, 1) == [(30, 4), (40, 8)]
+
+
+def test_a_checkpoint_that_comes_between_two_looks_is_not_missed(tmp_path, clock, monkeypatch):
+    """The last one is saved while the evaluator looks what the newest one is."""
+    _record(tmp_path, 2)
+    _save_number(tmp_path, 1)
+    stamp = checkpoint_files.stamp
+
+    def then_save(directory):
+        found = stamp(directory)
+        if clock.now == 4:
+            _save_number(tmp_path, 2)
+        return found
+    monkeypatch.setattr(checkpoint_files, 'stamp', then_save)
+    assert [step for step, _ in _found(tmp_path, clock, 300)] == [1, 2]
+
+
+@pytest.mark.skipif(directories.fcntl is None, reason='this system has no locks')
+def test_a_run_that_is_being_resumed_has_not_ended(tmp_path, clock):
+    """Its trainer, which holds the directory, has not yet recorded the new end."""
+    _record(tmp_path, 30)
+    _save_number(tmp_path, 30)
+    held = contextlib.ExitStack()
+    held.enter_context(directories.locked(str(tmp_path)))
+
+    def resume():
+        _record(tmp_path, 40)
+        held.close()
+    clock.due = {5: resume, 9: lambda: _save_number(tmp_path, 40)}
+    assert _found(tmp_path, clock, 1) == [(30, 0), (40, 10)]
+
+
+def test_a_trainer_that_was_killed_before_it_listed_the_last_one(tmp_path, clock):
+    _record(tmp_path, 30)
+    _save_number(tmp_path, 20)
+    listing = (tmp_path / 'checkpoint').read_text()
+    path = _save_number(tmp_path, 30)
+    (tmp_path / 'checkpoint').write_text(listing)
+    os.utime(str(tmp_path / 'checkpoint'), (1, 1))
+    assert _found(tmp_path, clock, 300) == [(30, 0)] and path.endswith('-30')
 
 
 def test_what_waits_for_the_interval_is_not_missed_at_the_timeout(tmp_path, clock):
