@@ -68,6 +68,9 @@ def _show(error):
         sys.excepthook(type(error), error, error.__traceback__.tb_next)
         return
     text = ''.join(traceback.format_exception(type(error), error, error.__traceback__))
-    for ours in (__file__, version_1.__file__, _SCRIPT):
-        text = re.sub(r'(?m)^[ |]*File "%s", line .*\n(?:[ |]*    (?! *File ).*\n)*' % re.escape(ours), '', text)
-    sys.stderr.write(text)
+
+    def unless_ours(frame):
+        path = '/' + frame.group(1).lstrip('/')  # TensorFlow 1.15 leaves out the beginning that all paths have in common
+        is_ours = any(('/' + ours).endswith(path) for ours in (__file__, version_1.__file__, _SCRIPT))
+        return '' if is_ours else frame.group()
+    sys.stderr.write(re.sub(r'(?m)^[ |]*File "(.*)", line .*\n(?:[ |]*    (?! *File ).*\n)*', unless_ours, text))

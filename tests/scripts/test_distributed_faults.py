@@ -151,8 +151,9 @@ def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
     assert cluster.tasks[other].end() == STALLED
     complaint, = cluster.tasks[other].complaints
     if number == signal.SIGKILL:
-        assert re.match(r'cifar10_distributed_train.py: Lost another worker \(.*\): start the job again, it goes on from its last '
-                        'checkpoint$', complaint)
+        # TensorFlow 1.15 may not notice that a peer is gone; then the watchdog does.
+        assert re.match(r'cifar10_distributed_train.py: (Lost another worker \(.*\): start the job again, it goes on from its last '
+                        r'checkpoint$|Waited 6 seconds .* for %s )' % fallen, complaint)
     else:
         _assert_stalled(cluster, other, fallen)
     cluster.tasks[fallen].kill()
