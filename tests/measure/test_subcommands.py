@@ -133,7 +133,7 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
     path = tmp_path / 'report.json'
     status, stdout, stderr = programs.call('cifar10_benchmark', 'train', '--baseline', '--rounds=2', '--json=%s' % path, *args)
     job = Job(data_dir, 50000, CLASSIC._replace(batch_size=16), ['/cpu:0', '/cpu:1'], (5, 6, 7))
-    expected = subcommands.Request(job, Steps(3, 4), os.path.join(programs.ROOT, 'scripts'), args[3:6], 'trace')
+    expected = subcommands.Request(job, Steps(3, 4), os.path.join(programs.ROOT, 'scripts'), args[3:6] + ['--eval_steps=0'], 'trace')
     assert requests == [('ours', expected), ('classic', expected)] * 2
     assert (status, stderr) == (0, 'Round 1 of 2: ours\nRound 1 of 2: classic\nRound 2 of 2: ours\nRound 2 of 2: classic\n')
     assert '\n| ms | 2 (1 to 3) | 3 (2 to 4) | 0.625 (0.5 to 0.75) |\n\nFloating-point operations per tower per step:\n' in stdout
