@@ -25,5 +25,6 @@ def warn(message):
 def reason(error):
     """The message of an error, like a tf.errors.OpError, in one line, without the names of nodes and the stack around it."""
     lines = [line.strip() for line in getattr(error, 'message', str(error)).splitlines()]
-    told = [line for line in lines if line and not line.startswith(_AROUND)]
+    told = [line for before, line in zip([''] + lines, lines)
+            if line and not line.startswith(_AROUND) and not before.startswith('File "')]  # after which a line of source may come
     return told[0] if told else type(error).__name__

@@ -15,6 +15,7 @@ def test_an_error_of_an_operation():
 
 @pytest.mark.parametrize('message, reason', [
     ('out of memory', 'out of memory'), ('\n  Graph execution error:\n\nDetected at node x\n  full \nmore', 'full'),
-    ('', 'ResourceExhaustedError'), ('Graph execution error:\n', 'ResourceExhaustedError')])
+    ('Graph execution error:\n\nDetected at node x defined at (most recent call last):\n  File "a.py", line 3, in f\n    y = g(x)\n'
+     'Node: x\nfull', 'full'), ('', 'ResourceExhaustedError'), ('Graph execution error:\n', 'ResourceExhaustedError')])
 def test_the_first_line_that_says_something(message, reason):
     assert errors.reason(tf.errors.ResourceExhaustedError(None, None, message)) == reason
