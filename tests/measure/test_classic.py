@@ -82,7 +82,7 @@ def _ours(num_towers, num_slices):
     return build
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_50_losses_equal_the_classic_ones(data_dir):
     """At a tenth of the learning rate: at 0.1 the classic formulation leaves itself if a weight is rounded differently."""
     hparams = CLASSIC._replace(initial_learning_rate=0.01)

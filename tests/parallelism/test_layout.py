@@ -26,7 +26,7 @@ def _transfers(job, train_dir):
     return {tuple('/cpu:' + end.rpartition(':')[2] for end in arrow): sent for arrow, sent in parted.transfers().items()}
 
 
-@pytest.mark.parametrize('recipe', RECIPES)
+@pytest.mark.parametrize('recipe', ['classic', pytest.param('fast', marks=pytest.mark.slow)])
 @pytest.mark.parametrize('num_devices, devices_per_tower, strategy', PLACEMENTS)
 def test_the_plan_tells_what_training_transfers(tmp_path, data_dir, num_devices, devices_per_tower, strategy, recipe):
     job = training.Job(data_dir, 300, RECIPES[recipe]._replace(batch_size=16), ['/cpu:%d' % i for i in range(num_devices)],

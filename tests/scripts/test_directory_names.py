@@ -4,6 +4,8 @@ import pytest
 from cifar10.runs import checkpoint
 from tests.helpers import faults, programs
 
+pytestmark = pytest.mark.slow
+
 REFUSED = ['run[12]', 'run*', 'run?', 'run\\1', 'a[b]/run', b'run\xff'.decode(errors='surrogateescape'), 'gs://bucket/run']
 
 

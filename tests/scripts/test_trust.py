@@ -9,6 +9,8 @@ from cifar10.runs import checkpoint
 from tests.helpers import checkpoints, faults, programs
 from tests.helpers.special_files import needs_root
 
+pytestmark = pytest.mark.slow
+
 STRANGER = 12345  # a user who does not exist
 
 
