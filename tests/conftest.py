@@ -1,4 +1,5 @@
 """Small data sets, a graph for each test, no process left behind, the markers `slow` and `long`."""
+import signal
 import sys
 
 import pytest
@@ -43,6 +44,18 @@ def graph():
     """A graph of its own for each test."""
     with tf.Graph().as_default() as graph:
         yield graph
+
+
+@pytest.fixture(autouse=True)
+def signals_stay():
+    """Each test finds the signals as the first one did: what is blocked or ignored here would be so in every process that it starts."""
+    handlers = {number: signal.getsignal(number) for number in signals.STOPPING}
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    yield
+    for number, handler in handlers.items():
+        if handler is not None:
+            signal.signal(number, handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 @pytest.fixture(autouse=True)

@@ -162,7 +162,7 @@ def _benchmark(run, tmp_path, command, *args):
     return stdout, figures
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_input(tmp_path, data_dir):
     stdout, figures = _benchmark(programs.call, tmp_path, 'input', '--data_dir=' + data_dir)
     assert list(figures['ours']) == [
@@ -192,7 +192,7 @@ def test_train_runs_both_scripts(tmp_path, data_dir):
         assert 100 < measured['peak memory, MB'] < 10000
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_towers(tmp_path):
     _, figures = _benchmark(programs.call, tmp_path, 'towers')
     ours = figures['ours']
@@ -201,7 +201,7 @@ def test_towers(tmp_path):
     assert ours['ms per step, 4 x 4 / 1 x 16'] == pytest.approx(ours['ms per step, 4 x 4'] / ours['ms per step, 1 x 16'])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_profile(tmp_path):
     trace = str(tmp_path / 'trace.json')
     stdout, figures = _benchmark(programs.call, tmp_path, 'profile', '--trace=' + trace, '--baseline')

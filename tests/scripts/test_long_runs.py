@@ -10,7 +10,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith('linux'), reason='re
 
 
 @pytest.mark.parametrize('steps, warm_up, summary_steps, checkpoint_steps', [
-    pytest.param(2500, 1000, 21, 99, marks=pytest.mark.slow), pytest.param(20000, 2000, 99, 999, marks=pytest.mark.long)])
+    pytest.param(2500, 1000, 21, 99, marks=pytest.mark.long), pytest.param(20000, 2000, 99, 999, marks=pytest.mark.long)])
 def test_a_trainer_does_not_grow(tmp_path, data_dir, steps, warm_up, summary_steps, checkpoint_steps):
     """Lines are logged at other steps than those of summaries and checkpoints, so that no sample is taken in between."""
     samples = long_runs.sample(
