@@ -48,7 +48,7 @@ def graph():
 
 @pytest.fixture(autouse=True)
 def signals_stay():
-    """Each test finds the signals as the first one did: what is blocked or ignored here would be so in every process that it starts."""
+    """Each test finds the signals as the first one did: what is blocked or ignored is so in each process that it starts."""
     handlers = {number: signal.getsignal(number) for number in signals.STOPPING}
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     yield
