@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import directories, input as cifar10_input, summaries, tags, views
-from cifar10.data import dataset
+from cifar10.data import verification
 from cifar10.runs import checkpoint, machine, run_record, watch
 
 
@@ -28,11 +28,11 @@ class Result(NamedTuple):
 class Evaluator:
     """Builds the evaluation graph once and scores any number of checkpoints with it."""
 
-    def __init__(self, paths, device='/cpu:0', num_examples=None, num_views=1):
+    def __init__(self, records, device='/cpu:0', num_examples=None, num_views=1):
         """Builds the graph.
 
         Args:
-          paths: the files of the examples, see dataset.test_files.
+          records: the Records that are scored, like those of a DataSet for the test.
           device: the device to compute on.
           num_examples: score only this many examples, the first ones; None scores all.
           num_views: the number of views per image, see views.crop_and_mirror.
@@ -40,18 +40,20 @@ class Evaluator:
         Raises:
           UserError: a file is missing or malformed.
         """
-        self._watch = watch.Watch(paths)
-        num_present = dataset.verify(paths)
+        self._watch = watch.Watch(records)
+        num_present = verification.verify(records)
+        self._class_names = records.class_names
         self._num_examples = num_present if num_examples is None else min(num_examples, num_present)
         self._num_views = num_views
         self._config = machine.session_config([device], machine.choose_threads([device], cifar10_input.BATCH_SIZE))
         num_slices = machine.num_slices([device], cifar10_input.BATCH_SIZE)
         self.graph = tf.Graph()
         with self.graph.as_default():
-            labels, images = cifar10_input.undistorted_records(paths, num_epochs=1)
+            labels, images = cifar10_input.undistorted_records(records, num_epochs=1)
             with tf.device(device):
                 # With a weight decay of 1, 'losses' holds l2_loss itself; `evaluate` multiplies it by that of the run.
-                log_probabilities = views.log_probabilities(images, num_views, num_slices, fc_weight_decay=1.0)
+                log_probabilities = views.log_probabilities(
+                    images, num_views, num_slices, fc_weight_decay=1.0, num_classes=records.num_classes)
                 with tf.name_scope('per_example'):
                     self._per_example = {
                         'correct': tf.equal(tf.argmax(log_probabilities, 1, output_type=tf.int32), labels),
@@ -71,11 +73,13 @@ class Evaluator:
           A Result.
 
         Raises:
-          UserError: the checkpoint does not fit the network or is not finite, the record is damaged, or a file of the examples has
-            changed since the Evaluator was made.
+          UserError: the checkpoint was trained on other classes, does not fit the network or is not finite, the record is damaged, or
+            a file of the examples has changed since the Evaluator was made.
         """
         self._watch.check()
-        decay = run_record.recorded_hparams(os.path.dirname(restored.path)).fc_weight_decay
+        train_dir = os.path.dirname(restored.path)
+        run_record.check_classes(train_dir, self._class_names)
+        decay = run_record.recorded_hparams(train_dir).fc_weight_decay
         variables = self._restored_variables(restored)
         with tf.Session(graph=self.graph, config=self._config) as session:
             for name, variable in variables.items():

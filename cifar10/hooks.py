@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors, input as cifar10_input
+from cifar10.data.dataset import Records
 from cifar10.errors import UserError
 from cifar10.runs import watch
 
@@ -43,10 +44,10 @@ class PlaceHook(tf.train.SessionRunHook):
 class InputHook(tf.train.SessionRunHook):
     """Stops the session when a data file changes: readers would wait for ever, or read something else than was verified."""
 
-    def __init__(self, num_examples):
-        """Raises UserError unless the files hold `num_examples` examples, as they did when the schedule was made."""
-        paths = tf.get_collection(cifar10_input.INPUT_FILES)
-        self._watch = watch.Watch(paths, num_examples if paths else None)
+    def __init__(self, job):
+        """Raises UserError unless the files hold as many examples as the Job, as they did when the schedule was made."""
+        reads = tf.get_collection(cifar10_input.INPUT_FILES)
+        self._watch = watch.Watch(job.data.train, job.num_examples) if reads else watch.Watch(Records(()))
 
     def after_create_session(self, session, coord):
         self._watch.start(coord)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions
-from cifar10.data import dataset
+from cifar10.data import dataset, verification
 from cifar10.distortions import IMAGE_SIZE  # noqa: F401 (listings look for it here)
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
@@ -40,25 +40,31 @@ class Share(NamedTuple):
     count: int = 1
 
 
-def read_cifar10(filename_queue):
+def read_cifar10(filename_queue, label_weights=(1,)):
     """Reads one example from the files that `filename_queue`, a queue of strings, names.
 
     Run it N times for N examples.
 
+    Args:
+      filename_queue: the queue.
+      label_weights: of the bytes of a label, see dataset.Records; CIFAR-10 has one byte.
+
     Returns:
       A CIFAR10Record.
     """
-    key, value = tf.FixedLengthRecordReader(dataset.RECORD_BYTES).read(filename_queue)
-    record = tf.reshape(tf.decode_raw(value, tf.uint8), [1, dataset.RECORD_BYTES])
-    labels, images = _split(record)
+    record_bytes = len(label_weights) + dataset.IMAGE_BYTES
+    key, value = tf.FixedLengthRecordReader(record_bytes).read(filename_queue)
+    record = tf.reshape(tf.decode_raw(value, tf.uint8), [1, record_bytes])
+    labels, images = _split(record, label_weights)
     return CIFAR10Record(dataset.HEIGHT, dataset.WIDTH, dataset.DEPTH, key, labels,
                          tf.transpose(images[0], [1, 2, 0]))
 
 
-def _split(records):
-    """Splits uint8 [n, 3073] into labels, int32 [n], and images, uint8 [n, 3, 32, 32]."""
-    labels = tf.cast(records[:, 0], tf.int32)
-    images = tf.reshape(records[:, dataset.LABEL_BYTES:], [-1, dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH])
+def _split(rows, label_weights):
+    """Splits records, uint8 [n, record_bytes], into labels, int32 [n], and images, uint8 [n, 3, 32, 32]."""
+    label_bytes = tf.cast(rows[:, :len(label_weights)], tf.int32)
+    labels = tf.reduce_sum(label_bytes * list(label_weights), 1)
+    images = tf.reshape(rows[:, len(label_weights):], [-1, dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH])
     return labels, images
 
 
@@ -67,7 +73,7 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, contrast=
     """Batches of distorted training images, in random order, without end.
 
     Args:
-      data_dir: cifar-10-batches-bin, or its parent.
+      data_dir: a directory that holds a data set, or a DataSet; see dataset.read.
       batch_size: examples per batch.
       contrast: contrast factors are drawn from 1 - contrast to 1 + contrast.
       deterministic: whether the seed of the graph fixes the order too, see `shuffled_records`.
@@ -80,19 +86,19 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, contrast=
     Raises:
       cifar10.errors.UserError: a file is missing or malformed, or has fewer examples than there are shares.
     """
-    paths = dataset.train_files(data_dir)
-    num_examples = dataset.verify(paths) // share.count
+    records = dataset.read(data_dir).train
+    num_examples = verification.verify(records) // share.count
     with tf.device('/cpu:0'), tf.name_scope('distorted_inputs'):
-        labels, images = shuffled_records(paths, num_examples, batch_size, deterministic, share)
+        labels, images = shuffled_records(records, num_examples, batch_size, deterministic, share)
         return distortions.distort(images, *distortions.draws(batch_size, contrast)), labels
 
 
-def shuffled_records(paths, num_examples, batch_size, deterministic=False, share=Share()):
+def shuffled_records(records, num_examples, batch_size, deterministic=False, share=Share()):
     """Batches as they are in the files, in random order, from a shuffle queue that is filled from the files again and again.
 
     Args:
-      paths: the files.
-      num_examples: the queue keeps at least 40 % of this number of records.
+      records: a Records.
+      num_examples: the queue keeps at least 40 % of this number of records, but no more than of CIFAR-10: its memory is bounded.
       batch_size: examples per batch.
       deterministic: whether the seed of the graph fixes the order too, if one thread takes the batches. Otherwise it depends on
         the timing of threads which records are in the queue when one of them is drawn.
@@ -102,44 +108,45 @@ def shuffled_records(paths, num_examples, batch_size, deterministic=False, share
       labels: int32 [batch_size].
       images: uint8 [batch_size, 3, 32, 32].
     """
-    minimum = int(num_examples * MIN_FRACTION_OF_EXAMPLES_IN_QUEUE)
+    minimum = int(min(num_examples, dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN) * MIN_FRACTION_OF_EXAMPLES_IN_QUEUE)
     # With room for one record more than must stay, it is full whenever one is drawn, and what it holds is certain.
     capacity = minimum + (1 if deterministic else 3 * batch_size)
-    filenames = tf.train.string_input_producer(paths)
+    filenames = tf.train.string_input_producer(records.paths)
     with tf.name_scope('shuffle_queue'):
-        queue = tf.RandomShuffleQueue(capacity, minimum, [tf.uint8], [[dataset.RECORD_BYTES]], name='shuffle_queue')
-        enqueue = queue.enqueue_many([_read_records(filenames, paths, share)])
+        queue = tf.RandomShuffleQueue(capacity, minimum, [tf.uint8], [[records.record_bytes]], name='shuffle_queue')
+        enqueue = queue.enqueue_many([_read_records(filenames, records, share)])
         num_threads = 1 if deterministic else 2  # one fills the queue while the other reads a file
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue] * num_threads))
         size = queue.size()
         tf.add_to_collection(SHUFFLE_QUEUE_SIZE, size)
         tf.add_to_collection(SHUFFLE_QUEUE_MIN, tf.constant(minimum))
         tf.add_to_collection(QUEUE_FILL, tf.divide(tf.cast(size, tf.float32), float(capacity), name='fill'))
-        return _split(queue.dequeue_many(batch_size))
+        return _split(queue.dequeue_many(batch_size), records.label_weights)
 
 
-def _read_records(filename_queue, paths, share=Share()):
-    """Reads about 256 records at a time, uint8 [n, 3073], in blocks as large as the sizes of the files allow.
+def _read_records(filename_queue, records, share=Share()):
+    """Reads about 256 records at a time, uint8 [n, record_bytes], in blocks as large as the sizes of the files allow.
 
     Each share gets every share.count-th block of each file.
 
     Raises:
       UserError: a file has fewer records than there are shares.
     """
-    lengths = [os.path.getsize(path) // dataset.RECORD_BYTES for path in paths]
+    paths, record_bytes = records.paths, records.record_bytes
+    lengths = [os.path.getsize(path) // record_bytes for path in paths]
     if min(lengths) < share.count:
         raise UserError('%s has %d examples, which cannot be shared by %d workers: start fewer, or give more data'
                         % (paths[lengths.index(min(lengths))], min(lengths), share.count))
     # A reader takes blocks of one size, so the block must divide the length of each file, or it would cut a record at its end.
     # A block of one record leaves shares that differ by one record per file; there is no larger one that suits every share.
     sizes = functools.reduce(math.gcd, lengths)
-    block = max([1] + [records for records in range(1, 257) if sizes % (records * share.count) == 0])
+    block = max([1] + [count for count in range(1, 257) if sizes % (count * share.count) == 0])
     for path in paths:
         tf.add_to_collection(INPUT_FILES, path)
-    size = block * dataset.RECORD_BYTES
+    size = block * record_bytes
     reader = tf.FixedLengthRecordReader(size, header_bytes=share.index * size, hop_bytes=share.count * size)
     _, values = reader.read_up_to(filename_queue, 256 // block)
-    return tf.reshape(tf.decode_raw(values, tf.uint8), [-1, dataset.RECORD_BYTES])
+    return tf.reshape(tf.decode_raw(values, tf.uint8), [-1, record_bytes])
 
 
 def prefetch_queue(images, labels, capacity, num_threads=1):
@@ -173,7 +180,7 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, num_epoc
 
     Args:
       eval_data: whether to read the test files rather than the training files.
-      data_dir: cifar-10-batches-bin, or its parent.
+      data_dir: a directory that holds a data set, or a DataSet; see dataset.read.
       batch_size: examples per batch.
       num_epochs: how often each example comes. The last batch is shorter if they do not divide evenly; running the
         tensors once more raises tf.errors.OutOfRangeError. None gives full batches without end.
@@ -185,18 +192,19 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, num_epoc
     Raises:
       cifar10.errors.UserError: a file is missing or malformed.
     """
-    paths = dataset.test_files(data_dir) if eval_data else dataset.train_files(data_dir)
-    dataset.verify(paths)
-    labels, images = undistorted_records(paths, batch_size, num_epochs)
+    found = dataset.read(data_dir)
+    records = found.test if eval_data else found.train
+    verification.verify(records)
+    labels, images = undistorted_records(records, batch_size, num_epochs)
     with tf.device('/cpu:0'), tf.name_scope('crop'):
         return distortions.crop(images), labels
 
 
-def undistorted_records(paths, batch_size=BATCH_SIZE, num_epochs=None):
+def undistorted_records(records, batch_size=BATCH_SIZE, num_epochs=None):
     """Batches as they are in the files, in order; see `inputs`.
 
     Args:
-      paths: the files.
+      records: a Records.
       batch_size: examples per batch.
       num_epochs: how often each example comes; None means without end.
 
@@ -205,10 +213,12 @@ def undistorted_records(paths, batch_size=BATCH_SIZE, num_epochs=None):
       images: uint8 [n, 3, 32, 32].
     """
     with tf.device('/cpu:0'), tf.name_scope('inputs'):
+        paths = records.paths
         filenames = _closing_queue(paths * num_epochs) if num_epochs else tf.train.string_input_producer(paths, shuffle=False)
-        queue = tf.FIFOQueue(4 * batch_size, [tf.uint8], [[dataset.RECORD_BYTES]], name='record_queue')
-        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue_many([_read_records(filenames, paths)])]))
-        return _split(queue.dequeue_up_to(batch_size) if num_epochs else queue.dequeue_many(batch_size))
+        queue = tf.FIFOQueue(4 * batch_size, [tf.uint8], [[records.record_bytes]], name='record_queue')
+        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue_many([_read_records(filenames, records)])]))
+        rows = queue.dequeue_up_to(batch_size) if num_epochs else queue.dequeue_many(batch_size)
+        return _split(rows, records.label_weights)
 
 
 def _closing_queue(paths):

@@ -1,6 +1,7 @@
 """Towers on GPUs: their devices and those of their layers and variables, losses and gradients, the average of the gradients."""
 import contextlib
 import itertools
+from typing import NamedTuple
 
 import tensorflow.compat.v1 as tf
 
@@ -10,6 +11,14 @@ from cifar10.parallelism import layers
 from cifar10.parallelism.balance import Balance
 
 TOWER_NAME = 'tower'
+
+
+class Network(NamedTuple):
+    """What each tower computes; see model.inference and model.loss."""
+    num_classes: int = model.NUM_CLASSES
+    num_slices: int = 1
+    fc_weight_decay: float = CLASSIC.fc_weight_decay
+    label_smoothing: float = CLASSIC.label_smoothing
 
 
 def tower_devices(num_devices):
@@ -29,7 +38,7 @@ def tower_devices(num_devices):
     return ['/gpu:%d' % (i % num_gpus) for i in range(num_devices)]
 
 
-def divide_layers(num_devices):
+def divide_layers(num_devices, num_classes=model.NUM_CLASSES):
     """Divides the layers of the network over the devices of a tower: consecutive layers for each.
 
     For two devices: the convolutional layers, which compute most, and the fully connected ones, which hold most of the weights.
@@ -41,7 +50,7 @@ def divide_layers(num_devices):
     Raises:
       ValueError: there are fewer layers than devices.
     """
-    products = layers.step_products(1)
+    products = layers.step_products(1, num_classes)
     if num_devices > len(products):
         raise ValueError('%d devices are more than the %d layers' % (num_devices, len(products)))
 
@@ -58,9 +67,10 @@ def divide_layers(num_devices):
 class _LayerDevices:
     """A device function for a tower: the operations of a layer go to its device, and what comes between two layers with the first."""
 
-    def __init__(self, devices):
-        """Takes the names of the devices over which the layers are divided."""
-        self._devices = {layer: device for device, part in zip(devices, divide_layers(len(devices))) for layer in part}
+    def __init__(self, devices, num_classes):
+        """Takes the names of the devices over which the layers are divided, and the number of classes."""
+        parts = divide_layers(len(devices), num_classes)
+        self._devices = {layer: device for device, part in zip(devices, parts) for layer in part}
         self._device = devices[0]
 
     def __call__(self, op):
@@ -106,32 +116,30 @@ def _read_once(getter, name, **kwargs):
         return variable.value()
 
 
-def tower_loss(scope, images, labels, num_slices=1, hparams=CLASSIC):
+def tower_loss(scope, images, labels, network=Network()):
     """The total loss of one tower.
 
     Args:
       scope: the tower's name scope, like 'tower_0/'.
       images: float32 [batch, 24, 24, 3].
       labels: int32 [batch].
-      num_slices: see model.inference.
-      hparams: an HParams.
+      network: a Network.
 
     Returns:
       A float32 scalar.
     """
-    logits = model.inference(images, num_slices, hparams.fc_weight_decay)
-    return model.loss(logits, labels, scope, hparams.label_smoothing)
+    logits = model.inference(images, network.num_slices, network.fc_weight_decay, network.num_classes)
+    return model.loss(logits, labels, scope, network.label_smoothing)
 
 
-def tower_gradients(devices, batches, opt, num_slices=1, hparams=CLASSIC):
+def tower_gradients(devices, batches, opt, network=Network()):
     """Builds one tower per batch; all towers share one set of variables.
 
     Args:
       devices: device names. Each tower gets as many consecutive ones as the others, and its layers are divided over them.
       batches: one (images, labels) per tower.
       opt: a tf.train.Optimizer.
-      num_slices: see model.inference.
-      hparams: an HParams.
+      network: a Network.
 
     Returns:
       losses: a list with each tower's loss.
@@ -141,9 +149,10 @@ def tower_gradients(devices, batches, opt, num_slices=1, hparams=CLASSIC):
     per_tower = len(devices) // len(batches)
     for i, (images, labels) in enumerate(batches):
         own = devices[i * per_tower:(i + 1) * per_tower]
-        with tf.device(own[0] if per_tower == 1 else _LayerDevices(own)), tf.name_scope('%s_%d' % (TOWER_NAME, i)) as scope, \
+        device = own[0] if per_tower == 1 else _LayerDevices(own, network.num_classes)
+        with tf.device(device), tf.name_scope('%s_%d' % (TOWER_NAME, i)) as scope, \
                 tf.variable_scope(tf.get_variable_scope(), reuse=i > 0, custom_getter=_read_once):
-            losses.append(tower_loss(scope, images, labels, num_slices, hparams))
+            losses.append(tower_loss(scope, images, labels, network))
             tower_grads.append(opt.compute_gradients(
                 losses[-1], tf.trainable_variables(), colocate_gradients_with_ops=per_tower > 1))
     return losses, tower_grads

@@ -5,7 +5,7 @@ import time
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors, evaluation, progress, tags
-from cifar10.data import dataset
+from cifar10.data import verification
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, checkpoint_files
 
@@ -34,8 +34,8 @@ class ScoreHook(tf.train.SessionRunHook):
         self._every, self._last_step = job.intervals.eval_steps, job.pace.last_step
         self._device = job.devices[0]
         self._train_dir, self._write = train_dir, write
-        self._paths = dataset.test_files(job.data_dir)
-        dataset.verify(self._paths)
+        self._records = job.data.test
+        verification.verify(self._records)
 
     def begin(self):
         self._variables = {variable.op.name: variable for variable in tf.global_variables()}
@@ -68,7 +68,7 @@ class ScoreHook(tf.train.SessionRunHook):
     def _score(self, restored):
         start = time.monotonic()
         if self._evaluator is None:
-            self._evaluator = evaluation.Evaluator(self._paths, self._device)
+            self._evaluator = evaluation.Evaluator(self._records, self._device)
         result = self._evaluator.evaluate(restored)
         self._scored = restored.step
         print('%s\nThe evaluation took %.1f s' % (evaluation.describe(result), time.monotonic() - start), flush=True)

@@ -5,6 +5,7 @@ from typing import NamedTuple, Optional, Sequence
 import tensorflow.compat.v1 as tf
 
 from cifar10 import checkpointing, hooks, multi_gpu, optimizer, progress, scoring, summaries
+from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, MAX_STEPS, HParams, Intervals, Pace
 from cifar10.runs import checkpoint, machine, signals
 from cifar10.runs.machine import Threads
@@ -23,7 +24,7 @@ class SessionSettings(NamedTuple):
 
 class Job(NamedTuple):
     """What is to be trained, on which data and devices."""
-    data_dir: str  # cifar-10-batches-bin, or its parent
+    data_dir: str  # a directory that holds a data set, see dataset.read
     num_examples: int  # in the training set
     hparams: HParams = CLASSIC
     devices: Sequence[str] = ('/cpu:0',)  # of the towers, one after the other
@@ -37,6 +38,17 @@ class Job(NamedTuple):
     variable_strategy: str = 'cpu'  # where the variables live, one of hparams.VARIABLE_STRATEGIES
     batches_per_step: int = 1  # that each tower takes, or, if there are several workers, those towers of theirs together
     steps_per_run: int = 1  # that a session run of the train op makes
+    label: Optional[str] = None  # which labels are learnt, see dataset.read
+
+    @property
+    def data(self):
+        """The DataSet."""
+        return dataset.read(self.data_dir, self.label)
+
+    @property
+    def network(self):
+        """The Network of each tower."""
+        return multi_gpu.Network(self.data.num_classes, self.num_slices, self.hparams.fc_weight_decay, self.hparams.label_smoothing)
 
     @property
     def num_towers(self):
@@ -152,7 +164,7 @@ def run(graph, job, run, session=None):
     saver, step, loss = _after_a_step(graph, intervals)
     scaffold = tf.train.Scaffold(init_op=None if session.initialises else tf.no_op(), init_fn=restore, saver=saver)
     finite = checkpointing.FiniteHook(step, graph, run and run.path)
-    input_files = hooks.InputHook(pace.examples_per_epoch)
+    input_files = hooks.InputHook(job)
     stop = signals.StopRequest()
     with summaries.writer(run.path, first_step) if run else contextlib.nullcontext() as write_summary:
         # In this order: the first speed does not count the filling, and nothing that is not finite is printed or saved.

@@ -33,7 +33,7 @@ if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow i
                          lower_bound=1, upper_bound=10 ** 8)
     data_flags.define_output('json', None, 'Write the figures of every round to this file.')
     data_flags.define_output('trace', '/tmp/cifar10_trace.json', 'Where `profile` writes the Chrome trace.')
-    ARGUMENTS = program.parse(('input', 'step', 'train', 'towers', 'profile', 'distributed', 'plan'))
+    ARGUMENTS = program.parse(dict.fromkeys(['input', 'step', 'train', 'towers', 'profile', 'distributed', 'plan'], ()))
 
 import os
 import sys
@@ -53,12 +53,13 @@ FLAGS = flags.FLAGS
 
 def request(command):
     """The Request that the flags describe, with the data set made ready if the command needs it."""
-    data_dir = data_flags.prepare(FLAGS.dataset) if command in ('input', 'train', 'distributed') else ''
+    is_read = command in ('input', 'train', 'distributed') or any(FLAGS[name].present for name in ('dataset', 'data_dir', 'label'))
+    data_dir = data_flags.prepare(FLAGS.dataset) if is_read else ''  # a step alone needs no more of it than the number of classes
     num_devices = subcommands.MOST_TOWERS * FLAGS.devices_per_tower if command == 'towers' else FLAGS.num_gpus
     job = Job(data_dir=data_dir, num_examples=dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
               hparams=CLASSIC._replace(batch_size=FLAGS.batch_size), devices=multi_gpu.tower_devices(num_devices),
               given_threads=given_job.threads(), devices_per_tower=FLAGS.devices_per_tower,
-              variable_strategy=FLAGS.variable_strategy)
+              variable_strategy=FLAGS.variable_strategy, label=FLAGS.label)
     threads = ['--%s=%d' % (name, FLAGS[name].value) for name in ('intra_op_threads', 'inter_op_threads', 'input_threads')]
     return subcommands.Request(
         job=job, steps=Steps(warmup=FLAGS.warmup_steps, measured=FLAGS.steps),

@@ -19,7 +19,7 @@ if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow i
     program.parse()
 
 from cifar10 import multi_gpu
-from cifar10.data import dataset
+from cifar10.data import dataset, verification
 from cifar10.hparams import CLASSIC, Intervals
 from cifar10.measure import classic
 from cifar10.training import Job
@@ -31,7 +31,7 @@ def main():
     """Makes the data set ready, and trains."""
     data_dir = data_flags.prepare(FLAGS.dataset)
     job = Job(
-        data_dir=data_dir, num_examples=dataset.verify(dataset.train_files(data_dir)),
+        data_dir=data_dir, num_examples=verification.verify(dataset.read(data_dir, FLAGS.label).train), label=FLAGS.label,
         hparams=CLASSIC._replace(batch_size=FLAGS.batch_size), devices=multi_gpu.tower_devices(FLAGS.num_gpus),
         max_steps=FLAGS.max_steps,
         intervals=Intervals(log_frequency=FLAGS.log_frequency, summary_steps=FLAGS.summary_steps,

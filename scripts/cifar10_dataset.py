@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Makes a data set ready, or checks an existing one.
+"""Makes a data set ready, makes one of your own images, or looks into one.
 
-  cifar10_dataset.py download    downloads CIFAR-10 to --data_dir
-  cifar10_dataset.py synthetic   draws the synthetic data set there
-  cifar10_dataset.py verify      checks every file of the data set there
+  cifar10_dataset.py download                 downloads CIFAR-10 to --data_dir, or CIFAR-100 with --dataset=cifar100
+  cifar10_dataset.py synthetic                draws the synthetic data set there
+  cifar10_dataset.py convert IMAGES_DIR OUT   makes a data set in OUT of a folder of images per class
+  cifar10_dataset.py holdout SRC OUT          makes one in OUT of the training images in SRC, with some of them as test images
+  cifar10_dataset.py info                     tells what is in --data_dir, and draws a contact sheet
+  cifar10_dataset.py verify                   checks every file there
 """
 from cifar10.cli import quiet
 
@@ -12,20 +15,86 @@ quiet.start(__name__)
 from absl import flags
 
 from cifar10.cli import data_flags, program
-from cifar10.data import dataset
+from cifar10.data import dataset, holdout, verification
+from cifar10.errors import UserError
+from cifar10.runs import signals
 
 FLAGS = flags.FLAGS
-DATASETS = {'download': 'cifar10', 'synthetic': 'synthetic'}
+FLAGS_OF = {'convert': ['test_fraction', 'seed', 'strict'], 'holdout': ['examples', 'seed'], 'info': ['contact_sheet']}
 
 
-def main(command):
+def download():
+    """Downloads CIFAR-10 or CIFAR-100, unless it is there."""
+    return dataset.read(data_flags.prepare('cifar100' if FLAGS.dataset == 'cifar100' else 'cifar10'), FLAGS.label)
+
+
+def synthetic():
+    """Draws the synthetic data set, unless it is there."""
+    return dataset.read(data_flags.prepare('synthetic'))
+
+
+def convert(images_dir, out):
+    """Makes a data set of folders of images."""
+    from cifar10.data import conversion
+    from cifar10.runs import machine
+    options = conversion.Options(FLAGS.test_fraction, FLAGS.seed, FLAGS.strict)
+    with signals.Interruptible():
+        conversion.convert(images_dir, out, options, machine.num_cores())
+    return dataset.read(out)
+
+
+def hold_out(source, out):
+    """Divides the training images of a data set."""
+    with signals.Interruptible():
+        holdout.hold_out(dataset.read(source, FLAGS.label), out, FLAGS.examples, FLAGS.seed)
+    return dataset.read(out)
+
+
+def info():
+    """Tells what is in a data set."""
+    from cifar10.data import inspection
+    found = dataset.read(data_flags.data_dir(FLAGS.dataset), FLAGS.label)
+    print(inspection.report(found))
+    inspection.draw(found, FLAGS.contact_sheet)
+    return found
+
+
+def verify():
+    """Checks the files of a data set, also by their checksums if it has some."""
+    found = dataset.read(data_flags.data_dir(FLAGS.dataset), FLAGS.label)
+    for records in (found.train, found.test):
+        verification.verify(records)
+        verification.check_sums(records)
+    return found
+
+
+COMMANDS = {'download': download, 'synthetic': synthetic, 'convert': convert, 'holdout': hold_out, 'info': info, 'verify': verify}
+ARGUMENTS = dict(dict.fromkeys(COMMANDS, ()), convert=('IMAGES_DIR', 'OUT'), holdout=('SRC', 'OUT'))
+
+
+def check_fraction(value):
+    """Raises UserError unless the value is between 0 and 1."""
+    if not 0 < value < 1:
+        raise UserError('it must be between 0 and 1')
+
+
+def main(command, *arguments):
     """Carries out one command, then prints what is there."""
-    data_dir = data_flags.data_dir(FLAGS.dataset) if command == 'verify' else data_flags.prepare(DATASETS[command])
-    num_train, num_test = dataset.verify(dataset.train_files(data_dir)), dataset.verify(dataset.test_files(data_dir))
-    print('%d training and %d test examples of %s in %s'
-          % (num_train, num_test, ', '.join(dataset.class_names(data_dir) or ['unnamed classes']), data_dir))
+    for name in sorted(set(sum(FLAGS_OF.values(), [])) - set(FLAGS_OF.get(command, []))):
+        if FLAGS[name].present:
+            raise UserError('--%s has no effect on %s: leave it out' % (name, command))
+    found = COMMANDS[command](*arguments)
+    print('%d training and %d test examples of %s in %s' % (
+        verification.verify(found.train), verification.verify(found.test), dataset.listed(found.class_names), found.directory))
 
 
 if __name__ == '__main__':
     data_flags.define()
-    program.run(main, program.parse(('download', 'synthetic', 'verify'), needs_tensorflow=False))
+    flags.DEFINE_float('test_fraction', 0.1, 'For convert: the fraction of each class for the test, if there is no folder test.')
+    data_flags.validate('test_fraction', check_fraction)
+    flags.DEFINE_integer('seed', 0, 'For convert and holdout: seed of the choice of test images.', lower_bound=0,
+                         upper_bound=2 ** 32 - 1)
+    flags.DEFINE_boolean('strict', False, 'For convert: write nothing if a file is damaged.')
+    flags.DEFINE_integer('examples', 5000, 'For holdout: the number of test images.', lower_bound=1, upper_bound=2 ** 31 - 1)
+    data_flags.define_output('contact_sheet', '/tmp/cifar10_contact_sheet.png', 'Where info draws images of each class.')
+    program.run(main, program.parse(ARGUMENTS, needs_tensorflow=('convert', 'info')))

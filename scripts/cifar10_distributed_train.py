@@ -52,14 +52,14 @@ def train(job, run, replica):
     with tf.Graph().as_default(), tf.device(replica.device):
         training.set_seed(job.seed, replica.first_step, replica.task.index)
         images, labels = cifar10_input.distorted_inputs(
-            job.data_dir, job.hparams.batch_size, job.hparams.contrast, job.deterministic, replica.share)
+            job.data, job.hparams.batch_size, job.hparams.contrast, job.deterministic, replica.share)
         queue = cifar10_input.prefetch_queue(images, labels, 2 * job.num_towers, job.threads.prefetch)
         batches = cifar10_input.dequeue(queue, job.num_towers)
         global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, job.pace, job.hparams)
         opt = optimizer.create(learning_rate, job.hparams)
         with replica.variables():
-            losses, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.num_slices, job.hparams)
+            losses, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.network)
         gradients = multi_gpu.average_gradients(tower_grads)
         update = replica.update(gradients, learning_rate, lambda averages: optimizer.train(
             opt, averages, global_step, job.pace, job.hparams))

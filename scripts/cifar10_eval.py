@@ -39,7 +39,7 @@ if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow i
     program.parse()
 
 from cifar10 import evaluation, multi_gpu
-from cifar10.data import dataset
+from cifar10.data import dataset, verification
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, following
 
@@ -48,14 +48,14 @@ FLAGS = flags.FLAGS
 
 def evaluator():
     """The Evaluator that the flags describe, with its data set made ready."""
-    data_dir = data_flags.prepare(FLAGS.dataset)
-    paths = dataset.test_files(data_dir) if FLAGS.eval_data == 'test' else dataset.train_files(data_dir)
-    num_present = dataset.verify(paths)
+    found = dataset.read(data_flags.prepare(FLAGS.dataset), FLAGS.label)
+    records = found.test if FLAGS.eval_data == 'test' else found.train
+    num_present = verification.verify(records)
     if FLAGS.num_examples is not None and FLAGS.num_examples > num_present:
         raise UserError('--num_examples=%d is more than the %d existing examples: leave it out to score all'
                         % (FLAGS.num_examples, num_present))
     device, = multi_gpu.tower_devices(1) if FLAGS.use_gpu else ['/cpu:0']
-    return evaluation.Evaluator(paths, device, FLAGS.num_examples, int(FLAGS.views))
+    return evaluation.Evaluator(records, device, FLAGS.num_examples, int(FLAGS.views))
 
 
 def checkpoints():

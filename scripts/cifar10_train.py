@@ -33,13 +33,13 @@ def train(job, run):
     hparams = job.hparams
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(job.seed, run.first_step)
-        images, labels = cifar10.distorted_inputs(job.data_dir, hparams.batch_size, hparams.contrast, job.deterministic)
+        images, labels = cifar10.distorted_inputs(job.data, hparams.batch_size, hparams.contrast, job.deterministic)
         images, labels = cifar10.input.prefetch_queue(images, labels, 2, job.threads.prefetch).dequeue()
         global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, job.pace, hparams)
         opt = optimizer.create(learning_rate, hparams)
         with tf.device(device):
-            logits = cifar10.inference(images, job.num_slices, hparams.fc_weight_decay)
+            logits = cifar10.inference(images, job.num_slices, hparams.fc_weight_decay, job.data.num_classes)
             loss = cifar10.loss(logits, labels, label_smoothing=hparams.label_smoothing)
             gradients = opt.compute_gradients(loss)
         train_op = optimizer.train(opt, gradients, global_step, job.pace, hparams)

@@ -115,7 +115,7 @@ def test_the_listing_trains_and_evaluates(tmp_path, data_dir):
     tags = {value.tag for event in tf.train.summary_iterator(glob.glob(str(tmp_path / 'events.*'))[0])
             for value in event.summary.value}
     assert 'learning_rate' in tags and 'conv1/weights/gradients' in tags
-    evaluator = evaluation.Evaluator(dataset.test_files(data_dir))
+    evaluator = evaluation.Evaluator(dataset.read(data_dir).test)
     result = evaluator.evaluate(checkpoint.read(str(tmp_path / 'model.ckpt-2')))
     assert (result.step, result.num_correct) == (3, evaluate(data_dir, str(tmp_path), 50, 25))
 

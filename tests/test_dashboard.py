@@ -28,7 +28,7 @@ def test_every_chart_has_curves(tmp_path, data_dir):
     """By regular expressions that TensorBoard applies to the beginnings of tags; 'sec_per_batch' and the like stay out."""
     for name, hparams in [('classic', CLASSIC), ('fast', FAST)]:
         _train(tmp_path / name, data_dir, hparams)
-    evaluation.evaluate(evaluation.Evaluator(dataset.test_files(data_dir)), [checkpoint.read_latest(str(tmp_path / 'fast'))],
+    evaluation.evaluate(evaluation.Evaluator(dataset.read(data_dir).test), [checkpoint.read_latest(str(tmp_path / 'fast'))],
                         str(tmp_path / 'eval'))
     written = {name: {tag for _, tag, _ in events.scalars(tmp_path / name)} for name in ('classic', 'fast', 'eval')}
     layouts = [layout for name in written for layout in _layouts(tmp_path / name)]

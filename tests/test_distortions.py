@@ -15,7 +15,7 @@ def _draws(n, seed):
 
 
 def test_a_batch_equals_tf_image_per_example(data_dir):
-    _, images = oracle.read_records(dataset.test_files(data_dir))
+    _, images = oracle.read_records(dataset.read(data_dir).test.paths)
     rows, columns, mirror, contrast = _draws(len(images), seed=1)
     brightness = np.random.RandomState(2).uniform(-63, 63, len(images))
     expected = [classic.distort(image, row, column, tf.constant(flip), shift, factor)
@@ -117,7 +117,7 @@ def test_each_training_image_has_its_own_draws(tmp_path, monkeypatch):
     image = np.zeros([3, 32, 32], np.uint8)
     image[0], image[1] = np.mgrid[:32, :32]
     data_dir = data_sets.write(tmp_path / 'data')
-    for path in dataset.train_files(data_dir):
+    for path in dataset.read(data_dir).train.paths:
         np.tile(np.concatenate([[0], image.ravel()]).astype(np.uint8), [20, 1]).tofile(path)
     monkeypatch.setattr(distortions, '_standardize', lambda images, contrast: (images, contrast))
     (images, contrast), _ = cifar10_input.distorted_inputs(data_dir, 100)

@@ -10,6 +10,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import model, multi_gpu, optimizer
 from cifar10.hparams import CLASSIC, FAST, Pace
 from cifar10.runs import machine
+from tests.helpers import networks
 
 IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)
 LABELS = np.arange(8, dtype=np.int32)
@@ -58,7 +59,7 @@ def _build(hparams, devices, num_towers, strategy):
     opt = optimizer.create(optimizer.learning_rate(global_step, PACE, hparams), hparams)
     batches = list(zip(tf.split(IMAGES, num_towers), tf.split(LABELS, num_towers)))
     with multi_gpu.variables_on(multi_gpu.variable_devices(strategy, devices)):
-        losses, tower_grads = multi_gpu.tower_gradients(devices, batches, opt, hparams=hparams)
+        losses, tower_grads = multi_gpu.tower_gradients(devices, batches, opt, networks.of(hparams))
     gradients = multi_gpu.average_gradients(tower_grads)
     return losses, gradients, optimizer.train(opt, gradients, global_step, PACE, hparams)
 

@@ -42,7 +42,7 @@ def plain_data_dir(tmp_path):
     batches = tmp_path / 'data' / dataset.DIRECTORY
     batches.mkdir(parents=True)
     record = np.concatenate([[3], np.repeat([200, 90, 30], 1024)]).astype(np.uint8)
-    for path in dataset.train_files(str(tmp_path / 'data')):
+    for path in dataset.read(str(tmp_path / 'data')).train.paths:
         np.tile(record, [20, 1]).tofile(path)
     rng = np.random.RandomState(0)
     records = np.concatenate([rng.randint(0, 10, [50, 1]), rng.randint(0, 256, [50, 3072])], 1).astype(np.uint8)
@@ -57,7 +57,7 @@ def expected(earlier):
 
 
 def test_it_is_evaluated_as_before(tmp_path, earlier, train_dir, plain_data_dir, expected, capsys):
-    evaluator = evaluation.Evaluator(dataset.test_files(plain_data_dir))
+    evaluator = evaluation.Evaluator(dataset.read(plain_data_dir).test)
     evaluation.evaluate(evaluator, [checkpoint.read_latest(train_dir)], str(tmp_path / 'eval'))
     assert capsys.readouterr().out[26:] == ': %s\n' % RUNS[earlier]
     found = {tag: value for _, tag, value in events.scalars(tmp_path / 'eval')}

@@ -15,13 +15,13 @@ from tests.helpers import checkpoints, data_sets, events
 
 
 def _evaluator(paths, num_examples=None, num_views=1):
-    return evaluation.Evaluator(paths, '/cpu:0', num_examples, num_views)
+    return evaluation.Evaluator(data_sets.records(paths), '/cpu:0', num_examples, num_views)
 
 
 @pytest.fixture
 def paths(data_dir):
     """The test file, of 50 examples."""
-    return dataset.test_files(data_dir)
+    return dataset.read(data_dir).test.paths
 
 
 @pytest.mark.parametrize('num_examples', [None, 1, 30])
@@ -42,7 +42,7 @@ def test_a_batch_that_does_not_divide(tmp_path):
     """150 training examples are a batch of 128 and one of 22."""
     data_dir = data_sets.write(tmp_path / 'data', train_records=30)
     path, variables = checkpoints.save(tmp_path, 1)
-    paths = dataset.train_files(data_dir)
+    paths = dataset.read(data_dir).train.paths
     result = _evaluator(paths).evaluate(checkpoint.read(path))
     correct, cross_entropy = checkpoints.expected_result(data_dir, variables, paths=paths)
     assert (result.num_correct, result.num_examples) == (correct, 150)
@@ -115,4 +115,4 @@ def test_several_views_have_their_own_tags(tmp_path, paths, capsys):
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UserError, match='test_batch.bin is missing'):
-        _evaluator(dataset.test_files(str(tmp_path)))
+        _evaluator(dataset.read(str(tmp_path)).test.paths)

@@ -13,7 +13,7 @@ from tests.helpers import oracle, queues
 
 
 def test_read_cifar10_byte_for_byte(data_dir):
-    paths = dataset.train_files(data_dir)[:2]
+    paths = dataset.read(data_dir).train.paths[:2]
     record = cifar10_input.read_cifar10(tf.train.string_input_producer(paths, shuffle=False))
     assert (record.height, record.width, record.depth) == (32, 32, 3)
     assert (record.label.dtype, record.label.shape.as_list()) == (tf.int32, [1])
@@ -28,7 +28,7 @@ def test_read_cifar10_byte_for_byte(data_dir):
 
 @pytest.mark.parametrize('counts', [(7,), (13, 5, 1), (512, 256), (300, 257)])
 def test_files_of_any_sizes_are_read_whole(tmp_path, counts):
-    records = np.random.RandomState(6).randint(0, 256, [sum(counts), dataset.RECORD_BYTES]).astype(np.uint8)
+    records = np.random.RandomState(6).randint(0, 256, [sum(counts), 3073]).astype(np.uint8)
     paths = [str(tmp_path / str(i)) for i in range(len(counts))]
     for path, part in zip(paths, np.split(records, np.cumsum(counts)[:-1])):
         part.tofile(path)
@@ -40,7 +40,7 @@ def test_labels_stay_with_their_images(data_dir):
     images, labels = cifar10.distorted_inputs(data_dir, batch_size=16)
     assert (images.dtype, images.shape.as_list()) == (tf.float32, [16, 24, 24, 3])
     assert (labels.dtype, labels.shape.as_list()) == (tf.int32, [16])
-    all_labels, all_images = oracle.read_records(dataset.train_files(data_dir))
+    all_labels, all_images = oracle.read_records(dataset.read(data_dir).train.paths)
     batches = queues.run([images, labels], 3)
     # Contrast, brightness and standardisation are one affine map per channel, which correlation does not see.
     for image, label in zip(batches[2][0][:4], batches[2][1][:4]):
@@ -64,7 +64,7 @@ def _best_correlation(image, example):
 def test_shuffled_images_epoch_after_epoch(data_dir):
     _, labels = cifar10.distorted_inputs(data_dir, batch_size=50)
     seen = np.concatenate(queues.run(labels, 60))  # ten epochs
-    stored, _ = oracle.read_records(dataset.train_files(data_dir))
+    stored, _ = oracle.read_records(dataset.read(data_dir).train.paths)
     # Unshuffled, each file's labels would stand there in a row, whatever the order of the files.
     assert not any(stored[start:start + 10].tobytes() in seen.astype(np.uint8).tobytes() for start in range(0, 300, 60))
     counts = np.bincount(seen, minlength=10)
@@ -78,7 +78,7 @@ def test_a_batch_larger_than_the_data_set(data_dir):
 
 @pytest.mark.parametrize('eval_data, batch_size', [(True, 16), (True, 50), (True, 64), (False, 128)])
 def test_each_record_once_and_in_order(data_dir, eval_data, batch_size):
-    paths = dataset.test_files(data_dir) if eval_data else dataset.train_files(data_dir)
+    paths = dataset.read(data_dir).test.paths if eval_data else dataset.read(data_dir).train.paths
     expected_labels, expected_images = oracle.read_records(paths)
     images, labels = cifar10.inputs(eval_data, data_dir, batch_size, num_epochs=1)
     expected = tf.map_fn(oracle.evaluation_image, expected_images, tf.float32)
@@ -93,7 +93,7 @@ def test_full_batches_without_end(data_dir):
     """As in the books: two passes over the 300 training images in batches of 128, one of which holds parts of both."""
     images, labels = cifar10.inputs(False, data_dir, 128)
     assert (images.shape.as_list(), labels.shape.as_list()) == ([128, 24, 24, 3], [128])
-    expected_labels, expected_images = oracle.read_records(dataset.train_files(data_dir))
+    expected_labels, expected_images = oracle.read_records(dataset.read(data_dir).train.paths)
     batches = queues.run([images, labels], 5)
     np.testing.assert_array_equal(np.concatenate([batch for _, batch in batches]), np.tile(expected_labels, 3)[:640])
     with tf.Session() as session:
@@ -106,7 +106,7 @@ def test_full_batches_without_end(data_dir):
 def test_inputs_end(data_dir, num_epochs):
     images, labels = cifar10.inputs(True, data_dir, 30, num_epochs)
     assert images.shape.as_list() == [None, 24, 24, 3]
-    stored, _ = oracle.read_records(dataset.test_files(data_dir))
+    stored, _ = oracle.read_records(dataset.read(data_dir).test.paths)
     last = -(-50 * num_epochs // 30)
     np.testing.assert_array_equal(np.concatenate(queues.run(labels, last)), np.tile(stored, num_epochs))
     with pytest.raises(tf.errors.OutOfRangeError):

@@ -6,6 +6,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import multi_gpu, optimizer
 from cifar10.hparams import BEST, CLASSIC, FAST, Pace
 from cifar10.runs import machine
+from tests.helpers import networks
 
 IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)
 LABELS = np.arange(8, dtype=np.int32)
@@ -18,7 +19,7 @@ def _train(num_towers, devices, hparams):
         global_step = tf.train.get_or_create_global_step()
         opt = optimizer.create(optimizer.learning_rate(global_step, PACE, hparams), hparams)
         batches = list(zip(tf.split(IMAGES, num_towers), tf.split(LABELS, num_towers)))
-        losses, tower_grads = multi_gpu.tower_gradients(devices, batches, opt, hparams=hparams)
+        losses, tower_grads = multi_gpu.tower_gradients(devices, batches, opt, networks.of(hparams))
         train_op = optimizer.train(opt, multi_gpu.average_gradients(tower_grads), global_step, PACE, hparams)
         assert sum(int(np.prod(variable.shape.as_list())) for variable in tf.trainable_variables()) == 1068298
         variables = {variable.op.name: variable for variable in tf.global_variables()}
@@ -53,7 +54,7 @@ def test_gpu_towers_share_variables_on_the_cpu(graph, hparams, update, count):
         global_step = tf.train.get_or_create_global_step()
         opt = optimizer.create(tf.constant(0.1), hparams)
         batches = [(tf.constant(IMAGES), tf.constant(LABELS))] * 2
-        _, tower_grads = multi_gpu.tower_gradients(['/gpu:0', '/gpu:1'], batches, opt, hparams=hparams)
+        _, tower_grads = multi_gpu.tower_gradients(['/gpu:0', '/gpu:1'], batches, opt, networks.of(hparams))
         optimizer.train(opt, multi_gpu.average_gradients(tower_grads), global_step, PACE, hparams)
     assert {variable.device for variable in tf.global_variables()} == {'/device:CPU:0'}
     for i in range(2):
@@ -125,7 +126,7 @@ def test_tower_loss_follows_the_hyperparameters():
     losses = []
     for i, hparams in enumerate([CLASSIC, CLASSIC._replace(fc_weight_decay=0.0), CLASSIC._replace(label_smoothing=0.5)]):
         with tf.name_scope('tower_%d' % i) as scope, tf.variable_scope('', reuse=tf.AUTO_REUSE):
-            losses.append(multi_gpu.tower_loss(scope, tf.constant(IMAGES), tf.constant(LABELS), hparams=hparams))
+            losses.append(multi_gpu.tower_loss(scope, tf.constant(IMAGES), tf.constant(LABELS), networks.of(hparams)))
     decay = tf.add_n(tf.get_collection('losses', 'tower_0/')[:2])
     cross_entropies = [tf.get_collection('losses', 'tower_%d/' % i)[-1] for i in range(3)]
     with tf.Session() as session:

@@ -92,19 +92,19 @@ def test_what_a_signal_has_ended_is_evaluated(tmp_path, data_dir, capsys, monkey
 def test_the_device_is_the_first_one(tmp_path, data_dir, monkeypatch):
     used = []
 
-    def note(paths, device):
-        used.append((paths, device))
+    def note(records, device):
+        used.append((records.paths, device))
         raise UserError('noted')
     monkeypatch.setattr(evaluation, 'Evaluator', note)
     hook = scoring.ScoreHook(None, Job(data_dir, 300, devices=['/gpu:1', '/gpu:0']), str(tmp_path), None)
     checkpoints.save(tmp_path, 3)
     with pytest.raises(UserError, match='^noted$'):
         hook.score_last()
-    assert used == [(dataset.test_files(data_dir), '/gpu:1')]
+    assert used == [(dataset.read(data_dir).test.paths, '/gpu:1')]
 
 
 def test_test_images_that_are_damaged_are_told_at_the_start(tmp_path, own_data_dir, capsys):
-    path, = dataset.test_files(own_data_dir)
+    path, = dataset.read(own_data_dir).test.paths
     os.truncate(path, 100)
     with pytest.raises(UserError, match='test_batch.bin is not a whole number of records'):
         _train(tmp_path / 'run', own_data_dir, 2)
@@ -114,7 +114,7 @@ def test_test_images_that_are_damaged_are_told_at_the_start(tmp_path, own_data_d
 
 def test_test_images_that_change_cost_no_step(tmp_path, own_data_dir, capsys, monkeypatch):
     """They are told while training goes on, and again at the end, when the checkpoint is saved."""
-    path, = dataset.test_files(own_data_dir)
+    path, = dataset.read(own_data_dir).test.paths
 
     class Evaluator(evaluation.Evaluator):
         def evaluate(self, restored):

@@ -9,13 +9,13 @@ from cifar10 import input as cifar10_input, training
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.input import Share
-from tests.helpers import oracle, queues
+from tests.helpers import data_sets, oracle, queues
 
 
 @pytest.mark.parametrize('count', [1, 2, 3, 7])
 @pytest.mark.parametrize('lengths', [(7,), (13, 8), (512, 256), (300, 257), (60, 60, 60), (84, 42)])
 def test_all_shares_together_have_each_record_once(tmp_path, lengths, count):
-    records = np.random.RandomState(6).randint(0, 256, [sum(lengths), dataset.RECORD_BYTES]).astype(np.uint8)
+    records = np.random.RandomState(6).randint(0, 256, [sum(lengths), 3073]).astype(np.uint8)
     paths = [str(tmp_path / str(i)) for i in range(len(lengths))]
     for path, part in zip(paths, np.split(records, np.cumsum(lengths)[:-1])):
         part.tofile(path)
@@ -33,20 +33,20 @@ def test_blocks_are_as_large_as_they_can_be(tmp_path, graph, lengths, count, blo
     paths = [str(tmp_path / str(i)) for i in range(len(lengths))]
     for path, length in zip(paths, lengths):
         with open(path, 'wb') as data:
-            os.truncate(data.fileno(), length * dataset.RECORD_BYTES)
-    cifar10_input._read_records(tf.train.string_input_producer(paths), paths, Share(count - 1, count))
+            os.truncate(data.fileno(), length * 3073)
+    cifar10_input._read_records(tf.train.string_input_producer(paths), data_sets.records(paths), Share(count - 1, count))
     reader, = [op for op in graph.get_operations() if op.type.startswith('FixedLengthRecordReader')]
-    assert [reader.get_attr(name) // dataset.RECORD_BYTES for name in ('record_bytes', 'header_bytes', 'hop_bytes')] == [
+    assert [reader.get_attr(name) // 3073 for name in ('record_bytes', 'header_bytes', 'hop_bytes')] == [
         block, (count - 1) * block, count * block]
 
 
 def test_too_few_examples(tmp_path):
     paths = [str(tmp_path / name) for name in 'ab']
     for path, length in zip(paths, (7, 6)):
-        np.zeros([length, dataset.RECORD_BYTES], np.uint8).tofile(path)
+        np.zeros([length, 3073], np.uint8).tofile(path)
     for count in (7, 8):
         with pytest.raises(UserError) as error:
-            cifar10_input._read_records(tf.train.string_input_producer(paths), paths, Share(0, count))
+            cifar10_input._read_records(tf.train.string_input_producer(paths), data_sets.records(paths), Share(0, count))
         assert str(error.value) == '%s has 6 examples, which cannot be shared by %d workers: start fewer, or give more data' % (
             paths[1], count)
 
@@ -62,11 +62,11 @@ def test_a_shuffle_queue_for_each_share(data_dir, count):
 
 def _order(data_dir, worker, first_step=0):
     """The places in the files of 300 images that a worker draws from its share, one of two."""
-    paths = dataset.train_files(data_dir)
+    paths = dataset.read(data_dir).train.paths
     known = {image.tobytes(): i for i, image in enumerate(oracle.read_records(paths)[1])}
     with tf.Graph().as_default():
         training.set_seed(3, first_step, worker)
-        _, images = cifar10_input.shuffled_records(paths, 150, 50, deterministic=True, share=Share(worker % 2, 2))
+        _, images = cifar10_input.shuffled_records(data_sets.records(paths), 150, 50, deterministic=True, share=Share(worker % 2, 2))
         batches = queues.run(tf.transpose(images, [0, 2, 3, 1]), 6)
     return [known[image.tobytes()] for batch in batches for image in batch]
 

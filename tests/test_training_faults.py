@@ -97,7 +97,7 @@ def _empty(path):
 
 
 def _relabel(path):
-    content = np.fromfile(path, np.uint8).reshape(-1, dataset.RECORD_BYTES)
+    content = np.fromfile(path, np.uint8).reshape(-1, 3073)
     content[:, 0] = 255
     content.tofile(path)
 
@@ -125,7 +125,9 @@ def _train_on_data(train_dir, data_dir, after_step):
         with tf.control_dependencies([train_op]):
             train_op = tf.py_func(after_step, [tf.identity(tf.train.get_global_step())], [])
         graph = training.TrainGraph(train_op, [loss], [gradients], tf.constant(0.1), tf.constant(b''))
-        training.run(graph, work(PACE._replace(examples_per_epoch=300)), run)
+        given = work(PACE)
+        given.data, given.num_examples = dataset.read(data_dir), 300
+        training.run(graph, given, run)
 
 
 @pytest.mark.parametrize('change, told', [
@@ -134,7 +136,7 @@ def _train_on_data(train_dir, data_dir, after_step):
 def test_data_that_change_under_the_run(tmp_path, own_data_dir, monkeypatch, capsys, change, told):
     """Some of these would be read for ever, some give an error of TensorFlow in one of several threads."""
     monkeypatch.setattr('cifar10.runs.watch._SECONDS', 0.05)
-    paths = dataset.train_files(own_data_dir)
+    paths = dataset.read(own_data_dir).train.paths
 
     def change_all(step):
         for path in paths if step == 3 else []:
@@ -149,9 +151,9 @@ def test_data_that_change_before_the_run(tmp_path, own_data_dir, monkeypatch):
     """While the graph is built: the schedule was made for 300 examples."""
     verified = cifar10_input.shuffled_records
 
-    def shrink_and_go_on(paths, *args):
-        os.truncate(paths[0], 7 * dataset.RECORD_BYTES)
-        return verified(paths, *args)
+    def shrink_and_go_on(records, *args):
+        os.truncate(records.paths[0], 7 * 3073)
+        return verified(records, *args)
     monkeypatch.setattr(cifar10_input, 'shuffled_records', shrink_and_go_on)
     with pytest.raises(UserError, match='data_batch_1.bin or a file beside it has changed: start again$'):
         _train_on_data(tmp_path / 'run', own_data_dir, lambda step: None)

@@ -26,7 +26,7 @@ def expected_views(images, num_views):
 
 @pytest.mark.parametrize('num_views', [1, 2, 10])
 def test_views(data_dir, num_views):
-    _, images = oracle.read_records(dataset.test_files(data_dir))
+    _, images = oracle.read_records(dataset.read(data_dir).test.paths)
     actual = views.crop_and_mirror(tf.constant(images[:3].transpose(0, 3, 1, 2)), num_views)
     with tf.Session() as session:
         actual = session.run(actual)
@@ -44,9 +44,9 @@ def test_an_unknown_number_of_views(num_views):
 
 @pytest.mark.parametrize('num_views', [2, 10])
 def test_probabilities_are_averaged(tmp_path, num_views):
-    paths = dataset.test_files(data_sets.write(tmp_path, train_records=10, test_records=8))
+    paths = dataset.read(data_sets.write(tmp_path, train_records=10, test_records=8)).test.paths
     path, variables = checkpoints.save(tmp_path, 1)
-    result = evaluation.Evaluator(paths, '/cpu:0', 6, num_views).evaluate(checkpoint.read(path))
+    result = evaluation.Evaluator(data_sets.records(paths), '/cpu:0', 6, num_views).evaluate(checkpoint.read(path))
     labels, images = oracle.read_records(paths)
     logits = oracle.logits(np.concatenate(expected_views(images[:6], num_views)), variables).reshape(num_views, 6, 10)
     probabilities = np.exp(logits - logits.max(2, keepdims=True))

@@ -10,6 +10,8 @@ from cifar10.runs import signals
 
 FLAGS = flags.FLAGS
 
+_ARCHIVES = {'cifar10': download.CIFAR10, 'cifar100': download.CIFAR100}
+
 
 def validate(name, check):
     """Has `check` look at the value of a flag before the script starts; its UserError is then a mistake in the command line."""
@@ -46,24 +48,26 @@ def _check_output(path):
 
 def define(default_dataset='cifar10'):
     """Defines --dataset, --data_dir and --data_url."""
-    flags.DEFINE_enum('dataset', default_dataset, ['cifar10', 'synthetic'],
-                      'The data set: cifar10 is downloaded if it is missing, synthetic is drawn.')
-    define_directory('data_dir', dataset.DATA_DIR, '%s or its parent; with --dataset=synthetic the default is %s.'
-                     % (dataset.DIRECTORY, synthetic.DATA_DIR))
-    flags.DEFINE_string('data_url', download.DATA_URL, 'Where the CIFAR-10 archive is downloaded from.')
+    flags.DEFINE_enum('dataset', default_dataset, ['cifar10', 'cifar100', 'synthetic'],
+                      'The data set that is made if --data_dir holds none: cifar10 and cifar100 are downloaded, synthetic is drawn.')
+    define_directory('data_dir', dataset.DATA_DIR, 'Directory of a data set, or the parent of %s; with --dataset=cifar100 the default '
+                     'is %s, with --dataset=synthetic %s.' % (dataset.DIRECTORY, dataset.CIFAR100_DATA_DIR, synthetic.DATA_DIR))
+    flags.DEFINE_string('data_url', None, 'Where the archive is downloaded from; by default its official place.')
+    flags.DEFINE_enum('label', None, dataset.LABELS, 'With CIFAR-100: the 100 classes (fine, the default) or the 20 superclasses.')
 
 
 def data_dir(dataset_name):
     """The directory that --data_dir names; its default depends on the data set."""
-    default_synthetic = dataset_name == 'synthetic' and FLAGS['data_dir'].using_default_value
-    return synthetic.DATA_DIR if default_synthetic else FLAGS.data_dir
+    defaults = {'cifar100': dataset.CIFAR100_DATA_DIR, 'synthetic': synthetic.DATA_DIR}
+    path = defaults.get(dataset_name, FLAGS.data_dir) if FLAGS['data_dir'].using_default_value else FLAGS.data_dir
+    return dataset.files_dir(path, dataset.CIFAR100) if dataset_name == 'cifar100' else path
 
 
 def prepare(dataset_name):
-    """Downloads or draws the data set, unless it is there; returns its `data_dir`.
+    """Downloads or draws the data set, unless there is one; returns its `data_dir`.
 
     Args:
-      dataset_name: 'cifar10' or 'synthetic'.
+      dataset_name: 'cifar10', 'cifar100' or 'synthetic'.
 
     Raises:
       UserError: it cannot be downloaded or written.
@@ -73,8 +77,11 @@ def prepare(dataset_name):
     with signals.Interruptible():
         if dataset_name == 'synthetic':
             synthetic.maybe_write(path)
-        elif dataset_name == 'cifar10':
-            download.maybe_download_and_extract(path, FLAGS.data_url)
+        elif dataset_name in _ARCHIVES:
+            archive = _ARCHIVES[dataset_name]
+            source = archive.source._replace(url=FLAGS.data_url) if FLAGS.data_url is not None else archive.source
+            download.prepare(archive._replace(source=source), path)
         else:
             raise ValueError('Unknown data set: %s' % dataset_name)
+    dataset.read(path, FLAGS.label)  # there may be no such labels
     return path

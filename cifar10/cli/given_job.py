@@ -3,7 +3,7 @@ from absl import flags
 
 from cifar10 import multi_gpu
 from cifar10.cli import data_flags, job_flags, recipe_flags
-from cifar10.data import dataset
+from cifar10.data import dataset, verification
 from cifar10.errors import UserError
 from cifar10.hparams import VARIABLE_STRATEGIES, Intervals
 from cifar10.parallelism import layers
@@ -36,13 +36,13 @@ def prepare(num_devices=1, devices_per_tower=1, variable_strategy=VARIABLE_STRAT
         raise UserError('--deterministic works on CPUs only: hide the GPUs with CUDA_VISIBLE_DEVICES=-1')
     data_dir = data_flags.prepare(FLAGS.dataset)
     return Job(
-        data_dir=data_dir, num_examples=dataset.verify(dataset.train_files(data_dir)), hparams=hparams,
+        data_dir=data_dir, num_examples=verification.verify(dataset.read(data_dir, FLAGS.label).train), hparams=hparams,
         devices=devices, given_threads=threads(), max_steps=FLAGS.max_steps,
         intervals=Intervals(log_frequency=FLAGS.log_frequency, summary_steps=FLAGS.summary_steps,
                             checkpoint_steps=FLAGS.checkpoint_steps, max_to_keep=FLAGS.max_to_keep,
                             eval_steps=FLAGS.eval_steps),
         seed=FLAGS.seed, deterministic=FLAGS.deterministic, log_device_placement=FLAGS.log_device_placement,
-        devices_per_tower=devices_per_tower, variable_strategy=variable_strategy)
+        devices_per_tower=devices_per_tower, variable_strategy=variable_strategy, label=FLAGS.label)
 
 
 def check_division(num_devices, devices_per_tower):

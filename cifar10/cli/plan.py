@@ -20,8 +20,7 @@ def print_plan(job, resumed, is_alone=True):
     pace, hparams, threads = job.pace, job.hparams, job.threads
     lines = [
         versions.line(job.session.config),
-        'Data: %d examples of %s in %s' % (
-            job.num_examples, ', '.join(dataset.class_names(job.data_dir) or ['unnamed classes']), job.data_dir),
+        'Data: %d examples of %s in %s' % (job.num_examples, dataset.listed(job.data.class_names), job.data_dir),
         'Devices: %s' % ', '.join(job.devices)] + _towers(job) + (_weights(job) if is_alone else []) + [
         'Threads: %s per operation (intra-op), %s across operations (inter-op), %d for the input' % (
             threads.intra_op or 'all cores', threads.inter_op or 'all cores', threads.prefetch),
@@ -45,7 +44,7 @@ def _towers(job):
     """Which layer is where, if the towers are divided, and what several devices mean where there is no GPU."""
     if job.devices_per_tower == 1:
         return _on_one_processor(job)
-    parts = [', '.join(part) for part in multi_gpu.divide_layers(job.devices_per_tower)]
+    parts = [', '.join(part) for part in multi_gpu.divide_layers(job.devices_per_tower, job.data.num_classes)]
     towers = [job.devices[i:i + len(parts)] for i in range(0, len(job.devices), len(parts))]
     lines = ['Tower %d: %s' % (i, '; '.join('%s on %s' % pair for pair in zip(parts, devices))) for i, devices in enumerate(towers)]
     return lines + _on_one_processor(job)

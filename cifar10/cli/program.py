@@ -33,17 +33,17 @@ def print_versions():
     print(versions.line())
 
 
-def parse(commands=(), rest=None, check=None, needs_tensorflow=True):
+def parse(commands=None, rest=None, check=None, needs_tensorflow=True):
     """Parses the command line by the flags that are defined, then imports TensorFlow, which takes seconds.
 
     Args:
-      commands: the words from which the user chooses one, if there are any.
+      commands: the words from which the user chooses one, each with the names of its arguments, if there are any.
       rest: what words after -- are, as in 'the flags of the trainer'; None if there are none.
       check: a function that raises UserError if the flags do not fit together.
-      needs_tensorflow: whether the script needs it.
+      needs_tensorflow: whether the script needs it, or which of the commands do.
 
     Returns:
-      The arguments of the script's main function: the command; or with `rest` a list of the words after --.
+      The arguments of the script's main function: the command and its arguments; or with `rest` a list of the words after --.
 
     A mistake gives one line on stderr and exit status 2, or 1 if the flags do not fit together.
     """
@@ -61,7 +61,7 @@ def parse(commands=(), rest=None, check=None, needs_tensorflow=True):
             check()
     except errors.UserError as error:
         _fail(1, 'error: %s' % error)
-    if needs_tensorflow:
+    if needs_tensorflow is True or needs_tensorflow and arguments[0] in needs_tensorflow:
         quiet.import_tensorflow()
     return arguments
 
@@ -78,10 +78,10 @@ def run(main, arguments=()):
 
 
 def _parse(argv, commands, rest):
-    """The arguments: none, or one of `commands`, or with `rest` a list of the words after --."""
-    words = []
+    """The arguments: none, or one of `commands` and its arguments, or with `rest` a list of the words after --."""
+    after = []
     if rest and '--' in argv:
-        argv, words = argv[:argv.index('--')], argv[argv.index('--') + 1:]
+        argv, after = argv[:argv.index('--')], argv[argv.index('--') + 1:]
     try:
         arguments = FLAGS(argv)[1:]
     except (flags.Error, ValueError) as error:  # the second from absl's own flags
@@ -89,12 +89,22 @@ def _parse(argv, commands, rest):
         _fail(2, 'error: %s%s; --help lists the flags' % (' '.join(str(error).split()), hint))
     except SystemExit:  # --help has been printed; absl ends with 1
         _end(0)
-    if commands and not arguments:
-        _fail(2, 'error: a command is missing: %s or %s; --help explains them' % (', '.join(commands[:-1]), commands[-1]))
-    unexpected = arguments[1:] if commands and arguments[0] in commands else arguments
+    _check_words(arguments, commands or {})
+    return [after] if rest else arguments
+
+
+def _check_words(words, commands):
+    """Ends the program unless the words are one of the commands, if there are any, and its arguments."""
+    if commands and not words:
+        names = list(commands)
+        _fail(2, 'error: a command is missing: %s or %s; --help explains them' % (', '.join(names[:-1]), names[-1]))
+    known = words[:1] if words and words[0] in commands else []
+    wanted = commands[known[0]] if known else ()
+    unexpected = words[len(known) + len(wanted):]
     if unexpected:
         _fail(2, 'error: unexpected argument %s; --help explains the usage' % unexpected[0])
-    return [words] if rest else arguments
+    if len(words) < len(known) + len(wanted):
+        _fail(2, 'error: %s needs %s; --help explains the usage' % (known[0], ' and '.join(wanted)))
 
 
 def _call(main, arguments):

@@ -2,7 +2,7 @@
 import os
 
 from cifar10 import files
-from cifar10.data import dataset
+from cifar10.data import verification
 
 
 class Snapshot:
@@ -12,7 +12,7 @@ class Snapshot:
         """Raises UserError if a file is missing, or is not a regular file."""
         self._stats = {}
         for path in paths:
-            dataset.check_file(path)
+            verification.check_file(path)
             self._stats[path] = os.stat(path)
 
     def changed(self):

@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 
-from cifar10.data import dataset
+from cifar10.data import dataset, writing
 from cifar10.errors import UserError
 
 DATA_DIR = '/tmp/cifar10_synthetic'
@@ -45,12 +45,12 @@ def draw(label, count, rng):
 
 def records(count, rng):
     """Draws `count` records, uint8 [count, 3073]: equally many of each class, in random order."""
-    drawn = np.empty([count, dataset.RECORD_BYTES], np.uint8)
+    drawn = np.empty([count, 1 + dataset.IMAGE_BYTES], np.uint8)
     order = rng.permutation(count)
     for label in range(dataset.NUM_CLASSES):
         places = order[label::dataset.NUM_CLASSES]
         drawn[places, 0] = label
-        drawn[places, dataset.LABEL_BYTES:] = draw(label, len(places), rng).reshape(-1, dataset.IMAGE_BYTES)
+        drawn[places, 1:] = draw(label, len(places), rng).reshape(-1, dataset.IMAGE_BYTES)
     return drawn
 
 
@@ -65,17 +65,17 @@ def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
     Raises:
       UserError: the directory holds another data set.
     """
-    with dataset.preparing(data_dir) as parent:
-        if parent is not None:
-            _write(parent, records_per_file, seed)
-        elif dataset.class_names(data_dir) != CLASS_NAMES:
+    with writing.preparing(data_dir) as path:
+        if path is not None:
+            _write(path, records_per_file, seed)
+        elif dataset.read(data_dir).class_names != CLASS_NAMES:
             raise UserError('%s holds a data set that is not the synthetic one: give another --data_dir'
-                            % dataset.batches_dir(data_dir))
+                            % dataset.files_dir(data_dir))
 
 
-def _write(parent, records_per_file, seed):
-    print('Writing the synthetic data set to %s' % os.path.join(parent, dataset.DIRECTORY), flush=True)
-    with dataset.new_directory(parent) as directory:
+def _write(path, records_per_file, seed):
+    print('Writing the synthetic data set to %s' % path, flush=True)
+    with writing.new_directory(path) as directory:
         for index, name in enumerate(dataset.TRAIN_FILES + dataset.TEST_FILES):
             records(records_per_file, np.random.default_rng([seed, index])).tofile(os.path.join(directory, name))
         with open(os.path.join(directory, dataset.CLASS_NAMES_FILE), 'w') as names:

@@ -8,7 +8,7 @@ def text(job, strategy):
     """The hyperparameters, the Strategy and the data of a training.Job, by the names of flags, as JSON."""
     return json.dumps(dict(
         job.hparams._asdict(), num_towers=job.num_towers, max_steps=job.max_steps, seed=job.seed, deterministic=job.deterministic,
-        num_examples=job.num_examples, **strategy._asdict()))
+        num_examples=job.num_examples, class_names=job.data.class_names, **strategy._asdict()))
 
 
 def check(name, ours, theirs):

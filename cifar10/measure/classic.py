@@ -10,9 +10,8 @@ import time
 import tensorflow.compat.v1 as tf
 
 from cifar10 import directories, input as cifar10_input, summaries
-from cifar10.data import dataset
+from cifar10.data import dataset, verification
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC
 from cifar10.runs import checkpoint_files, machine, watch
 
 
@@ -30,9 +29,9 @@ def distort(image, row, column, mirror, brightness, contrast):
 
 def distorted_inputs(data_dir, batch_size):
     """Batches of distorted images, float32 [batch_size, 24, 24, 3], and labels, int32 [batch_size]."""
-    paths = dataset.train_files(data_dir)
-    minimum = int(0.4 * dataset.verify(paths))
-    record = cifar10_input.read_cifar10(tf.train.string_input_producer(paths))
+    records = dataset.read(data_dir).train
+    minimum = int(0.4 * verification.verify(records))
+    record = cifar10_input.read_cifar10(tf.train.string_input_producer(records.paths), records.label_weights)
     row, column = (tf.random_uniform([], maxval=9, dtype=tf.int32) for _ in range(2))
     image = distort(record.uint8image, row, column, tf.random_uniform([]) < 0.5,
                     tf.random_uniform([], -63, 63), tf.random_uniform([], 0.2, 1.8))
@@ -57,8 +56,8 @@ def _variables(shape, stddev, weight_decay, bias):
     return weights, biases
 
 
-def inference(images):
-    """The network's logits, float32 [batch, 10]."""
+def inference(images, num_classes):
+    """The network's logits, float32 [batch, num_classes]."""
     def summarized(activations):
         tf.summary.histogram('activations', activations)
         tf.summary.scalar('sparsity', tf.nn.zero_fraction(activations))
@@ -84,7 +83,7 @@ def inference(images):
     with tf.variable_scope('local4'):
         x = fully_connected(x, 192)
     with tf.variable_scope('softmax_linear'):
-        weights, biases = _variables([192, 10], 1 / 192.0, 0, 0.0)
+        weights, biases = _variables([192, num_classes], 1 / 192.0, 0, 0.0)
         return summarized(tf.matmul(x, weights) + biases)
 
 
@@ -104,10 +103,11 @@ def average_gradients(tower_grads):
             for grads_and_vars in zip(*tower_grads)]
 
 
-def training_step(devices, batches, num_examples, hparams=CLASSIC):
-    """Builds a tower on each device and the update; returns the train op, the last tower's loss and the gradients."""
+def training_step(job, batches):
+    """Builds a tower on each device of a Job and the update; returns the train op, the last tower's loss and the gradients."""
+    hparams, devices = job.hparams, job.devices
     global_step = tf.train.get_or_create_global_step()
-    decay_steps = int(num_examples / int(batches[0][0].shape[0]) * hparams.num_epochs_per_decay)
+    decay_steps = int(job.num_examples / int(batches[0][0].shape[0]) * hparams.num_epochs_per_decay)
     rate = tf.train.exponential_decay(hparams.initial_learning_rate, global_step, decay_steps,
                                       hparams.learning_rate_decay_factor, staircase=True)
     tf.summary.scalar('learning_rate', rate)
@@ -116,7 +116,7 @@ def training_step(devices, batches, num_examples, hparams=CLASSIC):
     for i, (device, (images, labels)) in enumerate(zip(devices, batches)):
         with tf.device(device), tf.name_scope('tower_%d' % i) as scope, \
                 tf.variable_scope(tf.get_variable_scope(), reuse=i > 0):
-            total_loss = loss(inference(images), labels, scope)
+            total_loss = loss(inference(images, job.data.num_classes), labels, scope)
             tower_grads.append(sgd.compute_gradients(total_loss))
     gradients = average_gradients(tower_grads) if len(devices) > 1 else tower_grads[0]
     update = sgd.apply_gradients(gradients, global_step=global_step)
@@ -145,16 +145,16 @@ def train(job, train_dir):
 
 def _train(job, train_dir):
     with tf.Graph().as_default(), tf.device('/cpu:0'):
-        images, labels = distorted_inputs(job.data_dir, job.hparams.batch_size)
+        images, labels = distorted_inputs(job.data, job.hparams.batch_size)
         queue = prefetch_queue(images, labels, capacity=2 * len(job.devices))
         batches = [queue.dequeue() for _ in job.devices]
-        train_op, total_loss, gradients = training_step(job.devices, batches, job.num_examples, job.hparams)
+        train_op, total_loss, gradients = training_step(job, batches)
         for gradient, variable in gradients:
             tf.summary.histogram(variable.op.name, variable)
             tf.summary.histogram(variable.op.name + '/gradients', gradient)
         summary_op = tf.summary.merge_all()
         saver = tf.train.Saver()
-        data_files = watch.Watch(dataset.train_files(job.data_dir), job.num_examples)
+        data_files = watch.Watch(job.data.train, job.num_examples)
         with data_files.explaining(), tf.Session(config=machine.session_config(job.devices)) as session, \
                 summaries.writer(train_dir) as write:
             session.run(tf.global_variables_initializer())

@@ -78,7 +78,7 @@ def measure(request):
                 run.seconds / local.seconds * num_workers / batches)
             figures['seconds to the first update beyond one process, ' + name] = run.start - local.start
             figures['seconds from the last update to the end, ' + name] = run.end
-            scheme = Scheme(mode, traffic.variable_bytes(), batch_size, average_period=_AVERAGE_PERIOD)
+            scheme = Scheme(mode, traffic.variable_bytes(request.job.data.num_classes), batch_size, average_period=_AVERAGE_PERIOD)
             figures['MB per update, ' + name] = run.sent / 1e6
             figures['MB per update on paper, ' + name] = traffic.on_paper(scheme, Machines(num_workers)).total / 1e6
     return figures
@@ -88,7 +88,7 @@ def _run(mode, num_workers, request):
     """The _Run of so many workers, or of one process with so many towers."""
     steps = request.steps_or(40, 120)
     with tempfile.TemporaryDirectory() as train_dir:
-        flags = ['--data_dir=' + request.job.data_dir, '--train_dir=' + train_dir, '--max_steps=%d' % sum(steps),
+        flags = request.data_flags + ['--train_dir=' + train_dir, '--max_steps=%d' % sum(steps),
                  '--batch_size=%d' % request.job.hparams.batch_size, '--log_frequency=1',
                  '--summary_steps=%d' % (2 * sum(steps)), '--checkpoint_steps=%d' % (2 * sum(steps)),
                  '--eval_steps=0']

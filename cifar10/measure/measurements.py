@@ -7,7 +7,6 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, multi_gpu, optimizer
-from cifar10.data import dataset
 from cifar10.measure import benchmark, classic, processes, profiling
 from cifar10.runs import machine, watch
 
@@ -34,7 +33,7 @@ def input_figures(formulation, job, steps):
     """
     machine.set_up_tensorflow()
     start = time.perf_counter()
-    data_files = watch.Watch(dataset.train_files(job.data_dir))
+    data_files = watch.Watch(job.data.train)
     with tf.Graph().as_default():
         queue = _prefetch_queue(formulation, job)
         batch = tf.group(*queue.dequeue())
@@ -65,10 +64,10 @@ def input_figures(formulation, job, steps):
 def _prefetch_queue(formulation, job):
     capacity = 2 * len(job.devices)
     if benchmark.is_ours(formulation):
-        images, labels = cifar10_input.distorted_inputs(job.data_dir, job.hparams.batch_size)
+        images, labels = cifar10_input.distorted_inputs(job.data, job.hparams.batch_size)
         return cifar10_input.prefetch_queue(images, labels, capacity, job.threads.prefetch)
     with tf.device('/cpu:0'):
-        images, labels = classic.distorted_inputs(job.data_dir, job.hparams.batch_size)
+        images, labels = classic.distorted_inputs(job.data, job.hparams.batch_size)
         return classic.prefetch_queue(images, labels, capacity)
 
 
@@ -85,7 +84,7 @@ def _step_session(formulation, job):
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         batches = []
         for i, device in enumerate(job.first_devices):
-            values = rng.standard_normal([size, 24, 24, 3], np.float32), rng.integers(0, 10, size).astype(np.int32)
+            values = rng.standard_normal([size, 24, 24, 3], np.float32), rng.integers(0, job.data.num_classes, size).astype(np.int32)
             with tf.device(device):
                 batches.append([tf.get_variable('%s_%d' % (name, i), initializer=value, trainable=False)
                                 for name, value in zip(('images', 'labels'), values)])
@@ -93,11 +92,11 @@ def _step_session(formulation, job):
             global_step = tf.train.get_or_create_global_step()
             opt = optimizer.create(optimizer.learning_rate(global_step, job.pace, job.hparams), job.hparams)
             with multi_gpu.variables_on(job.variable_devices):
-                _, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.num_slices, job.hparams)
+                _, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.network)
             gradients = multi_gpu.average_gradients(tower_grads)
             train_op = optimizer.train(opt, gradients, global_step, job.pace, job.hparams)
         else:
-            train_op, _, _ = classic.training_step(job.devices, batches, job.num_examples, job.hparams)
+            train_op, _, _ = classic.training_step(job, batches)
         with tf.Session(config=_config(formulation, job, job.devices)) as session:
             session.run(tf.global_variables_initializer())
             yield session, train_op

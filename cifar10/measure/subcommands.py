@@ -24,6 +24,11 @@ class Request(NamedTuple):
     trainer_flags: list  # for ours alone
     trace_path: str  # for `profile`
 
+    @property
+    def data_flags(self):
+        """The flags that name the data of the job to a trainer."""
+        return ['--data_dir=' + self.job.data_dir] + (['--label=' + self.job.label] if self.job.label else [])
+
     def steps_or(self, warmup, measured):
         """The Steps, with these numbers instead of 0."""
         return Steps(self.steps.warmup or warmup, self.steps.measured or measured)
@@ -57,10 +62,10 @@ def measure_train(formulation, request):
     job, steps = request.job, request.steps_or(100, 500)
     script = 'cifar10_multi_gpu_train.py' if benchmark.is_ours(formulation) else 'cifar10_classic.py'
     with tempfile.TemporaryDirectory() as train_dir:
-        command = [sys.executable, os.path.join(request.scripts_dir, script), '--data_dir=' + job.data_dir,
-                   '--train_dir=' + train_dir, '--num_gpus=%d' % len(job.devices), '--batch_size=%d' % job.hparams.batch_size,
-                   '--max_steps=%d' % sum(steps), '--log_frequency=%d' % math.gcd(10, math.gcd(*steps)),
-                   '--summary_steps=100', '--checkpoint_steps=%d' % min(1000, steps.measured)]
+        command = [sys.executable, os.path.join(request.scripts_dir, script)] + request.data_flags + [
+            '--train_dir=' + train_dir, '--num_gpus=%d' % len(job.devices), '--batch_size=%d' % job.hparams.batch_size,
+            '--max_steps=%d' % sum(steps), '--log_frequency=%d' % math.gcd(10, math.gcd(*steps)), '--summary_steps=100',
+            '--checkpoint_steps=%d' % min(1000, steps.measured)]
         if benchmark.is_ours(formulation):
             command += request.trainer_flags
         seconds, peak_mb = processes.run_trainer(command, steps.warmup, sum(steps))
@@ -71,7 +76,7 @@ def measure_train(formulation, request):
 
 def _with_limit(figures, job):
     """Adds the share of the machine's limit, which is measured each time."""
-    operations = layers.total(layers.step_products(job.hparams.batch_size)) * len(job.devices)
+    operations = layers.total(layers.step_products(job.hparams.batch_size, job.data.num_classes)) * len(job.devices)
     rate = operations / (figures['ms per step'] / 1e3)
     num_units = len(set(job.devices)) if machine.is_gpu(job.devices[0]) else 1  # CPU devices share the cores
     limit = num_units * processes.fresh_process(flops.matrix_product_rate, job.devices[0])
@@ -81,7 +86,8 @@ def _with_limit(figures, job):
 
 def flops_verdict(unused_rounds, job):
     """The operations of a step."""
-    return 'Floating-point operations per tower per step:\n%s' % flops.describe(layers.step_products(job.hparams.batch_size))
+    products = layers.step_products(job.hparams.batch_size, job.data.num_classes)
+    return 'Floating-point operations per tower per step:\n%s' % flops.describe(products)
 
 
 def measure_towers(formulation, request):

@@ -37,10 +37,10 @@ class Traffic(NamedTuple):
     total: float  # that all together send
 
 
-def variable_bytes():
+def variable_bytes(num_classes=model.NUM_CLASSES):
     """The bytes of each variable of the network."""
     with tf.Graph().as_default():
-        model.inference(tf.zeros([1, cifar10_input.IMAGE_SIZE, cifar10_input.IMAGE_SIZE, 3]))
+        model.inference(tf.zeros([1, cifar10_input.IMAGE_SIZE, cifar10_input.IMAGE_SIZE, 3]), num_classes=num_classes)
         return [int(np.prod(variable.shape.as_list())) * variable.dtype.size for variable in tf.trainable_variables()]
 
 

@@ -18,7 +18,7 @@ class Products(NamedTuple):
 
 
 @functools.lru_cache(maxsize=None)  # each tower and the plan ask
-def step_products(batch_size):
+def step_products(batch_size, num_classes=model.NUM_CLASSES):
     """The products of a training step of one tower, counted in its graph.
 
     A product of [m, k] and [k, n] takes 2 m k n operations: one multiplication and one addition per term. A convolution is a
@@ -27,6 +27,7 @@ def step_products(batch_size):
 
     Args:
       batch_size: examples per step.
+      num_classes: the number of classes.
 
     Returns:
       A list of Products, in the order of the layers.
@@ -34,7 +35,8 @@ def step_products(batch_size):
     with tf.Graph().as_default() as graph:
         size = cifar10_input.IMAGE_SIZE
         with tf.device('/gpu:0'):  # there the normalisation is one operation, without a product of its own
-            loss = model.loss(model.inference(tf.zeros([batch_size, size, size, 3])), tf.zeros([batch_size], tf.int32))
+            logits = model.inference(tf.zeros([batch_size, size, size, 3]), num_classes=num_classes)
+            loss = model.loss(logits, tf.zeros([batch_size], tf.int32))
             gradients = tf.gradients(loss, tf.trainable_variables())
         needed = tf.graph_util.extract_sub_graph(graph.as_graph_def(), [gradient.op.name for gradient in gradients])
         found = {}

@@ -36,7 +36,7 @@ def of_step(job):
         global_step = tf.train.get_or_create_global_step()
         opt = optimizer.create(optimizer.learning_rate(global_step, job.pace, job.hparams), job.hparams)
         with multi_gpu.variables_on(job.variable_devices):
-            _, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.num_slices, job.hparams)
+            _, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.network)
         train_op = optimizer.train(opt, multi_gpu.average_gradients(tower_grads), global_step, job.pace, job.hparams)
         return of_graph([train_op], tf.trainable_variables())
 

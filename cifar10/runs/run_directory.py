@@ -8,7 +8,6 @@ import time
 from typing import NamedTuple, Optional, Sequence
 
 from cifar10 import directories, files
-from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, checkpoint_files, run_record
 
@@ -61,7 +60,7 @@ def held(train_dir, fresh, job):
     with directories.locked(train_dir, busy), directories.Place(train_dir) as place:
         resumed = checkpoint.read_latest(train_dir)
         record = dict(job.hparams._asdict(), num_towers=job.num_towers * job.batches_per_step, num_examples=job.num_examples,
-                      class_names=dataset.class_names(job.data_dir), last_step=job.pace.last_step)
+                      class_names=job.data.class_names, last_step=job.pace.last_step)
         if resumed:
             run_record.compare(train_dir, record, job.hparams)
         checkpoint_files.remove_unfinished(train_dir)

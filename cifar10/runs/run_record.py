@@ -6,11 +6,12 @@ import reprlib
 import sys
 
 from cifar10 import files
+from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES, HParams
 
 NAME = 'run.json'
-_MAX_CHARACTERS = 1 << 20  # of a record; one has a few hundred
+_MAX_CHARACTERS = 1 << 24  # of a record; one has a few hundred, and the names of the classes
 _WORDS = {'recipe': list(RECIPES), 'optimizer': OPTIMIZERS, 'schedule': SCHEDULES, 'lr_scaling': LR_SCALINGS}
 
 
@@ -89,6 +90,18 @@ def _check_number(name, value):
         raise ValueError('%s is %s' % (name, reprlib.repr(value)))
 
 
+def check_classes(train_dir, class_names):
+    """Checks that the run in the directory has been trained on these classes, as far as both are known.
+
+    Raises:
+      UserError: it has been trained on others, or the record is damaged.
+    """
+    recorded = (read(train_dir) or {}).get('class_names')
+    if recorded and class_names and recorded != list(class_names):
+        raise UserError('The run in %s was trained on other classes (%s) than those of the data (%s): give its data, or the directory '
+                        'of another run' % (train_dir, dataset.listed(recorded), dataset.listed(class_names)))
+
+
 def compare(train_dir, record, hparams):
     """Compares the recorded run with the one that is to resume it, and prints which hyperparameters differ.
 
@@ -100,7 +113,7 @@ def compare(train_dir, record, hparams):
         return
     if recorded['class_names'] != record['class_names']:
         raise UserError('The run in %s was trained on other classes (%s): give another --train_dir, or --fresh to move it aside'
-                        % (train_dir, ', '.join(recorded['class_names'] or ['unknown'])))
+                        % (train_dir, dataset.listed(recorded['class_names'])))
     num_examples = recorded.setdefault('num_examples', record['num_examples'])
     if num_examples != record['num_examples'] and hparams.counts_epochs:
         raise UserError('The run in %s was trained on %d examples, not %d, and its schedule counts epochs: give the same data, '

@@ -7,7 +7,7 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.data import dataset, snapshot
+from cifar10.data import snapshot, verification
 from cifar10.errors import UserError
 
 _SECONDS = 5
@@ -16,20 +16,20 @@ _SECONDS = 5
 class Watch:
     """Looks at the files every few seconds, and stops the session's Coordinator when one has changed."""
 
-    def __init__(self, paths, num_examples=None):
+    def __init__(self, records, num_examples=None):
         """Notes what the files are now.
 
         Args:
-          paths: the files.
+          records: the Records in the files.
           num_examples: that were found in them before; None if they are verified after this.
 
         Raises:
           UserError: a file is missing or malformed, or they hold another number of examples.
         """
-        self._paths = paths
-        self._snapshot = snapshot.Snapshot(paths)
-        if num_examples is not None and dataset.verify(paths) != num_examples:
-            raise UserError('%s or a file beside it has changed: start again' % paths[0])
+        self._paths = records.paths
+        self._snapshot = snapshot.Snapshot(self._paths)
+        if num_examples is not None and verification.verify(records) != num_examples:
+            raise UserError('%s or a file beside it has changed: start again' % self._paths[0])
 
     def start(self, coord):
         """Starts to look, until the tf.train.Coordinator stops."""

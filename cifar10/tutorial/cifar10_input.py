@@ -7,7 +7,7 @@ import types
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, input as lesson
-from cifar10.data import dataset
+from cifar10.data import dataset, verification
 from cifar10.errors import UserError
 
 IMAGE_SIZE = distortions.IMAGE_SIZE
@@ -17,7 +17,6 @@ NUM_EXAMPLES_PER_EPOCH_FOR_EVAL = dataset.NUM_EXAMPLES_PER_EPOCH_FOR_EVAL
 
 _NUM_PREPROCESS_THREADS = 16
 _PREFETCHED_BATCHES = _PREFETCH_THREADS = 2
-_ANY_LABEL = 256  # a label is a byte: own networks have any number of classes
 
 
 def read_cifar10(filename_queue):
@@ -56,7 +55,7 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=lesson.BATCH_SIZE, im
     """Batches of distorted training images, in random order, without end.
 
     Args:
-      data_dir: cifar-10-batches-bin, or its parent.
+      data_dir: a directory that holds a data set, see dataset.read.
       batch_size: examples per batch.
       image_size: height and width of the images; None means IMAGE_SIZE.
       num_examples: the shuffle queue keeps 40 % of this number; None means NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN.
@@ -70,12 +69,12 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=lesson.BATCH_SIZE, im
     """
     size = _checked_size(image_size, batch_size)
     num_examples = NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN if num_examples is None else num_examples
-    paths = dataset.train_files(data_dir)
-    dataset.verify(paths, _ANY_LABEL)
+    records = dataset.read(data_dir).train
+    verification.verify(records, _any_label(records))
     print('Filling queue with %d CIFAR images before starting to train. This will take a few minutes.'
           % int(num_examples * lesson.MIN_FRACTION_OF_EXAMPLES_IN_QUEUE), flush=True)
     with tf.device('/cpu:0'), tf.name_scope('data_augmentation'):
-        labels, images = lesson.shuffled_records(paths, num_examples, batch_size)
+        labels, images = lesson.shuffled_records(records, num_examples, batch_size)
         images = distortions.distort(images, *distortions.draws(batch_size, size=size), size=size)
         images, labels = lesson.prefetch_queue(images, labels, _PREFETCHED_BATCHES, _PREFETCH_THREADS).dequeue()
     tf.summary.image('images', images)
@@ -87,7 +86,7 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=lesson.BATCH_SIZE, n
 
     Args:
       eval_data: whether to read the test files rather than the training files.
-      data_dir: cifar-10-batches-bin, or its parent.
+      data_dir: a directory that holds a data set, see dataset.read.
       batch_size: examples per batch.
       num_epochs: see cifar10.input.inputs; None gives full batches without end.
       image_size: height and width of the images; None means IMAGE_SIZE.
@@ -100,13 +99,19 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=lesson.BATCH_SIZE, n
       UserError: a file is missing or malformed, the images are smaller than `image_size`, or a batch is empty.
     """
     size = _checked_size(image_size, batch_size)
-    paths = dataset.test_files(data_dir) if eval_data else dataset.train_files(data_dir)
-    dataset.verify(paths, _ANY_LABEL)
-    labels, images = lesson.undistorted_records(paths, batch_size, num_epochs)
+    found = dataset.read(data_dir)
+    records = found.test if eval_data else found.train
+    verification.verify(records, _any_label(records))
+    labels, images = lesson.undistorted_records(records, batch_size, num_epochs)
     with tf.device('/cpu:0'), tf.name_scope('input'):
         images = distortions.crop(images, size=size)
     tf.summary.image('images', images)
     return images, labels
+
+
+def _any_label(records):
+    """The number of labels that are possible: own networks have any number of classes."""
+    return 256 ** len(records.label_weights)
 
 
 def _checked_size(image_size, batch_size):

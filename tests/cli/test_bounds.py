@@ -15,7 +15,7 @@ from tests.helpers.special_files import deadline  # noqa: F401
 SCRIPTS = sorted({os.path.basename(path)[:-len('.py')] for path in glob.glob(programs.path('*'))} - {'cifar10_run'})
 UNBOUNDED = {'epochs'}  # inf is a run without end
 NOT_PLACES = {'data_url'}  # string flags that name no file or directory
-FILES = {'json', 'trace', 'plot'}
+FILES = {'json', 'trace', 'plot', 'contact_sheet'}
 CHECKPOINTS = {'train_dir', 'checkpoint_dir'}
 
 

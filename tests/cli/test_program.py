@@ -16,7 +16,7 @@ from cifar10.hparams import HParams
 from cifar10.runs import signals
 from tests.helpers import programs
 
-RUN = 'data_dir dataset data_url train_dir max_steps log_frequency summary_steps checkpoint_steps '
+RUN = 'data_dir dataset data_url label train_dir max_steps log_frequency summary_steps checkpoint_steps '
 TRAINING = RUN + ('fresh max_to_keep eval_steps seed deterministic log_device_placement intra_op_threads inter_op_threads '
                   'input_threads ' + ' '.join(HParams._fields))
 PLACEMENT = ' num_gpus devices_per_tower variable_strategy'
@@ -25,13 +25,14 @@ PLACEMENT = ' num_gpus devices_per_tower variable_strategy'
 @pytest.mark.parametrize('script, names', [
     ('cifar10_train', TRAINING), ('cifar10_multi_gpu_train', TRAINING + PLACEMENT),
     ('cifar10_classic', RUN + 'batch_size num_gpus'),
-    ('cifar10_benchmark', 'baseline rounds warmup_steps steps json trace num_gpus batch_size dataset data_dir data_url '
+    ('cifar10_benchmark', 'baseline rounds warmup_steps steps json trace num_gpus batch_size dataset data_dir data_url label '
                           'intra_op_threads inter_op_threads input_threads gpu_gflops devices_per_tower variable_strategy'),
     ('cifar10_distributed_train', TRAINING + PLACEMENT + ' ps_hosts worker_hosts job_name task_index mode replicas_to_aggregate '
      'fetch_steps push_steps average_period connect_timeout_secs stall_timeout_secs'),
     ('cifar10_eval', 'data_dir eval_dir checkpoint_dir eval_data num_examples eval_interval_secs run_once timeout_secs dataset '
-                     'data_url views use_gpu'),
-    ('cifar10_dataset', 'dataset data_dir data_url'), ('cifar10_results', 'runs at_epochs reach plot'),
+                     'data_url label views use_gpu'),
+    ('cifar10_dataset', 'dataset data_dir data_url label test_fraction seed strict examples contact_sheet'),
+    ('cifar10_results', 'runs at_epochs reach plot'),
     ('cifar10_launch', 'num_ps num_workers restarts')])
 def test_help_lists_every_flag(script, names):
     status, stdout, stderr = programs.call(script, '--help')
@@ -86,7 +87,7 @@ MISTAKES = [
     (TRAIN, ['--devices_per_tower=2'], 1, r'--num_gpus=1 devices cannot be divided into towers of 2: give --num_gpus=2, .*'),
     (TRAIN, ['--variable_strategy=gpu'], 2, r'flag --variable_strategy=gpu: value should be one of <cpu\|first_device\|spread>; .*'),
     (TRAIN, ['--num_gpus', '2', '3'], 2, r'unexpected argument 3; --help explains the usage'),
-    (TRAIN, ['--dataset=mnist'], 2, r'flag --dataset=mnist: value should be one of <cifar10\|synthetic>.*'),
+    (TRAIN, ['--dataset=mnist'], 2, r'flag --dataset=mnist: value should be one of <cifar10\|cifar100\|synthetic>.*'),
     (TRAIN, ['--data_dir={tmp}/damaged', '--dataset=synthetic'], 1, r'{tmp}/damaged/.*/data_batch_2.bin is not a whole number .*'),
     (TRAIN, ['--data_dir={tmp}/file'], 1, r'Cannot make the directory {tmp}/file \(File exists\): give another one'),
     (TRAIN, ['--data_dir='], 2, r'flag --data_dir=: the name of a directory is missing; .*'),
@@ -108,7 +109,7 @@ MISTAKES = [
     (EVAL, ['--data_dir={data}', '--dataset=synthetic', '--num_examples=51'], 1, r'--num_examples=51 is more than the 50 .*'),
     (EVAL, ['--eval_data=train'], 2, r'flag --eval_data=train: value should be one of <test\|train_eval>.*'),
     (EVAL, ['--run_once=perhaps'], 2, r'flag --run_once=perhaps: .*'),
-    (DATASET, [], 2, r'a command is missing: download, synthetic or verify; --help explains them'),
+    (DATASET, [], 2, r'a command is missing: download, synthetic, convert, holdout, info or verify; --help explains them'),
     (DATASET, ['upload'], 2, r'unexpected argument upload; --help explains the usage'),
     (DATASET, ['verify', '--data_dir={tmp}/damaged'], 1, r'{tmp}/damaged/.*/data_batch_2.bin is not a whole number .*'),
     (DATASET, ['verify', '--data_dir={tmp}/nowhere'], 1, r'{tmp}/nowhere/.*/data_batch_1.bin is missing: .*'),
@@ -120,7 +121,7 @@ def places(tmp_path, data_dir):
     """A file, and a damaged data set."""
     (tmp_path / 'file').write_text('')
     shutil.copytree(data_dir, str(tmp_path / 'damaged'))
-    with open(dataset.train_files(str(tmp_path / 'damaged'))[1], 'ab') as damaged:
+    with open(dataset.read(str(tmp_path / 'damaged')).train.paths[1], 'ab') as damaged:
         damaged.write(b'x')
     return {'tmp': str(tmp_path), 'data': data_dir}
 

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 import cifar10
-from cifar10.data import dataset, synthetic
+from cifar10.data import dataset, synthetic, verification, writing
 from cifar10.errors import UserError
-from tests.helpers import programs, queues, special_files
+from tests.helpers import data_sets, programs, queues, special_files
 from tests.helpers.special_files import deadline, needs_root  # noqa: F401
 
 
 def test_verify_counts_examples(data_dir):
-    assert dataset.verify(dataset.train_files(data_dir)) == 300
-    assert dataset.verify(dataset.test_files(data_dir)) == 50
+    assert verification.verify(dataset.read(data_dir).train) == 300
+    assert verification.verify(dataset.read(data_dir).test) == 50
 
 
 def _with_label_10(content):
@@ -31,55 +31,55 @@ def _with_label_10(content):
     (_with_label_10, r'has labels that are not 0 to 9: 1 of them, the first \(10\) in record 17;'),
     (lambda content: b'\xff' * len(content), r'has labels that are not 0 to 9: 60 of them, the first \(255\) in record 0;')])
 def test_verify_names_the_file_and_its_fault(own_data_dir, change, fault):
-    path = dataset.train_files(own_data_dir)[2]
+    path = dataset.read(own_data_dir).train.paths[2]
     with open(path, 'rb') as whole:
         content = whole.read()
     with open(path, 'wb') as damaged:
         damaged.write(change(content))
     with pytest.raises(UserError, match='^%s %s replace it with a good copy$' % (path, fault)):
-        dataset.verify(dataset.train_files(own_data_dir))
+        verification.verify(dataset.read(own_data_dir).train)
 
 
 def test_verify_names_a_missing_file(tmp_path):
     with pytest.raises(UserError, match='data_batch_1.bin is missing'):
-        dataset.verify(dataset.train_files(str(tmp_path)))
+        verification.verify(dataset.read(str(tmp_path)).train)
 
 
 @pytest.mark.parametrize('kind', special_files.KINDS)
 def test_verify_names_what_is_no_file(own_data_dir, kind):
-    path = dataset.train_files(own_data_dir)[3]
+    path = dataset.read(own_data_dir).train.paths[3]
     os.remove(path)
     special_files.make(path, kind)
-    assert dataset.is_present(own_data_dir)
+    assert writing.is_present(own_data_dir)
     with pytest.raises(UserError, match='^%s is %s, not a file: replace it with a good copy$' % (path, kind)):
-        dataset.verify(dataset.train_files(own_data_dir))
+        verification.verify(dataset.read(own_data_dir).train)
 
 
 def test_verify_of_data_below_a_file(tmp_path):
     (tmp_path / 'file').write_text('')
     with pytest.raises(UserError, match='file/cifar-10-batches-bin/data_batch_1.bin is missing'):
-        dataset.verify(dataset.train_files(str(tmp_path / 'file')))
+        verification.verify(dataset.read(str(tmp_path / 'file')).train)
 
 
 def test_verify_takes_links_to_files(own_data_dir, tmp_path):
-    path = dataset.test_files(own_data_dir)[0]
+    path = dataset.read(own_data_dir).test.paths[0]
     os.rename(path, str(tmp_path / 'elsewhere'))
     os.symlink(str(tmp_path / 'elsewhere'), path)
-    assert dataset.verify([path]) == 50
+    assert verification.verify(data_sets.records([path])) == 50
 
 
 def test_verify_counts_in_a_file_of_several_pieces(tmp_path):
     """2,500 records are read in three pieces; the bad label is in the last one."""
     records = np.zeros([2500, 3073], np.uint8)
     records.tofile(str(tmp_path / 'file'))
-    assert dataset.verify([str(tmp_path / 'file')]) == 2500
+    assert verification.verify(data_sets.records([tmp_path / 'file'])) == 2500
     records[2400, 0] = 10
     records.tofile(str(tmp_path / 'file'))
     with pytest.raises(UserError, match=r'1 of them, the first \(10\) in record 2400;'):
-        dataset.verify([str(tmp_path / 'file')])
+        verification.verify(data_sets.records([tmp_path / 'file']))
     os.truncate(str(tmp_path / 'file'), 2450 * 3073 - 1)
     with pytest.raises(UserError, match='its 7528849 bytes are 2449 records of 3073 bytes and 3072 more;'):
-        dataset.verify([str(tmp_path / 'file')])
+        verification.verify(data_sets.records([tmp_path / 'file']))
 
 
 @pytest.mark.parametrize('name', ['[12]', 'a*b', 'what?', 'back\\slash', '"quoted"', "it's", 'two words', ' ',
@@ -90,7 +90,7 @@ def test_every_name_of_a_directory(tmp_path, name):
     (tmp_path / name / '.cifar10-incomplete-of-a-killed-process').mkdir(parents=True)
     data_dir = str(tmp_path / name)
     synthetic.maybe_write(data_dir, records_per_file=10)
-    assert dataset.is_present(data_dir) and dataset.verify(dataset.train_files(data_dir)) == 50
+    assert writing.is_present(data_dir) and verification.verify(dataset.read(data_dir).train) == 50
     assert os.listdir(data_dir) == [dataset.DIRECTORY]
     images, labels = cifar10.inputs(eval_data=True, data_dir=data_dir, batch_size=10)
     found = queues.run(labels, 1)[0]
@@ -126,7 +126,7 @@ def test_what_another_user_could_replace_is_not_written_to_but_read(own_data_dir
     assert os.listdir(str(theirs)) == []
     os.rename(os.path.join(own_data_dir, dataset.DIRECTORY), str(theirs / dataset.DIRECTORY))
     synthetic.maybe_write(str(theirs))
-    assert dataset.verify(dataset.test_files(str(theirs))) == 50
+    assert verification.verify(dataset.read(str(theirs)).test) == 50
 
 
 def test_a_place_that_is_not_local(tmp_path, monkeypatch):
@@ -137,7 +137,7 @@ def test_a_place_that_is_not_local(tmp_path, monkeypatch):
 
 
 def test_half_a_data_set_is_left_alone(own_data_dir):
-    os.remove(dataset.train_files(own_data_dir)[3])
+    os.remove(dataset.read(own_data_dir).train.paths[3])
     before = sorted(os.listdir(os.path.join(own_data_dir, dataset.DIRECTORY)))
     with pytest.raises(UserError, match='data_batch_4.bin is missing: put it back, or move'):
         synthetic.maybe_write(own_data_dir)
@@ -146,25 +146,25 @@ def test_half_a_data_set_is_left_alone(own_data_dir):
 
 def test_a_bad_new_directory_is_removed(tmp_path):
     with pytest.raises(UserError, match='data_batch_1.bin is empty'):
-        with dataset.new_directory(str(tmp_path)) as directory:
+        with writing.new_directory(str(tmp_path / dataset.DIRECTORY)) as directory:
             open(os.path.join(directory, 'data_batch_1.bin'), 'w').close()
     assert os.listdir(str(tmp_path)) == []
 
 
 def test_a_second_process_finds_the_data_set(tmp_path):
     script = 'from cifar10.data import synthetic; synthetic.maybe_write(%r, records_per_file=20)' % str(tmp_path)
-    with dataset.preparing(str(tmp_path)) as missing:
+    with writing.preparing(str(tmp_path)) as missing:
         assert missing
         process = subprocess.Popen([sys.executable, '-u', '-c', script], env=dict(os.environ, PYTHONPATH=programs.ROOT),
                                    stdout=subprocess.PIPE, universal_newlines=True)
         assert process.stdout.readline() == 'Waiting for another process that works in %s\n' % tmp_path
-        with dataset.new_directory(str(tmp_path)) as batches:
+        with writing.new_directory(str(tmp_path / dataset.DIRECTORY)) as batches:
             for index, name in enumerate(dataset.TRAIN_FILES + dataset.TEST_FILES):
                 synthetic.records(30, np.random.default_rng(index)).tofile(os.path.join(batches, name))
             with open(os.path.join(batches, dataset.CLASS_NAMES_FILE), 'w') as names:
                 names.write(' '.join(synthetic.CLASS_NAMES))
     assert process.communicate(timeout=60) == ('', None) and process.returncode == 0
-    assert dataset.verify(dataset.test_files(str(tmp_path))) == 30
+    assert verification.verify(dataset.read(str(tmp_path)).test) == 30
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path):
@@ -177,11 +177,11 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
 def test_the_directory_of_the_files_as_data_dir(own_data_dir, tmp_path):
     for data_dir in (os.path.join(own_data_dir, dataset.DIRECTORY), os.path.join(own_data_dir, dataset.DIRECTORY, '')):
         synthetic.maybe_write(data_dir)  # finds it present
-        assert dataset.train_files(data_dir) == [os.path.join(data_dir, name) for name in dataset.TRAIN_FILES]
-        assert dataset.class_names(data_dir) == synthetic.CLASS_NAMES
+        assert dataset.read(data_dir).train.paths == [os.path.join(data_dir, name) for name in dataset.TRAIN_FILES]
+        assert dataset.read(data_dir).class_names == synthetic.CLASS_NAMES
     os.rename(os.path.join(own_data_dir, dataset.DIRECTORY), str(tmp_path / 'renamed'))
-    assert dataset.is_present(str(tmp_path / 'renamed'))
-    assert dataset.verify(dataset.test_files(str(tmp_path / 'renamed'))) == 50
+    assert writing.is_present(str(tmp_path / 'renamed'))
+    assert verification.verify(dataset.read(str(tmp_path / 'renamed')).test) == 50
 
 
 @pytest.mark.parametrize('data_dir', ['a', 'a/cifar-10-batches-bin', 'a/cifar-10-batches-bin/'])
@@ -189,29 +189,29 @@ def test_a_data_set_is_written_below_the_parent(tmp_path, monkeypatch, data_dir)
     monkeypatch.chdir(tmp_path)
     synthetic.maybe_write(data_dir, records_per_file=10)
     assert os.listdir('.') == ['a'] and os.listdir('a') == [dataset.DIRECTORY]
-    assert dataset.verify(dataset.train_files('a')) == dataset.verify(dataset.train_files(data_dir)) == 50
+    assert verification.verify(dataset.read('a').train) == verification.verify(dataset.read(data_dir).train) == 50
 
 
 def test_the_files_of_a_data_set():
-    assert dataset.train_files('x') == ['x/cifar-10-batches-bin/data_batch_%d.bin' % i for i in range(1, 6)]
-    assert dataset.test_files('x') == ['x/cifar-10-batches-bin/test_batch.bin']
+    assert dataset.read('x').train.paths == ['x/cifar-10-batches-bin/data_batch_%d.bin' % i for i in range(1, 6)]
+    assert dataset.read('x').test.paths == ['x/cifar-10-batches-bin/test_batch.bin']
 
 
 def test_a_data_set_that_is_present(data_dir, tmp_path):
-    assert dataset.is_present(data_dir) and not dataset.is_present(str(tmp_path / 'missing'))
+    assert writing.is_present(data_dir) and not writing.is_present(str(tmp_path / 'missing'))
     (tmp_path / dataset.DIRECTORY).mkdir()
-    assert not dataset.is_present(str(tmp_path))  # an empty directory may be filled
+    assert not writing.is_present(str(tmp_path))  # an empty directory may be filled
 
 
 def test_a_new_directory_that_cannot_be_made(tmp_path):
-    with pytest.raises(UserError, match='^Cannot write the data set to %s/missing .*No such file' % tmp_path):
-        with dataset.new_directory(str(tmp_path / 'missing')):
+    with pytest.raises(UserError, match='^Cannot write the data set to %s/missing/cifar-10-batches-bin .*No such file' % tmp_path):
+        with writing.new_directory(str(tmp_path / 'missing' / dataset.DIRECTORY)):
             pass
     assert os.listdir(str(tmp_path)) == []
 
 
 def test_a_new_directory_after_an_error_in_it(tmp_path):
     with pytest.raises(ZeroDivisionError):
-        with dataset.new_directory(str(tmp_path)):
+        with writing.new_directory(str(tmp_path / dataset.DIRECTORY)):
             1 / 0  # noqa: B018
     assert os.listdir(str(tmp_path)) == []

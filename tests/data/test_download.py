@@ -20,7 +20,7 @@ def test_whole_archive(fetch, tmp_path, capsys):
 
 def test_nothing_is_done_if_the_files_exist(fetch, tmp_path):
     fetch('none')
-    os.remove(str(tmp_path / download.ARCHIVE))
+    os.remove(str(tmp_path / download.CIFAR10.name))
     assert fetch('none').ranges == []
 
 
@@ -78,7 +78,7 @@ def test_a_corrupt_archive_is_not_kept(fetch, tmp_path):
 
 @pytest.mark.parametrize('size', [1000, 10000000])
 def test_a_leftover_of_another_file_is_deleted(fetch, tmp_path, size):
-    (tmp_path / (download.ARCHIVE + '.part')).write_bytes(b'x' * size)
+    (tmp_path / (download.CIFAR10.name + '.part')).write_bytes(b'x' * size)
     server = fetch('none')
     assert_complete(tmp_path)
     assert server.ranges == ['bytes=%d-' % size, None]
@@ -91,13 +91,13 @@ def test_an_unreachable_server_or_malformed_url(tmp_path):
 
 
 def test_a_local_copy_is_used(tmp_path, archive):
-    (tmp_path / download.ARCHIVE).write_bytes(archive)
+    (tmp_path / download.CIFAR10.name).write_bytes(archive)
     cifar10.maybe_download_and_extract(str(tmp_path), 'http://127.0.0.1:1/', md5=hashlib.md5(archive).hexdigest())
     assert_complete(tmp_path)
 
 
 def test_a_wrong_local_copy_is_named_and_kept(tmp_path, archive):
-    (tmp_path / download.ARCHIVE).write_bytes(archive)
-    with pytest.raises(UserError, match='%s is not the published archive' % (tmp_path / download.ARCHIVE)):
+    (tmp_path / download.CIFAR10.name).write_bytes(archive)
+    with pytest.raises(UserError, match='%s is not the published archive' % (tmp_path / download.CIFAR10.name)):
         cifar10.maybe_download_and_extract(str(tmp_path))
-    assert os.listdir(str(tmp_path)) == [download.ARCHIVE]
+    assert os.listdir(str(tmp_path)) == [download.CIFAR10.name]

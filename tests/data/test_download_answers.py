@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 import cifar10
-from cifar10.data import download
+from cifar10.data import download, transfer
 from cifar10.errors import UserError
 from tests.helpers import download_server
 from tests.helpers.download_server import assert_complete, assert_nothing_left
@@ -20,7 +20,7 @@ def test_an_unsatisfiable_range_that_was_not_asked_for(fetch, tmp_path):
 
 def test_an_unsatisfiable_range_with_and_without_a_part(fetch, tmp_path):
     """The part is dropped first."""
-    (tmp_path / (download.ARCHIVE + '.part')).write_bytes(b'x' * 1000)
+    (tmp_path / (download.CIFAR10.name + '.part')).write_bytes(b'x' * 1000)
     with pytest.raises(UserError, match='HTTP Error 416: '):
         fetch(416)
     assert_nothing_left(tmp_path)
@@ -95,7 +95,7 @@ def test_a_url_of_a_file(tmp_path, archive):
 
 
 def test_a_server_that_sends_for_ever(fetch, tmp_path, monkeypatch):
-    monkeypatch.setattr(download, '_MAX_BYTES', 10 ** 6)
+    monkeypatch.setattr(transfer, '_MAX_BYTES', 10 ** 6)
     sent = []
 
     def answer(handler, content):
@@ -126,7 +126,7 @@ def test_a_page_that_is_shorter_than_what_is_here(fetch, tmp_path, archive, head
     """As the page of a hotel, where one must log in first."""
     def answer(handler, content):
         download_server.answer(handler, 200, b'log in!', **headers)
-    part = tmp_path / (download.ARCHIVE + '.part')
+    part = tmp_path / (download.CIFAR10.name + '.part')
     part.write_bytes(archive[:1000])
     with pytest.raises(UserError, match='^Cannot download .*the server sends less than is in %s already: delete that if ' % part):
         fetch(answer)
@@ -139,7 +139,7 @@ def test_a_whole_file_that_breaks_off(fetch, tmp_path, archive):
     """Before what is here already; its length is not known."""
     def answer(handler, content):
         download_server.answer(handler, 200, content[:1000])
-    (tmp_path / (download.ARCHIVE + '.part')).write_bytes(archive[:70000])
+    (tmp_path / (download.CIFAR10.name + '.part')).write_bytes(archive[:70000])
     assert fetch(answer, 'none').ranges == ['bytes=70000-'] * 2
     assert_complete(tmp_path)
 
@@ -149,7 +149,7 @@ def test_a_whole_file_in_place_of_the_rest(fetch, tmp_path, archive, headers):
     """What is here already is kept."""
     def answer(handler, content):
         download_server.answer(handler, 200, content, **({'Content_Length': str(len(content))} if headers else {}))
-    (tmp_path / (download.ARCHIVE + '.part')).write_bytes(archive[:70000])
+    (tmp_path / (download.CIFAR10.name + '.part')).write_bytes(archive[:70000])
     assert fetch(answer).ranges == ['bytes=70000-']
     assert_complete(tmp_path)
 

@@ -52,11 +52,11 @@ def test_a_hostile_archive_writes_nothing(tmp_path, archive, disguise):
             hostile.addfile(member, data)
     data_dir = tmp_path / 'parent' / 'data'
     data_dir.mkdir(parents=True)
-    (data_dir / download.ARCHIVE).write_bytes(content.getvalue())
+    (data_dir / download.CIFAR10.name).write_bytes(content.getvalue())
     with pytest.raises(UserError, match='is not the CIFAR-10 binary archive'):
         cifar10.maybe_download_and_extract(str(data_dir), md5=hashlib.md5(content.getvalue()).hexdigest())
     assert os.listdir(str(tmp_path)) == ['parent'] and os.listdir(str(tmp_path / 'parent')) == ['data']
-    assert os.listdir(str(data_dir)) == [download.ARCHIVE]
+    assert os.listdir(str(data_dir)) == [download.CIFAR10.name]
 
 
 @pytest.mark.parametrize('name, size, most', [('test_batch.bin', 10001 * 3073, 30730000), ('batches.meta.txt', 4097, 4096)])
@@ -69,10 +69,10 @@ def test_a_file_that_is_too_long_is_not_extracted(tmp_path, archive, monkeypatch
             if member.name.endswith(name):
                 member.size, data = size, io.BytesIO(bytes(size))
             bomb.addfile(member, data)
-    (tmp_path / download.ARCHIVE).write_bytes(content.getvalue())
+    (tmp_path / download.CIFAR10.name).write_bytes(content.getvalue())
     with pytest.raises(UserError, match='is not the CIFAR-10 binary archive .*/%s is not a file of at most %d bytes' % (name, most)):
         cifar10.maybe_download_and_extract(str(tmp_path), md5=hashlib.md5(content.getvalue()).hexdigest())
-    assert os.listdir(str(tmp_path)) == [download.ARCHIVE]
+    assert os.listdir(str(tmp_path)) == [download.CIFAR10.name]
 
 
 _readers = []  # file descriptors
@@ -113,14 +113,14 @@ def _of_another_user(path, target):
 def test_a_part_that_is_no_part_is_not_written_to(tmp_path, put):
     """It is named before the server is asked."""
     (tmp_path / 'target').write_bytes(b'precious')
-    part = tmp_path / (download.ARCHIVE + '.part')
+    part = tmp_path / (download.CIFAR10.name + '.part')
     put(part, tmp_path / 'target')
     before = os.lstat(str(part))
     with pytest.raises(UserError, match='^%s is a link, no file, or not yours, and so not the rest of a download: delete it$' % part):
         cifar10.maybe_download_and_extract(str(tmp_path), 'http://127.0.0.1:1/')
     assert (tmp_path / 'target').read_bytes() == b'precious'
     assert os.path.samestat(before, os.lstat(str(part))) and before.st_size == os.lstat(str(part)).st_size
-    assert not (tmp_path / download.ARCHIVE).exists()
+    assert not (tmp_path / download.CIFAR10.name).exists()
 
 
 def test_a_link_that_is_put_there_during_the_download(fetch, tmp_path):
@@ -128,7 +128,7 @@ def test_a_link_that_is_put_there_during_the_download(fetch, tmp_path):
     (tmp_path / 'target').write_bytes(b'precious')
 
     def put(handler, content):
-        (tmp_path / (download.ARCHIVE + '.part')).symlink_to(tmp_path / 'target')
+        (tmp_path / (download.CIFAR10.name + '.part')).symlink_to(tmp_path / 'target')
         download_server.answer(handler, 200, content)
     with pytest.raises(UserError, match='.part is a link'):
         fetch(put)
@@ -137,7 +137,7 @@ def test_a_link_that_is_put_there_during_the_download(fetch, tmp_path):
 
 @pytest.mark.parametrize('kind', special_files.KINDS)
 def test_an_archive_that_is_no_file(fetch, tmp_path, kind):
-    special_files.make(tmp_path / download.ARCHIVE, kind)
+    special_files.make(tmp_path / download.CIFAR10.name, kind)
     with pytest.raises(UserError, match='^%s is %s, not a file: delete it to have it downloaded$' % (
-            tmp_path / download.ARCHIVE, kind)):
+            tmp_path / download.CIFAR10.name, kind)):
         fetch('none')

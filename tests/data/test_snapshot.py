@@ -13,7 +13,7 @@ from tests.helpers.special_files import deadline  # noqa: F401
 
 @pytest.fixture
 def paths(own_data_dir):
-    return dataset.train_files(own_data_dir)
+    return dataset.read(own_data_dir).train.paths
 
 
 def _replace(path, content):

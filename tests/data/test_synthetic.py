@@ -11,19 +11,19 @@ from cifar10.errors import UserError
 def test_balanced_and_written_once(tmp_path, capsys):
     synthetic.maybe_write(str(tmp_path), records_per_file=30)
     assert capsys.readouterr().out == 'Writing the synthetic data set to %s\n' % (tmp_path / dataset.DIRECTORY)
-    for path in dataset.train_files(str(tmp_path)) + dataset.test_files(str(tmp_path)):
+    for path in dataset.read(str(tmp_path)).train.paths + dataset.read(str(tmp_path)).test.paths:
         labels = np.fromfile(path, np.uint8).reshape(-1, 3073)[:, 0]
         assert np.bincount(labels).tolist() == [3] * 10
         assert labels.tolist() != sorted(labels)
     before = os.stat(path).st_mtime_ns
     synthetic.maybe_write(str(tmp_path), records_per_file=20)
     assert os.stat(path).st_mtime_ns == before and 'Writing' not in capsys.readouterr().out
-    assert dataset.class_names(str(tmp_path)) == synthetic.CLASS_NAMES
+    assert dataset.read(str(tmp_path)).class_names == synthetic.CLASS_NAMES
 
 
 def test_images_are_all_different(tmp_path):
     synthetic.maybe_write(str(tmp_path), records_per_file=30)
-    paths = dataset.train_files(str(tmp_path)) + dataset.test_files(str(tmp_path))
+    paths = dataset.read(str(tmp_path)).train.paths + dataset.read(str(tmp_path)).test.paths
     images = np.concatenate([np.fromfile(path, np.uint8) for path in paths]).reshape(-1, 3073)[:, 1:]
     assert len({image.tobytes() for image in images}) == 180
     assert min(len(np.unique(image)) for image in images.reshape(-1, 1024)) > 10  # two colours, but for the noise
@@ -42,7 +42,7 @@ def test_the_seed_gives_the_images(tmp_path):
         synthetic.maybe_write(str(tmp_path / name), records_per_file=10, seed=seed)
     contents = {}
     for name in ('first', 'again', 'other'):
-        paths = dataset.train_files(str(tmp_path / name)) + dataset.test_files(str(tmp_path / name))
+        paths = dataset.read(str(tmp_path / name)).train.paths + dataset.read(str(tmp_path / name)).test.paths
         contents[name] = [np.fromfile(path, np.uint8).tobytes() for path in paths]
     assert contents['first'] == contents['again']
     assert len(set(contents['first'] + contents['other'])) == 12

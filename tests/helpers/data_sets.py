@@ -7,6 +7,11 @@ import numpy as np
 from cifar10.data import dataset, synthetic
 
 
+def records(paths):
+    """The Records of ten classes in these files."""
+    return dataset.Records([dataset.File(str(path)) for path in paths])
+
+
 def write(data_dir, train_records=60, test_records=50):
     """Writes random records of the synthetic classes, `train_records` in each training file; returns `data_dir`."""
     directory = os.path.join(str(data_dir), dataset.DIRECTORY)
@@ -22,6 +27,6 @@ def write(data_dir, train_records=60, test_records=50):
 def write_same(data_dir):
     """The same, with one and the same record everywhere, so that the order does not matter; returns `data_dir`."""
     for path in glob.glob(os.path.join(write(data_dir), dataset.DIRECTORY, '*.bin')):
-        records = np.fromfile(path, np.uint8).reshape(-1, dataset.RECORD_BYTES)
-        synthetic.records(1, np.random.default_rng(7)).repeat(len(records), 0).tofile(path)
+        count = os.path.getsize(path) // 3073
+        synthetic.records(1, np.random.default_rng(7)).repeat(count, 0).tofile(path)
     return str(data_dir)

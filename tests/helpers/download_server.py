@@ -4,7 +4,7 @@ import http.server
 import os
 import threading
 
-from cifar10.data import dataset, download
+from cifar10.data import dataset, download, verification
 
 
 class Server:
@@ -65,9 +65,10 @@ def answer(handler, status, body, **headers):
 
 def assert_complete(data_dir):
     """Asserts that the whole data set and the archive are there, and nothing else."""
-    assert dataset.verify(dataset.train_files(str(data_dir)) + dataset.test_files(str(data_dir))) == 240
-    assert dataset.class_names(str(data_dir)) == dataset.CLASS_NAMES
-    assert sorted(os.listdir(str(data_dir))) == [dataset.DIRECTORY, download.ARCHIVE]
+    found = dataset.read(str(data_dir))
+    assert (verification.verify(found.train), verification.verify(found.test)) == (200, 40)
+    assert dataset.read(str(data_dir)).class_names == dataset.CLASS_NAMES
+    assert sorted(os.listdir(str(data_dir))) == [dataset.DIRECTORY, download.CIFAR10.name]
 
 
 def assert_nothing_left(data_dir):

@@ -68,7 +68,7 @@ def _saved_again(checkpoints):
 def main(data_dir, checkpoint_dir, eval_dir, polls):
     """Evaluates the checkpoint in a directory at each of so many polls."""
     machine.set_up_tensorflow()
-    evaluator = evaluation.Evaluator(dataset.test_files(data_dir))
+    evaluator = evaluation.Evaluator(dataset.read(data_dir).test)
     checkpoints = _saved_again(following.new_checkpoints(checkpoint_dir, interval_secs=0))
     evaluation.evaluate(evaluator, (restored for _, restored in zip(range(int(polls)), checkpoints)), eval_dir)
 

@@ -4,6 +4,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input
+from tests.helpers import data_sets
 
 
 def run(fetches, times):
@@ -20,7 +21,8 @@ def run(fetches, times):
 def epoch(paths, *share):
     """What input._read_records gives of one epoch of these files, uint8 [n, 3073]."""
     with tf.Graph().as_default(), tf.Session() as session:
-        read = cifar10_input._read_records(tf.train.string_input_producer(paths, shuffle=False, num_epochs=1), paths, *share)
+        filenames = tf.train.string_input_producer(paths, shuffle=False, num_epochs=1)
+        read = cifar10_input._read_records(filenames, data_sets.records(paths), *share)
         session.run(tf.local_variables_initializer())
         coord = tf.train.Coordinator()
         runners = tf.train.start_queue_runners(session, coord)

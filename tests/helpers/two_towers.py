@@ -4,7 +4,7 @@ import os
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, multi_gpu, optimizer, training
-from tests.helpers import queues
+from tests.helpers import networks, queues
 
 
 def batches(job, first_step, share, count):
@@ -27,7 +27,8 @@ class Trainer:
             global_step = tf.train.get_or_create_global_step()
             rate = optimizer.learning_rate(global_step, pace, hparams)
             opt = optimizer.create(rate, hparams)
-            _, tower_grads = multi_gpu.tower_gradients(['/cpu:%d' % i for i in range(num_towers)], self._batches, opt, 1, hparams)
+            devices = ['/cpu:%d' % i for i in range(num_towers)]
+            _, tower_grads = multi_gpu.tower_gradients(devices, self._batches, opt, networks.of(hparams))
             # The update takes placeholders, so that a test can also give it other gradients; so it does not wait for the losses.
             graph.clear_collection('losses')
             self._gradients = {variable.op.name: gradient for gradient, variable in multi_gpu.average_gradients(tower_grads)}

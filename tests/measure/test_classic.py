@@ -10,7 +10,7 @@ from cifar10.hparams import CLASSIC, Intervals, Pace
 from cifar10.measure import classic
 from cifar10.runs import machine
 from cifar10.training import Job
-from tests.helpers import events, oracle, queues
+from tests.helpers import events, networks, oracle, queues
 from tests.helpers.small_run import LINE
 
 BATCH, STEPS = 128, 50
@@ -52,7 +52,7 @@ def _initial_values():
 
 
 def _batches(data_dir):
-    labels, images = oracle.read_records(dataset.train_files(data_dir))
+    labels, images = oracle.read_records(dataset.read(data_dir).train.paths)
     rng = np.random.RandomState(1)
     for _ in range(STEPS):
         batch = rng.choice(len(labels), BATCH, replace=False)
@@ -64,7 +64,7 @@ def _classic(num_towers):
     def build(raw, labels, draws, hparams):
         images = tf.map_fn(lambda args: classic.distort(*args), [raw] + draws, tf.float32)
         batches = list(zip(tf.split(images, num_towers), tf.split(labels, num_towers)))
-        train_op, loss, _ = classic.training_step(['/cpu:0', '/cpu:1'][:num_towers], batches, 50000, hparams)
+        train_op, loss, _ = classic.training_step(Job('', 50000, hparams, ['/cpu:0', '/cpu:1'][:num_towers]), batches)
         return train_op, loss
     return build
 
@@ -76,7 +76,8 @@ def _ours(num_towers, num_slices):
         global_step = tf.train.get_or_create_global_step()
         sgd = tf.train.GradientDescentOptimizer(optimizer.learning_rate(global_step, PACE, hparams))
         batches = list(zip(tf.split(images, num_towers), tf.split(labels, num_towers)))
-        losses, tower_grads = multi_gpu.tower_gradients(['/cpu:0', '/cpu:1'][:num_towers], batches, sgd, num_slices, hparams)
+        network = networks.of(hparams, num_slices)
+        losses, tower_grads = multi_gpu.tower_gradients(['/cpu:0', '/cpu:1'][:num_towers], batches, sgd, network)
         train_op = optimizer.train(sgd, multi_gpu.average_gradients(tower_grads), global_step, PACE, hparams)
         return train_op, tf.add_n(losses) / len(losses)
     return build

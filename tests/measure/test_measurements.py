@@ -31,7 +31,7 @@ def test_input_figures(data_dir, formulation):
 
 @FORMULATIONS
 def test_data_that_change_meanwhile(own_data_dir, monkeypatch, formulation):
-    paths = dataset.train_files(own_data_dir)
+    paths = dataset.read(own_data_dir).train.paths
 
     def empty():
         for path in paths:

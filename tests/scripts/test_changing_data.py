@@ -15,16 +15,16 @@ def _empty(path):
 
 
 def _cut_a_record(path):
-    os.truncate(path, 7 * dataset.RECORD_BYTES + 100)
+    os.truncate(path, 7 * 3073 + 100)
 
 
 def _drop_records(path):
-    os.truncate(path, 30 * dataset.RECORD_BYTES)
+    os.truncate(path, 30 * 3073)
 
 
 def _label(value):
     def write(path):
-        records = np.memmap(path, np.uint8, mode='r+').reshape(-1, dataset.RECORD_BYTES)
+        records = np.memmap(path, np.uint8, mode='r+').reshape(-1, 3073)
         records[:, 0] = value
         records.flush()
     return write
@@ -36,7 +36,7 @@ def _put_directory(path):
 
 
 def _put_fifos(path):
-    for other in dataset.train_files(os.path.dirname(path)):
+    for other in dataset.read(os.path.dirname(path)).train.paths:
         faults.put_fifo(other)
 
 
@@ -51,7 +51,7 @@ def test_under_a_trainer(tmp_path, data_dir, script, changes):
     for index, change in enumerate(changes):
         own = faults.copy(data_dir, tmp_path / ('data%d' % index))
         process = programs.start(script, *faults.job(own, tmp_path / str(index)))
-        runs.append((process, change, dataset.train_files(own)[2], tmp_path / str(index)))
+        runs.append((process, change, dataset.read(own).train.paths[2], tmp_path / str(index)))
     for process, change, path, _ in runs:
         faults.read_until(process, ': step 5,')
         change(path)
@@ -72,7 +72,7 @@ def test_between_two_evaluations(tmp_path, data_dir):
         directory = tmp_path / str(index)
         checkpoints.save(directory, 1)
         process = programs.start('cifar10_eval', '--eval_interval_secs=1', *faults.evaluation(own, directory, directory / 'eval'))
-        runs.append((process, change, dataset.test_files(own)[0], directory))
+        runs.append((process, change, dataset.read(own).test.paths[0], directory))
     for process, change, path, directory in runs:
         faults.read_until(process, 'of 50, step 1)')
         change(path)
@@ -87,9 +87,9 @@ def test_between_two_evaluations(tmp_path, data_dir):
 def test_special_files_at_the_start(tmp_path, data_dir, own_data_dir, script):
     """They are named as what they are, at once."""
     checkpoints.save(tmp_path, 1)
-    args, paths = faults.evaluation(own_data_dir, tmp_path, tmp_path / 'eval', '--run_once'), dataset.test_files(own_data_dir)
+    args, paths = faults.evaluation(own_data_dir, tmp_path, tmp_path / 'eval', '--run_once'), dataset.read(own_data_dir).test.paths
     if script == 'cifar10_train':
-        args, paths = faults.job(own_data_dir, tmp_path / 'run', '--max_steps=1'), dataset.train_files(own_data_dir)
+        args, paths = faults.job(own_data_dir, tmp_path / 'run', '--max_steps=1'), dataset.read(own_data_dir).train.paths
     for path in [paths[-1], os.path.join(os.path.dirname(paths[-1]), dataset.CLASS_NAMES_FILE)]:
         os.remove(path)
         with faults.fifo(path):
@@ -101,4 +101,4 @@ def test_special_files_at_the_start(tmp_path, data_dir, own_data_dir, script):
         faults.assert_one_line(stderr, path, 'directory')
         assert status == 1
         os.rmdir(path)
-        shutil.copy(os.path.join(dataset.batches_dir(data_dir), os.path.basename(path)), path)
+        shutil.copy(os.path.join(dataset.files_dir(data_dir), os.path.basename(path)), path)

@@ -171,8 +171,8 @@ def test_leftovers_of_a_killed_process(run, data_dir):
 
 def test_another_number_of_examples(run, own_data_dir):
     """The classic schedule counts epochs."""
-    path = dataset.train_files(own_data_dir)[0]
-    os.truncate(path, 10 * dataset.RECORD_BYTES)
+    path = dataset.read(own_data_dir).train.paths[0]
+    os.truncate(path, 10 * 3073)
     before = faults.snapshot(run)
     status, _, stderr = _train(own_data_dir, run, 3)
     faults.assert_one_line(stderr, run, '300', '250')

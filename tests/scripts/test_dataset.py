@@ -39,7 +39,7 @@ def _assert_one_line(run, complaint, *args):
 
 @pytest.mark.parametrize('kind', special_files.KINDS)
 def test_what_is_no_file_is_named(own_data_dir, kind):
-    path = dataset.train_files(own_data_dir)[1]
+    path = dataset.read(own_data_dir).train.paths[1]
     os.remove(path)
     special_files.make(path, kind)
     for command in ('verify', 'download'):

@@ -14,10 +14,10 @@ def _args(data_dir, directory):
 
 def test_eval_data_and_num_examples(tmp_path, data_dir):
     _, variables = checkpoints.save(tmp_path, 1)
-    for extra, files_of, count in [(['--eval_data=train_eval'], dataset.train_files, 300),
-                                   (['--num_examples=7'], dataset.test_files, 7)]:
+    found = dataset.read(data_dir)
+    for extra, records, count in [(['--eval_data=train_eval'], found.train, 300), (['--num_examples=7'], found.test, 7)]:
         status, stdout, _ = programs.call('cifar10_eval', '--run_once', *(_args(data_dir, tmp_path) + extra))
-        correct, _ = checkpoints.expected_result(data_dir, variables, count, files_of(data_dir))
+        correct, _ = checkpoints.expected_result(data_dir, variables, count, records.paths)
         assert status == 0 and '(%d of %d, step 1)' % (correct, count) in stdout
 
 

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from cifar10.data import dataset
+from cifar10.data import dataset, verification
 from cifar10.runs import checkpoint
 from tests.helpers import faults, programs
 
@@ -48,8 +48,8 @@ def test_the_end_of_a_terminal(tmp_path, data_dir):
 def test_while_the_queue_is_filled(tmp_path, data_dir):
     """The files are so long that filling takes a while: they have holes, which are zeros."""
     large = faults.copy(data_dir, tmp_path / 'data')
-    for path in dataset.train_files(large):
-        os.truncate(path, 40000 * dataset.RECORD_BYTES)
+    for path in dataset.read(large).train.paths:
+        os.truncate(path, 40000 * 3073)
     process = programs.start('cifar10_train', *faults.job(large, tmp_path / 'run'))
     faults.read_until(process, 'Filling ')
     process.send_signal(signal.SIGTERM)
@@ -75,7 +75,7 @@ def test_before_the_first_step(tmp_path, data_dir):
     builder.send_signal(signal.SIGHUP)
     _assert_interrupted(builder, signal.SIGHUP)
     # Python may ignore the exception that a signal raises, as in a __del__; then the whole set is there.
-    assert not os.listdir(str(tmp_path / 'data')) or dataset.verify(dataset.train_files(str(tmp_path / 'data'))) == 50000
+    assert not os.listdir(str(tmp_path / 'data')) or verification.verify(dataset.read(str(tmp_path / 'data')).train) == 50000
     assert checkpoint.read_latest(str(tmp_path / 'run')) is None
 
 

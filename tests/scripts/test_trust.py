@@ -44,7 +44,7 @@ def test_the_download_does_not_follow_a_link(tmp_path, victim):
     for index, target in enumerate([victim, tmp_path / 'new']):
         data_dir = tmp_path / ('data%d' % index)
         data_dir.mkdir()
-        os.symlink(str(target), str(data_dir / (download.ARCHIVE + '.part')))
+        os.symlink(str(target), str(data_dir / (download.CIFAR10.name + '.part')))
         status, _, stderr = programs.call('cifar10_dataset', 'download', '--data_dir=%s' % data_dir, '--data_url=file://%s' % served)
         assert status == 1
         faults.assert_one_line(stderr)

@@ -11,9 +11,9 @@ from tests.helpers import data_sets, oracle, queues
 
 def test_two_passes_over_the_test_images(data_dir):
     """50 images in batches of 20: the fifth batch ends the second pass, and each batch is full."""
-    images, labels = cifar10_input.inputs(True, dataset.batches_dir(data_dir), 20)
+    images, labels = cifar10_input.inputs(True, dataset.files_dir(data_dir), 20)
     assert (images.shape.as_list(), labels.shape.as_list()) == ([20, 24, 24, 3], [20])
-    expected_labels, expected_images = oracle.read_records(dataset.test_files(data_dir))
+    expected_labels, expected_images = oracle.read_records(dataset.read(data_dir).test.paths)
     batches = queues.run([images, labels], 5)
     np.testing.assert_array_equal(np.concatenate([batch for _, batch in batches]), np.tile(expected_labels, 2))
     with tf.Session() as session:
@@ -38,7 +38,7 @@ def test_an_empty_batch(data_dir, batch_size):
 
 def test_each_image_once(data_dir):
     _, labels = cifar10_input.inputs(False, data_dir, 128, num_epochs=1)
-    expected, _ = oracle.read_records(dataset.train_files(data_dir))
+    expected, _ = oracle.read_records(dataset.read(data_dir).train.paths)
     batches = queues.run(labels, 3)
     assert [len(batch) for batch in batches] == [128, 128, 44]
     np.testing.assert_array_equal(np.concatenate(batches), expected)
@@ -52,7 +52,7 @@ def test_the_size_of_the_images_can_be_set(data_dir, monkeypatch, size):
     assert images.shape.as_list() == [16, size, size, 3]
     (images, test_images), = queues.run([images, test_images], 1)
     np.testing.assert_allclose([images.mean((1, 2, 3)), images.std((1, 2, 3))], [np.zeros(16), np.ones(16)], atol=1e-3)
-    _, stored = oracle.read_records(dataset.test_files(data_dir))
+    _, stored = oracle.read_records(dataset.read(data_dir).test.paths)
     edge = (32 - size) // 2
     crops = stored[:, edge:edge + size, edge:edge + size].astype(np.float64)
     crops = (crops - crops.mean((1, 2, 3), keepdims=True)) / crops.std((1, 2, 3), keepdims=True)
@@ -78,7 +78,7 @@ def test_the_number_of_examples_sets_the_queue(data_dir, monkeypatch, capsys, gr
 def test_any_label_of_a_byte(tmp_path):
     """Own data has any number of classes."""
     data_dir = data_sets.write(tmp_path)
-    path, = dataset.test_files(data_dir)
+    path, = dataset.read(data_dir).test.paths
     records = np.fromfile(path, np.uint8).reshape(50, -1)
     records[:, 0] = np.arange(200, 250)
     records.tofile(path)
@@ -88,7 +88,7 @@ def test_any_label_of_a_byte(tmp_path):
 
 @pytest.mark.parametrize('shuffle', [False, True])
 def test_batches_of_single_examples(data_dir, shuffle):
-    paths = dataset.train_files(data_dir)[:1]
+    paths = dataset.read(data_dir).train.paths[:1]
     record = cifar10_input.read_cifar10(tf.train.string_input_producer(paths, shuffle=False))
     record.label += 100
     number = tf.cast(record.uint8image[0, 0], tf.float32)

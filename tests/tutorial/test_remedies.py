@@ -47,7 +47,7 @@ def test_the_place_and_the_remedy(tmp_path, text, line, remedy):
 
 
 def test_a_user_error_gets_the_place(tmp_path):
-    told = _explain('from cifar10.data import dataset\ndataset.verify(["nix.bin"])', tmp_path)
+    told = _explain('from cifar10.data import verification\nverification.check_file("nix.bin")', tmp_path)
     assert told.startswith('%s:3: nix.bin is missing' % (tmp_path / 'program.py'))
 
 

@@ -47,7 +47,7 @@ def test_an_own_network_on_the_input(own, data_dir):
     assert stdout.startswith(FILLING)
     losses = _numbers('loss = (.*)', stdout)
     assert len(losses) == 2 and 2 < losses[0] < 3
-    labels, _ = oracle.read_records(dataset.test_files(data_dir))
+    labels, _ = oracle.read_records(dataset.read(data_dir).test.paths)
     seen = [int(label) for label in re.search('labels (.*)', stdout).group(1).split()]
     np.testing.assert_array_equal(seen, np.concatenate([labels, labels])[:64])
     assert re.search(r'precision @ 1 = [01]\.\d{3} of 64', stdout)
@@ -68,7 +68,7 @@ def test_the_tutorial_trains_and_evaluates(own, tmp_path, data_dir, batches):
             'conv1/conv1/activations', 'conv1/conv1/sparsity', 'images/image/0'} <= tags
     stdout, _ = _succeed(own('evaluate'), '--checkpoint_dir=' + train_dir, '--eval_dir=%s' % (tmp_path / 'eval'),
                          '--num_examples=50', *flags)
-    evaluator = evaluation.Evaluator(dataset.test_files(data_dir))
+    evaluator = evaluation.Evaluator(dataset.read(data_dir).test)
     result = evaluator.evaluate(checkpoint.read(train_dir + '/model.ckpt-5'))
     assert '(%d of 50)' % result.num_correct in stdout
 
@@ -100,7 +100,7 @@ def test_names_and_orders_before_version_1(own, tmp_path, data_dir):
 
 
 def test_helpers_half_precision_and_a_changed_record(own, data_dir):
-    path = dataset.train_files(data_dir)[0]
+    path = dataset.read(data_dir).train.paths[0]
     stdout, _ = _succeed(own('own_layers'), path, '--data_dir=' + data_dir)
     _, images = oracle.read_records([path])
     assert 'batch (6, 20, 32, 3), labels (6,), first byte %d' % images[:6, :20].min() in stdout

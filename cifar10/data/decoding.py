@@ -1,0 +1,206 @@
+"""Image files to images of 32 x 32, by TensorFlow, on all cores."""
+import collections
+import concurrent.futures
+import os
+import sys
+from typing import NamedTuple, Sequence, Tuple
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from cifar10 import errors, files
+from cifar10.data import dataset, exif
+from cifar10.errors import UserError
+
+_CHUNK_FILES = 256  # that one session run decodes
+_CHUNK_BYTES = 1 << 24  # or fewer files of so many bytes
+_PARALLEL = 8  # images of a chunk
+_SWITCH_SECONDS = 5e-4  # after which Python's threads change turns: usually 5 ms, in which a chunk could be decoded
+_SHAPE = (dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH)
+_JPEG = b'\xff\xd8'  # how the files begin
+
+
+class Decoded(NamedTuple):
+    """The images of some consecutive files."""
+    images: np.ndarray  # uint8 [n, 3, 32, 32]
+    places: Sequence[int]  # of their files
+    failures: Sequence[Tuple[str, str]]  # the paths of the other files, and what is wrong with them
+
+
+class Decoder:
+    """Decodes files of JPEG, PNG, GIF (the first picture) and BMP, whatever their names end in.
+
+    The centre of an image, the largest square, is scaled to 32 x 32 by a triangle filter, which is wider than a pixel where the
+    image shrinks; a JPEG file is turned as its EXIF orientation says. What is transparent becomes white.
+    """
+
+    def __init__(self, num_threads):
+        """Builds the graph, for so many threads."""
+        self._threads, self._pool = num_threads, concurrent.futures.ThreadPoolExecutor(num_threads)
+        with tf.Graph().as_default() as graph, tf.device('/cpu:0'):
+            contents, kinds = tf.placeholder(tf.string, [None]), tf.placeholder(tf.int32, [None])
+            images = tf.map_fn(lambda pair: _small_image(*pair), (contents, kinds), tf.uint8, parallel_iterations=_PARALLEL)
+        config = tf.ConfigProto(device_count={'GPU': 0}, intra_op_parallelism_threads=1, inter_op_parallelism_threads=num_threads)
+        config.graph_options.rewrite_options.disable_meta_optimizer = True  # it finds nothing here
+        self._session = tf.Session(graph=graph, config=config)
+        self._images = self._session.make_callable(images, [contents, kinds])
+
+    def __enter__(self):
+        self._usual_interval = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        return self
+
+    def __exit__(self, *unused_error):
+        sys.setswitchinterval(self._usual_interval)
+        self._pool.shutdown()
+        self._session.close()
+
+    def decode(self, paths):
+        """Yields a Decoded for each chunk of the files, in their order. Close it, if you do not take all of them."""
+        waiting = collections.deque()
+        try:
+            for chunk, failures in _chunks(paths):
+                waiting.append(self._pool.submit(self._decode_chunk, chunk, failures))
+                if len(waiting) > 2 * self._threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+    def _decode_chunk(self, chunk, failures):
+        try:
+            images = self._run(chunk)
+        except tf.errors.OpError:  # a file is damaged: which one?
+            images, whole = [], []
+            for read in chunk:
+                try:
+                    images += list(self._run([read]))
+                    whole.append(read)
+                except tf.errors.OpError as error:
+                    failures.append((read.path, errors.reason(error)))
+            chunk = whole
+        images = np.array(images, np.uint8).reshape(-1, *_SHAPE)
+        for i, read in enumerate(chunk):
+            turned = exif.orientation(read.content) if read.kind == 'JPEG' else 1
+            if turned != 1:
+                images[i] = exif.upright(images[i], turned)
+        return Decoded(images, [read.place for read in chunk], failures)
+
+    def _run(self, chunk):
+        """The images, uint8 [n, 3, 32, 32], of n files."""
+        if not chunk:
+            return np.empty((0,) + _SHAPE, np.uint8)
+        kinds = list(_DECODERS)
+        return self._images([read.content for read in chunk], [kinds.index(read.kind) for read in chunk])
+
+
+class _Read(NamedTuple):
+    place: int  # in the list of paths
+    path: str
+    content: bytes
+    kind: str  # one of the keys of _DECODERS
+
+
+def _chunks(paths):
+    """Yields a list of _Read for so many consecutive files, or so many bytes, and the failures among these files.
+
+    Only one thread reads: several would wait for each other, because Python lets one of them run at a time.
+    """
+    chunk, failures, num_bytes = [], [], 0
+    for place, path in enumerate(paths):
+        try:
+            content = _content(path)
+            chunk.append(_Read(place, path, content, _kind(content)))
+            num_bytes += len(content)
+        except (UserError, OSError) as error:
+            failures.append((path, getattr(error, 'strerror', None) or str(error)))
+        if len(chunk) + len(failures) == _CHUNK_FILES or num_bytes >= _CHUNK_BYTES or place == len(paths) - 1:
+            yield chunk, failures
+            chunk, failures, num_bytes = [], [], 0
+
+
+def _content(path):
+    """The bytes of a file; raises UserError if it is no file, OSError if it cannot be read."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, 'O_NONBLOCK', 0) | getattr(os, 'O_BINARY', 0))  # it may be a FIFO
+    try:
+        found = os.fstat(handle)
+        special = files.special_kind(found.st_mode)
+        if special:
+            raise UserError('it is %s' % special)
+        return os.read(handle, found.st_size)
+    finally:
+        os.close(handle)
+
+
+def _kind(content):
+    """The kind of a file with these bytes, by its beginning: one of the keys of _DECODERS; raises UserError if there is none."""
+    if not content:
+        raise UserError('it is empty')
+    if content.startswith(_JPEG):
+        return 'JPEG'
+    if content.startswith(b'\x89PNG'):
+        # For few colours without transparency TensorFlow would make up an alpha channel that is not opaque.
+        has_alpha = content[25:26] in (b'\4', b'\6') or b'tRNS' in content[:content.find(b'IDAT')]
+        return 'PNG with alpha' if has_alpha else 'PNG'
+    if content.startswith(b'GIF8'):
+        return 'GIF'
+    if content.startswith(b'BM'):
+        if content[28:29] == b'\x08' and not _is_grey(content):  # TensorFlow would take the numbers of colours for shades of grey
+            raise UserError('it is a BMP file with a palette: save it as PNG')
+        return 'BMP'
+    raise UserError('it is no JPEG, PNG, GIF or BMP file')
+
+
+def _is_grey(bmp):
+    """Whether the colours of a BMP file with a palette are the shades of grey in their order."""
+    start = 14 + int.from_bytes(bmp[14:18], 'little')
+    palette = np.frombuffer(bmp[start:start + 4 * (int.from_bytes(bmp[46:50], 'little') or 256)], np.uint8)
+    return len(palette) % 4 == 0 and bool((palette.reshape(-1, 4)[:, :3] == np.arange(len(palette) // 4)[:, None]).all())
+
+
+def _small_image(content, kind):
+    """The image, uint8 [3, 32, 32], in the bytes of a file; `kind` is its index in _DECODERS."""
+    image = _decoded(content, kind, list(_DECODERS.values()))
+    image.set_shape([None, None, dataset.DEPTH])
+    height_and_width = tf.shape(image)[:2]
+    is_small = tf.reduce_all(tf.equal(height_and_width, [dataset.HEIGHT, dataset.WIDTH]))
+    small = tf.cond(is_small, lambda: image, lambda: _scaled_centre(image, tf.cast(height_and_width, tf.float32)))
+    small.set_shape([dataset.HEIGHT, dataset.WIDTH, dataset.DEPTH])
+    return tf.transpose(small, [2, 0, 1])
+
+
+def _decoded(content, kind, decoders):
+    """The result of decoders[kind]: tf.switch_case would take twice the time."""
+    if len(decoders) == 1:
+        return decoders[0](content)
+    return tf.cond(tf.equal(kind, 0), lambda: decoders[0](content), lambda: _decoded(content, kind - 1, decoders[1:]))
+
+
+def _on_white(image):
+    """Puts an image with an alpha channel on a white background."""
+    alpha = tf.cast(image[:, :, 3:], tf.float32) / 255
+    return tf.cast(tf.round(255 + (tf.cast(image[:, :, :3], tf.float32) - 255) * alpha), tf.uint8)
+
+
+def _colored(image):
+    """Three channels of an image that has one, three or four."""
+    return image[:, :, :3] + tf.zeros([1, 1, dataset.DEPTH], tf.uint8)
+
+
+def _scaled_centre(image, height_and_width):
+    """The centre of the image, scaled so that its short side becomes 32 pixels."""
+    scale = dataset.HEIGHT / tf.reduce_min(height_and_width)
+    scaled = tf.raw_ops.ScaleAndTranslate(
+        images=image[None], size=[dataset.HEIGHT, dataset.WIDTH], scale=tf.stack([scale, scale]),
+        translation=(dataset.HEIGHT - height_and_width * scale) / 2, kernel_type='triangle', antialias=True)[0]
+    return tf.cast(tf.round(tf.clip_by_value(scaled, 0, 255)), tf.uint8)
+
+
+_DECODERS = collections.OrderedDict([
+    ('JPEG', lambda content: tf.image.decode_jpeg(content, 3, dct_method='INTEGER_ACCURATE')),
+    ('PNG', lambda content: tf.image.decode_png(content, 3)),
+    ('PNG with alpha', lambda content: _on_white(tf.image.decode_png(content, 4))),
+    ('GIF', lambda content: tf.image.decode_gif(content)[0]),
+    ('BMP', lambda content: _colored(tf.image.decode_bmp(content)))])
