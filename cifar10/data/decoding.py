@@ -139,6 +139,8 @@ def _kind(content):
     if not content:
         raise UserError('it is empty')
     if content.startswith(_JPEG):
+        if b'\xff\xda' not in content:  # without the start of a scan libjpeg would write a line of its own to stderr
+            raise UserError('it is a JPEG file that ends before the image')
         return 'JPEG'
     if content.startswith(b'\x89PNG'):
         # For few colours without transparency TensorFlow would make up an alpha channel that is not opaque.
@@ -147,9 +149,10 @@ def _kind(content):
     if content.startswith(b'GIF8'):
         return 'GIF'
     if content.startswith(b'BM'):
-        if content[28:29] == b'\x08' and not _is_grey(content):  # TensorFlow would take the numbers of colours for shades of grey
-            raise UserError('it is a BMP file with a palette: save it as PNG')
-        return 'BMP'
+        kind = 'BMP, %d bits' % int.from_bytes(content[28:30], 'little')
+        if kind not in _DECODERS or kind == 'BMP, 8 bits' and not _is_grey(content):  # TensorFlow knows no palettes
+            raise UserError('it is a BMP file with a palette, or with few bits for a colour: save it as PNG')
+        return kind
     raise UserError('it is no JPEG, PNG, GIF or BMP file')
 
 
@@ -184,11 +187,6 @@ def _on_white(image):
     return tf.cast(tf.round(255 + (tf.cast(image[:, :, :3], tf.float32) - 255) * alpha), tf.uint8)
 
 
-def _colored(image):
-    """Three channels of an image that has one, three or four."""
-    return image[:, :, :3] + tf.zeros([1, 1, dataset.DEPTH], tf.uint8)
-
-
 def _scaled_centre(image, height_and_width):
     """The centre of the image, scaled so that its short side becomes 32 pixels."""
     scale = dataset.HEIGHT / tf.reduce_min(height_and_width)
@@ -203,4 +201,6 @@ _DECODERS = collections.OrderedDict([
     ('PNG', lambda content: tf.image.decode_png(content, 3)),
     ('PNG with alpha', lambda content: _on_white(tf.image.decode_png(content, 4))),
     ('GIF', lambda content: tf.image.decode_gif(content)[0]),
-    ('BMP', lambda content: _colored(tf.image.decode_bmp(content)))])
+    ('BMP, 24 bits', lambda content: tf.image.decode_bmp(content, 3)),
+    ('BMP, 32 bits', lambda content: tf.image.decode_bmp(content, 4)[:, :, :3]),
+    ('BMP, 8 bits', lambda content: tf.image.grayscale_to_rgb(tf.image.decode_bmp(content, 1)))])
