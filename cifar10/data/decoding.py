@@ -203,4 +203,4 @@ _DECODERS = collections.OrderedDict([
     ('GIF', lambda content: tf.image.decode_gif(content)[0]),
     ('BMP, 24 bits', lambda content: tf.image.decode_bmp(content, 3)),
     ('BMP, 32 bits', lambda content: tf.image.decode_bmp(content, 4)[:, :, :3]),
-    ('BMP, 8 bits', lambda content: tf.image.grayscale_to_rgb(tf.image.decode_bmp(content, 1)))])
+    ('BMP, 8 bits', lambda content: tf.tile(tf.image.decode_bmp(content), [1, 1, 3]))])

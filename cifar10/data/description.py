@@ -64,8 +64,10 @@ def _validated(content):
         raise ValueError('it is not a JSON object of %s' % ', '.join(Description._fields))
     found = Description(**content)
     check_class_names(found.classes)
-    if found.label_bytes not in (1, 2) or 256 ** found.label_bytes < len(found.classes):
+    if type(found.label_bytes) is not int or found.label_bytes not in (1, 2) or 256 ** found.label_bytes < len(found.classes):
         raise ValueError('label_bytes is %s for %d classes' % (reprlib.repr(found.label_bytes), len(found.classes)))
+    if not isinstance(found.origin, str):
+        raise ValueError('the origin is no text')
     for split in (found.train, found.test):
         if not isinstance(split, dict) or not split:
             raise ValueError('it names no files for training, or none for the test')

