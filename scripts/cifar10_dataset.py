@@ -72,12 +72,6 @@ COMMANDS = {'download': download, 'synthetic': synthetic, 'convert': convert, 'h
 ARGUMENTS = dict(dict.fromkeys(COMMANDS, ()), convert=('IMAGES_DIR', 'OUT'), holdout=('SRC', 'OUT'))
 
 
-def check_fraction(value):
-    """Raises UserError unless the value is between 0 and 1."""
-    if not 0 < value < 1:
-        raise UserError('it must be between 0 and 1')
-
-
 def main(command, *arguments):
     """Carries out one command, then prints what is there."""
     for name in sorted(set(sum(FLAGS_OF.values(), [])) - set(FLAGS_OF.get(command, []))):
@@ -90,10 +84,11 @@ def main(command, *arguments):
 
 if __name__ == '__main__':
     data_flags.define()
-    flags.DEFINE_float('test_fraction', 0.1, 'For convert: the fraction of each class for the test, if there is no folder test.')
-    data_flags.validate('test_fraction', check_fraction)
+    flags.DEFINE_float('test_fraction', 0.1, 'For convert: the fraction of each class for the test, if there is no folder test.',
+                       lower_bound=0.001, upper_bound=0.999)
+    flags.register_validator('test_fraction', lambda value: value == value, 'is not a number')
     flags.DEFINE_integer('seed', 0, 'For convert and holdout: seed of the choice of test images.', lower_bound=0,
-                         upper_bound=2 ** 32 - 1)
+                         upper_bound=2 ** 31 - 1)
     flags.DEFINE_boolean('strict', False, 'For convert: write nothing if a file is damaged.')
     flags.DEFINE_integer('examples', 5000, 'For holdout: the number of test images.', lower_bound=1, upper_bound=2 ** 31 - 1)
     data_flags.define_output('contact_sheet', '/tmp/cifar10_contact_sheet.png', 'Where info draws images of each class.')

@@ -4,7 +4,7 @@ import os
 from absl import flags
 
 from cifar10 import files
-from cifar10.data import dataset, download, synthetic
+from cifar10.data import dataset, download, synthetic, writing
 from cifar10.errors import UserError
 from cifar10.runs import signals
 
@@ -74,8 +74,11 @@ def prepare(dataset_name):
       ValueError: `dataset_name` is unknown.
     """
     path = data_dir(dataset_name)
+    is_default = dataset_name == FLAGS.dataset and FLAGS['dataset'].using_default_value
     with signals.Interruptible():
-        if dataset_name == 'synthetic':
+        if is_default and writing.is_present(path):
+            pass  # whatever it is
+        elif dataset_name == 'synthetic':
             synthetic.maybe_write(path)
         elif dataset_name in _ARCHIVES:
             archive = _ARCHIVES[dataset_name]

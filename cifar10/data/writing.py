@@ -43,6 +43,7 @@ def preparing(data_dir, published=dataset.CIFAR10):
     if is_present(data_dir, published):
         yield None
         return
+    files.check_name(data_dir)
     path = dataset.files_dir(data_dir, published)
     with _alone_beside(path):
         yield None if is_present(data_dir, published) else path
@@ -55,6 +56,7 @@ def new_data_set(path):
     Raises:
       UserError: there is something at `path`, or it cannot be written.
     """
+    files.check_name(path)
     _check_free(path)
     with _alone_beside(path):
         _check_free(path)  # another process may just have made it
@@ -70,7 +72,6 @@ def _check_free(path):
 @contextlib.contextmanager
 def _alone_beside(path):
     """Holds the lock of the directory in which `path` is to be made, and removes what killed processes have left there."""
-    files.check_name(path)
     parent = os.path.dirname(os.path.abspath(path))
     directories.make(parent)
     with directories.locked(parent) as is_locked:

@@ -9,7 +9,7 @@ from tests.helpers.special_files import deadline  # noqa: F401
 
 
 def _summary(data_dir):
-    return '50000 training and 10000 test examples of %s in %s\n' % (', '.join(synthetic.CLASS_NAMES), data_dir)
+    return '50000 training and 10000 test examples of %s in %s\n' % (', '.join(synthetic.CLASS_NAMES), data_dir / dataset.DIRECTORY)
 
 
 @pytest.mark.slow

@@ -1,0 +1,137 @@
+"""Own images from the folders to the precision, as a user does it."""
+import os
+import signal
+
+import numpy as np
+from PIL import Image
+import pytest
+
+from cifar10.data import dataset, verification
+from tests.helpers import faults, pictures, programs
+
+CONVERTED = 'Converting 100%: '
+
+
+def _convert(tmp_path, *args):
+    status, stdout, stderr = programs.call('cifar10_dataset', 'convert', *args)
+    assert (status, stderr) == (0, ''), stderr
+    assert CONVERTED in stdout
+    return stdout.splitlines()[-1]
+
+
+def test_convert_holdout_verify(tmp_path):
+    top, out, held = pictures.write(tmp_path / 'my photos', ['cats', 'd\u00f6gs'], 20), str(tmp_path / 'out'), str(tmp_path / 'held')
+    assert _convert(tmp_path, top, out, '--test_fraction=0.25') == '30 training and 10 test examples of cats, d\u00f6gs in ' + out
+    assert programs.call('cifar10_dataset', 'holdout', out, held, '--examples=6') == (
+        0, '24 training and 6 test examples of cats, d\u00f6gs in %s\n' % held, '')
+    assert programs.call('cifar10_dataset', 'verify', '--data_dir=' + held) == (
+        0, '24 training and 6 test examples of cats, d\u00f6gs in %s\n' % held, '')
+    path = dataset.read(held).train.paths[2]
+    content = bytearray(open(path, 'rb').read())
+    content[100] ^= 1
+    with open(path, 'wb') as changed:
+        changed.write(content)
+    status, stdout, stderr = programs.call('cifar10_dataset', 'verify', '--data_dir=' + held)
+    assert (status, stdout) == (1, '') and stderr.startswith('cifar10_dataset.py: error: %s has been changed: ' % path)
+
+
+@pytest.mark.parametrize('args, status, told', [
+    (['convert'], 2, 'convert needs IMAGES_DIR and OUT; --help explains the usage'),
+    (['convert', 'a'], 2, 'convert needs IMAGES_DIR and OUT; --help explains the usage'),
+    (['holdout', 'a'], 2, 'holdout needs SRC and OUT; --help explains the usage'),
+    (['convert', 'a', 'b', 'c'], 2, 'unexpected argument c; --help explains the usage'),
+    (['verify', 'x'], 2, 'unexpected argument x; --help explains the usage'),
+    (['verify', '--strict'], 1, '--strict has no effect on verify: leave it out'),
+    (['convert', 'a', 'b', '--examples=5'], 1, '--examples has no effect on convert: leave it out'),
+    (['holdout', 'a', 'b', '--test_fraction=0.5'], 1, '--test_fraction has no effect on holdout: leave it out'),
+    (['convert', 'nothing', 'b'], 1, 'nothing is not a directory: give one that holds a folder of images for each class'),
+    (['holdout', 'nothing', 'b'], 1, 'nothing/cifar-10-batches-bin/data_batch_1.bin is missing: fetch the data set with '),
+    (['convert', 'a', 'gs://bucket/x'], 1, 'gs://bucket/x is not a place on this machine: give a local path'),
+    (['convert', 'a', 'b', '--test_fraction=nan'], 2, 'flag --test_fraction=nan: is not a number')])
+def test_mistakes(tmp_path, monkeypatch, args, status, told):
+    monkeypatch.chdir(tmp_path)
+    found, stdout, stderr = programs.call('cifar10_dataset', *args)
+    assert (found, stdout) == (status, '') and stderr.startswith('cifar10_dataset.py: error: ' + told) and stderr.count('\n') == 1
+    assert os.listdir('.') == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_conversion(tmp_path, number):
+    top = pictures.write(tmp_path / 'photos', ['a', 'b'], 2)
+    photograph = os.path.join(top, 'b', '0.jpg')
+    pictures.smooth(1000, 1000).save(photograph)
+    for i in range(1, 3000):  # which take a minute
+        os.link(photograph, os.path.join(top, 'b', '%d.jpg' % i))
+    process = programs.start('cifar10_dataset', 'convert', top, str(tmp_path / 'out'))
+    faults.read_until(process, 'Converting ')
+    assert any(name.startswith('.cifar10-incomplete-') for name in os.listdir(str(tmp_path)))
+    process.send_signal(number)
+    status, _, stderr = faults.end(process)
+    assert status == 128 + number and stderr == 'cifar10_dataset.py: interrupted (%s)\n' % number.name
+    assert os.listdir(str(tmp_path)) == ['photos']
+
+
+@pytest.mark.slow
+@faults.needs_mounts
+def test_no_room(tmp_path):
+    top = pictures.write(tmp_path / 'photos', ['a', 'b'], 100)
+    disk = tmp_path / 'disk'
+    disk.mkdir()
+    process = programs.start('cifar10_dataset', 'convert', top, str(disk / 'out'), wrapper=faults.small_disk(disk, '200k'))
+    status, _, stderr = faults.end(process)
+    faults.assert_one_line(stderr, 'cifar10_dataset.py: error: Cannot write the data set to ', disk)
+    assert status == 1
+
+
+def _flags(data, run):
+    return ['--data_dir=%s' % data, '--train_dir=%s' % run, '--batch_size=32', '--log_frequency=5']
+
+
+def _precision(stdout):
+    lines = [line for line in stdout.splitlines() if 'precision @ 1 = ' in line]
+    return float(lines[-1].split('precision @ 1 = ')[1].split()[0])
+
+
+@pytest.mark.slow
+def test_two_classes_from_folders_to_precision(tmp_path):
+    """Their colours tell them apart, whatever the distortions."""
+    top, out, run = pictures.write(tmp_path / 'photos', ['cat', 'dog'], 40, size=(37, 50)), str(tmp_path / 'out'), str(tmp_path / 'run')
+    _convert(tmp_path, top, out)
+    stdout = programs.succeed('cifar10_train', *(_flags(out, run) + ['--max_steps=60', '--recipe=fast']))
+    assert 'Data: 72 examples of cat, dog in ' + out in stdout
+    assert 'Network: %d parameters' % (1068298 - 8 * 193) in stdout
+    assert _precision(stdout) == 1
+    evaluate = ['--checkpoint_dir=' + run, '--eval_dir=' + run + '_eval', '--run_once']
+    stdout = programs.succeed('cifar10_eval', '--data_dir=' + out, '--views=10', *evaluate)
+    assert '(8 of 8, 10 views, step 60)' in stdout
+    other = str(tmp_path / 'other')
+    _convert(tmp_path, pictures.write(tmp_path / 'more', ['cat', 'horse'], 10), other)
+    for script, args in [('cifar10_train', _flags(other, run) + ['--max_steps=90', '--recipe=fast']),
+                         ('cifar10_eval', ['--data_dir=' + other] + evaluate)]:
+        status, _, stderr = programs.call(script, *args)
+        assert status == 1 and stderr.startswith('%s.py: error: The run in %s was trained on other classes (cat, dog)' % (script, run))
+        assert stderr.count('\n') == 1
+
+
+@pytest.mark.slow
+def test_300_classes_in_a_cluster_and_in_towers(tmp_path):
+    """Labels of two bytes, in every kind of training; a run of one is resumed by another."""
+    for i in range(300):
+        folder = tmp_path / 'photos' / ('class %03d' % i)
+        folder.mkdir(parents=True)
+        color = np.array([i % 7, i // 7 % 7, i // 49]) * 40
+        for j in range(2):
+            Image.new('RGB', (32, 32), tuple(int(value) for value in color + j)).save(str(folder / ('%d.png' % j)))
+    out, run = str(tmp_path / 'out'), str(tmp_path / 'run')
+    last = _convert(tmp_path, str(tmp_path / 'photos'), out)
+    assert last == '300 training and 300 test examples of 300 classes (class 000, class 001, class 002 ... class 299) in ' + out
+    assert dataset.read(out).train.record_bytes == 3074 and verification.verify(dataset.read(out).train) == 300
+    parameters = 'Network: %d parameters' % (1068298 + 290 * 193)
+    first = programs.succeed('cifar10_multi_gpu_train', '--num_gpus=2', '--max_steps=2', *_flags(out, run))
+    assert parameters in first and 'of 300, step 2)' in first
+    status, stdout, stderr = programs.run('cifar10_launch', '--num_ps=1', '--num_workers=2', '--', '--max_steps=4', *_flags(out, run))
+    assert status == 0 and 'of 300, step 4)' in stdout, stderr
+    assert 'of 300, step 6)' in programs.succeed('cifar10_train', '--max_steps=6', *_flags(out, run))
+    classic = programs.succeed('cifar10_classic', '--max_steps=1', '--data_dir=' + out, '--train_dir=' + run + '_classic', '--log_frequency=1')
+    assert ': step 1, loss = 1' in classic  # a little more than ln 300 = 5.70, and the weight decay
