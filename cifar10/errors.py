@@ -16,10 +16,11 @@ class UserError(Exception):
 
 
 def warn(message):
-    """Tells on stderr what went wrong while the work goes on."""
+    """Tells on stderr what went wrong while the work goes on, in one line, whatever names are in the message."""
+    line = ''.join(character if character.isprintable() else ascii(character)[1:-1] for character in str(message))
     if sys.stderr is not None:  # or print would write to the standard output
         with contextlib.suppress(OSError):  # nobody may read it any more
-            print('%s: %s' % (os.path.basename(sys.argv[0]), message), file=sys.stderr, flush=True)
+            print('%s: %s' % (os.path.basename(sys.argv[0]), line), file=sys.stderr, flush=True)
 
 
 def reason(error):

@@ -53,7 +53,7 @@ class Evaluator:
             with tf.device(device):
                 # With a weight decay of 1, 'losses' holds l2_loss itself; `evaluate` multiplies it by that of the run.
                 log_probabilities = views.log_probabilities(
-                    images, num_views, num_slices, fc_weight_decay=1.0, num_classes=records.num_classes)
+                    images, num_views, records.num_classes, num_slices, fc_weight_decay=1.0)
                 with tf.name_scope('per_example'):
                     self._per_example = {
                         'correct': tf.equal(tf.argmax(log_probabilities, 1, output_type=tf.int32), labels),

@@ -109,15 +109,15 @@ def _split(images, num_slices):
         return tf.split(images, [(total + i) // num_slices for i in range(num_slices)], num=num_slices)
 
 
-def inference(images, num_slices=1, fc_weight_decay=CLASSIC.fc_weight_decay, num_classes=NUM_CLASSES):
+def inference(images, num_classes=NUM_CLASSES, num_slices=1, fc_weight_decay=CLASSIC.fc_weight_decay):
     """Builds the network.
 
     Args:
       images: [batch, height, width, 3], float32 or float16, which the variables are then too; height and width must be known.
+      num_classes: the number of classes.
       num_slices: the convolutional layers cut the batch into this many slices and compute them in parallel, so that the
         threads of a CPU need not wait for each other within every operation. The result is the same.
       fc_weight_decay: each fully connected hidden layer adds fc_weight_decay * l2_loss(weights) to the collection 'losses'.
-      num_classes: the number of classes.
 
     Returns:
       Logits, [batch, num_classes], not softmaxed.

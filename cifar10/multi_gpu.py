@@ -128,7 +128,7 @@ def tower_loss(scope, images, labels, network=Network()):
     Returns:
       A float32 scalar.
     """
-    logits = model.inference(images, network.num_slices, network.fc_weight_decay, network.num_classes)
+    logits = model.inference(images, network.num_classes, network.num_slices, network.fc_weight_decay)
     return model.loss(logits, labels, scope, network.label_smoothing)
 
 

@@ -32,20 +32,20 @@ def crop_and_mirror(images, num_views):
     return crops if num_views == 1 else crops + [crop[:, :, ::-1] for crop in crops]
 
 
-def log_probabilities(images, num_views, num_slices, fc_weight_decay, num_classes):
+def log_probabilities(images, num_views, num_classes, num_slices, fc_weight_decay):
     """The logarithm of the mean, over the views, of the probabilities of the classes.
 
     Args:
       images: uint8 [n, 3, 32, 32].
       num_views: see `crop_and_mirror`.
-      num_slices, fc_weight_decay, num_classes: see model.inference.
+      num_classes, num_slices, fc_weight_decay: see model.inference.
 
     Returns:
       float32 [n, num_classes].
     """
     with tf.name_scope('views'):
         images = tf.concat(crop_and_mirror(images, num_views), 0)
-    logits = model.inference(images, num_slices, fc_weight_decay, num_classes)
+    logits = model.inference(images, num_classes, num_slices, fc_weight_decay)
     with tf.name_scope('log_probabilities'):
         log_softmax = tf.reshape(tf.nn.log_softmax(logits), [num_views, -1, num_classes])
         return tf.reduce_logsumexp(log_softmax, 0) - math.log(num_views)

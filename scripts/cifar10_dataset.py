@@ -20,7 +20,9 @@ from cifar10.errors import UserError
 from cifar10.runs import signals
 
 FLAGS = flags.FLAGS
-FLAGS_OF = {'convert': ['test_fraction', 'seed', 'strict'], 'holdout': ['examples', 'seed'], 'info': ['contact_sheet']}
+DATA_FLAGS = ['dataset', 'data_dir', 'data_url', 'label']
+FLAGS_OF = {'download': DATA_FLAGS, 'synthetic': DATA_FLAGS, 'convert': ['test_fraction', 'seed', 'strict'],
+            'holdout': ['examples', 'seed', 'label'], 'info': DATA_FLAGS + ['contact_sheet'], 'verify': DATA_FLAGS}
 
 
 def download():
@@ -74,7 +76,7 @@ ARGUMENTS = dict(dict.fromkeys(COMMANDS, ()), convert=('IMAGES_DIR', 'OUT'), hol
 
 def main(command, *arguments):
     """Carries out one command, then prints what is there."""
-    for name in sorted(set(sum(FLAGS_OF.values(), [])) - set(FLAGS_OF.get(command, []))):
+    for name in sorted(set(sum(FLAGS_OF.values(), [])) - set(FLAGS_OF[command])):
         if FLAGS[name].present:
             raise UserError('--%s has no effect on %s: leave it out' % (name, command))
     found = COMMANDS[command](*arguments)
@@ -84,9 +86,10 @@ def main(command, *arguments):
 
 if __name__ == '__main__':
     data_flags.define()
-    flags.DEFINE_float('test_fraction', 0.1, 'For convert: the fraction of each class for the test, if there is no folder test.',
+    flags.DEFINE_float('test_fraction', None, 'For convert: the fraction of each class that is for the test; by default 0.1, or what '
+                       'is in the folder test.',
                        lower_bound=0.001, upper_bound=0.999)
-    flags.register_validator('test_fraction', lambda value: value == value, 'is not a number')
+    flags.register_validator('test_fraction', lambda value: value is None or value == value, 'is not a number')
     flags.DEFINE_integer('seed', 0, 'For convert and holdout: seed of the choice of test images.', lower_bound=0,
                          upper_bound=2 ** 31 - 1)
     flags.DEFINE_boolean('strict', False, 'For convert: write nothing if a file is damaged.')

@@ -39,7 +39,7 @@ def train(job, run):
         learning_rate = optimizer.learning_rate(global_step, job.pace, hparams)
         opt = optimizer.create(learning_rate, hparams)
         with tf.device(device):
-            logits = cifar10.inference(images, job.num_slices, hparams.fc_weight_decay, job.data.num_classes)
+            logits = cifar10.inference(images, job.data.num_classes, job.num_slices, hparams.fc_weight_decay)
             loss = cifar10.loss(logits, labels, label_smoothing=hparams.label_smoothing)
             gradients = opt.compute_gradients(loss)
         train_op = optimizer.train(opt, gradients, global_step, job.pace, hparams)

@@ -112,7 +112,7 @@ def test_a_smoothed_loss_has_a_name_of_its_own():
 
 
 def test_activations_are_collected():
-    cifar10.inference(tf.constant(_images(4)), 2)
+    cifar10.inference(tf.constant(_images(4)), num_slices=2)
     shapes = {tensor.op.name: tensor.shape.as_list() for tensor in tf.get_collection(tf.GraphKeys.ACTIVATIONS)}
     assert shapes == {'conv1/conv1': [2, 24, 24, 64], 'conv2/conv2': [2, 12, 12, 64], 'local3/local3': [4, 384],
                       'local4/local4': [4, 192], 'softmax_linear/softmax_linear': [4, 10]}
@@ -185,7 +185,7 @@ def test_slices_change_nothing(num_slices):
     both = []
     for slices, reuse in ((1, False), (num_slices, True)):
         with tf.name_scope('slices_%d' % slices) as scope, tf.variable_scope('', reuse=reuse):
-            logits = model.inference(images, slices)
+            logits = model.inference(images, num_slices=slices)
             loss = model.loss(logits, labels, scope)
         both.append([logits, loss] + tf.gradients(loss, tf.trainable_variables()))
     with tf.Session() as session:
@@ -196,6 +196,6 @@ def test_slices_change_nothing(num_slices):
 
 
 def test_slices_are_as_even_as_can_be(graph):
-    model.inference(tf.constant(_images(11)), 4)
+    model.inference(tf.constant(_images(11)), num_slices=4)
     sizes = [op.outputs[0].shape[0] for op in graph.get_operations() if op.type == 'Relu' and op.name.startswith('conv1/')]
     assert sorted(sizes) == [2, 3, 3, 3]

@@ -75,6 +75,8 @@ def prepare(dataset_name):
     """
     path = data_dir(dataset_name)
     is_default = dataset_name == FLAGS.dataset and FLAGS['dataset'].using_default_value
+    if FLAGS.label and dataset_name != 'cifar100' and not writing.is_present(path):
+        raise UserError('--label=%s is for CIFAR-100: give --dataset=cifar100 too, or leave it out' % FLAGS.label)
     with signals.Interruptible():
         if is_default and writing.is_present(path):
             pass  # whatever it is

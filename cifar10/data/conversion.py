@@ -1,7 +1,7 @@
 """Folders of images made into a data set."""
 import contextlib
 import os
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from cifar10.errors import UserError
 
 class Options(NamedTuple):
     """How folders are converted."""
-    test_fraction: float = 0.1  # of each class, if there is no folder of test images
+    test_fraction: Optional[float] = None  # see image_folders.read
     seed: int = 0  # of the choice of test images, and of the order of all images
     strict: bool = False  # whether a damaged file ends the conversion
 
@@ -31,8 +31,9 @@ def convert(images_dir, path, options, num_threads):
       UserError: the folders are no classes, a class has no image for training, a file is damaged and options.strict, or the data set
         cannot be written.
     """
+    writing.check_new(path)  # before all folders are listed
+    folders = image_folders.read(images_dir, options.test_fraction, options.seed)
     with writing.new_data_set(path) as directory:
-        folders = image_folders.read(images_dir, options.test_fraction, options.seed)
         label_bytes = description.label_bytes(len(folders.class_names))
         failures, described = [], []
         with decoding.Decoder(num_threads) as decoder:
@@ -47,8 +48,9 @@ def convert(images_dir, path, options, num_threads):
             raise UserError('Nothing was written because of damaged files (%d): repair or remove them, or leave out --strict'
                             % len(failures))
         _check_classes(folders, {damaged for damaged, _ in failures})
-        writing.describe(directory, folders.class_names, *described, origin='%s, converted with --test_fraction=%g --seed=%d' % (
-            os.path.abspath(images_dir), options.test_fraction, options.seed))
+        writing.describe(directory, folders.class_names, *described, origin='%s, converted with %s--seed=%d' % (
+            os.path.abspath(images_dir), '' if options.test_fraction is None else '--test_fraction=%g ' % options.test_fraction,
+            options.seed))
 
 
 def _write(examples, decoder, writer, bar, failures):

@@ -98,6 +98,12 @@ def files_dir(data_dir=DATA_DIR, published=CIFAR10):
     return data_dir if is_itself and not os.path.isdir(inner) else inner
 
 
+def find(data_dir):
+    """The directory of the files of whatever data set `data_dir` holds; where CIFAR-10's would be, if it holds none."""
+    found = [directory for directory in (files_dir(data_dir), files_dir(data_dir, CIFAR100)) if os.path.isdir(directory)]
+    return found[0] if found else files_dir(data_dir)
+
+
 def _holds_files(directory, kinds=(CIFAR10, CIFAR100)):
     names = [name for published in kinds for name in published.train_files + published.test_files]
     return any(os.path.lexists(os.path.join(directory, name)) for name in names + [description.NAME])
@@ -118,9 +124,7 @@ def read(data_dir=DATA_DIR, label=None):
     """
     if isinstance(data_dir, DataSet):
         return data_dir
-    directory = files_dir(data_dir)
-    if not os.path.isdir(directory) and os.path.isdir(files_dir(data_dir, CIFAR100)):
-        directory = files_dir(data_dir, CIFAR100)
+    directory = find(data_dir)
     described = description.read(directory) if data_dir else None
     published = CIFAR100 if data_dir and not described and _holds_files(directory, [CIFAR100]) else CIFAR10
     if label and (described or label not in published.labels):

@@ -17,7 +17,8 @@ _CHUNK_BYTES = 1 << 24  # or fewer files of so many bytes
 _PARALLEL = 8  # images of a chunk
 _SWITCH_SECONDS = 5e-4  # after which Python's threads change turns: usually 5 ms, in which a chunk could be decoded
 _SHAPE = (dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH)
-_JPEG = b'\xff\xd8'  # how the files begin
+_JPEG, _PNG, _GIF, _BMP = _STARTS = b'\xff\xd8', b'\x89PNG', b'GIF8', b'BM'  # how the files begin
+_MAX_BYTES = 1 << 28  # of a file
 
 
 class Decoded(NamedTuple):
@@ -31,7 +32,7 @@ class Decoder:
     """Decodes files of JPEG, PNG, GIF (the first picture) and BMP, whatever their names end in.
 
     The centre of an image, the largest square, is scaled to 32 x 32 by a triangle filter, which is wider than a pixel where the
-    image shrinks; a JPEG file is turned as its EXIF orientation says. What is transparent becomes white.
+    image shrinks; a JPEG file is turned as its EXIF orientation says. What is transparent becomes white, in GIF black.
     """
 
     def __init__(self, num_threads):
@@ -122,38 +123,49 @@ def _chunks(paths):
 
 
 def _content(path):
-    """The bytes of a file; raises UserError if it is no file, OSError if it cannot be read."""
+    """The bytes of an image file; raises UserError if it cannot be one, OSError if it cannot be read."""
     handle = os.open(path, os.O_RDONLY | getattr(os, 'O_NONBLOCK', 0) | getattr(os, 'O_BINARY', 0))  # it may be a FIFO
     try:
         found = os.fstat(handle)
         special = files.special_kind(found.st_mode)
         if special:
             raise UserError('it is %s' % special)
-        return os.read(handle, found.st_size)
+        if not found.st_size:
+            raise UserError('it is empty')
+        start = os.read(handle, 4)
+        if not start.startswith(_STARTS):
+            raise UserError('it is no JPEG, PNG, GIF or BMP file')
+        if found.st_size > _MAX_BYTES:
+            raise UserError('it is larger than %d MB' % (_MAX_BYTES >> 20))
+        return start + os.read(handle, found.st_size)
     finally:
         os.close(handle)
 
 
 def _kind(content):
-    """The kind of a file with these bytes, by its beginning: one of the keys of _DECODERS; raises UserError if there is none."""
-    if not content:
-        raise UserError('it is empty')
+    """The kind of a file with these bytes: one of the keys of _DECODERS; raises UserError if TensorFlow cannot decode it."""
     if content.startswith(_JPEG):
         if b'\xff\xda' not in content:  # without the start of a scan libjpeg would write a line of its own to stderr
             raise UserError('it is a JPEG file that ends before the image')
         return 'JPEG'
-    if content.startswith(b'\x89PNG'):
+    if content.startswith(_PNG):
         # For few colours without transparency TensorFlow would make up an alpha channel that is not opaque.
         has_alpha = content[25:26] in (b'\4', b'\6') or b'tRNS' in content[:content.find(b'IDAT')]
         return 'PNG with alpha' if has_alpha else 'PNG'
-    if content.startswith(b'GIF8'):
+    if content.startswith(_GIF):
         return 'GIF'
-    if content.startswith(b'BM'):
-        kind = 'BMP, %d bits' % int.from_bytes(content[28:30], 'little')
-        if kind not in _DECODERS or kind == 'BMP, 8 bits' and not _is_grey(content):  # TensorFlow knows no palettes
-            raise UserError('it is a BMP file with a palette, or with few bits for a colour: save it as PNG')
-        return kind
-    raise UserError('it is no JPEG, PNG, GIF or BMP file')
+    kind = 'BMP, %d bits' % int.from_bytes(content[28:30], 'little')
+    if kind not in _DECODERS or not _is_plain(content, kind):
+        raise UserError('it is a BMP file of a kind that TensorFlow does not decode, like one with a palette: save it as PNG')
+    return kind
+
+
+def _is_plain(bmp, kind):
+    """Whether a BMP file has no palette but the shades of grey, no compression, and its colours in the usual order."""
+    if kind == 'BMP, 8 bits':
+        return _is_grey(bmp)
+    compression = int.from_bytes(bmp[30:34], 'little')  # 3: the header says which bits are which colour
+    return compression == 0 or compression == 3 and bmp[54:66] == b'\0\0\xff\0' b'\0\xff\0\0' b'\xff\0\0\0'
 
 
 def _is_grey(bmp):

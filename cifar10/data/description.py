@@ -76,6 +76,8 @@ def _validated(content):
                 raise ValueError('%s is not the name of a file' % ascii(name))
             if not _describes_file(about):
                 raise ValueError('%s has no number of examples, or no SHA-256' % name)
+    if set(found.train) & set(found.test):
+        raise ValueError('%s is for training and for the test' % sorted(set(found.train) & set(found.test))[0])
     return found
 
 

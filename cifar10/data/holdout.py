@@ -13,7 +13,8 @@ def hold_out(source, path, num_examples, seed):
     Args:
       source: the DataSet whose training images are divided; their order stays.
       path: of the directory of the new data set; it must not exist yet, or be empty.
-      num_examples: the number of test images; each class has the part of them that it has of all images, rounded.
+      num_examples: the number of test images; each class has the part of them that it has of all images, rounded, and
+        keeps an image for training.
       seed: of the random numbers.
 
     Raises:
@@ -21,10 +22,6 @@ def hold_out(source, path, num_examples, seed):
     """
     counts = verification.count_labels(source.train)
     quotas = divide(counts, num_examples)
-    if (counts == quotas).any():
-        lacking = int(np.flatnonzero(counts == quotas)[0])
-        raise UserError('%d of %d examples leave no image of class %d for training: give fewer --examples'
-                        % (num_examples, counts.sum(), lacking))
     names = list(source.class_names or map(str, range(source.num_classes)))
     label_bytes = description.label_bytes(len(names))
     rng = np.random.RandomState(seed)
@@ -46,14 +43,21 @@ def hold_out(source, path, num_examples, seed):
 
 
 def divide(counts, total):
-    """Divides `total` in proportion to the counts, int64 [classes]; what rounding leaves goes to the largest remainders.
+    """Divides `total` in proportion to the counts, int64 [classes], so that at least one of each class is left.
+
+    What rounding leaves goes to the classes with the largest remainders.
 
     Raises:
-      UserError: the total is greater than the sum of the counts.
+      UserError: the total is too great.
     """
-    if total >= counts.sum():
-        raise UserError('--examples=%d is not less than the %d training images: give fewer' % (total, counts.sum()))
-    shares, remainders = np.divmod(counts * total, counts.sum())
-    largest = np.argsort(-remainders, kind='stable')[:total - shares.sum()]
-    shares[largest] += 1
-    return shares
+    most = np.maximum(counts - 1, 0)
+    if total > most.sum():
+        raise UserError('--examples=%d leaves a class without an image for training: give at most %d' % (total, most.sum()))
+    quotas, remainders = np.divmod(counts * total, counts.sum())
+    quotas = np.minimum(quotas, most)
+    while quotas.sum() < total:
+        possible = np.flatnonzero(quotas < most)
+        chosen = possible[np.argsort(-remainders[possible], kind='stable')][:total - quotas.sum()]
+        quotas[chosen] += 1
+        remainders[chosen] = -1  # the others come first, if it is not enough
+    return quotas

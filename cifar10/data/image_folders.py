@@ -8,7 +8,7 @@ from cifar10 import errors, files
 from cifar10.data import description
 from cifar10.errors import UserError
 
-SPLITS = ['train', 'test']
+TEST_FRACTION = 0.1
 
 
 class ImageFolders(NamedTuple):
@@ -23,7 +23,8 @@ def read(images_dir, test_fraction, seed):
 
     Args:
       images_dir: the directory. Hidden files and folders do not count.
-      test_fraction: the fraction of each class that goes to the test part, if there is no folder `test`: at least one of two images.
+      test_fraction: the fraction of each class that is for the test, at least one of two images; None takes TEST_FRACTION, or what is
+        in the folder `test`.
       seed: of the random order, and of the choice.
 
     Returns:
@@ -33,33 +34,44 @@ def read(images_dir, test_fraction, seed):
       UserError: there are not at least two folders with files, or they cannot be classes of one data set.
     """
     rng = np.random.RandomState(seed)
-    folders = _folders(images_dir)
-    if 'test' in folders and set(folders) != set(SPLITS):
-        raise UserError('%s has a folder test, but %s: there must be train and test, and nothing else, or one folder for each class'
-                        % (images_dir, 'no folder train' if 'train' not in folders else
-                           'also %s' % ', '.join(sorted(set(folders) - set(SPLITS)))))
-    has_splits = 'test' in folders
-    top = images_dir
-    if has_splits or folders == ['train']:
-        top = os.path.join(images_dir, 'train')
-        folders = _folders(top)
+    top, test_dir, folders = _parts(images_dir)
+    if test_dir and test_fraction is not None:
+        raise UserError('--test_fraction has no effect, because %s holds the images for the test: leave it out' % test_dir)
+    test_fraction = TEST_FRACTION if test_fraction is None else test_fraction
     class_names = _checked_names(top, folders)
-    train, test = [], []
+    train, test, reserved = [], [], _reserved(top, class_names)
     for label, name in enumerate(class_names):
-        paths = _paths(os.path.join(top, name))
+        paths = _paths(os.path.join(top, name), reserved)
         if not paths:
             raise UserError('%s holds no file: put images there, or remove it' % os.path.join(top, name))
         rng.shuffle(paths)
-        num_test = 0 if has_splits or len(paths) == 1 else min(len(paths) - 1, max(1, round(test_fraction * len(paths))))
+        num_test = 0 if test_dir or len(paths) == 1 else min(len(paths) - 1, max(1, round(test_fraction * len(paths))))
         test += [(path, label) for path in paths[:num_test]]
         train += [(path, label) for path in paths[num_test:]]
-    if has_splits:
-        test = _test_files(os.path.join(images_dir, 'test'), class_names)
+    if test_dir:
+        test = _test_files(test_dir, class_names)
     if not test:
         raise UserError('%s has only one image of each class, and none is left for the test: add images' % images_dir)
     for part in (train, test):
         rng.shuffle(part)
     return ImageFolders(class_names, train, test)
+
+
+def _parts(images_dir):
+    """The directory of the classes, that of the classes for the test or None, and the names of the folders in the first one."""
+    folders = _folders(images_dir)
+    roles = {name.lower(): name for name in folders}
+    if not {'train', 'test'} & set(roles) or len(roles) < len(folders):
+        return images_dir, None, folders
+    train, test = roles.get('train'), roles.get('test')
+    others = sorted(set(folders) - {train, test})
+    if test and (others or not train) or train and {'val', 'valid', 'validation'} & set(roles):
+        raise UserError('%s has the folders %s: there must be train and test, and nothing else, or one folder for each class: '
+                        'rename or remove the others' % (images_dir, ', '.join(map(ascii, folders))))
+    if others:  # train is a class, like car
+        return images_dir, None, folders
+    top = os.path.join(images_dir, train)
+    return top, test and os.path.join(images_dir, test), _folders(top)
 
 
 def _checked_names(directory, names):
@@ -80,14 +92,18 @@ def _test_files(directory, class_names):
         raise UserError('%s is not a class of the training images: rename it, or add such a folder there'
                         % os.path.join(directory, unknown[0]))
     folders = [(os.path.join(directory, name), label) for label, name in enumerate(class_names)]
-    return [(path, label) for folder, label in folders if os.path.isdir(folder) for path in _paths(folder)]
+    reserved = _reserved(directory, class_names)
+    return [(path, label) for folder, label in folders if os.path.isdir(folder) for path in _paths(folder, reserved)]
 
 
 def _folders(directory):
     """The names of the folders in a directory, in sorted order; says which files beside them are not used."""
     if not os.path.isdir(directory):
         raise UserError('%s is not a directory: give one that holds a folder of images for each class' % directory)
-    entries = [entry for entry in os.scandir(directory) if not entry.name.startswith('.')]
+    try:
+        entries = [entry for entry in os.scandir(directory) if not entry.name.startswith('.')]
+    except OSError as error:
+        _fail(error)
     others = sorted(entry.name for entry in entries if not entry.is_dir())
     if others:
         errors.warn('%s is not in the folder of a class, and not used%s' % (
@@ -95,17 +111,29 @@ def _folders(directory):
     return sorted(entry.name for entry in entries if entry.is_dir())
 
 
-def _paths(folder):
-    """The files in a folder and in the folders below it, in sorted order; links are followed."""
-    def fail(error):
-        raise error
+def _fail(error):
+    raise UserError('Cannot read %s (%s): make it readable, or remove it' % (error.filename, error.strerror))
+
+
+def _reserved(top, class_names):
+    """The directories that a link in the folder of a class must not lead to: the folders of the classes, and those around them."""
+    around = os.path.realpath(top)
+    found = {os.path.realpath(os.path.join(top, name)) for name in class_names}
+    while around not in found:
+        found.add(around)
+        around = os.path.dirname(around)
+    return found
+
+
+def _paths(folder, reserved):
+    """The files in a class's folder and in the folders below it, in sorted order; links are followed."""
     paths, seen = [], set()
-    for directory, below, names in os.walk(folder, onerror=fail, followlinks=True):
-        found = os.stat(directory)
-        if (found.st_dev, found.st_ino) in seen:  # links may lead in a circle
+    for directory, below, names in os.walk(folder, onerror=_fail, followlinks=True):
+        real = os.path.realpath(directory)
+        if real in seen or real in reserved and directory != folder:
             below.clear()
             continue
-        seen.add((found.st_dev, found.st_ino))
+        seen.add(real)
         below[:] = [name for name in below if not name.startswith('.')]
         paths += [os.path.join(directory, name) for name in names if not name.startswith('.')]
     return sorted(paths)

@@ -80,6 +80,8 @@ def check_file(path):
 
 def _verified_counts(records, file, num_classes):
     """How often each label is in the file, int64 [the greatest label + 1]; raises UserError if something is wrong with it."""
+    if file.num_examples is not None and not os.path.exists(file.path):
+        raise UserError('%s is missing, which dataset.json names: put it back, or make the data set again' % file.path)
     check_file(file.path)
     found, size = os.stat(file.path), records.record_bytes
     num_bytes, counts = _counts(file.path, tuple(records.label_weights), (found.st_ino, found.st_size, found.st_mtime_ns))

@@ -21,7 +21,7 @@ def is_present(data_dir, published=dataset.CIFAR10):
     Raises:
       UserError: it holds only some of them, or what should be its directory is none; it must not be replaced.
     """
-    directory = dataset.files_dir(data_dir, published)
+    directory = dataset.find(data_dir) if published is dataset.CIFAR10 else dataset.files_dir(data_dir, published)
     if os.path.lexists(directory) and not os.path.isdir(directory):
         raise UserError('%s is not a directory: move it away, or give another --data_dir' % directory)
     if not os.path.isdir(directory) or not os.listdir(directory):
@@ -56,15 +56,18 @@ def new_data_set(path):
     Raises:
       UserError: there is something at `path`, or it cannot be written.
     """
-    files.check_name(path)
-    _check_free(path)
+    check_new(path)
     with _alone_beside(path):
-        _check_free(path)  # another process may just have made it
+        check_new(path)  # another process may just have made it
         with new_directory(path) as directory:
             yield directory
 
 
-def _check_free(path):
+def check_new(path):
+    """Raises UserError unless a new directory can be called `path`: there may be an empty one."""
+    if not path:
+        raise UserError('The name of the new directory is empty: give one')
+    files.check_name(path)
     if os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path) or os.listdir(path)):
         raise UserError('%s exists: give the name of a new directory' % path)
 

@@ -30,7 +30,7 @@ def distort(image, row, column, mirror, brightness, contrast):
 def distorted_inputs(data_dir, batch_size):
     """Batches of distorted images, float32 [batch_size, 24, 24, 3], and labels, int32 [batch_size]."""
     records = dataset.read(data_dir).train
-    minimum = int(0.4 * verification.verify(records))
+    minimum = int(0.4 * min(verification.verify(records), dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN))
     record = cifar10_input.read_cifar10(tf.train.string_input_producer(records.paths), records.label_weights)
     row, column = (tf.random_uniform([], maxval=9, dtype=tf.int32) for _ in range(2))
     image = distort(record.uint8image, row, column, tf.random_uniform([]) < 0.5,

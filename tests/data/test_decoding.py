@@ -44,6 +44,15 @@ def _upside_down_bmp():
     return content[:22] + height + content[26:54] + b''.join(reversed(rows))
 
 
+def _masked_bmp(masks):
+    """With a header that says which bits are which colour."""
+    plain = encoded(noise(32, 32, 'RGBA'), 'BMP')
+    header, pixels = bytearray(plain[:54]), plain[-32 * 32 * 4:]
+    header[2:6] = (54 + 12 + len(pixels)).to_bytes(4, 'little')
+    header[10:14], header[30:34] = (54 + 12).to_bytes(4, 'little'), (3).to_bytes(4, 'little')
+    return bytes(header) + masks + pixels
+
+
 SMALL = {  # 32 x 32: nothing is scaled, so that Pillow's bytes are ours
     'jpeg': encoded(smooth(32, 32), 'JPEG', quality=75), 'noise': encoded(noise(32, 32), 'JPEG', quality=75, subsampling=0),
     'grey jpeg': encoded(noise(32, 32, 'L'), 'JPEG'), 'progressive': encoded(smooth(32, 32), 'JPEG', progressive=True),
@@ -54,11 +63,13 @@ SMALL = {  # 32 x 32: nothing is scaled, so that Pillow's bytes are ours
     'transparent colour': encoded(noise(32, 32).quantize(4), 'PNG', transparency=1),
     'transparent grey': encoded(noise(32, 32, 'L'), 'PNG', transparency=7),
     'gif': encoded(noise(32, 32).quantize(64), 'GIF'), 'bmp': encoded(noise(32, 32), 'BMP'),
-    'bmp alpha': encoded(noise(32, 32, 'RGBA'), 'BMP'), 'grey bmp': encoded(noise(32, 32, 'L'), 'BMP')}
+    'bmp alpha': encoded(noise(32, 32, 'RGBA'), 'BMP'), 'grey bmp': encoded(noise(32, 32, 'L'), 'BMP'),
+    'usual masks': _masked_bmp(b'\0\0\xff\0' b'\0\xff\0\0' b'\xff\0\0\0')}
 SCALED = {
     'wide': encoded(noise(40, 90), 'PNG'), 'tall': encoded(noise(90, 41), 'PNG'), 'one more': encoded(noise(33, 32), 'PNG'),
     'one less': encoded(noise(31, 31), 'PNG'), 'tiny': encoded(noise(5, 7), 'PNG'), 'one pixel': encoded(noise(1, 1), 'PNG'),
-    'line': encoded(noise(1, 200), 'PNG'), 'very wide': encoded(noise(10, 10000), 'PNG'), 'very tall': encoded(noise(10000, 10), 'PNG'),
+    'line': encoded(noise(1, 200), 'PNG'), 'very wide': encoded(noise(10, 10000), 'PNG'),
+    'very tall': encoded(noise(10000, 10), 'PNG'),
     'photograph': encoded(smooth(480, 640), 'JPEG', quality=90), 'cmyk': encoded(noise(50, 50, 'CMYK'), 'JPEG', quality=95),
     'animated': _animated(), 'upside down': _upside_down_bmp()}
 
@@ -112,11 +123,13 @@ def test_a_damaged_exif_header_is_no_orientation(decoder, tmp_path, at):
 
 DAMAGED = {
     'zero bytes': (b'', 'it is empty'), 'text.jpg': (b'hello', 'it is no JPEG, PNG, GIF or BMP file'),
-    'cut.jpg': (SMALL['noise'][:1000], 'Invalid JPEG data'), 'cut early.jpg': (SMALL['jpeg'][:400], 'ends before the image'), 'cut.png': (SMALL['png'][:500], 'Invalid PNG data'),
+    'cut.jpg': (SMALL['noise'][:1000], 'Invalid JPEG data'), 'cut early.jpg': (SMALL['jpeg'][:400], 'ends before the image'),
+    'cut.png': (SMALL['png'][:500], 'Invalid PNG data'),
     'cut.gif': (SMALL['gif'][:60], 'Invalid GIF data'), 'cut.bmp': (SMALL['bmp'][:70], ''),
-    'palette.bmp': (encoded(noise(32, 32).quantize(16), 'BMP'), 'it is a BMP file with a palette'),
-    'one bit.bmp': (encoded(noise(32, 32, 'L').convert('1'), 'BMP'), 'it is a BMP file with a palette'),
-    'only a start.jpg': (b'\xff\xd8', 'ends before the image'), 'only a start.bmp': (b'BM', 'it is a BMP file with a palette')}
+    'palette.bmp': (encoded(noise(32, 32).quantize(16), 'BMP'), 'it is a BMP file of a kind'),
+    'one bit.bmp': (encoded(noise(32, 32, 'L').convert('1'), 'BMP'), 'it is a BMP file of a kind'),
+    'only a start.jpg': (b'\xff\xd8', 'ends before the image'), 'only a start.bmp': (b'BM', 'it is a BMP file of a kind'),
+    'red first.bmp': (_masked_bmp(b'\xff\0\0\0' b'\0\xff\0\0' b'\0\0\xff\0'), 'it is a BMP file of a kind')}
 
 
 def test_damaged_files_are_named_and_the_others_decoded(decoder, tmp_path):
@@ -157,3 +170,14 @@ def test_the_order_of_many_files(decoder, tmp_path, monkeypatch):
     found = _decode(decoder, tmp_path, contents)
     assert found.places == list(range(60))
     assert [image[0, 0, 0] for i, image in enumerate(found.images) if i != 31] == [i for i in range(60) if i != 31]
+
+
+def test_a_file_that_is_no_image_is_not_read_whole(decoder, tmp_path):
+    """200 GB without a block on the disk: a film, and a JPEG file by its first bytes."""
+    paths = [str(tmp_path / name) for name in ('film.mov', 'huge.jpg')]
+    for path, start in zip(paths, (b'moov', b'\xff\xd8\xff\xe0')):
+        with open(path, 'wb') as opened:
+            opened.write(start)
+            opened.truncate(200 * 10 ** 9)
+    (part,) = decoder.decode(paths)
+    assert part.failures == list(zip(paths, ['it is no JPEG, PNG, GIF or BMP file', 'it is larger than 256 MB']))

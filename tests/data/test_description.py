@@ -31,7 +31,8 @@ def test_the_bytes_of_a_label(num_classes, num_bytes):
 
 
 @pytest.mark.parametrize('changes, fault', [
-    ({'classes': None}, 'it is not a JSON object of classes, label_bytes, train, test, origin'), ({'more': 1}, 'it is not a JSON object'),
+    ({'classes': None}, 'it is not a JSON object of classes, label_bytes, train, test, origin'),
+    ({'more': 1}, 'it is not a JSON object'),
     ({'classes': 'ab'}, 'the classes are no list of names'), ({'classes': ['a', 1]}, 'the classes are no list of names'),
     ({'classes': ['a']}, 'it has 1 classes, not 2 to 65536'), ({'classes': list(map(str, range(65537)))}, 'it has 65537 classes'),
     ({'classes': ['a', 'a']}, 'two classes have the same name'), ({'classes': ['a', ' ']}, "a class cannot be called ' '"),
@@ -40,13 +41,18 @@ def test_the_bytes_of_a_label(num_classes, num_bytes):
     ({'label_bytes': True}, 'label_bytes is True'), ({'label_bytes': 1.0}, 'label_bytes is 1.0'),
     ({'label_bytes': 1, 'classes': list(map(str, range(257)))}, 'label_bytes is 1 for 257 classes'),
     ({'train': {}}, 'it names no files for training'), ({'test': ['test_batch.bin']}, 'or none for the test'),
-    ({'train': {'../x': ABOUT}}, r"'\.\./x' is not the name of a file"), ({'train': {'/etc/passwd': ABOUT}}, 'is not the name of a file'),
+    ({'train': {'../x': ABOUT}}, r"'\.\./x' is not the name of a file"),
+    ({'train': {'/etc/passwd': ABOUT}}, 'is not the name of a file'),
     ({'train': {'..': ABOUT}}, 'is not the name of a file'), ({'train': {'': ABOUT}}, 'is not the name of a file'),
     ({'train': {'a\nb': ABOUT}}, r"'a\\nb' is not the name of a file"),
-    ({'train': {'a': 5}}, 'a has no number of examples, or no SHA-256'), ({'train': {'a': dict(ABOUT, examples=0)}}, 'a has no number'),
-    ({'train': {'a': dict(ABOUT, examples=True)}}, 'a has no number'), ({'train': {'a': dict(ABOUT, examples=5.0)}}, 'a has no number'),
-    ({'train': {'a': dict(ABOUT, sha256='0' * 63)}}, 'or no SHA-256'), ({'train': {'a': dict(ABOUT, sha256='X' * 64)}}, 'or no SHA-256'),
-    ({'train': {'a': dict(ABOUT, sha256='0' * 64 + '\n')}}, 'or no SHA-256'), ({'origin': 7}, 'the origin is no text')])
+    ({'train': {'a': 5}}, 'a has no number of examples, or no SHA-256'),
+    ({'train': {'a': dict(ABOUT, examples=0)}}, 'a has no number'),
+    ({'train': {'a': dict(ABOUT, examples=True)}}, 'a has no number'),
+    ({'train': {'a': dict(ABOUT, examples=5.0)}}, 'a has no number'),
+    ({'train': {'a': dict(ABOUT, sha256='0' * 63)}}, 'or no SHA-256'),
+    ({'train': {'a': dict(ABOUT, sha256='X' * 64)}}, 'or no SHA-256'),
+    ({'train': {'a': dict(ABOUT, sha256='0' * 64 + '\n')}}, 'or no SHA-256'), ({'origin': 7}, 'the origin is no text'),
+    ({'test': WHOLE.train}, 'data_batch_1.bin is for training and for the test')])
 def test_a_damaged_description(tmp_path, changes, fault):
     _write(tmp_path, **changes)
     with pytest.raises(UserError, match='^%s is damaged \\(.*%s.*\\): put the original back, or make the data set again$' % (

@@ -41,18 +41,21 @@ def test_the_seed_chooses(tmp_path, data_dir):
 
 @pytest.mark.parametrize('counts, total, quotas', [
     ([10, 10], 4, [2, 2]), ([10, 10], 5, [3, 2]), ([30, 10, 20], 6, [3, 1, 2]), ([7, 5, 3], 4, [2, 1, 1]), ([9, 1], 1, [1, 0]),
+    ([1, 1, 9], 5, [0, 0, 5]), ([2, 2, 4], 5, [1, 1, 3]), ([0, 5], 4, [0, 4]),
     ([10 ** 9, 10 ** 9 + 1], 10 ** 9, [500000000, 500000000])])
 def test_the_quotas(counts, total, quotas):
     assert holdout.divide(np.array(counts), total).tolist() == quotas
 
 
 @pytest.mark.parametrize('num_examples, complaint', [
-    (300, '^--examples=300 is not less than the 300 training images: give fewer$'),
-    (299, '^299 of 300 examples leave no image of class 0 for training: give fewer --examples$')])
+    (5000, '^--examples=5000 leaves a class without an image for training: give at most 290$'),
+    (291, '^--examples=291 leaves a class without an image for training: give at most 290$')])
 def test_too_many(tmp_path, data_dir, num_examples, complaint):
     with pytest.raises(UserError, match=complaint):
         holdout.hold_out(dataset.read(data_dir), str(tmp_path / 'out'), num_examples, 0)
     assert os.listdir(str(tmp_path)) == []
+    holdout.hold_out(dataset.read(data_dir), str(tmp_path / 'out'), 290, 0)
+    assert verification.count_labels(dataset.read(str(tmp_path / 'out')).train).tolist() == [1] * 10
 
 
 def _two_byte_set(directory, num_classes=300):

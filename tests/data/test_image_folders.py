@@ -51,7 +51,7 @@ def test_the_test_fraction_of_a_class(tmp_path, count, fraction, num_test):
 
 def test_train_and_test_folders(tmp_path):
     top = _touch(tmp_path, *(_numbered('train/a', 3) + _numbered('train/b', 4) + _numbered('test/b', 5)))
-    found = image_folders.read(top, 0.1, 0)
+    found = image_folders.read(top, None, 0)
     assert found.class_names == ['a', 'b']
     assert _names(top, found.train) == sorted([(name, 0) for name in _numbered('train/a', 3)]
                                               + [(name, 1) for name in _numbered('train/b', 4)])
@@ -89,13 +89,49 @@ def test_files_beside_the_folders_are_named(tmp_path, capsys):
     (['a/1'], '^The folders of {top} cannot be classes: it has 1 classes, not 2 to 65536. Make a folder for each class, '),
     (['1.jpg', '2.jpg'], 'it has 0 classes, not 2'),
     (['a/1', 'b/.hidden'], '^{top}/b holds no file: put images there, or remove it$'),
-    (['a/1', 'test/a/1'], '^{top} has a folder test, but no folder train: '),
-    (['train/a/1', 'test/a/1', 'val/a/1'], '^{top} has a folder test, but also val: there must be train and test, and nothing else'),
-    (['train/a/1', 'train/b/1', 'test/c/1'], '^{top}/test/c is not a class of the training images: rename it'),
+    (['a/1', 'test/a/1'], "^{top} has the folders 'a', 'test': there must be train and test, and nothing else, or "),
+    (['train/a/1', 'test/a/1', 'val/a/1'], "^{top} has the folders 'test', 'train', 'val': there must be train and test, "),
+    (['train/a/1', 'val/a/1'], "^{top} has the folders 'train', 'val': there must be train and test, "),
+    (['Train/a/1', 'Train/b/1', 'TEST/c/1'], '^{top}/TEST/c is not a class of the training images: rename it'),
     (['a/1', 'b/1'], '^{top} has only one image of each class, and none is left for the test: add images$'),
     (['a/1', 'b\x1b[31m/1'], 'has control characters: give another name$'),
     (['a/1', 'right\u202eleft/1'], r"a class cannot be called 'right\\u202eleft'")])
 def test_folders_that_make_no_data_set(tmp_path, paths, complaint):
     top = _touch(tmp_path / 'top', *paths) if paths else str(tmp_path / 'nothing')
     with pytest.raises(UserError, match=complaint.format(top=top)):
+        image_folders.read(top, None, 0)
+
+
+def test_a_test_fraction_beside_a_folder_of_test_images(tmp_path):
+    top = _touch(tmp_path, *(_numbered('train/a', 3) + _numbered('train/b', 4) + _numbered('test/b', 5)))
+    with pytest.raises(UserError, match='^--test_fraction has no effect, because %s/test holds the images' % top):
         image_folders.read(top, 0.1, 0)
+
+
+def test_a_class_called_train(tmp_path):
+    assert image_folders.read(_touch(tmp_path, 'car/1', 'car/2', 'train/1', 'train/2'), 0.5, 0).class_names == ['car', 'train']
+
+
+def test_links_do_not_bring_the_images_of_other_classes(tmp_path):
+    top = tmp_path / 'top'
+    _touch(top, 'a/1.jpg', 'b/2.jpg', 'b/3.jpg')
+    _touch(tmp_path, 'beside/4.jpg')
+    for name, target in [('up', '..'), ('further', '../..'), ('root', '/'), ('other', '../b'), ('own', '.'),
+                         ('beside', '../../beside')]:
+        (top / 'a' / name).symlink_to(target)
+    found = image_folders.read(str(top), 0.5, 0)
+    assert _names(str(top), found.train + found.test) == [('a/1.jpg', 0), ('a/beside/4.jpg', 0), ('b/2.jpg', 1), ('b/3.jpg', 1)]
+
+
+def test_a_folder_that_cannot_be_read(tmp_path, monkeypatch):
+    """Root can read everything: the error is made."""
+    top = _touch(tmp_path, 'a/1', 'b/1', 'b/below/2')
+
+    def scandir(path):
+        if str(path).endswith('below'):
+            raise PermissionError(13, 'Permission denied', path)
+        return whole(path)
+    whole = os.scandir
+    monkeypatch.setattr(os, 'scandir', scandir)
+    with pytest.raises(UserError, match=r'^Cannot read %s/b/below \(Permission denied\): make it readable, or remove it$' % top):
+        image_folders.read(top, 0.5, 0)

@@ -40,7 +40,8 @@ def test_images_in_both_parts(own_data_dir):
     rows[2].tofile(found.train.paths[2])
     pairs = sorted(inspection.duplicates(found))
     assert [(pair.test, pair.train) for pair in pairs] == [
-        ('test_batch.bin:30', 'data_batch_5.bin:59'), ('test_batch.bin:7', 'data_batch_2.bin:5'), ('test_batch.bin:9', 'data_batch_2.bin:5')]
+        ('test_batch.bin:30', 'data_batch_5.bin:59'), ('test_batch.bin:7', 'data_batch_2.bin:5'),
+        ('test_batch.bin:9', 'data_batch_2.bin:5')]
     assert [(pair.test_label, pair.train_label) for pair in pairs] == [
         (tested[30, 0], rows[4][59, 0]), (tested[7, 0], rows[1][5, 0]), (tested[9, 0], rows[1][5, 0])]
     report = inspection.report(found)

@@ -66,7 +66,7 @@ def test_checksums(tmp_path):
     content = bytearray((tmp_path / 'x').read_bytes())
     content[-1] ^= 1
     (tmp_path / 'x').write_bytes(content)
-    with pytest.raises(UserError, match='^%s has been changed: its SHA-256 is not the one in dataset.json; replace' % (tmp_path / 'x')):
+    with pytest.raises(UserError, match='^%s has been changed: its SHA-256 is not the one in dataset.json' % (tmp_path / 'x')):
         verification.check_sums(Records([File(str(tmp_path / 'x'), 5, digest)]))
 
 

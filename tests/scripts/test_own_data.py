@@ -44,6 +44,10 @@ def test_convert_holdout_verify(tmp_path):
     (['verify', 'x'], 2, 'unexpected argument x; --help explains the usage'),
     (['verify', '--strict'], 1, '--strict has no effect on verify: leave it out'),
     (['convert', 'a', 'b', '--examples=5'], 1, '--examples has no effect on convert: leave it out'),
+    (['convert', 'a', 'b', '--label=coarse'], 1, '--label has no effect on convert: leave it out'),
+    (['convert', 'a', ''], 1, 'The name of the new directory is empty: give one'),
+    (['synthetic', '--label=coarse', '--data_dir=new'], 1,
+     '--label=coarse is for CIFAR-100: give --dataset=cifar100 too, or leave it out'),
     (['holdout', 'a', 'b', '--test_fraction=0.5'], 1, '--test_fraction has no effect on holdout: leave it out'),
     (['convert', 'nothing', 'b'], 1, 'nothing is not a directory: give one that holds a folder of images for each class'),
     (['holdout', 'nothing', 'b'], 1, 'nothing/cifar-10-batches-bin/data_batch_1.bin is missing: fetch the data set with '),
@@ -97,7 +101,8 @@ def _precision(stdout):
 @pytest.mark.slow
 def test_two_classes_from_folders_to_precision(tmp_path):
     """Their colours tell them apart, whatever the distortions."""
-    top, out, run = pictures.write(tmp_path / 'photos', ['cat', 'dog'], 40, size=(37, 50)), str(tmp_path / 'out'), str(tmp_path / 'run')
+    top = pictures.write(tmp_path / 'photos', ['cat', 'dog'], 40, size=(37, 50))
+    out, run = str(tmp_path / 'out'), str(tmp_path / 'run')
     _convert(tmp_path, top, out)
     stdout = programs.succeed('cifar10_train', *(_flags(out, run) + ['--max_steps=60', '--recipe=fast']))
     assert 'Data: 72 examples of cat, dog in ' + out in stdout
@@ -134,7 +139,8 @@ def test_300_classes_in_a_cluster_and_in_towers(tmp_path):
     status, stdout, stderr = programs.run('cifar10_launch', '--num_ps=1', '--num_workers=2', '--', '--max_steps=4', *_flags(out, run))
     assert status == 0 and 'of 300, step 4)' in stdout, stderr
     assert 'of 300, step 6)' in programs.succeed('cifar10_train', '--max_steps=6', *_flags(out, run))
-    classic = programs.succeed('cifar10_classic', '--max_steps=1', '--data_dir=' + out, '--train_dir=' + run + '_classic', '--log_frequency=1')
+    classic = programs.succeed('cifar10_classic', '--max_steps=1', '--log_frequency=1', '--data_dir=' + out,
+                               '--train_dir=' + run + '_classic')
     loss, = re.findall(': step 1, loss = (.*?) ', classic)
     assert float(loss) == pytest.approx(np.log(300) + 2.37, abs=0.2)  # and the weight decay
 
