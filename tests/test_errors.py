@@ -5,6 +5,12 @@ import tensorflow.compat.v1 as tf
 from cifar10 import errors
 
 
+def test_a_warning_is_one_line_whatever_names_are_in_it(capsys):
+    errors.warn('a\x1b[31m\nb\udcff.jpg is left out, \u732b and gr\u00fcn are not')
+    line, = capsys.readouterr().err.splitlines()
+    assert line.endswith(r': a\x1b[31m\nb\udcff.jpg is left out, ' + '\u732b and gr\u00fcn are not')
+
+
 def test_an_error_of_an_operation():
     missing = tf.io.read_file('/no/such/file', name='reading')
     with tf.Session() as session, pytest.raises(tf.errors.NotFoundError) as error:

@@ -161,11 +161,8 @@ def _kind(content):
 
 
 def _is_plain(bmp, kind):
-    """Whether a BMP file has no palette but the shades of grey, no compression, and its colours in the usual order."""
-    if kind == 'BMP, 8 bits':
-        return _is_grey(bmp)
-    compression = int.from_bytes(bmp[30:34], 'little')  # 3: the header says which bits are which colour
-    return compression == 0 or compression == 3 and bmp[54:66] == b'\0\0\xff\0' b'\0\xff\0\0' b'\xff\0\0\0'
+    """Whether a BMP file has no palette but the shades of grey, is not compressed, and has its colours in the usual order."""
+    return bmp[30:34] == bytes(4) and (kind != 'BMP, 8 bits' or _is_grey(bmp))
 
 
 def _is_grey(bmp):

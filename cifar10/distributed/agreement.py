@@ -1,5 +1,6 @@
 """What all workers of a run must have in common."""
 import json
+import reprlib
 
 from cifar10.errors import UserError
 
@@ -25,4 +26,4 @@ def check(name, ours, theirs):
     for field, value in worker.items():
         if run.get(field) != value:
             raise UserError('The run has %s %s, but %s has %s: give all workers the same flags and data'
-                            % (field, run.get(field), name, value))
+                            % (field, reprlib.repr(run.get(field)), name, reprlib.repr(value)))

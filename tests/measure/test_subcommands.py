@@ -184,7 +184,7 @@ def test_step(tmp_path):
     assert '%.4f GFLOP' % (operations / 2e9) in stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_train_runs_both_scripts(tmp_path, data_dir):
     _, figures = _benchmark(programs.call, tmp_path, 'train', '--data_dir=' + data_dir, '--baseline')
     for measured in figures.values():

@@ -12,3 +12,8 @@ def test_operations_of_each_layer():
         assert layers.step_products(batch) == [
             (layer, count, count * 2 * batch * places * inputs * outputs, layer.startswith('conv'))
             for layer, places, inputs, outputs, count in LAYERS]
+
+
+def test_other_numbers_of_classes_change_the_last_layer():
+    assert layers.step_products(2, 300)[:-1] == layers.step_products(2)[:-1]
+    assert layers.step_products(2, 300)[-1] == ('softmax_linear', 3, 3 * 2 * 2 * 192 * 300, False)

@@ -22,8 +22,8 @@ def test_a_trainer_does_not_grow(tmp_path, data_dir, steps, warm_up, summary_ste
     long_runs.assert_flat(samples, warm_up // 50)
 
 
-@pytest.mark.parametrize('polls, warm_up', [
-    pytest.param(100, 25, marks=pytest.mark.slow), pytest.param(500, 100, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize('polls, warm_up', [(100, 25), (500, 100)])
 def test_an_evaluator_does_not_grow(tmp_path, data_dir, polls, warm_up):
     checkpoints.save(tmp_path, 5)
     samples = long_runs.sample(

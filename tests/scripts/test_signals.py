@@ -131,7 +131,7 @@ def test_nobody_reads_the_output(tmp_path, data_dir):
 
 def test_nobody_reads_the_output_of_the_others(tmp_path, data_dir):
     processes = [programs.start('cifar10_eval', *faults.evaluation(data_dir, tmp_path, tmp_path / 'eval')),
-                 programs.start('cifar10_dataset', 'verify', '--data_dir=%s' % data_dir)]
+                 programs.start('cifar10_dataset', 'info', '--data_dir=%s' % data_dir, '--contact_sheet=%s' % (tmp_path / 'x.png'))]
     for process in processes:
         process.stdout.close()
     for process in processes:

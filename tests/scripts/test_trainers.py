@@ -202,7 +202,7 @@ def test_log_device_placement(tmp_path, data_dir):
     assert re.search(r'^tower_1/conv2/Conv2D: \(Conv2D\): .*/device:CPU:1$', stdout, re.M)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_synthetic_set_is_learnt(tmp_path):
     """By the recipe fast, in half an epoch."""
     stdout = programs.succeed(

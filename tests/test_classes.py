@@ -1,0 +1,116 @@
+"""Any number of classes: what each part takes from the data directory."""
+import json
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10 import input as cifar10_input, multi_gpu
+from cifar10.data import dataset, writing
+from cifar10.distributed import agreement, strategy
+from cifar10.errors import UserError
+from cifar10.measure import classic, traffic
+from cifar10.runs import run_record
+from cifar10.training import Job
+from tests.helpers import queues
+
+
+@pytest.fixture
+def many_dir(tmp_path):
+    """A data set of 300 classes with an image of each for training and for the test, in files of unequal size.
+
+    The first three pixels of an image hold its label.
+    """
+    labels = np.random.RandomState(0).permutation(300)
+    images = np.zeros([300, 3, 32, 32], np.uint8)
+    images[:, 0, 0, 0], images[:, 0, 0, 1] = labels // 256, labels % 256
+    with writing.new_data_set(str(tmp_path / 'many')) as directory:
+        written = []
+        for names, count in [(dataset.TRAIN_FILES, 263), (dataset.TEST_FILES, 300)]:
+            writer = writing.Writer(directory, names, count, 2)
+            for part in np.split(np.arange(count), [100, 101]):
+                writer.add(labels[part], images[part])
+            written.append(writer.close())
+        writing.describe(directory, ['class %d' % i for i in range(300)], *written, origin='a test')
+    return str(tmp_path / 'many')
+
+
+def _labels_in(images):
+    return images[:, 0, 0, 0].astype(int) * 256 + images[:, 0, 0, 1].astype(int)
+
+
+def test_labels_of_two_bytes_out_of_the_queues(many_dir):
+    found = dataset.read(many_dir)
+    assert [file.num_examples for file in found.train.files] == [53, 53, 53, 53, 51]
+    labels, images = cifar10_input.shuffled_records(found.train, 263, 50)
+    for some_labels, some_images in queues.run([labels, images], 10):
+        np.testing.assert_array_equal(some_labels, _labels_in(some_images))
+    labels, images = cifar10_input.undistorted_records(found.test, 60, num_epochs=1)
+    values = queues.run([labels, images], 5)
+    assert sorted(np.concatenate([some_labels for some_labels, _ in values])) == list(range(300))
+    for some_labels, some_images in values:
+        np.testing.assert_array_equal(some_labels, _labels_in(some_images))
+
+
+def test_one_example_of_two_label_bytes(many_dir):
+    records = dataset.read(many_dir).train
+    example = cifar10_input.read_cifar10(tf.train.string_input_producer(records.paths, shuffle=False), records.label_weights)
+    for label, image in queues.run([example.label, example.uint8image], 60):
+        assert label == int(image[0, 0, 0]) * 256 + int(image[0, 1, 0])
+
+
+def test_the_shuffle_queue_is_bounded(tmp_path, many_dir):
+    """Whatever the number of examples, it waits for no more than with CIFAR-10."""
+    records = dataset.read(many_dir).train
+    for num_examples, minimum in [(3000000, 20000), (50000, 20000), (263, 105)]:
+        with tf.Graph().as_default(), tf.Session() as session:
+            cifar10_input.shuffled_records(records, num_examples, 128)
+            assert session.run(tf.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)) == [minimum]
+            queue, = [op for op in tf.get_default_graph().get_operations() if op.type.startswith('RandomShuffleQueue')]
+            assert (queue.get_attr('min_after_dequeue'), queue.get_attr('capacity')) == (minimum, minimum + 3 * 128)
+
+
+def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
+    network = Job(many_dir, 263).network
+    assert network == multi_gpu.Network(300, network.num_slices)
+    batches = [(tf.zeros([2, 24, 24, 3]), tf.constant([0, 299]))] * 2
+    multi_gpu.tower_gradients(['/cpu:0', '/cpu:1'], batches, tf.train.GradientDescentOptimizer(0.1), network)
+    shapes = {variable.op.name: variable.shape.as_list() for variable in tf.trainable_variables()}
+    assert len(shapes) == 10 and shapes['softmax_linear/weights'] == [192, 300] and shapes['softmax_linear/biases'] == [300]
+    sizes = [int(np.prod(shape)) * 4 for shape in shapes.values()]
+    assert traffic.variable_bytes(300) == sizes and Job('', 50000).network.num_classes == 10
+
+
+def test_the_classic_formulation_has_them_too(many_dir):
+    job = Job(many_dir, 263)
+    classic.training_step(job, [(tf.zeros([2, 24, 24, 3]), tf.constant([0, 299]))])
+    assert tf.trainable_variables()[-1].shape.as_list() == [300]
+    images, labels = classic.distorted_inputs(job.data, 5)
+    assert set(np.concatenate(queues.run(labels, 20))) - set(range(256))
+
+
+def test_workers_must_have_the_same_classes(many_dir, data_dir):
+    ours, theirs = (agreement.text(Job(path, 300), strategy.Strategy('sync', 2)) for path in (many_dir, data_dir))
+    assert json.loads(ours)['class_names'][299] == 'class 299'
+    with pytest.raises(UserError, match=r"^The run has class_names \['disc', .*, \.\.\.\], but worker 1 has \['class 0', "):
+        agreement.check('worker 1', ours, theirs)
+
+
+@pytest.mark.parametrize('recorded, names, fits', [
+    (['a', 'b'], ['a', 'b'], True), (['a', 'b'], ['b', 'a'], False), (['a', 'b'], ['a', 'b', 'c'], False), (None, ['a', 'b'], True),
+    (['a', 'b'], None, True)])
+def test_a_checkpoint_is_scored_on_its_own_classes(tmp_path, monkeypatch, recorded, names, fits):
+    monkeypatch.setattr(run_record, 'read', lambda train_dir: {'class_names': recorded})
+    if fits:
+        assert run_record.check_classes('run', names) is None
+        return
+    complaint = r'^The run in run was trained on other classes \(a, b\) than those of the data \(%s\): ' % ', '.join(names)
+    with pytest.raises(UserError, match=complaint):
+        run_record.check_classes('run', names)
+
+
+@pytest.mark.parametrize('names, text', [
+    (None, 'unnamed classes'), (['a', 'b'], 'a, b'), (list('abcdefghijklmnopqrst'), ', '.join('abcdefghijklmnopqrst')),
+    (['c%d' % i for i in range(300)], '300 classes (c0, c1, c2 ... c299)')])
+def test_class_names_as_text(names, text):
+    assert dataset.listed(names) == text
