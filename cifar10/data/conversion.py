@@ -36,8 +36,8 @@ def convert(images_dir, path, options, num_threads):
     with writing.new_data_set(path) as directory:
         label_bytes = description.label_bytes(len(folders.class_names))
         failures, described = [], []
-        with decoding.Decoder(num_threads) as decoder:
-            bar = ProgressBar('Converting', len(folders.train) + len(folders.test))
+        num_images = len(folders.train) + len(folders.test)
+        with decoding.Decoder(num_threads) as decoder, ProgressBar('Converting', num_images) as bar:
             for names, examples in [(dataset.TRAIN_FILES, folders.train), (dataset.TEST_FILES, folders.test)]:
                 writer = writing.Writer(directory, names, len(examples), label_bytes)
                 _write(examples, decoder, writer, bar, failures)

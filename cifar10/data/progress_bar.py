@@ -8,13 +8,20 @@ _SECONDS = 0.2  # between two changes
 
 
 class ProgressBar:
-    """Shows how many of a number of images are done, how fast, and the time that is left."""
+    """Shows how many of a number of images are done, how fast, and the time that is left; a context manager."""
 
     def __init__(self, action, total):
         """Takes a word for what is done, like 'Converting', and the number of images."""
         self._action, self._total, self._done = action, total, 0
         self._terminal = sys.stdout.isatty()
         self._start, self._shown_at, self._tenths = time.monotonic(), 0, 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused_error):
+        if self._terminal and 0 < self._done < self._total:
+            print(flush=True)  # what is told now begins a new line
 
     def advance(self, count):
         """Notes that so many more images are done, and shows it if it is time."""

@@ -46,6 +46,14 @@ def test_on_a_terminal_the_line_changes(clock, monkeypatch):
     assert len(bars) == len(shown) and all(len(marks) == 30 * done // 1000 for done, marks in bars.items())
 
 
+def test_an_error_begins_a_new_line(clock, monkeypatch):
+    monkeypatch.setattr(sys, 'stdout', _Terminal())
+    with pytest.raises(KeyError), progress_bar.ProgressBar('Converting', 10) as bar:
+        bar.advance(5)
+        raise KeyError
+    assert sys.stdout.getvalue().startswith('\rConverting [###') and sys.stdout.getvalue().endswith(' left\n')
+
+
 def test_few_images(clock, capsys):
     bar = progress_bar.ProgressBar('Converting', 1)
     bar.advance(1)  # at once: no division by zero
