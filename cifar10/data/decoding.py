@@ -3,6 +3,7 @@ import collections
 import concurrent.futures
 import os
 import sys
+import threading
 from typing import NamedTuple, Sequence, Tuple
 
 import numpy as np
@@ -14,11 +15,11 @@ from cifar10.errors import UserError
 
 _CHUNK_FILES = 256  # that one session run decodes
 _CHUNK_BYTES = 1 << 24  # or fewer files of so many bytes
-_PARALLEL = 8  # images of a chunk
+_PARALLEL = 4  # images of a chunk
 _SWITCH_SECONDS = 5e-4  # after which Python's threads change turns: usually 5 ms, in which a chunk could be decoded
 _SHAPE = (dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH)
 _JPEG, _PNG, _GIF, _BMP = _STARTS = b'\xff\xd8', b'\x89PNG', b'GIF8', b'BM'  # how the files begin
-_MAX_BYTES = 1 << 28  # of a file
+_FIRST_BYTES, _MAX_BYTES = 1 << 16, 1 << 28  # of a file, that are read first, and at most
 
 
 class Decoded(NamedTuple):
@@ -36,15 +37,12 @@ class Decoder:
     """
 
     def __init__(self, num_threads):
-        """Builds the graph, for so many threads."""
+        """Decodes with so many threads."""
         self._threads, self._pool = num_threads, concurrent.futures.ThreadPoolExecutor(num_threads)
-        with tf.Graph().as_default() as graph, tf.device('/cpu:0'):
-            contents, kinds = tf.placeholder(tf.string, [None]), tf.placeholder(tf.int32, [None])
-            images = tf.map_fn(lambda pair: _small_image(*pair), (contents, kinds), tf.uint8, parallel_iterations=_PARALLEL)
         config = tf.ConfigProto(device_count={'GPU': 0}, intra_op_parallelism_threads=1, inter_op_parallelism_threads=num_threads)
         config.graph_options.rewrite_options.disable_meta_optimizer = True  # it finds nothing here
-        self._session = tf.Session(graph=graph, config=config)
-        self._images = self._session.make_callable(images, [contents, kinds])
+        self._session = tf.Session(graph=tf.Graph(), config=config)
+        self._lock, self._functions = threading.Lock(), {}
 
     def __enter__(self):
         self._usual_interval = sys.getswitchinterval()
@@ -91,10 +89,22 @@ class Decoder:
 
     def _run(self, chunk):
         """The images, uint8 [n, 3, 32, 32], of n files."""
-        if not chunk:
-            return np.empty((0,) + _SHAPE, np.uint8)
-        kinds = list(_DECODERS)
-        return self._images([read.content for read in chunk], [kinds.index(read.kind) for read in chunk])
+        images, kinds = np.empty((len(chunk),) + _SHAPE, np.uint8), [read.kind for read in chunk]
+        for kind in set(kinds):
+            places = [i for i, found in enumerate(kinds) if found == kind]
+            images[places] = self._function(kind)([chunk[i].content for i in places])
+        return images
+
+    def _function(self, kind):
+        """The function from the contents of files of this kind to images; its graph is built when the first such file comes."""
+        with self._lock:
+            if kind not in self._functions:
+                with self._session.graph.as_default(), tf.device('/cpu:0'):
+                    contents = tf.placeholder(tf.string, [None])
+                    images = tf.map_fn(lambda content: _small_image(_DECODERS[kind](content)), contents, tf.uint8,
+                                       parallel_iterations=_PARALLEL)
+                self._functions[kind] = self._session.make_callable(images, [contents])
+            return self._functions[kind]
 
 
 class _Read(NamedTuple):
@@ -126,13 +136,15 @@ def _content(path):
     """The bytes of an image file; raises UserError if it cannot be one, OSError if it cannot be read."""
     handle = os.open(path, os.O_RDONLY | getattr(os, 'O_NONBLOCK', 0) | getattr(os, 'O_BINARY', 0))  # it may be a FIFO
     try:
+        start = os.read(handle, _FIRST_BYTES)
+        if start.startswith(_STARTS) and len(start) < _FIRST_BYTES:
+            return start
         found = os.fstat(handle)
         special = files.special_kind(found.st_mode)
         if special:
             raise UserError('it is %s' % special)
-        if not found.st_size:
+        if not start:
             raise UserError('it is empty')
-        start = os.read(handle, 4)
         if not start.startswith(_STARTS):
             raise UserError('it is no JPEG, PNG, GIF or BMP file')
         if found.st_size > _MAX_BYTES:
@@ -172,22 +184,14 @@ def _is_grey(bmp):
     return len(palette) % 4 == 0 and bool((palette.reshape(-1, 4)[:, :3] == np.arange(len(palette) // 4)[:, None]).all())
 
 
-def _small_image(content, kind):
-    """The image, uint8 [3, 32, 32], in the bytes of a file; `kind` is its index in _DECODERS."""
-    image = _decoded(content, kind, list(_DECODERS.values()))
+def _small_image(image):
+    """The centre of an image, uint8 [height, width, 3], as uint8 [3, 32, 32]."""
     image.set_shape([None, None, dataset.DEPTH])
     height_and_width = tf.shape(image)[:2]
     is_small = tf.reduce_all(tf.equal(height_and_width, [dataset.HEIGHT, dataset.WIDTH]))
     small = tf.cond(is_small, lambda: image, lambda: _scaled_centre(image, tf.cast(height_and_width, tf.float32)))
     small.set_shape([dataset.HEIGHT, dataset.WIDTH, dataset.DEPTH])
     return tf.transpose(small, [2, 0, 1])
-
-
-def _decoded(content, kind, decoders):
-    """The result of decoders[kind]: tf.switch_case would take twice the time."""
-    if len(decoders) == 1:
-        return decoders[0](content)
-    return tf.cond(tf.equal(kind, 0), lambda: decoders[0](content), lambda: _decoded(content, kind - 1, decoders[1:]))
 
 
 def _on_white(image):
