@@ -1,11 +1,13 @@
 """Files: names that can be used, what is a regular file, writing a file completely or not at all."""
 import contextlib
 import itertools
+import json
 import os
 import stat
 
 from cifar10.errors import UserError
 
+_MAX_CHARACTERS = 1 << 24  # of JSON that is read; the names of 65,536 classes need a million
 _KINDS = [(stat.S_ISDIR, 'a directory'), (stat.S_ISFIFO, 'a FIFO'), (stat.S_ISSOCK, 'a socket'), (stat.S_ISCHR, 'a device'),
           (stat.S_ISBLK, 'a device')]
 
@@ -48,6 +50,27 @@ def check_regular(path, remedy):
     kind = special_kind(os.stat(path).st_mode)
     if kind:
         raise UserError('%s is %s, not a file: %s' % (path, kind, remedy))
+
+
+def read_json(path, validate, remedy):
+    """What `validate` makes of the JSON in a file; None if there is no file.
+
+    Args:
+      path: the file.
+      validate: a function of what the JSON says; it raises ValueError.
+      remedy: what the user can do if the file is damaged.
+
+    Raises:
+      UserError: the file is damaged.
+    """
+    if not os.path.lexists(path):
+        return None
+    try:
+        check_regular(path, remedy)
+        with open(path, encoding='utf-8') as opened:
+            return validate(json.loads(opened.read(_MAX_CHARACTERS)))
+    except (ValueError, OSError, RecursionError) as error:
+        raise UserError('%s is damaged (%s): %s' % (path, error, remedy))
 
 
 def open_new(path):

@@ -9,12 +9,9 @@ import reprlib
 from typing import Mapping, NamedTuple, Sequence
 
 from cifar10 import files
-from cifar10.errors import UserError
 
 NAME = 'dataset.json'
 MAX_CLASSES = 256 ** 2  # a label has one byte or two
-_MAX_CHARACTERS = 1 << 24
-_REMEDY = 'put the original back, or make the data set again'
 
 
 class Description(NamedTuple):
@@ -43,15 +40,7 @@ def read(directory):
     Raises:
       UserError: the file is damaged.
     """
-    path = os.path.join(directory, NAME)
-    if not os.path.lexists(path):
-        return None
-    try:
-        files.check_regular(path, _REMEDY)
-        with open(path, encoding='utf-8') as opened:
-            return _validated(json.loads(opened.read(_MAX_CHARACTERS)))
-    except (ValueError, OSError, RecursionError) as error:
-        raise UserError('%s is damaged (%s): %s' % (path, error, _REMEDY))
+    return files.read_json(os.path.join(directory, NAME), _validated, 'put the original back, or make the data set again')
 
 
 def _validated(content):

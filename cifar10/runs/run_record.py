@@ -1,5 +1,4 @@
 """The record of a run, run.json: what is trained in a directory, for the next start to compare and for the evaluation."""
-import json
 import math
 import os
 import reprlib
@@ -11,7 +10,6 @@ from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES, HParams
 
 NAME = 'run.json'
-_MAX_CHARACTERS = 1 << 24  # of a record; one has a few hundred, and the names of the classes
 _WORDS = {'recipe': list(RECIPES), 'optimizer': OPTIMIZERS, 'schedule': SCHEDULES, 'lr_scaling': LR_SCALINGS}
 
 
@@ -40,16 +38,7 @@ def read(train_dir):
     Raises:
       UserError: the record is damaged.
     """
-    path = os.path.join(train_dir, NAME)
-    if not os.path.lexists(path):
-        return None
-    remedy = 'delete it to train or evaluate without the record'
-    try:
-        files.check_regular(path, remedy)
-        with open(path) as opened:
-            return _validated(json.loads(opened.read(_MAX_CHARACTERS)))
-    except (ValueError, OSError, RecursionError) as error:
-        raise UserError('%s is damaged (%s): %s' % (path, error, remedy))
+    return files.read_json(os.path.join(train_dir, NAME), _validated, 'delete it to train or evaluate without the record')
 
 
 def _validated(record):
