@@ -27,12 +27,12 @@ FLAGS_OF = {'download': DATA_FLAGS, 'synthetic': DATA_FLAGS, 'convert': ['test_f
 
 def download():
     """Downloads CIFAR-10 or CIFAR-100, unless it is there."""
-    return dataset.read(data_flags.prepare('cifar100' if FLAGS.dataset == 'cifar100' else 'cifar10'), FLAGS.label)
+    return dataset.read(data_flags.prepare('cifar100' if FLAGS.dataset == 'cifar100' else 'cifar10', is_wanted=True), FLAGS.label)
 
 
 def synthetic():
     """Draws the synthetic data set, unless it is there."""
-    return dataset.read(data_flags.prepare('synthetic'))
+    return dataset.read(data_flags.prepare('synthetic', is_wanted=True))
 
 
 def convert(images_dir, out):

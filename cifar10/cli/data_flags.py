@@ -63,23 +63,25 @@ def data_dir(dataset_name):
     return dataset.files_dir(path, dataset.CIFAR100) if dataset_name == 'cifar100' else path
 
 
-def prepare(dataset_name):
+def prepare(dataset_name, is_wanted=None):
     """Downloads or draws the data set, unless there is one; returns its `data_dir`.
 
     Args:
       dataset_name: 'cifar10', 'cifar100' or 'synthetic'.
+      is_wanted: whether the user wants this very data set, not any that is there; None for whether --dataset is given.
 
     Raises:
       UserError: it cannot be downloaded or written.
       ValueError: `dataset_name` is unknown.
     """
     path = data_dir(dataset_name)
-    is_default = dataset_name == FLAGS.dataset and FLAGS['dataset'].using_default_value
-    if FLAGS.label and dataset_name != 'cifar100' and not writing.is_present(path):
+    is_wanted = not FLAGS['dataset'].using_default_value if is_wanted is None else is_wanted
+    is_present = writing.is_present(dataset.find(path))
+    if FLAGS.label and dataset_name != 'cifar100' and not is_present:
         raise UserError('--label=%s is for CIFAR-100: give --dataset=cifar100 too, or leave it out' % FLAGS.label)
     with signals.Interruptible():
-        if is_default and writing.is_present(path):
-            pass  # whatever it is
+        if is_present and not is_wanted:
+            pass
         elif dataset_name == 'synthetic':
             synthetic.maybe_write(path)
         elif dataset_name in _ARCHIVES:

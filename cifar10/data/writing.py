@@ -21,7 +21,7 @@ def is_present(data_dir, published=dataset.CIFAR10):
     Raises:
       UserError: it holds only some of them, or what should be its directory is none; it must not be replaced.
     """
-    directory = dataset.find(data_dir) if published is dataset.CIFAR10 else dataset.files_dir(data_dir, published)
+    directory = dataset.files_dir(data_dir, published)
     if os.path.lexists(directory) and not os.path.isdir(directory):
         raise UserError('%s is not a directory: move it away, or give another --data_dir' % directory)
     if not os.path.isdir(directory) or not os.listdir(directory):

@@ -121,6 +121,23 @@ def test_class_names_that_are_missing(cifar100_dir):
         dataset.read(cifar100_dir, 'coarse')
 
 
+def test_what_is_there_is_used_unless_another_one_is_wanted(cifar100_dir):
+    parent = os.path.dirname(cifar100_dir)
+    args = ['--data_dir=' + parent, '--data_url=nowhere']
+    for command in (['download'], ['download', '--dataset=cifar10']):
+        status, _, stderr = programs.call('cifar10_dataset', *(command + args))
+        assert status == 1 and stderr.startswith('cifar10_dataset.py: error: Cannot download nowhere (')
+    for script, more in [('cifar10_eval', ['--run_once', '--checkpoint_dir=' + parent]),
+                         ('cifar10_train', ['--max_steps=1', '--batch_size=4', '--eval_steps=0', '--train_dir=%s/run' % parent])]:
+        status, stdout, stderr = programs.call(script, '--label=coarse', *(args + more))
+        if script == 'cifar10_eval':
+            assert (status, stderr) == (1, 'cifar10_eval.py: error: There is no checkpoint in %s: train first, or give another '
+                                           '--checkpoint_dir\n' % parent)
+        else:
+            assert status == 0 and 'Data: 400 examples of coarse_0, coarse_1, ' in stdout, stderr
+    assert sorted(os.listdir(parent)) == ['cifar-100-binary', 'run']
+
+
 def test_cifar10_is_not_looked_for_in_a_directory_of_cifar100(cifar100_dir):
     """Its parent may hold both."""
     parent = os.path.dirname(cifar100_dir)
