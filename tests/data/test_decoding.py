@@ -180,3 +180,14 @@ def test_a_file_that_is_no_image_is_not_read_whole(decoder, tmp_path):
             opened.truncate(200 * 10 ** 9)
     (part,) = decoder.decode(paths)
     assert part.failures == list(zip(paths, ['it is no JPEG, PNG, GIF or BMP file', 'it is larger than 256 MB']))
+
+
+def test_a_file_that_must_not_be_read(decoder, tmp_path, monkeypatch):
+    """Root may read everything: the error is made."""
+    (tmp_path / 'x.png').write_bytes(SMALL['png'])
+
+    def refused(path, flags):
+        raise PermissionError(13, 'Permission denied', path)
+    monkeypatch.setattr(os, 'open', refused)
+    (part,) = decoder.decode([str(tmp_path / 'x.png')])
+    assert part.failures == [(str(tmp_path / 'x.png'), 'Permission denied')] and len(part.images) == 0
