@@ -75,8 +75,8 @@ def test_draws_are_even_and_independent():
 
 @pytest.mark.parametrize('size', [32, 20, 1])
 def test_crops_of_another_size(size):
-    images = np.random.RandomState(6).randint(0, 256, [300, 3, 32, 32]).astype(np.uint8)
-    draws = distortions.draws(300, size=size)
+    images = np.random.RandomState(6).randint(0, 256, [1000, 3, 32, 32]).astype(np.uint8)
+    draws = distortions.draws(1000, size=size)
     with tf.Session() as session:
         (rows, columns, mirror, contrast), distorted = session.run([draws, distortions.distort(images, *draws, size=size)])
     assert set(rows) == set(columns) == set(range(32 - size + 1))
