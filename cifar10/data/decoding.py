@@ -18,7 +18,7 @@ _CHUNK_BYTES = 1 << 24  # or fewer files of so many bytes
 _PARALLEL = 4  # images of a chunk
 _SWITCH_SECONDS = 5e-4  # after which Python's threads change turns: usually 5 ms, in which a chunk could be decoded
 _SHAPE = (dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH)
-_JPEG, _PNG, _GIF, _BMP = _STARTS = b'\xff\xd8', b'\x89PNG', b'GIF8', b'BM'  # how the files begin
+JPEG, PNG, GIF, BMP = _STARTS = b'\xff\xd8', b'\x89PNG', b'GIF8', b'BM'  # how the files begin
 _FIRST_BYTES, _MAX_BYTES = 1 << 16, 1 << 28  # of a file, that are read first, and at most
 
 
@@ -101,7 +101,7 @@ class Decoder:
             if kind not in self._functions:
                 with self._session.graph.as_default(), tf.device('/cpu:0'):
                     contents = tf.placeholder(tf.string, [None])
-                    images = tf.map_fn(lambda content: _small_image(_DECODERS[kind](content)), contents, tf.uint8,
+                    images = tf.map_fn(lambda content: small_image(DECODERS[kind](content)), contents, tf.uint8,
                                        parallel_iterations=_PARALLEL)
                 self._functions[kind] = self._session.make_callable(images, [contents])
             return self._functions[kind]
@@ -111,7 +111,7 @@ class _Read(NamedTuple):
     place: int  # in the list of paths
     path: str
     content: bytes
-    kind: str  # one of the keys of _DECODERS
+    kind: str  # one of the keys of DECODERS
 
 
 def _chunks(paths):
@@ -155,19 +155,19 @@ def _content(path):
 
 
 def _kind(content):
-    """The kind of a file with these bytes: one of the keys of _DECODERS; raises UserError if TensorFlow cannot decode it."""
-    if content.startswith(_JPEG):
+    """The kind of a file with these bytes: one of the keys of DECODERS; raises UserError if TensorFlow cannot decode it."""
+    if content.startswith(JPEG):
         if b'\xff\xda' not in content:  # without the start of a scan libjpeg would write a line of its own to stderr
             raise UserError('it is a JPEG file that ends before the image')
         return 'JPEG'
-    if content.startswith(_PNG):
+    if content.startswith(PNG):
         # For few colours without transparency TensorFlow would make up an alpha channel that is not opaque.
         has_alpha = content[25:26] in (b'\4', b'\6') or b'tRNS' in content[:content.find(b'IDAT')]
         return 'PNG with alpha' if has_alpha else 'PNG'
-    if content.startswith(_GIF):
+    if content.startswith(GIF):
         return 'GIF'
     kind = 'BMP, %d bits' % int.from_bytes(content[28:30], 'little')
-    if kind not in _DECODERS or not _is_plain(content, kind):
+    if kind not in DECODERS or not _is_plain(content, kind):
         raise UserError('it is a BMP file of a kind that TensorFlow does not decode, like one with a palette: save it as PNG')
     return kind
 
@@ -184,8 +184,8 @@ def _is_grey(bmp):
     return len(palette) % 4 == 0 and bool((palette.reshape(-1, 4)[:, :3] == np.arange(len(palette) // 4)[:, None]).all())
 
 
-def _small_image(image):
-    """The centre of an image, uint8 [height, width, 3], as uint8 [3, 32, 32]."""
+def small_image(image):
+    """The centre of an image, the largest square: uint8 [height, width, 3] to uint8 [3, 32, 32]."""
     image.set_shape([None, None, dataset.DEPTH])
     height_and_width = tf.shape(image)[:2]
     is_small = tf.reduce_all(tf.equal(height_and_width, [dataset.HEIGHT, dataset.WIDTH]))
@@ -209,7 +209,8 @@ def _scaled_centre(image, height_and_width):
     return tf.cast(tf.round(tf.clip_by_value(scaled, 0, 255)), tf.uint8)
 
 
-_DECODERS = collections.OrderedDict([
+# From the bytes of a file of each kind, a scalar, to its image, uint8 [height, width, 3].
+DECODERS = collections.OrderedDict([
     ('JPEG', lambda content: tf.image.decode_jpeg(content, 3, dct_method='INTEGER_ACCURATE')),
     ('PNG', lambda content: tf.image.decode_png(content, 3)),
     ('PNG with alpha', lambda content: _on_white(tf.image.decode_png(content, 4))),

@@ -1,0 +1,1 @@
+"""Serving a trained model without this package."""
