@@ -13,7 +13,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import files
 from cifar10.errors import UserError
-from cifar10.measure import markdown
+from cifar10.report import markdown
 from cifar10.runs import machine
 
 OURS, BASELINE = 'ours', 'classic'  # formulations

@@ -2,8 +2,8 @@
 from typing import NamedTuple
 
 from cifar10.hparams import CLASSIC, VARIABLE_STRATEGIES
-from cifar10.measure import markdown
 from cifar10.parallelism import layers, layout
+from cifar10.report import markdown
 from cifar10.training import Job
 
 GPUS, BATCHES = (1, 2, 4, 8), (8, 128, 1024)

@@ -8,7 +8,8 @@ import numpy as np
 
 from cifar10 import errors, files, tags
 from cifar10.errors import UserError
-from cifar10.measure import markdown, scalars
+from cifar10.measure import scalars
+from cifar10.report import markdown
 
 
 class Run(NamedTuple):

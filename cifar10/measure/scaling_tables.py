@@ -1,8 +1,9 @@
 """Tables that plan training on many machines, with one GPU each."""
-from cifar10.measure import markdown, scaling, traffic
+from cifar10.measure import scaling, traffic
 from cifar10.measure.scaling import Costs
 from cifar10.measure.traffic import ALLREDUCE, ASYNC, AVERAGE, SYNC, Machines, Scheme
 from cifar10.parallelism import layers
+from cifar10.report import markdown
 
 WORKERS, GIGABITS = (8, 32, 128), (10, 25, 100)
 LARGER = (1, 4, 8)  # batches, as multiples of the given one

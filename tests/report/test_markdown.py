@@ -1,5 +1,5 @@
 """Tables in Markdown."""
-from cifar10.measure import markdown
+from cifar10.report import markdown
 
 
 def test_table():

@@ -1,0 +1,1 @@
+"""What an evaluation tells besides the precision: by class, confusions, calibration, mistakes; as text, pictures and a file."""

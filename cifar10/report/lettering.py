@@ -1,0 +1,76 @@
+"""Text as pixels, by Pillow, which today's TensorBoard brings; where it is missing, everything but is_available raises ImportError."""
+import functools
+
+import numpy as np
+
+_NO_CHARACTER = '\uffff'  # Unicode keeps it free: what a font draws for it, it draws for each character that it lacks
+
+
+def is_available():
+    """Whether text can be drawn."""
+    try:
+        from PIL import Image, ImageDraw, ImageFont  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+@functools.lru_cache(maxsize=None)
+def _font(size):
+    from PIL import ImageFont
+    try:
+        return ImageFont.load_default(size)
+    except (TypeError, ImportError):  # before Pillow 10.1, or without FreeType: there is a font of 11 pixels alone
+        return ImageFont.load_default()
+
+
+def ink(text, size):
+    """The text in one line.
+
+    Args:
+      text: a character that the font lacks is drawn as a box or '?'.
+      size: of the font, in pixels.
+
+    Returns:
+      uint8 [height, width], 255 where everything is ink; the height is the same for each text.
+    """
+    from PIL import Image, ImageDraw
+    font = _font(size)
+    try:
+        right = font.getbbox(text)[2]
+    except UnicodeEncodeError:
+        text = text.encode('latin-1', 'replace').decode('latin-1')
+        right = font.getbbox(text)[2]
+    image = Image.new('L', (max(1, int(np.ceil(right))), int(np.ceil(font.getbbox('|gÅ')[3]))))
+    ImageDraw.Draw(image).text((0, 0), text, 255, font)
+    return np.array(image)
+
+
+def middle(size):
+    """The row of `ink` that is half as high as the digits."""
+    rows, = np.nonzero(ink('0', size).any(1))
+    return (rows[0] + rows[-1] + 1) // 2
+
+
+def width(text, size):
+    """The pixels that the text needs across."""
+    return ink(text, size).shape[1]
+
+
+def fitting(text, size, pixels):
+    """The text, or so much of its beginning that it and '...' are at most so many pixels wide; at least one character."""
+    if width(text, size) <= pixels:
+        return text
+    length = next((length for length in range(len(text) - 1, 1, -1) if width(text[:length] + '...', size) <= pixels), 1)
+    return text[:length].rstrip() + '...'
+
+
+def is_legible(text):
+    """Whether the font has all characters of the text."""
+    return all(_has(character) for character in text)
+
+
+@functools.lru_cache(maxsize=None)
+def _has(character):
+    size = 20
+    return character < '\x7f' or not np.array_equal(ink(character, size), ink(_NO_CHARACTER, size))
