@@ -84,3 +84,4 @@ class Intervals(NamedTuple):
     checkpoint_steps: int = 1000
     max_to_keep: int = 5  # checkpoints; 0 keeps all
     eval_steps: Optional[int] = None  # None evaluates only the last checkpoint, 0 nothing at all
+    keep_best: bool = False  # whether the checkpoint of the best precision is kept as well

@@ -7,24 +7,25 @@ import tensorflow.compat.v1 as tf
 from cifar10 import errors, evaluation, progress, tags
 from cifar10.data import verification
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint, checkpoint_files
+from cifar10.runs import best_checkpoint, checkpoint, checkpoint_files
 
 
 class ScoreHook(tf.train.SessionRunHook):
     """Evaluates the moving averages on the test images every job.intervals.eval_steps steps; `score_last` does so after the run.
 
-    It prints and writes the precision. Training waits meanwhile, which counts in its speed.
+    It prints and writes the precision, and keeps the best checkpoint if job.intervals.keep_best. Training waits meanwhile, which
+    counts in its speed.
     """
     _evaluator = None  # is made when it is needed, so that the first step need not wait for it
     _scored = None  # the step of the last evaluation
 
-    def __init__(self, step, job, train_dir, write):
+    def __init__(self, step, job, run, write):
         """Looks at the test files, so that it is not at the end that they turn out to be damaged.
 
         Args:
           step: a tensor, the number of updates.
           job: a Job.
-          train_dir: the directory of the run.
+          run: a RunDirectory.
           write: a function that takes a tf.Summary and a step.
 
         Raises:
@@ -33,7 +34,7 @@ class ScoreHook(tf.train.SessionRunHook):
         self._step_tensor = step
         self._every, self._last_step = job.intervals.eval_steps, job.pace.last_step
         self._device = job.devices[0]
-        self._train_dir, self._write = train_dir, write
+        self._run, self._write, self._keep_best = run, write, job.intervals.keep_best
         self._records = job.data.test
         verification.verify(self._records)
 
@@ -49,7 +50,7 @@ class ScoreHook(tf.train.SessionRunHook):
     def after_run(self, run_context, run_values):
         before, self._looked = self._looked, run_values.results
         if self._every and self._looked < self._last_step and progress.is_due(self._looked, before, self._every):
-            path = os.path.join(self._train_dir, '%s-%d' % (checkpoint_files.PREFIX, self._looked))
+            path = os.path.join(self._run.path, '%s-%d' % (checkpoint_files.PREFIX, self._looked))
             try:
                 self._score(checkpoint.Checkpoint(path, int(self._looked), run_context.session.run(self._variables)))
             except UserError as error:  # a test file has changed, say
@@ -59,9 +60,9 @@ class ScoreHook(tf.train.SessionRunHook):
         """Evaluates the last checkpoint of the run, unless its step has just been evaluated.
 
         Raises:
-          UserError: a test file has changed, or the checkpoint does not fit the network.
+          UserError: a test file has changed, the checkpoint does not fit the network, or the best one cannot be kept.
         """
-        last = checkpoint.read_latest(self._train_dir)
+        last = checkpoint.read_latest(self._run.path)
         if last and last.step != self._scored:
             self._score(last)
 
@@ -72,4 +73,6 @@ class ScoreHook(tf.train.SessionRunHook):
         result = self._evaluator.evaluate(restored)
         self._scored = restored.step
         print('%s\nThe evaluation took %.1f s' % (evaluation.describe(result), time.monotonic() - start), flush=True)
-        self._write(tf.Summary(value=[tf.Summary.Value(tag=tags.PRECISION, simple_value=result.precision)]), result.step)
+        self._write(tf.Summary(value=[tf.Summary.Value(tag=tags.PRECISION, simple_value=result.scores.precision)]), result.step)
+        if self._keep_best:
+            best_checkpoint.keep(self._run, restored, result.scores.precision)

@@ -182,7 +182,7 @@ def run(graph, job, run, session=None):
                 hooks.PlaceHook(run.place),
                 summary,
                 checkpointing.CheckpointHook(step, saver, run, intervals.checkpoint_steps, finite.check_variables)]
-        score = scoring.ScoreHook(step, job, run.path, write_summary) if run and intervals.eval_steps != 0 else None
+        score = scoring.ScoreHook(step, job, run, write_summary) if run and intervals.eval_steps != 0 else None
         with stop if run else contextlib.nullcontext(), input_files.explaining():  # one that saves nothing ends at once
             with tf.train.SingularMonitoredSession(all_hooks + [score] * bool(score), scaffold, session.master, session.config,
                                                    stop_grace_period_secs=10) as monitored:

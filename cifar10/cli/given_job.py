@@ -35,12 +35,13 @@ def prepare(num_devices=1, devices_per_tower=1, variable_strategy=VARIABLE_STRAT
     if FLAGS.deterministic and machine.is_gpu(devices[0]):
         raise UserError('--deterministic works on CPUs only: hide the GPUs with CUDA_VISIBLE_DEVICES=-1')
     data_dir = data_flags.prepare(FLAGS.dataset)
+    eval_steps = FLAGS.checkpoint_steps if FLAGS.keep_best and FLAGS.eval_steps is None else FLAGS.eval_steps
     return Job(
         data_dir=data_dir, num_examples=verification.verify(dataset.read(data_dir, FLAGS.label).train), hparams=hparams,
         devices=devices, given_threads=threads(), max_steps=FLAGS.max_steps,
         intervals=Intervals(log_frequency=FLAGS.log_frequency, summary_steps=FLAGS.summary_steps,
                             checkpoint_steps=FLAGS.checkpoint_steps, max_to_keep=FLAGS.max_to_keep,
-                            eval_steps=FLAGS.eval_steps),
+                            eval_steps=eval_steps, keep_best=FLAGS.keep_best),
         seed=FLAGS.seed, deterministic=FLAGS.deterministic, log_device_placement=FLAGS.log_device_placement,
         devices_per_tower=devices_per_tower, variable_strategy=variable_strategy, label=FLAGS.label)
 

@@ -23,6 +23,8 @@ def define():
                          upper_bound=_MAX)
     flags.DEFINE_integer('eval_steps', None, 'Steps between two evaluations on the test images. By default only the last checkpoint '
                          'is evaluated; with 0, not even that.', lower_bound=0, upper_bound=_MAX)
+    flags.DEFINE_boolean('keep_best', False, 'Keep the checkpoint of the best precision too, as best.ckpt-STEP; evaluates every '
+                         '--checkpoint_steps unless --eval_steps is given.')
     flags.DEFINE_integer('seed', None, 'Seed of initial values and distortions. The order of the images still depends on the '
                          'timing of threads, unless --deterministic is given.', lower_bound=0, upper_bound=_MAX)
     flags.DEFINE_boolean('deterministic', False, 'Let --seed fix everything: two runs on one machine give the same weights, bit for '
@@ -74,6 +76,8 @@ def define_threads():
 def check():
     """Raises UserError if the flags that `define` defines contradict each other, or have no effect."""
     recipe_flags.given_hparams()
+    if FLAGS.keep_best and FLAGS.eval_steps == 0:
+        raise UserError('--keep_best needs evaluations, and --eval_steps=0 makes none: leave out one of them')
     if not FLAGS.deterministic:
         return
     if FLAGS.seed is None:

@@ -8,7 +8,10 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import directories, files
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint_files
+from cifar10.runs import checkpoint_files, run_record
+
+_AVERAGE = '/ExponentialMovingAverage'
+_FILE = re.compile(r'\.(index|meta|data-\d+-of-\d+)$')  # of the files of a checkpoint
 
 
 class Checkpoint(NamedTuple):
@@ -53,6 +56,37 @@ def read_latest(directory):
     return None
 
 
+def read_chosen(directory, choice):
+    """Reads the checkpoint that a user has chosen.
+
+    Args:
+      directory: of the checkpoints.
+      choice: 'latest'; 'best', the one that --keep_best keeps; or the path of a checkpoint, or of one of its files.
+
+    Returns:
+      A Checkpoint.
+
+    Raises:
+      UserError: there is no such checkpoint, or it is damaged.
+    """
+    if choice == 'latest':
+        latest = read_latest(directory)
+        if latest is None:
+            raise UserError('There is no checkpoint in %s: train first, or give another --checkpoint_dir' % directory)
+        return latest
+    if choice != 'best':
+        return read(_FILE.sub('', choice))
+    best = run_record.recorded_best(directory)
+    if not best:
+        raise UserError('The run in %s has kept no best checkpoint: train with --keep_best, or give --checkpoint=latest' % directory)
+    try:
+        return read(os.path.join(directory, best['checkpoint']))
+    except UserError:
+        if run_record.recorded_best(directory) != best:  # a trainer has just kept a better one
+            return read_chosen(directory, choice)
+        raise
+
+
 def read(path):
     """Reads a whole checkpoint, which verifies its checksums.
 
@@ -90,12 +124,23 @@ def _valid_step(value):
     return int(value)
 
 
+def suffix_in_use(saved):
+    """What the names of the values end in with which a network is to be used: that of moving averages.
+
+    If a Checkpoint has none, a line says so, and it is '', that of the weights themselves.
+    """
+    if any(name.endswith(_AVERAGE) for name in saved.values):
+        return _AVERAGE
+    print('%s has no moving averages: using the weights themselves' % saved.path, flush=True)
+    return ''
+
+
 def check_fits(saved, variables):
     """Checks that a checkpoint has a finite value of the right type and shape for each variable.
 
     Args:
       saved: a Checkpoint.
-      variables: dict from names in the checkpoint to variables.
+      variables: dict from names in the checkpoint to variables, or to tf.TensorSpecs.
 
     Raises:
       UserError: names the first variable that is missing in the checkpoint, has another type or shape there, or is not finite.

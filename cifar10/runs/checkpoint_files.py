@@ -136,5 +136,10 @@ def remove_unfinished(directory):
         has_index = data and os.path.isfile(os.path.join(directory, data.group(1) + '.index'))
         is_orphan = data and not has_index and data.group(1) not in listed_names
         if is_orphan or _UNFINISHED.fullmatch(name):
-            with contextlib.suppress(OSError):  # it takes room, no more
-                os.remove(os.path.join(directory, name))
+            remove(os.path.join(directory, name))
+
+
+def remove(path):
+    """Removes a file that nobody needs, if that is possible: it takes room, no more."""
+    with contextlib.suppress(OSError):
+        os.remove(path)

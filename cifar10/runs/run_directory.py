@@ -18,7 +18,7 @@ class RunDirectory(NamedTuple):
     """A training directory that this process holds."""
     path: str
     resumed: Optional[checkpoint.Checkpoint]  # from which training is resumed
-    record: dict  # the hyperparameters, the number of towers, what the data set holds
+    record: dict  # the hyperparameters, the number of towers, what the data set holds, the best checkpoint
     place: directories.Place
     saved: Sequence[str]  # the paths of its checkpoints, oldest first, of which a tf.train.Saver deletes the oldest
 
@@ -63,6 +63,7 @@ def held(train_dir, fresh, job):
                       class_names=job.data.class_names, last_step=job.pace.last_step)
         if resumed:
             run_record.compare(train_dir, record, job.hparams)
+            record['best'] = run_record.recorded_best(train_dir)
         checkpoint_files.remove_unfinished(train_dir)
         yield RunDirectory(train_dir, resumed, record, place, checkpoint_files.listed(train_dir, resumed.path if resumed else None))
 

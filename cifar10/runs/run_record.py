@@ -1,6 +1,7 @@
 """The record of a run, run.json: what is trained in a directory, for the next start to compare and for the evaluation."""
 import math
 import os
+import re
 import reprlib
 import sys
 
@@ -10,6 +11,7 @@ from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES, HParams
 
 NAME = 'run.json'
+_BEST = re.compile(r'best\.ckpt-\d+')
 _WORDS = {'recipe': list(RECIPES), 'optimizer': OPTIMIZERS, 'schedule': SCHEDULES, 'lr_scaling': LR_SCALINGS}
 
 
@@ -30,6 +32,15 @@ def recorded_last_step(train_dir):
       UserError: the record is damaged.
     """
     return (read(train_dir) or {}).get('last_step', math.inf)
+
+
+def recorded_best(train_dir):
+    """The best checkpoint that the run in the directory has kept: its name, `checkpoint`, and its `precision`; None if it has not.
+
+    Raises:
+      UserError: the record is damaged.
+    """
+    return (read(train_dir) or {}).get('best')
 
 
 def read(train_dir):
@@ -59,6 +70,11 @@ def _validated(record):
     names = record['class_names']
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) and name.isprintable() for name in names)):
         raise ValueError('class_names is not a list of names')
+    best = record.get('best')
+    if best is not None:
+        if not (isinstance(best, dict) and _BEST.fullmatch(str(best.get('checkpoint')))):
+            raise ValueError('best names no checkpoint')
+        _check_number('the precision of best', best.get('precision'))
     values = dict(record)
     for name, classic in CLASSIC._asdict().items():
         value = record.get(name, classic)
