@@ -46,6 +46,11 @@ def check_for_checkpoints(directory):
     files.check_name(path)
     if os.path.exists(path) and not os.path.isdir(path):
         raise UserError('%s is not a directory: give another one' % path)
+    check_no_pattern(path)
+
+
+def check_no_pattern(path):
+    """Raises UserError if TensorFlow reads the name of a checkpoint as a pattern, see `check_for_checkpoints`."""
     if any(character in path for character in '*?[]\\' if character != os.sep):
         raise UserError('%s has one of the characters * ? [ ] \\, which TensorFlow reads as a pattern: rename it, or give another '
                         'directory' % path)

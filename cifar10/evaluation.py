@@ -1,28 +1,29 @@
 """The precision of a checkpoint: every example is scored exactly once."""
 import datetime
 import os
-from typing import Dict, NamedTuple
+from typing import Dict, NamedTuple, Optional, Sequence
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import directories, input as cifar10_input, summaries, tags, views
 from cifar10.data import verification
+from cifar10.report import evaluation_summary, predictions_file, text_report
+from cifar10.report.mistakes import Mistake, Mistakes
+from cifar10.report.scores import Scores
 from cifar10.runs import checkpoint, machine, run_record, watch
+
+_MISTAKES = 25  # that are shown
 
 
 class Result(NamedTuple):
     """What an evaluation has found."""
     step: int
-    num_correct: int
-    num_examples: int
     num_views: int
+    scores: Scores
+    mistakes: Sequence[Mistake]  # the most confident ones
+    class_names: Optional[Sequence[str]]  # None if nothing tells them
     losses: Dict[str, float]  # by summary tag; the cross entropy is the mean over the examples, without label smoothing
-
-    @property
-    def precision(self):
-        """The share of the examples that are classified correctly."""
-        return self.num_correct / self.num_examples
 
 
 class Evaluator:
@@ -54,12 +55,9 @@ class Evaluator:
                 # With a weight decay of 1, 'losses' holds l2_loss itself; `evaluate` multiplies it by that of the run.
                 log_probabilities = views.log_probabilities(
                     images, num_views, records.num_classes, num_slices, fc_weight_decay=1.0)
-                with tf.name_scope('per_example'):
-                    self._per_example = {
-                        'correct': tf.equal(tf.argmax(log_probabilities, 1, output_type=tf.int32), labels),
-                        'cross_entropy': tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=log_probabilities)}
+            self._batch = labels, images, log_probabilities
             self._l2_losses = {'losses/' + part.op.name: part for part in tf.get_collection('losses')}
-            self._variables = tf.trainable_variables()
+            self._variables = {variable.op.name: variable for variable in tf.trainable_variables()}
 
     def evaluate(self, restored):
         """Scores the moving averages in a checkpoint; if it has none, says so and scores its raw weights.
@@ -80,30 +78,22 @@ class Evaluator:
         train_dir = os.path.dirname(restored.path)
         run_record.check_classes(train_dir, self._class_names)
         decay = run_record.recorded_hparams(train_dir).fc_weight_decay
-        variables = self._restored_variables(restored)
+        suffix = checkpoint.suffix_in_use(restored)
+        variables = {name + suffix: variable for name, variable in self._variables.items()}
+        checkpoint.check_fits(restored, variables)
         with tf.Session(graph=self.graph, config=self._config) as session:
             for name, variable in variables.items():
                 variable.load(restored.values[name], session)
-            correct, cross_entropy = self._run_over_examples(session)
+            scores, mistakes = self._run_over_examples(session)
             l2_losses = session.run(self._l2_losses)
         losses = {tag: decay * float(value) for tag, value in l2_losses.items()}
-        losses[tags.CROSS_ENTROPY] = float(cross_entropy.mean())
+        losses[tags.CROSS_ENTROPY] = float(scores.cross_entropies.mean())
         losses[tags.TOTAL_LOSS] = sum(losses.values())
-        return Result(restored.step, int(correct.sum()), len(correct), self._num_views, losses)
-
-    def _restored_variables(self, restored):
-        """A dict from names in the checkpoint to the variables that take these values."""
-        averages = {variable.op.name + '/ExponentialMovingAverage': variable for variable in self._variables}
-        raw = {variable.op.name: variable for variable in self._variables}
-        variables = averages if any(name in restored.values for name in averages) else raw
-        checkpoint.check_fits(restored, variables)
-        if variables is raw:
-            print('%s has no moving averages: evaluating the weights themselves' % restored.path, flush=True)
-        return variables
+        return Result(restored.step, self._num_views, scores, mistakes, self._class_names, losses)
 
     def _run_over_examples(self, session):
-        """For each example, in order: whether it is classified correctly, and its cross entropy."""
-        correct, cross_entropy = [], []
+        """The Scores of the examples, and the most confident mistakes."""
+        all_labels, all_log_probabilities, mistakes = [], [], Mistakes(_MISTAKES)
         missing = self._num_examples
         coord = tf.train.Coordinator()
         threads = tf.train.start_queue_runners(session, coord)
@@ -111,10 +101,11 @@ class Evaluator:
         with self._watch.explaining():
             try:
                 while missing > 0:
-                    batch = session.run(self._per_example)
-                    correct.append(batch['correct'])
-                    cross_entropy.append(batch['cross_entropy'])
-                    missing -= len(batch['correct'])
+                    labels, images, log_probabilities = [values[:missing] for values in session.run(self._batch)]
+                    mistakes.add(self._num_examples - missing, labels, images, log_probabilities)
+                    all_labels.append(labels)
+                    all_log_probabilities.append(log_probabilities)
+                    missing -= len(labels)
                 coord.request_stop()
                 coord.join(threads)  # raises what went wrong, but not the OutOfRangeError that ends the data
             except tf.errors.OpError:
@@ -123,33 +114,41 @@ class Evaluator:
             finally:
                 coord.request_stop()
         self._watch.check()
-        return np.concatenate(correct)[:self._num_examples], np.concatenate(cross_entropy)[:self._num_examples]
+        return Scores(np.concatenate(all_labels), np.concatenate(all_log_probabilities)), mistakes.found
 
 
-def describe(result):
-    """The line that tells the precision of a Result."""
-    several_views = '%d views, ' % result.num_views if result.num_views > 1 else ''
-    return '%s: precision @ 1 = %.3f (%d of %d, %sstep %d)' % (
-        datetime.datetime.now().isoformat(' ', 'microseconds'), result.precision, result.num_correct, result.num_examples,
-        several_views, result.step)
+def describe(result, top_k=None):
+    """The line that tells the precision of a Result, with its confidence interval; with `top_k` also precision @ k."""
+    scores, several_views = result.scores, '%d views, ' % result.num_views if result.num_views > 1 else ''
+    return '%s: precision @ 1 = %.3f (%d of %d, %sstep %d), 95 %% interval %.3f to %.3f%s' % (
+        (datetime.datetime.now().isoformat(' ', 'microseconds'), scores.precision, scores.num_correct, scores.num_examples,
+         several_views, result.step) + scores.interval
+        + (', precision @ %d = %.3f' % (top_k, scores.num_correct_at(top_k) / scores.num_examples) if top_k else '',))
 
 
-def evaluate(evaluator, checkpoints, eval_dir):
-    """Evaluates checkpoints; prints the precision of each and writes it and the losses for TensorBoard.
+def evaluate(evaluator, checkpoints, eval_dir, top_k=None, predictions=None):
+    """Evaluates checkpoints; prints the precision of each and writes it, and what else is known, for TensorBoard.
+
+    In the end it prints the tables of the last one: precision and recall of each class, confusions, calibration, mistakes.
 
     Args:
       evaluator: an Evaluator.
       checkpoints: an iterable of Checkpoint.
       eval_dir: directory of the summaries.
+      top_k: for precision @ k as well; None for precision @ 1 alone.
+      predictions: the path of a CSV file for the probabilities that the last checkpoint gives; None for none.
 
     Raises:
-      UserError: see Evaluator.evaluate.
+      UserError: see Evaluator.evaluate; or a file cannot be written.
     """
+    result = None
     directories.make(eval_dir)
     with evaluator.graph.as_default(), summaries.writer(eval_dir) as write:
         for restored in checkpoints:
             result = evaluator.evaluate(restored)
-            print(describe(result), flush=True)
-            values = dict(result.losses, **{tags.PRECISION: result.precision})
-            write(tf.Summary(value=[tf.Summary.Value(tag=tags.with_views(tag, result.num_views), simple_value=value)
-                                    for tag, value in sorted(values.items())]), result.step)
+            print(describe(result, top_k), flush=True)
+            write(evaluation_summary.summary(result, top_k), result.step)
+            if predictions:
+                predictions_file.write(predictions, result.scores, result.class_names)
+    if result:
+        print(text_report.whole(result), flush=True)

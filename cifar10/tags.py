@@ -4,12 +4,18 @@ PRECISION = 'Precision @ 1'
 TOTAL_LOSS = 'total_loss'
 CROSS_ENTROPY = 'losses/cross_entropy'
 SMOOTHED_CROSS_ENTROPY = 'losses/smoothed_cross_entropy'  # in training, with label smoothing
+CALIBRATION_ERROR = 'calibration_error'
 LEARNING_RATE = 'learning_rate'
 EPOCH = 'epoch'
 EXAMPLES_PER_SEC = 'examples_per_sec'
 SEC_PER_BATCH = 'sec_per_batch'
 SHUFFLE_QUEUE_FILL = 'shuffle_queue/fill'
 PREFETCH_QUEUE_FILL = 'prefetch_queue/fill'
+
+
+def precision_at(k):
+    """The tag of precision @ k."""
+    return 'Precision @ %d' % k
 
 
 def with_views(tag, num_views):

@@ -12,20 +12,17 @@ quiet.start(__name__)
 
 from absl import flags
 
-from cifar10 import directories
-from cifar10.cli import data_flags, program
-from cifar10.hparams import NUM_VIEWS
+from cifar10.cli import checkpoint_flags, data_flags, program
 
 if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
     data_flags.define()
     data_flags.define_directory('eval_dir', '/tmp/cifar10_eval',
                                 'Directory of the summaries; give each run and each --eval_data its own.')
-    data_flags.define_directory('checkpoint_dir', '/tmp/cifar10_train', 'Directory of the checkpoints.',
-                                directories.check_for_checkpoints)
     flags.DEFINE_enum('eval_data', 'test', ['test', 'train_eval'], 'Score the test images or the training images.')
-    flags.DEFINE_enum('views', '1', [str(number) for number in NUM_VIEWS],
-                      'Views per image, whose class probabilities are averaged: 1 is the centre, 2 are the centre and its mirror '
-                      'image, 10 are five crops and their mirror images.')
+    checkpoint_flags.define_views()
+    flags.DEFINE_integer('top_k', None, 'Tell precision @ k too: the share of images whose class is among the k most probable ones.',
+                         lower_bound=1, upper_bound=65536)
+    data_flags.define_output('predictions', None, 'A CSV file for the probabilities of all classes, for each example.')
     flags.DEFINE_integer('num_examples', None, 'Score only this many examples, the first ones; all by default.', lower_bound=1,
                          upper_bound=2 ** 31 - 1)
     flags.DEFINE_integer('eval_interval_secs', 300, 'Seconds from one evaluation to the next, at least; the last checkpoint of a run '
@@ -35,6 +32,7 @@ if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow i
                          'end of the run stops it.',
                          lower_bound=0, upper_bound=365 * 86400)
     flags.DEFINE_boolean('run_once', False, 'Evaluate the latest checkpoint and stop.')
+    checkpoint_flags.define()
     flags.DEFINE_boolean('use_gpu', False, 'Compute on a GPU.')
     program.parse()
 
@@ -54,23 +52,23 @@ def evaluator():
     if FLAGS.num_examples is not None and FLAGS.num_examples > num_present:
         raise UserError('--num_examples=%d is more than the %d existing examples: leave it out to score all'
                         % (FLAGS.num_examples, num_present))
+    if FLAGS.top_k is not None and FLAGS.top_k > records.num_classes:
+        raise UserError('--top_k=%d is more than the %d classes: give at most %d' % (
+            FLAGS.top_k, records.num_classes, records.num_classes))
     device, = multi_gpu.tower_devices(1) if FLAGS.use_gpu else ['/cpu:0']
     return evaluation.Evaluator(records, device, FLAGS.num_examples, int(FLAGS.views))
 
 
 def checkpoints():
-    """The latest checkpoint, or this one and each newer one."""
-    if not FLAGS.run_once:
+    """The chosen checkpoint; without a choice the latest one and each newer one."""
+    if FLAGS.checkpoint == 'latest' and not FLAGS.run_once:
         return following.new_checkpoints(FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs)
-    latest = checkpoint.read_latest(FLAGS.checkpoint_dir)
-    if latest is None:
-        raise UserError('There is no checkpoint in %s: train first, or give another --checkpoint_dir' % FLAGS.checkpoint_dir)
-    return [latest]
+    return [checkpoint.read_chosen(FLAGS.checkpoint_dir, FLAGS.checkpoint)]
 
 
 def main():
     """Evaluates what the flags name."""
-    evaluation.evaluate(evaluator(), checkpoints(), FLAGS.eval_dir)
+    evaluation.evaluate(evaluator(), checkpoints(), FLAGS.eval_dir, FLAGS.top_k, FLAGS.predictions)
 
 
 if __name__ == '__main__':

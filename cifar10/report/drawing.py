@@ -3,6 +3,7 @@
 Pillow draws the text. Where `is_available` says that it is missing, the other functions raise ImportError. Where the font lacks a
 character of a class's name, the number of the class is drawn.
 """
+import io
 import math
 
 from cifar10.report import captions, heat_map, lettering, reliability_diagram
@@ -55,6 +56,14 @@ def mistakes(found, class_names):
         for line, text in enumerate(lines):
             canvas.text((x, y + size + 12 + 16 * line), text, TEXT)
     return canvas.pixels
+
+
+def encoded(picture):
+    """A picture as the bytes of a PNG file."""
+    from PIL import Image
+    content = io.BytesIO()
+    Image.fromarray(picture).save(content, 'PNG', optimize=True)
+    return content.getvalue()
 
 
 def _caption(mistake, class_names, pixels):

@@ -9,7 +9,15 @@ from cifar10.report import captions, markdown
 
 _MATRIX_CLASSES = 20  # with more, the confusion matrix does not fit a terminal
 _CONFUSIONS = 20  # listed instead, at most
+_MISTAKES = 10  # listed, at most
 _NAME = 40  # characters of a name, at most
+
+
+def whole(result):
+    """All that follows, of an evaluation.Result."""
+    scores, class_names = result.scores, result.class_names
+    return '\n'.join([by_class(scores, class_names), confusion(scores, class_names), calibration(scores.calibration()),
+                      mistakes(result.mistakes[:_MISTAKES], class_names)])
 
 
 def by_class(scores, class_names):
