@@ -15,9 +15,14 @@ class UserError(Exception):
     """
 
 
+def printable(text):
+    """A text in one line; what cannot be printed, like the end of a line in the name of a file, is written as an escape."""
+    return ''.join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+
+
 def warn(message):
     """Tells on stderr what went wrong while the work goes on, in one line, whatever names are in the message."""
-    line = ''.join(character if character.isprintable() else ascii(character)[1:-1] for character in str(message))
+    line = printable(str(message))
     if sys.stderr is not None:  # or print would write to the standard output
         with contextlib.suppress(OSError):  # nobody may read it any more
             print('%s: %s' % (os.path.basename(sys.argv[0]), line), file=sys.stderr, flush=True)

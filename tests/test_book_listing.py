@@ -117,7 +117,7 @@ def test_the_listing_trains_and_evaluates(tmp_path, data_dir):
     assert 'learning_rate' in tags and 'conv1/weights/gradients' in tags
     evaluator = evaluation.Evaluator(dataset.read(data_dir).test)
     result = evaluator.evaluate(checkpoint.read(str(tmp_path / 'model.ckpt-2')))
-    assert (result.step, result.num_correct) == (3, evaluate(data_dir, str(tmp_path), 50, 25))
+    assert (result.step, result.scores.num_correct) == (3, evaluate(data_dir, str(tmp_path), 50, 25))
 
 
 def test_the_listing_reads_our_checkpoints(tmp_path, data_dir):

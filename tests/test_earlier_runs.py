@@ -59,9 +59,9 @@ def expected(earlier):
 def test_it_is_evaluated_as_before(tmp_path, earlier, train_dir, plain_data_dir, expected, capsys):
     evaluator = evaluation.Evaluator(dataset.read(plain_data_dir).test)
     evaluation.evaluate(evaluator, [checkpoint.read_latest(train_dir)], str(tmp_path / 'eval'))
-    assert capsys.readouterr().out[26:] == ': %s\n' % RUNS[earlier]
+    assert capsys.readouterr().out[26:].startswith(': %s, 95 %% interval ' % RUNS[earlier])
     found = {tag: value for _, tag, value in events.scalars(tmp_path / 'eval')}
-    assert found.keys() == expected['evaluation'].keys()
+    assert found.keys() >= expected['evaluation'].keys()  # newer versions write more
     for tag, value in expected['evaluation'].items():
         np.testing.assert_allclose(found[tag], value, rtol=1e-5, err_msg=tag)
 

@@ -14,6 +14,9 @@ from cifar10.runs import checkpoint
 from tests.helpers import checkpoints, data_sets, events
 
 
+PICTURES = {'confusion_matrix', 'reliability', 'mistakes', 'classes/text_summary'}
+
+
 def _evaluator(paths, num_examples=None, num_views=1):
     return evaluation.Evaluator(data_sets.records(paths), '/cpu:0', num_examples, num_views)
 
@@ -29,7 +32,7 @@ def test_each_example_is_scored_once(tmp_path, data_dir, paths, num_examples):
     path, variables = checkpoints.save(tmp_path, 7)
     result = _evaluator(paths, num_examples).evaluate(checkpoint.read(path))
     correct, cross_entropy = checkpoints.expected_result(data_dir, variables, num_examples)
-    assert (result.step, result.num_correct, result.num_examples, result.num_views) == (7, correct, num_examples or 50, 1)
+    assert (result.step, result.scores.num_correct, result.scores.num_examples, result.num_views) == (7, correct, num_examples or 50, 1)
     np.testing.assert_allclose(result.losses['losses/cross_entropy'], cross_entropy, rtol=1e-4)
     decays = {'losses/%s/weight_loss' % layer: 0.004 * (variables[layer + '/weights'].astype(float) ** 2).sum() / 2
               for layer in ('local3', 'local4')}
@@ -45,22 +48,22 @@ def test_a_batch_that_does_not_divide(tmp_path):
     paths = dataset.read(data_dir).train.paths
     result = _evaluator(paths).evaluate(checkpoint.read(path))
     correct, cross_entropy = checkpoints.expected_result(data_dir, variables, paths=paths)
-    assert (result.num_correct, result.num_examples) == (correct, 150)
+    assert (result.scores.num_correct, result.scores.num_examples) == (correct, 150)
     np.testing.assert_allclose(result.losses['losses/cross_entropy'], cross_entropy, rtol=1e-4)
 
 
 def test_raw_weights_without_averages(tmp_path, data_dir, paths, capsys):
     path, variables = checkpoints.save(tmp_path, 3, averages=False, global_step=False)
     result = _evaluator(paths).evaluate(checkpoint.read(path))
-    assert (result.step, result.num_correct) == (3, checkpoints.expected_result(data_dir, variables)[0])
-    assert '%s has no moving averages: evaluating the weights themselves' % path in capsys.readouterr().out
+    assert (result.step, result.scores.num_correct) == (3, checkpoints.expected_result(data_dir, variables)[0])
+    assert '%s has no moving averages: using the weights themselves' % path in capsys.readouterr().out
 
 
 def test_one_graph_for_many_checkpoints(tmp_path, data_dir, paths):
     evaluator = _evaluator(paths)
     for step in (1, 2):
         path, variables = checkpoints.save(tmp_path, step, seed=step)
-        assert evaluator.evaluate(checkpoint.read(path)).num_correct == checkpoints.expected_result(data_dir, variables)[0]
+        assert evaluator.evaluate(checkpoint.read(path)).scores.num_correct == checkpoints.expected_result(data_dir, variables)[0]
 
 
 def test_a_checkpoint_that_is_not_finite(tmp_path, paths):
@@ -95,10 +98,13 @@ def test_the_precision_is_printed_and_written(tmp_path, data_dir, paths, capsys)
     path, variables = checkpoints.save(tmp_path / 'train', 12)
     evaluation.evaluate(_evaluator(paths), [checkpoint.read(path)], str(tmp_path / 'eval'))
     correct, _ = checkpoints.expected_result(data_dir, variables)
-    assert capsys.readouterr().out[26:] == ': precision @ 1 = %.3f (%d of 50, step 12)\n' % (correct / 50, correct)
+    line, *report = capsys.readouterr().out.splitlines()
+    assert line[26:44] == ': precision @ 1 = ' and re.fullmatch(
+        r'%.3f \(%d of 50, step 12\), 95 %% interval 0\.\d{3} to 0\.\d{3}' % (correct / 50, correct), line[44:])
+    assert report[0].split() == ['class', 'precision', 'recall', 'count'] and any('Confusion matrix' in told for told in report)
     written = {tag: (step, value) for step, tag, value in events.scalars(tmp_path / 'eval')}
     assert written['Precision @ 1'] == (12, pytest.approx(correct / 50))
-    assert set(written) == {'Precision @ 1', 'total_loss', 'losses/cross_entropy', 'losses/local3/weight_loss',
+    assert set(written) - PICTURES == {'Precision @ 1', 'calibration_error', 'total_loss', 'losses/cross_entropy', 'losses/local3/weight_loss',
                             'losses/local4/weight_loss'}
     assert {step for step, _ in written.values()} == {12}
 
@@ -108,9 +114,10 @@ def test_several_views_have_their_own_tags(tmp_path, paths, capsys):
     restored = checkpoint.read(path)
     for num_views in (1, 2):
         evaluation.evaluate(_evaluator(paths, 2, num_views), [restored], str(tmp_path / str(num_views)))
-    assert re.search(r': precision @ 1 = [01]\.\d{3} \([0-2] of 2, 2 views, step 12\)\n$', capsys.readouterr().out)
+    assert re.search(r': precision @ 1 = [01]\.\d{3} \([0-2] of 2, 2 views, step 12\), 95 % interval ', capsys.readouterr().out)
     one, two = [[tag for _, tag, _ in events.scalars(tmp_path / name)] for name in '12']
-    assert two == [tag + ', 2 views' for tag in one] and one[0] == 'Precision @ 1'
+    assert two == [tag.replace('/text', ', 2 views/text') if '/text' in tag else tag + ', 2 views' for tag in one]
+    assert one[0] == 'Precision @ 1'
 
 
 def test_a_missing_file_is_named(tmp_path):

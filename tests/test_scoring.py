@@ -2,6 +2,7 @@
 import os
 import re
 import signal
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +16,7 @@ from scripts import cifar10_train
 from tests.helpers import checkpoints, events
 from tests.helpers.small_run import LINE
 
-PRECISION = re.compile(r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: precision @ 1 = ([01]\.\d{3}) \((\d+) of 50, step (\d+)\)\n'
+PRECISION = re.compile(r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: precision @ 1 = ([01]\.\d{3}) \((\d+) of 50, step (\d+)\), 95 % interval \S+ to \S+\n'
                        r'The evaluation took \d+\.\d s$', re.M)
 
 
@@ -96,7 +97,7 @@ def test_the_device_is_the_first_one(tmp_path, data_dir, monkeypatch):
         used.append((records.paths, device))
         raise UserError('noted')
     monkeypatch.setattr(evaluation, 'Evaluator', note)
-    hook = scoring.ScoreHook(None, Job(data_dir, 300, devices=['/gpu:1', '/gpu:0']), str(tmp_path), None)
+    hook = scoring.ScoreHook(None, Job(data_dir, 300, devices=['/gpu:1', '/gpu:0']), SimpleNamespace(path=str(tmp_path)), None)
     checkpoints.save(tmp_path, 3)
     with pytest.raises(UserError, match='^noted$'):
         hook.score_last()

@@ -33,17 +33,19 @@ def print_versions():
     print(versions.line())
 
 
-def parse(commands=None, rest=None, check=None, needs_tensorflow=True):
+def parse(commands=None, rest=None, check=None, needs_tensorflow=True, words=None):
     """Parses the command line by the flags that are defined, then imports TensorFlow, which takes seconds.
 
     Args:
       commands: the words from which the user chooses one, each with the names of its arguments, if there are any.
       rest: what words after -- are, as in 'the flags of the trainer'; None if there are none.
+      words: what the other words are, of which the user gives one or more, as in 'IMAGE'; None if there are none.
       check: a function that raises UserError if the flags do not fit together.
       needs_tensorflow: whether the script needs it, or which of the commands do.
 
     Returns:
-      The arguments of the script's main function: the command and its arguments; or with `rest` a list of the words after --.
+      The arguments of the script's main function: the command and its arguments, or the words; or with `rest` a list of the words
+      after --.
 
     A mistake gives one line on stderr and exit status 2, or 1 if the flags do not fit together.
     """
@@ -55,7 +57,7 @@ def parse(commands=None, rest=None, check=None, needs_tensorflow=True):
         if module.startswith('cifar10.'):  # --help lists these as the script's own flags
             for flag in module_flags:
                 FLAGS.register_key_flag_for_module(sys.argv[0], flag)
-    arguments = _parse(sys.argv, commands, rest)
+    arguments = _parse(sys.argv, commands, rest, words)
     try:
         if check:
             check()
@@ -77,8 +79,8 @@ def run(main, arguments=()):
     app.run(lambda _: _call(main, arguments), flags_parser=lambda argv: argv)
 
 
-def _parse(argv, commands, rest):
-    """The arguments: none, or one of `commands` and its arguments, or with `rest` a list of the words after --."""
+def _parse(argv, commands, rest, words):
+    """The arguments: none, or one of `commands` and its arguments, or `words`, or with `rest` a list of the words after --."""
     after = []
     if rest and '--' in argv:
         argv, after = argv[:argv.index('--')], argv[argv.index('--') + 1:]
@@ -89,7 +91,10 @@ def _parse(argv, commands, rest):
         _fail(2, 'error: %s%s; --help lists the flags' % (' '.join(str(error).split()), hint))
     except SystemExit:  # --help has been printed; absl ends with 1
         _end(0)
-    _check_words(arguments, commands or {})
+    if words and not arguments:
+        _fail(2, 'error: %s is missing; --help explains the usage' % words)
+    if not words:
+        _check_words(arguments, commands or {})
     return [after] if rest else arguments
 
 

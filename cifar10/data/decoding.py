@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors, files
-from cifar10.data import dataset, exif
+from cifar10.data import dataset, exif, image_formats
 from cifar10.errors import UserError
 
 _CHUNK_FILES = 256  # that one session run decodes
@@ -18,8 +18,7 @@ _CHUNK_BYTES = 1 << 24  # or fewer files of so many bytes
 _PARALLEL = 4  # images of a chunk
 _SWITCH_SECONDS = 5e-4  # after which Python's threads change turns: usually 5 ms, in which a chunk could be decoded
 _SHAPE = (dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH)
-JPEG, PNG, GIF, BMP = _STARTS = b'\xff\xd8', b'\x89PNG', b'GIF8', b'BM'  # how the files begin
-_FIRST_BYTES, _MAX_BYTES = 1 << 16, 1 << 28  # of a file, that are read first, and at most
+_FIRST_BYTES, MAX_BYTES = 1 << 16, 1 << 28  # of a file, that are read first, and at most
 
 
 class Decoded(NamedTuple):
@@ -54,11 +53,16 @@ class Decoder:
         self._pool.shutdown()
         self._session.close()
 
-    def decode(self, paths):
-        """Yields a Decoded for each chunk of the files, in their order. Close it, if you do not take all of them."""
+    def decode(self, paths, read_file=None):
+        """Yields a Decoded for each chunk of the files, in their order. Close it, if you do not take all of them.
+
+        Args:
+          paths: of the files.
+          read_file: a function from a path to the bytes of the file, which may raise what `read` raises; None for `read`.
+        """
         waiting = collections.deque()
         try:
-            for chunk, failures in _chunks(paths):
+            for chunk, failures in _chunks(paths, read_file or read):
                 waiting.append(self._pool.submit(self._decode_chunk, chunk, failures))
                 if len(waiting) > 2 * self._threads:
                     yield waiting.popleft().result()
@@ -101,7 +105,7 @@ class Decoder:
             if kind not in self._functions:
                 with self._session.graph.as_default(), tf.device('/cpu:0'):
                     contents = tf.placeholder(tf.string, [None])
-                    images = tf.map_fn(lambda content: small_image(DECODERS[kind](content)), contents, tf.uint8,
+                    images = tf.map_fn(lambda content: small_image(image_formats.DECODERS[kind](content)), contents, tf.uint8,
                                        parallel_iterations=_PARALLEL)
                 self._functions[kind] = self._session.make_callable(images, [contents])
             return self._functions[kind]
@@ -111,10 +115,10 @@ class _Read(NamedTuple):
     place: int  # in the list of paths
     path: str
     content: bytes
-    kind: str  # one of the keys of DECODERS
+    kind: str  # one of the keys of image_formats.DECODERS
 
 
-def _chunks(paths):
+def _chunks(paths, read_file):
     """Yields a list of _Read for so many consecutive files, or so many bytes, and the failures among these files.
 
     Only one thread reads: several would wait for each other, because Python lets one of them run at a time.
@@ -122,8 +126,8 @@ def _chunks(paths):
     chunk, failures, num_bytes = [], [], 0
     for place, path in enumerate(paths):
         try:
-            content = _content(path)
-            chunk.append(_Read(place, path, content, _kind(content)))
+            content = read_file(path)
+            chunk.append(_Read(place, path, content, image_formats.kind(content)))
             num_bytes += len(content)
         except (UserError, OSError) as error:
             failures.append((path, getattr(error, 'strerror', None) or str(error)))
@@ -132,89 +136,44 @@ def _chunks(paths):
             chunk, failures, num_bytes = [], [], 0
 
 
-def _content(path):
+def read(path):
     """The bytes of an image file; raises UserError if it cannot be one, OSError if it cannot be read."""
     handle = os.open(path, os.O_RDONLY | getattr(os, 'O_NONBLOCK', 0) | getattr(os, 'O_BINARY', 0))  # it may be a FIFO
     try:
         start = os.read(handle, _FIRST_BYTES)
-        if start.startswith(_STARTS) and len(start) < _FIRST_BYTES:
+        if start.startswith(image_formats.STARTS) and len(start) < _FIRST_BYTES:
             return start
         found = os.fstat(handle)
         special = files.special_kind(found.st_mode)
         if special:
             raise UserError('it is %s' % special)
-        if not start:
-            raise UserError('it is empty')
-        if not start.startswith(_STARTS):
-            raise UserError('it is no JPEG, PNG, GIF or BMP file')
-        if found.st_size > _MAX_BYTES:
-            raise UserError('it is larger than %d MB' % (_MAX_BYTES >> 20))
+        image_formats.check_start(start)
+        if found.st_size > MAX_BYTES:
+            raise UserError('it is larger than %d MB' % (MAX_BYTES >> 20))
         return start + os.read(handle, found.st_size)
     finally:
         os.close(handle)
 
 
-def _kind(content):
-    """The kind of a file with these bytes: one of the keys of DECODERS; raises UserError if TensorFlow cannot decode it."""
-    if content.startswith(JPEG):
-        if b'\xff\xda' not in content:  # without the start of a scan libjpeg would write a line of its own to stderr
-            raise UserError('it is a JPEG file that ends before the image')
-        return 'JPEG'
-    if content.startswith(PNG):
-        # For few colours without transparency TensorFlow would make up an alpha channel that is not opaque.
-        has_alpha = content[25:26] in (b'\4', b'\6') or b'tRNS' in content[:content.find(b'IDAT')]
-        return 'PNG with alpha' if has_alpha else 'PNG'
-    if content.startswith(GIF):
-        return 'GIF'
-    kind = 'BMP, %d bits' % int.from_bytes(content[28:30], 'little')
-    if kind not in DECODERS or not _is_plain(content, kind):
-        raise UserError('it is a BMP file of a kind that TensorFlow does not decode, like one with a palette: save it as PNG')
-    return kind
-
-
-def _is_plain(bmp, kind):
-    """Whether a BMP file has no palette but the shades of grey, is not compressed, and has its colours in the usual order."""
-    return bmp[30:34] == bytes(4) and (kind != 'BMP, 8 bits' or _is_grey(bmp))
-
-
-def _is_grey(bmp):
-    """Whether the colours of a BMP file with a palette are the shades of grey in their order."""
-    start = 14 + int.from_bytes(bmp[14:18], 'little')
-    palette = np.frombuffer(bmp[start:start + 4 * (int.from_bytes(bmp[46:50], 'little') or 256)], np.uint8)
-    return len(palette) % 4 == 0 and bool((palette.reshape(-1, 4)[:, :3] == np.arange(len(palette) // 4)[:, None]).all())
-
-
 def small_image(image):
     """The centre of an image, the largest square: uint8 [height, width, 3] to uint8 [3, 32, 32]."""
-    image.set_shape([None, None, dataset.DEPTH])
-    height_and_width = tf.shape(image)[:2]
+    return small_images(image[None])[0]
+
+
+def small_images(images):
+    """The centres of images, their largest squares: uint8 [n, height, width, 3] to uint8 [n, 3, 32, 32]."""
+    images.set_shape([None, None, None, dataset.DEPTH])
+    height_and_width = tf.shape(images)[1:3]
     is_small = tf.reduce_all(tf.equal(height_and_width, [dataset.HEIGHT, dataset.WIDTH]))
-    small = tf.cond(is_small, lambda: image, lambda: _scaled_centre(image, tf.cast(height_and_width, tf.float32)))
-    small.set_shape([dataset.HEIGHT, dataset.WIDTH, dataset.DEPTH])
-    return tf.transpose(small, [2, 0, 1])
+    small = tf.cond(is_small, lambda: images, lambda: _scaled_centres(images, tf.cast(height_and_width, tf.float32)))
+    small.set_shape([None, dataset.HEIGHT, dataset.WIDTH, dataset.DEPTH])
+    return tf.transpose(small, [0, 3, 1, 2])
 
 
-def _on_white(image):
-    """Puts an image with an alpha channel on a white background."""
-    alpha = tf.cast(image[:, :, 3:], tf.float32) / 255
-    return tf.cast(tf.round(255 + (tf.cast(image[:, :, :3], tf.float32) - 255) * alpha), tf.uint8)
-
-
-def _scaled_centre(image, height_and_width):
-    """The centre of the image, scaled so that its short side becomes 32 pixels."""
+def _scaled_centres(images, height_and_width):
+    """The centres of images, scaled so that their short side becomes 32 pixels."""
     scale = dataset.HEIGHT / tf.reduce_min(height_and_width)
     scaled = tf.raw_ops.ScaleAndTranslate(
-        images=image[None], size=[dataset.HEIGHT, dataset.WIDTH], scale=tf.stack([scale, scale]),
-        translation=(dataset.HEIGHT - height_and_width * scale) / 2, kernel_type='triangle', antialias=True)[0]
+        images=images, size=[dataset.HEIGHT, dataset.WIDTH], scale=tf.stack([scale, scale]),
+        translation=(dataset.HEIGHT - height_and_width * scale) / 2, kernel_type='triangle', antialias=True)
     return tf.cast(tf.round(tf.clip_by_value(scaled, 0, 255)), tf.uint8)
-
-
-# From the bytes of a file of each kind, a scalar, to its image, uint8 [height, width, 3].
-DECODERS = collections.OrderedDict([
-    ('JPEG', lambda content: tf.image.decode_jpeg(content, 3, dct_method='INTEGER_ACCURATE')),
-    ('PNG', lambda content: tf.image.decode_png(content, 3)),
-    ('PNG with alpha', lambda content: _on_white(tf.image.decode_png(content, 4))),
-    ('GIF', lambda content: tf.image.decode_gif(content)[0]),
-    ('BMP, 24 bits', lambda content: tf.image.decode_bmp(content, 3)),
-    ('BMP, 32 bits', lambda content: tf.image.decode_bmp(content, 4)[:, :, :3]),
-    ('BMP, 8 bits', lambda content: tf.tile(tf.image.decode_bmp(content), [1, 1, 3]))])

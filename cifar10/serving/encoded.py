@@ -1,7 +1,7 @@
 """Images from the bytes of image files, in the graph itself: for a model that is served without this package."""
 import tensorflow.compat.v1 as tf
 
-from cifar10.data import dataset, decoding, exif
+from cifar10.data import dataset, decoding, exif, image_formats
 
 _HEAD = 54  # bytes: the header of a BMP file, the longest of those that tell the kind
 _NO_IMAGE = 'no JPEG, PNG, GIF or BMP file, or one of a kind that TensorFlow does not decode, like BMP with a palette'
@@ -24,7 +24,7 @@ def small_images(contents):
 
 def _image(content, kind):
     """The image, uint8 [3, 32, 32], of a file whose kind has this place in DECODERS."""
-    image = tf.switch_case(kind, [lambda name=name: _image_of_kind(content, name) for name in decoding.DECODERS])
+    image = tf.switch_case(kind, [lambda name=name: _image_of_kind(content, name) for name in image_formats.DECODERS])
     image.set_shape([dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH])
     return image
 
@@ -32,7 +32,7 @@ def _image(content, kind):
 def _image_of_kind(content, name):
     if name == 'BMP, 8 bits':
         content = _with_shades_of_grey(content)
-    image = decoding.small_image(decoding.DECODERS[name](content))
+    image = decoding.small_image(image_formats.DECODERS[name](content))
     if name != 'JPEG':
         return image
     may_have_exif = tf.strings.regex_full_match(content, r'\C*Exif\x00\x00\C*')  # \C is any byte
@@ -46,13 +46,13 @@ def _kinds(contents):
     def has(start, part):
         return tf.equal(tf.strings.substr(heads, start, len(part)), part)
 
-    is_png, is_bmp = has(0, decoding.PNG), has(0, decoding.BMP) & has(30, bytes(4))  # not compressed
+    is_png, is_bmp = has(0, image_formats.PNG), has(0, image_formats.BMP) & has(30, bytes(4))  # not compressed
     has_alpha = has(25, b'\4') | has(25, b'\6') | _is_transparent(tf.where_v2(is_png, contents, ''))
     of_kind = {
-        'JPEG': has(0, decoding.JPEG), 'PNG': is_png & ~has_alpha, 'PNG with alpha': is_png & has_alpha,
-        'GIF': has(0, decoding.GIF), 'BMP, 24 bits': is_bmp & has(28, b'\x18\0'), 'BMP, 32 bits': is_bmp & has(28, b'\x20\0'),
+        'JPEG': has(0, image_formats.JPEG), 'PNG': is_png & ~has_alpha, 'PNG with alpha': is_png & has_alpha,
+        'GIF': has(0, image_formats.GIF), 'BMP, 24 bits': is_bmp & has(28, b'\x18\0'), 'BMP, 32 bits': is_bmp & has(28, b'\x20\0'),
         'BMP, 8 bits': is_bmp & has(28, b'\x08\0')}
-    table = tf.stack([of_kind[name] for name in decoding.DECODERS])
+    table = tf.stack([of_kind[name] for name in image_formats.DECODERS])
     known = tf.reduce_any(table, 0)
     others = tf.reshape(tf.where_v2(~known), [-1])
     with tf.control_dependencies([tf.Assert(tf.reduce_all(known), [_NO_IMAGE + '; in the batch at', others], summarize=10)]):

@@ -17,7 +17,7 @@ from cifar10.runs import signals
 from tests.helpers import programs
 
 RUN = 'data_dir dataset data_url label train_dir max_steps log_frequency summary_steps checkpoint_steps '
-TRAINING = RUN + ('fresh max_to_keep eval_steps seed deterministic log_device_placement intra_op_threads inter_op_threads '
+TRAINING = RUN + ('fresh max_to_keep keep_best eval_steps seed deterministic log_device_placement intra_op_threads inter_op_threads '
                   'input_threads ' + ' '.join(HParams._fields))
 PLACEMENT = ' num_gpus devices_per_tower variable_strategy'
 
@@ -30,7 +30,9 @@ PLACEMENT = ' num_gpus devices_per_tower variable_strategy'
     ('cifar10_distributed_train', TRAINING + PLACEMENT + ' ps_hosts worker_hosts job_name task_index mode replicas_to_aggregate '
      'fetch_steps push_steps average_period connect_timeout_secs stall_timeout_secs'),
     ('cifar10_eval', 'data_dir eval_dir checkpoint_dir eval_data num_examples eval_interval_secs run_once timeout_secs dataset '
-                     'data_url label views use_gpu'),
+                     'data_url label views use_gpu checkpoint top_k predictions'),
+    ('cifar10_predict', 'checkpoint_dir checkpoint saved_model views top_k recursive json csv'),
+    ('cifar10_export', 'checkpoint_dir checkpoint export_dir model_version tflite'),
     ('cifar10_dataset', 'dataset data_dir data_url label test_fraction seed strict examples contact_sheet'),
     ('cifar10_results', 'runs at_epochs reach plot'),
     ('cifar10_launch', 'num_ps num_workers restarts')])

@@ -8,8 +8,8 @@ import pytest
 
 from tests.helpers import programs
 
-SCRIPTS = ['cifar10_benchmark', 'cifar10_classic', 'cifar10_dataset', 'cifar10_distributed_train', 'cifar10_eval', 'cifar10_launch',
-           'cifar10_multi_gpu_train', 'cifar10_results', 'cifar10_run', 'cifar10_train']
+SCRIPTS = ['cifar10_benchmark', 'cifar10_classic', 'cifar10_dataset', 'cifar10_distributed_train', 'cifar10_eval', 'cifar10_export',
+           'cifar10_launch', 'cifar10_multi_gpu_train', 'cifar10_predict', 'cifar10_results', 'cifar10_run', 'cifar10_train']
 
 
 def _stand_in(directory, source):
@@ -37,7 +37,8 @@ def test_every_script_is_tested():
 def test_a_signal_during_the_imports(tmp_path, script):
     """The stand-in says that its import has begun, and waits."""
     pythonpath = _stand_in(tmp_path, "print('importing', flush=True)\nopen(0).read()\n")
-    words = {'cifar10_results': ['--runs=a:b:c'], 'cifar10_benchmark': ['step'], 'cifar10_run': ['program.py']}.get(script, [])
+    words = {'cifar10_results': ['--runs=a:b:c'], 'cifar10_benchmark': ['step'], 'cifar10_run': ['program.py'],
+             'cifar10_predict': ['cat.jpg']}.get(script, [])
     process = programs.start(script, *words, PYTHONPATH=pythonpath)
     assert process.stdout.readline() == 'importing\n'
     process.send_signal(signal.SIGTERM if script == 'cifar10_eval' else signal.SIGINT)

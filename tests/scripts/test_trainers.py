@@ -155,8 +155,8 @@ def test_train_resume_evaluate(tmp_path, data_dir, script, args, devices, thread
 
     stdout = programs.succeed('cifar10_eval', '--dataset=synthetic', '--data_dir=' + data_dir, '--checkpoint_dir=%s' % train_dir,
                               '--eval_dir=%s' % (tmp_path / 'eval'))
-    match = re.match(r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: precision @ 1 = (0\.\d{3}|1\.000) \((\d+) of 50, step 6\)\n'
-                     r'The run in \S+/train has ended: this was its last checkpoint\n$', stdout)
+    match = re.match(r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: precision @ 1 = (0\.\d{3}|1\.000) \((\d+) of 50, step 6\), 95 % interval \S+ to \S+\n'
+                     r'The run in \S+/train has ended: this was its last checkpoint\nclass +precision +recall +count\n', stdout)
     assert match and float(match.group(1)) == pytest.approx(int(match.group(2)) / 50)
     assert precision in stdout
     assert (6, 'Precision @ 1', pytest.approx(int(match.group(2)) / 50)) in events.scalars(tmp_path / 'eval')
@@ -208,5 +208,5 @@ def test_the_synthetic_set_is_learnt(tmp_path):
     stdout = programs.succeed(
         'cifar10_train', '--dataset=synthetic', '--data_dir=%s' % (tmp_path / 'data'), '--train_dir=%s' % (tmp_path / 'train'),
         '--recipe=fast', '--epochs=0.5', '--warmup_epochs=0.1', '--deterministic', '--seed=1')
-    correct, = re.findall(r': precision @ 1 = [01]\.\d{3} \((\d+) of 10000, step 196\)$', stdout, re.M)
+    correct, = re.findall(r': precision @ 1 = [01]\.\d{3} \((\d+) of 10000, step 196\), ', stdout, re.M)
     assert int(correct) > 9000

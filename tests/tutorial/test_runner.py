@@ -70,7 +70,7 @@ def test_the_tutorial_trains_and_evaluates(own, tmp_path, data_dir, batches):
                          '--num_examples=50', *flags)
     evaluator = evaluation.Evaluator(dataset.read(data_dir).test)
     result = evaluator.evaluate(checkpoint.read(train_dir + '/model.ckpt-5'))
-    assert '(%d of 50)' % result.num_correct in stdout
+    assert '(%d of 50)' % result.scores.num_correct in stdout
 
 
 def test_it_evaluates_our_checkpoints(own, tmp_path, data_dir):

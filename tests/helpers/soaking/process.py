@@ -14,7 +14,7 @@ DEADLINE_SECS = 120  # of whatever is waited for
 STEP = re.compile(r': step (\d+), loss = ')
 RESUMED = re.compile(r'^Resuming from .*, step (\d+)$', re.M)
 SAVED = re.compile(r'^Saved .*-(\d+)$', re.M)
-PRECISION = re.compile(r': (precision @ 1 = \d\.\d{3} \(\d+ of 50, step \d+\))$', re.M)
+PRECISION = re.compile(r': (precision @ 1 = \d\.\d{3} \(\d+ of 50, step \d+\)), 95 % interval \S+ to \S+$', re.M)
 _SAID = 'Cannot (save|write summaries)'  # on stderr, and training goes on
 # The kernel ends what a killed soak has started.
 _DIE_WITH_SOAK = ['setpriv', '--pdeathsig', 'KILL'] if shutil.which('setpriv') else []

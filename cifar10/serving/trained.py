@@ -1,0 +1,67 @@
+"""A trained network: the weights in a checkpoint as constants, and the names of its classes."""
+import os
+from typing import Dict, NamedTuple, Sequence
+
+import tensorflow.compat.v1 as tf
+
+from cifar10.data import dataset
+from cifar10.errors import UserError
+from cifar10.runs import checkpoint, run_record
+
+_LAST_BIASES = 'softmax_linear/biases'
+
+
+class Trained(NamedTuple):
+    """What a checkpoint says of a network."""
+    saved: checkpoint.Checkpoint
+    suffix: str  # of the names of the weights in it, see checkpoint.suffix_in_use
+    class_names: Sequence[str]  # in label order
+
+    def constants(self):
+        """A scope in which the network is made of the moving averages, as constants; they are the same however often it is built.
+
+        Raises:
+          UserError: the checkpoint does not fit the network.
+        """
+        return tf.variable_scope('', custom_getter=_Constants(self))
+
+
+def read(directory, choice):
+    """The Trained of a checkpoint.
+
+    Args:
+      directory, choice: see checkpoint.read_chosen.
+
+    Raises:
+      UserError: there is no such checkpoint, it is damaged, or it is of another network.
+    """
+    saved = checkpoint.read_chosen(directory, choice)
+    suffix = checkpoint.suffix_in_use(saved)
+    biases = saved.values.get(_LAST_BIASES + suffix)
+    if biases is None or biases.ndim != 1:
+        raise UserError('The checkpoint %s does not fit: it has no %s. Give the directory of a run of this network'
+                        % (saved.path, _LAST_BIASES + suffix))
+    return Trained(saved, suffix, _class_names(os.path.dirname(saved.path), len(biases)))
+
+
+def _class_names(train_dir, num_classes):
+    """Those of the run's record; without them CIFAR-10's, if there are as many classes, as in the tutorial's checkpoints."""
+    names = (run_record.read(train_dir) or {}).get('class_names')
+    if names and len(names) == num_classes:
+        return names
+    return dataset.CLASS_NAMES if num_classes == dataset.NUM_CLASSES else [str(label) for label in range(num_classes)]
+
+
+class _Constants:
+    """A custom getter for tf.variable_scope that gives constants in place of variables."""
+
+    def __init__(self, trained):
+        self._trained = trained
+        self._made: Dict[str, tf.Tensor] = {}
+
+    def __call__(self, getter, name, shape, dtype, **unused_arguments):
+        if name not in self._made:
+            source = name + self._trained.suffix
+            checkpoint.check_fits(self._trained.saved, {source: tf.TensorSpec(shape, dtype)})
+            self._made[name] = tf.constant(self._trained.saved.values[source], name=name)
+        return self._made[name]

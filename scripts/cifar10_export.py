@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""Exports a trained network as a SavedModel, for TensorFlow 2, TensorFlow Serving and TensorFlow Lite.
+
+  cifar10_export.py --checkpoint_dir=/tmp/cifar10_train --export_dir=/tmp/cifar10_export
+"""
+from cifar10.cli import quiet
+
+quiet.start(__name__)
+
+from absl import flags
+
+from cifar10.cli import checkpoint_flags, data_flags, program
+
+if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
+    checkpoint_flags.define()
+    data_flags.define_directory('export_dir', '/tmp/cifar10_export', 'Directory of the versions of the model; each export makes a '
+                                'new one.')
+    flags.DEFINE_integer('model_version', None, 'The number of the version; by default the next one.', lower_bound=0,
+                         upper_bound=2 ** 31 - 1)
+    data_flags.define_output('tflite', None, 'Write this file for TensorFlow Lite too.')
+    program.parse()
+
+from cifar10.runs import signals
+from cifar10.serving import exporting, lite, trained
+
+FLAGS = flags.FLAGS
+
+
+def main():
+    """Exports the checkpoint that the flags name."""
+    network = trained.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
+    with signals.Interruptible():
+        path = exporting.export(network, FLAGS.export_dir, FLAGS.model_version)
+        print('Exported %s to %s' % (network.saved.path, path), flush=True)
+        if FLAGS.tflite:
+            lite.write(network, FLAGS.tflite)
+            print('Converted it to %s' % FLAGS.tflite, flush=True)
+
+
+if __name__ == '__main__':
+    program.run(main)

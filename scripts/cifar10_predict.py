@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Tells what is in image files: the most probable classes of each, with their probabilities.
+
+Each IMAGE is a file (JPEG, PNG, GIF or BMP, of any size), a directory, or - for the standard input. The network sees an image
+as in the evaluation: the largest square at the centre, scaled to 32 x 32, cropped and standardised.
+
+  cifar10_predict.py cat.jpg
+  cifar10_predict.py --recursive --json photos > photos.json
+"""
+from cifar10.cli import quiet
+
+quiet.start(__name__)
+
+from absl import flags
+
+from cifar10.cli import checkpoint_flags, program
+from cifar10.errors import UserError
+
+FLAGS = flags.FLAGS
+
+
+def check():
+    """Raises UserError if the flags do not fit together."""
+    if FLAGS.json and FLAGS.csv:
+        raise UserError('--json and --csv are two formats: give one of them')
+    for name in ('checkpoint_dir', 'checkpoint', 'views'):
+        if FLAGS.saved_model is not None and FLAGS[name].present:
+            raise UserError('--%s has no effect with --saved_model: leave out one of them' % name)
+
+
+if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
+    checkpoint_flags.define()
+    checkpoint_flags.define_saved_model()
+    checkpoint_flags.define_views()
+    flags.DEFINE_integer('top_k', None, 'The number of classes to tell, the most probable ones; 5 by default, or all if there are '
+                         'fewer.', lower_bound=1, upper_bound=65536)
+    flags.DEFINE_boolean('recursive', False, 'Take the images of directories in directories too.')
+    flags.DEFINE_boolean('json', False, 'Print a JSON object per image and line.')
+    flags.DEFINE_boolean('csv', False, 'Print comma-separated values.')
+    IMAGES = program.parse(words='IMAGE', check=check)
+
+import contextlib
+import sys
+
+from cifar10.runs import machine, signals
+from cifar10.serving import formats, image_paths, predicting, predictors, trained
+
+
+def predictor(num_images):
+    """The function from images to probabilities that the flags name, and the class names."""
+    if FLAGS.saved_model is not None:
+        return predictors.of_saved_model(FLAGS.saved_model)
+    with contextlib.redirect_stdout(sys.stderr):  # what is told of the checkpoint is no prediction
+        network = trained.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
+    return predictors.of_checkpoint(network, int(FLAGS.views), num_images), network.class_names
+
+
+def top_k(class_names):
+    """The number of classes to tell."""
+    if FLAGS.top_k is not None and FLAGS.top_k > len(class_names):
+        raise UserError('--top_k=%d is more than the %d classes: give at most %d' % (FLAGS.top_k, len(class_names), len(class_names)))
+    return FLAGS.top_k or min(5, len(class_names))
+
+
+def main(*names):
+    """Prints the predictions; returns 1 if a file cannot be used."""
+    with signals.Interruptible():
+        paths = image_paths.find(names, FLAGS.recursive)
+        predict, class_names = predictor(len(paths))
+        count = top_k(class_names)
+        lines = formats.json_lines if FLAGS.json else formats.csv_lines if FLAGS.csv else formats.text
+        if FLAGS.csv:
+            sys.stdout.write(formats.csv_header(count))
+        failures = []
+        for predictions in predicting.predict(paths, predict, class_names, count, failures):
+            sys.stdout.write(lines(predictions))
+    return int(bool(failures))
+
+
+if __name__ == '__main__':
+    program.run(main, IMAGES)
