@@ -4,7 +4,7 @@ import numpy as np
 from cifar10.report import lettering
 
 DARK, GRAY, LIGHT, WHITE = (33, 37, 41), (108, 117, 125), (222, 226, 230), (255, 255, 255)
-TITLE, TEXT, SMALL = 17, 13, 11  # sizes of text, in pixels
+TITLE, TEXT, SMALL = 17, 13, 12  # sizes of text, in pixels
 MARGIN = 18  # pixels around what is drawn
 _STARTS = {'left': 0, 'center': 0.5, 'right': 1}  # where a text starts: so much of its width before the given place
 
@@ -16,18 +16,11 @@ class Canvas:
         """`pixels` is the picture: uint8 [height, width, 3]."""
         self.pixels = np.full([height, width, 3], 255, np.uint8)
 
-    def fill(self, box, color, strength=1):
-        """Fills a rectangle.
-
-        Args:
-          box: x, y, width and height; the ends are rounded to whole pixels.
-          color: red, green and blue, from 0 to 255.
-          strength: 1 hides what was there, with less it shines through.
-        """
+    def fill(self, box, color):
+        """Fills a rectangle (x, y, width, height), whose ends are rounded to whole pixels, with (red, green, blue) of 0 to 255."""
         x, y, width, height = box
-        left, top, right, bottom = [int(round(end)) for end in (x, y, x + width, y + height)]
-        ink = np.full([max(0, bottom - top), max(0, right - left)], int(round(255 * strength)), np.uint8)
-        self._blend(left, top, ink, color)
+        left, top, right, bottom = [max(0, int(round(end))) for end in (x, y, x + width, y + height)]
+        self.pixels[top:bottom, left:right] = color
 
     def paste(self, x, y, image):
         """Copies an image, uint8 [height, width, 3]."""

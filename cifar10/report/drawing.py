@@ -7,7 +7,7 @@ import io
 import math
 
 from cifar10.report import captions, heat_map, lettering, reliability_diagram
-from cifar10.report.canvas import GRAY, MARGIN, SMALL, TEXT, TITLE, Canvas
+from cifar10.report.canvas import GRAY, MARGIN, TEXT, TITLE, Canvas
 
 MAX_CLASSES = 200  # of a confusion matrix, whose cells are then 6 pixels wide
 is_available = lettering.is_available
@@ -43,13 +43,13 @@ def mistakes(found, class_names):
     """A sheet of a list of Mistake: the images, enlarged, and below each what it is taken for, and what it is."""
     size = _SCALE * (found[0].image.shape[1] if found else 0)
     told = [_caption(mistake, class_names, size) for mistake in found]
-    columns = max(1, math.ceil(math.sqrt(1.6 * len(found))))  # about as wide as a screen
+    columns = max(1, round(math.sqrt(1.6 * len(found))))  # about as wide as a screen
     row_height = size + 16 * max([1] + [len(lines) for lines in told]) + _GAP
     top = MARGIN + 64
-    title_width = max(lettering.width(_SHEET_TITLE, TITLE), lettering.width(_SHEET_NOTE, SMALL))
+    title_width = max(lettering.width(_SHEET_TITLE, TITLE), lettering.width(_SHEET_NOTE, TEXT))
     canvas = Canvas(2 * MARGIN + max(title_width, columns * (size + _GAP) - _GAP), top + math.ceil(len(found) / columns) * row_height)
     canvas.text((MARGIN, MARGIN + 10), _SHEET_TITLE if found else 'No mistakes', TITLE)
-    canvas.text((MARGIN, MARGIN + 36), _SHEET_NOTE, SMALL, GRAY)
+    canvas.text((MARGIN, MARGIN + 36), _SHEET_NOTE, TEXT, GRAY)
     for i, (mistake, lines) in enumerate(zip(found, told)):
         x, y = MARGIN + i % columns * (size + _GAP), top + i // columns * row_height
         canvas.paste(x, y, mistake.image.transpose(1, 2, 0).repeat(_SCALE, 0).repeat(_SCALE, 1))
@@ -77,5 +77,4 @@ def _caption(mistake, class_names, pixels):
 
 
 def _name(class_names, number):
-    name = captions.name(class_names, number)
-    return name if lettering.is_legible(name) else str(number)
+    return lettering.legible(captions.name(class_names, number)) or str(number)

@@ -4,9 +4,10 @@ import numpy as np
 from cifar10.report import lettering
 from cifar10.report.canvas import DARK, GRAY, LIGHT, MARGIN, SMALL, TEXT, TITLE, WHITE, Canvas
 
-_RIGHT, _WRONG = (8, 81, 156), (178, 24, 43)  # blue and red, where the share is 1
+_RIGHT, _WRONG = (8, 81, 156), (203, 24, 29)  # blue and red, where the share is 1
+_LINES = (241, 243, 245)  # between small cells
 _WIDEST = 160  # pixels of a name
-_NOTE = 'Numbers of examples; blue: right, red: wrong'
+_NOTE = 'Examples by label and predicted class; blue: right, red: wrong'
 _KEY = 104  # pixels to the right of the matrix
 
 
@@ -21,7 +22,7 @@ def draw(matrix, names):
       uint8 [height, width, 3].
     """
     num_classes = len(matrix)
-    cell = min(96, max(680 // num_classes, 12 if num_classes <= 100 else 6))
+    cell = min(96, max(760 // num_classes, 12 if num_classes <= 100 else 6))
     size, side = min(TEXT, max(9, cell - 2)), cell * num_classes
     names = [lettering.fitting(name, size, _WIDEST) for name in names]
     widest = max(lettering.width(name, size) for name in names)
@@ -58,6 +59,7 @@ def _draw_cells(canvas, place, cell, matrix):
     left, top = place
     side, line = cell * len(matrix), 1 if cell >= 12 else 0
     canvas.fill((left - 1, top - 1, side + 2 - line, side + 2 - line), LIGHT)
+    canvas.fill((left, top, side - line, side - line), LIGHT if cell >= 24 else _LINES)
     shares = matrix / np.maximum(1, matrix.sum(1, keepdims=True))
     size = next((size for size in (TEXT, SMALL, 9) if lettering.width(str(matrix.max()), size) <= cell - 5), None)
     for (row, column), share in np.ndenumerate(shares):

@@ -1,5 +1,6 @@
 """Text as pixels, by Pillow, which today's TensorBoard brings; where it is missing, everything but is_available raises ImportError."""
 import functools
+import unicodedata
 
 import numpy as np
 
@@ -65,9 +66,11 @@ def fitting(text, size, pixels):
     return text[:length].rstrip() + '...'
 
 
-def is_legible(text):
-    """Whether the font has all characters of the text."""
-    return all(_has(character) for character in text)
+def legible(text):
+    """The text, without its accents if the font lacks them; None if it lacks other characters."""
+    decomposed = unicodedata.normalize('NFKD', text)
+    plain = ''.join(character for character in decomposed if not unicodedata.combining(character))
+    return next((form for form in (text, plain) if all(_has(character) for character in form)), None)
 
 
 @functools.lru_cache(maxsize=None)

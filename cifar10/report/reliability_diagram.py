@@ -4,7 +4,7 @@ import numpy as np
 from cifar10.report import lettering
 from cifar10.report.canvas import DARK, GRAY, LIGHT, MARGIN, SMALL, TEXT, TITLE, Canvas
 
-_BAR, _GAP = (90, 140, 190), (214, 69, 80)  # blue and red
+_BAR, _GAP, _EDGE = (107, 154, 203), (246, 178, 178), (8, 81, 156)  # blue, pink, and dark blue where the precision is
 _WIDTH, _HEIGHT, _HISTOGRAM = 480, 360, 90  # pixels of the diagram, and of the histogram below it
 _LEFT, _TOP = MARGIN + 66, MARGIN + 64
 
@@ -40,8 +40,9 @@ def draw(bins):
 
 def _draw_key(canvas):
     x = _LEFT
-    for color, strength, text in [(_BAR, 1, 'precision'), (_GAP, 0.5, 'gap to the mean confidence')]:
-        canvas.fill((x, MARGIN + 31, 11, 11), color, strength)
+    for color, text in [(_BAR, 'precision'), (_GAP, 'gap to the mean confidence')]:
+        canvas.fill((x, MARGIN + 31, 11, 11), color)
+        canvas.fill((x, MARGIN + 31, 11, 2), _EDGE if color == _BAR else color)
         canvas.text((x + 17, MARGIN + 36), text, TEXT, GRAY)
         x += 17 + lettering.width(text, TEXT) + 18
     for dash in (0, 9):
@@ -62,8 +63,8 @@ def _draw_bins(canvas, bins):
         if not np.isnan(precision):
             canvas.fill((x, base - _HEIGHT * precision, width, _HEIGHT * precision), _BAR)
             low, high = sorted([precision, confidence])
-            canvas.fill((x, base - _HEIGHT * high, width, _HEIGHT * (high - low)), _GAP, 0.5)
-            canvas.fill((x, base - _HEIGHT * confidence, width, 2), _GAP)
+            canvas.fill((x, base - _HEIGHT * high, width, _HEIGHT * (high - low)), _GAP)
+            canvas.fill((x, base - _HEIGHT * precision, width, 2), _EDGE)
 
 
 def _draw_histogram(canvas, counts, base):
