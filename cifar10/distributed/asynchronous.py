@@ -23,14 +23,14 @@ def update(replica, copies, gradients, learning_rate, apply):
         emptied = [_empty(held) for held in sums]
     with tf.control_dependencies(emptied):
         staleness = tf.identity(applied - 1 - copies.step.read_value(), name='staleness')
-    tables = [_table(replica.hosts[0], worker) for worker in replica.cluster.workers]
-    with tf.control_dependencies([_note(tables[replica.task.index], staleness)]):
+    worker_tables = [_table(replica.hosts[0], worker) for worker in replica.cluster.workers]
+    with tf.control_dependencies([_note(worker_tables[replica.task.index], staleness)]):
         train_op = exchange.announce(replica.hosts, [], applied)
     fetch = copies.fetch()
-    return Update(train_op, totals, start_op=tf.no_op(), publish_op=tf.group(*(table.initializer for table in tables)), fetch_op=fetch,
-                  hooks=[_LocalSteps(replica, fetch, local_op),
-                         StalenessHook(staleness, applied, replica.job.intervals.log_frequency)],
-                  summaries=_summaries(tables))
+    return Update(train_op, totals, start_op=tf.no_op(), publish_op=tf.group(*(table.initializer for table in worker_tables)),
+                  fetch_op=fetch, hooks=[_LocalSteps(replica, fetch, local_op),
+                                         StalenessHook(staleness, applied, replica.job.intervals.log_frequency)],
+                  summaries=_summaries(worker_tables))
 
 
 def _sum_beside(copy):
@@ -84,9 +84,9 @@ def _note(table, staleness):
         return table.assign(tf.stack([count + 1, total + staleness, tf.maximum(maximum, staleness)]))
 
 
-def _summaries(tables):
+def _summaries(worker_tables):
     """The staleness of all workers' updates since the variables got their values."""
-    counts, totals, maxima = tf.unstack(tf.stack([table.read_value() for table in tables]), axis=1)
+    counts, totals, maxima = tf.unstack(tf.stack([table.read_value() for table in worker_tables]), axis=1)
     mean = tf.reduce_sum(totals) / tf.maximum(tf.reduce_sum(counts), 1)
     return [tf.raw_ops.ScalarSummary(tags='staleness/' + name, values=tf.cast(value, tf.float32))
             for name, value in [('mean', mean), ('maximum', tf.reduce_max(maxima))]]

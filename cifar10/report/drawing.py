@@ -43,7 +43,7 @@ def mistakes(found, class_names):
     """A sheet of a list of Mistake: the images, enlarged, and below each what it is taken for, and what it is."""
     size = _SCALE * (found[0].image.shape[1] if found else 0)
     told = [_caption(mistake, class_names, size) for mistake in found]
-    columns = max(1, round(math.sqrt(1.6 * len(found))))  # about as wide as a screen
+    columns = max(1, min(4, len(found)), round(math.sqrt(1.6 * len(found))))  # about as wide as a screen
     row_height = size + 16 * max([1] + [len(lines) for lines in told]) + _GAP
     top = MARGIN + 64
     title_width = max(lettering.width(_SHEET_TITLE, TITLE), lettering.width(_SHEET_NOTE, TEXT))

@@ -8,12 +8,12 @@ _NO_CHARACTER = '\uffff'  # Unicode keeps it free: what a font draws for it, it 
 
 
 def is_available():
-    """Whether text can be drawn."""
+    """Whether text can be drawn: Pillow is there, and is not older than 9.2."""
     try:
-        from PIL import Image, ImageDraw, ImageFont  # noqa: F401
+        from PIL import ImageFont
     except ImportError:
         return False
-    return True
+    return hasattr(ImageFont.ImageFont, 'getbbox')
 
 
 @functools.lru_cache(maxsize=None)
@@ -36,15 +36,24 @@ def ink(text, size):
       uint8 [height, width], 255 where everything is ink; the height is the same for each text.
     """
     from PIL import Image, ImageDraw
-    font = _font(size)
+    image = Image.new('L', (width(text, size), int(np.ceil(_box('|gÅ', size)[3]))))
     try:
-        right = font.getbbox(text)[2]
+        ImageDraw.Draw(image).text((0, 0), text, 255, _font(size))
     except UnicodeEncodeError:
-        text = text.encode('latin-1', 'replace').decode('latin-1')
-        right = font.getbbox(text)[2]
-    image = Image.new('L', (max(1, int(np.ceil(right))), int(np.ceil(font.getbbox('|gÅ')[3]))))
-    ImageDraw.Draw(image).text((0, 0), text, 255, font)
+        ImageDraw.Draw(image).text((0, 0), _latin(text), 255, _font(size))
     return np.array(image)
+
+
+def _box(text, size):
+    """Left, top, right and bottom of the text."""
+    try:
+        return _font(size).getbbox(text)
+    except UnicodeEncodeError:  # the font of older Pillows ends with Latin-1
+        return _font(size).getbbox(_latin(text))
+
+
+def _latin(text):
+    return text.encode('latin-1', 'replace').decode('latin-1')
 
 
 def middle(size):
@@ -55,15 +64,21 @@ def middle(size):
 
 def width(text, size):
     """The pixels that the text needs across."""
-    return ink(text, size).shape[1]
+    return max(1, int(np.ceil(_box(text, size)[2])))
 
 
 def fitting(text, size, pixels):
     """The text, or so much of its beginning that it and '...' are at most so many pixels wide; at least one character."""
     if width(text, size) <= pixels:
         return text
-    length = next((length for length in range(len(text) - 1, 1, -1) if width(text[:length] + '...', size) <= pixels), 1)
-    return text[:length].rstrip() + '...'
+    fitting_length, too_long = 1, len(text)
+    while too_long - fitting_length > 1:
+        length = (fitting_length + too_long) // 2
+        if width(text[:length] + '...', size) <= pixels:
+            fitting_length = length
+        else:
+            too_long = length
+    return text[:fitting_length].rstrip() + '...'
 
 
 def legible(text):

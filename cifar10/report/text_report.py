@@ -74,12 +74,12 @@ def confusion(scores, class_names):
 
 
 def _frequent_confusions(scores, class_names):
-    wrong = ~scores.is_correct
-    pairs, counts = np.unique(np.stack([scores.labels, scores.classes], 1)[wrong], axis=0, return_counts=True)
+    cells = scores.labels.astype(np.int64) * scores.num_classes + scores.classes  # of the matrix, which may be too large to make
+    found, counts = np.unique(cells[~scores.is_correct], return_counts=True)
     totals = np.bincount(scores.labels, minlength=scores.num_classes)
-    lines = ['The most frequent confusions:'] if len(pairs) else ['No confusions']
+    lines = ['The most frequent confusions:'] if len(found) else ['No confusions']
     for place in np.argsort(-counts, kind='stable')[:_CONFUSIONS]:
-        label, predicted = pairs[place]
+        label, predicted = divmod(int(found[place]), scores.num_classes)
         lines.append('  %s taken for %s: %d of %d' % (
             captions.name(class_names, label), captions.name(class_names, predicted), counts[place], totals[label]))
     return '\n'.join(lines)
