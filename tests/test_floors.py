@@ -6,9 +6,11 @@ import os
 import cifar10
 
 PACKAGE = os.path.dirname(cifar10.__file__)
-FLOORS = ['ground', 'data', 'runs', 'lesson', 'tutorial and distributed', 'cli and measure', 'scripts']  # from the bottom up
+FLOORS = ['ground', 'data', 'runs', 'lesson', 'tutorial, distributed and serving', 'cli and measure',
+          'scripts']  # from the bottom up
 ROOMS = dict(directories='ground', errors='ground', files='ground', hparams='ground', data='data', runs='runs',
-             tutorial='tutorial and distributed', distributed='tutorial and distributed', cli='cli and measure',
+             tutorial='tutorial, distributed and serving', distributed='tutorial, distributed and serving',
+             serving='tutorial, distributed and serving', cli='cli and measure',
              measure='cli and measure', scripts='scripts')  # every other module on top is the lesson
 
 

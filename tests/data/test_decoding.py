@@ -1,5 +1,4 @@
 """Image files of every kind, against Pillow."""
-import io
 import os
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 
 from cifar10.data import decoding
 from tests.helpers import pictures, special_files
+from tests.helpers.image_files import DAMAGED, SCALED, SMALL, decode, photograph
 from tests.helpers.pictures import encoded, noise, smooth
 from tests.helpers.special_files import deadline  # noqa: F401
 
@@ -18,63 +18,8 @@ def decoder():
         yield decoder
 
 
-def _decode(decoder, directory, contents):
-    """What is made of files with these contents, given by name: a Decoded with all of them."""
-    paths = []
-    for name, content in contents.items():
-        (directory / name).write_bytes(content)
-        paths.append(str(directory / name))
-    parts = list(decoder.decode(paths))
-    return decoding.Decoded(np.concatenate([part.images for part in parts]), sum([list(part.places) for part in parts], []),
-                            sum([part.failures for part in parts], []))
-
-
-def _animated():
-    content = io.BytesIO()
-    first, second = noise(40, 30).quantize(64), noise(40, 30, seed=1).quantize(64)
-    first.save(content, 'GIF', save_all=True, append_images=[second])
-    return content.getvalue()
-
-
-def _upside_down_bmp():
-    """The same rows, in the other order, with a negative height."""
-    content = encoded(noise(40, 32), 'BMP')
-    height = (-40 & 0xFFFFFFFF).to_bytes(4, 'little')
-    rows = [content[54 + 96 * i:54 + 96 * (i + 1)] for i in range(40)]
-    return content[:22] + height + content[26:54] + b''.join(reversed(rows))
-
-
-def _masked_bmp(masks):
-    """With a header that says which bits are which colour."""
-    plain = encoded(noise(32, 32, 'RGBA'), 'BMP')
-    header, pixels = bytearray(plain[:54]), plain[-32 * 32 * 4:]
-    header[2:6] = (54 + 12 + len(pixels)).to_bytes(4, 'little')
-    header[10:14], header[30:34] = (54 + 12).to_bytes(4, 'little'), (3).to_bytes(4, 'little')
-    return bytes(header) + masks + pixels
-
-
-SMALL = {  # 32 x 32: nothing is scaled, so that Pillow's bytes are ours
-    'jpeg': encoded(smooth(32, 32), 'JPEG', quality=75), 'noise': encoded(noise(32, 32), 'JPEG', quality=75, subsampling=0),
-    'grey jpeg': encoded(noise(32, 32, 'L'), 'JPEG'), 'progressive': encoded(smooth(32, 32), 'JPEG', progressive=True),
-    'png': encoded(noise(32, 32), 'PNG'), 'grey png': encoded(noise(32, 32, 'L'), 'PNG'),
-    'palette': encoded(noise(32, 32).quantize(200), 'PNG'), 'few colours': encoded(noise(32, 32).quantize(4), 'PNG'),
-    'one bit': encoded(noise(32, 32, 'L').convert('1'), 'PNG'), 'alpha': encoded(noise(32, 32, 'RGBA'), 'PNG'),
-    'grey alpha': encoded(noise(32, 32, 'LA'), 'PNG'),
-    'transparent colour': encoded(noise(32, 32).quantize(4), 'PNG', transparency=1),
-    'transparent grey': encoded(noise(32, 32, 'L'), 'PNG', transparency=7),
-    'gif': encoded(noise(32, 32).quantize(64), 'GIF'), 'bmp': encoded(noise(32, 32), 'BMP'),
-    'bmp alpha': encoded(noise(32, 32, 'RGBA'), 'BMP'), 'grey bmp': encoded(noise(32, 32, 'L'), 'BMP')}
-SCALED = {
-    'wide': encoded(noise(40, 90), 'PNG'), 'tall': encoded(noise(90, 41), 'PNG'), 'one more': encoded(noise(33, 32), 'PNG'),
-    'one less': encoded(noise(31, 31), 'PNG'), 'tiny': encoded(noise(5, 7), 'PNG'), 'one pixel': encoded(noise(1, 1), 'PNG'),
-    'line': encoded(noise(1, 200), 'PNG'), 'very wide': encoded(noise(10, 10000), 'PNG'),
-    'very tall': encoded(noise(10000, 10), 'PNG'),
-    'photograph': encoded(smooth(480, 640), 'JPEG', quality=90), 'cmyk': encoded(noise(50, 50, 'CMYK'), 'JPEG', quality=95),
-    'animated': _animated(), 'upside down': _upside_down_bmp()}
-
-
 def test_small_images_are_what_pillow_reads(decoder, tmp_path):
-    found = _decode(decoder, tmp_path, SMALL)
+    found = decode(decoder, tmp_path, SMALL)
     assert found.failures == [] and found.places == list(range(len(SMALL)))
     for name, image in zip(SMALL, found.images):
         np.testing.assert_array_equal(image, pictures.expected(SMALL[name]), name)
@@ -82,7 +27,7 @@ def test_small_images_are_what_pillow_reads(decoder, tmp_path):
 
 def test_others_are_scaled_on_the_short_side_and_cropped_at_the_centre(decoder, tmp_path):
     """Pillow rounds after the rows, and again after the columns."""
-    found = _decode(decoder, tmp_path, SCALED)
+    found = decode(decoder, tmp_path, SCALED)
     assert found.failures == []
     for name, image in zip(SCALED, found.images):
         difference = image - pictures.expected(SCALED[name]).astype(int)
@@ -91,22 +36,18 @@ def test_others_are_scaled_on_the_short_side_and_cropped_at_the_centre(decoder, 
 
 def test_16_bits_keep_the_high_byte(decoder, tmp_path):
     values = np.random.RandomState(0).randint(0, 65536, [32, 32]).astype(np.uint16)
-    found = _decode(decoder, tmp_path, {'deep': encoded(Image.fromarray(values), 'PNG')})
+    found = decode(decoder, tmp_path, {'deep': encoded(Image.fromarray(values), 'PNG')})
     np.testing.assert_array_equal(found.images[0], np.stack([values >> 8] * 3))
 
 
 @pytest.mark.parametrize('orientation', range(1, 9))
 @pytest.mark.parametrize('order', ['<', '>'])
 def test_the_orientation_of_a_photograph(decoder, tmp_path, orientation, order):
-    picture = smooth(48, 80)
-    exif = Image.Exif()
-    exif.endian = order
-    exif[0x010F], exif[0x0112] = 'a maker', orientation
-    content = encoded(picture, 'JPEG', quality=95, exif=exif.tobytes())
+    content = photograph(orientation, order)
     wanted = pictures.expected(content).astype(int)
-    assert np.abs(_decode(decoder, tmp_path, {'photo': content}).images[0] - wanted).max() <= 2
+    assert np.abs(decode(decoder, tmp_path, {'photo': content}).images[0] - wanted).max() <= 2
     if orientation > 1:
-        assert np.abs(wanted - pictures.expected(encoded(picture, 'JPEG', quality=95))).max() > 20
+        assert np.abs(wanted - pictures.expected(photograph(1, order))).max() > 20
 
 
 @pytest.mark.parametrize('at', [2, 4, 6, 12, 14, 18, 20, 22, 30])
@@ -116,26 +57,15 @@ def test_a_damaged_exif_header_is_no_orientation(decoder, tmp_path, at):
     content = bytearray(encoded(smooth(32, 32), 'JPEG', exif=exif.tobytes()))
     start = content.index(b'Exif')
     content[start + at:start + at + 2] = b'\xff\xff'
-    found = _decode(decoder, tmp_path, {'photo': bytes(content), 'without': encoded(smooth(32, 32), 'JPEG')})
+    found = decode(decoder, tmp_path, {'photo': bytes(content), 'without': encoded(smooth(32, 32), 'JPEG')})
     assert found.failures == []
     if at <= 12:  # its name, the byte order, or where the entries are
         np.testing.assert_array_equal(found.images[0], found.images[1])
 
 
-DAMAGED = {
-    'zero bytes': (b'', 'it is empty'), 'text.jpg': (b'hello', 'it is no JPEG, PNG, GIF or BMP file'),
-    'cut.jpg': (SMALL['noise'][:1000], 'Invalid JPEG data'), 'cut early.jpg': (SMALL['jpeg'][:400], 'ends before the image'),
-    'cut.png': (SMALL['png'][:500], 'Invalid PNG data'),
-    'cut.gif': (SMALL['gif'][:60], 'Invalid GIF data'), 'cut.bmp': (SMALL['bmp'][:70], ''),
-    'palette.bmp': (encoded(noise(32, 32).quantize(16), 'BMP'), 'it is a BMP file of a kind'),
-    'one bit.bmp': (encoded(noise(32, 32, 'L').convert('1'), 'BMP'), 'it is a BMP file of a kind'),
-    'only a start.jpg': (b'\xff\xd8', 'ends before the image'), 'only a start.bmp': (b'BM', 'it is a BMP file of a kind'),
-    'red first.bmp': (_masked_bmp(b'\xff\0\0\0' b'\0\xff\0\0' b'\0\0\xff\0'), 'it is a BMP file of a kind')}
-
-
 def test_damaged_files_are_named_and_the_others_decoded(decoder, tmp_path):
     contents = dict({'first': SMALL['png']}, **{name: content for name, (content, _) in DAMAGED.items()})
-    found = _decode(decoder, tmp_path, dict(contents, last=SMALL['jpeg']))
+    found = decode(decoder, tmp_path, dict(contents, last=SMALL['jpeg']))
     assert found.places == [0, len(DAMAGED) + 1]
     np.testing.assert_array_equal(found.images, [pictures.expected(SMALL['png']), pictures.expected(SMALL['jpeg'])])
     told = {os.path.basename(path): reason for path, reason in found.failures}
@@ -168,7 +98,7 @@ def test_the_order_of_many_files(decoder, tmp_path, monkeypatch):
     contents = {'%02d' % i: encoded(Image.new('RGB', (32, 32 + i % 3), (i, 0, 0)), 'PNG') for i in range(60)}
     contents['31'] = noise_file = encoded(noise(32, 32), 'PNG')
     assert len(noise_file) > 3000
-    found = _decode(decoder, tmp_path, contents)
+    found = decode(decoder, tmp_path, contents)
     assert found.places == list(range(60))
     assert [image[0, 0, 0] for i, image in enumerate(found.images) if i != 31] == [i for i in range(60) if i != 31]
 
