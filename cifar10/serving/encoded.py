@@ -90,7 +90,7 @@ def _orientation(jpeg):
 
     def is_segment(at):
         marker = octets[at + 1]
-        return (at + 4 <= size) & tf.equal(octets[at], 0xFF) & tf.not_equal(marker, 0xDA) & tf.not_equal(marker, 0xD9)
+        return tf.equal(octets[at], 0xFF) & tf.not_equal(marker, 0xDA) & tf.not_equal(marker, 0xD9)
 
     def is_exif(at):
         return tf.equal(octets[at + 1], 0xE1) & tf.reduce_all(tf.equal(octets[at + 4:at + 10], _EXIF))

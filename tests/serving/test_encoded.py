@@ -91,6 +91,23 @@ def test_changed_files_are_decoded_or_refused_alike(run, decoder, tmp_path):
     np.testing.assert_array_equal([image for _, image in images], wanted.images)
 
 
+def test_the_palette_of_a_bmp_file(run, decoder, tmp_path):
+    """Where it begins, the bytes 14 to 18, and how many colours it has, 46 to 50: also if the file ends before."""
+    bmp = SMALL['grey bmp']
+    contents = {'%d of %d' % (count, start): bmp[:14] + start.to_bytes(4, 'little') + bmp[18:46] + count.to_bytes(4, 'little') + bmp[50:]
+                for start in [40, 41] + [len(bmp) - 14 - i for i in range(6)] + [(1 << 32) - 1]
+                for count in (0, 1, 255, 256, 257, 1 << 16, 1 << 24, (1 << 32) - 1)}
+    wanted = decode(decoder, tmp_path, contents)
+    assert 4 < len(wanted.places) < len(contents) - 4
+    for i, content in enumerate(contents.values()):
+        if i in wanted.places:
+            np.testing.assert_array_equal(run([content]), wanted.images[:1])
+        else:
+            with pytest.raises(tf.errors.InvalidArgumentError, match=NO_IMAGE):
+                run([content])
+    assert (wanted.images == wanted.images[0]).all()
+
+
 def test_changed_exif_headers():
     """Headers of several segments, with every cut, and with changes in any of their bytes."""
     rng, contents = random.Random(0), []
@@ -101,6 +118,7 @@ def test_changed_exif_headers():
             before = b'\xff\xfe\0\x0aExif\0\0ab' b'\xff\xe1\0\x08Exif\0a'
             whole = photo[:start] + before + photo[start:start + 80]
             contents += [whole] + [whole[:i] for i in range(2, len(whole))] + [_changed(whole, rng, len(whole)) for _ in range(50)]
+            contents += [photo[:start] + end + b'\0\2' + photo[start:] for end in (b'\xff\xd9', b'\xff\xda', b'\xff\xdb')]
     found = tf.map_fn(encoded._orientation, tf.constant(contents), tf.int64)
     with tf.Session() as session:
         found = session.run(found)
