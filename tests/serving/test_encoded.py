@@ -94,7 +94,8 @@ def test_changed_files_are_decoded_or_refused_alike(run, decoder, tmp_path):
 def test_the_palette_of_a_bmp_file(run, decoder, tmp_path):
     """Where it begins, the bytes 14 to 18, and how many colours it has, 46 to 50: also if the file ends before."""
     bmp = SMALL['grey bmp']
-    contents = {'%d of %d' % (count, start): bmp[:14] + start.to_bytes(4, 'little') + bmp[18:46] + count.to_bytes(4, 'little') + bmp[50:]
+    contents = {'%d of %d' % (count, start):
+                bmp[:14] + start.to_bytes(4, 'little') + bmp[18:46] + count.to_bytes(4, 'little') + bmp[50:]
                 for start in [40, 41] + [len(bmp) - 14 - i for i in range(6)] + [(1 << 32) - 1]
                 for count in (0, 1, 255, 256, 257, 1 << 16, 1 << 24, (1 << 32) - 1)}
     wanted = decode(decoder, tmp_path, contents)
