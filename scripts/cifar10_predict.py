@@ -42,7 +42,7 @@ if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow i
 import contextlib
 import sys
 
-from cifar10.runs import machine, signals
+from cifar10.runs import signals
 from cifar10.serving import formats, image_paths, predicting, predictors, trained
 
 

@@ -13,7 +13,6 @@ from cifar10.hparams import FAST
 from cifar10.runs import checkpoint
 from tests.helpers import checkpoints, data_sets, events
 
-
 PICTURES = {'confusion_matrix', 'reliability', 'mistakes', 'classes/text_summary'}
 
 
@@ -104,8 +103,8 @@ def test_the_precision_is_printed_and_written(tmp_path, data_dir, paths, capsys)
     assert report[0].split() == ['class', 'precision', 'recall', 'count'] and any('Confusion matrix' in told for told in report)
     written = {tag: (step, value) for step, tag, value in events.scalars(tmp_path / 'eval')}
     assert written['Precision @ 1'] == (12, pytest.approx(correct / 50))
-    assert set(written) - PICTURES == {'Precision @ 1', 'calibration_error', 'total_loss', 'losses/cross_entropy', 'losses/local3/weight_loss',
-                            'losses/local4/weight_loss'}
+    assert set(written) - PICTURES == {'Precision @ 1', 'calibration_error', 'total_loss', 'losses/cross_entropy',
+                                       'losses/local3/weight_loss', 'losses/local4/weight_loss'}
     assert {step for step, _ in written.values()} == {12}
 
 

@@ -16,7 +16,8 @@ from scripts import cifar10_train
 from tests.helpers import checkpoints, events
 from tests.helpers.small_run import LINE
 
-PRECISION = re.compile(r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: precision @ 1 = ([01]\.\d{3}) \((\d+) of 50, step (\d+)\), 95 % interval \S+ to \S+\n'
+PRECISION = re.compile(r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: precision @ 1 = ([01]\.\d{3}) \((\d+) of 50, step (\d+)\), '
+                       r'95 % interval \S+ to \S+\n'
                        r'The evaluation took \d+\.\d s$', re.M)
 
 

@@ -155,7 +155,8 @@ def test_train_resume_evaluate(tmp_path, data_dir, script, args, devices, thread
 
     stdout = programs.succeed('cifar10_eval', '--dataset=synthetic', '--data_dir=' + data_dir, '--checkpoint_dir=%s' % train_dir,
                               '--eval_dir=%s' % (tmp_path / 'eval'))
-    match = re.match(r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: precision @ 1 = (0\.\d{3}|1\.000) \((\d+) of 50, step 6\), 95 % interval \S+ to \S+\n'
+    match = re.match(r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: precision @ 1 = (0\.\d{3}|1\.000) \((\d+) of 50, step 6\), '
+                     r'95 % interval \S+ to \S+\n'
                      r'The run in \S+/train has ended: this was its last checkpoint\nclass +precision +recall +count\n', stdout)
     assert match and float(match.group(1)) == pytest.approx(int(match.group(2)) / 50)
     assert precision in stdout
