@@ -31,7 +31,8 @@ def test_each_example_is_scored_once(tmp_path, data_dir, paths, num_examples):
     path, variables = checkpoints.save(tmp_path, 7)
     result = _evaluator(paths, num_examples).evaluate(checkpoint.read(path))
     correct, cross_entropy = checkpoints.expected_result(data_dir, variables, num_examples)
-    assert (result.step, result.scores.num_correct, result.scores.num_examples, result.num_views) == (7, correct, num_examples or 50, 1)
+    assert (result.scores.num_correct, result.scores.num_examples) == (correct, num_examples or 50)
+    assert (result.step, result.num_views) == (7, 1)
     np.testing.assert_allclose(result.losses['losses/cross_entropy'], cross_entropy, rtol=1e-4)
     decays = {'losses/%s/weight_loss' % layer: 0.004 * (variables[layer + '/weights'].astype(float) ** 2).sum() / 2
               for layer in ('local3', 'local4')}

@@ -4,6 +4,7 @@ import re
 import signal
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from cifar10 import evaluation, progress, scoring
@@ -128,3 +129,16 @@ def test_test_images_that_change_cost_no_step(tmp_path, own_data_dir, capsys, mo
     captured = capsys.readouterr()
     assert 'test_batch.bin has changed since the start: put the data back as it was, and start again. Training goes on' in captured.err
     assert 'Saved %s\n' % (tmp_path / 'run' / 'model.ckpt-4') in captured.out and not PRECISION.findall(captured.out)
+
+
+def test_the_best_checkpoint_is_kept(tmp_path, data_dir, capsys):
+    """The first one of the best by NumPy, with the very values of that step."""
+    _train(tmp_path, data_dir, 6, eval_steps=1, keep_best=True)
+    correct = [_expected(tmp_path, data_dir, step) for step in range(1, 7)]
+    best = 1 + correct.index(max(correct))
+    kept, saved = checkpoint.read_chosen(str(tmp_path), 'best'), checkpoint.read(str(tmp_path / ('model.ckpt-%d' % best)))
+    assert (kept.step, os.path.basename(kept.path)) == (best, 'best.ckpt-%d' % best)
+    assert kept.values.keys() == saved.values.keys()
+    assert all(np.array_equal(value, saved.values[name]) for name, value in kept.values.items())
+    assert checkpoint.read_latest(str(tmp_path)).step == 6
+    assert capsys.readouterr().out.count('Best so far: precision @ 1 = ') == len({max(correct[:i]) for i in range(1, 7)})

@@ -1,0 +1,94 @@
+"""The best checkpoint: kept when it is better, named in the record, intact whatever fails."""
+import json
+import os
+
+import numpy as np
+import pytest
+
+from cifar10.errors import UserError
+from cifar10.runs import best_checkpoint, checkpoint, run_directory, run_record
+from tests.helpers.small_run import job, train
+
+
+def _checkpoint(step):
+    return checkpoint.Checkpoint('unused', step, {
+        'conv1/weights': np.full([2, 3], step + 0.1, np.float32), 'global_step': np.int64(step)})
+
+
+def _held(train_dir, data_dir):
+    return run_directory.held(str(train_dir), False, job(data_dir))
+
+
+def _best_files(train_dir):
+    return sorted(name for name in os.listdir(str(train_dir)) if name.startswith('best'))
+
+
+def _files_of(step):
+    return ['best.ckpt-%d.data-00000-of-00001' % step, 'best.ckpt-%d.index' % step]
+
+
+def test_only_a_better_one_takes_its_place(tmp_path, data_dir, capsys):
+    with _held(tmp_path, data_dir) as run:
+        for step, precision, best in [(3, 0.5, 3), (4, 0.5, 3), (5, 0.4, 3), (6, 0.625, 6)]:
+            best_checkpoint.keep(run, _checkpoint(step), precision)
+            assert _best_files(tmp_path) == _files_of(best)
+            saved = checkpoint.read_chosen(str(tmp_path), 'best')
+            assert (saved.path, saved.step) == (str(tmp_path / ('best.ckpt-%d' % best)), best)
+            np.testing.assert_array_equal(saved.values['conv1/weights'], np.full([2, 3], best + 0.1, np.float32))
+            assert saved.values['global_step'].dtype == np.int64 and len(saved.values) == 2
+    assert json.loads((tmp_path / 'run.json').read_text())['best'] == {'checkpoint': 'best.ckpt-6', 'precision': 0.625}
+    assert capsys.readouterr().out == ''.join(
+        'Best so far: precision @ 1 = %.3f, kept as %s\n' % (precision, tmp_path / ('best.ckpt-%d' % step))
+        for step, precision in [(3, 0.5), (6, 0.625)])
+
+
+def test_a_resumed_run_knows_it(tmp_path, data_dir):
+    train(tmp_path, data_dir, 1)
+    with _held(tmp_path, data_dir) as run:
+        best_checkpoint.keep(run, _checkpoint(1), 0.5)
+    train(tmp_path, data_dir, 2)
+    assert checkpoint.read_chosen(str(tmp_path), 'best').step == 1
+    with _held(tmp_path, data_dir) as run:
+        best_checkpoint.keep(run, _checkpoint(2), 0.25)
+    assert _best_files(tmp_path) == _files_of(1)
+
+
+@pytest.mark.parametrize('part', ['_write', 'write_record'])
+def test_what_cannot_be_kept(tmp_path, data_dir, monkeypatch, part):
+    """The best one so far stays, and nothing half-written."""
+    def fail(*unused):
+        (tmp_path / 'best.ckpt-4.data-00000-of-00001.tempstate123').write_bytes(b'half')
+        raise OSError(28, 'No space left on device')
+    with _held(tmp_path, data_dir) as run:
+        best_checkpoint.keep(run, _checkpoint(3), 0.5)
+        with monkeypatch.context() as patched:
+            patched.setattr(best_checkpoint if part == '_write' else run_directory.RunDirectory, part, fail)
+            with pytest.raises(UserError, match='Cannot keep the best checkpoint .*/best.ckpt-4 .*No space left .*: make room'):
+                best_checkpoint.keep(run, _checkpoint(4), 0.75)
+        assert _best_files(tmp_path) == _files_of(3)
+        assert checkpoint.read_chosen(str(tmp_path), 'best').step == 3
+        best_checkpoint.keep(run, _checkpoint(5), 0.625)
+    assert _best_files(tmp_path) == _files_of(5)
+
+
+@pytest.mark.parametrize('best', [{'checkpoint': '../x', 'precision': 0.5}, {'checkpoint': 'best.ckpt-1'}, 'best.ckpt-1',
+                                  {'checkpoint': 'best.ckpt-1', 'precision': -1}])
+def test_a_damaged_record(tmp_path, data_dir, best):
+    train(tmp_path, data_dir, 1)
+    record = dict(json.loads((tmp_path / 'run.json').read_text()), best=best)
+    (tmp_path / 'run.json').write_text(json.dumps(record))
+    with pytest.raises(UserError, match='run.json is damaged .*best'):
+        run_record.read(str(tmp_path))
+
+
+def test_choices(tmp_path, data_dir):
+    train(tmp_path, data_dir, 2, checkpoint_steps=1)
+    for choice, step in [('latest', 2)] + [(str(tmp_path / 'model.ckpt-1') + suffix, 1)
+                                           for suffix in ('', '.index', '.meta', '.data-00000-of-00001')]:
+        assert checkpoint.read_chosen(str(tmp_path), choice).step == step
+    for choice, complaint in [('best', 'has kept no best checkpoint: train with --keep_best'),
+                              (str(tmp_path / 'model.ckpt-7'), 'The checkpoint .*model.ckpt-7 is missing')]:
+        with pytest.raises(UserError, match=complaint):
+            checkpoint.read_chosen(str(tmp_path), choice)
+    with pytest.raises(UserError, match='There is no checkpoint in .*none: train first'):
+        checkpoint.read_chosen(str(tmp_path / 'none'), 'latest')
