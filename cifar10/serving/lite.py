@@ -1,4 +1,5 @@
 """A checkpoint made into a file for TensorFlow Lite."""
+from absl import logging
 import tensorflow.compat.v1 as tf
 
 from cifar10 import files
@@ -19,6 +20,7 @@ def write(trained, path):
     Raises:
       UserError: it cannot be written, or the checkpoint does not fit the network.
     """
+    logging.set_verbosity(logging.ERROR)  # the converter tells what it is going to do
     with tf.Graph().as_default(), tf.Session(config=tf.ConfigProto(device_count={'GPU': 0})) as session:
         images = tf.placeholder(tf.float32, [None, dataset.HEIGHT, dataset.WIDTH, dataset.DEPTH], 'images')
         with trained.constants():
