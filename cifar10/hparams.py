@@ -85,3 +85,4 @@ class Intervals(NamedTuple):
     max_to_keep: int = 5  # checkpoints; 0 keeps all
     eval_steps: Optional[int] = None  # None evaluates only the last checkpoint, 0 nothing at all
     keep_best: bool = False  # whether the checkpoint of the best precision is kept as well
+    profile_step: Optional[int] = None  # the step that is traced

@@ -4,7 +4,7 @@ from typing import NamedTuple, Optional, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpointing, hooks, multi_gpu, optimizer, progress, scoring, summaries
+from cifar10 import checkpointing, comparison, hooks, multi_gpu, optimizer, progress, scoring, summaries, tracing
 from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, MAX_STEPS, HParams, Intervals, Pace
 from cifar10.runs import checkpoint, machine, signals
@@ -166,7 +166,8 @@ def run(graph, job, run, session=None):
     finite = checkpointing.FiniteHook(step, graph, run and run.path)
     input_files = hooks.InputHook(job)
     stop = signals.StopRequest()
-    with summaries.writer(run.path, first_step) if run else contextlib.nullcontext() as write_summary:
+    first_summaries = comparison.started(run.record) if run else []
+    with summaries.writer(run.path, first_step, first_summaries) if run else contextlib.nullcontext() as write_summary:
         # In this order: the first speed does not count the filling, and nothing that is not finite is printed or saved.
         all_hooks = list(session.hooks) + [
             hooks.EndHook(step, pace.last_step),
@@ -182,6 +183,7 @@ def run(graph, job, run, session=None):
                 hooks.PlaceHook(run.place),
                 summary,
                 checkpointing.CheckpointHook(step, saver, run, intervals.checkpoint_steps, finite.check_variables)]
+            all_hooks += [tracing.TraceHook(step, job, run.path, write_summary)] * bool(intervals.profile_step)
         score = scoring.ScoreHook(step, job, run, write_summary) if run and intervals.eval_steps != 0 else None
         with stop if run else contextlib.nullcontext(), input_files.explaining():  # one that saves nothing ends at once
             with tf.train.SingularMonitoredSession(all_hooks + [score] * bool(score), scaffold, session.master, session.config,
@@ -195,6 +197,8 @@ def run(graph, job, run, session=None):
             raise summary.error
         if score:
             score.score_last()
+        if run and not stop.received:
+            write_summary(comparison.ended(), pace.last_step)
         return stop.received
 
 

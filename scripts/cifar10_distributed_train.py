@@ -88,8 +88,7 @@ def main():
                     not FLAGS.fresh and run_directory.has_ended(FLAGS.train_dir, job.pace.last_step))):
                 return None
             if is_first:
-                plan.print_cluster(cluster, task, strategy)
-                plan.print_plan(job, run and run.resumed, is_alone=False)
+                plan.print_plan(job, run, plan.of_cluster(cluster, task, strategy))
             return train(job, run, replica)
     replica.persevere(attempt)
 

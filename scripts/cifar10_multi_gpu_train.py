@@ -59,7 +59,7 @@ def main():
     """Makes data and training directory ready, prints the plan, and trains."""
     job = given_job.prepare(FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy)
     with given_job.held_run(job) as run:
-        plan.print_plan(job, run.resumed)
+        plan.print_plan(job, run)
         train(job, run)
 
 

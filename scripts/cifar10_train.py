@@ -52,7 +52,7 @@ def main():
     """Makes data and training directory ready, prints the plan, and trains."""
     job = given_job.prepare()
     with given_job.held_run(job) as run:
-        plan.print_plan(job, run.resumed)
+        plan.print_plan(job, run)
         train(job, run)
 
 

@@ -1,5 +1,6 @@
 """What TensorBoard gets from a training step."""
 import numpy as np
+import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, multi_gpu, summaries
@@ -36,7 +37,8 @@ def _assert_histogram_of(histogram, values):
 
 def test_tags_without_tower_and_number(data_dir):
     expected = {'learning_rate', 'total_loss', 'losses/cross_entropy', 'losses/local3/weight_loss', 'losses/local4/weight_loss',
-                'shuffle_queue/fill', 'prefetch_queue/fill', 'images/image/0', 'images/image/1', 'images/image/2'}
+                'shuffle_queue/fill', 'prefetch_queue/fill', 'images/image/0', 'images/image/1', 'images/image/2',
+                'conv1/filters/image'}
     for layer in LAYERS:
         expected |= {layer + '/activations', layer + '/sparsity', layer + '/weights', layer + '/biases',
                      layer + '/weights/gradients', layer + '/biases/gradients'}
@@ -62,10 +64,52 @@ def test_values_are_those_of_the_step(data_dir):
 def test_images_are_those_of_the_step(data_dir):
     values, fetched = _summary(1, data_dir)
     for i in range(3):
-        png = tf.image.decode_png(values['images/image/%d' % i].image.encoded_image_string)
-        with tf.Session() as session:
-            shown = session.run(png).astype(np.float64)
+        shown = _decoded(values['images/image/%d' % i]).astype(np.float64)
         assert np.corrcoef(shown.ravel(), fetched['images'][i].ravel())[0, 1] > 0.999
+
+
+def _decoded(value):
+    with tf.Session() as session:
+        return session.run(tf.image.decode_png(value.image.encoded_image_string))
+
+
+def _drawn(kernels, columns):
+    """The picture of filters, drawn one after the other."""
+    height, width, _, number = kernels.shape
+    rows = -(-number // columns)
+    picture = np.full([8 * (rows * (height + 1) + 1), 8 * (columns * (width + 1) + 1), 3], 255)
+    scaled = 128 + np.round(127 * (kernels / np.abs(kernels).max()).astype(np.float64))
+    for i in range(rows * columns):
+        top, left = 8 * (i // columns * (height + 1) + 1), 8 * (i % columns * (width + 1) + 1)
+        shown = np.kron(scaled[..., i], np.ones([8, 8, 1])) if i < number else 255  # nothing
+        picture[top:top + 8 * height, left:left + 8 * width] = shown
+    return picture
+
+
+def test_the_filters_of_the_first_layer(data_dir):
+    values, fetched = _summary(2, data_dir)
+    shown, expected = _decoded(values['conv1/filters/image']).astype(int), _drawn(fetched['weights'], 8)
+    assert shown.shape == (392, 392, 3) and np.abs(shown - expected).max() <= 1  # where the rounding is a matter of float32
+    assert (shown == expected).mean() > 0.999
+
+
+@pytest.mark.parametrize('number, columns', [(1, 1), (5, 3), (16, 4)])
+def test_a_picture_of_other_filters(number, columns):
+    """The greatest absolute value gets black or white, in its colour; what is not finite is as grey as 0."""
+    kernels = np.random.RandomState(number).randint(-127, 128, [3, 2, 3, number]).astype(np.float32)
+    kernels[0, 0, 0, 0], kernels[0, 0, 1, 0] = 127, 0
+    expected = _drawn(kernels, columns)
+    kernels[0, 0, 1, 0] = np.nan
+    with tf.Session() as session:
+        np.testing.assert_array_equal(session.run(summaries.filter_grid(tf.constant(kernels))), expected)
+        kernels[0, 0, 1, 0] = -np.inf
+        np.testing.assert_array_equal(session.run(summaries.filter_grid(tf.constant(kernels))), expected)
+        assert (session.run(summaries.filter_grid(tf.zeros([1, 1, 3, 1])))[8:16, 8:16] == 128).all()
+
+
+@pytest.mark.parametrize('name, shape', [('conv1/weights', [5, 5, 1, 4]), ('conv1/weights', [12, 4]), ('weights', [5, 5, 3, 4])])
+def test_no_filters_of_another_network(name, shape):
+    assert summaries._filters([tf.get_variable(name, shape)]) == []
 
 
 def test_a_histogram_of_nan():

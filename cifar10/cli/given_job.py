@@ -41,7 +41,7 @@ def prepare(num_devices=1, devices_per_tower=1, variable_strategy=VARIABLE_STRAT
         devices=devices, given_threads=threads(), max_steps=FLAGS.max_steps,
         intervals=Intervals(log_frequency=FLAGS.log_frequency, summary_steps=FLAGS.summary_steps,
                             checkpoint_steps=FLAGS.checkpoint_steps, max_to_keep=FLAGS.max_to_keep,
-                            eval_steps=eval_steps, keep_best=FLAGS.keep_best),
+                            eval_steps=eval_steps, keep_best=FLAGS.keep_best, profile_step=FLAGS.profile_step),
         seed=FLAGS.seed, deterministic=FLAGS.deterministic, log_device_placement=FLAGS.log_device_placement,
         devices_per_tower=devices_per_tower, variable_strategy=variable_strategy, label=FLAGS.label)
 

@@ -25,6 +25,8 @@ def define():
                          'is evaluated; with 0, not even that.', lower_bound=0, upper_bound=_MAX)
     flags.DEFINE_boolean('keep_best', False, 'Keep the checkpoint of the best precision too, as best.ckpt-STEP; evaluates every '
                          '--checkpoint_steps unless --eval_steps is given.')
+    flags.DEFINE_integer('profile_step', None, 'Trace this step: Perfetto and chrome://tracing open trace-N.json in --train_dir.',
+                         lower_bound=1, upper_bound=_MAX)
     flags.DEFINE_integer('seed', None, 'Seed of initial values and distortions. The order of the images still depends on the '
                          'timing of threads, unless --deterministic is given.', lower_bound=0, upper_bound=_MAX)
     flags.DEFINE_boolean('deterministic', False, 'Let --seed fix everything: two runs on one machine give the same weights, bit for '
@@ -78,6 +80,9 @@ def check():
     recipe_flags.given_hparams()
     if FLAGS.keep_best and FLAGS.eval_steps == 0:
         raise UserError('--keep_best needs evaluations, and --eval_steps=0 makes none: leave out one of them')
+    if FLAGS.profile_step and FLAGS.profile_step > FLAGS.max_steps:
+        raise UserError('--profile_step=%d is after the end of the run, --max_steps=%d: give a step up to that'
+                        % (FLAGS.profile_step, FLAGS.max_steps))
     if not FLAGS.deterministic:
         return
     if FLAGS.seed is None:

@@ -1,22 +1,37 @@
-"""The plan that a trainer prints before it starts."""
+"""The plan that a trainer prints, and writes for TensorBoard, before it starts."""
 import math
 
-from cifar10 import multi_gpu, optimizer
+import tensorflow.compat.v1 as tf
+
+from cifar10 import comparison, multi_gpu, optimizer
 from cifar10.cli import versions
 from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, HParams
 from cifar10.parallelism import layout
-from cifar10.runs import machine
+from cifar10.runs import event_file, machine
 
 
-def print_plan(job, resumed, is_alone=True):
-    """Prints what is trained on what, and how the learning rate will change.
+def print_plan(job, run, cluster_line=None):
+    """Prints what is trained on what, and how the learning rate will change; TensorBoard shows the same lines in its tab Text.
 
     Args:
       job: a Job.
-      resumed: the Checkpoint from which training is resumed, or None.
-      is_alone: whether no other process takes part; a worker of a cluster tells where the weights are when it has built its graph.
+      run: a RunDirectory, where the lines are written if there is something to do; None for a worker that leaves all writing to
+        another.
+      cluster_line: of a worker of a cluster, see `of_cluster`.
+
+    Raises:
+      UserError: they cannot be written.
     """
+    lines = ([cluster_line] if cluster_line else []) + _lines(job, run.first_step if run else 0, not cluster_line)
+    print('\n'.join(lines), flush=True)
+    if run and run.first_step < job.pace.last_step:
+        with event_file.EventFile(run.path) as opened:
+            opened.write(tf.Event(step=run.first_step, summary=comparison.plan(lines)))
+
+
+def _lines(job, first_step, is_alone):
+    """The lines; a worker of a cluster is not alone, and tells where the weights are when it has built its graph."""
     pace, hparams, threads = job.pace, job.hparams, job.threads
     lines = [
         versions.line(job.session.config),
@@ -28,16 +43,19 @@ def print_plan(job, resumed, is_alone=True):
             hparams.batch_size, job.num_slices, pace.examples_per_step),
         'Epoch: %d examples, %.1f steps' % (pace.examples_per_epoch, pace.examples_per_epoch / pace.examples_per_step),
         'Recipe: ' + _recipe(hparams),
-        'Learning rate: ' + _learning_rate(pace, hparams, resumed.step if resumed else 0)]
+        'Learning rate: ' + _learning_rate(pace, hparams, first_step)]
     if optimizer.batch_factor(pace, hparams) != 1 or hparams.lr_scaling != 'none':
         lines.append('Learning rate: ' + _scaling(pace, hparams))
     lines.append('End: step %d, epoch %.1f' % (
         pace.last_step, pace.epochs(pace.last_step)))
-    lines.append('Evaluation: %s%s' % (_evaluation(job.intervals.eval_steps), '' if is_alone else '; by the chief'))
+    by_whom = '' if is_alone else '; by the chief'
+    lines.append('Evaluation: %s%s' % (_evaluation(job.intervals.eval_steps), by_whom))
+    if job.intervals.profile_step:
+        lines.append('Trace: %s%s' % (_trace(job.intervals.profile_step, first_step, pace.last_step), by_whom))
     if job.seed is not None:
         lines.append('Seed: %d, which fixes %s' % (job.seed, 'everything on this machine' if job.deterministic else
                                                    'initial values and distortions, but not the order of the images'))
-    print('\n'.join(lines), flush=True)
+    return lines
 
 
 def _towers(job):
@@ -70,6 +88,14 @@ def _evaluation(eval_steps):
             'time left' % eval_steps)
 
 
+def _trace(profile_step, first_step, last_step):
+    if profile_step <= first_step:
+        return 'none, because step %d has been made already (--profile_step)' % profile_step
+    if profile_step > last_step:
+        return 'none, because the run ends before step %d (--profile_step)' % profile_step
+    return 'of step %d (--profile_step)' % profile_step
+
+
 def _weights(job):
     """Where the weights are, if there is a choice, and what crosses between devices."""
     if job.devices_per_tower > 1 or job.variable_strategy != 'cpu':
@@ -79,16 +105,16 @@ def _weights(job):
     return []
 
 
-def print_cluster(cluster, task, strategy):
-    """Prints who trains together, and how.
+def of_cluster(cluster, task, strategy):
+    """The line that tells who trains together, and how.
 
     Args:
       cluster: a Cluster.
       task: the Task of this process.
       strategy: a Strategy.
     """
-    print('Cluster: mode %s, parameter servers: %d, workers: %d; this is %s%s' % (
-        strategy.mode, len(cluster.ps), len(cluster.worker), cluster.named(task), ', the chief' if task.is_chief else ''), flush=True)
+    return 'Cluster: mode %s, parameter servers: %d, workers: %d; this is %s%s' % (
+        strategy.mode, len(cluster.ps), len(cluster.worker), cluster.named(task), ', the chief' if task.is_chief else '')
 
 
 def _recipe(hparams):

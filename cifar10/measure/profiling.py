@@ -3,8 +3,8 @@ import collections
 import re
 
 import tensorflow.compat.v1 as tf
-from tensorflow.python.client import timeline
 
+from cifar10 import tracing
 from cifar10.measure import benchmark
 
 SUM = 'sum of all operations'  # of their single times: in parallel they take less
@@ -29,14 +29,14 @@ def trace(session, train_op, warmup_steps, steps):
     took = collections.Counter()
     for _ in range(steps):
         metadata = tf.RunMetadata()
-        session.run(train_op, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=metadata)
+        session.run(train_op, options=tracing.OPTIONS, run_metadata=metadata)
         for device in metadata.step_stats.dev_stats:
             for node in device.node_stats:
                 match = re.search(r' = (\w+)\(', node.timeline_label)
                 ms = (node.op_end_rel_micros - node.op_start_rel_micros) / 1e3
                 took['%s (%s)' % (node.node_name, match.group(1) if match else '')] += ms / steps
                 took[SUM] += ms / steps
-    return dict(took), timeline.Timeline(metadata.step_stats).generate_chrome_trace_format()
+    return dict(took), tracing.chrome_trace(metadata)
 
 
 def most_expensive(figures):

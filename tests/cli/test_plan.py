@@ -1,13 +1,19 @@
 """What a trainer prints before it starts."""
+import html
 import re
+import tempfile
+from types import SimpleNamespace
 
 import pytest
+from tensorboard import plugin_util
 
+from cifar10 import summaries
 from cifar10.cli import plan
 from cifar10.hparams import BEST, CLASSIC, FAST, Intervals
-from cifar10.runs import checkpoint, machine
+from cifar10.runs import machine
 from cifar10.runs.machine import Threads
 from cifar10.training import Job
+from tests.helpers import events
 
 
 @pytest.fixture(autouse=True)
@@ -16,9 +22,10 @@ def two_cores(monkeypatch):
     monkeypatch.setattr(machine, 'num_cores', lambda: 2)
 
 
-def _plan(capsys, job, step=None):
+def _plan(capsys, job, first_step=0):
     """The printed lines, by what comes before the colon."""
-    plan.print_plan(job, None if step is None else checkpoint.Checkpoint('x', step, {}))
+    with tempfile.TemporaryDirectory() as train_dir:
+        plan.print_plan(job, SimpleNamespace(path=train_dir, first_step=first_step))
     printed = {}
     for line in capsys.readouterr().out.splitlines()[1:]:  # the first one tells the versions
         name, text = line.split(': ', 1)
@@ -120,6 +127,40 @@ def test_how_a_recipe_differs(data_dir, capsys):
         'classic; differs from classic in: batch_size 64 (classic: 128)']
     assert _plan(capsys, Job(data_dir, 50000, CLASSIC._replace(momentum=0.5)))['Recipe'] == [
         'classic, with the hyperparameters of the books']
+
+
+@pytest.mark.parametrize('profile_step, first_step, text', [
+    (None, 0, []), (21, 20, ['of step 21 (--profile_step)']), (50, 20, ['of step 50 (--profile_step)']),
+    (51, 20, ['none, because the run ends before step 51 (--profile_step)']),
+    (20, 20, ['none, because step 20 has been made already (--profile_step)'])])
+def test_which_step_is_traced(data_dir, capsys, profile_step, first_step, text):
+    job = Job(data_dir, 300, max_steps=50, intervals=Intervals(profile_step=profile_step))
+    assert _plan(capsys, job, first_step).get('Trace', []) == text
+
+
+def _texts(directory):
+    """The steps and lines of the plans in the tab Text of TensorBoard, as HTML."""
+    return [(step, plugin_util.markdown_to_safe_html(markdown)) for step, markdown in events.texts(directory)['plan']]
+
+
+def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
+    """What is printed, as it is, whatever Markdown would make of it; a resumed run keeps the plan of its first start."""
+    odd = tmp_path / 'a *b* __c__ <i> | `d`'
+    odd.symlink_to(data_dir)
+    printed = []
+    for first_step in (0, 20, 50):
+        with summaries.writer(str(tmp_path), first_step):
+            pass
+        plan.print_plan(Job(str(odd), 300, max_steps=50), SimpleNamespace(path=str(tmp_path), first_step=first_step), 'Cluster: two')
+        printed.append((first_step, capsys.readouterr().out))
+    shown = [(step, html.unescape(re.sub(r'</?(pre|code)>', '', text))) for step, text in _texts(tmp_path)]
+    assert shown == printed[:2]  # at step 50 there was nothing to do
+    assert all(text.startswith('Cluster: two\n') and str(odd) in text for _, text in shown)
+
+
+def test_a_worker_that_is_not_chief_only_prints(data_dir, capsys):
+    plan.print_plan(Job(data_dir, 300), None, 'Cluster: two')
+    assert capsys.readouterr().out.startswith('Cluster: two\n')
 
 
 @pytest.mark.parametrize('field', ['recipe', 'schedule', 'lr_scaling'])

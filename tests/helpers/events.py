@@ -2,6 +2,7 @@
 import glob
 import os
 
+from tensorboard.backend.event_processing import plugin_event_multiplexer as event_multiplexer
 import tensorflow.compat.v1 as tf
 
 
@@ -12,14 +13,24 @@ def read(directory):
 
 
 def values(event):
-    """A list of (step, tag, value) of an event, without the layout of the dashboard."""
+    """A list of (step, tag, value) of an event, without what is for other plugins of TensorBoard than scalars and images."""
     return [(event.step, value.tag, value.simple_value) for value in event.summary.value
-            if value.metadata.plugin_data.plugin_name != 'custom_scalars']
+            if not value.metadata.plugin_data.plugin_name]
 
 
 def scalars(directory):
     """A list of (step, tag, value)."""
     return [found for event in read(directory) for found in values(event)]
+
+
+def texts(directory):
+    """What TensorBoard's tab Text shows: a dict from tags to lists of (step, Markdown)."""
+    multiplexer = event_multiplexer.EventMultiplexer().AddRunsFromDirectory(str(directory)).Reload()
+    found = {}
+    for run, tags in multiplexer.PluginRunToTagToContent('text').items():
+        for tag in tags:
+            found[tag] = [(event.step, tf.make_ndarray(event.tensor_proto).item().decode()) for event in multiplexer.Tensors(run, tag)]
+    return found
 
 
 def shown(directory):

@@ -59,7 +59,7 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
     assert steps.pop('Precision @ 1') == [saved.step]
     assert [cluster.text('worker %d' % i).count('precision @ 1') for i in range(num_workers)] == [1] + [0] * (num_workers - 1)
     assert steps['total_loss'] == sorted(set(steps['total_loss'])) and steps == dict.fromkeys(steps, steps['total_loss'])
-    assert len(glob.glob(str(tmp_path / 'run' / 'events.*'))) == 1
+    assert len(glob.glob(str(tmp_path / 'run' / 'events.*'))) == 2  # the plan, and the rest
     if mode == 'async':
         assert {'staleness/mean', 'staleness/maximum'} <= set(steps)
         counts = re.findall(r'Staleness of (\d+) updates', ''.join(cluster.text('worker %d' % i) for i in range(num_workers)))

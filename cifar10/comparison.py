@@ -1,0 +1,66 @@
+"""What a run is, for TensorBoard: as text, and in the tab HParams, where the runs in one parent directory compare.
+
+The events that TensorBoard's own tensorboard.plugins.hparams.summary describes: every run tells the columns of the table (the same
+ones, because TensorBoard takes those of any run), its values, and when it has come to its end.
+"""
+import math
+
+from tensorboard.plugins.hparams import api_pb2, summary
+import tensorflow.compat.v1 as tf
+
+from cifar10 import tags
+from cifar10.hparams import LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES, HParams
+
+_CHOICES = {'recipe': list(RECIPES), 'optimizer': OPTIMIZERS, 'schedule': SCHEDULES, 'lr_scaling': LR_SCALINGS}
+_FURTHER = ['num_towers', 'num_examples', 'last_step']  # numbers in the record of a run that are no hyperparameters
+
+
+def _text(tag, content):
+    """The tf.Summary that shows `content`, Markdown, in TensorBoard's tab Text."""
+    metadata = tf.SummaryMetadata(plugin_data=tf.SummaryMetadata.PluginData(plugin_name='text'))
+    return tf.Summary(value=[tf.Summary.Value(tag=tag, metadata=metadata, tensor=tf.make_tensor_proto(content.encode()))])
+
+
+def plan(lines):
+    """The tf.Summary of the lines that a trainer prints before it starts."""
+    return _text('plan', ''.join('    %s\n' % line for line in lines))  # code in Markdown: as it is, whatever is in a path
+
+
+def started(record):
+    """The tf.Summaries of a run that starts.
+
+    Args:
+      record: a dict with the fields of HParams, and the numbers in _FURTHER; see RunDirectory.
+    """
+    used = _used(record)
+    table = ['| hyperparameter | value |', '|---|---|'] + ['| %s | %s |' % pair for pair in used.items()]
+    # An infinite number is no JSON: the tab would stay empty.
+    finite = {name: value for name, value in used.items() if isinstance(value, str) or math.isfinite(value)}
+    return [_text('hyperparameters', '\n'.join(table)), _columns(), _parsed(summary.session_start_pb(finite))]
+
+
+def ended():
+    """The tf.Summary of a run that has come to its end."""
+    return _parsed(summary.session_end_pb(api_pb2.STATUS_SUCCESS))
+
+
+def _used(record):
+    """What is in the record and has an effect, by name."""
+    hparams = HParams(*(record[name] for name in HParams._fields))
+    return {name: record[name] for name in list(HParams._fields) + _FURTHER if hparams.has_effect(name)}
+
+
+def _columns():
+    hparams = []
+    for name in list(HParams._fields) + _FURTHER:
+        column = api_pb2.HParamInfo(name=name, type=api_pb2.DATA_TYPE_STRING if name in _CHOICES else api_pb2.DATA_TYPE_FLOAT64)
+        if name in _CHOICES:
+            column.domain_discrete.extend(_CHOICES[name])
+        hparams.append(column)
+    metric = api_pb2.MetricInfo(name=api_pb2.MetricName(tag=tags.PRECISION))
+    return _parsed(summary.experiment_pb(hparams, [metric], time_created_secs=0))
+
+
+def _parsed(made):
+    """TensorBoard's own class of summaries may be another one."""
+    return tf.Summary.FromString(made.SerializeToString())

@@ -1,0 +1,67 @@
+"""A trace of one step: which operation ran when, on which device.
+
+Open the file with https://ui.perfetto.dev or chrome://tracing. TensorBoard shows the times in its tab Graphs.
+"""
+import os
+
+import tensorflow.compat.v1 as tf
+
+from cifar10 import errors, files
+from cifar10.errors import UserError
+
+OPTIONS = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+
+
+def chrome_trace(metadata):
+    """The trace of a session run, as JSON.
+
+    Args:
+      metadata: the tf.RunMetadata of a run with OPTIONS.
+    """
+    from tensorflow.python.client import timeline  # no public name has it, and only a trace needs it
+    return timeline.Timeline(metadata.step_stats).generate_chrome_trace_format()
+
+
+class TraceHook(tf.train.SessionRunHook):
+    """Traces one step, if the run comes to it.
+
+    In a cluster, other workers' steps can lie in between: then it is the first step of this process from there on.
+    """
+
+    def __init__(self, step, job, train_dir, write):
+        """Makes the hook.
+
+        Args:
+          step: a tensor, the number of updates.
+          job: a Job, whose intervals say which step.
+          train_dir: the directory of the run.
+          write: what summaries.writer yields.
+        """
+        self._step_tensor = step
+        self._steps_per_run, self._profile_step = job.pace.steps_per_run, job.intervals.profile_step
+        self._train_dir, self._write = train_dir, write
+        self._traces = False
+
+    def after_create_session(self, session, coord):
+        self._step = session.run(tf.train.get_global_step())
+        self._waits = self._step < self._profile_step
+
+    def before_run(self, run_context):
+        self._traces = self._waits and self._step + self._steps_per_run >= self._profile_step
+        return tf.train.SessionRunArgs(self._step_tensor, options=OPTIONS if self._traces else None)
+
+    def after_run(self, run_context, run_values):
+        self._step = run_values.results
+        if self._traces:
+            self._waits = False
+            try:
+                self._save(run_values.run_metadata)
+            except UserError as error:  # a full disk
+                errors.warn('%s. Training goes on' % error)
+
+    def _save(self, metadata):
+        path = os.path.join(self._train_dir, 'trace-%d.json' % self._step)
+        files.write_whole(path, chrome_trace(metadata), 'make room there, or give another --train_dir')
+        print('Traced step %d: open %s with https://ui.perfetto.dev or chrome://tracing' % (self._step, path), flush=True)
+        tagged = tf.summary.TaggedRunMetadata(tag='step %d' % self._step, run_metadata=metadata.SerializeToString())
+        self._write(None, self._step, tagged_run_metadata=tagged)
