@@ -5,6 +5,7 @@ ones, because TensorBoard takes those of any run), its values, and when it has c
 """
 import math
 
+from google.protobuf import json_format
 from tensorboard.plugins.hparams import api_pb2, summary
 import tensorflow.compat.v1 as tf
 
@@ -13,6 +14,8 @@ from cifar10.hparams import LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES, HParams
 
 _CHOICES = {'recipe': list(RECIPES), 'optimizer': OPTIMIZERS, 'schedule': SCHEDULES, 'lr_scaling': LR_SCALINGS}
 _FURTHER = ['num_towers', 'num_examples', 'last_step']  # numbers in the record of a run that are no hyperparameters
+# The tab shows five columns until one asks for more.
+_FIRST = ['recipe', 'optimizer', 'initial_learning_rate', 'batch_size', 'num_towers']
 
 
 def _text(tag, content):
@@ -51,12 +54,13 @@ def _used(record):
 
 
 def _columns():
+    """Of the table: all that any run can have, and the precision."""
     hparams = []
-    for name in list(HParams._fields) + _FURTHER:
-        column = api_pb2.HParamInfo(name=name, type=api_pb2.DATA_TYPE_STRING if name in _CHOICES else api_pb2.DATA_TYPE_FLOAT64)
+    for name in sorted(list(HParams._fields) + _FURTHER, key=lambda name: name not in _FIRST):
+        column = {'name': name, 'type': 'DATA_TYPE_FLOAT64', 'differs': name in _FIRST}  # by which newer versions sort
         if name in _CHOICES:
-            column.domain_discrete.extend(_CHOICES[name])
-        hparams.append(column)
+            column.update(type='DATA_TYPE_STRING', domainDiscrete=_CHOICES[name])
+        hparams.append(json_format.ParseDict(column, api_pb2.HParamInfo(), ignore_unknown_fields=True))
     metric = api_pb2.MetricInfo(name=api_pb2.MetricName(tag=tags.PRECISION))
     return _parsed(summary.experiment_pb(hparams, [metric], time_created_secs=0))
 

@@ -61,6 +61,9 @@ def test_runs_in_one_directory_compare(tmp_path, data_dir):
         assert names[name].type == (api_pb2.DATA_TYPE_STRING if is_word else api_pb2.DATA_TYPE_FLOAT64)
         if is_word:
             assert value in [allowed.string_value for allowed in names[name].domain_discrete.values]
+    first = {'recipe', 'optimizer', 'initial_learning_rate', 'batch_size', 'num_towers'}
+    assert {column.name for column in columns.hparam_infos[:5]} == first  # as TensorBoard 1.15 shows them, and as 2 does:
+    assert {column.name for column in columns.hparam_infos if getattr(column, 'differs', column.name in first)} == first
     assert [metric.name.tag for metric in columns.metric_infos] == ['Precision @ 1']
 
 
