@@ -3,6 +3,7 @@ from absl import flags
 import pytest
 
 from cifar10.cli import data_flags, given_job, job_flags
+from cifar10.errors import UserError
 from cifar10.hparams import FAST, Intervals
 from cifar10.runs.machine import Threads
 from cifar10.training import Job
@@ -26,13 +27,19 @@ def test_every_flag_reaches_the_job(data_dir):
     flags.FLAGS(['a script', '--data_dir=' + data_dir, '--dataset=synthetic', '--recipe=fast', '--batch_size=5',
                  '--intra_op_threads=2', '--inter_op_threads=3', '--input_threads=4', '--max_steps=6', '--log_frequency=7',
                  '--summary_steps=8', '--checkpoint_steps=9', '--max_to_keep=10', '--eval_steps=12', '--seed=11',
-                 '--log_device_placement'])
+                 '--log_device_placement', '--profile_step=6'])
     assert given_job.prepare(6, 3, 'spread') == Job(
         data_dir=data_dir, num_examples=300, hparams=FAST._replace(batch_size=5), devices=['/cpu:%d' % i for i in range(6)],
         devices_per_tower=3, variable_strategy='spread',
         given_threads=Threads(intra_op=2, inter_op=3, prefetch=4), max_steps=6,
-        intervals=Intervals(log_frequency=7, summary_steps=8, checkpoint_steps=9, max_to_keep=10, eval_steps=12),
+        intervals=Intervals(log_frequency=7, summary_steps=8, checkpoint_steps=9, max_to_keep=10, eval_steps=12, profile_step=6),
         seed=11, log_device_placement=True)
+
+
+def test_a_step_to_trace_after_the_end():
+    flags.FLAGS(['a script', '--max_steps=6', '--profile_step=7'])
+    with pytest.raises(UserError, match='^--profile_step=7 is after the end of the run, --max_steps=6: give a step up to that$'):
+        job_flags.check()
 
 
 def test_the_run_is_held_in_train_dir(tmp_path, data_dir):
