@@ -6,9 +6,9 @@ from typing import Dict, NamedTuple, Optional, Sequence
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import directories, input as cifar10_input, summaries, tags, views
+from cifar10 import directories, input as cifar10_input, summaries, views
 from cifar10.data import verification
-from cifar10.report import evaluation_summary, predictions_file, text_report
+from cifar10.report import evaluation_summary, predictions_file, tags, text_report
 from cifar10.report.mistakes import Mistake, Mistakes
 from cifar10.report.scores import Scores
 from cifar10.runs import checkpoint, machine, run_record, watch

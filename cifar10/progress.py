@@ -7,8 +7,9 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, tags
+from cifar10 import errors
 from cifar10.errors import UserError
+from cifar10.report import tags
 
 _RECENT_LINES = 100  # of the log, by whose times the time that is left is estimated
 

@@ -4,9 +4,10 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, evaluation, progress, tags
+from cifar10 import errors, evaluation, progress
 from cifar10.data import verification
 from cifar10.errors import UserError
+from cifar10.report import tags
 from cifar10.runs import best_checkpoint, checkpoint, checkpoint_files
 
 

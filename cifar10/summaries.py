@@ -11,8 +11,9 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import dashboard, input as cifar10_input, tags
+from cifar10 import input as cifar10_input
 from cifar10.multi_gpu import TOWER_NAME
+from cifar10.report import dashboard, tags
 from cifar10.runs import event_file
 
 _FILTERS = 'conv1/weights'

@@ -4,9 +4,10 @@ from typing import NamedTuple, Optional, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpointing, comparison, hooks, multi_gpu, optimizer, progress, scoring, summaries, tracing
+from cifar10 import checkpointing, hooks, multi_gpu, optimizer, progress, scoring, summaries
 from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, MAX_STEPS, HParams, Intervals, Pace
+from cifar10.report import comparison, tracing
 from cifar10.runs import checkpoint, machine, signals
 from cifar10.runs.machine import Threads
 

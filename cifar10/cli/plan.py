@@ -3,11 +3,12 @@ import math
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import comparison, multi_gpu, optimizer
+from cifar10 import multi_gpu, optimizer
 from cifar10.cli import versions
 from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, HParams
 from cifar10.parallelism import layout
+from cifar10.report import comparison
 from cifar10.runs import event_file, machine
 
 

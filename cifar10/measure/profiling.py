@@ -4,8 +4,8 @@ import re
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import tracing
 from cifar10.measure import benchmark
+from cifar10.report import tracing
 
 SUM = 'sum of all operations'  # of their single times: in parallel they take less
 _ROWS = 25

@@ -6,10 +6,10 @@ import warnings
 
 import numpy as np
 
-from cifar10 import errors, files, tags
+from cifar10 import errors, files
 from cifar10.errors import UserError
 from cifar10.measure import scalars
-from cifar10.report import markdown
+from cifar10.report import markdown, tags
 
 
 class Run(NamedTuple):

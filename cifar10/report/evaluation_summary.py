@@ -2,8 +2,7 @@
 from tensorboard.plugins.text import summary as text_summary
 import tensorflow.compat.v1 as tf
 
-from cifar10 import tags
-from cifar10.report import drawing, text_report
+from cifar10.report import drawing, tags, text_report
 
 
 def summary(result, top_k=None):

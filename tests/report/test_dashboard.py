@@ -3,9 +3,10 @@ import re
 
 from tensorboard.plugins.custom_scalar import layout_pb2
 
-from cifar10 import dashboard, evaluation
+from cifar10 import evaluation
 from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, FAST, Intervals
+from cifar10.report import dashboard
 from cifar10.runs import checkpoint, run_directory
 from cifar10.training import Job
 from scripts import cifar10_train

@@ -2,7 +2,7 @@
 from tensorboard.plugins.custom_scalar import layout_pb2, summary
 import tensorflow.compat.v1 as tf
 
-from cifar10 import tags
+from cifar10.report import tags
 
 _VIEWS = r'(, \d+ views)?'  # see tags.with_views
 _CHARTS = [  # title, and regular expressions for the tags of its curves

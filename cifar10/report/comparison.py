@@ -9,8 +9,8 @@ from google.protobuf import json_format
 from tensorboard.plugins.hparams import api_pb2, summary
 import tensorflow.compat.v1 as tf
 
-from cifar10 import tags
 from cifar10.hparams import LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES, HParams
+from cifar10.report import tags
 
 _CHOICES = {'recipe': list(RECIPES), 'optimizer': OPTIMIZERS, 'schedule': SCHEDULES, 'lr_scaling': LR_SCALINGS}
 _FURTHER = ['num_towers', 'num_examples', 'last_step']  # numbers in the record of a run that are no hyperparameters

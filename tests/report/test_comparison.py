@@ -9,9 +9,10 @@ from tensorboard.backend.event_processing import plugin_event_multiplexer
 from tensorboard.plugins.hparams import api_pb2, metadata
 import tensorflow.compat.v1 as tf
 
-from cifar10 import comparison, summaries
+from cifar10 import summaries
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, FAST
+from cifar10.report import comparison
 from tests.helpers import events
 from tests.helpers.small_run import HPARAMS, train
 

@@ -1,0 +1,178 @@
+"""Exported models: in a process without this package, by saved_model_cli and by the interpreter of TensorFlow Lite."""
+import io
+import json
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+from PIL import Image
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10 import evaluation
+from cifar10.data import dataset
+from cifar10.errors import UserError
+from cifar10.runs import checkpoint
+from cifar10.serving import exporting, trained
+from tests.helpers import checkpoints, oracle, pictures, programs
+
+LOADING = """
+import sys
+import numpy as np
+import tensorflow as tf
+if tf.__version__ < '2':
+    tf.compat.v1.enable_eager_execution()
+given = np.load(sys.argv[2], allow_pickle=True)
+model = tf.compat.v2.saved_model.load(sys.argv[1])
+assert set(model.signatures) == {'serving_default', 'predict_images', 'predict_images_uint8', 'predict_bytes'}
+found = {}
+for name, key, value in [('serving_default', 'images', given['images'].astype(np.float32)),
+                         ('predict_images', 'images', given['images'].astype(np.float32)),
+                         ('predict_images_uint8', 'images', given['images']),
+                         ('predict_bytes', 'contents', given['contents'].tolist())]:
+    for output, tensor in model.signatures[name](**{key: tf.constant(value)}).items():
+        found['%s %s' % (name, output)] = tensor.numpy()
+assert not any(name.split('.')[0] == 'cifar10' for name in sys.modules)
+np.savez(sys.argv[3], **{name: np.char.decode(value.astype(bytes)) if value.dtype == object else value
+                         for name, value in found.items()})
+"""
+
+
+@pytest.fixture
+def run(tmp_path, data_dir):
+    """A directory with a checkpoint, the test images, and what the evaluation says of them."""
+    path, _ = checkpoints.save(tmp_path / 'run', 12)
+    test = dataset.read(data_dir).test
+    scores = evaluation.Evaluator(test).evaluate(checkpoint.read(path)).scores
+    return SimpleNamespace(path=path, directory=str(tmp_path / 'run'), out=str(tmp_path / 'exported'),
+                           images=oracle.read_records(test.paths)[1], probabilities=np.exp(scores.log_probabilities),
+                           classes=scores.classes)
+
+
+def _export(run, *args):
+    return programs.call('cifar10_export', '--checkpoint_dir=' + run.directory, '--export_dir=' + run.out, *args)
+
+
+def _png(image):
+    content = io.BytesIO()
+    Image.fromarray(image).save(content, 'PNG')
+    return content.getvalue()
+
+
+@pytest.mark.slow
+def test_a_process_without_this_package(run, tmp_path):
+    status, stdout, stderr = _export(run)
+    assert (status, stdout, stderr) == (0, 'Exported %s to %s/1\n' % (run.path, run.out), '')
+    np.savez(str(tmp_path / 'given.npz'), images=run.images, contents=np.array([_png(image) for image in run.images], object))
+    environment = {name: value for name, value in os.environ.items() if name != 'PYTHONPATH'}
+    subprocess.run([sys.executable, '-c', LOADING, run.out + '/1', str(tmp_path / 'given.npz'), str(tmp_path / 'found.npz')],
+                   cwd=str(tmp_path), env=environment, check=True, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    found = np.load(str(tmp_path / 'found.npz'))
+    for name in ('serving_default', 'predict_images', 'predict_images_uint8', 'predict_bytes'):
+        np.testing.assert_allclose(found[name + ' probabilities'], run.probabilities, atol=1e-5)
+        np.testing.assert_array_equal(found[name + ' classes'], run.classes)
+        assert found[name + ' names'].tolist() == [dataset.CLASS_NAMES[number] for number in run.classes]
+
+
+@pytest.mark.slow
+def test_saved_model_cli(run, tmp_path):
+    _export(run)
+    np.save(str(tmp_path / 'images.npy'), run.images[:3])
+    subprocess.run(
+        [sys.executable, '-m', 'tensorflow.python.tools.saved_model_cli', 'run', '--dir', run.out + '/1', '--tag_set', 'serve',
+         '--signature_def', 'predict_images', '--inputs', 'images=%s' % (tmp_path / 'images.npy'), '--outdir', str(tmp_path / 'out')],
+        check=True, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    np.testing.assert_allclose(np.load(str(tmp_path / 'out' / 'probabilities.npy')), run.probabilities[:3], atol=1e-5)
+
+
+@pytest.mark.slow
+def test_tensorflow_lite(run, tmp_path, monkeypatch):
+    monkeypatch.setenv('PATH', os.path.dirname(sys.executable), prepend=os.pathsep)  # TensorFlow 1.15 starts its converter
+    status, stdout, _ = _export(run, '--tflite=%s' % (tmp_path / 'model.tflite'))
+    assert status == 0 and stdout.endswith('Converted it to %s\n' % (tmp_path / 'model.tflite'))
+    interpreter = tf.lite.Interpreter(str(tmp_path / 'model.tflite'))
+    given, = interpreter.get_input_details()
+    interpreter.resize_tensor_input(given['index'], [len(run.images), 32, 32, 3])
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(given['index'], run.images.astype(np.float32))
+    interpreter.invoke()
+    found, = interpreter.get_output_details()
+    probabilities = interpreter.get_tensor(found['index'])
+    np.testing.assert_allclose(probabilities, run.probabilities, atol=1e-4)
+    np.testing.assert_array_equal(probabilities.argmax(1), run.classes)
+
+
+def _load(path, signature, images):
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        model = tf.saved_model.load(session, ['serve'], path)
+        found = model.signature_def[signature]
+        operations = [operation.type for operation in graph.get_operations()]
+        return session.run(found.outputs['probabilities'].name, {found.inputs['images'].name: images}), operations
+
+
+def test_the_operations_and_other_sizes(run):
+    """Of each of the three signatures: one normalisation after each convolution, and no products but those of three layers."""
+    _export(run)
+    _, operations = _load(run.out + '/1', 'predict_images', run.images[:1])
+    counts = [operations.count(kind) for kind in ('LRN', 'Conv2D', 'MatMul', 'VarHandleOp', 'PyFunc', 'IdentityN')]
+    assert counts == [6, 6, 9, 0, 0, 0]
+    large = run.images.repeat(3, 1).repeat(2, 2)  # 96 x 64
+    grown = np.concatenate([large[:, :8], large, large[:, -8:]], 1)
+    found, _ = _load(run.out + '/1', 'predict_images_uint8', grown)
+    small = [pictures.expected(_png(image)).transpose(1, 2, 0) for image in grown]
+    expected, _ = _load(run.out + '/1', 'predict_images', small)
+    np.testing.assert_allclose(found, expected, atol=0.02)  # here and there a rounded pixel differs by 1 from Pillow's
+    assert _load(run.out + '/1', 'predict_images', np.zeros([0, 32, 32, 3]))[0].shape == (0, 10)
+
+
+def test_versions(run):
+    os.makedirs(run.out + '/.cifar10-incomplete-old/7')  # of a killed process
+    for args, path in [([], '/1'), ([], '/2'), (['--model_version=9'], '/9'), ([], '/10')]:
+        assert _export(run, *args)[1] == 'Exported %s to %s%s\n' % (run.path, run.out, path)
+    assert sorted(os.listdir(run.out)) == ['1', '10', '2', '9']
+    assert sorted(os.listdir(run.out + '/10')) == ['assets.extra', 'saved_model.pb', 'variables']
+    with open(run.out + '/10/assets.extra/class_names.txt') as names:
+        assert names.read().split('\n') == dataset.CLASS_NAMES + ['']
+    status, stdout, stderr = _export(run, '--model_version=9')
+    assert (status, stdout) == (1, '') and '/9 exists: give another --model_version' in stderr
+
+
+def test_whole_or_not_at_all(run, monkeypatch):
+    network = trained.read(run.directory, 'latest')
+
+    class Builder(tf.saved_model.Builder):
+        def save(self, *args):
+            super().save(*args)
+            raise OSError(28, 'No space left on device')
+    monkeypatch.setattr(tf.saved_model, 'Builder', Builder)
+    with pytest.raises(UserError, match='Cannot write the model to .*/1 .*No space left on device.*: make room there'):
+        exporting.export(network, run.out)
+    assert os.listdir(run.out) == []
+
+
+def test_predictions_of_an_exported_model(run, tmp_path):
+    (tmp_path / 'run' / 'run.json').write_text(json.dumps({'num_towers': 1, 'class_names': ['%d \u00fc' % i for i in range(10)]}))
+    _export(run)
+    Image.fromarray(run.images[4]).save(str(tmp_path / 'image.png'))
+    wanted = programs.call('cifar10_predict', '--checkpoint_dir=' + run.directory, '--json', str(tmp_path / 'image.png'))
+    assert wanted[0] == 0
+    for path in (run.out, run.out + '/1'):
+        status, stdout, _ = programs.call('cifar10_predict', '--saved_model=' + path, '--json', str(tmp_path / 'image.png'))
+        told, expected = [json.loads(text)['predictions'] for text in (stdout, wanted[1])]
+        assert status == 0 and [(entry['class'], entry['name']) for entry in told] == [
+            (entry['class'], entry['name']) for entry in expected]
+        np.testing.assert_allclose([entry['probability'] for entry in told], [entry['probability'] for entry in expected], atol=1e-5)
+
+
+def test_a_checkpoint_of_another_network(tmp_path, run):
+    with tf.Graph().as_default(), tf.Session() as session:
+        for name, shape in [('softmax_linear/biases', [10]), ('conv1/weights', [5, 5, 3, 32])]:
+            tf.get_variable(name, shape)
+        session.run(tf.global_variables_initializer())
+        tf.train.Saver().save(session, str(tmp_path / 'other' / 'model.ckpt'), 1)
+    run.directory = str(tmp_path / 'other')
+    status, _, stderr = _export(run)
+    assert status == 1 and r'its conv1/weights is float32 [5, 5, 3, 32], not float32 [5, 5, 3, 64]' in stderr
+    assert not os.path.exists(run.out) or os.listdir(run.out) == []
