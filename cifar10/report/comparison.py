@@ -4,6 +4,7 @@ The events that TensorBoard's own tensorboard.plugins.hparams.summary describes:
 ones, because TensorBoard takes those of any run), its values, and when it has come to its end.
 """
 import math
+import textwrap
 
 from google.protobuf import json_format
 from tensorboard.plugins.hparams import api_pb2, summary
@@ -12,6 +13,7 @@ import tensorflow.compat.v1 as tf
 from cifar10.hparams import LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES, HParams
 from cifar10.report import tags
 
+_PLAN_WIDTH = 120  # characters
 _CHOICES = {'recipe': list(RECIPES), 'optimizer': OPTIMIZERS, 'schedule': SCHEDULES, 'lr_scaling': LR_SCALINGS}
 _FURTHER = ['num_towers', 'num_examples', 'last_step']  # numbers in the record of a run that are no hyperparameters
 # The tab shows five columns until one asks for more.
@@ -25,8 +27,10 @@ def _text(tag, content):
 
 
 def plan(lines):
-    """The tf.Summary of the lines that a trainer prints before it starts."""
-    return _text('plan', ''.join('    %s\n' % line for line in lines))  # code in Markdown: as it is, whatever is in a path
+    """The tf.Summary of the lines that a trainer prints before it starts; long ones are wrapped, or one would have to scroll."""
+    wrapped = [part for line in lines for part in textwrap.wrap(
+        line, _PLAN_WIDTH, subsequent_indent='    ', break_long_words=False, break_on_hyphens=False)]
+    return _text('plan', ''.join('    %s\n' % part for part in wrapped))  # code in Markdown: as it is, whatever is in a path
 
 
 def started(record):

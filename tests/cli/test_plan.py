@@ -154,6 +154,8 @@ def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
         plan.print_plan(Job(str(odd), 300, max_steps=50), SimpleNamespace(path=str(tmp_path), first_step=first_step), 'Cluster: two')
         printed.append((first_step, capsys.readouterr().out))
     shown = [(step, html.unescape(re.sub(r'</?(pre|code)>', '', text))) for step, text in _texts(tmp_path)]
+    assert max(len(line) for _, text in shown for line in text.splitlines()) <= 120
+    shown = [(step, text.replace('\n    ', ' ')) for step, text in shown]
     assert shown == printed[:2]  # at step 50 there was nothing to do
     assert all(text.startswith('Cluster: two\n') and str(odd) in text for _, text in shown)
 
