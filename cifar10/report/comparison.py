@@ -15,7 +15,7 @@ from cifar10.report import tags
 
 _PLAN_WIDTH = 120  # characters
 _CHOICES = {'recipe': list(RECIPES), 'optimizer': OPTIMIZERS, 'schedule': SCHEDULES, 'lr_scaling': LR_SCALINGS}
-_FURTHER = ['num_towers', 'num_examples', 'last_step']  # numbers in the record of a run that are no hyperparameters
+_FURTHER = ['num_towers', 'num_examples']  # what else is in the record of a run, and stays as it is when the run is resumed
 # The tab shows five columns until one asks for more.
 _FIRST = ['recipe', 'optimizer', 'initial_learning_rate', 'batch_size', 'num_towers']
 
@@ -37,7 +37,7 @@ def started(record):
     """The tf.Summaries of a run that starts.
 
     Args:
-      record: a dict with the fields of HParams, and the numbers in _FURTHER; see RunDirectory.
+      record: a dict with the fields of HParams, and what is in _FURTHER; see RunDirectory.
     """
     used = _used(record)
     table = ['| hyperparameter | value |', '|---|---|'] + ['| %s | %s |' % pair for pair in used.items()]
@@ -58,15 +58,15 @@ def _used(record):
 
 
 def _columns():
-    """Of the table: all that any run can have, and the precision."""
+    """Of the table: all that any run can have, the precision, and how far the run has come."""
     hparams = []
     for name in sorted(list(HParams._fields) + _FURTHER, key=lambda name: name not in _FIRST):
         column = {'name': name, 'type': 'DATA_TYPE_FLOAT64', 'differs': name in _FIRST}  # by which newer versions sort
         if name in _CHOICES:
             column.update(type='DATA_TYPE_STRING', domainDiscrete=_CHOICES[name])
         hparams.append(json_format.ParseDict(column, api_pb2.HParamInfo(), ignore_unknown_fields=True))
-    metric = api_pb2.MetricInfo(name=api_pb2.MetricName(tag=tags.PRECISION))
-    return _parsed(summary.experiment_pb(hparams, [metric], time_created_secs=0))
+    metrics = [api_pb2.MetricInfo(name=api_pb2.MetricName(tag=tag)) for tag in (tags.PRECISION, tags.EPOCH)]
+    return _parsed(summary.experiment_pb(hparams, metrics, time_created_secs=0))
 
 
 def _parsed(made):
