@@ -17,8 +17,8 @@ from cifar10.runs import signals
 from tests.helpers import programs
 
 RUN = 'data_dir dataset data_url label train_dir max_steps log_frequency summary_steps checkpoint_steps '
-TRAINING = RUN + ('fresh max_to_keep keep_best eval_steps profile_step seed deterministic log_device_placement intra_op_threads inter_op_threads '
-                  'input_threads ' + ' '.join(HParams._fields))
+TRAINING = RUN + ('fresh max_to_keep keep_best eval_steps profile_step seed deterministic log_device_placement intra_op_threads '
+                  'inter_op_threads input_threads ' + ' '.join(HParams._fields))
 PLACEMENT = ' num_gpus devices_per_tower variable_strategy'
 
 
