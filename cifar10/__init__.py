@@ -5,7 +5,7 @@ variable, no file descriptor, and TensorFlow is not imported yet.
 """
 import importlib as _importlib
 
-__version__ = '1.3.0'
+__version__ = '1.4.0'
 
 _MODULES = {  # where each name is defined
     'maybe_download_and_extract': 'cifar10.data.download',
