@@ -78,7 +78,7 @@ def _standardize(images, factors):
     variance = (tf.square(factors) * tf.reduce_mean(tf.square(images), [1, 2, 3], keepdims=True)
                 + tf.reduce_mean(tf.square(channel_offset), [1, 2, 3], keepdims=True))
     num_values = int(images.shape[1]) * int(images.shape[2]) * int(images.shape[3])
-    inverse_stddev = tf.minimum(tf.rsqrt(variance), num_values ** 0.5)
+    inverse_stddev = tf.rsqrt(tf.maximum(variance, 1 / num_values))  # in this order: TensorFlow Lite makes NaN of rsqrt(0)
     images = images * (factors * inverse_stddev) + channel_offset * inverse_stddev
     return tf.transpose(images, [0, 2, 3, 1])
 

@@ -101,6 +101,9 @@ def test_tensorflow_lite(run, tmp_path, monkeypatch):
     probabilities = interpreter.get_tensor(found['index'])
     np.testing.assert_allclose(probabilities, run.probabilities, atol=1e-4)
     np.testing.assert_array_equal(probabilities.argmax(1), run.classes)
+    interpreter.set_tensor(given['index'], np.full([len(run.images), 32, 32, 3], 7, np.float32))
+    interpreter.invoke()
+    np.testing.assert_allclose(interpreter.get_tensor(found['index']).sum(1), 1, atol=1e-5)  # of an image of one colour
 
 
 def _load(path, signature, images):
