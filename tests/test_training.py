@@ -160,7 +160,7 @@ def test_a_signal_saves_and_ends_the_run(tmp_path, data_dir, capsys, number):
 
 
 def test_intervals_by_default():
-    assert Intervals() == (10, 100, 1000, 5, None, None)
+    assert Intervals() == (10, 100, 1000, 5, None, False, None)
 
 
 def test_max_to_keep(tmp_path, data_dir):

@@ -50,7 +50,7 @@ def _lines(job, first_step, is_alone):
     lines.append('End: step %d, epoch %.1f' % (
         pace.last_step, pace.epochs(pace.last_step)))
     by_whom = '' if is_alone else '; by the chief'
-    lines.append('Evaluation: %s%s' % (_evaluation(job.intervals.eval_steps), by_whom))
+    lines.append('Evaluation: %s%s' % (_evaluation(job.intervals), by_whom))
     if job.intervals.profile_step:
         lines.append('Trace: %s%s' % (_trace(job.intervals.profile_step, first_step, pace.last_step), by_whom))
     if job.seed is not None:
@@ -80,13 +80,14 @@ def _on_one_processor(job):
         gained, job.num_towers, job.num_towers)]
 
 
-def _evaluation(eval_steps):
+def _evaluation(intervals):
+    eval_steps, kept = intervals.eval_steps, '; the best checkpoint is kept (--keep_best)' if intervals.keep_best else ''
     if eval_steps == 0:
         return 'none (--eval_steps=0)'
     if eval_steps is None:
         return 'the last checkpoint on the test images (--eval_steps=1000 would evaluate every 1000 steps as well)'
     return ('every %d steps and at the end, on the test images; training waits for it, which counts in examples/sec and in the '
-            'time left' % eval_steps)
+            'time left%s' % (eval_steps, kept))
 
 
 def _trace(profile_step, first_step, last_step):
