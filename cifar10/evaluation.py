@@ -148,7 +148,7 @@ def evaluate(evaluator, checkpoints, eval_dir, top_k=None, predictions=None):
             result = evaluator.evaluate(restored)
             print(describe(result, top_k), flush=True)
             write(evaluation_summary.summary(result, top_k), result.step)
-            if predictions:
-                predictions_file.write(predictions, result.scores, result.class_names)
     if result:
         print(text_report.whole(result), flush=True)
+    if result and predictions:
+        predictions_file.write(predictions, result.scores, result.class_names)

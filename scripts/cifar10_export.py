@@ -9,6 +9,7 @@ quiet.start(__name__)
 
 from absl import flags
 
+from cifar10 import files
 from cifar10.cli import checkpoint_flags, data_flags, program
 
 if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
@@ -30,10 +31,11 @@ def main():
     """Exports the checkpoint that the flags name."""
     network = trained.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
     with signals.Interruptible():
+        converted = lite.convert(network) if FLAGS.tflite else None
         path = exporting.export(network, FLAGS.export_dir, FLAGS.model_version)
         print('Exported %s to %s' % (network.saved.path, path), flush=True)
         if FLAGS.tflite:
-            lite.write(network, FLAGS.tflite)
+            files.write_whole(FLAGS.tflite, converted, 'name another file with --tflite')
             print('Converted it to %s' % FLAGS.tflite, flush=True)
 
 

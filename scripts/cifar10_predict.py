@@ -65,13 +65,13 @@ def top_k(class_names):
 def main(*names):
     """Prints the predictions; returns 1 if a file cannot be used."""
     with signals.Interruptible():
-        paths = image_paths.find(names, FLAGS.recursive)
+        failures = []
+        paths = image_paths.find(names, FLAGS.recursive, failures)
         predict, class_names = predictor(len(paths))
         count = top_k(class_names)
         lines = formats.json_lines if FLAGS.json else formats.csv_lines if FLAGS.csv else formats.text
         if FLAGS.csv:
             sys.stdout.write(formats.csv_header(count))
-        failures = []
         for predictions in predicting.predict(paths, predict, class_names, count, failures):
             sys.stdout.write(lines(predictions))
     return int(bool(failures))

@@ -140,13 +140,13 @@ def read(path):
     """The bytes of an image file; raises UserError if it cannot be one, OSError if it cannot be read."""
     handle = os.open(path, os.O_RDONLY | getattr(os, 'O_NONBLOCK', 0) | getattr(os, 'O_BINARY', 0))  # it may be a FIFO
     try:
-        start = os.read(handle, _FIRST_BYTES)
-        if start.startswith(image_formats.STARTS) and len(start) < _FIRST_BYTES:
-            return start
         found = os.fstat(handle)
         special = files.special_kind(found.st_mode)
         if special:
             raise UserError('it is %s' % special)
+        start = os.read(handle, _FIRST_BYTES)
+        if start.startswith(image_formats.STARTS) and len(start) < _FIRST_BYTES:
+            return start
         image_formats.check_start(start)
         if found.st_size > MAX_BYTES:
             raise UserError('it is larger than %d MB' % (MAX_BYTES >> 20))

@@ -38,10 +38,16 @@ def by_class_markdown(scores, class_names):
 
 def _by_class_rows(scores, class_names):
     """Rows of strings. Each example is taken for one class: for all of them together, precision and recall are the same."""
-    names = captions.names(class_names, scores.num_classes)
+    names = _told(captions.names(class_names, scores.num_classes))
     rows = list(zip(names, *scores.by_class())) + [('all', scores.precision, scores.precision, scores.num_examples)]
-    return [[captions.shortened(name, _NAME), _share(precision), _share(recall), str(count)]
+    return [[name, _share(precision), _share(recall), str(count)]
             for name, precision, recall, count in rows]
+
+
+def _told(names):
+    """The names, shortened unless some of them would be the same."""
+    shortened = [captions.shortened(name, _NAME) for name in names]
+    return shortened if len(set(shortened)) == len(set(names)) else names
 
 
 def _share(value):

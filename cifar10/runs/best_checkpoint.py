@@ -31,6 +31,9 @@ def keep(run, evaluated, precision):
     name = '%s-%d' % (PREFIX, evaluated.step)
     path = os.path.join(run.path, name)
     try:
+        if best and best['checkpoint'] == name:  # a run that was killed has come to this step again: it is going to be overwritten
+            run.record['best'] = best = None
+            run.write_record()
         _write(path, evaluated.values)
         run.record['best'] = {'checkpoint': name, 'precision': precision}
         run.write_record()
@@ -54,5 +57,5 @@ def _write(path, values):
 def _remove_others(directory, kept):
     for name in checkpoint_files.names(directory):
         match = _FILE.fullmatch(name)
-        if match and match.group(1) != kept:
+        if match and (match.group(1) != kept or match.group(3)):
             checkpoint_files.remove(os.path.join(directory, name))

@@ -74,16 +74,23 @@ def read_chosen(directory, choice):
         if latest is None:
             raise UserError('There is no checkpoint in %s: train first, or give another --checkpoint_dir' % directory)
         return latest
-    if choice != 'best':
-        return read(_FILE.sub('', choice))
+    if os.path.isdir(choice) and choice != 'best':
+        raise UserError('%s is a directory: give it as --checkpoint_dir' % choice)
+    try:
+        return _read_best(directory) if choice == 'best' else read(_FILE.sub('', choice))
+    except UserError as error:
+        raise UserError('%s. Give --checkpoint=latest, or the path of another checkpoint' % error)
+
+
+def _read_best(directory):
     best = run_record.recorded_best(directory)
     if not best:
-        raise UserError('The run in %s has kept no best checkpoint: train with --keep_best, or give --checkpoint=latest' % directory)
+        raise UserError('The run in %s has kept no best checkpoint: train with --keep_best' % directory)
     try:
         return read(os.path.join(directory, best['checkpoint']))
     except UserError:
         if run_record.recorded_best(directory) != best:  # a trainer has just kept a better one
-            return read_chosen(directory, choice)
+            return _read_best(directory)
         raise
 
 

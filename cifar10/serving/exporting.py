@@ -1,6 +1,7 @@
 """A checkpoint made into a SavedModel, which plain TensorFlow 2 and TensorFlow Serving load without this package."""
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 
@@ -13,13 +14,15 @@ from cifar10.serving import encoded
 
 CLASS_NAMES_FILE = ('assets.extra', 'class_names.txt')  # a name per line, in label order
 UINT8_SIGNATURE = 'predict_images_uint8'
+_VERSION = re.compile('0|[1-9][0-9]*')
 _INCOMPLETE = '.cifar10-incomplete-'  # is no number: TensorFlow Serving does not look at it
 
 
 def versions(export_dir):
     """The numbers of the versions in a directory."""
     with contextlib.suppress(OSError):
-        return [int(name) for name in os.listdir(export_dir) if name.isdigit() and os.path.isdir(os.path.join(export_dir, name))]
+        names = filter(_VERSION.fullmatch, os.listdir(export_dir))
+        return [int(name) for name in names if os.path.isdir(os.path.join(export_dir, name))]
     return []
 
 
@@ -43,26 +46,26 @@ def export(trained, export_dir, version=None):
     Raises:
       UserError: there is this version, the directory cannot be written, or the checkpoint does not fit the network.
     """
-    version = max(versions(export_dir), default=0) + 1 if version is None else version
-    path = os.path.join(export_dir, str(version))
     directories.make(export_dir)
-    with directories.locked(export_dir) as is_locked:
-        if is_locked:
-            _remove_incomplete(export_dir)
-        if os.path.lexists(path):
-            raise UserError('%s exists: give another --model_version, or leave it out for the next one' % path)
-        incomplete = None
-        try:
+    incomplete, path = None, export_dir
+    try:
+        with directories.locked(export_dir) as is_locked:
+            if is_locked:
+                _remove_incomplete(export_dir)
+            version = max(versions(export_dir), default=0) + 1 if version is None else version
+            path = os.path.join(export_dir, str(version))
+            if os.path.lexists(path):
+                raise UserError('%s exists: give another --model_version, or leave it out for the next one' % path)
             incomplete = tempfile.mkdtemp(prefix=_INCOMPLETE, dir=export_dir)
             directory = os.path.join(incomplete, str(version))
             _save(trained, directory)
             os.rename(directory, path)
-        except (tf.errors.OpError, OSError) as error:
-            raise UserError('Cannot write the model to %s (%s): make room there, or give another --export_dir'
-                            % (path, errors.reason(error)))
-        finally:
-            if incomplete:
-                shutil.rmtree(incomplete, ignore_errors=True)
+    except (tf.errors.OpError, OSError) as error:
+        raise UserError('Cannot write the model to %s (%s): make room there, make it writable, or give another --export_dir'
+                        % (path, errors.reason(error)))
+    finally:
+        if incomplete:
+            shutil.rmtree(incomplete, ignore_errors=True)
     return path
 
 

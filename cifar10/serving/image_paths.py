@@ -2,41 +2,42 @@
 import os
 import sys
 
+from cifar10 import errors
 from cifar10.data import decoding
 from cifar10.errors import UserError
 
 STANDARD_INPUT = '-'
 
 
-def find(names, is_recursive):
+def find(names, is_recursive, failures):
     """The paths of the files, in the order of the names and then of the alphabet; hidden ones in directories do not count.
 
     Args:
       names: of files and directories; STANDARD_INPUT stays as it is.
       is_recursive: whether directories in directories count.
+      failures: a list, to which directories that cannot be read are appended: pairs of path and reason.
 
     Raises:
-      UserError: a directory holds no file, or cannot be read.
+      UserError: a directory holds no file.
     """
     paths = []
     for name in names:
-        paths += _in_directory(name, is_recursive) if os.path.isdir(name) else [name]
+        paths += _in_directory(name, is_recursive, failures) if os.path.isdir(name) else [name]
     return paths
 
 
-def _in_directory(directory, is_recursive):
-    paths = []
-    for place, folders, file_names in os.walk(directory, onerror=_fail):
+def _in_directory(directory, is_recursive, failures):
+    def note(error):
+        errors.warn('%s is left out: %s' % (error.filename, error.strerror))
+        failures.append((error.filename, error.strerror))
+    paths, before = [], len(failures)
+    for place, folders, file_names in os.walk(directory, onerror=note):
         folders[:] = sorted(folder for folder in folders if is_recursive and not folder.startswith('.'))
         paths += [os.path.join(place, name) for name in sorted(file_names) if not name.startswith('.')]
-    if not paths:
+    if not paths and len(failures) == before:
         raise UserError('%s holds no file%s: name another directory' % (
             directory, '' if is_recursive else ' (directories in it count with --recursive)'))
     return paths
-
-
-def _fail(error):
-    raise UserError('Cannot read the directory %s (%s): name another one' % (error.filename, error.strerror))
 
 
 def read(path):

@@ -57,6 +57,9 @@ def of_saved_model(path):
         with session.graph.as_default():
             model = tf.saved_model.load(session, [tf.saved_model.SERVING], path)
         signature = model.signature_def[exporting.UINT8_SIGNATURE]
+        num_classes = signature.outputs['probabilities'].tensor_shape.dim[1].size
+        if num_classes != len(class_names):
+            raise ValueError('it names %d classes, and has %d' % (len(class_names), num_classes))
         run = session.make_callable(signature.outputs['probabilities'].name, [signature.inputs['images'].name])
     except (tf.errors.OpError, OSError, ValueError, RuntimeError, KeyError) as error:
         raise UserError(complaint % (path, errors.reason(error)))

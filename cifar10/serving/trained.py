@@ -33,7 +33,7 @@ def read(directory, choice):
       directory, choice: see checkpoint.read_chosen.
 
     Raises:
-      UserError: there is no such checkpoint, it is damaged, or it is of another network.
+      UserError: there is no such checkpoint, it is damaged, it is of another network, or the record of its run is of other classes.
     """
     saved = checkpoint.read_chosen(directory, choice)
     suffix = checkpoint.suffix_in_use(saved)
@@ -45,11 +45,21 @@ def read(directory, choice):
 
 
 def _class_names(train_dir, num_classes):
-    """Those of the run's record; without them CIFAR-10's, if there are as many classes, as in the tutorial's checkpoints."""
+    """Those of the run's record; without them CIFAR-10's, if there are as many classes, as in the tutorial's checkpoints.
+
+    Raises:
+      UserError: the record is of other classes, or damaged.
+    """
     names = (run_record.read(train_dir) or {}).get('class_names')
-    if names and len(names) == num_classes:
+    if names and len(names) != num_classes:
+        raise UserError('%s names %d classes, and the checkpoint has %d: put the record of its run beside the checkpoint'
+                        % (os.path.join(train_dir, run_record.NAME), len(names), num_classes))
+    if names:
         return names
-    return dataset.CLASS_NAMES if num_classes == dataset.NUM_CLASSES else [str(label) for label in range(num_classes)]
+    is_like_cifar10 = num_classes == dataset.NUM_CLASSES
+    print('No record beside the checkpoint names its classes: %s' % (
+        'taking the names of CIFAR-10' if is_like_cifar10 else 'they are called by their numbers'), flush=True)
+    return dataset.CLASS_NAMES if is_like_cifar10 else [str(label) for label in range(num_classes)]
 
 
 class _Constants:

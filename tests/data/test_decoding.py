@@ -79,7 +79,7 @@ def test_what_is_no_file_is_not_waited_for(decoder, tmp_path, kind):
     special_files.make(tmp_path / 'x', kind)
     (part,) = decoder.decode([str(tmp_path / 'x')])
     (path, reason), = part.failures
-    told = {'a directory': 'Is a directory', 'a socket': 'No such device or address'}  # which cannot be opened or read
+    told = {'a directory': 'it is a directory', 'a socket': 'No such device or address'}  # which cannot be opened or read
     assert path == str(tmp_path / 'x') and reason == told.get(kind, 'it is %s' % kind)
 
 

@@ -71,6 +71,22 @@ def test_what_cannot_be_kept(tmp_path, data_dir, monkeypatch, part):
     assert _best_files(tmp_path) == _files_of(5)
 
 
+def test_the_same_step_again(tmp_path, data_dir, monkeypatch):
+    """A run that was killed comes to it a second time, and is killed while it keeps it: the record names no half of a checkpoint."""
+    with _held(tmp_path, data_dir) as run:
+        best_checkpoint.keep(run, _checkpoint(3), 0.5)
+
+        def kill(*unused):
+            assert json.loads((tmp_path / 'run.json').read_text())['best'] is None
+            raise KeyboardInterrupt
+        with monkeypatch.context() as patched:
+            patched.setattr(best_checkpoint, '_write', kill)
+            with pytest.raises(KeyboardInterrupt):
+                best_checkpoint.keep(run, _checkpoint(3), 0.75)
+        best_checkpoint.keep(run, _checkpoint(3), 0.75)
+    assert run_record.recorded_best(str(tmp_path)) == {'checkpoint': 'best.ckpt-3', 'precision': 0.75}
+
+
 @pytest.mark.parametrize('best', [{'checkpoint': '../x', 'precision': 0.5}, {'checkpoint': 'best.ckpt-1'}, 'best.ckpt-1',
                                   {'checkpoint': 'best.ckpt-1', 'precision': -1}])
 def test_a_damaged_record(tmp_path, data_dir, best):
@@ -87,7 +103,9 @@ def test_choices(tmp_path, data_dir):
                                            for suffix in ('', '.index', '.meta', '.data-00000-of-00001')]:
         assert checkpoint.read_chosen(str(tmp_path), choice).step == step
     for choice, complaint in [('best', 'has kept no best checkpoint: train with --keep_best'),
-                              (str(tmp_path / 'model.ckpt-7'), 'The checkpoint .*model.ckpt-7 is missing')]:
+                              (str(tmp_path / 'model.ckpt-7'),
+                               'The checkpoint .*model.ckpt-7 is missing. Give --checkpoint=latest, or the path'),
+                              (str(tmp_path), 'is a directory: give it as --checkpoint_dir')]:
         with pytest.raises(UserError, match=complaint):
             checkpoint.read_chosen(str(tmp_path), choice)
     with pytest.raises(UserError, match='There is no checkpoint in .*none: train first'):

@@ -12,7 +12,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
-from cifar10.data import dataset, decoding
+from cifar10.data import dataset, decoding, synthetic
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint
 from cifar10.serving import exporting, trained
@@ -42,6 +42,7 @@ np.savez(sys.argv[3], **{name: np.char.decode(value.astype(bytes)) if value.dtyp
 def run(tmp_path, data_dir):
     """A directory with a checkpoint, the test images, and what the evaluation says of them."""
     path, _ = checkpoints.save(tmp_path / 'run', 12)
+    (tmp_path / 'run' / 'run.json').write_text(json.dumps({'num_towers': 1, 'class_names': synthetic.CLASS_NAMES}))
     test = dataset.read(data_dir).test
     scores = evaluation.Evaluator(test).evaluate(checkpoint.read(path)).scores
     return SimpleNamespace(path=path, directory=str(tmp_path / 'run'), out=str(tmp_path / 'exported'),
@@ -72,7 +73,7 @@ def test_a_process_without_this_package(run, tmp_path):
     for name in ('serving_default', 'predict_images', 'predict_images_uint8', 'predict_bytes'):
         np.testing.assert_allclose(found[name + ' probabilities'], run.probabilities, atol=1e-5)
         np.testing.assert_array_equal(found[name + ' classes'], run.classes)
-        assert found[name + ' names'].tolist() == [dataset.CLASS_NAMES[number] for number in run.classes]
+        assert found[name + ' names'].tolist() == [synthetic.CLASS_NAMES[number] for number in run.classes]
 
 
 @pytest.mark.slow
@@ -88,7 +89,7 @@ def test_saved_model_cli(run, tmp_path):
 
 @pytest.mark.slow
 def test_tensorflow_lite(run, tmp_path, monkeypatch):
-    monkeypatch.setenv('PATH', os.path.dirname(sys.executable), prepend=os.pathsep)  # TensorFlow 1.15 starts its converter
+    monkeypatch.setenv('PATH', '/usr/bin:/bin')  # TensorFlow 1.15 starts its converter
     status, stdout, _ = _export(run, '--tflite=%s' % (tmp_path / 'model.tflite'))
     assert status == 0 and stdout.endswith('Converted it to %s\n' % (tmp_path / 'model.tflite'))
     interpreter = tf.lite.Interpreter(str(tmp_path / 'model.tflite'))
@@ -130,13 +131,20 @@ def test_the_operations_and_other_sizes(run, tmp_path):
 
 
 def test_versions(run):
-    os.makedirs(run.out + '/.cifar10-incomplete-old/7')  # of a killed process
+    for name in ('.cifar10-incomplete-old/7', '007', '\u00b2'):  # the first is of a killed process
+        os.makedirs(run.out + '/' + name)
     for args, path in [([], '/1'), ([], '/2'), (['--model_version=9'], '/9'), ([], '/10')]:
         assert _export(run, *args)[1] == 'Exported %s to %s%s\n' % (run.path, run.out, path)
-    assert sorted(os.listdir(run.out)) == ['1', '10', '2', '9']
+    assert sorted(os.listdir(run.out)) == ['007', '1', '10', '2', '9', '\u00b2']
     assert sorted(os.listdir(run.out + '/10')) == ['assets.extra', 'saved_model.pb', 'variables']
     with open(run.out + '/10/assets.extra/class_names.txt') as names:
-        assert names.read().split('\n') == dataset.CLASS_NAMES + ['']
+        assert names.read().split('\n') == synthetic.CLASS_NAMES + ['']
+    status, _, stderr = _export(run, '--tflite=%s/no_such_directory/x.tflite' % run.out)
+    assert status == 2 and 'there is no directory %s/no_such_directory: make it, or name another file' % run.out in stderr
+    with open(run.out + '/9/assets.extra/class_names.txt', 'w') as names:
+        names.write('one\n')
+    status, _, stderr = programs.call('cifar10_predict', '--saved_model=%s/9' % run.out, 'x.png')
+    assert status == 1 and 'it names 1 classes, and has 10' in stderr
     status, stdout, stderr = _export(run, '--model_version=9')
     assert (status, stdout) == (1, '') and '/9 exists: give another --model_version' in stderr
 

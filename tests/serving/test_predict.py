@@ -22,6 +22,7 @@ COUNT = 7
 def run(tmp_path, data_dir):
     """A directory with a checkpoint, and image files of test images in the folder of their number."""
     path, variables = checkpoints.save(tmp_path / 'run', 12)
+    (tmp_path / 'run' / 'run.json').write_text(json.dumps({'num_towers': 1, 'class_names': synthetic.CLASS_NAMES}))
     _, images = oracle.read_records(dataset.read(data_dir).test.paths)
     files = []
     for i, image in enumerate(images[:COUNT]):
@@ -51,8 +52,7 @@ def test_what_the_evaluation_says_of_the_same_pixels(run, data_dir, num_views):
         np.testing.assert_allclose(_probabilities(one), expected, atol=1e-5)
         given = [entry['probability'] for entry in one['predictions']]
         assert given == sorted(given, reverse=True)
-        # The checkpoint has no record of a run, like the tutorial's: ten classes are those of CIFAR-10.
-        assert all(entry['name'] == dataset.CLASS_NAMES[entry['class']] for entry in one['predictions'])
+        assert all(entry['name'] == synthetic.CLASS_NAMES[entry['class']] for entry in one['predictions'])
 
 
 def test_any_size_and_format(run, tmp_path):
@@ -98,6 +98,21 @@ def test_directories(run):
     assert _predict(run, os.path.dirname(run.files[2]))[1].startswith(run.files[2] + ': ')
 
 
+def test_what_cannot_be_read(run, monkeypatch):
+    """A directory in a directory, and a FIFO; the others go on."""
+    os.mkfifo(run.folder + '/fifo.png')
+    scandir = os.scandir
+
+    def refuse(path):
+        if str(path).endswith('/2'):
+            raise PermissionError(13, 'Permission denied', str(path))
+        return scandir(path)
+    monkeypatch.setattr(os, 'scandir', refuse)
+    status, stdout, stderr = _predict(run, '--recursive', run.folder)
+    assert status == 1 and [line.split(': ')[0] for line in stdout.splitlines()] == run.files[:2] + run.files[3:]
+    assert 'images/2 is left out: Permission denied\n' in stderr and 'fifo.png is left out: it is a FIFO\n' in stderr
+
+
 def test_what_is_no_image_is_named_and_the_others_go_on(run, tmp_path):
     (tmp_path / 'text\n.jpg').write_text('a text')
     (tmp_path / 'half.png').write_bytes(open(run.files[0], 'rb').read()[:300])
@@ -133,11 +148,18 @@ def test_progress_on_many_files(run):
 
 
 def test_names_of_the_run(run, tmp_path, data_dir):
-    names = synthetic.CLASS_NAMES
-    record = {'num_towers': 1, 'class_names': names}
-    (tmp_path / 'run' / 'run.json').write_text(json.dumps(record))
-    _, stdout, _ = _predict(run, '--json', '--top_k=10', run.files[0])
-    assert {entry['class']: entry['name'] for entry in json.loads(stdout)['predictions']} == dict(enumerate(names))
+    record = tmp_path / 'run' / 'run.json'
+
+    def told():
+        status, stdout, stderr = _predict(run, '--json', '--top_k=10', run.files[0])
+        return status, {entry['class']: entry['name'] for entry in json.loads(stdout or '{"predictions": []}')['predictions']}, stderr
+    record.write_text(json.dumps({'num_towers': 1, 'class_names': synthetic.CLASS_NAMES}))
+    assert told() == (0, dict(enumerate(synthetic.CLASS_NAMES)), '')
+    record.write_text(json.dumps({'num_towers': 1, 'class_names': ['one', 'too', 'few']}))
+    assert told()[0] == 1 and 'run.json names 3 classes, and the checkpoint has 10' in told()[2]
+    record.unlink()  # a checkpoint of the tutorial has none
+    assert told() == (0, dict(enumerate(dataset.CLASS_NAMES)),
+                      'No record beside the checkpoint names its classes: taking the names of CIFAR-10\n')
 
 
 def test_the_chosen_checkpoint(run, tmp_path):
