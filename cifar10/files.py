@@ -1,5 +1,6 @@
 """Files: names that can be used, what is a regular file, writing a file completely or not at all."""
 import contextlib
+import errno
 import itertools
 import json
 import os
@@ -81,6 +82,18 @@ def open_new(path):
     for number in itertools.count():
         with contextlib.suppress(FileExistsError):
             return open('%s.%d' % (path, number), 'xb')
+
+
+def check_writable(path):
+    """Raises UserError if no file can be written at `path`, before the work whose result it is."""
+    try:
+        if os.path.isdir(path) or not os.path.basename(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with open_new(path + '.new') as new:
+            pass
+        os.remove(new.name)
+    except OSError as error:
+        raise UserError('Cannot write %s (%s): name a file in an existing directory that can be written to' % (path, error.strerror))
 
 
 def write_whole(path, content, remedy):

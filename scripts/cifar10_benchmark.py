@@ -80,9 +80,9 @@ def main(command):
                 print(tables.plan(FLAGS.batch_size, FLAGS.gpu_gflops) + '\n')
         return
     if FLAGS.json is not None:
-        benchmark.check_writable(FLAGS.json)
+        files.check_writable(FLAGS.json)
     if command == 'profile':
-        benchmark.check_writable(FLAGS.trace)
+        files.check_writable(FLAGS.trace)
     if command == 'towers' and FLAGS.batch_size % 4:
         raise UserError('--batch_size=%d cannot be divided among four towers: give a multiple of 4' % FLAGS.batch_size)
     if command == 'distributed' and FLAGS.baseline:

@@ -12,6 +12,7 @@ quiet.start(__name__)
 
 from absl import flags
 
+from cifar10 import files
 from cifar10.cli import checkpoint_flags, data_flags, program
 
 if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
@@ -68,6 +69,8 @@ def checkpoints():
 
 def main():
     """Evaluates what the flags name."""
+    if FLAGS.predictions is not None:
+        files.check_writable(FLAGS.predictions)
     evaluation.evaluate(evaluator(), checkpoints(), FLAGS.eval_dir, FLAGS.top_k, FLAGS.predictions)
 
 

@@ -29,12 +29,14 @@ FLAGS = flags.FLAGS
 
 def main():
     """Exports the checkpoint that the flags name."""
+    if FLAGS.tflite is not None:
+        files.check_writable(FLAGS.tflite)
     network = trained.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
     with signals.Interruptible():
-        converted = lite.convert(network) if FLAGS.tflite else None
+        converted = lite.convert(network) if FLAGS.tflite is not None else None
         path = exporting.export(network, FLAGS.export_dir, FLAGS.model_version)
         print('Exported %s to %s' % (network.saved.path, path), flush=True)
-        if FLAGS.tflite:
+        if converted is not None:
             files.write_whole(FLAGS.tflite, converted, 'name another file with --tflite')
             print('Converted it to %s' % FLAGS.tflite, flush=True)
 

@@ -14,6 +14,7 @@ import logging
 
 from absl import flags
 
+from cifar10 import files
 from cifar10.cli import data_flags, program
 from cifar10.errors import UserError
 from cifar10.measure import results
@@ -59,14 +60,12 @@ if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow i
     data_flags.define_output('plot', None, 'Draw precision against epochs and minutes to this file (.svg, .png); needs matplotlib.')
     program.parse()
 
-from cifar10.measure import benchmark
-
 
 def main():
     """Prints the table and draws the plot that the flags name."""
     logging.getLogger('tensorboard').setLevel(logging.ERROR)  # it reports every file and every resumed run
     if FLAGS.plot is not None:
-        benchmark.check_writable(FLAGS.plot)
+        files.check_writable(FLAGS.plot)
         results.check_plot(FLAGS.plot)
     curves = [results.read_curve(run) for run in runs(FLAGS.runs)]
     print(results.comparison(curves, numbers('at_epochs', FLAGS.at_epochs), numbers('reach', FLAGS.reach)))

@@ -134,3 +134,16 @@ def test_a_locale_that_is_not_utf_8(monkeypatch):
     with pytest.raises(UserError, match='is not UTF-8'):
         files.check_name('lat\u00e9')
     files.check_name('lat')
+
+
+def test_check_writable(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path in ('new', str(tmp_path / 'new')):
+        files.check_writable(path)
+    (tmp_path / 'new.new').write_text("the user's own")
+    long = str(tmp_path / ('x' * 253))  # with what is written first it is longer than a name can be
+    for path, reason in [('', 'Is a directory'), (str(tmp_path), 'Is a directory'), (str(tmp_path) + '/', 'Is a directory'),
+                         (str(tmp_path / 'nowhere' / 'new'), 'No such file or directory'), (long, 'File name too long')]:
+        with pytest.raises(UserError, match=r'^Cannot write %s \(%s\): name a file in an existing directory' % (path, reason)):
+            files.check_writable(path)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["the user's own"]

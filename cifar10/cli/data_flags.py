@@ -44,11 +44,6 @@ def _check_output(path):
         raise UserError('%s is a link: name a file' % path)
     if os.path.exists(path):
         files.check_regular(path, 'name a file')
-    directory = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(directory):
-        raise UserError('there is no directory %s: make it, or name another file' % directory)
-    if not os.access(directory, os.W_OK):
-        raise UserError('nothing can be written to the directory %s: name another file' % directory)
 
 
 def define(default_dataset='cifar10'):

@@ -1,8 +1,6 @@
 """The benchmark's figures: rounds in turn, medians, spreads and ratios, as a table and as JSON."""
 import contextlib
-import errno
 import json
-import os
 import platform
 import statistics
 import sys
@@ -11,8 +9,6 @@ import time
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import files
-from cifar10.errors import UserError
 from cifar10.report import markdown
 from cifar10.runs import machine
 
@@ -96,18 +92,6 @@ def host():
     """Where it was measured: processor, cores, GPUs, versions."""
     return {'processor': machine.processor(), 'cores': machine.num_cores(), 'system': platform.platform(), 'gpus': machine.gpus(),
             'python': platform.python_version(), 'tensorflow': tf.__version__, 'numpy': np.__version__}
-
-
-def check_writable(path):
-    """Raises UserError if no file can be written at `path`, before anything is measured."""
-    try:
-        if os.path.isdir(path) or not os.path.basename(path):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        with files.open_new(path + '.new') as new:
-            pass
-        os.remove(new.name)
-    except OSError as error:
-        raise UserError('Cannot write %s (%s): name a file in an existing directory that can be written to' % (path, error.strerror))
 
 
 def report(subcommand, rounds, flag_values):

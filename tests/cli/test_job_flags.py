@@ -61,7 +61,7 @@ def test_defaults_of_the_books():
         1, '/tmp/cifar10_train', '/tmp/cifar10_data', 1000000, 10, 100, 1000, 5, 1, 'cpu']
 
 
-def test_unknown_data_set():
-    flags.FLAGS(['a script'])
+def test_unknown_data_set(tmp_path):
+    flags.FLAGS(['a script', '--data_dir=%s' % tmp_path])
     with pytest.raises(ValueError, match='^Unknown data set: mnist$'):
         data_flags.prepare('mnist')

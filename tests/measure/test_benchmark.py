@@ -7,7 +7,6 @@ import sys
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.errors import UserError
 from cifar10.measure import benchmark
 from tests.helpers import programs
 
@@ -64,19 +63,6 @@ def test_report():
                                  'classic': {'ms': {'median': 10, 'min': 1, 'max': 20}}}
     assert report['ratios'] == {'ms': {'median': 2, 'min': 0.5, 'max': 3}}
     assert json.loads(benchmark.report('step', {'ours': {'ms': [2]}}, {}))['ratios'] == {}
-
-
-def test_check_writable(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for path in ('new', str(tmp_path / 'new')):
-        benchmark.check_writable(path)
-    (tmp_path / 'new.new').write_text("the user's own")
-    long = str(tmp_path / ('x' * 253))  # with what is written first it is longer than a name can be
-    for path, reason in [('', 'Is a directory'), (str(tmp_path), 'Is a directory'), (str(tmp_path) + '/', 'Is a directory'),
-                         (str(tmp_path / 'nowhere' / 'new'), 'No such file or directory'), (long, 'File name too long')]:
-        with pytest.raises(UserError, match=r'^Cannot write %s \(%s\): name a file in an existing directory' % (path, reason)):
-            benchmark.check_writable(path)
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["the user's own"]
 
 
 @pytest.mark.parametrize('args, status, complaint', [

@@ -43,7 +43,7 @@ SCRIPTS = pytest.mark.parametrize('script', [_train, _evaluate])
 
 
 def _used(stdout, step):
-    return 'model.ckpt-%d, step %d\n' % (step, step) in stdout or 'step %d)\n' % step in stdout
+    return 'model.ckpt-%d, step %d\n' % (step, step) in stdout or 'step %d), ' % step in stdout
 
 
 def _break_the_last(trained, run, step):

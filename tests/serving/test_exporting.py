@@ -140,7 +140,7 @@ def test_versions(run):
     with open(run.out + '/10/assets.extra/class_names.txt') as names:
         assert names.read().split('\n') == synthetic.CLASS_NAMES + ['']
     status, _, stderr = _export(run, '--tflite=%s/no_such_directory/x.tflite' % run.out)
-    assert status == 2 and 'there is no directory %s/no_such_directory: make it, or name another file' % run.out in stderr
+    assert status == 1 and 'Cannot write %s/no_such_directory/x.tflite (No such file or directory): name' % run.out in stderr
     with open(run.out + '/9/assets.extra/class_names.txt', 'w') as names:
         names.write('one\n')
     status, _, stderr = programs.call('cifar10_predict', '--saved_model=%s/9' % run.out, 'x.png')
