@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.helpers import checkpoints, programs
+from tests.helpers import checkpoints, pictures, programs
 
 # Takes away what a Python on Windows lacks, as far as neither Python's own modules here nor TensorFlow need it.
 _DRIVER = '''
@@ -32,6 +32,7 @@ os._exit(0)
 def test_every_script_works(tmp_path, data_dir):
     """One after the other in one process; that of the runner, which changes what `import tensorflow` is, comes last."""
     checkpoints.save(tmp_path, 1)
+    (tmp_path / 'image.png').write_bytes(pictures.encoded(pictures.noise(40, 50), 'PNG'))
     (tmp_path / 'program.py').write_text('import cifar10\nprint(cifar10.NUM_CLASSES)\n')
     data = ['--dataset=synthetic', '--data_dir=' + data_dir]
     training = data + ['--max_steps=2', '--batch_size=8']
@@ -41,6 +42,8 @@ def test_every_script_works(tmp_path, data_dir):
         ['cifar10_classic', '--train_dir=%s/classic' % tmp_path] + training,
         ['cifar10_distributed_train', '--job_name=worker', '--task_index=1', '--worker_hosts=a:1', '--ps_hosts=b:1'] + training,
         ['cifar10_eval', '--checkpoint_dir=%s' % tmp_path, '--eval_dir=%s/eval' % tmp_path, '--run_once'] + data,
+        ['cifar10_predict', '--checkpoint_dir=%s' % tmp_path, str(tmp_path / 'image.png')],
+        ['cifar10_export', '--checkpoint_dir=%s' % tmp_path, '--export_dir=%s/exported' % tmp_path],
         ['cifar10_dataset', 'verify'] + data, ['cifar10_benchmark', 'towers', '--batch_size=6'],
         ['cifar10_results', '--runs=run:%s/nowhere:%s' % (tmp_path, tmp_path)], ['cifar10_launch', '--help'],
         ['cifar10_run', '%s/program.py' % tmp_path]]
@@ -53,9 +56,11 @@ def test_every_script_works(tmp_path, data_dir):
     for script, last_words in [('cifar10_train', 'The evaluation took'), ('cifar10_multi_gpu_train', 'The evaluation took'),
                                ('cifar10_classic', 'using /cpu:0'), ('cifar10_eval', ': precision @ 1 = '),
                                ('cifar10_dataset', '300 training and 50 test examples of '),
-                               ('cifar10_launch', '--num_ps: '), ('cifar10_run', '10\n')]:
+                               ('cifar10_export', 'Exported '), ('cifar10_launch', '--num_ps: '), ('cifar10_run', '10\n')]:
         status, stdout, stderr = found[script]
         assert (status, stderr) == (0, '') and last_words in stdout, found[script]
+    status, stdout, stderr = found['cifar10_predict']
+    assert status == 0 and 'image.png: ' in stdout and stderr.startswith('No record beside the checkpoint names its classes')
     for script, complaint in [('cifar10_distributed_train', 'There is no worker 1: '),
                               ('cifar10_benchmark', '--batch_size=6 cannot be divided '),
                               ('cifar10_results', 'nowhere does not exist: ')]:
