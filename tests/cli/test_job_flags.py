@@ -36,6 +36,19 @@ def test_every_flag_reaches_the_job(data_dir):
         seed=11, log_device_placement=True)
 
 
+@pytest.mark.parametrize('args, eval_steps', [([], 9), (['--eval_steps=4'], 4)])
+def test_the_best_is_chosen_of_all_checkpoints_by_default(data_dir, args, eval_steps):
+    flags.FLAGS(['a script', '--data_dir=' + data_dir, '--keep_best', '--checkpoint_steps=9'] + args)
+    intervals = given_job.prepare().intervals
+    assert (intervals.keep_best, intervals.eval_steps) == (True, eval_steps)
+
+
+def test_the_best_of_no_evaluation():
+    flags.FLAGS(['a script', '--keep_best', '--eval_steps=0'])
+    with pytest.raises(UserError, match='^--keep_best needs evaluations, and --eval_steps=0 makes none: leave out one of them$'):
+        job_flags.check()
+
+
 def test_a_step_to_trace_after_the_end():
     flags.FLAGS(['a script', '--max_steps=6', '--profile_step=7'])
     with pytest.raises(UserError, match='^--profile_step=7 is after the end of the run, --max_steps=6: give a step up to that$'):

@@ -1,11 +1,12 @@
 """The evaluation script."""
 import signal
 
+import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.data import dataset
-from tests.helpers import checkpoints, programs
+from cifar10.data import dataset, synthetic
+from tests.helpers import checkpoints, events, oracle, programs
 
 
 def _args(data_dir, directory):
@@ -19,6 +20,43 @@ def test_eval_data_and_num_examples(tmp_path, data_dir):
         status, stdout, _ = programs.call('cifar10_eval', '--run_once', *(_args(data_dir, tmp_path) + extra))
         correct, _ = checkpoints.expected_result(data_dir, variables, count, records.paths)
         assert status == 0 and '(%d of %d, step 1)' % (correct, count) in stdout
+
+
+def test_top_k_and_predictions(tmp_path, data_dir):
+    """Precision @ 3 and every probability by NumPy."""
+    _, variables = checkpoints.save(tmp_path, 1)
+    labels, images = oracle.read_records(dataset.read(data_dir).test.paths)
+    with tf.Session() as session:
+        logits = oracle.logits(session.run(tf.map_fn(oracle.evaluation_image, images, tf.float32)), variables)
+    status, stdout, stderr = programs.call('cifar10_eval', '--run_once', '--top_k=3', '--predictions=%s' % (tmp_path / 'p.csv'),
+                                           *_args(data_dir, tmp_path))
+    top_3 = np.mean([label in order[:3] for label, order in zip(labels, np.argsort(-logits, 1))])
+    assert (status, stderr) == (0, '') and ', precision @ 3 = %.3f\n' % top_3 in stdout
+    lines = (tmp_path / 'p.csv').read_text().splitlines()
+    assert lines[0] == ','.join(['index', 'label'] + synthetic.CLASS_NAMES)
+    found = np.array([[float(value) for value in line.split(',')] for line in lines[1:]])
+    np.testing.assert_array_equal(found[:, 0], np.arange(50))
+    np.testing.assert_array_equal(found[:, 1], labels)
+    np.testing.assert_allclose(found[:, 2:], np.exp(logits) / np.exp(logits).sum(1, keepdims=True), atol=1e-4)
+    tags = {tag: value for _, tag, value in events.scalars(tmp_path / 'eval')}
+    assert tags['Precision @ 3'] == pytest.approx(top_3)
+
+
+def test_mistakes_before_and_after_the_data_is_read(tmp_path, data_dir):
+    checkpoints.save(tmp_path, 1)
+    for args, complaint in [(['--top_k=11'], '--top_k=11 is more than the 10 classes: give at most 10'),
+                            (['--predictions=%s/none/p.csv' % tmp_path], 'Cannot write %s/none/p.csv (No such file' % tmp_path)]:
+        status, stdout, stderr = programs.call('cifar10_eval', '--run_once', *(_args(data_dir, tmp_path) + args))
+        assert (status, stdout, stderr.count('\n')) == (1, '', 1) and complaint in stderr
+
+
+def test_a_chosen_checkpoint(tmp_path, data_dir):
+    """It is evaluated, and the script ends without --run_once."""
+    path, variables = checkpoints.save(tmp_path, 1)
+    checkpoints.save(tmp_path, 2, seed=1)
+    status, stdout, _ = programs.call('cifar10_eval', '--checkpoint=%s.index' % path, *_args(data_dir, tmp_path))
+    assert status == 0 and '(%d of 50, step 1)' % checkpoints.expected_result(data_dir, variables)[0] in stdout
+    assert 'step 2' not in stdout
 
 
 def test_use_gpu(tmp_path, data_dir):
