@@ -1,7 +1,10 @@
-"""Directories: trusted, made, locked by one process at a time, still in their place."""
+"""Directories: trusted, made, written whole or not at all, locked by one process at a time, still in their place."""
 import contextlib
+import glob
 import os
+import shutil
 import stat
+import tempfile
 
 from cifar10 import files
 from cifar10.errors import UserError
@@ -10,6 +13,8 @@ try:
     import fcntl
 except ImportError:  # Windows has no such locks: two processes in one directory do not notice each other there
     fcntl = None
+
+_INCOMPLETE = '.cifar10-incomplete-'
 
 
 def check_trusted(path):
@@ -94,6 +99,30 @@ class Place:
         if not same:
             raise UserError('%s has been moved or removed: put it back, and start again; what was saved there is intact'
                             % self._path)
+
+
+@contextlib.contextmanager
+def written_whole(path):
+    """Yields a temporary directory beside `path` that becomes `path` at the end of the block; after an error it is removed.
+
+    Raises:
+      OSError: it cannot be made, or cannot become `path`.
+    """
+    parent, name = os.path.split(os.path.abspath(path))
+    incomplete = tempfile.mkdtemp(prefix=_INCOMPLETE, dir=parent)
+    try:
+        directory = os.path.join(incomplete, name)
+        os.mkdir(directory)
+        yield directory
+        os.rename(directory, path)
+    finally:
+        shutil.rmtree(incomplete, ignore_errors=True)
+
+
+def remove_incomplete(parent):
+    """Removes what killed processes have left of `written_whole` in a directory, which must be locked."""
+    for leftover in glob.glob(os.path.join(glob.escape(parent), _INCOMPLETE + '*')):
+        shutil.rmtree(leftover, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow i
                                 'Directory of the summaries; give each run and each --eval_data its own.')
     flags.DEFINE_enum('eval_data', 'test', ['test', 'train_eval'], 'Score the test images or the training images.')
     checkpoint_flags.define_views()
-    flags.DEFINE_integer('top_k', None, 'Tell precision @ k too: the share of images whose class is among the k most probable ones.',
+    flags.DEFINE_integer('top_k', None, 'Print precision @ k too: the share of images whose class is among the k most probable ones.',
                          lower_bound=1, upper_bound=65536)
     data_flags.define_output('predictions', None, 'A CSV file for the probabilities of all classes, for each example.')
     flags.DEFINE_integer('num_examples', None, 'Score only this many examples, the first ones; all by default.', lower_bound=1,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tells what is in image files: the most probable classes of each, with their probabilities.
+"""Classifies image files: prints the most probable classes of each, with their probabilities.
 
 Each IMAGE is a file (JPEG, PNG, GIF or BMP, of any size), a directory, or - for the standard input. The network sees an image
 as in the evaluation: the largest square at the centre, scaled to 32 x 32, cropped and standardised.
@@ -32,8 +32,8 @@ if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow i
     checkpoint_flags.define()
     checkpoint_flags.define_saved_model()
     checkpoint_flags.define_views()
-    flags.DEFINE_integer('top_k', None, 'The number of classes to tell, the most probable ones; 5 by default, or all if there are '
-                         'fewer.', lower_bound=1, upper_bound=65536)
+    flags.DEFINE_integer('top_k', None, 'The number of classes to print, the most probable ones; 5 by default, or all if there '
+                         'are fewer.', lower_bound=1, upper_bound=65536)
     flags.DEFINE_boolean('recursive', False, 'Take the images of directories in directories too.')
     flags.DEFINE_boolean('json', False, 'Print a JSON object per image and line.')
     flags.DEFINE_boolean('csv', False, 'Print comma-separated values.')
@@ -56,7 +56,7 @@ def predictor(num_images):
 
 
 def top_k(class_names):
-    """The number of classes to tell."""
+    """The number of classes to print."""
     if FLAGS.top_k is not None and FLAGS.top_k > len(class_names):
         raise UserError('--top_k=%d is more than the %d classes: give at most %d' % (FLAGS.top_k, len(class_names), len(class_names)))
     return FLAGS.top_k or min(5, len(class_names))

@@ -1,18 +1,13 @@
 """Data sets are written whole or not at all: beside their place, and put there when they are complete."""
 import contextlib
-import glob
 import hashlib
 import os
-import shutil
-import tempfile
 
 import numpy as np
 
 from cifar10 import directories, files
 from cifar10.data import dataset, description, verification
 from cifar10.errors import UserError
-
-_INCOMPLETE = '.cifar10-incomplete-'
 
 
 def is_present(data_dir, published=dataset.CIFAR10):
@@ -79,8 +74,7 @@ def _alone_beside(path):
     directories.make(parent)
     with directories.locked(parent) as is_locked:
         if is_locked:
-            for leftover in glob.glob(os.path.join(glob.escape(parent), _INCOMPLETE + '*')):
-                shutil.rmtree(leftover, ignore_errors=True)
+            directories.remove_incomplete(parent)
         yield
 
 
@@ -93,22 +87,14 @@ def new_directory(path):
     Raises:
       UserError: it cannot be written, or its files are malformed.
     """
-    parent, name = os.path.split(os.path.abspath(path))
-    incomplete = None
     try:
-        incomplete = tempfile.mkdtemp(prefix=_INCOMPLETE, dir=parent)
-        directory = os.path.join(incomplete, name)
-        os.mkdir(directory)
-        yield directory
-        found = dataset.read(directory)
-        for split in (found.train, found.test):
-            verification.verify(split)
-        os.rename(directory, path)
+        with directories.written_whole(path) as directory:
+            yield directory
+            found = dataset.read(directory)
+            for split in (found.train, found.test):
+                verification.verify(split)
     except OSError as error:
         raise UserError('Cannot write the data set to %s (%s): make room there, or give another directory' % (path, error))
-    finally:
-        if incomplete:
-            shutil.rmtree(incomplete, ignore_errors=True)
 
 
 class Writer:

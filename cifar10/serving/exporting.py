@@ -2,8 +2,6 @@
 import contextlib
 import os
 import re
-import shutil
-import tempfile
 
 import tensorflow.compat.v1 as tf
 
@@ -15,7 +13,6 @@ from cifar10.serving import encoded
 CLASS_NAMES_FILE = ('assets.extra', 'class_names.txt')  # a name per line, in label order
 UINT8_SIGNATURE = 'predict_images_uint8'
 _VERSION = re.compile('0|[1-9][0-9]*')
-_INCOMPLETE = '.cifar10-incomplete-'  # is no number: TensorFlow Serving does not look at it
 
 
 def versions(export_dir):
@@ -47,33 +44,21 @@ def export(trained, export_dir, version=None):
       UserError: there is this version, the directory cannot be written, or the checkpoint does not fit the network.
     """
     directories.make(export_dir)
-    incomplete, path = None, export_dir
+    path = export_dir
     try:
         with directories.locked(export_dir) as is_locked:
             if is_locked:
-                _remove_incomplete(export_dir)
+                directories.remove_incomplete(export_dir)
             version = max(versions(export_dir), default=0) + 1 if version is None else version
             path = os.path.join(export_dir, str(version))
             if os.path.lexists(path):
                 raise UserError('%s exists: give another --model_version, or leave it out for the next one' % path)
-            incomplete = tempfile.mkdtemp(prefix=_INCOMPLETE, dir=export_dir)
-            directory = os.path.join(incomplete, str(version))
-            _save(trained, directory)
-            os.rename(directory, path)
+            with directories.written_whole(path) as directory:  # TensorFlow Serving does not look at it: its name is no number
+                _save(trained, directory)
     except (tf.errors.OpError, OSError) as error:
         raise UserError('Cannot write the model to %s (%s): make room there, make it writable, or give another --export_dir'
                         % (path, errors.reason(error)))
-    finally:
-        if incomplete:
-            shutil.rmtree(incomplete, ignore_errors=True)
     return path
-
-
-def _remove_incomplete(export_dir):
-    """Removes what a killed process has left."""
-    for name in os.listdir(export_dir):
-        if name.startswith(_INCOMPLETE):
-            shutil.rmtree(os.path.join(export_dir, name), ignore_errors=True)
 
 
 def _save(trained, directory):

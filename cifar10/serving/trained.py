@@ -58,7 +58,7 @@ def _class_names(train_dir, num_classes):
         return names
     is_like_cifar10 = num_classes == dataset.NUM_CLASSES
     print('No record beside the checkpoint names its classes: %s' % (
-        'taking the names of CIFAR-10' if is_like_cifar10 else 'they are called by their numbers'), flush=True)
+        'using the names of CIFAR-10' if is_like_cifar10 else 'they are called by their numbers'), flush=True)
     return dataset.CLASS_NAMES if is_like_cifar10 else [str(label) for label in range(num_classes)]
 
 

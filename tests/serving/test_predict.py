@@ -159,7 +159,7 @@ def test_names_of_the_run(run, tmp_path, data_dir):
     assert told()[0] == 1 and 'run.json names 3 classes, and the checkpoint has 10' in told()[2]
     record.unlink()  # a checkpoint of the tutorial has none
     assert told() == (0, dict(enumerate(dataset.CLASS_NAMES)),
-                      'No record beside the checkpoint names its classes: taking the names of CIFAR-10\n')
+                      'No record beside the checkpoint names its classes: using the names of CIFAR-10\n')
 
 
 def test_the_chosen_checkpoint(run, tmp_path):
