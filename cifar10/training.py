@@ -129,13 +129,33 @@ def _restoring(resumed):
     return restore
 
 
+class _AfterStep(NamedTuple):
+    """What hooks need of the graph."""
+    saver: tf.train.Saver
+    step: tf.Tensor  # the number of updates after the train op
+    loss: tf.Tensor  # the mean of the towers
+    summary_op: tf.Tensor
+
+
 def _after_a_step(graph, intervals):
-    """What hooks need of the graph: a Saver, the number of updates after the train op, and the mean loss of the towers."""
+    """The _AfterStep of a TrainGraph."""
     with tf.device('/cpu:0'):
         saver = tf.train.Saver(max_to_keep=intervals.max_to_keep, save_relative_paths=True)
         with tf.control_dependencies([graph.train_op]):
             step = tf.identity(tf.train.get_global_step().read_value(), name='step')
-        return saver, step, tf.divide(tf.add_n(graph.losses), float(len(graph.losses)), name='loss')
+        loss = tf.divide(tf.add_n(graph.losses), float(len(graph.losses)), name='loss')
+    return _AfterStep(saver, step, loss, graph.summary_op)
+
+
+def _recording(after, job, run, write_summary, check_variables):
+    """The hooks of a process that writes to the directory of the run: the SummaryHook among them, and all of them, in order."""
+    run.write_record()
+    after.saver.recover_last_checkpoints(run.saved)
+    intervals = job.intervals
+    summary = progress.SummaryHook(after.step, after.summary_op, write_summary, job.pace, intervals.summary_steps)
+    checkpoints = checkpointing.CheckpointHook(after.step, after.saver, run, intervals.checkpoint_steps, check_variables)
+    traces = [tracing.TraceHook(after.step, job, run.path, write_summary)] if intervals.profile_step else []
+    return summary, [hooks.PlaceHook(run.place), summary, checkpoints] + traces
 
 
 def run(graph, job, run, session=None):
@@ -162,30 +182,24 @@ def run(graph, job, run, session=None):
         print('Nothing to do: the run ends at step %d' % pace.last_step, flush=True)
         return None
     print('Network: %d parameters' % sum(variable.shape.num_elements() for variable in tf.trainable_variables()), flush=True)
-    saver, step, loss = _after_a_step(graph, intervals)
-    scaffold = tf.train.Scaffold(init_op=None if session.initialises else tf.no_op(), init_fn=restore, saver=saver)
-    finite = checkpointing.FiniteHook(step, graph, run and run.path)
+    after = _after_a_step(graph, intervals)
+    scaffold = tf.train.Scaffold(init_op=None if session.initialises else tf.no_op(), init_fn=restore, saver=after.saver)
+    finite = checkpointing.FiniteHook(after.step, graph, run and run.path)
     input_files = hooks.InputHook(job)
     stop = signals.StopRequest()
     first_summaries = comparison.started(run.record) if run else []
     with summaries.writer(run.path, first_step, first_summaries) if run else contextlib.nullcontext() as write_summary:
         # In this order: the first speed does not count the filling, and nothing that is not finite is printed or saved.
         all_hooks = list(session.hooks) + [
-            hooks.EndHook(step, pace.last_step),
+            hooks.EndHook(after.step, pace.last_step),
             input_files,
             hooks.FillHook(lambda: stop.received),
             finite,
-            progress.LogHook(step, loss, pace, intervals.log_frequency)]
+            progress.LogHook(after.step, after.loss, pace, intervals.log_frequency)]
         if run:
-            run.write_record()
-            saver.recover_last_checkpoints(run.saved)
-            summary = progress.SummaryHook(step, graph.summary_op, write_summary, pace, intervals.summary_steps)
-            all_hooks += [
-                hooks.PlaceHook(run.place),
-                summary,
-                checkpointing.CheckpointHook(step, saver, run, intervals.checkpoint_steps, finite.check_variables)]
-            all_hooks += [tracing.TraceHook(step, job, run.path, write_summary)] * bool(intervals.profile_step)
-        score = scoring.ScoreHook(step, job, run, write_summary) if run and intervals.eval_steps != 0 else None
+            summary, recording = _recording(after, job, run, write_summary, finite.check_variables)
+            all_hooks += recording
+        score = scoring.ScoreHook(after.step, job, run, write_summary) if run and intervals.eval_steps != 0 else None
         with stop if run else contextlib.nullcontext(), input_files.explaining():  # one that saves nothing ends at once
             with tf.train.SingularMonitoredSession(all_hooks + [score] * bool(score), scaffold, session.master, session.config,
                                                    stop_grace_period_secs=10) as monitored:
