@@ -35,7 +35,7 @@ if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow i
     flags.DEFINE_integer('top_k', None, 'The number of classes to print, the most probable ones; 5 by default, or all if there '
                          'are fewer.', lower_bound=1, upper_bound=65536)
     flags.DEFINE_boolean('recursive', False, 'Take the images of directories in directories too.')
-    flags.DEFINE_boolean('json', False, 'Print a JSON object per image and line.')
+    flags.DEFINE_boolean('json', False, 'Print a line of JSON per image.')
     flags.DEFINE_boolean('csv', False, 'Print comma-separated values.')
     IMAGES = program.parse(words='IMAGE', check=check)
 

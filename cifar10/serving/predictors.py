@@ -62,7 +62,7 @@ def of_saved_model(path):
             raise ValueError('it names %d classes, and has %d' % (len(class_names), num_classes))
         run = session.make_callable(signature.outputs['probabilities'].name, [signature.inputs['images'].name])
     except (tf.errors.OpError, OSError, ValueError, RuntimeError, KeyError) as error:
-        raise UserError(complaint % (path, errors.reason(error)))
+        raise UserError(complaint % (path, getattr(error, 'strerror', None) or errors.reason(error)))
     return lambda images: run(np.transpose(images, [0, 2, 3, 1])), class_names
 
 
