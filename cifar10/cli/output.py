@@ -1,10 +1,14 @@
 """The standard output of a script: what happens to the work when it cannot be written."""
+import contextlib
+import ctypes
 import io
 import os
 import sys
 
 from cifar10 import errors
 from cifar10.runs import signals
+
+_IOLBF = 1  # setvbuf's mode "line buffered", in glibc, musl and the C library of macOS
 
 
 class _Output(io.TextIOWrapper):
@@ -43,8 +47,19 @@ def guard():
         sys.stdout = open(os.devnull, 'w', errors='backslashreplace')
     elif sys.stdout is sys.__stdout__:
         sys.stdout.flush()
+        _line_buffer_c_stdout()
         sys.stdout = _Output(io.BufferedWriter(io.FileIO(1, 'w', closefd=False)), sys.stdout.encoding, 'backslashreplace',
                              line_buffering=True)
+
+
+def _line_buffer_c_stdout():
+    """Makes C's stdout line buffered: TensorFlow prints device placements there, and neither os._exit nor a signal flushes it."""
+    if os.name != 'posix':
+        return
+    libc = ctypes.CDLL(None)
+    with contextlib.suppress(ValueError):  # An unusual C library has another name for it.
+        stdout = ctypes.c_void_p.in_dll(libc, '__stdoutp' if sys.platform == 'darwin' else 'stdout')
+        libc.setvbuf(stdout, None, _IOLBF, 0)
 
 
 def flush():

@@ -33,6 +33,19 @@ def test_a_line_arrives_at_once():
     assert _run("print('one'); os._exit(0)", subprocess.PIPE) == (0, b'one\n', '')
 
 
+def test_device_placement_arrives():
+    """TensorFlow prints it by C's printf; the process ends as the scripts do, without what Python does at the end."""
+    program = """
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+print('first')
+tf.Session(config=tf.ConfigProto(log_device_placement=True)).run(tf.constant(1.0, name='last'))
+os._exit(0)"""
+    status, stdout, _ = _run(program, subprocess.PIPE, PYTHONUNBUFFERED='', TF_CPP_MIN_LOG_LEVEL='3')
+    assert status == 0 and stdout.startswith(b'first\n')
+    assert stdout.endswith(b'\nlast: (Const): /job:localhost/replica:0/task:0/device:CPU:0\n')
+
+
 def test_what_is_printed_arrives():
     assert _run("print('one'); print('\\u00fc')", subprocess.PIPE, PYTHONIOENCODING='utf-8') == (0, 'one\n\u00fc\n'.encode(), '')
 

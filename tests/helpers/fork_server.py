@@ -61,7 +61,8 @@ def _fork(request, files):
 
 
 def _run(request, files):
-    """Becomes the script."""
+    """Becomes the script, and ends with its status when its buffered output is written."""
+    status = 1
     try:
         for number, file in enumerate(files):
             os.dup2(file, number)
@@ -70,10 +71,18 @@ def _run(request, files):
         observed.observe(**request['observed'])
         sys.argv = request['command']
         runpy.run_path(sys.argv[0], run_name='__main__')
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
     except BaseException:
         traceback.print_exc()
     finally:
-        os._exit(1)  # the script ends the process itself
+        try:
+            sys.stdout.flush()
+        finally:  # Whatever happens, this process must not go on as a second fork server.
+            os._exit(status)
 
 
 if __name__ == '__main__':
