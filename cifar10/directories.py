@@ -119,8 +119,23 @@ def written_whole(path):
         shutil.rmtree(incomplete, ignore_errors=True)
 
 
-def remove_incomplete(parent):
-    """Removes what killed processes have left of `written_whole` in a directory, which must be locked."""
+@contextlib.contextmanager
+def alone_in(directory):
+    """Holds the lock on a directory. At its begin and end, removes the temporary directories of `written_whole` that are left there.
+
+    A killed process leaves one, and so can a signal that arrives just when `written_whole` makes it.
+    """
+    with locked(directory) as is_locked:
+        try:
+            if is_locked:
+                _remove_incomplete(directory)
+            yield
+        finally:
+            if is_locked:
+                _remove_incomplete(directory)
+
+
+def _remove_incomplete(parent):
     for leftover in glob.glob(os.path.join(glob.escape(parent), _INCOMPLETE + '*')):
         shutil.rmtree(leftover, ignore_errors=True)
 

@@ -69,12 +69,10 @@ def check_new(path):
 
 @contextlib.contextmanager
 def _alone_beside(path):
-    """Holds the lock of the directory in which `path` is to be made, and removes what killed processes have left there."""
+    """Makes the directory in which `path` is to be made, and holds its lock."""
     parent = os.path.dirname(os.path.abspath(path))
     directories.make(parent)
-    with directories.locked(parent) as is_locked:
-        if is_locked:
-            directories.remove_incomplete(parent)
+    with directories.alone_in(parent):
         yield
 
 

@@ -46,9 +46,7 @@ def export(trained, export_dir, version=None):
     directories.make(export_dir)
     path = export_dir
     try:
-        with directories.locked(export_dir) as is_locked:
-            if is_locked:
-                directories.remove_incomplete(export_dir)
+        with directories.alone_in(export_dir):
             version = max(versions(export_dir), default=0) + 1 if version is None else version
             path = os.path.join(export_dir, str(version))
             if os.path.lexists(path):

@@ -2,6 +2,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -172,6 +173,18 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
     (tmp_path / 'incomplete').mkdir()  # of the user
     synthetic.maybe_write(str(tmp_path), records_per_file=10)
     assert sorted(os.listdir(str(tmp_path))) == [dataset.DIRECTORY, 'incomplete']
+
+
+def test_a_signal_while_the_temporary_directory_is_made(tmp_path, monkeypatch):
+    make = tempfile.mkdtemp
+
+    def interrupted(*args, **kwargs):
+        make(*args, **kwargs)
+        raise KeyboardInterrupt
+    monkeypatch.setattr(tempfile, 'mkdtemp', interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        synthetic.maybe_write(str(tmp_path), records_per_file=10)
+    assert os.listdir(str(tmp_path)) == []
 
 
 def test_the_directory_of_the_files_as_data_dir(own_data_dir, tmp_path):
