@@ -8,6 +8,11 @@ Start it once for each task of the cluster, everywhere with the same --ps_hosts 
 
 Each worker has its share of the examples, and towers of its own on --num_gpus devices. --mode says how the workers come together.
 """
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+
 from cifar10.cli import quiet
 
 quiet.start(__name__)
@@ -77,10 +82,11 @@ def main():
         config = machine.session_config(['/cpu:0'], given_job.threads())
         parameter_server.serve(Station(cluster, task, server.start(cluster, task, config), Watchdog(), cluster_flags.given_timeouts()))
         return
-    job = given_job.prepare(FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy)._replace(
+    job = given_job.prepare(FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy, task.is_chief)._replace(
         batches_per_step=strategy.batches_per_step, steps_per_run=strategy.steps_per_run)
     target = server.start(cluster, task, job.session.config)
-    replica = Replica(Station(cluster, task, target, Watchdog(), cluster_flags.given_timeouts()), strategy, job)
+    replica = Replica(Station(cluster, task, target, Watchdog(), cluster_flags.given_timeouts()), strategy, job,
+                      adopts=['warmup_epochs'] if FLAGS.warmup_epochs is None else [])
 
     def attempt(is_first):
         with given_job.held_run(job, is_first) if task.is_chief else contextlib.nullcontext() as run:
@@ -88,8 +94,8 @@ def main():
                     not FLAGS.fresh and run_directory.has_ended(FLAGS.train_dir, job.pace.last_step))):
                 return None
             if is_first:
-                plan.print_plan(job, run, plan.of_cluster(cluster, task, strategy))
-            return train(job, run, replica)
+                plan.print_plan(replica.job, run, plan.of_cluster(cluster, task, strategy))
+            return train(replica.job, run, replica)
     replica.persevere(attempt)
 
 

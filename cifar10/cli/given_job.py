@@ -19,17 +19,19 @@ def threads():
     return Threads(intra_op=FLAGS.intra_op_threads, inter_op=FLAGS.inter_op_threads, prefetch=FLAGS.input_threads)
 
 
-def prepare(num_devices=1, devices_per_tower=1, variable_strategy=VARIABLE_STRATEGIES[0]):
+def prepare(num_devices=1, devices_per_tower=1, variable_strategy=VARIABLE_STRATEGIES[0], resumes=True):
     """Makes the data set ready, and returns the Job that the flags and these numbers describe.
 
     Args:
       num_devices: of all towers.
       devices_per_tower, variable_strategy: see Job.
+      resumes: whether this process resumes a run in --train_dir, as all do but the workers of a cluster that are not the chief.
 
     Raises:
       UserError: flags contradict each other, or the data set is missing or malformed.
     """
-    hparams = recipe_flags.given_hparams()
+    hparams = recipe_flags.given_hparams(
+        run_directory.resumed_hparams(FLAGS.train_dir) if resumes and not FLAGS.fresh else None)
     check_division(num_devices, devices_per_tower)
     devices = multi_gpu.tower_devices(num_devices)
     if FLAGS.deterministic and machine.is_gpu(devices[0]):

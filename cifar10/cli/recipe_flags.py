@@ -25,7 +25,8 @@ _NUMBERS = {  # with lower and upper bounds
     'matrix_weight_decay': ('With muon, the hidden layers\' weights shrink in each step by this times matrix_learning_rate', 0, _HUGE),
     'num_epochs_per_decay': ('Epochs between two decays of the staircase', 1e-3, _HUGE),
     'learning_rate_decay_factor': ('The factor of each decay of the staircase', _TINY, 1),
-    'warmup_epochs': ('Epochs in which the linear schedule rises', 0, _HUGE),
+    'warmup_epochs': ('Epochs in which the linear schedule rises; with --epochs alone, the same share of the run as in the recipe', 0,
+                      _HUGE),
     'epochs': ('The length of the run and of the linear schedule; inf means no end', _TINY, math.inf),
     'fc_weight_decay': ('Weight decay of the fully connected hidden layers, in the loss', 0, _HUGE),
     'label_smoothing': ('The part of each label that is spread evenly over all classes', 0, 1),
@@ -52,14 +53,29 @@ def _defaults(name):
         '%s %s' % (recipe, getattr(hparams, name)) for recipe, hparams in RECIPES.items() if hparams.has_effect(name))
 
 
-def given_hparams():
-    """The HParams that the flags set.
+def given_hparams(recorded=None):
+    """Returns the HParams that the flags set.
+
+    Without --warmup_epochs, a new run warms up for the same share of its epochs as the recipe, and a resumed run keeps its warm-up.
+
+    Args:
+      recorded: the HParams of the run that is resumed; None for a new run.
 
     Raises:
       UserError: flags contradict each other, or have no effect.
     """
     given = {name: FLAGS[name].value for name in list(_ENUMS) + list(_NUMBERS) if FLAGS[name].value is not None}
-    combined = RECIPES[FLAGS.recipe]._replace(**given)
+    recipe = RECIPES[FLAGS.recipe]
+    combined = recipe._replace(**given)
+    if combined.schedule == 'linear' and 'warmup_epochs' not in given and math.isfinite(combined.epochs):
+        if recorded and recorded.has_effect('warmup_epochs') and recorded.recipe == recipe.recipe:
+            combined = combined._replace(warmup_epochs=recorded.warmup_epochs)
+            if combined.warmup_epochs >= combined.epochs:
+                raise UserError('--epochs=%g ends the run within its warm-up, recorded as %g epochs: give more --epochs, another '
+                                '--warmup_epochs, or --fresh to start a new run' % (combined.epochs, combined.warmup_epochs))
+        else:
+            share = recipe.warmup_epochs / recipe.epochs
+            combined = combined._replace(warmup_epochs=round(share * combined.epochs, 9))  # 0.3 * 3 / 32 has a rounding error.
     for name in given:
         if not combined.has_effect(name):
             condition, values = ONLY_WITH[name]

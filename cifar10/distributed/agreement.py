@@ -12,6 +12,12 @@ def text(job, strategy):
         num_examples=job.num_examples, class_names=job.data.class_names, **strategy._asdict()))
 
 
+def adopted(job, names, theirs):
+    """Returns the Job with the hyperparameters of these names as the run has them, by its text."""
+    run = json.loads(theirs)
+    return job._replace(hparams=job.hparams._replace(**{name: run[name] for name in names}))
+
+
 def check(name, ours, theirs):
     """Compares two texts.
 

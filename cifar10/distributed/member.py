@@ -28,23 +28,28 @@ _ATTEMPTS = 5  # to join without an update, while all parameter servers can be r
 class Member:
     """A worker that knows by the boards what the run is at."""
 
-    def __init__(self, station, strategy, job):
+    def __init__(self, station, strategy, job, adopts=()):
         """Makes a worker.
 
         Args:
           station: its Station.
           strategy: a Strategy.
           job: a training.Job.
+          adopts: names of the hyperparameters that a worker takes from the chief.
         """
         self.station, self.strategy, self.job = station, strategy, job
         self.cluster, self.task = station.cluster, station.task
         self.hosts = self.cluster.servers or self.cluster.workers[:1]  # that hold the boards
         self._boards = Boards(self.hosts, self.cluster.workers, lambda graph: station.connect(graph, self.hosts + [self.task]))
         self.generation, self._next_beat = 0, 0
-        self._agreement = agreement.text(job, strategy)
+        self._adopts = adopts
         self._fruitless = 0  # attempts to join since the last update
         if self.hosts == [self.task]:
             self._boards.open(self.cluster.text)
+
+    @property
+    def _agreement(self):
+        return agreement.text(self.job, self.strategy)
 
     def persevere(self, attempt):
         """Joins and trains, again whenever others were lost, and then tells them that this worker leaves.
@@ -141,6 +146,8 @@ class Member:
         is_under_way = _is_ready(notices)
         self.publishes = self.task.is_chief and (begins or self.strategy.needs_all or not is_under_way)
         if is_under_way:
+            if not self.task.is_chief:
+                self.job = agreement.adopted(self.job, self._adopts, notices[0].agreement)
             agreement.check(self.cluster.named(self.task), self._agreement, notices[0].agreement)
         if self.publishes:
             self.generation = time.time_ns() // 1000

@@ -68,6 +68,17 @@ def held(train_dir, fresh, job):
         yield RunDirectory(train_dir, resumed, record, place, checkpoint_files.listed(train_dir, resumed.path if resumed else None))
 
 
+def resumed_hparams(train_dir):
+    """Returns the recorded HParams of the run in the directory that would be resumed; None if there is none.
+
+    Raises:
+      UserError: the record is damaged.
+    """
+    if not checkpoint_files.candidates(train_dir) or not run_record.read(train_dir):
+        return None
+    return run_record.recorded_hparams(train_dir)
+
+
 def has_ended(train_dir, last_step=None):
     """Whether the run in the directory, if there is one, has been saved at its last step.
 

@@ -2,6 +2,7 @@
 import glob
 import json
 import re
+import shutil
 
 import pytest
 
@@ -113,6 +114,25 @@ def test_resuming_with_another_number_of_workers(make_cluster, num_ps, num_worke
         _succeed(cluster)
         assert ', %d examples per step' % examples in cluster.text('worker 0')
     assert re.search(r'^Resuming from .*model.ckpt-2, step 2$', cluster.text('worker 0'), re.M)
+
+
+def test_a_resumed_run_keeps_its_warm_up(tmp_path, make_cluster):
+    """That of the chief, whatever run another worker has in its own --train_dir."""
+    flags = ['--recipe=fast', '--epochs=1', '--eval_steps=0']
+    cluster = make_cluster(1, 2, '--max_steps=2', *flags)
+    cluster.start()
+    _succeed(cluster)
+    shutil.copytree(str(tmp_path / 'run'), str(tmp_path / 'other'))
+    for directory, warmup_epochs in [('run', 0.5), ('other', 0.25)]:
+        record = json.loads((tmp_path / directory / 'run.json').read_text())
+        assert record['warmup_epochs'] == 3 / 32
+        (tmp_path / directory / 'run.json').write_text(json.dumps(dict(record, warmup_epochs=warmup_epochs)))
+    cluster = make_cluster(1, 2, '--max_steps=4', *flags)
+    cluster.start('worker 1', flags=['--train_dir=%s' % (tmp_path / 'other')])
+    cluster.start('ps 0', 'worker 0')
+    _succeed(cluster)
+    for name in ('worker 0', 'worker 1'):
+        assert 'Learning rate: rises to 0.05 over 0.5 epochs, then falls to 0 at the end of epoch 1 ' in cluster.text(name)
 
 
 def test_mistakes_that_others_notice(tmp_path, make_cluster):

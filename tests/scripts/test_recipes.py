@@ -73,6 +73,24 @@ def test_summaries_of_a_recipe(finished):
     np.testing.assert_allclose(rates, expected, rtol=1e-5)
 
 
+def test_a_resumed_run_keeps_its_warm_up(tmp_path, data_dir):
+    """--epochs scales the warm-up of a new run, but not of one that an earlier version has recorded."""
+    args = args_of(data_dir, tmp_path, 2) + ['--recipe=fast']
+    assert programs.call('cifar10_train', *args, '--epochs=4')[0] == 0
+    with open(str(tmp_path / 'run.json')) as opened:
+        record = json.load(opened)
+    assert record['warmup_epochs'] == 0.375
+    record['warmup_epochs'] = 3.0
+    (tmp_path / 'run.json').write_text(json.dumps(record))
+    args = [arg for arg in args if not arg.startswith('--max_steps')] + ['--max_steps=3']
+    status, stdout, _ = programs.call('cifar10_train', *args, '--epochs=4')
+    assert status == 0 and 'over 3 epochs, then falls to 0 at the end of epoch 4 ' in stdout and 'different' not in stdout
+    status, _, stderr = programs.call('cifar10_train', *args, '--epochs=2')
+    assert status == 1 and stderr.startswith('cifar10_train.py: error: --epochs=2 ends the run within its warm-up, ')
+    status, stdout, _ = programs.call('cifar10_train', *args, '--epochs=2', '--fresh')
+    assert status == 0 and 'over 0.1875 epochs, then falls to 0 at the end of epoch 2 ' in stdout
+
+
 def test_another_recipe_is_refused(finished):
     script, args, directory, _ = finished
     assert programs.call(script, '--max_steps=20', *args)[::2] == (
