@@ -9,12 +9,15 @@ Without parameter servers the workers train with an all-reduce: if one of them d
 
 The first Ctrl-C lets the chief, worker 0, save a checkpoint; a second one ends all tasks at once.
 """
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+
 from cifar10.cli import quiet
 
 quiet.start(__name__)
 
-import os
-import sys
 
 from absl import flags
 

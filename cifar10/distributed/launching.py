@@ -1,8 +1,13 @@
 """A whole cluster on this machine: one process per task, started again when it dies."""
+import glob
+import itertools
 from multiprocessing import connection
 import os
 import re
+import subprocess
 import time
+
+from absl import flags as absl_flags
 
 from cifar10 import errors
 from cifar10.distributed import free_ports
@@ -14,9 +19,12 @@ CHIEF_SECS = 30  # for the chief to save a checkpoint after a signal
 SERVER_SECS = 10  # for the parameter servers to end by themselves after the workers
 GRACE_SECS = 5  # for other tasks to end
 STOPPED_SECS = 10  # for a stopped task (SIGSTOP) to go on
+_DEVICE_FILES = '/dev/nvidia[0-9]*'
+_NVIDIA_SMI_SECS = 30  # Without persistence mode, the driver initializes every GPU first.
 
 _OWN_FLAG = re.compile('--?(ps_hosts|worker_hosts|job_name|task_index)(=.*)?', re.DOTALL)
 _FRESH = re.compile('--?(no)?fresh(=.*)?')
+_GPU = re.compile(r'\d+|(GPU|MIG)-.+')  # in CUDA_VISIBLE_DEVICES: an index or a UUID
 
 
 class Launcher:
@@ -28,7 +36,8 @@ class Launcher:
     again on other ports. All this counts as a restart. After any other status nothing is started again. A task that is stopped and
     does not go on is killed: the others would wait for it in vain.
 
-    Workers share the cores of this machine, if that can be done equally: they would get into each other's way.
+    Workers share the cores of this machine, if that can be done equally: they would get into each other's way. Worker i gets GPU i,
+    or with --num_gpus=N the i-th group of N GPUs; parameter servers get none.
 
     No task outlives `run`, however it ends. But nothing can be done when this process is killed by SIGKILL: then the tasks end
     later, by their own watchdogs, or when they have done their work.
@@ -44,7 +53,7 @@ class Launcher:
           restarts: how often something may be started again.
 
         Raises:
-          UserError: `flags` hold one that each task gets from the launcher.
+          UserError: `flags` hold one that each task gets from the launcher, or a malformed --num_gpus.
         """
         for flag in flags:
             if _OWN_FLAG.fullmatch(flag):
@@ -52,6 +61,7 @@ class Launcher:
         self._command, self._flags, self._restarts = command, flags, restarts
         self._num_ps, self._num_workers = num_ps, num_workers
         self._names = ['ps %d' % index for index in range(num_ps)] + ['worker %d' % index for index in range(num_workers)]
+        self._num_gpus = _num_gpus(flags)
         self._tasks = {}  # from names to the last TaskProcess
         self._stop = signals.StopRequest()
         self._is_stopping = False
@@ -66,6 +76,7 @@ class Launcher:
         """
         with self._stop:
             try:
+                self._assign_gpus()
                 self._choose_ports()
                 self._start(self._names)
                 return self._supervise()
@@ -85,12 +96,28 @@ class Launcher:
         if self._num_ps:
             self._cluster.append('--ps_hosts=' + ','.join(hosts[:self._num_ps]))
 
+    def _assign_gpus(self):
+        """Assigns GPUs to the workers, in groups of --num_gpus, and prints which worker gets which."""
+        gpus, size = _visible_gpus(), self._num_gpus
+        self._gpus = _groups(gpus, self._num_workers, size)
+        if not gpus:
+            return
+        print('GPUs: %s' % '; '.join(
+            'worker %d gets %s' % (index, ', '.join(own)) for index, own in enumerate(self._gpus)), flush=True)
+        sharing = {gpu: [str(index) for index, own in enumerate(self._gpus) if gpu in own] for gpu in gpus}
+        shared = ['workers %s share GPU %s' % (', '.join(workers), gpu) for gpu, workers in sharing.items() if len(workers) > 1]
+        if shared:
+            print('Fewer GPUs (%d) than the workers ask for (%d): %s' % (len(gpus), self._num_workers * size, '; '.join(shared)),
+                  flush=True)
+
     def _start(self, names):
         for name in names:
             job_name, index = name.split()
             own = ['--job_name=' + job_name, '--task_index=' + index]
-            cores = _share_of_cores(int(index), self._num_workers) if job_name == 'worker' else ()
-            self._tasks[name] = TaskProcess(name, self._command + self._cluster + own + self._flags, cores)
+            cores, gpus = (), []
+            if job_name == 'worker':
+                cores, gpus = _share_of_cores(int(index), self._num_workers), self._gpus[int(index)]
+            self._tasks[name] = TaskProcess(name, self._command + self._cluster + own + self._flags, cores, gpus)
 
     def _running(self, prefix=''):
         """The tasks that run, of those whose names begin so."""
@@ -185,3 +212,39 @@ def _share_of_cores(index, num_workers):
         return []
     first = index * len(cores) // num_workers
     return cores[first:first + max(1, len(cores) // num_workers)]
+
+
+def _num_gpus(flags):
+    """Returns the --num_gpus among a trainer's flags, which may be in a --flagfile.
+
+    Raises:
+      UserError: the number is malformed, or the file cannot be read.
+    """
+    values = absl_flags.FlagValues()
+    values.set_gnu_getopt()  # A word that is no flag, as in "--max_steps 5", does not end the flags.
+    absl_flags.DEFINE_integer('num_gpus', 1, 'GPUs of each worker.', lower_bound=1, flag_values=values)
+    try:
+        values(['trainer'] + list(flags), known_only=True)
+    except absl_flags.Error as error:
+        raise UserError(' '.join(str(error).split()))
+    return values.num_gpus
+
+
+def _visible_gpus():
+    """Returns the GPUs of this machine that the tasks may use, as in CUDA_VISIBLE_DEVICES; none without NVIDIA's driver."""
+    visible = os.environ.get('CUDA_VISIBLE_DEVICES')
+    if visible is None:
+        try:
+            visible = subprocess.run(
+                ['nvidia-smi', '--query-gpu=index', '--format=csv,noheader'], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL, check=True, timeout=_NVIDIA_SMI_SECS).stdout.decode().replace('\n', ',')
+        except (OSError, subprocess.SubprocessError):  # A container may have the GPUs, but not the program.
+            visible = ','.join(map(str, range(len(glob.glob(_DEVICE_FILES)))))
+    # CUDA ignores everything from the first malformed entry on, such as the -1 that hides all GPUs.
+    return list(itertools.takewhile(_GPU.fullmatch, map(str.strip, visible.split(','))))
+
+
+def _groups(gpus, num_workers, size):
+    """Returns each worker's GPUs, `size` consecutive ones; counts from the first GPU again if there are too few."""
+    starts = range(0, num_workers * size, size)
+    return [list(dict.fromkeys(gpus[(start + i) % len(gpus)] for i in range(size))) if gpus else None for start in starts]

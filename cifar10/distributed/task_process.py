@@ -25,10 +25,21 @@ class TaskProcess:
       found_port_in_use: whether it has said that its port is in use.
     """
 
-    def __init__(self, name, command, cores=()):
-        """Starts the command, a list of strings; it may use these cores of the machine, or all."""
+    def __init__(self, name, command, cores=(), gpus=None):
+        """Starts the task.
+
+        Args:
+          name: see above.
+          command: list of strings.
+          cores: the cores of the machine that it may use; none for all.
+          gpus: the GPUs that it may use, list of strings as in CUDA_VISIBLE_DEVICES; None for those of this process.
+        """
         self.name, self.status, self.has_trained, self.found_port_in_use = name, None, False, False
         environment = {key: value for key, value in os.environ.items() if key != 'TF_CONFIG'}  # it may name another cluster
+        if gpus is not None:
+            if 'CUDA_VISIBLE_DEVICES' not in environment:  # The numbers are those of nvidia-smi. By default CUDA sorts by speed.
+                environment.setdefault('CUDA_DEVICE_ORDER', 'PCI_BUS_ID')
+            environment['CUDA_VISIBLE_DEVICES'] = ','.join(gpus) or '-1'
         with signals.held_back():
             self._process = subprocess.Popen(
                 command, bufsize=0, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
