@@ -11,6 +11,11 @@ Each figure comes from a process of its own, after a warm-up that is not measure
   cifar10_benchmark.py distributed  clusters of 2 and 4 workers on this machine, beside one process
   cifar10_benchmark.py plan      not measured: 8, 32 and 128 machines with a GPU each, simulated; 1 to 8 GPUs in one, on paper
 """
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+
 from cifar10.cli import quiet
 
 quiet.start(__name__)
@@ -35,8 +40,6 @@ if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow i
     data_flags.define_output('trace', '/tmp/cifar10_trace.json', 'Where `profile` writes the Chrome trace.')
     ARGUMENTS = program.parse(dict.fromkeys(['input', 'step', 'train', 'towers', 'profile', 'distributed', 'plan'], ()))
 
-import os
-import sys
 
 from cifar10 import files, multi_gpu
 from cifar10.cli import given_job

@@ -3,6 +3,11 @@
 
   cifar10_classic.py --num_gpus=2 --max_steps=1000
 """
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+
 from cifar10.cli import quiet
 
 quiet.start(__name__)

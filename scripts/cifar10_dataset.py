@@ -8,6 +8,11 @@
   cifar10_dataset.py info                     tells what is in --data_dir, and draws a contact sheet
   cifar10_dataset.py verify                   checks every file there
 """
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+
 from cifar10.cli import quiet
 
 quiet.start(__name__)

@@ -3,6 +3,11 @@
 
   cifar10_export.py --checkpoint_dir=/tmp/cifar10_train --export_dir=/tmp/cifar10_export
 """
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+
 from cifar10.cli import quiet
 
 quiet.start(__name__)

@@ -7,6 +7,11 @@ gradients are averaged, and one update is made.
   cifar10_multi_gpu_train.py --num_gpus=4
   cifar10_multi_gpu_train.py --num_gpus=4 --devices_per_tower=2 --variable_strategy=spread
 """
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+
 from cifar10.cli import quiet
 
 quiet.start(__name__)

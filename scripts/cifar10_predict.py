@@ -7,6 +7,11 @@ as in the evaluation: the largest square at the centre, scaled to 32 x 32, cropp
   cifar10_predict.py cat.jpg
   cifar10_predict.py --recursive --json photos > photos.json
 """
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+
 from cifar10.cli import quiet
 
 quiet.start(__name__)
@@ -40,7 +45,6 @@ if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow i
     IMAGES = program.parse(words='IMAGE', check=check)
 
 import contextlib
-import sys
 
 from cifar10.runs import signals
 from cifar10.serving import formats, image_paths, predicting, predictors, trained

@@ -5,6 +5,11 @@ A run is NAME:TRAIN_DIR:EVAL_DIR; runs of the same name are repetitions.
 
   cifar10_results.py --runs=classic:/tmp/classic:/tmp/classic_eval,fast:/tmp/fast:/tmp/fast_eval --plot=precision.svg
 """
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+
 from cifar10.cli import quiet
 
 quiet.start(__name__)

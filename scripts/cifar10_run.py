@@ -6,13 +6,18 @@ TensorFlow tutorial on this package.
 
   cifar10_run.py cifar10_train.py --max_steps=1000
 """
+import os
+import sys
+
+# A checkout needs no installation. The directory of the program takes this place later.
+sys.path[0] = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+
 from cifar10.cli import quiet
 
 quiet.start(__name__)
 
 import argparse
 import itertools
-import sys
 
 from cifar10.cli import program
 

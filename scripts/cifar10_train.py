@@ -5,6 +5,11 @@ This is the simplest training script; cifar10_multi_gpu_train.py does the same w
 
   cifar10_train.py --max_steps=100000
 """
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+
 from cifar10.cli import quiet
 
 quiet.start(__name__)

@@ -1,4 +1,5 @@
-"""The source distribution and the wheel hold everything."""
+"""The source distribution and the wheel hold everything; the scripts run from a bare checkout and when they are installed."""
+import glob
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 
 from tests.helpers import programs
 
+SCRIPTS = sorted(os.path.basename(path) for path in glob.glob(os.path.join(programs.ROOT, 'scripts', '*.py')))
 TOP = ['cifar10', 'scripts', 'tests', 'docs', 'setup.py', 'MANIFEST.in', 'README.md', 'requirements.txt']
 
 
@@ -50,3 +52,45 @@ def test_wheel(tree):
     assert {os.path.basename(name) for name in _files(tree, 'scripts')} == {
         os.path.basename(name) for name in held if '.data/scripts/' in name}
     assert '\nDescription-Content-Type: text/markdown\n' in metadata and '\n# cifar10\n' in metadata
+
+
+def _help(script, cwd, pythonpath):
+    """What a script prints with --help."""
+    return subprocess.run([sys.executable, str(script), '--help'], cwd=str(cwd), env=dict(os.environ, PYTHONPATH=str(pythonpath)),
+                          stdout=subprocess.PIPE, check=True, universal_newlines=True, timeout=programs.DEADLINE_SECS).stdout
+
+
+@pytest.mark.parametrize('script', SCRIPTS)
+def test_a_checkout_needs_no_installation(tmp_path, script):
+    """Python would find another package first."""
+    (tmp_path / 'cifar10').mkdir()
+    (tmp_path / 'cifar10' / '__init__.py').write_text('raise ImportError("not that of the checkout")\n')
+    assert script in _help(os.path.join(programs.ROOT, 'scripts', script), tmp_path, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_bare_checkout_trains(tree, tmp_path, data_dir):
+    """In another working directory, and with the package of the checkout."""
+    shutil.copytree(str(tree / 'cifar10'), str(tmp_path / 'checkout' / 'cifar10'))
+    shutil.copytree(str(tree / 'scripts'), str(tmp_path / 'checkout' / 'scripts'))
+    init = tmp_path / 'checkout' / 'cifar10' / '__init__.py'
+    init.write_text(init.read_text().replace("__version__ = '", "__version__ = 'bare "))
+    environment = {name: value for name, value in os.environ.items() if name != 'PYTHONPATH'}
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / 'checkout' / 'scripts' / 'cifar10_multi_gpu_train.py'), '--num_gpus=4', '--batch_size=8',
+         '--dataset=synthetic', '--data_dir=' + data_dir, '--train_dir=run', '--max_steps=1'], cwd=str(tmp_path), env=environment,
+        stdout=subprocess.PIPE, check=True, universal_newlines=True, timeout=programs.DEADLINE_SECS)
+    assert '\ncifar10 bare ' in done.stdout and 'precision @ 1 = ' in done.stdout
+    assert (tmp_path / 'run' / 'model.ckpt-1.index').exists()
+
+
+@pytest.mark.slow
+def test_installed_scripts(tree, tmp_path):
+    """Nothing else comes onto the PATH."""
+    wheel, = glob.glob(str(tree / 'dist' / '*.whl'))
+    subprocess.run([sys.executable, '-m', 'pip', 'install', '-q', '--no-deps', '--no-index', '--no-compile',
+                    '--prefix=%s' % tmp_path, wheel], check=True, timeout=programs.DEADLINE_SECS)
+    package, = tmp_path.glob('lib*/python*/site-packages/cifar10')
+    assert sorted(path.name for path in (tmp_path / 'bin').iterdir()) == SCRIPTS
+    for script in SCRIPTS:
+        assert script in _help(tmp_path / 'bin' / script, tmp_path, package.parent)

@@ -1,10 +1,14 @@
 """A quiet start: a signal ends the script with one line, and TensorFlow is imported without its start-up messages."""
 import contextlib
 import gc
+import importlib.util
 import os
+import sys
 import tempfile
 
 from cifar10.runs import signals
+
+_PACKAGES = ['absl', 'numpy', 'six', 'tensorflow']
 
 
 def start(name):
@@ -15,6 +19,7 @@ def start(name):
     if name not in ('__main__', '__mp_main__'):  # the second is the script's name in the processes that multiprocessing starts
         return
     _open_standard_files()
+    _check_packages()
     os.umask(os.umask(0o022) | 0o002)  # what a script makes is not for every user to write
     if name == '__main__':
         signals.end_on_signals()
@@ -29,6 +34,14 @@ def _open_standard_files():
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # which gets the first free number
+
+
+def _check_packages():
+    """Ends the script with one line if a package is missing: often the virtual environment has not been activated."""
+    for name in _PACKAGES:
+        if name not in sys.modules and importlib.util.find_spec(name) is None:
+            sys.exit('%s: error: the package %s is not installed: activate the environment (. venv/bin/activate), or run pip install '
+                     '-r requirements.txt in the checkout' % (os.path.basename(sys.argv[0]), name))
 
 
 def import_tensorflow():

@@ -79,7 +79,7 @@ MISTAKES = [
     (TRAIN, ['--num_gpu=2'], 2, r"Unknown command line flag 'num_gpu'. Did you mean: num_gpus.*"),
     (TRAIN, ['--recipe=slow'], 2, r'flag --recipe=slow: value should be one of <classic\|fast\|best>.*'),
     (TRAIN, ['--contrast=nan'], 2, r'flag --contrast=nan: is not a number; .*'),
-    (TRAIN, ['--recipe=fast', '--epochs=2'], 1, r'--schedule=linear needs an end after its warm-up, not --epochs=2: .*'),
+    (TRAIN, ['--recipe=fast', '--epochs=inf'], 1, r'--schedule=linear needs an end after its warm-up, not --epochs=inf: .*'),
     (EVAL, ['--views=3'], 2, r'flag --views=3: value should be one of <1\|2\|10>; .*'),
     (TRAIN, ['--num_gpus=6', '--devices_per_tower=6'], 1, r'--devices_per_tower=6 is more than the 5 layers of the network '
      r'\(conv1, conv2, local3, local4, softmax_linear\): give at most 5'),

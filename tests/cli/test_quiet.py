@@ -110,3 +110,14 @@ def test_a_library_changes_nothing(tmp_path):
     source = ("import os, signal; from cifar10.cli import quiet; state = dict(os.environ), signal.getsignal(signal.SIGINT); "
               "quiet.start('scripts.cifar10_train'); assert state == (dict(os.environ), signal.getsignal(signal.SIGINT))")
     assert _run(source, pythonpath) == (0, '', '')
+
+
+@pytest.mark.parametrize('script', ['cifar10_multi_gpu_train', 'cifar10_run', 'cifar10_launch'])
+def test_a_package_that_is_not_installed(script):
+    """Python without the packages of the environment."""
+    environment = {name: value for name, value in os.environ.items() if name != 'PYTHONPATH'}
+    done = subprocess.run([sys.executable, '-S', programs.path(script), '--num_gpus=4'], env=environment, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, universal_newlines=True, timeout=programs.DEADLINE_SECS)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1, '', '%s.py: error: the package absl is not installed: activate the environment (. venv/bin/activate), or run pip install '
+        '-r requirements.txt in the checkout\n' % script)
