@@ -14,6 +14,7 @@ from cifar10.runs import machine
 from cifar10.training import Job
 
 MOST_TOWERS = 4  # among which `towers` divides a batch
+_SHARE = 'share of the matrix product'
 
 
 class Request(NamedTuple):
@@ -80,14 +81,18 @@ def _with_limit(figures, job):
     rate = operations / (figures['ms per step'] / 1e3)
     num_units = len(set(job.devices)) if machine.is_gpu(job.devices[0]) else 1  # CPU devices share the cores
     limit = num_units * processes.fresh_process(flops.matrix_product_rate, job.devices[0])
-    return dict(figures, **{'GFLOP/s': rate / 1e9, 'matrix product, GFLOP/s': limit / 1e9,
-                            'share of the matrix product': rate / limit})
+    return dict(figures, **{'GFLOP/s': rate / 1e9, 'matrix product, GFLOP/s': limit / 1e9, _SHARE: rate / limit})
 
 
-def flops_verdict(unused_rounds, job):
-    """The operations of a step."""
+def flops_verdict(rounds, job):
+    """Describes the operations of a step, and whether arithmetic or overhead takes most of its time, in the last line."""
     products = layers.step_products(job.hparams.batch_size, job.data.num_classes)
-    return 'Floating-point operations per tower per step:\n%s' % flops.describe(products)
+    limits = []
+    for formulation, figures in rounds.items():
+        share = benchmark.summarize(figures[_SHARE])['median']
+        limits.append('%s for %s (%.0f %% of the rate of a matrix product)' % (
+            'arithmetic' if share >= 0.5 else 'overhead', formulation, 100 * share))
+    return 'Floating-point operations per tower per step:\n%s\nLimit: %s' % (flops.describe(products), ', '.join(limits))
 
 
 def measure_towers(formulation, request):

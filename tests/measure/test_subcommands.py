@@ -35,9 +35,15 @@ def test_input_verdict():
     assert subcommands.input_verdict(rounds, CPU_JOB).startswith('The input CANNOT feed the towers on /cpu:0, /cpu:1: ')
 
 
-def test_flops_verdict():
-    assert subcommands.flops_verdict({}, CPU_JOB) == (
-        'Floating-point operations per tower per step:\n' + flops.describe(layers.step_products(8)))
+@pytest.mark.parametrize('shares, limit', [
+    ({'ours': [0.84, 0.2, 0.9]}, 'arithmetic for ours (84 % of the rate of a matrix product)'),
+    ({'ours': [0.8], 'classic': [0.4, 0.6, 0.44]}, 'arithmetic for ours (80 % of the rate of a matrix product), overhead for classic '
+                                                   '(44 % of the rate of a matrix product)')])
+def test_flops_verdict(shares, limit):
+    rounds = {formulation: {'share of the matrix product': values} for formulation, values in shares.items()}
+    assert subcommands.flops_verdict(rounds, CPU_JOB) == (
+        'Floating-point operations per tower per step:\n%s\nLimit: %s' % (
+            flops.describe(layers.step_products(8)), limit))
 
 
 def test_profile_tables(tmp_path):
@@ -126,7 +132,7 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
 
     def measure(formulation, request):
         requests.append((formulation, request))
-        return {'ms': len(requests)}
+        return {'ms': len(requests), 'share of the matrix product': 1 / len(requests)}
     monkeypatch.setitem(subcommands.MEASURES, 'train', measure)
     args = ['--data_dir=' + data_dir, '--num_gpus=2', '--batch_size=16', '--intra_op_threads=5', '--inter_op_threads=6',
             '--input_threads=7', '--warmup_steps=3', '--steps=4', '--trace=trace']
@@ -136,9 +142,12 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
     expected = subcommands.Request(job, Steps(3, 4), os.path.join(programs.ROOT, 'scripts'), args[3:6] + ['--eval_steps=0'], 'trace')
     assert requests == [('ours', expected), ('classic', expected)] * 2
     assert (status, stderr) == (0, 'Round 1 of 2: ours\nRound 1 of 2: classic\nRound 2 of 2: ours\nRound 2 of 2: classic\n')
-    assert '\n| ms | 2 (1 to 3) | 3 (2 to 4) | 0.625 (0.5 to 0.75) |\n\nFloating-point operations per tower per step:\n' in stdout
+    assert '\n| ms | 2 (1 to 3) | 3 (2 to 4) | 0.625 (0.5 to 0.75) |\n' in stdout
+    assert stdout.splitlines()[-1].startswith('Limit: arithmetic for ours (67 % ')
     report = json.loads(path.read_text())
-    assert report['subcommand'] == 'train' and report['rounds'] == {'ours': {'ms': [1, 3]}, 'classic': {'ms': [2, 4]}}
+    assert report['subcommand'] == 'train' and report['rounds'] == {
+        'ours': {'ms': [1, 3], 'share of the matrix product': [1, 1 / 3]},
+        'classic': {'ms': [2, 4], 'share of the matrix product': [1 / 2, 1 / 4]}}
     given = dict(arg[2:].split('=') for arg in args)
     assert {name: str(report['flags'][name]) for name in given} == given and report['flags']['baseline'] is True
 
