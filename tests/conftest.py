@@ -1,4 +1,5 @@
-"""Small data sets, a graph for each test, no process left behind, the markers `slow` and `long`."""
+"""Small data sets, a graph for each test, no process left behind, the markers `slow`, `long` and `gpu`."""
+import os
 import signal
 import sys
 
@@ -10,14 +11,19 @@ from cifar10.runs import machine, signals
 from tests.helpers import clusters, data_sets, programs
 
 machine.set_up_tensorflow()
+os.environ['TF_FORCE_GPU_ALLOW_GROWTH'] = 'true'  # Several processes share a GPU.
 # A script that runs in this process must not end all tests.
 program._end = sys.exit
 signals.end_on_signals = lambda: None
+# A shell that runs the tests in the background ignores SIGINT, and nohup SIGHUP. Child processes would inherit this.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_configure(config):
     config.addinivalue_line('markers', 'slow: whole runs of the scripts; -m "not slow" leaves them out')
     config.addinivalue_line('markers', 'long: minutes each; only -m long runs them')
+    config.addinivalue_line('markers', 'gpu: skipped unless TensorFlow sees a GPU')
 
 
 def pytest_collection_modifyitems(config, items):
@@ -25,6 +31,11 @@ def pytest_collection_modifyitems(config, items):
         chosen = [item for item in items if not item.get_closest_marker('long')]
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = chosen
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker('gpu') and not tf.config.experimental.list_physical_devices('GPU'):
+        pytest.skip('TensorFlow sees no GPU')
 
 
 @pytest.fixture(scope='session')

@@ -24,13 +24,14 @@ def path(script):
     return os.path.join(ROOT, 'scripts', script + '.py')
 
 
-def start(script, *args, wrapper=(), **environment):
+def start(script, *args, wrapper=(), observation=None, **environment):
     """Starts a script; it is killed after a deadline, or at the end of the test.
 
     As a user would, if it gets a wrapper or an environment; else as a fork, which is quicker.
 
     Args:
       wrapper: words of a command that becomes the command after it, see faults.
+      observation: of a fork, the arguments of observed.observe.
     """
     if wrapper or environment:
         inherited = {name: value for name, value in os.environ.items() if name != 'TF_CPP_MIN_LOG_LEVEL'}
@@ -39,7 +40,7 @@ def start(script, *args, wrapper=(), **environment):
             env=dict(inherited, **dict({'PYTHONPATH': ROOT}, **environment)),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     else:
-        process = forks.Process([path(script)] + list(args))
+        process = forks.Process([path(script)] + list(args), **observation or {})
     timer = threading.Timer(DEADLINE_SECS, _end, [process])
     timer.daemon = True
     timer.start()
