@@ -12,6 +12,7 @@ from cifar10.hparams import CLASSIC, FAST, Pace
 from cifar10.runs import machine
 from tests.helpers import networks
 
+SLOW, LONG = pytest.mark.slow, pytest.mark.long
 IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)
 LABELS = np.arange(8, dtype=np.int32)
 PACE = Pace(examples_per_step=8, examples_per_epoch=16)
@@ -93,9 +94,16 @@ def _update_on_one_device(recipe):
     return _update(lambda: _build_on_one_device(RECIPES[recipe]), ['/cpu:0'])
 
 
-@pytest.mark.parametrize('recipe', RECIPES)
-@pytest.mark.parametrize('num_towers, devices_per_tower, strategy', list(itertools.product(
-    (1, 2), (1, 2), multi_gpu.VARIABLE_STRATEGIES)) + [(1, 5, 'spread')])
+def _placements():
+    """The quick ones have towers, divided towers and variables on several devices; the others combine all values."""
+    quick = [(2, 1, 'cpu', 'classic'), (2, 2, 'spread', 'fast')]
+    slow = [(1, 5, 'spread', 'classic'), (2, 2, 'first_device', 'classic'), (1, 2, 'first_device', 'fast'), (2, 1, 'spread', 'fast')]
+    combinations = itertools.product((1, 2), (1, 2), multi_gpu.VARIABLE_STRATEGIES, RECIPES)
+    rest = [values for values in combinations if values not in quick + slow] + [(1, 5, 'spread', 'fast')]
+    return quick + [pytest.param(*values, marks=SLOW) for values in slow] + [pytest.param(*values, marks=LONG) for values in rest]
+
+
+@pytest.mark.parametrize('num_towers, devices_per_tower, strategy, recipe', _placements())
 def test_every_placement_makes_the_update_of_one_device(num_towers, devices_per_tower, strategy, recipe):
     devices = ['/cpu:%d' % i for i in range(num_towers * devices_per_tower)]
     losses, variables = _update(lambda: _build(RECIPES[recipe], devices, num_towers, strategy), devices)
@@ -129,10 +137,11 @@ def _layer(name, default):
 GPUS, CPUS = ['/device:GPU:%d' % i for i in range(10)], ['/device:CPU:%d' % i for i in range(10)]
 
 
-@pytest.mark.parametrize('recipe', RECIPES)
+@pytest.mark.parametrize('recipe', ['fast', pytest.param('classic', marks=LONG)])
 @pytest.mark.parametrize('strategy', multi_gpu.VARIABLE_STRATEGIES)
 @pytest.mark.parametrize('devices, num_towers, devices_per_tower', [
-    (GPUS, 2, 1), (GPUS, 1, 2), (GPUS, 2, 2), (GPUS, 2, 5), (CPUS, 2, 2)],
+    (GPUS, 2, 1), pytest.param(GPUS, 1, 2, marks=SLOW), (GPUS, 2, 2), pytest.param(GPUS, 2, 5, marks=SLOW),
+    pytest.param(CPUS, 2, 2, marks=SLOW)],
     ids=['2 GPUs', '1 x 2 GPUs', '2 x 2 GPUs', '2 x 5 GPUs', '2 x 2 CPUs'])
 def test_every_operation_is_on_its_device(graph, devices, num_towers, devices_per_tower, strategy, recipe):
     devices = devices[:num_towers * devices_per_tower]

@@ -34,7 +34,8 @@ def _train(num_towers, devices, hparams):
 
 
 @pytest.mark.parametrize('num_towers, recipe', [
-    (2, CLASSIC), (4, CLASSIC), (4, FAST), (2, BEST), (4, FAST._replace(optimizer='momentum'))])
+    (2, CLASSIC), pytest.param(4, CLASSIC, marks=pytest.mark.long), (4, FAST), pytest.param(2, BEST, marks=pytest.mark.slow),
+    pytest.param(4, FAST._replace(optimizer='momentum'), marks=pytest.mark.slow)])
 def test_towers_make_the_update_of_one_tower(num_towers, recipe):
     """If each takes its part of the same batch."""
     hparams = recipe._replace(initial_learning_rate=0.02, warmup_epochs=0.0)

@@ -55,7 +55,7 @@ def test_wheel(tree):
 
 
 def _help(script, cwd, pythonpath):
-    """What a script prints with --help."""
+    """Returns the output of a script with --help."""
     return subprocess.run([sys.executable, str(script), '--help'], cwd=str(cwd), env=dict(os.environ, PYTHONPATH=str(pythonpath)),
                           stdout=subprocess.PIPE, check=True, universal_newlines=True, timeout=programs.DEADLINE_SECS).stdout
 

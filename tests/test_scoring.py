@@ -17,6 +17,7 @@ from scripts import cifar10_train
 from tests.helpers import checkpoints, events
 from tests.helpers.small_run import LINE
 
+SLOW = pytest.mark.slow
 PRECISION = re.compile(r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: precision @ 1 = ([01]\.\d{3}) \((\d+) of 50, step (\d+)\), '
                        r'95 % interval \S+ to \S+\n'
                        r'The evaluation took \d+\.\d s$', re.M)
@@ -37,7 +38,8 @@ def _expected(train_dir, data_dir, step):
     return checkpoints.expected_result(data_dir, averages)[0]
 
 
-@pytest.mark.parametrize('eval_steps, steps', [(None, [5]), (0, []), (2, [2, 4, 5]), (5, [5])])
+@pytest.mark.parametrize('eval_steps, steps', [
+    pytest.param(None, [5], marks=SLOW), pytest.param(0, [], marks=SLOW), (2, [2, 4, 5]), pytest.param(5, [5], marks=SLOW)])
 def test_what_is_evaluated(tmp_path, data_dir, capsys, eval_steps, steps):
     _train(tmp_path, data_dir, 5, eval_steps=eval_steps)
     output = capsys.readouterr().out
@@ -49,6 +51,7 @@ def test_what_is_evaluated(tmp_path, data_dir, capsys, eval_steps, steps):
         assert output.index('Saved %s' % (tmp_path / 'model.ckpt-5')) < output.rindex('precision @ 1')
 
 
+@SLOW
 def test_multiples_count_from_the_first_start(tmp_path, data_dir, capsys):
     _train(tmp_path, data_dir, 3, eval_steps=4)
     _train(tmp_path, data_dir, 9, eval_steps=4)
@@ -76,7 +79,8 @@ def test_its_time_counts_in_the_speed(tmp_path, data_dir, capsys, monkeypatch):
     assert output.count('The evaluation took 1000.0 s\n') == 2
 
 
-@pytest.mark.parametrize('number, eval_steps', [(signal.SIGINT, None), (signal.SIGTERM, None), (signal.SIGINT, 3)])
+@pytest.mark.parametrize('number, eval_steps', [
+    pytest.param(signal.SIGINT, None, marks=SLOW), (signal.SIGTERM, None), pytest.param(signal.SIGINT, 3, marks=SLOW)])
 def test_what_a_signal_has_ended_is_evaluated(tmp_path, data_dir, capsys, monkeypatch, number, eval_steps):
     """Once, also if the step is one that is evaluated anyway."""
     position = progress.LogHook._position

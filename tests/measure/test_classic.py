@@ -97,7 +97,7 @@ def test_50_losses_equal_the_classic_ones(data_dir):
 
 @pytest.mark.slow
 def test_each_of_50_steps_equals_the_classic_one(data_dir):
-    """At the full rate, from the same weights each time, with one slice, with four, and with two towers of two slices.
+    """At the full rate, from the same weights each time: with four slices, and each tenth step also with one and with two towers.
 
     The moving averages, which the classic formulation may take of the weights before the update, apart. Where two values of
     a pooling window are nearly equal, rounding decides which one takes the gradient.
@@ -106,9 +106,11 @@ def test_each_of_50_steps_equals_the_classic_one(data_dir):
     all_of_ours = {sizes: _Trainer(_ours(*sizes), CLASSIC) for sizes in ((1, 1), (1, 4), (2, 2))}
     theirs.load(_initial_values())
     after = theirs.values()
-    for batch in _batches(data_dir):
+    for step, batch in enumerate(_batches(data_dir)):
         before, loss, after = after, theirs.step(batch), theirs.values()
         for sizes, ours in all_of_ours.items():
+            if step % 10 and sizes != (1, 4):
+                continue
             ours.load(before)
             np.testing.assert_allclose(ours.step(batch), loss, rtol=1e-5)
             values = ours.values()

@@ -11,8 +11,9 @@ from scripts import cifar10_multi_gpu_train
 from tests.helpers.parted_graphs import PartedGraphs
 
 RECIPES = {'classic': CLASSIC, 'fast': FAST._replace(epochs=100.0)}
-PLACEMENTS = [(4, 2, 'cpu'), (4, 2, 'first_device'), (4, 2, 'spread'), (2, 2, 'spread'), (3, 1, 'spread'), (2, 1, 'cpu'),
-              (5, 5, 'first_device')]
+PLACEMENTS = [(4, 2, 'first_device'), (3, 1, 'spread')]
+MORE = [(4, 2, 'cpu'), (4, 2, 'spread'), (2, 2, 'spread'), (2, 1, 'cpu'), (5, 5, 'first_device')]
+SLOW, LONG = pytest.mark.slow, pytest.mark.long
 
 
 def _transfers(job, train_dir):
@@ -26,8 +27,11 @@ def _transfers(job, train_dir):
     return {tuple('/cpu:' + end.rpartition(':')[2] for end in arrow): sent for arrow, sent in parted.transfers().items()}
 
 
-@pytest.mark.parametrize('recipe', ['classic', pytest.param('fast', marks=pytest.mark.slow)])
-@pytest.mark.parametrize('num_devices, devices_per_tower, strategy', PLACEMENTS)
+@pytest.mark.parametrize('num_devices, devices_per_tower, strategy, recipe', [
+    placement + ('classic',) for placement in PLACEMENTS] + [
+    pytest.param(*placement, 'classic', marks=SLOW) for placement in MORE] + [
+    pytest.param(*placement, 'fast', marks=SLOW) for placement in PLACEMENTS] + [
+    pytest.param(*placement, 'fast', marks=LONG) for placement in MORE])
 def test_the_plan_tells_what_training_transfers(tmp_path, data_dir, num_devices, devices_per_tower, strategy, recipe):
     job = training.Job(data_dir, 300, RECIPES[recipe]._replace(batch_size=16), ['/cpu:%d' % i for i in range(num_devices)],
                        max_steps=1, devices_per_tower=devices_per_tower, variable_strategy=strategy)

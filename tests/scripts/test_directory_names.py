@@ -5,6 +5,7 @@ from cifar10.runs import checkpoint
 from tests.helpers import faults, programs
 
 pytestmark = pytest.mark.slow
+LONG = pytest.mark.long
 
 REFUSED = ['run[12]', 'run*', 'run?', 'run\\1', 'a[b]/run', b'run\xff'.decode(errors='surrogateescape'), 'gs://bucket/run']
 
@@ -47,7 +48,8 @@ def test_a_pattern_above_the_directory(tmp_path, data_dir, monkeypatch):
     _assert_refused(tmp_path, 'cifar10_eval', '--run_once', *faults.evaluation(data_dir, '.', 'eval'))
 
 
-@pytest.mark.parametrize('name', ['-x', '"a run" of it\'s, gr\u00fcn \u2713 $HOME & %s {}; #1', '~', '--fresh'])
+@pytest.mark.parametrize('name', [
+    '"a run" of it\'s, gr\u00fcn \u2713 $HOME & %s {}; #1', '--fresh', pytest.param('-x', marks=LONG), pytest.param('~', marks=LONG)])
 def test_names_that_work(tmp_path, data_dir, name):
     """Trains, resumes and evaluates."""
     for step in (1, 2):

@@ -65,7 +65,7 @@ DIVIDED = ['--num_gpus=2', '--devices_per_tower=2', '--variable_strategy=spread'
 
 
 @pytest.mark.parametrize('recipe, num_ps, mode', [
-    ('fast', 2, SYNC), ('classic', 0, ALLREDUCE), pytest.param('classic', 1, AVERAGE, marks=LONG),
+    pytest.param('fast', 2, SYNC, marks=LONG), ('classic', 0, ALLREDUCE), pytest.param('classic', 1, AVERAGE, marks=LONG),
     ('fast', 1, SYNC + DIVIDED), ('fast', 0, ALLREDUCE + DIVIDED), pytest.param('classic', 1, AVERAGE + DIVIDED, marks=LONG),
     pytest.param('classic', 1, SYNC, marks=LONG), pytest.param('momentum', 1, SYNC, marks=LONG),
     pytest.param('fast', 1, SYNC, marks=LONG), pytest.param('momentum', 0, ALLREDUCE, marks=LONG),

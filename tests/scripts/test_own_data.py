@@ -61,7 +61,7 @@ def test_mistakes(tmp_path, monkeypatch, args, status, told):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('number', [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_an_interrupted_conversion(tmp_path, number):
     top = pictures.write(tmp_path / 'photos', ['a', 'b'], 2)
     photograph = os.path.join(top, 'b', '0.jpg')
@@ -139,10 +139,6 @@ def test_300_classes_in_a_cluster_and_in_towers(tmp_path):
     status, stdout, stderr = programs.run('cifar10_launch', '--num_ps=1', '--num_workers=2', '--', '--max_steps=4', *_flags(out, run))
     assert status == 0 and 'of 300, step 4)' in stdout, stderr
     assert 'of 300, step 6)' in programs.succeed('cifar10_train', '--max_steps=6', *_flags(out, run))
-    classic = programs.succeed('cifar10_classic', '--max_steps=1', '--log_frequency=1', '--data_dir=' + out,
-                               '--train_dir=' + run + '_classic')
-    loss, = re.findall(': step 1, loss = (.*?) ', classic)
-    assert float(loss) == pytest.approx(np.log(300) + 2.37, abs=0.2)  # and the weight decay
 
 
 @pytest.mark.long

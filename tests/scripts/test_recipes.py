@@ -18,7 +18,8 @@ RECIPE = ['--recipe=fast', '--epochs=0.5', '--warmup_epochs=0.1', '--lr_scaling=
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope='module', params=[('cifar10_train', 16), ('cifar10_multi_gpu_train', 8)], ids=SCRIPTS)
+@pytest.fixture(scope='module', ids=SCRIPTS, params=[
+    pytest.param(('cifar10_train', 16), marks=pytest.mark.long), ('cifar10_multi_gpu_train', 8)])
 def finished(request, tmp_path_factory, data_dir):
     """A run of a recipe, resumed once, to its end: with 300 examples and 16 per step, half an epoch is 10 steps."""
     script, batch_size = request.param

@@ -106,7 +106,8 @@ def test_a_second_signal_at_once(tmp_path, data_dir, first, second):
     assert checkpoint.read_latest(str(tmp_path)) is None
 
 
-@pytest.mark.parametrize('first, second', [(signal.SIGINT, signal.SIGINT), (signal.SIGTERM, signal.SIGHUP)])
+@pytest.mark.parametrize('first, second', [
+    (signal.SIGINT, signal.SIGINT), pytest.param(signal.SIGTERM, signal.SIGHUP, marks=pytest.mark.long)])
 def test_a_second_signal_in_a_step_without_end(tmp_path, data_dir, first, second):
     process = programs.start('cifar10_train', *faults.job(data_dir, tmp_path), wrapper=faults.blocked())
     faults.read_until(process, 'blocked')

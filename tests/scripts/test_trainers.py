@@ -53,7 +53,8 @@ def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
     assert 0.75 in lower  # of the contrast factors
 
 
-@pytest.mark.parametrize('script, towers', [(cifar10_train, 1), (cifar10_multi_gpu_train, 2)])
+@pytest.mark.parametrize('script, towers', [
+    pytest.param(cifar10_train, 1, marks=pytest.mark.slow), (cifar10_multi_gpu_train, 2)])
 def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers):
     """GPU names can be placed on the CPU; the graph keeps them."""
     for kind, slices in [('cpu', 2), ('gpu', 1)]:
@@ -105,7 +106,7 @@ def test_towers_take_batches_of_their_own(tmp_path, data_dir, graph):
     np.testing.assert_allclose(rates, [0.1, 0.01], rtol=1e-5)
 
 
-@pytest.mark.parametrize('script', SCRIPTS)
+@pytest.mark.parametrize('script', [pytest.param(SCRIPTS[0], marks=pytest.mark.long)] + SCRIPTS[1:])
 def test_seed_fresh_and_max_to_keep(tmp_path, data_dir, script):
     args = args_of(data_dir, tmp_path / 'run', 1)
     weights = []
@@ -164,7 +165,7 @@ def test_train_resume_evaluate(tmp_path, data_dir, script, args, devices, thread
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize('number', [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGKILL])
 def test_an_interrupted_run_is_resumed(tmp_path, data_dir, number):
     args = args_of(data_dir, tmp_path, 1000000) + ['--num_gpus=2']
     process = programs.start('cifar10_multi_gpu_train', *args)
