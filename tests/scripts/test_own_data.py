@@ -139,6 +139,10 @@ def test_300_classes_in_a_cluster_and_in_towers(tmp_path):
     status, stdout, stderr = programs.run('cifar10_launch', '--num_ps=1', '--num_workers=2', '--', '--max_steps=4', *_flags(out, run))
     assert status == 0 and 'of 300, step 4)' in stdout, stderr
     assert 'of 300, step 6)' in programs.succeed('cifar10_train', '--max_steps=6', *_flags(out, run))
+    classic = programs.succeed('cifar10_classic', '--max_steps=1', '--log_frequency=1', '--data_dir=' + out,
+                               '--train_dir=' + run + '_classic')
+    loss, = re.findall(': step 1, loss = (.*?) ', classic)
+    assert float(loss) == pytest.approx(np.log(300) + 2.37, abs=0.2)  # and the weight decay
 
 
 @pytest.mark.long
