@@ -44,13 +44,12 @@ def check_for_checkpoints(directory):
     directories.
 
     Raises:
-      UserError: it is none, or TensorFlow does not.
+      UserError: something else is there, or TensorFlow does not.
     """
     files.check_name(directory)
     path = os.path.abspath(directory)
     files.check_name(path)
-    if os.path.exists(path) and not os.path.isdir(path):
-        raise UserError('%s is not a directory: give another one' % path)
+    check_no_file(path)
     check_no_pattern(path)
 
 
@@ -61,6 +60,31 @@ def check_no_pattern(path):
                         'directory' % path)
 
 
+def missing(path):
+    """The directories that must be made for the directory `path`: itself and its parents, the innermost first."""
+    path, found = os.path.abspath(path), []
+    while not os.path.lexists(path) and path != os.path.dirname(path):  # Windows may lack a whole drive
+        found.append(path)
+        path = os.path.dirname(path)
+    return found
+
+
+def check_no_file(path):
+    """Raises UserError if something that is no directory lies at `path`, or on the way to it."""
+    absent = missing(path)
+    place = os.path.dirname(absent[-1]) if absent else path
+    if not os.path.isdir(place):
+        kind = (files.special_kind(os.stat(place).st_mode) or 'a file') if os.path.exists(place) else 'a link to nothing'
+        raise UserError('%s is %s, not a directory: give another one' % (place, kind))
+
+
+def check_exists(path, remedy):
+    """Raises UserError unless `path` is a directory; `remedy` is what the user can do if nothing is there."""
+    check_no_file(path)
+    if not os.path.isdir(path):
+        raise UserError('%s does not exist: %s' % (path, remedy))
+
+
 def make(path):
     """Makes the directory `path` and its parents if they do not exist.
 
@@ -69,6 +93,7 @@ def make(path):
     """
     files.check_name(path)
     check_trusted(path)
+    check_no_file(path)
     try:
         os.makedirs(path, exist_ok=True)
     except (OSError, RecursionError) as error:  # the second: it is nested too deeply for os.makedirs
@@ -92,13 +117,17 @@ class Place:
 
     def check(self):
         """Raises UserError if the directory has been moved, removed or replaced."""
-        try:
-            same = self._handle is None or os.path.samestat(os.fstat(self._handle), os.stat(self._path))
-        except OSError:
-            same = False
-        if not same:
+        if self._handle is not None and not _is_at(self._handle, self._path):
             raise UserError('%s has been moved or removed: put it back, and start again; what was saved there is intact'
                             % self._path)
+
+
+def _is_at(handle, path):
+    """Whether an open directory still has this path."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager
@@ -153,8 +182,8 @@ def locked(path, busy=None):
     handle = None if fcntl is None else os.open(path, os.O_RDONLY)
     try:
         is_locked = handle is not None and _lock(handle, path, busy)
-        if is_locked and not os.path.samestat(os.fstat(handle), os.stat(path)):
-            raise UserError('%s has just been moved by another process: start again' % path)
+        if is_locked and not _is_at(handle, path):
+            raise UserError('%s has just been moved or removed by another process: start again' % path)
         yield is_locked
     finally:
         if handle is not None:

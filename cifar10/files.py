@@ -3,9 +3,12 @@ import contextlib
 import errno
 import itertools
 import json
+import math
 import os
+import reprlib
 import stat
 
+from cifar10 import errors
 from cifar10.errors import UserError
 
 _MAX_CHARACTERS = 1 << 24  # of JSON that is read; the names of 65,536 classes need a million
@@ -69,9 +72,23 @@ def read_json(path, validate, remedy):
     try:
         check_regular(path, remedy)
         with open(path, encoding='utf-8') as opened:
-            return validate(json.loads(opened.read(_MAX_CHARACTERS)))
-    except (ValueError, OSError, RecursionError) as error:
-        raise UserError('%s is damaged (%s): %s' % (path, error, remedy))
+            return validate(_parsed(opened))
+    except (ValueError, OSError, OverflowError) as error:
+        raise UserError('%s is damaged (%s): %s' % (path, errors.reason(error), remedy))
+
+
+def _parsed(opened):
+    try:
+        return json.loads(opened.read(_MAX_CHARACTERS), parse_float=_finite)
+    except (ValueError, RecursionError):
+        raise ValueError('not valid JSON')
+
+
+def _finite(digits):
+    """Returns the float; raises OverflowError for a number like 1e400, which is no way to write Infinity."""
+    if math.isinf(float(digits)):
+        raise OverflowError('the number %s is too large' % reprlib.repr(digits).strip("'"))
+    return float(digits)
 
 
 def open_new(path):

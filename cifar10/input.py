@@ -90,7 +90,7 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, contrast=
     num_examples = verification.verify(records) // share.count
     with tf.device('/cpu:0'), tf.name_scope('distorted_inputs'):
         labels, images = shuffled_records(records, num_examples, batch_size, deterministic, share)
-        return distortions.distort(images, *distortions.draws(batch_size, contrast)), labels
+        return distortions.distort(images, *distortions.draws(batch_size, contrast)), check_labels(labels, records.num_classes)
 
 
 def shuffled_records(records, num_examples, batch_size, deterministic=False, share=Share()):
@@ -149,6 +149,18 @@ def _read_records(filename_queue, records, share=Share()):
     return tf.reshape(tf.decode_raw(values, tf.uint8), [-1, record_bytes])
 
 
+def check_labels(labels, num_classes):
+    """Returns the labels, int32 [n]. Computing them raises InvalidArgumentError if one is not below `num_classes`.
+
+    Without this check a GPU computes a NaN for such a label, which can only come from a file that has changed since it was verified.
+    """
+    with tf.device('/cpu:0'), tf.name_scope('check_labels'):
+        greatest = tf.reduce_max(labels)
+        complaint = ['label ', tf.as_string(greatest), ' is not 0 to %d: %s' % (num_classes - 1, verification.CHANGED)]
+        with tf.control_dependencies([tf.debugging.Assert(greatest < num_classes, [tf.strings.join(complaint)])]):
+            return tf.identity(labels)
+
+
 def prefetch_queue(images, labels, capacity, num_threads=1):
     """A queue of up to `capacity` batches, which `num_threads` threads prepare while the devices compute.
 
@@ -197,7 +209,7 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, num_epoc
     verification.verify(records)
     labels, images = undistorted_records(records, batch_size, num_epochs)
     with tf.device('/cpu:0'), tf.name_scope('crop'):
-        return distortions.crop(images), labels
+        return distortions.crop(images), check_labels(labels, records.num_classes)
 
 
 def undistorted_records(records, batch_size=BATCH_SIZE, num_epochs=None):

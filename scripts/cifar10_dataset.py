@@ -19,6 +19,7 @@ quiet.start(__name__)
 
 from absl import flags
 
+from cifar10 import directories
 from cifar10.cli import data_flags, program
 from cifar10.data import dataset, holdout, verification
 from cifar10.errors import UserError
@@ -26,53 +27,73 @@ from cifar10.runs import signals
 
 FLAGS = flags.FLAGS
 DATA_FLAGS = ['dataset', 'data_dir', 'data_url', 'label']
-FLAGS_OF = {'download': DATA_FLAGS, 'synthetic': DATA_FLAGS, 'convert': ['test_fraction', 'seed', 'strict'],
+FLAGS_OF = {'download': DATA_FLAGS, 'synthetic': ['dataset', 'data_dir'], 'convert': ['test_fraction', 'seed', 'strict'],
             'holdout': ['examples', 'seed', 'label'], 'info': DATA_FLAGS + ['contact_sheet'], 'verify': DATA_FLAGS}
 
 
 def download():
     """Downloads CIFAR-10 or CIFAR-100, unless it is there."""
-    return dataset.read(data_flags.prepare('cifar100' if FLAGS.dataset == 'cifar100' else 'cifar10', is_wanted=True), FLAGS.label)
+    if FLAGS.dataset == 'synthetic':
+        raise UserError('--dataset=synthetic is not downloaded: use the command synthetic, or give cifar10 or cifar100')
+    tell(dataset.read(data_flags.make(FLAGS.dataset), FLAGS.label))
 
 
 def synthetic():
     """Draws the synthetic data set, unless it is there."""
-    return dataset.read(data_flags.prepare('synthetic', is_wanted=True))
+    if FLAGS['dataset'].present and FLAGS.dataset != 'synthetic':
+        raise UserError('--dataset=%s is not drawn: use the command download, or leave it out' % FLAGS.dataset)
+    tell(dataset.read(data_flags.make('synthetic')))
 
 
 def convert(images_dir, out):
-    """Makes a data set of folders of images."""
+    """Makes a data set of folders of images; returns 1 if a file cannot be used."""
     from cifar10.data import conversion
     from cifar10.runs import machine
     options = conversion.Options(FLAGS.test_fraction, FLAGS.seed, FLAGS.strict)
     with signals.Interruptible():
-        conversion.convert(images_dir, out, options, machine.num_cores())
-    return dataset.read(out)
+        num_damaged = conversion.convert(images_dir, out, options, machine.num_cores())
+    tell(dataset.read(out))
+    return int(num_damaged > 0)
 
 
 def hold_out(source, out):
     """Divides the training images of a data set."""
+    directories.check_exists(source, 'give the --data_dir of a data set')
     with signals.Interruptible():
         holdout.hold_out(dataset.read(source, FLAGS.label), out, FLAGS.examples, FLAGS.seed)
-    return dataset.read(out)
+    tell(dataset.read(out))
 
 
 def info():
     """Tells what is in a data set."""
     from cifar10.data import inspection
-    found = dataset.read(data_flags.data_dir(FLAGS.dataset), FLAGS.label)
+    found = present()
     print(inspection.report(found))
     inspection.draw(found, FLAGS.contact_sheet)
-    return found
+    tell(found)
 
 
 def verify():
     """Checks the files of a data set, also by their checksums if it has some."""
-    found = dataset.read(data_flags.data_dir(FLAGS.dataset), FLAGS.label)
+    found = present()
     for records in (found.train, found.test):
         verification.verify(records)
         verification.check_sums(records)
-    return found
+    tell(found)
+
+
+def present():
+    """The DataSet in --data_dir; raises UserError if there is no such directory, or no CIFAR-100 in it that --dataset names."""
+    data_flags.check_exists()
+    path = data_flags.data_dir(FLAGS.dataset)
+    directories.check_exists(path, 'download it with `cifar10_dataset.py download --dataset=cifar100`, or leave out --dataset')
+    return dataset.read(path, FLAGS.label)
+
+
+def tell(found):
+    """Prints what is in a DataSet."""
+    print('%d training and %d test examples of %s in %s' % (
+        verification.verify(found.train), verification.verify(found.test), dataset.listed(found.class_names), found.directory))
 
 
 COMMANDS = {'download': download, 'synthetic': synthetic, 'convert': convert, 'holdout': hold_out, 'info': info, 'verify': verify}
@@ -80,13 +101,11 @@ ARGUMENTS = dict(dict.fromkeys(COMMANDS, ()), convert=('IMAGES_DIR', 'OUT'), hol
 
 
 def main(command, *arguments):
-    """Carries out one command, then prints what is there."""
+    """Carries out one command, which prints what is there; returns 1 if something of it is missing."""
     for name in sorted(set(sum(FLAGS_OF.values(), [])) - set(FLAGS_OF[command])):
         if FLAGS[name].present:
             raise UserError('--%s has no effect on %s: leave it out' % (name, command))
-    found = COMMANDS[command](*arguments)
-    print('%d training and %d test examples of %s in %s' % (
-        verification.verify(found.train), verification.verify(found.test), dataset.listed(found.class_names), found.directory))
+    return COMMANDS[command](*arguments)
 
 
 if __name__ == '__main__':
@@ -99,5 +118,6 @@ if __name__ == '__main__':
                          upper_bound=2 ** 31 - 1)
     flags.DEFINE_boolean('strict', False, 'For convert: write nothing if a file is damaged.')
     flags.DEFINE_integer('examples', 5000, 'For holdout: the number of test images.', lower_bound=1, upper_bound=2 ** 31 - 1)
-    data_flags.define_output('contact_sheet', '/tmp/cifar10_contact_sheet.png', 'Where info draws images of each class.')
+    data_flags.define_output('contact_sheet', '/tmp/cifar10_contact_sheet.png', 'Where info draws images of each class: a file '
+                             '.png, .jpg or .jpeg.', endings=('.png', '.jpg', '.jpeg'))
     program.run(main, program.parse(ARGUMENTS, needs_tensorflow=('convert', 'info')))

@@ -28,10 +28,23 @@ def test_a_directory_with_its_parents(tmp_path):
 
 def test_a_file_in_the_way(tmp_path):
     (tmp_path / 'file').write_text('')
-    with pytest.raises(UserError, match=r'^Cannot make the directory %s/file \(File exists\): give another one$' % tmp_path):
-        directories.make(str(tmp_path / 'file'))
-    with pytest.raises(UserError, match=r'^Cannot make the directory %s/file/below \(Not a directory\)' % tmp_path):
-        directories.make(str(tmp_path / 'file' / 'below'))
+    (tmp_path / 'link').symlink_to('file')
+    (tmp_path / 'dangling').symlink_to('nowhere')
+    for path, complaint in [('file', 'file is a file'), ('file/below/deep', 'file is a file'), ('link', 'link is a file'),
+                            ('dangling/below', 'dangling is a link to nothing')]:
+        for check in (directories.make, directories.check_no_file, lambda name: directories.check_exists(name, 'remedy')):
+            with pytest.raises(UserError, match='^%s/%s, not a directory: give another one$' % (tmp_path, complaint)):
+                check(str(tmp_path / path))
+    assert sorted(os.listdir(str(tmp_path))) == ['dangling', 'file', 'link']
+
+
+def test_a_directory_that_must_exist(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path in (str(tmp_path), '.'):
+        directories.check_exists(path, 'make it')
+    with pytest.raises(UserError, match='^a/b does not exist: make it$'):
+        directories.check_exists('a/b', 'make it')
+    assert directories.missing('a/b') == [str(tmp_path / 'a' / 'b'), str(tmp_path / 'a')] and directories.missing('.') == []
 
 
 def _move(path):
@@ -144,17 +157,18 @@ def test_a_second_process_waits(tmp_path):
 
 
 @needs_locks
-@pytest.mark.parametrize('busy', [None, 'in use'])
-def test_a_directory_that_is_moved_meanwhile(tmp_path, monkeypatch, busy):
+@pytest.mark.parametrize('busy, is_made_again', [(None, True), ('in use', True), (None, False)])
+def test_a_directory_that_is_moved_meanwhile(tmp_path, monkeypatch, busy, is_made_again):
     (tmp_path / 'run').mkdir()
     flock = directories.fcntl.flock
 
     def move_and_lock(handle, operation):
         (tmp_path / 'run').rename(tmp_path / 'aside')
-        (tmp_path / 'run').mkdir()
+        if is_made_again:
+            (tmp_path / 'run').mkdir()
         return flock(handle, operation)
     monkeypatch.setattr(directories.fcntl, 'flock', move_and_lock)
-    with pytest.raises(UserError, match='^%s/run has just been moved by another process: start again$' % tmp_path):
+    with pytest.raises(UserError, match='^%s/run has just been moved or removed by another process: start again$' % tmp_path):
         with directories.locked(str(tmp_path / 'run'), busy):
             pass
 

@@ -1,6 +1,7 @@
 """Folders of images made into a data set."""
 import contextlib
 import os
+import pathlib
 from typing import NamedTuple, Optional
 
 import numpy as np
@@ -19,7 +20,7 @@ class Options(NamedTuple):
 
 
 def convert(images_dir, path, options, num_threads):
-    """Makes a data set of folders of images; tells which files cannot be used.
+    """Makes a data set of folders of images; tells which files cannot be used, and returns how many they are.
 
     Args:
       images_dir: see image_folders.read.
@@ -29,9 +30,11 @@ def convert(images_dir, path, options, num_threads):
 
     Raises:
       UserError: the folders are no classes, a class has no image for training, a file is damaged and options.strict, or the data set
-        cannot be written.
+        cannot be written, or would be among the folders.
     """
     writing.check_new(path)  # before all folders are listed
+    if pathlib.Path(os.path.realpath(images_dir)) in pathlib.Path(os.path.realpath(path)).parents:
+        raise UserError('%s is in %s, and would be one of its folders: give a directory elsewhere' % (path, images_dir))
     folders = image_folders.read(images_dir, options.test_fraction, options.seed)
     with writing.new_data_set(path) as directory:
         label_bytes = description.label_bytes(len(folders.class_names))
@@ -51,6 +54,7 @@ def convert(images_dir, path, options, num_threads):
         writing.describe(directory, folders.class_names, *described, origin='%s, converted with %s--seed=%d' % (
             os.path.abspath(images_dir), '' if options.test_fraction is None else '--test_fraction=%g ' % options.test_fraction,
             options.seed))
+    return len(failures)
 
 
 def _write(examples, decoder, writer, bar, failures):

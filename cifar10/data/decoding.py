@@ -82,7 +82,8 @@ class Decoder:
                     images += list(self._run([read]))
                     whole.append(read)
                 except tf.errors.OpError as error:
-                    failures.append((read.path, errors.reason(error)))
+                    cause = 'the image is damaged or incomplete (%s)' if isinstance(error, tf.errors.InvalidArgumentError) else '%s'
+                    failures.append((read.path, cause % errors.reason(error)))
             chunk = whole
         images = np.array(images, np.uint8).reshape(-1, *_SHAPE)
         for i, read in enumerate(chunk):

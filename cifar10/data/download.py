@@ -1,5 +1,6 @@
 """Downloads the official archives of CIFAR-10 and CIFAR-100, and puts their files into place when they are complete."""
 import os
+import shlex
 import shutil
 import tarfile
 from typing import NamedTuple
@@ -41,7 +42,9 @@ def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=DATA_URL, md5
     Raises:
       UserError: the archive cannot be downloaded or is not the published one, or the directory holds only some of the files.
     """
-    source = CIFAR10.source._replace(url=data_url, md5=md5, timeout_secs=timeout_secs, retry_secs=retry_secs)
+    command = 'cifar10_dataset.py download --data_dir=%s --data_url=URL' % shlex.quote(os.path.abspath(data_dir))
+    remedy = 'try `%s` with another address' % command
+    source = CIFAR10.source._replace(url=data_url, md5=md5, timeout_secs=timeout_secs, retry_secs=retry_secs, remedy=remedy)
     prepare(CIFAR10._replace(source=source), data_dir)
 
 

@@ -1,14 +1,17 @@
 """Folders of images: one folder per class, with or without folders `train` and `test` around them."""
 import os
+import re
 from typing import NamedTuple, Sequence, Tuple
 
 import numpy as np
 
-from cifar10 import errors, files
+from cifar10 import directories, errors, files
 from cifar10.data import description
 from cifar10.errors import UserError
 
 TEST_FRACTION = 0.1
+# Names, in lower case, of folders that are seldom classes, and never two of them.
+_SPLITS = {'train', 'training', 'test', 'testing', 'dev', 'eval', 'evaluation', 'val', 'valid', 'validate', 'validation', 'holdout'}
 
 
 class ImageFolders(NamedTuple):
@@ -60,18 +63,16 @@ def read(images_dir, test_fraction, seed):
 def _parts(images_dir):
     """The directory of the classes, that of the classes for the test or None, and the names of the folders in the first one."""
     folders = _folders(images_dir)
-    roles = {name.lower(): name for name in folders}
-    if not {'train', 'test'} & set(roles) or len(roles) < len(folders):
-        return images_dir, None, folders
-    train, test = roles.get('train'), roles.get('test')
-    others = sorted(set(folders) - {train, test})
-    if test and (others or not train) or train and {'val', 'valid', 'validation'} & set(roles):
-        raise UserError('%s has the folders %s: there must be train and test, and nothing else, or one folder for each class: '
-                        'rename or remove the others' % (images_dir, ', '.join(map(ascii, folders))))
-    if others:  # train is a class, like car
-        return images_dir, None, folders
-    top = os.path.join(images_dir, train)
-    return top, test and os.path.join(images_dir, test), _folders(top)
+    splits = {name: name.lower() for name in folders if name.lower() in _SPLITS}
+    kinds = sorted(splits.values())
+    if len(splits) == len(folders) and kinds in (['train'], ['test', 'train']):
+        paths = {kind: os.path.join(images_dir, name) for name, kind in splits.items()}
+        return paths['train'], paths.get('test'), _folders(paths['train'])
+    all_are_splits = all(re.split('(?<=[a-z])set|[^a-z]', name.lower())[0] in _SPLITS for name in folders)  # like test_images
+    if len(splits) > 1 or len(folders) > 1 and all_are_splits or 'test' in kinds:  # train can be a class, beside car and ship
+        raise UserError('%s has the folders %s: there must be train and test, in upper or lower case, and nothing else, or one folder '
+                        'for each class: rename or remove the others' % (images_dir, ', '.join(map(ascii, folders))))
+    return images_dir, None, folders
 
 
 def _checked_names(directory, names):
@@ -98,8 +99,7 @@ def _test_files(directory, class_names):
 
 def _folders(directory):
     """The names of the folders in a directory, in sorted order; says which files beside them are not used."""
-    if not os.path.isdir(directory):
-        raise UserError('%s is not a directory: give one that holds a folder of images for each class' % directory)
+    directories.check_exists(directory, 'give a directory that holds a folder of images for each class')
     try:
         entries = [entry for entry in os.scandir(directory) if not entry.name.startswith('.')]
     except OSError as error:

@@ -109,9 +109,10 @@ def report(data_set):
 
 
 def draw(data_set, path):
-    """Writes the contact sheet of a DataSet to a PNG file, and tells where."""
+    """Writes the contact sheet of a DataSet to a file, PNG if its name ends in .png, else JPEG, and tells where."""
+    encode = tf.image.encode_png if path.lower().endswith('.png') else tf.image.encode_jpeg
     with tf.Graph().as_default(), tf.Session() as session:
-        content = session.run(tf.image.encode_png(contact_sheet(data_set)))
+        content = session.run(encode(contact_sheet(data_set)))
     files.write_whole(path, content, 'name another file with --contact_sheet')
     shown = '' if data_set.num_classes <= _ROWS else ', the first %d' % _ROWS
     print('A row of images of each class%s, training images to the left, test images to the right: %s' % (shown, path), flush=True)

@@ -4,8 +4,10 @@ import errno
 import hashlib
 import os
 import re
+import socket
 import stat
 import sys
+import threading
 import time
 from typing import NamedTuple
 
@@ -23,8 +25,11 @@ class Source(NamedTuple):
     title: str  # for messages, like 'the CIFAR-10 binary archive'
     url: str
     md5: str  # in hexadecimal digits
+    remedy: str = 'give another --data_url'  # for an address that does not work
     timeout_secs: float = 30  # seconds without a byte after which a connection counts as broken
-    retry_secs: float = 1  # seconds before the first retry; doubled after each retry that brings no byte
+    retry_secs: float = 1  # seconds before the first retry; doubled after each retry that brings too little
+    # Bytes per second, on average over timeout_secs; a slower connection counts as broken. With less the archive takes two days.
+    min_rate: float = 1000
 
 
 def download(source, path):
@@ -72,29 +77,70 @@ def _open_part(path):
 
 
 def _fetch_with_retries(source, part):
-    """Fetches until the file is complete; gives up after three tries in a row that brought nothing new."""
+    """Fetches until the file is complete; gives up after three tries in a row that brought less than source.min_rate."""
     furthest, failed_tries = _size(part), 0
     while True:
+        start = time.monotonic()
         try:
-            return _fetch(source.url, part, source.timeout_secs)
+            return _fetch(source, part)
         except (OSError, ValueError, http_client.HTTPException) as error:  # URLError and HTTPError are OSErrors
             code = getattr(error, 'code', None)
             if code == 416 and _size(part):  # what is there is as long as the file or longer: its MD5 tells
                 return None
-            failed_tries = 0 if _size(part) > furthest else failed_tries + 1
+            brought = _size(part) - furthest
+            failed_tries = 0 if brought > source.min_rate * (time.monotonic() - start) else failed_tries + 1
             furthest = max(furthest, _size(part))
             hopeless = (isinstance(error, (ValueError, http_client.InvalidURL)) or getattr(error, 'errno', None) == errno.ENOSPC
                         or (code and code < 500 and code not in (408, 429)))
             reason = ''.join(character if character.isprintable() else '?' for character in str(error)[:200])  # a server's words
             if hopeless or failed_tries == 3:
-                raise UserError('Cannot download %s (%s): check the network, the disk and --data_url, or put a copy of the '
-                                'archive at %s; --dataset=synthetic needs no network' % (source.url, reason, part[:-len('.part')]))
+                kept = '; what came is kept, and the next start resumes there' if _size(part) else ''
+                raise UserError('Cannot download %s (%s%s): check the network and the disk, %s, or put a copy of the archive at %s. '
+                                'Without a network, use the images that `cifar10_dataset.py synthetic` makes'
+                                % (source.url, reason, kept, source.remedy, os.path.abspath(part)[:-len('.part')]))
             print('\nThe download was interrupted (%s): trying again' % reason, flush=True)
         time.sleep(source.retry_secs * 2 ** max(0, failed_tries - 1))
 
 
 def _size(path):
     return os.path.getsize(path) if os.path.exists(path) else 0
+
+
+class _HeaderDeadline:
+    """A part of urllib's handlers. It ends a connection whose headers take longer than the timeout, which is for each byte of them."""
+
+    def do_open(self, http_class, req, **http_conn_args):
+        """Opens a connection as urllib does; raises ConnectionError if the headers come too slowly."""
+        def connect(*args, **kwargs):
+            connection = http_class(*args, **kwargs)
+            get_response, late = connection.getresponse, []
+
+            def give_up():
+                late.append(True)
+                with contextlib.suppress(OSError):  # the server may just have closed it
+                    connection.sock.shutdown(socket.SHUT_RDWR)
+
+            def get_response_in_time():
+                timer = threading.Timer(connection.timeout, give_up)
+                timer.daemon = True
+                timer.start()
+                try:
+                    return get_response()
+                finally:
+                    timer.cancel()
+                    if late:
+                        raise ConnectionError('the headers came too slowly')
+            connection.getresponse = get_response_in_time
+            return connection
+        return super().do_open(connect, req, **http_conn_args)
+
+
+class _HTTPHandler(_HeaderDeadline, urllib.request.HTTPHandler):
+    pass
+
+
+class _HTTPSHandler(_HeaderDeadline, urllib.request.HTTPSHandler):
+    pass
 
 
 class _WebRedirects(urllib.request.HTTPRedirectHandler):
@@ -107,11 +153,12 @@ class _WebRedirects(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _fetch(url, part, timeout_secs):
-    """Appends to `part` the rest of the file at `url`."""
+def _fetch(source, part):
+    """Appends to `part` the rest of the file of a Source."""
     have = _size(part)
-    request = urllib.request.Request(url, headers={'Range': 'bytes=%d-' % have} if have else {})
-    with urllib.request.build_opener(_WebRedirects).open(request, timeout=timeout_secs) as response:
+    request = urllib.request.Request(source.url, headers={'Range': 'bytes=%d-' % have} if have else {})
+    opener = urllib.request.build_opener(_WebRedirects, _HTTPHandler, _HTTPSHandler)
+    with opener.open(request, timeout=source.timeout_secs) as response:
         known = 0 if response.getcode() == 206 else have  # bytes that are here already: the server sends the whole file
         sent_range = re.match('bytes ([0-9]+)-', response.headers.get('Content-Range', ''))
         if have and not known and sent_range and int(sent_range.group(1)) != have:
@@ -123,7 +170,7 @@ def _fetch(url, part, timeout_secs):
         limit = total or _MAX_BYTES
         with _open_part(part) as out:
             shown = None
-            for chunk in iter(lambda: response.read1(_CHUNK_BYTES), b''):  # read would lose what came before a stall
+            for chunk in _chunks(response, source):
                 new = chunk[known:]
                 known -= len(chunk) - len(new)
                 out.write(new)
@@ -138,6 +185,18 @@ def _fetch(url, part, timeout_secs):
         raise ValueError('the server sent more than %d bytes' % limit)
     if total and have - known < total:
         raise ConnectionError('closed after %d of %d bytes' % (have - known, total))
+
+
+def _chunks(response, source):
+    """Yields the bytes as they come; raises ConnectionError where they come more slowly than the Source may send them."""
+    start, came = time.monotonic(), 0
+    for chunk in iter(lambda: response.read1(_CHUNK_BYTES), b''):  # read would lose what came before a stall
+        yield chunk
+        came, seconds = came + len(chunk), time.monotonic() - start
+        if seconds >= source.timeout_secs:
+            if came < source.min_rate * seconds:
+                raise ConnectionError('fewer than %d bytes per second came' % source.min_rate)
+            start, came = time.monotonic(), 0
 
 
 def _total(headers, have):

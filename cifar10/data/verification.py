@@ -2,6 +2,8 @@
 import functools
 import hashlib
 import os
+from typing import NamedTuple
+import zlib
 
 import numpy as np
 
@@ -9,6 +11,7 @@ from cifar10 import files
 from cifar10.data import dataset
 from cifar10.errors import UserError
 
+CHANGED = 'a data file has changed'  # part of the error for a label that the verified files did not have
 _PIECE = 1000  # records that are read at a time
 _REMEDY = 'replace it with a good copy'
 
@@ -68,6 +71,11 @@ def examples(records):
             yield records.labels(rows), images
 
 
+def checksum(path, label_weights):
+    """Returns the CRC-32 of a data file. The file is read once for its checksum and its labels, until it changes."""
+    return _content(path, tuple(label_weights), _state(path)).checksum
+
+
 def check_file(path):
     """Raises UserError if a data file does not exist, or is not a regular file."""
     try:
@@ -83,8 +91,8 @@ def _verified_counts(records, file, num_classes):
     if file.num_examples is not None and not os.path.exists(file.path):
         raise UserError('%s is missing, which dataset.json names: put it back, or make the data set again' % file.path)
     check_file(file.path)
-    found, size = os.stat(file.path), records.record_bytes
-    num_bytes, counts = _counts(file.path, tuple(records.label_weights), (found.st_ino, found.st_size, found.st_mtime_ns))
+    size = records.record_bytes
+    num_bytes, counts, _ = _content(file.path, tuple(records.label_weights), _state(file.path))
     if num_bytes == 0:
         raise UserError('%s is empty: %s' % (file.path, _REMEDY))
     if num_bytes % size:
@@ -100,16 +108,29 @@ def _verified_counts(records, file, num_classes):
     return counts
 
 
+class _Content(NamedTuple):
+    num_bytes: int
+    counts: np.ndarray  # how often each label is in the file
+    checksum: int
+
+
+def _state(path):
+    """Returns values that change when the file is written, even if its modification time is restored."""
+    found = os.stat(path)
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
 @functools.lru_cache(maxsize=64)  # a trainer asks several times
-def _counts(path, label_weights, unused_state):
-    """The size of the file in this state, and how often each label is in it."""
+def _content(path, label_weights, unused_state):
+    """The _Content of the file in this state."""
     form = dataset.Records((), label_weights=label_weights)
-    counts, num_bytes = np.zeros(256 ** len(label_weights), np.int64), 0
+    counts, num_bytes, crc = np.zeros(256 ** len(label_weights), np.int64), 0, 0
     for piece in pieces(path, form.record_bytes):
         whole = np.frombuffer(piece, np.uint8)[:len(piece) // form.record_bytes * form.record_bytes]
         counts += np.bincount(form.labels(whole.reshape(-1, form.record_bytes)), minlength=len(counts))
         num_bytes += len(piece)
-    return num_bytes, np.trim_zeros(counts, 'b')
+        crc = zlib.crc32(piece, crc)
+    return _Content(num_bytes, np.trim_zeros(counts, 'b'), crc)
 
 
 def _first_bad(records, path, num_classes):

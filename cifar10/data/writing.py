@@ -69,11 +69,17 @@ def check_new(path):
 
 @contextlib.contextmanager
 def _alone_beside(path):
-    """Makes the directory in which `path` is to be made, and holds its lock."""
+    """Makes the directory in which `path` is to be made, and holds its lock. What it has made and is empty at the end is removed."""
     parent = os.path.dirname(os.path.abspath(path))
-    directories.make(parent)
-    with directories.alone_in(parent):
-        yield
+    missing = directories.missing(parent)
+    try:
+        directories.make(parent)
+        with directories.alone_in(parent):
+            yield
+    finally:
+        for directory in missing:
+            with contextlib.suppress(OSError):  # it is not empty, or could not be made
+                os.rmdir(directory)
 
 
 @contextlib.contextmanager

@@ -103,7 +103,7 @@ def _damage(top, *paths):
 def test_damaged_files_are_left_out(tmp_path, capsys):
     top = pictures.write(tmp_path / 'photos', ['a', 'b'], 10)
     _damage(top, 'a/3.png', 'b/7.png')
-    convert(top, str(tmp_path / 'out'), Options(), 2)
+    assert convert(top, str(tmp_path / 'out'), Options(), 2) == 2
     told = sorted(line.split(': ', 1)[1] for line in capsys.readouterr().err.splitlines())
     assert told == ['%s is left out: it is no JPEG, PNG, GIF or BMP file' % os.path.join(top, name) for name in ('a/3.png', 'b/7.png')]
     found = dataset.read(str(tmp_path / 'out'))
@@ -129,6 +129,28 @@ def test_too_many_damaged_files(tmp_path, damaged, complaint):
     with pytest.raises(UserError, match=complaint):
         convert(str(tmp_path / 'photos'), str(tmp_path / 'out'), Options(), 2)
     assert os.listdir(str(tmp_path)) == ['photos']
+
+
+@pytest.mark.parametrize('out', ['photos/out', 'photos/a/new/out', 'link/out', 'photos/../photos/out'])
+def test_not_among_the_images(tmp_path, out):
+    top = pictures.write(tmp_path / 'photos', ['a', 'b'], 2)
+    (tmp_path / 'link').symlink_to('photos')
+    for images_dir in (top, str(tmp_path / 'link')):
+        with pytest.raises(UserError, match='^%s is in %s, and would be one of its folders: ' % (tmp_path / out, images_dir)):
+            convert(images_dir, str(tmp_path / out), Options(), 2)
+    assert sorted(os.listdir(top)) == ['a', 'b'] and sorted(os.listdir(top + '/a')) == ['0.png', '1.png']
+    convert(top, str(tmp_path / 'photos_out'), Options(), 2)
+
+
+def test_parents_that_were_made_for_nothing_are_removed(tmp_path):
+    top = pictures.write(tmp_path / 'photos', ['a', 'b'], 2)
+    _damage(top, 'a/0.png')
+    (tmp_path / 'empty').mkdir()
+    with pytest.raises(UserError, match='^Nothing was written because of damaged files'):
+        convert(top, str(tmp_path / 'empty' / 'new' / 'newer' / 'out'), Options(strict=True), 2)
+    assert sorted(os.listdir(str(tmp_path))) == ['empty', 'photos'] and os.listdir(str(tmp_path / 'empty')) == []
+    convert(pictures.write(tmp_path / 'whole', ['a', 'b'], 2), str(tmp_path / 'empty' / 'new' / 'out'), Options(strict=True), 2)
+    assert os.listdir(str(tmp_path / 'empty' / 'new')) == ['out']
 
 
 def test_what_exists_is_not_replaced(tmp_path):

@@ -85,13 +85,20 @@ def test_files_beside_the_folders_are_named(tmp_path, capsys):
 
 
 @pytest.mark.parametrize('paths, complaint', [
-    ([], '^{top} is not a directory: give one that holds a folder of images for each class$'),
+    ([], '^{top} does not exist: give a directory that holds a folder of images for each class$'),
     (['a/1'], '^The folders of {top} cannot be classes: it has 1 classes, not 2 to 65536. Make a folder for each class, '),
     (['1.jpg', '2.jpg'], 'it has 0 classes, not 2'),
     (['a/1', 'b/.hidden'], '^{top}/b holds no file: put images there, or remove it$'),
-    (['a/1', 'test/a/1'], "^{top} has the folders 'a', 'test': there must be train and test, and nothing else, or "),
+    (['a/1', 'test/a/1'], "^{top} has the folders 'a', 'test': there must be train and test, in upper or lower case, and "),
     (['train/a/1', 'test/a/1', 'val/a/1'], "^{top} has the folders 'test', 'train', 'val': there must be train and test, "),
     (['train/a/1', 'val/a/1'], "^{top} has the folders 'train', 'val': there must be train and test, "),
+    (['training/a/1', 'testing/a/1'], "^{top} has the folders 'testing', 'training': there must be train and test, "),
+    (['train/a/1', 'dev/a/1'], "^{top} has the folders 'dev', 'train': there must be "),
+    (['Train/a/1', 'train/a/1', 'test/a/1'], "^{top} has the folders 'Train', 'test', 'train': there must be "),
+    (['train_images/a/1', 'testset/a/1'], "^{top} has the folders 'testset', 'train_images': there must be "),
+    (['Training Data/a/1', 'val2017/a/1'], "^{top} has the folders 'Training Data', 'val2017': there must be "),
+    (['TEST/a/1', 'cat/1', 'dog/1'], "^{top} has the folders 'TEST', 'cat', 'dog': there must be "),
+    (['Valid/a/1', 'eval/a/1', 'ship/1'], "^{top} has the folders 'Valid', 'eval', 'ship': there must be "),
     (['Train/a/1', 'Train/b/1', 'TEST/c/1'], '^{top}/TEST/c is not a class of the training images: rename it'),
     (['a/1', 'b/1'], '^{top} has only one image of each class, and none is left for the test: add images$'),
     (['a/1', 'b\x1b[31m/1'], 'has control characters: give another name$'),
@@ -108,8 +115,10 @@ def test_a_test_fraction_beside_a_folder_of_test_images(tmp_path):
         image_folders.read(top, 0.1, 0)
 
 
-def test_a_class_called_train(tmp_path):
-    assert image_folders.read(_touch(tmp_path, 'car/1', 'car/2', 'train/1', 'train/2'), 0.5, 0).class_names == ['car', 'train']
+@pytest.mark.parametrize('name', ['train', 'Training', 'dev'])
+def test_a_class_called_train(tmp_path, name):
+    top = _touch(tmp_path, *('%s/%d' % (folder, i) for folder in ('car', 'ship', name) for i in range(2)))
+    assert image_folders.read(top, 0.5, 0).class_names == sorted(['car', 'ship', name])
 
 
 def test_links_do_not_bring_the_images_of_other_classes(tmp_path):

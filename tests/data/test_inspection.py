@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 from PIL import Image
+import pytest
 
 from cifar10.data import dataset, inspection
 from tests.helpers import oracle, programs
@@ -75,3 +76,9 @@ def test_the_contact_sheet(own_data_dir, tmp_path):
                 np.testing.assert_array_equal(sheet[top:top + 64:2, left:left + 64:2], image)
                 np.testing.assert_array_equal(sheet[top + 1:top + 64:2, left + 1:left + 64:2], image)
     assert (sheet[:, 12 * 68 + 4:13 * 68] == 255).all()
+
+
+@pytest.mark.parametrize('name, kind', [('sheet.jpg', 'JPEG'), ('sheet.JPEG', 'JPEG'), ('sheet.Png', 'PNG')])
+def test_the_ending_chooses_the_format(data_dir, tmp_path, name, kind):
+    inspection.draw(dataset.read(data_dir), str(tmp_path / name))
+    assert Image.open(str(tmp_path / name)).format == kind

@@ -29,7 +29,7 @@ def test_download_is_of_cifar10(tmp_path):
 def test_verify_takes_the_directory_of_the_data_set(tmp_path, monkeypatch):
     monkeypatch.setattr(synthetic, 'DATA_DIR', str(tmp_path / 'drawn'))
     status, _, stderr = programs.call('cifar10_dataset', 'verify', '--dataset=synthetic')
-    assert status == 1 and stderr.startswith('cifar10_dataset.py: error: %s/drawn/' % tmp_path)
+    assert status == 1 and stderr.startswith('cifar10_dataset.py: error: %s/drawn does not exist: ' % tmp_path)
 
 
 def _assert_one_line(run, complaint, *args):

@@ -36,6 +36,14 @@ def test_convert_holdout_verify(tmp_path):
     assert (status, stdout) == (1, '') and stderr.startswith('cifar10_dataset.py: error: %s has been changed: ' % path)
 
 
+def test_the_status_tells_that_files_are_left_out(tmp_path):
+    top, out = pictures.write(tmp_path / 'photos', ['a', 'b'], 3), str(tmp_path / 'out')
+    (tmp_path / 'photos' / 'a' / '1.png').write_text('a text')
+    status, stdout, stderr = programs.call('cifar10_dataset', 'convert', top, out)
+    assert status == 1 and stdout.endswith('\n3 training and 2 test examples of a, b in %s\n' % out)
+    faults.assert_one_line(stderr, os.path.join(top, 'a', '1.png') + ' is left out: it is no JPEG, PNG, GIF or BMP file')
+
+
 @pytest.mark.parametrize('args, status, told', [
     (['convert'], 2, 'convert needs IMAGES_DIR and OUT; --help explains the usage'),
     (['convert', 'a'], 2, 'convert needs IMAGES_DIR and OUT; --help explains the usage'),
@@ -45,12 +53,16 @@ def test_convert_holdout_verify(tmp_path):
     (['verify', '--strict'], 1, '--strict has no effect on verify: leave it out'),
     (['convert', 'a', 'b', '--examples=5'], 1, '--examples has no effect on convert: leave it out'),
     (['convert', 'a', 'b', '--label=coarse'], 1, '--label has no effect on convert: leave it out'),
-    (['convert', 'a', ''], 1, 'The name of the new directory is empty: give one'),
+    (['convert', 'a', ''], 2, 'an argument is empty: the name of a file or directory is missing'),
     (['synthetic', '--label=coarse', '--data_dir=new'], 1,
-     '--label=coarse is for CIFAR-100: give --dataset=cifar100 too, or leave it out'),
+     '--label has no effect on synthetic: leave it out'),
     (['holdout', 'a', 'b', '--test_fraction=0.5'], 1, '--test_fraction has no effect on holdout: leave it out'),
-    (['convert', 'nothing', 'b'], 1, 'nothing is not a directory: give one that holds a folder of images for each class'),
-    (['holdout', 'nothing', 'b'], 1, 'nothing/cifar-10-batches-bin/data_batch_1.bin is missing: fetch the data set with '),
+    (['convert', 'nothing', 'b'], 1, 'nothing does not exist: give a directory that holds a folder of images for each class'),
+    (['holdout', 'nothing', 'b'], 1, 'nothing does not exist: give the --data_dir of a data set'),
+    (['synthetic', '--dataset=cifar100', '--data_dir=new'], 1, '--dataset=cifar100 is not drawn: use the command download, or leave '
+     'it out'),
+    (['download', '--dataset=synthetic', '--data_dir=new'], 1, '--dataset=synthetic is not downloaded: use the command synthetic, or '
+     'give cifar10 or cifar100'),
     (['convert', 'a', 'gs://bucket/x'], 1, 'gs://bucket/x is not a place on this machine: give a local path'),
     (['convert', 'a', 'b', '--test_fraction=nan'], 2, 'flag --test_fraction=nan: is not a number')])
 def test_mistakes(tmp_path, monkeypatch, args, status, told):
