@@ -18,6 +18,7 @@ quiet.start(__name__)
 
 import argparse
 import itertools
+import re
 
 from cifar10.cli import program
 
@@ -39,7 +40,10 @@ def parse():
     parser.add_argument('--version', action=Version, nargs=0, help='print the versions of this package, Python and TensorFlow')
     parser.add_argument('program', metavar='PROGRAM.py', help='the program')
     num_own = 1 + len(list(itertools.takewhile(lambda argument: argument.startswith('-'), sys.argv[1:])))
-    return parser.parse_args(sys.argv[1:num_own + 1]), sys.argv[num_own + 1:]
+    given, program_flags = parser.parse_args(sys.argv[1:num_own + 1]), sys.argv[num_own + 1:]
+    if any(re.match('--own([-_]modules)?(=|$)', flag) for flag in program_flags):
+        parser.error('--own-modules belongs before the program: cifar10_run.py --own-modules %s' % given.program)
+    return given, program_flags
 
 
 if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
@@ -53,6 +57,8 @@ from cifar10.tutorial import runner
 def main():
     """Runs the program that the command line names."""
     try:
+        if not GIVEN.program:
+            raise UserError('the name of the program is missing: give the path of a Python file')
         runner.run(GIVEN.program, PROGRAM_FLAGS, GIVEN.own_modules)
     except UserError as error:
         sys.exit('cifar10_run.py: error: %s' % error)

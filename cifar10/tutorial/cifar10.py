@@ -6,10 +6,14 @@ without flags.
 """
 import argparse
 import copy
+import gzip  # noqa: F401 (as `os`, `tarfile` and `urllib`, a name that programs take from here with `import *`)
+import os  # noqa: F401
 import re
 import sys
+import tarfile  # noqa: F401
 
 from absl import flags
+from six.moves import urllib  # noqa: F401
 import tensorflow.compat.v1 as tf
 
 from cifar10 import hparams, input, model, multi_gpu  # noqa: F401 (`cifar10.input`: as in the face)

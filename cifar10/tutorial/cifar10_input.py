@@ -2,12 +2,15 @@
 
 The names, arguments and results are the tutorial's. A program may set the constants before it builds its graph.
 """
+import os
+import shlex
 import types
 
+from six.moves import xrange  # noqa: F401 (as `os`, a name that programs take from here with `import *`)
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions, input as lesson
-from cifar10.data import dataset, verification
+from cifar10 import directories, distortions, input as lesson
+from cifar10.data import dataset, synthetic, verification
 from cifar10.errors import UserError
 
 IMAGE_SIZE = distortions.IMAGE_SIZE
@@ -69,8 +72,7 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=lesson.BATCH_SIZE, im
     """
     size = _checked_size(image_size, batch_size)
     num_examples = NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN if num_examples is None else num_examples
-    records = dataset.read(data_dir).train
-    verification.verify(records, _any_label(records))
+    records = _verified(dataset.read(data_dir).train, data_dir)
     print('Filling queue with %d CIFAR images before starting to train. This will take a few minutes.'
           % int(num_examples * lesson.MIN_FRACTION_OF_EXAMPLES_IN_QUEUE), flush=True)
     with tf.device('/cpu:0'), tf.name_scope('data_augmentation'):
@@ -100,8 +102,7 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=lesson.BATCH_SIZE, n
     """
     size = _checked_size(image_size, batch_size)
     found = dataset.read(data_dir)
-    records = found.test if eval_data else found.train
-    verification.verify(records, _any_label(records))
+    records = _verified(found.test if eval_data else found.train, data_dir)
     labels, images = lesson.undistorted_records(records, batch_size, num_epochs)
     with tf.device('/cpu:0'), tf.name_scope('input'):
         images = distortions.crop(images, size=size)
@@ -109,9 +110,19 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=lesson.BATCH_SIZE, n
     return images, labels
 
 
-def _any_label(records):
-    """The number of labels that are possible: own networks have any number of classes."""
-    return 256 ** len(records.label_weights)
+def _verified(records, data_dir):
+    """Returns the Records after a check of their files. Labels may have any value: own networks have any number of classes."""
+    directory = os.path.abspath(data_dir)
+    directories.check_no_file(directory)
+    if not any(map(os.path.exists, records.paths)):
+        raise UserError('There is no data set in %s: download CIFAR-10 with `cifar10_dataset.py download --data_dir=%s`; or, without '
+                        'a network, make images with `cifar10_dataset.py synthetic`, and name %s in place of that directory'
+                        % (directory, shlex.quote(directory), synthetic.DATA_DIR))
+    for path in records.paths:
+        if not os.path.exists(path):
+            raise UserError('%s is missing: put it back, or move %s away and make the data set again' % (path, os.path.dirname(path)))
+    verification.verify(records, 256 ** len(records.label_weights))
+    return records
 
 
 def _checked_size(image_size, batch_size):

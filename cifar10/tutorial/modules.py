@@ -1,20 +1,32 @@
 """What a program gets that imports the tutorial's modules: those of this package, or the copies beside it."""
 import ast
+import hashlib
 import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import io
 import os
 import sys
+import tokenize
 
 import cifar10 as _PACKAGE
+from cifar10.data import dataset
 from cifar10.errors import UserError
+from cifar10.hparams import CLASSIC
 from cifar10.tutorial import cifar10_input
 
 NAMES = ['cifar10', 'cifar10_input']
 _FILES = {name: os.path.join(os.path.dirname(cifar10_input.__file__), name + '.py') for name in NAMES}
 _FORMER_PACKAGES = ['tensorflow.models.image.cifar10', 'tensorflow.models.tutorials.image.cifar10',
                     'models.tutorials.image.cifar10', 'tutorials.image.cifar10']
+_FLAGS = {'batch_size': CLASSIC.batch_size, 'data_dir': dataset.DATA_DIR, 'use_fp16': False}  # their defaults
+# See `function_digests`: of the functions in the versions of the tutorial from November 2015 to 2019.
+_PUBLISHED = """
+07ac93 0cb5fb 0f6390 0fc091 114436 19a067 1bc549 1bc9d8 210701 272b90 29935c 2e9a7c 4b4710 52b330 53d9b7 53f63f 6317e7
+6540c5 674e03 6aa20e 6e34fc 6e978d 75770a 77303f 7ceeef 7d1f79 7ed07d 843949 8c6f22 8d0f27 92a8f6 92d4e1 9e422d a47157
+a6a52d a86643 b4a2b9 b547c3 b8ef3c b947df bfb012 c51f0d c80183 c83512 c9d3f4 cb5349 ce047d d3352c d67409 d7e482 d9d92e
+e303b8 e3b350 ea2aa1 ec7258 edfa78 f0928e f623d1 f98880 fbaac8""".split()
 
 
 def install(program_path, own_modules):
@@ -39,8 +51,8 @@ def install(program_path, own_modules):
         _say('using %s' % ' and '.join(found))
     elif found:
         _say("using this package's %s, not the copies in %s (--own-modules takes them)" % (' and '.join(NAMES), directory))
-        for name, path in copies.items():
-            difference = _difference(name, path)
+        for path in _files_of(found):
+            difference = _difference(path)
             if difference:
                 _say('%s, unlike the tutorial, %s' % (path, difference))
     if 'cifar10_input' not in taken:
@@ -71,41 +83,88 @@ def _packages(directory):
             if any(os.path.isfile(os.path.join(directory, *(package.split('.') + [name + '.py']))) for name in NAMES)]
 
 
-def _difference(name, path):
-    """How a copy of the module `name` visibly differs from ours: in names that ours lacks, in numbers. None if it does not."""
-    if os.path.isdir(path):
-        return None
-    ours, copy = _top_level(_FILES[name]), _top_level(path)
-    constants = {constant: getattr(_PACKAGE, constant) for constant in _PACKAGE.__all__ if constant.isupper()}
-    changed = ['%s = %r' % (constant, copy[constant]) for constant, value in constants.items()
-               if isinstance(copy.get(constant), (int, float)) and copy[constant] != value]
-    added = [key for key in copy if key not in ours and not key.startswith('__')]
-    parts = (['has %s' % ', '.join(added)] if added else []) + (['sets %s' % ', '.join(changed)] if changed else [])
-    return ' and '.join(parts) or None
+def _files_of(paths):
+    """The files among the paths, and those of the tutorial's modules in the directories among them."""
+    inside = [[path] if os.path.isfile(path) else [os.path.join(path, name + '.py') for name in NAMES] for path in paths]
+    return [path for path in sum(inside, []) if os.path.isfile(path)]
 
 
-def _top_level(path):
-    """The functions, classes and variables of a module, by name: a variable's value if it is a literal, else None."""
-    with open(path, 'rb') as source:
-        try:
-            statements = ast.parse(source.read()).body
-        except SyntaxError:  # of Python 2
-            return {}
-    names = {}
-    for statement in statements:
+def _difference(path):
+    """Compares a copy of a module with the tutorial's: names, functions, constants, defaults of flags. None if they agree."""
+    with open(path, 'rb') as copy, open(_FILES[os.path.basename(path)[:-len('.py')]], 'rb') as ours:
+        source, names = copy.read(), _values(ast.parse(ours.read()))
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError) as error:
+        return 'has a syntax error (%s)' % error
+    values = _values(tree)
+    added = [name for name in values if name not in names and not name.startswith('__')]
+    changed = [name for name, digest in function_digests(source).items() if name in names and digest not in _PUBLISHED]
+    constants = {name: getattr(_PACKAGE, name) for name in _PACKAGE.__all__ if name.isupper()}
+    settings = ['%s = %r' % (name, values[name]) for name, value in constants.items()
+                if values.get(name) is not None and values[name] != value]
+    settings += ['--%s=%s' % (name, value) for name, value in _flag_defaults(tree) if value != _FLAGS.get(name)]
+    parts = [(verb, found) for verb, found in [('has', added), ('changes', changed), ('sets', settings)] if found]
+    return ' and '.join('%s %s' % (verb, ', '.join(found)) for verb, found in parts) or None
+
+
+def _values(tree):
+    """The functions, classes and variables of a module, by name: a variable's value if it is a constant, else None."""
+    values = {}
+    for statement in tree.body:
         if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-            names[statement.name] = None
+            values[statement.name] = None
         for target in getattr(statement, 'targets', []):
-            if isinstance(target, ast.Name):
-                names[target.id] = _literal(statement.value)
-    return names
+            name = getattr(target, 'id', None) or getattr(target, 'attr', None)  # the second as in cifar10_input.IMAGE_SIZE = 32
+            if name:
+                values[name] = _constant(statement.value)
+    return values
 
 
-def _literal(expression):
+def _constant(expression):
+    """The value of a literal, or of a product of numbers like 64 * 4; None for any other expression."""
+    if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Mult):
+        factors = [_constant(expression.left), _constant(expression.right)]
+        return factors[0] * factors[1] if all(isinstance(factor, (int, float)) for factor in factors) else None
     try:
         return ast.literal_eval(expression)
-    except ValueError:
+    except (ValueError, TypeError):
         return None
+
+
+def _flag_defaults(tree):
+    """Yields the name and the default of each flag that a module defines, by tf.app.flags or argparse, if both are constants."""
+    for call in ast.walk(tree):
+        function = getattr(getattr(call, 'func', None), 'attr', '')
+        if isinstance(call, ast.Call) and call.args and (function.startswith('DEFINE_') or function == 'add_argument'):
+            arguments = {keyword.arg: keyword.value for keyword in call.keywords}
+            if function != 'add_argument':
+                arguments.update(zip(['flag_name', 'default_value'], call.args))
+            default = arguments.get('default') or arguments.get('default_value')
+            names = [name for name in map(_constant, call.args) if isinstance(name, str)]
+            name = next((name for name in names if name.startswith('--')), names[0] if names else None)
+            value = default and _constant(default)
+            if name and value is not None:
+                yield name.lstrip('-'), value
+
+
+def function_digests(source):
+    """The digest of each top-level function of a module, by name. Comments, docstrings, quotes and layout do not count."""
+    tokens = [token for token in tokenize.tokenize(io.BytesIO(source).readline) if token.type not in (tokenize.COMMENT, tokenize.NL)]
+    digests, name, words, depth = {}, None, [], 0
+    for before, token, after in zip(tokens, tokens[1:], tokens[2:]):
+        depth += (token.type == tokenize.INDENT) - (token.type == tokenize.DEDENT)
+        is_end = token.type == tokenize.DEDENT or token.type == tokenize.NEWLINE and after.type != tokenize.INDENT
+        if name and depth == 0 and is_end:
+            digests[name], name = hashlib.sha256(' '.join(words).encode()).hexdigest()[:6], None
+        if depth == 0 and token.string == 'def':
+            name, words = after.string, []
+        word = {tokenize.INDENT: '>', tokenize.DEDENT: '<', tokenize.NEWLINE: ';'}.get(token.type, token.string)
+        is_docstring = token.type == tokenize.STRING and before.type == tokenize.INDENT and after.type == tokenize.NEWLINE
+        is_end_of_docstring = word == ';' and words[-1:] == ['>']
+        if not is_docstring and not is_end_of_docstring:
+            words.append(word.replace('"', "'").replace('xrange', 'range'))  # formatters and 2to3 change these
+    return digests
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):

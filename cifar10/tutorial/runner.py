@@ -1,7 +1,9 @@
 """Runs a TensorFlow 1 program as printed."""
 import atexit
+import json
 import os
 import re
+import shlex
 import sys
 import traceback
 import types
@@ -9,7 +11,7 @@ import types
 from cifar10 import files
 from cifar10.errors import UserError
 from cifar10.runs import signals
-from cifar10.tutorial import modules, remedies, version_1
+from cifar10.tutorial import modules, remedies, scipy_misc, version_1
 
 _SCRIPT = getattr(sys.modules['__main__'], '__file__', __file__)  # which calls `run`
 
@@ -33,6 +35,7 @@ def run(path, arguments, own_modules=False):
     directory = os.path.dirname(os.path.realpath(path))
     modules.install(os.path.realpath(path), own_modules)
     version_1.install()
+    scipy_misc.install()
     atexit.register(version_1.close_sessions)  # after the program's own threads have ended, and after what it registers itself
     signals.restore_defaults()
     sys.argv = [path] + arguments
@@ -54,12 +57,30 @@ def run(path, arguments, own_modules=False):
 def _compiled(path):
     try:
         files.check_regular(path, 'give the path of a Python file')
-        with open(path, 'rb') as source:
-            return compile(source.read(), os.path.abspath(path), 'exec', dont_inherit=True)
+        with open(path, 'rb') as opened:
+            source = opened.read()
+        if _is_json(source):
+            raise UserError('%s is a notebook or other JSON, not a program: `jupyter nbconvert --to script %s` makes a program of a '
+                            'notebook' % (path, shlex.quote(path)))
+        return compile(source, os.path.abspath(path), 'exec', dont_inherit=True)
     except OSError as error:
         raise UserError('Cannot read the program %s (%s): give the path of a Python file' % (path, error.strerror))
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # ValueError: a null byte; the last two: nested too deeply
-        raise UserError(remedies.explain(error, '') or '%s is not a Python program: %s' % (path, error))
+    except SyntaxError as error:
+        line = remedies.explain(error, '')
+        if line:
+            raise UserError(line)
+        sys.stderr.write(''.join(traceback.format_exception_only(type(error), error)))
+        sys.exit(1)
+    except (ValueError, RecursionError, MemoryError) as error:  # ValueError: a null byte; the others: nested too deeply
+        raise UserError('%s is not a Python program: %s' % (path, error))
+
+
+def _is_json(source):
+    """Returns whether the bytes are a JSON object or list, which is often a valid Python program that does nothing."""
+    try:
+        return isinstance(json.loads(source.decode('utf-8-sig')), (dict, list))
+    except (ValueError, RecursionError):
+        return False
 
 
 def _show(error):

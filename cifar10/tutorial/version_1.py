@@ -3,6 +3,8 @@
 What changed its meaning is not replaced: a name is added where none is left, and calls are read in their old order where today's
 order cannot be meant.
 """
+import argparse
+import difflib
 import functools
 import importlib.util
 import logging
@@ -15,9 +17,13 @@ import types
 import warnings
 import weakref
 
+from absl import flags
 import tensorflow as tensorflow_2
 import tensorflow.compat.v1 as tf
+from tensorflow.python import client, pywrap_tensorflow
+from tensorflow.python.framework import graph_util
 
+from cifar10 import errors
 from cifar10.tutorial import contrib
 
 _PATIENCE_SECS = 10
@@ -32,6 +38,11 @@ _BEFORE_1_0 = {  # as RELEASE.md of TensorFlow 1.0 lists them
         tf.summary.image(tag, tensor, max_images, collections),
     'audio_summary': tf.summary.audio, 'merge_summary': tf.summary.merge, 'merge_all_summaries': tf.summary.merge_all,
     'train.SummaryWriter': tf.summary.FileWriter, 'image.per_image_whitening': tf.image.per_image_standardization,
+}
+_MOVED = {  # modules that programs import, private ones among them, and the names of version 1 that they lack today
+    tf: {'pywrap_tensorflow': pywrap_tensorflow}, client: {'graph_util': graph_util},
+    pywrap_tensorflow: {'NewCheckpointReader': tf.train.NewCheckpointReader},
+    graph_util: {name: getattr(tf.graph_util, name) for name in dir(tf.graph_util) if not name.startswith('_')},
 }
 
 
@@ -48,13 +59,17 @@ def install():
         owner = getattr(tf, owner) if owner else tf
         if not hasattr(owner, attribute):
             setattr(owner, attribute, value)
+    for module, names in _MOVED.items():
+        vars(module).update({name: value for name, value in names.items() if not hasattr(module, name)})
+    sys.modules.setdefault('tensorflow.python.client.graph_util', graph_util)
     _read_old_order()
     _let_averages_and_slots_be_made()
     _follow_sessions()
     _let_flags_be_set()
+    _warn_of_unknown_flags()
     module = _module()
     sys.modules['tensorflow'] = module
-    module.contrib = tensorflow_2.contrib if hasattr(tensorflow_2, 'contrib') else contrib.install()  # 1.15 has it
+    tf.contrib = tensorflow_2.contrib if hasattr(tensorflow_2, 'contrib') else contrib.install()  # 1.15 has it
 
 
 def _quieten():
@@ -97,7 +112,7 @@ def _module():
 
 
 def _read_old_order():
-    """Reads calls in the order of arguments that versions before 1.0 had."""
+    """Accepts the order of arguments, and the arguments, that versions before 1.0 had."""
     concat, split, resize = tf.concat, tf.split, tf.image.resize_images
 
     @functools.wraps(concat)
@@ -120,6 +135,14 @@ def _read_old_order():
     tf.concat, tf.split, tf.image.resize_images = concat_either_way, split_either_way, resize_either_way
     for name in ('softmax_cross_entropy_with_logits', 'sparse_softmax_cross_entropy_with_logits', 'sigmoid_cross_entropy_with_logits'):
         setattr(tf.nn, name, _with_positions(getattr(tf.nn, name), ['logits', 'labels', 'name']))
+    make_sync = tf.train.SyncReplicasOptimizer.__init__
+
+    @functools.wraps(make_sync)
+    def make_sync_either_way(self, *positional, replica_id=None, **named):
+        make_sync(self, *positional, **named)
+        clean_up_op = tf.no_op(name='clean_up')  # now, because programs ask for it when the graph has been finalized
+        self.get_clean_up_op = lambda: clean_up_op
+    tf.train.SyncReplicasOptimizer.__init__ = make_sync_either_way
 
 
 def _with_positions(function, names):
@@ -157,7 +180,40 @@ def _let_flags_be_set():
             tf.app.flags.DEFINE_string(name, None, '')
         set_flag(self, name, value)
     wrapper.__setattr__ = define_and_set
-    wrapper._parse_flags = lambda self: self.is_parsed() or self(sys.argv)
+    flags.FlagValues._parse_flags = lambda self, args=None: self.is_parsed() or self(sys.argv, known_only=True)
+
+
+def _warn_of_unknown_flags():
+    """Warns once of each flag that neither TensorFlow nor argparse knows: tf.app.run ignores it, as it did in version 1."""
+    parse, parse_by_argparse = flags.FlagValues.__call__, argparse.ArgumentParser.parse_known_args
+    told, names = set(), set()  # words that argparse has taken, and flags of which there was a warning; the flags of argparse
+
+    @functools.wraps(parse_by_argparse)
+    def parse_and_remember(self, args=None, namespace=None):
+        namespace, rest = parse_by_argparse(self, args, namespace)
+        told.update(set(sys.argv) - set(rest))
+        names.update(vars(namespace))
+        return namespace, rest
+
+    @functools.wraps(parse)
+    def parse_and_warn(self, argv, known_only=False):
+        rest = parse(self, argv, known_only)
+        for word in rest[1:] if self is flags.FLAGS and known_only else []:
+            flag = re.match(r'--?([a-zA-Z][\w-]*)', word)
+            if flag and not told & {word, flag.group(1)} and not _is_in_program(flag.group(1)):
+                told.add(flag.group(1))
+                defined = [own.name for module, owned in self.flags_by_module_dict().items() if 'absl' not in module for own in owned]
+                similar = difflib.get_close_matches(flag.group(1).replace('-', '_'), names.union(defined), 1)
+                errors.warn('tf.app.run ignores --%s, which is no flag of this program%s' % (
+                    flag.group(1), '; did you mean --%s?' % similar[0] if similar else ''))
+        return rest
+    argparse.ArgumentParser.parse_known_args, flags.FlagValues.__call__ = parse_and_remember, parse_and_warn
+
+
+def _is_in_program(flag):
+    """Returns whether the program's text has the name of a flag: it may define it later, or parse it by itself."""
+    with open(sys.modules['__main__'].__file__, 'rb') as program:
+        return bool(re.search(rb'\b%s\b' % flag.encode(), program.read()))
 
 
 def _follow_sessions():

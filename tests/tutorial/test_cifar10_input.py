@@ -1,4 +1,6 @@
 """The tutorial's module cifar10_input on the package's input."""
+import os
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -98,3 +100,14 @@ def test_batches_of_single_examples(data_dir, shuffle):
     pairs = {(label + 100,) + tuple(image[0, 0]) for label, image in zip(stored_labels, stored_images)}
     for batch_images, batch_labels in queues.run([images, labels], 3):
         assert {(label,) + tuple(image[0, 0]) for label, image in zip(batch_labels, batch_images)} <= pairs
+
+
+def test_missing_data(tmp_path, own_data_dir):
+    """The directory is named, and a command that puts the data there."""
+    complaint = 'There is no data set in {0}: download CIFAR-10 with `cifar10_dataset.py download --data_dir={0}`;'
+    with pytest.raises(UserError, match=complaint.format(tmp_path / 'nothing')):
+        cifar10_input.distorted_inputs(str(tmp_path / 'nothing'))
+    path = dataset.read(own_data_dir).train.paths[1]
+    os.remove(path)
+    with pytest.raises(UserError, match='^%s is missing: put it back, or move ' % path):
+        cifar10_input.distorted_inputs(own_data_dir)

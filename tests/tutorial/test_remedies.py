@@ -32,6 +32,24 @@ def _explain(text, directory):
     pytest.param('import tensorflow.contrib.learn', 2, 'docs/tf1.md', marks=pytest.mark.skipif(
         tensorflow.__version__ < '2', reason='this TensorFlow has it')),
     ('import tensorflow.compat.v1 as tf\ntf.scalar_summary', 3, 'docs/tf1.md'),
+    ('import tensorflow.compat.v1 as tf\ntf.nn.bais_add', 3, "did you mean 'bias_add'?"),
+    ('from tensorflow.compat.v1 import placehodler', 2, "did you mean 'placeholder'?"),
+    ('import cifar10.tutorial.cifar10_input as c\nc.distored_inputs', 3, "did you mean 'distorted_inputs'?"),
+    ('raise AttributeError("tf.contrib.model_pruning is not in this TensorFlow")', 2, 'TensorFlow 1.15 may have it'),
+    ('import tensorflow.compat.v1 as tf\nwith tf.Graph().as_default(), tf.Session() as s:\n  a = tf.zeros([])\n  s.run(a, a)', 5,
+     'write run([a, b])'),
+    ('import tensorflow.compat.v1 as tf\nwith tf.Graph().as_default(), tf.Session() as s:\n  a = tf.zeros([])\n  s.run(a, [a])', 5,
+     'write run([a, b])'),
+    ('import tensorflow.compat.v1 as tf\nimport numpy as np\nwith tf.Graph().as_default(), tf.Session() as s:\n'
+     '  s.run(tf.zeros([]), np.zeros(2))', 5, 'write run([a, b])'),
+    ('import tensorflow.compat.v1 as tf\nwith tf.Graph().as_default(), tf.Session() as s:\n  a = tf.zeros([])\n'
+     '  s.run(a if a > 0 else a)', 5, 'write `is not None`'),
+    ('import tensorflow.compat.v1 as tf\ntf.error', 3, "did you mean 'errors'?"),
+    ('import cifar10.tutorial.cifar10_input as c\nc.distorted_inputs2', 3, '--own-modules'),
+    ('get_ipython().run_line_magic("matplotlib", "inline")', 2, 'this line is of a notebook: remove it'),
+    ('import sys\nprint >>sys.stderr, "x"', 3, TO_PYTHON_3),
+    ('raise ModuleNotFoundError("No module named \'scipy\'")', 2, 'pip install scipy'),
+    ('raise ModuleNotFoundError("No module named \'PIL\'")', 2, 'pip install pillow'),
     ('import tensorflow.compat.v1 as tf\nwith tf.Graph().as_default():\n  bool(tf.constant(1))', 4, 'write `is not None`'),
     ('raise AttributeError("`conv2d` is not available with Keras 3.")', 2, 'pip install tf_keras'),
     ('import cifar10.my_network', 2, '--own-modules'),
@@ -62,16 +80,32 @@ def test_a_name_that_is_only_like_one(tmp_path):
         assert _explain(text, tmp_path) is None
 
 
-@pytest.mark.parametrize('text, remedy', [
-    (b'print 3\n', 'this is Python 2: convert'), (b'x = (\n', 'correct it, or convert'),
-    ('x = "é"\n'.encode('latin-1'), 'save the file as UTF-8, or name its encoding')])
-def test_syntax(tmp_path, text, remedy):
-    path = tmp_path / 'program.py'
+def _explain_syntax(path, text):
     path.write_bytes(text)
     with pytest.raises(SyntaxError) as caught:
         compile(text, str(path), 'exec')
-    told = remedies.explain(caught.value, str(tmp_path))
-    assert told.startswith('%s:' % path) and remedy in told
+    return remedies.explain(caught.value, str(path.parent))
+
+
+@pytest.mark.parametrize('text', [
+    'print 3', 'print "step %d" % (x,', 'if 1:\n  raise ValueError, "a"', 'try:\n  pass\nexcept (A, B), error:\n  pass', 'x <> y',
+    'x = `y`', 'x = 0777', 'x = 10L', 'x = 0xffL', 'if x: print "a"', 'x = 1; print x', 'if x: raise ValueError, "a"',
+    'def f(a, (b, c)): pass', 'lambda (a, b): a', 'exec "x"'])
+def test_syntax_of_python_2(tmp_path, text):
+    assert 'this is Python 2: convert' in _explain_syntax(tmp_path / 'program.py', text.encode())
+
+
+@pytest.mark.parametrize('text', [
+    'print("step %d" % (x)', 'print(x)))', 'x = \u201ca\u201d', '  x = 1\n y = 2', 'raise ValueError("a"', 'print("a <> `b`"', 'x = (',
+    'def f(x=(1, 2): pass', '```python\nx', 'optimizer(0.01', 'f(stddev=5e-04, wd=0.0', 'x = [0.01, 2019-01-02', 'print("It is `x`',
+    'def f(x, shape=((1, 2), (3, 4)): pass', 'open("C:\\Users")'])
+def test_other_syntax_errors_are_not_those_of_python_2(tmp_path, text):
+    assert _explain_syntax(tmp_path / 'program.py', text.encode()) is None
+
+
+def test_another_encoding(tmp_path):
+    told = _explain_syntax(tmp_path / 'program.py', 'x = "\u00e9"\n'.encode('latin-1'))
+    assert told.startswith('%s:' % (tmp_path / 'program.py')) and 'save the file as UTF-8, or name its encoding' in told
 
 
 def test_an_error_without_a_frame_in_the_directory(tmp_path):

@@ -58,7 +58,9 @@ def test_the_tutorial_trains_and_evaluates(own, tmp_path, data_dir):
     """The first from the directory above the batches, the second from that of the batches."""
     flags = ['--data_dir=' + data_dir, '--batch_size=25']
     train_dir = str(tmp_path / 'train')
-    stdout, stderr = _succeed(own('train_flags'), '--train_dir=' + train_dir, '--max_steps=5', *flags)
+    stdout, stderr = _succeed(own('train_flags'), '--train_dir=' + train_dir, '--max_steps=5', '--max-step=3', '--max-step=4', *flags)
+    assert stderr.count('tf.app.run ignores --max-step, which is no flag of this program; did you mean --max_steps?\n') == 1
+    assert stderr.count('ignores') == 1
     assert _numbers(r'step (\d+), loss = [345]\.\d\d \(batches of 25\)', stdout) == [0, 2, 4]
     assert stderr.count('Saving checkpoints for 5') == 1 and 'deprecated' not in stderr and 'Traceback' not in stderr
     names = set(tf.train.load_checkpoint(os.path.join(train_dir, 'model.ckpt-5')).get_variable_to_shape_map())
@@ -91,7 +93,7 @@ def test_towers_on_gpus_that_are_not_there_and_the_other_kind_of_flags(own, tmp_
     stdout, stderr = _succeed(own('multi_gpu_argparse'), '--num_gpus=2', '--max_steps=2', '--batch_size', '10',
                               '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'train'))
     assert re.findall(r'step (\d), loss = [3-9]\.\d\d, images \(10, 24, 24, 3\)', stdout) == ['0', '1']
-    assert 'Traceback' not in stderr
+    assert 'Traceback' not in stderr and 'ignores' not in stderr
     reader = tf.train.load_checkpoint(str(tmp_path / 'train' / 'model.ckpt-1'))
     assert reader.get_tensor('global_step') == 2
 
@@ -115,15 +117,18 @@ def test_helpers_half_precision_and_a_changed_record(own, data_dir):
 
 def test_copies_beside_the_program(own, data_dir):
     batches = os.path.join(data_dir, dataset.DIRECTORY)
-    copies = dict(cifar10='FLAGS = 0\ndef network(): pass\n',
+    copies = dict(cifar10='import tensorflow as tf\nFLAGS = 0\ntf.app.flags.DEFINE_integer("batch_size", 8 * 128, "")\n'
+                          'def network(): pass\ndef train(loss): return loss\n',
                   cifar10_input='IMAGE_SIZE = 24\nNUM_CLASSES = 6\ndef inputs(): pass\ndistorted_inputs = inputs\n')
     program = own('own_network', **copies)
     directory = os.path.dirname(program)
     _, stderr = _succeed(program, batches)
     assert stderr.splitlines() == [
         "cifar10_run.py: using this package's cifar10 and cifar10_input, not the copies in %s (--own-modules takes them)" % directory,
-        'cifar10_run.py: %s, unlike the tutorial, has network' % os.path.join(directory, 'cifar10.py'),
-        'cifar10_run.py: %s, unlike the tutorial, sets NUM_CLASSES = 6' % os.path.join(directory, 'cifar10_input.py')]
+        'cifar10_run.py: %s, unlike the tutorial, has network and changes train and sets --batch_size=1024'
+        % os.path.join(directory, 'cifar10.py'),
+        'cifar10_run.py: %s, unlike the tutorial, changes inputs and sets NUM_CLASSES = 6'
+        % os.path.join(directory, 'cifar10_input.py')]
     status, _, stderr = programs.run('cifar10_run', '--own-modules', program, batches, wrapper=programs.AS_A_USER)
     assert status == 1 and stderr.startswith('cifar10_run.py: using %s and %s\n' % (
         os.path.join(directory, 'cifar10.py'), os.path.join(directory, 'cifar10_input.py')))
@@ -183,7 +188,9 @@ def test_a_program_that_leaves_its_queues_running(tmp_path, data_dir):
     assert (status, stdout, stderr) == (3, FILLING, '')
 
 
-def test_names_of_version_1_and_former_places_of_the_modules(own):
+def test_names_of_version_1_and_former_places_of_the_modules(own, tmp_path):
+    (tmp_path / 'scipy').mkdir()
+    (tmp_path / 'scipy' / '__init__.py').write_text('')
     stdout, stderr = _succeed(own('names'), 'their', 'argument')
     assert stdout == 'all names are there\n'
     warning = 'WARNING:tensorflow:A warning of the program\n'  # TensorFlow 1.15 also has one of its own, about its tf.contrib
@@ -203,21 +210,36 @@ def test_the_traceback_is_that_of_the_program(tmp_path):
 
 
 @pytest.mark.parametrize('arguments, status, line', [
+    ([''], 1, 'error: the name of the program is missing: give the path of a Python file'),
     (['nix.py'], 1, 'error: Cannot read the program nix.py .No such file or directory.: give the path of a Python file'),
     (['--own-modules', 'three.py'], 1, 'error: There is no cifar10.py or cifar10_input.py of its own in .*: leave out --own-modules'),
     (['two.py'], 1, r"error: /.*/two.py:1: Missing parentheses .*: `print 'Python 2'`; this is Python 2: convert .*"),
     (['fifo.py'], 1, 'error: fifo.py is a FIFO, not a file: give the path of a Python file'),
     (['deep.py'], 1, 'error: deep.py is not a Python program: .*'),
+    (['book.py'], 1, 'error: book.py is a notebook or other JSON, not a program: `jupyter nbconvert --to script book.py` makes .*'),
+    (['three.py', '--own_modules'], 2, 'error: --own-modules belongs before the program: .*'),
+    (['three.py', '--own-modules'], 2, 'error: --own-modules belongs before the program: cifar10_run.py --own-modules three.py'),
     ([], 2, 'error: the following arguments are required: PROGRAM.py')])
 def test_one_line(tmp_path, monkeypatch, arguments, status, line):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'two.py').write_text("print 'Python 2'\n")
     (tmp_path / 'three.py').write_text('print(3)\n')
+    (tmp_path / 'book.py').write_text('\ufeff{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
     (tmp_path / 'deep.py').write_text('x = ' + 200000 * '-' + '1')
     os.mkfifo('fifo.py')
     found, stdout, stderr = programs.call('cifar10_run', *arguments)
     assert stdout == '' and re.match('^cifar10_run.py: %s$' % line, stderr.splitlines()[-1] if status == 2 else str(found)), stderr
     assert found == status or status == 1
+
+
+def test_a_syntax_error_is_shown_as_python_shows_it(tmp_path):
+    program = tmp_path / 'typed.py'
+    program.write_text('x = 1\nprint(x)))\n')
+    status, stdout, stderr = programs.call('cifar10_run', str(program))
+    assert (status, stdout) == (1, '')
+    place, line, caret, message = stderr.splitlines()
+    assert place == '  File "%s", line 2' % program and line.strip() == 'print(x)))' and caret.strip() == '^'
+    assert message.startswith('SyntaxError: ')
 
 
 def test_packages_of_the_program_come_before_former_places(tmp_path):

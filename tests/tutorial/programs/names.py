@@ -8,9 +8,14 @@ from tensorflow.contrib.layers.python.layers import batch_norm
 from tensorflow.contrib import layers
 from tensorflow.python.framework import ops
 from tensorflow.python.platform import gfile
+from tensorflow.python import pywrap_tensorflow
+from tensorflow.python.client import graph_util as first_graph_util
+from tensorflow.python.framework import graph_util
+import scipy.misc
 
 import cifar10
 import cifar10_input
+from cifar10_input import *
 from tensorflow.models.image.cifar10 import cifar10 as first
 from tensorflow.models.tutorials.image.cifar10 import cifar10_input as second
 from models.tutorials.image.cifar10 import cifar10 as third
@@ -23,6 +28,9 @@ assert first is third is cifar10 and second is fourth is fifth is cifar10.cifar1
 assert cifar10.input.prefetch_queue and cifar10.NUM_CLASSES == cifar10_input.NUM_CLASSES == 10
 assert cifar10.FLAGS is tf.app.flags.FLAGS
 assert time.clock() <= time.clock()
+assert os.sep and list(xrange(2)) == [0, 1] and scipy.misc.toimage and scipy.misc.imsave and scipy.misc.imread
+assert tf.pywrap_tensorflow.NewCheckpointReader is pywrap_tensorflow.NewCheckpointReader
+assert cifar10.FLAGS._parse_flags() == sys.argv and cifar10.FLAGS.batch_size == 128
 
 assert tf.placeholder(tf.float32, [7, None]).get_shape()[0].value == 7
 assert not tf.executing_eagerly() and ops.get_default_graph() is tf.get_default_graph()
@@ -62,5 +70,20 @@ for config in (None, tf.ConfigProto(allow_soft_placement=False)):
         assert values[6].tolist() == [[7, 10], [15, 22]] and values[7][1].tolist() == [[-1, -2], [-3, -4]]
 with tf.train.MonitoredTrainingSession() as sess:
     assert sess.run(product)[0, 0] == 7
+with tf.Graph().as_default() as graph:
+    weight = tf.Variable(2.0)
+    sync = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.5), replicas_to_aggregate=1, replica_id=0,
+                                          total_num_replicas=1)
+    update = sync.apply_gradients([(tf.constant(3.0), weight)], global_step=tf.train.get_or_create_global_step())
+    clean_up = sync.get_clean_up_op()
+    with tf.Session() as sess:
+        sess.run(tf.initialize_all_variables())
+        assert not sess.run(sync.ready_for_local_init_op).size
+        sess.run(sync.chief_init_op)
+        sync.get_chief_queue_runner().create_threads(sess, daemon=True, start=True)
+        sess.run(update)
+        assert sess.run([weight, clean_up])[0] == 0.5
+        frozen = graph_util.convert_variables_to_constants(sess, graph.as_graph_def(), [weight.op.name])
+assert [node.op for node in frozen.node] == ['Const'] and first_graph_util is graph_util
 tf.logging.warning('A warning of the program')
 print('all names are there')
