@@ -1,11 +1,14 @@
-"""The exception for a user's mistake, warnings, and TensorFlow's errors in one line."""
+"""The exception for a user's mistake, warnings, the failed outputs of a run, and TensorFlow's errors in one line."""
 import contextlib
+import errno
 import os
+import re
 import sys
 
 # What TensorFlow's messages have around what they tell.
 _AROUND = ('Graph execution error', 'Detected at node', 'Node:', 'File "', '[[', '2 root', '(0)', '(1)', 'Original stack', '====',
            'From /job:', 'UNAVAILABLE: From /job:', 'Additional GRPC')
+_CAUSES = {os.strerror(number) for number in errno.errorcode}
 
 
 class UserError(Exception):
@@ -28,9 +31,43 @@ def warn(message):
             print('%s: %s' % (os.path.basename(sys.argv[0]), line), file=sys.stderr, flush=True)
 
 
+class Failures:
+    """Failed outputs of a run, like a summary or a trace. They do not stop the run, but it then ends with an error.
+
+    Attributes:
+      is_over: whether the run has made its last step, after which no line says that training goes on.
+    """
+
+    def __init__(self):
+        self._errors = {}
+        self.is_over = False
+
+    def add(self, name, error):
+        """Adds the UserError of the output called `name`, and warns of it."""
+        self._errors[name] = error
+        if not self.is_over:
+            warn('%s. Training goes on' % error)
+
+    def remove(self, name):
+        """Removes an output that has succeeded after all."""
+        self._errors.pop(name, None)
+
+    def check(self):
+        """Raises UserError if an output has failed."""
+        if self._errors:
+            raise UserError('. '.join('%s. Missing: %s' % (error, name) for name, error in self._errors.items()))
+
+
 def reason(error):
+    """The cause in the message of an error: without the path that an error of files names, as the line around it does."""
+    told = getattr(error, 'strerror', None) or line(error)
+    last = told.rsplit('; ', 1)[-1]  # of TensorFlow's 'PATH; No space left on device'
+    return last if last in _CAUSES else told
+
+
+def line(error):
     """The message of an error, like a tf.errors.OpError, in one line, without the names of nodes and the stack around it."""
-    lines = [line.strip() for line in getattr(error, 'message', str(error)).splitlines()]
-    told = [line for before, line in zip([''] + lines, lines)
-            if line and not line.startswith(_AROUND) and not before.startswith('File "')]  # after which a line of source may come
-    return told[0] if told else type(error).__name__
+    lines = [part.strip() for part in getattr(error, 'message', str(error)).splitlines()]
+    told = [part for before, part in zip([''] + lines, lines)
+            if part and not part.startswith(_AROUND) and not before.startswith('File "')]  # after which a line of source may come
+    return re.sub(r'^assertion failed: \[(.*)\]$', r'\1', told[0]) if told else type(error).__name__

@@ -51,6 +51,7 @@ class Evaluator:
         self.graph = tf.Graph()
         with self.graph.as_default():
             labels, images = cifar10_input.undistorted_records(records, num_epochs=1)
+            labels = cifar10_input.check_labels(labels, records.num_classes)
             with tf.device(device):
                 # With a weight decay of 1, 'losses' holds l2_loss itself; `evaluate` multiplies it by that of the run.
                 log_probabilities = views.log_probabilities(

@@ -19,15 +19,18 @@ _LOOK_SECS = 0.05
 class EndHook(tf.train.SessionRunHook):
     """Ends the run after the last step; the workers of a cluster make several steps while this one makes one."""
 
-    def __init__(self, step, last_step):
+    def __init__(self, step, last_step, failures):
+        """Takes the number of updates, a tensor, the number of the last step, and the errors.Failures of the run."""
         self._step_tensor = step
         self._last_step = last_step
+        self._failures = failures
 
     def before_run(self, run_context):
         return tf.train.SessionRunArgs(self._step_tensor)
 
     def after_run(self, run_context, run_values):
         if run_values.results >= self._last_step:
+            self._failures.is_over = True
             run_context.request_stop()
 
 
@@ -46,6 +49,7 @@ class InputHook(tf.train.SessionRunHook):
 
     def __init__(self, job):
         """Raises UserError unless the files hold as many examples as the Job, as they did when the schedule was made."""
+        self._change = None
         reads = tf.get_collection(cifar10_input.INPUT_FILES)
         self._watch = watch.Watch(job.data.train, job.num_examples) if reads else watch.Watch(Records(()))
 
@@ -53,7 +57,9 @@ class InputHook(tf.train.SessionRunHook):
         self._watch.start(coord)
 
     def check(self):
-        """Raises UserError if a data file has changed."""
+        """Raises UserError if a data file has changed, also if it has been put back since `explaining` noticed it."""
+        if self._change:
+            raise self._change
         self._watch.check()
 
     @contextlib.contextmanager
@@ -68,8 +74,9 @@ class InputHook(tf.train.SessionRunHook):
             yield
         except tf.errors.OpError as error:
             try:
-                self._watch.check()
-            except UserError:
+                self._watch.check(error)
+            except UserError as change:
+                self._change = change
                 return
             if isinstance(error, tf.errors.OutOfRangeError):
                 raise UserError('The data ended: %s' % errors.reason(error))

@@ -7,7 +7,6 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors
 from cifar10.errors import UserError
 from cifar10.report import tags
 
@@ -99,9 +98,22 @@ class LogHook(tf.train.SessionRunHook):
             self._print()
 
 
+def patient(write, failures):
+    """Returns a function like `write`, which summaries.writer yields, that adds an error to the errors.Failures.
+
+    The disk may be full only for a while: the next success writes the summaries that had to wait.
+    """
+    def attempt(*args, **kwargs):
+        try:
+            write(*args, **kwargs)
+            failures.remove('summaries')
+        except UserError as error:
+            failures.add('summaries', error)
+    return attempt
+
+
 class SummaryHook(tf.train.SessionRunHook):
-    """Writes the summaries, the speed and the number of epochs every `every` steps."""
-    error = None  # of the last attempt
+    """Writes the summaries, the speed and the number of epochs every `every` steps; `write` is patient."""
 
     def __init__(self, step, summary_op, write, pace, every):
         self._step_tensor = step
@@ -129,12 +141,4 @@ class SummaryHook(tf.train.SessionRunHook):
             for tag, value in [(tags.EPOCH, self._pace.epochs(self._step)), (tags.EXAMPLES_PER_SEC, examples_per_sec),
                                (tags.SEC_PER_BATCH, sec_per_batch)]:
                 summary.value.add(tag=tag, simple_value=value)
-            self._try_to_write(summary)
-
-    def _try_to_write(self, summary):
-        try:
             self._write(summary, self._step)
-            self.error = None
-        except UserError as error:  # the disk may be full only for a while
-            self.error = error
-            errors.warn('%s. Training goes on' % error)

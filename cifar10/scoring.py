@@ -4,11 +4,11 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, evaluation, progress
+from cifar10 import evaluation, progress
 from cifar10.data import verification
 from cifar10.errors import UserError
 from cifar10.report import tags
-from cifar10.runs import best_checkpoint, checkpoint, checkpoint_files
+from cifar10.runs import best_checkpoint, checkpoint, checkpoint_files, watch
 
 
 class ScoreHook(tf.train.SessionRunHook):
@@ -19,15 +19,17 @@ class ScoreHook(tf.train.SessionRunHook):
     """
     _evaluator = None  # is made when it is needed, so that the first step need not wait for it
     _scored = None  # the step of the last evaluation
+    _unkept = 0  # the greatest precision of a checkpoint that could not be kept
 
-    def __init__(self, step, job, run, write):
+    def __init__(self, step, job, run, write, failures):
         """Looks at the test files, so that it is not at the end that they turn out to be damaged.
 
         Args:
           step: a tensor, the number of updates.
           job: a Job.
           run: a RunDirectory.
-          write: a function that takes a tf.Summary and a step.
+          write: what progress.patient returns.
+          failures: the errors.Failures of the run.
 
         Raises:
           UserError: a test file is missing or malformed.
@@ -35,8 +37,9 @@ class ScoreHook(tf.train.SessionRunHook):
         self._step_tensor = step
         self._every, self._last_step = job.intervals.eval_steps, job.pace.last_step
         self._device = job.devices[0]
-        self._run, self._write, self._keep_best = run, write, job.intervals.keep_best
+        self._run, self._write, self._failures, self._keep_best = run, write, failures, job.intervals.keep_best
         self._records = job.data.test
+        self._watch = watch.Watch(self._records)
         verification.verify(self._records)
 
     def begin(self):
@@ -55,25 +58,36 @@ class ScoreHook(tf.train.SessionRunHook):
             try:
                 self._score(checkpoint.Checkpoint(path, int(self._looked), run_context.session.run(self._variables)))
             except UserError as error:  # a test file has changed, say
-                errors.warn('%s. Training goes on' % error)
+                self._failures.add('an evaluation', error)
 
     def score_last(self):
-        """Evaluates the last checkpoint of the run, unless its step has just been evaluated.
-
-        Raises:
-          UserError: a test file has changed, the checkpoint does not fit the network, or the best one cannot be kept.
-        """
-        last = checkpoint.read_latest(self._run.path)
-        if last and last.step != self._scored:
-            self._score(last)
+        """Evaluates the last checkpoint of the run, unless its step has just been evaluated."""
+        try:
+            last = checkpoint.read_latest(self._run.path)
+            if last and last.step != self._scored:
+                self._score(last)
+        except UserError as error:  # a test file has changed, or the checkpoint does not fit the network
+            self._failures.add('an evaluation', error)
 
     def _score(self, restored):
         start = time.monotonic()
         if self._evaluator is None:
             self._evaluator = evaluation.Evaluator(self._records, self._device)
+        self._watch.check()  # the Evaluator knows the files only as they were when it was made
         result = self._evaluator.evaluate(restored)
         self._scored = restored.step
         print('%s\nThe evaluation took %.1f s' % (evaluation.describe(result), time.monotonic() - start), flush=True)
-        self._write(tf.Summary(value=[tf.Summary.Value(tag=tags.PRECISION, simple_value=result.scores.precision)]), result.step)
+        precision = result.scores.precision
+        self._write(tf.Summary(value=[tf.Summary.Value(tag=tags.PRECISION, simple_value=precision)]), result.step)
         if self._keep_best:
-            best_checkpoint.keep(self._run, restored, result.scores.precision)
+            self._keep(restored, precision)
+
+    def _keep(self, restored, precision):
+        try:
+            best_checkpoint.keep(self._run, restored, precision)
+        except UserError as error:
+            self._unkept = max(self._unkept, precision)
+            self._failures.add('the best checkpoint', error)
+        else:
+            if precision >= self._unkept:
+                self._failures.remove('the best checkpoint')

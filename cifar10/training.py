@@ -4,7 +4,7 @@ from typing import NamedTuple, Optional, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpointing, hooks, multi_gpu, optimizer, progress, scoring, summaries
+from cifar10 import checkpointing, errors, hooks, multi_gpu, optimizer, progress, scoring, summaries
 from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, MAX_STEPS, HParams, Intervals, Pace
 from cifar10.report import comparison, tracing
@@ -135,27 +135,30 @@ class _AfterStep(NamedTuple):
     step: tf.Tensor  # the number of updates after the train op
     loss: tf.Tensor  # the mean of the towers
     summary_op: tf.Tensor
+    finite: checkpointing.FiniteHook
 
 
-def _after_a_step(graph, intervals):
+def _after_a_step(graph, intervals, train_dir):
     """The _AfterStep of a TrainGraph."""
     with tf.device('/cpu:0'):
         saver = tf.train.Saver(max_to_keep=intervals.max_to_keep, save_relative_paths=True)
         with tf.control_dependencies([graph.train_op]):
             step = tf.identity(tf.train.get_global_step().read_value(), name='step')
         loss = tf.divide(tf.add_n(graph.losses), float(len(graph.losses)), name='loss')
-    return _AfterStep(saver, step, loss, graph.summary_op)
+    return _AfterStep(saver, step, loss, graph.summary_op, checkpointing.FiniteHook(step, graph, train_dir))
 
 
-def _recording(after, job, run, write_summary, check_variables):
-    """The hooks of a process that writes to the directory of the run: the SummaryHook among them, and all of them, in order."""
+def _recording(after, job, run, write_summary, failures):
+    """The hooks of a process that writes to the directory of the run, in order; and the ScoreHook among them, or None."""
     run.write_record()
     after.saver.recover_last_checkpoints(run.saved)
     intervals = job.intervals
     summary = progress.SummaryHook(after.step, after.summary_op, write_summary, job.pace, intervals.summary_steps)
-    checkpoints = checkpointing.CheckpointHook(after.step, after.saver, run, intervals.checkpoint_steps, check_variables)
-    traces = [tracing.TraceHook(after.step, job, run.path, write_summary)] if intervals.profile_step else []
-    return summary, [hooks.PlaceHook(run.place), summary, checkpoints] + traces
+    checkpoints = checkpointing.CheckpointHook(
+        after.step, after.saver, run, intervals.checkpoint_steps, after.finite.check_variables)
+    traces = [tracing.TraceHook(after.step, job, run.path, write_summary, failures)] if intervals.profile_step else []
+    score = scoring.ScoreHook(after.step, job, run, write_summary, failures) if intervals.eval_steps != 0 else None
+    return [hooks.PlaceHook(run.place), summary, checkpoints] + traces + [score] * bool(score), score
 
 
 def run(graph, job, run, session=None):
@@ -172,7 +175,7 @@ def run(graph, job, run, session=None):
 
     Raises:
       UserError: a loss, a gradient or a variable is not finite, the checkpoint does not fit, a data file changes (a checkpoint
-        is saved first), the directory is moved, or the last checkpoint or summary cannot be written.
+        is saved first), the directory is moved, the last checkpoint cannot be saved, or something is missing at the end.
     """
     pace, intervals, session = job.pace, job.intervals, session or job.session
     restore = _restoring(run.resumed) if run and session.initialises else None
@@ -180,40 +183,41 @@ def run(graph, job, run, session=None):
     is_complete = first_step >= pace.last_step
     if is_complete and (run is None or run.first_step == first_step):
         print('Nothing to do: the run ends at step %d' % pace.last_step, flush=True)
+        if run and intervals.keep_best and not run.record.get('best'):
+            raise errors.UserError('The run in %s has no best checkpoint: continue it with more --max_steps or --epochs' % run.path)
         return None
     print('Network: %d parameters' % sum(variable.shape.num_elements() for variable in tf.trainable_variables()), flush=True)
-    after = _after_a_step(graph, intervals)
+    after = _after_a_step(graph, intervals, run and run.path)
     scaffold = tf.train.Scaffold(init_op=None if session.initialises else tf.no_op(), init_fn=restore, saver=after.saver)
-    finite = checkpointing.FiniteHook(after.step, graph, run and run.path)
     input_files = hooks.InputHook(job)
-    stop = signals.StopRequest()
+    stop, failures, score = signals.StopRequest(), errors.Failures(), None
     first_summaries = comparison.started(run.record) if run else []
-    with summaries.writer(run.path, first_step, first_summaries) if run else contextlib.nullcontext() as write_summary:
+    with summaries.writer(run.path, first_step, first_summaries) if run else contextlib.nullcontext() as write:
         # In this order: the first speed does not count the filling, and nothing that is not finite is printed or saved.
         all_hooks = list(session.hooks) + [
-            hooks.EndHook(after.step, pace.last_step),
+            hooks.EndHook(after.step, pace.last_step, failures),
             input_files,
             hooks.FillHook(lambda: stop.received),
-            finite,
+            after.finite,
             progress.LogHook(after.step, after.loss, pace, intervals.log_frequency)]
         if run:
-            summary, recording = _recording(after, job, run, write_summary, finite.check_variables)
+            write_summary = progress.patient(write, failures)
+            recording, score = _recording(after, job, run, write_summary, failures)
             all_hooks += recording
-        score = scoring.ScoreHook(after.step, job, run, write_summary) if run and intervals.eval_steps != 0 else None
         with stop if run else contextlib.nullcontext(), input_files.explaining():  # one that saves nothing ends at once
-            with tf.train.SingularMonitoredSession(all_hooks + [score] * bool(score), scaffold, session.master, session.config,
+            with tf.train.SingularMonitoredSession(all_hooks, scaffold, session.master, session.config,
                                                    stop_grace_period_secs=10) as monitored:
                 if not is_complete:  # or other workers have come to the end, and it is only to be saved
                     _repeat(monitored, graph.train_op, stop, input_files)
+        failures.is_over = True  # also after a signal
         if run:
             run.place.check()  # it may have been moved while the last checkpoint was saved: TensorFlow would make it again
         input_files.check()
-        if run and summary.error:
-            raise summary.error
         if score:
             score.score_last()
         if run and not stop.received:
             write_summary(comparison.ended(), pace.last_step)
+        failures.check()
         return stop.received
 
 

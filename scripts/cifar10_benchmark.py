@@ -57,7 +57,9 @@ FLAGS = flags.FLAGS
 def request(command):
     """The Request that the flags describe, with the data set made ready if the command needs it."""
     is_read = command in ('input', 'train', 'distributed') or any(FLAGS[name].present for name in ('dataset', 'data_dir', 'label'))
-    data_dir = data_flags.prepare(FLAGS.dataset) if is_read else ''  # a step alone needs no more of it than the number of classes
+    data_dir = data_flags.prepare() if is_read else ''  # a step alone needs no more of it than the number of classes
+    if is_read:
+        given_job.count_examples(data_dir, FLAGS.batch_size)
     num_devices = subcommands.MOST_TOWERS * FLAGS.devices_per_tower if command == 'towers' else FLAGS.num_gpus
     job = Job(data_dir=data_dir, num_examples=dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
               hparams=CLASSIC._replace(batch_size=FLAGS.batch_size), devices=multi_gpu.tower_devices(num_devices),

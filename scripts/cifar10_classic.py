@@ -21,10 +21,10 @@ if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow i
     job_flags.define_run()
     job_flags.define_batch_size()
     job_flags.define_num_gpus()
-    program.parse()
+    program.parse(check=job_flags.check_run)
 
 from cifar10 import multi_gpu
-from cifar10.data import dataset, verification
+from cifar10.cli import given_job
 from cifar10.hparams import CLASSIC, Intervals
 from cifar10.measure import classic
 from cifar10.training import Job
@@ -34,9 +34,9 @@ FLAGS = flags.FLAGS
 
 def main():
     """Makes the data set ready, and trains."""
-    data_dir = data_flags.prepare(FLAGS.dataset)
+    data_dir = data_flags.prepare()
     job = Job(
-        data_dir=data_dir, num_examples=verification.verify(dataset.read(data_dir, FLAGS.label).train), label=FLAGS.label,
+        data_dir=data_dir, num_examples=given_job.count_examples(data_dir, FLAGS.batch_size), label=FLAGS.label,
         hparams=CLASSIC._replace(batch_size=FLAGS.batch_size), devices=multi_gpu.tower_devices(FLAGS.num_gpus),
         max_steps=FLAGS.max_steps,
         intervals=Intervals(log_frequency=FLAGS.log_frequency, summary_steps=FLAGS.summary_steps,

@@ -20,6 +20,23 @@ from absl import flags
 from cifar10 import files
 from cifar10.cli import checkpoint_flags, data_flags, program
 
+FLAGS = flags.FLAGS
+
+
+def follows():
+    """Whether newer checkpoints are evaluated too."""
+    return FLAGS.checkpoint == 'latest' and not FLAGS.run_once
+
+
+def check():
+    """Raises UserError if the flags do not fit together, or a directory that is given does not exist."""
+    data_flags.check_different('eval_dir', 'checkpoint_dir', 'data_dir')
+    if not FLAGS['data_dir'].using_default_value:
+        data_flags.check_exists()
+    if not follows():
+        checkpoint_flags.check_exists()
+
+
 if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
     data_flags.define()
     data_flags.define_directory('eval_dir', '/tmp/cifar10_eval',
@@ -40,19 +57,17 @@ if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow i
     flags.DEFINE_boolean('run_once', False, 'Evaluate the latest checkpoint and stop.')
     checkpoint_flags.define()
     flags.DEFINE_boolean('use_gpu', False, 'Compute on a GPU.')
-    program.parse()
+    program.parse(check=check)
 
 from cifar10 import evaluation, multi_gpu
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, following
 
-FLAGS = flags.FLAGS
-
 
 def evaluator():
     """The Evaluator that the flags describe, with its data set made ready."""
-    found = dataset.read(data_flags.prepare(FLAGS.dataset), FLAGS.label)
+    found = dataset.read(data_flags.prepare(), FLAGS.label)
     records = found.test if FLAGS.eval_data == 'test' else found.train
     num_present = verification.verify(records)
     if FLAGS.num_examples is not None and FLAGS.num_examples > num_present:
@@ -67,7 +82,7 @@ def evaluator():
 
 def checkpoints():
     """The chosen checkpoint; without a choice the latest one and each newer one."""
-    if FLAGS.checkpoint == 'latest' and not FLAGS.run_once:
+    if follows():
         return following.new_checkpoints(FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs)
     return [checkpoint.read_chosen(FLAGS.checkpoint_dir, FLAGS.checkpoint)]
 

@@ -17,6 +17,15 @@ from absl import flags
 from cifar10 import files
 from cifar10.cli import checkpoint_flags, data_flags, program
 
+FLAGS = flags.FLAGS
+
+
+def check():
+    """Raises UserError if the flags do not fit together, or there is no directory of checkpoints."""
+    data_flags.check_different('export_dir', 'checkpoint_dir')
+    checkpoint_flags.check_exists()
+
+
 if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
     checkpoint_flags.define()
     data_flags.define_directory('export_dir', '/tmp/cifar10_export', 'Directory of the versions of the model; each export makes a '
@@ -24,12 +33,10 @@ if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow i
     flags.DEFINE_integer('model_version', None, 'The number of the version; by default the next one.', lower_bound=0,
                          upper_bound=2 ** 31 - 1)
     data_flags.define_output('tflite', None, 'Write this file for TensorFlow Lite too.')
-    program.parse()
+    program.parse(check=check)
 
 from cifar10.runs import signals
 from cifar10.serving import exporting, lite, trained
-
-FLAGS = flags.FLAGS
 
 
 def main():

@@ -18,6 +18,7 @@ quiet.start(__name__)
 
 from absl import flags
 
+from cifar10 import directories
 from cifar10.cli import checkpoint_flags, program
 from cifar10.errors import UserError
 
@@ -25,12 +26,16 @@ FLAGS = flags.FLAGS
 
 
 def check():
-    """Raises UserError if the flags do not fit together."""
+    """Raises UserError if the flags do not fit together, or there is no directory of a model."""
     if FLAGS.json and FLAGS.csv:
         raise UserError('--json and --csv are two formats: give one of them')
     for name in ('checkpoint_dir', 'checkpoint', 'views'):
         if FLAGS.saved_model is not None and FLAGS[name].present:
             raise UserError('--%s has no effect with --saved_model: leave out one of them' % name)
+    if FLAGS.saved_model is None:
+        checkpoint_flags.check_exists()
+    else:
+        directories.check_exists(FLAGS.saved_model, 'export a model with cifar10_export.py, or give another --saved_model')
 
 
 if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds

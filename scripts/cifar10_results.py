@@ -51,12 +51,12 @@ def runs(texts):
       UserError: there is none, or one is not of its form.
     """
     if not texts:
-        raise UserError('it must name a run: NAME:TRAIN_DIR:EVAL_DIR')
+        raise UserError('--runs is missing: give NAME:TRAIN_DIR:EVAL_DIR')
     return [results.parse_run(text) for text in texts]
 
 
 if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
-    flags.DEFINE_list('runs', None, 'Runs to compare, each NAME:TRAIN_DIR:EVAL_DIR.', required=True)
+    flags.DEFINE_list('runs', None, 'Runs to compare, each NAME:TRAIN_DIR:EVAL_DIR.')
     flags.DEFINE_list('at_epochs', [], 'Also rows for the first evaluation after these numbers of epochs.')
     flags.DEFINE_list('reach', [], 'Also rows for the first evaluation with at least these precisions.')
     data_flags.validate('runs', runs)

@@ -1,4 +1,6 @@
 """TensorFlow's errors in one line."""
+import errno
+
 import pytest
 import tensorflow.compat.v1 as tf
 
@@ -16,7 +18,8 @@ def test_an_error_of_an_operation():
     with tf.Session() as session, pytest.raises(tf.errors.NotFoundError) as error:
         session.run(missing)
     assert 'reading' in error.value.message and '\n' in error.value.message
-    assert errors.reason(error.value) == '/no/such/file; No such file or directory'
+    assert errors.line(error.value) == '/no/such/file; No such file or directory'
+    assert errors.reason(error.value) == 'No such file or directory'
 
 
 @pytest.mark.parametrize('message, reason', [
@@ -25,3 +28,11 @@ def test_an_error_of_an_operation():
      'Node: x\nfull', 'full'), ('', 'ResourceExhaustedError'), ('Graph execution error:\n', 'ResourceExhaustedError')])
 def test_the_first_line_that_says_something(message, reason):
     assert errors.reason(tf.errors.ResourceExhaustedError(None, None, message)) == reason
+
+
+@pytest.mark.parametrize('error, reason', [
+    (tf.errors.ResourceExhaustedError(None, None, '/a; b/model.ckpt-3.data.tempstate17; No space left on device'),
+     'No space left on device'),
+    (OSError(errno.EACCES, 'Permission denied', '/a/b'), 'Permission denied'), (ValueError('one; two'), 'one; two')])
+def test_the_cause_without_the_path(error, reason):
+    assert errors.reason(error) == reason

@@ -11,7 +11,7 @@ from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import FAST
 from cifar10.runs import checkpoint
-from tests.helpers import checkpoints, data_sets, events
+from tests.helpers import checkpoints, data_sets, events, faults
 
 PICTURES = {'confusion_matrix', 'reliability', 'mistakes', 'classes/text_summary'}
 
@@ -79,6 +79,20 @@ def test_a_checkpoint_of_another_network(tmp_path, paths):
         path = tf.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 1)
     with pytest.raises(UserError, match=r'does not fit: its conv1/biases is float32 \[32\], not float32 \[64\]'):
         _evaluator(paths).evaluate(checkpoint.read(path))
+
+
+@pytest.mark.parametrize('label, blind, told', [
+    (3, False, '^{path} has changed since the start: put'), (255, False, '^{path} has changed since the start: put'),
+    (255, True, '^label 255 is not 0 to 9: a data file has changed: put')])
+def test_labels_that_change(tmp_path, own_data_dir, monkeypatch, label, blind, told):
+    """No precision of other labels is told, also if the time of the file is put back."""
+    path, = dataset.read(own_data_dir).test.paths
+    evaluator, saved = _evaluator([path]), checkpoint.read(checkpoints.save(tmp_path, 1)[0])
+    faults.relabel(path, label)
+    if blind:
+        monkeypatch.setattr('cifar10.data.snapshot.Snapshot.changed', lambda snapshot: None)
+    with pytest.raises(UserError, match=told.format(path=path)):
+        evaluator.evaluate(saved)
 
 
 def test_the_weight_decay_of_the_run(tmp_path, paths):

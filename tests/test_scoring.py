@@ -1,4 +1,5 @@
 """What the trainer itself says of the precision."""
+import contextlib
 import os
 import re
 import signal
@@ -7,11 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cifar10 import evaluation, progress, scoring
+from cifar10 import errors, evaluation, progress, scoring
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, Intervals
-from cifar10.runs import checkpoint, run_directory
+from cifar10.runs import best_checkpoint, checkpoint, run_directory
 from cifar10.training import Job
 from scripts import cifar10_train
 from tests.helpers import checkpoints, events
@@ -103,10 +104,13 @@ def test_the_device_is_the_first_one(tmp_path, data_dir, monkeypatch):
         used.append((records.paths, device))
         raise UserError('noted')
     monkeypatch.setattr(evaluation, 'Evaluator', note)
-    hook = scoring.ScoreHook(None, Job(data_dir, 300, devices=['/gpu:1', '/gpu:0']), SimpleNamespace(path=str(tmp_path)), None)
+    failures = errors.Failures()
+    job = Job(data_dir, 300, devices=['/gpu:1', '/gpu:0'])
+    hook = scoring.ScoreHook(None, job, SimpleNamespace(path=str(tmp_path)), None, failures)
     checkpoints.save(tmp_path, 3)
-    with pytest.raises(UserError, match='^noted$'):
-        hook.score_last()
+    hook.score_last()
+    with pytest.raises(UserError, match='^noted. Missing: an evaluation$'):
+        failures.check()
     assert used == [(dataset.read(data_dir).test.paths, '/gpu:1')]
 
 
@@ -133,6 +137,67 @@ def test_test_images_that_change_cost_no_step(tmp_path, own_data_dir, capsys, mo
     captured = capsys.readouterr()
     assert 'test_batch.bin has changed since the start: put the data back as it was, and start again. Training goes on' in captured.err
     assert 'Saved %s\n' % (tmp_path / 'run' / 'model.ckpt-4') in captured.out and not PRECISION.findall(captured.out)
+
+
+def test_test_images_that_change_before_the_first_evaluation(tmp_path, own_data_dir, capsys, monkeypatch):
+    path, = dataset.read(own_data_dir).test.paths
+    found, begin = os.stat(path), scoring.ScoreHook.begin
+
+    def relabel_and_begin(hook):
+        with open(path, 'r+b') as opened:
+            label, = opened.read(1)
+            opened.seek(0)
+            opened.write(bytes([9 - label]))
+        os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+        begin(hook)
+    monkeypatch.setattr(scoring.ScoreHook, 'begin', relabel_and_begin)
+    with pytest.raises(UserError, match='test_batch.bin has changed since the start'):
+        _train(tmp_path / 'run', own_data_dir, 2)
+    assert not PRECISION.findall(capsys.readouterr().out)
+
+
+def test_an_evaluation_that_is_missing_at_the_end(tmp_path, data_dir, capsys, monkeypatch):
+    """The run is evaluated at its end, but not at step 2."""
+    class Evaluator(evaluation.Evaluator):
+        def evaluate(self, restored):
+            if restored.step == 2:
+                raise UserError('The test images are away')
+            return super().evaluate(restored)
+    monkeypatch.setattr(evaluation, 'Evaluator', Evaluator)
+    with pytest.raises(UserError, match='^The test images are away. Missing: an evaluation$'):
+        _train(tmp_path, data_dir, 3, eval_steps=2)
+    captured = capsys.readouterr()
+    assert captured.err.endswith(': The test images are away. Training goes on\n')
+    assert [step for _, _, step in PRECISION.findall(captured.out)] == ['3']
+
+
+@pytest.mark.parametrize('precisions, is_missing', [([0.5, 0.75, 0.75], False), ([0.5, 0.75, 0.625], True)])
+def test_a_best_checkpoint_that_cannot_be_kept_at_first(tmp_path, data_dir, monkeypatch, precisions, is_missing):
+    """A later one that is as good makes up for it."""
+    class Evaluator(evaluation.Evaluator):
+        def evaluate(self, restored):
+            result = super().evaluate(restored)
+            return result._replace(scores=SimpleNamespace(**dict(
+                {name: getattr(result.scores, name) for name in ('num_correct', 'num_examples', 'interval')},
+                precision=precisions[restored.step - 1])))
+    write = best_checkpoint._write
+
+    def full(path, values):
+        if path.endswith('-2'):
+            raise OSError(28, 'No space left on device')
+        write(path, values)
+    monkeypatch.setattr(evaluation, 'Evaluator', Evaluator)
+    monkeypatch.setattr(best_checkpoint, '_write', full)
+    with pytest.raises(UserError, match='^Cannot keep .*. Missing: the best checkpoint$') if is_missing else contextlib.nullcontext():
+        _train(tmp_path, data_dir, 3, eval_steps=1, keep_best=True)
+    assert checkpoint.read_chosen(str(tmp_path), 'best').step == 3
+
+
+def test_a_complete_run_without_its_best_checkpoint(tmp_path, data_dir):
+    _train(tmp_path, data_dir, 1, keep_best=True)
+    os.remove(str(tmp_path / 'best.ckpt-1.index'))
+    with pytest.raises(UserError, match='^The run in %s has no best checkpoint: continue it with more --max_steps ' % tmp_path):
+        _train(tmp_path, data_dir, 1, keep_best=True)
 
 
 def test_the_best_checkpoint_is_kept(tmp_path, data_dir, capsys):

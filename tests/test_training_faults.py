@@ -11,8 +11,8 @@ import tensorflow.compat.v1 as tf
 from cifar10 import input as cifar10_input, training
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint, run_directory
-from tests.helpers import events
+from cifar10.runs import checkpoint, run_directory, watch
+from tests.helpers import events, faults
 from tests.helpers.small_run import PACE, assert_saved, job, train, work
 
 
@@ -32,13 +32,16 @@ def test_training_goes_on_after_a_checkpoint_that_cannot_be_saved(tmp_path, data
     assert_saved(tmp_path, 7)
     assert not glob.glob(str(tmp_path / '*tempstate*')) + glob.glob(str(tmp_path / 'model.ckpt-4.*'))
     told, = capsys.readouterr().err.splitlines()
-    assert re.search(r': Cannot save %s/model.ckpt-4 \(.+\): make room for it, .* Training goes on; .*after 2 steps$' % tmp_path, told)
+    assert re.search(r': Cannot save a checkpoint \(Is a directory\): make room for %s/model.ckpt-4, .* Training goes on; .*after 2 '
+                     'steps$' % tmp_path, told)
 
 
-def test_the_last_checkpoint_cannot_be_saved(tmp_path, data_dir):
-    complaint = r'^Cannot save {0}/model.ckpt-4 \(.+\): make room for it, and make sure that {0} can be written$'.format(tmp_path)
+def test_the_last_checkpoint_cannot_be_saved(tmp_path, data_dir, capsys):
+    complaint = (r'^Cannot save a checkpoint \(Is a directory\): make room for %s/model.ckpt-4, and make sure that its directory can '
+                 'be written$' % tmp_path)
     with pytest.raises(UserError, match=complaint):
         train(tmp_path, data_dir, 4, after_step=_obstacle(tmp_path, 3, None), checkpoint_steps=2)
+    assert capsys.readouterr().err == ''  # the error itself is the only line
     assert_saved(tmp_path, 2)
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith('model.ckpt-2')
     assert not glob.glob(str(tmp_path / '*tempstate*')) + glob.glob(str(tmp_path / 'model.ckpt-4.data*'))
@@ -54,17 +57,31 @@ def test_training_goes_on_after_a_summary_that_cannot_be_written(tmp_path, data_
             os.remove(_event_files(tmp_path)[0])
     train(tmp_path, data_dir, 6, after_step=remove, summary_steps=2)
     told, = capsys.readouterr().err.splitlines()
-    assert re.search(r': Cannot write summaries to %s \(.*it has been removed.*\).*Training goes on$' % tmp_path, told)
+    assert re.search(r': Cannot write summaries \(events\S+ has been removed\): make room in %s, .*Training goes on$' % tmp_path, told)
     assert {step for step, tag, _ in events.scalars(tmp_path)} == {4, 6}
 
 
-def test_the_last_summary_cannot_be_written(tmp_path, data_dir):
+def test_the_last_summary_cannot_be_written(tmp_path, data_dir, capsys, monkeypatch):
+    monkeypatch.setattr('cifar10.runs.event_file.EventFile._is_in_place', lambda events: not (tmp_path / 'full').exists())
+
+    def fill(step):
+        if step == 5:
+            (tmp_path / 'full').mkdir()
+    with pytest.raises(UserError, match='^Cannot write summaries .* make room in %s, .*. Missing: summaries$' % tmp_path):
+        train(tmp_path, data_dir, 6, after_step=fill, summary_steps=2)
+    assert_saved(tmp_path, 6)
+    assert capsys.readouterr().err == ''  # the error itself is the only line
+
+
+def test_summaries_that_are_written_at_the_end(tmp_path, data_dir, capsys):
+    """The event file is removed before the last summary, which the one of the end makes up for."""
     def remove(step):
         for path in _event_files(tmp_path) if step == 5 else []:
             os.remove(path)
-    with pytest.raises(UserError, match='^Cannot write summaries to %s' % tmp_path):
-        train(tmp_path, data_dir, 6, after_step=remove, summary_steps=2)
+    train(tmp_path, data_dir, 6, after_step=remove, summary_steps=2)
     assert_saved(tmp_path, 6)
+    assert {step for step, tag, _ in events.scalars(tmp_path)} == {6}
+    assert capsys.readouterr().err == ''
 
 
 @pytest.mark.parametrize('replaced', [False, True])
@@ -97,9 +114,7 @@ def _empty(path):
 
 
 def _relabel(path):
-    content = np.fromfile(path, np.uint8).reshape(-1, 3073)
-    content[:, 0] = 255
-    content.tofile(path)
+    faults.relabel(path, 255)
 
 
 def _fifo(path):
@@ -145,6 +160,29 @@ def test_data_that_change_under_the_run(tmp_path, own_data_dir, monkeypatch, cap
         _train_on_data(tmp_path / 'run', own_data_dir, change_all)
     saved = checkpoint.read_latest(str(tmp_path / 'run'))
     assert saved.step >= 3 and 'Saved %s\n' % saved.path in capsys.readouterr().out
+
+
+def test_labels_that_are_none(tmp_path, own_data_dir, monkeypatch, capsys):
+    """They are noticed where they are used, also where the times of files tell nothing."""
+    monkeypatch.setattr('cifar10.data.snapshot.Snapshot.changed', lambda snapshot: None)
+
+    def relabel_all(step):
+        for path in dataset.read(own_data_dir).train.paths if step == 3 else []:
+            _relabel(path)
+    with pytest.raises(UserError, match='^label 255 is not 0 to 9: a data file has changed: put the data back as it was, and start'):
+        _train_on_data(tmp_path / 'run', own_data_dir, relabel_all)
+    saved = checkpoint.read_latest(str(tmp_path / 'run'))
+    assert saved.step >= 3 and 'Saved %s\n' % saved.path in capsys.readouterr().out
+
+
+def test_a_label_that_another_thread_has_found(data_dir):
+    """Which has stopped it; the queue that is closed then is what the main thread sees."""
+    coord, watched = tf.train.Coordinator(), watch.Watch(dataset.read(data_dir).train)
+    with coord.stop_on_exception():
+        raise tf.errors.InvalidArgumentError(None, None, 'assertion failed: [label 255 is ...: a data file has changed]')
+    watched.start(coord)
+    with pytest.raises(UserError, match='^label 255 is ...: a data file has changed: put the data back'), watched.explaining():
+        raise tf.errors.OutOfRangeError(None, None, 'The queue is closed')
 
 
 def test_data_that_change_before_the_run(tmp_path, own_data_dir, monkeypatch):

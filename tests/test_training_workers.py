@@ -5,7 +5,7 @@ import os
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import hooks, progress, training
+from cifar10 import errors, hooks, progress, training
 from cifar10.errors import UserError
 from cifar10.hparams import Pace
 from cifar10.runs import run_directory
@@ -42,7 +42,7 @@ def test_the_end_when_the_step_jumps(jump, last_step, end):
     with tf.control_dependencies([step.assign_add(jump)]):
         reached = step.read_value()
     runs = 0
-    with tf.train.SingularMonitoredSession([hooks.EndHook(reached, last_step)]) as monitored:
+    with tf.train.SingularMonitoredSession([hooks.EndHook(reached, last_step, errors.Failures())]) as monitored:
         while not monitored.should_stop() and runs < 60:
             found, runs = monitored.run(reached), runs + 1
     assert (found, runs) == (end, end // jump)

@@ -8,6 +8,8 @@ from cifar10.cli import data_flags
 from cifar10.errors import UserError
 from cifar10.hparams import NUM_VIEWS
 
+FLAGS = flags.FLAGS
+
 
 def define():
     """Defines --checkpoint_dir and --checkpoint."""
@@ -15,6 +17,12 @@ def define():
                                 directories.check_for_checkpoints)
     flags.DEFINE_string('checkpoint', 'latest', 'The checkpoint: latest, best (which training with --keep_best keeps), or a path.')
     data_flags.validate('checkpoint', _check)
+
+
+def check_exists():
+    """Raises UserError unless --checkpoint_dir is a directory, if the checkpoint is looked for there."""
+    if FLAGS.checkpoint in ('latest', 'best'):
+        directories.check_exists(FLAGS.checkpoint_dir, 'train first, or give another --checkpoint_dir')
 
 
 def define_views():

@@ -3,7 +3,7 @@ import os
 
 from absl import flags
 
-from cifar10 import files
+from cifar10 import directories, files
 from cifar10.data import dataset, download, synthetic, writing
 from cifar10.errors import UserError
 from cifar10.runs import signals
@@ -29,17 +29,22 @@ def define_directory(name, default, description, check=files.check_name):
     flags.DEFINE_string(name, default, description)
     flags.register_validator(name, bool, 'the name of a directory is missing')
     validate(name, files.check_name)
+    validate(name, directories.check_no_file)
     validate(name, check)
 
 
-def define_output(name, default, description):
-    """Defines the flag of a file that is written."""
+def define_output(name, default, description, endings=('',)):
+    """Defines the flag of a file that is written, whose name ends in one of these ways."""
     flags.DEFINE_string(name, default, description)
-    validate(name, lambda path: path is None or _check_output(path))
+    validate(name, lambda path: path is None or _check_output(path, endings))
 
 
-def _check_output(path):
+def _check_output(path, endings):
+    if not path:
+        raise UserError('the name of a file is missing')
     files.check_name(path)
+    if not path.lower().endswith(endings):
+        raise UserError('the name of the file must end in %s' % ' or '.join(endings))
     if os.path.islink(path):  # it would be replaced: /dev/stdout, say
         raise UserError('%s is a link: name a file' % path)
     if os.path.exists(path):
@@ -53,29 +58,66 @@ def define(default_dataset='cifar10'):
     define_directory('data_dir', dataset.DATA_DIR, 'Directory of a data set, or the parent of %s; with --dataset=cifar100 the default '
                      'is %s, with --dataset=synthetic %s.' % (dataset.DIRECTORY, dataset.CIFAR100_DATA_DIR, synthetic.DATA_DIR))
     flags.DEFINE_string('data_url', None, 'Where the archive is downloaded from; by default its official place.')
+    flags.register_validator('data_url', lambda url: url != '', 'the address of the archive is missing')
     flags.DEFINE_enum('label', None, dataset.LABELS, 'With CIFAR-100: the 100 classes (fine, the default) or the 20 superclasses.')
 
 
-def data_dir(dataset_name):
+def place(dataset_name):
     """The directory that --data_dir names; its default depends on the data set."""
     defaults = {'cifar100': dataset.CIFAR100_DATA_DIR, 'synthetic': synthetic.DATA_DIR}
-    path = defaults.get(dataset_name, FLAGS.data_dir) if FLAGS['data_dir'].using_default_value else FLAGS.data_dir
+    return defaults.get(dataset_name, FLAGS.data_dir) if FLAGS['data_dir'].using_default_value else FLAGS.data_dir
+
+
+def data_dir(dataset_name):
+    """The `data_dir` of the data set there: of CIFAR-100 the directory of its files, because CIFAR-10 may lie beside it."""
+    path = place(dataset_name)
     return dataset.files_dir(path, dataset.CIFAR100) if dataset_name == 'cifar100' else path
 
 
-def prepare(dataset_name, is_wanted=None):
-    """Downloads or draws the data set, unless there is one; returns its `data_dir`.
+def check_exists():
+    """Raises UserError unless --data_dir is a directory."""
+    directories.check_exists(place(FLAGS.dataset), 'make a data set with `cifar10_dataset.py download` or `cifar10_dataset.py '
+                             'synthetic`, or give another --data_dir')
+
+
+def check_different(name, *others):
+    """Raises UserError if the directory of a flag is that of another flag too, or the one in --data_dir that holds the files."""
+    for other in others:
+        paths = [FLAGS[other].value]
+        if other == 'checkpoint_dir' and FLAGS.checkpoint not in ('latest', 'best'):
+            other, paths = 'checkpoint', [os.path.dirname(os.path.abspath(FLAGS.checkpoint))]
+        if other == 'data_dir':
+            path = place(FLAGS.dataset)
+            paths = [path] + [os.path.join(path, published.directory) for published in (dataset.CIFAR10, dataset.CIFAR100)]
+        if os.path.realpath(FLAGS[name].value) in map(os.path.realpath, paths):
+            raise UserError('--%s=%s is the directory of --%s too: give each its own' % (name, FLAGS[name].value, other))
+
+
+def prepare():
+    """Downloads or draws the data set that --dataset names, unless there is one; returns its `data_dir`.
+
+    Raises:
+      UserError: --data_dir and the directory around it do not exist; else see `make`.
+    """
+    path = os.path.abspath(place(FLAGS.dataset))
+    directories.check_exists(os.path.dirname(path), 'make it, or give another --data_dir')
+    if not os.path.exists(path):
+        print('%s is new: the data set is made there' % path, flush=True)  # the name may be mistyped
+    return make(FLAGS.dataset, is_wanted=not FLAGS['dataset'].using_default_value)
+
+
+def make(dataset_name, is_wanted=True):
+    """Downloads or draws a data set, unless there is one; returns its `data_dir`.
 
     Args:
       dataset_name: 'cifar10', 'cifar100' or 'synthetic'.
-      is_wanted: whether the user wants this very data set, not any that is there; None for whether --dataset is given.
+      is_wanted: whether the user wants this very data set, not any that is there.
 
     Raises:
       UserError: it cannot be downloaded or written.
       ValueError: `dataset_name` is unknown.
     """
     path = data_dir(dataset_name)
-    is_wanted = not FLAGS['dataset'].using_default_value if is_wanted is None else is_wanted
     is_present = writing.is_present(dataset.find(path))
     if FLAGS.label and dataset_name != 'cifar100' and not is_present:
         raise UserError('--label=%s is for CIFAR-100: give --dataset=cifar100 too, or leave it out' % FLAGS.label)

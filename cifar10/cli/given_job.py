@@ -13,6 +13,8 @@ from cifar10.training import Job
 
 FLAGS = flags.FLAGS
 
+_SMALL_BATCH = 1024  # examples: a batch may repeat those of a small data set, so that the batches of the books can train it
+
 
 def threads():
     """The Threads that the flags give."""
@@ -28,7 +30,7 @@ def prepare(num_devices=1, devices_per_tower=1, variable_strategy=VARIABLE_STRAT
       resumes: whether this process resumes a run in --train_dir, as all do but the workers of a cluster that are not the chief.
 
     Raises:
-      UserError: flags contradict each other, or the data set is missing or malformed.
+      UserError: flags contradict each other, the data set is missing or malformed, or the batch is too large for it.
     """
     hparams = recipe_flags.given_hparams(
         run_directory.resumed_hparams(FLAGS.train_dir) if resumes and not FLAGS.fresh else None)
@@ -36,16 +38,26 @@ def prepare(num_devices=1, devices_per_tower=1, variable_strategy=VARIABLE_STRAT
     devices = multi_gpu.tower_devices(num_devices)
     if FLAGS.deterministic and machine.is_gpu(devices[0]):
         raise UserError('--deterministic works on CPUs only: hide the GPUs with CUDA_VISIBLE_DEVICES=-1')
-    data_dir = data_flags.prepare(FLAGS.dataset)
+    data_dir = data_flags.prepare()
     eval_steps = FLAGS.checkpoint_steps if FLAGS.keep_best and FLAGS.eval_steps is None else FLAGS.eval_steps
     return Job(
-        data_dir=data_dir, num_examples=verification.verify(dataset.read(data_dir, FLAGS.label).train), hparams=hparams,
+        data_dir=data_dir, num_examples=count_examples(data_dir, hparams.batch_size), hparams=hparams,
         devices=devices, given_threads=threads(), max_steps=FLAGS.max_steps,
         intervals=Intervals(log_frequency=FLAGS.log_frequency, summary_steps=FLAGS.summary_steps,
                             checkpoint_steps=FLAGS.checkpoint_steps, max_to_keep=FLAGS.max_to_keep,
                             eval_steps=eval_steps, keep_best=FLAGS.keep_best, profile_step=FLAGS.profile_step),
         seed=FLAGS.seed, deterministic=FLAGS.deterministic, log_device_placement=FLAGS.log_device_placement,
         devices_per_tower=devices_per_tower, variable_strategy=variable_strategy, label=FLAGS.label)
+
+
+def count_examples(data_dir, batch_size):
+    """Returns the number of training examples; raises UserError if a file is malformed, or the batch too large for them."""
+    num_examples = verification.verify(dataset.read(data_dir, FLAGS.label).train)
+    most = max(num_examples, _SMALL_BATCH)
+    if batch_size > most:
+        raise UserError('--batch_size=%d is too large for the %d training examples in %s: give at most %d'
+                        % (batch_size, num_examples, data_dir, most))
+    return num_examples
 
 
 def check_division(num_devices, devices_per_tower):

@@ -75,8 +75,14 @@ def define_threads():
                              upper_bound=1024)
 
 
+def check_run():
+    """Raises UserError if the flags that `define_run` defines contradict those of the data."""
+    data_flags.check_different('train_dir', 'data_dir')
+
+
 def check():
     """Raises UserError if the flags that `define` defines contradict each other, or have no effect."""
+    check_run()
     recipe_flags.given_hparams()
     if FLAGS.keep_best and FLAGS.eval_steps == 0:
         raise UserError('--keep_best needs evaluations, and --eval_steps=0 makes none: leave out one of them')

@@ -1,6 +1,7 @@
 """What every script does with its flags and its main function: flags are parsed, and errors end it with one line."""
 import contextlib
 import os
+import re
 import signal
 import sys
 
@@ -88,28 +89,37 @@ def _parse(argv, commands, rest, words):
         arguments = FLAGS(argv)[1:]
     except (flags.Error, ValueError) as error:  # the second from absl's own flags
         hint = '; %s come after --' % rest if rest and isinstance(error, flags.UnrecognizedFlagError) else ''
-        _fail(2, 'error: %s%s; --help lists the flags' % (' '.join(str(error).split()), hint))
+        told = re.sub('^flag --[^=]*=None: ', '', ' '.join(str(error).split()))  # a flag that is missing
+        _fail(2, 'error: %s%s; --help lists the flags' % (told, hint))
     except SystemExit:  # --help has been printed; absl ends with 1
         _end(0)
     if words and not arguments:
         _fail(2, 'error: %s is missing; --help explains the usage' % words)
     if not words:
         _check_words(arguments, commands or {})
+    if '' in arguments:
+        _fail(2, 'error: an argument is empty: the name of a file or directory is missing; --help explains the usage')
     return [after] if rest else arguments
 
 
 def _check_words(words, commands):
     """Ends the program unless the words are one of the commands, if there are any, and its arguments."""
-    if commands and not words:
-        names = list(commands)
-        _fail(2, 'error: a command is missing: %s or %s; --help explains them' % (', '.join(names[:-1]), names[-1]))
+    if commands and not any(words[:1]):
+        _fail(2, 'error: a command is missing: %s; --help explains them' % _listed(commands))
     known = words[:1] if words and words[0] in commands else []
     wanted = commands[known[0]] if known else ()
+    if commands and not known:
+        _fail(2, 'error: unknown command %s: give %s; --help explains them' % (words[0], _listed(commands)))
     unexpected = words[len(known) + len(wanted):]
     if unexpected:
-        _fail(2, 'error: unexpected argument %s; --help explains the usage' % unexpected[0])
+        _fail(2, 'error: unexpected argument %s; --help explains the usage' % (unexpected[0] or "''"))
     if len(words) < len(known) + len(wanted):
         _fail(2, 'error: %s needs %s; --help explains the usage' % (known[0], ' and '.join(wanted)))
+
+
+def _listed(commands):
+    *first, last = commands
+    return '%s or %s' % (', '.join(first), last)
 
 
 def _call(main, arguments):
@@ -119,9 +129,9 @@ def _call(main, arguments):
     except (errors.UserError, OSError) as error:
         _fail(1, 'error: %s' % error)
     except _of_tensorflow('ResourceExhaustedError') as error:
-        _fail(1, 'error: %s: not enough memory or disk space; choose a smaller --batch_size, or make room' % errors.reason(error))
+        _fail(1, 'error: %s: not enough memory or disk space; choose a smaller --batch_size, or make room' % errors.line(error))
     except _of_tensorflow('NotFoundError', 'PermissionDeniedError') as error:  # a file vanished, or cannot be read
-        _fail(1, 'error: %s' % errors.reason(error))
+        _fail(1, 'error: %s' % errors.line(error))
     except BaseException as error:
         interrupt = _interrupt(error)
         if interrupt is None:

@@ -93,6 +93,8 @@ def from_tf_config(text):
     Raises:
       UserError: it has another form.
     """
+    complaint = ('TF_CONFIG is malformed (%s): write {"cluster": {"ps": ["host:port"], "worker": ["host:port"]}, "task": '
+                 '{"type": "worker", "index": 0}}')
     try:
         config = json.loads(text)
         jobs, task = config['cluster'], config['task']
@@ -102,10 +104,10 @@ def from_tf_config(text):
         if not all(isinstance(address, str) for hosts in jobs.values() for address in _listed(hosts)):
             raise ValueError('an address is not a string')
         return (Cluster(*(tuple(_listed(jobs.get(job, []))) for job in JOBS)), Task(task['type'], int(str(task['index']))))
+    except (json.JSONDecodeError, RecursionError):
+        raise UserError(complaint % 'not valid JSON')
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        what = '%s is missing' % error if isinstance(error, KeyError) else str(error)
-        raise UserError('TF_CONFIG is malformed (%s): write {"cluster": {"ps": ["host:port"], "worker": ["host:port"]}, "task": '
-                        '{"type": "worker", "index": 0}}' % what)
+        raise UserError(complaint % ('%s is missing' % error if isinstance(error, KeyError) else error))
 
 
 def _listed(hosts):

@@ -5,6 +5,7 @@ from google.protobuf import message
 
 from cifar10 import files
 from cifar10.errors import UserError
+from cifar10.report import tags
 
 _GREATEST = 1e9  # no number of a run is greater
 _MAX_RECORD_BYTES = 2 ** 30  # nor any event longer
@@ -44,8 +45,11 @@ def read(directory, needed_tags, optional_tags=()):
     found = accumulator.Tags()['scalars']
     for tag in needed_tags:
         if tag not in found:
-            raise UserError('%s holds no event file with "%s": name the directory of a run that has written summaries'
-                            % (directory, tag))
+            # A run tells its hyperparameters before its first step.
+            is_short = tag == tags.EPOCH and tags.HYPERPARAMETERS in accumulator.Tags()['tensors']
+            raise UserError('%s holds no event file with "%s": %s' % (
+                directory, tag, 'the run was shorter than --summary_steps, so train on with a smaller one' if is_short else
+                'name the directory of a run that has written summaries'))
     return {tag: _checked(directory, tag, accumulator.Scalars(tag) if tag in found else [])
             for tag in list(needed_tags) + list(optional_tags)}
 

@@ -43,7 +43,7 @@ def started(record):
     table = ['| hyperparameter | value |', '|---|---|'] + ['| %s | %s |' % pair for pair in used.items()]
     # An infinite number is no JSON: the tab would stay empty.
     finite = {name: value for name, value in used.items() if isinstance(value, str) or math.isfinite(value)}
-    return [_text('hyperparameters', '\n'.join(table)), _columns(), _parsed(summary.session_start_pb(finite))]
+    return [_text(tags.HYPERPARAMETERS, '\n'.join(table)), _columns(), _parsed(summary.session_start_pb(finite))]
 
 
 def ended():

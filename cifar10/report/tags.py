@@ -1,4 +1,4 @@
-"""The tags of the scalars that more than one place knows: those that write them, the dashboard, and who compares runs."""
+"""The tags that more than one place knows: those that write them, the dashboard, and who compares runs."""
 
 PRECISION = 'Precision @ 1'
 TOTAL_LOSS = 'total_loss'
@@ -11,6 +11,7 @@ EXAMPLES_PER_SEC = 'examples_per_sec'
 SEC_PER_BATCH = 'sec_per_batch'
 SHUFFLE_QUEUE_FILL = 'shuffle_queue/fill'
 PREFETCH_QUEUE_FILL = 'prefetch_queue/fill'
+HYPERPARAMETERS = 'hyperparameters'  # a text, the others are scalars
 
 
 def precision_at(k):

@@ -6,7 +6,7 @@ import os
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, files
+from cifar10 import files
 from cifar10.errors import UserError
 
 OPTIONS = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
@@ -28,18 +28,19 @@ class TraceHook(tf.train.SessionRunHook):
     In a cluster, other workers' steps can lie in between: then it is the first step of this process from there on.
     """
 
-    def __init__(self, step, job, train_dir, write):
+    def __init__(self, step, job, train_dir, write, failures):
         """Makes the hook.
 
         Args:
           step: a tensor, the number of updates.
           job: a Job, whose intervals say which step.
           train_dir: the directory of the run.
-          write: what summaries.writer yields.
+          write: what progress.patient returns.
+          failures: the errors.Failures of the run.
         """
         self._step_tensor = step
         self._steps_per_run, self._profile_step = job.pace.steps_per_run, job.intervals.profile_step
-        self._train_dir, self._write = train_dir, write
+        self._train_dir, self._write, self._failures = train_dir, write, failures
         self._traces = False
 
     def after_create_session(self, session, coord):
@@ -57,7 +58,7 @@ class TraceHook(tf.train.SessionRunHook):
             try:
                 self._save(run_values.run_metadata)
             except UserError as error:  # a full disk
-                errors.warn('%s. Training goes on' % error)
+                self._failures.add('the trace', error)
 
     def _save(self, metadata):
         path = os.path.join(self._train_dir, 'trace-%d.json' % self._step)

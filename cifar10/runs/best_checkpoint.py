@@ -40,7 +40,7 @@ def keep(run, evaluated, precision):
     except (tf.errors.OpError, OSError, UserError) as error:
         run.record['best'] = best
         _remove_others(run.path, best['checkpoint'] if best else None)
-        raise UserError('Cannot keep the best checkpoint %s (%s): make room for it' % (path, errors.reason(error)))
+        raise UserError('Cannot keep the best checkpoint (%s): make room for %s' % (errors.reason(error), path))
     _remove_others(run.path, name)
     print('Best so far: precision @ 1 = %.3f, kept as %s' % (precision, path), flush=True)
 

@@ -6,12 +6,15 @@ from typing import Dict, NamedTuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import directories, files
+from cifar10 import directories, errors, files
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint_files, run_record
 
 _AVERAGE = '/ExponentialMovingAverage'
 _FILE = re.compile(r'\.(index|meta|data-\d+-of-\d+)$')  # of the files of a checkpoint
+# What TensorFlow's errors mean.
+_DAMAGES = [('checksum', 'its checksum is wrong'), ('less bytes|too short', 'it is incomplete'),
+            ('sstable|tensor slices', 'its index is incomplete or overwritten'), ('No such file', 'one of its files is missing')]
 
 
 class Checkpoint(NamedTuple):
@@ -118,8 +121,15 @@ def read(path):
         values = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
         number = name.rsplit('-', 1)[-1]
         return Checkpoint(path, _valid_step(values.get('global_step', np.int64(number if number.isdigit() else 0))), values)
-    except (tf.errors.OpError, RuntimeError, ValueError, IndexError, OverflowError, OSError, UserError) as error:
-        raise UserError('The checkpoint %s is damaged (%s)' % (path, str(error).splitlines()[0]))
+    except UserError as error:
+        raise UserError('The checkpoint %s is damaged (%s)' % (path, error))
+    except (tf.errors.OpError, RuntimeError, ValueError, IndexError, OverflowError, OSError) as error:
+        raise UserError('The checkpoint %s is damaged (%s)' % (path, _damage(errors.reason(error).replace(path, ''))))
+
+
+def _damage(told):
+    """What the text of an error means in plain words; the text itself, if that is unknown."""
+    return next((words for pattern, words in _DAMAGES if re.search(pattern, told, re.IGNORECASE)), told)
 
 
 def _valid_step(value):

@@ -121,8 +121,8 @@ def save(saver, session, directory, step):
         raise
     except (tf.errors.OpError, OSError, RuntimeError, ValueError) as error:
         remove_unfinished(directory)
-        raise UserError('Cannot save %s-%d (%s): make room for it, and make sure that %s can be written' % (
-            prefix, step, errors.reason(error), directory))
+        raise UserError('Cannot save a checkpoint (%s): make room for %s-%d, and make sure that its directory can be written' % (
+            errors.reason(error), prefix, step))
 
 
 def remove_unfinished(directory):

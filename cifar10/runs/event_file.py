@@ -17,7 +17,10 @@ _MAX_UNWRITTEN = 100  # events that wait in memory, the oldest ones, while the d
 
 
 class EventFile:
-    """Writes events to a new file in a directory, and to another one after an error; a context manager."""
+    """Writes events to a new file in a directory, and to another one after an error.
+
+    A context manager: its end raises UserError if the disk was full for so long that events are lost.
+    """
 
     def __init__(self, directory, first_events=()):
         """Opens the file.
@@ -31,6 +34,7 @@ class EventFile:
         """
         self._directory = directory
         self._unwritten = list(first_events)
+        self._num_lost = 0
         self._writer = self._stat = None
         self._write([])
 
@@ -54,14 +58,16 @@ class EventFile:
                 self._writer.write(event.SerializeToString())
             self._writer.flush()
             if not self._is_in_place():
-                raise OSError(errno.ENOENT, 'it has been removed', self._path)
+                raise OSError(errno.ENOENT, '%s has been removed' % os.path.basename(self._path))
             self._unwritten, self._good_size = [], os.path.getsize(self._path)
         except (RuntimeError, OSError, tf.errors.OpError) as error:
-            self._unwritten = (self._unwritten + events)[:_MAX_UNWRITTEN]
+            waiting = self._unwritten + events
+            self._unwritten = waiting[:_MAX_UNWRITTEN]
+            self._num_lost += len(waiting) - len(self._unwritten)
             self._close()
             self._cut()
-            raise errors.UserError('Cannot write summaries to %s (%s): make room there, or give another directory'
-                                   % (self._directory, errors.reason(error)))
+            raise errors.UserError('Cannot write summaries (%s): make room in %s, or give another directory'
+                                   % (errors.reason(error), self._directory))
 
     def _is_in_place(self):
         try:
@@ -96,5 +102,8 @@ class EventFile:
     def __enter__(self):
         return self
 
-    def __exit__(self, *unused_error):
+    def __exit__(self, error_type, *unused_error):
         self._close()
+        if self._num_lost and error_type is None:
+            raise errors.UserError('%d summaries in %s are missing: the last ones that could not be written while there was no room'
+                                   % (self._num_lost, self._directory))

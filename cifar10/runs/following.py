@@ -16,7 +16,7 @@ def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
     and the run has no end, never.
 
     Raises:
-      UserError: there are checkpoints, but no intact one; or the directory is gone, in which there was one.
+      UserError: there are checkpoints, but no intact one; or the directory is gone, in which there was one; or none has come.
     """
     found = read = last = None  # the first two are stamps
     found_time = due_time = time.monotonic()
@@ -43,6 +43,9 @@ def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
         if has_ended and not directories.is_locked(checkpoint_dir):  # or it is just being resumed
             print('The run in %s has ended: this was its last checkpoint' % checkpoint_dir, flush=True)
             return
+        if is_over and last is None:
+            raise UserError('No checkpoint has come to %s in %d seconds: train there first, or give a longer --timeout_secs'
+                            % (checkpoint_dir, now - found_time))
         if is_over:
             print('No new checkpoint in %s for %d seconds' % (checkpoint_dir, now - found_time), flush=True)
             return

@@ -18,7 +18,7 @@ class RunDirectory(NamedTuple):
     """A training directory that this process holds."""
     path: str
     resumed: Optional[checkpoint.Checkpoint]  # from which training is resumed
-    record: dict  # the hyperparameters, the number of towers, what the data set holds, the best checkpoint
+    record: dict  # the hyperparameters, the number of towers, what the data set holds, the seed, the best checkpoint
     place: directories.Place
     saved: Sequence[str]  # the paths of its checkpoints, oldest first, of which a tf.train.Saver deletes the oldest
 
@@ -60,12 +60,25 @@ def held(train_dir, fresh, job):
     with directories.locked(train_dir, busy), directories.Place(train_dir) as place:
         resumed = checkpoint.read_latest(train_dir)
         record = dict(job.hparams._asdict(), num_towers=job.num_towers * job.batches_per_step, num_examples=job.num_examples,
-                      class_names=job.data.class_names, last_step=job.pace.last_step)
+                      class_names=job.data.class_names, last_step=job.pace.last_step, seed=job.seed,
+                      deterministic=job.deterministic)
         if resumed:
             run_record.compare(train_dir, record, job.hparams)
-            record['best'] = run_record.recorded_best(train_dir)
+            record['best'] = _intact_best(train_dir) if job.intervals.keep_best else run_record.recorded_best(train_dir)
         checkpoint_files.remove_unfinished(train_dir)
         yield RunDirectory(train_dir, resumed, record, place, checkpoint_files.listed(train_dir, resumed.path if resumed else None))
+
+
+def _intact_best(train_dir):
+    """Returns the recorded best checkpoint, see run_record.recorded_best; None, with a message, if it cannot be read."""
+    best = run_record.recorded_best(train_dir)
+    if best:
+        try:
+            checkpoint.read(os.path.join(train_dir, best['checkpoint']))
+        except UserError as error:
+            print('%s. The next evaluation replaces it as the best one, whatever its precision' % error, flush=True)
+            return None
+    return best
 
 
 def resumed_hparams(train_dir):
@@ -107,7 +120,7 @@ def _move_aside(train_dir, data_dir):
     try:
         os.rename(train_dir, aside)
     except OSError as error:
-        raise UserError('Cannot move %s to %s (%s): give another --train_dir' % (train_dir, aside, error.strerror))
+        raise UserError('Cannot move the run aside (%s), from %s to %s: give another --train_dir' % (error.strerror, train_dir, aside))
     print('Moved the run in %s to %s' % (train_dir, aside), flush=True)
 
 

@@ -75,6 +75,11 @@ def _validated(record):
         if not (isinstance(best, dict) and _BEST.fullmatch(str(best.get('checkpoint')))):
             raise ValueError('best names no checkpoint')
         _check_number('the precision of best', best.get('precision'))
+    seed = record.get('seed')
+    if seed is not None and (type(seed) is not int or not 0 <= seed < 2 ** 31):
+        raise ValueError('seed is %s' % reprlib.repr(seed))
+    if not isinstance(record.get('deterministic', False), bool):
+        raise ValueError('deterministic is %s' % reprlib.repr(record['deterministic']))
     values = dict(record)
     for name, classic in CLASSIC._asdict().items():
         value = record.get(name, classic)
@@ -91,7 +96,8 @@ def _validated(record):
 def _check_number(name, value):
     """Raises ValueError unless the value is a number that is not negative; only the end of a run may be infinite."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= (math.inf if name in ('epochs', 'last_step') else sys.float_info.max):
+    is_endless = name in ('epochs', 'last_step') and value == math.inf
+    if not is_number or not is_endless and not 0 <= value <= sys.float_info.max:
         raise ValueError('%s is %s' % (name, reprlib.repr(value)))
 
 
@@ -108,7 +114,7 @@ def check_classes(train_dir, class_names):
 
 
 def compare(train_dir, record, hparams):
-    """Compares the recorded run with the one that is to resume it, and prints which hyperparameters differ.
+    """Compares the recorded run with the one that is to resume it, and prints which hyperparameters and which seed differ.
 
     Raises:
       UserError: the classes, the recipe or the optimizer differ, or the number of examples where the schedule depends on it.
@@ -128,7 +134,15 @@ def compare(train_dir, record, hparams):
             raise UserError('The run in %s was trained with --%s=%s, not %s: give the same, another --train_dir, or --fresh to move '
                             'it aside' % (train_dir, name, recorded[name], record[name]))
     changed = ['%s %s (was %s)' % (name, record[name], recorded[name]) for name in record
-               if name != 'last_step' and recorded[name] != record[name] and hparams.has_effect(name)]
+               if name not in ('last_step', 'seed', 'deterministic') and recorded[name] != record[name] and hparams.has_effect(name)]
     if changed:
         print('The run in %s is resumed with different hyperparameters: %s. The learning-rate schedule counts the steps so far as '
               'if they had been made with these' % (train_dir, ', '.join(changed)), flush=True)
+    if 'deterministic' in recorded and _determined_by(recorded) != _determined_by(record):  # earlier versions did not record it
+        print('The run in %s, so far with %s, is resumed with %s: to repeat it exactly, every start needs --deterministic and the '
+              'seed that it had' % (train_dir, _determined_by(recorded), _determined_by(record)), flush=True)
+
+
+def _determined_by(record):
+    """Returns the flags that determine the random numbers of a run."""
+    return '--deterministic --seed=%s' % record.get('seed') if record['deterministic'] else 'no --deterministic'

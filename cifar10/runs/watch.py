@@ -7,6 +7,7 @@ import time
 
 import tensorflow.compat.v1 as tf
 
+from cifar10 import errors
 from cifar10.data import snapshot, verification
 from cifar10.errors import UserError
 
@@ -26,13 +27,15 @@ class Watch:
         Raises:
           UserError: a file is missing or malformed, or they hold another number of examples.
         """
+        self._coord = tf.train.Coordinator()  # until `start`
         self._paths = records.paths
-        self._snapshot = snapshot.Snapshot(self._paths)
+        self._snapshot = snapshot.Snapshot(records)
         if num_examples is not None and verification.verify(records) != num_examples:
             raise UserError('%s or a file beside it has changed: start again' % self._paths[0])
 
     def start(self, coord):
         """Starts to look, until the tf.train.Coordinator stops."""
+        self._coord = coord
         threading.Thread(target=self._look, args=(coord,), daemon=True).start()
 
     def _look(self, coord):
@@ -49,15 +52,30 @@ class Watch:
         """Raises UserError in place of an error of TensorFlow in the block if a file has changed."""
         try:
             yield
-        except tf.errors.OpError:
-            self.check()
+        except tf.errors.OpError as error:
+            self.check(error)
             raise
 
-    def check(self):
-        """Raises UserError if a file has changed."""
+    def check(self, error=None):
+        """Raises UserError if a file has changed.
+
+        Args:
+          error: a tf.errors.OpError. It, or the error of another thread that has caused it, may come from input.check_labels. None if
+            there is none.
+        """
         change = self._snapshot.changed()
+        if not change and error:
+            lines = [errors.line(found) for found in (error, self._error_of_a_thread())]
+            change = next((line for line in lines if verification.CHANGED in line), None)
         if change:
             raise UserError('%s: put the data back as it was, and start again' % change)
+
+    def _error_of_a_thread(self):
+        """Returns the error that has stopped the Coordinator. The queues were closed for it, so other threads have later errors."""
+        try:
+            self._coord.raise_requested_exception()
+        except Exception as error:
+            return error
 
 
 def _release(path):

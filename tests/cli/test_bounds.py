@@ -16,6 +16,7 @@ SCRIPTS = sorted({os.path.basename(path)[:-len('.py')] for path in glob.glob(pro
 UNBOUNDED = {'epochs'}  # inf is a run without end
 NOT_PLACES = {'data_url'}  # string flags that name no file or directory
 FILES = {'json', 'trace', 'plot', 'contact_sheet', 'predictions', 'tflite'}
+ENDINGS = {'contact_sheet': '.PNG'}  # that the name of a file must have
 CHECKPOINTS = {'train_dir', 'checkpoint_dir', 'checkpoint'}
 
 
@@ -74,23 +75,24 @@ def test_every_place_is_checked(script, tmp_path, monkeypatch):
     for name in places:
         for value in ('gs://bucket/x', 's3://bucket/x', 'hdfs://host/x', 'file:///x', 'a\udcff', 'a\nb', 'a\x1b[31m'):
             assert _refused(name, value), (name, value)
-        for value in ('[12]', 'a*', 'a?', 'back\\slash', '/tmp/x[1]/y'):
+        ending = ENDINGS.get(name, '')
+        for value in ('[12]' + ending, 'a*' + ending, 'a?' + ending, 'back\\slash' + ending, '/tmp/x[1]/y' + ending):
             assert _refused(name, value) == (name in CHECKPOINTS), (name, value)
-        for value in ('new', 'gr\u00fcn', 'two words', '"quoted"', "it's", '/', 'a:b', '{x}', '%s'):
-            assert _refused(name, value) == (name in FILES and value == '/'), (name, value)
-        assert name in FILES or _refused(name, ''), name
+        for value in ('new', 'gr\u00fcn', 'two words', '"quoted"', "it's", 'a:b', '{x}', '%s'):
+            assert not _refused(name, value + ending), (name, value)
+        assert _refused(name, '/') == (name in FILES) and _refused(name, ''), name
     assert os.listdir(str(tmp_path)) == []
 
 
 def test_a_file_that_is_written_is_no_device(script, tmp_path):
     """It is replaced when it is written: /dev/stdout must not be."""
-    (tmp_path / 'file').write_text('')
-    (tmp_path / 'link').symlink_to('file')
+    (tmp_path / 'file.png').write_text('')
+    (tmp_path / 'link.png').symlink_to('file.png')
     for kind in special_files.KINDS:
-        special_files.make(tmp_path / kind, kind)
+        special_files.make(tmp_path / (kind + '.png'), kind)
     for name in {name for name in FILES & set(script) if not script[name].boolean}:
-        assert not _refused(name, tmp_path / 'file')
-        assert all(_refused(name, tmp_path / kind) for kind in special_files.KINDS + ['link'])
+        assert not _refused(name, tmp_path / 'file.png')
+        assert all(_refused(name, tmp_path / (kind + '.png')) for kind in special_files.KINDS + ['link'])
 
 
 def test_a_pattern_in_the_working_directory(tmp_path, monkeypatch):

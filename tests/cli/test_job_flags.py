@@ -77,4 +77,4 @@ def test_defaults_of_the_books():
 def test_unknown_data_set(tmp_path):
     flags.FLAGS(['a script', '--data_dir=%s' % tmp_path])
     with pytest.raises(ValueError, match='^Unknown data set: mnist$'):
-        data_flags.prepare('mnist')
+        data_flags.make('mnist')

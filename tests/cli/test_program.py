@@ -91,13 +91,15 @@ MISTAKES = [
     (TRAIN, ['--num_gpus', '2', '3'], 2, r'unexpected argument 3; --help explains the usage'),
     (TRAIN, ['--dataset=mnist'], 2, r'flag --dataset=mnist: value should be one of <cifar10\|cifar100\|synthetic>.*'),
     (TRAIN, ['--data_dir={tmp}/damaged', '--dataset=synthetic'], 1, r'{tmp}/damaged/.*/data_batch_2.bin is not a whole number .*'),
-    (TRAIN, ['--data_dir={tmp}/file'], 1, r'Cannot make the directory {tmp}/file \(File exists\): give another one'),
+    (TRAIN, ['--data_dir={tmp}/file'], 2, r'flag --data_dir={tmp}/file: {tmp}/file is a file, not a directory: give another one; .*'),
     (TRAIN, ['--data_dir='], 2, r'flag --data_dir=: the name of a directory is missing; .*'),
     (TRAIN, ['--max_to_keep=9999999999'], 2, r'flag --max_to_keep=9999999999: .*'),
-    (TRAIN, ['--train_dir={tmp}/file'], 2, r'flag --train_dir={tmp}/file: {tmp}/file is not a directory: give another one; .*'),
-    (TRAIN, ['--data_dir={data}', '--dataset=synthetic', '--train_dir={tmp}/file/run'], 1,
-     r'Cannot make the directory {tmp}/file/run .*'),
-    (EVAL, ['--checkpoint_dir={tmp}/file'], 2, r'flag --checkpoint_dir=.*{tmp}/file is not a directory: .*'),
+    (TRAIN, ['--train_dir={tmp}/file'], 2, r'flag --train_dir={tmp}/file: {tmp}/file is a file, not a directory: give another '
+     r'one; .*'),
+    (TRAIN, ['--data_dir={data}', '--dataset=synthetic', '--train_dir={tmp}/file/run'], 2,
+     r'flag --train_dir={tmp}/file/run: {tmp}/file is a file, not a directory: give another one; .*'),
+    (EVAL, ['--eval_dir={tmp}/file'], 2, r'flag --eval_dir={tmp}/file: {tmp}/file is a file, not a directory: give another one; .*'),
+    (EVAL, ['--checkpoint_dir={tmp}/file'], 2, r'flag --checkpoint_dir=.*{tmp}/file is a file, not a directory: .*'),
     ('cifar10_benchmark', ['step', '--devices_per_tower=2'], 1, r'--devices_per_tower and --variable_strategy are measured by towers, '
      r'without --baseline: leave them out'),
     ('cifar10_benchmark', ['plan', '--variable_strategy=spread'], 1, r'.* without --baseline: leave them out'),
@@ -112,15 +114,54 @@ MISTAKES = [
     (EVAL, ['--eval_data=train'], 2, r'flag --eval_data=train: value should be one of <test\|train_eval>.*'),
     (EVAL, ['--run_once=perhaps'], 2, r'flag --run_once=perhaps: .*'),
     (DATASET, [], 2, r'a command is missing: download, synthetic, convert, holdout, info or verify; --help explains them'),
-    (DATASET, ['upload'], 2, r'unexpected argument upload; --help explains the usage'),
+    (DATASET, ['upload'], 2, r'unknown command upload: give download, synthetic, convert, holdout, info or verify; --help explains '
+     r'them'),
+    ('cifar10_benchmark', ['all'], 2, r'unknown command all: give input, step, train, towers, profile, distributed or plan; .*'),
+    (DATASET, [''], 2, r'a command is missing: download, .*'), (TRAIN, [''], 2, r"unexpected argument ''; --help explains the usage"),
+    (DATASET, ['download', '--data_url='], 2, r'flag --data_url=: the address of the archive is missing; .*'),
+    (DATASET, ['convert', '', '{tmp}/new'], 2, r'an argument is empty: the name of a file or directory is missing; .*'),
+    ('cifar10_predict', ['{tmp}/file', ''], 2, r'an argument is empty: the name of a file or directory is missing; .*'),
+    (EVAL, ['--predictions='], 2, r'flag --predictions=: the name of a file is missing; .*'),
+    (DATASET, ['info', '--contact_sheet='], 2, r'flag --contact_sheet=: the name of a file is missing; .*'),
+    (DATASET, ['info', '--contact_sheet={tmp}/x.gif'], 2, r'flag --contact_sheet={tmp}/x.gif: the name of the file must end in .png '
+     r'or .jpg or .jpeg; .*'),
+    (EVAL, ['--data_dir={tmp}/nowhere'], 1, r'{tmp}/nowhere does not exist: make a data set with `cifar10_dataset.py download` or '
+     r'`cifar10_dataset.py synthetic`, or give another --data_dir'),
+    (EVAL, ['--data_dir={tmp}/nowhere/cifar-10-batches-bin', '--dataset=synthetic'], 1, r'{tmp}/nowhere/cifar-10-batches-bin does .*'),
+    (DATASET, ['info', '--data_dir={data}', '--dataset=cifar100'], 1, r'{data}/cifar-100-binary does not exist: download it with .*'),
+    (DATASET, ['info', '--data_dir={tmp}/nowhere', '--dataset=cifar100'], 1, r'{tmp}/nowhere does not exist: make a data set with .*'),
+    (DATASET, ['holdout', '{tmp}/file', '{tmp}/new'], 1, r'{tmp}/file is a file, not a directory: give another one'),
+    (TRAIN, ['--data_dir={tmp}/nowhere/data'], 1, r'{tmp}/nowhere does not exist: make it, or give another --data_dir'),
+    (TRAIN, ['--data_dir={tmp}/nowhere/data', '--dataset=cifar100'], 1, r'{tmp}/nowhere does not exist: make it, .*'),
+    ('cifar10_train', ['--data_dir={tmp}/a/b/cifar-10-batches-bin', '--dataset=synthetic'], 1, r'{tmp}/a/b does not exist: make .*'),
+    ('cifar10_classic', ['--data_dir={tmp}/nowhere/data'], 1, r'{tmp}/nowhere does not exist: make it, .*'),
+    ('cifar10_benchmark', ['input', '--data_dir={tmp}/nowhere/data'], 1, r'{tmp}/nowhere does not exist: make it, .*'),
+    (EVAL, ['--run_once', '--checkpoint_dir={tmp}/nowhere'], 1, r'{tmp}/nowhere does not exist: train first, or give another '
+     r'--checkpoint_dir'),
+    ('cifar10_predict', ['{tmp}/file', '--checkpoint_dir={tmp}/nowhere', '--checkpoint=best'], 1, r'{tmp}/nowhere does not exist: .*'),
+    ('cifar10_predict', ['{tmp}/file', '--saved_model={tmp}/nowhere'], 1, r'{tmp}/nowhere does not exist: export a model with .*'),
+    ('cifar10_export', ['--checkpoint_dir={tmp}/nowhere'], 1, r'{tmp}/nowhere does not exist: train first, .*'),
+    (TRAIN, ['--data_dir={data}', '--train_dir={data}'], 1, r'--train_dir={data} is the directory of --data_dir too: give each .*'),
+    ('cifar10_train', ['--data_dir={tmp}/link', '--train_dir={tmp}/damaged/'], 1, r'--train_dir={tmp}/damaged/ is the .*'),
+    ('cifar10_classic', ['--data_dir={data}', '--train_dir={data}/cifar-10-batches-bin'], 1, r'--train_dir=.* of --data_dir too: .*'),
+    ('cifar10_train', ['--data_dir={tmp}/new', '--train_dir={tmp}/new/cifar-100-binary', '--dataset=cifar100'], 1,
+     r'--train_dir=.* of --data_dir too: .*'),
+    ('cifar10_distributed_train', ['--data_dir={tmp}/new', '--train_dir={tmp}/new'], 1, r'--train_dir=.* of --data_dir too: .*'),
+    (EVAL, ['--checkpoint_dir={tmp}', '--eval_dir={tmp}/'], 1, r'--eval_dir={tmp}/ is the directory of --checkpoint_dir too: .*'),
+    (EVAL, ['--checkpoint={tmp}/model.ckpt-1', '--eval_dir={tmp}'], 1, r'--eval_dir={tmp} is the directory of --checkpoint too: .*'),
+    (EVAL, ['--data_dir={data}', '--eval_dir={data}'], 1, r'--eval_dir={data} is the directory of --data_dir too: give each .*'),
+    ('cifar10_export', ['--checkpoint_dir={tmp}', '--export_dir={tmp}'], 1, r'--export_dir={tmp} is the directory of .*dir too: .*'),
+    ('cifar10_results', ['--runs=a:b:c', '--plot='], 2, r'flag --plot=: the name of a file is missing; .*'),
+    ('cifar10_benchmark', ['plan', '--json='], 2, r'flag --json=: the name of a file is missing; .*'),
     (DATASET, ['verify', '--data_dir={tmp}/damaged'], 1, r'{tmp}/damaged/.*/data_batch_2.bin is not a whole number .*'),
-    (DATASET, ['verify', '--data_dir={tmp}/nowhere'], 1, r'{tmp}/nowhere/.*/data_batch_1.bin is missing: .*'),
+    (DATASET, ['verify', '--data_dir={tmp}/nowhere'], 1, r'{tmp}/nowhere does not exist: make a data set with .*'),
 ]
 
 
 @pytest.fixture
 def places(tmp_path, data_dir):
-    """A file, and a damaged data set."""
+    """A file, a damaged data set, and a link to it."""
+    (tmp_path / 'link').symlink_to('damaged')
     (tmp_path / 'file').write_text('')
     shutil.copytree(data_dir, str(tmp_path / 'damaged'))
     with open(dataset.read(str(tmp_path / 'damaged')).train.paths[1], 'ab') as damaged:
@@ -135,7 +176,7 @@ def _assert_one_line(run, places, mistake):
     assert re.fullmatch(r'%s.py: error: %s\n' % (script, complaint.format(**places)), stderr), stderr
     assert found == status
     after = sorted(glob.glob(places['tmp'] + '/**', recursive=True))
-    assert set(after) - set(before) <= {places['tmp'] + '/new'}
+    assert after == before
 
 
 @pytest.mark.parametrize('mistake', MISTAKES, ids=lambda mistake: ' '.join(mistake[1])[:40])

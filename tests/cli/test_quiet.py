@@ -38,7 +38,8 @@ def test_a_signal_during_the_imports(tmp_path, script):
     """The stand-in says that its import has begun, and waits."""
     pythonpath = _stand_in(tmp_path, "print('importing', flush=True)\nopen(0).read()\n")
     words = {'cifar10_results': ['--runs=a:b:c'], 'cifar10_benchmark': ['step'], 'cifar10_run': ['program.py'],
-             'cifar10_predict': ['cat.jpg']}.get(script, [])
+             'cifar10_predict': ['--checkpoint_dir=%s' % tmp_path, 'cat.jpg'],
+             'cifar10_export': ['--checkpoint_dir=%s' % tmp_path]}.get(script, [])
     process = programs.start(script, *words, PYTHONPATH=pythonpath)
     assert process.stdout.readline() == 'importing\n'
     process.send_signal(signal.SIGTERM if script == 'cifar10_eval' else signal.SIGINT)

@@ -90,7 +90,8 @@ def test_tf_config(text, cluster, task):
 
 
 @pytest.mark.parametrize('text, what', [
-    ('', 'Expecting value'), ('worker', 'Expecting value'), ('{"cluster": ', 'Expecting value'), ('{}', "'cluster' is missing"),
+    ('', 'not valid JSON'), ('worker', 'not valid JSON'), ('{"cluster": ', 'not valid JSON'), ('[' * 200000, 'not valid JSON'),
+    ('{}', "'cluster' is missing"),
     ('[]', 'list'), ('null', 'NoneType'), ('3', 'int'), ('"text"', 'str'),
     ('{"cluster": {"worker": ["a:1"]}}', "'task' is missing"),
     ('{"cluster": {"worker": ["a:1"]}, "task": {}}', "'type' is missing"),

@@ -162,6 +162,17 @@ def snapshot(directory):
     return found
 
 
+def relabel(path, label):
+    """Gives every record of a data file of CIFAR-10 this label, and puts its time of modification back."""
+    before = os.stat(path)
+    records = np.memmap(path, np.uint8, mode='r+').reshape(-1, 3073)
+    records[:, 0] = label
+    records.flush()
+    while os.stat(path).st_ctime_ns == before.st_ctime_ns:  # a clock ticks
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
 def put_fifo(path):
     """Puts a FIFO in the place of what is there."""
     with contextlib.suppress(FileNotFoundError):

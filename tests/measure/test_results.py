@@ -75,7 +75,6 @@ FORM = ' is not of the form NAME:TRAIN_DIR:EVAL_DIR, each without a colon'
     (['--runs=a:{tmp}:b'], '{tmp} holds no event file with "epoch": name the directory of a run that has written summaries'),
     (['--runs=a:{tmp}/train:{tmp}/train'],
      '{tmp}/train holds no event file with "Precision @ 1": name the directory of a run that has written summaries'),
-    ([RUNS, '--plot='], 'Cannot write  (Is a directory): name a file in an existing directory that can be written to'),
     ([RUNS, '--plot={tmp}/nowhere/x.svg'],
      'Cannot write {tmp}/nowhere/x.svg (No such file or directory): name a file in an existing directory that can be written to')])
 def test_mistake_gets_one_clear_line(tmp_path, args, complaint):
@@ -87,8 +86,8 @@ def test_mistake_gets_one_clear_line(tmp_path, args, complaint):
 
 
 @pytest.mark.parametrize('args, complaint', [
-    ([], 'flag --runs=None: .*'),
-    (['--runs='], r'flag --runs=\[\]: it must name a run: NAME:TRAIN_DIR:EVAL_DIR'),
+    ([], '--runs is missing: give NAME:TRAIN_DIR:EVAL_DIR'), (['--runs='], r'flag --runs=\[\]: --runs is missing: give .*'),
+    ([RUNS, '--plot='], 'flag --plot=: the name of a file is missing'),
     (['--runs=,'], r"flag --runs=\['', ''\]: an empty name" + FORM),
     ([RUNS + ','], r'flag --runs=\[.*\]: an empty name' + FORM),
     (['--runs=a:b'], r"flag --runs=\['a:b'\]: a:b" + FORM),

@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
 from cifar10.measure import results
-from tests.helpers import measured_runs, special_files
+from tests.helpers import measured_runs, small_run, special_files
 from tests.helpers.special_files import deadline  # noqa: F401
 
 
@@ -51,6 +51,13 @@ def test_an_event_that_a_killed_process_has_not_finished(tmp_path, lost):
     os.truncate(str(path), path.stat().st_size - lost)
     curve = results.read_curve(run)
     assert (curve.epochs.tolist(), curve.minutes.tolist()) == ([2], pytest.approx([2]))
+
+
+def test_a_run_that_was_too_short(tmp_path, data_dir):
+    small_run.train(tmp_path, data_dir, 3, summary_steps=4)
+    with pytest.raises(UserError, match='^%s holds no event file with "epoch": the run was shorter than --summary_steps, so train on '
+                       'with a smaller one$' % tmp_path):
+        results.read_curve(results.Run('short', str(tmp_path), str(tmp_path)))
 
 
 def _record(event, length=None):

@@ -54,7 +54,7 @@ def test_one_step_is_traced(tmp_path, data_dir, profile_step, traced):
 
 
 def test_a_trace_that_cannot_be_written(tmp_path, data_dir, monkeypatch, capsys):
-    """Training goes on, with one line."""
+    """Training goes on, with one line; at the end it is missing."""
     write_whole = files.write_whole
 
     def full(path, content, remedy):
@@ -62,7 +62,8 @@ def test_a_trace_that_cannot_be_written(tmp_path, data_dir, monkeypatch, capsys)
             raise UserError('Cannot write %s (No space left on device): %s' % (path, remedy))
         write_whole(path, content, remedy)
     monkeypatch.setattr(files, 'write_whole', full)
-    train(tmp_path, data_dir, 4, profile_step=2)
+    with pytest.raises(UserError, match='/trace-2.json .*. Missing: the trace$'):
+        train(tmp_path, data_dir, 4, profile_step=2)
     told = capsys.readouterr()
     assert 'Traced' not in told.out and (tmp_path / 'model.ckpt-4.index').exists()
     line, = [line for line in told.err.splitlines() if 'trace-2' in line]

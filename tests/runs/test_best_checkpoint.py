@@ -53,6 +53,25 @@ def test_a_resumed_run_knows_it(tmp_path, data_dir):
     assert _best_files(tmp_path) == _files_of(1)
 
 
+@pytest.mark.parametrize('damage, complaint', [
+    (lambda path: os.truncate(path + '.index', 5), 'damaged'), (lambda path: os.remove(path + '.index'), 'missing')])
+def test_it_is_damaged_when_the_run_is_resumed(tmp_path, data_dir, capsys, damage, complaint):
+    """The next one takes its place, also if it is worse."""
+    train(tmp_path, data_dir, 1)
+    with _held(tmp_path, data_dir) as run:
+        best_checkpoint.keep(run, _checkpoint(1), 0.5)
+    damage(str(tmp_path / 'best.ckpt-1'))
+    capsys.readouterr()
+    given = job(data_dir)
+    with run_directory.held(str(tmp_path), False, given._replace(intervals=given.intervals._replace(keep_best=True))) as run:
+        told, = [line for line in capsys.readouterr().out.splitlines() if 'best.ckpt-1' in line]
+        assert told.startswith('The checkpoint %s is %s' % (tmp_path / 'best.ckpt-1', complaint))
+        assert told.endswith('. The next evaluation replaces it as the best one, whatever its precision')
+        best_checkpoint.keep(run, _checkpoint(2), 0.25)
+    assert _best_files(tmp_path) == _files_of(2)
+    assert run_record.recorded_best(str(tmp_path)) == {'checkpoint': 'best.ckpt-2', 'precision': 0.25}
+
+
 @pytest.mark.parametrize('part', ['_write', 'write_record'])
 def test_what_cannot_be_kept(tmp_path, data_dir, monkeypatch, part):
     """The best one so far stays, and nothing half-written."""
@@ -63,7 +82,7 @@ def test_what_cannot_be_kept(tmp_path, data_dir, monkeypatch, part):
         best_checkpoint.keep(run, _checkpoint(3), 0.5)
         with monkeypatch.context() as patched:
             patched.setattr(best_checkpoint if part == '_write' else run_directory.RunDirectory, part, fail)
-            with pytest.raises(UserError, match='Cannot keep the best checkpoint .*/best.ckpt-4 .*No space left .*: make room'):
+            with pytest.raises(UserError, match='best checkpoint .No space left on device.: make room for .*/best.ckpt-4$'):
                 best_checkpoint.keep(run, _checkpoint(4), 0.75)
         assert _best_files(tmp_path) == _files_of(3)
         assert checkpoint.read_chosen(str(tmp_path), 'best').step == 3

@@ -76,7 +76,7 @@ def test_fresh_in_a_directory_without_a_run(tmp_path, data_dir):
 def test_a_run_that_cannot_be_moved(tmp_path, data_dir, monkeypatch):
     monkeypatch.setattr(run_directory.time, 'strftime', lambda form: 'nowhere/now')
     train(tmp_path / 'run', data_dir, 1)
-    with pytest.raises(UserError, match='Cannot move .*/run to .*/run.nowhere/now .No such file or directory.: give another'):
+    with pytest.raises(UserError, match='aside .No such file or directory., from .*/run to .*/run.nowhere/now: give another'):
         train(tmp_path / 'run', data_dir, 1, fresh=True)
     assert_saved(tmp_path / 'run', 1)
 

@@ -1,5 +1,6 @@
 """The record of a run: compared, validated, of an earlier version."""
 import json
+import math
 import os
 
 import pytest
@@ -54,7 +55,25 @@ def test_a_hyperparameter_without_effect(tmp_path, data_dir, capsys):
     assert 'different' not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize('before, after, told', [
+    ((1, True), (1, True), None), ((1, False), (2, False), None), ((None, False), (2, False), None),
+    ((1, True), (2, True), 'so far with --deterministic --seed=1, is resumed with --deterministic --seed=2: to repeat it exactly, '),
+    ((1, True), (1, False), 'so far with --deterministic --seed=1, is resumed with no --deterministic: to repeat it'),
+    ((1, False), (1, True), 'so far with no --deterministic, is resumed with --deterministic --seed=1: to repeat it')])
+def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
+    train(tmp_path, data_dir, 1)
+    for seed, deterministic in (before, after):
+        capsys.readouterr()
+        given = job(data_dir)._replace(seed=seed, deterministic=deterministic)
+        with run_directory.held(str(tmp_path), False, given) as run:
+            run.write_record()
+    lines = [line for line in capsys.readouterr().out.splitlines() if 'resumed' in line]
+    assert len(lines) == (told is not None) and all(line.startswith('The run in %s, %s' % (tmp_path, told)) for line in lines)
+
+
 @pytest.mark.parametrize('name, value, fault', [
+    ('seed', -1, 'seed is -1'), ('seed', 1.5, 'seed is 1.5'), ('seed', 2 ** 31, 'seed is'), ('seed', True, 'seed is True'),
+    ('deterministic', 1, 'deterministic is 1'), ('deterministic', None, 'deterministic is None'),
     ('recipe', None, 'recipe is None, not one of classic, fast, best'), ('batch_size', 12.7, 'batch_size is 12.7, not a whole'),
     ('optimizer', ['muon'], r"optimizer is \['muon'\], not one of"),
     ('schedule', 'odd', "schedule is 'odd'"), ('batch_size', True, 'batch_size is True'), ('batch_size', '128', "batch_size is '128'"),
@@ -84,7 +103,9 @@ def test_a_directory_in_place_of_the_record(tmp_path):
 @pytest.mark.parametrize('content, fault', [
     ('', ''), ('[]', 'not a JSON object'), ('{}', 'num_towers is missing'), ('{"num_towers": 1}', 'class_names is missing'),
     ('{"num_towers": "1", "class_names": null}', "num_towers is '1'"),
-    ('[' * 200000, 'recursion'),
+    ('[' * 200000, 'not valid JSON'), ('{"num_towers": 1,}', 'not valid JSON'), ('\x00', 'not valid JSON'),
+    ('{"num_towers": 1, "class_names": null, "last_step": 1e400}', 'the number 1e400 is too large'),
+    ('{"num_towers": 1, "class_names": null, "epochs": 1%s}' % ('0' * 400), 'epochs is 1000'),
     ('{"num_towers": 1, "class_names": [1, 2]}', 'class_names is not a list of names'),
     ('{"num_towers": 1, "class_names": null, "batch_size": Infinity}', '')])
 def test_a_damaged_record(tmp_path, data_dir, content, fault):
@@ -103,7 +124,7 @@ def test_a_record_of_an_earlier_version(tmp_path, data_dir, capsys):
     (tmp_path / 'run.json').write_text(json.dumps({name: record[name] for name in kept}))
     assert run_record.recorded_hparams(str(tmp_path)) == HPARAMS
     train(tmp_path, data_dir, 2)
-    assert 'different' not in capsys.readouterr().out
+    assert 'resumed with' not in capsys.readouterr().out
 
 
 def test_an_unwritable_record(tmp_path, data_dir):
@@ -111,6 +132,14 @@ def test_an_unwritable_record(tmp_path, data_dir):
     with run_directory.held(str(tmp_path), False, job(data_dir, num_towers=1)) as run:
         with pytest.raises(UserError, match=r'^Cannot write %s/run.json \(Is a directory\): make room there, or' % tmp_path):
             run.write_record()
+
+
+def test_a_run_without_end(tmp_path, data_dir):
+    """Its infinite numbers are written as Infinity."""
+    train(tmp_path, data_dir, 1)
+    record = json.loads((tmp_path / 'run.json').read_text())
+    (tmp_path / 'run.json').write_text(json.dumps(dict(record, last_step=math.inf)))
+    assert 'Infinity' in (tmp_path / 'run.json').read_text() and run_record.recorded_last_step(str(tmp_path)) == math.inf
 
 
 def test_no_record_counts_as_classic(tmp_path):

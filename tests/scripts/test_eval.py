@@ -68,8 +68,12 @@ def test_use_gpu(tmp_path, data_dir):
 
 def test_timeout(tmp_path, data_dir):
     status, stdout, stderr = programs.call('cifar10_eval', '--timeout_secs=0', *_args(data_dir, tmp_path))
-    assert (status, stderr) == (0, '')
-    assert stdout == 'Waiting for a checkpoint in %s\nNo new checkpoint in %s for 0 seconds\n' % (tmp_path, tmp_path)
+    assert (status, stdout) == (1, 'Waiting for a checkpoint in %s\n' % tmp_path)
+    assert stderr == ('cifar10_eval.py: error: No checkpoint has come to %s in 0 seconds: train there first, or give a longer '
+                      '--timeout_secs\n' % tmp_path)
+    checkpoints.save(tmp_path, 1)
+    status, stdout, stderr = programs.call('cifar10_eval', '--timeout_secs=0', *_args(data_dir, tmp_path))
+    assert (status, stderr) == (0, '') and 'of 50, step 1)' in stdout
 
 
 @pytest.mark.slow

@@ -75,7 +75,7 @@ def test_before_the_first_step(tmp_path, data_dir):
     builder.send_signal(signal.SIGHUP)
     _assert_interrupted(builder, signal.SIGHUP)
     # Python may ignore the exception that a signal raises, as in a __del__; then the whole set is there.
-    assert not os.listdir(str(tmp_path / 'data')) or verification.verify(dataset.read(str(tmp_path / 'data')).train) == 50000
+    assert not (tmp_path / 'data').exists() or verification.verify(dataset.read(str(tmp_path / 'data')).train) == 50000
     assert checkpoint.read_latest(str(tmp_path / 'run')) is None
 
 

@@ -72,6 +72,17 @@ def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers)
             assert threads == 3
 
 
+@pytest.mark.parametrize('script', ['cifar10_train', 'cifar10_multi_gpu_train', 'cifar10_distributed_train', 'cifar10_classic'])
+def test_a_batch_that_is_too_large(tmp_path, data_dir, script):
+    """It would take minutes to fill; nothing is written."""
+    cluster = ['--worker_hosts=localhost:1', '--job_name=worker', '--task_index=0'] if 'distributed' in script else []
+    status, stdout, stderr = programs.call(
+        script, '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'), '--batch_size=1025', '--max_steps=1', *cluster)
+    assert (status, list(tmp_path.iterdir())) == (1, [])
+    assert stderr == ('%s.py: error: --batch_size=1025 is too large for the 300 training examples in %s: give at most 1024\n'
+                      % (script, data_dir))
+
+
 def test_the_seed_of_a_resumed_run(tmp_path, data_dir):
     """It fixes the initial values; a resumed run does not draw again what the first steps drew."""
     def seeds(name, max_steps, seed=1):

@@ -121,7 +121,8 @@ def test_what_is_no_image_is_named_and_the_others_go_on(run, tmp_path):
     assert status == 1 and [line.split(': ')[0] for line in stdout.splitlines()] == run.files[:2]
     lines = stderr.splitlines()
     assert len(lines) == 3
-    for part, name in [('text\\n.jpg is left out: it is no JPEG, PNG, GIF or BMP file', 'text'), ('half.png is left out: ', 'half'),
+    for part, name in [('text\\n.jpg is left out: it is no JPEG, PNG, GIF or BMP file', 'text'),
+                       ('half.png is left out: the image is damaged or incomplete (', 'half'),
                        ('missing.gif is left out: No such file or directory', 'missing')]:
         assert any(part in line for line in lines), name
 
@@ -172,7 +173,7 @@ def test_the_chosen_checkpoint(run, tmp_path):
 @pytest.mark.parametrize('args, complaint', [
     (['--json', '--csv', 'x.png'], '--json and --csv are two formats'),
     (['--saved_model=x', '--views=2', 'x.png'], '--views has no effect with --saved_model'),
-    (['--saved_model=no_such_model', 'x.png'], 'no_such_model is no model that cifar10_export.py has written'),
+    (['--saved_model=no_such_model', 'x.png'], 'no_such_model does not exist: export a model with cifar10_export.py'),
     (['--top_k=11', 'x.png'], '--top_k=11 is more than the 10 classes: give at most 10'),
     (['--checkpoint=best', 'x.png'], 'has kept no best checkpoint'),
     ([], 'IMAGE is missing; --help explains the usage')])
