@@ -2,6 +2,7 @@
 import itertools
 import queue
 import re
+import subprocess
 import threading
 import time
 
@@ -54,7 +55,10 @@ class Task:
     def end(self):
         """Waits for the end; returns the exit status, or minus the signal that ended it."""
         if self in _running:
-            self._process.wait(DEADLINE_SECS)
+            try:
+                self._process.wait(DEADLINE_SECS)
+            except subprocess.TimeoutExpired:
+                raise AssertionError('It does not end:\n%s' % '\n'.join(self.seen + list(self._lines.queue) + self.complaints))
             for reader in self._readers:
                 reader.join(DEADLINE_SECS)
             self._process.stdin.close()
@@ -111,8 +115,8 @@ class Cluster:
             self.tasks[name] = Task(['--job_name=' + job, '--task_index=' + index] + self.flags + list(flags), environment,
                                     **self._observation)
 
-    def allow(self, step):
-        """Opens the gate up to a step."""
+    def allow(self, step=10 ** 9):
+        """Opens the gate up to a step, or for good: at the last step of the run, it would hold who comes there as the second."""
         observed.write(self._observation['gate'], step)
 
     def wait_until_held(self, step, *names):
@@ -127,7 +131,7 @@ class Cluster:
 
     def end_all(self):
         """Waits for the end of all tasks; returns a dict from names to statuses."""
-        return {name: task.end() for name, task in self.tasks.items()}
+        return {name: task.end() for name, task in sorted(self.tasks.items(), reverse=True)}  # Servers wait for workers.
 
     def text(self, name):
         """What has been seen of the lines of a task."""

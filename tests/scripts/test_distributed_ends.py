@@ -41,7 +41,7 @@ def test_a_chief_that_is_asked_to_end(tmp_path, make_cluster, mode):
     assert chief.end() == 128 + signal.SIGTERM and chief.complaints == [SCRIPT + 'interrupted (SIGTERM)']
     stopped_at = _saved(tmp_path)
     assert 8 <= stopped_at <= 16
-    cluster.allow(100)
+    cluster.allow()
     if mode != 'sync':
         cluster.wait_for('worker 1', ': step 2[01], loss')
     cluster.start('worker 0')
@@ -57,7 +57,7 @@ def test_a_worker_that_is_busy_at_the_end(tmp_path, make_cluster):
     cluster.start('ps 0', 'worker 0')
     cluster.wait_until_held(10, 'worker 0', 'worker 1')
     cluster.tasks['worker 1'].signal(signal.SIGSTOP)
-    cluster.allow(100)
+    cluster.allow()
     assert cluster.tasks['worker 0'].end() == 0
     cluster.tasks['worker 1'].signal(signal.SIGCONT)
     assert set(cluster.end_all().values()) == {0}

@@ -59,7 +59,7 @@ def test_sync(tmp_path, make_cluster, num_ps):
     cluster.wait_until_held(37, 'worker 0', 'worker 1')
     last = 'ps %d' % (num_ps - 1)
     cluster.tasks[last].kill()
-    cluster.allow(40)
+    cluster.allow()
     cluster.start(last)
     for worker in ('worker 0', 'worker 1'):
         cluster.wait_for(worker, r'^Lost a parameter server \(.+\): joining again$')
@@ -86,7 +86,7 @@ def test_faults_during_recovery(tmp_path, make_cluster):
     cluster.wait_until_held(27, 'worker 0', 'worker 1')
     cluster.tasks['worker 0'].kill()
     cluster.tasks['worker 1'].kill()
-    cluster.allow(40)
+    cluster.allow()
     cluster.start('worker 1', 'worker 0')
     assert cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '20'
     assert set(cluster.end_all().values()) == {0}
@@ -105,7 +105,7 @@ def test_backup_workers(tmp_path, make_cluster):
     assert int(cluster.wait_for('worker 2', r'^Joining the run at step (\d+)$').group(1)) == 27
     cluster.wait_until_held(27, 'worker 2')
     cluster.tasks['worker 1'].kill()
-    cluster.allow(40)
+    cluster.allow()
     assert cluster.end_all() == {'ps 0': 0, 'worker 0': 0, 'worker 1': -signal.SIGKILL, 'worker 2': 0}
     assert _steps(cluster.tasks['worker 0'].seen) == list(range(1, 41)) and 'Lost' not in cluster.text('worker 0')
     _assert_whole(tmp_path / 'run', 40, every=5)
@@ -130,7 +130,7 @@ def test_async_and_average(tmp_path, make_cluster, mode, num_ps):
     assert all(step > 37 for step in _steps(cluster.tasks['worker 0'].seen))  # nothing is made twice
     last = 'ps %d' % (num_ps - 1)
     cluster.tasks[last].kill()
-    cluster.allow(60)
+    cluster.allow()
     cluster.start(last)
     assert 40 <= int(cluster.wait_for('worker 0', r'^Resuming from .*, step (\d+)$').group(1)) <= 48
     assert set(cluster.end_all().values()) == {0}
@@ -147,7 +147,7 @@ def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
     cluster.wait_until_held(17, *cluster.names)
     other, = set(cluster.names) - {fallen}
     cluster.tasks[fallen].signal(number)
-    cluster.allow(40)
+    cluster.allow()
     assert cluster.tasks[other].end() == STALLED
     complaint, = cluster.tasks[other].complaints
     if number == signal.SIGKILL:
@@ -158,7 +158,7 @@ def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
         _assert_stalled(cluster, other, fallen)
     cluster.tasks[fallen].kill()
     again = make_cluster(0, survivors, '--max_steps=20')
-    again.allow(20)
+    again.allow()
     again.start()
     assert again.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '10'
     assert set(again.end_all().values()) == {0}
@@ -184,7 +184,7 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
     cluster.start()
     cluster.wait_until_held(17, 'worker 0', 'worker 1')
     cluster.tasks[fallen].signal(signal.SIGSTOP)
-    cluster.allow(100000)
+    cluster.allow()
     cluster.tasks[fallen].signal(signal.SIGCONT)
     for worker in ('worker 0', 'worker 1'):
         while _steps([cluster.wait_for(worker, ': step .*, loss').string])[0] < 27:
