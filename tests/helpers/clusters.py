@@ -58,7 +58,8 @@ class Task:
             try:
                 self._process.wait(DEADLINE_SECS)
             except subprocess.TimeoutExpired:
-                raise AssertionError('It does not end:\n%s' % '\n'.join(self.seen + list(self._lines.queue) + self.complaints))
+                self.seen += filter(None, self._lines.queue)
+                raise AssertionError('It does not end:\n%s' % '\n'.join(self.seen + self.complaints))
             for reader in self._readers:
                 reader.join(DEADLINE_SECS)
             self._process.stdin.close()
