@@ -43,9 +43,10 @@ class Failures:
         self.is_over = False
 
     def add(self, name, error):
-        """Adds the UserError of the output called `name`, and warns of it."""
+        """Adds the UserError of the output called `name`, and warns of it, unless the output failed for the same reason before."""
+        is_new = str(self._errors.get(name)) != str(error)
         self._errors[name] = error
-        if not self.is_over:
+        if is_new and not self.is_over:
             warn('%s. Training goes on' % error)
 
     def remove(self, name):

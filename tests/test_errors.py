@@ -36,3 +36,13 @@ def test_the_first_line_that_says_something(message, reason):
     (OSError(errno.EACCES, 'Permission denied', '/a/b'), 'Permission denied'), (ValueError('one; two'), 'one; two')])
 def test_the_cause_without_the_path(error, reason):
     assert errors.reason(error) == reason
+
+
+def test_a_failed_output_is_told_again_when_its_reason_changes(capsys):
+    failures = errors.Failures()
+    for name, reason in [('a trace', 'full'), ('a trace', 'full'), ('summaries', 'full'), ('a trace', 'gone'), ('a trace', 'full')]:
+        failures.add(name, errors.UserError(reason))
+    assert [line.split(': ')[1] for line in capsys.readouterr().err.splitlines()] == [
+        reason + '. Training goes on' for reason in ('full', 'full', 'gone', 'full')]
+    with pytest.raises(errors.UserError, match='^full. Missing: a trace. full. Missing: summaries$'):
+        failures.check()
