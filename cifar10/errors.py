@@ -31,6 +31,14 @@ def warn(message):
             print('%s: %s' % (os.path.basename(sys.argv[0]), line), file=sys.stderr, flush=True)
 
 
+class MissingOutputs(UserError):
+    """Outputs are missing of a run that is saved. `stopped_by` is the signal that stopped it, or None if it has come to its end."""
+
+    def __init__(self, message, stopped_by):
+        super().__init__(message)
+        self.stopped_by = stopped_by
+
+
 class Failures:
     """Failed outputs of a run, like a summary or a trace. They do not stop the run, but it then ends with an error.
 
@@ -49,25 +57,34 @@ class Failures:
         if is_new and not self.is_over:
             warn('%s. Training goes on' % error)
 
+    @contextlib.contextmanager
+    def collecting(self, name):
+        """Adds a UserError of the block, which makes the output called `name`."""
+        try:
+            yield
+        except UserError as error:
+            self.add(name, error)
+
     def remove(self, name):
         """Removes an output that has succeeded after all."""
         self._errors.pop(name, None)
 
-    def check(self):
-        """Raises UserError if an output has failed."""
+    def check(self, stopped_by):
+        """Raises MissingOutputs if an output has failed."""
         if self._errors:
-            raise UserError('. '.join('%s. Missing: %s' % (error, name) for name, error in self._errors.items()))
+            raise MissingOutputs('The run is saved, but %s' % '; '.join(
+                'without %s: %s' % named for named in self._errors.items()), stopped_by)
 
 
 def reason(error):
-    """The cause in the message of an error: without the path that an error of files names, as the line around it does."""
-    told = getattr(error, 'strerror', None) or line(error)
-    last = told.rsplit('; ', 1)[-1]  # of TensorFlow's 'PATH; No space left on device'
-    return last if last in _CAUSES else told
+    """Returns the cause in the message of an error: without the path that an error of files names, as the line around it does."""
+    message = getattr(error, 'strerror', None) or line(error)
+    last = message.rsplit('; ', 1)[-1]  # of TensorFlow's 'PATH; No space left on device'
+    return last if last in _CAUSES else message
 
 
 def line(error):
-    """The message of an error, like a tf.errors.OpError, in one line, without the names of nodes and the stack around it."""
+    """Returns the message of an error, like a tf.errors.OpError, in one line, without the names of nodes and the stack."""
     lines = [part.strip() for part in getattr(error, 'message', str(error)).splitlines()]
     told = [part for before, part in zip([''] + lines, lines)
             if part and not part.startswith(_AROUND) and not before.startswith('File "')]  # after which a line of source may come

@@ -55,25 +55,21 @@ class ScoreHook(tf.train.SessionRunHook):
         before, self._looked = self._looked, run_values.results
         if self._every and self._looked < self._last_step and progress.is_due(self._looked, before, self._every):
             path = os.path.join(self._run.path, '%s-%d' % (checkpoint_files.PREFIX, self._looked))
-            try:
+            with self._failures.collecting('an evaluation'):  # A test file may have changed.
                 self._score(checkpoint.Checkpoint(path, int(self._looked), run_context.session.run(self._variables)))
-            except UserError as error:  # a test file has changed, say
-                self._failures.add('an evaluation', error)
 
     def score_last(self):
         """Evaluates the last checkpoint of the run, unless its step has just been evaluated."""
-        try:
+        with self._failures.collecting('an evaluation'):  # The checkpoint may not fit the network.
             last = checkpoint.read_latest(self._run.path)
             if last and last.step != self._scored:
                 self._score(last)
-        except UserError as error:  # a test file has changed, or the checkpoint does not fit the network
-            self._failures.add('an evaluation', error)
 
     def _score(self, restored):
         start = time.monotonic()
         if self._evaluator is None:
             self._evaluator = evaluation.Evaluator(self._records, self._device)
-        self._watch.check()  # the Evaluator knows the files only as they were when it was made
+        self._watch.check()  # The Evaluator knows the files only as they were when it was made.
         result = self._evaluator.evaluate(restored)
         self._scored = restored.step
         print('%s\nThe evaluation took %.1f s' % (evaluation.describe(result), time.monotonic() - start), flush=True)

@@ -139,7 +139,7 @@ class _AfterStep(NamedTuple):
 
 
 def _after_a_step(graph, intervals, train_dir):
-    """The _AfterStep of a TrainGraph."""
+    """Returns the _AfterStep of a TrainGraph."""
     with tf.device('/cpu:0'):
         saver = tf.train.Saver(max_to_keep=intervals.max_to_keep, save_relative_paths=True)
         with tf.control_dependencies([graph.train_op]):
@@ -149,7 +149,7 @@ def _after_a_step(graph, intervals, train_dir):
 
 
 def _recording(after, job, run, write_summary, failures):
-    """The hooks of a process that writes to the directory of the run, in order; and the ScoreHook among them, or None."""
+    """Returns the hooks of a process that writes to the directory of the run, in order; and a list of the ScoreHook, if it has one."""
     run.write_record()
     after.saver.recover_last_checkpoints(run.saved)
     intervals = job.intervals
@@ -157,8 +157,8 @@ def _recording(after, job, run, write_summary, failures):
     checkpoints = checkpointing.CheckpointHook(
         after.step, after.saver, run, intervals.checkpoint_steps, after.finite.check_variables)
     traces = [tracing.TraceHook(after.step, job, run.path, write_summary, failures)] if intervals.profile_step else []
-    score = scoring.ScoreHook(after.step, job, run, write_summary, failures) if intervals.eval_steps != 0 else None
-    return [hooks.PlaceHook(run.place), summary, checkpoints] + traces + [score] * bool(score), score
+    scores = [scoring.ScoreHook(after.step, job, run, write_summary, failures)] if intervals.eval_steps != 0 else []
+    return [hooks.PlaceHook(run.place), summary, checkpoints] + traces + scores, scores
 
 
 def run(graph, job, run, session=None):
@@ -184,13 +184,13 @@ def run(graph, job, run, session=None):
     if is_complete and (run is None or run.first_step == first_step):
         print('Nothing to do: the run ends at step %d' % pace.last_step, flush=True)
         if run and intervals.keep_best and not run.record.get('best'):
-            raise errors.UserError('The run in %s has no best checkpoint: continue it with more --max_steps or --epochs' % run.path)
+            _find_best(job, run)
         return None
     print('Network: %d parameters' % sum(variable.shape.num_elements() for variable in tf.trainable_variables()), flush=True)
     after = _after_a_step(graph, intervals, run and run.path)
     scaffold = tf.train.Scaffold(init_op=None if session.initialises else tf.no_op(), init_fn=restore, saver=after.saver)
     input_files = hooks.InputHook(job)
-    stop, failures, score = signals.StopRequest(), errors.Failures(), None
+    stop, failures, scores = signals.StopRequest(), errors.Failures(), []
     first_summaries = comparison.started(run.record) if run else []
     with summaries.writer(run.path, first_step, first_summaries) if run else contextlib.nullcontext() as write:
         # In this order: the first speed does not count the filling, and nothing that is not finite is printed or saved.
@@ -202,7 +202,7 @@ def run(graph, job, run, session=None):
             progress.LogHook(after.step, after.loss, pace, intervals.log_frequency)]
         if run:
             write_summary = progress.patient(write, failures)
-            recording, score = _recording(after, job, run, write_summary, failures)
+            recording, scores = _recording(after, job, run, write_summary, failures)
             all_hooks += recording
         with stop if run else contextlib.nullcontext(), input_files.explaining():  # one that saves nothing ends at once
             with tf.train.SingularMonitoredSession(all_hooks, scaffold, session.master, session.config,
@@ -213,12 +213,20 @@ def run(graph, job, run, session=None):
         if run:
             run.place.check()  # it may have been moved while the last checkpoint was saved: TensorFlow would make it again
         input_files.check()
-        if score:
+        for score in scores:
             score.score_last()
         if run and not stop.received:
             write_summary(comparison.ended(), pace.last_step)
-        failures.check()
+        failures.check(stop.received)
         return stop.received
+
+
+def _find_best(job, run):
+    """Evaluates the last checkpoint of a complete run, and keeps it as the best one."""
+    failures = errors.Failures()
+    failures.is_over = True
+    scoring.ScoreHook(None, job, run, lambda *unused: None, failures).score_last()
+    failures.check(None)
 
 
 def _repeat(monitored, train_op, stop, input_files):

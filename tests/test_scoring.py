@@ -109,8 +109,8 @@ def test_the_device_is_the_first_one(tmp_path, data_dir, monkeypatch):
     hook = scoring.ScoreHook(None, job, SimpleNamespace(path=str(tmp_path)), None, failures)
     checkpoints.save(tmp_path, 3)
     hook.score_last()
-    with pytest.raises(UserError, match='^noted. Missing: an evaluation$'):
-        failures.check()
+    with pytest.raises(UserError, match='^The run is saved, but without an evaluation: noted$'):
+        failures.check(None)
     assert used == [(dataset.read(data_dir).test.paths, '/gpu:1')]
 
 
@@ -164,7 +164,7 @@ def test_an_evaluation_that_is_missing_at_the_end(tmp_path, data_dir, capsys, mo
                 raise UserError('The test images are away')
             return super().evaluate(restored)
     monkeypatch.setattr(evaluation, 'Evaluator', Evaluator)
-    with pytest.raises(UserError, match='^The test images are away. Missing: an evaluation$'):
+    with pytest.raises(UserError, match='^The run is saved, but without an evaluation: The test images are away$'):
         _train(tmp_path, data_dir, 3, eval_steps=2)
     captured = capsys.readouterr()
     assert captured.err.endswith(': The test images are away. Training goes on\n')
@@ -188,7 +188,8 @@ def test_a_best_checkpoint_that_cannot_be_kept_at_first(tmp_path, data_dir, monk
         write(path, values)
     monkeypatch.setattr(evaluation, 'Evaluator', Evaluator)
     monkeypatch.setattr(best_checkpoint, '_write', full)
-    with pytest.raises(UserError, match='^Cannot keep .*. Missing: the best checkpoint$') if is_missing else contextlib.nullcontext():
+    missing = pytest.raises(UserError, match='^The run is saved, but without the best checkpoint: Cannot keep ')
+    with missing if is_missing else contextlib.nullcontext():
         _train(tmp_path, data_dir, 3, eval_steps=1, keep_best=True)
     assert checkpoint.read_chosen(str(tmp_path), 'best').step == 3
 
@@ -196,8 +197,8 @@ def test_a_best_checkpoint_that_cannot_be_kept_at_first(tmp_path, data_dir, monk
 def test_a_complete_run_without_its_best_checkpoint(tmp_path, data_dir):
     _train(tmp_path, data_dir, 1, keep_best=True)
     os.remove(str(tmp_path / 'best.ckpt-1.index'))
-    with pytest.raises(UserError, match='^The run in %s has no best checkpoint: continue it with more --max_steps ' % tmp_path):
-        _train(tmp_path, data_dir, 1, keep_best=True)
+    _train(tmp_path, data_dir, 1, keep_best=True)
+    assert checkpoint.read_chosen(str(tmp_path), 'best').step == 1
 
 
 def test_the_best_checkpoint_is_kept(tmp_path, data_dir, capsys):

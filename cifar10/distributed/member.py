@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 from cifar10.distributed import agreement, peers, watchdog
 from cifar10.distributed.board import Boards
 from cifar10.distributed.join_hook import BegunAnew
-from cifar10.errors import UserError, reason
+from cifar10.errors import MissingOutputs, UserError, reason, warn
 from cifar10.runs import signals
 
 _LOOK_SECS = 0.1
@@ -62,13 +62,18 @@ class Member:
 
         Raises:
           signals.Interrupted: a signal has stopped the run, which is saved.
+          MissingOutputs: the run has come to its end, but its chief could not write something.
         """
         self.station.expect_start()
+        missing = None
         for is_first in itertools.chain([True], itertools.repeat(False)):
             try:
                 stopped_by = attempt(is_first)
                 if self.generation and not self.task.is_chief:
                     self._await_chief()
+                break
+            except MissingOutputs as error:  # of the chief; the others need not know
+                missing, stopped_by = error, error.stopped_by
                 break
             except BegunAnew:
                 print('The chief has begun again at its last checkpoint: joining it', flush=True)
@@ -80,9 +85,13 @@ class Member:
             farewell.start()
             farewell.join(_GOODBYE_SECS)  # all is saved: nobody needs to wait for a server that is gone
         if stopped_by:
+            if missing:
+                warn(missing)
             raise signals.Interrupted(stopped_by)
         if self.hosts == [self.task]:  # the others read the board of this process
             self.station.await_departures(self._boards)
+        if missing:
+            raise missing
 
     def _await_chief(self):
         """Waits until the chief has saved the last update: if it dies before, it may need this worker to make that update again.

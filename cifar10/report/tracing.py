@@ -7,7 +7,6 @@ import os
 import tensorflow.compat.v1 as tf
 
 from cifar10 import files
-from cifar10.errors import UserError
 
 OPTIONS = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
 
@@ -55,10 +54,8 @@ class TraceHook(tf.train.SessionRunHook):
         self._step = run_values.results
         if self._traces:
             self._waits = False
-            try:
+            with self._failures.collecting('the trace'):  # The disk may be full.
                 self._save(run_values.run_metadata)
-            except UserError as error:  # a full disk
-                self._failures.add('the trace', error)
 
     def _save(self, metadata):
         path = os.path.join(self._train_dir, 'trace-%d.json' % self._step)

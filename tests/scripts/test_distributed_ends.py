@@ -81,6 +81,28 @@ def test_a_job_that_is_started_again_after_its_end(tmp_path, make_cluster, num_p
         assert cluster.tasks[name].seen[-1] == 'The run has finished at step %d' % _saved(tmp_path)
 
 
+@pytest.mark.parametrize('num_ps, ends', [(1, True), pytest.param(0, True, marks=LONG), pytest.param(1, False, marks=LONG)])
+def test_a_chief_that_cannot_write_everything(tmp_path, make_cluster, num_ps, ends):
+    """The others learn of the end of the run as usual. After a signal, the status is that of the signal."""
+    (tmp_path / 'run' / 'trace-3.json').mkdir(parents=True)
+    cluster = make_cluster(num_ps, 2, '--max_steps=8', '--profile_step=3', gate=6)
+    cluster.start()
+    cluster.wait_until_held(6, 'worker 0', 'worker 1')
+    chief = cluster.tasks['worker 0']
+    if not ends:
+        chief.signal(signal.SIGTERM)
+    cluster.allow()
+    assert chief.end() == (1 if ends else 128 + signal.SIGTERM)
+    warning, *complaints = chief.complaints
+    lost = 'Cannot write %s (Is a directory): ' % (tmp_path / 'run' / 'trace-3.json')
+    assert warning.startswith(SCRIPT + lost) and warning.endswith('Training goes on')
+    assert complaints[0].startswith(SCRIPT + 'error: ' * ends + 'The run is saved, but without the trace: ' + lost)
+    if not ends:
+        cluster.start('worker 0')
+    statuses = cluster.end_all()
+    assert statuses.pop('worker 0') == (1 if ends else 0) and set(statuses.values()) == {0}
+
+
 def test_who_is_alone_after_the_end(make_cluster):
     """A worker beside the directory of the run, without the chief; the second time the chief would be on another machine."""
     cluster = make_cluster(1, 2, '--max_steps=2', '--connect_timeout_secs=8')
