@@ -10,8 +10,8 @@ from cifar10.data import description
 from cifar10.errors import UserError
 
 TEST_FRACTION = 0.1
-# Names, in lower case, of folders that are seldom classes, and never two of them.
-_SPLITS = {'train', 'training', 'test', 'testing', 'dev', 'eval', 'evaluation', 'val', 'valid', 'validate', 'validation', 'holdout'}
+_SPLITS = dict(train='train', training='train', test='test', testing='test', **dict.fromkeys([
+    'dev', 'eval', 'evaluation', 'val', 'valid', 'validate', 'validation', 'holdout', 'pred', 'prediction'], 'validation'))
 
 
 class ImageFolders(NamedTuple):
@@ -63,16 +63,30 @@ def read(images_dir, test_fraction, seed):
 def _parts(images_dir):
     """The directory of the classes, that of the classes for the test or None, and the names of the folders in the first one."""
     folders = _folders(images_dir)
-    splits = {name: name.lower() for name in folders if name.lower() in _SPLITS}
-    kinds = sorted(splits.values())
-    if len(splits) == len(folders) and kinds in (['train'], ['test', 'train']):
-        paths = {kind: os.path.join(images_dir, name) for name, kind in splits.items()}
+    names = sorted(name.lower() for name in folders)
+    if names in (['train'], ['test', 'train']):
+        paths = {name.lower(): os.path.join(images_dir, name) for name in folders}
         return paths['train'], paths.get('test'), _folders(paths['train'])
-    all_are_splits = all(re.split('(?<=[a-z])set|[^a-z]', name.lower())[0] in _SPLITS for name in folders)  # like test_images
-    if len(splits) > 1 or len(folders) > 1 and all_are_splits or 'test' in kinds:  # train can be a class, beside car and ship
+    if 'test' in names or _are_splits(folders):  # train can be a class, beside car and ship
         raise UserError('%s has the folders %s: there must be train and test, in upper or lower case, and nothing else, or one folder '
                         'for each class: rename or remove the others' % (images_dir, ', '.join(map(ascii, folders))))
     return images_dir, None, folders
+
+
+def _are_splits(names):
+    """Returns whether folders seem to hold parts of a data set rather than classes, such as seg_train and seg_test."""
+    found = set(map(_split, names))
+    splits = {each for each in found if each[0]}
+    num_rests = len({rest for _, rest in splits})
+    return num_rests < len(splits) or len({split for split, _ in splits}) > 1 and splits == found or (
+        sum(name.lower() in _SPLITS for name in names) > 1)
+
+
+def _split(name):
+    """Returns the part of a data set that the name of a folder speaks of, or None, and a tuple of the other words of the name."""
+    words = re.findall('[a-z]+', re.sub('([a-z])([A-Z])', r'\1 \2', name).lower())
+    words = [re.sub('(?<=.)(set|data)$', '', word) for word in words]
+    return next((_SPLITS[word] for word in words if word in _SPLITS), None), tuple(word for word in words if word not in _SPLITS)
 
 
 def _checked_names(directory, names):

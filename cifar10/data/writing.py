@@ -69,17 +69,17 @@ def check_new(path):
 
 @contextlib.contextmanager
 def _alone_beside(path):
-    """Makes the directory in which `path` is to be made, and holds its lock. What it has made and is empty at the end is removed."""
+    """Locks the parent directory of `path`, after making it. Removes what it has made if that is empty at the end."""
     parent = os.path.dirname(os.path.abspath(path))
     missing = directories.missing(parent)
-    try:
-        directories.make(parent)
-        with directories.alone_in(parent):
+    directories.make(parent)
+    with directories.alone_in(parent):  # Whoever waits for it notices that it has been removed.
+        try:
             yield
-    finally:
-        for directory in missing:
-            with contextlib.suppress(OSError):  # it is not empty, or could not be made
-                os.rmdir(directory)
+        finally:
+            for directory in missing:
+                with contextlib.suppress(OSError):  # It is not empty.
+                    os.rmdir(directory)
 
 
 @contextlib.contextmanager

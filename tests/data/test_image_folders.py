@@ -99,6 +99,11 @@ def test_files_beside_the_folders_are_named(tmp_path, capsys):
     (['Training Data/a/1', 'val2017/a/1'], "^{top} has the folders 'Training Data', 'val2017': there must be "),
     (['TEST/a/1', 'cat/1', 'dog/1'], "^{top} has the folders 'TEST', 'cat', 'dog': there must be "),
     (['Valid/a/1', 'eval/a/1', 'ship/1'], "^{top} has the folders 'Valid', 'eval', 'ship': there must be "),
+    (['seg_train/a/1', 'seg_test/a/1', 'seg_pred/1'], "^{top} has the folders 'seg_pred', 'seg_test', 'seg_train': there must be "),
+    (['TrainData/a/1', 'TestData/a/1'], "^{top} has the folders 'TestData', 'TrainData': there must be "),
+    (['traindata/a/1', 'testdata/a/1', 'about/1'], "^{top} has the folders 'about', 'testdata', 'traindata': there must be "),
+    (['cat/1', 'test2/a/1', 'train/a/1'], "^{top} has the folders 'cat', 'test2', 'train': there must be "),
+    (['train/a/1', 'cross-validation/a/1'], "^{top} has the folders 'cross-validation', 'train': there must be "),
     (['Train/a/1', 'Train/b/1', 'TEST/c/1'], '^{top}/TEST/c is not a class of the training images: rename it'),
     (['a/1', 'b/1'], '^{top} has only one image of each class, and none is left for the test: add images$'),
     (['a/1', 'b\x1b[31m/1'], 'has control characters: give another name$'),
@@ -115,10 +120,12 @@ def test_a_test_fraction_beside_a_folder_of_test_images(tmp_path):
         image_folders.read(top, 0.1, 0)
 
 
-@pytest.mark.parametrize('name', ['train', 'Training', 'dev'])
-def test_a_class_called_train(tmp_path, name):
-    top = _touch(tmp_path, *('%s/%d' % (folder, i) for folder in ('car', 'ship', name) for i in range(2)))
-    assert image_folders.read(top, 0.5, 0).class_names == sorted(['car', 'ship', name])
+@pytest.mark.parametrize('names', [
+    ['car', 'ship', 'train'], ['Training', 'car', 'ship'], ['car', 'dev'], ['train_station', 'train_track'],
+    ['test_strip', 'test_tube'], ['bus', 'test_tube', 'train_station']])
+def test_classes_that_are_called_like_parts(tmp_path, names):
+    top = _touch(tmp_path, *('%s/%d' % (folder, i) for folder in names for i in range(2)))
+    assert image_folders.read(top, 0.5, 0).class_names == names
 
 
 def test_links_do_not_bring_the_images_of_other_classes(tmp_path):
