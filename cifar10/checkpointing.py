@@ -81,7 +81,7 @@ class CheckpointHook(tf.train.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         self._unsaved = run_values.results
-        # After the last step, which the EndHook has told by now, `end` saves it, and its error is the only line.
+        # `end` saves the last step. A failure then prints one line, not two.
         if progress.is_due(self._unsaved, self._attempted, self._every) and not run_context.stop_requested:
             self._attempted = self._unsaved
             self._check_variables(run_context.session)

@@ -61,7 +61,7 @@ def check_no_pattern(path):
 
 
 def missing(path):
-    """The directories that must be made for the directory `path`: itself and its parents, the innermost first."""
+    """Returns the directories that must be made for the directory `path`: itself and its parents, the innermost first."""
     path, found = os.path.abspath(path), []
     while not os.path.lexists(path) and path != os.path.dirname(path):  # Windows may lack a whole drive
         found.append(path)

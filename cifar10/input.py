@@ -156,7 +156,7 @@ def check_labels(labels, num_classes):
     """
     with tf.device('/cpu:0'), tf.name_scope('check_labels'):
         greatest = tf.reduce_max(labels)
-        complaint = ['label ', tf.as_string(greatest), ' is not 0 to %d: %s' % (num_classes - 1, verification.CHANGED)]
+        complaint = ['label ', tf.as_string(greatest), ' is outside 0 to %d, because %s' % (num_classes - 1, verification.CHANGED)]
         with tf.control_dependencies([tf.debugging.Assert(greatest < num_classes, [tf.strings.join(complaint)])]):
             return tf.identity(labels)
 

@@ -63,13 +63,13 @@ def define(default_dataset='cifar10'):
 
 
 def place(dataset_name):
-    """The directory that --data_dir names; its default depends on the data set."""
+    """Returns the directory that --data_dir names; its default depends on the data set."""
     defaults = {'cifar100': dataset.CIFAR100_DATA_DIR, 'synthetic': synthetic.DATA_DIR}
     return defaults.get(dataset_name, FLAGS.data_dir) if FLAGS['data_dir'].using_default_value else FLAGS.data_dir
 
 
 def data_dir(dataset_name):
-    """The `data_dir` of the data set there: of CIFAR-100 the directory of its files, because CIFAR-10 may lie beside it."""
+    """Returns the directory with the files of the data set. CIFAR-100 has its own, because CIFAR-10 may be beside it."""
     path = place(dataset_name)
     return dataset.files_dir(path, dataset.CIFAR100) if dataset_name == 'cifar100' else path
 
@@ -102,7 +102,7 @@ def prepare():
     path = os.path.abspath(place(FLAGS.dataset))
     directories.check_exists(os.path.dirname(path), 'make it, or give another --data_dir')
     if not os.path.exists(path):
-        print('%s is new: the data set is made there' % path, flush=True)  # the name may be mistyped
+        print('%s does not exist yet: making it for the data set' % path, flush=True)  # the name may be mistyped
     return make(FLAGS.dataset, is_wanted=not FLAGS['dataset'].using_default_value)
 
 

@@ -107,7 +107,7 @@ def _size(path):
 
 
 class _HeaderDeadline:
-    """A part of urllib's handlers. It ends a connection whose headers take longer than the timeout, which is for each byte of them."""
+    """Mixin for urllib's handlers that limits the time for all headers together; urllib's timeout is for each byte."""
 
     def do_open(self, http_class, req, **http_conn_args):
         """Opens a connection as urllib does; raises ConnectionError if the headers come too slowly."""
@@ -117,7 +117,7 @@ class _HeaderDeadline:
 
             def give_up():
                 late.append(True)
-                with contextlib.suppress(OSError):  # the server may just have closed it
+                with contextlib.suppress(OSError, AttributeError):  # The connection, or its socket, may just have been closed.
                     connection.sock.shutdown(socket.SHUT_RDWR)
 
             def get_response_in_time():

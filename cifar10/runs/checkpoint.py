@@ -12,7 +12,7 @@ from cifar10.runs import checkpoint_files, run_record
 
 _AVERAGE = '/ExponentialMovingAverage'
 _FILE = re.compile(r'\.(index|meta|data-\d+-of-\d+)$')  # of the files of a checkpoint
-# What TensorFlow's errors mean.
+# Patterns of TensorFlow's messages, and their meaning.
 _DAMAGES = [('checksum', 'its checksum is wrong'), ('less bytes|too short', 'it is incomplete'),
             ('sstable|tensor slices', 'its index is incomplete or overwritten'), ('No such file', 'one of its files is missing')]
 
@@ -127,9 +127,9 @@ def read(path):
         raise UserError('The checkpoint %s is damaged (%s)' % (path, _damage(errors.reason(error).replace(path, ''))))
 
 
-def _damage(told):
-    """What the text of an error means in plain words; the text itself, if that is unknown."""
-    return next((words for pattern, words in _DAMAGES if re.search(pattern, told, re.IGNORECASE)), told)
+def _damage(message):
+    """Returns the meaning of a message of TensorFlow in plain words; an unknown message unchanged."""
+    return next((words for pattern, words in _DAMAGES if re.search(pattern, message, re.IGNORECASE)), message)
 
 
 def _valid_step(value):

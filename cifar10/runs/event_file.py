@@ -105,5 +105,5 @@ class EventFile:
     def __exit__(self, error_type, *unused_error):
         self._close()
         if self._num_lost and error_type is None:
-            raise errors.UserError('%d summaries in %s are missing: the last ones that could not be written while there was no room'
+            raise errors.UserError('Lost summaries: %d in %s, because the disk was full: make room before the next run'
                                    % (self._num_lost, self._directory))

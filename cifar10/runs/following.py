@@ -44,7 +44,7 @@ def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
             print('The run in %s has ended: this was its last checkpoint' % checkpoint_dir, flush=True)
             return
         if is_over and last is None:
-            raise UserError('No checkpoint has come to %s in %d seconds: train there first, or give a longer --timeout_secs'
+            raise UserError('No checkpoint was found in %s within %d seconds: train there first, or give a longer --timeout_secs'
                             % (checkpoint_dir, now - found_time))
         if is_over:
             print('No new checkpoint in %s for %d seconds' % (checkpoint_dir, now - found_time), flush=True)

@@ -139,8 +139,8 @@ def compare(train_dir, record, hparams):
         print('The run in %s is resumed with different hyperparameters: %s. The learning-rate schedule counts the steps so far as '
               'if they had been made with these' % (train_dir, ', '.join(changed)), flush=True)
     if 'deterministic' in recorded and _determined_by(recorded) != _determined_by(record):  # earlier versions did not record it
-        print('The run in %s, so far with %s, is resumed with %s: to repeat it exactly, every start needs --deterministic and the '
-              'seed that it had' % (train_dir, _determined_by(recorded), _determined_by(record)), flush=True)
+        print('The run in %s used %s; now it uses %s. To repeat it exactly, use the same flags at each start'
+              % (train_dir, _determined_by(recorded), _determined_by(record)), flush=True)
 
 
 def _determined_by(record):

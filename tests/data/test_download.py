@@ -99,8 +99,8 @@ def test_headers_that_come_too_slowly(fetch, tmp_path):
                 handler.wfile.flush()
                 threading.Event().wait(0.01)
             handler.wfile.write(b'\r\nContent-Length: %d\r\n\r\n' % len(content) + content)
-    with pytest.raises(UserError, match='^Cannot download '):
-        fetch(drip, timeout_secs=0.3)
+    with pytest.raises(UserError, match='the headers came too slowly'):
+        fetch(drip, timeout_secs=1)
     assert os.listdir(str(tmp_path)) == []
 
 
@@ -168,7 +168,7 @@ def test_a_new_directory_for_a_trainer_and_for_the_command(tmp_path, archive, mo
     assert os.listdir(str(tmp_path)) == ['copy'] and capsys.readouterr().out == ''
     assert prepare('new') == str(tmp_path / 'new')
     assert_complete(tmp_path / 'new')
-    assert capsys.readouterr().out.splitlines()[0] == '%s is new: the data set is made there' % (tmp_path / 'new')
+    assert capsys.readouterr().out.splitlines()[0] == '%s does not exist yet: making it for the data set' % (tmp_path / 'new')
     for name in ('new', os.path.join('new', dataset.DIRECTORY)):
         assert prepare(name) == str(tmp_path / name) and capsys.readouterr().out == ''
     status, _, stderr = programs.call('cifar10_dataset', 'download', '--data_dir=%s' % (tmp_path / 'a' / 'b'),

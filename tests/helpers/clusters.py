@@ -117,7 +117,7 @@ class Cluster:
                                     **self._observation)
 
     def allow(self, step=10 ** 9):
-        """Opens the gate up to a step, or for good: at the last step of the run, it would hold who comes there as the second."""
+        """Opens the gate up to a step, or for good: closed at the last step, it would hold the second worker there for ever."""
         observed.write(self._observation['gate'], step)
 
     def wait_until_held(self, step, *names):

@@ -84,7 +84,7 @@ def test_a_full_disk_at_the_start_and_for_a_while(tmp_path, monkeypatch):
 @pytest.mark.skipif(not os.path.exists('/dev/full'), reason='this system has no full device')
 def test_a_disk_that_is_full_for_too_long(tmp_path, monkeypatch):
     monkeypatch.setattr('cifar10.runs.event_file._MAX_UNWRITTEN', 2)
-    with pytest.raises(UserError, match='^1 summaries in %s are missing: ' % tmp_path):
+    with pytest.raises(UserError, match='^Lost summaries: 1 in %s, because ' % tmp_path):
         with EventFile(str(tmp_path)) as opened:
             with monkeypatch.context() as patched:
                 patched.setattr('cifar10.runs.event_file.tf.io.TFRecordWriter', functools.partial(tf.io.TFRecordWriter, '/dev/full'))

@@ -57,9 +57,9 @@ def test_a_hyperparameter_without_effect(tmp_path, data_dir, capsys):
 
 @pytest.mark.parametrize('before, after, told', [
     ((1, True), (1, True), None), ((1, False), (2, False), None), ((None, False), (2, False), None),
-    ((1, True), (2, True), 'so far with --deterministic --seed=1, is resumed with --deterministic --seed=2: to repeat it exactly, '),
-    ((1, True), (1, False), 'so far with --deterministic --seed=1, is resumed with no --deterministic: to repeat it'),
-    ((1, False), (1, True), 'so far with no --deterministic, is resumed with --deterministic --seed=1: to repeat it')])
+    ((1, True), (2, True), 'used --deterministic --seed=1; now it uses --deterministic --seed=2. To repeat it exactly, '),
+    ((1, True), (1, False), 'used --deterministic --seed=1; now it uses no --deterministic. To repeat it'),
+    ((1, False), (1, True), 'used no --deterministic; now it uses --deterministic --seed=1. To repeat it')])
 def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
     train(tmp_path, data_dir, 1)
     for seed, deterministic in (before, after):
@@ -67,8 +67,8 @@ def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
         given = job(data_dir)._replace(seed=seed, deterministic=deterministic)
         with run_directory.held(str(tmp_path), False, given) as run:
             run.write_record()
-    lines = [line for line in capsys.readouterr().out.splitlines() if 'resumed' in line]
-    assert len(lines) == (told is not None) and all(line.startswith('The run in %s, %s' % (tmp_path, told)) for line in lines)
+    lines = [line for line in capsys.readouterr().out.splitlines() if 'deterministic' in line]
+    assert len(lines) == (told is not None) and all(line.startswith('The run in %s %s' % (tmp_path, told)) for line in lines)
 
 
 @pytest.mark.parametrize('name, value, fault', [

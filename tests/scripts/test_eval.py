@@ -69,7 +69,7 @@ def test_use_gpu(tmp_path, data_dir):
 def test_timeout(tmp_path, data_dir):
     status, stdout, stderr = programs.call('cifar10_eval', '--timeout_secs=0', *_args(data_dir, tmp_path))
     assert (status, stdout) == (1, 'Waiting for a checkpoint in %s\n' % tmp_path)
-    assert stderr == ('cifar10_eval.py: error: No checkpoint has come to %s in 0 seconds: train there first, or give a longer '
+    assert stderr == ('cifar10_eval.py: error: No checkpoint was found in %s within 0 seconds: train there first, or give a longer '
                       '--timeout_secs\n' % tmp_path)
     checkpoints.save(tmp_path, 1)
     status, stdout, stderr = programs.call('cifar10_eval', '--timeout_secs=0', *_args(data_dir, tmp_path))
