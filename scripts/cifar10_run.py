@@ -18,7 +18,6 @@ quiet.start(__name__)
 
 import argparse
 import itertools
-import re
 
 from cifar10.cli import program
 
@@ -32,7 +31,7 @@ class Version(argparse.Action):
 
 
 def parse():
-    """The flags of this script and the path of the program, and a list of what comes after it: the program's own flags."""
+    """Returns the flags of this script and the path of the program, and a list of what comes after it: the program's own flags."""
     parser = argparse.ArgumentParser(usage='cifar10_run.py [--own-modules] PROGRAM.py [ITS FLAGS]', description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument('--own-modules', action='store_true',
@@ -41,8 +40,8 @@ def parse():
     parser.add_argument('program', metavar='PROGRAM.py', help='the program')
     num_own = 1 + len(list(itertools.takewhile(lambda argument: argument.startswith('-'), sys.argv[1:])))
     given, program_flags = parser.parse_args(sys.argv[1:num_own + 1]), sys.argv[num_own + 1:]
-    if any(re.match('--own([-_]modules)?(=|$)', flag) for flag in program_flags):
-        parser.error('--own-modules belongs before the program: cifar10_run.py --own-modules %s' % given.program)
+    if {'--own-modules', '--own_modules'} & set(program_flags):
+        parser.error('--own-modules belongs before the name of the program: cifar10_run.py --own-modules %s' % given.program)
     return given, program_flags
 
 

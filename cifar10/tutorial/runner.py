@@ -59,7 +59,7 @@ def _compiled(path):
         files.check_regular(path, 'give the path of a Python file')
         with open(path, 'rb') as opened:
             source = opened.read()
-        if _is_json(source):
+        if path.endswith('.ipynb') or _is_json(source):
             raise UserError('%s is a notebook or other JSON, not a program: `jupyter nbconvert --to script %s` makes a program of a '
                             'notebook' % (path, shlex.quote(path)))
         return compile(source, os.path.abspath(path), 'exec', dont_inherit=True)

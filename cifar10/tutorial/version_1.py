@@ -90,7 +90,7 @@ def _quieten():
 
 
 def _module():
-    """The module `tensorflow`: what compat.v1 has, and the submodules of the installed package."""
+    """Returns the module `tensorflow`: what compat.v1 has, and the submodules of the installed package."""
     module = types.ModuleType('tensorflow', tf.__doc__)
     module.__path__, module.__file__ = tensorflow_2.__path__, tensorflow_2.__file__
     module.__version__ = tf.__version__
@@ -146,7 +146,7 @@ def _read_old_order():
 
 
 def _with_positions(function, names):
-    """Since 1.0 the arguments of the cross entropies must be named."""
+    """Names the positional arguments of a cross entropy, which must be named since 1.0."""
     @functools.wraps(function)
     def call(*positional, **named):
         return function(**dict(zip(names, positional), **named))
@@ -186,34 +186,38 @@ def _let_flags_be_set():
 def _warn_of_unknown_flags():
     """Warns once of each flag that neither TensorFlow nor argparse knows: tf.app.run ignores it, as it did in version 1."""
     parse, parse_by_argparse = flags.FlagValues.__call__, argparse.ArgumentParser.parse_known_args
-    told, names = set(), set()  # words that argparse has taken, and flags of which there was a warning; the flags of argparse
+    words_of_argparse, flags_of_argparse, reported = set(), set(), set()
 
     @functools.wraps(parse_by_argparse)
     def parse_and_remember(self, args=None, namespace=None):
         namespace, rest = parse_by_argparse(self, args, namespace)
-        told.update(set(sys.argv) - set(rest))
-        names.update(vars(namespace))
+        words_of_argparse.update(set(sys.argv) - set(rest))
+        flags_of_argparse.update(vars(namespace))
         return namespace, rest
 
     @functools.wraps(parse)
     def parse_and_warn(self, argv, known_only=False):
         rest = parse(self, argv, known_only)
         for word in rest[1:] if self is flags.FLAGS and known_only else []:
-            flag = re.match(r'--?([a-zA-Z][\w-]*)', word)
-            if flag and not told & {word, flag.group(1)} and not _is_in_program(flag.group(1)):
-                told.add(flag.group(1))
+            found = re.match(r'--?([a-zA-Z][\w-]*)', word)
+            flag = found and found.group(1)
+            if flag and word not in words_of_argparse and flag not in reported and not _is_read_by_program(flag):
+                reported.add(flag)
                 defined = [own.name for module, owned in self.flags_by_module_dict().items() if 'absl' not in module for own in owned]
-                similar = difflib.get_close_matches(flag.group(1).replace('-', '_'), names.union(defined), 1)
+                similar = difflib.get_close_matches(flag.replace('-', '_'), flags_of_argparse.union(defined), 1)
                 errors.warn('tf.app.run ignores --%s, which is no flag of this program%s' % (
-                    flag.group(1), '; did you mean --%s?' % similar[0] if similar else ''))
+                    flag, '; did you mean --%s?' % similar[0] if similar else ''))
         return rest
     argparse.ArgumentParser.parse_known_args, flags.FlagValues.__call__ = parse_and_remember, parse_and_warn
 
 
-def _is_in_program(flag):
-    """Returns whether the program's text has the name of a flag: it may define it later, or parse it by itself."""
+def _is_read_by_program(flag):
+    """Returns whether the program may define the flag later, or read it by itself: the name is in quotes, or an attribute.
+
+    With getopt every flag is known, because getopt rejects all others.
+    """
     with open(sys.modules['__main__'].__file__, 'rb') as program:
-        return bool(re.search(rb'\b%s\b' % flag.encode(), program.read()))
+        return bool(re.search(rb'["\']-{0,2}%s["\'=]|\b(FLAGS|args)\.%s\b|getopt\(' % (2 * (flag.encode(),)), program.read()))
 
 
 def _follow_sessions():

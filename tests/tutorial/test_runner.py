@@ -58,9 +58,12 @@ def test_the_tutorial_trains_and_evaluates(own, tmp_path, data_dir):
     """The first from the directory above the batches, the second from that of the batches."""
     flags = ['--data_dir=' + data_dir, '--batch_size=25']
     train_dir = str(tmp_path / 'train')
-    stdout, stderr = _succeed(own('train_flags'), '--train_dir=' + train_dir, '--max_steps=5', '--max-step=3', '--max-step=4', *flags)
+    stdout, stderr = _succeed(own('train_flags'), '--train_dir=' + train_dir, '--max_steps=5', '--max-step=3', '--max-step=4',
+                              '--step=3', '--loss', '2', *flags)
     assert stderr.count('tf.app.run ignores --max-step, which is no flag of this program; did you mean --max_steps?\n') == 1
-    assert stderr.count('ignores') == 1
+    for flag in ('step', 'loss'):  # words of the program, but not flags
+        assert stderr.count('tf.app.run ignores --%s, which is no flag of this program' % flag) == 1
+    assert stderr.count('ignores') == 3
     assert _numbers(r'step (\d+), loss = [345]\.\d\d \(batches of 25\)', stdout) == [0, 2, 4]
     assert stderr.count('Saving checkpoints for 5') == 1 and 'deprecated' not in stderr and 'Traceback' not in stderr
     names = set(tf.train.load_checkpoint(os.path.join(train_dir, 'model.ckpt-5')).get_variable_to_shape_map())
@@ -217,8 +220,9 @@ def test_the_traceback_is_that_of_the_program(tmp_path):
     (['fifo.py'], 1, 'error: fifo.py is a FIFO, not a file: give the path of a Python file'),
     (['deep.py'], 1, 'error: deep.py is not a Python program: .*'),
     (['book.py'], 1, 'error: book.py is a notebook or other JSON, not a program: `jupyter nbconvert --to script book.py` makes .*'),
-    (['three.py', '--own_modules'], 2, 'error: --own-modules belongs before the program: .*'),
-    (['three.py', '--own-modules'], 2, 'error: --own-modules belongs before the program: cifar10_run.py --own-modules three.py'),
+    (['damaged.ipynb'], 1, 'error: damaged.ipynb is a notebook or other JSON, not a program: .*'),
+    (['three.py', '--own_modules'], 2, 'error: --own-modules belongs before the name of the program: .*'),
+    (['three.py', '--own-modules'], 2, 'error: --own-modules belongs before .* cifar10_run.py --own-modules three.py'),
     ([], 2, 'error: the following arguments are required: PROGRAM.py')])
 def test_one_line(tmp_path, monkeypatch, arguments, status, line):
     monkeypatch.chdir(tmp_path)
@@ -226,10 +230,18 @@ def test_one_line(tmp_path, monkeypatch, arguments, status, line):
     (tmp_path / 'three.py').write_text('print(3)\n')
     (tmp_path / 'book.py').write_text('\ufeff{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
     (tmp_path / 'deep.py').write_text('x = ' + 200000 * '-' + '1')
+    (tmp_path / 'damaged.ipynb').write_text('{"cells": [\n')
     os.mkfifo('fifo.py')
     found, stdout, stderr = programs.call('cifar10_run', *arguments)
     assert stdout == '' and re.match('^cifar10_run.py: %s$' % line, stderr.splitlines()[-1] if status == 2 else str(found)), stderr
     assert found == status or status == 1
+
+
+def test_flags_of_the_program(tmp_path):
+    """Those that resemble a flag of the runner too."""
+    (tmp_path / 'prints.py').write_text('import sys\nprint(sys.argv[1:])\n')
+    stdout, _ = _succeed(str(tmp_path / 'prints.py'), '--own', '--own=3', '--version')
+    assert stdout == "['--own', '--own=3', '--version']\n"
 
 
 def test_a_syntax_error_is_shown_as_python_shows_it(tmp_path):
