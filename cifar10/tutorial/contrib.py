@@ -10,7 +10,7 @@ from cifar10.tutorial import contrib_layers
 
 
 def _prefetch_queue(tensors, capacity=8, num_threads=1, name=None):
-    """slim's: a queue of batches [images, labels], which the program's queue runners fill."""
+    """Returns slim's queue of batches [images, labels], which the program's queue runners fill."""
     images, labels = tensors
     return prefetch_queue(images, labels, capacity, num_threads)
 
@@ -45,7 +45,7 @@ class _Namespace(types.ModuleType):
         if installed and hasattr(importlib.import_module(successor), name):
             return getattr(importlib.import_module(successor), name)
         raise AttributeError('%s.%s is not in this TensorFlow%s' % (
-            self.__name__.replace('tensorflow', 'tf'), name, ' (tf_slim has it)' if successor and not installed else ''))
+            self.__name__.replace('tensorflow', 'tf'), name, ' (tf_slim may have it)' if successor and not installed else ''))
 
 
 def install():
