@@ -21,12 +21,14 @@ _FILES = {name: os.path.join(os.path.dirname(cifar10_input.__file__), name + '.p
 _FORMER_PACKAGES = ['tensorflow.models.image.cifar10', 'tensorflow.models.tutorials.image.cifar10',
                     'models.tutorials.image.cifar10', 'tutorials.image.cifar10']
 _FLAGS = {'batch_size': CLASSIC.batch_size, 'data_dir': dataset.DATA_DIR, 'use_fp16': False}  # their defaults
-# See `function_digests`: of the functions in the versions of the tutorial from November 2015 to 2019.
+# See `function_digests`: of the functions in the versions of the tutorial from November 2015 to 2019, and, in the last line, of those
+# that copies have in common, with the names of TensorFlow 1.0 or with os.mkdir.
 _PUBLISHED = """
 07ac93 0cb5fb 0f6390 0fc091 114436 19a067 1bc549 1bc9d8 210701 272b90 29935c 2e9a7c 4b4710 52b330 53d9b7 53f63f 6317e7
 6540c5 674e03 6aa20e 6e34fc 6e978d 75770a 77303f 7ceeef 7d1f79 7ed07d 843949 8c6f22 8d0f27 92a8f6 92d4e1 9e422d a47157
 a6a52d a86643 b4a2b9 b547c3 b8ef3c b947df bfb012 c51f0d c80183 c83512 c9d3f4 cb5349 ce047d d3352c d67409 d7e482 d9d92e
-e303b8 e3b350 ea2aa1 ec7258 edfa78 f0928e f623d1 f98880 fbaac8""".split()
+e303b8 e3b350 ea2aa1 ec7258 edfa78 f0928e f623d1 f98880 fbaac8
+407425 7e25ea 98c2a5 cb1765 dc1bdf f9c556""".split()
 
 
 def install(program_path, own_modules):
@@ -67,7 +69,7 @@ def _say(message):
 
 
 def _copies(program_path):
-    """The paths, by name, of the tutorial's modules beside the program; that of `cifar10` may be a directory that holds them."""
+    """Returns the paths, by name, of the tutorial's modules beside the program; `cifar10` may be a directory that holds them."""
     beside = os.path.join(os.path.dirname(program_path), '')
     paths = {name: beside + name + '.py' for name in NAMES}
     copies = {name: path for name, path in paths.items() if os.path.isfile(path) and not os.path.samefile(path, program_path)}
@@ -78,13 +80,13 @@ def _copies(program_path):
 
 
 def _packages(directory):
-    """Those of the former packages that are in the directory, with a module of the tutorial."""
+    """Returns those of the former packages that are in the directory, with a module of the tutorial."""
     return [package for package in _FORMER_PACKAGES
             if any(os.path.isfile(os.path.join(directory, *(package.split('.') + [name + '.py']))) for name in NAMES)]
 
 
 def _files_of(paths):
-    """The files among the paths, and those of the tutorial's modules in the directories among them."""
+    """Returns the files among the paths, and those of the tutorial's modules in the directories among them."""
     inside = [[path] if os.path.isfile(path) else [os.path.join(path, name + '.py') for name in NAMES] for path in paths]
     return [path for path in sum(inside, []) if os.path.isfile(path)]
 
@@ -96,7 +98,8 @@ def _difference(path):
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError) as error:
-        return 'has a syntax error (%s)' % error
+        line = getattr(error, 'lineno', None)  # none for a null byte
+        return 'has a syntax error%s (%s)' % (' in line %d' % line if line else '', getattr(error, 'msg', error))
     values = _values(tree)
     added = [name for name in values if name not in names and not name.startswith('__')]
     changed = [name for name, digest in function_digests(source).items() if name in names and digest not in _PUBLISHED]
@@ -109,7 +112,7 @@ def _difference(path):
 
 
 def _values(tree):
-    """The functions, classes and variables of a module, by name: a variable's value if it is a constant, else None."""
+    """Returns the functions, classes and variables of a module, by name: a variable's value if it is a constant, else None."""
     values = {}
     for statement in tree.body:
         if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
@@ -122,7 +125,7 @@ def _values(tree):
 
 
 def _constant(expression):
-    """The value of a literal, or of a product of numbers like 64 * 4; None for any other expression."""
+    """Returns the value of a literal, or of a product of numbers like 64 * 4; None for any other expression."""
     if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Mult):
         factors = [_constant(expression.left), _constant(expression.right)]
         return factors[0] * factors[1] if all(isinstance(factor, (int, float)) for factor in factors) else None
@@ -149,7 +152,7 @@ def _flag_defaults(tree):
 
 
 def function_digests(source):
-    """The digest of each top-level function of a module, by name. Comments, docstrings, quotes and layout do not count."""
+    """Returns the digest of each top-level function, by name, of its code without comments, unused strings, quotes and layout."""
     tokens = [token for token in tokenize.tokenize(io.BytesIO(source).readline) if token.type not in (tokenize.COMMENT, tokenize.NL)]
     digests, name, words, depth = {}, None, [], 0
     for before, token, after in zip(tokens, tokens[1:], tokens[2:]):
@@ -160,9 +163,10 @@ def function_digests(source):
         if depth == 0 and token.string == 'def':
             name, words = after.string, []
         word = {tokenize.INDENT: '>', tokenize.DEDENT: '<', tokenize.NEWLINE: ';'}.get(token.type, token.string)
-        is_docstring = token.type == tokenize.STRING and before.type == tokenize.INDENT and after.type == tokenize.NEWLINE
-        is_end_of_docstring = word == ';' and words[-1:] == ['>']
-        if not is_docstring and not is_end_of_docstring:
+        begins_statement = before.type in (tokenize.INDENT, tokenize.NEWLINE, tokenize.DEDENT)
+        is_unused = token.type == tokenize.STRING and begins_statement and after.type == tokenize.NEWLINE
+        is_end_of_unused = word == ';' and words[-1:] in (['>'], [';'], ['<'])
+        if not is_unused and not is_end_of_unused:
             words.append(word.replace('"', "'").replace('xrange', 'range'))  # formatters and 2to3 change these
     return digests
 
@@ -175,7 +179,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self._former_packages = former_packages
 
     def find_spec(self, fullname, path=None, target=None):
-        """The spec of a module of the tutorial; None for any other module.
+        """Returns the spec of a module of the tutorial; None for any other module.
 
         Raises:
           UserError: the program has a copy of cifar10_input only, which this package's cifar10 would not use.
@@ -204,21 +208,21 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.util.spec_from_file_location('cifar10', path)
 
     def create_module(self, spec):
-        """The module itself, under its former name too."""
+        """Returns the module itself, under its former name too."""
         return importlib.import_module(spec.name.rpartition('.')[2])
 
     def exec_module(self, module):
-        """Nothing: it has been executed."""
+        """Does nothing: it has been executed."""
 
 
 class _FormerPackages(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Stands for the former packages, unless they are there: for a finder that is asked last."""
 
     def find_spec(self, fullname, path=None, target=None):
-        """The spec of a former package, or of one that it was in; None for any other."""
+        """Returns the spec of a former package, or of one that it was in; None for any other."""
         if any((package + '.').startswith(fullname + '.') for package in _FORMER_PACKAGES):
             return importlib.util.spec_from_loader(fullname, self, is_package=True)
         return None
 
     def exec_module(self, module):
-        """Nothing: the package is empty."""
+        """Does nothing: the package is empty."""
