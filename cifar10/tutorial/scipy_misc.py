@@ -14,7 +14,7 @@ def toimage(arr, high=255, low=0, cmin=None, cmax=None, pal=None, mode=None, cha
       high, low: the bytes of the greatest and the least value.
       cmin, cmax: the least and the greatest value; None takes those of the array.
       pal: a palette, uint8 [256, 3]; None for none.
-      mode: one of PIL's modes, to which the picture is converted; None for none.
+      mode: one of PIL's modes, to which the picture is converted; None for none. 'F' keeps the values of [height, width].
       channel_axis: the axis of the channels; None takes the first one of size 3, else of size 4.
 
     Returns:
@@ -25,6 +25,8 @@ def toimage(arr, high=255, low=0, cmin=None, cmax=None, pal=None, mode=None, cha
     """
     from PIL import Image
     arr = np.asarray(arr)
+    if mode == 'F' and arr.ndim == 2:
+        return Image.fromarray(arr.astype(np.float32))
     if arr.ndim == 3:
         sizes = list(arr.shape)
         axis = channel_axis if channel_axis is not None else sizes.index(3 if 3 in sizes else 4)
@@ -60,7 +62,7 @@ def imresize(arr, size, interp='bilinear', mode=None):
     else:
         factor = size / 100 if isinstance(size, (int, np.integer)) else size
         height, width = int(image.height * factor), int(image.width * factor)
-    return np.array(image.resize((width, height), getattr(Image, interp.upper())))
+    return np.array(image.resize((width, height), getattr(Image, 'BICUBIC' if interp == 'cubic' else interp.upper())))
 
 
 class _Loader(importlib.abc.Loader):
