@@ -47,7 +47,7 @@ _INITIAL = dict(globals())
 
 
 def _flag(name):
-    """The value of a flag. If the program has not parsed its flags yet, only this one is looked for in the command line."""
+    """Returns the value of a flag. If the program has not parsed its flags yet, only this one is looked for in the command line."""
     if FLAGS is not tf.app.flags.FLAGS or FLAGS.is_parsed():  # programs have replaced cifar10.FLAGS by what their parser gave
         return getattr(FLAGS, name)
     if not FLAGS[name].using_default_value:
@@ -59,7 +59,7 @@ def _flag(name):
 
 
 def _input_constant(name):
-    """The value of a constant of both modules: what the program set here, else that of cifar10_input."""
+    """Returns the value of a constant of both modules: what the program set here, else that of cifar10_input."""
     return getattr(cifar10_input, name) if globals()[name] == _INITIAL[name] else globals()[name]
 
 
@@ -75,13 +75,13 @@ def _activation_summary(x):
 
 
 def _variable_on_cpu(name, shape, initializer):
-    """A variable in CPU memory: float32, or float16 with --use_fp16."""
+    """Returns a variable in CPU memory: float32, or float16 with --use_fp16."""
     with tf.device('/cpu:0'):
         return tf.get_variable(name, shape, _dtype(), initializer)
 
 
 def _variable_with_weight_decay(name, shape, stddev, wd):
-    """A variable from a truncated normal distribution; unless `wd` is None, wd * l2_loss joins the collection 'losses'."""
+    """Returns a variable from a truncated normal distribution; unless `wd` is None, wd * l2_loss joins the collection 'losses'."""
     variable = _variable_on_cpu(name, shape, tf.truncated_normal_initializer(stddev=stddev, dtype=_dtype()))
     if wd is not None:
         tf.add_to_collection('losses', tf.multiply(tf.nn.l2_loss(variable), wd, name='weight_loss'))
@@ -127,7 +127,7 @@ def inference(images):
 
 
 def loss(logits, labels):
-    """The mean cross entropy, which joins the collection 'losses', plus all other losses of that collection."""
+    """Returns the mean cross entropy, which joins the collection 'losses', plus all other losses of that collection."""
     return model.loss(logits, labels)
 
 
@@ -135,7 +135,7 @@ _add_loss_summaries = update.add_loss_summaries
 
 
 def train(total_loss, global_step):
-    """The train op, with the constants of this module: see cifar10.tutorial.update."""
+    """Returns the train op, with the constants of this module: see cifar10.tutorial.update."""
     return update.train(
         total_loss, global_step, Pace(_flag('batch_size'), NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN),
         CLASSIC._replace(initial_learning_rate=INITIAL_LEARNING_RATE, num_epochs_per_decay=NUM_EPOCHS_PER_DECAY,

@@ -3,27 +3,27 @@ import tensorflow.compat.v1 as tf
 
 
 def xavier_initializer(uniform=True, seed=None, dtype=tf.float32):
-    """Of Glorot and Bengio, 2010."""
+    """Returns the initializer of Glorot and Bengio, 2010."""
     return (tf.glorot_uniform_initializer if uniform else tf.glorot_normal_initializer)(seed, dtype)
 
 
 def variance_scaling_initializer(factor=2.0, mode='FAN_IN', uniform=False, seed=None, dtype=tf.float32):
-    """Of He et al., 2015."""
+    """Returns the initializer of He et al., 2015."""
     return tf.variance_scaling_initializer(factor, mode.lower(), 'uniform' if uniform else 'truncated_normal', seed, dtype)
 
 
 def l1_regularizer(scale):
-    """A function of weights: scale * sum |w|."""
+    """Returns a function of weights: scale * sum |w|."""
     return lambda weights: scale * tf.reduce_sum(tf.abs(weights))
 
 
 def l2_regularizer(scale):
-    """A function of weights: scale * sum w^2 / 2."""
+    """Returns a function of weights: scale * sum w^2 / 2."""
     return lambda weights: scale * tf.nn.l2_loss(weights)
 
 
 def flatten(inputs):
-    """[batch, ...] as [batch, features]."""
+    """Returns [batch, ...] as [batch, features]."""
     return tf.reshape(inputs, [-1, inputs.shape[1:].num_elements()])
 
 
@@ -54,12 +54,12 @@ def _layer(name, shape, product, activation_fn=tf.nn.relu, normalizer_fn=None, n
 
 
 def max_pool2d(inputs, kernel_size, stride=2, padding='VALID', scope=None):
-    """The maxima over windows of [batch, height, width, channels]."""
+    """Returns the maxima over windows of [batch, height, width, channels]."""
     return tf.nn.max_pool(inputs, [1] + _pair(kernel_size) + [1], [1] + _pair(stride) + [1], padding, name=scope)
 
 
 def avg_pool2d(inputs, kernel_size, stride=2, padding='VALID', scope=None):
-    """The means over windows of [batch, height, width, channels]."""
+    """Returns the means over windows of [batch, height, width, channels]."""
     return tf.nn.avg_pool(inputs, [1] + _pair(kernel_size) + [1], [1] + _pair(stride) + [1], padding, name=scope)
 
 

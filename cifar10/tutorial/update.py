@@ -28,7 +28,7 @@ def add_loss_summaries(total_loss):
 
 
 def train(total_loss, global_step, pace=CLASSIC_PACE, hparams=CLASSIC):
-    """The train op of the tutorial's `cifar10.train`.
+    """Returns the train op of the tutorial's `cifar10.train`.
 
     Averages the losses, computes the gradients, applies them, and then updates the moving averages of all trainable
     variables with decay min(moving_average_decay, (1 + step) / (10 + step)). The learning rate is that of
