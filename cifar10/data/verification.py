@@ -76,6 +76,12 @@ def checksum(path, label_weights):
     return _content(path, tuple(label_weights), _state(path)).checksum
 
 
+def total_checksum(records):
+    """Returns a CRC-32 of all files of a Records, in their order, as eight hexadecimal digits."""
+    checksums = [checksum(path, records.label_weights) for path in records.paths]
+    return '%08x' % zlib.crc32(repr(checksums).encode())
+
+
 def check_file(path):
     """Raises UserError if a data file does not exist, or is not a regular file."""
     try:
