@@ -26,19 +26,20 @@ if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow i
     job_flags.define_num_gpus()
     job_flags.define_placement()
     cluster_flags.define()
-    program.parse(check=job_flags.check)
+    program.parse(check=cluster_flags.check)
 
 import contextlib
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, multi_gpu, optimizer, summaries, training
-from cifar10.cli import given_job, plan
-from cifar10.distributed import parameter_server, server
+from cifar10 import evaluation, input as cifar10_input, multi_gpu, optimizer, summaries, training
+from cifar10.cli import data_flags, given_job, plan
+from cifar10.data import dataset
+from cifar10.distributed import parameter_server
+from cifar10.distributed.cluster import EVALUATOR
 from cifar10.distributed.replica import Replica
 from cifar10.distributed.station import Station
-from cifar10.distributed.watchdog import Watchdog
-from cifar10.runs import machine, run_directory
+from cifar10.runs import following, machine, run_directory
 
 FLAGS = flags.FLAGS
 
@@ -74,18 +75,28 @@ def train(job, run, replica):
         return training.run(graph, job, run, replica.session(update))
 
 
+def evaluate():
+    """Evaluates new checkpoints in --train_dir until the run has ended, as cifar10_eval.py does; writes to its directory eval."""
+    evaluator = evaluation.Evaluator(dataset.read(data_flags.prepare(), FLAGS.label).test)
+    checkpoints = following.new_checkpoints(FLAGS.train_dir, following.INTERVAL_SECS)
+    evaluation.evaluate(evaluator, checkpoints, os.path.join(FLAGS.train_dir, 'eval'))
+
+
 def main():
-    """Serves variables, or makes data and training directory ready, prints the plan, and trains until the run is over."""
+    """Serves variables, evaluates, or makes data and directory ready, prints the plan, and trains until the run is over."""
     cluster, task = cluster_flags.given_cluster()
-    strategy = cluster_flags.given_strategy(cluster)
+    if task.job == EVALUATOR:
+        evaluate()
+        return
+    timeouts = cluster_flags.given_timeouts()
     if task.job == 'ps':
         config = machine.session_config(['/cpu:0'], given_job.threads())
-        parameter_server.serve(Station(cluster, task, server.start(cluster, task, config), Watchdog(), cluster_flags.given_timeouts()))
+        parameter_server.serve(Station(cluster, task, config, timeouts))
         return
+    strategy = cluster_flags.given_strategy(cluster)
     job = given_job.prepare(FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy, task.is_chief)._replace(
         batches_per_step=strategy.batches_per_step, steps_per_run=strategy.steps_per_run)
-    target = server.start(cluster, task, job.session.config)
-    replica = Replica(Station(cluster, task, target, Watchdog(), cluster_flags.given_timeouts()), strategy, job,
+    replica = Replica(Station(cluster, task, job.session.config, timeouts), strategy, job,
                       adopts=['warmup_epochs'] if FLAGS.warmup_epochs is None else [])
 
     def attempt(is_first):

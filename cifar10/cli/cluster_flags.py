@@ -3,6 +3,7 @@ import os
 
 from absl import flags
 
+from cifar10.cli import job_flags
 from cifar10.distributed import cluster
 from cifar10.distributed.cluster import Cluster, Task, Timeouts
 from cifar10.distributed.strategy import MODES, Strategy
@@ -17,8 +18,8 @@ def define():
     """Defines the flags that say who trains together, and how."""
     flags.DEFINE_list('ps_hosts', None, 'Addresses host:port of the parameter servers; none for all-reduce.')
     flags.DEFINE_list('worker_hosts', None, 'Addresses host:port of the workers; the first one is the chief.')
-    flags.DEFINE_enum('job_name', None, cluster.JOBS, 'What this process is.')
-    flags.DEFINE_integer('task_index', None, 'Which of them it is, from 0.', lower_bound=0, upper_bound=_MAX)
+    flags.DEFINE_enum('job_name', None, cluster.JOBS + (cluster.EVALUATOR,), 'Job of this process; an evaluator needs no address.')
+    flags.DEFINE_integer('task_index', None, 'Index of this process in its job, from 0.', lower_bound=0, upper_bound=_MAX)
     flags.DEFINE_enum('mode', None, MODES, 'How the workers come together; the default is sync with parameter servers, and allreduce '
                       'without.')
     strategy = Strategy._field_defaults
@@ -28,59 +29,64 @@ def define():
             ('push_steps', 1, 'With async, the steps after which a worker sends its gradients.'),
             ('average_period', 1, 'With average, the steps after which the weights are averaged.')]:
         flags.DEFINE_integer(name, strategy[name], description, lower_bound=lowest, upper_bound=_MAX)
-    for name, description in [('connect', 'there is no first update, because other tasks are not there'),
-                              ('stall', 'there is no further update')]:
-        flags.DEFINE_integer(
-            name + '_timeout_secs', Timeouts._field_defaults[name],
-            'Seconds after which the process ends with status 75 if %s.' % description, lower_bound=1, upper_bound=_MAX)
+    for name, description in [
+            ('connect', 'without a first update after which the process ends with status 75; with status 1 after three times as many, '
+                        'if no other task has ever answered.'),
+            ('stall', 'without a further update after which the process ends with status 75.')]:
+        flags.DEFINE_integer(name + '_timeout_secs', Timeouts._field_defaults[name], 'Seconds ' + description, lower_bound=1,
+                             upper_bound=_MAX)
+
+
+def check():
+    """Raises UserError if the flags of training or of the cluster contradict each other; prints where flags override TF_CONFIG."""
+    job_flags.check()
+    given, task = given_cluster()
+    for name, value in _tf_config().items():
+        flag = FLAGS[name].value
+        if flag is not None and value not in ((), None) and value != (tuple(flag) if isinstance(flag, list) else flag):
+            print('TF_CONFIG gives another --%s (%s): the flag wins' % (name, ','.join(value) if isinstance(value, tuple) else value),
+                  flush=True)
+    if task.job != cluster.EVALUATOR:
+        given_strategy(given)
 
 
 def given_cluster():
-    """The Cluster and the Task of this process, from the flags and TF_CONFIG; flags win, and a line tells where they disagree.
+    """Returns the Cluster and the Task of this process, from the flags and TF_CONFIG. Flags win.
 
     Raises:
       UserError: they are incomplete or malformed.
     """
-    known, task = cluster.from_tf_config(os.environ['TF_CONFIG']) if os.environ.get('TF_CONFIG') else (Cluster((), ()), None)
-    in_environment = dict(ps_hosts=known.ps, worker_hosts=known.worker, job_name=task and task.job, task_index=task and task.index)
-    values = {name: _chosen(name, value) for name, value in in_environment.items()}
-    combined = Cluster(tuple(values['ps_hosts']), tuple(values['worker_hosts']))
+    values = {name: value if FLAGS[name].value is None else FLAGS[name].value for name, value in _tf_config().items()}
+    given = Cluster(tuple(values['ps_hosts']), tuple(values['worker_hosts']))
     for name in ('job_name', 'task_index'):
         if values[name] is None:
             raise UserError('--%s is missing: say with --worker_hosts, --ps_hosts, --job_name and --task_index which task of which '
                             'cluster this is, or set TF_CONFIG' % name)
     task = Task(values['job_name'], values['task_index'])
-    combined.check(task)
-    return combined, task
+    if task.job != cluster.EVALUATOR:
+        given.check(task)
+    return given, task
 
 
-def _chosen(name, in_environment):
-    """The value of a flag, or that of TF_CONFIG if the flag is not given."""
-    value = FLAGS[name].value
-    if value is None:
-        return in_environment
-    value = tuple(value) if isinstance(value, list) else value
-    if in_environment not in ((), None) and value != in_environment:
-        print('TF_CONFIG gives another --%s (%s): the flag wins' % (name, _text(in_environment)), flush=True)
-    return value
+def _tf_config():
+    """Returns the values of TF_CONFIG by the names of flags; empty or None where it has none."""
+    text = os.environ.get('TF_CONFIG')
+    given, task = cluster.from_tf_config(text) if text else (Cluster((), ()), (None, None))
+    return dict(zip(('ps_hosts', 'worker_hosts', 'job_name', 'task_index'), given + tuple(task)))
 
 
-def _text(value):
-    return ','.join(value) if isinstance(value, tuple) else value
-
-
-def given_strategy(combined):
+def given_strategy(given):
     """The Strategy for a Cluster.
 
     Raises:
       UserError: it cannot be with these tasks, or a flag has no effect.
     """
-    mode = FLAGS.mode or ('sync' if combined.ps else 'allreduce')
-    if mode == 'allreduce' and combined.ps:
+    mode = FLAGS.mode or ('sync' if given.ps else 'allreduce')
+    if mode == 'allreduce' and given.ps:
         raise UserError('--mode=allreduce has no parameter servers: leave out --ps_hosts, or give another --mode')
-    if mode != 'allreduce' and not combined.ps:
+    if mode != 'allreduce' and not given.ps:
         raise UserError('--mode=%s needs a parameter server: give --ps_hosts=host:port, or --mode=allreduce' % mode)
-    strategy = Strategy(mode, len(combined.worker), FLAGS.replicas_to_aggregate, FLAGS.fetch_steps, FLAGS.push_steps,
+    strategy = Strategy(mode, len(given.worker), FLAGS.replicas_to_aggregate, FLAGS.fetch_steps, FLAGS.push_steps,
                         FLAGS.average_period)
     strategy.check()
     if FLAGS.deterministic and (mode == 'async' or strategy.num_aggregated < strategy.num_workers):

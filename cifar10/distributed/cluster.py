@@ -7,13 +7,17 @@ from typing import NamedTuple, Tuple
 from cifar10.errors import UserError
 
 JOBS = ('ps', 'worker')  # parameter servers, which hold the variables, and workers, which compute gradients
+EVALUATOR = 'evaluator'  # This job evaluates checkpoints. It has no address: no other task connects to it.
+# The phases of a task. In the last one it makes updates, or serves those who do.
+CONNECTING, JOINING, FILLING, TRAINING = 'connecting', 'joining', 'filling the queue', 'training'
+_CHIEF = 'chief'  # of TF_CONFIG
 _LABEL = '[A-Za-z0-9_-]{1,63}'  # of a host name
 _ADDRESS = re.compile(r'(%s(\.%s)*\.?|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}' % (_LABEL, _LABEL))
 
 
 class Task(NamedTuple):
     """One process of a cluster."""
-    job: str  # one of JOBS
+    job: str  # one of JOBS, or EVALUATOR
     index: int  # from 0 in its job
 
     def __str__(self):
@@ -86,9 +90,10 @@ class Cluster(NamedTuple):
 
 
 def from_tf_config(text):
-    """The Cluster and the Task that the environment variable TF_CONFIG describes.
+    """Returns the Cluster and the Task that the environment variable TF_CONFIG describes, in the form of tf.estimator.
 
-    Its form is that of tf.estimator: {"cluster": {"ps": [...], "worker": [...]}, "task": {"type": "worker", "index": 0}}.
+    {"cluster": {"ps": [...], "worker": [...]}, "task": {"type": "worker", "index": 0}}. If there is a job "chief", its task becomes
+    worker 0, and the tasks of "worker" follow. The addresses of "evaluator" are ignored.
 
     Raises:
       UserError: it has another form.
@@ -97,13 +102,22 @@ def from_tf_config(text):
                  '{"type": "worker", "index": 0}}')
     try:
         config = json.loads(text)
-        jobs, task = config['cluster'], config['task']
-        unknown = sorted(set(jobs) - set(JOBS)) or [job for job in [task['type']] if job not in JOBS]
+        hosts, task = config['cluster'], config['task']
+        known = (_CHIEF,) + JOBS + (EVALUATOR,)
+        unknown = sorted(set(hosts) - set(known)) or [job for job in [task['type']] if job not in known]
         if unknown:
-            raise UserError('TF_CONFIG has a job %r: only ps and worker are known; the chief is the first worker' % unknown[0])
-        if not all(isinstance(address, str) for hosts in jobs.values() for address in _listed(hosts)):
+            raise UserError('TF_CONFIG has a job %r: only %s and %s are known' % (unknown[0], ', '.join(known[:-1]), known[-1]))
+        if not all(isinstance(address, str) for addresses in hosts.values() for address in _listed(addresses)):
             raise ValueError('an address is not a string')
-        return (Cluster(*(tuple(_listed(jobs.get(job, []))) for job in JOBS)), Task(task['type'], int(str(task['index']))))
+        chief, ps, worker = [tuple(hosts.get(job, [])) for job in (_CHIEF,) + JOBS]
+        if len(chief) > 1:
+            raise ValueError('%d chiefs; there can be one' % len(chief))
+        job, index = task['type'], int(str(task['index']))
+        if job == _CHIEF and index not in range(len(chief)):
+            raise ValueError('there is no chief %d' % index)
+        if job == 'worker' and index >= 0:
+            index += len(chief)
+        return Cluster(ps, chief + worker), Task('worker' if job == _CHIEF else job, index)
     except (json.JSONDecodeError, RecursionError):
         raise UserError(complaint % 'not valid JSON')
     except (ValueError, TypeError, KeyError, AttributeError) as error:

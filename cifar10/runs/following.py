@@ -6,6 +6,7 @@ from cifar10 import directories
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, checkpoint_files, run_directory
 
+INTERVAL_SECS = 300  # from one evaluation to the next, at least
 _LOOK_SECS = 2
 
 

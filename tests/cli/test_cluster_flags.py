@@ -5,7 +5,7 @@ from absl import flags
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.cli import cluster_flags
+from cifar10.cli import cluster_flags, job_flags
 from cifar10.data import download, synthetic
 from cifar10.distributed.cluster import Cluster, Task, Timeouts
 from cifar10.distributed.strategy import Strategy
@@ -27,8 +27,8 @@ def without_tf_config(monkeypatch):
 def _parsed(words, function, *args):
     """Calls a function while the flags have been parsed."""
     with programs.own_flags():
+        job_flags.define()
         cluster_flags.define()
-        flags.DEFINE_boolean('deterministic', False, 'Of job_flags.')
         flags.FLAGS(['a script'] + list(words))
         return function(*args)
 
@@ -39,6 +39,7 @@ def _given(*words):
 
 def test_flags_alone(capsys):
     assert _given(*HOSTS + TASK) == (CLUSTER, Task('worker', 1))
+    _parsed(HOSTS + TASK, cluster_flags.check)
     assert capsys.readouterr().out == ''
 
 
@@ -46,32 +47,38 @@ def test_flags_alone(capsys):
 def test_tf_config_and_flags_that_agree_with_it(monkeypatch, capsys, words):
     monkeypatch.setenv('TF_CONFIG', TF_CONFIG)
     assert _given(*words) == (CLUSTER, Task('worker', 1))
+    _parsed(words, cluster_flags.check)
     assert capsys.readouterr().out == ''
 
 
-@pytest.mark.parametrize('word, expected, told', [
-    ('--ps_hosts=d:4,e:5', (CLUSTER._replace(ps=('d:4', 'e:5')), Task('worker', 1)), '--ps_hosts (a:1)'),
-    ('--ps_hosts=', (CLUSTER._replace(ps=()), Task('worker', 1)), '--ps_hosts (a:1)'),
-    ('--worker_hosts=c:3,b:2', (CLUSTER._replace(worker=('c:3', 'b:2')), Task('worker', 1)), '--worker_hosts (b:2,c:3)'),
-    ('--task_index=0', (CLUSTER, Task('worker', 0)), '--task_index (1)')])
-def test_flags_win(monkeypatch, capsys, word, expected, told):
+@pytest.mark.parametrize('words, expected, told', [
+    (['--ps_hosts=d:4,e:5'], (CLUSTER._replace(ps=('d:4', 'e:5')), Task('worker', 1)), ['ps_hosts (a:1)']),
+    (['--ps_hosts='], (CLUSTER._replace(ps=()), Task('worker', 1)), ['ps_hosts (a:1)']),
+    (['--worker_hosts=c:3,b:2'], (CLUSTER._replace(worker=('c:3', 'b:2')), Task('worker', 1)), ['worker_hosts (b:2,c:3)']),
+    (['--task_index=0'], (CLUSTER, Task('worker', 0)), ['task_index (1)']),
+    (['--ps_hosts=d:4', '--worker_hosts=e:5,f:6', '--job_name=ps', '--task_index=0'], (
+        Cluster(('d:4',), ('e:5', 'f:6')), Task('ps', 0)), ['ps_hosts (a:1)', 'worker_hosts (b:2,c:3)', 'job_name (worker)',
+                                                            'task_index (1)'])])
+def test_flags_win(monkeypatch, capsys, words, expected, told):
     monkeypatch.setenv('TF_CONFIG', TF_CONFIG)
-    assert _given(word) == expected
-    assert capsys.readouterr().out == 'TF_CONFIG gives another %s: the flag wins\n' % told
+    assert _given(*words) == expected
+    assert capsys.readouterr().out == ''
+    _parsed(words, cluster_flags.check)
+    assert capsys.readouterr().out.splitlines() == ['TF_CONFIG gives another --%s: the flag wins' % flag for flag in told]
 
 
-def test_each_disagreement_is_told(monkeypatch, capsys):
-    monkeypatch.setenv('TF_CONFIG', TF_CONFIG.replace('"index": 1', '"index": 0'))
-    assert _given('--ps_hosts=d:4', '--worker_hosts=e:5,f:6', '--job_name=ps', '--task_index=0') == (
-        Cluster(('d:4',), ('e:5', 'f:6')), Task('ps', 0))
-    assert capsys.readouterr().out.splitlines() == ['TF_CONFIG gives another --%s: the flag wins' % told for told in (
-        'ps_hosts (a:1)', 'worker_hosts (b:2,c:3)', 'job_name (worker)')]
-
-
-def test_what_tf_config_does_not_say_is_no_disagreement(monkeypatch, capsys):
+def test_a_value_that_tf_config_does_not_have(monkeypatch, capsys):
     monkeypatch.setenv('TF_CONFIG', '{"cluster": {"worker": ["b:2", "c:3"]}, "task": {"type": "worker", "index": 0}}')
     assert _given('--ps_hosts=a:1') == (CLUSTER, Task('worker', 0))
+    _parsed(['--ps_hosts=a:1'], cluster_flags.check)
     assert capsys.readouterr().out == ''
+
+
+@pytest.mark.parametrize('words', [[], HOSTS, ['--mode=async']])
+def test_an_evaluator_needs_no_address(words):
+    words = ['--job_name=evaluator', '--task_index=0'] + words
+    assert _given(*words)[1] == Task('evaluator', 0)
+    _parsed(words, cluster_flags.check)
 
 
 @pytest.mark.parametrize('words, name', [

@@ -39,6 +39,7 @@ def test_a_signal_during_the_imports(tmp_path, script):
     pythonpath = _stand_in(tmp_path, "print('importing', flush=True)\nopen(0).read()\n")
     words = {'cifar10_results': ['--runs=a:b:c'], 'cifar10_benchmark': ['step'], 'cifar10_run': ['program.py'],
              'cifar10_predict': ['--checkpoint_dir=%s' % tmp_path, 'cat.jpg'],
+             'cifar10_distributed_train': ['--worker_hosts=a:1', '--job_name=worker', '--task_index=0'],
              'cifar10_export': ['--checkpoint_dir=%s' % tmp_path]}.get(script, [])
     process = programs.start(script, *words, PYTHONPATH=pythonpath)
     assert process.stdout.readline() == 'importing\n'
@@ -68,6 +69,16 @@ def test_flags_that_do_not_fit_together_need_no_tensorflow(tmp_path, words, line
     pythonpath = _stand_in(tmp_path, "raise AssertionError('imported')")
     for script in ('cifar10_train', 'cifar10_multi_gpu_train', 'cifar10_distributed_train'):
         assert programs.run(script, *words, PYTHONPATH=pythonpath) == (1, '', '%s.py: error: %s\n' % (script, line))
+
+
+@pytest.mark.parametrize('words, line', [
+    (['--task_index=0'], '--job_name is missing: '), (['--job_name=ps', '--task_index=0'], 'There is no ps 0: --ps_hosts is empty'),
+    (['--job_name=worker', '--task_index=0', '--worker_hosts=b'], "'b' is not an address: "),
+    (['--job_name=worker', '--task_index=0', '--mode=sync'], '--mode=sync needs a parameter server: ')])
+def test_mistakes_in_the_flags_of_a_cluster_need_no_tensorflow(tmp_path, words, line):
+    pythonpath = _stand_in(tmp_path, "raise AssertionError('imported')")
+    status, stdout, stderr = programs.run('cifar10_distributed_train', '--worker_hosts=a:1', *words, PYTHONPATH=pythonpath)
+    assert (status, stdout) == (1, '') and stderr.startswith('cifar10_distributed_train.py: error: ' + line)
 
 
 def test_a_program_hides_what_the_import_writes(tmp_path):

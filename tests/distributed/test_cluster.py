@@ -84,7 +84,14 @@ def _config(jobs, job='worker', index=0, **further):
     (_config({'worker': ['b:2']}), Cluster((), ('b:2',)), Task('worker', 0)),
     (_config({'ps': [], 'worker': ['b:2']}), Cluster((), ('b:2',)), Task('worker', 0)),
     (_config({'worker': ['b:2']}, index='3'), Cluster((), ('b:2',)), Task('worker', 3)),  # as a shell's template gives it
-    (_config({'worker': ['b:2']}, environment='cloud', rpc_layer='grpc'), Cluster((), ('b:2',)), Task('worker', 0))])
+    (_config({'worker': ['b:2']}, environment='cloud', rpc_layer='grpc'), Cluster((), ('b:2',)), Task('worker', 0)),
+    (_config({'chief': ['b:2'], 'ps': ['a:1'], 'worker': ['c:3']}, 'chief'), CLUSTER, Task('worker', 0)),
+    (_config({'chief': ['b:2'], 'ps': ['a:1'], 'worker': ['c:3']}, 'worker'), CLUSTER, Task('worker', 1)),
+    (_config({'chief': ['b:2'], 'ps': ['a:1'], 'worker': ['c:3']}, 'ps'), CLUSTER, Task('ps', 0)),
+    (_config({'chief': ['b:2']}, 'chief'), Cluster((), ('b:2',)), Task('worker', 0)),
+    (_config({'chief': ['b:2'], 'worker': ['c:3'], 'evaluator': ['d:4']}, 'evaluator'), Cluster((), ('b:2', 'c:3')),
+     Task('evaluator', 0)),
+    (_config({'worker': ['b:2']}, 'evaluator'), Cluster((), ('b:2',)), Task('evaluator', 0))])
 def test_tf_config(text, cluster, task):
     assert from_tf_config(text) == (cluster, task)
 
@@ -105,7 +112,10 @@ def test_tf_config(text, cluster, task):
     (_config({'worker': ['a:1']}, index='first'), 'first'), (_config({'worker': ['a:1']}, index=None), "'None'"),
     (_config({'worker': ['a:1']}, index=[0]), '[0]'), (_config({'worker': ['a:1']}, index=float('nan')), 'nan'),
     (_config({'worker': ['a:1']}, index=float('inf')), 'inf'), (_config({'worker': ['a:1']}, index=0.5), '0.5'),
-    (_config({'worker': ['a:1']}, index=True), 'True')])
+    (_config({'worker': ['a:1']}, index=True), 'True'),
+    (_config({'chief': ['a:1', 'b:2']}, 'chief'), '2 chiefs; there can be one'),
+    (_config({'chief': ['a:1'], 'worker': ['b:2']}, 'chief', 1), 'there is no chief 1'),
+    (_config({'worker': ['b:2']}, 'chief'), 'there is no chief 0')])
 def test_malformed_tf_config(text, what):
     complaint = _complaint(from_tf_config, text)
     assert complaint.startswith('TF_CONFIG is malformed (') and what in complaint
@@ -114,9 +124,8 @@ def test_malformed_tf_config(text, what):
 
 
 @pytest.mark.parametrize('text, job', [
-    (_config({'chief': ['a:1'], 'worker': ['b:2']}), 'chief'), (_config({'worker': ['b:2']}, 'chief'), 'chief'),
-    (_config({'worker': ['b:2'], 'two\nlines': []}), 'two\nlines'), (_config({'worker': ['b:2']}, 'evaluator'), 'evaluator'),
+    (_config({'worker': ['b:2'], 'two\nlines': []}), 'two\nlines'), (_config({'worker': ['b:2']}, 'master'), 'master'),
     (_config({'worker': ['b:2']}, None), None), (_config({'worker': ['b:2']}, ['worker']), ['worker'])])
 def test_an_unknown_job(text, job):
     assert _complaint(from_tf_config, text) == (
-        'TF_CONFIG has a job %r: only ps and worker are known; the chief is the first worker' % (job,))
+        'TF_CONFIG has a job %r: only chief, ps, worker and evaluator are known' % (job,))
