@@ -9,7 +9,6 @@ import tensorflow.compat.v1 as tf
 
 class Notice(NamedTuple):
     """What a board says."""
-    cluster: str = ''  # the addresses that its host was started with
     agreement: str = ''  # what all workers must have in common, as the chief has it
     generation: int = 0  # a new number each time that the chief has given the variables their values; 0 while it does so
     step: int = 0  # of the newest update
@@ -57,9 +56,9 @@ class Boards:
             self._values = [{name: held.read_value() for name, held in board.items()} for board in self._variables]
             self._wake = [wake_queue(hosts[0], worker).enqueue(tf.constant(0, tf.int64)) for worker in workers]
 
-    def open(self, cluster):
-        """Writes the first Notice on each board; `cluster` is its text."""
-        self.write(cluster=cluster, agreement='', generation=0, step=0, beat=0, finished=0)
+    def open(self):
+        """Writes the first Notice on each board."""
+        self.write(agreement='', generation=0, step=0, beat=0, finished=0)
         self.write(**{name: 0 for name in self._variables[0] if name.startswith('gone_')})
 
     def write(self, **values):
@@ -92,5 +91,5 @@ class Boards:
 
 def _notice(values):
     gone = sorted((int(name[len('gone_'):]), int(value)) for name, value in values.items() if name.startswith('gone_'))
-    return Notice(values['cluster'].decode(), values['agreement'].decode(), int(values['generation']), int(values['step']),
-                  int(values['beat']), int(values['finished']), tuple(value for _, value in gone))
+    return Notice(values['agreement'].decode(), int(values['generation']), int(values['step']), int(values['beat']),
+                  int(values['finished']), tuple(value for _, value in gone))

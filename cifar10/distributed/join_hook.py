@@ -18,8 +18,13 @@ class JoinHook(tf.train.SessionRunHook):
             session.run(self._update.publish_op)
             self._replica.publish()
         session.run(self._update.start_op)
+        self._replica.has_joined()
+        self._is_first = True
 
     def before_run(self, run_context):
+        if self._is_first:
+            self._is_first = False
+            self._replica.trains()
         if self._update.generation is not None:
             return tf.train.SessionRunArgs(self._update.generation)
 

@@ -8,8 +8,9 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.distributed import agreement, peers, watchdog
 from cifar10.distributed.board import Boards
+from cifar10.distributed.cluster import CONNECTING, FILLING, JOINING, TRAINING
 from cifar10.distributed.join_hook import BegunAnew
-from cifar10.errors import MissingOutputs, UserError, reason, warn
+from cifar10.errors import MissingOutputs, reason, warn
 from cifar10.runs import signals
 
 _LOOK_SECS = 0.1
@@ -44,8 +45,11 @@ class Member:
         self.generation, self._next_beat = 0, 0
         self._adopts = adopts
         self._fruitless = 0  # attempts to join since the last update
+        # The tasks without which this worker makes no update, and their cards when it joined them.
+        self._needed = [task for task in (self.hosts if strategy.has_servers else self.cluster.workers) if task != self.task]
+        self._joined = {}
         if self.hosts == [self.task]:
-            self._boards.open(self.cluster.text)
+            self._boards.open()
 
     @property
     def _agreement(self):
@@ -64,7 +68,6 @@ class Member:
           signals.Interrupted: a signal has stopped the run, which is saved.
           MissingOutputs: the run has come to its end, but its chief could not write something.
         """
-        self.station.expect_start()
         missing = None
         for is_first in itertools.chain([True], itertools.repeat(False)):
             try:
@@ -76,7 +79,7 @@ class Member:
                 missing, stopped_by = error, error.stopped_by
                 break
             except BegunAnew:
-                print('The chief has begun again at its last checkpoint: joining it', flush=True)
+                print('The chief has restarted the run: joining it', flush=True)
             except _LOSSES + (RuntimeError,) as error:
                 self._explain_loss(error)
         self.station.watchdog.rest()
@@ -114,13 +117,21 @@ class Member:
         """Tells why the worker joins again; raises the error if it is no loss, or ends the process if that helps no more."""
         if isinstance(error, RuntimeError) and _NOT_READY not in str(error):
             raise error
+        self.station.set_phase(CONNECTING)
+        cards = self.station.read_cards(self._needed)
+        lost = [task for task, card in cards.items() if isinstance(card, str)]
+        names = peers.absent(self.cluster, {task: cards[task] for task in lost}) or [
+            '%s (%s: restarted)' % (task, self.cluster.address(task)) for task, card in cards.items()
+            if getattr(self._joined.get(task), 'incarnation', None) not in (None, card.incarnation)]
+        cause = 'Lost ' + (', '.join(names) or 'the connection to %s (%s)' % (
+            ' or '.join(map(self.cluster.named, self._needed)), reason(error)))
         if not self.strategy.has_servers:
-            watchdog.end('Lost another worker (%s): start the job again, it goes on from its last checkpoint' % reason(error))
+            watchdog.end(cause + ': start the job again, it goes on from its last checkpoint')
         self._fruitless += 1
         is_waiting = isinstance(error, tf.errors.UnavailableError)  # gRPC waits before it connects again to a task that was away
-        if self._fruitless > _ATTEMPTS and not is_waiting and not peers.unreachable(self.cluster, self.hosts):
+        if self._fruitless > _ATTEMPTS and not is_waiting and not lost:
             raise error
-        print('Lost a parameter server (%s): joining again' % reason(error), flush=True)
+        print(cause + ': joining again', flush=True)
         time.sleep(_RETRY_SECS if self._fruitless > 1 else 0)
 
     def _say_goodbye(self, is_over):
@@ -152,7 +163,10 @@ class Member:
             notices = self._read()
         if notices[0].finished and not self.task.is_chief:
             return self._go_home(notices)
-        is_under_way = _is_ready(notices)
+        if self._fruitless < 2:  # otherwise a task that is lost again and again would never end
+            self.station.start_timer()
+        self.station.set_phase(JOINING)
+        is_under_way, is_back = _is_ready(notices), bool(self.generation)
         self.publishes = self.task.is_chief and (begins or self.strategy.needs_all or not is_under_way)
         if is_under_way:
             if not self.task.is_chief:
@@ -164,7 +178,7 @@ class Member:
             self._boards.write(generation=0, step=self.first_step)
         else:
             self.generation, self.first_step = notices[0].generation, notices[0].step
-            if self.first_step:
+            if self.first_step or is_back:
                 print('Joining the run at step %d' % self.first_step, flush=True)
             self._boards.write(**{'gone_%d' % self.task.index: 0})
         return True
@@ -190,17 +204,22 @@ class Member:
         Raises:
           UserError: a host has other addresses.
         """
-        if peers.unreachable(self.cluster, [host for host in self.hosts if host != self.task]):
+        cards = self.station.read_cards([host for host in self.hosts if host != self.task])
+        if any(isinstance(card, str) for card in cards.values()):
             return None
         try:
-            notices = self._boards.read()
+            return self._boards.read()
         except tf.errors.OpError:
             return None
-        for host, notice in zip(self.hosts, notices):
-            if notice.cluster != self.cluster.text:
-                raise UserError('%s was started with %s, but %s with %s: give all tasks the same' % (
-                    self.cluster.named(host), notice.cluster, self.cluster.named(self.task), self.cluster.text))
-        return notices
+
+    def has_joined(self):
+        """The worker has the values of the variables, and fills its queue."""
+        self._joined = self.station.read_cards(self._needed)
+        self.station.set_phase(FILLING)
+
+    def trains(self):
+        """The worker begins its first step."""
+        self.station.set_phase(TRAINING)
 
     def publish(self):
         """The chief tells the others that the variables have their values."""
@@ -212,11 +231,11 @@ class Member:
     def made_update(self):
         """The worker has taken part in an update."""
         self._fruitless = 0
-        self.station.expect_progress()
+        self.station.made_progress()
 
     def made_local_step(self):
         """The worker has made a step of which the others see nothing; it tells them now and then that it does."""
-        self.station.expect_progress()
+        self.station.made_progress()
         if time.monotonic() > self._next_beat:
             self._next_beat = time.monotonic() + _BEAT_SECS
             self._boards.write(beat=time.time_ns())

@@ -4,6 +4,7 @@ import threading
 import time
 
 from cifar10.distributed.board import Boards
+from cifar10.distributed.cluster import TRAINING
 from cifar10.distributed.supervisor import Supervisor
 
 _LOOK_SECS = 0.1
@@ -17,19 +18,19 @@ def serve(station):
     """
     cluster, task = station.cluster, station.task
     boards = Boards([task], cluster.workers, lambda graph: station.connect(graph, [task]))
-    boards.open(cluster.text)
+    boards.open()
     print('%s is ready' % cluster.named(task), flush=True)
-    station.expect_start()
     while not boards.read()[0].generation:
         time.sleep(_LOOK_SECS)
-    station.expect_start()  # now the workers fill their queues
+    station.start_timer()  # now the workers fill their queues
+    station.set_phase(TRAINING)
     if task.index == 0 and json.loads(boards.read()[0].agreement)['mode'] == 'average':
         supervisor = Supervisor(cluster, station.connect, lambda: boards.read()[0])
         threading.Thread(target=supervisor.run, daemon=True).start()
     notice = last = boards.read()[0]
     while not notice.finished:
         if notice != last:
-            station.expect_progress()
+            station.made_progress()
             last = notice
         time.sleep(_LOOK_SECS)
         notice = boards.read()[0]

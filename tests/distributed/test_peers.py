@@ -8,7 +8,9 @@ import threading
 import pytest
 
 from cifar10.distributed import peers
-from cifar10.distributed.cluster import Cluster
+from cifar10.distributed.cluster import FILLING, TRAINING, Cluster, Task
+from cifar10.distributed.peers import Card
+from cifar10.errors import UserError
 from tests.helpers import programs
 
 
@@ -27,6 +29,11 @@ def _closed():
     with socket.socket() as bound:
         bound.bind(('127.0.0.1', 0))
         yield bound.getsockname()[1]
+
+
+def _absent(*addresses):
+    cluster = Cluster((), addresses)
+    return peers.absent(cluster, peers.read_cards(cluster, cluster.workers))
 
 
 def _unreachable(*addresses):
@@ -48,11 +55,11 @@ def test_ipv6():
 
 def test_nobody_listens():
     with _closed() as port:
-        assert _unreachable('127.0.0.1:%d' % port) == ['worker 0 (127.0.0.1:%d: Connection refused)' % port]
+        assert _absent('127.0.0.1:%d' % port) == ['worker 0 (127.0.0.1:%d: Connection refused)' % port]
 
 
 def test_an_unknown_host():
-    text, = _unreachable('no-such-host.invalid:2222')
+    text, = _absent('no-such-host.invalid:2222')
     assert text.startswith('worker 0 (no-such-host.invalid:2222: ') and 'Errno' not in text and len(text) > 45
 
 
@@ -68,15 +75,14 @@ def test_no_answer(monkeypatch):
         assert timeout == peers._CONNECT_SECS
         raise socket.timeout('timed out')
     monkeypatch.setattr(socket, 'create_connection', ignore)
-    assert _unreachable('a:1') == ['worker 0 (a:1: no answer)']
+    assert _absent('a:1') == ['worker 0 (a:1: no answer)']
 
 
 def test_only_who_is_asked_for_and_in_order():
     with _listening() as port, _closed() as closed, _closed() as other:
         cluster = Cluster(('127.0.0.1:%d' % closed,), ('127.0.0.1:%d' % port, '127.0.0.1:%d' % other))
-        expected = ['ps 0 (127.0.0.1:%d: Connection refused)' % closed, 'worker 1 (127.0.0.1:%d: Connection refused)' % other]
-        assert peers.unreachable(cluster, cluster.servers + cluster.workers) == expected
-        assert peers.unreachable(cluster, cluster.workers[::-1]) == expected[1:]
+        assert peers.unreachable(cluster, cluster.servers + cluster.workers) == [Task('ps', 0), Task('worker', 1)]
+        assert peers.unreachable(cluster, cluster.workers[::-1]) == [Task('worker', 1)]
         assert peers.unreachable(cluster, cluster.workers[:1]) == peers.unreachable(cluster, []) == []
 
 
@@ -86,6 +92,31 @@ def test_all_are_asked_at_the_same_time(monkeypatch):
     assert _unreachable('a:1', 'b:1', 'c:1') == []
 
 
+_CARD = Card('--worker_hosts=a:1,b:2', 7)
+
+
+@pytest.mark.parametrize('cards, expected', [
+    ([_CARD._replace(phase=TRAINING)] * 2, []),
+    (['no answer', _CARD], ['worker 0 (a:1: no answer)']),
+    ([_CARD, _CARD._replace(phase=FILLING)], ['worker 0 (a:1: connecting)', 'worker 1 (b:2: filling the queue)']),
+    ([_CARD, Card('--worker_hosts=b:2', 7)], ['worker 1 (b:2: started with --worker_hosts=b:2)'])])
+def test_absent_tasks(cards, expected):
+    """Tasks that are on their way are named only if all others are there."""
+    cluster = Cluster((), ('a:1', 'b:2'))
+    assert peers.absent(cluster, dict(zip(cluster.workers, cards))) == expected
+
+
+def test_other_addresses():
+    cluster = Cluster((), ('a:1', 'b:2'))
+    other, task = cluster.workers
+    for card in (_CARD, 'no answer'):
+        peers.check_cards(cluster, task, {other: card})
+    with pytest.raises(UserError) as error:
+        peers.check_cards(cluster, task, {other: _CARD._replace(cluster='--worker_hosts=a:1')})
+    assert str(error.value) == ('worker 0 (a:1) was started with --worker_hosts=a:1, but worker 1 (b:2) with --worker_hosts=a:1,b:2: '
+                                'give all tasks the same')
+
+
 _ASK = """
 import os, sys
 import tensorflow.compat.v1 as tf
@@ -93,21 +124,76 @@ from cifar10.distributed import peers
 from cifar10.distributed.cluster import Cluster, Task
 
 server = tf.train.Server.create_local_server()
-peers._ANSWER_SECS = 60
-assert peers._silence(server.target[len('grpc://'):], Task(server.server_def.job_name, 0)) is None
+address, task = server.target[len('grpc://'):], Task(server.server_def.job_name, 0)
+print(peers.read_card(address))
+own = peers.OwnCard(server.target, Cluster((), (address,)), task)
+for phase in ('connecting', 'training'):
+    own.set_phase(phase)
+    assert peers.read_card(address) == own.card == ('--worker_hosts=' + address, own.card.incarnation, phase), phase
+another = peers.OwnCard(server.target, Cluster((), (address,)), task)
+assert another.card.incarnation != own.card.incarnation
 peers._ANSWER_SECS = 0.5
-cluster = Cluster((), ('a:1', '127.0.0.1:' + sys.argv[1]))
-print(peers.unreachable(cluster, cluster.workers[1:]), peers.silent(cluster, cluster.workers[1:]), flush=True)
+print(peers.read_card('127.0.0.1:' + sys.argv[1]), flush=True)
 os._exit(0)
 """
 
 
-def test_who_does_not_answer():
-    """A process that is stopped: the system still takes connections for it. And a server, which answers at once."""
+def test_cards():
+    """Those of a server, which answers at once, and of a process that is stopped: the system still takes connections for it."""
     with _listening() as port:
         asked = subprocess.run([sys.executable, '-c', _ASK, str(port)], cwd=programs.ROOT, timeout=programs.DEADLINE_SECS,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
-    assert (asked.returncode, asked.stdout) == (0, "[] ['worker 1 (127.0.0.1:%d: it does not answer)']\n" % port), asked.stderr
+    assert (asked.returncode, asked.stdout) == (0, 'it is starting\nit does not answer\n'), asked.stderr
+
+
+_ASK_AFTER_A_FAILURE = """
+import contextlib, os, socket, threading
+import tensorflow.compat.v1 as tf
+from cifar10.distributed import peers
+from cifar10.distributed.cluster import Cluster, Task
+
+server = tf.train.Server.create_local_server()
+address, task = server.target[len('grpc://'):], Task(server.server_def.job_name, 0)
+own = peers.OwnCard(server.target, Cluster((), (address,)), task)
+listener = socket.socket()
+listener.bind(('127.0.0.1', 0))
+listener.listen(16)
+is_cut, pairs = [False], []
+
+def forward(source, target, number):
+    with contextlib.suppress(OSError):
+        while True:
+            data = source.recv(1 << 16)
+            if is_cut[0] and number == 0 or not data:
+                return threading.Event().wait()  # The connection stays open, and nothing comes through it any more.
+            target.sendall(data)
+
+def accept():
+    while True:
+        pairs.append((listener.accept()[0], socket.create_connection(address.rsplit(':', 1))))
+        for source, target in (pairs[-1], pairs[-1][::-1]):
+            threading.Thread(target=forward, args=(source, target, len(pairs) - 1), daemon=True).start()
+
+threading.Thread(target=accept, daemon=True).start()
+through = '127.0.0.1:%d' % listener.getsockname()[1]
+with tf.Graph().as_default() as graph:
+    answer = tf.constant(42)
+session = tf.Session('grpc://' + through, graph, tf.ConfigProto(operation_timeout_in_ms=1000))
+assert session.run(answer) == 42 and len(pairs) == 1
+is_cut[0] = True
+try:
+    session.run(answer)
+except tf.errors.DeadlineExceededError:
+    print(peers.read_card(through) == own.card, flush=True)
+os._exit(0)
+"""
+
+
+def test_cards_after_a_network_failure():
+    """An old connection hangs, as TCP lets it for minutes after a cut, and new ones work."""
+    asked = subprocess.run([sys.executable, '-c', _ASK_AFTER_A_FAILURE], cwd=programs.ROOT, timeout=programs.DEADLINE_SECS,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    assert (asked.returncode, asked.stdout) == (0, 'True\n'), asked.stderr
 
 
 def test_a_port_in_use():

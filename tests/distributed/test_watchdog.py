@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from cifar10.distributed import statuses, watchdog
+from cifar10.distributed import cluster, statuses, watchdog
 from tests.helpers import programs
 
 
@@ -33,9 +33,9 @@ class Clock:
         self._turns.put(1000.0 + now)
         self._looks.put(self._looks.get(timeout=60))
 
-    def end(self, message):
+    def end(self, message, status=statuses.STALLED):
         """In the place of watchdog.end: the thread of the watchdog does nothing any more."""
-        print('END ' + message)
+        print('END %s%s' % (message, '' if status == statuses.STALLED else ' [%d]' % status))
         self._looks.put(None)
         threading.Event().wait()
 
@@ -48,6 +48,11 @@ def clock(monkeypatch):
     return clock
 
 
+def _waiting_for(who, phase=cluster.TRAINING, is_alone=False):
+    """What a watchdog asks for."""
+    return lambda: (phase, who, is_alone)
+
+
 def _told(clock, capsys, *times):
     """A dict from these times to what is printed when the watchdog looks then."""
     told = {}
@@ -57,25 +62,25 @@ def _told(clock, capsys, *times):
     return {now: text for now, text in told.items() if text}
 
 
-WAITING = 'Waiting for worker 1\n'
+WAITING = 'Training: waiting for worker 1\n'
 
 
 def test_who_is_waited_for_is_told_after_5_seconds_and_then_every_30(clock, capsys):
-    watchdog.Watchdog().watch(lambda: 'worker 1', 100, 'stall_timeout_secs')
+    watchdog.Watchdog().watch(_waiting_for('worker 1'), 100, 'stall_timeout_secs')
     assert _told(clock, capsys, 0.2, 4.9, 5, 5.2, 34.9, 35, 35.2, 64.9, 65, 95, 99.9, 100) == {
         5: WAITING, 35: WAITING, 65: WAITING, 95: WAITING,
-        100: 'END Waited 100 seconds (--stall_timeout_secs) for worker 1: start this task again when the others are there\n'}
+        100: 'END Training: waited 100 seconds (--stall_timeout_secs) for worker 1: start this task again when the others are there\n'}
 
 
 def test_a_limit_below_5_seconds(clock, capsys):
-    watchdog.Watchdog().watch(lambda: 'worker 1', 2, 'connect_timeout_secs')
+    watchdog.Watchdog().watch(_waiting_for('worker 1'), 2, 'connect_timeout_secs')
     assert _told(clock, capsys, 1.9, 2) == {
-        2: 'END Waited 2 seconds (--connect_timeout_secs) for worker 1: start this task again when the others are there\n'}
+        2: 'END Training: waited 2 seconds (--connect_timeout_secs) for worker 1: start this task again when the others are there\n'}
 
 
 def test_progress_begins_the_time_anew(clock, capsys):
     dog = watchdog.Watchdog()
-    dog.watch(lambda: 'worker 1', 50, 'stall_timeout_secs')
+    dog.watch(_waiting_for('worker 1'), 50, 'stall_timeout_secs')
     for start in range(0, 400, 40):
         assert _told(clock, capsys, start + 4.9, start + 5, start + 34, start + 40) == {start + 5: WAITING, start + 40: WAITING}
         dog.progress()
@@ -86,7 +91,7 @@ def test_progress_while_the_others_are_asked(clock, capsys):
     """To ask them takes seconds."""
     def waits_for():
         dog.progress()
-        return 'worker 1'
+        return cluster.TRAINING, 'worker 1', False
     dog = watchdog.Watchdog()
     dog.watch(waits_for, 50, 'stall_timeout_secs')
     assert _told(clock, capsys, 6, 12, 70) == {}
@@ -95,7 +100,7 @@ def test_progress_while_the_others_are_asked(clock, capsys):
 def test_rest_while_the_others_are_asked(clock, capsys):
     def waits_for():
         dog.rest()
-        return 'worker 1'
+        return cluster.TRAINING, 'worker 1', False
     dog = watchdog.Watchdog()
     dog.watch(waits_for, 50, 'stall_timeout_secs')
     assert _told(clock, capsys, 60, 100) == {}
@@ -104,29 +109,57 @@ def test_rest_while_the_others_are_asked(clock, capsys):
 def test_without_a_watch_nothing_is_told(clock, capsys):
     dog = watchdog.Watchdog()
     assert _told(clock, capsys, 1000) == {}
-    dog.watch(lambda: 'worker 1', 50, 'stall_timeout_secs')
+    dog.watch(_waiting_for('worker 1'), 50, 'stall_timeout_secs')
     assert _told(clock, capsys, 1005) == {1005: WAITING}
     dog.rest()
     assert _told(clock, capsys, 2000) == {}
-    dog.watch(lambda: 'ps 0', 50, 'stall_timeout_secs')
-    assert _told(clock, capsys, 2004, 2005) == {2005: 'Waiting for ps 0\n'}
+    dog.watch(_waiting_for('ps 0'), 50, 'stall_timeout_secs')
+    assert _told(clock, capsys, 2004, 2005) == {2005: 'Training: waiting for ps 0\n'}
 
 
 def test_the_others_answer(clock, capsys):
     """Only the end says so: a step can take long."""
-    watchdog.Watchdog().watch(lambda: '', 50, 'stall_timeout_secs')
+    watchdog.Watchdog().watch(_waiting_for(''), 50, 'stall_timeout_secs')
     assert _told(clock, capsys, 5, 35, 50) == {
-        50: 'END Waited 50 seconds (--stall_timeout_secs) for the others, although all of them answer: start this task again when '
+        50: 'END Training: waited 50 seconds (--stall_timeout_secs) for the others, although all of them answer: start this task again when '
             'the others are there\n'}
 
 
 def test_another_watch(clock, capsys):
     """From the start of the task to the first update there is more time than later."""
     dog = watchdog.Watchdog()
-    dog.watch(lambda: 'ps 0', 300, 'connect_timeout_secs')
+    dog.watch(_waiting_for('ps 0'), 300, 'connect_timeout_secs')
     assert list(_told(clock, capsys, 5, 35, 200)) == [5, 35, 200]
-    dog.watch(lambda: 'worker 1', 20, 'stall_timeout_secs')
+    dog.watch(_waiting_for('worker 1'), 20, 'stall_timeout_secs')
     assert list(_told(clock, capsys, 204, 205, 219, 220)) == [205, 220]
+
+
+def test_a_queue_that_does_not_fill(clock, capsys):
+    """No other task is the reason."""
+    watchdog.Watchdog().watch(_waiting_for('', cluster.FILLING), 20, 'connect_timeout_secs')
+    assert _told(clock, capsys, 5, 19.9, 20) == {
+        20: 'END Filling the queue: waited 20 seconds (--connect_timeout_secs): start this task again, with a longer time if the '
+            'disk is slow\n'}
+
+
+def test_nobody_has_ever_answered(clock, capsys):
+    """After three times the limit nobody will come: a status by which the task is not started again."""
+    watchdog.Watchdog().watch(_waiting_for('ps 0', cluster.CONNECTING, True), 50, 'connect_timeout_secs')
+    waiting = 'Connecting: waiting for ps 0\n'
+    assert _told(clock, capsys, 4.9, 5, 35, 50, 60, 65, 95, 100, 125, 149.9, 150) == {
+        5: waiting, 35: waiting, 65: waiting, 95: waiting, 125: waiting,
+        150: 'END Connecting: no other task has answered for 150 seconds (3 times --connect_timeout_secs). The run may have ended; '
+             'if not, check the addresses: ps 0 [1]\n'}
+
+
+def test_somebody_answers_after_the_limit(clock, capsys):
+    """It ends at the end of the next attempt, with the status by which it is started again."""
+    is_alone = True
+    watchdog.Watchdog().watch(lambda: (cluster.CONNECTING, 'ps 0', is_alone), 50, 'connect_timeout_secs')
+    assert list(_told(clock, capsys, 5, 50)) == [5, 50]
+    is_alone = False
+    told = _told(clock, capsys, 99.9, 100)
+    assert list(told) == [99.9, 100] and told[100].startswith('END Connecting: waited 100 seconds (--connect_timeout_secs) for ps 0:')
 
 
 _STUCK = """
@@ -134,7 +167,7 @@ import sys
 from cifar10.distributed import watchdog
 
 print('not flushed', end='')
-watchdog.Watchdog().watch(lambda: 'worker 1 (b:2: it does not answer)', 0.05, 'stall_timeout_secs')
+watchdog.Watchdog().watch(lambda: ('training', 'worker 1 (b:2: it does not answer)', False), 0.05, 'stall_timeout_secs')
 sys.stdin.read()
 """
 
@@ -147,7 +180,7 @@ def test_the_end_of_a_process():
         assert process.wait(timeout=programs.DEADLINE_SECS) == statuses.STALLED == 75
         assert process.stdout.read() == 'not flushed'
         assert process.stderr.read() == (
-            '-c: Waited 0 seconds (--stall_timeout_secs) for worker 1 (b:2: it does not answer): start this task again when the '
+            '-c: Training: waited 0 seconds (--stall_timeout_secs) for worker 1 (b:2: it does not answer): start this task again when the '
             'others are there\n')
     finally:
         process.kill()

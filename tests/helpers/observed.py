@@ -6,19 +6,23 @@ import time
 import tensorflow.compat.v1 as tf
 
 from cifar10 import training
+from cifar10.distributed import peers
 from tests.helpers.parted_graphs import PartedGraphs
 
 _LOOK_SECS = 0.01
 
 
-def observe(gate=None, digests=False, transfers=False):
-    """Changes training.run for this process.
+def observe(gate=None, digests=False, transfers=False, listens_at=None):
+    """Changes training.run for this process, or its server.
 
     Args:
       gate: a file that holds the step before which the worker stays until another number is written there.
       digests: whether a line after each step tells a digest of all variables.
       transfers: whether one tells the bytes that the devices of this process have sent to each other.
+      listens_at: the port at which its server listens in place of the given one, as if its host were another one.
     """
+    if listens_at:
+        _move_to_another_host(listens_at)
     run, observers = training.run, ([_Gate(gate)] if gate else []) + ([_Digests()] if digests else [])
     observers += [_Transfers()] if transfers else []
 
@@ -26,6 +30,19 @@ def observe(gate=None, digests=False, transfers=False):
         session = session or job.session
         return run(graph, job, directory, session._replace(hooks=observers + list(session.hooks)))
     training.run = observed_run
+
+
+def _move_to_another_host(port):
+    """Makes the server listen at this port. What connects to the task's own address reaches another process, or nobody."""
+    make_server = tf.train.Server
+
+    def server(spec, job, index, **options):
+        jobs = spec.as_dict()
+        jobs[job][index] = 'localhost:%d' % port
+        return make_server(tf.train.ClusterSpec(jobs), job, index, **options)
+    tf.train.Server = server
+    peers.is_here = lambda address: False
+    peers.refused_port = lambda address: None
 
 
 class _Gate(tf.train.SessionRunHook):

@@ -54,7 +54,7 @@ def test_sync(tmp_path, make_cluster, num_ps):
     cluster.allow(37)
     cluster.start('worker 0')
     assert cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '20'
-    cluster.wait_for('worker 1', '^The chief has begun again at its last checkpoint: joining it$')
+    cluster.wait_for('worker 1', '^The chief has restarted the run: joining it$')
     assert cluster.wait_for('worker 1', r'^Joining the run at step (\d+)$').group(1) == '20'
     cluster.wait_until_held(37, 'worker 0', 'worker 1')
     last = 'ps %d' % (num_ps - 1)
@@ -62,7 +62,8 @@ def test_sync(tmp_path, make_cluster, num_ps):
     cluster.allow()
     cluster.start(last)
     for worker in ('worker 0', 'worker 1'):
-        cluster.wait_for(worker, r'^Lost a parameter server \(.+\): joining again$')
+        cluster.wait_for(worker, r'^Lost %s \(%s: (Connection refused|it is starting|restarted)\): joining again$' % (
+            last, cluster.addresses[last]))
     assert cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '30'
     assert set(cluster.end_all().values()) == {0}
     assert _steps(cluster.tasks['worker 0'].seen) == list(range(21, 38)) + list(range(31, 41))
@@ -78,7 +79,7 @@ def test_faults_during_recovery(tmp_path, make_cluster):
     cluster.tasks['ps 0'].kill()
     cluster.allow(27)
     for name in ('worker 0', 'worker 0', 'worker 1'):
-        cluster.wait_for(name, '^Waiting for .*ps 0')
+        cluster.wait_for(name, '^[A-Z].*: waiting for .*ps 0')
         cluster.tasks[name].kill()
         cluster.start(name)
     cluster.start('ps 0')
@@ -91,6 +92,48 @@ def test_faults_during_recovery(tmp_path, make_cluster):
     assert cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '20'
     assert set(cluster.end_all().values()) == {0}
     _assert_whole(tmp_path / 'run', 40, every=5)
+
+
+def test_the_timer_starts_anew_on_rejoining(make_cluster):
+    """A worker says 5 seconds after joining for whom it waits, and then every 30: it has said so before, when it was not joined."""
+    cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=40', '--stall_timeout_secs=30')
+    cluster.start()
+    cluster.wait_until_held(17, 'worker 0', 'worker 1')
+    cluster.tasks['ps 0'].kill()
+    cluster.allow(27)
+    cluster.wait_for('worker 1', '^Training: waiting for ps 0')
+    cluster.allow(10)
+    cluster.start('ps 0')
+    cluster.wait_until_held(10, 'worker 0', 'worker 1')
+    cluster.tasks['worker 0'].kill()
+    cluster.allow()
+    cluster.wait_for('worker 1', r'^Training: waiting for worker 0 \(%s: Connection refused\)$' % cluster.addresses['worker 0'])
+    cluster.start('worker 0')
+    assert set(cluster.end_all().values()) == {0}
+
+
+def test_a_chief_that_restarts_without_a_checkpoint(make_cluster):
+    cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=20', '--checkpoint_steps=1000', gate=7)
+    cluster.start()
+    cluster.wait_until_held(7, 'worker 0', 'worker 1')
+    cluster.tasks['worker 0'].kill()
+    cluster.allow()
+    cluster.start('worker 0')
+    cluster.wait_for('worker 1', '^The chief has restarted the run: joining it$')
+    cluster.wait_for('worker 1', '^Joining the run at step 0$')
+    assert set(cluster.end_all().values()) == {0}
+
+
+def test_the_chief_names_a_worker_that_has_not_arrived(tmp_path, make_cluster):
+    """It answers, but fills its queue."""
+    cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=5', gate=10 ** 9)
+    cluster.start('ps 0', 'worker 0')
+    gate = str(tmp_path / 'another gate')
+    observed.write(gate, 0)
+    cluster.tasks['worker 1'] = clusters.Task(['--job_name=worker', '--task_index=1'] + cluster.flags, gate=gate)
+    cluster.wait_for('worker 0', r'^Training: waiting for worker 1 \(%s: filling the queue\)$' % cluster.addresses['worker 1'])
+    observed.write(gate, 10 ** 9)
+    assert set(cluster.end_all().values()) == {0}
 
 
 def test_backup_workers(tmp_path, make_cluster):
@@ -152,8 +195,9 @@ def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
     complaint, = cluster.tasks[other].complaints
     if number == signal.SIGKILL:
         # TensorFlow 1.15 may not notice that a peer is gone; then the watchdog does.
-        assert re.match(r'cifar10_distributed_train.py: (Lost another worker \(.*\): start the job again, it goes on from its last '
-                        r'checkpoint$|Waited 6 seconds .* for %s )' % fallen, complaint)
+        assert re.match(r'cifar10_distributed_train.py: (Lost %s \(%s: Connection refused\): start the job again, it goes on from '
+                        r'its last checkpoint$|Training: waited 6 seconds .* for %s )' % (
+                            fallen, cluster.addresses[fallen], fallen), complaint)
     else:
         _assert_stalled(cluster, other, fallen)
     cluster.tasks[fallen].kill()
@@ -170,7 +214,7 @@ def _assert_stalled(cluster, name, stopped):
     """Asserts that a task ended because another one has stopped, which its line names."""
     assert cluster.tasks[name].end() == STALLED
     assert cluster.tasks[name].complaints == [
-        'cifar10_distributed_train.py: Waited 6 seconds (--stall_timeout_secs) for %s (%s: it does not answer): start this task '
+        'cifar10_distributed_train.py: Training: waited 6 seconds (--stall_timeout_secs) for %s (%s: it does not answer): start this task '
         'again when the others are there' % (stopped, cluster.addresses[stopped])]
 
 

@@ -89,7 +89,7 @@ def test_a_late_parameter_server_and_two_towers(make_cluster):
     """Each waits until the others are there, and says for whom."""
     cluster = make_cluster(1, 2, '--max_steps=4', '--num_gpus=2')
     cluster.start('worker 0', 'worker 1')
-    cluster.wait_for('worker 1', r'^Waiting for ps 0 \(%s: Connection refused\)$' % cluster.addresses['ps 0'])
+    cluster.wait_for('worker 1', r'^Connecting: waiting for ps 0 \(%s: Connection refused\)$' % cluster.addresses['ps 0'])
     cluster.start('ps 0')
     _succeed(cluster)
     assert _steps(cluster.tasks['worker 0']) == [2, 4]
@@ -100,7 +100,7 @@ def test_a_late_parameter_server_and_two_towers(make_cluster):
 def test_a_late_chief(make_cluster):
     cluster = make_cluster(1, 2, '--max_steps=4')
     cluster.start('ps 0', 'worker 1')
-    cluster.wait_for('ps 0', r'^Waiting for worker 0 \(%s: Connection refused\)$' % cluster.addresses['worker 0'])
+    cluster.wait_for('ps 0', r'^Connecting: waiting for worker 0 \(%s: Connection refused\)$' % cluster.addresses['worker 0'])
     cluster.start('worker 0')
     _succeed(cluster)
 
@@ -159,28 +159,16 @@ def test_mistakes_that_others_notice(tmp_path, make_cluster):
 
 
 def test_nobody_comes(make_cluster):
-    """A host that cannot be reached within --connect_timeout_secs."""
-    cluster = make_cluster(1, 2, '--connect_timeout_secs=2')
+    """A chief that cannot be reached within --connect_timeout_secs."""
+    cluster = make_cluster(1, 2, '--connect_timeout_secs=4')
     cluster.start('ps 0', 'worker 1')
-    allreduce = make_cluster(0, 2, '--connect_timeout_secs=2')
-    allreduce.start('worker 1')
-    for task, waited in [(cluster.tasks['ps 0'], cluster), (cluster.tasks['worker 1'], cluster),
-                         (allreduce.tasks['worker 1'], allreduce)]:
+    for task in cluster.tasks.values():
         assert task.end() == STALLED
         complaint, = task.complaints
-        # Others who have waited as long may have ended already.
-        assert re.fullmatch(r'%sWaited 2 seconds \(--connect_timeout_secs\) for ((ps 0|worker 1) \([^)]+\), )*worker 0 \(%s: '
-                            r'Connection refused\)(, worker 1 \([^)]+\))?: start this task again when the others are there'
-                            % (SCRIPT, waited.addresses['worker 0']), complaint), complaint
-
-
-def test_an_index_for_another_machine(make_cluster):
-    cluster = make_cluster(0, 2, '--connect_timeout_secs=2')
-    address = '192.0.2.1:%s' % cluster.addresses['worker 0'].split(':')[1]
-    cluster.start('worker 0', flags=['--worker_hosts=%s,%s' % (address, cluster.addresses['worker 1'])])
-    assert cluster.tasks['worker 0'].end() == STALLED
-    assert cluster.tasks['worker 0'].complaints[0] == (
-        SCRIPT + 'worker 0 (%s) is not an address of this machine: check the index of the task' % address)
+        # The other one, which has waited as long, may have ended already.
+        assert re.fullmatch(r'%sConnecting: waited \d seconds \(--connect_timeout_secs\) for ((ps 0|worker 1) \([^)]+\), )*worker 0 '
+                            r'\(%s: Connection refused\)(, worker 1 \([^)]+\))?: start this task again when the others are there'
+                            % (SCRIPT, cluster.addresses['worker 0']), complaint), complaint
 
 
 @pytest.mark.long

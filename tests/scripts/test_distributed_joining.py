@@ -1,0 +1,131 @@
+"""Tasks that join a cluster: with other addresses or data, twice on different hosts, late, or described by a TF_CONFIG."""
+import json
+import re
+
+import pytest
+
+from cifar10.distributed import free_ports
+from cifar10.runs import checkpoint_files
+from tests.helpers import clusters, data_sets, events, observed
+
+pytestmark = pytest.mark.slow
+LONG = pytest.mark.long
+SCRIPT = 'cifar10_distributed_train.py: '
+FLAGS = ['--batch_size=8', '--eval_steps=0', '--log_frequency=1', '--intra_op_threads=1', '--inter_op_threads=1', '--input_threads=1']
+
+
+@pytest.fixture
+def make_cluster(tmp_path, data_dir):
+    """Makes a Cluster, whose run is in tmp_path / 'run'; with a gate it trains up to that step."""
+    def make(num_ps, num_workers, *flags, gate=10 ** 9):
+        path = str(tmp_path / 'gate')
+        observed.write(path, gate)
+        return clusters.Cluster(num_ps, num_workers, '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'),
+                                *FLAGS + list(flags), gate=path)
+    return make
+
+
+def _start_elsewhere(cluster, name):
+    """Starts a second task of this name on what looks like another host."""
+    job, index = name.split()
+    port, = free_ports.choose(1)
+    return clusters.Task(['--job_name=' + job, '--task_index=' + index] + cluster.flags, listens_at=port)
+
+
+def _rejection(cluster, name):
+    return (SCRIPT + 'error: Another process is %s (%s) already: it answers at that address. Give this one its own --task_index, or '
+            'end the other one' % (name, cluster.addresses[name]))
+
+
+@pytest.mark.parametrize('num_ps, old, new', [(1, 2, 3), (1, 3, 2), (0, 2, 3), (0, 3, 2)])
+def test_another_number_of_workers(make_cluster, num_ps, old, new):
+    """A host that still runs has the addresses of the old job: all workers of the new one end, and say so."""
+    cluster = make_cluster(num_ps, 3, '--connect_timeout_secs=60')
+    specs = {number: '--worker_hosts=' + ','.join(cluster.addresses['worker %d' % i] for i in range(number)) for number in (2, 3)}
+    host, *others = (['ps 0'] if num_ps else []) + ['worker %d' % i for i in range(new)]
+    cluster.start(host, flags=[specs[old]])
+    cluster.start(*others, flags=[specs[new]])
+    texts = [('--ps_hosts=%s ' % cluster.addresses['ps 0'] if num_ps else '') + specs[number] for number in (old, new)]
+    for name in others:
+        assert cluster.tasks[name].end() == 1
+        assert cluster.tasks[name].complaints == [SCRIPT + 'error: %s (%s) was started with %s, but %s (%s) with %s: give all tasks '
+                                                  'the same' % (host, cluster.addresses[host], texts[0], name,
+                                                                cluster.addresses[name], texts[1])]
+
+
+@pytest.mark.parametrize('mode, name', [
+    ('sync', 'worker 1'), ('allreduce', 'worker 1'), pytest.param('async', 'worker 1', marks=LONG),
+    pytest.param('average', 'worker 0', marks=LONG), pytest.param('sync', 'worker 0', marks=LONG),
+    pytest.param('allreduce', 'worker 0', marks=LONG), pytest.param('sync', 'ps 0', marks=LONG)])
+def test_a_second_task_on_another_host(tmp_path, make_cluster, mode, name):
+    """It ends with one line, and the run does not notice it."""
+    cluster = make_cluster(int(mode != 'allreduce'), 2, '--mode=' + mode, '--max_steps=20', gate=7)
+    cluster.start()
+    cluster.wait_until_held(7, 'worker 0', 'worker 1')
+    second = _start_elsewhere(cluster, name)
+    assert second.end() == 1 and second.complaints == [_rejection(cluster, name)]
+    cluster.allow()
+    assert set(cluster.end_all().values()) == {0}
+    for task in cluster.names:
+        assert 'Lost' not in cluster.text(task) and 'Joining' not in cluster.text(task) and 'Resuming' not in cluster.text(task)
+    assert re.search(r'-2[01]$', checkpoint_files.listed_latest(str(tmp_path / 'run')))
+
+
+def test_a_second_task_that_comes_first(make_cluster):
+    """It does not join while nobody can reach it at its address, and ends when another process has that."""
+    cluster = make_cluster(1, 2, '--max_steps=5')
+    second = _start_elsewhere(cluster, 'worker 1')
+    cluster.start('ps 0', 'worker 0')
+    second.wait_for(r'^Connecting: waiting for worker 1 \(%s: Connection refused\), the address of this task$'
+                    % cluster.addresses['worker 1'])
+    cluster.start('worker 1')
+    assert second.end() == 1 and second.complaints == [_rejection(cluster, 'worker 1')]
+    assert set(cluster.end_all().values()) == {0}
+    assert 'Lost' not in cluster.text('worker 0') + cluster.text('worker 1')
+
+
+@pytest.mark.parametrize('num_ps', [1, 0])
+def test_other_data_of_the_same_size(tmp_path, make_cluster, num_ps):
+    """One byte of an image differs."""
+    other = tmp_path / 'other'
+    data_sets.write(other)
+    path, = other.glob('**/data_batch_3.bin')
+    content = bytearray(path.read_bytes())
+    content[100] ^= 1
+    path.write_bytes(bytes(content))
+    cluster = make_cluster(num_ps, 2)
+    cluster.start(*[name for name in cluster.names if name != 'worker 1'])
+    cluster.start('worker 1', flags=['--data_dir=%s' % other])
+    assert cluster.tasks['worker 1'].end() == 1
+    complaint, = cluster.tasks['worker 1'].complaints
+    assert re.fullmatch(SCRIPT + r"error: The run has data_checksum '[0-9a-f]{8}', but worker 1 \(%s\) has '[0-9a-f]{8}': give all "
+                        'workers the same flags and data' % cluster.addresses['worker 1'], complaint)
+
+
+@pytest.mark.parametrize('name', ['worker 1', pytest.param('ps 0', marks=LONG), pytest.param('worker 0', marks=LONG)])
+def test_nobody_answers(tmp_path, make_cluster, name):
+    """As after the end of a run whose directory is on another machine: in the end a status by which no supervisor starts it again."""
+    cluster = make_cluster(1, 2, '--connect_timeout_secs=2')
+    others = ['--%s_hosts=%s' % (job, ','.join(
+        cluster.addresses[each] if each == name else '192.0.2.%d:2222' % i for i, each in enumerate(cluster.names)
+        if each.startswith(job))) for job in ('ps', 'worker')]
+    cluster.start(name, flags=others + ['--train_dir=%s' % (tmp_path / 'other')])
+    assert cluster.tasks[name].end() == 1
+    complaint, = cluster.tasks[name].complaints
+    assert re.match(SCRIPT + r'Connecting: no other task has answered for \d+ seconds \(3 times --connect_timeout_secs\)\. The run may '
+                    r'have ended; if not, check the addresses: \w+ \d \(192', complaint)
+
+
+def test_tf_config_with_a_chief_and_an_evaluator(tmp_path, make_cluster):
+    """In the form of tf.estimator: the chief is worker 0, the only worker is worker 1, and the evaluator has no address."""
+    cluster = make_cluster(1, 2, '--max_steps=4')
+    hosts = {'chief': [cluster.addresses['worker 0']], 'worker': [cluster.addresses['worker 1']], 'ps': [cluster.addresses['ps 0']]}
+    flags = [flag for flag in cluster.flags if '_hosts=' not in flag]
+    tasks = {job: clusters.Task(flags, {'TF_CONFIG': json.dumps({'cluster': hosts, 'task': {'type': job, 'index': 0}})})
+             for job in ('evaluator', 'ps', 'chief', 'worker')}
+    assert {job: task.end() for job, task in reversed(list(tasks.items()))} == dict.fromkeys(tasks, 0)
+    assert [task.complaints for task in tasks.values()] == [[]] * 4
+    for job, index in [('chief', 0), ('worker', 1)]:
+        assert 'this is worker %d (%s)' % (index, cluster.addresses['worker %d' % index]) in '\n'.join(tasks[job].seen)
+    assert 'of 50, step 4)' in '\n'.join(tasks['evaluator'].seen)
+    assert events.shown_steps(tmp_path / 'run' / 'eval')['Precision @ 1'] == [4]
