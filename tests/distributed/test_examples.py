@@ -1,66 +1,90 @@
-"""The examples of docs/distributed.md for Kubernetes and Slurm: the TF_CONFIG that their shell code makes for each task."""
+"""The examples for Slurm and Kubernetes: their shell code with programs of our own in the place of srun, scontrol and python."""
 import os
 import re
 import stat
 import subprocess
+import sys
 import textwrap
 
 import pytest
 
-from cifar10.distributed import cluster
-from cifar10.distributed.cluster import Task
 from tests.helpers import programs
 
-with open(os.path.join(programs.ROOT, 'docs', 'distributed.md')) as page:
-    TEXT = page.read()
+DOCS = os.path.join(programs.ROOT, 'docs')
+TRAINER = 'scripts/cifar10_distributed_train.py'
 
 
-def _block(language):
-    return re.search('```%s\n(.*?)```' % language, TEXT, re.DOTALL).group(1)
+def _read(name):
+    with open(os.path.join(DOCS, name)) as page:
+        return page.read()
 
 
 @pytest.fixture
 def run_shell(tmp_path):
-    """Runs shell code with programs of our own first on the PATH; `python` there prints TF_CONFIG."""
+    """Runs shell code with programs of our own first on the PATH; `python` there prints its arguments. Returns lines and status."""
     def make(name, code):
         path = tmp_path / name
         path.write_text('#!/bin/bash\n' + code)
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
-    def run(code, fakes=(), shell='sh', **environment):
-        make('python', 'printf "%s\\0" "$TF_CONFIG"\n')
+    def run(command, fakes=(), **environment):
+        make('python', 'printf "%s " "$@"; echo\n')
         for name, text in fakes:
             make(name, text)
-        environment = dict(os.environ, PATH='%s:%s' % (tmp_path, os.environ['PATH']), **environment)
-        output = subprocess.run([shell, '-c', code], env=environment, stdout=subprocess.PIPE, check=True, timeout=20).stdout
-        return [cluster.from_tf_config(text) for text in output.decode().split('\0')[:-1]]
+        (tmp_path / 'venv' / 'bin').mkdir(parents=True)
+        (tmp_path / 'venv' / 'bin' / 'activate').write_text('')
+        environment = dict(os.environ, PATH='%s:%s' % (tmp_path, os.environ['PATH']), HOME='/home/me', **environment)
+        done = subprocess.run(command, env=environment, cwd=str(tmp_path), stdout=subprocess.PIPE, universal_newlines=True, timeout=20)
+        return done.stdout.splitlines(), done.returncode
     return run
 
 
-@pytest.mark.parametrize('index, task', [(0, Task('ps', 0)), (1, Task('worker', 0)), (2, Task('worker', 1))])
-def test_kubernetes(run_shell, index, task):
-    yaml = _block('yaml')
+SLURM = ['bash', os.path.join(DOCS, 'slurm.sh'), '--recipe=fast', '--num_gpus=2']
+SRUN = 'for i in 0 1 2 3; do [ $i -ge $SLURM_NTASKS ] || SLURM_PROCID=$i "${@:2}" || exit; done\n'  # which drops the option
+SCONTROL = 'printf "n1\\nn2\\n"\n'
+
+
+@pytest.mark.parametrize('tasks_per_node, job, workers', [
+    (1, 7, 'n1:10007,n2:10007'), (2, 7, 'n1:10014,n1:10015,n2:10014,n2:10015'), (2, 19999, 'n1:29998,n1:29999,n2:29998,n2:29999')])
+def test_slurm(run_shell, tasks_per_node, job, workers):
+    (download, *tasks), status = run_shell(
+        SLURM, [('scontrol', SCONTROL), ('srun', SRUN)], SLURM_NTASKS_PER_NODE=str(tasks_per_node),
+        SLURM_NTASKS=str(2 * tasks_per_node), SLURM_JOB_ID=str(job), SLURM_JOB_NODELIST='n[1-2]')
+    assert status == 0 and download == 'scripts/cifar10_dataset.py download --data_dir=/home/me/cifar10_data '
+    assert tasks == [
+        '%s --worker_hosts=%s --job_name=worker --task_index=%d --data_dir=/home/me/cifar10_data --train_dir=/home/me/cifar10_train '
+        '--recipe=fast --num_gpus=2 ' % (TRAINER, workers, index) for index in range(2 * tasks_per_node)]
+    assert '\nsrun --kill-on-bad-exit=1 ' in _read('slurm.sh')
+
+
+@pytest.mark.parametrize('mistake', [1, 2])
+def test_slurm_starts_again_but_not_after_a_mistake(run_shell, tmp_path, mistake):
+    count = ('[ $1 = %s ] || exit 0\necho >> starts\nn=$(wc -l < starts)\n[ $n -eq 3 ] && exit %d\n[ $n -eq 2 ] && exit 137\nexit 75\n'
+             % (TRAINER, mistake))
+    _, status = run_shell(SLURM, [('scontrol', SCONTROL), ('srun', SRUN), ('python', count)], SLURM_NTASKS_PER_NODE='1',
+                          SLURM_NTASKS='1', SLURM_JOB_ID='1', SLURM_JOB_NODELIST='n1')
+    assert status == mistake and (tmp_path / 'starts').read_text() == '\n' * 3
+
+
+def test_slurm_without_data(run_shell):
+    assert run_shell(SLURM, [('python', 'exit 1\n')]) == ([], 1)
+
+
+@pytest.mark.parametrize('index', [0, 1])
+def test_kubernetes(run_shell, index):
+    yaml = _read('kubernetes.yaml')
     code = textwrap.dedent(re.search(r'args:\n +- \|\n(.*?)      volumes:', yaml, re.DOTALL).group(1))
-    assert 'completions: 3' in yaml and 'parallelism: 3' in yaml
-    (found, found_task), = run_shell(code, JOB_COMPLETION_INDEX=str(index))
-    assert (found.ps, found.worker) == (('cifar10-0.cifar10:2222',), ('cifar10-1.cifar10:2222', 'cifar10-2.cifar10:2222'))
-    assert found_task == task
-    found.check(found_task)
+    (line,), status = run_shell(['sh', '-c', code], JOB_COMPLETION_INDEX=str(index))
+    assert status == 0 and line.startswith('%s --job_name=worker --task_index=%d --worker_hosts=' % (TRAINER, index))
+    hosts = re.search('--worker_hosts=([^ ]*)', line).group(1).split(',')
+    assert hosts == ['cifar10-%d.cifar10:2222' % i for i in range(2)]
+    assert re.findall('(?:completions|parallelism): (.*)', yaml) == ['2', '2']
+    policy = re.search(r'action: FailJob.*\n +onExitCodes: \{containerName: (\w+), operator: In, values: \[1, 2\]\}\n', yaml)
+    assert '- name: %s\n' % policy.group(1) in yaml and 'restartPolicy: Never' in yaml
 
 
-def test_slurm(run_shell):
-    srun = 'for i in 0 1 2; do SLURM_PROCID=$i "${@:2}"; done\n'  # without the option
-    found = run_shell(_block('bash'), [('scontrol', 'printf "n1\\nn2\\nn3\\n"\n'), ('srun', srun)], shell='bash',
-                      SLURM_JOB_NODELIST='n[1-3]')
-    assert [task for _, task in found] == [Task('worker', 0), Task('worker', 1), Task('worker', 2)]
-    assert {each for each, _ in found} == {cluster.Cluster((), ('n1:2222', 'n2:2222', 'n3:2222'))}
-
-
-def test_slurm_starts_again_but_not_after_a_mistake(run_shell, tmp_path):
-    code = re.search(r"bash -c '\n(.*?)'\n$", _block('bash'), re.DOTALL).group(1)
-    count = 'echo >> %s/starts\nn=$(wc -l < %s/starts)\n'\
-        '[ $n -eq 3 ] && exit 1\n[ $n -eq 2 ] && exit 137\nexit 75\n' % (tmp_path, tmp_path)
-    with pytest.raises(subprocess.CalledProcessError) as error:
-        run_shell(code, [('python', count)], shell='bash', WORKERS='"a:1"', SLURM_PROCID='0')
-    assert error.value.returncode == 1
-    assert (tmp_path / 'starts').read_text() == '\n' * 3
+@pytest.mark.slow
+def test_kubernetes_accepts_the_example():
+    command = [sys.executable, '-m', 'kubernetes_validate', '--strict', os.path.join(DOCS, 'kubernetes.yaml')]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.count(' passed ') == 4, done.stdout

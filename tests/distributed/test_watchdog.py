@@ -121,8 +121,8 @@ def test_the_others_answer(clock, capsys):
     """Only the end says so: a step can take long."""
     watchdog.Watchdog().watch(_waiting_for(''), 50, 'stall_timeout_secs')
     assert _told(clock, capsys, 5, 35, 50) == {
-        50: 'END Training: waited 50 seconds (--stall_timeout_secs) for the others, although all of them answer: start this task again when '
-            'the others are there\n'}
+        50: 'END Training: waited 50 seconds (--stall_timeout_secs) for the others, although all of them answer: start this task '
+            'again when the others are there\n'}
 
 
 def test_another_watch(clock, capsys):
@@ -180,8 +180,8 @@ def test_the_end_of_a_process():
         assert process.wait(timeout=programs.DEADLINE_SECS) == statuses.STALLED == 75
         assert process.stdout.read() == 'not flushed'
         assert process.stderr.read() == (
-            '-c: Training: waited 0 seconds (--stall_timeout_secs) for worker 1 (b:2: it does not answer): start this task again when the '
-            'others are there\n')
+            '-c: Training: waited 0 seconds (--stall_timeout_secs) for worker 1 (b:2: it does not answer): start this task again when '
+            'the others are there\n')
     finally:
         process.kill()
         process.communicate()

@@ -214,8 +214,8 @@ def _assert_stalled(cluster, name, stopped):
     """Asserts that a task ended because another one has stopped, which its line names."""
     assert cluster.tasks[name].end() == STALLED
     assert cluster.tasks[name].complaints == [
-        'cifar10_distributed_train.py: Training: waited 6 seconds (--stall_timeout_secs) for %s (%s: it does not answer): start this task '
-        'again when the others are there' % (stopped, cluster.addresses[stopped])]
+        'cifar10_distributed_train.py: Training: waited 6 seconds (--stall_timeout_secs) for %s (%s: it does not answer): start this '
+        'task again when the others are there' % (stopped, cluster.addresses[stopped])]
 
 
 @pytest.mark.parametrize('mode', ['sync', pytest.param('async', marks=LONG), pytest.param('average', marks=LONG)])

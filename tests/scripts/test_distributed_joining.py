@@ -112,8 +112,8 @@ def test_nobody_answers(tmp_path, make_cluster, name):
     cluster.start(name, flags=others + ['--train_dir=%s' % (tmp_path / 'other')])
     assert cluster.tasks[name].end() == 1
     complaint, = cluster.tasks[name].complaints
-    assert re.match(SCRIPT + r'Connecting: no other task has answered for \d+ seconds \(3 times --connect_timeout_secs\)\. The run may '
-                    r'have ended; if not, check the addresses: \w+ \d \(192', complaint)
+    assert re.match(SCRIPT + r'Connecting: no other task has answered for \d+ seconds \(3 times --connect_timeout_secs\)\. The run '
+                    r'may have ended; if not, check the addresses: \w+ \d \(192', complaint)
 
 
 def test_tf_config_with_a_chief_and_an_evaluator(tmp_path, make_cluster):

@@ -1,0 +1,22 @@
+#!/bin/bash
+#SBATCH --job-name=cifar10 --nodes=2 --ntasks-per-node=1 --distribution=block
+# All-reduce. Run sbatch in the checkout; what follows the name of this file are flags of the trainer:
+#   one task per machine:  sbatch --nodes=2 --ntasks-per-node=1 --gpus-per-task=4 docs/slurm.sh --num_gpus=4 --recipe=fast
+#   one task per GPU:      sbatch --nodes=2 --ntasks-per-node=4 --gpus-per-task=1 docs/slurm.sh --recipe=fast
+# Add --cpus-per-task and --time as your cluster wants them, but not --fresh: every restart would begin a new run.
+# $HOME has to be the same directory on all nodes.
+. venv/bin/activate
+python scripts/cifar10_dataset.py download --data_dir="$HOME/cifar10_data" || exit
+export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1}
+port=$((10000 + SLURM_JOB_ID * SLURM_NTASKS_PER_NODE % 20000))  # Jobs that share a node need different ports.
+WORKERS=$(for host in $(scontrol show hostnames "$SLURM_JOB_NODELIST"); do
+  for ((i = 0; i < SLURM_NTASKS_PER_NODE; i++)); do echo "$host:$((port + i))"; done
+done | paste -s -d ,)
+export WORKERS
+# A task that lost the others, or was killed, starts again. After a mistake in the configuration (1 or 2) all tasks end.
+srun --kill-on-bad-exit=1 bash -c '
+  trap exit INT TERM
+  until python scripts/cifar10_distributed_train.py --worker_hosts="$WORKERS" --job_name=worker --task_index="$SLURM_PROCID" \
+      --data_dir="$HOME/cifar10_data" --train_dir="$HOME/cifar10_train" "$@"; do
+    status=$?; [ $status -gt 2 ] || exit $status
+  done' task "$@"
