@@ -90,13 +90,14 @@ class Station:
             time.sleep(_LOOK_SECS)
 
     def _describe(self):
-        """The phase of the task, for which tasks it waits, and whether no other task has ever answered."""
+        """The phase of the task, for which tasks it waits, and the reason why they may never come; see Watchdog.watch."""
         phase = self._card.card.phase
         if not self._is_found:
             own, = peers.absent(self.cluster, peers.read_cards(self.cluster, [self.task])) or ['']
-            return phase, own and own + ', the address of this task', True
+            return phase, own and own + ', the address of this task', 'check --task_index and the addresses'
         if phase == FILLING:
-            return phase, '', False
+            return phase, '', ''
         cards = peers.read_cards(self.cluster, self._others)
         self._has_met |= any(isinstance(card, peers.Card) for card in cards.values())
-        return phase, ', '.join(peers.absent(self.cluster, cards)), not self._has_met
+        doubt = '' if self._has_met or not cards else 'no other task has ever answered; the run has ended, or the addresses are wrong'
+        return phase, ', '.join(peers.absent(self.cluster, cards)), doubt

@@ -15,7 +15,7 @@ from cifar10.distributed.cluster import FILLING
 _LOOK_SECS = 0.2
 _FIRST_MESSAGE_SECS = 5
 _NEXT_MESSAGE_SECS = 30
-_ATTEMPTS = 3  # to reach any other task, each of --connect_timeout_secs
+_ATTEMPTS = 3  # each of --connect_timeout_secs, to reach tasks that may never come
 
 
 class Watchdog:
@@ -28,11 +28,11 @@ class Watchdog:
     def watch(self, describe, secs, flag):
         """From now on, the process ends when `progress` has not been called for `secs` seconds.
 
-        It waits three times as long while no other task has ever answered. Then the run may be over, so it ends with status 1.
+        It waits three times as long for what may never come, and then ends with status 1, so that nobody starts it again.
 
         Args:
-          describe: a function that returns the phase, the tasks for which it waits as a text, '' if it cannot tell, and whether no
-            other task has ever answered; it may take a few seconds.
+          describe: a function that returns the phase, the tasks for which it waits as a text, '' if it cannot tell, and the reason
+            why they may never come, or ''. It may take a few seconds.
           secs: the longest time without progress.
           flag: the flag that gives `secs`.
         """
@@ -66,11 +66,15 @@ class Watchdog:
             waited = time.monotonic() - progressed
             if waited < min(next_message, attempts * secs):
                 continue
-            phase, awaited, is_alone = describe()
+            phase, awaited, doubt = describe()
             if progressed != self._progressed or self._watched is None:
                 continue
             if waited >= attempts * secs:
-                _check(phase.capitalize(), attempts * secs, flag, awaited, is_alone and attempts)
+                if not doubt:
+                    end(_expired(phase, attempts * secs, flag, awaited))
+                if attempts == _ATTEMPTS:
+                    end('%s: waited %d seconds (%d times --%s) for %s: %s'
+                        % (phase.capitalize(), attempts * secs, attempts, flag, awaited, doubt), status=1)
                 attempts += 1
             if waited >= next_message:
                 next_message += _NEXT_MESSAGE_SECS
@@ -78,18 +82,11 @@ class Watchdog:
                     print('%s: waiting for %s' % (phase.capitalize(), awaited), flush=True)
 
 
-def _check(phase, waited, flag, awaited, attempts):
-    """Ends the process, unless no other task has ever answered and further attempts are left; `attempts` is 0 if one has."""
-    if attempts == _ATTEMPTS:
-        end('%s: no other task has answered for %d seconds (%d times --%s). The run may have ended; if not, check the addresses%s'
-            % (phase, waited, _ATTEMPTS, flag, awaited and ': ' + awaited), status=1)
-    if attempts:
-        return
-    who = ' for %s' % (awaited or 'the others, although all of them answer')
-    remedy = ' when the others are there'
-    if phase == FILLING.capitalize():
+def _expired(phase, secs, flag, awaited):
+    who, remedy = ' for %s' % (awaited or 'the others, although all of them answer'), ' when the others are there'
+    if phase == FILLING:
         who, remedy = '', ', with a longer time if the disk is slow'
-    end('%s: waited %d seconds (--%s)%s: start this task again%s' % (phase, waited, flag, who, remedy))
+    return '%s: waited %d seconds (--%s)%s: start this task again%s' % (phase.capitalize(), secs, flag, who, remedy)
 
 
 def end(message, status=statuses.STALLED):

@@ -48,9 +48,9 @@ def clock(monkeypatch):
     return clock
 
 
-def _waiting_for(who, phase=cluster.TRAINING, is_alone=False):
+def _waiting_for(who, phase=cluster.TRAINING, doubt=''):
     """What a watchdog asks for."""
-    return lambda: (phase, who, is_alone)
+    return lambda: (phase, who, doubt)
 
 
 def _told(clock, capsys, *times):
@@ -91,7 +91,7 @@ def test_progress_while_the_others_are_asked(clock, capsys):
     """To ask them takes seconds."""
     def waits_for():
         dog.progress()
-        return cluster.TRAINING, 'worker 1', False
+        return cluster.TRAINING, 'worker 1', ''
     dog = watchdog.Watchdog()
     dog.watch(waits_for, 50, 'stall_timeout_secs')
     assert _told(clock, capsys, 6, 12, 70) == {}
@@ -100,7 +100,7 @@ def test_progress_while_the_others_are_asked(clock, capsys):
 def test_rest_while_the_others_are_asked(clock, capsys):
     def waits_for():
         dog.rest()
-        return cluster.TRAINING, 'worker 1', False
+        return cluster.TRAINING, 'worker 1', ''
     dog = watchdog.Watchdog()
     dog.watch(waits_for, 50, 'stall_timeout_secs')
     assert _told(clock, capsys, 60, 100) == {}
@@ -144,20 +144,19 @@ def test_a_queue_that_does_not_fill(clock, capsys):
 
 def test_nobody_has_ever_answered(clock, capsys):
     """After three times the limit nobody will come: a status by which the task is not started again."""
-    watchdog.Watchdog().watch(_waiting_for('ps 0', cluster.CONNECTING, True), 50, 'connect_timeout_secs')
+    watchdog.Watchdog().watch(_waiting_for('ps 0', cluster.CONNECTING, 'nobody answers'), 50, 'connect_timeout_secs')
     waiting = 'Connecting: waiting for ps 0\n'
     assert _told(clock, capsys, 4.9, 5, 35, 50, 60, 65, 95, 100, 125, 149.9, 150) == {
         5: waiting, 35: waiting, 65: waiting, 95: waiting, 125: waiting,
-        150: 'END Connecting: no other task has answered for 150 seconds (3 times --connect_timeout_secs). The run may have ended; '
-             'if not, check the addresses: ps 0 [1]\n'}
+        150: 'END Connecting: waited 150 seconds (3 times --connect_timeout_secs) for ps 0: nobody answers [1]\n'}
 
 
 def test_somebody_answers_after_the_limit(clock, capsys):
     """It ends at the end of the next attempt, with the status by which it is started again."""
-    is_alone = True
-    watchdog.Watchdog().watch(lambda: (cluster.CONNECTING, 'ps 0', is_alone), 50, 'connect_timeout_secs')
+    doubt = 'nobody answers'
+    watchdog.Watchdog().watch(lambda: (cluster.CONNECTING, 'ps 0', doubt), 50, 'connect_timeout_secs')
     assert list(_told(clock, capsys, 5, 50)) == [5, 50]
-    is_alone = False
+    doubt = ''
     told = _told(clock, capsys, 99.9, 100)
     assert list(told) == [99.9, 100] and told[100].startswith('END Connecting: waited 100 seconds (--connect_timeout_secs) for ps 0:')
 
@@ -167,7 +166,7 @@ import sys
 from cifar10.distributed import watchdog
 
 print('not flushed', end='')
-watchdog.Watchdog().watch(lambda: ('training', 'worker 1 (b:2: it does not answer)', False), 0.05, 'stall_timeout_secs')
+watchdog.Watchdog().watch(lambda: ('training', 'worker 1 (b:2: it does not answer)', ''), 0.05, 'stall_timeout_secs')
 sys.stdin.read()
 """
 

@@ -112,8 +112,18 @@ def test_nobody_answers(tmp_path, make_cluster, name):
     cluster.start(name, flags=others + ['--train_dir=%s' % (tmp_path / 'other')])
     assert cluster.tasks[name].end() == 1
     complaint, = cluster.tasks[name].complaints
-    assert re.match(SCRIPT + r'Connecting: no other task has answered for \d+ seconds \(3 times --connect_timeout_secs\)\. The run '
-                    r'may have ended; if not, check the addresses: \w+ \d \(192', complaint)
+    waited = ', '.join(r'%s \(192\.0\.2\.%d:2222: [^)]*\)' % (each, i) for i, each in enumerate(cluster.names) if each != name)
+    assert re.fullmatch(SCRIPT + r'Connecting: waited 6 seconds \(3 times --connect_timeout_secs\) for %s: no other task has ever '
+                        'answered; the run has ended, or the addresses are wrong' % waited, complaint), complaint
+
+
+def test_a_task_on_the_wrong_host(make_cluster):
+    """Nobody has its address."""
+    cluster = make_cluster(0, 2, '--connect_timeout_secs=2')
+    second = _start_elsewhere(cluster, 'worker 1')
+    assert second.end() == 1 and second.complaints == [
+        SCRIPT + 'Connecting: waited 6 seconds (3 times --connect_timeout_secs) for worker 1 (%s: Connection refused), the address of '
+        'this task: check --task_index and the addresses' % cluster.addresses['worker 1']]
 
 
 def test_tf_config_with_a_chief_and_an_evaluator(tmp_path, make_cluster):
