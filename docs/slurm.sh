@@ -7,8 +7,8 @@
 # $HOME has to be the same directory on all nodes.
 . venv/bin/activate
 python scripts/cifar10_dataset.py download --data_dir="$HOME/cifar10_data" || exit
-export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1}
-port=$((10000 + SLURM_JOB_ID * SLURM_NTASKS_PER_NODE % 20000))  # Jobs that share a node need different ports.
+if [ -n "${SLURM_CPUS_PER_TASK:-}" ]; then export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK; fi
+port=$((10000 + SLURM_JOB_ID % 1000 * 20))  # Jobs that share a node need different ports.
 WORKERS=$(for host in $(scontrol show hostnames "$SLURM_JOB_NODELIST"); do
   for ((i = 0; i < SLURM_NTASKS_PER_NODE; i++)); do echo "$host:$((port + i))"; done
 done | paste -s -d ,)

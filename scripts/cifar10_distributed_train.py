@@ -35,7 +35,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import evaluation, input as cifar10_input, multi_gpu, optimizer, summaries, training
 from cifar10.cli import data_flags, given_job, plan
 from cifar10.data import dataset
-from cifar10.distributed import parameter_server
+from cifar10.distributed import parameter_server, peers
 from cifar10.distributed.cluster import EVALUATOR
 from cifar10.distributed.replica import Replica
 from cifar10.distributed.station import Station
@@ -75,8 +75,9 @@ def train(job, run, replica):
         return training.run(graph, job, run, replica.session(update))
 
 
-def evaluate():
+def evaluate(cluster, timeouts):
     """Evaluates new checkpoints in --train_dir until the run has ended, as cifar10_eval.py does; writes to its directory eval."""
+    peers.await_run(cluster, timeouts.connect)  # The directory may hold an older run, which the chief resumes or moves aside.
     evaluator = evaluation.Evaluator(dataset.read(data_flags.prepare(), FLAGS.label).test)
     checkpoints = following.new_checkpoints(FLAGS.train_dir, following.INTERVAL_SECS)
     evaluation.evaluate(evaluator, checkpoints, os.path.join(FLAGS.train_dir, 'eval'))
@@ -85,10 +86,10 @@ def evaluate():
 def main():
     """Serves variables, evaluates, or makes data and directory ready, prints the plan, and trains until the run is over."""
     cluster, task = cluster_flags.given_cluster()
-    if task.job == EVALUATOR:
-        evaluate()
-        return
     timeouts = cluster_flags.given_timeouts()
+    if task.job == EVALUATOR:
+        evaluate(cluster, timeouts)
+        return
     if task.job == 'ps':
         config = machine.session_config(['/cpu:0'], given_job.threads())
         parameter_server.serve(Station(cluster, task, config, timeouts))

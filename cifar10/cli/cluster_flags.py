@@ -18,7 +18,7 @@ def define():
     """Defines the flags that say who trains together, and how."""
     flags.DEFINE_list('ps_hosts', None, 'Addresses host:port of the parameter servers; none for all-reduce.')
     flags.DEFINE_list('worker_hosts', None, 'Addresses host:port of the workers; the first one is the chief.')
-    flags.DEFINE_enum('job_name', None, cluster.JOBS + (cluster.EVALUATOR,), 'Job of this process; an evaluator needs no address.')
+    flags.DEFINE_enum('job_name', None, cluster.JOBS + (cluster.EVALUATOR,), 'Job of this process; an evaluator needs no index.')
     flags.DEFINE_integer('task_index', None, 'Index of this process in its job, from 0.', lower_bound=0, upper_bound=_MAX)
     flags.DEFINE_enum('mode', None, MODES, 'How the workers come together; the default is sync with parameter servers, and allreduce '
                       'without.')
@@ -46,8 +46,7 @@ def check():
         if flag is not None and value not in ((), None) and value != (tuple(flag) if isinstance(flag, list) else flag):
             print('TF_CONFIG gives another --%s (%s): the flag wins' % (name, ','.join(value) if isinstance(value, tuple) else value),
                   flush=True)
-    if task.job != cluster.EVALUATOR:
-        given_strategy(given)
+    given_strategy(given)
 
 
 def given_cluster():
@@ -59,12 +58,11 @@ def given_cluster():
     values = {name: value if FLAGS[name].value is None else FLAGS[name].value for name, value in _tf_config().items()}
     given = Cluster(tuple(values['ps_hosts']), tuple(values['worker_hosts']))
     for name in ('job_name', 'task_index'):
-        if values[name] is None:
+        if values[name] is None and values['job_name'] != cluster.EVALUATOR:
             raise UserError('--%s is missing: say with --worker_hosts, --ps_hosts, --job_name and --task_index which task of which '
                             'cluster this is, or set TF_CONFIG' % name)
-    task = Task(values['job_name'], values['task_index'])
-    if task.job != cluster.EVALUATOR:
-        given.check(task)
+    task = Task(values['job_name'], values['task_index'] or 0)
+    given.check(task)
     return given, task
 
 

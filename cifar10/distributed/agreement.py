@@ -2,16 +2,15 @@
 import json
 import reprlib
 
-from cifar10.data import verification
 from cifar10.errors import UserError
 
 
-def text(job, strategy):
+def text(job, strategy, data_checksum):
     """The hyperparameters, the Strategy and the data of a training.Job, by the names of flags, as JSON."""
     return json.dumps(dict(
         job.hparams._asdict(), num_towers=job.num_towers, max_steps=job.max_steps, seed=job.seed, deterministic=job.deterministic,
         num_examples=job.num_examples, class_names=job.data.class_names,
-        data_checksum=verification.total_checksum(job.data.train), **strategy._asdict()))
+        data_checksum=data_checksum, **strategy._asdict()))
 
 
 def adopted(job, names, theirs):

@@ -83,7 +83,7 @@ class Cluster(NamedTuple):
         address, count = collections.Counter(addresses).most_common(1)[0]
         if count > 1:
             raise UserError('The address %s is given %d times: each task needs a port of its own' % (address, count))
-        if task and not 0 <= task.index < len(getattr(self, task.job)):
+        if task and task.job != EVALUATOR and not 0 <= task.index < len(getattr(self, task.job)):
             count = len(getattr(self, task.job))
             raise UserError('There is no %s: %s' % (task, (
                 'the last index in --%s_hosts is %d' % (task.job, count - 1) if count else '--%s_hosts is empty' % task.job)))

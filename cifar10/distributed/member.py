@@ -6,6 +6,7 @@ import time
 
 import tensorflow.compat.v1 as tf
 
+from cifar10.data import verification
 from cifar10.distributed import agreement, peers, watchdog
 from cifar10.distributed.board import Boards
 from cifar10.distributed.cluster import CONNECTING, FILLING, JOINING, TRAINING
@@ -45,6 +46,8 @@ class Member:
         self.generation, self._next_beat = 0, 0
         self._adopts = adopts
         self._fruitless = 0  # attempts to join since the last update
+        self._has_compared = False  # the addresses of the hosts
+        self._data_checksum = verification.total_checksum(job.data.train)
         # The tasks without which this worker makes no update, and their cards when it joined them.
         self._needed = [task for task in (self.hosts if strategy.has_servers else self.cluster.workers) if task != self.task]
         self._joined = {}
@@ -53,7 +56,7 @@ class Member:
 
     @property
     def _agreement(self):
-        return agreement.text(self.job, self.strategy)
+        return agreement.text(self.job, self.strategy, self._data_checksum)
 
     def persevere(self, attempt):
         """Joins and trains, again whenever others were lost, and then tells them that this worker leaves.
@@ -80,6 +83,8 @@ class Member:
                 break
             except BegunAnew:
                 print('The chief has restarted the run: joining it', flush=True)
+                self.station.set_phase(CONNECTING)
+                self._fruitless += 1
             except _LOSSES + (RuntimeError,) as error:
                 self._explain_loss(error)
         self.station.watchdog.rest()
@@ -163,9 +168,8 @@ class Member:
             notices = self._read()
         if notices[0].finished and not self.task.is_chief:
             return self._go_home(notices)
-        if self._fruitless < 2:  # otherwise a task that is lost again and again would never end
-            self.station.start_timer()
-        self.station.set_phase(JOINING)
+        # Without the limit, a task that joins again and again would never end.
+        self.station.join(JOINING, restarts_timer=self._fruitless <= _ATTEMPTS)
         is_under_way, is_back = _is_ready(notices), bool(self.generation)
         self.publishes = self.task.is_chief and (begins or self.strategy.needs_all or not is_under_way)
         if is_under_way:
@@ -204,12 +208,15 @@ class Member:
         Raises:
           UserError: a host has other addresses.
         """
-        cards = self.station.read_cards([host for host in self.hosts if host != self.task])
-        if any(isinstance(card, str) for card in cards.values()):
-            return None
+        others = [host for host in self.hosts if host != self.task]
+        if self._has_compared:
+            self._has_compared = not peers.unreachable(self.cluster, others)
+        else:
+            self._has_compared = not any(isinstance(card, str) for card in self.station.read_cards(others).values())
         try:
-            return self._boards.read()
+            return self._boards.read() if self._has_compared else None
         except tf.errors.OpError:
+            self._has_compared = False
             return None
 
     def has_joined(self):

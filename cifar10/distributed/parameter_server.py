@@ -22,8 +22,7 @@ def serve(station):
     print('%s is ready' % cluster.named(task), flush=True)
     while not boards.read()[0].generation:
         time.sleep(_LOOK_SECS)
-    station.start_timer()  # now the workers fill their queues
-    station.set_phase(TRAINING)
+    station.join(TRAINING)
     if task.index == 0 and json.loads(boards.read()[0].agreement)['mode'] == 'average':
         supervisor = Supervisor(cluster, station.connect, lambda: boards.read()[0])
         threading.Thread(target=supervisor.run, daemon=True).start()

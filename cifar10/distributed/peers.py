@@ -7,20 +7,23 @@ import errno
 import json
 import random
 import socket
+import time
 from typing import NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.distributed.cluster import CONNECTING, TRAINING
+from cifar10.distributed.cluster import CONNECTING, FILLING, TRAINING
 from cifar10.errors import UserError
 
 _CONNECT_SECS = 2
 _ANSWER_SECS = 4
+_LOOK_SECS = 0.5
 
 
 class Card(NamedTuple):
     """The variable by which a task introduces itself."""
     cluster: str  # Cluster.text, the addresses that the task was started with
+    name: str  # such as 'worker 1'
     incarnation: int  # a random number, another one at each start
     phase: str = CONNECTING
 
@@ -30,7 +33,7 @@ class OwnCard:
 
     def __init__(self, target, cluster, task):
         """Publishes the card on the server of this process, which has this target."""
-        self.card = Card(cluster.text, random.SystemRandom().getrandbits(62))
+        self.card = Card(cluster.text, str(task), random.SystemRandom().getrandbits(62))
         with tf.Graph().as_default() as graph, tf.device(task.device):
             self._text = tf.placeholder(tf.string, [])
             self._assign = tf.raw_ops.AssignVariableOp(resource=_handle(), value=self._text)
@@ -61,11 +64,13 @@ def read_card(address):
         with tf.Graph().as_default() as graph, tf.device('/cpu:0'):
             text = tf.raw_ops.ReadVariableOp(resource=_handle(), dtype=tf.string)
         session = tf.Session('grpc://' + address, graph, config)
-        card = Card(*json.loads(session.run(text).decode()))
+        card = session.run(text)
         session.close()
-        return card
+        return Card(*json.loads(card.decode()))
+    except (TypeError, ValueError):
+        return 'it has another version of this package'
     except tf.errors.FailedPreconditionError:
-        return 'it is starting'
+        return 'it is starting, or another program'
     except tf.errors.OpError:
         return 'it does not answer'
 
@@ -104,6 +109,17 @@ def absent(cluster, cards):
     missing = {task: card if isinstance(card, str) else card.cluster != cluster.text and 'started with ' + card.cluster
                for task, card in cards.items()}
     return listed(missing) or listed({task: card.phase for task, card in cards.items() if card.phase != TRAINING})
+
+
+def await_run(cluster, secs):
+    """Waits until the chief trains, or has ended, but at most `secs` seconds."""
+    chief, deadline, card = cluster.workers[0], time.monotonic() + secs, None
+    print('Waiting for %s to train' % cluster.named(chief), flush=True)
+    while time.monotonic() < deadline:
+        last, card = card, read_card(cluster.address(chief))
+        if isinstance(card, Card) and card.phase in (FILLING, TRAINING) or isinstance(card, str) and isinstance(last, Card):
+            return
+        time.sleep(_LOOK_SECS)
 
 
 def unreachable(cluster, tasks):

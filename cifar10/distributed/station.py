@@ -9,6 +9,7 @@ from cifar10.distributed.watchdog import Watchdog
 from cifar10.errors import UserError
 
 _LOOK_SECS = 0.2
+_SUCCESSION_SECS = 10  # for which the predecessor of a task that has moved to another host may still answer
 
 
 class Station:
@@ -23,7 +24,7 @@ class Station:
     """
 
     def __init__(self, cluster, task, config, timeouts):
-        """Starts the server, and waits until the address of the task leads to it; other tasks could not reach it before.
+        """Starts the server, and waits until the address of the task leads to it.
 
         Args:
           cluster, task, timeouts: see above.
@@ -36,17 +37,24 @@ class Station:
         self.target = server.start(cluster, task, config)
         self._card = peers.OwnCard(self.target, cluster, task)
         self._others = [other for other in cluster.servers + cluster.workers if other != task]
-        self._has_met = False  # whether another task has ever answered
-        self._has_progressed = False
-        self._is_found = peers.is_here(cluster.address(task))
+        self._is_known = False  # whether the address of the task leads to it
+        self._has_met = False  # whether the chief has ever answered; for the chief, any other task
+        self._has_progressed = False  # whether there was an update since the task joined
         self.watchdog = Watchdog()
         self.start_timer()
-        while not self._is_found:
-            found = peers.read_card(cluster.address(task))
-            self._is_found = found == self._card.card
-            if isinstance(found, peers.Card) and not self._is_found:
+        self._await_own_card()
+
+    def _await_own_card(self):
+        first_seen = {}  # the time at which each other process was first seen at the address
+        while True:
+            found = peers.read_card(self.cluster.address(self.task))
+            self._is_known = found == self._card.card
+            if self._is_known:
+                return
+            is_rival = isinstance(found, peers.Card) and found.name == self._card.card.name
+            if is_rival and time.monotonic() > first_seen.setdefault(found.incarnation, time.monotonic()) + _SUCCESSION_SECS:
                 raise UserError('Another process is %s already: it answers at that address. Give this one its own --task_index, or '
-                                'end the other one' % cluster.named(task))
+                                'end the other one' % self.cluster.named(self.task))
             time.sleep(_LOOK_SECS)
 
     def connect(self, graph, tasks):
@@ -62,6 +70,14 @@ class Station:
         name = 'stall' if self._has_progressed else 'connect'
         self.watchdog.watch(self._describe, getattr(self.timeouts, name), name + '_timeout_secs')
 
+    def join(self, phase, restarts_timer=True):
+        """Notes that the task has joined the others, and now is in this phase."""
+        self._has_met = True
+        if restarts_timer:
+            self._has_progressed = False
+            self.start_timer()
+        self.set_phase(phase)
+
     def made_progress(self):
         """Starts the timer anew after an update."""
         if not self._has_progressed:
@@ -75,9 +91,14 @@ class Station:
         Raises:
           UserError: a task was started with other addresses.
         """
-        cards = peers.read_cards(self.cluster, tasks)
-        self._has_met |= any(isinstance(card, peers.Card) for card in cards.values())
+        cards = self._ask(tasks)
         peers.check_cards(self.cluster, self.task, cards)
+        return cards
+
+    def _ask(self, tasks):
+        cards = peers.read_cards(self.cluster, tasks)
+        answering = [task for task, card in cards.items() if isinstance(card, peers.Card)]
+        self._has_met |= any(self.task.is_chief or task.is_chief for task in answering)
         return cards
 
     def await_departures(self, boards):
@@ -92,12 +113,12 @@ class Station:
     def _describe(self):
         """The phase of the task, for which tasks it waits, and the reason why they may never come; see Watchdog.watch."""
         phase = self._card.card.phase
-        if not self._is_found:
-            own, = peers.absent(self.cluster, peers.read_cards(self.cluster, [self.task])) or ['']
-            return phase, own and own + ', the address of this task', 'check --task_index and the addresses'
         if phase == FILLING:
             return phase, '', ''
-        cards = peers.read_cards(self.cluster, self._others)
-        self._has_met |= any(isinstance(card, peers.Card) for card in cards.values())
-        doubt = '' if self._has_met or not cards else 'no other task has ever answered; the run has ended, or the addresses are wrong'
+        if not self._is_known:
+            own = ', '.join(peers.absent(self.cluster, peers.read_cards(self.cluster, [self.task])))
+            return phase, own and own + ', the address of this task', 'check --task_index and the addresses'
+        cards = self._ask(self._others)
+        doubt = '' if self._has_met or not cards else '%s has ever answered; the run has ended, or the addresses are wrong' % (
+            'no other task' if self.task.is_chief else 'no chief')
         return phase, ', '.join(peers.absent(self.cluster, cards)), doubt

@@ -70,11 +70,12 @@ class Watchdog:
             if progressed != self._progressed or self._watched is None:
                 continue
             if waited >= attempts * secs:
+                waited_text = '%s: waited %d seconds (%s--%s)' % (
+                    phase.capitalize(), attempts * secs, '%d times ' % attempts if attempts > 1 else '', flag)
                 if not doubt:
-                    end(_expired(phase, attempts * secs, flag, awaited))
+                    end(waited_text + _remedy(phase, awaited))
                 if attempts == _ATTEMPTS:
-                    end('%s: waited %d seconds (%d times --%s) for %s: %s'
-                        % (phase.capitalize(), attempts * secs, attempts, flag, awaited, doubt), status=1)
+                    end('%s for %s: %s' % (waited_text, awaited, doubt), status=1)
                 attempts += 1
             if waited >= next_message:
                 next_message += _NEXT_MESSAGE_SECS
@@ -82,11 +83,10 @@ class Watchdog:
                     print('%s: waiting for %s' % (phase.capitalize(), awaited), flush=True)
 
 
-def _expired(phase, secs, flag, awaited):
-    who, remedy = ' for %s' % (awaited or 'the others, although all of them answer'), ' when the others are there'
+def _remedy(phase, awaited):
     if phase == FILLING:
-        who, remedy = '', ', with a longer time if the disk is slow'
-    return '%s: waited %d seconds (--%s)%s: start this task again%s' % (phase.capitalize(), secs, flag, who, remedy)
+        return ': start this task again, with a longer time if the disk is slow'
+    return ' for %s: start this task again when the others are there' % (awaited or 'the others, although all of them answer')
 
 
 def end(message, status=statuses.STALLED):

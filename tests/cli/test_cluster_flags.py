@@ -74,10 +74,10 @@ def test_a_value_that_tf_config_does_not_have(monkeypatch, capsys):
     assert capsys.readouterr().out == ''
 
 
-@pytest.mark.parametrize('words', [[], HOSTS, ['--mode=async']])
-def test_an_evaluator_needs_no_address(words):
-    words = ['--job_name=evaluator', '--task_index=0'] + words
-    assert _given(*words)[1] == Task('evaluator', 0)
+@pytest.mark.parametrize('words', [[], ['--task_index=0']])
+def test_an_evaluator_needs_no_index(words):
+    words = HOSTS + ['--job_name=evaluator'] + words
+    assert _given(*words) == (CLUSTER, Task('evaluator', 0))
     _parsed(words, cluster_flags.check)
 
 

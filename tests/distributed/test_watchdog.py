@@ -158,7 +158,7 @@ def test_somebody_answers_after_the_limit(clock, capsys):
     assert list(_told(clock, capsys, 5, 50)) == [5, 50]
     doubt = ''
     told = _told(clock, capsys, 99.9, 100)
-    assert list(told) == [99.9, 100] and told[100].startswith('END Connecting: waited 100 seconds (--connect_timeout_secs) for ps 0:')
+    assert list(told) == [99.9, 100] and told[100].startswith('END Connecting: waited 100 seconds (2 times --connect_timeout_secs)')
 
 
 _STUCK = """

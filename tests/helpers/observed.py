@@ -6,7 +6,7 @@ import time
 import tensorflow.compat.v1 as tf
 
 from cifar10 import training
-from cifar10.distributed import peers
+from cifar10.distributed import peers, station
 from tests.helpers.parted_graphs import PartedGraphs
 
 _LOOK_SECS = 0.01
@@ -41,8 +41,8 @@ def _move_to_another_host(port):
         jobs[job][index] = 'localhost:%d' % port
         return make_server(tf.train.ClusterSpec(jobs), job, index, **options)
     tf.train.Server = server
-    peers.is_here = lambda address: False
     peers.refused_port = lambda address: None
+    station._SUCCESSION_SECS = 1
 
 
 class _Gate(tf.train.SessionRunHook):

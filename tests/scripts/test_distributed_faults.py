@@ -96,7 +96,7 @@ def test_faults_during_recovery(tmp_path, make_cluster):
 
 def test_the_timer_starts_anew_on_rejoining(make_cluster):
     """A worker says 5 seconds after joining for whom it waits, and then every 30: it has said so before, when it was not joined."""
-    cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=40', '--stall_timeout_secs=30')
+    cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=40', '--stall_timeout_secs=60')
     cluster.start()
     cluster.wait_until_held(17, 'worker 0', 'worker 1')
     cluster.tasks['ps 0'].kill()
@@ -110,6 +110,18 @@ def test_the_timer_starts_anew_on_rejoining(make_cluster):
     cluster.wait_for('worker 1', r'^Training: waiting for worker 0 \(%s: Connection refused\)$' % cluster.addresses['worker 0'])
     cluster.start('worker 0')
     assert set(cluster.end_all().values()) == {0}
+
+
+def test_a_parameter_server_that_loses_all_workers(make_cluster):
+    """Its status asks for another start, as the run is not over."""
+    cluster = make_cluster(1, 1, '--stall_timeout_secs=4')
+    cluster.start()
+    cluster.wait_until_held(17, 'worker 0')
+    cluster.tasks['worker 0'].kill()
+    assert cluster.tasks['ps 0'].end() == STALLED
+    assert cluster.tasks['ps 0'].complaints == [
+        'cifar10_distributed_train.py: Training: waited 4 seconds (--stall_timeout_secs) for worker 0 (%s: Connection refused): start '
+        'this task again when the others are there' % cluster.addresses['worker 0']]
 
 
 def test_a_chief_that_restarts_without_a_checkpoint(make_cluster):

@@ -1,6 +1,9 @@
 """Tasks that join a cluster: with other addresses or data, twice on different hosts, late, or described by a TF_CONFIG."""
+import contextlib
 import json
 import re
+import socket
+import threading
 
 import pytest
 
@@ -25,11 +28,10 @@ def make_cluster(tmp_path, data_dir):
     return make
 
 
-def _start_elsewhere(cluster, name):
-    """Starts a second task of this name on what looks like another host."""
+def _start_elsewhere(cluster, name, port=None):
+    """Starts a task of this name on what looks like another host."""
     job, index = name.split()
-    port, = free_ports.choose(1)
-    return clusters.Task(['--job_name=' + job, '--task_index=' + index] + cluster.flags, listens_at=port)
+    return clusters.Task(['--job_name=' + job, '--task_index=' + index] + cluster.flags, listens_at=port or free_ports.choose(1)[0])
 
 
 def _rejection(cluster, name):
@@ -39,11 +41,17 @@ def _rejection(cluster, name):
 
 @pytest.mark.parametrize('num_ps, old, new', [(1, 2, 3), (1, 3, 2), (0, 2, 3), (0, 3, 2)])
 def test_another_number_of_workers(make_cluster, num_ps, old, new):
-    """A host that still runs has the addresses of the old job: all workers of the new one end, and say so."""
+    """A host that still runs, after the workers of the old job, has its addresses: all workers of the new one end, and say so."""
     cluster = make_cluster(num_ps, 3, '--connect_timeout_secs=60')
     specs = {number: '--worker_hosts=' + ','.join(cluster.addresses['worker %d' % i] for i in range(number)) for number in (2, 3)}
     host, *others = (['ps 0'] if num_ps else []) + ['worker %d' % i for i in range(new)]
     cluster.start(host, flags=[specs[old]])
+    if num_ps:  # without parameter servers, a host that has lost a worker ends; it has just been started again
+        workers = ['worker %d' % i for i in range(old)]
+        cluster.start(*workers, flags=[specs[old]])
+        cluster.wait_for('worker 0', ': step 2, loss')
+        for name in workers:
+            cluster.tasks[name].kill()
     cluster.start(*others, flags=[specs[new]])
     texts = [('--ps_hosts=%s ' % cluster.addresses['ps 0'] if num_ps else '') + specs[number] for number in (old, new)]
     for name in others:
@@ -69,6 +77,39 @@ def test_a_second_task_on_another_host(tmp_path, make_cluster, mode, name):
     for task in cluster.names:
         assert 'Lost' not in cluster.text(task) and 'Joining' not in cluster.text(task) and 'Resuming' not in cluster.text(task)
     assert re.search(r'-2[01]$', checkpoint_files.listed_latest(str(tmp_path / 'run')))
+
+
+def test_a_task_behind_a_service(make_cluster):
+    """Its address is not one of its host, but leads to it."""
+    cluster = make_cluster(1, 2, '--max_steps=5')
+    port, = free_ports.choose(1)
+    with socket.socket() as service:
+        service.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        service.bind(('127.0.0.1', int(cluster.addresses['worker 1'].split(':')[1])))
+        service.listen(16)
+        threading.Thread(target=_forward, args=(service, port), daemon=True).start()
+        cluster.start('ps 0', 'worker 0')
+        cluster.tasks['worker 1'] = _start_elsewhere(cluster, 'worker 1', port)
+        assert set(cluster.end_all().values()) == {0}
+
+
+def _forward(service, port):
+    """Forwards each connection to a port, until the service is closed."""
+    with contextlib.suppress(OSError):
+        while True:
+            client, _ = service.accept()
+            with contextlib.suppress(ConnectionRefusedError):
+                server = socket.create_connection(('localhost', port))
+                for pair in [(client, server), (server, client)]:
+                    threading.Thread(target=_copy, args=pair, daemon=True).start()
+                continue
+            client.close()
+
+
+def _copy(source, target):
+    with contextlib.suppress(OSError), source, target:
+        for data in iter(lambda: source.recv(1 << 16), b''):
+            target.sendall(data)
 
 
 def test_a_second_task_that_comes_first(make_cluster):
@@ -112,9 +153,10 @@ def test_nobody_answers(tmp_path, make_cluster, name):
     cluster.start(name, flags=others + ['--train_dir=%s' % (tmp_path / 'other')])
     assert cluster.tasks[name].end() == 1
     complaint, = cluster.tasks[name].complaints
+    who = 'other task' if name == 'worker 0' else 'chief'
     waited = ', '.join(r'%s \(192\.0\.2\.%d:2222: [^)]*\)' % (each, i) for i, each in enumerate(cluster.names) if each != name)
-    assert re.fullmatch(SCRIPT + r'Connecting: waited 6 seconds \(3 times --connect_timeout_secs\) for %s: no other task has ever '
-                        'answered; the run has ended, or the addresses are wrong' % waited, complaint), complaint
+    assert re.fullmatch(SCRIPT + r'Connecting: waited 6 seconds \(3 times --connect_timeout_secs\) for %s: no %s has ever '
+                        'answered; the run has ended, or the addresses are wrong' % (waited, who), complaint), complaint
 
 
 def test_a_task_on_the_wrong_host(make_cluster):
@@ -139,3 +181,17 @@ def test_tf_config_with_a_chief_and_an_evaluator(tmp_path, make_cluster):
         assert 'this is worker %d (%s)' % (index, cluster.addresses['worker %d' % index]) in '\n'.join(tasks[job].seen)
     assert 'of 50, step 4)' in '\n'.join(tasks['evaluator'].seen)
     assert events.shown_steps(tmp_path / 'run' / 'eval')['Precision @ 1'] == [4]
+
+
+@pytest.mark.parametrize('flags', [['--max_steps=6'], pytest.param(['--max_steps=4', '--fresh'], marks=LONG)])
+def test_an_evaluator_before_the_chief(tmp_path, make_cluster, flags):
+    """It does not take an ended run, which the chief resumes or moves aside, for the new one."""
+    cluster = make_cluster(0, 1, '--max_steps=4')
+    cluster.start()
+    assert cluster.tasks['worker 0'].end() == 0
+    evaluator = clusters.Task(['--job_name=evaluator'] + cluster.flags + flags)
+    evaluator.wait_for(r'^Waiting for worker 0 \(%s\) to train$' % cluster.addresses['worker 0'])
+    cluster.start(flags=flags)
+    assert (cluster.tasks['worker 0'].end(), evaluator.end()) == (0, 0)
+    assert 'of 50, step %s)' % flags[0][-1] in '\n'.join(evaluator.seen)
+    assert events.shown_steps(tmp_path / 'run' / 'eval')['Precision @ 1'][-1] == int(flags[0][-1])
