@@ -30,11 +30,10 @@ def define():
             ('average_period', 1, 'With average, the steps after which the weights are averaged.')]:
         flags.DEFINE_integer(name, strategy[name], description, lower_bound=lowest, upper_bound=_MAX)
     for name, description in [
-            ('connect', 'without a first update after which the process ends with status 75; with status 1 after three times as many, '
-                        'if no other task has ever answered.'),
-            ('stall', 'without a further update after which the process ends with status 75.')]:
-        flags.DEFINE_integer(name + '_timeout_secs', Timeouts._field_defaults[name], 'Seconds ' + description, lower_bound=1,
-                             upper_bound=_MAX)
+            ('connect', 'End with status 75 after these seconds without a first update; with status 1 after three times as many, if '
+                        'the chief has never answered.'),
+            ('stall', 'End with status 75 after these seconds without a further update.')]:
+        flags.DEFINE_integer(name + '_timeout_secs', Timeouts._field_defaults[name], description, lower_bound=1, upper_bound=_MAX)
 
 
 def check():
