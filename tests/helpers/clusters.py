@@ -137,3 +137,13 @@ class Cluster:
     def text(self, name):
         """What has been seen of the lines of a task."""
         return '\n'.join(self.tasks[name].seen)
+
+
+def maker(tmp_path, data_dir, flags, gate=10 ** 9):
+    """Returns a function that makes a Cluster, whose run is in tmp_path / 'run', and which trains up to the step of its gate."""
+    def make(num_ps, num_workers, *further, gate=gate):
+        path = str(tmp_path / 'gate')
+        observed.write(path, gate)
+        return Cluster(num_ps, num_workers, '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'), *flags + list(further),
+                       gate=path)
+    return make

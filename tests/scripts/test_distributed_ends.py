@@ -4,7 +4,7 @@ import signal
 import pytest
 
 from cifar10.runs import checkpoint_files
-from tests.helpers import clusters, observed
+from tests.helpers import clusters
 
 pytestmark = pytest.mark.slow
 LONG = pytest.mark.long
@@ -15,13 +15,8 @@ ENDED = 'Nothing to do: the run has ended'
 
 @pytest.fixture
 def make_cluster(tmp_path, data_dir):
-    """Makes a Cluster, whose run is in tmp_path / 'run'; with a gate it trains up to that step."""
-    def make(num_ps, num_workers, *flags, gate=10 ** 9):
-        path = str(tmp_path / 'gate')
-        observed.write(path, gate)
-        return clusters.Cluster(num_ps, num_workers, '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'),
-                                *FLAGS + list(flags), gate=path)
-    return make
+    """See clusters.maker."""
+    return clusters.maker(tmp_path, data_dir, FLAGS)
 
 
 def _saved(tmp_path):

@@ -16,13 +16,8 @@ FLAGS = ['--eval_steps=0', '--batch_size=8', '--log_frequency=1', '--summary_ste
 
 @pytest.fixture
 def make_cluster(tmp_path, data_dir):
-    """Makes a Cluster, whose run is in tmp_path / 'run'; it trains up to the step of its gate."""
-    def make(num_ps, num_workers, *flags, gate=17):
-        path = str(tmp_path / 'gate')
-        observed.write(path, gate)
-        return clusters.Cluster(num_ps, num_workers, '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'),
-                                *FLAGS + list(flags), gate=path)
-    return make
+    """See clusters.maker."""
+    return clusters.maker(tmp_path, data_dir, FLAGS, gate=17)
 
 
 def _steps(lines):

@@ -9,7 +9,7 @@ import pytest
 
 from cifar10.distributed import free_ports
 from cifar10.runs import checkpoint_files
-from tests.helpers import clusters, data_sets, events, observed
+from tests.helpers import clusters, data_sets, events
 
 pytestmark = pytest.mark.slow
 LONG = pytest.mark.long
@@ -19,13 +19,8 @@ FLAGS = ['--batch_size=8', '--eval_steps=0', '--log_frequency=1', '--intra_op_th
 
 @pytest.fixture
 def make_cluster(tmp_path, data_dir):
-    """Makes a Cluster, whose run is in tmp_path / 'run'; with a gate it trains up to that step."""
-    def make(num_ps, num_workers, *flags, gate=10 ** 9):
-        path = str(tmp_path / 'gate')
-        observed.write(path, gate)
-        return clusters.Cluster(num_ps, num_workers, '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'),
-                                *FLAGS + list(flags), gate=path)
-    return make
+    """See clusters.maker."""
+    return clusters.maker(tmp_path, data_dir, FLAGS)
 
 
 def _start_elsewhere(cluster, name, port=None):
