@@ -90,7 +90,7 @@ def test_the_classic_formulation_has_them_too(many_dir):
 
 
 def test_workers_must_have_the_same_classes(many_dir, data_dir):
-    ours, theirs = (agreement.text(Job(path, 300), strategy.Strategy('sync', 2)) for path in (many_dir, data_dir))
+    ours, theirs = (agreement.text(Job(path, 300), strategy.Strategy('sync', 2), '') for path in (many_dir, data_dir))
     assert json.loads(ours)['class_names'][299] == 'class 299'
     with pytest.raises(UserError, match=r"^The run has class_names \['disc', .*, \.\.\.\], but worker 1 has \['class 0', "):
         agreement.check('worker 1', ours, theirs)

@@ -24,7 +24,7 @@ _LOSSES = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.Cancell
            tf.errors.NotFoundError, tf.errors.InternalError, tf.errors.UnknownError, tf.errors.DeadlineExceededError)
 # What a tf.train.SessionManager raises as a RuntimeError when a parameter server has lost its variables since the worker looked.
 _NOT_READY = 'Init operations did not make model ready'
-_ATTEMPTS = 5  # to join without an update, while all parameter servers can be reached
+_ATTEMPTS = 5  # to join without an update, before the error is raised, or the timer is not restarted any more
 
 
 class Member:
@@ -45,8 +45,8 @@ class Member:
         self._boards = Boards(self.hosts, self.cluster.workers, lambda graph: station.connect(graph, self.hosts + [self.task]))
         self.generation, self._next_beat = 0, 0
         self._adopts = adopts
-        self._fruitless = 0  # attempts to join since the last update
-        self._has_compared = False  # the addresses of the hosts
+        self._fruitless = self._joinings = 0  # losses, and successful attempts to join, since the last update
+        self._has_compared = False  # whether the addresses of the hosts are known to be the same
         self._data_checksum = verification.total_checksum(job.data.train)
         # The tasks without which this worker makes no update, and their cards when it joined them.
         self._needed = [task for task in (self.hosts if strategy.has_servers else self.cluster.workers) if task != self.task]
@@ -84,7 +84,6 @@ class Member:
             except BegunAnew:
                 print('The chief has restarted the run: joining it', flush=True)
                 self.station.set_phase(CONNECTING)
-                self._fruitless += 1
             except _LOSSES + (RuntimeError,) as error:
                 self._explain_loss(error)
         self.station.watchdog.rest()
@@ -120,7 +119,7 @@ class Member:
 
     def _explain_loss(self, error):
         """Tells why the worker joins again; raises the error if it is no loss, or ends the process if that helps no more."""
-        if isinstance(error, RuntimeError) and _NOT_READY not in str(error):
+        if isinstance(error, RuntimeError) and _NOT_READY not in str(error) or not self._needed:
             raise error
         self.station.set_phase(CONNECTING)
         cards = self.station.read_cards(self._needed)
@@ -168,8 +167,9 @@ class Member:
             notices = self._read()
         if notices[0].finished and not self.task.is_chief:
             return self._go_home(notices)
+        self._joinings += 1
         # Without the limit, a task that joins again and again would never end.
-        self.station.join(JOINING, restarts_timer=self._fruitless <= _ATTEMPTS)
+        self.station.join(JOINING, restarts_timer=self._joinings <= _ATTEMPTS)
         is_under_way, is_back = _is_ready(notices), bool(self.generation)
         self.publishes = self.task.is_chief and (begins or self.strategy.needs_all or not is_under_way)
         if is_under_way:
@@ -209,10 +209,9 @@ class Member:
           UserError: a host has other addresses.
         """
         others = [host for host in self.hosts if host != self.task]
-        if self._has_compared:
-            self._has_compared = not peers.unreachable(self.cluster, others)
-        else:
-            self._has_compared = not any(isinstance(card, str) for card in self.station.read_cards(others).values())
+        missing = peers.unreachable(self.cluster, others) if self._has_compared else [
+            host for host, card in self.station.read_cards(others).items() if isinstance(card, str)]
+        self._has_compared = not missing
         try:
             return self._boards.read() if self._has_compared else None
         except tf.errors.OpError:
@@ -237,7 +236,7 @@ class Member:
 
     def made_update(self):
         """The worker has taken part in an update."""
-        self._fruitless = 0
+        self._fruitless = self._joinings = 0
         self.station.made_progress()
 
     def made_local_step(self):

@@ -28,9 +28,11 @@ def serve(station):
         threading.Thread(target=supervisor.run, daemon=True).start()
     notice = last = boards.read()[0]
     while not notice.finished:
-        if notice != last:
+        if notice.generation != last.generation:
+            station.join(TRAINING)
+        elif notice != last:
             station.made_progress()
-            last = notice
+        last = notice
         time.sleep(_LOOK_SECS)
         notice = boards.read()[0]
     station.watchdog.rest()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.distributed.cluster import CONNECTING, FILLING, TRAINING
+from cifar10.distributed.cluster import CONNECTING, FILLING, JOINING, TRAINING
 from cifar10.errors import UserError
 
 _CONNECT_SECS = 2
@@ -112,12 +112,14 @@ def absent(cluster, cards):
 
 
 def await_run(cluster, secs):
-    """Waits until the chief trains, or has ended, but at most `secs` seconds."""
-    chief, deadline, card = cluster.workers[0], time.monotonic() + secs, None
+    """Waits until the chief trains, or has found nothing to do, but at most `secs` seconds."""
+    chief, deadline, phase = cluster.workers[0], time.monotonic() + secs, None
     print('Waiting for %s to train' % cluster.named(chief), flush=True)
-    while time.monotonic() < deadline:
-        last, card = card, read_card(cluster.address(chief))
-        if isinstance(card, Card) and card.phase in (FILLING, TRAINING) or isinstance(card, str) and isinstance(last, Card):
+    while time.monotonic() < deadline and phase not in (FILLING, TRAINING):
+        card = read_card(cluster.address(chief))
+        if isinstance(card, Card):
+            phase = card.phase
+        elif phase == JOINING:  # A chief with nothing to do ends there.
             return
         time.sleep(_LOOK_SECS)
 

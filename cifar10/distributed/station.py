@@ -9,7 +9,7 @@ from cifar10.distributed.watchdog import Watchdog
 from cifar10.errors import UserError
 
 _LOOK_SECS = 0.2
-_SUCCESSION_SECS = 10  # for which the predecessor of a task that has moved to another host may still answer
+_SUCCESSION_SECS = 30  # After a task has moved to another host, the name of the host can lead to the old one for a while.
 
 
 class Station:
@@ -45,16 +45,16 @@ class Station:
         self._await_own_card()
 
     def _await_own_card(self):
-        first_seen = {}  # the time at which each other process was first seen at the address
+        address, first_seen = self.cluster.address(self.task), {}  # the latter from incarnations to times
         while True:
-            found = peers.read_card(self.cluster.address(self.task))
+            found = peers.read_card(address)
             self._is_known = found == self._card.card
             if self._is_known:
                 return
-            is_rival = isinstance(found, peers.Card) and found.name == self._card.card.name
-            if is_rival and time.monotonic() > first_seen.setdefault(found.incarnation, time.monotonic()) + _SUCCESSION_SECS:
-                raise UserError('Another process is %s already: it answers at that address. Give this one its own --task_index, or '
-                                'end the other one' % self.cluster.named(self.task))
+            if isinstance(found, peers.Card) and (
+                    time.monotonic() > first_seen.setdefault(found.incarnation, time.monotonic()) + _SUCCESSION_SECS):
+                raise UserError('Another process answers at the address of %s, as %s: check --task_index and the addresses, or end '
+                                'that process' % (self.cluster.named(self.task), found.name))
             time.sleep(_LOOK_SECS)
 
     def connect(self, graph, tasks):
@@ -72,7 +72,7 @@ class Station:
 
     def join(self, phase, restarts_timer=True):
         """Notes that the task has joined the others, and now is in this phase."""
-        self._has_met = True
+        self._has_met |= not self.task.is_chief
         if restarts_timer:
             self._has_progressed = False
             self.start_timer()
@@ -98,7 +98,8 @@ class Station:
     def _ask(self, tasks):
         cards = peers.read_cards(self.cluster, tasks)
         answering = [task for task, card in cards.items() if isinstance(card, peers.Card)]
-        self._has_met |= any(self.task.is_chief or task.is_chief for task in answering)
+        if any(self.task.is_chief or task.is_chief for task in answering):
+            self._has_met = True
         return cards
 
     def await_departures(self, boards):
@@ -116,9 +117,12 @@ class Station:
         if phase == FILLING:
             return phase, '', ''
         if not self._is_known:
-            own = ', '.join(peers.absent(self.cluster, peers.read_cards(self.cluster, [self.task])))
-            return phase, own and own + ', the address of this task', 'check --task_index and the addresses'
+            address = self.cluster.address(self.task)
+            found = peers.read_card(address)
+            reason = found if isinstance(found, str) else '%s answers' % found.name
+            return phase, '%s (%s: %s), the address of this task' % (self.task, address, reason), (
+                'check --task_index and the addresses')
         cards = self._ask(self._others)
-        doubt = '' if self._has_met or not cards else '%s has ever answered; the run has ended, or the addresses are wrong' % (
-            'no other task' if self.task.is_chief else 'no chief')
+        doubt = '' if self._has_met or not cards else '%s; the run has ended, or the addresses are wrong' % (
+            'no other task has ever answered' if self.task.is_chief else 'the chief has never answered')
         return phase, ', '.join(peers.absent(self.cluster, cards)), doubt

@@ -57,8 +57,8 @@ def test_sync(tmp_path, make_cluster, num_ps):
     cluster.allow()
     cluster.start(last)
     for worker in ('worker 0', 'worker 1'):
-        cluster.wait_for(worker, r'^Lost %s \(%s: (Connection refused|it is starting|restarted)\): joining again$' % (
-            last, cluster.addresses[last]))
+        cluster.wait_for(worker, r'^Lost %s \(%s: (Connection refused|it is starting, or another program|it does not answer|'
+                         r'restarted)\): joining again$' % (last, cluster.addresses[last]))
     assert cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '30'
     assert set(cluster.end_all().values()) == {0}
     assert _steps(cluster.tasks['worker 0'].seen) == list(range(21, 38)) + list(range(31, 41))
@@ -91,7 +91,7 @@ def test_faults_during_recovery(tmp_path, make_cluster):
 
 def test_the_timer_starts_anew_on_rejoining(make_cluster):
     """A worker says 5 seconds after joining for whom it waits, and then every 30: it has said so before, when it was not joined."""
-    cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=40', '--stall_timeout_secs=60')
+    cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=40', '--stall_timeout_secs=30')
     cluster.start()
     cluster.wait_until_held(17, 'worker 0', 'worker 1')
     cluster.tasks['ps 0'].kill()
@@ -109,14 +109,14 @@ def test_the_timer_starts_anew_on_rejoining(make_cluster):
 
 def test_a_parameter_server_that_loses_all_workers(make_cluster):
     """Its status asks for another start, as the run is not over."""
-    cluster = make_cluster(1, 1, '--stall_timeout_secs=4')
+    cluster = make_cluster(1, 1, '--stall_timeout_secs=10')
     cluster.start()
     cluster.wait_until_held(17, 'worker 0')
     cluster.tasks['worker 0'].kill()
     assert cluster.tasks['ps 0'].end() == STALLED
     assert cluster.tasks['ps 0'].complaints == [
-        'cifar10_distributed_train.py: Training: waited 4 seconds (--stall_timeout_secs) for worker 0 (%s: Connection refused): start '
-        'this task again when the others are there' % cluster.addresses['worker 0']]
+        'cifar10_distributed_train.py: Training: waited 10 seconds (--stall_timeout_secs) for worker 0 (%s: Connection refused): '
+        'start this task again when the others are there' % cluster.addresses['worker 0']]
 
 
 def test_a_chief_that_restarts_without_a_checkpoint(make_cluster):

@@ -30,8 +30,8 @@ def _start_elsewhere(cluster, name, port=None):
 
 
 def _rejection(cluster, name):
-    return (SCRIPT + 'error: Another process is %s (%s) already: it answers at that address. Give this one its own --task_index, or '
-            'end the other one' % (name, cluster.addresses[name]))
+    return (SCRIPT + 'error: Another process answers at the address of %s (%s), as %s: check --task_index and the addresses, or end '
+            'that process' % (name, cluster.addresses[name], name))
 
 
 @pytest.mark.parametrize('num_ps, old, new', [(1, 2, 3), (1, 3, 2), (0, 2, 3), (0, 3, 2)])
@@ -109,13 +109,14 @@ def _copy(source, target):
 
 def test_a_second_task_that_comes_first(make_cluster):
     """It does not join while nobody can reach it at its address, and ends when another process has that."""
-    cluster = make_cluster(1, 2, '--max_steps=5')
+    cluster = make_cluster(1, 2, '--max_steps=5', gate=2)
     second = _start_elsewhere(cluster, 'worker 1')
     cluster.start('ps 0', 'worker 0')
     second.wait_for(r'^Connecting: waiting for worker 1 \(%s: Connection refused\), the address of this task$'
                     % cluster.addresses['worker 1'])
     cluster.start('worker 1')
     assert second.end() == 1 and second.complaints == [_rejection(cluster, 'worker 1')]
+    cluster.allow()
     assert set(cluster.end_all().values()) == {0}
     assert 'Lost' not in cluster.text('worker 0') + cluster.text('worker 1')
 
@@ -138,20 +139,34 @@ def test_other_data_of_the_same_size(tmp_path, make_cluster, num_ps):
                         'workers the same flags and data' % cluster.addresses['worker 1'], complaint)
 
 
-@pytest.mark.parametrize('name', ['worker 1', pytest.param('ps 0', marks=LONG), pytest.param('worker 0', marks=LONG)])
-def test_nobody_answers(tmp_path, make_cluster, name):
+@pytest.mark.parametrize('num_ps, name', [
+    (1, 'worker 1'), pytest.param(1, 'ps 0', marks=LONG), pytest.param(1, 'worker 0', marks=LONG),
+    pytest.param(0, 'worker 0', marks=LONG)])
+def test_nobody_answers(tmp_path, make_cluster, num_ps, name):
     """As after the end of a run whose directory is on another machine: in the end a status by which no supervisor starts it again."""
-    cluster = make_cluster(1, 2, '--connect_timeout_secs=2')
+    cluster = make_cluster(num_ps, 2, '--connect_timeout_secs=2')
     others = ['--%s_hosts=%s' % (job, ','.join(
         cluster.addresses[each] if each == name else '192.0.2.%d:2222' % i for i, each in enumerate(cluster.names)
         if each.startswith(job))) for job in ('ps', 'worker')]
     cluster.start(name, flags=others + ['--train_dir=%s' % (tmp_path / 'other')])
     assert cluster.tasks[name].end() == 1
     complaint, = cluster.tasks[name].complaints
-    who = 'other task' if name == 'worker 0' else 'chief'
+    who = 'no other task has ever answered' if name == 'worker 0' else 'the chief has never answered'
     waited = ', '.join(r'%s \(192\.0\.2\.%d:2222: [^)]*\)' % (each, i) for i, each in enumerate(cluster.names) if each != name)
-    assert re.fullmatch(SCRIPT + r'Connecting: waited 6 seconds \(3 times --connect_timeout_secs\) for %s: no %s has ever '
-                        'answered; the run has ended, or the addresses are wrong' % (waited, who), complaint), complaint
+    assert re.fullmatch(SCRIPT + r'(Connecting|Joining): waited 6 seconds \(3 times --connect_timeout_secs\) for %s: %s; the '
+                        'run has ended, or the addresses are wrong' % (waited, who), complaint), complaint
+
+
+def test_swapped_indexes(make_cluster):
+    """Another task answers at the address."""
+    cluster = make_cluster(0, 2)
+    cluster.start('worker 0')
+    swapped = ','.join(cluster.addresses['worker %d' % i] for i in (1, 0))
+    cluster.flags.append('--worker_hosts=' + swapped)
+    second = _start_elsewhere(cluster, 'worker 1')
+    assert second.end() == 1 and second.complaints == [
+        _rejection(cluster, 'worker 1').replace(cluster.addresses['worker 1'], cluster.addresses['worker 0']).replace(
+            'as worker 1', 'as worker 0')]
 
 
 def test_a_task_on_the_wrong_host(make_cluster):
