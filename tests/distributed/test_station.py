@@ -1,20 +1,21 @@
-"""Which limit holds when: against a watchdog that records what it is told."""
+"""Which limit holds when, and when others may never come: against a watchdog that records what it is told."""
 from types import SimpleNamespace
 
 import pytest
 
 from cifar10.distributed import peers, server, station
 from cifar10.distributed.cluster import JOINING, TRAINING, Cluster, Task, Timeouts
+from cifar10.distributed.peers import Card
 
 
 @pytest.fixture
 def watched(monkeypatch):
     """Makes servers, cards and watchdogs stand-ins; a list of what the watchdog is told."""
     told = []
-    own = SimpleNamespace(card='own', set_phase=lambda phase: None)
+    own = SimpleNamespace(card=Card('', 'worker 1', 7), set_phase=lambda phase: None)
     monkeypatch.setattr(server, 'start', lambda *args: 'target')
     monkeypatch.setattr(peers, 'OwnCard', lambda *args: own)
-    monkeypatch.setattr(peers, 'read_card', lambda address: 'own')
+    monkeypatch.setattr(peers, 'read_card', lambda address: own.card)
     monkeypatch.setattr(station, 'Watchdog', lambda: SimpleNamespace(
         watch=lambda describe, secs, flag: told.append((secs, flag)), progress=lambda: told.append('progress')))
     return told
@@ -35,3 +36,20 @@ def test_the_limits_of_a_task_that_joins_again(watched):
     del watched[:]
     task.join(JOINING, restarts_timer=False)
     assert watched == []
+
+
+@pytest.mark.parametrize('task, answering, doubt', [
+    (Task('worker', 1), Task('ps', 0), 'the chief has never answered'), (Task('worker', 1), Task('worker', 0), None),
+    (Task('ps', 0), Task('worker', 1), 'the chief has never answered'), (Task('ps', 0), Task('worker', 0), None),
+    (Task('worker', 0), None, 'no other task has ever answered'), (Task('worker', 0), Task('worker', 1), None)])
+def test_tasks_that_may_never_come(watched, monkeypatch, task, answering, doubt):
+    """Without the chief, a run may be over; and nobody doubts any more after joining it."""
+    answers = {answering: Card(Cluster(('a:1',), ('b:1', 'c:1')).text, '', 8)}
+    monkeypatch.setattr(peers, 'read_cards', lambda cluster, tasks: {each: answers.get(each, 'no answer') for each in tasks})
+    made = station.Station(Cluster(('a:1',), ('b:1', 'c:1')), task, None, Timeouts())
+    found = made._describe()[2]
+    assert found == ('%s; the run has ended, or the addresses are wrong' % doubt if doubt else '')
+    answers.clear()
+    assert made._describe()[2] == found
+    made.join(TRAINING)
+    assert made._describe()[2] == (found if task.is_chief else '')

@@ -103,10 +103,9 @@ def test_the_timer_starts_anew_on_rejoining(make_cluster):
     cluster.tasks['worker 0'].kill()
     cluster.allow()
     cluster.wait_for('worker 1', r'^Training: waiting for worker 0 \(%s: Connection refused\)$' % cluster.addresses['worker 0'])
-    cluster.start('worker 0')
-    assert set(cluster.end_all().values()) == {0}
 
 
+@LONG
 def test_a_parameter_server_that_loses_all_workers(make_cluster):
     """Its status asks for another start, as the run is not over."""
     cluster = make_cluster(1, 1, '--stall_timeout_secs=10')
@@ -120,7 +119,7 @@ def test_a_parameter_server_that_loses_all_workers(make_cluster):
 
 
 def test_a_chief_that_restarts_without_a_checkpoint(make_cluster):
-    cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=20', '--checkpoint_steps=1000', gate=7)
+    cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=9', '--checkpoint_steps=1000', gate=7)
     cluster.start()
     cluster.wait_until_held(7, 'worker 0', 'worker 1')
     cluster.tasks['worker 0'].kill()

@@ -34,7 +34,7 @@ def _rejection(cluster, name):
             'that process' % (name, cluster.addresses[name], name))
 
 
-@pytest.mark.parametrize('num_ps, old, new', [(1, 2, 3), (1, 3, 2), (0, 2, 3), (0, 3, 2)])
+@pytest.mark.parametrize('num_ps, old, new', [(1, 2, 3), pytest.param(1, 3, 2, marks=LONG), (0, 2, 3), (0, 3, 2)])
 def test_another_number_of_workers(make_cluster, num_ps, old, new):
     """A host that still runs, after the workers of the old job, has its addresses: all workers of the new one end, and say so."""
     cluster = make_cluster(num_ps, 3, '--connect_timeout_secs=60')
@@ -169,6 +169,7 @@ def test_swapped_indexes(make_cluster):
             'as worker 1', 'as worker 0')]
 
 
+@LONG
 def test_a_task_on_the_wrong_host(make_cluster):
     """Nobody has its address."""
     cluster = make_cluster(0, 2, '--connect_timeout_secs=2')

@@ -160,16 +160,17 @@ def test_mistakes_that_others_notice(tmp_path, make_cluster):
 
 def test_a_worker_that_does_not_come(make_cluster):
     """Those who are there end after --connect_timeout_secs, and say so; the other one may have ended a moment before."""
-    cluster = make_cluster(1, 2, '--connect_timeout_secs=15')
+    cluster = make_cluster(1, 2, '--connect_timeout_secs=8')
     cluster.start('ps 0', 'worker 0')
     for task in cluster.tasks.values():
         assert task.end() == STALLED
         complaint, = task.complaints
-        assert re.fullmatch(SCRIPT + r'Training: waited 15 seconds \(--connect_timeout_secs\) for (\w+ 0 \([^)]+\), )*worker 1 \(%s: '
+        assert re.fullmatch(SCRIPT + r'Training: waited 8 seconds \(--connect_timeout_secs\) for (\w+ 0 \([^)]+\), )*worker 1 \(%s: '
                             r'Connection refused\): start this task again when the others are there'
                             % cluster.addresses['worker 1'], complaint), complaint
 
 
+@LONG
 def test_no_chief_comes(make_cluster):
     """As after the end of a run whose directory is elsewhere: in the end a status by which no supervisor starts a task again."""
     cluster = make_cluster(1, 2, '--connect_timeout_secs=2')
