@@ -67,6 +67,7 @@ class Watchdog:
             if waited < min(next_message, attempts * secs):
                 continue
             phase, awaited, doubt = describe()
+            waited = time.monotonic() - progressed
             if progressed != self._progressed or self._watched is None:
                 continue
             if waited >= attempts * secs:

@@ -107,6 +107,7 @@ def _copy(source, target):
             target.sendall(data)
 
 
+@LONG
 def test_a_second_task_that_comes_first(make_cluster):
     """It does not join while nobody can reach it at its address, and ends when another process has that."""
     cluster = make_cluster(1, 2, '--max_steps=5', gate=2)

@@ -158,6 +158,7 @@ def test_mistakes_that_others_notice(tmp_path, make_cluster):
     cluster.wait_for('worker 2', ': step [0-9]+, loss')
 
 
+@LONG
 def test_a_worker_that_does_not_come(make_cluster):
     """Those who are there end after --connect_timeout_secs, and say so; the other one may have ended a moment before."""
     cluster = make_cluster(1, 2, '--connect_timeout_secs=8')
