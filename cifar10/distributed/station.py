@@ -45,7 +45,8 @@ class Station:
         self._await_own_card()
 
     def _await_own_card(self):
-        address, first_seen = self.cluster.address(self.task), {}  # the latter from incarnations to times
+        address = self.cluster.address(self.task)
+        first_seen = {}  # From the incarnations of other processes to times.
         while True:
             found = peers.read_card(address)
             self._is_known = found == self._card.card
@@ -112,7 +113,7 @@ class Station:
             time.sleep(_LOOK_SECS)
 
     def _describe(self):
-        """The phase of the task, for which tasks it waits, and the reason why they may never come; see Watchdog.watch."""
+        """Returns the phase, the awaited tasks, and the reason why they may never come; see Watchdog.watch."""
         phase = self._card.card.phase
         if phase == FILLING:
             return phase, '', ''
