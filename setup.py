@@ -1,4 +1,5 @@
 """Packaging: the package, and its scripts for the PATH."""
+
 import glob
 import os
 import re
@@ -11,7 +12,7 @@ with open(os.path.join(HERE, 'README.md')) as readme:
     long_description = readme.read()
 
 with open(os.path.join(HERE, 'cifar10', '__init__.py')) as package:
-    version, = re.findall("__version__ = '(.*)'", package.read())
+    (version,) = re.findall("__version__ = '(.*)'", package.read())
 
 setup(
     name='cifar10-classic',  # on PyPI, cifar10 is another package; the import is cifar10

@@ -1,8 +1,9 @@
 """Classic graph-mode TensorFlow on CIFAR-10: the names that books import.
 
-A name is imported from its module when it is first used. So importing the package is fast and changes nothing: no environment
-variable, no file descriptor, and TensorFlow is not imported yet.
+A name is imported from its module when it is first used. So importing the package is fast and
+changes nothing: no environment variable, no file descriptor, and TensorFlow is not imported yet.
 """
+
 import importlib as _importlib
 
 __version__ = '1.4.0'
@@ -25,7 +26,8 @@ _MODULES = {  # where each name is defined
     'TOWER_NAME': 'cifar10.multi_gpu',
 }
 __all__ = sorted(_MODULES)
-_SUBMODULES = ['input', 'model', 'multi_gpu']  # which readers use as attributes: cifar10.model.inference
+# which readers use as attributes: cifar10.model.inference
+_SUBMODULES = ['input', 'model', 'multi_gpu']
 
 
 def __getattr__(name):  # PEP 562

@@ -12,23 +12,35 @@ from cifar10.runs import checkpoint_files
 
 
 class FiniteHook(tf.train.SessionRunHook):
-    """Stops training when a tower's loss or gradient, or a variable about to be saved, is NaN or infinite.
+    """Stops training when a tower's loss or gradient, or a variable about to be saved, is NaN or
+    infinite.
 
     The loss alone does not show it: max pooling on the CPU ignores a NaN.
     """
 
     def __init__(self, step, graph, train_dir):
-        # tf.add_n adds up in an order that depends on which of its inputs nothing else waits for. The norms wait until the averages
-        # of the gradients are made, so that something waits for each input, whatever the timing of threads.
+        # tf.add_n adds up in an order that depends on which of its inputs nothing else waits for.
+        # The norms wait until the averages of the gradients are made, so that something waits for
+        # each input, whatever the timing of threads.
         with tf.name_scope('gradient_norms'), tf.control_dependencies([graph.train_op]):
-            norms = [tf.global_norm([gradient for gradient, _ in grads]) for grads in graph.tower_grads]
-        self._fetches = {'step': step, 'losses': graph.losses, 'norms': norms, 'learning_rate': graph.learning_rate}
+            norms = [
+                tf.global_norm([gradient for gradient, _ in grads]) for grads in graph.tower_grads
+            ]
+        self._fetches = {
+            'step': step,
+            'losses': graph.losses,
+            'norms': norms,
+            'learning_rate': graph.learning_rate,
+        }
         self._train_dir = train_dir
 
     def begin(self):
         with tf.name_scope('is_finite'):
-            self._is_finite = {variable.op.name: tf.reduce_all(tf.is_finite(variable))
-                               for variable in tf.global_variables() if variable.dtype.base_dtype.is_floating}
+            self._is_finite = {
+                variable.op.name: tf.reduce_all(tf.is_finite(variable))
+                for variable in tf.global_variables()
+                if variable.dtype.base_dtype.is_floating
+            }
 
     def before_run(self, run_context):
         return tf.train.SessionRunArgs(self._fetches)
@@ -50,18 +62,29 @@ class FiniteHook(tf.train.SessionRunHook):
     def _error(self, bad_variables):
         def towers(values):
             return ', '.join(str(i) for i in np.flatnonzero(~np.isfinite(values))) or 'none'
+
         saved = checkpoint_files.candidates(self._train_dir) if self._train_dir else None
         return UserError(
             'Training diverged at step %d with learning rate %g. Not finite: losses of towers: %s; gradients of towers: %s; '
             'variables: %s. Lower --initial_learning_rate. %s'
-            % (self._fetched['step'], self._fetched['learning_rate'], towers(self._fetched['losses']),
-               towers(self._fetched['norms']), ', '.join(bad_variables) or 'none',
-               'The chief has the checkpoints' if saved is None else
-               'The last good checkpoint is %s' % saved[0] if saved else 'There is no checkpoint yet'))
+            % (
+                self._fetched['step'],
+                self._fetched['learning_rate'],
+                towers(self._fetched['losses']),
+                towers(self._fetched['norms']),
+                ', '.join(bad_variables) or 'none',
+                'The chief has the checkpoints'
+                if saved is None
+                else 'The last good checkpoint is %s' % saved[0]
+                if saved
+                else 'There is no checkpoint yet',
+            )
+        )
 
 
 class CheckpointHook(tf.train.SessionRunHook):
-    """Saves a checkpoint every `every` steps and after the last one; its number is the number of updates in it."""
+    """Saves a checkpoint every `every` steps and after the last one; its number is the number of
+    updates in it."""
 
     def __init__(self, step, saver, run, every, check_variables):
         self._step_tensor = step
@@ -73,7 +96,8 @@ class CheckpointHook(tf.train.SessionRunHook):
 
     def after_create_session(self, session, coord):
         self._attempted = session.run(tf.train.get_global_step())
-        if self._attempted != self._run.first_step:  # other workers have gone on while this one was away
+        # other workers have gone on while this one was away
+        if self._attempted != self._run.first_step:
             self._unsaved = self._attempted
 
     def before_run(self, run_context):
@@ -82,13 +106,19 @@ class CheckpointHook(tf.train.SessionRunHook):
     def after_run(self, run_context, run_values):
         self._unsaved = run_values.results
         # `end` saves the last step. A failure then prints one line, not two.
-        if progress.is_due(self._unsaved, self._attempted, self._every) and not run_context.stop_requested:
+        if (
+            progress.is_due(self._unsaved, self._attempted, self._every)
+            and not run_context.stop_requested
+        ):
             self._attempted = self._unsaved
             self._check_variables(run_context.session)
             try:
                 self._save(run_context.session)
             except UserError as error:  # the disk may be full only for a while
-                errors.warn('%s. Training goes on; the next attempt is after %d steps' % (error, self._every))
+                errors.warn(
+                    '%s. Training goes on; the next attempt is after %d steps'
+                    % (error, self._every)
+                )
 
     def _save(self, session):
         self._saved = checkpoint_files.save(self._saver, session, self._run.path, self._unsaved)

@@ -1,4 +1,6 @@
-"""Directories: trusted, made, written whole or not at all, locked by one process at a time, still in their place."""
+"""Directories: trusted, made, written whole or not at all, locked by one process at a time, still
+in their place."""
+
 import contextlib
 import glob
 import os
@@ -11,16 +13,19 @@ from cifar10.errors import UserError
 
 try:
     import fcntl
-except ImportError:  # Windows has no such locks: two processes in one directory do not notice each other there
+except ImportError:
+    # Windows has no such locks: two processes in one directory do not notice each other there
     fcntl = None
 
 _INCOMPLETE = '.cifar10-incomplete-'
 
 
 def check_trusted(path):
-    """Checks that no other user has put there what lies at `path`, or on the way to it, in a place where every user can write.
+    """Checks that no other user has put there what lies at `path`, or on the way to it, in a place
+    where every user can write.
 
-    Such a user could have links followed, or files replaced, while this process writes. What root owns is trusted.
+    Such a user could have links followed, or files replaced, while this process writes. What root
+    owns is trusted.
 
     Raises:
       UserError: names what another user owns.
@@ -30,18 +35,27 @@ def check_trusted(path):
     places = [os.path.abspath(path)]
     for place in places:
         parent = os.path.dirname(place)
-        if (os.path.lexists(place) and os.stat(parent).st_mode & stat.S_IWOTH
-                and os.lstat(place).st_uid not in (os.getuid(), 0)):
-            raise UserError('%s belongs to another user, and is in a place where every user can write: give another directory' % place)
-        further = [parent] + ([os.path.join(parent, os.readlink(place))] if os.path.islink(place) else [])
+        if (
+            os.path.lexists(place)
+            and os.stat(parent).st_mode & stat.S_IWOTH
+            and os.lstat(place).st_uid not in (os.getuid(), 0)
+        ):
+            raise UserError(
+                '%s belongs to another user, and is in a place where every user can write: give another directory'
+                % place
+            )
+        further = [parent] + (
+            [os.path.join(parent, os.readlink(place))] if os.path.islink(place) else []
+        )
         places += [os.path.normpath(way) for way in further if os.path.normpath(way) not in places]
 
 
 def check_for_checkpoints(directory):
-    """Checks that what is there is a directory, and that TensorFlow reads the name of a directory of checkpoints as what it is.
+    """Checks that what is there is a directory, and that TensorFlow reads the name of a directory
+    of checkpoints as what it is.
 
-    To it `*`, `?`, `[`, `]` and a backslash in the name of a checkpoint are a pattern: it would read, or delete, what lies in other
-    directories.
+    To it `*`, `?`, `[`, `]` and a backslash in the name of a checkpoint are a pattern: it would
+    read, or delete, what lies in other directories.
 
     Raises:
       UserError: something else is there, or TensorFlow does not.
@@ -54,16 +68,21 @@ def check_for_checkpoints(directory):
 
 
 def check_no_pattern(path):
-    """Raises UserError if TensorFlow reads the name of a checkpoint as a pattern, see `check_for_checkpoints`."""
+    """Raises UserError if TensorFlow reads the name of a checkpoint as a pattern, see
+    `check_for_checkpoints`."""
     if any(character in path for character in '*?[]\\' if character != os.sep):
-        raise UserError('%s has one of the characters * ? [ ] \\, which TensorFlow reads as a pattern: rename it, or give another '
-                        'directory' % path)
+        raise UserError(
+            '%s has one of the characters * ? [ ] \\, which TensorFlow reads as a pattern: rename it, or give another '
+            'directory' % path
+        )
 
 
 def missing(path):
-    """Returns the directories that must be made for the directory `path`: itself and its parents, the innermost first."""
+    """Returns the directories that must be made for the directory `path`: itself and its parents,
+    the innermost first."""
     path, found = os.path.abspath(path), []
-    while not os.path.lexists(path) and path != os.path.dirname(path):  # Windows may lack a whole drive
+    # Windows may lack a whole drive
+    while not os.path.lexists(path) and path != os.path.dirname(path):
         found.append(path)
         path = os.path.dirname(path)
     return found
@@ -74,12 +93,17 @@ def check_no_file(path):
     absent = missing(path)
     place = os.path.dirname(absent[-1]) if absent else path
     if not os.path.isdir(place):
-        kind = (files.special_kind(os.stat(place).st_mode) or 'a file') if os.path.exists(place) else 'a link to nothing'
+        kind = (
+            (files.special_kind(os.stat(place).st_mode) or 'a file')
+            if os.path.exists(place)
+            else 'a link to nothing'
+        )
         raise UserError('%s is %s, not a directory: give another one' % (place, kind))
 
 
 def check_exists(path, remedy):
-    """Raises UserError unless `path` is a directory; `remedy` is what the user can do if nothing is there."""
+    """Raises UserError unless `path` is a directory; `remedy` is what the user can do if nothing is
+    there."""
     check_no_file(path)
     if not os.path.isdir(path):
         raise UserError('%s does not exist: %s' % (path, remedy))
@@ -89,15 +113,20 @@ def make(path):
     """Makes the directory `path` and its parents if they do not exist.
 
     Raises:
-      UserError: it cannot be made, its name cannot be used, or another user controls it, see `check_trusted`.
+      UserError: it cannot be made, its name cannot be used, or another user controls it, see
+        `check_trusted`.
     """
     files.check_name(path)
     check_trusted(path)
     check_no_file(path)
     try:
         os.makedirs(path, exist_ok=True)
-    except (OSError, RecursionError) as error:  # the second: it is nested too deeply for os.makedirs
-        raise UserError('Cannot make the directory %s (%s): give another one' % (path, getattr(error, 'strerror', error)))
+    except (OSError, RecursionError) as error:
+        # the second: it is nested too deeply for os.makedirs
+        raise UserError(
+            'Cannot make the directory %s (%s): give another one'
+            % (path, getattr(error, 'strerror', error))
+        )
 
 
 class Place:
@@ -118,8 +147,10 @@ class Place:
     def check(self):
         """Raises UserError if the directory has been moved, removed or replaced."""
         if self._handle is not None and not _is_at(self._handle, self._path):
-            raise UserError('%s has been moved or removed: put it back, and start again; what was saved there is intact'
-                            % self._path)
+            raise UserError(
+                '%s has been moved or removed: put it back, and start again; what was saved there is intact'
+                % self._path
+            )
 
 
 def _is_at(handle, path):
@@ -132,7 +163,8 @@ def _is_at(handle, path):
 
 @contextlib.contextmanager
 def written_whole(path):
-    """Yields a temporary directory beside `path` that becomes `path` at the end of the block; after an error it is removed.
+    """Yields a temporary directory beside `path` that becomes `path` at the end of the block; after
+    an error it is removed.
 
     Raises:
       OSError: it cannot be made, or cannot become `path`.
@@ -150,9 +182,11 @@ def written_whole(path):
 
 @contextlib.contextmanager
 def alone_in(directory):
-    """Holds the lock on a directory. At its begin and end, removes the temporary directories of `written_whole` that are left there.
+    """Holds the lock on a directory. At its begin and end, removes the temporary directories of
+    `written_whole` that are left there.
 
-    A killed process leaves one, and so can a signal that arrives just when `written_whole` makes it.
+    A killed process leaves one, and so can a signal that arrives just when `written_whole` makes
+    it.
     """
     with locked(directory) as is_locked:
         try:
@@ -177,13 +211,16 @@ def locked(path, busy=None):
 
     Args:
       path: an existing directory.
-      busy: what the UserError says if another process holds the lock; if None, wait for that process.
+      busy: what the UserError says if another process holds the lock; if None, wait for that
+        process.
     """
     handle = None if fcntl is None else os.open(path, os.O_RDONLY)
     try:
         is_locked = handle is not None and _lock(handle, path, busy)
         if is_locked and not _is_at(handle, path):
-            raise UserError('%s has just been moved or removed by another process: start again' % path)
+            raise UserError(
+                '%s has just been moved or removed by another process: start again' % path
+            )
         yield is_locked
     finally:
         if handle is not None:

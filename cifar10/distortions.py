@@ -1,8 +1,9 @@
 """Random distortions of training images, and crops of evaluation images.
 
-Everything works on whole batches of raw images. The per-example operations of `tf.image` give the same images, but take more than
-ten times the CPU time.
+Everything works on whole batches of raw images. The per-example operations of `tf.image` give the
+same images, but take more than ten times the CPU time.
 """
+
 import tensorflow.compat.v1 as tf
 
 from cifar10.data import dataset
@@ -35,9 +36,10 @@ def draws(n, contrast=CLASSIC.contrast, size=IMAGE_SIZE):
 def distort(images, rows, columns, mirror, factors, size=IMAGE_SIZE):
     """Crops, mirrors, changes the contrast of, and standardises each image of a batch.
 
-    Equal to tf.image's crop, flip, adjust_brightness, adjust_contrast and per_image_standardization of each image, in
-    float32 without clipping. A change of brightness cancels in the standardisation, so none is made; contrast and
-    standardisation together are one affine map per channel.
+    Equal to tf.image's crop, flip, adjust_brightness, adjust_contrast and per_image_standardization
+    of each image, in float32 without clipping. A change of brightness cancels in the
+    standardisation, so none is made; contrast and standardisation together are one affine map per
+    channel.
 
     Args:
       images: uint8 [n, 3, 32, 32].
@@ -50,7 +52,8 @@ def distort(images, rows, columns, mirror, factors, size=IMAGE_SIZE):
     offsets = tf.range(size)
     images = tf.gather(images, rows[:, None] + offsets, axis=2, batch_dims=1)
     columns = columns[:, None] + tf.where_v2(mirror[:, None], offsets[::-1], offsets)
-    # A product with ones and zeros picks the columns exactly; gathering byte by byte would take ten times as long.
+    # A product with ones and zeros picks the columns exactly; gathering byte by byte would take ten
+    # times as long.
     picks = tf.one_hot(columns, dataset.WIDTH, axis=1, dtype=tf.float32)
     images = tf.reshape(tf.cast(images, tf.float32), [-1, dataset.DEPTH * size, dataset.WIDTH])
     images = tf.reshape(tf.matmul(images, picks), [-1, dataset.DEPTH, size, size])
@@ -60,9 +63,10 @@ def distort(images, rows, columns, mirror, factors, size=IMAGE_SIZE):
 def _standardize(images, factors):
     """Contrast about each channel's mean, then zero mean and unit variance over each image.
 
-    With m_c the mean of channel c, m the mean of the image and f the contrast factor, the contrast makes x - m into
-    f (x - m_c) + (m_c - m), whose variance is f^2 var(x - m_c) + var(m_c - m). As in tf.image.per_image_standardization the
-    standard deviation counts as at least 1 / sqrt(number of values), which keeps uniform images finite.
+    With m_c the mean of channel c, m the mean of the image and f the contrast factor, the contrast
+    makes x - m into f (x - m_c) + (m_c - m), whose variance is f^2 var(x - m_c) + var(m_c - m). As
+    in tf.image.per_image_standardization the standard deviation counts as at least 1 / sqrt(number
+    of values), which keeps uniform images finite.
 
     Args:
       images: float32 [n, 3, height, width].
@@ -75,10 +79,12 @@ def _standardize(images, factors):
     channel_mean = tf.reduce_mean(images, [2, 3], keepdims=True)
     channel_offset = channel_mean - tf.reduce_mean(channel_mean, 1, keepdims=True)
     images -= channel_mean
-    variance = (tf.square(factors) * tf.reduce_mean(tf.square(images), [1, 2, 3], keepdims=True)
-                + tf.reduce_mean(tf.square(channel_offset), [1, 2, 3], keepdims=True))
+    variance = tf.square(factors) * tf.reduce_mean(
+        tf.square(images), [1, 2, 3], keepdims=True
+    ) + tf.reduce_mean(tf.square(channel_offset), [1, 2, 3], keepdims=True)
     num_values = int(images.shape[1]) * int(images.shape[2]) * int(images.shape[3])
-    inverse_stddev = tf.rsqrt(tf.maximum(variance, 1 / num_values))  # in this order: TensorFlow Lite makes NaN of rsqrt(0)
+    # in this order: TensorFlow Lite makes NaN of rsqrt(0)
+    inverse_stddev = tf.rsqrt(tf.maximum(variance, 1 / num_values))
     images = images * (factors * inverse_stddev) + channel_offset * inverse_stddev
     return tf.transpose(images, [0, 2, 3, 1])
 
@@ -88,11 +94,14 @@ def crop(images, down=0, across=0, size=IMAGE_SIZE):
 
     Args:
       images: uint8 [n, 3, 32, 32].
-      down, across: pixels from the centre of the image to that of the crop; at most as many as are around the crop.
+      down, across: pixels from the centre of the image to that of the crop; at most as many as are
+        around the crop.
       size: height and width of the crop, up to 32.
 
     Returns:
       float32 [n, size, size, 3].
     """
     top, left = (dataset.HEIGHT - size) // 2 + down, (dataset.WIDTH - size) // 2 + across
-    return _standardize(tf.cast(images[:, :, top:top + size, left:left + size], tf.float32), 1.0)
+    return _standardize(
+        tf.cast(images[:, :, top : top + size, left : left + size], tf.float32), 1.0
+    )

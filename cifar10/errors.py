@@ -1,4 +1,6 @@
-"""The exception for a user's mistake, warnings, the failed outputs of a run, and TensorFlow's errors in one line."""
+"""The exception for a user's mistake, warnings, the failed outputs of a run, and TensorFlow's
+errors in one line."""
+
 import contextlib
 import errno
 import os
@@ -6,25 +8,43 @@ import re
 import sys
 
 # What TensorFlow's messages have around what they tell.
-_AROUND = ('Graph execution error', 'Detected at node', 'Node:', 'File "', '[[', '2 root', '(0)', '(1)', 'Original stack', '====',
-           'From /job:', 'UNAVAILABLE: From /job:', 'Additional GRPC')
+_AROUND = (
+    'Graph execution error',
+    'Detected at node',
+    'Node:',
+    'File "',
+    '[[',
+    '2 root',
+    '(0)',
+    '(1)',
+    'Original stack',
+    '====',
+    'From /job:',
+    'UNAVAILABLE: From /job:',
+    'Additional GRPC',
+)
 _CAUSES = {os.strerror(number) for number in errno.errorcode}
 
 
 class UserError(Exception):
     """Bad input: one line that names the culprit and the remedy.
 
-    The scripts print it and exit with status 1, as they do for errors of the operating system. A bug keeps its traceback.
+    The scripts print it and exit with status 1, as they do for errors of the operating system. A
+    bug keeps its traceback.
     """
 
 
 def printable(text):
-    """A text in one line; what cannot be printed, like the end of a line in the name of a file, is written as an escape."""
-    return ''.join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+    """A text in one line; what cannot be printed, like the end of a line in the name of a file, is
+    written as an escape."""
+    return ''.join(
+        character if character.isprintable() else ascii(character)[1:-1] for character in text
+    )
 
 
 def warn(message):
-    """Tells on stderr what went wrong while the work goes on, in one line, whatever names are in the message."""
+    """Tells on stderr what went wrong while the work goes on, in one line, whatever names are in
+    the message."""
     line = printable(str(message))
     if sys.stderr is not None:  # or print would write to the standard output
         with contextlib.suppress(OSError):  # nobody may read it any more
@@ -32,7 +52,8 @@ def warn(message):
 
 
 class MissingOutputs(UserError):
-    """Outputs are missing of a run that is saved. `stopped_by` is the signal that stopped it, or None if it has come to its end."""
+    """Outputs are missing of a run that is saved. `stopped_by` is the signal that stopped it, or
+    None if it has come to its end."""
 
     def __init__(self, message, stopped_by):
         super().__init__(message)
@@ -40,10 +61,12 @@ class MissingOutputs(UserError):
 
 
 class Failures:
-    """Failed outputs of a run, like a summary or a trace. They do not stop the run, but it then ends with an error.
+    """Failed outputs of a run, like a summary or a trace. They do not stop the run, but it then
+    ends with an error.
 
     Attributes:
-      is_over: whether the run has made its last step, after which no line says that training goes on.
+      is_over: whether the run has made its last step, after which no line says that training goes
+        on.
     """
 
     def __init__(self):
@@ -51,7 +74,8 @@ class Failures:
         self.is_over = False
 
     def add(self, name, error):
-        """Adds the UserError of the output called `name`, and warns of it, unless the output failed for the same reason before."""
+        """Adds the UserError of the output called `name`, and warns of it, unless the output failed
+        for the same reason before."""
         is_new = str(self._errors.get(name)) != str(error)
         self._errors[name] = error
         if is_new and not self.is_over:
@@ -72,20 +96,29 @@ class Failures:
     def check(self, stopped_by):
         """Raises MissingOutputs if an output has failed."""
         if self._errors:
-            raise MissingOutputs('The run is saved, but %s' % '; '.join(
-                'without %s: %s' % named for named in self._errors.items()), stopped_by)
+            raise MissingOutputs(
+                'The run is saved, but %s'
+                % '; '.join('without %s: %s' % named for named in self._errors.items()),
+                stopped_by,
+            )
 
 
 def reason(error):
-    """Returns the cause in the message of an error: without the path that an error of files names, as the line around it does."""
+    """Returns the cause in the message of an error: without the path that an error of files names,
+    as the line around it does."""
     message = getattr(error, 'strerror', None) or line(error)
     last = message.rsplit('; ', 1)[-1]  # of TensorFlow's 'PATH; No space left on device'
     return last if last in _CAUSES else message
 
 
 def line(error):
-    """Returns the message of an error, like a tf.errors.OpError, in one line, without the names of nodes and the stack."""
+    """Returns the message of an error, like a tf.errors.OpError, in one line, without the names of
+    nodes and the stack."""
     lines = [part.strip() for part in getattr(error, 'message', str(error)).splitlines()]
-    told = [part for before, part in zip([''] + lines, lines)
-            if part and not part.startswith(_AROUND) and not before.startswith('File "')]  # after which a line of source may come
+    told = [
+        part
+        for before, part in zip([''] + lines, lines)
+        # after which a line of source may come
+        if part and not part.startswith(_AROUND) and not before.startswith('File "')
+    ]
     return re.sub(r'^assertion failed: \[(.*)\]$', r'\1', told[0]) if told else type(error).__name__

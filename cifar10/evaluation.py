@@ -1,4 +1,5 @@
 """The precision of a checkpoint: every example is scored exactly once."""
+
 import datetime
 import os
 from typing import Dict, NamedTuple, Optional, Sequence
@@ -18,12 +19,14 @@ _MISTAKES = 24  # that are shown
 
 class Result(NamedTuple):
     """What an evaluation has found."""
+
     step: int
     num_views: int
     scores: Scores
     mistakes: Sequence[Mistake]  # the most confident ones
     class_names: Optional[Sequence[str]]  # None if nothing tells them
-    losses: Dict[str, float]  # by summary tag; the cross entropy is the mean over the examples, without label smoothing
+    # by summary tag; the cross entropy is the mean over the examples, without label smoothing
+    losses: Dict[str, float]
 
 
 class Evaluator:
@@ -46,22 +49,29 @@ class Evaluator:
         self._class_names = records.class_names
         self._num_examples = num_present if num_examples is None else min(num_examples, num_present)
         self._num_views = num_views
-        self._config = machine.session_config([device], machine.choose_threads([device], cifar10_input.BATCH_SIZE))
+        self._config = machine.session_config(
+            [device], machine.choose_threads([device], cifar10_input.BATCH_SIZE)
+        )
         num_slices = machine.num_slices([device], cifar10_input.BATCH_SIZE)
         self.graph = tf.Graph()
         with self.graph.as_default():
             labels, images = cifar10_input.undistorted_records(records, num_epochs=1)
             labels = cifar10_input.check_labels(labels, records.num_classes)
             with tf.device(device):
-                # With a weight decay of 1, 'losses' holds l2_loss itself; `evaluate` multiplies it by that of the run.
+                # With a weight decay of 1, 'losses' holds l2_loss itself; `evaluate` multiplies it
+                # by that of the run.
                 log_probabilities = views.log_probabilities(
-                    images, num_views, records.num_classes, num_slices, fc_weight_decay=1.0)
+                    images, num_views, records.num_classes, num_slices, fc_weight_decay=1.0
+                )
             self._batch = labels, images, log_probabilities
-            self._l2_losses = {'losses/' + part.op.name: part for part in tf.get_collection('losses')}
+            self._l2_losses = {
+                'losses/' + part.op.name: part for part in tf.get_collection('losses')
+            }
             self._variables = {variable.op.name: variable for variable in tf.trainable_variables()}
 
     def evaluate(self, restored):
-        """Scores the moving averages in a checkpoint; if it has none, says so and scores its raw weights.
+        """Scores the moving averages in a checkpoint; if it has none, says so and scores its raw
+        weights.
 
         The weight decay in the losses is that of the run, which the checkpoint's directory records.
 
@@ -72,8 +82,9 @@ class Evaluator:
           A Result.
 
         Raises:
-          UserError: the checkpoint was trained on other classes, does not fit the network or is not finite, the record is damaged, or
-            a file of the examples has changed since the Evaluator was made.
+          UserError: the checkpoint was trained on other classes, does not fit the network or is not
+            finite, the record is damaged, or a file of the examples has changed since the Evaluator
+            was made.
         """
         self._watch.check()
         train_dir = os.path.dirname(restored.path)
@@ -102,42 +113,66 @@ class Evaluator:
         with self._watch.explaining():
             try:
                 while missing > 0:
-                    labels, images, log_probabilities = [values[:missing] for values in session.run(self._batch)]
+                    labels, images, log_probabilities = [
+                        values[:missing] for values in session.run(self._batch)
+                    ]
                     mistakes.add(self._num_examples - missing, labels, images, log_probabilities)
                     all_labels.append(labels)
                     all_log_probabilities.append(log_probabilities)
                     missing -= len(labels)
                 coord.request_stop()
-                coord.join(threads)  # raises what went wrong, but not the OutOfRangeError that ends the data
+                # raises what went wrong, but not the OutOfRangeError that ends the data
+                coord.join(threads)
             except tf.errors.OpError:
                 coord.raise_requested_exception()  # of the thread whose end was the reason
                 raise
             finally:
                 coord.request_stop()
         self._watch.check()
-        return Scores(np.concatenate(all_labels), np.concatenate(all_log_probabilities)), mistakes.found
+        return Scores(
+            np.concatenate(all_labels), np.concatenate(all_log_probabilities)
+        ), mistakes.found
 
 
 def describe(result, top_k=None):
-    """The line that tells the precision of a Result, with its confidence interval; with `top_k` also precision @ k."""
-    scores, several_views = result.scores, '%d views, ' % result.num_views if result.num_views > 1 else ''
+    """The line that tells the precision of a Result, with its confidence interval; with `top_k`
+    also precision @ k."""
+    scores, several_views = (
+        result.scores,
+        '%d views, ' % result.num_views if result.num_views > 1 else '',
+    )
     return '%s: precision @ 1 = %.3f (%d of %d, %sstep %d), 95 %% interval %.3f to %.3f%s' % (
-        (datetime.datetime.now().isoformat(' ', 'microseconds'), scores.precision, scores.num_correct, scores.num_examples,
-         several_views, result.step) + scores.interval
-        + (', precision @ %d = %.3f' % (top_k, scores.num_correct_at(top_k) / scores.num_examples) if top_k else '',))
+        (
+            datetime.datetime.now().isoformat(' ', 'microseconds'),
+            scores.precision,
+            scores.num_correct,
+            scores.num_examples,
+            several_views,
+            result.step,
+        )
+        + scores.interval
+        + (
+            ', precision @ %d = %.3f' % (top_k, scores.num_correct_at(top_k) / scores.num_examples)
+            if top_k
+            else '',
+        )
+    )
 
 
 def evaluate(evaluator, checkpoints, eval_dir, top_k=None, predictions=None):
-    """Evaluates checkpoints; prints the precision of each and writes it, and what else is known, for TensorBoard.
+    """Evaluates checkpoints; prints the precision of each and writes it, and what else is known,
+    for TensorBoard.
 
-    In the end it prints the tables of the last one: precision and recall of each class, confusions, calibration, mistakes.
+    In the end it prints the tables of the last one: precision and recall of each class, confusions,
+    calibration, mistakes.
 
     Args:
       evaluator: an Evaluator.
       checkpoints: an iterable of Checkpoint.
       eval_dir: directory of the summaries.
       top_k: for precision @ k as well; None for precision @ 1 alone.
-      predictions: the path of a CSV file for the probabilities that the last checkpoint gives; None for none.
+      predictions: the path of a CSV file for the probabilities that the last checkpoint gives; None
+        for none.
 
     Raises:
       UserError: see Evaluator.evaluate; or a file cannot be written.

@@ -1,4 +1,6 @@
-"""Files: names that can be used, what is a regular file, writing a file completely or not at all."""
+"""Files: names that can be used, what is a regular file, writing a file completely or not at
+all."""
+
 import contextlib
 import errno
 import itertools
@@ -12,15 +14,21 @@ from cifar10 import errors
 from cifar10.errors import UserError
 
 _MAX_CHARACTERS = 1 << 24  # of JSON that is read; the names of 65,536 classes need a million
-_KINDS = [(stat.S_ISDIR, 'a directory'), (stat.S_ISFIFO, 'a FIFO'), (stat.S_ISSOCK, 'a socket'), (stat.S_ISCHR, 'a device'),
-          (stat.S_ISBLK, 'a device')]
+_KINDS = [
+    (stat.S_ISDIR, 'a directory'),
+    (stat.S_ISFIFO, 'a FIFO'),
+    (stat.S_ISSOCK, 'a socket'),
+    (stat.S_ISCHR, 'a device'),
+    (stat.S_ISBLK, 'a device'),
+]
 
 
 def check_name(path):
     """Checks that TensorFlow will understand the name of a file or directory as this machine does.
 
     Raises:
-      UserError: it names a place that is not local, or has bytes that are not UTF-8, or control characters.
+      UserError: it names a place that is not local, or has bytes that are not UTF-8, or control
+        characters.
     """
     if '://' in path:
         raise UserError('%s is not a place on this machine: give a local path' % path)
@@ -29,19 +37,23 @@ def check_name(path):
     except UnicodeEncodeError:
         is_same_there = False
     if not is_same_there:
-        raise UserError('%s is not UTF-8, with which TensorFlow spells names: give another name, or use a locale with UTF-8'
-                        % path.encode(errors='backslashreplace').decode())
+        raise UserError(
+            '%s is not UTF-8, with which TensorFlow spells names: give another name, or use a locale with UTF-8'
+            % path.encode(errors='backslashreplace').decode()
+        )
     if any(character < ' ' or '\x7f' <= character <= '\x9f' for character in path):
         raise UserError('%r has control characters: give another name' % path)
 
 
 def special_kind(mode):
-    """What the `st_mode` of something that is no regular file says that it is, like 'a FIFO'; None for a regular file."""
+    """What the `st_mode` of something that is no regular file says that it is, like 'a FIFO'; None
+    for a regular file."""
     return next((kind for is_kind, kind in _KINDS if is_kind(mode)), None)
 
 
 def check_regular(path, remedy):
-    """Checks that what exists at `path` is a regular file: to read a FIFO can wait for ever, and a device never ends.
+    """Checks that what exists at `path` is a regular file: to read a FIFO can wait for ever, and a
+    device never ends.
 
     Args:
       path: the file.
@@ -85,14 +97,16 @@ def _parsed(opened):
 
 
 def _finite(digits):
-    """Returns the float; raises OverflowError for a number like 1e400, which is no way to write Infinity."""
+    """Returns the float; raises OverflowError for a number like 1e400, which is no way to write
+    Infinity."""
     if math.isinf(float(digits)):
         raise OverflowError('the number %s is too large' % reprlib.repr(digits).strip("'"))
     return float(digits)
 
 
 def open_new(path):
-    """Opens a new binary file to write; its `name` is `path`, a dot and the first number that makes a new name.
+    """Opens a new binary file to write; its `name` is `path`, a dot and the first number that makes
+    a new name.
 
     It is made here and now: never what somebody has put there before, like a link.
     """
@@ -110,7 +124,10 @@ def check_writable(path):
             pass
         os.remove(new.name)
     except OSError as error:
-        raise UserError('Cannot write %s (%s): name a file in an existing directory that can be written to' % (path, error.strerror))
+        raise UserError(
+            'Cannot write %s (%s): name a file in an existing directory that can be written to'
+            % (path, error.strerror)
+        )
 
 
 def write_whole(path, content, remedy):

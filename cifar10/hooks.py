@@ -1,8 +1,10 @@
-"""What happens around the training step: its end, the data files, filling. See also progress.py, checkpointing.py and scoring.py.
+"""What happens around the training step: its end, the data files, filling. See also progress.py,
+checkpointing.py and scoring.py.
 
-Each hook fetches what it needs in the session run that makes the update. A hook gets `step` as a tensor: the number of
-updates, including this one.
+Each hook fetches what it needs in the session run that makes the update. A hook gets `step` as a
+tensor: the number of updates, including this one.
 """
+
 import contextlib
 
 import numpy as np
@@ -17,10 +19,12 @@ _LOOK_SECS = 0.05
 
 
 class EndHook(tf.train.SessionRunHook):
-    """Ends the run after the last step; the workers of a cluster make several steps while this one makes one."""
+    """Ends the run after the last step; the workers of a cluster make several steps while this one
+    makes one."""
 
     def __init__(self, step, last_step, failures):
-        """Takes the number of updates, a tensor, the number of the last step, and the errors.Failures of the run."""
+        """Takes the number of updates, a tensor, the number of the last step, and the
+        errors.Failures of the run."""
         self._step_tensor = step
         self._last_step = last_step
         self._failures = failures
@@ -35,7 +39,8 @@ class EndHook(tf.train.SessionRunHook):
 
 
 class PlaceHook(tf.train.SessionRunHook):
-    """Ends the run when its directory has been moved or removed; what TensorFlow would write goes where nobody looks."""
+    """Ends the run when its directory has been moved or removed; what TensorFlow would write goes
+    where nobody looks."""
 
     def __init__(self, place):
         self._place = place
@@ -45,30 +50,36 @@ class PlaceHook(tf.train.SessionRunHook):
 
 
 class InputHook(tf.train.SessionRunHook):
-    """Stops the session when a data file changes: readers would wait for ever, or read something else than was verified."""
+    """Stops the session when a data file changes: readers would wait for ever, or read something
+    else than was verified."""
 
     def __init__(self, job):
-        """Raises UserError unless the files hold as many examples as the Job, as they did when the schedule was made."""
+        """Raises UserError unless the files hold as many examples as the Job, as they did when the
+        schedule was made."""
         self._change = None
         reads = tf.get_collection(cifar10_input.INPUT_FILES)
-        self._watch = watch.Watch(job.data.train, job.num_examples) if reads else watch.Watch(Records(()))
+        self._watch = (
+            watch.Watch(job.data.train, job.num_examples) if reads else watch.Watch(Records(()))
+        )
 
     def after_create_session(self, session, coord):
         self._watch.start(coord)
 
     def check(self):
-        """Raises UserError if a data file has changed, also if it has been put back since `explaining` noticed it."""
+        """Raises UserError if a data file has changed, also if it has been put back since
+        `explaining` noticed it."""
         if self._change:
             raise self._change
         self._watch.check()
 
     @contextlib.contextmanager
     def explaining(self):
-        """Ends the block quietly at an error of TensorFlow if a data file has changed, which `check` then tells.
+        """Ends the block quietly at an error of TensorFlow if a data file has changed, which
+        `check` then tells.
 
         Raises:
-          UserError: the data ended, though no file has changed. MonitoredSession takes a tf.errors.OutOfRangeError for an end
-            that is wanted.
+          UserError: the data ended, though no file has changed. MonitoredSession takes a
+            tf.errors.OutOfRangeError for an end that is wanted.
         """
         try:
             yield
@@ -100,7 +111,11 @@ class FillHook(tf.train.SessionRunHook):
             filled, wanted = int(np.minimum(sizes, minima).sum()), sum(minima)
             percent = 10 * (10 * filled // wanted) if wanted else None
             if percent != shown:
-                print('Filling the shuffle queue with %d images before training starts: %d%%' % (wanted, percent), flush=True)
+                print(
+                    'Filling the shuffle queue with %d images before training starts: %d%%'
+                    % (wanted, percent),
+                    flush=True,
+                )
                 shown = percent
             if filled >= wanted:
                 return

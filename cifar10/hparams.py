@@ -1,7 +1,9 @@
-"""The hyperparameters in one table, the recipes (named sets of their values), the pace and the intervals of a run.
+"""The hyperparameters in one table, the recipes (named sets of their values), the pace and the
+intervals of a run.
 
 Nothing here needs TensorFlow: the flags are read before its import, which takes seconds.
 """
+
 import math
 from typing import NamedTuple, Optional
 
@@ -12,32 +14,42 @@ VARIABLE_STRATEGIES = ['cpu', 'first_device', 'spread']  # where the variables l
 NUM_VIEWS = [1, 2, 10]  # of an image in an evaluation
 MAX_STEPS = 1000000
 ONLY_WITH = {  # a field: (another field, the values of that field with which this one is used)
-    'momentum': ('optimizer', ['momentum', 'muon']), 'matrix_learning_rate': ('optimizer', ['muon']),
-    'matrix_weight_decay': ('optimizer', ['muon']), 'num_epochs_per_decay': ('schedule', ['staircase']),
-    'learning_rate_decay_factor': ('schedule', ['staircase']), 'warmup_epochs': ('schedule', ['linear']),
+    'momentum': ('optimizer', ['momentum', 'muon']),
+    'matrix_learning_rate': ('optimizer', ['muon']),
+    'matrix_weight_decay': ('optimizer', ['muon']),
+    'num_epochs_per_decay': ('schedule', ['staircase']),
+    'learning_rate_decay_factor': ('schedule', ['staircase']),
+    'warmup_epochs': ('schedule', ['linear']),
     'moving_average_decay': ('moving_average_fraction', [0.0]),
 }
 
 
 class HParams(NamedTuple):
-    """Hyperparameters of a run. The defaults are the classic recipe of the TensorFlow CIFAR-10 tutorial."""
+    """Hyperparameters of a run. The defaults are the classic recipe of the TensorFlow CIFAR-10
+    tutorial."""
+
     recipe: str = 'classic'
     batch_size: int = 128  # examples per tower per step
     optimizer: str = 'gradient_descent'  # or momentum (Nesterov's), or muon
     initial_learning_rate: float = 0.1
-    lr_scaling: str = 'none'  # or linear: times the examples per step, divided by the batch size of the recipe
+    # or linear: times the examples per step, divided by the batch size of the recipe
+    lr_scaling: str = 'none'
     momentum: float = 0.9  # with momentum and muon
-    matrix_learning_rate: float = 6e-4  # with muon, for the weights of hidden layers: root mean square of an update's elements
-    matrix_weight_decay: float = 0.75  # with muon: in each step these weights shrink by this times their learning rate
+    # with muon, for the weights of hidden layers: root mean square of an update's elements
+    matrix_learning_rate: float = 6e-4
+    # with muon: in each step these weights shrink by this times their learning rate
+    matrix_weight_decay: float = 0.75
     schedule: str = 'staircase'  # or linear: up, then down to 0
     num_epochs_per_decay: float = 350.0  # with staircase
     learning_rate_decay_factor: float = 0.1  # with staircase
     warmup_epochs: float = 0.0  # with linear
     epochs: float = math.inf  # the length of the run, and of the linear schedule
-    fc_weight_decay: float = 0.004  # times l2_loss(weights) in the loss, for each fully connected hidden layer
+    # times l2_loss(weights) in the loss, for each fully connected hidden layer
+    fc_weight_decay: float = 0.004
     label_smoothing: float = 0.0
     moving_average_decay: float = 0.9999
-    moving_average_fraction: float = 0.0  # decay = 1 - 1 / (fraction * steps of the run); with 0, moving_average_decay
+    # decay = 1 - 1 / (fraction * steps of the run); with 0, moving_average_decay
+    moving_average_fraction: float = 0.0
     contrast: float = 0.8  # contrast factors are drawn from 1 - contrast to 1 + contrast
 
     def has_effect(self, name):
@@ -47,14 +59,28 @@ class HParams(NamedTuple):
 
     @property
     def counts_epochs(self):
-        """Whether the learning rate, or the end of the run, depends on the number of examples in an epoch."""
-        return self.schedule != 'staircase' or self.learning_rate_decay_factor != 1 or math.isfinite(self.epochs)
+        """Whether the learning rate, or the end of the run, depends on the number of examples in an
+        epoch."""
+        return (
+            self.schedule != 'staircase'
+            or self.learning_rate_decay_factor != 1
+            or math.isfinite(self.epochs)
+        )
 
 
 CLASSIC = HParams()
 FAST = HParams(
-    recipe='fast', optimizer='muon', initial_learning_rate=0.05, schedule='linear', warmup_epochs=3.0, epochs=32.0,
-    fc_weight_decay=0.0, label_smoothing=0.1, moving_average_fraction=0.02, contrast=0.0)
+    recipe='fast',
+    optimizer='muon',
+    initial_learning_rate=0.05,
+    schedule='linear',
+    warmup_epochs=3.0,
+    epochs=32.0,
+    fc_weight_decay=0.0,
+    label_smoothing=0.1,
+    moving_average_fraction=0.02,
+    contrast=0.0,
+)
 BEST = FAST._replace(recipe='best', matrix_weight_decay=1.5, warmup_epochs=5.0, epochs=100.0)
 RECIPES = {recipe.recipe: recipe for recipe in (CLASSIC, FAST, BEST)}
 
@@ -67,6 +93,7 @@ INITIAL_LEARNING_RATE = CLASSIC.initial_learning_rate
 
 class Pace(NamedTuple):
     """How many examples a step and an epoch take, and where the run ends."""
+
     examples_per_step: int  # of all towers together
     examples_per_epoch: int  # in the training set
     last_step: float = math.inf
@@ -78,7 +105,9 @@ class Pace(NamedTuple):
 
 
 class Intervals(NamedTuple):
-    """After how many steps a run prints, writes, saves and evaluates, and how many checkpoints it keeps."""
+    """After how many steps a run prints, writes, saves and evaluates, and how many checkpoints it
+    keeps."""
+
     log_frequency: int = 10
     summary_steps: int = 100
     checkpoint_steps: int = 1000

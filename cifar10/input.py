@@ -1,4 +1,5 @@
 """CIFAR-10 batches from queues: reading, shuffling, prefetching, evaluation input."""
+
 import functools
 import math
 import os
@@ -26,6 +27,7 @@ MIN_FRACTION_OF_EXAMPLES_IN_QUEUE = 0.4
 
 class CIFAR10Record(NamedTuple):
     """One example, as `read_cifar10` returns it."""
+
     height: int
     width: int
     depth: int
@@ -35,7 +37,9 @@ class CIFAR10Record(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Which part of the examples a process reads: one of `count` equal parts, which have no example in common."""
+    """Which part of the examples a process reads: one of `count` equal parts, which have no example
+    in common."""
+
     index: int = 0
     count: int = 1
 
@@ -56,20 +60,34 @@ def read_cifar10(filename_queue, label_weights=(1,)):
     key, value = tf.FixedLengthRecordReader(record_bytes).read(filename_queue)
     record = tf.reshape(tf.decode_raw(value, tf.uint8), [1, record_bytes])
     labels, images = _split(record, label_weights)
-    return CIFAR10Record(dataset.HEIGHT, dataset.WIDTH, dataset.DEPTH, key, labels,
-                         tf.transpose(images[0], [1, 2, 0]))
+    return CIFAR10Record(
+        dataset.HEIGHT,
+        dataset.WIDTH,
+        dataset.DEPTH,
+        key,
+        labels,
+        tf.transpose(images[0], [1, 2, 0]),
+    )
 
 
 def _split(rows, label_weights):
-    """Splits records, uint8 [n, record_bytes], into labels, int32 [n], and images, uint8 [n, 3, 32, 32]."""
-    label_bytes = tf.cast(rows[:, :len(label_weights)], tf.int32)
+    """Splits records, uint8 [n, record_bytes], into labels, int32 [n], and images, uint8 [n, 3, 32,
+    32]."""
+    label_bytes = tf.cast(rows[:, : len(label_weights)], tf.int32)
     labels = tf.reduce_sum(label_bytes * list(label_weights), 1)
-    images = tf.reshape(rows[:, len(label_weights):], [-1, dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH])
+    images = tf.reshape(
+        rows[:, len(label_weights) :], [-1, dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH]
+    )
     return labels, images
 
 
-def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, contrast=CLASSIC.contrast, deterministic=False,
-                     share=Share()):
+def distorted_inputs(
+    data_dir=dataset.DATA_DIR,
+    batch_size=BATCH_SIZE,
+    contrast=CLASSIC.contrast,
+    deterministic=False,
+    share=Share(),
+):
     """Batches of distorted training images, in random order, without end.
 
     Args:
@@ -84,48 +102,63 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, contrast=
       labels: int32 [batch_size].
 
     Raises:
-      cifar10.errors.UserError: a file is missing or malformed, or has fewer examples than there are shares.
+      cifar10.errors.UserError: a file is missing or malformed, or has fewer examples than there are
+      shares.
     """
     records = dataset.read(data_dir).train
     num_examples = verification.verify(records) // share.count
     with tf.device('/cpu:0'), tf.name_scope('distorted_inputs'):
         labels, images = shuffled_records(records, num_examples, batch_size, deterministic, share)
-        return distortions.distort(images, *distortions.draws(batch_size, contrast)), check_labels(labels, records.num_classes)
+        return distortions.distort(images, *distortions.draws(batch_size, contrast)), check_labels(
+            labels, records.num_classes
+        )
 
 
 def shuffled_records(records, num_examples, batch_size, deterministic=False, share=Share()):
-    """Batches as they are in the files, in random order, from a shuffle queue that is filled from the files again and again.
+    """Batches as they are in the files, in random order, from a shuffle queue that is filled from
+    the files again and again.
 
     Args:
       records: a Records.
-      num_examples: the queue keeps at least 40 % of this number of records, but no more than of CIFAR-10: its memory is bounded.
+      num_examples: the queue keeps at least 40 % of this number of records, but no more than of
+        CIFAR-10: its memory is bounded.
       batch_size: examples per batch.
-      deterministic: whether the seed of the graph fixes the order too, if one thread takes the batches. Otherwise it depends on
-        the timing of threads which records are in the queue when one of them is drawn.
+      deterministic: whether the seed of the graph fixes the order too, if one thread takes the
+        batches. Otherwise it depends on the timing of threads which records are in the queue when
+        one of them is drawn.
       share: the Share of the records that is read.
 
     Returns:
       labels: int32 [batch_size].
       images: uint8 [batch_size, 3, 32, 32].
     """
-    minimum = int(min(num_examples, dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN) * MIN_FRACTION_OF_EXAMPLES_IN_QUEUE)
-    # With room for one record more than must stay, it is full whenever one is drawn, and what it holds is certain.
+    minimum = int(
+        min(num_examples, dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN)
+        * MIN_FRACTION_OF_EXAMPLES_IN_QUEUE
+    )
+    # With room for one record more than must stay, it is full whenever one is drawn, and what it
+    # holds is certain.
     capacity = minimum + (1 if deterministic else 3 * batch_size)
     filenames = tf.train.string_input_producer(records.paths)
     with tf.name_scope('shuffle_queue'):
-        queue = tf.RandomShuffleQueue(capacity, minimum, [tf.uint8], [[records.record_bytes]], name='shuffle_queue')
+        queue = tf.RandomShuffleQueue(
+            capacity, minimum, [tf.uint8], [[records.record_bytes]], name='shuffle_queue'
+        )
         enqueue = queue.enqueue_many([_read_records(filenames, records, share)])
         num_threads = 1 if deterministic else 2  # one fills the queue while the other reads a file
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue] * num_threads))
         size = queue.size()
         tf.add_to_collection(SHUFFLE_QUEUE_SIZE, size)
         tf.add_to_collection(SHUFFLE_QUEUE_MIN, tf.constant(minimum))
-        tf.add_to_collection(QUEUE_FILL, tf.divide(tf.cast(size, tf.float32), float(capacity), name='fill'))
+        tf.add_to_collection(
+            QUEUE_FILL, tf.divide(tf.cast(size, tf.float32), float(capacity), name='fill')
+        )
         return _split(queue.dequeue_many(batch_size), records.label_weights)
 
 
 def _read_records(filename_queue, records, share=Share()):
-    """Reads about 256 records at a time, uint8 [n, record_bytes], in blocks as large as the sizes of the files allow.
+    """Reads about 256 records at a time, uint8 [n, record_bytes], in blocks as large as the sizes
+    of the files allow.
 
     Each share gets every share.count-th block of each file.
 
@@ -135,47 +168,71 @@ def _read_records(filename_queue, records, share=Share()):
     paths, record_bytes = records.paths, records.record_bytes
     lengths = [os.path.getsize(path) // record_bytes for path in paths]
     if min(lengths) < share.count:
-        raise UserError('%s has %d examples, which cannot be shared by %d workers: start fewer, or give more data'
-                        % (paths[lengths.index(min(lengths))], min(lengths), share.count))
-    # A reader takes blocks of one size, so the block must divide the length of each file, or it would cut a record at its end.
-    # A block of one record leaves shares that differ by one record per file; there is no larger one that suits every share.
+        raise UserError(
+            '%s has %d examples, which cannot be shared by %d workers: start fewer, or give more data'
+            % (paths[lengths.index(min(lengths))], min(lengths), share.count)
+        )
+    # A reader takes blocks of one size, so the block must divide the length of each file, or it
+    # would cut a record at its end. A block of one record leaves shares that differ by one record
+    # per file; there is no larger one that suits every share.
     sizes = functools.reduce(math.gcd, lengths)
     block = max([1] + [count for count in range(1, 257) if sizes % (count * share.count) == 0])
     for path in paths:
         tf.add_to_collection(INPUT_FILES, path)
     size = block * record_bytes
-    reader = tf.FixedLengthRecordReader(size, header_bytes=share.index * size, hop_bytes=share.count * size)
+    reader = tf.FixedLengthRecordReader(
+        size, header_bytes=share.index * size, hop_bytes=share.count * size
+    )
     _, values = reader.read_up_to(filename_queue, 256 // block)
     return tf.reshape(tf.decode_raw(values, tf.uint8), [-1, record_bytes])
 
 
 def check_labels(labels, num_classes):
-    """Returns the labels, int32 [n]. Computing them raises InvalidArgumentError if one is not below `num_classes`.
+    """Returns the labels, int32 [n]. Computing them raises InvalidArgumentError if one is not below
+    `num_classes`.
 
-    Without this check a GPU computes a NaN for such a label, which can only come from a file that has changed since it was verified.
+    Without this check a GPU computes a NaN for such a label, which can only come from a file that
+    has changed since it was verified.
     """
     with tf.device('/cpu:0'), tf.name_scope('check_labels'):
         greatest = tf.reduce_max(labels)
-        complaint = ['label ', tf.as_string(greatest), ' is outside 0 to %d, because %s' % (num_classes - 1, verification.CHANGED)]
-        with tf.control_dependencies([tf.debugging.Assert(greatest < num_classes, [tf.strings.join(complaint)])]):
+        complaint = [
+            'label ',
+            tf.as_string(greatest),
+            ' is outside 0 to %d, because %s' % (num_classes - 1, verification.CHANGED),
+        ]
+        with tf.control_dependencies(
+            [tf.debugging.Assert(greatest < num_classes, [tf.strings.join(complaint)])]
+        ):
             return tf.identity(labels)
 
 
 def prefetch_queue(images, labels, capacity, num_threads=1):
-    """A queue of up to `capacity` batches, which `num_threads` threads prepare while the devices compute.
+    """A queue of up to `capacity` batches, which `num_threads` threads prepare while the devices
+    compute.
 
     Returns:
       A tf.FIFOQueue: each run of its dequeue() gives the next (images, labels).
     """
     with tf.device('/cpu:0'), tf.name_scope('prefetch_queue'):
-        queue = tf.FIFOQueue(capacity, [images.dtype, labels.dtype], [images.shape, labels.shape], name='prefetch_queue')
-        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue([images, labels])] * num_threads))
-        tf.add_to_collection(QUEUE_FILL, tf.divide(tf.cast(queue.size(), tf.float32), float(capacity), name='fill'))
+        queue = tf.FIFOQueue(
+            capacity,
+            [images.dtype, labels.dtype],
+            [images.shape, labels.shape],
+            name='prefetch_queue',
+        )
+        tf.train.add_queue_runner(
+            tf.train.QueueRunner(queue, [queue.enqueue([images, labels])] * num_threads)
+        )
+        tf.add_to_collection(
+            QUEUE_FILL, tf.divide(tf.cast(queue.size(), tf.float32), float(capacity), name='fill')
+        )
     return queue
 
 
 def dequeue(queue, num_towers):
-    """The next batch for each tower, one after the other, so that which tower gets which batch does not depend on timing.
+    """The next batch for each tower, one after the other, so that which tower gets which batch does
+    not depend on timing.
 
     Returns:
       A list of what queue.dequeue() gives.
@@ -194,11 +251,13 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, num_epoc
       eval_data: whether to read the test files rather than the training files.
       data_dir: a directory that holds a data set, or a DataSet; see dataset.read.
       batch_size: examples per batch.
-      num_epochs: how often each example comes. The last batch is shorter if they do not divide evenly; running the
-        tensors once more raises tf.errors.OutOfRangeError. None gives full batches without end.
+      num_epochs: how often each example comes. The last batch is shorter if they do not divide
+        evenly; running the tensors once more raises tf.errors.OutOfRangeError. None gives full
+        batches without end.
 
     Returns:
-      images: float32 [n, 24, 24, 3], the centre of each image, standardised; n is batch_size, or unknown with `num_epochs`.
+      images: float32 [n, 24, 24, 3], the centre of each image, standardised; n is batch_size, or
+        unknown with `num_epochs`.
       labels: int32 [n].
 
     Raises:
@@ -226,9 +285,17 @@ def undistorted_records(records, batch_size=BATCH_SIZE, num_epochs=None):
     """
     with tf.device('/cpu:0'), tf.name_scope('inputs'):
         paths = records.paths
-        filenames = _closing_queue(paths * num_epochs) if num_epochs else tf.train.string_input_producer(paths, shuffle=False)
-        queue = tf.FIFOQueue(4 * batch_size, [tf.uint8], [[records.record_bytes]], name='record_queue')
-        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue_many([_read_records(filenames, records)])]))
+        filenames = (
+            _closing_queue(paths * num_epochs)
+            if num_epochs
+            else tf.train.string_input_producer(paths, shuffle=False)
+        )
+        queue = tf.FIFOQueue(
+            4 * batch_size, [tf.uint8], [[records.record_bytes]], name='record_queue'
+        )
+        tf.train.add_queue_runner(
+            tf.train.QueueRunner(queue, [queue.enqueue_many([_read_records(filenames, records)])])
+        )
         rows = queue.dequeue_up_to(batch_size) if num_epochs else queue.dequeue_many(batch_size)
         return _split(rows, records.label_weights)
 
@@ -236,12 +303,18 @@ def undistorted_records(records, batch_size=BATCH_SIZE, num_epochs=None):
 def _closing_queue(paths):
     """A queue of the file names that is closed after the last one.
 
-    tf.train.string_input_producer(num_epochs=1) would count in a local variable, which a listing that only restores a
-    checkpoint does not initialise.
+    tf.train.string_input_producer(num_epochs=1) would count in a local variable, which a listing
+    that only restores a checkpoint does not initialise.
     """
     queue = tf.FIFOQueue(len(paths), [tf.string], [[]], name='filename_queue')
     with tf.control_dependencies([queue.enqueue_many([paths])]):
         enqueue_and_close = queue.close()
-    tf.train.add_queue_runner(tf.train.QueueRunner(  # the thread's second enqueue finds the queue closed, which ends it
-        queue, [enqueue_and_close], queue_closed_exception_types=(tf.errors.OutOfRangeError, tf.errors.CancelledError)))
+    # the thread's second enqueue finds the queue closed, which ends it
+    tf.train.add_queue_runner(
+        tf.train.QueueRunner(
+            queue,
+            [enqueue_and_close],
+            queue_closed_exception_types=(tf.errors.OutOfRangeError, tf.errors.CancelledError),
+        )
+    )
     return queue

@@ -1,8 +1,9 @@
 """The network and its loss: the mathematics only.
 
-Two convolutional layers with pooling and local response normalisation, two fully connected layers, and a linear layer
-that gives the logits: 1,068,298 parameters for images of 24 x 24.
+Two convolutional layers with pooling and local response normalisation, two fully connected layers,
+and a linear layer that gives the logits: 1,068,298 parameters for images of 24 x 24.
 """
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -19,10 +20,15 @@ def _variable_on_cpu(name, shape, dtype, initializer):
 
 
 def _weights(shape, dtype, stddev, weight_decay):
-    """Weights drawn from a truncated normal distribution; weight_decay * l2_loss(weights) joins the collection 'losses'."""
-    weights = _variable_on_cpu('weights', shape, dtype, tf.truncated_normal_initializer(stddev=stddev, dtype=dtype))
+    """Weights drawn from a truncated normal distribution; weight_decay * l2_loss(weights) joins the
+    collection 'losses'."""
+    weights = _variable_on_cpu(
+        'weights', shape, dtype, tf.truncated_normal_initializer(stddev=stddev, dtype=dtype)
+    )
     if weight_decay:
-        tf.add_to_collection('losses', tf.multiply(tf.nn.l2_loss(weights), weight_decay, name='weight_loss'))
+        tf.add_to_collection(
+            'losses', tf.multiply(tf.nn.l2_loss(weights), weight_decay, name='weight_loss')
+        )
     return weights
 
 
@@ -32,10 +38,17 @@ def _biases(size, dtype, value):
 
 def _convolutional(slices, name, bias):
     with tf.variable_scope(name) as scope:
-        weights = _weights([5, 5, int(slices[0].shape[3]), 64], slices[0].dtype, stddev=5e-2, weight_decay=0)
+        weights = _weights(
+            [5, 5, int(slices[0].shape[3]), 64], slices[0].dtype, stddev=5e-2, weight_decay=0
+        )
         biases = _biases(64, slices[0].dtype, bias)
-        slices = [tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME'), biases), name=scope.name)
-                  for x in slices]
+        slices = [
+            tf.nn.relu(
+                tf.nn.bias_add(tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME'), biases),
+                name=scope.name,
+            )
+            for x in slices
+        ]
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, slices[0])
     return slices
 
@@ -54,14 +67,19 @@ def _fully_connected(x, name, size, weight_decay):
 
 def _runs_on_gpu(x):
     device_type = tf.DeviceSpec.from_string(x.device).device_type
-    return device_type == 'GPU' or device_type is None and bool(tf.config.experimental.list_physical_devices('GPU'))
+    return (
+        device_type == 'GPU'
+        or device_type is None
+        and bool(tf.config.experimental.list_physical_devices('GPU'))
+    )
 
 
 def local_response_normalization(x, name):
     """tf.nn.lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75).
 
-    On a GPU it is that very operation, one kernel of cuDNN. TensorFlow's kernels for CPUs would take a quarter of a training
-    step; on a CPU it is made of square roots and products with a band matrix (on a GPU these products would be less exact).
+    On a GPU it is that very operation, one kernel of cuDNN. TensorFlow's kernels for CPUs would
+    take a quarter of a training step; on a CPU it is made of square roots and products with a band
+    matrix (on a GPU these products would be less exact).
 
     Args:
       x: float tensor [n, height, width, channels].
@@ -78,16 +96,20 @@ def local_response_normalization(x, name):
 
 @tf.custom_gradient
 def _band_matrix_lrn(x):
-    """y = x s^-beta with s = bias + alpha band(x^2), where band sums over up to 4 channels to either side.
+    """y = x s^-beta with s = bias + alpha band(x^2), where band sums over up to 4 channels to
+    either side.
 
-    Its gradient is dx = dy s^-beta - 2 alpha beta x band(dy x s^(-beta - 1)) = dy s^-beta - x band(2 alpha beta dy y / s).
+    Its gradient is dx = dy s^-beta - 2 alpha beta x band(dy x s^(-beta - 1)) = dy s^-beta - x
+    band(2 alpha beta dy y / s).
     """
     shape, channels = tf.shape(x), int(x.shape[3])
     x = tf.reshape(x, [-1, channels])
     index = np.arange(channels)
     band = np.abs(index[:, None] - index) <= _LRN_RADIUS
-    s = tf.nn.bias_add(tf.matmul(tf.square(x), tf.constant(_LRN_ALPHA * band, x.dtype)),
-                       tf.constant(_LRN_BIAS, x.dtype, [channels]))
+    s = tf.nn.bias_add(
+        tf.matmul(tf.square(x), tf.constant(_LRN_ALPHA * band, x.dtype)),
+        tf.constant(_LRN_BIAS, x.dtype, [channels]),
+    )
     root = tf.rsqrt(s)
     scale = root * tf.sqrt(root)  # s^-0.75, several times faster than pow
     y = x * scale
@@ -96,6 +118,7 @@ def _band_matrix_lrn(x):
         dy = tf.reshape(dy, [-1, channels])
         sums = tf.matmul(dy * y / s, tf.constant(2 * _LRN_ALPHA * _LRN_BETA * band, x.dtype))
         return tf.reshape(dy * scale - x * sums, shape)
+
     return tf.reshape(y, shape), gradient
 
 
@@ -106,18 +129,25 @@ def _split(images, num_slices):
     known = images.shape.as_list()[0]
     with tf.name_scope('slices'):
         total = tf.shape(images)[0] if known is None else known
-        return tf.split(images, [(total + i) // num_slices for i in range(num_slices)], num=num_slices)
+        return tf.split(
+            images, [(total + i) // num_slices for i in range(num_slices)], num=num_slices
+        )
 
 
-def inference(images, num_classes=NUM_CLASSES, num_slices=1, fc_weight_decay=CLASSIC.fc_weight_decay):
+def inference(
+    images, num_classes=NUM_CLASSES, num_slices=1, fc_weight_decay=CLASSIC.fc_weight_decay
+):
     """Builds the network.
 
     Args:
-      images: [batch, height, width, 3], float32 or float16, which the variables are then too; height and width must be known.
+      images: [batch, height, width, 3], float32 or float16, which the variables are then too;
+        height and width must be known.
       num_classes: the number of classes.
-      num_slices: the convolutional layers cut the batch into this many slices and compute them in parallel, so that the
-        threads of a CPU need not wait for each other within every operation. The result is the same.
-      fc_weight_decay: each fully connected hidden layer adds fc_weight_decay * l2_loss(weights) to the collection 'losses'.
+      num_slices: the convolutional layers cut the batch into this many slices and compute them in
+        parallel, so that the threads of a CPU need not wait for each other within every operation.
+        The result is the same.
+      fc_weight_decay: each fully connected hidden layer adds fc_weight_decay * l2_loss(weights) to
+        the collection 'losses'.
 
     Returns:
       Logits, [batch, num_classes], not softmaxed.
@@ -143,26 +173,30 @@ def inference(images, num_classes=NUM_CLASSES, num_slices=1, fc_weight_decay=CLA
 def loss(logits, labels, scope=None, label_smoothing=CLASSIC.label_smoothing):
     """The mean cross entropy over the batch plus the weight decay of the fully connected layers.
 
-    With label smoothing e, the target is 1 - e for the label plus e spread evenly over all classes (Szegedy et al., 2015,
-    arXiv 1512.00567).
+    With label smoothing e, the target is 1 - e for the label plus e spread evenly over all classes
+    (Szegedy et al., 2015, arXiv 1512.00567).
 
-    Adds the cross entropy to the collection 'losses', where `inference` put the weight decay, and sums the collection.
+    Adds the cross entropy to the collection 'losses', where `inference` put the weight decay, and
+    sums the collection.
 
     Args:
       logits: [batch, classes], float32 or float16.
       labels: class numbers of any type, [batch].
-      scope: the name scope whose losses are summed, like 'tower_0/'; None sums those of the whole graph.
+      scope: the name scope whose losses are summed, like 'tower_0/'; None sums those of the whole
+        graph.
       label_smoothing: e, from 0 to 1.
 
     Returns:
       The total loss, a scalar.
     """
     cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(
-        labels=tf.cast(labels, tf.int64), logits=logits, name='cross_entropy_per_example')
+        labels=tf.cast(labels, tf.int64), logits=logits, name='cross_entropy_per_example'
+    )
     name = 'cross_entropy'
     if label_smoothing:
         uniform_cross_entropy = tf.reduce_logsumexp(logits, 1) - tf.reduce_mean(logits, 1)
         cross_entropy += label_smoothing * (uniform_cross_entropy - cross_entropy)
-        name = 'smoothed_cross_entropy'  # in TensorBoard it must not be one curve with the evaluation's
+        # in TensorBoard it must not be one curve with the evaluation's
+        name = 'smoothed_cross_entropy'
     tf.add_to_collection('losses', tf.reduce_mean(cross_entropy, name=name))
     return tf.add_n(tf.get_collection('losses', scope), name='total_loss')

@@ -1,22 +1,27 @@
 """Muon: gradient descent with momentum made orthogonal, a matrix at a time.
 
 Keller Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024,
-https://kellerjordan.github.io/posts/muon/. A weight matrix moves by its momentum with all singular values brought near 1, here
-those of each block of 64 columns, so that directions with small gradients are learnt as fast as those with large ones.
+https://kellerjordan.github.io/posts/muon/. A weight matrix moves by its momentum with all singular
+values brought near 1, here those of each block of 64 columns, so that directions with small
+gradients are learnt as fast as those with large ones.
 """
+
 import tensorflow.compat.v1 as tf
 
-_ITERATIONS = 3  # Jordan et al. do 5; on held-out images 3 were as good (docs/recipes.md), and they cost less
-_COEFFICIENTS = 3.4445, -4.7750, 2.0315  # by Jordan et al.; 3 iterations bring singular values over 0.018 between 0.68 and 1.21
-_BLOCK_COLUMNS = 64  # the products for all 384 columns of local3 at once would cost several times as much
+# Jordan et al. do 5; on held-out images 3 were as good (docs/recipes.md), and they cost less
+_ITERATIONS = 3
+# by Jordan et al.; 3 iterations bring singular values over 0.018 between 0.68 and 1.21
+_COEFFICIENTS = 3.4445, -4.7750, 2.0315
+# the products for all 384 columns of local3 at once would cost several times as much
+_BLOCK_COLUMNS = 64
 
 
 def orthogonalize(matrix, scale=1.0):
     """Brings the singular values of a matrix near `scale` by Newton-Schulz iterations.
 
-    They start between 0 and 1, divided by the Frobenius norm, and one iteration takes X to X (a + b G + c G^2) with G = X^T X.
-    All these factors are polynomials of the first G, so they are multiplied with each other, and only their product with X: G is
-    far smaller than X.
+    They start between 0 and 1, divided by the Frobenius norm, and one iteration takes X to X (a + b
+    G + c G^2) with G = X^T X. All these factors are polynomials of the first G, so they are
+    multiplied with each other, and only their product with X: G is far smaller than X.
 
     Args:
       matrix: float32 [rows, columns] with at least as many rows as columns.
@@ -38,21 +43,26 @@ def orthogonalize(matrix, scale=1.0):
 
 
 class Muon(tf.train.MomentumOptimizer):
-    """Orthogonalised Nesterov momentum for the weights of hidden layers; Nesterov momentum alone for the others.
+    """Orthogonalised Nesterov momentum for the weights of hidden layers; Nesterov momentum alone
+    for the others.
 
-    A convolution's weights [height, width, in, out] count as a matrix [height * width * in, out]. Matrices are made orthogonal in
-    blocks of at most 64 columns. The update's elements have a root mean square of about `matrix_learning_rate`.
+    A convolution's weights [height, width, in, out] count as a matrix [height * width * in, out].
+    Matrices are made orthogonal in blocks of at most 64 columns. The update's elements have a root
+    mean square of about `matrix_learning_rate`.
     """
 
-    def __init__(self, learning_rate, momentum, matrix_learning_rate, matrix_weight_decay, is_hidden):
+    def __init__(
+        self, learning_rate, momentum, matrix_learning_rate, matrix_weight_decay, is_hidden
+    ):
         """Makes the optimizer.
 
         Args:
           learning_rate: for the other variables, a scalar.
           momentum: a float.
           matrix_learning_rate: for the weights of hidden layers, a scalar.
-          matrix_weight_decay: in each step these weights shrink by this times matrix_learning_rate. It is not part of the
-            gradient, because orthogonalisation would change its size (Loshchilov and Hutter, 2017, arXiv 1711.05101).
+          matrix_weight_decay: in each step these weights shrink by this times matrix_learning_rate.
+            It is not part of the gradient, because orthogonalisation would change its size
+            (Loshchilov and Hutter, 2017, arXiv 1711.05101).
           is_hidden: a function that tells whether a variable is the weights of a hidden layer.
         """
         super().__init__(learning_rate, momentum, use_nesterov=True, name='Muon')
@@ -71,15 +81,20 @@ class Muon(tf.train.MomentumOptimizer):
     def _apply_matrix(self, gradient, variable):
         momentum = self.get_slot(variable, 'momentum')
         velocity = self._momentum * momentum + gradient
-        update = _orthogonal_blocks(gradient + self._momentum * velocity, self._matrix_learning_rate)
+        update = _orthogonal_blocks(
+            gradient + self._momentum * velocity, self._matrix_learning_rate
+        )
         kept = 1 - self._matrix_learning_rate * self._matrix_weight_decay
         return tf.group(momentum.assign(velocity), variable.assign(kept * variable - update))
 
 
 def _orthogonal_blocks(weights, rms):
-    """The weights, seen as a matrix, with orthogonal blocks of columns and elements of about that root mean square."""
+    """The weights, seen as a matrix, with orthogonal blocks of columns and elements of about that
+    root mean square."""
     columns = int(weights.shape[-1])
     matrix = tf.reshape(weights, [-1, columns])
-    blocks = [orthogonalize(matrix[:, first:first + _BLOCK_COLUMNS], rms * int(matrix.shape[0]) ** 0.5)
-              for first in range(0, columns, _BLOCK_COLUMNS)]
+    blocks = [
+        orthogonalize(matrix[:, first : first + _BLOCK_COLUMNS], rms * int(matrix.shape[0]) ** 0.5)
+        for first in range(0, columns, _BLOCK_COLUMNS)
+    ]
     return tf.reshape(tf.concat(blocks, 1), weights.shape)

@@ -1,4 +1,5 @@
 """Learning rate, length of the run, optimizers, moving averages: the train op."""
+
 import math
 
 import tensorflow.compat.v1 as tf
@@ -14,7 +15,8 @@ def examples_per_decay(pace, hparams):
 
 
 def num_steps(pace, hparams):
-    """The number of steps in hparams.epochs, rounded up, at least 1; infinity for a run without end."""
+    """The number of steps in hparams.epochs, rounded up, at least 1; infinity for a run without
+    end."""
     if math.isinf(hparams.epochs):
         return math.inf
     steps = hparams.epochs * pace.examples_per_epoch / pace.examples_per_step
@@ -51,11 +53,11 @@ def learning_rate(global_step, pace, hparams):
 
     The schedules count examples, so that they do not depend on the number of towers.
 
-    staircase: times learning_rate_decay_factor every num_epochs_per_decay epochs. The first decay is in the first step that
-    starts after num_epochs_per_decay epochs.
+    staircase: times learning_rate_decay_factor every num_epochs_per_decay epochs. The first decay
+    is in the first step that starts after num_epochs_per_decay epochs.
 
-    linear: rises from 0 over warmup_epochs, then falls to 0 at the end of `epochs`. The rate of a step is that of the middle
-    of its examples.
+    linear: rises from 0 over warmup_epochs, then falls to 0 at the end of `epochs`. The rate of a
+    step is that of the middle of its examples.
 
     Args:
       global_step: the number of updates so far, an integer scalar.
@@ -69,16 +71,23 @@ def learning_rate(global_step, pace, hparams):
       ValueError: hparams.schedule or hparams.lr_scaling is unknown.
     """
     with tf.name_scope('learning_rate'):
-        # Integers and float64: float32, in which tf.train.exponential_decay counts, is exact only up to 2^24 = 16.8 million;
-        # 350 epochs are 17.5 million examples.
+        # Integers and float64: float32, in which tf.train.exponential_decay counts, is exact only
+        # up to 2^24 = 16.8 million; 350 epochs are 17.5 million examples.
         step = tf.cast(global_step, tf.int64)
         if hparams.schedule == 'staircase':
             decays = step * pace.examples_per_step // examples_per_decay(pace, hparams)
             factor = tf.pow(hparams.learning_rate_decay_factor, tf.cast(decays, tf.float32))
         elif hparams.schedule == 'linear':
-            epoch = (tf.cast(step, tf.float64) + 0.5) * (pace.examples_per_step / pace.examples_per_epoch)
-            fall = tf.maximum((hparams.epochs - epoch) / (hparams.epochs - hparams.warmup_epochs), 0)
-            factor = tf.cast(tf.minimum(epoch / hparams.warmup_epochs, fall) if hparams.warmup_epochs else fall, tf.float32)
+            epoch = (tf.cast(step, tf.float64) + 0.5) * (
+                pace.examples_per_step / pace.examples_per_epoch
+            )
+            fall = tf.maximum(
+                (hparams.epochs - epoch) / (hparams.epochs - hparams.warmup_epochs), 0
+            )
+            factor = tf.cast(
+                tf.minimum(epoch / hparams.warmup_epochs, fall) if hparams.warmup_epochs else fall,
+                tf.float32,
+            )
         else:
             raise ValueError('Unknown schedule: %s' % hparams.schedule)
         return tf.multiply(peak_learning_rate(pace, hparams), factor, name='rate')
@@ -100,7 +109,9 @@ def create(rate, hparams):
         return tf.train.MomentumOptimizer(rate, hparams.momentum, use_nesterov=True)
     if hparams.optimizer == 'muon':
         matrix_rate = rate * (hparams.matrix_learning_rate / hparams.initial_learning_rate)
-        return muon.Muon(rate, hparams.momentum, matrix_rate, hparams.matrix_weight_decay, _is_hidden)
+        return muon.Muon(
+            rate, hparams.momentum, matrix_rate, hparams.matrix_weight_decay, _is_hidden
+        )
     raise ValueError('Unknown optimizer: %s' % hparams.optimizer)
 
 
@@ -112,9 +123,10 @@ def _is_hidden(variable):
 def train(opt, gradients, global_step, pace, hparams):
     """Applies the gradients, then updates the moving averages of all trainable variables.
 
-    An average moves towards the weights after the update with decay = min(d, (1 + step) / (10 + step)), where step is the
-    number of updates including this one. d is 1 - 1 / (moving_average_fraction * number of steps in the run), so that the
-    averages cover the same part of a run of any length; if that fraction is 0, d is moving_average_decay.
+    An average moves towards the weights after the update with decay = min(d, (1 + step) / (10 +
+    step)), where step is the number of updates including this one. d is 1 - 1 /
+    (moving_average_fraction * number of steps in the run), so that the averages cover the same part
+    of a run of any length; if that fraction is 0, d is moving_average_decay.
 
     Args:
       opt: a tf.train.Optimizer.
@@ -129,9 +141,12 @@ def train(opt, gradients, global_step, pace, hparams):
     decay = hparams.moving_average_decay
     if hparams.moving_average_fraction:
         decay = max(0.0, 1 - 1 / (hparams.moving_average_fraction * num_steps(pace, hparams)))
-    # The weight decay reads the weights, and no gradient waits for it: without the dependency it might read the updated ones.
+    # The weight decay reads the weights, and no gradient waits for it: without the dependency it
+    # might read the updated ones.
     with tf.name_scope('update'), tf.control_dependencies(tf.get_collection('losses')):
         update = opt.apply_gradients(gradients, global_step=global_step)
-    with tf.name_scope('moving_averages'), tf.control_dependencies([update]), tf.device(beside.first_input):
+    with tf.name_scope('moving_averages'), tf.control_dependencies([update]), tf.device(
+        beside.first_input
+    ):
         averages = tf.train.ExponentialMovingAverage(decay, global_step)
         return averages.apply(tf.trainable_variables())

@@ -1,4 +1,6 @@
-"""What a run tells of its progress: log lines and summaries. See hooks.py, which says what a hook is."""
+"""What a run tells of its progress: log lines and summaries. See hooks.py, which says what a hook
+is."""
+
 import collections
 import datetime
 import math
@@ -14,7 +16,8 @@ _RECENT_LINES = 100  # of the log, by whose times the time that is left is estim
 
 
 class Speed:
-    """Measures steps and examples by the wall clock, including everything that happens in between."""
+    """Measures steps and examples by the wall clock, including everything that happens in
+    between."""
 
     def __init__(self, step, examples_per_step):
         self._examples_per_step = examples_per_step
@@ -29,7 +32,8 @@ class Speed:
 
 
 def is_due(step, last, every):
-    """Whether a multiple of `every` has been reached since the step `last`; other workers' steps can lie in between."""
+    """Whether a multiple of `every` has been reached since the step `last`; other workers' steps
+    can lie in between."""
     return step // every > last // every
 
 
@@ -51,7 +55,8 @@ def _digits(epochs):
 
 
 class LogHook(tf.train.SessionRunHook):
-    """Prints the loss, the speed, the epoch and the time that is left every `every` steps and after the last one."""
+    """Prints the loss, the speed, the epoch and the time that is left every `every` steps and after
+    the last one."""
 
     def __init__(self, step, loss, pace, every):
         self._fetches = {'step': step, 'loss': loss}
@@ -75,9 +80,18 @@ class LogHook(tf.train.SessionRunHook):
     def _print(self):
         step, loss = self._unprinted['step'], self._unprinted['loss']
         examples_per_sec, sec_per_batch = self._speed.since_last(step)
-        print('%s: step %d, loss = %.2f (%.1f examples/sec; %.3f sec/batch)%s' % (
-            datetime.datetime.now().isoformat(' ', 'microseconds'), step, loss, examples_per_sec, sec_per_batch,
-            self._position(step, sec_per_batch)), flush=True)
+        print(
+            '%s: step %d, loss = %.2f (%.1f examples/sec; %.3f sec/batch)%s'
+            % (
+                datetime.datetime.now().isoformat(' ', 'microseconds'),
+                step,
+                loss,
+                examples_per_sec,
+                sec_per_batch,
+                self._position(step, sec_per_batch),
+            ),
+            flush=True,
+        )
         self._printed, self._unprinted = step, None
 
     def _position(self, step, sec_per_batch):
@@ -90,8 +104,13 @@ class LogHook(tf.train.SessionRunHook):
             first_time, first_step = self._recent[0]
             sec_per_batch = (now - first_time) / (step - first_step)
         self._recent.append((now, step))
-        left = duration(max(0, last_step - step) * sec_per_batch)  # other workers may have come further
-        return '%s of %s, %s left' % (epoch, re.sub(r'\.0+$', '', _digits(self._pace.epochs(last_step))), left)
+        # other workers may have come further
+        left = duration(max(0, last_step - step) * sec_per_batch)
+        return '%s of %s, %s left' % (
+            epoch,
+            re.sub(r'\.0+$', '', _digits(self._pace.epochs(last_step))),
+            left,
+        )
 
     def end(self, session):
         if self._unprinted:
@@ -99,21 +118,25 @@ class LogHook(tf.train.SessionRunHook):
 
 
 def patient(write, failures):
-    """Returns a function like `write`, which summaries.writer yields, that adds an error to the errors.Failures.
+    """Returns a function like `write`, which summaries.writer yields, that adds an error to the
+    errors.Failures.
 
     The disk may be full only for a while: the next success writes the summaries that had to wait.
     """
+
     def attempt(*args, **kwargs):
         try:
             write(*args, **kwargs)
             failures.remove('summaries')
         except UserError as error:
             failures.add('summaries', error)
+
     return attempt
 
 
 class SummaryHook(tf.train.SessionRunHook):
-    """Writes the summaries, the speed and the number of epochs every `every` steps; `write` is patient."""
+    """Writes the summaries, the speed and the number of epochs every `every` steps; `write` is
+    patient."""
 
     def __init__(self, step, summary_op, write, pace, every):
         self._step_tensor = step
@@ -138,7 +161,10 @@ class SummaryHook(tf.train.SessionRunHook):
             self._written = self._step
             summary = tf.Summary.FromString(run_values.results['summary'])
             examples_per_sec, sec_per_batch = self._speed.since_last(self._step)
-            for tag, value in [(tags.EPOCH, self._pace.epochs(self._step)), (tags.EXAMPLES_PER_SEC, examples_per_sec),
-                               (tags.SEC_PER_BATCH, sec_per_batch)]:
+            for tag, value in [
+                (tags.EPOCH, self._pace.epochs(self._step)),
+                (tags.EXAMPLES_PER_SEC, examples_per_sec),
+                (tags.SEC_PER_BATCH, sec_per_batch),
+            ]:
                 summary.value.add(tag=tag, simple_value=value)
             self._write(summary, self._step)

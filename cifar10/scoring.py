@@ -1,4 +1,6 @@
-"""How good the network is, told by the trainer: the evaluation of cifar10_eval.py while it trains, and of its last checkpoint."""
+"""How good the network is, told by the trainer: the evaluation of cifar10_eval.py while it trains,
+and of its last checkpoint."""
+
 import os
 import time
 
@@ -12,11 +14,13 @@ from cifar10.runs import best_checkpoint, checkpoint, checkpoint_files, watch
 
 
 class ScoreHook(tf.train.SessionRunHook):
-    """Evaluates the moving averages on the test images every job.intervals.eval_steps steps; `score_last` does so after the run.
+    """Evaluates the moving averages on the test images every job.intervals.eval_steps steps;
+    `score_last` does so after the run.
 
-    It prints and writes the precision, and keeps the best checkpoint if job.intervals.keep_best. Training waits meanwhile, which
-    counts in its speed.
+    It prints and writes the precision, and keeps the best checkpoint if job.intervals.keep_best.
+    Training waits meanwhile, which counts in its speed.
     """
+
     _evaluator = None  # is made when it is needed, so that the first step need not wait for it
     _scored = None  # the step of the last evaluation
     _unkept = 0  # the greatest precision of a checkpoint that could not be kept
@@ -37,7 +41,12 @@ class ScoreHook(tf.train.SessionRunHook):
         self._step_tensor = step
         self._every, self._last_step = job.intervals.eval_steps, job.pace.last_step
         self._device = job.devices[0]
-        self._run, self._write, self._failures, self._keep_best = run, write, failures, job.intervals.keep_best
+        self._run, self._write, self._failures, self._keep_best = (
+            run,
+            write,
+            failures,
+            job.intervals.keep_best,
+        )
         self._records = job.data.test
         self._watch = watch.Watch(self._records)
         verification.verify(self._records)
@@ -53,10 +62,18 @@ class ScoreHook(tf.train.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         before, self._looked = self._looked, run_values.results
-        if self._every and self._looked < self._last_step and progress.is_due(self._looked, before, self._every):
+        if (
+            self._every
+            and self._looked < self._last_step
+            and progress.is_due(self._looked, before, self._every)
+        ):
             path = os.path.join(self._run.path, '%s-%d' % (checkpoint_files.PREFIX, self._looked))
             with self._failures.collecting('an evaluation'):  # A test file may have changed.
-                self._score(checkpoint.Checkpoint(path, int(self._looked), run_context.session.run(self._variables)))
+                self._score(
+                    checkpoint.Checkpoint(
+                        path, int(self._looked), run_context.session.run(self._variables)
+                    )
+                )
 
     def score_last(self):
         """Evaluates the last checkpoint of the run, unless its step has just been evaluated."""
@@ -72,9 +89,16 @@ class ScoreHook(tf.train.SessionRunHook):
         self._watch.check()  # The Evaluator knows the files only as they were when it was made.
         result = self._evaluator.evaluate(restored)
         self._scored = restored.step
-        print('%s\nThe evaluation took %.1f s' % (evaluation.describe(result), time.monotonic() - start), flush=True)
+        print(
+            '%s\nThe evaluation took %.1f s'
+            % (evaluation.describe(result), time.monotonic() - start),
+            flush=True,
+        )
         precision = result.scores.precision
-        self._write(tf.Summary(value=[tf.Summary.Value(tag=tags.PRECISION, simple_value=precision)]), result.step)
+        self._write(
+            tf.Summary(value=[tf.Summary.Value(tag=tags.PRECISION, simple_value=precision)]),
+            result.step,
+        )
         if self._keep_best:
             self._keep(restored, precision)
 

@@ -1,4 +1,6 @@
-"""What is to be trained, the graph that a script's train() builds of it, and the one session loop."""
+"""What is to be trained, the graph that a script's train() builds of it, and the one session
+loop."""
+
 import contextlib
 from typing import NamedTuple, Optional, Sequence
 
@@ -11,11 +13,12 @@ from cifar10.report import comparison, tracing
 from cifar10.runs import checkpoint, machine, signals
 from cifar10.runs.machine import Threads
 
-_SEEDS_PER_WORKER = 2 ** 22  # of 2^31 - 1, which TensorFlow tells apart
+_SEEDS_PER_WORKER = 2**22  # of 2^31 - 1, which TensorFlow tells apart
 
 
 class SessionSettings(NamedTuple):
     """How the session of a run is made."""
+
     config: tf.ConfigProto
     master: str = ''  # the target of a tf.train.Server; '' is a session of this process alone
     first_step: Optional[int] = None  # of the variables; None means that of the checkpoint, or 0
@@ -25,6 +28,7 @@ class SessionSettings(NamedTuple):
 
 class Job(NamedTuple):
     """What is to be trained, on which data and devices."""
+
     data_dir: str  # a directory that holds a data set, see dataset.read
     num_examples: int  # in the training set
     hparams: HParams = CLASSIC
@@ -33,11 +37,13 @@ class Job(NamedTuple):
     max_steps: int = MAX_STEPS
     intervals: Intervals = Intervals()
     seed: Optional[int] = None  # of initial values and distortions
-    deterministic: bool = False  # whether the seed fixes everything else too, at the cost of time; on CPUs only
+    # whether the seed fixes everything else too, at the cost of time; on CPUs only
+    deterministic: bool = False
     log_device_placement: bool = False
     devices_per_tower: int = 1  # over which its layers are divided
     variable_strategy: str = 'cpu'  # where the variables live, one of hparams.VARIABLE_STRATEGIES
-    batches_per_step: int = 1  # that each tower takes, or, if there are several workers, those towers of theirs together
+    # that each tower takes, or, if there are several workers, those towers of theirs together
+    batches_per_step: int = 1
     steps_per_run: int = 1  # that a session run of the train op makes
     label: Optional[str] = None  # which labels are learnt, see dataset.read
 
@@ -49,7 +55,12 @@ class Job(NamedTuple):
     @property
     def network(self):
         """The Network of each tower."""
-        return multi_gpu.Network(self.data.num_classes, self.num_slices, self.hparams.fc_weight_decay, self.hparams.label_smoothing)
+        return multi_gpu.Network(
+            self.data.num_classes,
+            self.num_slices,
+            self.hparams.fc_weight_decay,
+            self.hparams.label_smoothing,
+        )
 
     @property
     def num_towers(self):
@@ -64,35 +75,47 @@ class Job(NamedTuple):
     @property
     def first_devices(self):
         """The first device of each tower."""
-        return self.devices[::self.devices_per_tower]
+        return self.devices[:: self.devices_per_tower]
 
     @property
     def pace(self):
         """The Pace, which ends after max_steps or hparams.epochs, whichever comes first."""
-        endless = Pace(self.hparams.batch_size * self.num_towers * self.batches_per_step, self.num_examples,
-                       steps_per_run=self.steps_per_run)
-        return endless._replace(last_step=min(self.max_steps, optimizer.num_steps(endless, self.hparams)))
+        endless = Pace(
+            self.hparams.batch_size * self.num_towers * self.batches_per_step,
+            self.num_examples,
+            steps_per_run=self.steps_per_run,
+        )
+        return endless._replace(
+            last_step=min(self.max_steps, optimizer.num_steps(endless, self.hparams))
+        )
 
     @property
     def threads(self):
         """The Threads, those that are not given chosen by the number of cores."""
         if self.deterministic:  # threads that share an operation add up in another order each time
             return self.given_threads._replace(intra_op=1, prefetch=1)
-        return machine.choose_threads(self.first_devices, self.hparams.batch_size, self.given_threads)
+        return machine.choose_threads(
+            self.first_devices, self.hparams.batch_size, self.given_threads
+        )
 
     @property
     def num_slices(self):
         """The number of slices of each tower's batch, see model.inference."""
-        return machine.num_slices(self.first_devices, self.hparams.batch_size, self.given_threads.inter_op)
+        return machine.num_slices(
+            self.first_devices, self.hparams.batch_size, self.given_threads.inter_op
+        )
 
     @property
     def session(self):
         """The SessionSettings."""
-        return SessionSettings(machine.session_config(self.devices, self.threads, self.log_device_placement))
+        return SessionSettings(
+            machine.session_config(self.devices, self.threads, self.log_device_placement)
+        )
 
 
 class TrainGraph(NamedTuple):
     """What a script's train() has built."""
+
     train_op: tf.Operation  # makes one update and counts it in the global step
     losses: Sequence[tf.Tensor]  # each tower's
     tower_grads: Sequence[list]  # each tower's list of (gradient, variable)
@@ -103,16 +126,19 @@ class TrainGraph(NamedTuple):
 def set_seed(seed, first_step, worker=0):
     """Seeds the default graph, unless `seed` is None.
 
-    A resumed run draws other random numbers than its first steps did, and each worker of a cluster draws its own.
+    A resumed run draws other random numbers than its first steps did, and each worker of a cluster
+    draws its own.
     """
     if seed is not None:
         tf.set_random_seed(seed + first_step + _SEEDS_PER_WORKER * worker)
 
 
 def _restoring(resumed):
-    """What initialises the variables after their initial values: a function for tf.train.Scaffold, or None for a new run.
+    """What initialises the variables after their initial values: a function for tf.train.Scaffold,
+    or None for a new run.
 
-    The values are those that have been read and checked: what the files hold meanwhile does not matter.
+    The values are those that have been read and checked: what the files hold meanwhile does not
+    matter.
 
     Raises:
       UserError: the checkpoint does not fit the graph.
@@ -126,11 +152,13 @@ def _restoring(resumed):
     def restore(scaffold, session):
         for name, variable in variables.items():
             variable.load(resumed.values[name], session)
+
     return restore
 
 
 class _AfterStep(NamedTuple):
     """What hooks need of the graph."""
+
     saver: tf.train.Saver
     step: tf.Tensor  # the number of updates after the train op
     loss: tf.Tensor  # the mean of the towers
@@ -145,37 +173,54 @@ def _after_a_step(graph, intervals, train_dir):
         with tf.control_dependencies([graph.train_op]):
             step = tf.identity(tf.train.get_global_step().read_value(), name='step')
         loss = tf.divide(tf.add_n(graph.losses), float(len(graph.losses)), name='loss')
-    return _AfterStep(saver, step, loss, graph.summary_op, checkpointing.FiniteHook(step, graph, train_dir))
+    return _AfterStep(
+        saver, step, loss, graph.summary_op, checkpointing.FiniteHook(step, graph, train_dir)
+    )
 
 
 def _recording(after, job, run, write_summary, failures):
-    """Returns the hooks of a process that writes to the directory of the run, in order; and a list of the ScoreHook, if it has one."""
+    """Returns the hooks of a process that writes to the directory of the run, in order; and a list
+    of the ScoreHook, if it has one."""
     run.write_record()
     after.saver.recover_last_checkpoints(run.saved)
     intervals = job.intervals
-    summary = progress.SummaryHook(after.step, after.summary_op, write_summary, job.pace, intervals.summary_steps)
+    summary = progress.SummaryHook(
+        after.step, after.summary_op, write_summary, job.pace, intervals.summary_steps
+    )
     checkpoints = checkpointing.CheckpointHook(
-        after.step, after.saver, run, intervals.checkpoint_steps, after.finite.check_variables)
-    traces = [tracing.TraceHook(after.step, job, run.path, write_summary, failures)] if intervals.profile_step else []
-    scores = [scoring.ScoreHook(after.step, job, run, write_summary, failures)] if intervals.eval_steps != 0 else []
+        after.step, after.saver, run, intervals.checkpoint_steps, after.finite.check_variables
+    )
+    traces = (
+        [tracing.TraceHook(after.step, job, run.path, write_summary, failures)]
+        if intervals.profile_step
+        else []
+    )
+    scores = (
+        [scoring.ScoreHook(after.step, job, run, write_summary, failures)]
+        if intervals.eval_steps != 0
+        else []
+    )
     return [hooks.PlaceHook(run.place), summary, checkpoints] + traces + scores, scores
 
 
 def run(graph, job, run, session=None):
-    """Trains until `job.pace.last_step` or a signal to stop, saves a checkpoint at the end, and evaluates it.
+    """Trains until `job.pace.last_step` or a signal to stop, saves a checkpoint at the end, and
+    evaluates it.
 
     Args:
       graph: a TrainGraph, in the default graph.
       job: a Job.
-      run: a RunDirectory; training resumes from its checkpoint, if it has one. None for a worker that leaves all writing to another.
+      run: a RunDirectory; training resumes from its checkpoint, if it has one. None for a worker
+        that leaves all writing to another.
       session: a SessionSettings; None takes that of the job.
 
     Returns:
       None if the run has come to its end, else the signal that stopped it.
 
     Raises:
-      UserError: a loss, a gradient or a variable is not finite, the checkpoint does not fit, a data file changes (a checkpoint
-        is saved first), the directory is moved, the last checkpoint cannot be saved, or something is missing at the end.
+      UserError: a loss, a gradient or a variable is not finite, the checkpoint does not fit, a data
+        file changes (a checkpoint is saved first), the directory is moved, the last checkpoint
+        cannot be saved, or something is missing at the end.
     """
     pace, intervals, session = job.pace, job.intervals, session or job.session
     restore = _restoring(run.resumed) if run and session.initialises else None
@@ -186,32 +231,47 @@ def run(graph, job, run, session=None):
         if run and intervals.keep_best and not run.record.get('best'):
             _find_best(job, run)
         return None
-    print('Network: %d parameters' % sum(variable.shape.num_elements() for variable in tf.trainable_variables()), flush=True)
+    print(
+        'Network: %d parameters'
+        % sum(variable.shape.num_elements() for variable in tf.trainable_variables()),
+        flush=True,
+    )
     after = _after_a_step(graph, intervals, run and run.path)
-    scaffold = tf.train.Scaffold(init_op=None if session.initialises else tf.no_op(), init_fn=restore, saver=after.saver)
+    scaffold = tf.train.Scaffold(
+        init_op=None if session.initialises else tf.no_op(), init_fn=restore, saver=after.saver
+    )
     input_files = hooks.InputHook(job)
     stop, failures, scores = signals.StopRequest(), errors.Failures(), []
     first_summaries = comparison.started(run.record) if run else []
-    with summaries.writer(run.path, first_step, first_summaries) if run else contextlib.nullcontext() as write:
-        # In this order: the first speed does not count the filling, and nothing that is not finite is printed or saved.
+    with (
+        summaries.writer(run.path, first_step, first_summaries) if run else contextlib.nullcontext()
+    ) as write:
+        # In this order: the first speed does not count the filling, and nothing that is not finite
+        # is printed or saved.
         all_hooks = list(session.hooks) + [
             hooks.EndHook(after.step, pace.last_step, failures),
             input_files,
             hooks.FillHook(lambda: stop.received),
             after.finite,
-            progress.LogHook(after.step, after.loss, pace, intervals.log_frequency)]
+            progress.LogHook(after.step, after.loss, pace, intervals.log_frequency),
+        ]
         if run:
             write_summary = progress.patient(write, failures)
             recording, scores = _recording(after, job, run, write_summary, failures)
             all_hooks += recording
-        with stop if run else contextlib.nullcontext(), input_files.explaining():  # one that saves nothing ends at once
-            with tf.train.SingularMonitoredSession(all_hooks, scaffold, session.master, session.config,
-                                                   stop_grace_period_secs=10) as monitored:
-                if not is_complete:  # or other workers have come to the end, and it is only to be saved
+        # one that saves nothing ends at once
+        with stop if run else contextlib.nullcontext(), input_files.explaining():
+            with tf.train.SingularMonitoredSession(
+                all_hooks, scaffold, session.master, session.config, stop_grace_period_secs=10
+            ) as monitored:
+                # or other workers have come to the end, and it is only to be saved
+                if not is_complete:
                     _repeat(monitored, graph.train_op, stop, input_files)
         failures.is_over = True  # also after a signal
         if run:
-            run.place.check()  # it may have been moved while the last checkpoint was saved: TensorFlow would make it again
+            # it may have been moved while the last checkpoint was saved: TensorFlow would make it
+            # again
+            run.place.check()
         input_files.check()
         for score in scores:
             score.score_last()

@@ -1,4 +1,5 @@
 """Views of an image: its class probabilities are averaged over them."""
+
 import math
 
 import tensorflow.compat.v1 as tf
@@ -14,8 +15,8 @@ def crop_and_mirror(images, num_views):
 
     Args:
       images: uint8 [n, 3, 32, 32].
-      num_views: 1 for the crop at the centre; 2 for this crop and its mirror image; 10 for this crop and four others,
-        towards the corners, each with its mirror image.
+      num_views: 1 for the crop at the centre; 2 for this crop and its mirror image; 10 for this
+        crop and four others, towards the corners, each with its mirror image.
 
     Returns:
       A list of `num_views` float32 [n, 24, 24, 3].
@@ -27,7 +28,9 @@ def crop_and_mirror(images, num_views):
         raise ValueError('Unknown number of views: %s' % num_views)
     shifts = [(0, 0)]
     if num_views == 10:
-        shifts += [(down, across) for down in (-_DISTANCE, _DISTANCE) for across in (-_DISTANCE, _DISTANCE)]
+        shifts += [
+            (down, across) for down in (-_DISTANCE, _DISTANCE) for across in (-_DISTANCE, _DISTANCE)
+        ]
     crops = [distortions.crop(images, *shift) for shift in shifts]
     return crops if num_views == 1 else crops + [crop[:, :, ::-1] for crop in crops]
 

@@ -1,7 +1,9 @@
-"""The network of this package in Keras 3, trained for 500 steps and evaluated: what first_minutes.md compares with.
+"""The network of this package in Keras 3, trained for 500 steps and evaluated: what
+first_minutes.md compares with.
 
   python docs/keras_comparison.py /tmp/cifar10_synthetic/cifar-10-batches-bin
 """
+
 import glob
 import os
 import sys
@@ -13,8 +15,12 @@ import tensorflow as tf
 
 def read(pattern):
     """Images, uint8 [n, 32, 32, 3], and labels, of the files that match."""
-    records = np.concatenate([np.fromfile(path, np.uint8).reshape(-1, 3073) for path in sorted(glob.glob(pattern))])
-    return records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), records[:, 0].astype(np.int32)
+    records = np.concatenate(
+        [np.fromfile(path, np.uint8).reshape(-1, 3073) for path in sorted(glob.glob(pattern))]
+    )
+    return records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), records[:, 0].astype(
+        np.int32
+    )
 
 
 def distorted(image, label):
@@ -32,14 +38,25 @@ def central(image, label):
 
 def convolution(bias):
     """A convolutional layer of 64 channels."""
-    return keras.layers.Conv2D(64, 5, padding='same', activation='relu', bias_initializer=keras.initializers.Constant(bias),
-                               kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.05))
+    return keras.layers.Conv2D(
+        64,
+        5,
+        padding='same',
+        activation='relu',
+        bias_initializer=keras.initializers.Constant(bias),
+        kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.05),
+    )
 
 
 def dense(size):
     """A fully connected hidden layer with weight decay: 0.004 times half the sum of squares."""
-    return keras.layers.Dense(size, activation='relu', kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.04),
-                              bias_initializer=keras.initializers.Constant(0.1), kernel_regularizer=keras.regularizers.L2(0.002))
+    return keras.layers.Dense(
+        size,
+        activation='relu',
+        kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.04),
+        bias_initializer=keras.initializers.Constant(0.1),
+        kernel_regularizer=keras.regularizers.L2(0.002),
+    )
 
 
 def normalization():
@@ -53,12 +70,37 @@ def pool():
 
 
 directory = sys.argv[1]
-model = keras.Sequential([
-    keras.Input([24, 24, 3]), convolution(0.0), pool(), normalization(), convolution(0.1), normalization(), pool(),
-    keras.layers.Flatten(), dense(384), dense(192),
-    keras.layers.Dense(10, kernel_initializer=keras.initializers.TruncatedNormal(stddev=1 / 192))])
-model.compile(keras.optimizers.SGD(0.1), keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=['accuracy'])
-train = tf.data.Dataset.from_tensor_slices(read(os.path.join(directory, 'data_batch_*.bin'))).shuffle(20000).repeat()
+model = keras.Sequential(
+    [
+        keras.Input([24, 24, 3]),
+        convolution(0.0),
+        pool(),
+        normalization(),
+        convolution(0.1),
+        normalization(),
+        pool(),
+        keras.layers.Flatten(),
+        dense(384),
+        dense(192),
+        keras.layers.Dense(
+            10, kernel_initializer=keras.initializers.TruncatedNormal(stddev=1 / 192)
+        ),
+    ]
+)
+model.compile(
+    keras.optimizers.SGD(0.1),
+    keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    metrics=['accuracy'],
+)
+train = (
+    tf.data.Dataset.from_tensor_slices(read(os.path.join(directory, 'data_batch_*.bin')))
+    .shuffle(20000)
+    .repeat()
+)
 train = train.map(distorted, tf.data.AUTOTUNE).batch(128).prefetch(tf.data.AUTOTUNE)
-test = tf.data.Dataset.from_tensor_slices(read(os.path.join(directory, 'test_batch.bin'))).map(central, tf.data.AUTOTUNE).batch(128)
+test = (
+    tf.data.Dataset.from_tensor_slices(read(os.path.join(directory, 'test_batch.bin')))
+    .map(central, tf.data.AUTOTUNE)
+    .batch(128)
+)
 model.fit(train, steps_per_epoch=500, validation_data=test)

@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
-"""Measures the input pipeline, the training step, whole training and its towers, here and in the classic formulation.
+"""Measures the input pipeline, the training step, whole training and its towers, here and in the
+classic formulation.
 
-Each figure comes from a process of its own, after a warm-up that is not measured; tables show median (least to greatest).
+Each figure comes from a process of its own, after a warm-up that is not measured; tables show
+median (least to greatest).
 
-  cifar10_benchmark.py input     batches out of the input pipeline alone
-  cifar10_benchmark.py step      the training step on batches that stay in memory
-  cifar10_benchmark.py train     the training script from end to end, with summaries and checkpoints
-  cifar10_benchmark.py towers    one tower with the whole batch, two with half of it, four with a quarter
-  cifar10_benchmark.py profile   the most expensive operations of a step, and a Chrome trace
-  cifar10_benchmark.py distributed  clusters of 2 and 4 workers on this machine, beside one process
-  cifar10_benchmark.py plan      not measured: 8, 32 and 128 machines with a GPU each, simulated; 1 to 8 GPUs in one, on paper
+  cifar10_benchmark.py input     batches out of the input pipeline alone cifar10_benchmark.py step
+  the training step on batches that stay in memory cifar10_benchmark.py train     the training
+  script from end to end, with summaries and checkpoints cifar10_benchmark.py towers    one tower
+  with the whole batch, two with half of it, four with a quarter cifar10_benchmark.py profile   the
+  most expensive operations of a step, and a Chrome trace cifar10_benchmark.py distributed  clusters
+  of 2 and 4 workers on this machine, beside one process cifar10_benchmark.py plan      not
+  measured: 8, 32 and 128 machines with a GPU each, simulated; 1 to 8 GPUs in one, on paper
 """
+
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+# A checkout needs no installation.
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import quiet
 
@@ -24,7 +28,8 @@ from absl import flags
 
 from cifar10.cli import data_flags, job_flags, program
 
-if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
+# a mistake in the flags is told before TensorFlow is imported, which takes seconds
+if __name__ == '__main__':
     data_flags.define(default_dataset='synthetic')
     job_flags.define_batch_size()
     job_flags.define_num_gpus()
@@ -32,13 +37,31 @@ if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow i
     job_flags.define_threads()
     flags.DEFINE_boolean('baseline', False, 'Measure the classic formulation in turn with ours.')
     flags.DEFINE_integer('rounds', 5, 'How often to measure.', lower_bound=1, upper_bound=1000)
-    for name, description in [('warmup_steps', 'Steps before the measured ones'), ('steps', 'Measured steps')]:
-        flags.DEFINE_integer(name, 0, description + '; 0 takes what suits the subcommand.', lower_bound=0, upper_bound=10 ** 6)
-    flags.DEFINE_integer('gpu_gflops', 10000, 'For `plan`: the GFLOP/s of a GPU in this network, as `step` measures them.',
-                         lower_bound=1, upper_bound=10 ** 8)
+    for name, description in [
+        ('warmup_steps', 'Steps before the measured ones'),
+        ('steps', 'Measured steps'),
+    ]:
+        flags.DEFINE_integer(
+            name,
+            0,
+            description + '; 0 takes what suits the subcommand.',
+            lower_bound=0,
+            upper_bound=10**6,
+        )
+    flags.DEFINE_integer(
+        'gpu_gflops',
+        10000,
+        'For `plan`: the GFLOP/s of a GPU in this network, as `step` measures them.',
+        lower_bound=1,
+        upper_bound=10**8,
+    )
     data_flags.define_output('json', None, 'Write the figures of every round to this file.')
-    data_flags.define_output('trace', '/tmp/cifar10_trace.json', 'Where `profile` writes the Chrome trace.')
-    ARGUMENTS = program.parse(dict.fromkeys(['input', 'step', 'train', 'towers', 'profile', 'distributed', 'plan'], ()))
+    data_flags.define_output(
+        'trace', '/tmp/cifar10_trace.json', 'Where `profile` writes the Chrome trace.'
+    )
+    ARGUMENTS = program.parse(
+        dict.fromkeys(['input', 'step', 'train', 'towers', 'profile', 'distributed', 'plan'], ())
+    )
 
 
 from cifar10 import files, multi_gpu
@@ -56,27 +79,49 @@ FLAGS = flags.FLAGS
 
 def request(command):
     """The Request that the flags describe, with the data set made ready if the command needs it."""
-    is_read = command in ('input', 'train', 'distributed') or any(FLAGS[name].present for name in ('dataset', 'data_dir', 'label'))
-    data_dir = data_flags.prepare() if is_read else ''  # a step alone needs no more of it than the number of classes
+    is_read = command in ('input', 'train', 'distributed') or any(
+        FLAGS[name].present for name in ('dataset', 'data_dir', 'label')
+    )
+    # a step alone needs no more of it than the number of classes
+    data_dir = data_flags.prepare() if is_read else ''
     if is_read:
         given_job.count_examples(data_dir, FLAGS.batch_size)
-    num_devices = subcommands.MOST_TOWERS * FLAGS.devices_per_tower if command == 'towers' else FLAGS.num_gpus
-    job = Job(data_dir=data_dir, num_examples=dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
-              hparams=CLASSIC._replace(batch_size=FLAGS.batch_size), devices=multi_gpu.tower_devices(num_devices),
-              given_threads=given_job.threads(), devices_per_tower=FLAGS.devices_per_tower,
-              variable_strategy=FLAGS.variable_strategy, label=FLAGS.label)
-    threads = ['--%s=%d' % (name, FLAGS[name].value) for name in ('intra_op_threads', 'inter_op_threads', 'input_threads')]
+    num_devices = (
+        subcommands.MOST_TOWERS * FLAGS.devices_per_tower if command == 'towers' else FLAGS.num_gpus
+    )
+    job = Job(
+        data_dir=data_dir,
+        num_examples=dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
+        hparams=CLASSIC._replace(batch_size=FLAGS.batch_size),
+        devices=multi_gpu.tower_devices(num_devices),
+        given_threads=given_job.threads(),
+        devices_per_tower=FLAGS.devices_per_tower,
+        variable_strategy=FLAGS.variable_strategy,
+        label=FLAGS.label,
+    )
+    threads = [
+        '--%s=%d' % (name, FLAGS[name].value)
+        for name in ('intra_op_threads', 'inter_op_threads', 'input_threads')
+    ]
     return subcommands.Request(
-        job=job, steps=Steps(warmup=FLAGS.warmup_steps, measured=FLAGS.steps),
-        scripts_dir=os.path.dirname(os.path.realpath(__file__)), trainer_flags=threads + ['--eval_steps=0'], trace_path=FLAGS.trace)
+        job=job,
+        steps=Steps(warmup=FLAGS.warmup_steps, measured=FLAGS.steps),
+        scripts_dir=os.path.dirname(os.path.realpath(__file__)),
+        trainer_flags=threads + ['--eval_steps=0'],
+        trace_path=FLAGS.trace,
+    )
 
 
 def main(command):
     """Measures what the command names, and prints and writes the figures; or prints the plan."""
     if (FLAGS.devices_per_tower, FLAGS.variable_strategy) != (1, 'cpu'):
         if command != 'towers' or FLAGS.baseline:
-            raise UserError('--devices_per_tower and --variable_strategy are measured by towers, without --baseline: leave them out')
-        given_job.check_division(subcommands.MOST_TOWERS * FLAGS.devices_per_tower, FLAGS.devices_per_tower)
+            raise UserError(
+                '--devices_per_tower and --variable_strategy are measured by towers, without --baseline: leave them out'
+            )
+        given_job.check_division(
+            subcommands.MOST_TOWERS * FLAGS.devices_per_tower, FLAGS.devices_per_tower
+        )
     if command == 'plan':
         if FLAGS.json is not None:
             raise UserError('plan measures no figures for a file: leave out --json')
@@ -89,19 +134,36 @@ def main(command):
     if command == 'profile':
         files.check_writable(FLAGS.trace)
     if command == 'towers' and FLAGS.batch_size % 4:
-        raise UserError('--batch_size=%d cannot be divided among four towers: give a multiple of 4' % FLAGS.batch_size)
+        raise UserError(
+            '--batch_size=%d cannot be divided among four towers: give a multiple of 4'
+            % FLAGS.batch_size
+        )
     if command == 'distributed' and FLAGS.baseline:
-        raise UserError('distributed has no classic formulation to compare with: leave out --baseline')
+        raise UserError(
+            'distributed has no classic formulation to compare with: leave out --baseline'
+        )
     requested = request(command)
-    with signals.Interruptible():  # the measuring processes are ended, and what they have written is removed
-        rounds = benchmark.in_turn(lambda formulation: subcommands.MEASURES[command](formulation, requested),
-                                   [benchmark.OURS, benchmark.BASELINE] if FLAGS.baseline else [benchmark.OURS], FLAGS.rounds)
-    print(subcommands.profile_tables(rounds, requested) if command == 'profile' else benchmark.comparison(rounds))
+    # the measuring processes are ended, and what they have written is removed
+    with signals.Interruptible():
+        rounds = benchmark.in_turn(
+            lambda formulation: subcommands.MEASURES[command](formulation, requested),
+            [benchmark.OURS, benchmark.BASELINE] if FLAGS.baseline else [benchmark.OURS],
+            FLAGS.rounds,
+        )
+    print(
+        subcommands.profile_tables(rounds, requested)
+        if command == 'profile'
+        else benchmark.comparison(rounds)
+    )
     if command in subcommands.VERDICTS:
         print('\n' + subcommands.VERDICTS[command](rounds, requested.job))
     if FLAGS.json is not None:
-        flag_values = {flag.name: flag.value for flag in FLAGS.get_key_flags_for_module(sys.argv[0])}
-        files.write_whole(FLAGS.json, benchmark.report(command, rounds, flag_values), 'name another file')
+        flag_values = {
+            flag.name: flag.value for flag in FLAGS.get_key_flags_for_module(sys.argv[0])
+        }
+        files.write_whole(
+            FLAGS.json, benchmark.report(command, rounds, flag_values), 'name another file'
+        )
 
 
 if __name__ == '__main__':

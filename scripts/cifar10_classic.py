@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Trains in the classic formulation of the books, the baseline of cifar10_benchmark.py.
 
-  cifar10_classic.py --num_gpus=2 --max_steps=1000
+cifar10_classic.py --num_gpus=2 --max_steps=1000
 """
+
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+# A checkout needs no installation.
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import quiet
 
@@ -16,7 +18,8 @@ from absl import flags
 
 from cifar10.cli import data_flags, job_flags, program
 
-if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
+# a mistake in the flags is told before TensorFlow is imported, which takes seconds
+if __name__ == '__main__':
     data_flags.define()
     job_flags.define_run()
     job_flags.define_batch_size()
@@ -36,11 +39,18 @@ def main():
     """Makes the data set ready, and trains."""
     data_dir = data_flags.prepare()
     job = Job(
-        data_dir=data_dir, num_examples=given_job.count_examples(data_dir, FLAGS.batch_size), label=FLAGS.label,
-        hparams=CLASSIC._replace(batch_size=FLAGS.batch_size), devices=multi_gpu.tower_devices(FLAGS.num_gpus),
+        data_dir=data_dir,
+        num_examples=given_job.count_examples(data_dir, FLAGS.batch_size),
+        label=FLAGS.label,
+        hparams=CLASSIC._replace(batch_size=FLAGS.batch_size),
+        devices=multi_gpu.tower_devices(FLAGS.num_gpus),
         max_steps=FLAGS.max_steps,
-        intervals=Intervals(log_frequency=FLAGS.log_frequency, summary_steps=FLAGS.summary_steps,
-                            checkpoint_steps=FLAGS.checkpoint_steps))
+        intervals=Intervals(
+            log_frequency=FLAGS.log_frequency,
+            summary_steps=FLAGS.summary_steps,
+            checkpoint_steps=FLAGS.checkpoint_steps,
+        ),
+    )
     classic.train(job, FLAGS.train_dir)
 
 

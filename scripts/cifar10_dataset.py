@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Makes a data set ready, makes one of your own images, or looks into one.
 
-  cifar10_dataset.py download                 downloads CIFAR-10 to --data_dir, or CIFAR-100 with --dataset=cifar100
-  cifar10_dataset.py synthetic                draws the synthetic data set there
-  cifar10_dataset.py convert IMAGES_DIR OUT   makes a data set in OUT of a folder of images per class
-  cifar10_dataset.py holdout SRC OUT          makes one in OUT of the training images in SRC, with some of them as test images
-  cifar10_dataset.py info                     tells what is in --data_dir, and draws a contact sheet
-  cifar10_dataset.py verify                   checks every file there
+cifar10_dataset.py download                 downloads CIFAR-10 to --data_dir, or CIFAR-100 with
+--dataset=cifar100 cifar10_dataset.py synthetic                draws the synthetic data set there
+cifar10_dataset.py convert IMAGES_DIR OUT   makes a data set in OUT of a folder of images per
+class cifar10_dataset.py holdout SRC OUT          makes one in OUT of the training images in SRC,
+with some of them as test images cifar10_dataset.py info                     tells what is in
+--data_dir, and draws a contact sheet cifar10_dataset.py verify                   checks every
+file there
 """
+
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+# A checkout needs no installation.
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import quiet
 
@@ -27,21 +30,31 @@ from cifar10.runs import signals
 
 FLAGS = flags.FLAGS
 DATA_FLAGS = ['dataset', 'data_dir', 'data_url', 'label']
-FLAGS_OF = {'download': DATA_FLAGS, 'synthetic': ['dataset', 'data_dir'], 'convert': ['test_fraction', 'seed', 'strict'],
-            'holdout': ['examples', 'seed', 'label'], 'info': DATA_FLAGS + ['contact_sheet'], 'verify': DATA_FLAGS}
+FLAGS_OF = {
+    'download': DATA_FLAGS,
+    'synthetic': ['dataset', 'data_dir'],
+    'convert': ['test_fraction', 'seed', 'strict'],
+    'holdout': ['examples', 'seed', 'label'],
+    'info': DATA_FLAGS + ['contact_sheet'],
+    'verify': DATA_FLAGS,
+}
 
 
 def download():
     """Downloads CIFAR-10 or CIFAR-100, unless it is there."""
     if FLAGS.dataset == 'synthetic':
-        raise UserError('--dataset=synthetic is not downloaded: use the command synthetic, or give cifar10 or cifar100')
+        raise UserError(
+            '--dataset=synthetic is not downloaded: use the command synthetic, or give cifar10 or cifar100'
+        )
     tell(dataset.read(data_flags.make(FLAGS.dataset), FLAGS.label))
 
 
 def synthetic():
     """Draws the synthetic data set, unless it is there."""
     if FLAGS['dataset'].present and FLAGS.dataset != 'synthetic':
-        raise UserError('--dataset=%s is not drawn: use the command download, or leave it out' % FLAGS.dataset)
+        raise UserError(
+            '--dataset=%s is not drawn: use the command download, or leave it out' % FLAGS.dataset
+        )
     tell(dataset.read(data_flags.make('synthetic')))
 
 
@@ -49,6 +62,7 @@ def convert(images_dir, out):
     """Makes a data set of folders of images; returns 1 if a file cannot be used."""
     from cifar10.data import conversion
     from cifar10.runs import machine
+
     options = conversion.Options(FLAGS.test_fraction, FLAGS.seed, FLAGS.strict)
     with signals.Interruptible():
         num_damaged = conversion.convert(images_dir, out, options, machine.num_cores())
@@ -67,6 +81,7 @@ def hold_out(source, out):
 def info():
     """Tells what is in a data set."""
     from cifar10.data import inspection
+
     found = present()
     print(inspection.report(found))
     inspection.draw(found, FLAGS.contact_sheet)
@@ -83,25 +98,44 @@ def verify():
 
 
 def present():
-    """The DataSet in --data_dir; raises UserError if there is no such directory, or no CIFAR-100 in it that --dataset names."""
+    """The DataSet in --data_dir; raises UserError if there is no such directory, or no CIFAR-100 in
+    it that --dataset names."""
     data_flags.check_exists()
     path = data_flags.data_dir(FLAGS.dataset)
-    directories.check_exists(path, 'download it with `cifar10_dataset.py download --dataset=cifar100`, or leave out --dataset')
+    directories.check_exists(
+        path,
+        'download it with `cifar10_dataset.py download --dataset=cifar100`, or leave out --dataset',
+    )
     return dataset.read(path, FLAGS.label)
 
 
 def tell(found):
     """Prints what is in a DataSet."""
-    print('%d training and %d test examples of %s in %s' % (
-        verification.verify(found.train), verification.verify(found.test), dataset.listed(found.class_names), found.directory))
+    print(
+        '%d training and %d test examples of %s in %s'
+        % (
+            verification.verify(found.train),
+            verification.verify(found.test),
+            dataset.listed(found.class_names),
+            found.directory,
+        )
+    )
 
 
-COMMANDS = {'download': download, 'synthetic': synthetic, 'convert': convert, 'holdout': hold_out, 'info': info, 'verify': verify}
+COMMANDS = {
+    'download': download,
+    'synthetic': synthetic,
+    'convert': convert,
+    'holdout': hold_out,
+    'info': info,
+    'verify': verify,
+}
 ARGUMENTS = dict(dict.fromkeys(COMMANDS, ()), convert=('IMAGES_DIR', 'OUT'), holdout=('SRC', 'OUT'))
 
 
 def main(command, *arguments):
-    """Carries out one command, which prints what is there; returns 1 if something of it is missing."""
+    """Carries out one command, which prints what is there; returns 1 if something of it is
+    missing."""
     for name in sorted(set(sum(FLAGS_OF.values(), [])) - set(FLAGS_OF[command])):
         if FLAGS[name].present:
             raise UserError('--%s has no effect on %s: leave it out' % (name, command))
@@ -110,14 +144,36 @@ def main(command, *arguments):
 
 if __name__ == '__main__':
     data_flags.define()
-    flags.DEFINE_float('test_fraction', None, 'For convert: the fraction of each class that is for the test; by default 0.1, or what '
-                       'is in the folder test.',
-                       lower_bound=0.001, upper_bound=0.999)
-    flags.register_validator('test_fraction', lambda value: value is None or value == value, 'is not a number')
-    flags.DEFINE_integer('seed', 0, 'For convert and holdout: seed of the choice of test images.', lower_bound=0,
-                         upper_bound=2 ** 31 - 1)
+    flags.DEFINE_float(
+        'test_fraction',
+        None,
+        'For convert: the fraction of each class that is for the test; by default 0.1, or what '
+        'is in the folder test.',
+        lower_bound=0.001,
+        upper_bound=0.999,
+    )
+    flags.register_validator(
+        'test_fraction', lambda value: value is None or value == value, 'is not a number'
+    )
+    flags.DEFINE_integer(
+        'seed',
+        0,
+        'For convert and holdout: seed of the choice of test images.',
+        lower_bound=0,
+        upper_bound=2**31 - 1,
+    )
     flags.DEFINE_boolean('strict', False, 'For convert: write nothing if a file is damaged.')
-    flags.DEFINE_integer('examples', 5000, 'For holdout: the number of test images.', lower_bound=1, upper_bound=2 ** 31 - 1)
-    data_flags.define_output('contact_sheet', '/tmp/cifar10_contact_sheet.png', 'Where info draws images of each class: a file '
-                             '.png, .jpg or .jpeg.', endings=('.png', '.jpg', '.jpeg'))
+    flags.DEFINE_integer(
+        'examples',
+        5000,
+        'For holdout: the number of test images.',
+        lower_bound=1,
+        upper_bound=2**31 - 1,
+    )
+    data_flags.define_output(
+        'contact_sheet',
+        '/tmp/cifar10_contact_sheet.png',
+        'Where info draws images of each class: a file .png, .jpg or .jpeg.',
+        endings=('.png', '.jpg', '.jpeg'),
+    )
     program.run(main, program.parse(ARGUMENTS, needs_tensorflow=('convert', 'info')))

@@ -3,15 +3,19 @@
 
 Start it once for each task of the cluster, everywhere with the same --ps_hosts and --worker_hosts:
 
-  cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 --job_name=ps --task_index=0
-  cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 --job_name=worker --task_index=0
+  cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 --job_name=ps
+  --task_index=0 cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222
+  --job_name=worker --task_index=0
 
-Each worker has its share of the examples, and towers of its own on --num_gpus devices. --mode says how the workers come together.
+Each worker has its share of the examples, and towers of its own on --num_gpus devices. --mode says
+how the workers come together.
 """
+
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+# A checkout needs no installation.
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import quiet
 
@@ -21,7 +25,8 @@ from absl import flags
 
 from cifar10.cli import cluster_flags, job_flags, program
 
-if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
+# a mistake in the flags is told before TensorFlow is imported, which takes seconds
+if __name__ == '__main__':
     job_flags.define()
     job_flags.define_num_gpus()
     job_flags.define_placement()
@@ -58,8 +63,11 @@ def train(job, run, replica):
     with tf.Graph().as_default(), tf.device(replica.device):
         training.set_seed(job.seed, replica.first_step, replica.task.index)
         images, labels = cifar10_input.distorted_inputs(
-            job.data, job.hparams.batch_size, job.hparams.contrast, job.deterministic, replica.share)
-        queue = cifar10_input.prefetch_queue(images, labels, 2 * job.num_towers, job.threads.prefetch)
+            job.data, job.hparams.batch_size, job.hparams.contrast, job.deterministic, replica.share
+        )
+        queue = cifar10_input.prefetch_queue(
+            images, labels, 2 * job.num_towers, job.threads.prefetch
+        )
         batches = cifar10_input.dequeue(queue, job.num_towers)
         global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, job.pace, job.hparams)
@@ -67,24 +75,32 @@ def train(job, run, replica):
         with replica.variables():
             losses, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.network)
         gradients = multi_gpu.average_gradients(tower_grads)
-        update = replica.update(gradients, learning_rate, lambda averages: optimizer.train(
-            opt, averages, global_step, job.pace, job.hparams))
+        update = replica.update(
+            gradients,
+            learning_rate,
+            lambda averages: optimizer.train(opt, averages, global_step, job.pace, job.hparams),
+        )
         first_images, _ = batches[0]
-        summary_op = summaries.training(first_images, losses, learning_rate, update.gradients, update.summaries)
+        summary_op = summaries.training(
+            first_images, losses, learning_rate, update.gradients, update.summaries
+        )
         graph = training.TrainGraph(update.train_op, losses, tower_grads, learning_rate, summary_op)
         return training.run(graph, job, run, replica.session(update))
 
 
 def evaluate(cluster, timeouts):
-    """Evaluates new checkpoints in --train_dir until the run has ended, as cifar10_eval.py does; writes to its directory eval."""
-    peers.await_run(cluster, timeouts.connect)  # The directory may hold an older run, which the chief resumes or moves aside.
+    """Evaluates new checkpoints in --train_dir until the run has ended, as cifar10_eval.py does;
+    writes to its directory eval."""
+    # The directory may hold an older run, which the chief resumes or moves aside.
+    peers.await_run(cluster, timeouts.connect)
     evaluator = evaluation.Evaluator(dataset.read(data_flags.prepare(), FLAGS.label).test)
     checkpoints = following.new_checkpoints(FLAGS.train_dir, following.INTERVAL_SECS)
     evaluation.evaluate(evaluator, checkpoints, os.path.join(FLAGS.train_dir, 'eval'))
 
 
 def main():
-    """Serves variables, evaluates, or makes data and directory ready, prints the plan, and trains until the run is over."""
+    """Serves variables, evaluates, or makes data and directory ready, prints the plan, and trains
+    until the run is over."""
     cluster, task = cluster_flags.given_cluster()
     timeouts = cluster_flags.given_timeouts()
     if task.job == EVALUATOR:
@@ -95,19 +111,32 @@ def main():
         parameter_server.serve(Station(cluster, task, config, timeouts))
         return
     strategy = cluster_flags.given_strategy(cluster)
-    job = given_job.prepare(FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy, task.is_chief)._replace(
-        batches_per_step=strategy.batches_per_step, steps_per_run=strategy.steps_per_run)
-    replica = Replica(Station(cluster, task, job.session.config, timeouts), strategy, job,
-                      adopts=['warmup_epochs'] if FLAGS.warmup_epochs is None else [])
+    job = given_job.prepare(
+        FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy, task.is_chief
+    )._replace(batches_per_step=strategy.batches_per_step, steps_per_run=strategy.steps_per_run)
+    replica = Replica(
+        Station(cluster, task, job.session.config, timeouts),
+        strategy,
+        job,
+        adopts=['warmup_epochs'] if FLAGS.warmup_epochs is None else [],
+    )
 
     def attempt(is_first):
-        with given_job.held_run(job, is_first) if task.is_chief else contextlib.nullcontext() as run:
-            if not replica.join(run, begins=FLAGS.fresh and is_first, has_ended=lambda: (
-                    not FLAGS.fresh and run_directory.has_ended(FLAGS.train_dir, job.pace.last_step))):
+        with (
+            given_job.held_run(job, is_first) if task.is_chief else contextlib.nullcontext()
+        ) as run:
+            if not replica.join(
+                run,
+                begins=FLAGS.fresh and is_first,
+                has_ended=lambda: (
+                    not FLAGS.fresh and run_directory.has_ended(FLAGS.train_dir, job.pace.last_step)
+                ),
+            ):
                 return None
             if is_first:
                 plan.print_plan(replica.job, run, plan.of_cluster(cluster, task, strategy))
             return train(replica.job, run, replica)
+
     replica.persevere(attempt)
 
 

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Evaluates the latest checkpoint of a training run, then newer ones to the end of the run; with --run_once only the latest.
+"""Evaluates the latest checkpoint of a training run, then newer ones to the end of the run; with
+--run_once only the latest.
 
-Scores the moving averages of the weights on every example exactly once. Computes on the CPU, so that a trainer has the GPUs
-for itself.
+Scores the moving averages of the weights on every example exactly once. Computes on the CPU, so
+that a trainer has the GPUs for itself.
 
   cifar10_eval.py --run_once
 """
+
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+# A checkout needs no installation.
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import quiet
 
@@ -29,7 +32,8 @@ def follows():
 
 
 def check():
-    """Raises UserError if the flags do not fit together, or a directory that is given does not exist."""
+    """Raises UserError if the flags do not fit together, or a directory that is given does not
+    exist."""
     data_flags.check_different('eval_dir', 'checkpoint_dir', 'data_dir')
     if not FLAGS['data_dir'].using_default_value:
         data_flags.check_exists()
@@ -37,23 +41,51 @@ def check():
         checkpoint_flags.check_exists()
 
 
-if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
+# a mistake in the flags is told before TensorFlow is imported, which takes seconds
+if __name__ == '__main__':
     data_flags.define()
-    data_flags.define_directory('eval_dir', '/tmp/cifar10_eval',
-                                'Directory of the summaries; give each run and each --eval_data its own.')
-    flags.DEFINE_enum('eval_data', 'test', ['test', 'train_eval'], 'Score the test images or the training images.')
+    data_flags.define_directory(
+        'eval_dir',
+        '/tmp/cifar10_eval',
+        'Directory of the summaries; give each run and each --eval_data its own.',
+    )
+    flags.DEFINE_enum(
+        'eval_data', 'test', ['test', 'train_eval'], 'Score the test images or the training images.'
+    )
     checkpoint_flags.define_views()
-    flags.DEFINE_integer('top_k', None, 'Print precision @ k too: the share of images whose class is among the k most probable ones.',
-                         lower_bound=1, upper_bound=65536)
-    data_flags.define_output('predictions', None, 'A CSV file for the probabilities of all classes, for each example.')
-    flags.DEFINE_integer('num_examples', None, 'Score only this many examples, the first ones; all by default.', lower_bound=1,
-                         upper_bound=2 ** 31 - 1)
-    flags.DEFINE_integer('eval_interval_secs', 300, 'Seconds from one evaluation to the next, at least; the last checkpoint of a run '
-                         'does not wait.', lower_bound=1,
-                         upper_bound=365 * 86400)
-    flags.DEFINE_integer('timeout_secs', None, 'Stop after this many seconds without a new checkpoint; by default only the '
-                         'end of the run stops it.',
-                         lower_bound=0, upper_bound=365 * 86400)
+    flags.DEFINE_integer(
+        'top_k',
+        None,
+        'Print precision @ k too: the share of images whose class is among the k most probable ones.',
+        lower_bound=1,
+        upper_bound=65536,
+    )
+    data_flags.define_output(
+        'predictions', None, 'A CSV file for the probabilities of all classes, for each example.'
+    )
+    flags.DEFINE_integer(
+        'num_examples',
+        None,
+        'Score only this many examples, the first ones; all by default.',
+        lower_bound=1,
+        upper_bound=2**31 - 1,
+    )
+    flags.DEFINE_integer(
+        'eval_interval_secs',
+        300,
+        'Seconds from one evaluation to the next, at least; the last checkpoint of a run '
+        'does not wait.',
+        lower_bound=1,
+        upper_bound=365 * 86400,
+    )
+    flags.DEFINE_integer(
+        'timeout_secs',
+        None,
+        'Stop after this many seconds without a new checkpoint; by default only the '
+        'end of the run stops it.',
+        lower_bound=0,
+        upper_bound=365 * 86400,
+    )
     flags.DEFINE_boolean('run_once', False, 'Evaluate the latest checkpoint and stop.')
     checkpoint_flags.define()
     flags.DEFINE_boolean('use_gpu', False, 'Compute on a GPU.')
@@ -71,19 +103,25 @@ def evaluator():
     records = found.test if FLAGS.eval_data == 'test' else found.train
     num_present = verification.verify(records)
     if FLAGS.num_examples is not None and FLAGS.num_examples > num_present:
-        raise UserError('--num_examples=%d is more than the %d existing examples: leave it out to score all'
-                        % (FLAGS.num_examples, num_present))
+        raise UserError(
+            '--num_examples=%d is more than the %d existing examples: leave it out to score all'
+            % (FLAGS.num_examples, num_present)
+        )
     if FLAGS.top_k is not None and FLAGS.top_k > records.num_classes:
-        raise UserError('--top_k=%d is more than the %d classes: give at most %d' % (
-            FLAGS.top_k, records.num_classes, records.num_classes))
-    device, = multi_gpu.tower_devices(1) if FLAGS.use_gpu else ['/cpu:0']
+        raise UserError(
+            '--top_k=%d is more than the %d classes: give at most %d'
+            % (FLAGS.top_k, records.num_classes, records.num_classes)
+        )
+    (device,) = multi_gpu.tower_devices(1) if FLAGS.use_gpu else ['/cpu:0']
     return evaluation.Evaluator(records, device, FLAGS.num_examples, int(FLAGS.views))
 
 
 def checkpoints():
     """The chosen checkpoint; without a choice the latest one and each newer one."""
     if follows():
-        return following.new_checkpoints(FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs)
+        return following.new_checkpoints(
+            FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs
+        )
     return [checkpoint.read_chosen(FLAGS.checkpoint_dir, FLAGS.checkpoint)]
 
 

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Exports a trained network as a SavedModel, for TensorFlow 2, TensorFlow Serving and TensorFlow Lite.
+"""Exports a trained network as a SavedModel, for TensorFlow 2, TensorFlow Serving and TensorFlow
+Lite.
 
   cifar10_export.py --checkpoint_dir=/tmp/cifar10_train --export_dir=/tmp/cifar10_export
 """
+
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+# A checkout needs no installation.
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import quiet
 
@@ -21,17 +24,27 @@ FLAGS = flags.FLAGS
 
 
 def check():
-    """Raises UserError if the flags do not fit together, or there is no directory of checkpoints."""
+    """Raises UserError if the flags do not fit together, or there is no directory of
+    checkpoints."""
     data_flags.check_different('export_dir', 'checkpoint_dir')
     checkpoint_flags.check_exists()
 
 
-if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
+# a mistake in the flags is told before TensorFlow is imported, which takes seconds
+if __name__ == '__main__':
     checkpoint_flags.define()
-    data_flags.define_directory('export_dir', '/tmp/cifar10_export', 'Directory of the versions of the model; each export makes a '
-                                'new one.')
-    flags.DEFINE_integer('model_version', None, 'The number of the version; by default the next one.', lower_bound=0,
-                         upper_bound=2 ** 31 - 1)
+    data_flags.define_directory(
+        'export_dir',
+        '/tmp/cifar10_export',
+        'Directory of the versions of the model; each export makes a new one.',
+    )
+    flags.DEFINE_integer(
+        'model_version',
+        None,
+        'The number of the version; by default the next one.',
+        lower_bound=0,
+        upper_bound=2**31 - 1,
+    )
     data_flags.define_output('tflite', None, 'Write this file for TensorFlow Lite too.')
     program.parse(check=check)
 

@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
-"""Trains with several processes on this machine: starts parameter servers and workers, and starts again what dies.
+"""Trains with several processes on this machine: starts parameter servers and workers, and starts
+again what dies.
 
   cifar10_launch.py --num_ps=1 --num_workers=2 -- --max_steps=1000
   cifar10_launch.py --num_ps=0 --num_workers=2 -- --max_steps=1000
 
-What follows -- are the flags of cifar10_distributed_train.py, for every task. The lines of each task have its name in front.
-Without parameter servers the workers train with an all-reduce: if one of them dies, all are started again.
+What follows -- are the flags of cifar10_distributed_train.py, for every task. The lines of each
+task have its name in front. Without parameter servers the workers train with an all-reduce: if one
+of them dies, all are started again.
 
 The first Ctrl-C lets the chief, worker 0, save a checkpoint; a second one ends all tasks at once.
 """
+
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+# A checkout needs no installation.
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import quiet
 
@@ -32,14 +36,29 @@ TRAINER = 'cifar10_distributed_train.py'
 def main(trainer_flags):
     """Runs all tasks to their end; returns the exit status."""
     if os.name == 'nt':
-        raise UserError('The launcher needs Linux or macOS: on Windows use WSL2, or start each task by itself')
+        raise UserError(
+            'The launcher needs Linux or macOS: on Windows use WSL2, or start each task by itself'
+        )
     trainer = os.path.join(os.path.dirname(os.path.realpath(__file__)), TRAINER)
-    return launching.Launcher([sys.executable, trainer], trainer_flags, FLAGS.num_ps, FLAGS.num_workers, FLAGS.restarts).run()
+    return launching.Launcher(
+        [sys.executable, trainer], trainer_flags, FLAGS.num_ps, FLAGS.num_workers, FLAGS.restarts
+    ).run()
 
 
 if __name__ == '__main__':
-    flags.DEFINE_integer('num_ps', 1, 'Number of parameter servers; 0 for an all-reduce.', lower_bound=0, upper_bound=64)
+    flags.DEFINE_integer(
+        'num_ps',
+        1,
+        'Number of parameter servers; 0 for an all-reduce.',
+        lower_bound=0,
+        upper_bound=64,
+    )
     flags.DEFINE_integer('num_workers', 2, 'Number of workers.', lower_bound=1, upper_bound=64)
-    flags.DEFINE_integer('restarts', 3, 'How often, in the whole launch, something that died is started again.', lower_bound=0,
-                         upper_bound=10 ** 6)
+    flags.DEFINE_integer(
+        'restarts',
+        3,
+        'How often, in the whole launch, something that died is started again.',
+        lower_bound=0,
+        upper_bound=10**6,
+    )
     program.run(main, program.parse(rest='the flags of ' + TRAINER, needs_tensorflow=False))

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Trains the CIFAR-10 network on one or several devices, with one tower per device, or one tower divided over several.
+"""Trains the CIFAR-10 network on one or several devices, with one tower per device, or one tower
+divided over several.
 
-The towers share one set of variables, which the CPU holds, or the GPUs. In each step every tower takes a batch of its own, their
-gradients are averaged, and one update is made.
+The towers share one set of variables, which the CPU holds, or the GPUs. In each step every tower
+takes a batch of its own, their gradients are averaged, and one update is made.
 
   cifar10_multi_gpu_train.py --num_gpus=4
   cifar10_multi_gpu_train.py --num_gpus=4 --devices_per_tower=2 --variable_strategy=spread
 """
+
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+# A checkout needs no installation.
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import quiet
 
@@ -20,7 +23,8 @@ from absl import flags
 
 from cifar10.cli import job_flags, program
 
-if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
+# a mistake in the flags is told before TensorFlow is imported, which takes seconds
+if __name__ == '__main__':
     job_flags.define()
     job_flags.define_num_gpus()
     job_flags.define_placement()
@@ -44,8 +48,11 @@ def train(job, run):
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(job.seed, run.first_step)
         images, labels = cifar10_input.distorted_inputs(
-            job.data, job.hparams.batch_size, job.hparams.contrast, job.deterministic)
-        queue = cifar10_input.prefetch_queue(images, labels, 2 * job.num_towers, job.threads.prefetch)
+            job.data, job.hparams.batch_size, job.hparams.contrast, job.deterministic
+        )
+        queue = cifar10_input.prefetch_queue(
+            images, labels, 2 * job.num_towers, job.threads.prefetch
+        )
         batches = cifar10_input.dequeue(queue, job.num_towers)
         global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, job.pace, job.hparams)

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Classifies image files: prints the most probable classes of each, with their probabilities.
 
-Each IMAGE is a file (JPEG, PNG, GIF or BMP, of any size), a directory, or - for the standard input. The network sees an image
-as in the evaluation: the largest square at the centre, scaled to 32 x 32, cropped and standardised.
+Each IMAGE is a file (JPEG, PNG, GIF or BMP, of any size), a directory, or - for the standard input.
+The network sees an image as in the evaluation: the largest square at the centre, scaled to 32 x 32,
+cropped and standardised.
 
   cifar10_predict.py cat.jpg
   cifar10_predict.py --recursive --json photos > photos.json
 """
+
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+# A checkout needs no installation.
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import quiet
 
@@ -35,15 +38,25 @@ def check():
     if FLAGS.saved_model is None:
         checkpoint_flags.check_exists()
     else:
-        directories.check_exists(FLAGS.saved_model, 'export a model with cifar10_export.py, or give another --saved_model')
+        directories.check_exists(
+            FLAGS.saved_model,
+            'export a model with cifar10_export.py, or give another --saved_model',
+        )
 
 
-if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
+# a mistake in the flags is told before TensorFlow is imported, which takes seconds
+if __name__ == '__main__':
     checkpoint_flags.define()
     checkpoint_flags.define_saved_model()
     checkpoint_flags.define_views()
-    flags.DEFINE_integer('top_k', None, 'The number of classes to print, the most probable ones; 5 by default, or all if there '
-                         'are fewer.', lower_bound=1, upper_bound=65536)
+    flags.DEFINE_integer(
+        'top_k',
+        None,
+        'The number of classes to print, the most probable ones; 5 by default, or all if there '
+        'are fewer.',
+        lower_bound=1,
+        upper_bound=65536,
+    )
     flags.DEFINE_boolean('recursive', False, 'Take the images of directories in directories too.')
     flags.DEFINE_boolean('json', False, 'Print a line of JSON per image.')
     flags.DEFINE_boolean('csv', False, 'Print comma-separated values.')
@@ -67,7 +80,10 @@ def predictor(num_images):
 def top_k(class_names):
     """The number of classes to print."""
     if FLAGS.top_k is not None and FLAGS.top_k > len(class_names):
-        raise UserError('--top_k=%d is more than the %d classes: give at most %d' % (FLAGS.top_k, len(class_names), len(class_names)))
+        raise UserError(
+            '--top_k=%d is more than the %d classes: give at most %d'
+            % (FLAGS.top_k, len(class_names), len(class_names))
+        )
     return FLAGS.top_k or min(5, len(class_names))
 
 
@@ -78,7 +94,9 @@ def main(*names):
         paths = image_paths.find(names, FLAGS.recursive, failures)
         predict, class_names = predictor(len(paths))
         count = top_k(class_names)
-        lines = formats.json_lines if FLAGS.json else formats.csv_lines if FLAGS.csv else formats.text
+        lines = (
+            formats.json_lines if FLAGS.json else formats.csv_lines if FLAGS.csv else formats.text
+        )
         if FLAGS.csv:
             sys.stdout.write(formats.csv_header(count))
         for predictions in predicting.predict(paths, predict, class_names, count, failures):

@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Compares runs by their event files: a table, and a plot of precision against epochs and against minutes.
+"""Compares runs by their event files: a table, and a plot of precision against epochs and against
+minutes.
 
 A run is NAME:TRAIN_DIR:EVAL_DIR; runs of the same name are repetitions.
 
-  cifar10_results.py --runs=classic:/tmp/classic:/tmp/classic_eval,fast:/tmp/fast:/tmp/fast_eval --plot=precision.svg
+  cifar10_results.py --runs=classic:/tmp/classic:/tmp/classic_eval,fast:/tmp/fast:/tmp/fast_eval
+  --plot=precision.svg
 """
+
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+# A checkout needs no installation.
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import quiet
 
@@ -55,25 +59,39 @@ def runs(texts):
     return [results.parse_run(text) for text in texts]
 
 
-if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
+# a mistake in the flags is told before TensorFlow is imported, which takes seconds
+if __name__ == '__main__':
     flags.DEFINE_list('runs', None, 'Runs to compare, each NAME:TRAIN_DIR:EVAL_DIR.')
-    flags.DEFINE_list('at_epochs', [], 'Also rows for the first evaluation after these numbers of epochs.')
-    flags.DEFINE_list('reach', [], 'Also rows for the first evaluation with at least these precisions.')
+    flags.DEFINE_list(
+        'at_epochs', [], 'Also rows for the first evaluation after these numbers of epochs.'
+    )
+    flags.DEFINE_list(
+        'reach', [], 'Also rows for the first evaluation with at least these precisions.'
+    )
     data_flags.validate('runs', runs)
     for name in GREATEST:
         data_flags.validate(name, functools.partial(numbers, name))
-    data_flags.define_output('plot', None, 'Draw precision against epochs and minutes to this file (.svg, .png); needs matplotlib.')
+    data_flags.define_output(
+        'plot',
+        None,
+        'Draw precision against epochs and minutes to this file (.svg, .png); needs matplotlib.',
+    )
     program.parse()
 
 
 def main():
     """Prints the table and draws the plot that the flags name."""
-    logging.getLogger('tensorboard').setLevel(logging.ERROR)  # it reports every file and every resumed run
+    # it reports every file and every resumed run
+    logging.getLogger('tensorboard').setLevel(logging.ERROR)
     if FLAGS.plot is not None:
         files.check_writable(FLAGS.plot)
         results.check_plot(FLAGS.plot)
     curves = [results.read_curve(run) for run in runs(FLAGS.runs)]
-    print(results.comparison(curves, numbers('at_epochs', FLAGS.at_epochs), numbers('reach', FLAGS.reach)))
+    print(
+        results.comparison(
+            curves, numbers('at_epochs', FLAGS.at_epochs), numbers('reach', FLAGS.reach)
+        )
+    )
     if FLAGS.plot is not None:
         results.plot(curves, FLAGS.plot)
 

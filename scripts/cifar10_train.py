@@ -5,10 +5,12 @@ This is the simplest training script; cifar10_multi_gpu_train.py does the same w
 
   cifar10_train.py --max_steps=100000
 """
+
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # A checkout needs no installation.
+# A checkout needs no installation.
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import quiet
 
@@ -16,7 +18,8 @@ quiet.start(__name__)
 
 from cifar10.cli import job_flags, program
 
-if __name__ == '__main__':  # a mistake in the flags is told before TensorFlow is imported, which takes seconds
+# a mistake in the flags is told before TensorFlow is imported, which takes seconds
+if __name__ == '__main__':
     job_flags.define()
     program.parse(check=job_flags.check)
 
@@ -34,17 +37,23 @@ def train(job, run):
       job: a training.Job.
       run: a RunDirectory; training resumes from its checkpoint, if it has one.
     """
-    device, = job.devices
+    (device,) = job.devices
     hparams = job.hparams
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(job.seed, run.first_step)
-        images, labels = cifar10.distorted_inputs(job.data, hparams.batch_size, hparams.contrast, job.deterministic)
-        images, labels = cifar10.input.prefetch_queue(images, labels, 2, job.threads.prefetch).dequeue()
+        images, labels = cifar10.distorted_inputs(
+            job.data, hparams.batch_size, hparams.contrast, job.deterministic
+        )
+        images, labels = cifar10.input.prefetch_queue(
+            images, labels, 2, job.threads.prefetch
+        ).dequeue()
         global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, job.pace, hparams)
         opt = optimizer.create(learning_rate, hparams)
         with tf.device(device):
-            logits = cifar10.inference(images, job.data.num_classes, job.num_slices, hparams.fc_weight_decay)
+            logits = cifar10.inference(
+                images, job.data.num_classes, job.num_slices, hparams.fc_weight_decay
+            )
             loss = cifar10.loss(logits, labels, label_smoothing=hparams.label_smoothing)
             gradients = opt.compute_gradients(loss)
         train_op = optimizer.train(opt, gradients, global_step, job.pace, hparams)

@@ -1,4 +1,6 @@
-"""Small data sets, a graph for each test, no process left behind, the markers `slow`, `long` and `gpu`."""
+"""Small data sets, a graph for each test, no process left behind, the markers `slow`, `long` and
+`gpu`."""
+
 import os
 import signal
 import sys
@@ -15,13 +17,16 @@ os.environ['TF_FORCE_GPU_ALLOW_GROWTH'] = 'true'  # Several processes share a GP
 # A script that runs in this process must not end all tests.
 program._end = sys.exit
 signals.end_on_signals = lambda: None
-# A shell that runs the tests in the background ignores SIGINT, and nohup SIGHUP. Child processes would inherit this.
+# A shell that runs the tests in the background ignores SIGINT, and nohup SIGHUP. Child processes
+# would inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_configure(config):
-    config.addinivalue_line('markers', 'slow: whole runs of the scripts; -m "not slow" leaves them out')
+    config.addinivalue_line(
+        'markers', 'slow: whole runs of the scripts; -m "not slow" leaves them out'
+    )
     config.addinivalue_line('markers', 'long: minutes each; only -m long runs them')
     config.addinivalue_line('markers', 'gpu: skipped unless TensorFlow sees a GPU')
 
@@ -59,7 +64,8 @@ def graph():
 
 @pytest.fixture(autouse=True)
 def signals_stay():
-    """Each test finds the signals as the first one did: what is blocked or ignored is so in each process that it starts."""
+    """Each test finds the signals as the first one did: what is blocked or ignored is so in each
+    process that it starts."""
     handlers = {number: signal.getsignal(number) for number in signals.STOPPING}
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     yield

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Trains, evaluates and resumes on one directory for hours while faults happen, and checks that every promise is kept.
+"""Trains, evaluates and resumes on one directory for hours while faults happen, and checks that
+every promise is kept.
 
 It is no test of pytest. It needs Linux; as root it also fills a disk, a small one of its own.
 
   python tests/soak.py --minutes=60
 
-It ends with status 1 at the first promise that is not kept; --seed=N with the number that it printed makes the same choices again,
-although not at the same moments. The parts are in tests/helpers/soaking/.
+It ends with status 1 at the first promise that is not kept; --seed=N with the number that it
+printed makes the same choices again, although not at the same moments. The parts are in
+tests/helpers/soaking/.
 """
+
 import argparse
 import os
 import random
@@ -24,7 +27,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from tests.helpers.soaking import file_faults, process_faults, session  # noqa: E402
 from tests.helpers.soaking.process import Violation  # noqa: E402
 
-DISK_BYTES = 256 * 2 ** 20
+DISK_BYTES = 256 * 2**20
 FAULTS = {  # with the weight of each
     'kill': (10, process_faults.kill),
     'kill at start': (10, process_faults.kill_at_start),
@@ -53,11 +56,16 @@ NEED_A_SMALL_DISK = {'full disk', 'full disk at start'}
 
 
 def _with_private_mounts():
-    """Starts this program again where its mounts are its own and end with it; returns whether it already runs there."""
+    """Starts this program again where its mounts are its own and end with it; returns whether it
+    already runs there."""
     if os.environ.get('SOAK_MOUNTS') == str(os.getpid()):
         return True
     is_root = hasattr(os, 'geteuid') and os.geteuid() == 0
-    if is_root and shutil.which('unshare') and subprocess.call(['unshare', '-m', 'true'], stderr=subprocess.DEVNULL) == 0:
+    if (
+        is_root
+        and shutil.which('unshare')
+        and subprocess.call(['unshare', '-m', 'true'], stderr=subprocess.DEVNULL) == 0
+    ):
         os.environ['SOAK_MOUNTS'] = str(os.getpid())
         os.execvp('unshare', ['unshare', '-m', sys.executable] + sys.argv)
     return False
@@ -98,18 +106,26 @@ def _soak(base, names, args):
 
 
 def _handle_signals():
-    """Lets signals end the soak, but for a SIGHUP that nohup keeps away; what it starts gets the usual handlers in any case."""
+    """Lets signals end the soak, but for a SIGHUP that nohup keeps away; what it starts gets the
+    usual handlers in any case."""
     kept_away = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, (lambda *_: None) if number == signal.SIGHUP and kept_away else signal.default_int_handler)
+        signal.signal(
+            number,
+            (lambda *_: None)
+            if number == signal.SIGHUP and kept_away
+            else signal.default_int_handler,
+        )
 
 
 def main():
     """Parses the command line and makes the place; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--minutes', type=float, default=60)
-    parser.add_argument('--seed', type=int, default=random.randrange(10 ** 6))
-    parser.add_argument('--faults', help='only these, with commas between them: %s' % ', '.join(FAULTS))
+    parser.add_argument('--seed', type=int, default=random.randrange(10**6))
+    parser.add_argument(
+        '--faults', help='only these, with commas between them: %s' % ', '.join(FAULTS)
+    )
     args = parser.parse_args()
     names = args.faults.split(',') if args.faults else list(FAULTS)
     if not set(names) <= set(FAULTS):
@@ -119,7 +135,11 @@ def main():
     base = tempfile.mkdtemp(prefix='soak-')
     disk = os.path.join(base, 'disk')
     os.mkdir(disk)
-    has_small_disk = with_mounts and subprocess.call(['mount', '-t', 'tmpfs', '-o', 'size=%d' % DISK_BYTES, 'soak', disk]) == 0
+    has_small_disk = (
+        with_mounts
+        and subprocess.call(['mount', '-t', 'tmpfs', '-o', 'size=%d' % DISK_BYTES, 'soak', disk])
+        == 0
+    )
     if not has_small_disk:
         names = [name for name in names if name not in NEED_A_SMALL_DISK]
         print('Without a full disk: that needs root', flush=True)

@@ -1,4 +1,5 @@
 """A listing as the books print it, written against the face of the package only."""
+
 import glob
 import os
 import re
@@ -36,15 +37,26 @@ def average_gradients(tower_grads):
 def train(data_dir, train_dir, max_steps, num_gpus=2, batch_size=128):
     printed = []
     with tf.Graph().as_default(), tf.device('/cpu:0'):
-        global_step = tf.get_variable('global_step', [], initializer=tf.constant_initializer(0), trainable=False)
+        global_step = tf.get_variable(
+            'global_step', [], initializer=tf.constant_initializer(0), trainable=False
+        )
         num_batches_per_epoch = cifar10.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN / batch_size
         decay_steps = int(num_batches_per_epoch * cifar10.NUM_EPOCHS_PER_DECAY)
-        lr = tf.train.exponential_decay(cifar10.INITIAL_LEARNING_RATE, global_step, decay_steps,
-                                        cifar10.LEARNING_RATE_DECAY_FACTOR, staircase=True)
+        lr = tf.train.exponential_decay(
+            cifar10.INITIAL_LEARNING_RATE,
+            global_step,
+            decay_steps,
+            cifar10.LEARNING_RATE_DECAY_FACTOR,
+            staircase=True,
+        )
         opt = tf.train.GradientDescentOptimizer(lr)
         images, labels = cifar10.distorted_inputs(data_dir, batch_size)
-        batch_queue = tf.FIFOQueue(2 * num_gpus, [tf.float32, tf.int32], [images.shape, labels.shape])
-        tf.train.add_queue_runner(tf.train.QueueRunner(batch_queue, [batch_queue.enqueue([images, labels])]))
+        batch_queue = tf.FIFOQueue(
+            2 * num_gpus, [tf.float32, tf.int32], [images.shape, labels.shape]
+        )
+        tf.train.add_queue_runner(
+            tf.train.QueueRunner(batch_queue, [batch_queue.enqueue([images, labels])])
+        )
         tower_grads = []
         with tf.variable_scope(tf.get_variable_scope()):
             for i in range(num_gpus):
@@ -64,7 +76,9 @@ def train(data_dir, train_dir, max_steps, num_gpus=2, batch_size=128):
         apply_gradient_op = opt.apply_gradients(grads, global_step=global_step)
         for var in tf.trainable_variables():
             summaries.append(tf.summary.histogram(var.op.name, var))
-        variable_averages = tf.train.ExponentialMovingAverage(cifar10.MOVING_AVERAGE_DECAY, global_step)
+        variable_averages = tf.train.ExponentialMovingAverage(
+            cifar10.MOVING_AVERAGE_DECAY, global_step
+        )
         variables_averages_op = variable_averages.apply(tf.trainable_variables())
         train_op = tf.group(apply_gradient_op, variables_averages_op)
         saver = tf.train.Saver(tf.global_variables())
@@ -112,14 +126,23 @@ def evaluate(data_dir, checkpoint_dir, num_examples, batch_size):
 def test_the_listing_trains_and_evaluates(tmp_path, data_dir):
     losses = train(data_dir, str(tmp_path), max_steps=3, batch_size=32)
     assert len(losses) == 3 and 4 < losses[0] < 5.5
-    tags = {value.tag for event in tf.train.summary_iterator(glob.glob(str(tmp_path / 'events.*'))[0])
-            for value in event.summary.value}
+    tags = {
+        value.tag
+        for event in tf.train.summary_iterator(glob.glob(str(tmp_path / 'events.*'))[0])
+        for value in event.summary.value
+    }
     assert 'learning_rate' in tags and 'conv1/weights/gradients' in tags
     evaluator = evaluation.Evaluator(dataset.read(data_dir).test)
     result = evaluator.evaluate(checkpoint.read(str(tmp_path / 'model.ckpt-2')))
-    assert (result.step, result.scores.num_correct) == (3, evaluate(data_dir, str(tmp_path), 50, 25))
+    assert (result.step, result.scores.num_correct) == (
+        3,
+        evaluate(data_dir, str(tmp_path), 50, 25),
+    )
 
 
 def test_the_listing_reads_our_checkpoints(tmp_path, data_dir):
     _, variables = checkpoints.save(tmp_path, 1)
-    assert evaluate(data_dir, str(tmp_path), 50, 25) == checkpoints.expected_result(data_dir, variables)[0]
+    assert (
+        evaluate(data_dir, str(tmp_path), 50, 25)
+        == checkpoints.expected_result(data_dir, variables)[0]
+    )

@@ -1,4 +1,5 @@
 """Any number of classes: what each part takes from the data directory."""
+
 import json
 
 import numpy as np
@@ -17,7 +18,8 @@ from tests.helpers import queues
 
 @pytest.fixture
 def many_dir(tmp_path):
-    """A data set of 300 classes with an image of each for training and for the test, in files of unequal size.
+    """A data set of 300 classes with an image of each for training and for the test, in files of
+    unequal size.
 
     The first three pixels of an image hold its label.
     """
@@ -54,7 +56,9 @@ def test_labels_of_two_bytes_out_of_the_queues(many_dir):
 
 def test_one_example_of_two_label_bytes(many_dir):
     records = dataset.read(many_dir).train
-    example = cifar10_input.read_cifar10(tf.train.string_input_producer(records.paths, shuffle=False), records.label_weights)
+    example = cifar10_input.read_cifar10(
+        tf.train.string_input_producer(records.paths, shuffle=False), records.label_weights
+    )
     for label, image in queues.run([example.label, example.uint8image], 60):
         assert label == int(image[0, 0, 0]) * 256 + int(image[0, 1, 0])
 
@@ -66,17 +70,30 @@ def test_the_shuffle_queue_is_bounded(tmp_path, many_dir):
         with tf.Graph().as_default(), tf.Session() as session:
             cifar10_input.shuffled_records(records, num_examples, 128)
             assert session.run(tf.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)) == [minimum]
-            queue, = [op for op in tf.get_default_graph().get_operations() if op.type.startswith('RandomShuffleQueue')]
-            assert (queue.get_attr('min_after_dequeue'), queue.get_attr('capacity')) == (minimum, minimum + 3 * 128)
+            (queue,) = [
+                op
+                for op in tf.get_default_graph().get_operations()
+                if op.type.startswith('RandomShuffleQueue')
+            ]
+            assert (queue.get_attr('min_after_dequeue'), queue.get_attr('capacity')) == (
+                minimum,
+                minimum + 3 * 128,
+            )
 
 
 def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
     network = Job(many_dir, 263).network
     assert network == multi_gpu.Network(300, network.num_slices)
     batches = [(tf.zeros([2, 24, 24, 3]), tf.constant([0, 299]))] * 2
-    multi_gpu.tower_gradients(['/cpu:0', '/cpu:1'], batches, tf.train.GradientDescentOptimizer(0.1), network)
+    multi_gpu.tower_gradients(
+        ['/cpu:0', '/cpu:1'], batches, tf.train.GradientDescentOptimizer(0.1), network
+    )
     shapes = {variable.op.name: variable.shape.as_list() for variable in tf.trainable_variables()}
-    assert len(shapes) == 10 and shapes['softmax_linear/weights'] == [192, 300] and shapes['softmax_linear/biases'] == [300]
+    assert (
+        len(shapes) == 10
+        and shapes['softmax_linear/weights'] == [192, 300]
+        and shapes['softmax_linear/biases'] == [300]
+    )
     sizes = [int(np.prod(shape)) * 4 for shape in shapes.values()]
     assert traffic.variable_bytes(300) == sizes and Job('', 50000).network.num_classes == 10
 
@@ -90,27 +107,49 @@ def test_the_classic_formulation_has_them_too(many_dir):
 
 
 def test_workers_must_have_the_same_classes(many_dir, data_dir):
-    ours, theirs = (agreement.text(Job(path, 300), strategy.Strategy('sync', 2), '') for path in (many_dir, data_dir))
+    ours, theirs = (
+        agreement.text(Job(path, 300), strategy.Strategy('sync', 2), '')
+        for path in (many_dir, data_dir)
+    )
     assert json.loads(ours)['class_names'][299] == 'class 299'
-    with pytest.raises(UserError, match=r"^The run has class_names \['disc', .*, \.\.\.\], but worker 1 has \['class 0', "):
+    with pytest.raises(
+        UserError,
+        match=r"^The run has class_names \['disc', .*, \.\.\.\], but worker 1 has \['class 0', ",
+    ):
         agreement.check('worker 1', ours, theirs)
 
 
-@pytest.mark.parametrize('recorded, names, fits', [
-    (['a', 'b'], ['a', 'b'], True), (['a', 'b'], ['b', 'a'], False), (['a', 'b'], ['a', 'b', 'c'], False), (None, ['a', 'b'], True),
-    (['a', 'b'], None, True)])
+@pytest.mark.parametrize(
+    'recorded, names, fits',
+    [
+        (['a', 'b'], ['a', 'b'], True),
+        (['a', 'b'], ['b', 'a'], False),
+        (['a', 'b'], ['a', 'b', 'c'], False),
+        (None, ['a', 'b'], True),
+        (['a', 'b'], None, True),
+    ],
+)
 def test_a_checkpoint_is_scored_on_its_own_classes(tmp_path, monkeypatch, recorded, names, fits):
     monkeypatch.setattr(run_record, 'read', lambda train_dir: {'class_names': recorded})
     if fits:
         assert run_record.check_classes('run', names) is None
         return
-    complaint = r'^The run in run was trained on other classes \(a, b\) than those of the data \(%s\): ' % ', '.join(names)
+    complaint = (
+        r'^The run in run was trained on other classes \(a, b\) than those of the data \(%s\): '
+        % ', '.join(names)
+    )
     with pytest.raises(UserError, match=complaint):
         run_record.check_classes('run', names)
 
 
-@pytest.mark.parametrize('names, text', [
-    (None, 'unnamed classes'), (['a', 'b'], 'a, b'), (list('abcdefghijklmnopqrst'), ', '.join('abcdefghijklmnopqrst')),
-    (['c%d' % i for i in range(300)], '300 classes (c0, c1, c2 ... c299)')])
+@pytest.mark.parametrize(
+    'names, text',
+    [
+        (None, 'unnamed classes'),
+        (['a', 'b'], 'a, b'),
+        (list('abcdefghijklmnopqrst'), ', '.join('abcdefghijklmnopqrst')),
+        (['c%d' % i for i in range(300)], '300 classes (c0, c1, c2 ... c299)'),
+    ],
+)
 def test_class_names_as_text(names, text):
     assert dataset.listed(names) == text

@@ -1,4 +1,5 @@
 """Directories that are made, locked, and stay in their place."""
+
 import os
 import subprocess
 import sys
@@ -30,10 +31,21 @@ def test_a_file_in_the_way(tmp_path):
     (tmp_path / 'file').write_text('')
     (tmp_path / 'link').symlink_to('file')
     (tmp_path / 'dangling').symlink_to('nowhere')
-    for path, complaint in [('file', 'file is a file'), ('file/below/deep', 'file is a file'), ('link', 'link is a file'),
-                            ('dangling/below', 'dangling is a link to nothing')]:
-        for check in (directories.make, directories.check_no_file, lambda name: directories.check_exists(name, 'remedy')):
-            with pytest.raises(UserError, match='^%s/%s, not a directory: give another one$' % (tmp_path, complaint)):
+    for path, complaint in [
+        ('file', 'file is a file'),
+        ('file/below/deep', 'file is a file'),
+        ('link', 'link is a file'),
+        ('dangling/below', 'dangling is a link to nothing'),
+    ]:
+        for check in (
+            directories.make,
+            directories.check_no_file,
+            lambda name: directories.check_exists(name, 'remedy'),
+        ):
+            with pytest.raises(
+                UserError,
+                match='^%s/%s, not a directory: give another one$' % (tmp_path, complaint),
+            ):
                 check(str(tmp_path / path))
     assert sorted(os.listdir(str(tmp_path))) == ['dangling', 'file', 'link']
 
@@ -44,7 +56,10 @@ def test_a_directory_that_must_exist(tmp_path, monkeypatch):
         directories.check_exists(path, 'make it')
     with pytest.raises(UserError, match='^a/b does not exist: make it$'):
         directories.check_exists('a/b', 'make it')
-    assert directories.missing('a/b') == [str(tmp_path / 'a' / 'b'), str(tmp_path / 'a')] and directories.missing('.') == []
+    assert (
+        directories.missing('a/b') == [str(tmp_path / 'a' / 'b'), str(tmp_path / 'a')]
+        and directories.missing('.') == []
+    )
 
 
 def _move(path):
@@ -77,7 +92,9 @@ def held(tmp_path):
 
 
 @needs_locks
-@pytest.mark.parametrize('change', [_move, lambda path: path.rmdir(), _replace, _replace_by_file, _replace_by_link])
+@pytest.mark.parametrize(
+    'change', [_move, lambda path: path.rmdir(), _replace, _replace_by_file, _replace_by_link]
+)
 def test_a_place_that_has_changed(held, change):
     path, place = held
     place.check()
@@ -89,7 +106,8 @@ def test_a_place_that_has_changed(held, change):
 
 @needs_locks
 def test_a_place_that_is_removed_and_made_again(held):
-    """Many file systems give the next directory the same number, unless the first one is still open."""
+    """Many file systems give the next directory the same number, unless the first one is still
+    open."""
     path, place = held
     path.rmdir()
     for _ in range(100):
@@ -148,11 +166,20 @@ def test_an_error_releases_the_lock(tmp_path):
 
 @needs_locks
 def test_a_second_process_waits(tmp_path):
-    script = "from cifar10 import directories\nwith directories.locked(%r): print('locked', flush=True)" % str(tmp_path)
+    script = (
+        "from cifar10 import directories\nwith directories.locked(%r): print('locked', flush=True)"
+        % str(tmp_path)
+    )
     with directories.locked(str(tmp_path)):
-        process = subprocess.Popen([sys.executable, '-c', script], env=dict(os.environ, PYTHONPATH=programs.ROOT),
-                                   stdout=subprocess.PIPE, universal_newlines=True)
-        assert process.stdout.readline() == 'Waiting for another process that works in %s\n' % tmp_path
+        process = subprocess.Popen(
+            [sys.executable, '-c', script],
+            env=dict(os.environ, PYTHONPATH=programs.ROOT),
+            stdout=subprocess.PIPE,
+            universal_newlines=True,
+        )
+        assert (
+            process.stdout.readline() == 'Waiting for another process that works in %s\n' % tmp_path
+        )
     assert process.communicate(timeout=60) == ('locked\n', None) and process.returncode == 0
 
 
@@ -167,8 +194,12 @@ def test_a_directory_that_is_moved_meanwhile(tmp_path, monkeypatch, busy, is_mad
         if is_made_again:
             (tmp_path / 'run').mkdir()
         return flock(handle, operation)
+
     monkeypatch.setattr(directories.fcntl, 'flock', move_and_lock)
-    with pytest.raises(UserError, match='^%s/run has just been moved or removed by another process: start again$' % tmp_path):
+    with pytest.raises(
+        UserError,
+        match='^%s/run has just been moved or removed by another process: start again$' % tmp_path,
+    ):
         with directories.locked(str(tmp_path / 'run'), busy):
             pass
 
@@ -184,6 +215,7 @@ def test_a_system_without_locks(tmp_path, monkeypatch):
 def test_a_file_system_without_locks(tmp_path, monkeypatch):
     def fail(handle, operation):
         raise OSError(95, 'Operation not supported')
+
     monkeypatch.setattr(directories.fcntl, 'flock', fail)
     with directories.locked(str(tmp_path), 'in use') as is_locked:
         assert is_locked is False
@@ -191,5 +223,7 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
 
 def test_too_many_directories_one_in_the_other(tmp_path):
     path = str(tmp_path) + 1500 * '/a'
-    with pytest.raises(UserError, match=r'^Cannot make the directory %s \(.+\): give another one$' % path):
+    with pytest.raises(
+        UserError, match=r'^Cannot make the directory %s \(.+\): give another one$' % path
+    ):
         directories.make(path)

@@ -1,4 +1,5 @@
 """Distortions: as tf.image makes them, drawn evenly, as strong as they are asked to be."""
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -11,23 +12,36 @@ from tests.helpers import data_sets, oracle, queues
 
 def _draws(n, seed):
     rng = np.random.RandomState(seed)
-    return (rng.randint(0, 9, n), rng.randint(0, 9, n), rng.rand(n) < 0.5, rng.uniform(0.2, 1.8, n).astype(np.float32))
+    return (
+        rng.randint(0, 9, n),
+        rng.randint(0, 9, n),
+        rng.rand(n) < 0.5,
+        rng.uniform(0.2, 1.8, n).astype(np.float32),
+    )
 
 
 def test_a_batch_equals_tf_image_per_example(data_dir):
     _, images = oracle.read_records(dataset.read(data_dir).test.paths)
     rows, columns, mirror, contrast = _draws(len(images), seed=1)
     brightness = np.random.RandomState(2).uniform(-63, 63, len(images))
-    expected = [classic.distort(image, row, column, tf.constant(flip), shift, factor)
-                for image, row, column, flip, shift, factor in zip(images, rows, columns, mirror, brightness, contrast)]
-    distorted = distortions.distort(tf.constant(images.transpose(0, 3, 1, 2)), rows, columns, mirror, contrast)
+    expected = [
+        classic.distort(image, row, column, tf.constant(flip), shift, factor)
+        for image, row, column, flip, shift, factor in zip(
+            images, rows, columns, mirror, brightness, contrast
+        )
+    ]
+    distorted = distortions.distort(
+        tf.constant(images.transpose(0, 3, 1, 2)), rows, columns, mirror, contrast
+    )
     with tf.Session() as session:
         distorted, expected = session.run([distorted, tf.stack(expected)])
     assert distorted.shape == (50, 24, 24, 3)
     np.testing.assert_allclose(distorted, expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize('low, high, tolerance', [(0, 1, 0), (255, 256, 0), (100, 102, 1e-4), (0, 256, 1e-5)])
+@pytest.mark.parametrize(
+    'low, high, tolerance', [(0, 1, 0), (255, 256, 0), (100, 102, 1e-4), (0, 256, 1e-5)]
+)
 def test_standardisation_in_float64(low, high, tolerance):
     """In float64 by NumPy: tf.image itself has only 4 digits for images that are nearly uniform."""
     images = np.random.RandomState(3).randint(low, high, [20, 3, 32, 32]).astype(np.uint8)
@@ -36,21 +50,28 @@ def test_standardisation_in_float64(low, high, tolerance):
     with tf.Session() as session:
         distorted = session.run(distorted)
     for i in range(20):
-        x = images[i].transpose(1, 2, 0)[rows[i]:rows[i] + 24, columns[i]:columns[i] + 24].astype(np.float64)
+        x = (
+            images[i]
+            .transpose(1, 2, 0)[rows[i] : rows[i] + 24, columns[i] : columns[i] + 24]
+            .astype(np.float64)
+        )
         x = x[:, ::-1] if mirror[i] else x
         x = (x - x.mean((0, 1))) * contrast[i] + x.mean((0, 1))
-        x = (x - x.mean()) / max(x.std(), x.size ** -0.5)
+        x = (x - x.mean()) / max(x.std(), x.size**-0.5)
         np.testing.assert_allclose(distorted[i], x, atol=tolerance)
 
 
 def test_the_least_standard_deviation():
-    """One value of 1,728 differs by 1, which a contrast of 0.2 makes 0.2: a standard deviation of 0.2 / sqrt(1728)."""
+    """One value of 1,728 differs by 1, which a contrast of 0.2 makes 0.2: a standard deviation of
+    0.2 / sqrt(1728)."""
     images = np.full([1, 3, 32, 32], 7, np.uint8)
     images[0, 1, 16, 16] = 8
-    distorted = distortions.distort(tf.constant(images), *[np.array([draw]) for draw in (4, 4, False, np.float32(0.2))])
+    distorted = distortions.distort(
+        tf.constant(images), *[np.array([draw]) for draw in (4, 4, False, np.float32(0.2))]
+    )
     with tf.Session() as session:
         distorted = session.run(distorted)
-    expected = (0.2 * (1 - 1 / 576) + (1 / 576 - 1 / 1728)) * 1728 ** 0.5
+    expected = (0.2 * (1 - 1 / 576) + (1 / 576 - 1 / 1728)) * 1728**0.5
     np.testing.assert_allclose(distorted[0, 12, 12, 1], expected, rtol=1e-4)
 
 
@@ -60,17 +81,19 @@ def test_draws_are_even_and_independent():
     for offsets in (rows, columns):
         counts = np.bincount(offsets, minlength=9)
         assert len(counts) == 9
-        assert np.abs(counts - 20000 / 9).max() < 5 * (20000 * 8 / 81) ** 0.5  # five standard deviations
-    assert abs(mirror.mean() - 0.5) < 5 * 0.5 / 20000 ** 0.5
+        # five standard deviations
+        assert np.abs(counts - 20000 / 9).max() < 5 * (20000 * 8 / 81) ** 0.5
+    assert abs(mirror.mean() - 0.5) < 5 * 0.5 / 20000**0.5
     assert contrast.min() >= 0.2 and contrast.max() < 1.8
     counts, _ = np.histogram(contrast, 10, (0.2, 1.8))
     assert np.abs(counts - 2000).max() < 5 * (20000 * 0.09) ** 0.5
-    # Neither draws of one example nor those of examples beside each other or a batch apart tell of one another.
+    # Neither draws of one example nor those of examples beside each other or a batch apart tell of
+    # one another.
     for i, first in enumerate(draws):
-        for second in draws[i + 1:]:
-            assert abs(np.corrcoef(first, second)[0, 1]) < 5 / 20000 ** 0.5
+        for second in draws[i + 1 :]:
+            assert abs(np.corrcoef(first, second)[0, 1]) < 5 / 20000**0.5
         for distance in (1, 2, 128):
-            assert abs(np.corrcoef(first[:-distance], first[distance:])[0, 1]) < 5 / 20000 ** 0.5
+            assert abs(np.corrcoef(first[:-distance], first[distance:])[0, 1]) < 5 / 20000**0.5
 
 
 @pytest.mark.parametrize('size', [32, 20, 1])
@@ -78,28 +101,36 @@ def test_crops_of_another_size(size):
     images = np.random.RandomState(6).randint(0, 256, [1000, 3, 32, 32]).astype(np.uint8)
     draws = distortions.draws(1000, size=size)
     with tf.Session() as session:
-        (rows, columns, mirror, contrast), distorted = session.run([draws, distortions.distort(images, *draws, size=size)])
+        (rows, columns, mirror, contrast), distorted = session.run(
+            [draws, distortions.distort(images, *draws, size=size)]
+        )
     assert set(rows) == set(columns) == set(range(32 - size + 1))
     for i in range(20):
-        x = images[i, :, rows[i]:rows[i] + size, columns[i]:columns[i] + size].astype(np.float64)
+        x = images[i, :, rows[i] : rows[i] + size, columns[i] : columns[i] + size].astype(
+            np.float64
+        )
         x = x[:, :, ::-1] if mirror[i] else x
         x = (x - x.mean((1, 2), keepdims=True)) * contrast[i] + x.mean((1, 2), keepdims=True)
-        x = (x - x.mean()) / max(x.std(), x.size ** -0.5)
+        x = (x - x.mean()) / max(x.std(), x.size**-0.5)
         np.testing.assert_allclose(distorted[i], x.transpose(1, 2, 0), atol=1e-4)
 
 
 def test_the_strength_of_the_contrast():
     with tf.Session() as session:
-        contrast, unchanged = session.run([distortions.draws(1000, strength)[3] for strength in (0.25, 0.0)])
+        contrast, unchanged = session.run(
+            [distortions.draws(1000, strength)[3] for strength in (0.25, 0.0)]
+        )
     assert 0.75 <= contrast.min() < 0.76 and 1.24 < contrast.max() < 1.25
     assert set(unchanged) == {1.0}
 
 
 def test_the_contrast_reaches_training_images(data_dir, monkeypatch):
     monkeypatch.setattr(distortions, '_standardize', lambda images, contrast: contrast)
-    default, none, strong = [cifar10_input.distorted_inputs(data_dir, 200, **given)[0]
-                             for given in ({}, {'contrast': 0.0}, {'contrast': 1.0})]
-    (default, none, strong), = queues.run([default, none, strong], 1)
+    default, none, strong = [
+        cifar10_input.distorted_inputs(data_dir, 200, **given)[0]
+        for given in ({}, {'contrast': 0.0}, {'contrast': 1.0})
+    ]
+    ((default, none, strong),) = queues.run([default, none, strong], 1)
     assert 0.2 <= default.min() < 0.35 and 1.65 < default.max() < 1.8
     assert set(none) == {1.0}
     assert 0 <= strong.min() < 0.2 and 1.8 < strong.max() < 2
@@ -109,11 +140,12 @@ def test_each_batch_draws_anew():
     draws = distortions.draws(1000)
     with tf.Session() as session:
         for first, second in zip(session.run(draws), session.run(draws)):
-            assert abs(np.corrcoef(first, second)[0, 1]) < 5 / 1000 ** 0.5
+            assert abs(np.corrcoef(first, second)[0, 1]) < 5 / 1000**0.5
 
 
 def test_each_training_image_has_its_own_draws(tmp_path, monkeypatch):
-    """Images whose pixels tell their row and their column, without the standardisation that would hide it."""
+    """Images whose pixels tell their row and their column, without the standardisation that would
+    hide it."""
     image = np.zeros([3, 32, 32], np.uint8)
     image[0], image[1] = np.mgrid[:32, :32]
     data_dir = data_sets.write(tmp_path / 'data')
@@ -122,20 +154,27 @@ def test_each_training_image_has_its_own_draws(tmp_path, monkeypatch):
     monkeypatch.setattr(distortions, '_standardize', lambda images, contrast: (images, contrast))
     (images, contrast), _ = cifar10_input.distorted_inputs(data_dir, 100)
     images, contrast = (np.concatenate(parts) for parts in zip(*queues.run([images, contrast], 40)))
-    rows, columns, mirror = images[:, 0, 0, 0], images[:, 1].min((1, 2)), images[:, 1, 0, 0] > images[:, 1, 0, 1]
+    rows, columns, mirror = (
+        images[:, 0, 0, 0],
+        images[:, 1].min((1, 2)),
+        images[:, 1, 0, 0] > images[:, 1, 0, 1],
+    )
     assert len(set(zip(rows, columns, mirror))) == 9 * 9 * 2
     assert len(set(contrast)) > 3900 and contrast.min() < 0.21 and contrast.max() > 1.79
     for draws in (rows, columns, mirror, contrast):
         for distance in (1, 50, 100):
-            assert abs(np.corrcoef(draws[:-distance], draws[distance:])[0, 1]) < 5 / 4000 ** 0.5
+            assert abs(np.corrcoef(draws[:-distance], draws[distance:])[0, 1]) < 5 / 4000**0.5
 
 
 def test_contrast_and_standardisation_in_float64():
     rng = np.random.RandomState(5)
     images, contrast = rng.uniform(0, 255, [50, 3, 24, 24]), rng.uniform(0.2, 1.8, 50)
     with tf.Session() as session:
-        standardized = session.run(distortions._standardize(tf.constant(images), tf.constant(contrast)))
+        standardized = session.run(
+            distortions._standardize(tf.constant(images), tf.constant(contrast))
+        )
     mean = images.mean((2, 3), keepdims=True)
-    x = (images - mean) * contrast[:, None, None, None] + mean + rng.uniform(-63, 63, [50, 1, 1, 1])  # the brightness cancels
+    # the brightness cancels
+    x = (images - mean) * contrast[:, None, None, None] + mean + rng.uniform(-63, 63, [50, 1, 1, 1])
     x = (x - x.mean((1, 2, 3), keepdims=True)) / x.std((1, 2, 3), keepdims=True)
     np.testing.assert_allclose(standardized, x.transpose(0, 2, 3, 1), rtol=1e-12, atol=1e-12)

@@ -1,4 +1,6 @@
-"""Which layer and which variable is on which device, and that this changes nothing of the update."""
+"""Which layer and which variable is on which device, and that this changes nothing of the
+update."""
+
 import functools
 import itertools
 import re
@@ -16,15 +18,32 @@ SLOW, LONG = pytest.mark.slow, pytest.mark.long
 IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)
 LABELS = np.arange(8, dtype=np.int32)
 PACE = Pace(examples_per_step=8, examples_per_epoch=16)
-RECIPES = {'classic': CLASSIC._replace(initial_learning_rate=0.02),
-           'fast': FAST._replace(warmup_epochs=0.0, moving_average_fraction=0.0, moving_average_decay=0.3)}
+RECIPES = {
+    'classic': CLASSIC._replace(initial_learning_rate=0.02),
+    'fast': FAST._replace(warmup_epochs=0.0, moving_average_fraction=0.0, moving_average_decay=0.3),
+}
 LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
-OPERATIONS = dict(zip(LAYERS, [2 * 576 * 75 * 64, 3 * 144 * 1600 * 64, 3 * 2304 * 384, 3 * 384 * 192, 3 * 192 * 10]))
-SIZES = {'conv1': [4800, 64], 'conv2': [102400, 64], 'local3': [884736, 384], 'local4': [73728, 192], 'softmax_linear': [1920, 10]}
+OPERATIONS = dict(
+    zip(
+        LAYERS,
+        [2 * 576 * 75 * 64, 3 * 144 * 1600 * 64, 3 * 2304 * 384, 3 * 384 * 192, 3 * 192 * 10],
+    )
+)
+SIZES = {
+    'conv1': [4800, 64],
+    'conv2': [102400, 64],
+    'local3': [884736, 384],
+    'local4': [73728, 192],
+    'softmax_linear': [1920, 10],
+}
 VARIABLES = ['%s/%s' % (layer, kind) for layer in LAYERS for kind in ('weights', 'biases')]
-DIVISIONS = {1: [LAYERS], 2: [['conv1', 'conv2'], ['local3', 'local4', 'softmax_linear']],
-             3: [['conv1'], ['conv2'], ['local3', 'local4', 'softmax_linear']],
-             4: [['conv1'], ['conv2'], ['local3'], ['local4', 'softmax_linear']], 5: [[layer] for layer in LAYERS]}
+DIVISIONS = {
+    1: [LAYERS],
+    2: [['conv1', 'conv2'], ['local3', 'local4', 'softmax_linear']],
+    3: [['conv1'], ['conv2'], ['local3', 'local4', 'softmax_linear']],
+    4: [['conv1'], ['conv2'], ['local3'], ['local4', 'softmax_linear']],
+    5: [[layer] for layer in LAYERS],
+}
 
 
 @pytest.mark.parametrize('num_devices', range(1, 6))
@@ -34,12 +53,23 @@ def test_layers_are_divided(num_devices):
 
 @pytest.mark.parametrize('num_devices', [3, 4])
 def test_work_is_as_even_as_whole_layers_allow(num_devices):
-    """Against all ways to give each layer to a device, of which those count that keep the layers in order."""
+    """Against all ways to give each layer to a device, of which those count that keep the layers in
+    order."""
+
     def loads(devices):
-        return sorted((sum(OPERATIONS[layer] for layer, own in zip(LAYERS, devices) if own == i) for i in range(num_devices)),
-                      reverse=True)
-    ways = [devices for devices in itertools.product(range(num_devices), repeat=5)
-            if list(devices) == sorted(devices) and set(devices) == set(range(num_devices))]
+        return sorted(
+            (
+                sum(OPERATIONS[layer] for layer, own in zip(LAYERS, devices) if own == i)
+                for i in range(num_devices)
+            ),
+            reverse=True,
+        )
+
+    ways = [
+        devices
+        for devices in itertools.product(range(num_devices), repeat=5)
+        if list(devices) == sorted(devices) and set(devices) == set(range(num_devices))
+    ]
     found = multi_gpu.divide_layers(num_devices)
     assert loads([i for i, part in enumerate(found) for _ in part]) == min(map(loads, ways))
 
@@ -76,7 +106,8 @@ def _build_on_one_device(hparams):
 
 
 def _update(build, devices):
-    """Three updates from the same values of all variables; returns the loss of each, and the variables."""
+    """Three updates from the same values of all variables; returns the loss of each, and the
+    variables."""
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         losses, _, train_op = build()
         variables = {variable.op.name: variable for variable in tf.global_variables()}
@@ -86,7 +117,9 @@ def _update(build, devices):
             for name, variable in sorted(variables.items()):
                 if name != 'global_step':
                     variable.load(rng.normal(0, 0.03, variable.shape.as_list()), session)
-            return [np.mean(session.run([losses, train_op])[0]) for _ in range(3)], session.run(variables)
+            return [np.mean(session.run([losses, train_op])[0]) for _ in range(3)], session.run(
+                variables
+            )
 
 
 @functools.lru_cache(maxsize=None)
@@ -95,18 +128,34 @@ def _update_on_one_device(recipe):
 
 
 def _placements():
-    """The quick ones have towers, divided towers and variables on several devices; the others combine all values."""
+    """The quick ones have towers, divided towers and variables on several devices; the others
+    combine all values."""
     quick = [(2, 1, 'cpu', 'classic'), (2, 2, 'spread', 'fast')]
-    slow = [(1, 5, 'spread', 'classic'), (2, 2, 'first_device', 'classic'), (1, 2, 'first_device', 'fast'), (2, 1, 'spread', 'fast')]
+    slow = [
+        (1, 5, 'spread', 'classic'),
+        (2, 2, 'first_device', 'classic'),
+        (1, 2, 'first_device', 'fast'),
+        (2, 1, 'spread', 'fast'),
+    ]
     combinations = itertools.product((1, 2), (1, 2), multi_gpu.VARIABLE_STRATEGIES, RECIPES)
-    rest = [values for values in combinations if values not in quick + slow] + [(1, 5, 'spread', 'fast')]
-    return quick + [pytest.param(*values, marks=SLOW) for values in slow] + [pytest.param(*values, marks=LONG) for values in rest]
+    rest = [values for values in combinations if values not in quick + slow] + [
+        (1, 5, 'spread', 'fast')
+    ]
+    return (
+        quick
+        + [pytest.param(*values, marks=SLOW) for values in slow]
+        + [pytest.param(*values, marks=LONG) for values in rest]
+    )
 
 
 @pytest.mark.parametrize('num_towers, devices_per_tower, strategy, recipe', _placements())
-def test_every_placement_makes_the_update_of_one_device(num_towers, devices_per_tower, strategy, recipe):
+def test_every_placement_makes_the_update_of_one_device(
+    num_towers, devices_per_tower, strategy, recipe
+):
     devices = ['/cpu:%d' % i for i in range(num_towers * devices_per_tower)]
-    losses, variables = _update(lambda: _build(RECIPES[recipe], devices, num_towers, strategy), devices)
+    losses, variables = _update(
+        lambda: _build(RECIPES[recipe], devices, num_towers, strategy), devices
+    )
     one_losses, one_variables = _update_on_one_device(recipe)
     np.testing.assert_allclose(losses, one_losses, rtol=1e-5)
     assert abs(losses[2] - losses[0]) > 1e-3 and variables.keys() == one_variables.keys()
@@ -129,9 +178,15 @@ def _holders(devices, strategy):
 def _layer(name, default):
     """The layer to which an operation of a tower belongs, by its name alone."""
     scope = re.match('tower_[0-9]/(?:gradients/tower_[0-9]/)?([a-z0-9A-Z_]+)', name).group(1)
-    scope = re.sub('_[0-9]+$', '', scope[:-len('_grad')] if scope.endswith('_grad') else scope)
-    return {'pool1': 'conv1', 'norm1': 'conv1', 'norm2': 'conv2', 'pool2': 'conv2', 'Reshape': 'conv2', 'concat': 'conv2'}.get(
-        scope, scope if scope in LAYERS else default)
+    scope = re.sub('_[0-9]+$', '', scope[: -len('_grad')] if scope.endswith('_grad') else scope)
+    return {
+        'pool1': 'conv1',
+        'norm1': 'conv1',
+        'norm2': 'conv2',
+        'pool2': 'conv2',
+        'Reshape': 'conv2',
+        'concat': 'conv2',
+    }.get(scope, scope if scope in LAYERS else default)
 
 
 GPUS, CPUS = ['/device:GPU:%d' % i for i in range(10)], ['/device:CPU:%d' % i for i in range(10)]
@@ -139,12 +194,21 @@ GPUS, CPUS = ['/device:GPU:%d' % i for i in range(10)], ['/device:CPU:%d' % i fo
 
 @pytest.mark.parametrize('recipe', ['fast', pytest.param('classic', marks=LONG)])
 @pytest.mark.parametrize('strategy', multi_gpu.VARIABLE_STRATEGIES)
-@pytest.mark.parametrize('devices, num_towers, devices_per_tower', [
-    (GPUS, 2, 1), pytest.param(GPUS, 1, 2, marks=SLOW), (GPUS, 2, 2), pytest.param(GPUS, 2, 5, marks=SLOW),
-    pytest.param(CPUS, 2, 2, marks=SLOW)],
-    ids=['2 GPUs', '1 x 2 GPUs', '2 x 2 GPUs', '2 x 5 GPUs', '2 x 2 CPUs'])
-def test_every_operation_is_on_its_device(graph, devices, num_towers, devices_per_tower, strategy, recipe):
-    devices = devices[:num_towers * devices_per_tower]
+@pytest.mark.parametrize(
+    'devices, num_towers, devices_per_tower',
+    [
+        (GPUS, 2, 1),
+        pytest.param(GPUS, 1, 2, marks=SLOW),
+        (GPUS, 2, 2),
+        pytest.param(GPUS, 2, 5, marks=SLOW),
+        pytest.param(CPUS, 2, 2, marks=SLOW),
+    ],
+    ids=['2 GPUs', '1 x 2 GPUs', '2 x 2 GPUs', '2 x 5 GPUs', '2 x 2 CPUs'],
+)
+def test_every_operation_is_on_its_device(
+    graph, devices, num_towers, devices_per_tower, strategy, recipe
+):
+    devices = devices[: num_towers * devices_per_tower]
     with tf.device('/cpu:0'):
         losses, gradients, _ = _build(RECIPES[recipe], devices, num_towers, strategy)
     holders, kinds = _holders(devices, strategy), set()
@@ -152,20 +216,30 @@ def test_every_operation_is_on_its_device(graph, devices, num_towers, devices_pe
         owner = '/'.join(variable.op.name.split('/')[:2])
         assert variable.device == holders.get(owner, '/device:CPU:0'), variable.op.name
     for gradient, variable in gradients:
-        assert gradient.device == (holders[variable.op.name] if num_towers > 1 else _gradient_device(variable, devices))
+        assert gradient.device == (
+            holders[variable.op.name] if num_towers > 1 else _gradient_device(variable, devices)
+        )
     for op in graph.get_operations():
-        if op.type == 'NoOp' or re.match('moving_averages/(VarIsInitializedOp|cond)', op.name):  # for the first values alone
+        # for the first values alone
+        if op.type == 'NoOp' or re.match('moving_averages/(VarIsInitializedOp|cond)', op.name):
             continue
         if not op.device:  # reads a variable, and so runs where that is, or makes its first value
-            assert op.type == 'ReadVariableOp' or op.colocation_groups() != [b'loc:@' + op.name.encode()], op.name
+            assert op.type == 'ReadVariableOp' or op.colocation_groups() != [
+                b'loc:@' + op.name.encode()
+            ], op.name
             continue
         kinds.add((op.type, op.device))
         update = re.match('update/[A-Za-z]+/update_([a-z0-9_]+/[a-z]+)/', op.name)
-        average = re.match('moving_averages/ExponentialMovingAverage/AssignMovingAvg(?:_([0-9]+))?/(?!sub$|sub/x$)',  # 1 - decay
-                           op.name)
+        # 1 - decay
+        average = re.match(
+            'moving_averages/ExponentialMovingAverage/AssignMovingAvg(?:_([0-9]+))?/(?!sub$|sub/x$)',
+            op.name,
+        )
         if op.name.startswith('tower_'):
             tower = int(op.name[6])
-            assert op.device == _device_of_layer(op, devices[tower * devices_per_tower:(tower + 1) * devices_per_tower]), op.name
+            assert op.device == _device_of_layer(
+                op, devices[tower * devices_per_tower : (tower + 1) * devices_per_tower]
+            ), op.name
         elif update:
             assert op.device == holders[update.group(1)], op.name
         elif average:
@@ -173,7 +247,10 @@ def test_every_operation_is_on_its_device(graph, devices, num_towers, devices_pe
         elif not op.name.startswith(tuple(VARIABLES) + ('average_gradients',)):
             assert op.device == '/device:CPU:0', op.name
     assert {('Conv2D', device) for device in devices[::devices_per_tower]} <= kinds
-    assert {('SparseSoftmaxCrossEntropyWithLogits', device) for device in devices[devices_per_tower - 1::devices_per_tower]} <= kinds
+    assert {
+        ('SparseSoftmaxCrossEntropyWithLogits', device)
+        for device in devices[devices_per_tower - 1 :: devices_per_tower]
+    } <= kinds
 
 
 def _gradient_device(variable, devices):
@@ -188,4 +265,8 @@ def _device_of_layer(op, devices):
         return op.device
     layer = _layer(op.name, None)
     before = 'conv1' if re.match('tower_[0-9]/split', op.name) else 'softmax_linear'
-    return next(device for device, part in zip(devices, DIVISIONS[len(devices)]) if (layer or before) in part)
+    return next(
+        device
+        for device, part in zip(devices, DIVISIONS[len(devices)])
+        if (layer or before) in part
+    )

@@ -1,10 +1,13 @@
-"""Runs that an earlier version of this package, or TensorFlow 1.15.5, has saved are resumed and evaluated with the results of then.
+"""Runs that an earlier version of this package, or TensorFlow 1.15.5, has saved are resumed and
+evaluated with the results of then.
 
-A folder of earlier_runs/ has two files. run.tar.xz is what was written at step 5: the checkpoint and the record. So that it compresses
-well, each variable repeats 1009 random values. expected.json holds what the scripts then found: the summaries of the evaluation,
-and norm and sum of each variable after two more steps. All training images are alike and of one colour, which no distortion
+A folder of earlier_runs/ has two files. run.tar.xz is what was written at step 5: the checkpoint
+and the record. So that it compresses well, each variable repeats 1009 random values. expected.json
+holds what the scripts then found: the summaries of the evaluation, and norm and sum of each
+variable after two more steps. All training images are alike and of one colour, which no distortion
 changes, so that the steps do not depend on chance.
 """
+
 import json
 import os
 import tarfile
@@ -20,7 +23,10 @@ from scripts import cifar10_multi_gpu_train, cifar10_train
 from tests.helpers import events
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'earlier_runs')
-RUNS = {'version_1.0.0': 'precision @ 1 = 0.100 (5 of 50, step 5)', 'tensorflow_1.15.5': 'precision @ 1 = 0.200 (10 of 50, step 5)'}
+RUNS = {
+    'version_1.0.0': 'precision @ 1 = 0.100 (5 of 50, step 5)',
+    'tensorflow_1.15.5': 'precision @ 1 = 0.200 (10 of 50, step 5)',
+}
 
 
 @pytest.fixture(params=sorted(RUNS))
@@ -45,7 +51,9 @@ def plain_data_dir(tmp_path):
     for path in dataset.read(str(tmp_path / 'data')).train.paths:
         np.tile(record, [20, 1]).tofile(path)
     rng = np.random.RandomState(0)
-    records = np.concatenate([rng.randint(0, 10, [50, 1]), rng.randint(0, 256, [50, 3072])], 1).astype(np.uint8)
+    records = np.concatenate(
+        [rng.randint(0, 10, [50, 1]), rng.randint(0, 256, [50, 3072])], 1
+    ).astype(np.uint8)
     records.tofile(str(batches / 'test_batch.bin'))
     return str(tmp_path / 'data')
 
@@ -76,8 +84,16 @@ def test_it_is_resumed_as_before(train_dir, plain_data_dir, expected, capsys, sc
     assert 'Resuming from %s/model.ckpt-5, step 5\n' % train_dir in output
     assert ': step 7, loss = %s (' % ('4.83' if hparams.recipe == 'classic' else '2.08') in output
     saved = checkpoint.read_latest(train_dir).values
-    assert saved.keys() == expected['norms_after_step_7'].keys() == expected['sums_after_step_7'].keys()
+    assert (
+        saved.keys()
+        == expected['norms_after_step_7'].keys()
+        == expected['sums_after_step_7'].keys()
+    )
     for name, value in saved.items():
         value = value.astype(np.float64)
-        np.testing.assert_allclose(np.linalg.norm(value), expected['norms_after_step_7'][name], rtol=1e-5, err_msg=name)
-        np.testing.assert_allclose(value.sum(), expected['sums_after_step_7'][name], rtol=1e-4, atol=1e-3, err_msg=name)
+        np.testing.assert_allclose(
+            np.linalg.norm(value), expected['norms_after_step_7'][name], rtol=1e-5, err_msg=name
+        )
+        np.testing.assert_allclose(
+            value.sum(), expected['sums_after_step_7'][name], rtol=1e-4, atol=1e-3, err_msg=name
+        )

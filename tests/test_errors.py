@@ -1,4 +1,5 @@
 """TensorFlow's errors in one line."""
+
 import errno
 
 import pytest
@@ -9,7 +10,7 @@ from cifar10 import errors
 
 def test_a_warning_is_one_line_whatever_names_are_in_it(capsys):
     errors.warn('a\x1b[31m\nb\udcff.jpg is left out, \u732b and gr\u00fcn are not')
-    line, = capsys.readouterr().err.splitlines()
+    (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith(r': a\x1b[31m\nb\udcff.jpg is left out, ' + '\u732b and gr\u00fcn are not')
 
 
@@ -22,27 +23,56 @@ def test_an_error_of_an_operation():
     assert errors.reason(error.value) == 'No such file or directory'
 
 
-@pytest.mark.parametrize('message, reason', [
-    ('out of memory', 'out of memory'), ('\n  Graph execution error:\n\nDetected at node x\n  full \nmore', 'full'),
-    ('Graph execution error:\n\nDetected at node x defined at (most recent call last):\n  File "a.py", line 3, in f\n    y = g(x)\n'
-     'Node: x\nfull', 'full'), ('', 'ResourceExhaustedError'), ('Graph execution error:\n', 'ResourceExhaustedError')])
+@pytest.mark.parametrize(
+    'message, reason',
+    [
+        ('out of memory', 'out of memory'),
+        ('\n  Graph execution error:\n\nDetected at node x\n  full \nmore', 'full'),
+        (
+            'Graph execution error:\n\nDetected at node x defined at (most recent call last):\n  File "a.py", line 3, in f\n    y = g(x)\n'
+            'Node: x\nfull',
+            'full',
+        ),
+        ('', 'ResourceExhaustedError'),
+        ('Graph execution error:\n', 'ResourceExhaustedError'),
+    ],
+)
 def test_the_first_line_that_says_something(message, reason):
     assert errors.reason(tf.errors.ResourceExhaustedError(None, None, message)) == reason
 
 
-@pytest.mark.parametrize('error, reason', [
-    (tf.errors.ResourceExhaustedError(None, None, '/a; b/model.ckpt-3.data.tempstate17; No space left on device'),
-     'No space left on device'),
-    (OSError(errno.EACCES, 'Permission denied', '/a/b'), 'Permission denied'), (ValueError('one; two'), 'one; two')])
+@pytest.mark.parametrize(
+    'error, reason',
+    [
+        (
+            tf.errors.ResourceExhaustedError(
+                None, None, '/a; b/model.ckpt-3.data.tempstate17; No space left on device'
+            ),
+            'No space left on device',
+        ),
+        (OSError(errno.EACCES, 'Permission denied', '/a/b'), 'Permission denied'),
+        (ValueError('one; two'), 'one; two'),
+    ],
+)
 def test_the_cause_without_the_path(error, reason):
     assert errors.reason(error) == reason
 
 
 def test_a_failed_output_is_told_again_when_its_reason_changes(capsys):
     failures = errors.Failures()
-    for name, reason in [('a trace', 'full'), ('a trace', 'full'), ('summaries', 'full'), ('a trace', 'gone'), ('a trace', 'full')]:
+    for name, reason in [
+        ('a trace', 'full'),
+        ('a trace', 'full'),
+        ('summaries', 'full'),
+        ('a trace', 'gone'),
+        ('a trace', 'full'),
+    ]:
         failures.add(name, errors.UserError(reason))
     assert [line.split(': ')[1] for line in capsys.readouterr().err.splitlines()] == [
-        reason + '. Training goes on' for reason in ('full', 'full', 'gone', 'full')]
-    with pytest.raises(errors.UserError, match='^The run is saved, but without a trace: full; without summaries: full$'):
+        reason + '. Training goes on' for reason in ('full', 'full', 'gone', 'full')
+    ]
+    with pytest.raises(
+        errors.UserError,
+        match='^The run is saved, but without a trace: full; without summaries: full$',
+    ):
         failures.check(None)

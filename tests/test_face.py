@@ -1,4 +1,5 @@
 """The face of the package: what `import cifar10` gives, by the names that the books print."""
+
 import importlib
 import inspect
 import json
@@ -14,33 +15,77 @@ from cifar10.hparams import CLASSIC
 from tests.helpers import programs
 
 CONSTANTS = {
-    'IMAGE_SIZE': 24, 'NUM_CLASSES': 10, 'NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN': 50000, 'NUM_EXAMPLES_PER_EPOCH_FOR_EVAL': 10000,
-    'MOVING_AVERAGE_DECAY': 0.9999, 'NUM_EPOCHS_PER_DECAY': 350.0, 'LEARNING_RATE_DECAY_FACTOR': 0.1,
-    'INITIAL_LEARNING_RATE': 0.1, 'TOWER_NAME': 'tower'}
-FUNCTIONS = {'maybe_download_and_extract': 'data.download', 'distorted_inputs': 'input', 'inputs': 'input',
-             'inference': 'model', 'loss': 'model', 'train': 'tutorial.update'}
+    'IMAGE_SIZE': 24,
+    'NUM_CLASSES': 10,
+    'NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN': 50000,
+    'NUM_EXAMPLES_PER_EPOCH_FOR_EVAL': 10000,
+    'MOVING_AVERAGE_DECAY': 0.9999,
+    'NUM_EPOCHS_PER_DECAY': 350.0,
+    'LEARNING_RATE_DECAY_FACTOR': 0.1,
+    'INITIAL_LEARNING_RATE': 0.1,
+    'TOWER_NAME': 'tower',
+}
+FUNCTIONS = {
+    'maybe_download_and_extract': 'data.download',
+    'distorted_inputs': 'input',
+    'inputs': 'input',
+    'inference': 'model',
+    'loss': 'model',
+    'train': 'tutorial.update',
+}
 MODULES = ['input', 'model', 'multi_gpu']
 
 
 def test_the_defaults_of_the_functions():
     """The calls of the books give no more than the parameters without a default."""
     missing = inspect.Parameter.empty
-    defaults = {name: {parameter.name: parameter.default
-                       for parameter in inspect.signature(getattr(cifar10, name)).parameters.values()} for name in FUNCTIONS}
+    defaults = {
+        name: {
+            parameter.name: parameter.default
+            for parameter in inspect.signature(getattr(cifar10, name)).parameters.values()
+        }
+        for name in FUNCTIONS
+    }
     assert defaults == {
         'maybe_download_and_extract': {
-            'data_dir': '/tmp/cifar10_data', 'data_url': 'https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz',
-            'md5': 'c32a1d4ab5d03f1284b67883e8d87530', 'timeout_secs': 30, 'retry_secs': 1},
-        'distorted_inputs': {'data_dir': '/tmp/cifar10_data', 'batch_size': 128, 'contrast': 0.8, 'deterministic': False,
-                             'share': (0, 1)},
-        'inputs': {'eval_data': missing, 'data_dir': '/tmp/cifar10_data', 'batch_size': 128, 'num_epochs': None},
-        'inference': {'images': missing, 'num_slices': 1, 'fc_weight_decay': 0.004, 'num_classes': 10},
+            'data_dir': '/tmp/cifar10_data',
+            'data_url': 'https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz',
+            'md5': 'c32a1d4ab5d03f1284b67883e8d87530',
+            'timeout_secs': 30,
+            'retry_secs': 1,
+        },
+        'distorted_inputs': {
+            'data_dir': '/tmp/cifar10_data',
+            'batch_size': 128,
+            'contrast': 0.8,
+            'deterministic': False,
+            'share': (0, 1),
+        },
+        'inputs': {
+            'eval_data': missing,
+            'data_dir': '/tmp/cifar10_data',
+            'batch_size': 128,
+            'num_epochs': None,
+        },
+        'inference': {
+            'images': missing,
+            'num_slices': 1,
+            'fc_weight_decay': 0.004,
+            'num_classes': 10,
+        },
         'loss': {'logits': missing, 'labels': missing, 'scope': None, 'label_smoothing': 0.0},
-        'train': {'total_loss': missing, 'global_step': missing, 'pace': (128, 50000, math.inf, 1), 'hparams': CLASSIC}}
+        'train': {
+            'total_loss': missing,
+            'global_step': missing,
+            'pace': (128, 50000, math.inf, 1),
+            'hparams': CLASSIC,
+        },
+    }
 
 
 def test_bare_calls_run(data_dir):
-    """Nothing but the directory of the data set is given, where the default would be outside the test."""
+    """Nothing but the directory of the data set is given, where the default would be outside the
+    test."""
     cifar10.maybe_download_and_extract(data_dir)
     images, labels = cifar10.distorted_inputs(data_dir)
     logits = cifar10.inference(images)
@@ -62,7 +107,11 @@ def test_a_constant_of_the_books(name):
 def test_a_function_of_the_books(name):
     imported = {}
     exec('from cifar10 import ' + name, imported)
-    assert imported[name] is getattr(cifar10, name) is getattr(importlib.import_module('cifar10.' + FUNCTIONS[name]), name)
+    assert (
+        imported[name]
+        is getattr(cifar10, name)
+        is getattr(importlib.import_module('cifar10.' + FUNCTIONS[name]), name)
+    )
 
 
 def test_dir_lists_the_face():
@@ -84,16 +133,27 @@ def test_an_unknown_name():
 
 
 def _run_python(source):
-    """Runs Python in a process that inherits nothing from the imports of this one; returns the JSON that it prints."""
-    inherited = {name: os.environ[name] for name in ('PATH', 'LD_LIBRARY_PATH') if name in os.environ}
-    return json.loads(subprocess.run(
-        [sys.executable, '-c', source], env=dict(inherited, PYTHONPATH=programs.ROOT), stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, timeout=60, check=True).stdout.decode())
+    """Runs Python in a process that inherits nothing from the imports of this one; returns the JSON
+    that it prints."""
+    inherited = {
+        name: os.environ[name] for name in ('PATH', 'LD_LIBRARY_PATH') if name in os.environ
+    }
+    return json.loads(
+        subprocess.run(
+            [sys.executable, '-c', source],
+            env=dict(inherited, PYTHONPATH=programs.ROOT),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=60,
+            check=True,
+        ).stdout.decode()
+    )
 
 
 def test_the_import_changes_nothing():
-    """Neither TensorFlow is imported nor the environment, a file descriptor or the handler of Ctrl-C changed."""
-    unchanged, listed, found, with_tensorflow, still_unchanged = _run_python('''
+    """Neither TensorFlow is imported nor the environment, a file descriptor or the handler of
+    Ctrl-C changed."""
+    unchanged, listed, found, with_tensorflow, still_unchanged = _run_python("""
 import json, os, signal, sys
 
 def descriptor(number):
@@ -112,7 +172,7 @@ unchanged = state() == before
 listed = dir(cifar10)
 numbers = cifar10.NUM_CLASSES, cifar10.MOVING_AVERAGE_DECAY, callable(cifar10.maybe_download_and_extract)
 print(json.dumps([unchanged, listed, numbers, 'tensorflow' in sys.modules, state() == before]))
-''')
+""")
     assert unchanged and still_unchanged and not with_tensorflow
     assert set(CONSTANTS) | set(FUNCTIONS) | set(MODULES) <= set(listed)
     assert found == [10, 0.9999, True]
@@ -120,25 +180,25 @@ print(json.dumps([unchanged, listed, numbers, 'tensorflow' in sys.modules, state
 
 @pytest.mark.slow
 def test_modules_after_a_bare_import():
-    assert _run_python('''
+    assert _run_python("""
 import json, types
 import cifar10
 found = [isinstance(getattr(cifar10, name), types.ModuleType) for name in ('input', 'model', 'multi_gpu')]
 print(json.dumps(found + [cifar10.model.inference is cifar10.inference, cifar10.input.inputs is cifar10.inputs,
                           cifar10.multi_gpu.TOWER_NAME]))
-''') == [True] * 5 + ['tower']
+""") == [True] * 5 + ['tower']
 
 
 @pytest.mark.slow
 def test_the_functions_define_no_flag():
-    assert _run_python('''
+    assert _run_python("""
 import json
 from absl import flags
 import cifar10
 functions = [getattr(cifar10, name) for name in cifar10.__all__]
 print(json.dumps([len(functions), [module for module in flags.FLAGS.flags_by_module_dict() if module.startswith('cifar10')],
                   [name in flags.FLAGS for name in ('batch_size', 'data_dir', 'use_fp16')]]))
-''') == [15, [], [False] * 3]
+""") == [15, [], [False] * 3]
 
 
 @pytest.mark.parametrize('name', MODULES)

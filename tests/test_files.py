@@ -1,4 +1,5 @@
 """Names and kinds of files, and files that are written whole or not at all."""
+
 import os
 
 import pytest
@@ -9,8 +10,15 @@ from tests.helpers import special_files
 from tests.helpers.special_files import deadline  # noqa: F401
 
 
-@pytest.mark.parametrize('content, written', [
-    ('text\nof two lines', b'text\nof two lines'), ('gr\u00fcn', 'gr\u00fcn'.encode()), (b'\0\xff', b'\0\xff'), ('', b'')])
+@pytest.mark.parametrize(
+    'content, written',
+    [
+        ('text\nof two lines', b'text\nof two lines'),
+        ('gr\u00fcn', 'gr\u00fcn'.encode()),
+        (b'\0\xff', b'\0\xff'),
+        ('', b''),
+    ],
+)
 def test_text_and_bytes(tmp_path, content, written):
     for _ in range(2):  # a new file, and one that is replaced
         files.write_whole(str(tmp_path / 'file'), content, 'remedy')
@@ -22,13 +30,20 @@ def test_text_and_bytes(tmp_path, content, written):
 def test_a_directory_in_its_place(tmp_path, content):
     (tmp_path / 'file').mkdir()
     (tmp_path / 'file' / 'kept').write_text('old')
-    with pytest.raises(UserError, match=r'^Cannot write %s/file \(Is a directory\): give another$' % tmp_path):
+    with pytest.raises(
+        UserError, match=r'^Cannot write %s/file \(Is a directory\): give another$' % tmp_path
+    ):
         files.write_whole(str(tmp_path / 'file'), content, 'give another')
-    assert os.listdir(str(tmp_path)) == ['file'] and (tmp_path / 'file' / 'kept').read_text() == 'old'
+    assert (
+        os.listdir(str(tmp_path)) == ['file'] and (tmp_path / 'file' / 'kept').read_text() == 'old'
+    )
 
 
 def test_a_missing_directory(tmp_path):
-    with pytest.raises(UserError, match=r'^Cannot write %s/no/file \(No such file or directory\): make it$' % tmp_path):
+    with pytest.raises(
+        UserError,
+        match=r'^Cannot write %s/no/file \(No such file or directory\): make it$' % tmp_path,
+    ):
         files.write_whole(str(tmp_path / 'no' / 'file'), 'new', 'make it')
     assert os.listdir(str(tmp_path)) == []
 
@@ -49,7 +64,9 @@ def test_what_was_there_stays_if_the_disk_is_full(tmp_path, content):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))
     try:
-        with pytest.raises(UserError, match=r'^Cannot write %s/file \(File too large\): make room$' % tmp_path):
+        with pytest.raises(
+            UserError, match=r'^Cannot write %s/file \(File too large\): make room$' % tmp_path
+        ):
             files.write_whole(str(tmp_path / 'file'), content, 'make room')
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -71,8 +88,16 @@ def test_what_others_have_put_beside_it_stays(tmp_path, kind):
     before = [os.lstat(str(other)) for other in others]
     files.write_whole(str(tmp_path / 'file'), 'new', 'remedy')
     assert (tmp_path / 'target').read_text() == 'precious' and not (tmp_path / 'file').is_symlink()
-    assert (tmp_path / 'file').read_text() == 'new' and [os.lstat(str(other)) for other in others] == before
-    assert sorted(os.listdir(str(tmp_path))) == ['file', 'file.new', 'file.new.0', 'file.new.1', 'target']
+    assert (tmp_path / 'file').read_text() == 'new' and [
+        os.lstat(str(other)) for other in others
+    ] == before
+    assert sorted(os.listdir(str(tmp_path))) == [
+        'file',
+        'file.new',
+        'file.new.0',
+        'file.new.1',
+        'target',
+    ]
 
 
 def test_a_link_is_replaced(tmp_path):
@@ -83,15 +108,33 @@ def test_a_link_is_replaced(tmp_path):
     assert (tmp_path / 'file').read_text() == 'new' and not (tmp_path / 'file').is_symlink()
 
 
-@pytest.mark.parametrize('name', ['gs://bucket/run', 's3://bucket', 'hdfs://host/x', 'file:///tmp/x', 'http://host/x', 'a/gs://b'])
+@pytest.mark.parametrize(
+    'name',
+    [
+        'gs://bucket/run',
+        's3://bucket',
+        'hdfs://host/x',
+        'file:///tmp/x',
+        'http://host/x',
+        'a/gs://b',
+    ],
+)
 def test_a_name_of_another_place(name):
-    with pytest.raises(UserError, match='^%s is not a place on this machine: give a local path$' % name):
+    with pytest.raises(
+        UserError, match='^%s is not a place on this machine: give a local path$' % name
+    ):
         files.check_name(name)
 
 
-@pytest.mark.parametrize('name, shown', [(b'a\xff', r'a\\udcff'), (b'gr\xfcn/x', r'gr\\udcfcn/x'), (b'\xed\xa0\x80', r'\\udced.*')])
+@pytest.mark.parametrize(
+    'name, shown',
+    [(b'a\xff', r'a\\udcff'), (b'gr\xfcn/x', r'gr\\udcfcn/x'), (b'\xed\xa0\x80', r'\\udced.*')],
+)
 def test_a_name_that_is_not_utf_8(name, shown):
-    with pytest.raises(UserError, match='^%s is not UTF-8, with which TensorFlow spells names: give another name, or' % shown):
+    with pytest.raises(
+        UserError,
+        match='^%s is not UTF-8, with which TensorFlow spells names: give another name, or' % shown,
+    ):
         files.check_name(os.fsdecode(name))
 
 
@@ -102,8 +145,34 @@ def test_a_name_with_control_characters(name):
     assert str(raised.value).isprintable()
 
 
-@pytest.mark.parametrize('name', ['', '/', '.', 'run', '/tmp/x/', 'gr\u00fcn', '\u6570\u636e/\u732b', '\U0001f408', 'two words', ' ',
-                                  '"quoted"', "it's", 'a:b', 'a:/b', 'C:\\x', '[12]', '*', '?', '$HOME', '~', '%s', '{x}', ':/'])
+@pytest.mark.parametrize(
+    'name',
+    [
+        '',
+        '/',
+        '.',
+        'run',
+        '/tmp/x/',
+        'gr\u00fcn',
+        '\u6570\u636e/\u732b',
+        '\U0001f408',
+        'two words',
+        ' ',
+        '"quoted"',
+        "it's",
+        'a:b',
+        'a:/b',
+        'C:\\x',
+        '[12]',
+        '*',
+        '?',
+        '$HOME',
+        '~',
+        '%s',
+        '{x}',
+        ':/',
+    ],
+)
 def test_a_name_that_can_be_used(name):
     files.check_name(name)
 
@@ -113,7 +182,9 @@ def test_no_regular_file(tmp_path, kind):
     special_files.make(tmp_path / 'it', kind)
     (tmp_path / 'link').symlink_to('it')
     for name in ('it', 'link'):
-        with pytest.raises(UserError, match='^%s/%s is %s, not a file: remove it$' % (tmp_path, name, kind)):
+        with pytest.raises(
+            UserError, match='^%s/%s is %s, not a file: remove it$' % (tmp_path, name, kind)
+        ):
             files.check_regular(str(tmp_path / name), 'remove it')
 
 
@@ -142,8 +213,16 @@ def test_check_writable(tmp_path, monkeypatch):
         files.check_writable(path)
     (tmp_path / 'new.new').write_text("the user's own")
     long = str(tmp_path / ('x' * 253))  # with what is written first it is longer than a name can be
-    for path, reason in [('', 'Is a directory'), (str(tmp_path), 'Is a directory'), (str(tmp_path) + '/', 'Is a directory'),
-                         (str(tmp_path / 'nowhere' / 'new'), 'No such file or directory'), (long, 'File name too long')]:
-        with pytest.raises(UserError, match=r'^Cannot write %s \(%s\): name a file in an existing directory' % (path, reason)):
+    for path, reason in [
+        ('', 'Is a directory'),
+        (str(tmp_path), 'Is a directory'),
+        (str(tmp_path) + '/', 'Is a directory'),
+        (str(tmp_path / 'nowhere' / 'new'), 'No such file or directory'),
+        (long, 'File name too long'),
+    ]:
+        with pytest.raises(
+            UserError,
+            match=r'^Cannot write %s \(%s\): name a file in an existing directory' % (path, reason),
+        ):
             files.check_writable(path)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["the user's own"]

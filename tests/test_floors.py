@@ -1,4 +1,5 @@
 """The layout of the package: imports point down, floor by floor, and names mean one thing."""
+
 import ast
 import glob
 import os
@@ -6,27 +7,50 @@ import os
 import cifar10
 
 PACKAGE = os.path.dirname(cifar10.__file__)
-FLOORS = ['ground', 'data', 'runs', 'lesson', 'tutorial, distributed and serving', 'cli and measure',
-          'scripts']  # from the bottom up
-ROOMS = dict(directories='ground', errors='ground', files='ground', hparams='ground', data='data', runs='runs',
-             tutorial='tutorial, distributed and serving', distributed='tutorial, distributed and serving',
-             serving='tutorial, distributed and serving', cli='cli and measure',
-             measure='cli and measure', scripts='scripts')  # every other module on top is the lesson
+FLOORS = [
+    'ground',
+    'data',
+    'runs',
+    'lesson',
+    'tutorial, distributed and serving',
+    'cli and measure',
+    'scripts',
+]  # from the bottom up
+ROOMS = dict(
+    directories='ground',
+    errors='ground',
+    files='ground',
+    hparams='ground',
+    data='data',
+    runs='runs',
+    tutorial='tutorial, distributed and serving',
+    distributed='tutorial, distributed and serving',
+    serving='tutorial, distributed and serving',
+    cli='cli and measure',
+    # every other module on top is the lesson
+    measure='cli and measure',
+    scripts='scripts',
+)
 
 
 def _modules():
     """Each module's path under cifar10/, without .py, and its syntax tree."""
     for path in glob.glob(os.path.join(PACKAGE, '**', '*.py'), recursive=True):
-        name = os.path.relpath(path, PACKAGE)[:-len('.py')]
+        name = os.path.relpath(path, PACKAGE)[: -len('.py')]
         if not name.endswith('__init__'):
             with open(path) as source:
                 yield name, ast.parse(source.read())
 
 
 def _imported(tree):
-    """The modules that a module imports of the package, as paths under cifar10/, and of the scripts."""
+    """The modules that a module imports of the package, as paths under cifar10/, and of the
+    scripts."""
     for node in ast.walk(tree):
-        names = [alias.name for alias in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
+        names = (
+            [alias.name for alias in node.names]
+            if isinstance(node, (ast.Import, ast.ImportFrom))
+            else []
+        )
         prefix = node.module + '.' if isinstance(node, ast.ImportFrom) else ''
         for name in names:
             top, *path = (prefix + name).split('.')
@@ -45,15 +69,31 @@ def test_imports_point_down():
 
 def test_flags_stay_in_cli():
     """But for those of the tutorial, which programs read."""
-    assert [name for name, tree in _modules() if not name.startswith('cli/') and name != 'tutorial/cifar10'
-            for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == 'FLAGS'] == []
+    assert [
+        name
+        for name, tree in _modules()
+        if not name.startswith('cli/') and name != 'tutorial/cifar10'
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id == 'FLAGS'
+    ] == []
 
 
 def test_no_parameter_is_called_as_a_module():
     """But for the value of the class that the module defines: hparams is an HParams."""
-    classes = {(name.split('/')[-1], node.name.lower()) for name, tree in _modules() for node in tree.body
-               if isinstance(node, ast.ClassDef)}
-    modules = {part for name, _ in _modules() for part in name.split('/') if (part, part) not in classes}
-    assert [(name, node.name, argument.arg) for name, tree in _modules() for node in ast.walk(tree)
-            if isinstance(node, ast.FunctionDef) for argument in node.args.args + node.args.kwonlyargs
-            if argument.arg in modules] == []
+    classes = {
+        (name.split('/')[-1], node.name.lower())
+        for name, tree in _modules()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    }
+    modules = {
+        part for name, _ in _modules() for part in name.split('/') if (part, part) not in classes
+    }
+    assert [
+        (name, node.name, argument.arg)
+        for name, tree in _modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        for argument in node.args.args + node.args.kwonlyargs
+        if argument.arg in modules
+    ] == []

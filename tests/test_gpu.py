@@ -1,4 +1,6 @@
-"""Towers, an update, the normalisation and an evaluation on GPUs, compared with the CPU or with NumPy."""
+"""Towers, an update, the normalisation and an evaluation on GPUs, compared with the CPU or with
+NumPy."""
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -10,7 +12,9 @@ from cifar10.runs import checkpoint, machine
 from tests.helpers import checkpoints, networks, oracle
 
 RNG = np.random.RandomState(0)
-BATCHES = [(RNG.randn(8, 24, 24, 3).astype(np.float32), np.arange(8, dtype=np.int32)) for _ in range(2)]
+BATCHES = [
+    (RNG.randn(8, 24, 24, 3).astype(np.float32), np.arange(8, dtype=np.int32)) for _ in range(2)
+]
 TOLERANCE = 2e-2  # Rounding decides which of two nearly equal activations a pooling takes.
 
 pytestmark = pytest.mark.gpu
@@ -18,7 +22,8 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(autouse=True)
 def without_tf32():
-    """Computes in float32: recent GPUs would round the factors of products to 10 bits after the point."""
+    """Computes in float32: recent GPUs would round the factors of products to 10 bits after the
+    point."""
     config = tf.config.experimental
     if not hasattr(config, 'tensor_float_32_execution_enabled'):  # TensorFlow 1.15
         yield
@@ -30,38 +35,67 @@ def without_tf32():
 
 
 def _update(devices):
-    """One update of two towers from given weights: their losses, all variables after it, and the nodes that ran."""
+    """One update of two towers from given weights: their losses, all variables after it, and the
+    nodes that ran."""
     with tf.Graph().as_default(), tf.device('/cpu:0'):
-        global_step, pace = tf.train.get_or_create_global_step(), Pace(examples_per_step=16, examples_per_epoch=16)
+        global_step, pace = (
+            tf.train.get_or_create_global_step(),
+            Pace(examples_per_step=16, examples_per_epoch=16),
+        )
         opt = optimizer.create(optimizer.learning_rate(global_step, pace, CLASSIC), CLASSIC)
         batches = [tuple(map(tf.constant, batch)) for batch in BATCHES]
         losses, tower_grads = multi_gpu.tower_gradients(devices, batches, opt, networks.of(CLASSIC))
-        train_op = optimizer.train(opt, multi_gpu.average_gradients(tower_grads), global_step, pace, CLASSIC)
+        train_op = optimizer.train(
+            opt, multi_gpu.average_gradients(tower_grads), global_step, pace, CLASSIC
+        )
         variables = {variable.op.name: variable for variable in tf.global_variables()}
         rng = np.random.RandomState(1)
         metadata, config = tf.RunMetadata(), machine.session_config(devices)
-        config.graph_options.rewrite_options.disable_meta_optimizer = True  # It would fuse nodes, which then have other names.
+        # It would fuse nodes, which then have other names.
+        config.graph_options.rewrite_options.disable_meta_optimizer = True
         with tf.Session(config=config) as session:
             session.run(tf.global_variables_initializer())
             for _, variable in sorted(variables.items()):
                 if variable is not global_step:
                     variable.load(rng.normal(0, 0.03, variable.shape.as_list()), session)
             before = session.run(variables)
-            found, _ = session.run([losses, train_op], options=tf.RunOptions(output_partition_graphs=True), run_metadata=metadata)
+            found, _ = session.run(
+                [losses, train_op],
+                options=tf.RunOptions(output_partition_graphs=True),
+                run_metadata=metadata,
+            )
             changes = {name: value - before[name] for name, value in session.run(variables).items()}
-    return found, changes, [node for partition in metadata.partition_graphs for node in partition.node]
+    return (
+        found,
+        changes,
+        [node for partition in metadata.partition_graphs for node in partition.node],
+    )
 
 
 def test_each_tower_runs_on_its_gpu():
     """Soft placement would move it to the CPU without a word."""
     devices = multi_gpu.tower_devices(2)
     _, _, nodes = _update(devices)
-    products = {'Conv2D', 'Conv2DBackpropFilter', 'Conv2DBackpropInput', 'MatMul', 'LRN', 'LRNGrad', 'MaxPoolGrad'}
+    products = {
+        'Conv2D',
+        'Conv2DBackpropFilter',
+        'Conv2DBackpropInput',
+        'MatMul',
+        'LRN',
+        'LRNGrad',
+        'MaxPoolGrad',
+    }
     for i, device in enumerate(devices):
-        own = [node for node in nodes if node.name.startswith('tower_%d/' % i) and node.op in products]
+        own = [
+            node for node in nodes if node.name.startswith('tower_%d/' % i) and node.op in products
+        ]
         assert {node.op for node in own} == products
-        assert {node.device for node in own} == {'/job:localhost/replica:0/task:0/device:GPU:' + device.rpartition(':')[2]}
-    assert {node.device.rpartition('device:')[2] for node in nodes if node.op == 'VarHandleOp'} == {'CPU:0'}
+        assert {node.device for node in own} == {
+            '/job:localhost/replica:0/task:0/device:GPU:' + device.rpartition(':')[2]
+        }
+    assert {node.device.rpartition('device:')[2] for node in nodes if node.op == 'VarHandleOp'} == {
+        'CPU:0'
+    }
 
 
 def test_an_update_equals_that_on_the_cpu():
@@ -77,16 +111,22 @@ def test_lrn_equals_its_definition():
     with tf.device(multi_gpu.tower_devices(1)[0]):
         tensor = tf.constant(x)
         normalized = model.local_response_normalization(tensor, 'norm')
-        gradient, = tf.gradients(normalized, tensor, tf.constant(dy))
+        (gradient,) = tf.gradients(normalized, tensor, tf.constant(dy))
     with tf.Session(config=machine.session_config(['/gpu:0'])) as session:
         found, found_gradient = session.run([normalized, gradient])
     np.testing.assert_allclose(found, oracle.lrn(x.astype(np.float64)), rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(found_gradient, oracle.lrn_gradient(x.astype(np.float64), dy), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        found_gradient, oracle.lrn_gradient(x.astype(np.float64), dy), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_an_evaluation_equals_that_on_the_cpu(tmp_path, data_dir):
     path, _ = checkpoints.save(tmp_path, 1)
-    found, expected = [evaluation.Evaluator(dataset.read(data_dir).test, device).evaluate(checkpoint.read(path)).scores
-                       for device in multi_gpu.tower_devices(1) + ['/cpu:0']]
+    found, expected = [
+        evaluation.Evaluator(dataset.read(data_dir).test, device)
+        .evaluate(checkpoint.read(path))
+        .scores
+        for device in multi_gpu.tower_devices(1) + ['/cpu:0']
+    ]
     np.testing.assert_allclose(found.log_probabilities, expected.log_probabilities, atol=1e-3)
     np.testing.assert_array_equal(found.labels, expected.labels)

@@ -1,4 +1,5 @@
 """Reading, shuffling, evaluation input."""
+
 import collections
 
 import numpy as np
@@ -36,27 +37,34 @@ def test_files_of_any_sizes_are_read_whole(tmp_path, counts):
 
 
 def test_labels_stay_with_their_images(data_dir):
-    """Each batch image is found again among the 9 x 9 crops and their mirror images of an example with its label."""
+    """Each batch image is found again among the 9 x 9 crops and their mirror images of an example
+    with its label."""
     images, labels = cifar10.distorted_inputs(data_dir, batch_size=16)
     assert (images.dtype, images.shape.as_list()) == (tf.float32, [16, 24, 24, 3])
     assert (labels.dtype, labels.shape.as_list()) == (tf.int32, [16])
     all_labels, all_images = oracle.read_records(dataset.read(data_dir).train.paths)
     batches = queues.run([images, labels], 3)
-    # Contrast, brightness and standardisation are one affine map per channel, which correlation does not see.
+    # Contrast, brightness and standardisation are one affine map per channel, which correlation
+    # does not see.
     for image, label in zip(batches[2][0][:4], batches[2][1][:4]):
-        assert max(_best_correlation(image, example) for example in all_images[all_labels == label]) > 0.999
+        assert (
+            max(_best_correlation(image, example) for example in all_images[all_labels == label])
+            > 0.999
+        )
     assert len({image.tobytes() for images, _ in batches for image in images}) == 48
 
 
 def _best_correlation(image, example):
-    crops = np.stack([example[i:i + 24, j:j + 24].transpose(2, 0, 1) for i in range(9) for j in range(9)])
+    crops = np.stack(
+        [example[i : i + 24, j : j + 24].transpose(2, 0, 1) for i in range(9) for j in range(9)]
+    )
     crops = crops.reshape(81, 3, 576).astype(np.float64)
     crops = crops - crops.mean(2, keepdims=True)
     best = 0
     for candidate in (image, image[:, ::-1]):
         channels = candidate.transpose(2, 0, 1).reshape(3, 576).astype(np.float64)
         channels = channels - channels.mean(1, keepdims=True)
-        products = (crops * channels).sum(2) / np.sqrt((crops ** 2).sum(2) * (channels ** 2).sum(1))
+        products = (crops * channels).sum(2) / np.sqrt((crops**2).sum(2) * (channels**2).sum(1))
         best = max(best, products.min(1).max())
     return best
 
@@ -66,7 +74,10 @@ def test_shuffled_images_epoch_after_epoch(data_dir):
     seen = np.concatenate(queues.run(labels, 60))  # ten epochs
     stored, _ = oracle.read_records(dataset.read(data_dir).train.paths)
     # Unshuffled, each file's labels would stand there in a row, whatever the order of the files.
-    assert not any(stored[start:start + 10].tobytes() in seen.astype(np.uint8).tobytes() for start in range(0, 300, 60))
+    assert not any(
+        stored[start : start + 10].tobytes() in seen.astype(np.uint8).tobytes()
+        for start in range(0, 300, 60)
+    )
     counts = np.bincount(seen, minlength=10)
     assert counts.min() > 0.8 * 300 and counts.max() < 1.2 * 300
 
@@ -76,30 +87,48 @@ def test_a_batch_larger_than_the_data_set(data_dir):
     assert queues.run(images, 2)[1].shape == (512, 24, 24, 3)
 
 
-@pytest.mark.parametrize('eval_data, batch_size', [(True, 16), (True, 50), (True, 64), (False, 128)])
+@pytest.mark.parametrize(
+    'eval_data, batch_size', [(True, 16), (True, 50), (True, 64), (False, 128)]
+)
 def test_each_record_once_and_in_order(data_dir, eval_data, batch_size):
     paths = dataset.read(data_dir).test.paths if eval_data else dataset.read(data_dir).train.paths
     expected_labels, expected_images = oracle.read_records(paths)
     images, labels = cifar10.inputs(eval_data, data_dir, batch_size, num_epochs=1)
     expected = tf.map_fn(oracle.evaluation_image, expected_images, tf.float32)
     batches = queues.run([images, labels], -(-len(expected_labels) // batch_size))
-    assert [len(batch_labels) for _, batch_labels in batches[:-1]] == [batch_size] * (len(batches) - 1)
-    np.testing.assert_array_equal(np.concatenate([batch_labels for _, batch_labels in batches]), expected_labels)
+    assert [len(batch_labels) for _, batch_labels in batches[:-1]] == [batch_size] * (
+        len(batches) - 1
+    )
+    np.testing.assert_array_equal(
+        np.concatenate([batch_labels for _, batch_labels in batches]), expected_labels
+    )
     with tf.Session() as session:
-        np.testing.assert_allclose(np.concatenate([batch for batch, _ in batches]), session.run(expected), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            np.concatenate([batch for batch, _ in batches]),
+            session.run(expected),
+            rtol=1e-5,
+            atol=1e-5,
+        )
 
 
 def test_full_batches_without_end(data_dir):
-    """As in the books: two passes over the 300 training images in batches of 128, one of which holds parts of both."""
+    """As in the books: two passes over the 300 training images in batches of 128, one of which
+    holds parts of both."""
     images, labels = cifar10.inputs(False, data_dir, 128)
     assert (images.shape.as_list(), labels.shape.as_list()) == ([128, 24, 24, 3], [128])
     expected_labels, expected_images = oracle.read_records(dataset.read(data_dir).train.paths)
     batches = queues.run([images, labels], 5)
-    np.testing.assert_array_equal(np.concatenate([batch for _, batch in batches]), np.tile(expected_labels, 3)[:640])
+    np.testing.assert_array_equal(
+        np.concatenate([batch for _, batch in batches]), np.tile(expected_labels, 3)[:640]
+    )
     with tf.Session() as session:
         expected = session.run(tf.map_fn(oracle.evaluation_image, expected_images, tf.float32))
-    np.testing.assert_allclose(np.concatenate([batch for batch, _ in batches])[:600], np.tile(expected, [2, 1, 1, 1]),
-                               rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        np.concatenate([batch for batch, _ in batches])[:600],
+        np.tile(expected, [2, 1, 1, 1]),
+        rtol=1e-5,
+        atol=1e-5,
+    )
 
 
 @pytest.mark.parametrize('num_epochs', [1, 2])
@@ -108,14 +137,18 @@ def test_inputs_end(data_dir, num_epochs):
     assert images.shape.as_list() == [None, 24, 24, 3]
     stored, _ = oracle.read_records(dataset.read(data_dir).test.paths)
     last = -(-50 * num_epochs // 30)
-    np.testing.assert_array_equal(np.concatenate(queues.run(labels, last)), np.tile(stored, num_epochs))
+    np.testing.assert_array_equal(
+        np.concatenate(queues.run(labels, last)), np.tile(stored, num_epochs)
+    )
     with pytest.raises(tf.errors.OutOfRangeError):
         queues.run(labels, last + 1)
 
 
 def test_prefetch_queue_gives_a_batch_once():
     number = tf.train.range_input_producer(1000, shuffle=False).dequeue()
-    queue = cifar10_input.prefetch_queue(tf.fill([2, 24, 24, 3], tf.cast(number, tf.float32)), tf.fill([2], number), 4)
+    queue = cifar10_input.prefetch_queue(
+        tf.fill([2, 24, 24, 3], tf.cast(number, tf.float32)), tf.fill([2], number), 4
+    )
     takers = [queue.dequeue() for _ in range(2)]
     taken = [pair for pairs in queues.run(takers, 20) for pair in pairs]
     numbers = [int(labels[0]) for _, labels in taken]
@@ -127,7 +160,10 @@ def test_queue_fill_is_in_the_collection(data_dir):
     images, labels = cifar10.distorted_inputs(data_dir, 16)
     queue = cifar10_input.prefetch_queue(images, labels, 4)
     fills = tf.get_collection(cifar10_input.QUEUE_FILL)
-    assert [fill.op.name for fill in fills] == ['distorted_inputs/shuffle_queue/fill', 'prefetch_queue/fill']
+    assert [fill.op.name for fill in fills] == [
+        'distorted_inputs/shuffle_queue/fill',
+        'prefetch_queue/fill',
+    ]
     with tf.Session() as session:
         assert session.run(fills) == [0, 0]
         session.run(queue.enqueue([tf.zeros([16, 24, 24, 3]), tf.zeros([16], tf.int32)]))
@@ -141,8 +177,13 @@ def test_inputs_run_on_the_cpu(data_dir, graph):
     assert {op.device for op in graph.get_operations() if op.type != 'NoOp'} == {'/device:CPU:0'}
 
 
-@pytest.mark.parametrize('build, name', [
-    (cifar10.distorted_inputs, 'data_batch_1.bin'), (lambda data_dir: cifar10.inputs(True, data_dir), 'test_batch.bin')])
+@pytest.mark.parametrize(
+    'build, name',
+    [
+        (cifar10.distorted_inputs, 'data_batch_1.bin'),
+        (lambda data_dir: cifar10.inputs(True, data_dir), 'test_batch.bin'),
+    ],
+)
 def test_missing_files_are_named(tmp_path, build, name):
     with pytest.raises(UserError, match='%s is missing' % name):
         build(str(tmp_path))

@@ -1,4 +1,5 @@
 """The network and its loss against NumPy."""
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -8,11 +9,17 @@ from cifar10 import model
 from tests.helpers import oracle
 
 SHAPES = {
-    'conv1/weights': [5, 5, 3, 64], 'conv1/biases': [64],
-    'conv2/weights': [5, 5, 64, 64], 'conv2/biases': [64],
-    'local3/weights': [2304, 384], 'local3/biases': [384],
-    'local4/weights': [384, 192], 'local4/biases': [192],
-    'softmax_linear/weights': [192, 10], 'softmax_linear/biases': [10]}
+    'conv1/weights': [5, 5, 3, 64],
+    'conv1/biases': [64],
+    'conv2/weights': [5, 5, 64, 64],
+    'conv2/biases': [64],
+    'local3/weights': [2304, 384],
+    'local3/biases': [384],
+    'local4/weights': [384, 192],
+    'local4/biases': [192],
+    'softmax_linear/weights': [192, 10],
+    'softmax_linear/biases': [10],
+}
 
 
 def _images(n, seed=0):
@@ -27,8 +34,13 @@ def test_variables_and_their_initial_values():
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         values = session.run(variables)
-    for layer, stddev, bias in [('conv1', 0.05, 0), ('conv2', 0.05, 0.1), ('local3', 0.04, 0.1), ('local4', 0.04, 0.1),
-                                ('softmax_linear', 1 / 192, 0)]:
+    for layer, stddev, bias in [
+        ('conv1', 0.05, 0),
+        ('conv2', 0.05, 0.1),
+        ('local3', 0.04, 0.1),
+        ('local4', 0.04, 0.1),
+        ('softmax_linear', 1 / 192, 0),
+    ]:
         assert (values[layer + '/biases'] == np.float32(bias)).all()
         weights = values[layer + '/weights'] / stddev
         assert 1.8 < np.abs(weights).max() <= 2  # truncated at two standard deviations,
@@ -41,11 +53,16 @@ def test_logits_equal_numpy():
     variables = {variable.op.name: variable for variable in tf.global_variables()}
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
-        for variable in variables.values():  # also the biases and the last layer, which start near zero, must count
-            variable.load(np.random.RandomState(1).normal(0, 0.05, variable.shape.as_list()), session)
+        # also the biases and the last layer, which start near zero, must count
+        for variable in variables.values():
+            variable.load(
+                np.random.RandomState(1).normal(0, 0.05, variable.shape.as_list()), session
+            )
         for n in (3, 1):
             expected = oracle.logits(_images(n), session.run(variables))
-            np.testing.assert_allclose(session.run(logits, {images: _images(n)}), expected, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(
+                session.run(logits, {images: _images(n)}), expected, rtol=1e-4, atol=1e-5
+            )
 
 
 def test_logits_have_ten_columns():
@@ -53,7 +70,8 @@ def test_logits_have_ten_columns():
 
 
 def test_other_classes_in_half_precision():
-    """The type of the images is that of the variables; the values are those of float32 to three digits."""
+    """The type of the images is that of the variables; the values are those of float32 to three
+    digits."""
     logits = cifar10.inference(tf.constant(_images(4), tf.float16), num_classes=6)
     assert (logits.dtype, logits.shape.as_list()) == (tf.float16, [4, 6])
     variables = {variable.op.name: variable for variable in tf.global_variables()}
@@ -61,7 +79,9 @@ def test_other_classes_in_half_precision():
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         logits, values, loss = session.run([logits, variables, cifar10.loss(logits, [0, 1, 2, 5])])
-    expected = oracle.logits(_images(4), {name: value.astype(np.float32) for name, value in values.items()})
+    expected = oracle.logits(
+        _images(4), {name: value.astype(np.float32) for name, value in values.items()}
+    )
     np.testing.assert_allclose(logits, expected, rtol=1e-2, atol=1e-2 * np.abs(expected).max())
     assert loss.dtype == np.float16 and np.isfinite(loss)
 
@@ -72,9 +92,15 @@ def test_loss_equals_numpy():
     loss = cifar10.loss(logits, tf.constant(labels))
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
-        found, logits, local3, local4, parts = session.run([
-            loss, logits, 'local3/weights/Read/ReadVariableOp:0', 'local4/weights/Read/ReadVariableOp:0',
-            tf.get_collection('losses')])
+        found, logits, local3, local4, parts = session.run(
+            [
+                loss,
+                logits,
+                'local3/weights/Read/ReadVariableOp:0',
+                'local4/weights/Read/ReadVariableOp:0',
+                tf.get_collection('losses'),
+            ]
+        )
     expected = oracle.cross_entropies(logits.astype(np.float64), labels).mean()
     decay = [0.004 * (weights.astype(np.float64) ** 2).sum() / 2 for weights in (local3, local4)]
     np.testing.assert_allclose(found, expected + sum(decay), rtol=1e-6)
@@ -88,17 +114,27 @@ def test_label_smoothing_and_weight_decay():
     loss = cifar10.loss(logits, tf.constant(labels), label_smoothing=0.2)
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
-        loss, logits, local3, local4 = session.run([
-            loss, logits, 'local3/weights/Read/ReadVariableOp:0', 'local4/weights/Read/ReadVariableOp:0'])
+        loss, logits, local3, local4 = session.run(
+            [
+                loss,
+                logits,
+                'local3/weights/Read/ReadVariableOp:0',
+                'local4/weights/Read/ReadVariableOp:0',
+            ]
+        )
     smooth = 0.8 * np.eye(10)[labels] + 0.02
-    log_probabilities = logits.astype(float) - np.log(np.exp(logits.astype(float)).sum(1, keepdims=True))
+    log_probabilities = logits.astype(float) - np.log(
+        np.exp(logits.astype(float)).sum(1, keepdims=True)
+    )
     decay = sum(0.25 * (weights.astype(float) ** 2).sum() for weights in (local3, local4))
     np.testing.assert_allclose(loss, -(smooth * log_probabilities).sum(1).mean() + decay, rtol=1e-6)
 
 
 def test_without_decay_and_smoothing():
     """Then the loss is the cross entropy alone, under its own name."""
-    loss = cifar10.loss(cifar10.inference(tf.constant(_images(2)), fc_weight_decay=0.0), tf.constant([1, 2]))
+    loss = cifar10.loss(
+        cifar10.inference(tf.constant(_images(2)), fc_weight_decay=0.0), tf.constant([1, 2])
+    )
     assert [part.op.name for part in tf.get_collection('losses')] == ['cross_entropy']
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
@@ -113,9 +149,17 @@ def test_a_smoothed_loss_has_a_name_of_its_own():
 
 def test_activations_are_collected():
     cifar10.inference(tf.constant(_images(4)), num_slices=2)
-    shapes = {tensor.op.name: tensor.shape.as_list() for tensor in tf.get_collection(tf.GraphKeys.ACTIVATIONS)}
-    assert shapes == {'conv1/conv1': [2, 24, 24, 64], 'conv2/conv2': [2, 12, 12, 64], 'local3/local3': [4, 384],
-                      'local4/local4': [4, 192], 'softmax_linear/softmax_linear': [4, 10]}
+    shapes = {
+        tensor.op.name: tensor.shape.as_list()
+        for tensor in tf.get_collection(tf.GraphKeys.ACTIVATIONS)
+    }
+    assert shapes == {
+        'conv1/conv1': [2, 24, 24, 64],
+        'conv2/conv2': [2, 12, 12, 64],
+        'local3/local3': [4, 384],
+        'local4/local4': [4, 192],
+        'softmax_linear/softmax_linear': [4, 10],
+    }
 
 
 def test_a_scope_leaves_other_towers_out():
@@ -146,30 +190,52 @@ def test_lrn_gradient_equals_its_derivatives(channels):
     rng = np.random.RandomState(0)
     x, dy = 30 * rng.randn(2, 3, 3, channels), rng.randn(2, 3, 3, channels)
     tensor = tf.constant(x)
-    gradient, = tf.gradients(model.local_response_normalization(tensor, 'norm'), tensor, tf.constant(dy))
+    (gradient,) = tf.gradients(
+        model.local_response_normalization(tensor, 'norm'), tensor, tf.constant(dy)
+    )
     with tf.Session() as session:
-        np.testing.assert_allclose(session.run(gradient), oracle.lrn_gradient(x, dy), rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(
+            session.run(gradient), oracle.lrn_gradient(x, dy), rtol=1e-12, atol=1e-14
+        )
     direction, h = rng.randn(*x.shape), 1e-4  # the oracle itself against finite differences
-    difference = (dy * (oracle.lrn(x + h * direction) - oracle.lrn(x - h * direction))).sum() / (2 * h)
-    np.testing.assert_allclose((oracle.lrn_gradient(x, dy) * direction).sum(), difference, rtol=1e-6)
+    difference = (dy * (oracle.lrn(x + h * direction) - oracle.lrn(x - h * direction))).sum() / (
+        2 * h
+    )
+    np.testing.assert_allclose(
+        (oracle.lrn_gradient(x, dy) * direction).sum(), difference, rtol=1e-6
+    )
 
 
 def test_lrn_equals_tensorflows_own():
     rng = np.random.RandomState(0)
-    x, dy = (10 * rng.randn(2, 12, 12, 64)).astype(np.float32), rng.randn(2, 12, 12, 64).astype(np.float32)
+    x, dy = (
+        (10 * rng.randn(2, 12, 12, 64)).astype(np.float32),
+        rng.randn(2, 12, 12, 64).astype(np.float32),
+    )
     tensor = tf.constant(x)
-    both = [(y, tf.gradients(y, tensor, tf.constant(dy))[0]) for y in (
-        model.local_response_normalization(tensor, 'norm'), tf.nn.lrn(tensor, 4, bias=1.0, alpha=0.001 / 9, beta=0.75))]
+    both = [
+        (y, tf.gradients(y, tensor, tf.constant(dy))[0])
+        for y in (
+            model.local_response_normalization(tensor, 'norm'),
+            tf.nn.lrn(tensor, 4, bias=1.0, alpha=0.001 / 9, beta=0.75),
+        )
+    ]
     with tf.Session() as session:
         (y, gradient), (expected_y, expected_gradient) = session.run(both)
     np.testing.assert_allclose(y, expected_y, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize('device, gpus, kinds', [
-    ('/cpu:0', 1, {'MatMul'}), ('/gpu:0', 1, {'LRN'}), ('', 1, {'LRN'}), ('', 0, {'MatMul'})])
+@pytest.mark.parametrize(
+    'device, gpus, kinds',
+    [('/cpu:0', 1, {'MatMul'}), ('/gpu:0', 1, {'LRN'}), ('', 1, {'LRN'}), ('', 0, {'MatMul'})],
+)
 def test_lrn_on_gpus(monkeypatch, graph, device, gpus, kinds):
-    monkeypatch.setattr(tf.config.experimental, 'list_physical_devices', lambda kind: ['GPU'] * gpus if kind == 'GPU' else [])
+    monkeypatch.setattr(
+        tf.config.experimental,
+        'list_physical_devices',
+        lambda kind: ['GPU'] * gpus if kind == 'GPU' else [],
+    )
     with tf.device(device):
         model.local_response_normalization(tf.constant(_images(1)), 'norm')
     assert {op.type for op in graph.get_operations()} & {'MatMul', 'LRN'} == kinds
@@ -197,5 +263,9 @@ def test_slices_change_nothing(num_slices):
 
 def test_slices_are_as_even_as_can_be(graph):
     model.inference(tf.constant(_images(11)), num_slices=4)
-    sizes = [op.outputs[0].shape[0] for op in graph.get_operations() if op.type == 'Relu' and op.name.startswith('conv1/')]
+    sizes = [
+        op.outputs[0].shape[0]
+        for op in graph.get_operations()
+        if op.type == 'Relu' and op.name.startswith('conv1/')
+    ]
     assert sorted(sizes) == [2, 3, 3, 3]

@@ -1,4 +1,5 @@
 """Muon against singular value decompositions by NumPy."""
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -6,16 +7,22 @@ import tensorflow.compat.v1 as tf
 from cifar10 import muon, optimizer
 from cifar10.hparams import CLASSIC
 
-HPARAMS = CLASSIC._replace(optimizer='muon', initial_learning_rate=0.1, momentum=0.8, matrix_learning_rate=0.01,
-                           matrix_weight_decay=3.0)
+HPARAMS = CLASSIC._replace(
+    optimizer='muon',
+    initial_learning_rate=0.1,
+    momentum=0.8,
+    matrix_learning_rate=0.01,
+    matrix_weight_decay=3.0,
+)
 
 
 def orthogonalized(matrix):
-    """Three times s <- 3.4445 s - 4.7750 s^3 + 2.0315 s^5 of the singular values divided by their root sum of squares."""
+    """Three times s <- 3.4445 s - 4.7750 s^3 + 2.0315 s^5 of the singular values divided by their
+    root sum of squares."""
     u, s, v = np.linalg.svd(matrix, full_matrices=False)
-    start = s = s / np.sqrt((s ** 2).sum())
+    start = s = s / np.sqrt((s**2).sum())
     for _ in range(3):
-        s = 3.4445 * s - 4.7750 * s ** 3 + 2.0315 * s ** 5
+        s = 3.4445 * s - 4.7750 * s**3 + 2.0315 * s**5
     return u @ (s[:, None] * v), start, s
 
 
@@ -36,20 +43,29 @@ def test_zeros_stay_zeros():
         assert not session.run(muon.orthogonalize(tf.zeros([5, 3]))).any()
 
 
-SHAPES = {'conv2/weights': [2, 2, 20, 64], 'conv2/biases': [64], 'local3/weights': [100, 128], 'softmax_linear/weights': [30, 10]}
+SHAPES = {
+    'conv2/weights': [2, 2, 20, 64],
+    'conv2/biases': [64],
+    'local3/weights': [100, 128],
+    'softmax_linear/weights': [30, 10],
+}
 
 
 @pytest.mark.parametrize('use_resource', [True, False])
 def test_steps_of_muon(use_resource):
-    """Hidden weights move by orthogonal momentum in blocks of columns and shrink; biases and the output layer by momentum."""
+    """Hidden weights move by orthogonal momentum in blocks of columns and shrink; biases and the
+    output layer by momentum."""
     rng = np.random.RandomState(0)
     expected = {name: rng.randn(*shape) for name, shape in SHAPES.items()}
     factors = {name: rng.randn(*shape) for name, shape in SHAPES.items()}
-    variables = {name: tf.get_variable(name, initializer=value.astype(np.float32), use_resource=use_resource)
-                 for name, value in expected.items()}
+    variables = {
+        name: tf.get_variable(name, initializer=value.astype(np.float32), use_resource=use_resource)
+        for name, value in expected.items()
+    }
     rate = tf.placeholder(tf.float32, [])
     update = optimizer.create(rate, HPARAMS).apply_gradients(
-        [(variables[name] * factors[name].astype(np.float32), variables[name]) for name in SHAPES])
+        [(variables[name] * factors[name].astype(np.float32), variables[name]) for name in SHAPES]
+    )
     velocities = dict.fromkeys(SHAPES, 0)
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
@@ -61,8 +77,13 @@ def test_steps_of_muon(use_resource):
                 step = gradient + 0.8 * velocities[name]
                 if name in ('conv2/weights', 'local3/weights'):
                     matrix = step.reshape(-1, step.shape[-1])
-                    blocks = [orthogonalized(block)[0] for block in np.split(matrix, step.shape[-1] // 64, axis=1)]
-                    orthogonal = np.concatenate(blocks, 1).reshape(step.shape) * np.sqrt(len(matrix))
+                    blocks = [
+                        orthogonalized(block)[0]
+                        for block in np.split(matrix, step.shape[-1] // 64, axis=1)
+                    ]
+                    orthogonal = np.concatenate(blocks, 1).reshape(step.shape) * np.sqrt(
+                        len(matrix)
+                    )
                     expected[name] = value - factor * 0.01 * (orthogonal + 3.0 * value)
                 else:
                     expected[name] = value - factor * 0.1 * step

@@ -1,4 +1,6 @@
-"""The source distribution and the wheel hold everything; the scripts run from a bare checkout and when they are installed."""
+"""The source distribution and the wheel hold everything; the scripts run from a bare checkout and
+when they are installed."""
+
 import glob
 import os
 import shutil
@@ -11,8 +13,19 @@ import pytest
 
 from tests.helpers import programs
 
-SCRIPTS = sorted(os.path.basename(path) for path in glob.glob(os.path.join(programs.ROOT, 'scripts', '*.py')))
-TOP = ['cifar10', 'scripts', 'tests', 'docs', 'setup.py', 'MANIFEST.in', 'README.md', 'requirements.txt']
+SCRIPTS = sorted(
+    os.path.basename(path) for path in glob.glob(os.path.join(programs.ROOT, 'scripts', '*.py'))
+)
+TOP = [
+    'cifar10',
+    'scripts',
+    'tests',
+    'docs',
+    'setup.py',
+    'MANIFEST.in',
+    'README.md',
+    'requirements.txt',
+]
 
 
 @pytest.fixture(scope='module')
@@ -25,46 +38,70 @@ def tree(tmp_path_factory):
             shutil.copytree(source, target, ignore=shutil.ignore_patterns('__pycache__', '.*'))
         else:
             shutil.copy(source, target)
-    subprocess.run([sys.executable, 'setup.py', '-q', 'sdist', 'bdist_wheel'], cwd=str(root), check=True, timeout=120,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, 'setup.py', '-q', 'sdist', 'bdist_wheel'],
+        cwd=str(root),
+        check=True,
+        timeout=120,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     return root
 
 
 def _files(root, *tops):
-    return {os.path.relpath(os.path.join(directory, name), str(root)) for top in tops
-            for directory, _, names in os.walk(str(root / top)) for name in names}
+    return {
+        os.path.relpath(os.path.join(directory, name), str(root))
+        for top in tops
+        for directory, _, names in os.walk(str(root / top))
+        for name in names
+    }
 
 
 def test_sdist(tree):
-    path, = (tree / 'dist').glob('cifar10*classic-*.tar.gz')
+    (path,) = (tree / 'dist').glob('cifar10*classic-*.tar.gz')
     with tarfile.open(str(path)) as archive:
         held = {name.split('/', 1)[1] for name in archive.getnames() if '/' in name}
-    wanted = _files(tree, 'cifar10', 'scripts', 'tests', 'docs') | {'setup.py', 'README.md', 'requirements.txt'}
+    wanted = _files(tree, 'cifar10', 'scripts', 'tests', 'docs') | {
+        'setup.py',
+        'README.md',
+        'requirements.txt',
+    }
     assert len(wanted) > 90 and wanted <= held
 
 
 def test_wheel(tree):
-    path, = (tree / 'dist').glob('cifar10_classic-*.whl')
+    (path,) = (tree / 'dist').glob('cifar10_classic-*.whl')
     with zipfile.ZipFile(str(path)) as archive:
         held = set(archive.namelist())
-        metadata, = [archive.read(name).decode() for name in held if name.endswith('/METADATA')]
+        (metadata,) = [archive.read(name).decode() for name in held if name.endswith('/METADATA')]
     assert _files(tree, 'cifar10') <= held
     assert {os.path.basename(name) for name in _files(tree, 'scripts')} == {
-        os.path.basename(name) for name in held if '.data/scripts/' in name}
+        os.path.basename(name) for name in held if '.data/scripts/' in name
+    }
     assert '\nDescription-Content-Type: text/markdown\n' in metadata and '\n# cifar10\n' in metadata
 
 
 def _help(script, cwd, pythonpath):
     """Returns the output of a script with --help."""
-    return subprocess.run([sys.executable, str(script), '--help'], cwd=str(cwd), env=dict(os.environ, PYTHONPATH=str(pythonpath)),
-                          stdout=subprocess.PIPE, check=True, universal_newlines=True, timeout=programs.DEADLINE_SECS).stdout
+    return subprocess.run(
+        [sys.executable, str(script), '--help'],
+        cwd=str(cwd),
+        env=dict(os.environ, PYTHONPATH=str(pythonpath)),
+        stdout=subprocess.PIPE,
+        check=True,
+        universal_newlines=True,
+        timeout=programs.DEADLINE_SECS,
+    ).stdout
 
 
 @pytest.mark.parametrize('script', SCRIPTS)
 def test_a_checkout_needs_no_installation(tmp_path, script):
     """Python would find another package first."""
     (tmp_path / 'cifar10').mkdir()
-    (tmp_path / 'cifar10' / '__init__.py').write_text('raise ImportError("not that of the checkout")\n')
+    (tmp_path / 'cifar10' / '__init__.py').write_text(
+        'raise ImportError("not that of the checkout")\n'
+    )
     assert script in _help(os.path.join(programs.ROOT, 'scripts', script), tmp_path, tmp_path)
 
 
@@ -77,9 +114,23 @@ def test_a_bare_checkout_trains(tree, tmp_path, data_dir):
     init.write_text(init.read_text().replace("__version__ = '", "__version__ = 'bare "))
     environment = {name: value for name, value in os.environ.items() if name != 'PYTHONPATH'}
     done = subprocess.run(
-        [sys.executable, str(tmp_path / 'checkout' / 'scripts' / 'cifar10_multi_gpu_train.py'), '--num_gpus=4', '--batch_size=8',
-         '--dataset=synthetic', '--data_dir=' + data_dir, '--train_dir=run', '--max_steps=1'], cwd=str(tmp_path), env=environment,
-        stdout=subprocess.PIPE, check=True, universal_newlines=True, timeout=programs.DEADLINE_SECS)
+        [
+            sys.executable,
+            str(tmp_path / 'checkout' / 'scripts' / 'cifar10_multi_gpu_train.py'),
+            '--num_gpus=4',
+            '--batch_size=8',
+            '--dataset=synthetic',
+            '--data_dir=' + data_dir,
+            '--train_dir=run',
+            '--max_steps=1',
+        ],
+        cwd=str(tmp_path),
+        env=environment,
+        stdout=subprocess.PIPE,
+        check=True,
+        universal_newlines=True,
+        timeout=programs.DEADLINE_SECS,
+    )
     assert '\ncifar10 bare ' in done.stdout and 'precision @ 1 = ' in done.stdout
     assert (tmp_path / 'run' / 'model.ckpt-1.index').exists()
 
@@ -87,10 +138,24 @@ def test_a_bare_checkout_trains(tree, tmp_path, data_dir):
 @pytest.mark.slow
 def test_installed_scripts(tree, tmp_path):
     """Nothing else comes onto the PATH."""
-    wheel, = glob.glob(str(tree / 'dist' / '*.whl'))
-    subprocess.run([sys.executable, '-m', 'pip', 'install', '-q', '--no-deps', '--no-index', '--no-compile',
-                    '--prefix=%s' % tmp_path, wheel], check=True, timeout=programs.DEADLINE_SECS)
-    package, = tmp_path.glob('lib*/python*/site-packages/cifar10')
+    (wheel,) = glob.glob(str(tree / 'dist' / '*.whl'))
+    subprocess.run(
+        [
+            sys.executable,
+            '-m',
+            'pip',
+            'install',
+            '-q',
+            '--no-deps',
+            '--no-index',
+            '--no-compile',
+            '--prefix=%s' % tmp_path,
+            wheel,
+        ],
+        check=True,
+        timeout=programs.DEADLINE_SECS,
+    )
+    (package,) = tmp_path.glob('lib*/python*/site-packages/cifar10')
     assert sorted(path.name for path in (tmp_path / 'bin').iterdir()) == SCRIPTS
     for script in SCRIPTS:
         assert script in _help(tmp_path / 'bin' / script, tmp_path, package.parent)

@@ -1,4 +1,5 @@
 """What the trainer itself says of the precision."""
+
 import contextlib
 import os
 import re
@@ -19,14 +20,22 @@ from tests.helpers import checkpoints, events
 from tests.helpers.small_run import LINE
 
 SLOW = pytest.mark.slow
-PRECISION = re.compile(r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: precision @ 1 = ([01]\.\d{3}) \((\d+) of 50, step (\d+)\), '
-                       r'95 % interval \S+ to \S+\n'
-                       r'The evaluation took \d+\.\d s$', re.M)
+PRECISION = re.compile(
+    r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: precision @ 1 = ([01]\.\d{3}) \((\d+) of 50, step (\d+)\), '
+    r'95 % interval \S+ to \S+\n'
+    r'The evaluation took \d+\.\d s$',
+    re.M,
+)
 
 
 def _train(train_dir, data_dir, max_steps, **intervals):
-    job = Job(data_dir, 300, CLASSIC._replace(batch_size=8), max_steps=max_steps,
-              intervals=Intervals(checkpoint_steps=1, log_frequency=1, max_to_keep=0, **intervals))
+    job = Job(
+        data_dir,
+        300,
+        CLASSIC._replace(batch_size=8),
+        max_steps=max_steps,
+        intervals=Intervals(checkpoint_steps=1, log_frequency=1, max_to_keep=0, **intervals),
+    )
     with run_directory.held(str(train_dir), False, job) as run:
         cifar10_train.train(job, run)
 
@@ -35,32 +44,52 @@ def _expected(train_dir, data_dir, step):
     """By NumPy, of the moving averages in the checkpoint."""
     suffix = '/ExponentialMovingAverage'
     values = checkpoint.read(os.path.join(str(train_dir), 'model.ckpt-%d' % step)).values
-    averages = {name[:-len(suffix)]: value for name, value in values.items() if name.endswith(suffix)}
+    averages = {
+        name[: -len(suffix)]: value for name, value in values.items() if name.endswith(suffix)
+    }
     return checkpoints.expected_result(data_dir, averages)[0]
 
 
-@pytest.mark.parametrize('eval_steps, steps', [
-    pytest.param(None, [5], marks=SLOW), pytest.param(0, [], marks=SLOW), (2, [2, 4, 5]), pytest.param(5, [5], marks=SLOW)])
+@pytest.mark.parametrize(
+    'eval_steps, steps',
+    [
+        pytest.param(None, [5], marks=SLOW),
+        pytest.param(0, [], marks=SLOW),
+        (2, [2, 4, 5]),
+        pytest.param(5, [5], marks=SLOW),
+    ],
+)
 def test_what_is_evaluated(tmp_path, data_dir, capsys, eval_steps, steps):
     _train(tmp_path, data_dir, 5, eval_steps=eval_steps)
     output = capsys.readouterr().out
     correct = [_expected(tmp_path, data_dir, step) for step in steps]
-    assert PRECISION.findall(output) == [('%.3f' % (n / 50), str(n), str(step)) for n, step in zip(correct, steps)]
-    assert [(step, value) for step, tag, value in events.scalars(tmp_path) if tag == 'Precision @ 1'] == [
-        (step, pytest.approx(n / 50)) for n, step in zip(correct, steps)]
+    assert PRECISION.findall(output) == [
+        ('%.3f' % (n / 50), str(n), str(step)) for n, step in zip(correct, steps)
+    ]
+    assert [
+        (step, value) for step, tag, value in events.scalars(tmp_path) if tag == 'Precision @ 1'
+    ] == [(step, pytest.approx(n / 50)) for n, step in zip(correct, steps)]
     if steps:
-        assert output.index('Saved %s' % (tmp_path / 'model.ckpt-5')) < output.rindex('precision @ 1')
+        assert output.index('Saved %s' % (tmp_path / 'model.ckpt-5')) < output.rindex(
+            'precision @ 1'
+        )
 
 
 @SLOW
 def test_multiples_count_from_the_first_start(tmp_path, data_dir, capsys):
     _train(tmp_path, data_dir, 3, eval_steps=4)
     _train(tmp_path, data_dir, 9, eval_steps=4)
-    assert [step for _, _, step in PRECISION.findall(capsys.readouterr().out)] == ['3', '4', '8', '9']
+    assert [step for _, _, step in PRECISION.findall(capsys.readouterr().out)] == [
+        '3',
+        '4',
+        '8',
+        '9',
+    ]
 
 
 def test_its_time_counts_in_the_speed(tmp_path, data_dir, capsys, monkeypatch):
-    """The evaluation takes 1,000 seconds by a clock that stands still otherwise, but for a tick each time that it is looked at."""
+    """The evaluation takes 1,000 seconds by a clock that stands still otherwise, but for a tick
+    each time that it is looked at."""
     now = [0.0]
 
     class Evaluator(evaluation.Evaluator):
@@ -71,6 +100,7 @@ def test_its_time_counts_in_the_speed(tmp_path, data_dir, capsys, monkeypatch):
     def tick():
         now[0] += 1e-3
         return now[0]
+
     monkeypatch.setattr(progress.time, 'monotonic', tick)
     monkeypatch.setattr(evaluation, 'Evaluator', Evaluator)
     _train(tmp_path, data_dir, 4, eval_steps=2)
@@ -80,9 +110,17 @@ def test_its_time_counts_in_the_speed(tmp_path, data_dir, capsys, monkeypatch):
     assert output.count('The evaluation took 1000.0 s\n') == 2
 
 
-@pytest.mark.parametrize('number, eval_steps', [
-    pytest.param(signal.SIGINT, None, marks=SLOW), (signal.SIGTERM, None), pytest.param(signal.SIGINT, 3, marks=SLOW)])
-def test_what_a_signal_has_ended_is_evaluated(tmp_path, data_dir, capsys, monkeypatch, number, eval_steps):
+@pytest.mark.parametrize(
+    'number, eval_steps',
+    [
+        pytest.param(signal.SIGINT, None, marks=SLOW),
+        (signal.SIGTERM, None),
+        pytest.param(signal.SIGINT, 3, marks=SLOW),
+    ],
+)
+def test_what_a_signal_has_ended_is_evaluated(
+    tmp_path, data_dir, capsys, monkeypatch, number, eval_steps
+):
     """Once, also if the step is one that is evaluated anyway."""
     position = progress.LogHook._position
 
@@ -90,11 +128,13 @@ def test_what_a_signal_has_ended_is_evaluated(tmp_path, data_dir, capsys, monkey
         if step == 3:
             os.kill(os.getpid(), number)
         return position(hook, step, sec_per_batch)
+
     monkeypatch.setattr(progress.LogHook, '_position', send)
     _train(tmp_path, data_dir, 1000, eval_steps=eval_steps)
     step = checkpoint.read_latest(str(tmp_path)).step
     assert step < 6 and [found[1:] for found in PRECISION.findall(capsys.readouterr().out)] == [
-        (str(_expected(tmp_path, data_dir, step)), str(step))]
+        (str(_expected(tmp_path, data_dir, step)), str(step))
+    ]
 
 
 def test_the_device_is_the_first_one(tmp_path, data_dir, monkeypatch):
@@ -103,6 +143,7 @@ def test_the_device_is_the_first_one(tmp_path, data_dir, monkeypatch):
     def note(records, device):
         used.append((records.paths, device))
         raise UserError('noted')
+
     monkeypatch.setattr(evaluation, 'Evaluator', note)
     failures = errors.Failures()
     job = Job(data_dir, 300, devices=['/gpu:1', '/gpu:0'])
@@ -115,7 +156,7 @@ def test_the_device_is_the_first_one(tmp_path, data_dir, monkeypatch):
 
 
 def test_test_images_that_are_damaged_are_told_at_the_start(tmp_path, own_data_dir, capsys):
-    path, = dataset.read(own_data_dir).test.paths
+    (path,) = dataset.read(own_data_dir).test.paths
     os.truncate(path, 100)
     with pytest.raises(UserError, match='test_batch.bin is not a whole number of records'):
         _train(tmp_path / 'run', own_data_dir, 2)
@@ -125,31 +166,40 @@ def test_test_images_that_are_damaged_are_told_at_the_start(tmp_path, own_data_d
 
 def test_test_images_that_change_cost_no_step(tmp_path, own_data_dir, capsys, monkeypatch):
     """They are told while training goes on, and again at the end, when the checkpoint is saved."""
-    path, = dataset.read(own_data_dir).test.paths
+    (path,) = dataset.read(own_data_dir).test.paths
 
     class Evaluator(evaluation.Evaluator):
         def evaluate(self, restored):
             os.utime(path, (restored.step, restored.step))
             return super().evaluate(restored)
+
     monkeypatch.setattr(evaluation, 'Evaluator', Evaluator)
     with pytest.raises(UserError, match='test_batch.bin has changed since the start'):
         _train(tmp_path / 'run', own_data_dir, 4, eval_steps=2)
     captured = capsys.readouterr()
-    assert 'test_batch.bin has changed since the start: put the data back as it was, and start again. Training goes on' in captured.err
-    assert 'Saved %s\n' % (tmp_path / 'run' / 'model.ckpt-4') in captured.out and not PRECISION.findall(captured.out)
+    assert (
+        'test_batch.bin has changed since the start: put the data back as it was, and start again. Training goes on'
+        in captured.err
+    )
+    assert 'Saved %s\n' % (
+        tmp_path / 'run' / 'model.ckpt-4'
+    ) in captured.out and not PRECISION.findall(captured.out)
 
 
-def test_test_images_that_change_before_the_first_evaluation(tmp_path, own_data_dir, capsys, monkeypatch):
-    path, = dataset.read(own_data_dir).test.paths
+def test_test_images_that_change_before_the_first_evaluation(
+    tmp_path, own_data_dir, capsys, monkeypatch
+):
+    (path,) = dataset.read(own_data_dir).test.paths
     found, begin = os.stat(path), scoring.ScoreHook.begin
 
     def relabel_and_begin(hook):
         with open(path, 'r+b') as opened:
-            label, = opened.read(1)
+            (label,) = opened.read(1)
             opened.seek(0)
             opened.write(bytes([9 - label]))
         os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
         begin(hook)
+
     monkeypatch.setattr(scoring.ScoreHook, 'begin', relabel_and_begin)
     with pytest.raises(UserError, match='test_batch.bin has changed since the start'):
         _train(tmp_path / 'run', own_data_dir, 2)
@@ -158,37 +208,58 @@ def test_test_images_that_change_before_the_first_evaluation(tmp_path, own_data_
 
 def test_an_evaluation_that_is_missing_at_the_end(tmp_path, data_dir, capsys, monkeypatch):
     """The run is evaluated at its end, but not at step 2."""
+
     class Evaluator(evaluation.Evaluator):
         def evaluate(self, restored):
             if restored.step == 2:
                 raise UserError('The test images are away')
             return super().evaluate(restored)
+
     monkeypatch.setattr(evaluation, 'Evaluator', Evaluator)
-    with pytest.raises(UserError, match='^The run is saved, but without an evaluation: The test images are away$'):
+    with pytest.raises(
+        UserError, match='^The run is saved, but without an evaluation: The test images are away$'
+    ):
         _train(tmp_path, data_dir, 3, eval_steps=2)
     captured = capsys.readouterr()
     assert captured.err.endswith(': The test images are away. Training goes on\n')
     assert [step for _, _, step in PRECISION.findall(captured.out)] == ['3']
 
 
-@pytest.mark.parametrize('precisions, is_missing', [([0.5, 0.75, 0.75], False), ([0.5, 0.75, 0.625], True)])
-def test_a_best_checkpoint_that_cannot_be_kept_at_first(tmp_path, data_dir, monkeypatch, precisions, is_missing):
+@pytest.mark.parametrize(
+    'precisions, is_missing', [([0.5, 0.75, 0.75], False), ([0.5, 0.75, 0.625], True)]
+)
+def test_a_best_checkpoint_that_cannot_be_kept_at_first(
+    tmp_path, data_dir, monkeypatch, precisions, is_missing
+):
     """A later one that is as good makes up for it."""
+
     class Evaluator(evaluation.Evaluator):
         def evaluate(self, restored):
             result = super().evaluate(restored)
-            return result._replace(scores=SimpleNamespace(**dict(
-                {name: getattr(result.scores, name) for name in ('num_correct', 'num_examples', 'interval')},
-                precision=precisions[restored.step - 1])))
+            return result._replace(
+                scores=SimpleNamespace(
+                    **dict(
+                        {
+                            name: getattr(result.scores, name)
+                            for name in ('num_correct', 'num_examples', 'interval')
+                        },
+                        precision=precisions[restored.step - 1],
+                    )
+                )
+            )
+
     write = best_checkpoint._write
 
     def full(path, values):
         if path.endswith('-2'):
             raise OSError(28, 'No space left on device')
         write(path, values)
+
     monkeypatch.setattr(evaluation, 'Evaluator', Evaluator)
     monkeypatch.setattr(best_checkpoint, '_write', full)
-    missing = pytest.raises(UserError, match='^The run is saved, but without the best checkpoint: Cannot keep ')
+    missing = pytest.raises(
+        UserError, match='^The run is saved, but without the best checkpoint: Cannot keep '
+    )
     with missing if is_missing else contextlib.nullcontext():
         _train(tmp_path, data_dir, 3, eval_steps=1, keep_best=True)
     assert checkpoint.read_chosen(str(tmp_path), 'best').step == 3
@@ -206,9 +277,14 @@ def test_the_best_checkpoint_is_kept(tmp_path, data_dir, capsys):
     _train(tmp_path, data_dir, 6, eval_steps=1, keep_best=True)
     correct = [_expected(tmp_path, data_dir, step) for step in range(1, 7)]
     best = 1 + correct.index(max(correct))
-    kept, saved = checkpoint.read_chosen(str(tmp_path), 'best'), checkpoint.read(str(tmp_path / ('model.ckpt-%d' % best)))
+    kept, saved = (
+        checkpoint.read_chosen(str(tmp_path), 'best'),
+        checkpoint.read(str(tmp_path / ('model.ckpt-%d' % best))),
+    )
     assert (kept.step, os.path.basename(kept.path)) == (best, 'best.ckpt-%d' % best)
     assert kept.values.keys() == saved.values.keys()
     assert all(np.array_equal(value, saved.values[name]) for name, value in kept.values.items())
     assert checkpoint.read_latest(str(tmp_path)).step == 6
-    assert capsys.readouterr().out.count('Best so far: precision @ 1 = ') == len({max(correct[:i]) for i in range(1, 7)})
+    assert capsys.readouterr().out.count('Best so far: precision @ 1 = ') == len(
+        {max(correct[:i]) for i in range(1, 7)}
+    )

@@ -1,4 +1,5 @@
 """The shares of the examples that several workers read."""
+
 import os
 
 import numpy as np
@@ -20,24 +21,45 @@ def test_all_shares_together_have_each_record_once(tmp_path, lengths, count):
     for path, part in zip(paths, np.split(records, np.cumsum(lengths)[:-1])):
         part.tofile(path)
     shares = [queues.epoch(paths, Share(index, count)) for index in range(count)]
-    assert sorted(record.tobytes() for share in shares for record in share) == sorted(record.tobytes() for record in records)
+    assert sorted(record.tobytes() for share in shares for record in share) == sorted(
+        record.tobytes() for record in records
+    )
     sizes = [len(share) for share in shares]
-    assert max(sizes) - min(sizes) <= (0 if all(length % count == 0 for length in lengths) else len(lengths))
+    assert max(sizes) - min(sizes) <= (
+        0 if all(length % count == 0 for length in lengths) else len(lengths)
+    )
 
 
-@pytest.mark.parametrize('lengths, count, block', [
-    ((10000,) * 5, 1, 250), ((10000,) * 5, 2, 250), ((10000,) * 5, 8, 250), ((10000,) * 5, 16, 125), ((10000,) * 5, 3, 1),
-    ((512, 256), 1, 256), ((512, 256), 2, 128), ((60,), 2, 30), ((7,), 7, 1)])
+@pytest.mark.parametrize(
+    'lengths, count, block',
+    [
+        ((10000,) * 5, 1, 250),
+        ((10000,) * 5, 2, 250),
+        ((10000,) * 5, 8, 250),
+        ((10000,) * 5, 16, 125),
+        ((10000,) * 5, 3, 1),
+        ((512, 256), 1, 256),
+        ((512, 256), 2, 128),
+        ((60,), 2, 30),
+        ((7,), 7, 1),
+    ],
+)
 def test_blocks_are_as_large_as_they_can_be(tmp_path, graph, lengths, count, block):
-    """From the attributes of the reader: a file without contents, of the size that the layout asks for."""
+    """From the attributes of the reader: a file without contents, of the size that the layout asks
+    for."""
     paths = [str(tmp_path / str(i)) for i in range(len(lengths))]
     for path, length in zip(paths, lengths):
         with open(path, 'wb') as data:
             os.truncate(data.fileno(), length * 3073)
-    cifar10_input._read_records(tf.train.string_input_producer(paths), data_sets.records(paths), Share(count - 1, count))
-    reader, = [op for op in graph.get_operations() if op.type.startswith('FixedLengthRecordReader')]
-    assert [reader.get_attr(name) // 3073 for name in ('record_bytes', 'header_bytes', 'hop_bytes')] == [
-        block, (count - 1) * block, count * block]
+    cifar10_input._read_records(
+        tf.train.string_input_producer(paths), data_sets.records(paths), Share(count - 1, count)
+    )
+    (reader,) = [
+        op for op in graph.get_operations() if op.type.startswith('FixedLengthRecordReader')
+    ]
+    assert [
+        reader.get_attr(name) // 3073 for name in ('record_bytes', 'header_bytes', 'hop_bytes')
+    ] == [block, (count - 1) * block, count * block]
 
 
 def test_too_few_examples(tmp_path):
@@ -46,16 +68,21 @@ def test_too_few_examples(tmp_path):
         np.zeros([length, 3073], np.uint8).tofile(path)
     for count in (7, 8):
         with pytest.raises(UserError) as error:
-            cifar10_input._read_records(tf.train.string_input_producer(paths), data_sets.records(paths), Share(0, count))
-        assert str(error.value) == '%s has 6 examples, which cannot be shared by %d workers: start fewer, or give more data' % (
-            paths[1], count)
+            cifar10_input._read_records(
+                tf.train.string_input_producer(paths), data_sets.records(paths), Share(0, count)
+            )
+        assert (
+            str(error.value)
+            == '%s has 6 examples, which cannot be shared by %d workers: start fewer, or give more data'
+            % (paths[1], count)
+        )
 
 
 @pytest.mark.parametrize('count', [1, 2, 7])
 def test_a_shuffle_queue_for_each_share(data_dir, count):
     """It keeps 40 % of the share's records, and they all belong to the share."""
     cifar10_input.distorted_inputs(data_dir, 4, share=Share(1 % count, count))
-    minimum, = tf.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)
+    (minimum,) = tf.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)
     with tf.Session() as session:
         assert session.run(minimum) == int(300 // count * 0.4)
 
@@ -66,14 +93,18 @@ def _order(data_dir, worker, first_step=0):
     known = {image.tobytes(): i for i, image in enumerate(oracle.read_records(paths)[1])}
     with tf.Graph().as_default():
         training.set_seed(3, first_step, worker)
-        _, images = cifar10_input.shuffled_records(data_sets.records(paths), 150, 50, deterministic=True, share=Share(worker % 2, 2))
+        _, images = cifar10_input.shuffled_records(
+            data_sets.records(paths), 150, 50, deterministic=True, share=Share(worker % 2, 2)
+        )
         batches = queues.run(tf.transpose(images, [0, 2, 3, 1]), 6)
     return [known[image.tobytes()] for batch in batches for image in batch]
 
 
 def test_each_worker_has_an_order_of_its_own(data_dir):
-    """Workers 0 and 2 read the same share here, which two workers never do; so their orders can be compared."""
+    """Workers 0 and 2 read the same share here, which two workers never do; so their orders can be
+    compared."""
     first, again, second, third = [_order(data_dir, worker) for worker in (0, 0, 1, 2)]
     assert first == again != third and set(first) == set(third)
     assert not set(first) & set(second) and len(set(first) | set(second)) == 300
-    assert [place % 30 for place in first] != [place % 30 for place in second]  # blocks are of 30 records
+    # blocks are of 30 records
+    assert [place % 30 for place in first] != [place % 30 for place in second]

@@ -1,4 +1,5 @@
 """The session loop and its hooks."""
+
 import glob
 import os
 import signal
@@ -22,23 +23,39 @@ from tests.helpers.small_run import HPARAMS, LINE, assert_saved, job, numpy_run,
 def test_steps_are_numbers_of_updates(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 5, log_frequency=2, summary_steps=2, checkpoint_steps=3)
     output = capsys.readouterr().out
-    # The loss in a line is the one whose gradient made the update: that of the weights after one update fewer.
+    # The loss in a line is the one whose gradient made the update: that of the weights after one
+    # update fewer.
     losses = ['%.2f' % (numpy_run(step - 1)[0] ** 2).sum() for step in (2, 4, 5)]
     assert [line[:2] for line in LINE.findall(output)] == list(zip('245', losses))
     assert sorted(os.path.basename(path) for path in glob.glob(str(tmp_path / '*.index'))) == [
-        'model.ckpt-3.index', 'model.ckpt-5.index']
+        'model.ckpt-3.index',
+        'model.ckpt-5.index',
+    ]
     assert_saved(tmp_path, 3)
     assert_saved(tmp_path, 5)
     assert output.endswith('Saved %s\n' % (tmp_path / 'model.ckpt-5'))
     written = events.scalars(tmp_path)
     assert [(step, tag) for step, tag, _ in written if tag in ('loss', 'rate')] == [
-        (2, 'loss'), (2, 'rate'), (4, 'loss'), (4, 'rate')]
-    np.testing.assert_allclose([value for _, tag, value in written if tag == 'loss'],
-                               [(numpy_run(step - 1)[0] ** 2).sum() for step in (2, 4)], rtol=1e-5)
-    rates = {tag: [value for _, other, value in written if other == tag] for tag in ('examples_per_sec', 'sec_per_batch')}
+        (2, 'loss'),
+        (2, 'rate'),
+        (4, 'loss'),
+        (4, 'rate'),
+    ]
+    np.testing.assert_allclose(
+        [value for _, tag, value in written if tag == 'loss'],
+        [(numpy_run(step - 1)[0] ** 2).sum() for step in (2, 4)],
+        rtol=1e-5,
+    )
+    rates = {
+        tag: [value for _, other, value in written if other == tag]
+        for tag in ('examples_per_sec', 'sec_per_batch')
+    }
     np.testing.assert_allclose(np.multiply(*rates.values()), [10, 10], rtol=1e-5)
     assert len(rates['sec_per_batch']) == 2 and min(rates['sec_per_batch']) > 0
-    assert [(step, value) for step, tag, value in written if tag == 'epoch'] == [(2, np.float32(0.2)), (4, np.float32(0.4))]
+    assert [(step, value) for step, tag, value in written if tag == 'epoch'] == [
+        (2, np.float32(0.2)),
+        (4, np.float32(0.4)),
+    ]
 
 
 def test_speed_counts_all_the_time(monkeypatch):
@@ -52,8 +69,13 @@ def test_speed_counts_all_the_time(monkeypatch):
 def test_the_logged_loss_is_a_mean(tmp_path, data_dir, capsys):
     with run_directory.held(str(tmp_path), False, job(data_dir)) as run:
         train_op = tf.assign_add(tf.train.get_or_create_global_step(), 1)
-        graph = training.TrainGraph(train_op, [tf.constant(1.0), tf.constant(4.0)], [[(tf.constant(0.0), None)]] * 2,
-                                    tf.constant(0.1), tf.constant(b''))
+        graph = training.TrainGraph(
+            train_op,
+            [tf.constant(1.0), tf.constant(4.0)],
+            [[(tf.constant(0.0), None)]] * 2,
+            tf.constant(0.1),
+            tf.constant(b''),
+        )
         training.run(graph, work(Pace(10, 100, last_step=1)), run)
     assert LINE.findall(capsys.readouterr().out)[0][:2] == ('1', '2.50')
 
@@ -67,20 +89,29 @@ def test_resume_from_the_saved_state(tmp_path, data_dir, capsys):
     assert_saved(tmp_path, 62)
     written = [(step, value) for step, tag, value in events.scalars(tmp_path) if tag == 'rate']
     assert [step for step, _ in written] == list(range(1, 63))
-    np.testing.assert_allclose([value for _, value in written], [numpy_run(step)[2] for step in range(62)], rtol=1e-5)
+    np.testing.assert_allclose(
+        [value for _, value in written], [numpy_run(step)[2] for step in range(62)], rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize('recipe', sorted(RECIPES))
 def test_resume_in_the_middle(tmp_path, data_dir, recipe):
-    """40 steps at once give the same as 17 and 23 steps, of a matrix, which Muon makes orthogonal, and of biases."""
+    """40 steps at once give the same as 17 and 23 steps, of a matrix, which Muon makes orthogonal,
+    and of biases."""
     hparams = RECIPES[recipe]._replace(epochs=4.0, warmup_epochs=1.0, num_epochs_per_decay=3.0)
-    if hparams.moving_average_fraction:  # 0.02 of 40 steps is less than a step: the averages would be the weights
+    # 0.02 of 40 steps is less than a step: the averages would be the weights
+    if hparams.moving_average_fraction:
         hparams = hparams._replace(moving_average_fraction=0.2)
-    initial = {'local3/weights': np.random.RandomState(0).randn(100, 64), 'local3/biases': np.ones(64)}
+    initial = {
+        'local3/weights': np.random.RandomState(0).randn(100, 64),
+        'local3/biases': np.ones(64),
+    }
     train(tmp_path / 'once', data_dir, None, hparams=hparams, initial=initial)
     for max_steps in (17, None):
         train(tmp_path / 'twice', data_dir, max_steps, hparams=hparams, initial=initial)
-    once, twice = [checkpoint.read(str(tmp_path / name / 'model.ckpt-40')).values for name in ('once', 'twice')]
+    once, twice = [
+        checkpoint.read(str(tmp_path / name / 'model.ckpt-40')).values for name in ('once', 'twice')
+    ]
     assert once.keys() == twice.keys() and len(once) == (5 if recipe == 'classic' else 7)
     assert all(np.abs(once[name] - value).max() > 1e-3 for name, value in initial.items())
     for name, value in once.items():
@@ -92,15 +123,24 @@ def test_no_overlap_in_tensorboard(tmp_path, data_dir):
     train(tmp_path, data_dir, 4, summary_steps=1, checkpoint_steps=4)
     with EventFile(str(tmp_path)) as lost:
         for step in (5, 6, 7):
-            lost.write(tf.Event(step=step, summary=tf.Summary(value=[tf.Summary.Value(tag='loss', simple_value=-1)])))
+            lost.write(
+                tf.Event(
+                    step=step,
+                    summary=tf.Summary(value=[tf.Summary.Value(tag='loss', simple_value=-1)]),
+                )
+            )
     train(tmp_path, data_dir, 6, summary_steps=1)
     accumulator = event_accumulator.EventAccumulator(str(tmp_path)).Reload()
     shown = accumulator.Scalars('loss')
-    assert [point.step for point in shown] == [1, 2, 3, 4, 5, 6] and min(point.value for point in shown) > 0
+    assert [point.step for point in shown] == [1, 2, 3, 4, 5, 6] and min(
+        point.value for point in shown
+    ) > 0
 
 
 def test_nothing_is_saved_without_a_step(tmp_path, data_dir, capsys, monkeypatch):
-    monkeypatch.setattr(hooks.FillHook, 'after_create_session', lambda *unused: os.kill(os.getpid(), signal.SIGINT))
+    monkeypatch.setattr(
+        hooks.FillHook, 'after_create_session', lambda *unused: os.kill(os.getpid(), signal.SIGINT)
+    )
     with pytest.raises(signals.Interrupted, match='^SIGINT$'):
         train(tmp_path, data_dir, 3)
     assert capsys.readouterr().out == 'Network: 2 parameters\n'
@@ -116,6 +156,7 @@ def test_a_signal_just_before_the_first_step(tmp_path, data_dir, monkeypatch, ca
         if len(entered) == 2:  # around the steps
             os.kill(os.getpid(), signal.SIGINT)
         return explaining(hook)
+
     monkeypatch.setattr(hooks.InputHook, 'explaining', then_signal)
     train(tmp_path, data_dir, 3)
     assert 'SIGINT: stopping' in capsys.readouterr().out
@@ -125,32 +166,50 @@ def test_a_signal_just_before_the_first_step(tmp_path, data_dir, monkeypatch, ca
 NAMES = 'weights, weights/ExponentialMovingAverage'
 
 
-@pytest.mark.parametrize('clean, losses, gradients, variables', [
-    (None, '1', '1', NAMES), ('loss', 'none', '1', NAMES), ('gradient', '1', 'none', 'none')])
-def test_a_loss_or_gradient_that_is_not_finite(tmp_path, data_dir, clean, losses, gradients, variables):
+@pytest.mark.parametrize(
+    'clean, losses, gradients, variables',
+    [(None, '1', '1', NAMES), ('loss', 'none', '1', NAMES), ('gradient', '1', 'none', 'none')],
+)
+def test_a_loss_or_gradient_that_is_not_finite(
+    tmp_path, data_dir, clean, losses, gradients, variables
+):
     with pytest.raises(UserError) as error:
         train(tmp_path, data_dir, 50, poison=35, clean=clean, checkpoint_steps=20, summary_steps=5)
     assert str(error.value) == (
         'Training diverged at step 35 with learning rate 0.025. Not finite: losses of towers: %s; gradients of towers: %s; '
-        'variables: %s. Lower --initial_learning_rate. The last good checkpoint is %s' % (
-            losses, gradients, variables, tmp_path / 'model.ckpt-20'))
+        'variables: %s. Lower --initial_learning_rate. The last good checkpoint is %s'
+        % (losses, gradients, variables, tmp_path / 'model.ckpt-20')
+    )
     assert_saved(tmp_path, 20)
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith('model.ckpt-20')
 
 
 def test_variables_that_are_not_finite(tmp_path, data_dir):
     """The first update overflows, which the loss would show only in the second step."""
-    complaint = ('at step 1 with learning rate 1e.38. Not finite: losses of towers: none; gradients of towers: none; '
-                 'variables: weights, .* There is no checkpoint yet')
+    complaint = (
+        'at step 1 with learning rate 1e.38. Not finite: losses of towers: none; gradients of towers: none; '
+        'variables: weights, .* There is no checkpoint yet'
+    )
     with pytest.raises(UserError, match=complaint):
-        train(tmp_path, data_dir, 50, hparams=HPARAMS._replace(initial_learning_rate=1e38), checkpoint_steps=1)
+        train(
+            tmp_path,
+            data_dir,
+            50,
+            hparams=HPARAMS._replace(initial_learning_rate=1e38),
+            checkpoint_steps=1,
+        )
     assert not glob.glob(str(tmp_path / 'model.ckpt-*'))
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_and_ends_the_run(tmp_path, data_dir, capsys, number):
     before = signal.getsignal(number)
-    train(tmp_path, data_dir, 1000000, after_step=lambda step: os.kill(os.getpid(), number) if step == 7 else None)
+    train(
+        tmp_path,
+        data_dir,
+        1000000,
+        after_step=lambda step: os.kill(os.getpid(), number) if step == 7 else None,
+    )
     saved = tf.train.latest_checkpoint(str(tmp_path))
     step = int(saved.rsplit('-', 1)[1])
     assert 7 <= step <= 8
@@ -167,13 +226,17 @@ def test_max_to_keep(tmp_path, data_dir):
     for max_to_keep, kept in [(2, ['3', '4']), (0, ['1', '2', '3', '4'])]:
         train(tmp_path / str(max_to_keep), data_dir, 4, checkpoint_steps=1, max_to_keep=max_to_keep)
         names = glob.glob(str(tmp_path / str(max_to_keep) / '*.index'))
-        assert sorted(name[:-len('.index')].rsplit('-', 1)[1] for name in names) == kept
+        assert sorted(name[: -len('.index')].rsplit('-', 1)[1] for name in names) == kept
 
 
-@pytest.mark.parametrize('max_steps, epochs, last_step', [
-    (1000, np.inf, 1000), (1000, 256.0, 1000), (200000, 256.0, 50000), (7, 1e-9, 1)])
+@pytest.mark.parametrize(
+    'max_steps, epochs, last_step',
+    [(1000, np.inf, 1000), (1000, 256.0, 1000), (200000, 256.0, 50000), (7, 1e-9, 1)],
+)
 def test_the_pace_of_a_job(max_steps, epochs, last_step):
-    job = Job('data', 50000, CLASSIC._replace(epochs=epochs), ['/cpu:0', '/cpu:1'], max_steps=max_steps)
+    job = Job(
+        'data', 50000, CLASSIC._replace(epochs=epochs), ['/cpu:0', '/cpu:1'], max_steps=max_steps
+    )
     assert job.pace == Pace(256, 50000, last_step)
 
 
@@ -183,7 +246,13 @@ def test_a_job_without_an_end():
 
 def test_the_threads_of_a_job(monkeypatch):
     monkeypatch.setattr(machine, 'num_cores', lambda: 8)
-    job = Job('data', 50000, CLASSIC._replace(batch_size=32), ['/cpu:0', '/cpu:1'], log_device_placement=True)
+    job = Job(
+        'data',
+        50000,
+        CLASSIC._replace(batch_size=32),
+        ['/cpu:0', '/cpu:1'],
+        log_device_placement=True,
+    )
     assert (job.threads, job.num_slices) == (Threads(1, 0, 2), 4)
     assert job.session.config == machine.session_config(job.devices, job.threads, True)
     job = job._replace(given_threads=Threads(4, 3, 5), hparams=FAST, log_device_placement=False)
@@ -198,16 +267,34 @@ def _random_numbers(seed, first_step, worker=0):
 
 
 def test_the_seed():
-    """The same run draws the same numbers again; a resumed run, another worker and a run without a seed draw others."""
+    """The same run draws the same numbers again; a resumed run, another worker and a run without a
+    seed draw others."""
     assert _random_numbers(3, 0) == _random_numbers(3, 0)
     assert _random_numbers(3, 10, 2) == _random_numbers(3, 10, 2)
-    others = [_random_numbers(*given) for given in [(3, 0), (4, 0), (3, 10), (3, 0, 1), (3, 0, 2), (3, 10, 1), (None, 0), (None, 0)]]
+    others = [
+        _random_numbers(*given)
+        for given in [
+            (3, 0),
+            (4, 0),
+            (3, 10),
+            (3, 0, 1),
+            (3, 0, 2),
+            (3, 10, 1),
+            (None, 0),
+            (None, 0),
+        ]
+    ]
     assert len({tuple(numbers) for numbers in others}) == 8
 
 
 def test_seeds_of_workers_are_far_apart():
-    """TensorFlow takes seeds modulo 2^31 - 1: a worker must not draw what another one drew when it was started at another step."""
-    drawn = [_random_numbers(3, first_step, worker) for worker in (0, 1, 2, 127) for first_step in (0, 1, 2, 4, 254)]
+    """TensorFlow takes seeds modulo 2^31 - 1: a worker must not draw what another one drew when it
+    was started at another step."""
+    drawn = [
+        _random_numbers(3, first_step, worker)
+        for worker in (0, 1, 2, 127)
+        for first_step in (0, 1, 2, 4, 254)
+    ]
     assert len({tuple(numbers) for numbers in drawn}) == 20
 
 

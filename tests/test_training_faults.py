@@ -1,4 +1,5 @@
 """A run whose directory, disk or data fails under it."""
+
 import glob
 import os
 import re
@@ -17,12 +18,15 @@ from tests.helpers.small_run import PACE, assert_saved, job, train, work
 
 
 def _obstacle(tmp_path, blocked, freed):
-    """What to do after each step so that the checkpoint of step 4 cannot be saved before `freed`."""
+    """What to do after each step so that the checkpoint of step 4 cannot be saved before
+    `freed`."""
+
     def act(step):
         if step == blocked:
             (tmp_path / 'model.ckpt-4.index').mkdir()
         if step == freed:
             (tmp_path / 'model.ckpt-4.index').rmdir()
+
     return act
 
 
@@ -30,21 +34,30 @@ def test_training_goes_on_after_a_checkpoint_that_cannot_be_saved(tmp_path, data
     train(tmp_path, data_dir, 7, after_step=_obstacle(tmp_path, 3, 5), checkpoint_steps=2)
     assert_saved(tmp_path, 6)
     assert_saved(tmp_path, 7)
-    assert not glob.glob(str(tmp_path / '*tempstate*')) + glob.glob(str(tmp_path / 'model.ckpt-4.*'))
-    told, = capsys.readouterr().err.splitlines()
-    assert re.search(r': Cannot save a checkpoint \(Is a directory\): make room for %s/model.ckpt-4, .* Training goes on; .*after 2 '
-                     'steps$' % tmp_path, told)
+    assert not glob.glob(str(tmp_path / '*tempstate*')) + glob.glob(
+        str(tmp_path / 'model.ckpt-4.*')
+    )
+    (told,) = capsys.readouterr().err.splitlines()
+    assert re.search(
+        r': Cannot save a checkpoint \(Is a directory\): make room for %s/model.ckpt-4, .* Training goes on; .*after 2 '
+        'steps$' % tmp_path,
+        told,
+    )
 
 
 def test_the_last_checkpoint_cannot_be_saved(tmp_path, data_dir, capsys):
-    complaint = (r'^Cannot save a checkpoint \(Is a directory\): make room for %s/model.ckpt-4, and make sure that its directory can '
-                 'be written$' % tmp_path)
+    complaint = (
+        r'^Cannot save a checkpoint \(Is a directory\): make room for %s/model.ckpt-4, and make sure that its directory can '
+        'be written$' % tmp_path
+    )
     with pytest.raises(UserError, match=complaint):
         train(tmp_path, data_dir, 4, after_step=_obstacle(tmp_path, 3, None), checkpoint_steps=2)
     assert capsys.readouterr().err == ''  # the error itself is the only line
     assert_saved(tmp_path, 2)
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith('model.ckpt-2')
-    assert not glob.glob(str(tmp_path / '*tempstate*')) + glob.glob(str(tmp_path / 'model.ckpt-4.data*'))
+    assert not glob.glob(str(tmp_path / '*tempstate*')) + glob.glob(
+        str(tmp_path / 'model.ckpt-4.data*')
+    )
 
 
 def _event_files(directory):
@@ -55,19 +68,32 @@ def test_training_goes_on_after_a_summary_that_cannot_be_written(tmp_path, data_
     def remove(step):
         if step == 3:
             os.remove(_event_files(tmp_path)[0])
+
     train(tmp_path, data_dir, 6, after_step=remove, summary_steps=2)
-    told, = capsys.readouterr().err.splitlines()
-    assert re.search(r': Cannot write summaries \(events\S+ has been removed\): make room in %s, .*Training goes on$' % tmp_path, told)
+    (told,) = capsys.readouterr().err.splitlines()
+    assert re.search(
+        r': Cannot write summaries \(events\S+ has been removed\): make room in %s, .*Training goes on$'
+        % tmp_path,
+        told,
+    )
     assert {step for step, tag, _ in events.scalars(tmp_path)} == {4, 6}
 
 
 def test_the_last_summary_cannot_be_written(tmp_path, data_dir, capsys, monkeypatch):
-    monkeypatch.setattr('cifar10.runs.event_file.EventFile._is_in_place', lambda events: not (tmp_path / 'full').exists())
+    monkeypatch.setattr(
+        'cifar10.runs.event_file.EventFile._is_in_place',
+        lambda events: not (tmp_path / 'full').exists(),
+    )
 
     def fill(step):
         if step == 5:
             (tmp_path / 'full').mkdir()
-    with pytest.raises(UserError, match='^The run is saved, but without summaries: Cannot write .* make room in %s, ' % tmp_path):
+
+    with pytest.raises(
+        UserError,
+        match='^The run is saved, but without summaries: Cannot write .* make room in %s, '
+        % tmp_path,
+    ):
         train(tmp_path, data_dir, 6, after_step=fill, summary_steps=2)
     assert_saved(tmp_path, 6)
     assert capsys.readouterr().err == ''  # the error itself is the only line
@@ -75,9 +101,11 @@ def test_the_last_summary_cannot_be_written(tmp_path, data_dir, capsys, monkeypa
 
 def test_summaries_that_are_written_at_the_end(tmp_path, data_dir, capsys):
     """The event file is removed before the last summary, which the one of the end makes up for."""
+
     def remove(step):
         for path in _event_files(tmp_path) if step == 5 else []:
             os.remove(path)
+
     train(tmp_path, data_dir, 6, after_step=remove, summary_steps=2)
     assert_saved(tmp_path, 6)
     assert {step for step, tag, _ in events.scalars(tmp_path)} == {6}
@@ -91,7 +119,10 @@ def test_a_directory_that_is_moved_under_the_run(tmp_path, data_dir, replaced):
             (tmp_path / 'run').rename(tmp_path / 'aside')
             if replaced:
                 (tmp_path / 'run').mkdir()
-    with pytest.raises(UserError, match='^%s/run has been moved or removed: put it back' % tmp_path):
+
+    with pytest.raises(
+        UserError, match='^%s/run has been moved or removed: put it back' % tmp_path
+    ):
         train(tmp_path / 'run', data_dir, 50, after_step=move, checkpoint_steps=4)
     assert_saved(tmp_path / 'aside', 4)
     assert not (tmp_path / 'run').exists() or os.listdir(str(tmp_path / 'run')) == []
@@ -132,31 +163,48 @@ def _train_on_data(train_dir, data_dir, after_step):
     with run_directory.held(str(train_dir), False, job(data_dir)) as run, tf.Graph().as_default():
         images, labels = cifar10_input.distorted_inputs(data_dir, 4)
         _, labels = cifar10_input.prefetch_queue(images, labels, 2).dequeue()
-        logits = tf.tile(tf.get_variable('weights', initializer=np.zeros([1, 10], np.float32)), [4, 1])
-        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+        logits = tf.tile(
+            tf.get_variable('weights', initializer=np.zeros([1, 10], np.float32)), [4, 1]
+        )
+        loss = tf.reduce_mean(
+            tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+        )
         opt = tf.train.GradientDescentOptimizer(0.1)
         gradients = opt.compute_gradients(loss)
         train_op = opt.apply_gradients(gradients, tf.train.get_or_create_global_step())
         with tf.control_dependencies([train_op]):
             train_op = tf.py_func(after_step, [tf.identity(tf.train.get_global_step())], [])
-        graph = training.TrainGraph(train_op, [loss], [gradients], tf.constant(0.1), tf.constant(b''))
+        graph = training.TrainGraph(
+            train_op, [loss], [gradients], tf.constant(0.1), tf.constant(b'')
+        )
         given = work(PACE)
         given.data, given.num_examples = dataset.read(data_dir), 300
         training.run(graph, given, run)
 
 
-@pytest.mark.parametrize('change, told', [
-    (os.remove, 'has been removed'), (_empty, 'has changed: it had 184380 bytes, now 0'), (_relabel, 'has changed since the start'),
-    (_fifo, 'is now a FIFO'), (_directory, 'is now a directory')])
+@pytest.mark.parametrize(
+    'change, told',
+    [
+        (os.remove, 'has been removed'),
+        (_empty, 'has changed: it had 184380 bytes, now 0'),
+        (_relabel, 'has changed since the start'),
+        (_fifo, 'is now a FIFO'),
+        (_directory, 'is now a directory'),
+    ],
+)
 def test_data_that_change_under_the_run(tmp_path, own_data_dir, monkeypatch, capsys, change, told):
-    """Some of these would be read for ever, some give an error of TensorFlow in one of several threads."""
+    """Some of these would be read for ever, some give an error of TensorFlow in one of several
+    threads."""
     monkeypatch.setattr('cifar10.runs.watch._SECONDS', 0.05)
     paths = dataset.read(own_data_dir).train.paths
 
     def change_all(step):
         for path in paths if step == 3 else []:
             change(path)
-    with pytest.raises(UserError, match='^%s %s: put the data back as it was, and start again$' % (paths[0], told)):
+
+    with pytest.raises(
+        UserError, match='^%s %s: put the data back as it was, and start again$' % (paths[0], told)
+    ):
         _train_on_data(tmp_path / 'run', own_data_dir, change_all)
     saved = checkpoint.read_latest(str(tmp_path / 'run'))
     assert saved.step >= 3 and 'Saved %s\n' % saved.path in capsys.readouterr().out
@@ -169,7 +217,11 @@ def test_labels_that_are_none(tmp_path, own_data_dir, monkeypatch, capsys):
     def relabel_all(step):
         for path in dataset.read(own_data_dir).train.paths if step == 3 else []:
             _relabel(path)
-    with pytest.raises(UserError, match='^label 255 is outside 0 to 9, because a data file has changed: put the data back as it was'):
+
+    with pytest.raises(
+        UserError,
+        match='^label 255 is outside 0 to 9, because a data file has changed: put the data back as it was',
+    ):
         _train_on_data(tmp_path / 'run', own_data_dir, relabel_all)
     saved = checkpoint.read_latest(str(tmp_path / 'run'))
     assert saved.step >= 3 and 'Saved %s\n' % saved.path in capsys.readouterr().out
@@ -179,9 +231,13 @@ def test_a_label_that_another_thread_has_found(data_dir):
     """The main thread sees only the closed queue."""
     coord, watched = tf.train.Coordinator(), watch.Watch(dataset.read(data_dir).train)
     with coord.stop_on_exception():
-        raise tf.errors.InvalidArgumentError(None, None, 'assertion failed: [label 255 is ...: a data file has changed]')
+        raise tf.errors.InvalidArgumentError(
+            None, None, 'assertion failed: [label 255 is ...: a data file has changed]'
+        )
     watched.start(coord)
-    with pytest.raises(UserError, match='^label 255 is ...: a data file has changed: put the data back'), watched.explaining():
+    with pytest.raises(
+        UserError, match='^label 255 is ...: a data file has changed: put the data back'
+    ), watched.explaining():
         raise tf.errors.OutOfRangeError(None, None, 'The queue is closed')
 
 
@@ -192,6 +248,9 @@ def test_data_that_change_before_the_run(tmp_path, own_data_dir, monkeypatch):
     def shrink_and_go_on(records, *args):
         os.truncate(records.paths[0], 7 * 3073)
         return verified(records, *args)
+
     monkeypatch.setattr(cifar10_input, 'shuffled_records', shrink_and_go_on)
-    with pytest.raises(UserError, match='data_batch_1.bin or a file beside it has changed: start again$'):
+    with pytest.raises(
+        UserError, match='data_batch_1.bin or a file beside it has changed: start again$'
+    ):
         _train_on_data(tmp_path / 'run', own_data_dir, lambda step: None)

@@ -1,4 +1,5 @@
 """The session loop of a worker whose others make steps too, or save for it."""
+
 import glob
 import os
 
@@ -27,22 +28,33 @@ def test_what_is_due(every):
 def _graph(jump, loss=1.0):
     """A run of its train op takes `jump` steps."""
     train_op = tf.assign_add(tf.train.get_or_create_global_step(), jump)
-    return training.TrainGraph(train_op, [tf.constant(loss)], [[(tf.constant(0.0), None)]], tf.constant(0.1),
-                               tf.summary.scalar('loss', tf.constant(loss)))
+    return training.TrainGraph(
+        train_op,
+        [tf.constant(loss)],
+        [[(tf.constant(0.0), None)]],
+        tf.constant(0.1),
+        tf.summary.scalar('loss', tf.constant(loss)),
+    )
 
 
 def _train(tmp_path, data_dir, jump, last_step, steps_per_run=1, **intervals):
     with run_directory.held(str(tmp_path), False, job(data_dir)) as run:
-        return training.run(_graph(jump), work(Pace(10, 100, last_step, steps_per_run), SESSION, **intervals), run)
+        return training.run(
+            _graph(jump), work(Pace(10, 100, last_step, steps_per_run), SESSION, **intervals), run
+        )
 
 
-@pytest.mark.parametrize('jump, last_step, end', [(1, 5, 5), (7, 20, 21), (7, 21, 21), (7, 22, 28), (50, 20, 50)])
+@pytest.mark.parametrize(
+    'jump, last_step, end', [(1, 5, 5), (7, 20, 21), (7, 21, 21), (7, 22, 28), (50, 20, 50)]
+)
 def test_the_end_when_the_step_jumps(jump, last_step, end):
     step = tf.train.get_or_create_global_step()
     with tf.control_dependencies([step.assign_add(jump)]):
         reached = step.read_value()
     runs = 0
-    with tf.train.SingularMonitoredSession([hooks.EndHook(reached, last_step, errors.Failures())]) as monitored:
+    with tf.train.SingularMonitoredSession(
+        [hooks.EndHook(reached, last_step, errors.Failures())]
+    ) as monitored:
         while not monitored.should_stop() and runs < 60:
             found, runs = monitored.run(reached), runs + 1
     assert (found, runs) == (end, end // jump)
@@ -50,16 +62,41 @@ def test_the_end_when_the_step_jumps(jump, last_step, end):
 
 def _first_past(steps, every):
     """Of these steps, the first one at or past each multiple of the interval."""
-    return sorted({min(step for step in steps if step >= multiple) for multiple in range(every, steps[-1] + 1, every)})
+    return sorted(
+        {
+            min(step for step in steps if step >= multiple)
+            for multiple in range(every, steps[-1] + 1, every)
+        }
+    )
 
 
-@pytest.mark.parametrize('jump, log, checkpoint', [(7, 10, 20), (3, 10, 7), (25, 10, 30), (1, 4, 5)])
-def test_lines_and_checkpoints_when_the_step_jumps(tmp_path, data_dir, capsys, jump, log, checkpoint):
+@pytest.mark.parametrize(
+    'jump, log, checkpoint', [(7, 10, 20), (3, 10, 7), (25, 10, 30), (1, 4, 5)]
+)
+def test_lines_and_checkpoints_when_the_step_jumps(
+    tmp_path, data_dir, capsys, jump, log, checkpoint
+):
     steps = list(range(jump, 50 + jump, jump))
-    assert _train(tmp_path, data_dir, jump, 50, log_frequency=log, checkpoint_steps=checkpoint, max_to_keep=0) is None
+    assert (
+        _train(
+            tmp_path,
+            data_dir,
+            jump,
+            50,
+            log_frequency=log,
+            checkpoint_steps=checkpoint,
+            max_to_keep=0,
+        )
+        is None
+    )
     expected = _first_past(steps, log)
-    assert [int(line[0]) for line in LINE.findall(capsys.readouterr().out)] == expected + [steps[-1]] * (expected[-1] != steps[-1])
-    saved = {int(path[:-len('.index')].rpartition('-')[2]) for path in glob.glob(str(tmp_path / '*.index'))}
+    assert [int(line[0]) for line in LINE.findall(capsys.readouterr().out)] == expected + [
+        steps[-1]
+    ] * (expected[-1] != steps[-1])
+    saved = {
+        int(path[: -len('.index')].rpartition('-')[2])
+        for path in glob.glob(str(tmp_path / '*.index'))
+    }
     assert saved == set(_first_past(steps, checkpoint)) | {steps[-1]}
 
 
@@ -76,7 +113,13 @@ def test_summaries_of_runs_of_several_steps(tmp_path, data_dir, jump, every):
 def test_summaries_when_others_make_steps(tmp_path, data_dir):
     """Before a run it is not known how far the others get: a summary can come a run later."""
     _train(tmp_path, data_dir, 7, 100, summary_steps=10)
-    assert [step for step, tag, _ in events.scalars(tmp_path) if tag == 'loss'] == [21, 42, 56, 70, 91]
+    assert [step for step, tag, _ in events.scalars(tmp_path) if tag == 'loss'] == [
+        21,
+        42,
+        56,
+        70,
+        91,
+    ]
 
 
 def _without_run(graph, last_step=6, session=SESSION):
@@ -88,7 +131,9 @@ def test_a_worker_without_a_run_writes_nothing(tmp_path, monkeypatch, capsys):
     assert _without_run(_graph(1)) is None
     assert os.listdir(str(tmp_path)) == []
     output = capsys.readouterr().out
-    assert [line[0] for line in LINE.findall(output)] == ['2', '4', '6'] and len(output.splitlines()) == 4
+    assert [line[0] for line in LINE.findall(output)] == ['2', '4', '6'] and len(
+        output.splitlines()
+    ) == 4
 
 
 def test_a_worker_without_a_run_comes_too_late(capsys):
@@ -104,4 +149,5 @@ def test_a_worker_without_a_run_diverges(tmp_path, monkeypatch):
         _without_run(_graph(1, float('nan')))
     assert str(error.value) == (
         'Training diverged at step 1 with learning rate 0.1. Not finite: losses of towers: 0; gradients of towers: none; '
-        'variables: none. Lower --initial_learning_rate. The chief has the checkpoints')
+        'variables: none. Lower --initial_learning_rate. The chief has the checkpoints'
+    )

@@ -1,4 +1,5 @@
 """Directories in places where every user can write: what another user has put there is refused."""
+
 import os
 
 import pytest
@@ -20,8 +21,11 @@ def shared(tmp_path):
 
 def _assert_not_trusted(path, named):
     for check in (directories.check_trusted, directories.make):
-        with pytest.raises(UserError, match='^%s belongs to another user, and is in a place where every user can write: give another '
-                                            'directory$' % named):
+        with pytest.raises(
+            UserError,
+            match='^%s belongs to another user, and is in a place where every user can write: give another '
+            'directory$' % named,
+        ):
             check(str(path))
 
 

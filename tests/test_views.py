@@ -1,4 +1,5 @@
 """Views against tf.image, an example at a time, and their mean probabilities against NumPy."""
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -8,20 +9,34 @@ from cifar10.data import dataset
 from cifar10.runs import checkpoint
 from tests.helpers import checkpoints, data_sets, oracle
 
-CORNERS = [(4, 4), (1, 1), (1, 7), (7, 1), (7, 7)]  # top left, of 24 x 24 of 32 x 32: the centre, and 3 pixels from it
+# top left, of 24 x 24 of 32 x 32: the centre, and 3 pixels from it
+CORNERS = [(4, 4), (1, 1), (1, 7), (7, 1), (7, 7)]
 
 
 def expected_views(images, num_views):
     """A list of [n, 24, 24, 3], of uint8 [n, 32, 32, 3]."""
     corners, mirrored = {
-        1: (CORNERS[:1], [False]), 2: (CORNERS[:1], [False, True]), 10: (CORNERS, [False, True])}[num_views]
+        1: (CORNERS[:1], [False]),
+        2: (CORNERS[:1], [False, True]),
+        10: (CORNERS, [False, True]),
+    }[num_views]
 
     def view(image, corner, mirror):
-        crop = tf.image.crop_to_bounding_box(tf.cast(image, tf.float32), corner[0], corner[1], 24, 24)
-        return tf.image.per_image_standardization(tf.image.flip_left_right(crop) if mirror else crop)
+        crop = tf.image.crop_to_bounding_box(
+            tf.cast(image, tf.float32), corner[0], corner[1], 24, 24
+        )
+        return tf.image.per_image_standardization(
+            tf.image.flip_left_right(crop) if mirror else crop
+        )
+
     with tf.Session() as session:
-        return session.run([tf.stack([view(image, corner, mirror) for image in images])
-                            for mirror in mirrored for corner in corners])
+        return session.run(
+            [
+                tf.stack([view(image, corner, mirror) for image in images])
+                for mirror in mirrored
+                for corner in corners
+            ]
+        )
 
 
 @pytest.mark.parametrize('num_views', [1, 2, 10])
@@ -46,9 +61,13 @@ def test_an_unknown_number_of_views(num_views):
 def test_probabilities_are_averaged(tmp_path, num_views):
     paths = dataset.read(data_sets.write(tmp_path, train_records=10, test_records=8)).test.paths
     path, variables = checkpoints.save(tmp_path, 1)
-    result = evaluation.Evaluator(data_sets.records(paths), '/cpu:0', 6, num_views).evaluate(checkpoint.read(path))
+    result = evaluation.Evaluator(data_sets.records(paths), '/cpu:0', 6, num_views).evaluate(
+        checkpoint.read(path)
+    )
     labels, images = oracle.read_records(paths)
-    logits = oracle.logits(np.concatenate(expected_views(images[:6], num_views)), variables).reshape(num_views, 6, 10)
+    logits = oracle.logits(
+        np.concatenate(expected_views(images[:6], num_views)), variables
+    ).reshape(num_views, 6, 10)
     probabilities = np.exp(logits - logits.max(2, keepdims=True))
     probabilities = (probabilities / probabilities.sum(2, keepdims=True)).mean(0)
     assert (result.scores.num_examples, result.num_views) == (6, num_views)

@@ -1,4 +1,5 @@
 """The flags of the checkpoint that is evaluated, used or exported."""
+
 import os
 
 from absl import flags
@@ -13,29 +14,48 @@ FLAGS = flags.FLAGS
 
 def define():
     """Defines --checkpoint_dir and --checkpoint."""
-    data_flags.define_directory('checkpoint_dir', '/tmp/cifar10_train', 'Directory of the checkpoints.',
-                                directories.check_for_checkpoints)
-    flags.DEFINE_string('checkpoint', 'latest', 'The checkpoint: latest, best (which training with --keep_best keeps), or a path.')
+    data_flags.define_directory(
+        'checkpoint_dir',
+        '/tmp/cifar10_train',
+        'Directory of the checkpoints.',
+        directories.check_for_checkpoints,
+    )
+    flags.DEFINE_string(
+        'checkpoint',
+        'latest',
+        'The checkpoint: latest, best (which training with --keep_best keeps), or a path.',
+    )
     data_flags.validate('checkpoint', _check)
 
 
 def check_exists():
-    """Raises UserError unless --checkpoint_dir is a directory, if the checkpoint is looked for there."""
+    """Raises UserError unless --checkpoint_dir is a directory, if the checkpoint is looked for
+    there."""
     if FLAGS.checkpoint in ('latest', 'best'):
-        directories.check_exists(FLAGS.checkpoint_dir, 'train first, or give another --checkpoint_dir')
+        directories.check_exists(
+            FLAGS.checkpoint_dir, 'train first, or give another --checkpoint_dir'
+        )
 
 
 def define_views():
     """Defines --views."""
-    flags.DEFINE_enum('views', '1', [str(number) for number in NUM_VIEWS],
-                      'Views per image, whose class probabilities are averaged: 1 is the centre, 2 are the centre and its mirror '
-                      'image, 10 are five crops and their mirror images.')
+    flags.DEFINE_enum(
+        'views',
+        '1',
+        [str(number) for number in NUM_VIEWS],
+        'Views per image, whose class probabilities are averaged: 1 is the centre, 2 are the centre and its mirror '
+        'image, 10 are five crops and their mirror images.',
+    )
 
 
 def define_saved_model():
     """Defines --saved_model."""
-    flags.DEFINE_string('saved_model', None, 'A model that cifar10_export.py has written, in place of a checkpoint.')
-    flags.register_validator('saved_model', lambda path: path != '', 'the name of a directory is missing')
+    flags.DEFINE_string(
+        'saved_model', None, 'A model that cifar10_export.py has written, in place of a checkpoint.'
+    )
+    flags.register_validator(
+        'saved_model', lambda path: path != '', 'the name of a directory is missing'
+    )
     data_flags.validate('saved_model', lambda path: path is None or files.check_name(path))
 
 

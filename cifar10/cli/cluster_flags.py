@@ -1,4 +1,5 @@
 """The flags of a cluster, and the cluster and the strategy that they describe."""
+
 import os
 
 from absl import flags
@@ -11,40 +12,85 @@ from cifar10.errors import UserError
 
 FLAGS = flags.FLAGS
 
-_MAX = 2 ** 31 - 1
+_MAX = 2**31 - 1
 
 
 def define():
     """Defines the flags that say who trains together, and how."""
-    flags.DEFINE_list('ps_hosts', None, 'Addresses host:port of the parameter servers; none for all-reduce.')
-    flags.DEFINE_list('worker_hosts', None, 'Addresses host:port of the workers; the first one is the chief.')
-    flags.DEFINE_enum('job_name', None, cluster.JOBS + (cluster.EVALUATOR,), 'Job of this process; an evaluator needs no index.')
-    flags.DEFINE_integer('task_index', None, 'Index of this process in its job, from 0.', lower_bound=0, upper_bound=_MAX)
-    flags.DEFINE_enum('mode', None, MODES, 'How the workers come together; the default is sync with parameter servers, and allreduce '
-                      'without.')
+    flags.DEFINE_list(
+        'ps_hosts', None, 'Addresses host:port of the parameter servers; none for all-reduce.'
+    )
+    flags.DEFINE_list(
+        'worker_hosts', None, 'Addresses host:port of the workers; the first one is the chief.'
+    )
+    flags.DEFINE_enum(
+        'job_name',
+        None,
+        cluster.JOBS + (cluster.EVALUATOR,),
+        'Job of this process; an evaluator needs no index.',
+    )
+    flags.DEFINE_integer(
+        'task_index',
+        None,
+        'Index of this process in its job, from 0.',
+        lower_bound=0,
+        upper_bound=_MAX,
+    )
+    flags.DEFINE_enum(
+        'mode',
+        None,
+        MODES,
+        'How the workers come together; the default is sync with parameter servers, and allreduce '
+        'without.',
+    )
     strategy = Strategy._field_defaults
     for name, lowest, description in [
-            ('replicas_to_aggregate', 0, 'With sync, the workers whose gradients make an update, the first ones; 0 means all.'),
-            ('fetch_steps', 1, 'With async, the steps after which a worker fetches the weights.'),
-            ('push_steps', 1, 'With async, the steps after which a worker sends its gradients.'),
-            ('average_period', 1, 'With average, the steps after which the weights are averaged.')]:
-        flags.DEFINE_integer(name, strategy[name], description, lower_bound=lowest, upper_bound=_MAX)
+        (
+            'replicas_to_aggregate',
+            0,
+            'With sync, the workers whose gradients make an update, the first ones; 0 means all.',
+        ),
+        ('fetch_steps', 1, 'With async, the steps after which a worker fetches the weights.'),
+        ('push_steps', 1, 'With async, the steps after which a worker sends its gradients.'),
+        ('average_period', 1, 'With average, the steps after which the weights are averaged.'),
+    ]:
+        flags.DEFINE_integer(
+            name, strategy[name], description, lower_bound=lowest, upper_bound=_MAX
+        )
     for name, description in [
-            ('connect', 'End with status 75 after these seconds without a first update; with status 1 after three times as many, if '
-                        'the chief has never answered.'),
-            ('stall', 'End with status 75 after these seconds without a further update.')]:
-        flags.DEFINE_integer(name + '_timeout_secs', Timeouts._field_defaults[name], description, lower_bound=1, upper_bound=_MAX)
+        (
+            'connect',
+            'End with status 75 after these seconds without a first update; with status 1 after three times as many, if '
+            'the chief has never answered.',
+        ),
+        ('stall', 'End with status 75 after these seconds without a further update.'),
+    ]:
+        flags.DEFINE_integer(
+            name + '_timeout_secs',
+            Timeouts._field_defaults[name],
+            description,
+            lower_bound=1,
+            upper_bound=_MAX,
+        )
 
 
 def check():
-    """Raises UserError if the flags of training or of the cluster contradict each other; prints where flags override TF_CONFIG."""
+    """Raises UserError if the flags of training or of the cluster contradict each other; prints
+    where flags override TF_CONFIG."""
     job_flags.check()
     given, task = given_cluster()
     for name, value in _tf_config().items():
         flag = FLAGS[name].value
-        if flag is not None and value not in ((), None) and value != (tuple(flag) if isinstance(flag, list) else flag):
-            print('TF_CONFIG gives another --%s (%s): the flag wins' % (name, ','.join(value) if isinstance(value, tuple) else value),
-                  flush=True)
+        if (
+            flag is not None
+            and value not in ((), None)
+            and value != (tuple(flag) if isinstance(flag, list) else flag)
+        ):
+            print(
+                'TF_CONFIG gives another --%s (%s): the flag wins'
+                % (name, ','.join(value) if isinstance(value, tuple) else value),
+                flush=True,
+            )
     given_strategy(given)
 
 
@@ -54,12 +100,17 @@ def given_cluster():
     Raises:
       UserError: they are incomplete or malformed.
     """
-    values = {name: value if FLAGS[name].value is None else FLAGS[name].value for name, value in _tf_config().items()}
+    values = {
+        name: value if FLAGS[name].value is None else FLAGS[name].value
+        for name, value in _tf_config().items()
+    }
     given = Cluster(tuple(values['ps_hosts']), tuple(values['worker_hosts']))
     for name in ('job_name', 'task_index'):
         if values[name] is None and values['job_name'] != cluster.EVALUATOR:
-            raise UserError('--%s is missing: say with --worker_hosts, --ps_hosts, --job_name and --task_index which task of which '
-                            'cluster this is, or set TF_CONFIG' % name)
+            raise UserError(
+                '--%s is missing: say with --worker_hosts, --ps_hosts, --job_name and --task_index which task of which '
+                'cluster this is, or set TF_CONFIG' % name
+            )
     task = Task(values['job_name'], values['task_index'] or 0)
     given.check(task)
     return given, task
@@ -80,15 +131,28 @@ def given_strategy(given):
     """
     mode = FLAGS.mode or ('sync' if given.ps else 'allreduce')
     if mode == 'allreduce' and given.ps:
-        raise UserError('--mode=allreduce has no parameter servers: leave out --ps_hosts, or give another --mode')
+        raise UserError(
+            '--mode=allreduce has no parameter servers: leave out --ps_hosts, or give another --mode'
+        )
     if mode != 'allreduce' and not given.ps:
-        raise UserError('--mode=%s needs a parameter server: give --ps_hosts=host:port, or --mode=allreduce' % mode)
-    strategy = Strategy(mode, len(given.worker), FLAGS.replicas_to_aggregate, FLAGS.fetch_steps, FLAGS.push_steps,
-                        FLAGS.average_period)
+        raise UserError(
+            '--mode=%s needs a parameter server: give --ps_hosts=host:port, or --mode=allreduce'
+            % mode
+        )
+    strategy = Strategy(
+        mode,
+        len(given.worker),
+        FLAGS.replicas_to_aggregate,
+        FLAGS.fetch_steps,
+        FLAGS.push_steps,
+        FLAGS.average_period,
+    )
     strategy.check()
     if FLAGS.deterministic and (mode == 'async' or strategy.num_aggregated < strategy.num_workers):
-        raise UserError('--deterministic cannot be with --mode=async or with --replicas_to_aggregate: which gradients come first is '
-                        'left to chance')
+        raise UserError(
+            '--deterministic cannot be with --mode=async or with --replicas_to_aggregate: which gradients come first is '
+            'left to chance'
+        )
     return strategy
 
 

@@ -1,4 +1,5 @@
 """The flags of directories and files and of the data set, and the data set that they name."""
+
 import os
 
 from absl import flags
@@ -14,18 +15,23 @@ _ARCHIVES = {'cifar10': download.CIFAR10, 'cifar100': download.CIFAR100}
 
 
 def validate(name, check):
-    """Has `check` look at the value of a flag before the script starts; its UserError is then a mistake in the command line."""
+    """Has `check` look at the value of a flag before the script starts; its UserError is then a
+    mistake in the command line."""
+
     def is_valid(value):
         try:
             check(value)
-        except (UserError, OSError) as error:  # OSError: the working directory has been removed, say
+        except (UserError, OSError) as error:
+            # OSError: the working directory has been removed, say
             raise flags.ValidationError(str(error))
         return True
+
     flags.register_validator(name, is_valid)
 
 
 def define_directory(name, default, description, check=files.check_name):
-    """Defines the flag of a directory on this machine; `check` raises UserError for one that cannot be used."""
+    """Defines the flag of a directory on this machine; `check` raises UserError for one that cannot
+    be used."""
     flags.DEFINE_string(name, default, description)
     flags.register_validator(name, bool, 'the name of a directory is missing')
     validate(name, files.check_name)
@@ -53,48 +59,82 @@ def _check_output(path, endings):
 
 def define(default_dataset='cifar10'):
     """Defines --dataset, --data_dir and --data_url."""
-    flags.DEFINE_enum('dataset', default_dataset, ['cifar10', 'cifar100', 'synthetic'],
-                      'The data set that is made if --data_dir holds none: cifar10 and cifar100 are downloaded, synthetic is drawn.')
-    define_directory('data_dir', dataset.DATA_DIR, 'Directory of a data set, or the parent of %s; with --dataset=cifar100 the default '
-                     'is %s, with --dataset=synthetic %s.' % (dataset.DIRECTORY, dataset.CIFAR100_DATA_DIR, synthetic.DATA_DIR))
-    flags.DEFINE_string('data_url', None, 'Where the archive is downloaded from; by default its official place.')
-    flags.register_validator('data_url', lambda url: url != '', 'the address of the archive is missing')
-    flags.DEFINE_enum('label', None, dataset.LABELS, 'With CIFAR-100: the 100 classes (fine, the default) or the 20 superclasses.')
+    flags.DEFINE_enum(
+        'dataset',
+        default_dataset,
+        ['cifar10', 'cifar100', 'synthetic'],
+        'The data set that is made if --data_dir holds none: cifar10 and cifar100 are downloaded, synthetic is drawn.',
+    )
+    define_directory(
+        'data_dir',
+        dataset.DATA_DIR,
+        'Directory of a data set, or the parent of %s; with --dataset=cifar100 the default '
+        'is %s, with --dataset=synthetic %s.'
+        % (dataset.DIRECTORY, dataset.CIFAR100_DATA_DIR, synthetic.DATA_DIR),
+    )
+    flags.DEFINE_string(
+        'data_url', None, 'Where the archive is downloaded from; by default its official place.'
+    )
+    flags.register_validator(
+        'data_url', lambda url: url != '', 'the address of the archive is missing'
+    )
+    flags.DEFINE_enum(
+        'label',
+        None,
+        dataset.LABELS,
+        'With CIFAR-100: the 100 classes (fine, the default) or the 20 superclasses.',
+    )
 
 
 def place(dataset_name):
     """Returns the directory that --data_dir names; its default depends on the data set."""
     defaults = {'cifar100': dataset.CIFAR100_DATA_DIR, 'synthetic': synthetic.DATA_DIR}
-    return defaults.get(dataset_name, FLAGS.data_dir) if FLAGS['data_dir'].using_default_value else FLAGS.data_dir
+    return (
+        defaults.get(dataset_name, FLAGS.data_dir)
+        if FLAGS['data_dir'].using_default_value
+        else FLAGS.data_dir
+    )
 
 
 def data_dir(dataset_name):
-    """Returns the directory with the files of the data set. CIFAR-100 has its own, because CIFAR-10 may be beside it."""
+    """Returns the directory with the files of the data set. CIFAR-100 has its own, because CIFAR-10
+    may be beside it."""
     path = place(dataset_name)
     return dataset.files_dir(path, dataset.CIFAR100) if dataset_name == 'cifar100' else path
 
 
 def check_exists():
     """Raises UserError unless --data_dir is a directory."""
-    directories.check_exists(place(FLAGS.dataset), 'make a data set with `cifar10_dataset.py download` or `cifar10_dataset.py '
-                             'synthetic`, or give another --data_dir')
+    directories.check_exists(
+        place(FLAGS.dataset),
+        'make a data set with `cifar10_dataset.py download` or `cifar10_dataset.py '
+        'synthetic`, or give another --data_dir',
+    )
 
 
 def check_different(name, *others):
-    """Raises UserError if the directory of a flag is that of another flag too, or the one in --data_dir that holds the files."""
+    """Raises UserError if the directory of a flag is that of another flag too, or the one in
+    --data_dir that holds the files."""
     for other in others:
         paths = [FLAGS[other].value]
         if other == 'checkpoint_dir' and FLAGS.checkpoint not in ('latest', 'best'):
             other, paths = 'checkpoint', [os.path.dirname(os.path.abspath(FLAGS.checkpoint))]
         if other == 'data_dir':
             path = place(FLAGS.dataset)
-            paths = [path] + [os.path.join(path, published.directory) for published in (dataset.CIFAR10, dataset.CIFAR100)]
+            paths = [path] + [
+                os.path.join(path, published.directory)
+                for published in (dataset.CIFAR10, dataset.CIFAR100)
+            ]
         if os.path.realpath(FLAGS[name].value) in map(os.path.realpath, paths):
-            raise UserError('--%s=%s is the directory of --%s too: give each its own' % (name, FLAGS[name].value, other))
+            raise UserError(
+                '--%s=%s is the directory of --%s too: give each its own'
+                % (name, FLAGS[name].value, other)
+            )
 
 
 def prepare():
-    """Downloads or draws the data set that --dataset names, unless there is one; returns its `data_dir`.
+    """Downloads or draws the data set that --dataset names, unless there is one; returns its
+    `data_dir`.
 
     Raises:
       UserError: --data_dir and the directory around it do not exist; else see `make`.
@@ -102,7 +142,8 @@ def prepare():
     path = os.path.abspath(place(FLAGS.dataset))
     directories.check_exists(os.path.dirname(path), 'make it, or give another --data_dir')
     if not os.path.exists(path):
-        print('%s does not exist yet: making it for the data set' % path, flush=True)  # the name may be mistyped
+        # the name may be mistyped
+        print('%s does not exist yet: making it for the data set' % path, flush=True)
     return make(FLAGS.dataset, is_wanted=not FLAGS['dataset'].using_default_value)
 
 
@@ -120,7 +161,10 @@ def make(dataset_name, is_wanted=True):
     path = data_dir(dataset_name)
     is_present = writing.is_present(dataset.find(path))
     if FLAGS.label and dataset_name != 'cifar100' and not is_present:
-        raise UserError('--label=%s is for CIFAR-100: give --dataset=cifar100 too, or leave it out' % FLAGS.label)
+        raise UserError(
+            '--label=%s is for CIFAR-100: give --dataset=cifar100 too, or leave it out'
+            % FLAGS.label
+        )
     with signals.Interruptible():
         if is_present and not is_wanted:
             pass
@@ -128,7 +172,11 @@ def make(dataset_name, is_wanted=True):
             synthetic.maybe_write(path)
         elif dataset_name in _ARCHIVES:
             archive = _ARCHIVES[dataset_name]
-            source = archive.source._replace(url=FLAGS.data_url) if FLAGS.data_url is not None else archive.source
+            source = (
+                archive.source._replace(url=FLAGS.data_url)
+                if FLAGS.data_url is not None
+                else archive.source
+            )
             download.prepare(archive._replace(source=source), path)
         else:
             raise ValueError('Unknown data set: %s' % dataset_name)

@@ -1,4 +1,6 @@
-"""What every script does with its flags and its main function: flags are parsed, and errors end it with one line."""
+"""What every script does with its flags and its main function: flags are parsed, and errors end it
+with one line."""
+
 import contextlib
 import os
 import re
@@ -18,7 +20,11 @@ class _VersionFlag(flags.BooleanFlag):
     """Prints the versions at once, whatever else is on the command line, as --help does."""
 
     def __init__(self):
-        super().__init__('version', False, 'Print the versions of this package, Python and TensorFlow, and what computes.')
+        super().__init__(
+            'version',
+            False,
+            'Print the versions of this package, Python and TensorFlow, and what computes.',
+        )
 
     def parse(self, argument):
         super().parse(argument)
@@ -31,22 +37,26 @@ def print_versions():
     """Prints one line for a bug report."""
     quiet.import_tensorflow()
     from cifar10.cli import versions
+
     print(versions.line())
 
 
 def parse(commands=None, rest=None, check=None, needs_tensorflow=True, words=None):
-    """Parses the command line by the flags that are defined, then imports TensorFlow, which takes seconds.
+    """Parses the command line by the flags that are defined, then imports TensorFlow, which takes
+    seconds.
 
     Args:
-      commands: the words from which the user chooses one, each with the names of its arguments, if there are any.
+      commands: the words from which the user chooses one, each with the names of its arguments, if
+        there are any.
       rest: what words after -- are, as in 'the flags of the trainer'; None if there are none.
-      words: what the other words are, of which the user gives one or more, as in 'IMAGE'; None if there are none.
+      words: what the other words are, of which the user gives one or more, as in 'IMAGE'; None if
+        there are none.
       check: a function that raises UserError if the flags do not fit together.
       needs_tensorflow: whether the script needs it, or which of the commands do.
 
     Returns:
-      The arguments of the script's main function: the command and its arguments, or the words; or with `rest` a list of the words
-      after --.
+      The arguments of the script's main function: the command and its arguments, or the words; or
+      with `rest` a list of the words after --.
 
     A mistake gives one line on stderr and exit status 2, or 1 if the flags do not fit together.
     """
@@ -70,26 +80,35 @@ def parse(commands=None, rest=None, check=None, needs_tensorflow=True, words=Non
 
 
 def run(main, arguments=()):
-    """Calls `main` with the arguments that `parse` has returned. What it returns is the exit status, None for 0.
+    """Calls `main` with the arguments that `parse` has returned. What it returns is the exit
+    status, None for 0.
 
-    A user's mistake gives one line on stderr and exit status 1; a signal one line and 128 + its number. A bug keeps its traceback.
+    A user's mistake gives one line on stderr and exit status 1; a signal one line and 128 + its
+    number. A bug keeps its traceback.
     """
     if sys.modules.get('tensorflow'):
         from cifar10.runs import machine
+
         machine.set_up_tensorflow()
     app.run(lambda _: _call(main, arguments), flags_parser=lambda argv: argv)
 
 
 def _parse(argv, commands, rest, words):
-    """The arguments: none, or one of `commands` and its arguments, or `words`, or with `rest` a list of the words after --."""
+    """The arguments: none, or one of `commands` and its arguments, or `words`, or with `rest` a
+    list of the words after --."""
     after = []
     if rest and '--' in argv:
-        argv, after = argv[:argv.index('--')], argv[argv.index('--') + 1:]
+        argv, after = argv[: argv.index('--')], argv[argv.index('--') + 1 :]
     try:
         arguments = FLAGS(argv)[1:]
     except (flags.Error, ValueError) as error:  # the second from absl's own flags
-        hint = '; %s come after --' % rest if rest and isinstance(error, flags.UnrecognizedFlagError) else ''
-        told = re.sub('^flag --[^=]*=None: ', '', ' '.join(str(error).split()))  # a flag that is missing
+        hint = (
+            '; %s come after --' % rest
+            if rest and isinstance(error, flags.UnrecognizedFlagError)
+            else ''
+        )
+        # a flag that is missing
+        told = re.sub('^flag --[^=]*=None: ', '', ' '.join(str(error).split()))
         _fail(2, 'error: %s%s; --help lists the flags' % (told, hint))
     except SystemExit:  # --help has been printed; absl ends with 1
         _end(0)
@@ -98,21 +117,31 @@ def _parse(argv, commands, rest, words):
     if not words:
         _check_words(arguments, commands or {})
     if '' in arguments:
-        _fail(2, 'error: an argument is empty: the name of a file or directory is missing; --help explains the usage')
+        _fail(
+            2,
+            'error: an argument is empty: the name of a file or directory is missing; --help explains the usage',
+        )
     return [after] if rest else arguments
 
 
 def _check_words(words, commands):
-    """Ends the program unless the words are one of the commands, if there are any, and its arguments."""
+    """Ends the program unless the words are one of the commands, if there are any, and its
+    arguments."""
     if commands and not any(words[:1]):
         _fail(2, 'error: a command is missing: %s; --help explains them' % _listed(commands))
     known = words[:1] if words and words[0] in commands else []
     wanted = commands[known[0]] if known else ()
     if commands and not known:
-        _fail(2, 'error: unknown command %s: give %s; --help explains them' % (words[0], _listed(commands)))
-    unexpected = words[len(known) + len(wanted):]
+        _fail(
+            2,
+            'error: unknown command %s: give %s; --help explains them'
+            % (words[0], _listed(commands)),
+        )
+    unexpected = words[len(known) + len(wanted) :]
     if unexpected:
-        _fail(2, 'error: unexpected argument %s; --help explains the usage' % (unexpected[0] or "''"))
+        _fail(
+            2, 'error: unexpected argument %s; --help explains the usage' % (unexpected[0] or "''")
+        )
     if len(words) < len(known) + len(wanted):
         _fail(2, 'error: %s needs %s; --help explains the usage' % (known[0], ' and '.join(wanted)))
 
@@ -129,8 +158,13 @@ def _call(main, arguments):
     except (errors.UserError, OSError) as error:
         _fail(1, 'error: %s' % error)
     except _of_tensorflow('ResourceExhaustedError') as error:
-        _fail(1, 'error: %s: not enough memory or disk space; choose a smaller --batch_size, or make room' % errors.line(error))
-    except _of_tensorflow('NotFoundError', 'PermissionDeniedError') as error:  # a file vanished, or cannot be read
+        _fail(
+            1,
+            'error: %s: not enough memory or disk space; choose a smaller --batch_size, or make room'
+            % errors.line(error),
+        )
+    except _of_tensorflow('NotFoundError', 'PermissionDeniedError') as error:
+        # a file vanished, or cannot be read
         _fail(1, 'error: %s' % errors.line(error))
     except BaseException as error:
         interrupt = _interrupt(error)
@@ -149,7 +183,8 @@ def _of_tensorflow(*names):
 
 
 def _interrupt(error):
-    """The signals.Interrupted that caused the error: TensorFlow's context managers raise errors of their own on top of it."""
+    """The signals.Interrupted that caused the error: TensorFlow's context managers raise errors of
+    their own on top of it."""
     while error and not isinstance(error, signals.Interrupted):
         error = error.__context__
     return error
@@ -161,8 +196,10 @@ def _fail(status, message):
 
 
 def _end(status):
-    """Ends the process without what Python and TensorFlow do at the end: it could wait for ever for threads that are blocked."""
-    with contextlib.suppress(OSError, signals.Interrupted), signals.Interruptible():  # a signal, or nobody reads any more: be quick
+    """Ends the process without what Python and TensorFlow do at the end: it could wait for ever for
+    threads that are blocked."""
+    # a signal, or nobody reads any more: be quick
+    with contextlib.suppress(OSError, signals.Interrupted), signals.Interruptible():
         output.flush()
     status = status or int(output.lost())
     if FLAGS['run_with_profiling'].value:  # the flag is absl's, which then writes the profile

@@ -1,4 +1,5 @@
 """A progress bar on a terminal; a line for each tenth in a file."""
+
 import datetime
 import sys
 import time
@@ -8,10 +9,12 @@ _SECONDS = 0.2  # between two changes
 
 
 class ProgressBar:
-    """Shows how many of a number of images are done, how fast, and the time that is left; a context manager."""
+    """Shows how many of a number of images are done, how fast, and the time that is left; a context
+    manager."""
 
     def __init__(self, action, total, stream=None):
-        """Takes a word for what is done, like 'Converting', the number of images, and where to write: None for the standard output."""
+        """Takes a word for what is done, like 'Converting', the number of images, and where to
+        write: None for the standard output."""
         self._stream = stream or sys.stdout
         self._action, self._total, self._done = action, total, 0
         self._terminal = self._stream.isatty()
@@ -25,7 +28,8 @@ class ProgressBar:
             print(file=self._stream, flush=True)  # what is told now begins a new line
 
     def clear(self):
-        """Removes the bar from a terminal, so that something else can be printed there; `advance` shows it again."""
+        """Removes the bar from a terminal, so that something else can be printed there; `advance`
+        shows it again."""
         if self._terminal and self._done:
             print('\r\033[K', end='', file=self._stream, flush=True)
             self._shown_at = 0
@@ -43,6 +47,19 @@ class ProgressBar:
             left = datetime.timedelta(seconds=round((self._total - done) / max(speed, 1e-3)))
             filled = '#' * (_WIDTH * done // self._total)
             bar = '[%-*s] ' % (_WIDTH, filled) if self._terminal else ''
-            print('%s%s %s%d%%: %d of %d images, %.0f images/s, %s left' % (
-                '\r' if self._terminal else '', self._action, bar, 100 * done // self._total, done, self._total, speed, left),
-                end='' if self._terminal and done < self._total else '\n', file=self._stream, flush=True)
+            print(
+                '%s%s %s%d%%: %d of %d images, %.0f images/s, %s left'
+                % (
+                    '\r' if self._terminal else '',
+                    self._action,
+                    bar,
+                    100 * done // self._total,
+                    done,
+                    self._total,
+                    speed,
+                    left,
+                ),
+                end='' if self._terminal and done < self._total else '\n',
+                file=self._stream,
+                flush=True,
+            )

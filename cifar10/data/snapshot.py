@@ -1,4 +1,5 @@
 """Data files that must not change under a run."""
+
 import os
 
 from cifar10 import files
@@ -9,7 +10,8 @@ class Snapshot:
     """Size, times and checksum of each file at the start of a run."""
 
     def __init__(self, records):
-        """Takes a Records; raises UserError if one of its files is missing, or is not a regular file."""
+        """Takes a Records; raises UserError if one of its files is missing, or is not a regular
+        file."""
         self._label_weights = records.label_weights
         self._found = {}
         for path in records.paths:
@@ -19,8 +21,9 @@ class Snapshot:
     def changed(self):
         """None, or a line that names the first file that has changed, and says how.
 
-        Sizes and times are compared: to open a file could wait for ever, if it has been replaced by a FIFO. Nobody can set back the
-        change time (ctime), but permissions and hard links change it too. If nothing else differs, the checksum decides.
+        Sizes and times are compared: to open a file could wait for ever, if it has been replaced by
+        a FIFO. Nobody can set back the change time (ctime), but permissions and hard links change
+        it too. If nothing else differs, the checksum decides.
         """
         for path, (before, checksum) in self._found.items():
             try:
@@ -29,11 +32,21 @@ class Snapshot:
                 if kind:
                     return '%s is now %s' % (path, kind)
                 if now.st_size != before.st_size:
-                    return '%s has changed: it had %d bytes, now %d' % (path, before.st_size, now.st_size)
+                    return '%s has changed: it had %d bytes, now %d' % (
+                        path,
+                        before.st_size,
+                        now.st_size,
+                    )
                 if now.st_mtime_ns != before.st_mtime_ns or (
-                        now.st_ctime_ns != before.st_ctime_ns and verification.checksum(path, self._label_weights) != checksum):
+                    now.st_ctime_ns != before.st_ctime_ns
+                    and verification.checksum(path, self._label_weights) != checksum
+                ):
                     return '%s has changed since the start' % path
             except OSError as error:
-                return '%s %s' % (path, 'has been removed' if isinstance(error, FileNotFoundError) else
-                                  'cannot be read any more (%s)' % error.strerror)
+                return '%s %s' % (
+                    path,
+                    'has been removed'
+                    if isinstance(error, FileNotFoundError)
+                    else 'cannot be read any more (%s)' % error.strerror,
+                )
         return None

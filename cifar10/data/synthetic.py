@@ -1,8 +1,11 @@
-"""A learnable data set of ten classes in CIFAR-10's layout, drawn in seconds, to try everything without a download.
+"""A learnable data set of ten classes in CIFAR-10's layout, drawn in seconds, to try everything
+without a download.
 
-Five classes are shapes at a random place, five are textures; colour, scale and noise are random. The distortions of training
-(a mirror image, a 24 x 24 crop, another contrast) do not change the class.
+Five classes are shapes at a random place, five are textures; colour, scale and noise are random.
+The distortions of training (a mirror image, a 24 x 24 crop, another contrast) do not change the
+class.
 """
+
 import os
 
 import numpy as np
@@ -18,7 +21,12 @@ _FIGURES = [
     ('ring', lambda u, v: np.abs(u * u + v * v - 0.75) < 0.35),
     ('square', lambda u, v: np.maximum(np.abs(u), np.abs(v)) < 0.8),
     ('triangle', lambda u, v: (np.abs(u) < (v + 1) / 1.8) & (v < 0.8)),
-    ('cross', lambda u, v: (np.minimum(np.abs(u), np.abs(v)) < 0.3) & (np.maximum(np.abs(u), np.abs(v)) < 1)),
+    (
+        'cross',
+        lambda u, v: (
+            (np.minimum(np.abs(u), np.abs(v)) < 0.3) & (np.maximum(np.abs(u), np.abs(v)) < 1)
+        ),
+    ),
     ('horizontal_stripes', lambda u, v: np.sin(8 * v) > 0),
     ('vertical_stripes', lambda u, v: np.sin(8 * u) > 0),
     ('diagonal_stripes', lambda u, v: np.sin(5.7 * (u + v)) > 0),
@@ -29,18 +37,28 @@ CLASS_NAMES = [name for name, _ in _FIGURES]
 
 
 def draw(label, count, rng):
-    """Draws `count` images of class `label`: uint8 [count, 3, 32, 32], channel-major like the records."""
+    """Draws `count` images of class `label`: uint8 [count, 3, 32, 32], channel-major like the
+    records."""
+
     def uniform(low, high):
         return rng.uniform(low, high, [count, 1, 1]).astype(np.float32)
-    y, x = np.mgrid[:dataset.HEIGHT, :dataset.WIDTH].astype(np.float32)
+
+    y, x = np.mgrid[: dataset.HEIGHT, : dataset.WIDTH].astype(np.float32)
     radius = uniform(7, 11)
-    inside = _FIGURES[label][1]((x - uniform(11, 20)) / radius, (y - uniform(11, 20)) / radius)[:, None]
+    inside = _FIGURES[label][1]((x - uniform(11, 20)) / radius, (y - uniform(11, 20)) / radius)[
+        :, None
+    ]
     background = rng.uniform(40, 215, [count, dataset.DEPTH, 1, 1]).astype(np.float32)
-    # At least 50 grey levels apart in every channel, so that a figure is visible whatever the noise.
-    step = (rng.uniform(50, 120, background.shape) * rng.choice([-1, 1], background.shape)).astype(np.float32)
+    # At least 50 grey levels apart in every channel, so that a figure is visible whatever the
+    # noise.
+    step = (rng.uniform(50, 120, background.shape) * rng.choice([-1, 1], background.shape)).astype(
+        np.float32
+    )
     step = np.where(np.abs(background + step - 127.5) > 127.5, -step, step)
     noise = rng.standard_normal([count, dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH], np.float32)
-    return np.clip(background + step * inside + uniform(5, 20)[:, None] * noise, 0, 255).astype(np.uint8)
+    return np.clip(background + step * inside + uniform(5, 20)[:, None] * noise, 0, 255).astype(
+        np.uint8
+    )
 
 
 def records(count, rng):
@@ -48,7 +66,7 @@ def records(count, rng):
     drawn = np.empty([count, 1 + dataset.IMAGE_BYTES], np.uint8)
     order = rng.permutation(count)
     for label in range(dataset.NUM_CLASSES):
-        places = order[label::dataset.NUM_CLASSES]
+        places = order[label :: dataset.NUM_CLASSES]
         drawn[places, 0] = label
         drawn[places, 1:] = draw(label, len(places), rng).reshape(-1, dataset.IMAGE_BYTES)
     return drawn
@@ -69,14 +87,18 @@ def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
         if path is not None:
             _write(path, records_per_file, seed)
         elif dataset.read(data_dir).class_names != CLASS_NAMES:
-            raise UserError('%s holds a data set that is not the synthetic one: give another --data_dir'
-                            % dataset.files_dir(data_dir))
+            raise UserError(
+                '%s holds a data set that is not the synthetic one: give another --data_dir'
+                % dataset.files_dir(data_dir)
+            )
 
 
 def _write(path, records_per_file, seed):
     print('Writing the synthetic data set to %s' % path, flush=True)
     with writing.new_directory(path) as directory:
         for index, name in enumerate(dataset.TRAIN_FILES + dataset.TEST_FILES):
-            records(records_per_file, np.random.default_rng([seed, index])).tofile(os.path.join(directory, name))
+            records(records_per_file, np.random.default_rng([seed, index])).tofile(
+                os.path.join(directory, name)
+            )
         with open(os.path.join(directory, dataset.CLASS_NAMES_FILE), 'w') as names:
             names.write('\n'.join(CLASS_NAMES) + '\n')

@@ -1,4 +1,5 @@
 """Whether data files are what they should be, and which labels are in them."""
+
 import functools
 import hashlib
 import os
@@ -11,13 +12,15 @@ from cifar10 import files
 from cifar10.data import dataset
 from cifar10.errors import UserError
 
-CHANGED = 'a data file has changed'  # part of the error for a label that the verified files did not have
+# part of the error for a label that the verified files did not have
+CHANGED = 'a data file has changed'
 _PIECE = 1000  # records that are read at a time
 _REMEDY = 'replace it with a good copy'
 
 
 def verify(records, num_classes=None):
-    """Checks that each file is a whole number of records, as many as dataset.json says, with labels below the number of classes.
+    """Checks that each file is a whole number of records, as many as dataset.json says, with labels
+    below the number of classes.
 
     Args:
       records: a Records.
@@ -29,15 +32,21 @@ def verify(records, num_classes=None):
     Raises:
       UserError: names the first bad file and what is wrong with it.
     """
-    return int(sum(_verified_counts(records, file, num_classes or records.num_classes).sum() for file in records.files))
+    return int(
+        sum(
+            _verified_counts(records, file, num_classes or records.num_classes).sum()
+            for file in records.files
+        )
+    )
 
 
 def count_labels(records):
-    """The number of examples of each class, int64 [num_classes]; raises UserError as `verify` does."""
+    """The number of examples of each class, int64 [num_classes]; raises UserError as `verify`
+    does."""
     total = np.zeros(records.num_classes, np.int64)
     for file in records.files:
         counts = _verified_counts(records, file, records.num_classes)
-        total[:len(counts)] += counts
+        total[: len(counts)] += counts
     return total
 
 
@@ -53,26 +62,34 @@ def check_sums(records):
             for piece in pieces(file.path, records.record_bytes):
                 digest.update(piece)
             if digest.hexdigest() != file.sha256:
-                raise UserError('%s has been changed: its SHA-256 is not the one in dataset.json; %s' % (file.path, _REMEDY))
+                raise UserError(
+                    '%s has been changed: its SHA-256 is not the one in dataset.json; %s'
+                    % (file.path, _REMEDY)
+                )
 
 
 def pieces(path, record_bytes):
     """Yields the bytes of a file in pieces of whole records."""
-    with open(path, 'rb') as opened:  # not a memory map: a disk error, or a file that shrinks, would end the process there
+    # not a memory map: a disk error, or a file that shrinks, would end the process there
+    with open(path, 'rb') as opened:
         yield from iter(lambda: opened.read(_PIECE * record_bytes), b'')
 
 
 def examples(records):
-    """Yields the labels, int64 [n], and the images, uint8 [n, 3, 32, 32], of a thousand examples at a time, in their order."""
+    """Yields the labels, int64 [n], and the images, uint8 [n, 3, 32, 32], of a thousand examples at
+    a time, in their order."""
     for path in records.paths:
         for piece in pieces(path, records.record_bytes):
             rows = np.frombuffer(piece, np.uint8).reshape(-1, records.record_bytes)
-            images = rows[:, len(records.label_weights):].reshape(-1, dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH)
+            images = rows[:, len(records.label_weights) :].reshape(
+                -1, dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH
+            )
             yield records.labels(rows), images
 
 
 def checksum(path, label_weights):
-    """Returns the CRC-32 of a data file. The file is read once for its checksum and its labels, until it changes."""
+    """Returns the CRC-32 of a data file. The file is read once for its checksum and its labels,
+    until it changes."""
     return _content(path, tuple(label_weights), _state(path)).checksum
 
 
@@ -87,30 +104,46 @@ def check_file(path):
     try:
         files.check_regular(path, _REMEDY)
     except (FileNotFoundError, NotADirectoryError):
-        raise UserError('%s is missing: fetch the data set with `cifar10_dataset.py download`, make one with '
-                        '`cifar10_dataset.py synthetic`, or point --data_dir at the directory that holds %s'
-                        % (path, dataset.DIRECTORY))
+        raise UserError(
+            '%s is missing: fetch the data set with `cifar10_dataset.py download`, make one with '
+            '`cifar10_dataset.py synthetic`, or point --data_dir at the directory that holds %s'
+            % (path, dataset.DIRECTORY)
+        )
 
 
 def _verified_counts(records, file, num_classes):
-    """How often each label is in the file, int64 [the greatest label + 1]; raises UserError if something is wrong with it."""
+    """How often each label is in the file, int64 [the greatest label + 1]; raises UserError if
+    something is wrong with it."""
     if file.num_examples is not None and not os.path.exists(file.path):
-        raise UserError('%s is missing, which dataset.json names: put it back, or make the data set again' % file.path)
+        raise UserError(
+            '%s is missing, which dataset.json names: put it back, or make the data set again'
+            % file.path
+        )
     check_file(file.path)
     size = records.record_bytes
     num_bytes, counts, _ = _content(file.path, tuple(records.label_weights), _state(file.path))
     if num_bytes == 0:
         raise UserError('%s is empty: %s' % (file.path, _REMEDY))
     if num_bytes % size:
-        raise UserError('%s is not a whole number of records: its %d bytes are %d records of %d bytes and %d more; %s'
-                        % (file.path, num_bytes, num_bytes // size, size, num_bytes % size, _REMEDY))
+        raise UserError(
+            '%s is not a whole number of records: its %d bytes are %d records of %d bytes and %d more; %s'
+            % (file.path, num_bytes, num_bytes // size, size, num_bytes % size, _REMEDY)
+        )
     if file.num_examples not in (None, num_bytes // size):
-        raise UserError('%s has %d examples, not the %d that dataset.json says; %s'
-                        % (file.path, num_bytes // size, file.num_examples, _REMEDY))
+        raise UserError(
+            '%s has %d examples, not the %d that dataset.json says; %s'
+            % (file.path, num_bytes // size, file.num_examples, _REMEDY)
+        )
     num_bad = counts[num_classes:].sum()
     if num_bad:
-        raise UserError('%s has labels that are not 0 to %d: %d of them, the first (%d) in record %d; %s'
-                        % ((file.path, num_classes - 1, num_bad) + _first_bad(records, file.path, num_classes) + (_REMEDY,)))
+        raise UserError(
+            '%s has labels that are not 0 to %d: %d of them, the first (%d) in record %d; %s'
+            % (
+                (file.path, num_classes - 1, num_bad)
+                + _first_bad(records, file.path, num_classes)
+                + (_REMEDY,)
+            )
+        )
     return counts
 
 
@@ -121,7 +154,8 @@ class _Content(NamedTuple):
 
 
 def _state(path):
-    """Returns values that change when the file is written, even if its modification time is restored."""
+    """Returns values that change when the file is written, even if its modification time is
+    restored."""
     found = os.stat(path)
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
@@ -132,8 +166,12 @@ def _content(path, label_weights, unused_state):
     form = dataset.Records((), label_weights=label_weights)
     counts, num_bytes, crc = np.zeros(256 ** len(label_weights), np.int64), 0, 0
     for piece in pieces(path, form.record_bytes):
-        whole = np.frombuffer(piece, np.uint8)[:len(piece) // form.record_bytes * form.record_bytes]
-        counts += np.bincount(form.labels(whole.reshape(-1, form.record_bytes)), minlength=len(counts))
+        whole = np.frombuffer(piece, np.uint8)[
+            : len(piece) // form.record_bytes * form.record_bytes
+        ]
+        counts += np.bincount(
+            form.labels(whole.reshape(-1, form.record_bytes)), minlength=len(counts)
+        )
         num_bytes += len(piece)
         crc = zlib.crc32(piece, crc)
     return _Content(num_bytes, np.trim_zeros(counts, 'b'), crc)

@@ -1,1 +1,2 @@
-"""Training by several processes: who they are, how they meet, how their gradients or weights come together."""
+"""Training by several processes: who they are, how they meet, how their gradients or weights come
+together."""

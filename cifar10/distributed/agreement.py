@@ -1,4 +1,5 @@
 """What all workers of a run must have in common."""
+
 import json
 import reprlib
 
@@ -6,11 +7,21 @@ from cifar10.errors import UserError
 
 
 def text(job, strategy, data_checksum):
-    """The hyperparameters, the Strategy and the data of a training.Job, by the names of flags, as JSON."""
-    return json.dumps(dict(
-        job.hparams._asdict(), num_towers=job.num_towers, max_steps=job.max_steps, seed=job.seed, deterministic=job.deterministic,
-        num_examples=job.num_examples, class_names=job.data.class_names,
-        data_checksum=data_checksum, **strategy._asdict()))
+    """The hyperparameters, the Strategy and the data of a training.Job, by the names of flags, as
+    JSON."""
+    return json.dumps(
+        dict(
+            job.hparams._asdict(),
+            num_towers=job.num_towers,
+            max_steps=job.max_steps,
+            seed=job.seed,
+            deterministic=job.deterministic,
+            num_examples=job.num_examples,
+            class_names=job.data.class_names,
+            data_checksum=data_checksum,
+            **strategy._asdict(),
+        )
+    )
 
 
 def adopted(job, names, theirs):
@@ -32,5 +43,7 @@ def check(name, ours, theirs):
     run, worker = json.loads(theirs), json.loads(ours)
     for field, value in worker.items():
         if run.get(field) != value:
-            raise UserError('The run has %s %s, but %s has %s: give all workers the same flags and data'
-                            % (field, reprlib.repr(run.get(field)), name, reprlib.repr(value)))
+            raise UserError(
+                'The run has %s %s, but %s has %s: give all workers the same flags and data'
+                % (field, reprlib.repr(run.get(field)), name, reprlib.repr(value))
+            )

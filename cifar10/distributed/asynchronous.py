@@ -1,8 +1,10 @@
 """Asynchronous updates: every worker applies its own gradients when it has them.
 
-Downpour SGD, algorithm 7.1 of Dean et al., "Large scale distributed deep networks", 2012: a worker fetches the weights every
-n_fetch steps, sends the sum of its gradients every n_push steps, and moves its own copy by plain gradient descent in between.
+Downpour SGD, algorithm 7.1 of Dean et al., "Large scale distributed deep networks", 2012: a worker
+fetches the weights every n_fetch steps, sends the sum of its gradients every n_push steps, and
+moves its own copy by plain gradient descent in between.
 """
+
 import tensorflow.compat.v1 as tf
 
 from cifar10 import progress
@@ -16,8 +18,12 @@ def update(replica, copies, gradients, learning_rate, apply):
     descend = copies.descend(gradients, learning_rate) if strategy.fetch_steps > 1 else tf.no_op()
     sums = [_sum_beside(copy) for _, copy in gradients] if strategy.push_steps > 1 else []
     with tf.control_dependencies([descend]):
-        local_op = tf.group(*(held.assign_add(gradient) for held, (gradient, _) in zip(sums, gradients)))
-    totals = copies.of_originals([_total(held, *pair) for held, pair in zip(sums, gradients)] or gradients)
+        local_op = tf.group(
+            *(held.assign_add(gradient) for held, (gradient, _) in zip(sums, gradients))
+        )
+    totals = copies.of_originals(
+        [_total(held, *pair) for held, pair in zip(sums, gradients)] or gradients
+    )
     with tf.control_dependencies([apply(totals), descend]):
         applied = global_step.read_value()
         emptied = [_empty(held) for held in sums]
@@ -27,17 +33,30 @@ def update(replica, copies, gradients, learning_rate, apply):
     with tf.control_dependencies([_note(worker_tables[replica.task.index], staleness)]):
         train_op = exchange.announce(replica.hosts, [], applied)
     fetch = copies.fetch()
-    return Update(train_op, totals, start_op=tf.no_op(), publish_op=tf.group(*(table.initializer for table in worker_tables)),
-                  fetch_op=fetch, hooks=[_LocalSteps(replica, fetch, local_op),
-                                         StalenessHook(staleness, applied, replica.job.intervals.log_frequency)],
-                  summaries=_summaries(worker_tables))
+    return Update(
+        train_op,
+        totals,
+        start_op=tf.no_op(),
+        publish_op=tf.group(*(table.initializer for table in worker_tables)),
+        fetch_op=fetch,
+        hooks=[
+            _LocalSteps(replica, fetch, local_op),
+            StalenessHook(staleness, applied, replica.job.intervals.log_frequency),
+        ],
+        summaries=_summaries(worker_tables),
+    )
 
 
 def _sum_beside(copy):
-    """A variable for the sum of some gradients: not on a parameter server, where all workers would have the same ones."""
+    """A variable for the sum of some gradients: not on a parameter server, where all workers would
+    have the same ones."""
     with tf.device(copy.device):
-        return tf.Variable(tf.zeros(copy.shape), trainable=False, collections=[tf.GraphKeys.LOCAL_VARIABLES],
-                           name='sums/' + copy.op.name)
+        return tf.Variable(
+            tf.zeros(copy.shape),
+            trainable=False,
+            collections=[tf.GraphKeys.LOCAL_VARIABLES],
+            name='sums/' + copy.op.name,
+        )
 
 
 def _empty(held):
@@ -51,7 +70,8 @@ def _total(held, gradient, copy):
 
 
 class _LocalSteps(tf.train.SessionRunHook):
-    """Makes the steps in which nothing is sent before the one in which something is, and fetches the weights when it is time."""
+    """Makes the steps in which nothing is sent before the one in which something is, and fetches
+    the weights when it is time."""
 
     def __init__(self, replica, fetch, local_op):
         self._strategy = replica.strategy
@@ -71,29 +91,44 @@ class _LocalSteps(tf.train.SessionRunHook):
 
 
 def _table(host, worker):
-    """The variable that counts a worker's updates: int64 [3], their number, the sum and the maximum of their staleness."""
+    """The variable that counts a worker's updates: int64 [3], their number, the sum and the maximum
+    of their staleness."""
     with tf.device(host.device), tf.variable_scope('staleness', reuse=tf.AUTO_REUSE):
-        return tf.get_variable('worker_%d' % worker.index, [3], tf.int64, tf.zeros_initializer(), trainable=False, collections=[],
-                               use_resource=True)
+        return tf.get_variable(
+            'worker_%d' % worker.index,
+            [3],
+            tf.int64,
+            tf.zeros_initializer(),
+            trainable=False,
+            collections=[],
+            use_resource=True,
+        )
 
 
 def _note(table, staleness):
     """Adds an update to a worker's table."""
     with tf.device(table.device):
         count, total, maximum = tf.unstack(table.read_value())
-        return table.assign(tf.stack([count + 1, total + staleness, tf.maximum(maximum, staleness)]))
+        return table.assign(
+            tf.stack([count + 1, total + staleness, tf.maximum(maximum, staleness)])
+        )
 
 
 def _summaries(worker_tables):
     """The staleness of all workers' updates since the variables got their values."""
-    counts, totals, maxima = tf.unstack(tf.stack([table.read_value() for table in worker_tables]), axis=1)
+    counts, totals, maxima = tf.unstack(
+        tf.stack([table.read_value() for table in worker_tables]), axis=1
+    )
     mean = tf.reduce_sum(totals) / tf.maximum(tf.reduce_sum(counts), 1)
-    return [tf.raw_ops.ScalarSummary(tags='staleness/' + name, values=tf.cast(value, tf.float32))
-            for name, value in [('mean', mean), ('maximum', tf.reduce_max(maxima))]]
+    return [
+        tf.raw_ops.ScalarSummary(tags='staleness/' + name, values=tf.cast(value, tf.float32))
+        for name, value in [('mean', mean), ('maximum', tf.reduce_max(maxima))]
+    ]
 
 
 class StalenessHook(tf.train.SessionRunHook):
-    """Prints the staleness of this worker's updates: how many others were made since it had fetched the weights."""
+    """Prints the staleness of this worker's updates: how many others were made since it had fetched
+    the weights."""
 
     def __init__(self, staleness, step, every):
         self._fetches = [staleness, step]
@@ -117,6 +152,9 @@ class StalenessHook(tf.train.SessionRunHook):
             self._print(None)
 
     def _print(self, step):
-        print('Staleness of %d updates by this worker: mean %.2f, maximum %d'
-              % (len(self._values), sum(self._values) / len(self._values), max(self._values)), flush=True)
+        print(
+            'Staleness of %d updates by this worker: mean %.2f, maximum %d'
+            % (len(self._values), sum(self._values) / len(self._values), max(self._values)),
+            flush=True,
+        )
         self._printed, self._values = step, []

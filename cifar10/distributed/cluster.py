@@ -1,4 +1,5 @@
 """The tasks of a cluster and their addresses, from lists of hosts or from TF_CONFIG."""
+
 import collections
 import json
 import re
@@ -6,8 +7,10 @@ from typing import NamedTuple, Tuple
 
 from cifar10.errors import UserError
 
-JOBS = ('ps', 'worker')  # parameter servers, which hold the variables, and workers, which compute gradients
-EVALUATOR = 'evaluator'  # This job evaluates checkpoints. It has no address: no other task connects to it.
+# parameter servers, which hold the variables, and workers, which compute gradients
+JOBS = ('ps', 'worker')
+# This job evaluates checkpoints. It has no address: no other task connects to it.
+EVALUATOR = 'evaluator'
 # The phases of a task. In the last one it makes updates, or serves those who do.
 CONNECTING, JOINING, FILLING, TRAINING = 'connecting', 'joining', 'filling the queue', 'training'
 _CHIEF = 'chief'  # of TF_CONFIG
@@ -17,6 +20,7 @@ _ADDRESS = re.compile(r'(%s(\.%s)*\.?|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}' % (_LABEL,
 
 class Task(NamedTuple):
     """One process of a cluster."""
+
     job: str  # one of JOBS, or EVALUATOR
     index: int  # from 0 in its job
 
@@ -36,12 +40,15 @@ class Task(NamedTuple):
 
 class Timeouts(NamedTuple):
     """Seconds after which a task gives up."""
+
     connect: float = 300  # before the first update
     stall: float = 120  # without another update
 
 
 class Cluster(NamedTuple):
-    """The addresses, 'host:port', of all tasks; the index of a task is its place in the list of its job."""
+    """The addresses, 'host:port', of all tasks; the index of a task is its place in the list of its
+    job."""
+
     ps: Tuple[str, ...]
     worker: Tuple[str, ...]
 
@@ -58,7 +65,11 @@ class Cluster(NamedTuple):
     @property
     def text(self):
         """The flags that describe the cluster."""
-        return ' '.join('--%s_hosts=%s' % (job, ','.join(hosts)) for job, hosts in self._asdict().items() if hosts)
+        return ' '.join(
+            '--%s_hosts=%s' % (job, ','.join(hosts))
+            for job, hosts in self._asdict().items()
+            if hosts
+        )
 
     def address(self, task):
         """The 'host:port' of a Task."""
@@ -75,39 +86,68 @@ class Cluster(NamedTuple):
           UserError: names what is missing, malformed or doubled.
         """
         if not self.worker:
-            raise UserError('No worker is given: name the workers with --worker_hosts=host:port,host:port or in TF_CONFIG')
+            raise UserError(
+                'No worker is given: name the workers with --worker_hosts=host:port,host:port or in TF_CONFIG'
+            )
         addresses = self.ps + self.worker
         for address in addresses:
-            if not _ADDRESS.fullmatch(address) or not 0 < int(address.rsplit(':', 1)[1]) < 2 ** 16:
-                raise UserError('%r is not an address: write host:port, with a port from 1 to 65535' % address)
+            if not _ADDRESS.fullmatch(address) or not 0 < int(address.rsplit(':', 1)[1]) < 2**16:
+                raise UserError(
+                    '%r is not an address: write host:port, with a port from 1 to 65535' % address
+                )
         address, count = collections.Counter(addresses).most_common(1)[0]
         if count > 1:
-            raise UserError('The address %s is given %d times: each task needs a port of its own' % (address, count))
+            raise UserError(
+                'The address %s is given %d times: each task needs a port of its own'
+                % (address, count)
+            )
         if task and task.job != EVALUATOR and not 0 <= task.index < len(getattr(self, task.job)):
             count = len(getattr(self, task.job))
-            raise UserError('There is no %s: %s' % (task, (
-                'the last index in --%s_hosts is %d' % (task.job, count - 1) if count else '--%s_hosts is empty' % task.job)))
+            raise UserError(
+                'There is no %s: %s'
+                % (
+                    task,
+                    (
+                        'the last index in --%s_hosts is %d' % (task.job, count - 1)
+                        if count
+                        else '--%s_hosts is empty' % task.job
+                    ),
+                )
+            )
 
 
 def from_tf_config(text):
-    """Returns the Cluster and the Task that the environment variable TF_CONFIG describes, in the form of tf.estimator.
+    """Returns the Cluster and the Task that the environment variable TF_CONFIG describes, in the
+    form of tf.estimator.
 
-    {"cluster": {"ps": [...], "worker": [...]}, "task": {"type": "worker", "index": 0}}. If there is a job "chief", its task becomes
-    worker 0, and the tasks of "worker" follow. The addresses of "evaluator" are ignored.
+    {"cluster": {"ps": [...], "worker": [...]}, "task": {"type": "worker", "index": 0}}. If there is
+    a job "chief", its task becomes worker 0, and the tasks of "worker" follow. The addresses of
+    "evaluator" are ignored.
 
     Raises:
       UserError: it has another form.
     """
-    complaint = ('TF_CONFIG is malformed (%s): write {"cluster": {"ps": ["host:port"], "worker": ["host:port"]}, "task": '
-                 '{"type": "worker", "index": 0}}')
+    complaint = (
+        'TF_CONFIG is malformed (%s): write {"cluster": {"ps": ["host:port"], "worker": ["host:port"]}, "task": '
+        '{"type": "worker", "index": 0}}'
+    )
     try:
         config = json.loads(text)
         hosts, task = config['cluster'], config['task']
         known = (_CHIEF,) + JOBS + (EVALUATOR,)
-        unknown = sorted(set(hosts) - set(known)) or [job for job in [task['type']] if job not in known]
+        unknown = sorted(set(hosts) - set(known)) or [
+            job for job in [task['type']] if job not in known
+        ]
         if unknown:
-            raise UserError('TF_CONFIG has a job %r: only %s and %s are known' % (unknown[0], ', '.join(known[:-1]), known[-1]))
-        if not all(isinstance(address, str) for addresses in hosts.values() for address in _listed(addresses)):
+            raise UserError(
+                'TF_CONFIG has a job %r: only %s and %s are known'
+                % (unknown[0], ', '.join(known[:-1]), known[-1])
+            )
+        if not all(
+            isinstance(address, str)
+            for addresses in hosts.values()
+            for address in _listed(addresses)
+        ):
             raise ValueError('an address is not a string')
         chief, ps, worker = [tuple(hosts.get(job, [])) for job in (_CHIEF,) + JOBS]
         if len(chief) > 1:
@@ -121,7 +161,9 @@ def from_tf_config(text):
     except (json.JSONDecodeError, RecursionError):
         raise UserError(complaint % 'not valid JSON')
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise UserError(complaint % ('%s is missing' % error if isinstance(error, KeyError) else error))
+        raise UserError(
+            complaint % ('%s is missing' % error if isinstance(error, KeyError) else error)
+        )
 
 
 def _listed(hosts):

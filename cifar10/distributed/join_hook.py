@@ -1,4 +1,5 @@
 """What a worker does around its steps to stay with the others."""
+
 import tensorflow.compat.v1 as tf
 
 

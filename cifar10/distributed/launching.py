@@ -1,4 +1,5 @@
 """A whole cluster on this machine: one process per task, started again when it dies."""
+
 import glob
 import itertools
 from multiprocessing import connection
@@ -30,17 +31,20 @@ _GPU = re.compile(r'\d+|(GPU|MIG)-.+')  # in CUDA_VISIBLE_DEVICES: an index or a
 class Launcher:
     """Runs the tasks of one cluster until they have done their work.
 
-    A task that was ended by a signal, or that ended with STALLED, is started again: alone if there are parameter servers, else
-    together with all other workers, because an all-reduce needs every one of them. A worker that ended with 0 stays ended, but in an
-    all-reduce the others need it too. A task keeps its port. If a port is in use before any task has trained, all tasks are started
-    again on other ports. All this counts as a restart. After any other status nothing is started again. A task that is stopped and
-    does not go on is killed: the others would wait for it in vain.
+    A task that was ended by a signal, or that ended with STALLED, is started again: alone if there
+    are parameter servers, else together with all other workers, because an all-reduce needs every
+    one of them. A worker that ended with 0 stays ended, but in an all-reduce the others need it
+    too. A task keeps its port. If a port is in use before any task has trained, all tasks are
+    started again on other ports. All this counts as a restart. After any other status nothing is
+    started again. A task that is stopped and does not go on is killed: the others would wait for it
+    in vain.
 
-    Workers share the cores of this machine, if that can be done equally: they would get into each other's way. Worker i gets GPU i,
-    or with --num_gpus=N the i-th group of N GPUs; parameter servers get none.
+    Workers share the cores of this machine, if that can be done equally: they would get into each
+    other's way. Worker i gets GPU i, or with --num_gpus=N the i-th group of N GPUs; parameter
+    servers get none.
 
-    No task outlives `run`, however it ends. But nothing can be done when this process is killed by SIGKILL: then the tasks end
-    later, by their own watchdogs, or when they have done their work.
+    No task outlives `run`, however it ends. But nothing can be done when this process is killed by
+    SIGKILL: then the tasks end later, by their own watchdogs, or when they have done their work.
     """
 
     def __init__(self, command, flags, num_ps, num_workers, restarts):
@@ -49,27 +53,33 @@ class Launcher:
         Args:
           command: list of strings, the program of a task.
           flags: list of strings, what follows the task's own flags.
-          num_ps, num_workers: parameter servers and workers; without parameter servers it is an all-reduce.
+          num_ps, num_workers: parameter servers and workers; without parameter servers it is an
+            all-reduce.
           restarts: how often something may be started again.
 
         Raises:
-          UserError: `flags` hold one that each task gets from the launcher, or a malformed --num_gpus.
+          UserError: `flags` hold one that each task gets from the launcher, or a malformed
+            --num_gpus.
         """
         for flag in flags:
             if _OWN_FLAG.fullmatch(flag):
                 raise UserError('%s is set by the launcher, for each task: leave it out' % flag)
         self._command, self._flags, self._restarts = command, flags, restarts
         self._num_ps, self._num_workers = num_ps, num_workers
-        self._names = ['ps %d' % index for index in range(num_ps)] + ['worker %d' % index for index in range(num_workers)]
+        self._names = ['ps %d' % index for index in range(num_ps)] + [
+            'worker %d' % index for index in range(num_workers)
+        ]
         self._num_gpus = _num_gpus(flags)
         self._tasks = {}  # from names to the last TaskProcess
         self._stop = signals.StopRequest()
         self._is_stopping = False
 
     def run(self):
-        """Starts the tasks and waits for their end; returns the exit status: 0, or that of the task that stands in the way.
+        """Starts the tasks and waits for their end; returns the exit status: 0, or that of the task
+        that stands in the way.
 
-        The first signal lets the chief save a checkpoint, and then ends all tasks; a second one kills them at once.
+        The first signal lets the chief save a checkpoint, and then ends all tasks; a second one
+        kills them at once.
 
         Raises:
           signals.Interrupted: the first signal, if the chief did not end with 0.
@@ -92,23 +102,39 @@ class Launcher:
 
     def _choose_ports(self):
         hosts = ['localhost:%d' % port for port in free_ports.choose(len(self._names))]
-        self._cluster = ['--worker_hosts=' + ','.join(hosts[self._num_ps:])]
+        self._cluster = ['--worker_hosts=' + ','.join(hosts[self._num_ps :])]
         if self._num_ps:
-            self._cluster.append('--ps_hosts=' + ','.join(hosts[:self._num_ps]))
+            self._cluster.append('--ps_hosts=' + ','.join(hosts[: self._num_ps]))
 
     def _assign_gpus(self):
-        """Assigns GPUs to the workers, in groups of --num_gpus, and prints which worker gets which."""
+        """Assigns GPUs to the workers, in groups of --num_gpus, and prints which worker gets
+        which."""
         gpus, size = _visible_gpus(), self._num_gpus
         self._gpus = _groups(gpus, self._num_workers, size)
         if not gpus:
             return
-        print('GPUs: %s' % '; '.join(
-            'worker %d gets %s' % (index, ', '.join(own)) for index, own in enumerate(self._gpus)), flush=True)
-        sharing = {gpu: [str(index) for index, own in enumerate(self._gpus) if gpu in own] for gpu in gpus}
-        shared = ['workers %s share GPU %s' % (', '.join(workers), gpu) for gpu, workers in sharing.items() if len(workers) > 1]
+        print(
+            'GPUs: %s'
+            % '; '.join(
+                'worker %d gets %s' % (index, ', '.join(own))
+                for index, own in enumerate(self._gpus)
+            ),
+            flush=True,
+        )
+        sharing = {
+            gpu: [str(index) for index, own in enumerate(self._gpus) if gpu in own] for gpu in gpus
+        }
+        shared = [
+            'workers %s share GPU %s' % (', '.join(workers), gpu)
+            for gpu, workers in sharing.items()
+            if len(workers) > 1
+        ]
         if shared:
-            print('Fewer GPUs (%d) than the workers ask for (%d): %s' % (len(gpus), self._num_workers * size, '; '.join(shared)),
-                  flush=True)
+            print(
+                'Fewer GPUs (%d) than the workers ask for (%d): %s'
+                % (len(gpus), self._num_workers * size, '; '.join(shared)),
+                flush=True,
+            )
 
     def _start(self, names):
         for name in names:
@@ -117,20 +143,32 @@ class Launcher:
             cores, gpus = (), []
             if job_name == 'worker':
                 cores, gpus = _share_of_cores(int(index), self._num_workers), self._gpus[int(index)]
-            self._tasks[name] = TaskProcess(name, self._command + self._cluster + own + self._flags, cores, gpus)
+            self._tasks[name] = TaskProcess(
+                name, self._command + self._cluster + own + self._flags, cores, gpus
+            )
 
     def _running(self, prefix=''):
         """The tasks that run, of those whose names begin so."""
-        return [task for name, task in self._tasks.items() if name.startswith(prefix) and not task.has_ended()]
+        return [
+            task
+            for name, task in self._tasks.items()
+            if name.startswith(prefix) and not task.has_ended()
+        ]
 
     def _failed(self):
-        """The tasks that ended with another status than 0, those first that cannot be started again."""
-        return sorted((task for task in self._tasks.values() if task.status), key=lambda task: task.can_start_again)
+        """The tasks that ended with another status than 0, those first that cannot be started
+        again."""
+        return sorted(
+            (task for task in self._tasks.values() if task.status),
+            key=lambda task: task.can_start_again,
+        )
 
     def _supervise(self):
         while True:
             self._watch()
-            if all(self._tasks['worker %d' % index].status == 0 for index in range(self._num_workers)):
+            if all(
+                self._tasks['worker %d' % index].status == 0 for index in range(self._num_workers)
+            ):
                 self._end_servers()
                 return 0
             if self._failed() and not self._start_again():
@@ -150,7 +188,9 @@ class Launcher:
             owners[pipe].show(pipe)
         for task in self._tasks.values():
             if not task.has_ended() and task.stopped_secs() > STOPPED_SECS:
-                errors.warn('%s has been stopped for %d s: it is killed' % (task.name, STOPPED_SECS))
+                errors.warn(
+                    '%s has been stopped for %d s: it is killed' % (task.name, STOPPED_SECS)
+                )
                 task.kill()
         if self._stop.received and not self._is_stopping:
             self._is_stopping = True
@@ -172,17 +212,26 @@ class Launcher:
     def _end_servers(self):
         self._wait(self._running(), SERVER_SECS)
         for task in self._running():
-            errors.warn('%s is still running %d s after the workers: it is ended' % (task.name, SERVER_SECS))
+            errors.warn(
+                '%s is still running %d s after the workers: it is ended' % (task.name, SERVER_SECS)
+            )
         self._end(self._running(), GRACE_SECS)
 
     def _start_again(self):
         """Starts again what has to be after a task failed; returns whether it did. A line tells."""
         needs_ports = self._needs_ports()
         if not self._num_ps and not needs_ports and self._failed()[0].can_start_again:
-            self._wait(self._running(), GRACE_SECS)  # the others soon notice, or have an error of their own to tell
+            # the others soon notice, or have an error of their own to tell
+            self._wait(self._running(), GRACE_SECS)
         task = self._failed()[0]
         if not self._restarts or not (needs_ports or task.can_start_again):
-            errors.warn('%s: %s' % (task.end, 'no restarts are left' if task.can_start_again else 'it is not started again'))
+            errors.warn(
+                '%s: %s'
+                % (
+                    task.end,
+                    'no restarts are left' if task.can_start_again else 'it is not started again',
+                )
+            )
             return False
         self._restarts -= 1
         names, meaning = [task.name], 'it is started again'
@@ -191,8 +240,11 @@ class Launcher:
             self._choose_ports()
         elif not self._num_ps:
             names, meaning = self._names, 'all workers are started again'
-        if self._tasks['worker 0'].has_trained:  # --fresh would move this run aside; a --flagfile may hold it too
-            self._flags = [flag for flag in self._flags if not _FRESH.fullmatch(flag)] + ['--nofresh']
+        # --fresh would move this run aside; a --flagfile may hold it too
+        if self._tasks['worker 0'].has_trained:
+            self._flags = [flag for flag in self._flags if not _FRESH.fullmatch(flag)] + [
+                '--nofresh'
+            ]
         errors.warn('%s: %s (%d restarts left)' % (task.end, meaning, self._restarts))
         for name in names:
             self._tasks[name].kill()
@@ -200,9 +252,11 @@ class Launcher:
         return True
 
     def _needs_ports(self):
-        """Whether other processes have ports of this cluster, and nothing is lost if all tasks start on other ones."""
+        """Whether other processes have ports of this cluster, and nothing is lost if all tasks
+        start on other ones."""
         return any(task.found_port_in_use for task in self._failed()) and not any(
-            task.has_trained for task in self._tasks.values())
+            task.has_trained for task in self._tasks.values()
+        )
 
 
 def _share_of_cores(index, num_workers):
@@ -211,7 +265,7 @@ def _share_of_cores(index, num_workers):
     if not cores or max(len(cores), num_workers) % min(len(cores), num_workers):
         return []
     first = index * len(cores) // num_workers
-    return cores[first:first + max(1, len(cores) // num_workers)]
+    return cores[first : first + max(1, len(cores) // num_workers)]
 
 
 def _num_gpus(flags):
@@ -221,8 +275,11 @@ def _num_gpus(flags):
       UserError: the number is malformed, or the file cannot be read.
     """
     values = absl_flags.FlagValues()
-    values.set_gnu_getopt()  # A word that is no flag, as in "--max_steps 5", does not end the flags.
-    absl_flags.DEFINE_integer('num_gpus', 1, 'GPUs of each worker.', lower_bound=1, flag_values=values)
+    # A word that is no flag, as in "--max_steps 5", does not end the flags.
+    values.set_gnu_getopt()
+    absl_flags.DEFINE_integer(
+        'num_gpus', 1, 'GPUs of each worker.', lower_bound=1, flag_values=values
+    )
     try:
         values(['trainer'] + list(flags), known_only=True)
     except absl_flags.Error as error:
@@ -231,20 +288,35 @@ def _num_gpus(flags):
 
 
 def _visible_gpus():
-    """Returns the GPUs of this machine that the tasks may use, as in CUDA_VISIBLE_DEVICES; none without NVIDIA's driver."""
+    """Returns the GPUs of this machine that the tasks may use, as in CUDA_VISIBLE_DEVICES; none
+    without NVIDIA's driver."""
     visible = os.environ.get('CUDA_VISIBLE_DEVICES')
     if visible is None:
         try:
-            visible = subprocess.run(
-                ['nvidia-smi', '--query-gpu=index', '--format=csv,noheader'], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, check=True, timeout=_NVIDIA_SMI_SECS).stdout.decode().replace('\n', ',')
-        except (OSError, subprocess.SubprocessError):  # A container may have the GPUs, but not the program.
+            visible = (
+                subprocess.run(
+                    ['nvidia-smi', '--query-gpu=index', '--format=csv,noheader'],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    check=True,
+                    timeout=_NVIDIA_SMI_SECS,
+                )
+                .stdout.decode()
+                .replace('\n', ',')
+            )
+        except (OSError, subprocess.SubprocessError):
+            # A container may have the GPUs, but not the program.
             visible = ','.join(map(str, range(len(glob.glob(_DEVICE_FILES)))))
     # CUDA ignores everything from the first malformed entry on, such as the -1 that hides all GPUs.
     return list(itertools.takewhile(_GPU.fullmatch, map(str.strip, visible.split(','))))
 
 
 def _groups(gpus, num_workers, size):
-    """Returns each worker's GPUs, `size` consecutive ones; counts from the first GPU again if there are too few."""
+    """Returns each worker's GPUs, `size` consecutive ones; counts from the first GPU again if there
+    are too few."""
     starts = range(0, num_workers * size, size)
-    return [list(dict.fromkeys(gpus[(start + i) % len(gpus)] for i in range(size))) if gpus else None for start in starts]
+    return [
+        list(dict.fromkeys(gpus[(start + i) % len(gpus)] for i in range(size))) if gpus else None
+        for start in starts
+    ]

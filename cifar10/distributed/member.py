@@ -1,4 +1,6 @@
-"""A worker among the others of its cluster: it joins them, joins again when it has lost somebody, and leaves."""
+"""A worker among the others of its cluster: it joins them, joins again when it has lost somebody,
+and leaves."""
+
 import contextlib
 import itertools
 import threading
@@ -20,11 +22,21 @@ _GOODBYE_SECS = 3
 _BEAT_SECS = 5
 _ALONE_SECS = 10  # that a chief whose run is complete waits for others who would like to know
 # What TensorFlow's runtime raises when a peer is gone, or has begun anew.
-_LOSSES = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError, tf.errors.FailedPreconditionError,
-           tf.errors.NotFoundError, tf.errors.InternalError, tf.errors.UnknownError, tf.errors.DeadlineExceededError)
-# What a tf.train.SessionManager raises as a RuntimeError when a parameter server has lost its variables since the worker looked.
+_LOSSES = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.FailedPreconditionError,
+    tf.errors.NotFoundError,
+    tf.errors.InternalError,
+    tf.errors.UnknownError,
+    tf.errors.DeadlineExceededError,
+)
+# What a tf.train.SessionManager raises as a RuntimeError when a parameter server has lost its
+# variables since the worker looked.
 _NOT_READY = 'Init operations did not make model ready'
-_ATTEMPTS = 5  # to join without an update, before the error is raised, or the timer is not restarted any more
+# to join without an update, before the error is raised, or the timer is not restarted any more
+_ATTEMPTS = 5
 
 
 class Member:
@@ -42,14 +54,23 @@ class Member:
         self.station, self.strategy, self.job = station, strategy, job
         self.cluster, self.task = station.cluster, station.task
         self.hosts = self.cluster.servers or self.cluster.workers[:1]  # that hold the boards
-        self._boards = Boards(self.hosts, self.cluster.workers, lambda graph: station.connect(graph, self.hosts + [self.task]))
+        self._boards = Boards(
+            self.hosts,
+            self.cluster.workers,
+            lambda graph: station.connect(graph, self.hosts + [self.task]),
+        )
         self.generation, self._next_beat = 0, 0
         self._adopts = adopts
-        self._fruitless = self._joinings = 0  # losses, and successful attempts to join, since the last update
+        # losses, and successful attempts to join, since the last update
+        self._fruitless = self._joinings = 0
         self._has_compared = False  # whether the addresses of the hosts are known to be the same
         self._data_checksum = verification.total_checksum(job.data.train)
         # The tasks without which this worker makes no update, and their cards when it joined them.
-        self._needed = [task for task in (self.hosts if strategy.has_servers else self.cluster.workers) if task != self.task]
+        self._needed = [
+            task
+            for task in (self.hosts if strategy.has_servers else self.cluster.workers)
+            if task != self.task
+        ]
         self._joined = {}
         if self.hosts == [self.task]:
             self._boards.open()
@@ -59,13 +80,15 @@ class Member:
         return agreement.text(self.job, self.strategy, self._data_checksum)
 
     def persevere(self, attempt):
-        """Joins and trains, again whenever others were lost, and then tells them that this worker leaves.
+        """Joins and trains, again whenever others were lost, and then tells them that this worker
+        leaves.
 
-        With all-reduce, collectives cannot be used again in a process that has lost a peer: it ends, see statuses.
+        With all-reduce, collectives cannot be used again in a process that has lost a peer: it
+        ends, see statuses.
 
         Args:
-          attempt: a function that joins and trains, and returns None when the run has come to its end, or the signal that has
-            stopped it; its argument is whether it is the first attempt.
+          attempt: a function that joins and trains, and returns None when the run has come to its
+            end, or the signal that has stopped it; its argument is whether it is the first attempt.
 
         Raises:
           signals.Interrupted: a signal has stopped the run, which is saved.
@@ -88,9 +111,12 @@ class Member:
                 self._explain_loss(error)
         self.station.watchdog.rest()
         if self.generation:
-            farewell = threading.Thread(target=self._say_goodbye, args=(stopped_by is None,), daemon=True)
+            farewell = threading.Thread(
+                target=self._say_goodbye, args=(stopped_by is None,), daemon=True
+            )
             farewell.start()
-            farewell.join(_GOODBYE_SECS)  # all is saved: nobody needs to wait for a server that is gone
+            # all is saved: nobody needs to wait for a server that is gone
+            farewell.join(_GOODBYE_SECS)
         if stopped_by:
             if missing:
                 warn(missing)
@@ -101,7 +127,8 @@ class Member:
             raise missing
 
     def _await_chief(self):
-        """Waits until the chief has saved the last update: if it dies before, it may need this worker to make that update again.
+        """Waits until the chief has saved the last update: if it dies before, it may need this
+        worker to make that update again.
 
         Raises:
           BegunAnew: it did, and is back.
@@ -113,26 +140,35 @@ class Member:
             if notices and _is_ready(notices) and notices[0].generation != self.generation:
                 raise BegunAnew
             if not notices and not self.strategy.has_servers:
-                watchdog.end('Lost the chief before it had saved the last update: start the job again, it goes on from its last '
-                             'checkpoint')
+                watchdog.end(
+                    'Lost the chief before it had saved the last update: start the job again, it goes on from its last '
+                    'checkpoint'
+                )
             time.sleep(_LOOK_SECS)
 
     def _explain_loss(self, error):
-        """Tells why the worker joins again; raises the error if it is no loss, or ends the process if that helps no more."""
+        """Tells why the worker joins again; raises the error if it is no loss, or ends the process
+        if that helps no more."""
         if isinstance(error, RuntimeError) and _NOT_READY not in str(error) or not self._needed:
             raise error
         self.station.set_phase(CONNECTING)
         cards = self.station.read_cards(self._needed)
         lost = [task for task, card in cards.items() if isinstance(card, str)]
         names = peers.absent(self.cluster, {task: cards[task] for task in lost}) or [
-            '%s (%s: restarted)' % (task, self.cluster.address(task)) for task, card in cards.items()
-            if getattr(self._joined.get(task), 'incarnation', None) not in (None, card.incarnation)]
-        cause = 'Lost ' + (', '.join(names) or 'the connection to %s (%s)' % (
-            ' or '.join(map(self.cluster.named, self._needed)), reason(error)))
+            '%s (%s: restarted)' % (task, self.cluster.address(task))
+            for task, card in cards.items()
+            if getattr(self._joined.get(task), 'incarnation', None) not in (None, card.incarnation)
+        ]
+        cause = 'Lost ' + (
+            ', '.join(names)
+            or 'the connection to %s (%s)'
+            % (' or '.join(map(self.cluster.named, self._needed)), reason(error))
+        )
         if not self.strategy.has_servers:
             watchdog.end(cause + ': start the job again, it goes on from its last checkpoint')
         self._fruitless += 1
-        is_waiting = isinstance(error, tf.errors.UnavailableError)  # gRPC waits before it connects again to a task that was away
+        # gRPC waits before it connects again to a task that was away
+        is_waiting = isinstance(error, tf.errors.UnavailableError)
         if self._fruitless > _ATTEMPTS and not is_waiting and not lost:
             raise error
         print(cause + ': joining again', flush=True)
@@ -150,8 +186,10 @@ class Member:
 
         Args:
           run: the RunDirectory of the chief, None for other workers.
-          begins: whether the chief gives the variables their values even if a run is under way that would go on without it.
-          has_ended: a function that returns whether the directory of this worker holds a run that has ended.
+          begins: whether the chief gives the variables their values even if a run is under way that
+            would go on without it.
+          has_ended: a function that returns whether the directory of this worker holds a run that
+            has ended.
 
         Returns:
           Whether there may be something to do.
@@ -171,7 +209,9 @@ class Member:
         # Without the limit, a task that joins again and again would never end.
         self.station.join(JOINING, restarts_timer=self._joinings <= _ATTEMPTS)
         is_under_way, is_back = _is_ready(notices), bool(self.generation)
-        self.publishes = self.task.is_chief and (begins or self.strategy.needs_all or not is_under_way)
+        self.publishes = self.task.is_chief and (
+            begins or self.strategy.needs_all or not is_under_way
+        )
         if is_under_way:
             if not self.task.is_chief:
                 self.job = agreement.adopted(self.job, self._adopts, notices[0].agreement)
@@ -188,7 +228,8 @@ class Member:
         return True
 
     def _patience(self):
-        """For how many seconds the worker waits for others although the run in its directory has ended."""
+        """For how many seconds the worker waits for others although the run in its directory has
+        ended."""
         if self.task.is_chief:
             return _ALONE_SECS
         # Elsewhere the directory of the chief can be another one.
@@ -209,8 +250,15 @@ class Member:
           UserError: a host has other addresses.
         """
         others = [host for host in self.hosts if host != self.task]
-        missing = peers.unreachable(self.cluster, others) if self._has_compared else [
-            host for host, card in self.station.read_cards(others).items() if isinstance(card, str)]
+        missing = (
+            peers.unreachable(self.cluster, others)
+            if self._has_compared
+            else [
+                host
+                for host, card in self.station.read_cards(others).items()
+                if isinstance(card, str)
+            ]
+        )
         self._has_compared = not missing
         try:
             return self._boards.read() if self._has_compared else None
@@ -240,11 +288,13 @@ class Member:
         self.station.made_progress()
 
     def made_local_step(self):
-        """The worker has made a step of which the others see nothing; it tells them now and then that it does."""
+        """The worker has made a step of which the others see nothing; it tells them now and then
+        that it does."""
         self.station.made_progress()
         if time.monotonic() > self._next_beat:
             self._next_beat = time.monotonic() + _BEAT_SECS
             self._boards.write(beat=time.time_ns())
+
 
 def _is_ready(notices):
     """Whether all hosts have values of the same generation."""

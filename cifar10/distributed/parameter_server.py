@@ -1,4 +1,5 @@
 """A parameter server: holds its part of the variables until the run is over."""
+
 import json
 import threading
 import time
@@ -11,7 +12,8 @@ _LOOK_SECS = 0.1
 
 
 def serve(station):
-    """Serves until the run has finished; ends the process if no chief comes, or no update is made for too long.
+    """Serves until the run has finished; ends the process if no chief comes, or no update is made
+    for too long.
 
     Args:
       station: the Station of this process.
@@ -36,5 +38,6 @@ def serve(station):
         time.sleep(_LOOK_SECS)
         notice = boards.read()[0]
     station.watchdog.rest()
-    station.await_departures(boards)  # a worker that has lost its server while it closes its session waits for minutes
+    # a worker that has lost its server while it closes its session waits for minutes
+    station.await_departures(boards)
     print('The run has finished at step %d' % notice.step, flush=True)

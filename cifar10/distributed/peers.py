@@ -1,7 +1,9 @@
 """The other tasks of a cluster: which of them can be reached, and their cards.
 
-A card is a variable on the server of each task: with which addresses the task was started, and in which phase it is.
+A card is a variable on the server of each task: with which addresses the task was started, and in
+which phase it is.
 """
+
 from concurrent import futures
 import errno
 import json
@@ -22,6 +24,7 @@ _LOOK_SECS = 0.5
 
 class Card(NamedTuple):
     """The variable by which a task introduces itself."""
+
     cluster: str  # Cluster.text, the addresses that the task was started with
     name: str  # such as 'worker 1'
     incarnation: int  # a random number, another one at each start
@@ -37,7 +40,9 @@ class OwnCard:
         with tf.Graph().as_default() as graph, tf.device(task.device):
             self._text = tf.placeholder(tf.string, [])
             self._assign = tf.raw_ops.AssignVariableOp(resource=_handle(), value=self._text)
-        self._session = tf.Session(target, graph, tf.ConfigProto(device_filters=['/job:%s/task:%d' % task]))
+        self._session = tf.Session(
+            target, graph, tf.ConfigProto(device_filters=['/job:%s/task:%d' % task])
+        )
         self.set_phase(CONNECTING)
 
     def set_phase(self, phase):
@@ -51,14 +56,19 @@ def _handle():
 
 
 def read_card(address):
-    """Asks the task at an address for its card, for a few seconds; returns the Card, or the reason why there is none."""
+    """Asks the task at an address for its card, for a few seconds; returns the Card, or the reason
+    why there is none."""
     refusal = _refusal(address)
     if refusal:
         return refusal
-    config = tf.ConfigProto(device_filters=['/job:none'], operation_timeout_in_ms=int(1000 * _ANSWER_SECS))
-    # After a network failure, the connections that the sessions of a process share can hang for minutes.
+    config = tf.ConfigProto(
+        device_filters=['/job:none'], operation_timeout_in_ms=int(1000 * _ANSWER_SECS)
+    )
+    # After a network failure, the connections that the sessions of a process share can hang for
+    # minutes.
     config.rpc_options.disable_session_connection_sharing = True
-    # Without it, a session with the address of this task would reach this process, whoever has the address.
+    # Without it, a session with the address of this task would reach this process, whoever has the
+    # address.
     config.rpc_options.use_rpc_for_inprocess_master = True
     try:
         with tf.Graph().as_default() as graph, tf.device('/cpu:0'):
@@ -76,7 +86,8 @@ def read_card(address):
 
 
 def read_cards(cluster, tasks):
-    """Reads the cards of several tasks at the same time: a dict from each Task to what `read_card` returns."""
+    """Reads the cards of several tasks at the same time: a dict from each Task to what `read_card`
+    returns."""
     with futures.ThreadPoolExecutor(len(tasks) or 1) as pool:
         return dict(zip(tasks, pool.map(lambda task: read_card(cluster.address(task)), tasks)))
 
@@ -90,8 +101,10 @@ def check_cards(cluster, task, cards):
     """
     for other, card in cards.items():
         if isinstance(card, Card) and card.cluster != cluster.text:
-            raise UserError('%s was started with %s, but %s with %s: give all tasks the same' % (
-                cluster.named(other), card.cluster, cluster.named(task), cluster.text))
+            raise UserError(
+                '%s was started with %s, but %s with %s: give all tasks the same'
+                % (cluster.named(other), card.cluster, cluster.named(task), cluster.text)
+            )
 
 
 def absent(cluster, cards):
@@ -104,11 +117,23 @@ def absent(cluster, cards):
     Returns:
       A list of texts like 'worker 1 (host:2222: Connection refused)'.
     """
+
     def listed(reasons):
-        return ['%s (%s: %s)' % (task, cluster.address(task), why) for task, why in reasons.items() if why]
-    missing = {task: card if isinstance(card, str) else card.cluster != cluster.text and 'started with ' + card.cluster
-               for task, card in cards.items()}
-    return listed(missing) or listed({task: card.phase for task, card in cards.items() if card.phase != TRAINING})
+        return [
+            '%s (%s: %s)' % (task, cluster.address(task), why)
+            for task, why in reasons.items()
+            if why
+        ]
+
+    missing = {
+        task: card
+        if isinstance(card, str)
+        else card.cluster != cluster.text and 'started with ' + card.cluster
+        for task, card in cards.items()
+    }
+    return listed(missing) or listed(
+        {task: card.phase for task, card in cards.items() if card.phase != TRAINING}
+    )
 
 
 def await_run(cluster, secs):
@@ -127,7 +152,13 @@ def await_run(cluster, secs):
 def unreachable(cluster, tasks):
     """The tasks that accept no connection."""
     with futures.ThreadPoolExecutor(len(tasks) or 1) as pool:
-        return [task for task, refusal in zip(tasks, pool.map(lambda task: _refusal(cluster.address(task)), tasks)) if refusal]
+        return [
+            task
+            for task, refusal in zip(
+                tasks, pool.map(lambda task: _refusal(cluster.address(task)), tasks)
+            )
+            if refusal
+        ]
 
 
 def _refusal(address):
@@ -146,7 +177,9 @@ def is_here(address):
     """Whether an address is one of this machine."""
     host = address.rsplit(':', 1)[0].strip('[]')
     try:
-        (family, kind, protocol, _, found), *_ = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+        (family, kind, protocol, _, found), *_ = socket.getaddrinfo(
+            host, 0, type=socket.SOCK_STREAM
+        )
         with socket.socket(family, kind, protocol) as listener:
             listener.bind(found)  # which only its own addresses allow
         return True
@@ -162,5 +195,9 @@ def refused_port(address):
         try:
             listener.bind(('', port))
         except OSError as error:
-            return 'the port is in use' if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+            return (
+                'the port is in use'
+                if error.errno == errno.EADDRINUSE
+                else error.strerror or str(error)
+            )
     return None

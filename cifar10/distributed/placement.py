@@ -1,22 +1,29 @@
-"""Where the variables of a cluster are: on parameter servers, balanced by bytes, with copies at each worker."""
+"""Where the variables of a cluster are: on parameter servers, balanced by bytes, with copies at
+each worker."""
+
 import contextlib
 
 import tensorflow.compat.v1 as tf
 
 from cifar10.parallelism.balance import Balance
 
-_VARIABLE_OPS = ('Variable', 'VariableV2', 'AutoReloadVariable', 'VarHandleOp')  # as in tf.train.replica_device_setter
+# as in tf.train.replica_device_setter
+_VARIABLE_OPS = ('Variable', 'VariableV2', 'AutoReloadVariable', 'VarHandleOp')
 
 
 def on_servers(cluster, worker):
-    """A device function: variables go to the parameter servers, balanced by bytes, everything else to the CPU of the worker.
+    """A device function: variables go to the parameter servers, balanced by bytes, everything else
+    to the CPU of the worker.
 
     An optimizer's slots and the moving averages are put beside their variables.
     """
     balance = Balance(range(len(cluster.ps)))
     return tf.train.replica_device_setter(
-        worker_device=worker.device, cluster=tf.train.ClusterSpec({'ps': list(cluster.ps), 'worker': list(cluster.worker)}),
-        ps_strategy=lambda op: balance.place(op.name, op.get_attr('shape'), op.get_attr('dtype')), ps_ops=list(_VARIABLE_OPS))
+        worker_device=worker.device,
+        cluster=tf.train.ClusterSpec({'ps': list(cluster.ps), 'worker': list(cluster.worker)}),
+        ps_strategy=lambda op: balance.place(op.name, op.get_attr('shape'), op.get_attr('dtype')),
+        ps_ops=list(_VARIABLE_OPS),
+    )
 
 
 def bytes_held(variables):
@@ -30,19 +37,27 @@ def bytes_held(variables):
 
 
 class Copies:
-    """Copies of the variables at a worker: the model reads the copies, while updates are made to the originals."""
+    """Copies of the variables at a worker: the model reads the copies, while updates are made to
+    the originals."""
 
     def __init__(self, worker, devices=('/cpu:0',)):
-        """Makes copies for the Task of a worker, balanced over devices of it, in the default graph, which has a global step."""
+        """Makes copies for the Task of a worker, balanced over devices of it, in the default graph,
+        which has a global step."""
         self._worker = worker
         self._balance = Balance(devices)
         self._originals = {}  # by name
         self._copies = {}
-        self.step = self._local('step', tf.constant(0, tf.int64), '/cpu:0')  # of the originals when the copies were fetched
+        # of the originals when the copies were fetched
+        self.step = self._local('step', tf.constant(0, tf.int64), '/cpu:0')
 
     def _local(self, name, initial, device, trainable=False):
         with tf.device(self._worker.device), tf.device(device):
-            return tf.Variable(initial, trainable=trainable, name='copies/' + name, collections=[tf.GraphKeys.LOCAL_VARIABLES])
+            return tf.Variable(
+                initial,
+                trainable=trainable,
+                name='copies/' + name,
+                collections=[tf.GraphKeys.LOCAL_VARIABLES],
+            )
 
     @property
     def variables(self):
@@ -51,7 +66,8 @@ class Copies:
 
     @contextlib.contextmanager
     def read(self):
-        """In the block, tf.get_variable makes a variable and its copy, and returns the copy, which is what is trainable there."""
+        """In the block, tf.get_variable makes a variable and its copy, and returns the copy, which
+        is what is trainable there."""
         with tf.variable_scope(tf.get_variable_scope(), custom_getter=self._get):
             yield
         trainable = tf.get_collection_ref(tf.GraphKeys.TRAINABLE_VARIABLES)
@@ -64,7 +80,9 @@ class Copies:
             self._originals[name] = original
             dtype = original.dtype.base_dtype
             device = self._balance.place(name, original.shape, dtype)
-            self._copies[name] = self._local(name, tf.zeros(original.shape, dtype), device, trainable=True)
+            self._copies[name] = self._local(
+                name, tf.zeros(original.shape, dtype), device, trainable=True
+            )
         return self._copies[name]
 
     def of_originals(self, gradients):
@@ -73,13 +91,21 @@ class Copies:
         return [(gradient, originals[id(copy)]) for gradient, copy in gradients]
 
     def fetch(self):
-        """An operation that gives the copies the values of the originals, and `step` the step of values that are not newer."""
-        with tf.device(self._worker.device), tf.name_scope('fetch'), tf.control_dependencies([
-                self.step.assign(tf.train.get_global_step().read_value())]):
-            return tf.group(*(copy.assign(self._originals[name].read_value()) for name, copy in self._copies.items()))
+        """An operation that gives the copies the values of the originals, and `step` the step of
+        values that are not newer."""
+        with tf.device(self._worker.device), tf.name_scope('fetch'), tf.control_dependencies(
+            [self.step.assign(tf.train.get_global_step().read_value())]
+        ):
+            return tf.group(
+                *(
+                    copy.assign(self._originals[name].read_value())
+                    for name, copy in self._copies.items()
+                )
+            )
 
     def descend(self, gradients, rate):
-        """An operation that moves the copies against their gradients, a list of (gradient, copy)."""
+        """An operation that moves the copies against their gradients, a list of (gradient,
+        copy)."""
         moved = []
         for gradient, copy in gradients:
             with tf.device(copy.device):

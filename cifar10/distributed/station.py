@@ -1,4 +1,6 @@
-"""A task of this process: its TensorFlow server, its card, and the timer that ends it when it has waited too long."""
+"""A task of this process: its TensorFlow server, its card, and the timer that ends it when it has
+waited too long."""
+
 import time
 
 import tensorflow.compat.v1 as tf
@@ -9,7 +11,8 @@ from cifar10.distributed.watchdog import Watchdog
 from cifar10.errors import UserError
 
 _LOOK_SECS = 0.2
-_SUCCESSION_SECS = 30  # After a task has moved to another host, the name of the host can lead to the old one for a while.
+# After a task has moved to another host, the name of the host can lead to the old one for a while.
+_SUCCESSION_SECS = 30
 
 
 class Station:
@@ -31,7 +34,8 @@ class Station:
           config: a tf.ConfigProto, see server.start.
 
         Raises:
-          UserError: the server cannot listen at its port, or another process answers at the address of the task.
+          UserError: the server cannot listen at its port, or another process answers at the address
+            of the task.
         """
         self.cluster, self.task, self.timeouts = cluster, task, timeouts
         self.target = server.start(cluster, task, config)
@@ -53,9 +57,13 @@ class Station:
             if self._is_known:
                 return
             if isinstance(found, peers.Card) and (
-                    time.monotonic() > first_seen.setdefault(found.incarnation, time.monotonic()) + _SUCCESSION_SECS):
-                raise UserError('Another process answers at the address of %s, as %s: check --task_index and the addresses, or end '
-                                'that process' % (self.cluster.named(self.task), found.name))
+                time.monotonic()
+                > first_seen.setdefault(found.incarnation, time.monotonic()) + _SUCCESSION_SECS
+            ):
+                raise UserError(
+                    'Another process answers at the address of %s, as %s: check --task_index and the addresses, or end '
+                    'that process' % (self.cluster.named(self.task), found.name)
+                )
             time.sleep(_LOOK_SECS)
 
     def connect(self, graph, tasks):
@@ -104,16 +112,22 @@ class Station:
         return cards
 
     def await_departures(self, boards):
-        """Waits until the workers that can be reached have read that the run is over; not for ever: one of them may be stopped."""
+        """Waits until the workers that can be reached have read that the run is over; not for ever:
+        one of them may be stopped."""
         deadline = time.monotonic() + self.timeouts.stall
         while time.monotonic() < deadline:
-            staying = [worker for worker, is_gone in zip(self.cluster.workers, boards.read()[0].gone) if not is_gone]
+            staying = [
+                worker
+                for worker, is_gone in zip(self.cluster.workers, boards.read()[0].gone)
+                if not is_gone
+            ]
             if len(peers.unreachable(self.cluster, staying)) == len(staying):
                 break
             time.sleep(_LOOK_SECS)
 
     def _describe(self):
-        """Returns the phase, the awaited tasks, and the reason why they may never come; see Watchdog.watch."""
+        """Returns the phase, the awaited tasks, and the reason why they may never come; see
+        Watchdog.watch."""
         phase = self._card.card.phase
         if phase == FILLING:
             return phase, '', ''
@@ -121,9 +135,20 @@ class Station:
             address = self.cluster.address(self.task)
             found = peers.read_card(address)
             reason = found if isinstance(found, str) else '%s answers' % found.name
-            return phase, '%s (%s: %s), the address of this task' % (self.task, address, reason), (
-                'check --task_index and the addresses')
+            return (
+                phase,
+                '%s (%s: %s), the address of this task' % (self.task, address, reason),
+                ('check --task_index and the addresses'),
+            )
         cards = self._ask(self._others)
-        doubt = '' if self._has_met or not cards else '%s; the run has ended, or the addresses are wrong' % (
-            'no other task has ever answered' if self.task.is_chief else 'the chief has never answered')
+        doubt = (
+            ''
+            if self._has_met or not cards
+            else '%s; the run has ended, or the addresses are wrong'
+            % (
+                'no other task has ever answered'
+                if self.task.is_chief
+                else 'the chief has never answered'
+            )
+        )
         return phase, ', '.join(peers.absent(self.cluster, cards)), doubt

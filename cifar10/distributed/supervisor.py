@@ -1,4 +1,6 @@
-"""The supervisor of averaging, on the first parameter server: collects what the workers send and hands back the average."""
+"""The supervisor of averaging, on the first parameter server: collects what the workers send and
+hands back the average."""
+
 import queue
 import threading
 import time
@@ -8,14 +10,16 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.distributed import averaging, exchange
 
-# How long others are waited for when the fastest worker has arrived, at least and in terms of the time that it took.
+# How long others are waited for when the fastest worker has arrived, at least and in terms of the
+# time that it took.
 _FIRST_PATIENCE_SECS = 30  # in the first round: they may be starting still
 _PATIENCE_SECS = 10
 _PATIENCE_FACTOR = 2
 
 
 class Supervisor:
-    """Averages in rounds: one ends when all members have arrived. Who does not come in time is no member until it arrives again."""
+    """Averages in rounds: one ends when all members have arrived. Who does not come in time is no
+    member until it arrives again."""
 
     def __init__(self, cluster, connect, read_board):
         """Makes a supervisor.
@@ -47,7 +51,8 @@ class Supervisor:
                 self._average()
 
     def _receive(self):
-        """Puts arrivals into a queue of Python as they come, where they can be waited for with a time limit."""
+        """Puts arrivals into a queue of Python as they come, where they can be waited for with a
+        time limit."""
         host = self._cluster.servers[0]
         with tf.Graph().as_default() as graph:
             arrival = exchange.arrivals(host).dequeue()
@@ -56,7 +61,8 @@ class Supervisor:
             self._arrivals.put([int(number) for number in session.run(arrival)])
 
     def _remaining(self):
-        """The seconds until the members that have not arrived are left out; None before anybody has arrived."""
+        """The seconds until the members that have not arrived are left out; None before anybody has
+        arrived."""
         if not self._generation or not self._arrived:
             return None
         return max(0, self._deadline - time.monotonic())
@@ -67,7 +73,11 @@ class Supervisor:
             notice = self._read_board()
             if generation != notice.generation:
                 return
-            self._generation, self._step, self._least_patience = generation, notice.step, _FIRST_PATIENCE_SECS
+            self._generation, self._step, self._least_patience = (
+                generation,
+                notice.step,
+                _FIRST_PATIENCE_SECS,
+            )
             self._began = time.monotonic()
             self._members, self._arrived = set(range(len(self._cluster.workers))), set()
             self._session = self._connect(self._graph, self._cluster.servers)
@@ -81,15 +91,24 @@ class Supervisor:
             self._reached = step
 
     def _leave_out(self, missing):
-        print('Averaging goes on without %s, who sent nothing for %d seconds' % (
-            ', '.join(self._cluster.named(self._cluster.workers[i]) for i in sorted(missing)), self._patience), flush=True)
+        print(
+            'Averaging goes on without %s, who sent nothing for %d seconds'
+            % (
+                ', '.join(self._cluster.named(self._cluster.workers[i]) for i in sorted(missing)),
+                self._patience,
+            ),
+            flush=True,
+        )
         self._members -= missing
 
     def _average(self):
         is_counted = np.isin(np.arange(len(self._cluster.workers)), list(self._arrived))
         try:
-            self._session.run(self._round, {self._is_counted: is_counted, self._step_reached: self._reached})
-        except tf.errors.OpError:  # another parameter server is gone: the chief begins another generation when it is back
+            self._session.run(
+                self._round, {self._is_counted: is_counted, self._step_reached: self._reached}
+            )
+        except tf.errors.OpError:
+            # another parameter server is gone: the chief begins another generation when it is back
             self._generation, self._members = 0, set()
             return
         self._began, self._least_patience = time.monotonic(), _PATIENCE_SECS

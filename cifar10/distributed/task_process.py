@@ -1,4 +1,5 @@
 """One task of a cluster as a process of this machine."""
+
 import contextlib
 import os
 import signal
@@ -16,7 +17,8 @@ _PORT_IN_USE = b'port is in use'  # in its line when another process has its por
 class TaskProcess:
     """A process, whose lines appear with the task in front.
 
-    It is in a session of its own, so that Ctrl-C in a terminal reaches only the process that has started it.
+    It is in a session of its own, so that Ctrl-C in a terminal reaches only the process that has
+    started it.
 
     Attributes:
       name: such as 'worker 0'.
@@ -32,24 +34,34 @@ class TaskProcess:
           name: see above.
           command: list of strings.
           cores: the cores of the machine that it may use; none for all.
-          gpus: the GPUs that it may use, list of strings as in CUDA_VISIBLE_DEVICES; None for those of this process.
+          gpus: the GPUs that it may use, list of strings as in CUDA_VISIBLE_DEVICES; None for those
+            of this process.
         """
         self.name, self.status, self.has_trained, self.found_port_in_use = name, None, False, False
-        environment = {key: value for key, value in os.environ.items() if key != 'TF_CONFIG'}  # it may name another cluster
+        # it may name another cluster
+        environment = {key: value for key, value in os.environ.items() if key != 'TF_CONFIG'}
         if gpus is not None:
-            if 'CUDA_VISIBLE_DEVICES' not in environment:  # The numbers are those of nvidia-smi. By default CUDA sorts by speed.
+            # The numbers are those of nvidia-smi. By default CUDA sorts by speed.
+            if 'CUDA_VISIBLE_DEVICES' not in environment:
                 environment.setdefault('CUDA_DEVICE_ORDER', 'PCI_BUS_ID')
             environment['CUDA_VISIBLE_DEVICES'] = ','.join(gpus) or '-1'
         with signals.held_back():
             self._process = subprocess.Popen(
-                command, bufsize=0, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env=dict(environment, PYTHONUNBUFFERED='1'), start_new_session=True)
+                command,
+                bufsize=0,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=dict(environment, PYTHONUNBUFFERED='1'),
+                start_new_session=True,
+            )
             signals.children.add(self._process.pid)
         if cores:
             with contextlib.suppress(ProcessLookupError):  # it has ended
                 os.sched_setaffinity(self._process.pid, cores)
         self._last_awake = time.monotonic()
-        self._begun = {self._process.stdout: b'', self._process.stderr: b''}  # what has come of the next line
+        # what has come of the next line
+        self._begun = {self._process.stdout: b'', self._process.stderr: b''}
         for pipe in self._begun:
             os.set_blocking(pipe.fileno(), False)
 
@@ -101,10 +113,14 @@ class TaskProcess:
         return self.status is not None
 
     def stopped_secs(self):
-        """For how many seconds it has been seen stopped, by SIGSTOP for example; 0 on systems that do not tell."""
+        """For how many seconds it has been seen stopped, by SIGSTOP for example; 0 on systems that
+        do not tell."""
         try:
-            is_stopped = hasattr(os, 'waitid') and os.waitid(
-                os.P_PID, self._process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+            is_stopped = (
+                hasattr(os, 'waitid')
+                and os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+                is not None
+            )
         except ChildProcessError:  # it has just ended
             is_stopped = False
         if not is_stopped:
@@ -124,7 +140,8 @@ class TaskProcess:
 
     @property
     def can_start_again(self):
-        """Whether the process ended of something that does not have to happen again: a signal, or its peers."""
+        """Whether the process ended of something that does not have to happen again: a signal, or
+        its peers."""
         return self.status == STALLED or self.status < 0 or self.status > 128
 
     @property
@@ -134,4 +151,6 @@ class TaskProcess:
             return '%s ended with status %d' % (self.name, self.status)
         number = -self.status
         return '%s was ended by %s' % (
-            self.name, signal.Signals(number).name if number in list(signal.Signals) else 'signal %d' % number)
+            self.name,
+            signal.Signals(number).name if number in list(signal.Signals) else 'signal %d' % number,
+        )

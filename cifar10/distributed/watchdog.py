@@ -1,7 +1,10 @@
-"""Watches the clock while a task waits for others: says for whom, and ends the process when it has waited too long.
+"""Watches the clock while a task waits for others: says for whom, and ends the process when it has
+waited too long.
 
-A call of TensorFlow's runtime never returns if its peer is stopped or cut off, so the process has to end from another thread.
+A call of TensorFlow's runtime never returns if its peer is stopped or cut off, so the process has
+to end from another thread.
 """
+
 import contextlib
 import os
 import sys
@@ -28,11 +31,13 @@ class Watchdog:
     def watch(self, describe, secs, flag):
         """From now on, the process ends when `progress` has not been called for `secs` seconds.
 
-        It waits three times as long for what may never come, and then ends with status 1, so that nobody starts it again.
+        It waits three times as long for what may never come, and then ends with status 1, so that
+        nobody starts it again.
 
         Args:
-          describe: a function that returns the phase, the tasks for which it waits as a text, '' if it cannot tell, and the reason
-            why they may never come, or ''. It may take a few seconds.
+          describe: a function that returns the phase, the tasks for which it waits as a text, '' if
+            it cannot tell, and the reason why they may never come, or ''. It may take a few
+            seconds.
           secs: the longest time without progress.
           flag: the flag that gives `secs`.
         """
@@ -72,7 +77,11 @@ class Watchdog:
                 continue
             if waited >= attempts * secs:
                 waited_text = '%s: waited %d seconds (%s--%s)' % (
-                    phase.capitalize(), attempts * secs, '%d times ' % attempts if attempts > 1 else '', flag)
+                    phase.capitalize(),
+                    attempts * secs,
+                    '%d times ' % attempts if attempts > 1 else '',
+                    flag,
+                )
                 if not doubt:
                     end(waited_text + _remedy(phase, awaited))
                 if attempts == _ATTEMPTS:
@@ -87,11 +96,14 @@ class Watchdog:
 def _remedy(phase, awaited):
     if phase == FILLING:
         return ': start this task again, with a longer time if the disk is slow'
-    return ' for %s: start this task again when the others are there' % (awaited or 'the others, although all of them answer')
+    return ' for %s: start this task again when the others are there' % (
+        awaited or 'the others, although all of them answer'
+    )
 
 
 def end(message, status=statuses.STALLED):
-    """Ends the process, by default with the status by which whoever supervises it starts it again."""
+    """Ends the process, by default with the status by which whoever supervises it starts it
+    again."""
     errors.warn(message)
     with contextlib.suppress(OSError, ValueError):  # nobody may read any more
         sys.stdout.flush()

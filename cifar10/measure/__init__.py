@@ -1,1 +1,2 @@
-"""Measuring: the benchmark, the classic formulation that it compares with, and runs compared by their event files."""
+"""Measuring: the benchmark, the classic formulation that it compares with, and runs compared by
+their event files."""

@@ -1,4 +1,5 @@
 """The benchmark's figures: rounds in turn, medians, spreads and ratios, as a table and as JSON."""
+
 import contextlib
 import json
 import platform
@@ -41,10 +42,16 @@ def in_turn(measure_once, formulations, num_rounds):
     for i in range(num_rounds):
         for formulation in formulations:
             with contextlib.suppress(OSError):  # nobody may read it any more
-                print('Round %d of %d: %s' % (i + 1, num_rounds, formulation), file=sys.stderr, flush=True)
+                print(
+                    'Round %d of %d: %s' % (i + 1, num_rounds, formulation),
+                    file=sys.stderr,
+                    flush=True,
+                )
             rounds[formulation].append(measure_once(formulation))
-    return {formulation: {name: [figures[name] for figures in measured] for name in measured[0]}
-            for formulation, measured in rounds.items()}
+    return {
+        formulation: {name: [figures[name] for figures in measured] for name in measured[0]}
+        for formulation, measured in rounds.items()
+    }
 
 
 def summarize(values):
@@ -53,14 +60,19 @@ def summarize(values):
 
 
 def ratios(rounds):
-    """For each figure that both formulations have, the ratio of ours to the baseline's, round by round."""
+    """For each figure that both formulations have, the ratio of ours to the baseline's, round by
+    round."""
     baseline = rounds.get(BASELINE, {})
-    return {name: [ours / classic for ours, classic in zip(values, baseline[name])]
-            for name, values in rounds[OURS].items() if name in baseline and 0 not in baseline[name]}
+    return {
+        name: [ours / classic for ours, classic in zip(values, baseline[name])]
+        for name, values in rounds[OURS].items()
+        if name in baseline and 0 not in baseline[name]
+    }
 
 
 def comparison(rounds):
-    """The figures as a table in Markdown, with the ratios if there is a baseline: see `figures_table`."""
+    """The figures as a table in Markdown, with the ratios if there is a baseline: see
+    `figures_table`."""
     columns = dict(rounds)
     if BASELINE in rounds:
         columns['ours / classic'] = ratios(rounds)
@@ -74,8 +86,13 @@ def figures_table(columns, names):
       columns: a dict from each heading to a dict from a figure's name to its values.
       names: of the figures, one row each; a column may lack some.
     """
-    return markdown.table([''] + list(columns), [
-        [name] + [_cell(column[name]) if name in column else '' for column in columns.values()] for name in names])
+    return markdown.table(
+        [''] + list(columns),
+        [
+            [name] + [_cell(column[name]) if name in column else '' for column in columns.values()]
+            for name in names
+        ],
+    )
 
 
 def _cell(values):
@@ -90,15 +107,31 @@ def _digits(value):
 
 def host():
     """Where it was measured: processor, cores, GPUs, versions."""
-    return {'processor': machine.processor(), 'cores': machine.num_cores(), 'system': platform.platform(), 'gpus': machine.gpus(),
-            'python': platform.python_version(), 'tensorflow': tf.__version__, 'numpy': np.__version__}
+    return {
+        'processor': machine.processor(),
+        'cores': machine.num_cores(),
+        'system': platform.platform(),
+        'gpus': machine.gpus(),
+        'python': platform.python_version(),
+        'tensorflow': tf.__version__,
+        'numpy': np.__version__,
+    }
 
 
 def report(subcommand, rounds, flag_values):
     """The figures of every round, their summaries, host, versions and flags, as JSON."""
-    return json.dumps({
-        'subcommand': subcommand, 'time': time.strftime('%Y-%m-%dT%H:%M:%S%z'), 'host': host(), 'flags': flag_values,
-        'rounds': rounds,
-        'summary': {formulation: {name: summarize(values) for name, values in figures.items()}
-                    for formulation, figures in rounds.items()},
-        'ratios': {name: summarize(values) for name, values in ratios(rounds).items()}}, indent=1)
+    return json.dumps(
+        {
+            'subcommand': subcommand,
+            'time': time.strftime('%Y-%m-%dT%H:%M:%S%z'),
+            'host': host(),
+            'flags': flag_values,
+            'rounds': rounds,
+            'summary': {
+                formulation: {name: summarize(values) for name, values in figures.items()}
+                for formulation, figures in rounds.items()
+            },
+            'ratios': {name: summarize(values) for name, values in ratios(rounds).items()},
+        },
+        indent=1,
+    )

@@ -1,4 +1,5 @@
 """The costs of the simulation, from measured times of updates; how well it predicts other ones."""
+
 import math
 
 from cifar10.measure import scaling
@@ -16,9 +17,17 @@ def ratios(scheme, machines, costs, measured):
     Returns:
       A dict like `measured`.
     """
-    return {mode: {num_workers: 1e3 / ms * scaling.speed(
-        scheme._replace(mode=mode), machines._replace(num_workers=num_workers), costs).seconds
-        for num_workers, ms in times.items()} for mode, times in measured.items()}
+    return {
+        mode: {
+            num_workers: 1e3
+            / ms
+            * scaling.speed(
+                scheme._replace(mode=mode), machines._replace(num_workers=num_workers), costs
+            ).seconds
+            for num_workers, ms in times.items()
+        }
+        for mode, times in measured.items()
+    }
 
 
 def fit(scheme, machines, costs, measured, names):
@@ -31,11 +40,21 @@ def fit(scheme, machines, costs, measured, names):
       costs: the Costs to start from, greater than 0.
       names: of the costs that may change; there must not be more than measured times.
     """
+
     def error(tried):
-        return sum(math.log(ratio) ** 2 for row in ratios(scheme, machines, tried, measured).values() for ratio in row.values())
+        return sum(
+            math.log(ratio) ** 2
+            for row in ratios(scheme, machines, tried, measured).values()
+            for ratio in row.values()
+        )
+
     factor, least = 4.0, error(costs)
     while factor > 1.001:
-        tried = [costs._replace(**{name: getattr(costs, name) * change}) for name in names for change in (factor, 1 / factor)]
+        tried = [
+            costs._replace(**{name: getattr(costs, name) * change})
+            for name in names
+            for change in (factor, 1 / factor)
+        ]
         errors = [error(one) for one in tried]
         if min(errors) < least:
             costs, least = tried[errors.index(min(errors))], min(errors)

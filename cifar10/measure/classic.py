@@ -1,8 +1,11 @@
-"""The classic formulation of the books: what the benchmark compares with, and what the tests expect equal results from.
+"""The classic formulation of the books: what the benchmark compares with, and what the tests expect
+equal results from.
 
-Each example goes through tf.image alone and into tf.train.shuffle_batch, which 16 threads fill; a FIFO queue prefetches;
-local response normalisation is tf.nn.lrn; update and moving averages are a tf.group; summaries run the network once more.
+Each example goes through tf.image alone and into tf.train.shuffle_batch, which 16 threads fill; a
+FIFO queue prefetches; local response normalisation is tf.nn.lrn; update and moving averages are a
+tf.group; summaries run the network once more.
 """
+
 import datetime
 import os
 import time
@@ -16,7 +19,8 @@ from cifar10.runs import checkpoint_files, machine, watch
 
 
 def distort(image, row, column, mirror, brightness, contrast):
-    """Distorts one image, uint8 [32, 32, 3], with tf.image and the given random numbers: float32 [24, 24, 3]."""
+    """Distorts one image, uint8 [32, 32, 3], with tf.image and the given random numbers: float32
+    [24, 24, 3]."""
     image = tf.cast(image, tf.float32)
     image = tf.slice(image, [row, column, 0], [24, 24, 3])  # what tf.random_crop ends in
     image = tf.cond(mirror, lambda: tf.image.flip_left_right(image), lambda: image)
@@ -28,15 +32,29 @@ def distort(image, row, column, mirror, brightness, contrast):
 
 
 def distorted_inputs(data_dir, batch_size):
-    """Batches of distorted images, float32 [batch_size, 24, 24, 3], and labels, int32 [batch_size]."""
+    """Batches of distorted images, float32 [batch_size, 24, 24, 3], and labels, int32
+    [batch_size]."""
     records = dataset.read(data_dir).train
     minimum = int(0.4 * min(verification.verify(records), dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN))
-    record = cifar10_input.read_cifar10(tf.train.string_input_producer(records.paths), records.label_weights)
+    record = cifar10_input.read_cifar10(
+        tf.train.string_input_producer(records.paths), records.label_weights
+    )
     row, column = (tf.random_uniform([], maxval=9, dtype=tf.int32) for _ in range(2))
-    image = distort(record.uint8image, row, column, tf.random_uniform([]) < 0.5,
-                    tf.random_uniform([], -63, 63), tf.random_uniform([], 0.2, 1.8))
-    images, labels = tf.train.shuffle_batch([image, record.label], batch_size, num_threads=16,
-                                            capacity=minimum + 3 * batch_size, min_after_dequeue=minimum)
+    image = distort(
+        record.uint8image,
+        row,
+        column,
+        tf.random_uniform([]) < 0.5,
+        tf.random_uniform([], -63, 63),
+        tf.random_uniform([], 0.2, 1.8),
+    )
+    images, labels = tf.train.shuffle_batch(
+        [image, record.label],
+        batch_size,
+        num_threads=16,
+        capacity=minimum + 3 * batch_size,
+        min_after_dequeue=minimum,
+    )
     return images, tf.reshape(labels, [batch_size])
 
 
@@ -49,7 +67,9 @@ def prefetch_queue(images, labels, capacity):
 
 def _variables(shape, stddev, weight_decay, bias):
     with tf.device('/cpu:0'):
-        weights = tf.get_variable('weights', shape, tf.float32, tf.truncated_normal_initializer(stddev=stddev))
+        weights = tf.get_variable(
+            'weights', shape, tf.float32, tf.truncated_normal_initializer(stddev=stddev)
+        )
         biases = tf.get_variable('biases', shape[-1:], tf.float32, tf.constant_initializer(bias))
     if weight_decay:
         tf.add_to_collection('losses', weight_decay * tf.nn.l2_loss(weights))
@@ -58,6 +78,7 @@ def _variables(shape, stddev, weight_decay, bias):
 
 def inference(images, num_classes):
     """The network's logits, float32 [batch, num_classes]."""
+
     def summarized(activations):
         tf.summary.histogram('activations', activations)
         tf.summary.scalar('sparsity', tf.nn.zero_fraction(activations))
@@ -65,7 +86,9 @@ def inference(images, num_classes):
 
     def convolution(x, depth, bias):
         weights, biases = _variables([5, 5, depth, 64], 5e-2, 0, bias)
-        return summarized(tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME'), biases)))
+        return summarized(
+            tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME'), biases))
+        )
 
     def fully_connected(x, size):
         weights, biases = _variables([int(x.shape[1]), size], 0.04, 0.004, 0.1)
@@ -73,6 +96,7 @@ def inference(images, num_classes):
 
     def pool(x):
         return tf.nn.max_pool(x, [1, 3, 3, 1], [1, 2, 2, 1], 'SAME')
+
     with tf.variable_scope('conv1'):
         x = tf.nn.lrn(pool(convolution(images, 3, 0.0)), 4, bias=1.0, alpha=0.001 / 9.0, beta=0.75)
     with tf.variable_scope('conv2'):
@@ -89,7 +113,9 @@ def inference(images, num_classes):
 
 def loss(logits, labels, scope):
     """The total loss of the tower whose name scope is `scope`."""
-    cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.cast(labels, tf.int64), logits=logits)
+    cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels=tf.cast(labels, tf.int64), logits=logits
+    )
     tf.add_to_collection('losses', tf.reduce_mean(cross_entropy))
     losses = tf.get_collection('losses', scope)
     for part in losses:
@@ -99,23 +125,35 @@ def loss(logits, labels, scope):
 
 def average_gradients(tower_grads):
     """The towers' mean gradients, stacked first; a list of (gradient, variable)."""
-    return [(tf.reduce_mean(tf.stack([gradient for gradient, _ in grads_and_vars]), 0), grads_and_vars[0][1])
-            for grads_and_vars in zip(*tower_grads)]
+    return [
+        (
+            tf.reduce_mean(tf.stack([gradient for gradient, _ in grads_and_vars]), 0),
+            grads_and_vars[0][1],
+        )
+        for grads_and_vars in zip(*tower_grads)
+    ]
 
 
 def training_step(job, batches):
-    """Builds a tower on each device of a Job and the update; returns the train op, the last tower's loss and the gradients."""
+    """Builds a tower on each device of a Job and the update; returns the train op, the last tower's
+    loss and the gradients."""
     hparams, devices = job.hparams, job.devices
     global_step = tf.train.get_or_create_global_step()
     decay_steps = int(job.num_examples / int(batches[0][0].shape[0]) * hparams.num_epochs_per_decay)
-    rate = tf.train.exponential_decay(hparams.initial_learning_rate, global_step, decay_steps,
-                                      hparams.learning_rate_decay_factor, staircase=True)
+    rate = tf.train.exponential_decay(
+        hparams.initial_learning_rate,
+        global_step,
+        decay_steps,
+        hparams.learning_rate_decay_factor,
+        staircase=True,
+    )
     tf.summary.scalar('learning_rate', rate)
     sgd = tf.train.GradientDescentOptimizer(rate)
     tower_grads = []
     for i, (device, (images, labels)) in enumerate(zip(devices, batches)):
-        with tf.device(device), tf.name_scope('tower_%d' % i) as scope, \
-                tf.variable_scope(tf.get_variable_scope(), reuse=i > 0):
+        with tf.device(device), tf.name_scope('tower_%d' % i) as scope, tf.variable_scope(
+            tf.get_variable_scope(), reuse=i > 0
+        ):
             total_loss = loss(inference(images, job.data.num_classes), labels, scope)
             tower_grads.append(sgd.compute_gradients(total_loss))
     gradients = average_gradients(tower_grads) if len(devices) > 1 else tower_grads[0]
@@ -139,7 +177,10 @@ def train(job, train_dir):
     busy = 'Another process is training in %s: stop it, or give another --train_dir' % train_dir
     with directories.locked(train_dir, busy):
         if os.listdir(train_dir):
-            raise UserError('%s is not empty, and this program cannot resume a run: give another --train_dir' % train_dir)
+            raise UserError(
+                '%s is not empty, and this program cannot resume a run: give another --train_dir'
+                % train_dir
+            )
         _train(job, train_dir)
 
 
@@ -155,8 +196,9 @@ def _train(job, train_dir):
         summary_op = tf.summary.merge_all()
         saver = tf.train.Saver()
         data_files = watch.Watch(job.data.train, job.num_examples)
-        with data_files.explaining(), tf.Session(config=machine.session_config(job.devices)) as session, \
-                summaries.writer(train_dir) as write:
+        with data_files.explaining(), tf.Session(
+            config=machine.session_config(job.devices)
+        ) as session, summaries.writer(train_dir) as write:
             session.run(tf.global_variables_initializer())
             coord = tf.train.Coordinator()
             threads = tf.train.start_queue_runners(session, coord)
@@ -180,6 +222,14 @@ def _step(session, train_op, total_loss, job, step):
     _, loss_value = session.run([train_op, total_loss])
     seconds = time.time() - start
     if step % job.intervals.log_frequency == 0:
-        print('%s: step %d, loss = %.2f (%.1f examples/sec; %.3f sec/batch)' % (
-            datetime.datetime.now().isoformat(' ', 'microseconds'), step, loss_value,
-            job.pace.examples_per_step / seconds, seconds / len(job.devices)), flush=True)
+        print(
+            '%s: step %d, loss = %.2f (%.1f examples/sec; %.3f sec/batch)'
+            % (
+                datetime.datetime.now().isoformat(' ', 'microseconds'),
+                step,
+                loss_value,
+                job.pace.examples_per_step / seconds,
+                seconds / len(job.devices),
+            ),
+            flush=True,
+        )

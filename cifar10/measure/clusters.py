@@ -1,4 +1,5 @@
 """Updates of whole clusters on this machine, beside one process with as many towers."""
+
 import datetime
 import os
 import re
@@ -18,6 +19,7 @@ _LOOPBACK = '/sys/class/net/lo/statistics/tx_bytes'  # on Linux
 
 class _Run(NamedTuple):
     """What was seen of a run."""
+
     seconds: float  # per update
     sent: float  # bytes per update, over the loopback interface
     start: float  # seconds from the start of all processes to the first update
@@ -34,16 +36,24 @@ class _Marks:
         """Takes a line of a trainer."""
         match = _STEP_LINE.match(line)
         if match:
-            self.marks[int(match.group(2))] = datetime.datetime.fromisoformat(match.group(1)), _loopback_bytes()
+            self.marks[int(match.group(2))] = (
+                datetime.datetime.fromisoformat(match.group(1)),
+                _loopback_bytes(),
+            )
 
     def run(self, first_step, started, ended):
-        """A _Run; its pace is that from the first log line at `first_step` or later to the last one."""
+        """A _Run; its pace is that from the first log line at `first_step` or later to the last
+        one."""
         first, last = min(step for step in self.marks if step >= first_step), max(self.marks)
         (early, sent_before), (late, sent) = self.marks[first], self.marks[last]
         seconds = (late - early).total_seconds() / (last - first)
         first_update, _ = self.marks[min(self.marks)]
-        return _Run(seconds, (sent - sent_before) / (last - first), (first_update - started).total_seconds(),
-                    (ended - late).total_seconds())
+        return _Run(
+            seconds,
+            (sent - sent_before) / (last - first),
+            (first_update - started).total_seconds(),
+            (ended - late).total_seconds(),
+        )
 
 
 def _loopback_bytes():
@@ -68,19 +78,33 @@ def measure(request):
             run = _run(mode, num_workers, request)
             # With async, an update takes the batch of one worker.
             batches = 1 if mode == ASYNC else num_workers
-            name = '%s, %d %s' % (('one process', num_workers, 'towers') if mode == LOCAL else (mode, num_workers, 'workers'))
+            name = '%s, %d %s' % (
+                ('one process', num_workers, 'towers')
+                if mode == LOCAL
+                else (mode, num_workers, 'workers')
+            )
             figures['updates/sec, ' + name] = 1 / run.seconds
             figures['images/sec, ' + name] = batches * batch_size / run.seconds
             if mode == LOCAL:
                 local = run
                 continue
             figures['time of %d batches / one process, %s' % (num_workers, name)] = (
-                run.seconds / local.seconds * num_workers / batches)
-            figures['seconds to the first update beyond one process, ' + name] = run.start - local.start
+                run.seconds / local.seconds * num_workers / batches
+            )
+            figures['seconds to the first update beyond one process, ' + name] = (
+                run.start - local.start
+            )
             figures['seconds from the last update to the end, ' + name] = run.end
-            scheme = Scheme(mode, traffic.variable_bytes(request.job.data.num_classes), batch_size, average_period=_AVERAGE_PERIOD)
+            scheme = Scheme(
+                mode,
+                traffic.variable_bytes(request.job.data.num_classes),
+                batch_size,
+                average_period=_AVERAGE_PERIOD,
+            )
             figures['MB per update, ' + name] = run.sent / 1e6
-            figures['MB per update on paper, ' + name] = traffic.on_paper(scheme, Machines(num_workers)).total / 1e6
+            figures['MB per update on paper, ' + name] = (
+                traffic.on_paper(scheme, Machines(num_workers)).total / 1e6
+            )
     return figures
 
 
@@ -88,16 +112,33 @@ def _run(mode, num_workers, request):
     """The _Run of so many workers, or of one process with so many towers."""
     steps = request.steps_or(40, 120)
     with tempfile.TemporaryDirectory() as train_dir:
-        flags = request.data_flags + ['--train_dir=' + train_dir, '--max_steps=%d' % sum(steps),
-                 '--batch_size=%d' % request.job.hparams.batch_size, '--log_frequency=1',
-                 '--summary_steps=%d' % (2 * sum(steps)), '--checkpoint_steps=%d' % (2 * sum(steps)),
-                 '--eval_steps=0']
-        script = os.path.join(request.scripts_dir, 'cifar10_multi_gpu_train.py' if mode == LOCAL else 'cifar10_launch.py')
+        flags = request.data_flags + [
+            '--train_dir=' + train_dir,
+            '--max_steps=%d' % sum(steps),
+            '--batch_size=%d' % request.job.hparams.batch_size,
+            '--log_frequency=1',
+            '--summary_steps=%d' % (2 * sum(steps)),
+            '--checkpoint_steps=%d' % (2 * sum(steps)),
+            '--eval_steps=0',
+        ]
+        script = os.path.join(
+            request.scripts_dir,
+            'cifar10_multi_gpu_train.py' if mode == LOCAL else 'cifar10_launch.py',
+        )
         if mode == LOCAL:
             command = [script, '--num_gpus=%d' % num_workers] + flags
         else:  # each worker has a core of its own, as if it were a machine
-            command = [script, '--num_ps=%d' % (mode != ALLREDUCE), '--num_workers=%d' % num_workers, '--restarts=0', '--'] + flags + [
-                '--mode=' + mode, '--intra_op_threads=1', '--inter_op_threads=1']
+            command = (
+                [
+                    script,
+                    '--num_ps=%d' % (mode != ALLREDUCE),
+                    '--num_workers=%d' % num_workers,
+                    '--restarts=0',
+                    '--',
+                ]
+                + flags
+                + ['--mode=' + mode, '--intra_op_threads=1', '--inter_op_threads=1']
+            )
         if mode == AVERAGE:
             command.append('--average_period=%d' % _AVERAGE_PERIOD)
         marks, started = _Marks(), datetime.datetime.now()
@@ -105,4 +146,7 @@ def _run(mode, num_workers, request):
         try:
             return marks.run(steps.warmup, started, datetime.datetime.now())
         except ValueError:
-            raise UserError('%s was stopped before step %d: measure again' % (os.path.basename(script), steps.warmup))
+            raise UserError(
+                '%s was stopped before step %d: measure again'
+                % (os.path.basename(script), steps.warmup)
+            )

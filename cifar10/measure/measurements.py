@@ -1,4 +1,6 @@
-"""What the benchmark measures of the input pipeline and of the training step, each in a process of its own."""
+"""What the benchmark measures of the input pipeline and of the training step, each in a process of
+its own."""
+
 import contextlib
 import time
 from typing import NamedTuple
@@ -13,6 +15,7 @@ from cifar10.runs import machine, watch
 
 class Steps(NamedTuple):
     """Steps of a measurement."""
+
     warmup: int  # not measured
     measured: int
 
@@ -37,7 +40,9 @@ def input_figures(formulation, job, steps):
     with tf.Graph().as_default():
         queue = _prefetch_queue(formulation, job)
         batch = tf.group(*queue.dequeue())
-        with data_files.explaining(), tf.Session(config=_config(formulation, job, ['/cpu:0'])) as session:
+        with data_files.explaining(), tf.Session(
+            config=_config(formulation, job, ['/cpu:0'])
+        ) as session:
             building = time.perf_counter() - start
             session.run(tf.global_variables_initializer())  # first of all, as a trainer does
             start = time.perf_counter()
@@ -56,9 +61,13 @@ def input_figures(formulation, job, steps):
             session.run(queue.close(cancel_pending_enqueues=True))
             coord.join(queue_threads, stop_grace_period_secs=10, ignore_live_threads=True)
     images = steps.measured * job.hparams.batch_size
-    return {'images/sec': images / seconds, 'CPU microseconds per image': (cpu_after - cpu) / images * 1e6,
-            'seconds to build the graph': building, 'seconds from the start of the queues to the first batch': first,
-            'peak memory, MB': peak_mb}
+    return {
+        'images/sec': images / seconds,
+        'CPU microseconds per image': (cpu_after - cpu) / images * 1e6,
+        'seconds to build the graph': building,
+        'seconds from the start of the queues to the first batch': first,
+        'peak memory, MB': peak_mb,
+    }
 
 
 def _prefetch_queue(formulation, job):
@@ -84,13 +93,22 @@ def _step_session(formulation, job):
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         batches = []
         for i, device in enumerate(job.first_devices):
-            values = rng.standard_normal([size, 24, 24, 3], np.float32), rng.integers(0, job.data.num_classes, size).astype(np.int32)
+            values = (
+                rng.standard_normal([size, 24, 24, 3], np.float32),
+                rng.integers(0, job.data.num_classes, size).astype(np.int32),
+            )
             with tf.device(device):
-                batches.append([tf.get_variable('%s_%d' % (name, i), initializer=value, trainable=False)
-                                for name, value in zip(('images', 'labels'), values)])
+                batches.append(
+                    [
+                        tf.get_variable('%s_%d' % (name, i), initializer=value, trainable=False)
+                        for name, value in zip(('images', 'labels'), values)
+                    ]
+                )
         if benchmark.is_ours(formulation):
             global_step = tf.train.get_or_create_global_step()
-            opt = optimizer.create(optimizer.learning_rate(global_step, job.pace, job.hparams), job.hparams)
+            opt = optimizer.create(
+                optimizer.learning_rate(global_step, job.pace, job.hparams), job.hparams
+            )
             with multi_gpu.variables_on(job.variable_devices):
                 _, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.network)
             gradients = multi_gpu.average_gradients(tower_grads)
@@ -115,6 +133,7 @@ def step_figures(formulation, job, steps):
 
 
 def profile_figures(formulation, job, steps):
-    """Traces the training step; returns the milliseconds of its operations, and the Chrome trace."""
+    """Traces the training step; returns the milliseconds of its operations, and the Chrome
+    trace."""
     with _step_session(formulation, job) as (session, train_op):
         return profiling.trace(session, train_op, steps.warmup, steps.measured)

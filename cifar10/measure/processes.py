@@ -1,4 +1,5 @@
 """Processes whose time and memory are measured."""
+
 import contextlib
 import datetime
 import math
@@ -22,7 +23,8 @@ _STEP_LINE = re.compile(r'^(\S+ \S+): step (\d+), ')
 
 
 def fresh_process(function, *args):
-    """Returns function(*args), called in a new process: nothing is warmed up there, and its memory is its own.
+    """Returns function(*args), called in a new process: nothing is warmed up there, and its memory
+    is its own.
 
     Raises:
       UserError: `function` raised it, or the process died.
@@ -32,7 +34,8 @@ def fresh_process(function, *args):
     context.Lock()  # the first one starts a process of multiprocessing, which unblocks SIGINT here
     process = context.Process(target=_send, args=(sender, function, args), daemon=True)
     with contextlib.ExitStack() as end:  # whatever interrupts the benchmark ends the process too
-        with signals.held_back(), signals.sigint_blocked():  # of Ctrl-C the benchmark tells, and ends it
+        # of Ctrl-C the benchmark tells, and ends it
+        with signals.held_back(), signals.sigint_blocked():
             process.start()
             signals.children.add(process.pid)
             end.callback(signals.children.discard, process.pid)
@@ -43,8 +46,14 @@ def fresh_process(function, *args):
             result = receiver.recv()
         except EOFError:
             process.join()
-            raise UserError('The measuring process %s' % (
-                'was killed: make sure that there is enough memory' if process.exitcode < 0 else 'failed'))
+            raise UserError(
+                'The measuring process %s'
+                % (
+                    'was killed: make sure that there is enough memory'
+                    if process.exitcode < 0
+                    else 'failed'
+                )
+            )
     if isinstance(result, UserError):
         raise result
     return result
@@ -81,14 +90,19 @@ def run_trainer(command, first_step, last_step):
         match = _STEP_LINE.match(line)
         if match:
             times[int(match.group(2))] = datetime.datetime.fromisoformat(match.group(1))
+
     peak_mb = watched(command, read)
     if last_step not in times:  # a signal has ended it
-        raise UserError('%s was stopped before step %d: measure again' % (os.path.basename(command[1]), last_step))
+        raise UserError(
+            '%s was stopped before step %d: measure again'
+            % (os.path.basename(command[1]), last_step)
+        )
     return (times[last_step] - times[first_step]).total_seconds(), peak_mb
 
 
 def watched(command, read, end_early=subprocess.Popen.kill):
-    """Runs a script to its end, and calls read(line) for each line of its standard output; returns its peak memory in MB.
+    """Runs a script to its end, and calls read(line) for each line of its standard output; returns
+    its peak memory in MB.
 
     Args:
       command: list of strings.
@@ -99,9 +113,13 @@ def watched(command, read, end_early=subprocess.Popen.kill):
       UserError: it failed; stderr shows why.
     """
     with contextlib.ExitStack() as end:
-        with signals.held_back():  # in a session of its own, Ctrl-C does not reach the script; the benchmark ends it
-            process = end.enter_context(subprocess.Popen(
-                command, stdout=subprocess.PIPE, universal_newlines=True, start_new_session=True))
+        # in a session of its own, Ctrl-C does not reach the script; the benchmark ends it
+        with signals.held_back():
+            process = end.enter_context(
+                subprocess.Popen(
+                    command, stdout=subprocess.PIPE, universal_newlines=True, start_new_session=True
+                )
+            )
             signals.children.add(process.pid)
             end.callback(signals.children.discard, process.pid)
             end.callback(end_early, process)
@@ -126,4 +144,8 @@ def end_with_tasks(process):
 
 
 def _peak_mb(used):
-    return math.nan if used is None else used.ru_maxrss / (2 ** 20 if sys.platform == 'darwin' else 2 ** 10)
+    return (
+        math.nan
+        if used is None
+        else used.ru_maxrss / (2**20 if sys.platform == 'darwin' else 2**10)
+    )

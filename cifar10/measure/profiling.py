@@ -1,4 +1,5 @@
 """Where the time of a step goes: the operations of traced steps."""
+
 import collections
 import re
 
@@ -21,8 +22,8 @@ def trace(session, train_op, warmup_steps, steps):
       steps: steps to trace.
 
     Returns:
-      A dict from each operation, as 'name (type)', to its milliseconds per step, and their SUM; and the last step as a Chrome
-      trace in JSON.
+      A dict from each operation, as 'name (type)', to its milliseconds per step, and their SUM; and
+      the last step as a Chrome trace in JSON.
     """
     for _ in range(warmup_steps):
         session.run(train_op)
@@ -45,7 +46,13 @@ def most_expensive(figures):
     Args:
       figures: dict from each operation to its milliseconds in each round, as `trace` names them.
     """
-    medians = {name: benchmark.summarize(values)['median'] for name, values in figures.items() if name != SUM}
+    medians = {
+        name: benchmark.summarize(values)['median']
+        for name, values in figures.items()
+        if name != SUM
+    }
     names = sorted(medians, key=medians.get, reverse=True)[:_ROWS] + [SUM]
-    shares = {name: [100 * ms / total for ms, total in zip(figures[name], figures[SUM])] for name in names}
+    shares = {
+        name: [100 * ms / total for ms, total in zip(figures[name], figures[SUM])] for name in names
+    }
     return benchmark.figures_table({'ms': figures, 'share in %': shares}, names)

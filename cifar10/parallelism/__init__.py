@@ -1,1 +1,2 @@
-"""Placement on several devices: what a layer computes, which device holds what, and what crosses between devices."""
+"""Placement on several devices: what a layer computes, which device holds what, and what crosses
+between devices."""

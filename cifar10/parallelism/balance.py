@@ -1,9 +1,11 @@
 """Which device holds which variable: balanced by bytes."""
+
 import tensorflow.compat.v1 as tf
 
 
 class Balance:
-    """Gives each new variable to the place that holds the fewest bytes of variables so far, the first one of several."""
+    """Gives each new variable to the place that holds the fewest bytes of variables so far, the
+    first one of several."""
 
     def __init__(self, places):
         """Begins with empty places, such as device names."""
@@ -19,5 +21,7 @@ class Balance:
         """
         if name not in self._places:
             self._places[name] = min(self._held, key=self._held.get)
-            self._held[self._places[name]] += tf.TensorShape(shape).num_elements() * tf.as_dtype(dtype).size
+            self._held[self._places[name]] += (
+                tf.TensorShape(shape).num_elements() * tf.as_dtype(dtype).size
+            )
         return self._places[name]

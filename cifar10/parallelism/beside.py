@@ -1,4 +1,5 @@
-"""A device function for what is computed from variables: it is done where they are, so that they are not sent elsewhere."""
+"""A device function for what is computed from variables: it is done where they are, so that they
+are not sent elsewhere."""
 
 
 def first_input(op):

@@ -1,4 +1,6 @@
-"""The layers of the network, and the floating-point operations of each in a training step, counted in its graph."""
+"""The layers of the network, and the floating-point operations of each in a training step, counted
+in its graph."""
+
 import functools
 import re
 from typing import NamedTuple
@@ -10,7 +12,9 @@ from cifar10 import input as cifar10_input, model
 
 
 class Products(NamedTuple):
-    """The matrix products and convolutions of a layer in one step: for its outputs, and for the gradients."""
+    """The matrix products and convolutions of a layer in one step: for its outputs, and for the
+    gradients."""
+
     layer: str
     count: int
     operations: int  # of all of them together
@@ -21,9 +25,10 @@ class Products(NamedTuple):
 def step_products(batch_size, num_classes=model.NUM_CLASSES):
     """The products of a training step of one tower, counted in its graph.
 
-    A product of [m, k] and [k, n] takes 2 m k n operations: one multiplication and one addition per term. A convolution is a
-    product with one row for each place in each example. As is usual, products with the zeros at the borders count, although
-    kernels may skip them; pooling, normalisation and update do not count.
+    A product of [m, k] and [k, n] takes 2 m k n operations: one multiplication and one addition per
+    term. A convolution is a product with one row for each place in each example. As is usual,
+    products with the zeros at the borders count, although kernels may skip them; pooling,
+    normalisation and update do not count.
 
     Args:
       batch_size: examples per step.
@@ -34,18 +39,28 @@ def step_products(batch_size, num_classes=model.NUM_CLASSES):
     """
     with tf.Graph().as_default() as graph:
         size = cifar10_input.IMAGE_SIZE
-        with tf.device('/gpu:0'):  # there the normalisation is one operation, without a product of its own
+        # there the normalisation is one operation, without a product of its own
+        with tf.device('/gpu:0'):
             logits = model.inference(tf.zeros([batch_size, size, size, 3]), num_classes=num_classes)
             loss = model.loss(logits, tf.zeros([batch_size], tf.int32))
             gradients = tf.gradients(loss, tf.trainable_variables())
-        needed = tf.graph_util.extract_sub_graph(graph.as_graph_def(), [gradient.op.name for gradient in gradients])
+        needed = tf.graph_util.extract_sub_graph(
+            graph.as_graph_def(), [gradient.op.name for gradient in gradients]
+        )
         found = {}
         for op in [graph.get_operation_by_name(node.name) for node in needed.node]:
             if _operations(op):
                 found.setdefault(_layer(op.name), []).append(op)
         names = [_layer(x.op.name + '/') for x in tf.get_collection(tf.GraphKeys.ACTIVATIONS)]
-    return [Products(name, len(found[name]), sum(map(_operations, found[name])), found[name][0].type.startswith('Conv2D'))
-            for name in names]
+    return [
+        Products(
+            name,
+            len(found[name]),
+            sum(map(_operations, found[name])),
+            found[name][0].type.startswith('Conv2D'),
+        )
+        for name in names
+    ]
 
 
 def _layer(name):
@@ -55,8 +70,10 @@ def _layer(name):
 
 def _operations(op):
     """The floating-point operations of a product; 0 for other operations."""
+
     def elements(tensor, dimensions=None):
         return int(np.prod(tensor.shape.as_list()[:dimensions]))
+
     if op.type == 'Conv2D':
         return 2 * elements(op.inputs[1]) * elements(op.outputs[0], 3)
     if op.type == 'Conv2DBackpropInput':

@@ -1,1 +1,2 @@
-"""What an evaluation tells besides the precision: by class, confusions, calibration, mistakes; as text, pictures and a file."""
+"""What an evaluation tells besides the precision: by class, confusions, calibration, mistakes; as
+text, pictures and a file."""

@@ -12,8 +12,9 @@ def names(class_names, num_classes):
 
 
 def shortened(text, length):
-    """The text, or its beginning and '...' if it is longer than `length` characters, which are more than 3."""
-    return text if len(text) <= length else text[:length - 3].rstrip() + '...'
+    """The text, or its beginning and '...' if it is longer than `length` characters, which are more
+    than 3."""
+    return text if len(text) <= length else text[: length - 3].rstrip() + '...'
 
 
 def mistake(predicted, label, probability):

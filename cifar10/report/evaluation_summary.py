@@ -1,4 +1,5 @@
 """What TensorBoard shows of an evaluation."""
+
 from tensorboard.plugins.text import summary as text_summary
 import tensorflow.compat.v1 as tf
 
@@ -6,7 +7,8 @@ from cifar10.report import drawing, tags, text_report
 
 
 def summary(result, top_k=None):
-    """The tf.Summary of an evaluation: precision, losses, calibration, the classes as text, and pictures if Pillow is there.
+    """The tf.Summary of an evaluation: precision, losses, calibration, the classes as text, and
+    pictures if Pillow is there.
 
     Args:
       result: an evaluation.Result.
@@ -21,11 +23,26 @@ def summary(result, top_k=None):
 
     def tagged(tag):
         return tags.with_views(tag, result.num_views)
-    shown = tf.Summary(value=[tf.Summary.Value(tag=tagged(tag), simple_value=value) for tag, value in sorted(values.items())])
+
+    shown = tf.Summary(
+        value=[
+            tf.Summary.Value(tag=tagged(tag), simple_value=value)
+            for tag, value in sorted(values.items())
+        ]
+    )
     for tag, picture in _pictures(result):
-        shown.value.add(tag=tagged(tag), image=tf.Summary.Image(
-            height=picture.shape[0], width=picture.shape[1], colorspace=3, encoded_image_string=drawing.encoded(picture)))
-    text = text_summary.pb(tagged('classes'), text_report.by_class_markdown(scores, result.class_names))
+        shown.value.add(
+            tag=tagged(tag),
+            image=tf.Summary.Image(
+                height=picture.shape[0],
+                width=picture.shape[1],
+                colorspace=3,
+                encoded_image_string=drawing.encoded(picture),
+            ),
+        )
+    text = text_summary.pb(
+        tagged('classes'), text_report.by_class_markdown(scores, result.class_names)
+    )
     shown.MergeFromString(text.SerializeToString())
     return shown
 

@@ -1,4 +1,5 @@
 """The confusion matrix as a picture."""
+
 import numpy as np
 
 from cifar10.report import lettering
@@ -42,14 +43,17 @@ def draw(matrix, names):
         if is_turned:
             canvas.text_up((left + middle, top + side + 8), names[number], size, align='right')
         else:
-            canvas.text((left + middle, top + side + 8 + size / 2), names[number], size, align='center')
+            canvas.text(
+                (left + middle, top + side + 8 + size / 2), names[number], size, align='center'
+            )
     _draw_cells(canvas, (left, top), cell, matrix)
     _draw_key(canvas, (left + side + 24, top), min(side, 260))
     return canvas.pixels
 
 
 def _color(share, hue):
-    """White for 0, the hue for 1; the square root shows one confusion in a hundred beside the diagonal."""
+    """White for 0, the hue for 1; the square root shows one confusion in a hundred beside the
+    diagonal."""
     strength = np.sqrt(share)
     return tuple(int(round(255 + strength * (part - 255))) for part in hue)
 
@@ -61,14 +65,29 @@ def _draw_cells(canvas, place, cell, matrix):
     canvas.fill((left - 1, top - 1, side + 2 - line, side + 2 - line), LIGHT)
     canvas.fill((left, top, side - line, side - line), LIGHT if cell >= 24 else _LINES)
     shares = matrix / np.maximum(1, matrix.sum(1, keepdims=True))
-    size = next((size for size in (TEXT, SMALL, 9) if lettering.width(str(matrix.max()), size) <= cell - 5), None)
+    size = next(
+        (size for size in (TEXT, SMALL, 9) if lettering.width(str(matrix.max()), size) <= cell - 5),
+        None,
+    )
     for (row, column), share in np.ndenumerate(shares):
         x, y = left + column * cell, top + row * cell
         color = _color(share, _RIGHT if row == column else _WRONG)
         canvas.fill((x, y, cell - line, cell - line), color)
         if size:
-            ink = LIGHT if not share else WHITE if np.dot(color, (0.299, 0.587, 0.114)) < 150 else DARK
-            canvas.text((x + (cell - line) / 2, y + (cell - line) / 2), str(matrix[row, column]), size, ink, 'center')
+            ink = (
+                LIGHT
+                if not share
+                else WHITE
+                if np.dot(color, (0.299, 0.587, 0.114)) < 150
+                else DARK
+            )
+            canvas.text(
+                (x + (cell - line) / 2, y + (cell - line) / 2),
+                str(matrix[row, column]),
+                size,
+                ink,
+                'center',
+            )
 
 
 def _draw_key(canvas, place, height):

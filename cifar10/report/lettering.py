@@ -1,10 +1,13 @@
-"""Text as pixels, by Pillow, which today's TensorBoard brings; where it is missing, everything but is_available raises ImportError."""
+"""Text as pixels, by Pillow, which today's TensorBoard brings; where it is missing, everything but
+is_available raises ImportError."""
+
 import functools
 import unicodedata
 
 import numpy as np
 
-_NO_CHARACTER = '\uffff'  # Unicode keeps it free: what a font draws for it, it draws for each character that it lacks
+# Unicode keeps it free: what a font draws for it, it draws for each character that it lacks
+_NO_CHARACTER = '\uffff'
 
 
 def is_available():
@@ -19,9 +22,11 @@ def is_available():
 @functools.lru_cache(maxsize=None)
 def _font(size):
     from PIL import ImageFont
+
     try:
         return ImageFont.load_default(size)
-    except (TypeError, ImportError):  # before Pillow 10.1, or without FreeType: there is a font of 11 pixels alone
+    except (TypeError, ImportError):
+        # before Pillow 10.1, or without FreeType: there is a font of 11 pixels alone
         return ImageFont.load_default()
 
 
@@ -36,6 +41,7 @@ def ink(text, size):
       uint8 [height, width], 255 where everything is ink; the height is the same for each text.
     """
     from PIL import Image, ImageDraw
+
     image = Image.new('L', (width(text, size), int(np.ceil(_box('|gÅ', size)[3]))))
     try:
         ImageDraw.Draw(image).text((0, 0), text, 255, _font(size))
@@ -58,7 +64,7 @@ def _latin(text):
 
 def middle(size):
     """The row of `ink` that is half as high as the digits."""
-    rows, = np.nonzero(ink('0', size).any(1))
+    (rows,) = np.nonzero(ink('0', size).any(1))
     return (rows[0] + rows[-1] + 1) // 2
 
 
@@ -68,7 +74,8 @@ def width(text, size):
 
 
 def fitting(text, size, pixels):
-    """The text, or so much of its beginning that it and '...' are at most so many pixels wide; at least one character."""
+    """The text, or so much of its beginning that it and '...' are at most so many pixels wide; at
+    least one character."""
     if width(text, size) <= pixels:
         return text
     fitting_length, too_long = 1, len(text)
@@ -85,7 +92,9 @@ def legible(text):
     """The text, without its accents if the font lacks them; None if it lacks other characters."""
     decomposed = unicodedata.normalize('NFKD', text)
     plain = ''.join(character for character in decomposed if not unicodedata.combining(character))
-    return next((form for form in (text, plain) if all(_has(character) for character in form)), None)
+    return next(
+        (form for form in (text, plain) if all(_has(character) for character in form)), None
+    )
 
 
 @functools.lru_cache(maxsize=None)

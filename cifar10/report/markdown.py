@@ -9,4 +9,6 @@ def table(header, rows):
       rows: a list of lists of strings.
     """
     lines = [header, ['---'] * len(header)] + rows
-    return '\n'.join('| %s |' % ' | '.join(cell.replace('|', r'\|') for cell in cells) for cells in lines)
+    return '\n'.join(
+        '| %s |' % ' | '.join(cell.replace('|', r'\|') for cell in cells) for cells in lines
+    )

@@ -1,23 +1,30 @@
 """How often the network is right by how sure it is, as a picture."""
+
 import numpy as np
 
 from cifar10.report import lettering
 from cifar10.report.canvas import DARK, GRAY, LIGHT, MARGIN, SMALL, TEXT, TITLE, Canvas
 
-_BAR, _GAP, _EDGE = (107, 154, 203), (246, 178, 178), (8, 81, 156)  # blue, pink, and dark blue where the precision is
+# blue, pink, and dark blue where the precision is
+_BAR, _GAP, _EDGE = (107, 154, 203), (246, 178, 178), (8, 81, 156)
 _WIDTH, _HEIGHT, _HISTOGRAM = 480, 360, 90  # pixels of the diagram, and of the histogram below it
 _LEFT, _TOP = MARGIN + 66, MARGIN + 64
 
 
 def draw(bins):
-    """The diagram of a reliability.Bins: precision over confidence, and the number of examples below.
+    """The diagram of a reliability.Bins: precision over confidence, and the number of examples
+    below.
 
     Returns:
       uint8 [height, width, 3].
     """
     base = _TOP + _HEIGHT + 30 + _HISTOGRAM
     canvas = Canvas(_LEFT + _WIDTH + MARGIN + 8, base + 52 + MARGIN)
-    canvas.text((_LEFT, MARGIN + 10), 'Reliability: expected calibration error %.3f' % bins.expected_error, TITLE)
+    canvas.text(
+        (_LEFT, MARGIN + 10),
+        'Reliability: expected calibration error %.3f' % bins.expected_error,
+        TITLE,
+    )
     _draw_key(canvas)
     for tenths in range(0, 11, 2):
         x, y = _LEFT + _WIDTH * tenths / 10, _TOP + _HEIGHT * (1 - tenths / 10)
@@ -34,7 +41,13 @@ def draw(bins):
         canvas.fill((_LEFT, bottom, _WIDTH + 1, 1), GRAY)
     canvas.text_up((MARGIN + 8, _TOP + _HEIGHT / 2), 'precision', TEXT, GRAY, 'center')
     canvas.text_up((MARGIN + 8, base - _HISTOGRAM / 2), 'examples', TEXT, GRAY, 'center')
-    canvas.text((_LEFT + _WIDTH / 2, base + 38), 'confidence: probability of the predicted class', TEXT, GRAY, 'center')
+    canvas.text(
+        (_LEFT + _WIDTH / 2, base + 38),
+        'confidence: probability of the predicted class',
+        TEXT,
+        GRAY,
+        'center',
+    )
     return canvas.pixels
 
 
@@ -59,7 +72,9 @@ def _ends(num_bins):
 
 def _draw_bins(canvas, bins):
     base = _TOP + _HEIGHT
-    for (x, width), precision, confidence in zip(_ends(len(bins.counts)), bins.precisions, bins.confidences):
+    for (x, width), precision, confidence in zip(
+        _ends(len(bins.counts)), bins.precisions, bins.confidences
+    ):
         if not np.isnan(precision):
             canvas.fill((x, base - _HEIGHT * precision, width, _HEIGHT * precision), _BAR)
             low, high = sorted([precision, confidence])

@@ -1,4 +1,5 @@
 """What the network says of each example, and the numbers that follow from it."""
+
 import math
 from typing import NamedTuple
 
@@ -6,19 +7,26 @@ import numpy as np
 
 from cifar10.report import reliability
 
-_NORMAL_QUANTILE = 1.959963984540054  # 95 % of the standard normal distribution lie between minus this and this
+# 95 % of the standard normal distribution lie between minus this and this
+_NORMAL_QUANTILE = 1.959963984540054
 _CHUNK = 1 << 22  # probabilities that are compared at once
 
 
 class ByClass(NamedTuple):
     """How well each class is recognised."""
-    precision: np.ndarray  # float64 [classes]: share of the examples taken for this class that belong to it; nan if there are none
-    recall: np.ndarray  # float64 [classes]: share of the examples of this class that are taken for it; nan if there are none
+
+    # float64 [classes]: share of the examples taken for this class that belong to it; nan if there
+    # are none
+    precision: np.ndarray
+    # float64 [classes]: share of the examples of this class that are taken for it; nan if there are
+    # none
+    recall: np.ndarray
     count: np.ndarray  # int64 [classes]: examples of this class
 
 
 class Scores(NamedTuple):
     """What the network says of each example, in order."""
+
     labels: np.ndarray  # int32 [n], n > 0
     log_probabilities: np.ndarray  # float32 [n, classes]
 
@@ -66,36 +74,47 @@ class Scores(NamedTuple):
     def interval(self):
         """The ends of the 95 % confidence interval of the precision.
 
-        The score interval of E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal of the
-        American Statistical Association 22 (1927). Unlike precision +- 1.96 standard errors, it stays between 0 and 1, and has a
-        width if everything is correct.
+        The score interval of E. B. Wilson, "Probable inference, the law of succession, and
+        statistical inference", Journal of the American Statistical Association 22 (1927). Unlike
+        precision +- 1.96 standard errors, it stays between 0 and 1, and has a width if everything
+        is correct.
         """
-        square = _NORMAL_QUANTILE ** 2 / self.num_examples
+        square = _NORMAL_QUANTILE**2 / self.num_examples
         middle = (self.precision + square / 2) / (1 + square)
-        half = math.sqrt(square * (self.precision * (1 - self.precision) + square / 4)) / (1 + square)
+        half = math.sqrt(square * (self.precision * (1 - self.precision) + square / 4)) / (
+            1 + square
+        )
         return max(0.0, middle - half), min(1.0, middle + half)
 
     def num_correct_at(self, k):
-        """The number of examples whose label is among the k most probable classes; of equals, the first class comes first."""
+        """The number of examples whose label is among the k most probable classes; of equals, the
+        first class comes first."""
         return sum(int((rank < k).sum()) for rank in self._ranks())
 
     def _ranks(self):
         """Yields, chunk by chunk, how many classes come before the label of each example."""
         numbers, rows = np.arange(self.num_classes), max(1, _CHUNK // self.num_classes)
         for first in range(0, self.num_examples, rows):
-            chunk, labels = self.log_probabilities[first:first + rows], self.labels[first:first + rows, np.newaxis]
+            chunk, labels = (
+                self.log_probabilities[first : first + rows],
+                self.labels[first : first + rows, np.newaxis],
+            )
             own = np.take_along_axis(chunk, labels.astype(np.int64), 1)
             yield ((chunk > own) | (chunk == own) & (numbers < labels)).sum(1)
 
     def confusion(self):
-        """The number of examples by label (rows) and most probable class (columns): int64 [classes, classes]."""
+        """The number of examples by label (rows) and most probable class (columns): int64 [classes,
+        classes]."""
         cells = self.labels.astype(np.int64) * self.num_classes + self.classes
-        return np.bincount(cells, minlength=self.num_classes ** 2).reshape(self.num_classes, -1)
+        return np.bincount(cells, minlength=self.num_classes**2).reshape(self.num_classes, -1)
 
     def by_class(self):
-        """How well each class is recognised, a ByClass; it needs no matrix, so that there may be many classes."""
-        count, predicted, correct = [np.bincount(numbers, minlength=self.num_classes) for numbers in (
-            self.labels, self.classes, self.labels[self.is_correct])]
+        """How well each class is recognised, a ByClass; it needs no matrix, so that there may be
+        many classes."""
+        count, predicted, correct = [
+            np.bincount(numbers, minlength=self.num_classes)
+            for numbers in (self.labels, self.classes, self.labels[self.is_correct])
+        ]
         with np.errstate(invalid='ignore'):
             return ByClass(correct / predicted, correct / count, count)
 

@@ -1,4 +1,5 @@
-"""The tags that more than one place knows: those that write them, the dashboard, and who compares runs."""
+"""The tags that more than one place knows: those that write them, the dashboard, and who compares
+runs."""
 
 PRECISION = 'Precision @ 1'
 TOTAL_LOSS = 'total_loss'
@@ -20,5 +21,6 @@ def precision_at(k):
 
 
 def with_views(tag, num_views):
-    """The tag of an evaluation with this many views, so that several evaluations may share a directory."""
+    """The tag of an evaluation with this many views, so that several evaluations may share a
+    directory."""
     return tag if num_views == 1 else '%s, %d views' % (tag, num_views)

@@ -1,7 +1,9 @@
 """A trace of one step: which operation ran when, on which device.
 
-Open the file with https://ui.perfetto.dev or chrome://tracing. TensorBoard shows the times in its tab Graphs.
+Open the file with https://ui.perfetto.dev or chrome://tracing. TensorBoard shows the times in its
+tab Graphs.
 """
+
 import os
 
 import tensorflow.compat.v1 as tf
@@ -17,14 +19,17 @@ def chrome_trace(metadata):
     Args:
       metadata: the tf.RunMetadata of a run with OPTIONS.
     """
-    from tensorflow.python.client import timeline  # no public name has it, and only a trace needs it
+    # no public name has it, and only a trace needs it
+    from tensorflow.python.client import timeline
+
     return timeline.Timeline(metadata.step_stats).generate_chrome_trace_format()
 
 
 class TraceHook(tf.train.SessionRunHook):
     """Traces one step, if the run comes to it.
 
-    In a cluster, other workers' steps can lie in between: then it is the first step of this process from there on.
+    In a cluster, other workers' steps can lie in between: then it is the first step of this process
+    from there on.
     """
 
     def __init__(self, step, job, train_dir, write, failures):
@@ -59,7 +64,15 @@ class TraceHook(tf.train.SessionRunHook):
 
     def _save(self, metadata):
         path = os.path.join(self._train_dir, 'trace-%d.json' % self._step)
-        files.write_whole(path, chrome_trace(metadata), 'make room there, or give another --train_dir')
-        print('Traced step %d: open %s with https://ui.perfetto.dev or chrome://tracing' % (self._step, path), flush=True)
-        tagged = tf.summary.TaggedRunMetadata(tag='step %d' % self._step, run_metadata=metadata.SerializeToString())
+        files.write_whole(
+            path, chrome_trace(metadata), 'make room there, or give another --train_dir'
+        )
+        print(
+            'Traced step %d: open %s with https://ui.perfetto.dev or chrome://tracing'
+            % (self._step, path),
+            flush=True,
+        )
+        tagged = tf.summary.TaggedRunMetadata(
+            tag='step %d' % self._step, run_metadata=metadata.SerializeToString()
+        )
         self._write(None, self._step, tagged_run_metadata=tagged)

@@ -1,4 +1,6 @@
-"""The checkpoint of the best precision, kept beside the latest ones, which a saver deletes one after the other."""
+"""The checkpoint of the best precision, kept beside the latest ones, which a saver deletes one
+after the other."""
+
 import os
 import re
 
@@ -13,7 +15,8 @@ _FILE = re.compile(r'(%s-\d+)\.(index|data-\d+-of-\d+)(\.tempstate\d+)?' % re.es
 
 
 def keep(run, evaluated, precision):
-    """Keeps a checkpoint in place of the best one so far, if its precision is greater; the run's record names it.
+    """Keeps a checkpoint in place of the best one so far, if its precision is greater; the run's
+    record names it.
 
     Whenever the process is killed, the record names one that is complete.
 
@@ -31,7 +34,8 @@ def keep(run, evaluated, precision):
     name = '%s-%d' % (PREFIX, evaluated.step)
     path = os.path.join(run.path, name)
     try:
-        if best and best['checkpoint'] == name:  # a run that was killed has come to this step again: it is going to be overwritten
+        # a run that was killed has come to this step again: it is going to be overwritten
+        if best and best['checkpoint'] == name:
             run.record['best'] = best = None
             run.write_record()
         _write(path, evaluated.values)
@@ -40,7 +44,9 @@ def keep(run, evaluated, precision):
     except (tf.errors.OpError, OSError, UserError) as error:
         run.record['best'] = best
         _remove_others(run.path, best['checkpoint'] if best else None)
-        raise UserError('Cannot keep the best checkpoint (%s): make room for %s' % (errors.reason(error), path))
+        raise UserError(
+            'Cannot keep the best checkpoint (%s): make room for %s' % (errors.reason(error), path)
+        )
     _remove_others(run.path, name)
     print('Best so far: precision @ 1 = %.3f, kept as %s' % (precision, path), flush=True)
 
@@ -48,9 +54,13 @@ def keep(run, evaluated, precision):
 def _write(path, values):
     """Writes a checkpoint with the operation that a tf.train.Saver uses; it needs no variables."""
     names = sorted(values)
-    with tf.Graph().as_default(), tf.device('/cpu:0'), tf.Session(config=tf.ConfigProto(device_count={'GPU': 0})) as session:
+    with tf.Graph().as_default(), tf.device('/cpu:0'), tf.Session(
+        config=tf.ConfigProto(device_count={'GPU': 0})
+    ) as session:
         feeds = [tf.placeholder(values[name].dtype) for name in names]
-        save = tf.raw_ops.SaveV2(prefix=path, tensor_names=names, shape_and_slices=[''] * len(names), tensors=feeds)
+        save = tf.raw_ops.SaveV2(
+            prefix=path, tensor_names=names, shape_and_slices=[''] * len(names), tensors=feeds
+        )
         session.run(save, dict(zip(feeds, [values[name] for name in names])))
 
 

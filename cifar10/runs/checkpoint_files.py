@@ -1,4 +1,6 @@
-"""The files of checkpoints in a directory: their names, their order, saving them, and what a killed process leaves behind."""
+"""The files of checkpoints in a directory: their names, their order, saving them, and what a killed
+process leaves behind."""
+
 import contextlib
 import math
 import os
@@ -14,33 +16,45 @@ LISTING = 'checkpoint'  # the file in which a tf.train.Saver lists what it has s
 _MAX_LISTING_BYTES = 1 << 24
 _DATA = re.compile(r'(%s-\d+)\.data-\d+-of-\d+' % re.escape(PREFIX))
 _INDEX = re.compile(r'%s-(\d+)\.index' % re.escape(PREFIX))
-# What a process that was killed while it saved leaves behind: names in TensorFlow's BundleWriter and atomic_write_string_to_file.
-_UNFINISHED = re.compile(r'%s-\d+\.(data-\d+-of-\d+|index)\.tempstate\d+|(%s|%s-\d+\.meta)\.tmp[0-9a-f]{32}'
-                         % (re.escape(PREFIX), LISTING, re.escape(PREFIX)))
+# What a process that was killed while it saved leaves behind: names in TensorFlow's BundleWriter
+# and atomic_write_string_to_file.
+_UNFINISHED = re.compile(
+    r'%s-\d+\.(data-\d+-of-\d+|index)\.tempstate\d+|(%s|%s-\d+\.meta)\.tmp[0-9a-f]{32}'
+    % (re.escape(PREFIX), LISTING, re.escape(PREFIX))
+)
 
 
 def candidates(directory):
-    """The paths of the checkpoints in `directory`, the one to use first: the latest of the list there, then by step.
+    """The paths of the checkpoints in `directory`, the one to use first: the latest of the list
+    there, then by step.
 
-    A checkpoint that was completed after the list was written comes before the latest of the list: the process that saved it was
-    killed in between.
+    A checkpoint that was completed after the list was written comes before the latest of the list:
+    the process that saved it was killed in between.
 
     Raises:
       UserError: the list is a directory, a FIFO or the like.
     """
     found = filter(None, map(_INDEX.fullmatch, names(directory)))
-    steps = {os.path.join(directory, '%s-%s' % (PREFIX, match.group(1))): int(match.group(1)) for match in found}
+    steps = {
+        os.path.join(directory, '%s-%s' % (PREFIX, match.group(1))): int(match.group(1))
+        for match in found
+    }
     paths = sorted(steps, key=steps.get, reverse=True)
     first = listed_latest(directory)
     if first is None:
         return paths
     listed_time = _modification_time(os.path.join(directory, LISTING))
-    newer = [path for path in paths if steps[path] > steps.get(first, math.inf) and saved_time(path) > listed_time]
+    newer = [
+        path
+        for path in paths
+        if steps[path] > steps.get(first, math.inf) and saved_time(path) > listed_time
+    ]
     return newer + [first] + [path for path in paths if path != first and path not in newer]
 
 
 def listed_latest(directory):
-    """The path that the directory's list names as the latest; None if there is no list, or if it names none.
+    """The path that the directory's list names as the latest; None if there is no list, or if it
+    names none.
 
     Raises:
       UserError: the list is a directory, a FIFO or the like.
@@ -50,9 +64,11 @@ def listed_latest(directory):
 
 
 def listed(directory, last=None):
-    """The paths of the existing checkpoints that the directory's list names and that are in the directory itself, oldest first.
+    """The paths of the existing checkpoints that the directory's list names and that are in the
+    directory itself, oldest first.
 
-    A list can name what is elsewhere, as in a copy of a directory; a saver that knew of it would delete it there.
+    A list can name what is elsewhere, as in a copy of a directory; a saver that knew of it would
+    delete it there.
 
     Args:
       directory: the directory.
@@ -63,8 +79,13 @@ def listed(directory, last=None):
     """
     state = _state(directory)
     paths = [path for path in (state.all_model_checkpoint_paths if state else []) if path != last]
-    return [path for path in paths + ([last] if last else [])
-            if os.path.dirname(path) == directory and _INDEX.fullmatch(os.path.basename(path) + '.index') and saved_time(path)]
+    return [
+        path
+        for path in paths + ([last] if last else [])
+        if os.path.dirname(path) == directory
+        and _INDEX.fullmatch(os.path.basename(path) + '.index')
+        and saved_time(path)
+    ]
 
 
 def _state(directory):
@@ -73,16 +94,22 @@ def _state(directory):
         return None
     files.check_regular(listing, 'remove it, and the newest checkpoint is used')
     try:
-        state = tf.train.get_checkpoint_state(directory) if os.path.getsize(listing) < _MAX_LISTING_BYTES else None
+        state = (
+            tf.train.get_checkpoint_state(directory)
+            if os.path.getsize(listing) < _MAX_LISTING_BYTES
+            else None
+        )
         if state:
             files.check_name(state.model_checkpoint_path)
         return state
-    except (ValueError, OSError, tf.errors.OpError, UserError):  # it names none, or has just been removed
+    except (ValueError, OSError, tf.errors.OpError, UserError):
+        # it names none, or has just been removed
         return None
 
 
 def saved_time(path):
-    """The modification time of the file of a checkpoint that a saver completes last; 0 where there is none."""
+    """The modification time of the file of a checkpoint that a saver completes last; 0 where there
+    is none."""
     return _modification_time(path + '.index')
 
 
@@ -102,7 +129,8 @@ def names(directory):
 
 
 def stamp(directory):
-    """A value that differs as soon as another checkpoint is to be used first, even if a new run has saved it under the same name."""
+    """A value that differs as soon as another checkpoint is to be used first, even if a new run has
+    saved it under the same name."""
     return [(path, saved_time(path)) for path in candidates(directory)[:1]]
 
 
@@ -121,16 +149,24 @@ def save(saver, session, directory, step):
         raise
     except (tf.errors.OpError, OSError, RuntimeError, ValueError) as error:
         remove_unfinished(directory)
-        raise UserError('Cannot save a checkpoint (%s): make room for %s-%d, and make sure that its directory can be written' % (
-            errors.reason(error), prefix, step))
+        raise UserError(
+            'Cannot save a checkpoint (%s): make room for %s-%d, and make sure that its directory can be written'
+            % (errors.reason(error), prefix, step)
+        )
 
 
 def remove_unfinished(directory):
-    """Removes what processes that were killed, or whose disk was full, while they saved have left in `directory`.
+    """Removes what processes that were killed, or whose disk was full, while they saved have left
+    in `directory`.
 
-    That is what they had not yet renamed, and data without an index, unless the directory's list names it.
+    That is what they had not yet renamed, and data without an index, unless the directory's list
+    names it.
     """
-    listed_names = {os.path.basename(path) for path in _state(directory).all_model_checkpoint_paths} if _state(directory) else set()
+    listed_names = (
+        {os.path.basename(path) for path in _state(directory).all_model_checkpoint_paths}
+        if _state(directory)
+        else set()
+    )
     for name in names(directory):
         data = _DATA.fullmatch(name)
         has_index = data and os.path.isfile(os.path.join(directory, data.group(1) + '.index'))

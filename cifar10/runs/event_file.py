@@ -1,8 +1,10 @@
-"""An event file, which TensorBoard reads: written line by line, so that what cannot be written is known at once.
+"""An event file, which TensorBoard reads: written line by line, so that what cannot be written is
+known at once.
 
-tf.summary.FileWriter writes in a thread of its own. There, an error is lost (a directory that is read-only), or shows as the
-traceback of the thread (a full disk).
+tf.summary.FileWriter writes in a thread of its own. There, an error is lost (a directory that is
+read-only), or shows as the traceback of the thread (a full disk).
 """
+
 import contextlib
 import errno
 import os
@@ -19,7 +21,8 @@ _MAX_UNWRITTEN = 100  # events that wait in memory, the oldest ones, while the d
 class EventFile:
     """Writes events to a new file in a directory, and to another one after an error.
 
-    A context manager: its end raises UserError if the disk was full for so long that events are lost.
+    A context manager: its end raises UserError if the disk was full for so long that events are
+    lost.
     """
 
     def __init__(self, directory, first_events=()):
@@ -39,7 +42,8 @@ class EventFile:
         self._write([])
 
     def write(self, event):
-        """Writes an event, and what an error has kept from being written before the others; it is on the disk at once.
+        """Writes an event, and what an error has kept from being written before the others; it is
+        on the disk at once.
 
         Args:
           event: a tf.Event; it gets the time.
@@ -66,8 +70,10 @@ class EventFile:
             self._num_lost += len(waiting) - len(self._unwritten)
             self._close()
             self._cut()
-            raise errors.UserError('Cannot write summaries (%s): make room in %s, or give another directory'
-                                   % (errors.reason(error), self._directory))
+            raise errors.UserError(
+                'Cannot write summaries (%s): make room in %s, or give another directory'
+                % (errors.reason(error), self._directory)
+            )
 
     def _is_in_place(self):
         try:
@@ -78,14 +84,18 @@ class EventFile:
     def _open(self):
         name = 'events.out.tfevents.%010d.%s' % (time.time(), socket.gethostname())
         self._stat = None
-        with files.open_new(os.path.join(self._directory, name)) as new:  # several processes may write to one directory
+        # several processes may write to one directory
+        with files.open_new(os.path.join(self._directory, name)) as new:
             self._path = new.name
         self._stat, self._good_size = os.stat(self._path), 0
         self._writer = tf.io.TFRecordWriter(self._path)
-        self._writer.write(tf.Event(wall_time=time.time(), file_version='brain.Event:2').SerializeToString())
+        self._writer.write(
+            tf.Event(wall_time=time.time(), file_version='brain.Event:2').SerializeToString()
+        )
 
     def _cut(self):
-        """Cuts off what was being written when the disk was full: TensorBoard would read no further."""
+        """Cuts off what was being written when the disk was full: TensorBoard would read no
+        further."""
         if self._stat and self._is_in_place():
             with contextlib.suppress(OSError):
                 if self._good_size:
@@ -95,7 +105,8 @@ class EventFile:
 
     def _close(self):
         if self._writer is not None:
-            with contextlib.suppress(RuntimeError, tf.errors.OpError):  # every write has been flushed, or has failed
+            # every write has been flushed, or has failed
+            with contextlib.suppress(RuntimeError, tf.errors.OpError):
                 self._writer.close()
             self._writer = None
 
@@ -105,5 +116,7 @@ class EventFile:
     def __exit__(self, error_type, *unused_error):
         self._close()
         if self._num_lost and error_type is None:
-            raise errors.UserError('Lost summaries: %d in %s, because the disk was full: make room before the next run'
-                                   % (self._num_lost, self._directory))
+            raise errors.UserError(
+                'Lost summaries: %d in %s, because the disk was full: make room before the next run'
+                % (self._num_lost, self._directory)
+            )

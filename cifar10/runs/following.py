@@ -1,4 +1,5 @@
 """Following a run: its checkpoints as they appear, to the end of the run."""
+
 import os
 import time
 
@@ -11,19 +12,22 @@ _LOOK_SECS = 2
 
 
 def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
-    """Yields the newest Checkpoint, at most one every `interval_secs` seconds, and the last one of the run in any case.
+    """Yields the newest Checkpoint, at most one every `interval_secs` seconds, and the last one of
+    the run in any case.
 
-    Looks every two seconds. Ends when the run has ended, or after `timeout_secs` seconds without a new checkpoint; if that is None
-    and the run has no end, never.
+    Looks every two seconds. Ends when the run has ended, or after `timeout_secs` seconds without a
+    new checkpoint; if that is None and the run has no end, never.
 
     Raises:
-      UserError: there are checkpoints, but no intact one; or the directory is gone, in which there was one; or none has come.
+      UserError: there are checkpoints, but no intact one; or the directory is gone, in which there
+        was one; or none has come.
     """
     found = read = last = None  # the first two are stamps
     found_time = due_time = time.monotonic()
     print_once = iter(['Waiting for a checkpoint in %s' % checkpoint_dir])
     while True:
-        has_ended = run_directory.has_ended(checkpoint_dir)  # in this order, or the last checkpoint could come in between
+        # in this order, or the last checkpoint could come in between
+        has_ended = run_directory.has_ended(checkpoint_dir)
         stamp, now = checkpoint_files.stamp(checkpoint_dir), time.monotonic()
         if stamp != found:
             found, found_time = stamp, now
@@ -42,19 +46,31 @@ def new_checkpoints(checkpoint_dir, interval_secs, timeout_secs=None):
         else:
             _check_present(checkpoint_dir)
         if has_ended and not directories.is_locked(checkpoint_dir):  # or it is just being resumed
-            print('The run in %s has ended: this was its last checkpoint' % checkpoint_dir, flush=True)
+            print(
+                'The run in %s has ended: this was its last checkpoint' % checkpoint_dir, flush=True
+            )
             return
         if is_over and last is None:
-            raise UserError('No checkpoint was found in %s within %d seconds: train there first, or give a longer --timeout_secs'
-                            % (checkpoint_dir, now - found_time))
+            raise UserError(
+                'No checkpoint was found in %s within %d seconds: train there first, or give a longer --timeout_secs'
+                % (checkpoint_dir, now - found_time)
+            )
         if is_over:
-            print('No new checkpoint in %s for %d seconds' % (checkpoint_dir, now - found_time), flush=True)
+            print(
+                'No new checkpoint in %s for %d seconds' % (checkpoint_dir, now - found_time),
+                flush=True,
+            )
             return
-        time.sleep(_LOOK_SECS if timeout_secs is None else min(_LOOK_SECS, found_time + timeout_secs - now))
+        time.sleep(
+            _LOOK_SECS if timeout_secs is None else min(_LOOK_SECS, found_time + timeout_secs - now)
+        )
 
 
 def _check_present(checkpoint_dir):
     if not os.path.isdir(checkpoint_dir):
         time.sleep(1)  # a trainer with --fresh moves it aside and makes it again
         if not os.path.isdir(checkpoint_dir):
-            raise UserError('%s has been moved or removed: put it back, or give another directory, and start again' % checkpoint_dir)
+            raise UserError(
+                '%s has been moved or removed: put it back, or give another directory, and start again'
+                % checkpoint_dir
+            )

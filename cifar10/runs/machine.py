@@ -1,4 +1,6 @@
-"""How a run uses the machine and TensorFlow: threads and slices by the number of cores, the session's configuration."""
+"""How a run uses the machine and TensorFlow: threads and slices by the number of cores, the
+session's configuration."""
+
 import os
 import platform
 import re
@@ -13,6 +15,7 @@ _MIN_EXAMPLES_PER_SLICE = 8  # smaller slices cost more than they bring
 
 class Threads(NamedTuple):
     """Numbers of threads; 0 where none is given."""
+
     intra_op: int = 0  # that share one operation
     inter_op: int = 0  # for operations that run in parallel
     prefetch: int = 0  # that fill the prefetch queue
@@ -20,9 +23,11 @@ class Threads(NamedTuple):
 
 def set_up_tensorflow():
     """Sets TensorFlow up for the graphs of this package."""
-    tf.logging.set_verbosity(tf.logging.ERROR)  # no deprecation warnings: this package is what they warn about
+    # no deprecation warnings: this package is what they warn about
+    tf.logging.set_verbosity(tf.logging.ERROR)
     tf.enable_resource_variables()  # as they are by default since TensorFlow 2.0
-    tf.disable_control_flow_v2()  # or TensorBoard shows a function for both branches of each tf.cond in the moving averages
+    # or TensorBoard shows a function for both branches of each tf.cond in the moving averages
+    tf.disable_control_flow_v2()
 
 
 def num_cores():
@@ -45,14 +50,21 @@ def num_slices(devices, batch_size, inter_op=0):
     """
     if is_gpu(devices[0]):
         return 1
-    return max(1, min(_SLICES_PER_CORE * (inter_op or num_cores()) // len(devices), batch_size // _MIN_EXAMPLES_PER_SLICE))
+    return max(
+        1,
+        min(
+            _SLICES_PER_CORE * (inter_op or num_cores()) // len(devices),
+            batch_size // _MIN_EXAMPLES_PER_SLICE,
+        ),
+    )
 
 
 def choose_threads(devices, batch_size, given=Threads()):
     """Chooses the numbers of threads that are not given.
 
-    On a CPU, cores that work on examples of their own are faster than cores that share every operation and wait for each
-    other at its end. So each operation gets one thread, and the towers' batches are cut into slices for the cores.
+    On a CPU, cores that work on examples of their own are faster than cores that share every
+    operation and wait for each other at its end. So each operation gets one thread, and the towers'
+    batches are cut into slices for the cores.
 
     Args:
       devices: one device name per tower.
@@ -62,11 +74,16 @@ def choose_threads(devices, batch_size, given=Threads()):
     Returns:
       A Threads, in which 0 leaves the number to TensorFlow.
     """
-    # At least two: with one thread the trainer spends CPU time on waiting whenever the input is the bottleneck.
+    # At least two: with one thread the trainer spends CPU time on waiting whenever the input is the
+    # bottleneck.
     prefetch = given.prefetch or min(num_cores(), max(2, len(devices)))
     all_slices = num_slices(devices, batch_size, given.inter_op) * len(devices)
     one_per_operation = not is_gpu(devices[0]) and all_slices >= (given.inter_op or num_cores())
-    return Threads(intra_op=given.intra_op or (1 if one_per_operation else 0), inter_op=given.inter_op, prefetch=prefetch)
+    return Threads(
+        intra_op=given.intra_op or (1 if one_per_operation else 0),
+        inter_op=given.inter_op,
+        prefetch=prefetch,
+    )
 
 
 def session_config(devices, threads=None, log_device_placement=False):
@@ -80,12 +97,16 @@ def session_config(devices, threads=None, log_device_placement=False):
     num_gpus = len({device for device in devices if is_gpu(device)})
     num_cpus = len({device for device in devices if not is_gpu(device)})
     config = tf.ConfigProto(
-        device_count={'CPU': max(1, num_cpus), 'GPU': num_gpus}, gpu_options=tf.GPUOptions(allow_growth=True),
-        allow_soft_placement=True, log_device_placement=log_device_placement)
+        device_count={'CPU': max(1, num_cpus), 'GPU': num_gpus},
+        gpu_options=tf.GPUOptions(allow_growth=True),
+        allow_soft_placement=True,
+        log_device_placement=log_device_placement,
+    )
     if threads:
         config.intra_op_parallelism_threads = threads.intra_op
         config.inter_op_parallelism_threads = threads.inter_op
-        # A second pass of the optimizers over these graphs finds nothing more, and would only delay the start.
+        # A second pass of the optimizers over these graphs finds nothing more, and would only delay
+        # the start.
         rewrite = config.graph_options.rewrite_options
         rewrite.meta_optimizer_iterations = rewrite.ONE
     return config
@@ -104,10 +125,13 @@ def gpus(config=None):
     """The names of the GPUs.
 
     Args:
-      config: the tf.ConfigProto of the session that computes, which fixes how GPU memory is taken; None if there is none.
+      config: the tf.ConfigProto of the session that computes, which fixes how GPU memory is taken;
+        None if there is none.
     """
     if not tf.config.experimental.list_physical_devices('GPU'):
         return []
     config = config or tf.ConfigProto(gpu_options=tf.GPUOptions(allow_growth=True))
-    devices = [device for device in device_lib.list_local_devices(config) if device.device_type == 'GPU']
+    devices = [
+        device for device in device_lib.list_local_devices(config) if device.device_type == 'GPU'
+    ]
     return [re.sub('.*name: ([^,]*).*', r'\1', device.physical_device_desc) for device in devices]

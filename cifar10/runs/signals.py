@@ -1,4 +1,6 @@
-"""SIGINT, SIGTERM and SIGHUP end the process: at once, or tidily where there is something to save or to remove."""
+"""SIGINT, SIGTERM and SIGHUP end the process: at once, or tidily where there is something to save
+or to remove."""
+
 import contextlib
 import os
 import select
@@ -28,7 +30,8 @@ class Interrupted(KeyboardInterrupt):
 
 
 def end_at_once(number, frame=None):
-    """Ends the process and its children, with one line and exit status 128 + number, whatever it is doing; a handler of signals."""
+    """Ends the process and its children, with one line and exit status 128 + number, whatever it is
+    doing; a handler of signals."""
     thread = threading.get_ident()
     if thread in _ending:
         return  # to the end that is under way
@@ -39,7 +42,10 @@ def end_at_once(number, frame=None):
         with contextlib.suppress(OSError):
             os.kill(child, _KILL)
     if number != getattr(signal, 'SIGPIPE', None):  # else nobody reads any more
-        line = '%s: interrupted (%s)\n' % (os.path.basename(sys.argv[0]), signal.Signals(number).name)
+        line = '%s: interrupted (%s)\n' % (
+            os.path.basename(sys.argv[0]),
+            signal.Signals(number).name,
+        )
         with contextlib.suppress(OSError):
             if _can_write():
                 os.write(stderr, line.encode())
@@ -47,15 +53,19 @@ def end_at_once(number, frame=None):
 
 
 def _can_write():
-    """Whether a line on stderr would be taken; if nobody reads at present, as of a pager, to write would wait."""
-    return os.name == 'nt' or bool(select.select([], [stderr], [], 1)[1])  # Windows asks sockets only
+    """Whether a line on stderr would be taken; if nobody reads at present, as of a pager, to write
+    would wait."""
+    # Windows asks sockets only
+    return os.name == 'nt' or bool(select.select([], [stderr], [], 1)[1])
 
 
 def end_on_signals():
-    """Makes every signal end the process at once, but where a StopRequest is entered only the second one.
+    """Makes every signal end the process at once, but where a StopRequest is entered only the
+    second one.
 
-    So no exception comes up in TensorFlow's code, which could lose it or raise another one instead. The second works also while
-    the main thread is in C++ code, where Python's handlers have to wait.
+    So no exception comes up in TensorFlow's code, which could lose it or raise another one instead.
+    The second works also while the main thread is in C++ code, where Python's handlers have to
+    wait.
     """
     _at_start.update(_handlers())
     _set(dict.fromkeys(_at_start, end_at_once))
@@ -66,7 +76,8 @@ def end_on_signals():
 
 
 def _end_at_second(reader, unused_writer):
-    """Reads the numbers of signals, which Python's C code writes to a socket as they come; it must stay open."""
+    """Reads the numbers of signals, which Python's C code writes to a socket as they come; it must
+    stay open."""
     while True:
         number = reader.recv(1)[0]
         if number in STOPPING and not (_arrived and _is_repeated(number, _arrived[0])):
@@ -76,7 +87,8 @@ def _end_at_second(reader, unused_writer):
 
 
 def _is_repeated(number, first):
-    """Whether a signal comes from the same event as the first one: when a terminal is closed, the shell and the system send SIGHUP."""
+    """Whether a signal comes from the same event as the first one: when a terminal is closed, the
+    shell and the system send SIGHUP."""
     return number == first == getattr(signal, 'SIGHUP', None)
 
 
@@ -87,18 +99,23 @@ def restore_defaults():
 
 
 def receive(number):
-    """Acts as if the process had received the signal `number`, in the way that it treats SIGINT, which it never ignores."""
+    """Acts as if the process had received the signal `number`, in the way that it treats SIGINT,
+    which it never ignores."""
     signal.getsignal(signal.SIGINT)(number, None)
 
 
 def _handlers():
-    """The handlers of the signals that can be handled: none outside the main thread, where Python takes no handlers."""
+    """The handlers of the signals that can be handled: none outside the main thread, where Python
+    takes no handlers."""
     if threading.current_thread() is not threading.main_thread():
         return {}
     before = {number: signal.getsignal(number) for number in STOPPING}
     # nohup ignores SIGHUP; None is a handler that is not Python's.
-    return {number: found for number, found in before.items()
-            if found is not None and (found != signal.SIG_IGN or number == signal.SIGINT)}
+    return {
+        number: found
+        for number, found in before.items()
+        if found is not None and (found != signal.SIG_IGN or number == signal.SIGINT)
+    }
 
 
 def _set(handlers):
@@ -107,7 +124,9 @@ def _set(handlers):
 
 
 class StopRequest:
-    """While entered, the first signal only sets `received`, a signal.Signals; a second one acts as it did before."""
+    """While entered, the first signal only sets `received`, a signal.Signals; a second one acts as
+    it did before."""
+
     received = None
 
     def __enter__(self):
@@ -127,7 +146,8 @@ class StopRequest:
 
 
 class Interruptible(StopRequest):
-    """While entered, the first signal raises Interrupted in the main thread, so that what is half done is removed.
+    """While entered, the first signal raises Interrupted in the main thread, so that what is half
+    done is removed.
 
     It is not for code that calls TensorFlow, see `end_on_signals`.
     """
@@ -140,7 +160,8 @@ class Interruptible(StopRequest):
 
     def __exit__(self, error_type, *unused_error):
         super().__exit__()
-        if self.received and error_type is None:  # it came up where errors are ignored, as in a __del__
+        # it came up where errors are ignored, as in a __del__
+        if self.received and error_type is None:
             raise Interrupted(self.received)
 
 

@@ -1,4 +1,5 @@
 """Watches the files that a session reads: what a reader waits for may never come."""
+
 import contextlib
 import os
 import stat
@@ -15,7 +16,8 @@ _SECONDS = 5
 
 
 class Watch:
-    """Looks at the files every few seconds, and stops the session's Coordinator when one has changed."""
+    """Looks at the files every few seconds, and stops the session's Coordinator when one has
+    changed."""
 
     def __init__(self, records, num_examples=None):
         """Notes what the files are now.
@@ -49,7 +51,8 @@ class Watch:
 
     @contextlib.contextmanager
     def explaining(self):
-        """Raises UserError in place of an error of TensorFlow in the block if a file has changed."""
+        """Raises UserError in place of an error of TensorFlow in the block if a file has
+        changed."""
         try:
             yield
         except tf.errors.OpError as error:
@@ -60,8 +63,8 @@ class Watch:
         """Raises UserError if a file has changed.
 
         Args:
-          error: a tf.errors.OpError. It, or the error of another thread that has caused it, may come from input.check_labels. None if
-            there is none.
+          error: a tf.errors.OpError. It, or the error of another thread that has caused it, may
+            come from input.check_labels. None if there is none.
         """
         change = self._snapshot.changed()
         if not change and error:
@@ -71,7 +74,8 @@ class Watch:
             raise UserError('%s: put the data back as it was, and start again' % change)
 
     def _error_of_a_thread(self):
-        """Returns the error that has stopped the Coordinator. The queues were closed for it, so other threads have later errors."""
+        """Returns the error that has stopped the Coordinator. The queues were closed for it, so
+        other threads have later errors."""
         try:
             self._coord.raise_requested_exception()
         except Exception as error:

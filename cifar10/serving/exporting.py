@@ -1,4 +1,6 @@
-"""A checkpoint made into a SavedModel, which plain TensorFlow 2 and TensorFlow Serving load without this package."""
+"""A checkpoint made into a SavedModel, which plain TensorFlow 2 and TensorFlow Serving load without
+this package."""
+
 import contextlib
 import os
 import re
@@ -26,11 +28,11 @@ def versions(export_dir):
 def export(trained, export_dir, version=None):
     """Writes a SavedModel to EXPORT_DIR/VERSION, whole or not at all.
 
-    Its signatures give for each image the most probable class (`classes`, int64 [n]), its name (`names`, string [n]) and the
-    `probabilities` of all classes, float32 [n, classes]:
-      predict_images and serving_default: `images`, float32 [n, height, width, 3] of any size, from 0 to 255;
-      predict_images_uint8: the same as uint8;
-      predict_bytes: `contents`, string [n], the bytes of JPEG, PNG, GIF or BMP files.
+    Its signatures give for each image the most probable class (`classes`, int64 [n]), its name
+    (`names`, string [n]) and the `probabilities` of all classes, float32 [n, classes]:
+    predict_images and serving_default: `images`, float32 [n, height, width, 3] of any size, from 0
+    to 255; predict_images_uint8: the same as uint8; predict_bytes: `contents`, string [n], the
+    bytes of JPEG, PNG, GIF or BMP files.
 
     Args:
       trained: a Trained.
@@ -41,7 +43,8 @@ def export(trained, export_dir, version=None):
       The path of the model.
 
     Raises:
-      UserError: there is this version, the directory cannot be written, or the checkpoint does not fit the network.
+      UserError: there is this version, the directory cannot be written, or the checkpoint does not
+        fit the network.
     """
     directories.make(export_dir)
     path = export_dir
@@ -50,26 +53,41 @@ def export(trained, export_dir, version=None):
             version = max(versions(export_dir), default=0) + 1 if version is None else version
             path = os.path.join(export_dir, str(version))
             if os.path.lexists(path):
-                raise UserError('%s exists: give another --model_version, or leave it out for the next one' % path)
-            with directories.written_whole(path) as directory:  # TensorFlow Serving does not look at it: its name is no number
+                raise UserError(
+                    '%s exists: give another --model_version, or leave it out for the next one'
+                    % path
+                )
+            # TensorFlow Serving does not look at it: its name is no number
+            with directories.written_whole(path) as directory:
                 _save(trained, directory)
     except (tf.errors.OpError, OSError) as error:
-        raise UserError('Cannot write the model to %s (%s): make room there, make it writable, or give another --export_dir'
-                        % (path, errors.reason(error)))
+        raise UserError(
+            'Cannot write the model to %s (%s): make room there, make it writable, or give another --export_dir'
+            % (path, errors.reason(error))
+        )
     return path
 
 
 def _save(trained, directory):
-    with tf.Graph().as_default(), tf.Session(config=tf.ConfigProto(device_count={'GPU': 0})) as session:
+    with tf.Graph().as_default(), tf.Session(
+        config=tf.ConfigProto(device_count={'GPU': 0})
+    ) as session:
         with trained.constants():
             signatures = _signatures(trained.class_names)
         builder = tf.saved_model.Builder(directory)
-        builder.add_meta_graph_and_variables(session, [tf.saved_model.SERVING], signatures, clear_devices=True,
-                                             strip_default_attrs=True)
+        builder.add_meta_graph_and_variables(
+            session,
+            [tf.saved_model.SERVING],
+            signatures,
+            clear_devices=True,
+            strip_default_attrs=True,
+        )
         builder.save()
     listing = os.path.join(directory, *CLASS_NAMES_FILE)
     os.mkdir(os.path.dirname(listing))
-    files.write_whole(listing, ''.join(name + '\n' for name in trained.class_names), 'make room there')
+    files.write_whole(
+        listing, ''.join(name + '\n' for name in trained.class_names), 'make room there'
+    )
 
 
 def _signatures(class_names):
@@ -81,19 +99,34 @@ def _signatures(class_names):
     rounded = tf.cast(tf.round(tf.clip_by_value(images, 0, 255)), tf.uint8)
     of_images = _signature({'images': images}, decoding.small_images(rounded), class_names)
     return {
-        'serving_default': of_images, 'predict_images': of_images,
-        UINT8_SIGNATURE: _signature({'images': uint8_images}, decoding.small_images(uint8_images), class_names),
-        'predict_bytes': _signature({'contents': contents}, encoded.small_images(contents), class_names)}
+        'serving_default': of_images,
+        'predict_images': of_images,
+        UINT8_SIGNATURE: _signature(
+            {'images': uint8_images}, decoding.small_images(uint8_images), class_names
+        ),
+        'predict_bytes': _signature(
+            {'contents': contents}, encoded.small_images(contents), class_names
+        ),
+    }
 
 
 def _signature(inputs, small_images, class_names):
     probabilities = standard_probabilities(small_images, len(class_names))
     classes = tf.argmax(probabilities, 1)
-    outputs = {'classes': classes, 'names': tf.gather(tf.constant(class_names), classes), 'probabilities': probabilities}
+    outputs = {
+        'classes': classes,
+        'names': tf.gather(tf.constant(class_names), classes),
+        'probabilities': probabilities,
+    }
     return tf.saved_model.predict_signature_def(inputs, outputs)
 
 
 def standard_probabilities(small_images, num_classes):
-    """The probabilities of the classes, float32 [n, classes], of uint8 [n, 3, 32, 32], by TensorFlow's standard operations only."""
-    with tf.device('/gpu:0'):  # there the normalisation is one operation, not products with a band matrix; devices are not exported
-        return tf.nn.softmax(model.inference(distortions.crop(small_images), num_classes, fc_weight_decay=0.0))
+    """The probabilities of the classes, float32 [n, classes], of uint8 [n, 3, 32, 32], by
+    TensorFlow's standard operations only."""
+    # there the normalisation is one operation, not products with a band matrix; devices are not
+    # exported
+    with tf.device('/gpu:0'):
+        return tf.nn.softmax(
+            model.inference(distortions.crop(small_images), num_classes, fc_weight_decay=0.0)
+        )

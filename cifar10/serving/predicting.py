@@ -1,4 +1,5 @@
 """The most probable classes of image files."""
+
 import contextlib
 import sys
 from typing import NamedTuple, Sequence
@@ -16,8 +17,10 @@ _MANY = 500  # files, for which progress is shown
 
 class Prediction(NamedTuple):
     """What is told of an image."""
+
     path: str
-    classes: Sequence[int]  # the most probable ones, the most probable first; of equals the first class
+    # the most probable ones, the most probable first; of equals the first class
+    classes: Sequence[int]
     names: Sequence[str]  # of these classes
     probabilities: Sequence[float]
 
@@ -34,12 +37,17 @@ def predict(paths, predictor, class_names, top_k, failures):
       failures: a list, to which what cannot be used is appended: pairs of path and reason.
     """
     shown = ProgressBar('Predicting', len(paths), sys.stderr) if len(paths) >= _MANY else None
-    with decoding.Decoder(machine.num_cores()) as decoder, contextlib.closing(decoder.decode(paths, image_paths.read)) as chunks:
+    with decoding.Decoder(machine.num_cores()) as decoder, contextlib.closing(
+        decoder.decode(paths, image_paths.read)
+    ) as chunks:
         for decoded in chunks:
             probabilities = predictor(decoded.images) if decoded.places else []
             if shown:
                 shown.clear()
-            yield [_prediction(paths[place], row, class_names, top_k) for place, row in zip(decoded.places, probabilities)]
+            yield [
+                _prediction(paths[place], row, class_names, top_k)
+                for place, row in zip(decoded.places, probabilities)
+            ]
             for path, reason in decoded.failures:
                 errors.warn('%s is left out: %s' % (path, reason))
             failures += decoded.failures
@@ -49,4 +57,6 @@ def predict(paths, predictor, class_names, top_k, failures):
 
 def _prediction(path, probabilities, class_names, top_k):
     classes = np.argsort(-probabilities, kind='stable')[:top_k].tolist()
-    return Prediction(path, classes, [class_names[number] for number in classes], probabilities[classes].tolist())
+    return Prediction(
+        path, classes, [class_names[number] for number in classes], probabilities[classes].tolist()
+    )

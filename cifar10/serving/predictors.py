@@ -1,4 +1,5 @@
 """What gives the probabilities of images: a checkpoint, or an exported model."""
+
 import os
 
 import numpy as np
@@ -31,8 +32,15 @@ def of_checkpoint(trained, num_views, batch_size):
     with tf.Graph().as_default() as graph, tf.device(_DEVICE), trained.constants():
         images = tf.placeholder(tf.uint8, [None] + _IMAGE)
         num_slices = machine.num_slices([_DEVICE], batch_size)
-        probabilities = tf.exp(views.log_probabilities(images, num_views, len(trained.class_names), num_slices, fc_weight_decay=0.0))
-    session = tf.Session(graph=graph, config=machine.session_config([_DEVICE], machine.choose_threads([_DEVICE], batch_size)))
+        probabilities = tf.exp(
+            views.log_probabilities(
+                images, num_views, len(trained.class_names), num_slices, fc_weight_decay=0.0
+            )
+        )
+    session = tf.Session(
+        graph=graph,
+        config=machine.session_config([_DEVICE], machine.choose_threads([_DEVICE], batch_size)),
+    )
     return session.make_callable(probabilities, [images])
 
 
@@ -43,7 +51,8 @@ def of_saved_model(path):
       path: of a version, or of the directory of versions, of which the latest is taken.
 
     Returns:
-      A function from uint8 [n, 3, 32, 32] to probabilities, float32 [n, classes]; and a list of names.
+      A function from uint8 [n, 3, 32, 32] to probabilities, float32 [n, classes]; and a list of
+      names.
 
     Raises:
       UserError: there is no model that cifar10_export.py has written.
@@ -60,9 +69,13 @@ def of_saved_model(path):
         num_classes = signature.outputs['probabilities'].tensor_shape.dim[1].size
         if num_classes != len(class_names):
             raise ValueError('it names %d classes, and has %d' % (len(class_names), num_classes))
-        run = session.make_callable(signature.outputs['probabilities'].name, [signature.inputs['images'].name])
+        run = session.make_callable(
+            signature.outputs['probabilities'].name, [signature.inputs['images'].name]
+        )
     except (tf.errors.OpError, OSError, ValueError, RuntimeError, KeyError) as error:
-        raise UserError(complaint % (path, getattr(error, 'strerror', None) or errors.reason(error)))
+        raise UserError(
+            complaint % (path, getattr(error, 'strerror', None) or errors.reason(error))
+        )
     return lambda images: run(np.transpose(images, [0, 2, 3, 1])), class_names
 
 

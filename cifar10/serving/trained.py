@@ -1,4 +1,5 @@
 """A trained network: the weights in a checkpoint as constants, and the names of its classes."""
+
 import os
 from typing import Dict, NamedTuple, Sequence
 
@@ -13,12 +14,14 @@ _LAST_BIASES = 'softmax_linear/biases'
 
 class Trained(NamedTuple):
     """What a checkpoint says of a network."""
+
     saved: checkpoint.Checkpoint
     suffix: str  # of the names of the weights in it, see checkpoint.suffix_in_use
     class_names: Sequence[str]  # in label order
 
     def constants(self):
-        """A scope in which the network is made of the moving averages, as constants; they are the same however often it is built.
+        """A scope in which the network is made of the moving averages, as constants; they are the
+        same however often it is built.
 
         Raises:
           UserError: the checkpoint does not fit the network.
@@ -33,32 +36,43 @@ def read(directory, choice):
       directory, choice: see checkpoint.read_chosen.
 
     Raises:
-      UserError: there is no such checkpoint, it is damaged, it is of another network, or the record of its run is of other classes.
+      UserError: there is no such checkpoint, it is damaged, it is of another network, or the record
+        of its run is of other classes.
     """
     saved = checkpoint.read_chosen(directory, choice)
     suffix = checkpoint.suffix_in_use(saved)
     biases = saved.values.get(_LAST_BIASES + suffix)
     if biases is None or biases.ndim != 1:
-        raise UserError('The checkpoint %s does not fit: it has no %s. Give the directory of a run of this network'
-                        % (saved.path, _LAST_BIASES + suffix))
+        raise UserError(
+            'The checkpoint %s does not fit: it has no %s. Give the directory of a run of this network'
+            % (saved.path, _LAST_BIASES + suffix)
+        )
     return Trained(saved, suffix, _class_names(os.path.dirname(saved.path), len(biases)))
 
 
 def _class_names(train_dir, num_classes):
-    """Those of the run's record; without them CIFAR-10's, if there are as many classes, as in the tutorial's checkpoints.
+    """Those of the run's record; without them CIFAR-10's, if there are as many classes, as in the
+    tutorial's checkpoints.
 
     Raises:
       UserError: the record is of other classes, or damaged.
     """
     names = (run_record.read(train_dir) or {}).get('class_names')
     if names and len(names) != num_classes:
-        raise UserError('%s names %d classes, and the checkpoint has %d: put the record of its run beside the checkpoint'
-                        % (os.path.join(train_dir, run_record.NAME), len(names), num_classes))
+        raise UserError(
+            '%s names %d classes, and the checkpoint has %d: put the record of its run beside the checkpoint'
+            % (os.path.join(train_dir, run_record.NAME), len(names), num_classes)
+        )
     if names:
         return names
     is_like_cifar10 = num_classes == dataset.NUM_CLASSES
-    print('No record beside the checkpoint names its classes: %s' % (
-        'using the names of CIFAR-10' if is_like_cifar10 else 'they are called by their numbers'), flush=True)
+    print(
+        'No record beside the checkpoint names its classes: %s'
+        % (
+            'using the names of CIFAR-10' if is_like_cifar10 else 'they are called by their numbers'
+        ),
+        flush=True,
+    )
     return dataset.CLASS_NAMES if is_like_cifar10 else [str(label) for label in range(num_classes)]
 
 

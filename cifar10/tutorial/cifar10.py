@@ -1,9 +1,10 @@
 """The tutorial's module `cifar10`, with its flags, on the package's input and network.
 
-The names, arguments and results are the tutorial's, in all of its versions. A program may set the constants and the flags before
-it builds its graph. Importing the module defines the flags; the package's face, `import cifar10`, has the same functions
-without flags.
+The names, arguments and results are the tutorial's, in all of its versions. A program may set the
+constants and the flags before it builds its graph. Importing the module defines the flags; the
+package's face, `import cifar10`, has the same functions without flags.
 """
+
 import argparse
 import copy
 import gzip  # noqa: F401 (as `os`, `tarfile` and `urllib`, a name that programs take from here with `import *`)
@@ -22,12 +23,24 @@ from cifar10.hparams import CLASSIC, Pace
 from cifar10.tutorial import cifar10_input, update
 
 FLAGS = tf.app.flags.FLAGS
-parser = argparse.ArgumentParser()  # of the versions of December 2017, whose programs add their flags to it
+# of the versions of December 2017, whose programs add their flags to it
+parser = argparse.ArgumentParser()
 
 for _name, _default, _help, _define in [
-        ('batch_size', CLASSIC.batch_size, 'Number of images to process in a batch.', tf.app.flags.DEFINE_integer),
-        ('data_dir', '/tmp/cifar10_data', 'Path to the CIFAR-10 data directory.', tf.app.flags.DEFINE_string),
-        ('use_fp16', False, 'Train the model using fp16.', tf.app.flags.DEFINE_boolean)]:
+    (
+        'batch_size',
+        CLASSIC.batch_size,
+        'Number of images to process in a batch.',
+        tf.app.flags.DEFINE_integer,
+    ),
+    (
+        'data_dir',
+        '/tmp/cifar10_data',
+        'Path to the CIFAR-10 data directory.',
+        tf.app.flags.DEFINE_string,
+    ),
+    ('use_fp16', False, 'Train the model using fp16.', tf.app.flags.DEFINE_boolean),
+]:
     if _name not in FLAGS:  # a program may define it itself, before or after this
         _define(_name, _default, _help, allow_override=True)
     parser.add_argument('--' + _name, type=type(_default), default=_default, help=_help)
@@ -47,8 +60,10 @@ _INITIAL = dict(globals())
 
 
 def _flag(name):
-    """Returns the value of a flag. If the program has not parsed its flags yet, only this one is looked for in the command line."""
-    if FLAGS is not tf.app.flags.FLAGS or FLAGS.is_parsed():  # programs have replaced cifar10.FLAGS by what their parser gave
+    """Returns the value of a flag. If the program has not parsed its flags yet, only this one is
+    looked for in the command line."""
+    # programs have replaced cifar10.FLAGS by what their parser gave
+    if FLAGS is not tf.app.flags.FLAGS or FLAGS.is_parsed():
         return getattr(FLAGS, name)
     if not FLAGS[name].using_default_value:
         return FLAGS[name].value
@@ -59,7 +74,8 @@ def _flag(name):
 
 
 def _input_constant(name):
-    """Returns the value of a constant of both modules: what the program set here, else that of cifar10_input."""
+    """Returns the value of a constant of both modules: what the program set here, else that of
+    cifar10_input."""
     return getattr(cifar10_input, name) if globals()[name] == _INITIAL[name] else globals()[name]
 
 
@@ -68,7 +84,8 @@ def _dtype():
 
 
 def _activation_summary(x):
-    """Makes a histogram and a summary of the sparsity of the activations `x`, without a tower's name."""
+    """Makes a histogram and a summary of the sparsity of the activations `x`, without a tower's
+    name."""
     name = re.sub('%s_[0-9]*/' % TOWER_NAME, '', x.op.name)
     tf.summary.histogram(name + '/activations', x)
     tf.summary.scalar(name + '/sparsity', tf.nn.zero_fraction(x))
@@ -81,8 +98,11 @@ def _variable_on_cpu(name, shape, initializer):
 
 
 def _variable_with_weight_decay(name, shape, stddev, wd):
-    """Returns a variable from a truncated normal distribution; unless `wd` is None, wd * l2_loss joins the collection 'losses'."""
-    variable = _variable_on_cpu(name, shape, tf.truncated_normal_initializer(stddev=stddev, dtype=_dtype()))
+    """Returns a variable from a truncated normal distribution; unless `wd` is None, wd * l2_loss
+    joins the collection 'losses'."""
+    variable = _variable_on_cpu(
+        name, shape, tf.truncated_normal_initializer(stddev=stddev, dtype=_dtype())
+    )
     if wd is not None:
         tf.add_to_collection('losses', tf.multiply(tf.nn.l2_loss(variable), wd, name='weight_loss'))
     return variable
@@ -94,20 +114,37 @@ def maybe_download_and_extract():
 
 
 def distorted_inputs(data_dir=None, batch_size=None):
-    """Batches of distorted training images: see cifar10_input.distorted_inputs. The flags give what is None."""
-    return _cast(cifar10_input.distorted_inputs(
-        data_dir or _flag('data_dir'), batch_size or _flag('batch_size'), _input_constant('IMAGE_SIZE'),
-        _input_constant('NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN')))
+    """Batches of distorted training images: see cifar10_input.distorted_inputs. The flags give what
+    is None."""
+    return _cast(
+        cifar10_input.distorted_inputs(
+            data_dir or _flag('data_dir'),
+            batch_size or _flag('batch_size'),
+            _input_constant('IMAGE_SIZE'),
+            _input_constant('NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN'),
+        )
+    )
 
 
 def inputs(eval_data, data_dir=None, batch_size=None, num_epochs=None):
     """Batches of undistorted images: see cifar10_input.inputs. The flags give what is None."""
-    return _cast(cifar10_input.inputs(
-        eval_data, data_dir or _flag('data_dir'), batch_size or _flag('batch_size'), num_epochs, _input_constant('IMAGE_SIZE')))
+    return _cast(
+        cifar10_input.inputs(
+            eval_data,
+            data_dir or _flag('data_dir'),
+            batch_size or _flag('batch_size'),
+            num_epochs,
+            _input_constant('IMAGE_SIZE'),
+        )
+    )
 
 
 def _cast(images_and_labels):
-    return tuple(tf.cast(tensor, tf.float16) for tensor in images_and_labels) if _flag('use_fp16') else images_and_labels
+    return (
+        tuple(tf.cast(tensor, tf.float16) for tensor in images_and_labels)
+        if _flag('use_fp16')
+        else images_and_labels
+    )
 
 
 def inference(images):
@@ -127,7 +164,8 @@ def inference(images):
 
 
 def loss(logits, labels):
-    """Returns the mean cross entropy, which joins the collection 'losses', plus all other losses of that collection."""
+    """Returns the mean cross entropy, which joins the collection 'losses', plus all other losses of
+    that collection."""
     return model.loss(logits, labels)
 
 
@@ -137,6 +175,13 @@ _add_loss_summaries = update.add_loss_summaries
 def train(total_loss, global_step):
     """Returns the train op, with the constants of this module: see cifar10.tutorial.update."""
     return update.train(
-        total_loss, global_step, Pace(_flag('batch_size'), NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN),
-        CLASSIC._replace(initial_learning_rate=INITIAL_LEARNING_RATE, num_epochs_per_decay=NUM_EPOCHS_PER_DECAY,
-                         learning_rate_decay_factor=LEARNING_RATE_DECAY_FACTOR, moving_average_decay=MOVING_AVERAGE_DECAY))
+        total_loss,
+        global_step,
+        Pace(_flag('batch_size'), NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN),
+        CLASSIC._replace(
+            initial_learning_rate=INITIAL_LEARNING_RATE,
+            num_epochs_per_decay=NUM_EPOCHS_PER_DECAY,
+            learning_rate_decay_factor=LEARNING_RATE_DECAY_FACTOR,
+            moving_average_decay=MOVING_AVERAGE_DECAY,
+        ),
+    )

@@ -1,7 +1,9 @@
 """The tutorial's module `cifar10_input`, on the package's input.
 
-The names, arguments and results are the tutorial's. A program may set the constants before it builds its graph.
+The names, arguments and results are the tutorial's. A program may set the constants before it
+builds its graph.
 """
+
 import os
 import shlex
 import types
@@ -47,43 +49,62 @@ def _generate_image_and_label_batch(image, label, min_queue_examples, batch_size
     """
     capacity = min_queue_examples + 3 * batch_size
     if shuffle:
-        images, labels = tf.train.shuffle_batch([image, label], batch_size, capacity, min_queue_examples, _NUM_PREPROCESS_THREADS)
+        images, labels = tf.train.shuffle_batch(
+            [image, label], batch_size, capacity, min_queue_examples, _NUM_PREPROCESS_THREADS
+        )
     else:
-        images, labels = tf.train.batch([image, label], batch_size, _NUM_PREPROCESS_THREADS, capacity)
+        images, labels = tf.train.batch(
+            [image, label], batch_size, _NUM_PREPROCESS_THREADS, capacity
+        )
     tf.summary.image('images', images)
     return images, tf.reshape(labels, [batch_size])
 
 
-def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=lesson.BATCH_SIZE, image_size=None, num_examples=None):
+def distorted_inputs(
+    data_dir=dataset.DATA_DIR, batch_size=lesson.BATCH_SIZE, image_size=None, num_examples=None
+):
     """Batches of distorted training images, in random order, without end.
 
     Args:
       data_dir: a directory that holds a data set, see dataset.read.
       batch_size: examples per batch.
       image_size: height and width of the images; None means IMAGE_SIZE.
-      num_examples: the shuffle queue keeps 40 % of this number; None means NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN.
+      num_examples: the shuffle queue keeps 40 % of this number; None means
+        NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN.
 
     Returns:
       images: float32 [batch_size, image_size, image_size, 3].
       labels: int32 [batch_size].
 
     Raises:
-      UserError: a file is missing or malformed, the images are smaller than `image_size`, or a batch is empty.
+      UserError: a file is missing or malformed, the images are smaller than `image_size`, or a
+        batch is empty.
     """
     size = _checked_size(image_size, batch_size)
     num_examples = NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN if num_examples is None else num_examples
     records = _verified(dataset.read(data_dir).train, data_dir)
-    print('Filling queue with %d CIFAR images before starting to train. This will take a few minutes.'
-          % int(num_examples * lesson.MIN_FRACTION_OF_EXAMPLES_IN_QUEUE), flush=True)
+    print(
+        'Filling queue with %d CIFAR images before starting to train. This will take a few minutes.'
+        % int(num_examples * lesson.MIN_FRACTION_OF_EXAMPLES_IN_QUEUE),
+        flush=True,
+    )
     with tf.device('/cpu:0'), tf.name_scope('data_augmentation'):
         labels, images = lesson.shuffled_records(records, num_examples, batch_size)
         images = distortions.distort(images, *distortions.draws(batch_size, size=size), size=size)
-        images, labels = lesson.prefetch_queue(images, labels, _PREFETCHED_BATCHES, _PREFETCH_THREADS).dequeue()
+        images, labels = lesson.prefetch_queue(
+            images, labels, _PREFETCHED_BATCHES, _PREFETCH_THREADS
+        ).dequeue()
     tf.summary.image('images', images)
     return images, labels
 
 
-def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=lesson.BATCH_SIZE, num_epochs=None, image_size=None):
+def inputs(
+    eval_data,
+    data_dir=dataset.DATA_DIR,
+    batch_size=lesson.BATCH_SIZE,
+    num_epochs=None,
+    image_size=None,
+):
     """Batches of undistorted images, in the order of the files.
 
     Args:
@@ -94,11 +115,13 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=lesson.BATCH_SIZE, n
       image_size: height and width of the images; None means IMAGE_SIZE.
 
     Returns:
-      images: float32 [n, image_size, image_size, 3], where n is batch_size, or unknown with `num_epochs`.
+      images: float32 [n, image_size, image_size, 3], where n is batch_size, or unknown with
+        `num_epochs`.
       labels: int32 [n].
 
     Raises:
-      UserError: a file is missing or malformed, the images are smaller than `image_size`, or a batch is empty.
+      UserError: a file is missing or malformed, the images are smaller than `image_size`, or a
+        batch is empty.
     """
     size = _checked_size(image_size, batch_size)
     found = dataset.read(data_dir)
@@ -111,16 +134,22 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=lesson.BATCH_SIZE, n
 
 
 def _verified(records, data_dir):
-    """Returns the Records after a check of their files. Labels may have any value: own networks have any number of classes."""
+    """Returns the Records after a check of their files. Labels may have any value: own networks
+    have any number of classes."""
     directory = os.path.abspath(data_dir)
     directories.check_no_file(directory)
     if not any(map(os.path.exists, records.paths)):
-        raise UserError('There is no data set in %s: download CIFAR-10 with `cifar10_dataset.py download --data_dir=%s`; or, without '
-                        'a network, make images with `cifar10_dataset.py synthetic`, and name %s in place of that directory'
-                        % (directory, shlex.quote(directory), synthetic.DATA_DIR))
+        raise UserError(
+            'There is no data set in %s: download CIFAR-10 with `cifar10_dataset.py download --data_dir=%s`; or, without '
+            'a network, make images with `cifar10_dataset.py synthetic`, and name %s in place of that directory'
+            % (directory, shlex.quote(directory), synthetic.DATA_DIR)
+        )
     for path in records.paths:
         if not os.path.exists(path):
-            raise UserError('%s is missing: put it back, or move %s away and make the data set again' % (path, os.path.dirname(path)))
+            raise UserError(
+                '%s is missing: put it back, or move %s away and make the data set again'
+                % (path, os.path.dirname(path))
+            )
     verification.verify(records, 256 ** len(records.label_weights))
     return records
 
@@ -128,7 +157,10 @@ def _verified(records, data_dir):
 def _checked_size(image_size, batch_size):
     size = IMAGE_SIZE if image_size is None else image_size
     if size not in range(1, dataset.HEIGHT + 1):
-        raise UserError('IMAGE_SIZE = %s is not from 1 to %d, the size of the images in the files' % (size, dataset.HEIGHT))
+        raise UserError(
+            'IMAGE_SIZE = %s is not from 1 to %d, the size of the images in the files'
+            % (size, dataset.HEIGHT)
+        )
     if batch_size < 1:
         raise UserError('The batch size %s is not at least 1' % batch_size)
     return int(size)

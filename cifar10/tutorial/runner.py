@@ -1,4 +1,5 @@
 """Runs a TensorFlow 1 program as printed."""
+
 import atexit
 import json
 import os
@@ -17,10 +18,11 @@ _SCRIPT = getattr(sys.modules['__main__'], '__file__', __file__)  # which calls 
 
 
 def run(path, arguments, own_modules=False):
-    """Runs the program at `path` as Python would run it as a script, with version 1 of TensorFlow and the tutorial's modules.
+    """Runs the program at `path` as Python would run it as a script, with version 1 of TensorFlow
+    and the tutorial's modules.
 
-    It becomes the module `__main__`, and its directory the first one on the path. An error that is not in `remedies` shows
-    the traceback of the program and ends this process with status 1.
+    It becomes the module `__main__`, and its directory the first one on the path. An error that is
+    not in `remedies` shows the traceback of the program and ends this process with status 1.
 
     Args:
       path: that of a Python file.
@@ -36,7 +38,8 @@ def run(path, arguments, own_modules=False):
     modules.install(os.path.realpath(path), own_modules)
     version_1.install()
     scipy_misc.install()
-    atexit.register(version_1.close_sessions)  # after the program's own threads have ended, and after what it registers itself
+    # after the program's own threads have ended, and after what it registers itself
+    atexit.register(version_1.close_sessions)
     signals.restore_defaults()
     sys.argv = [path] + arguments
     sys.path[0] = directory
@@ -60,23 +63,30 @@ def _compiled(path):
         with open(path, 'rb') as opened:
             source = opened.read()
         if path.endswith('.ipynb') or _is_json(source):
-            raise UserError('%s is a notebook or other JSON, not a program: `jupyter nbconvert --to script %s` makes a program of a '
-                            'notebook' % (path, shlex.quote(path)))
+            raise UserError(
+                '%s is a notebook or other JSON, not a program: `jupyter nbconvert --to script %s` makes a program of a '
+                'notebook' % (path, shlex.quote(path))
+            )
         return compile(source, os.path.abspath(path), 'exec', dont_inherit=True)
     except OSError as error:
-        raise UserError('Cannot read the program %s (%s): give the path of a Python file' % (path, error.strerror))
+        raise UserError(
+            'Cannot read the program %s (%s): give the path of a Python file'
+            % (path, error.strerror)
+        )
     except SyntaxError as error:
         line = remedies.explain(error, '')
         if line:
             raise UserError(line)
         sys.stderr.write(''.join(traceback.format_exception_only(type(error), error)))
         sys.exit(1)
-    except (ValueError, RecursionError, MemoryError) as error:  # ValueError: a null byte; the others: nested too deeply
+    except (ValueError, RecursionError, MemoryError) as error:
+        # ValueError: a null byte; the others: nested too deeply
         raise UserError('%s is not a Python program: %s' % (path, error))
 
 
 def _is_json(source):
-    """Returns whether the bytes are a JSON object or list, which is often a valid Python program that does nothing."""
+    """Returns whether the bytes are a JSON object or list, which is often a valid Python program
+    that does nothing."""
     try:
         return isinstance(json.loads(source.decode('utf-8-sig')), (dict, list))
     except (ValueError, RecursionError):
@@ -84,14 +94,21 @@ def _is_json(source):
 
 
 def _show(error):
-    """Shows the traceback of the program, without the frames of this package that run it; TensorFlow repeats them in its messages."""
+    """Shows the traceback of the program, without the frames of this package that run it;
+    TensorFlow repeats them in its messages."""
     if sys.excepthook is not sys.__excepthook__:
         sys.excepthook(type(error), error, error.__traceback__.tb_next)
         return
     text = ''.join(traceback.format_exception(type(error), error, error.__traceback__))
 
     def unless_ours(frame):
-        path = '/' + frame.group(1).lstrip('/')  # TensorFlow 1.15 leaves out the beginning that all paths have in common
-        is_ours = any(('/' + ours).endswith(path) for ours in (__file__, version_1.__file__, _SCRIPT))
+        # TensorFlow 1.15 leaves out the beginning that all paths have in common
+        path = '/' + frame.group(1).lstrip('/')
+        is_ours = any(
+            ('/' + ours).endswith(path) for ours in (__file__, version_1.__file__, _SCRIPT)
+        )
         return '' if is_ours else frame.group()
-    sys.stderr.write(re.sub(r'(?m)^[ |]*File "(.*)", line .*\n(?:[ |]*    (?! *File ).*\n)*', unless_ours, text))
+
+    sys.stderr.write(
+        re.sub(r'(?m)^[ |]*File "(.*)", line .*\n(?:[ |]*    (?! *File ).*\n)*', unless_ours, text)
+    )

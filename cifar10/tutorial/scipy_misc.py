@@ -1,4 +1,6 @@
-"""Image functions of `scipy.misc` that SciPy has removed, on Pillow: for programs that save or read pictures."""
+"""Image functions of `scipy.misc` that SciPy has removed, on Pillow: for programs that save or read
+pictures."""
+
 import importlib.abc
 import importlib.machinery
 import sys
@@ -10,11 +12,13 @@ def toimage(arr, high=255, low=0, cmin=None, cmax=None, pal=None, mode=None, cha
     """Makes a picture of an array.
 
     Args:
-      arr: [height, width], or with an axis of 3 or 4 channels. Unless it is uint8, its values are scaled to the range of bytes.
+      arr: [height, width], or with an axis of 3 or 4 channels. Unless it is uint8, its values are
+        scaled to the range of bytes.
       high, low: the bytes of the greatest and the least value.
       cmin, cmax: the least and the greatest value; None takes those of the array.
       pal: a palette, uint8 [256, 3]; None for none.
-      mode: one of PIL's modes, to which the picture is converted; None for none. 'F' keeps the values of [height, width].
+      mode: one of PIL's modes, to which the picture is converted; None for none. 'F' keeps the
+        values of [height, width].
       channel_axis: the axis of the channels; None takes the first one of size 3, else of size 4.
 
     Returns:
@@ -24,6 +28,7 @@ def toimage(arr, high=255, low=0, cmin=None, cmax=None, pal=None, mode=None, cha
       ValueError: the array has no such axis.
     """
     from PIL import Image
+
     arr = np.asarray(arr)
     if mode == 'F' and arr.ndim == 2:
         return Image.fromarray(arr.astype(np.float32))
@@ -47,22 +52,32 @@ def imsave(name, arr, format=None):
 
 
 def imread(name, flatten=False, mode=None):
-    """Reads a picture: uint8 [height, width] or [height, width, channels]; with `flatten`, the brightness, float32."""
+    """Reads a picture: uint8 [height, width] or [height, width, channels]; with `flatten`, the
+    brightness, float32."""
     from PIL import Image
+
     image = Image.open(name)
-    return np.array(image.convert('F' if flatten else mode or ('RGB' if image.mode == 'P' else image.mode)))
+    return np.array(
+        image.convert('F' if flatten else mode or ('RGB' if image.mode == 'P' else image.mode))
+    )
 
 
 def imresize(arr, size, interp='bilinear', mode=None):
-    """Resizes an array, scaled as by `toimage`, to a percentage (int), a fraction (float), or height and width."""
+    """Resizes an array, scaled as by `toimage`, to a percentage (int), a fraction (float), or
+    height and width."""
     from PIL import Image
+
     image = toimage(arr, mode=mode)
     if np.ndim(size):
         height, width = [int(number) for number in size[:2]]
     else:
         factor = size / 100 if isinstance(size, (int, np.integer)) else size
         height, width = int(image.height * factor), int(image.width * factor)
-    return np.array(image.resize((width, height), getattr(Image, 'BICUBIC' if interp == 'cubic' else interp.upper())))
+    return np.array(
+        image.resize(
+            (width, height), getattr(Image, 'BICUBIC' if interp == 'cubic' else interp.upper())
+        )
+    )
 
 
 class _Loader(importlib.abc.Loader):
@@ -86,11 +101,14 @@ class _Finder(importlib.abc.MetaPathFinder):
         """Returns the spec of scipy.misc; None for others."""
         if fullname != 'scipy.misc':
             return None
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path) or importlib.machinery.ModuleSpec(fullname, None)
+        spec = importlib.machinery.PathFinder.find_spec(
+            fullname, path
+        ) or importlib.machinery.ModuleSpec(fullname, None)
         spec.loader = _Loader(spec.loader)
         return spec
 
 
 def install():
-    """Makes `import scipy.misc` give these functions from now on, in this process, if SciPy is installed without them."""
+    """Makes `import scipy.misc` give these functions from now on, in this process, if SciPy is
+    installed without them."""
     sys.meta_path.insert(0, _Finder())

@@ -1,4 +1,5 @@
 """The tutorial's train op: averages of the losses, learning rate, update, moving averages."""
+
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
@@ -22,7 +23,8 @@ def add_loss_summaries(total_loss):
     losses = tf.get_collection('losses') + [total_loss]
     averages_op = averages.apply(losses)
     for part in losses:
-        tf.summary.scalar(part.op.name + '__raw_', part)  # as TensorFlow writes the tutorial's ' (raw)'
+        # as TensorFlow writes the tutorial's ' (raw)'
+        tf.summary.scalar(part.op.name + '__raw_', part)
         tf.summary.scalar(part.op.name, averages.average(part))
     return averages_op
 
@@ -30,10 +32,10 @@ def add_loss_summaries(total_loss):
 def train(total_loss, global_step, pace=CLASSIC_PACE, hparams=CLASSIC):
     """Returns the train op of the tutorial's `cifar10.train`.
 
-    Averages the losses, computes the gradients, applies them, and then updates the moving averages of all trainable
-    variables with decay min(moving_average_decay, (1 + step) / (10 + step)). The learning rate is that of
-    tf.train.exponential_decay with int(num_epochs_per_decay * steps per epoch) steps. Makes summaries of the learning rate, the
-    losses, the variables and the gradients.
+    Averages the losses, computes the gradients, applies them, and then updates the moving averages
+    of all trainable variables with decay min(moving_average_decay, (1 + step) / (10 + step)). The
+    learning rate is that of tf.train.exponential_decay with int(num_epochs_per_decay * steps per
+    epoch) steps. Makes summaries of the learning rate, the losses, the variables and the gradients.
 
     Args:
       total_loss: a scalar, as `loss` returns it.
@@ -44,9 +46,16 @@ def train(total_loss, global_step, pace=CLASSIC_PACE, hparams=CLASSIC):
     Returns:
       The train op.
     """
-    decay_steps = int(pace.examples_per_epoch / pace.examples_per_step * hparams.num_epochs_per_decay)
-    rate = tf.train.exponential_decay(hparams.initial_learning_rate, global_step, decay_steps,
-                                      hparams.learning_rate_decay_factor, staircase=True)
+    decay_steps = int(
+        pace.examples_per_epoch / pace.examples_per_step * hparams.num_epochs_per_decay
+    )
+    rate = tf.train.exponential_decay(
+        hparams.initial_learning_rate,
+        global_step,
+        decay_steps,
+        hparams.learning_rate_decay_factor,
+        staircase=True,
+    )
     tf.summary.scalar('learning_rate', rate)
     with tf.control_dependencies([add_loss_summaries(total_loss)]):
         opt = tf.train.GradientDescentOptimizer(rate)

@@ -1,4 +1,5 @@
 """Every flag of every script has bounds, and names of places are checked at the start."""
+
 import glob
 import os
 import re
@@ -12,7 +13,10 @@ from tests.helpers import programs, special_files
 from tests.helpers.special_files import deadline  # noqa: F401
 
 # cifar10_run.py leaves the flags to the program that it runs.
-SCRIPTS = sorted({os.path.basename(path)[:-len('.py')] for path in glob.glob(programs.path('*'))} - {'cifar10_run'})
+SCRIPTS = sorted(
+    {os.path.basename(path)[: -len('.py')] for path in glob.glob(programs.path('*'))}
+    - {'cifar10_run'}
+)
 UNBOUNDED = {'epochs'}  # inf is a run without end
 NOT_PLACES = {'data_url'}  # string flags that name no file or directory
 FILES = {'json', 'trace', 'plot', 'contact_sheet', 'predictions', 'tflite'}
@@ -57,13 +61,19 @@ def test_the_scripts_are_found():
 
 
 def test_every_number_has_bounds(script):
-    numbers = {name: flag for name, flag in script.items() if isinstance(flag.parser, (flags.IntegerParser, flags.FloatParser))}
+    numbers = {
+        name: flag
+        for name, flag in script.items()
+        if isinstance(flag.parser, (flags.IntegerParser, flags.FloatParser))
+    }
     for name, flag in numbers.items():
         lower, upper = flag.parser.lower_bound, flag.parser.upper_bound
         assert lower is not None and upper is not None, name
-        assert 0 <= lower < upper and (upper < 2 ** 31 or name in UNBOUNDED), name
+        assert 0 <= lower < upper and (upper < 2**31 or name in UNBOUNDED), name
         assert not _refused(name, lower) and not _refused(name, upper), name
-        too_much = [lower - 1, -2 ** 63, 'nan', '-inf', ''] + ([] if name in UNBOUNDED else [upper + 1, 2 ** 63, 'inf', '1e400'])
+        too_much = [lower - 1, -(2**63), 'nan', '-inf', ''] + (
+            [] if name in UNBOUNDED else [upper + 1, 2**63, 'inf', '1e400']
+        )
         assert [value for value in too_much if not _refused(name, value)] == [], name
 
 
@@ -71,12 +81,28 @@ def test_every_place_is_checked(script, tmp_path, monkeypatch):
     """A new string flag is a place, or is listed above."""
     monkeypatch.chdir(tmp_path)
     # Exactly this class: an enum or a list has another parser.
-    places = {name for name, flag in script.items() if type(flag.parser) is flags.ArgumentParser} - NOT_PLACES
+    places = {
+        name for name, flag in script.items() if type(flag.parser) is flags.ArgumentParser
+    } - NOT_PLACES
     for name in places:
-        for value in ('gs://bucket/x', 's3://bucket/x', 'hdfs://host/x', 'file:///x', 'a\udcff', 'a\nb', 'a\x1b[31m'):
+        for value in (
+            'gs://bucket/x',
+            's3://bucket/x',
+            'hdfs://host/x',
+            'file:///x',
+            'a\udcff',
+            'a\nb',
+            'a\x1b[31m',
+        ):
             assert _refused(name, value), (name, value)
         ending = ENDINGS.get(name, '')
-        for value in ('[12]' + ending, 'a*' + ending, 'a?' + ending, 'back\\slash' + ending, '/tmp/x[1]/y' + ending):
+        for value in (
+            '[12]' + ending,
+            'a*' + ending,
+            'a?' + ending,
+            'back\\slash' + ending,
+            '/tmp/x[1]/y' + ending,
+        ):
             assert _refused(name, value) == (name in CHECKPOINTS), (name, value)
         for value in ('new', 'gr\u00fcn', 'two words', '"quoted"', "it's", 'a:b', '{x}', '%s'):
             assert not _refused(name, value + ending), (name, value)
@@ -92,14 +118,18 @@ def test_a_file_that_is_written_is_no_device(script, tmp_path):
         special_files.make(tmp_path / (kind + '.png'), kind)
     for name in {name for name in FILES & set(script) if not script[name].boolean}:
         assert not _refused(name, tmp_path / 'file.png')
-        assert all(_refused(name, tmp_path / (kind + '.png')) for kind in special_files.KINDS + ['link'])
+        assert all(
+            _refused(name, tmp_path / (kind + '.png')) for kind in special_files.KINDS + ['link']
+        )
 
 
 def test_a_pattern_in_the_working_directory(tmp_path, monkeypatch):
     (tmp_path / 'run[1]').mkdir()
     monkeypatch.chdir(tmp_path / 'run[1]')
     status, _, stderr = programs.call('cifar10_train', '--train_dir=x')
-    assert status == 2 and re.fullmatch(r'cifar10_train.py: error: .*/run\[1\]/x has one of the characters \* .*\n', stderr)
+    assert status == 2 and re.fullmatch(
+        r'cifar10_train.py: error: .*/run\[1\]/x has one of the characters \* .*\n', stderr
+    )
 
 
 def test_a_working_directory_that_has_been_removed(tmp_path, monkeypatch):
@@ -107,19 +137,37 @@ def test_a_working_directory_that_has_been_removed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / 'gone')
     (tmp_path / 'gone').rmdir()
     status, _, stderr = programs.call('cifar10_train', '--train_dir=x')
-    assert status == 2 and re.fullmatch('cifar10_train.py: error: flag --train_dir=x: .*No such file or directory.*\n', stderr)
+    assert status == 2 and re.fullmatch(
+        'cifar10_train.py: error: flag --train_dir=x: .*No such file or directory.*\n', stderr
+    )
 
 
 TRAIN, EVAL, BENCHMARK = 'cifar10_multi_gpu_train', 'cifar10_eval', 'cifar10_benchmark'
 MISTAKES = [
-    (TRAIN, '--summary_steps=%d' % 2 ** 63), (TRAIN, '--log_frequency=%d' % 2 ** 31), (TRAIN, '--checkpoint_steps=%d' % 2 ** 63),
-    (TRAIN, '--max_steps=%d' % 2 ** 63), (TRAIN, '--num_gpus=1000000000'), (TRAIN, '--num_gpus=65'), (TRAIN, '--seed=-1'),
-    (TRAIN, '--train_dir=gs://bucket/run'), (TRAIN, '--train_dir=g/run[12]'), (TRAIN, '--data_dir=s3://bucket'),
-    (TRAIN, '--initial_learning_rate=1e400'), ('cifar10_classic', '--num_gpus=1000000000'),
-    (EVAL, '--eval_interval_secs=99999999999'), (EVAL, '--timeout_secs=%d' % 2 ** 63), (EVAL, '--num_examples=%d' % 2 ** 63),
-    (EVAL, '--eval_dir=gs://bucket/eval'), (EVAL, '--checkpoint_dir=run[3]'), (BENCHMARK, '--rounds=1001'),
-    (BENCHMARK, '--steps=%d' % 2 ** 63), (BENCHMARK, '--warmup_steps=1000001'), (BENCHMARK, '--json=/dev/stdout'),
-    ('cifar10_dataset', '--data_dir=file:///tmp/x'), ('cifar10_results', '--runs=')]
+    (TRAIN, '--summary_steps=%d' % 2**63),
+    (TRAIN, '--log_frequency=%d' % 2**31),
+    (TRAIN, '--checkpoint_steps=%d' % 2**63),
+    (TRAIN, '--max_steps=%d' % 2**63),
+    (TRAIN, '--num_gpus=1000000000'),
+    (TRAIN, '--num_gpus=65'),
+    (TRAIN, '--seed=-1'),
+    (TRAIN, '--train_dir=gs://bucket/run'),
+    (TRAIN, '--train_dir=g/run[12]'),
+    (TRAIN, '--data_dir=s3://bucket'),
+    (TRAIN, '--initial_learning_rate=1e400'),
+    ('cifar10_classic', '--num_gpus=1000000000'),
+    (EVAL, '--eval_interval_secs=99999999999'),
+    (EVAL, '--timeout_secs=%d' % 2**63),
+    (EVAL, '--num_examples=%d' % 2**63),
+    (EVAL, '--eval_dir=gs://bucket/eval'),
+    (EVAL, '--checkpoint_dir=run[3]'),
+    (BENCHMARK, '--rounds=1001'),
+    (BENCHMARK, '--steps=%d' % 2**63),
+    (BENCHMARK, '--warmup_steps=1000001'),
+    (BENCHMARK, '--json=/dev/stdout'),
+    ('cifar10_dataset', '--data_dir=file:///tmp/x'),
+    ('cifar10_results', '--runs='),
+]
 
 
 def _assert_one_line(run, mistake, tmp_path, monkeypatch):
@@ -127,7 +175,9 @@ def _assert_one_line(run, mistake, tmp_path, monkeypatch):
     name, arg = mistake
     status, stdout, stderr = run(name, arg)
     assert (status, stdout) == (2, '')
-    assert re.fullmatch(r'%s.py: error: flag %s.*: .*; --help lists the flags\n' % (name, re.escape(arg)), stderr), stderr
+    assert re.fullmatch(
+        r'%s.py: error: flag %s.*: .*; --help lists the flags\n' % (name, re.escape(arg)), stderr
+    ), stderr
     assert os.listdir(str(tmp_path)) == []
 
 

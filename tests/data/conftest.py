@@ -1,4 +1,5 @@
 """A small archive, and its download from a server of the test."""
+
 import hashlib
 import io
 import os
@@ -13,11 +14,14 @@ from tests.helpers.download_server import Server
 
 @pytest.fixture(scope='session')
 def archive(tmp_path_factory):
-    """The bytes of a small archive with the official layout, random enough not to be compressed away."""
+    """The bytes of a small archive with the official layout, random enough not to be compressed
+    away."""
     directory = tmp_path_factory.mktemp('archive') / dataset.DIRECTORY
     directory.mkdir()
     for name in dataset.TRAIN_FILES + dataset.TEST_FILES:
-        (directory / name).write_bytes(b''.join(bytes([i % 10]) + os.urandom(3072) for i in range(40)))
+        (directory / name).write_bytes(
+            b''.join(bytes([i % 10]) + os.urandom(3072) for i in range(40))
+        )
     (directory / dataset.CLASS_NAMES_FILE).write_text('\n'.join(dataset.CLASS_NAMES))
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode='w:gz') as tar:
@@ -32,9 +36,15 @@ def fetch(tmp_path, archive):
 
     def start(*faults, **kwargs):
         servers.append(Server(archive, list(faults)))
-        cifar10.maybe_download_and_extract(str(tmp_path), servers[-1].url, md5=hashlib.md5(archive).hexdigest(),
-                                           retry_secs=0, timeout_secs=kwargs.get('timeout_secs', 30))
+        cifar10.maybe_download_and_extract(
+            str(tmp_path),
+            servers[-1].url,
+            md5=hashlib.md5(archive).hexdigest(),
+            retry_secs=0,
+            timeout_secs=kwargs.get('timeout_secs', 30),
+        )
         return servers[-1]
+
     yield start
     for server in servers:
         server.close()

@@ -1,4 +1,5 @@
 """The files of a data set: their verification, and one process at a time that writes them."""
+
 import os
 import subprocess
 import sys
@@ -20,17 +21,31 @@ def test_verify_counts_examples(data_dir):
 
 
 def _with_label_10(content):
-    return content[:3073 * 17] + b'\x0a' + content[3073 * 17 + 1:]
+    return content[: 3073 * 17] + b'\x0a' + content[3073 * 17 + 1 :]
 
 
-@pytest.mark.parametrize('change, fault', [
-    (lambda content: content + b'x',
-     'is not a whole number of records: its 184381 bytes are 60 records of 3073 bytes and 1 more;'),
-    (lambda content: b'\0' * 100,
-     'is not a whole number of records: its 100 bytes are 0 records of 3073 bytes and 100 more;'),
-    (lambda content: b'', 'is empty:'),
-    (_with_label_10, r'has labels that are not 0 to 9: 1 of them, the first \(10\) in record 17;'),
-    (lambda content: b'\xff' * len(content), r'has labels that are not 0 to 9: 60 of them, the first \(255\) in record 0;')])
+@pytest.mark.parametrize(
+    'change, fault',
+    [
+        (
+            lambda content: content + b'x',
+            'is not a whole number of records: its 184381 bytes are 60 records of 3073 bytes and 1 more;',
+        ),
+        (
+            lambda content: b'\0' * 100,
+            'is not a whole number of records: its 100 bytes are 0 records of 3073 bytes and 100 more;',
+        ),
+        (lambda content: b'', 'is empty:'),
+        (
+            _with_label_10,
+            r'has labels that are not 0 to 9: 1 of them, the first \(10\) in record 17;',
+        ),
+        (
+            lambda content: b'\xff' * len(content),
+            r'has labels that are not 0 to 9: 60 of them, the first \(255\) in record 0;',
+        ),
+    ],
+)
 def test_verify_names_the_file_and_its_fault(own_data_dir, change, fault):
     path = dataset.read(own_data_dir).train.paths[2]
     with open(path, 'rb') as whole:
@@ -52,7 +67,9 @@ def test_verify_names_what_is_no_file(own_data_dir, kind):
     os.remove(path)
     special_files.make(path, kind)
     assert writing.is_present(own_data_dir)
-    with pytest.raises(UserError, match='^%s is %s, not a file: replace it with a good copy$' % (path, kind)):
+    with pytest.raises(
+        UserError, match='^%s is %s, not a file: replace it with a good copy$' % (path, kind)
+    ):
         verification.verify(dataset.read(own_data_dir).train)
 
 
@@ -79,12 +96,33 @@ def test_verify_counts_in_a_file_of_several_pieces(tmp_path):
     with pytest.raises(UserError, match=r'1 of them, the first \(10\) in record 2400;'):
         verification.verify(data_sets.records([tmp_path / 'file']))
     os.truncate(str(tmp_path / 'file'), 2450 * 3073 - 1)
-    with pytest.raises(UserError, match='its 7528849 bytes are 2449 records of 3073 bytes and 3072 more;'):
+    with pytest.raises(
+        UserError, match='its 7528849 bytes are 2449 records of 3073 bytes and 3072 more;'
+    ):
         verification.verify(data_sets.records([tmp_path / 'file']))
 
 
-@pytest.mark.parametrize('name', ['[12]', 'a*b', 'what?', 'back\\slash', '"quoted"', "it's", 'two words', ' ',
-                                  'gr\u00fcn \u6570\u636e', '{x}', '$HOME', '~', 'a:b', '%s', '-x', 'a,b'])
+@pytest.mark.parametrize(
+    'name',
+    [
+        '[12]',
+        'a*b',
+        'what?',
+        'back\\slash',
+        '"quoted"',
+        "it's",
+        'two words',
+        ' ',
+        'gr\u00fcn \u6570\u636e',
+        '{x}',
+        '$HOME',
+        '~',
+        'a:b',
+        '%s',
+        '-x',
+        'a,b',
+    ],
+)
 def test_every_name_of_a_directory(tmp_path, name):
     """TensorFlow reads from it as well, and nothing is written beside it."""
     (tmp_path / '1').mkdir()
@@ -96,7 +134,10 @@ def test_every_name_of_a_directory(tmp_path, name):
     images, labels = cifar10.inputs(eval_data=True, data_dir=data_dir, batch_size=10)
     found = queues.run(labels, 1)[0]
     assert sorted(found) == list(range(10))
-    assert sorted(os.listdir(str(tmp_path))) == sorted(['1', name]) and os.listdir(str(tmp_path / '1')) == []
+    assert (
+        sorted(os.listdir(str(tmp_path))) == sorted(['1', name])
+        and os.listdir(str(tmp_path / '1')) == []
+    )
 
 
 @pytest.mark.parametrize('kind', ['a file', 'a link'] + special_files.KINDS[1:])
@@ -110,9 +151,13 @@ def test_no_directory_in_place_of_the_data_set(tmp_path, kind):
     else:
         special_files.make(path, kind)
     before = os.lstat(str(path))
-    with pytest.raises(UserError, match='^%s is not a directory: move it away, or give another --data_dir$' % path):
+    with pytest.raises(
+        UserError, match='^%s is not a directory: move it away, or give another --data_dir$' % path
+    ):
         synthetic.maybe_write(str(tmp_path))
-    assert os.path.samestat(os.lstat(str(path)), before) and os.listdir(str(tmp_path)) == [dataset.DIRECTORY]
+    assert os.path.samestat(os.lstat(str(path)), before) and os.listdir(str(tmp_path)) == [
+        dataset.DIRECTORY
+    ]
 
 
 @needs_root
@@ -153,15 +198,26 @@ def test_a_bad_new_directory_is_removed(tmp_path):
 
 
 def test_a_second_process_finds_the_data_set(tmp_path):
-    script = 'from cifar10.data import synthetic; synthetic.maybe_write(%r, records_per_file=20)' % str(tmp_path)
+    script = (
+        'from cifar10.data import synthetic; synthetic.maybe_write(%r, records_per_file=20)'
+        % str(tmp_path)
+    )
     with writing.preparing(str(tmp_path)) as missing:
         assert missing
-        process = subprocess.Popen([sys.executable, '-u', '-c', script], env=dict(os.environ, PYTHONPATH=programs.ROOT),
-                                   stdout=subprocess.PIPE, universal_newlines=True)
-        assert process.stdout.readline() == 'Waiting for another process that works in %s\n' % tmp_path
+        process = subprocess.Popen(
+            [sys.executable, '-u', '-c', script],
+            env=dict(os.environ, PYTHONPATH=programs.ROOT),
+            stdout=subprocess.PIPE,
+            universal_newlines=True,
+        )
+        assert (
+            process.stdout.readline() == 'Waiting for another process that works in %s\n' % tmp_path
+        )
         with writing.new_directory(str(tmp_path / dataset.DIRECTORY)) as batches:
             for index, name in enumerate(dataset.TRAIN_FILES + dataset.TEST_FILES):
-                synthetic.records(30, np.random.default_rng(index)).tofile(os.path.join(batches, name))
+                synthetic.records(30, np.random.default_rng(index)).tofile(
+                    os.path.join(batches, name)
+                )
             with open(os.path.join(batches, dataset.CLASS_NAMES_FILE), 'w') as names:
                 names.write(' '.join(synthetic.CLASS_NAMES))
     assert process.communicate(timeout=60) == ('', None) and process.returncode == 0
@@ -181,6 +237,7 @@ def test_a_signal_while_the_temporary_directory_is_made(tmp_path, monkeypatch):
     def interrupted(*args, **kwargs):
         make(*args, **kwargs)
         raise KeyboardInterrupt
+
     monkeypatch.setattr(tempfile, 'mkdtemp', interrupted)
     with pytest.raises(KeyboardInterrupt):
         synthetic.maybe_write(str(tmp_path), records_per_file=10)
@@ -188,9 +245,14 @@ def test_a_signal_while_the_temporary_directory_is_made(tmp_path, monkeypatch):
 
 
 def test_the_directory_of_the_files_as_data_dir(own_data_dir, tmp_path):
-    for data_dir in (os.path.join(own_data_dir, dataset.DIRECTORY), os.path.join(own_data_dir, dataset.DIRECTORY, '')):
+    for data_dir in (
+        os.path.join(own_data_dir, dataset.DIRECTORY),
+        os.path.join(own_data_dir, dataset.DIRECTORY, ''),
+    ):
         synthetic.maybe_write(data_dir)  # finds it present
-        assert dataset.read(data_dir).train.paths == [os.path.join(data_dir, name) for name in dataset.TRAIN_FILES]
+        assert dataset.read(data_dir).train.paths == [
+            os.path.join(data_dir, name) for name in dataset.TRAIN_FILES
+        ]
         assert dataset.read(data_dir).class_names == synthetic.CLASS_NAMES
     os.rename(os.path.join(own_data_dir, dataset.DIRECTORY), str(tmp_path / 'renamed'))
     assert writing.is_present(str(tmp_path / 'renamed'))
@@ -202,11 +264,17 @@ def test_a_data_set_is_written_below_the_parent(tmp_path, monkeypatch, data_dir)
     monkeypatch.chdir(tmp_path)
     synthetic.maybe_write(data_dir, records_per_file=10)
     assert os.listdir('.') == ['a'] and os.listdir('a') == [dataset.DIRECTORY]
-    assert verification.verify(dataset.read('a').train) == verification.verify(dataset.read(data_dir).train) == 50
+    assert (
+        verification.verify(dataset.read('a').train)
+        == verification.verify(dataset.read(data_dir).train)
+        == 50
+    )
 
 
 def test_the_files_of_a_data_set():
-    assert dataset.read('x').train.paths == ['x/cifar-10-batches-bin/data_batch_%d.bin' % i for i in range(1, 6)]
+    assert dataset.read('x').train.paths == [
+        'x/cifar-10-batches-bin/data_batch_%d.bin' % i for i in range(1, 6)
+    ]
     assert dataset.read('x').test.paths == ['x/cifar-10-batches-bin/test_batch.bin']
 
 
@@ -217,7 +285,11 @@ def test_a_data_set_that_is_present(data_dir, tmp_path):
 
 
 def test_a_new_directory_that_cannot_be_made(tmp_path):
-    with pytest.raises(UserError, match='^Cannot write the data set to %s/missing/cifar-10-batches-bin .*No such file' % tmp_path):
+    with pytest.raises(
+        UserError,
+        match='^Cannot write the data set to %s/missing/cifar-10-batches-bin .*No such file'
+        % tmp_path,
+    ):
         with writing.new_directory(str(tmp_path / 'missing' / dataset.DIRECTORY)):
             pass
     assert os.listdir(str(tmp_path)) == []

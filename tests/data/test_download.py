@@ -1,4 +1,5 @@
 """The download, against a server on localhost that is slow, breaks off, or answers with errors."""
+
 import contextlib
 import hashlib
 import itertools
@@ -35,7 +36,11 @@ def test_a_transfer_cut_short_is_resumed(fetch, tmp_path, archive):
     server = fetch('cut short', 'cut short', 'none')
     assert_complete(tmp_path)
     half = len(archive) // 2
-    assert server.ranges == [None, 'bytes=%d-' % half, 'bytes=%d-' % (half + (len(archive) - half) // 2)]
+    assert server.ranges == [
+        None,
+        'bytes=%d-' % half,
+        'bytes=%d-' % (half + (len(archive) - half) // 2),
+    ]
 
 
 def test_a_server_without_ranges_starts_again(fetch, tmp_path):
@@ -50,7 +55,8 @@ def test_a_stalled_transfer_is_resumed(fetch, tmp_path):
 
 
 def test_a_server_that_always_stalls(fetch, tmp_path):
-    """Each connection brings half of what is missing, so that more than three may break in a row."""
+    """Each connection brings half of what is missing, so that more than three may break in a
+    row."""
     assert len(fetch(*['stall'] * 4, 'none', timeout_secs=0.3).ranges) == 5
     assert_complete(tmp_path)
 
@@ -61,10 +67,16 @@ def slow():
     released = threading.Event()
 
     def answer(handler, content):
-        begin = int((handler.headers.get('Range') or 'bytes=0-')[len('bytes='):-1])
-        download_server.answer(handler, 206 if begin else 200, content[begin:begin + 100], Content_Length=str(len(content) - begin))
+        begin = int((handler.headers.get('Range') or 'bytes=0-')[len('bytes=') : -1])
+        download_server.answer(
+            handler,
+            206 if begin else 200,
+            content[begin : begin + 100],
+            Content_Length=str(len(content) - begin),
+        )
         handler.wfile.flush()
         released.wait()
+
     yield answer
     released.set()
 
@@ -72,15 +84,21 @@ def slow():
 def _let_pass(monkeypatch, seconds):
     """Lets these seconds pass between two looks at the clock, one after the other."""
     times = itertools.accumulate(seconds)
-    monkeypatch.setattr(transfer, 'time', SimpleNamespace(monotonic=lambda: next(times), sleep=lambda unused_seconds: None))
+    monkeypatch.setattr(
+        transfer,
+        'time',
+        SimpleNamespace(monotonic=lambda: next(times), sleep=lambda unused_seconds: None),
+    )
 
 
 def test_a_server_that_stays_too_slow(fetch, tmp_path, archive, slow, monkeypatch):
     """It is given up after three connections; the next start takes what they have brought."""
     part = tmp_path / (download.CIFAR10.name + '.part')
     with monkeypatch.context() as patched, pytest.raises(
-            UserError, match='^Cannot download http://127.0.0.1:[^ ]* .fewer than 1000 bytes per second came; what came is kept, and '
-            'the next start resumes there.: check the network '):
+        UserError,
+        match='^Cannot download http://127.0.0.1:[^ ]* .fewer than 1000 bytes per second came; what came is kept, and '
+        'the next start resumes there.: check the network ',
+    ):
         _let_pass(patched, itertools.repeat(31))
         fetch(slow)
     came = part.read_bytes()
@@ -91,6 +109,7 @@ def test_a_server_that_stays_too_slow(fetch, tmp_path, archive, slow, monkeypatc
 
 def test_headers_that_come_too_slowly(fetch, tmp_path):
     """Each byte comes within the timeout, the last one long after it."""
+
     def drip(handler, content):
         handler.wfile.write(b'HTTP/1.1 200 OK\r\nX-Slow: ')
         with contextlib.suppress(ConnectionError):
@@ -99,6 +118,7 @@ def test_headers_that_come_too_slowly(fetch, tmp_path):
                 handler.wfile.flush()
                 threading.Event().wait(0.01)
             handler.wfile.write(b'\r\nContent-Length: %d\r\n\r\n' % len(content) + content)
+
     with pytest.raises(UserError, match='the headers came too slowly'):
         fetch(drip, timeout_secs=1)
     assert os.listdir(str(tmp_path)) == []
@@ -133,7 +153,9 @@ def test_a_missing_archive_is_not_retried(fetch, tmp_path):
 
 
 def test_a_corrupt_archive_is_not_kept(fetch, tmp_path):
-    with pytest.raises(UserError, match='is not the CIFAR-10 binary archive .its MD5 is [0-9a-f]{32}, not'):
+    with pytest.raises(
+        UserError, match='is not the CIFAR-10 binary archive .its MD5 is [0-9a-f]{32}, not'
+    ):
         fetch('corrupt')
     assert_nothing_left(tmp_path)
 
@@ -153,7 +175,8 @@ def test_an_unreachable_server_or_malformed_url(tmp_path):
 
 
 def test_a_new_directory_for_a_trainer_and_for_the_command(tmp_path, archive, monkeypatch, capsys):
-    """A trainer makes no parents: they may be mistyped. Its first line names the place; it needs none when the data set is there."""
+    """A trainer makes no parents: they may be mistyped. Its first line names the place; it needs
+    none when the data set is there."""
     (tmp_path / 'copy').write_bytes(archive)
     source = download.CIFAR10.source._replace(md5=hashlib.md5(archive).hexdigest())
     monkeypatch.setitem(data_flags._ARCHIVES, 'cifar10', download.CIFAR10._replace(source=source))
@@ -161,36 +184,57 @@ def test_a_new_directory_for_a_trainer_and_for_the_command(tmp_path, archive, mo
     def prepare(name):
         with programs.own_flags():
             data_flags.define()
-            flags.FLAGS(['a script', '--data_dir=%s' % (tmp_path / name), '--data_url=' + (tmp_path / 'copy').as_uri()])
+            flags.FLAGS(
+                [
+                    'a script',
+                    '--data_dir=%s' % (tmp_path / name),
+                    '--data_url=' + (tmp_path / 'copy').as_uri(),
+                ]
+            )
             return data_flags.prepare()
-    with pytest.raises(UserError, match='^%s/new does not exist: make it, or give another --data_dir$' % tmp_path):
+
+    with pytest.raises(
+        UserError, match='^%s/new does not exist: make it, or give another --data_dir$' % tmp_path
+    ):
         prepare('new/data')
     assert os.listdir(str(tmp_path)) == ['copy'] and capsys.readouterr().out == ''
     assert prepare('new') == str(tmp_path / 'new')
     assert_complete(tmp_path / 'new')
-    assert capsys.readouterr().out.splitlines()[0] == '%s does not exist yet: making it for the data set' % (tmp_path / 'new')
+    assert capsys.readouterr().out.splitlines()[
+        0
+    ] == '%s does not exist yet: making it for the data set' % (tmp_path / 'new')
     for name in ('new', os.path.join('new', dataset.DIRECTORY)):
         assert prepare(name) == str(tmp_path / name) and capsys.readouterr().out == ''
-    status, _, stderr = programs.call('cifar10_dataset', 'download', '--data_dir=%s' % (tmp_path / 'a' / 'b'),
-                                      '--data_url=' + (tmp_path / 'copy').as_uri())
+    status, _, stderr = programs.call(
+        'cifar10_dataset',
+        'download',
+        '--data_dir=%s' % (tmp_path / 'a' / 'b'),
+        '--data_url=' + (tmp_path / 'copy').as_uri(),
+    )
     assert (status, stderr) == (0, '')
     assert_complete(tmp_path / 'a' / 'b')
 
 
 def test_parents_are_removed_if_nothing_came(tmp_path):
     with pytest.raises(UserError, match='^Cannot download '):
-        cifar10.maybe_download_and_extract(str(tmp_path / 'a' / 'b'), 'http://127.0.0.1:1/archive', retry_secs=0)
+        cifar10.maybe_download_and_extract(
+            str(tmp_path / 'a' / 'b'), 'http://127.0.0.1:1/archive', retry_secs=0
+        )
     assert_nothing_left(tmp_path)
 
 
 def test_a_local_copy_is_used(tmp_path, archive):
     (tmp_path / download.CIFAR10.name).write_bytes(archive)
-    cifar10.maybe_download_and_extract(str(tmp_path), 'http://127.0.0.1:1/', md5=hashlib.md5(archive).hexdigest())
+    cifar10.maybe_download_and_extract(
+        str(tmp_path), 'http://127.0.0.1:1/', md5=hashlib.md5(archive).hexdigest()
+    )
     assert_complete(tmp_path)
 
 
 def test_a_wrong_local_copy_is_named_and_kept(tmp_path, archive):
     (tmp_path / download.CIFAR10.name).write_bytes(archive)
-    with pytest.raises(UserError, match='%s is not the published archive' % (tmp_path / download.CIFAR10.name)):
+    with pytest.raises(
+        UserError, match='%s is not the published archive' % (tmp_path / download.CIFAR10.name)
+    ):
         cifar10.maybe_download_and_extract(str(tmp_path))
     assert os.listdir(str(tmp_path)) == [download.CIFAR10.name]

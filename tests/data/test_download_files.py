@@ -1,4 +1,5 @@
 """Archives and parts of a download that are not what they should be."""
+
 import hashlib
 import io
 import os
@@ -26,7 +27,11 @@ def _linked_within(member):
 
 
 def _hard_linked(member):
-    member.type, member.linkname, member.size = tarfile.LNKTYPE, dataset.DIRECTORY + '/data_batch_1.bin', 0
+    member.type, member.linkname, member.size = (
+        tarfile.LNKTYPE,
+        dataset.DIRECTORY + '/data_batch_1.bin',
+        0,
+    )
 
 
 def _directory(member):
@@ -41,10 +46,14 @@ def _device(member):
     member.type, member.size, member.devmajor, member.devminor = tarfile.CHRTYPE, 0, 1, 5
 
 
-@pytest.mark.parametrize('disguise', [_escaping, _linked, _linked_within, _hard_linked, _directory, _fifo, _device])
+@pytest.mark.parametrize(
+    'disguise', [_escaping, _linked, _linked_within, _hard_linked, _directory, _fifo, _device]
+)
 def test_a_hostile_archive_writes_nothing(tmp_path, archive, disguise):
     content = io.BytesIO()
-    with tarfile.open(fileobj=io.BytesIO(archive)) as honest, tarfile.open(fileobj=content, mode='w:gz') as hostile:
+    with tarfile.open(fileobj=io.BytesIO(archive)) as honest, tarfile.open(
+        fileobj=content, mode='w:gz'
+    ) as hostile:
         for member in honest:
             data = honest.extractfile(member)
             if member.name.endswith('test_batch.bin'):
@@ -54,24 +63,39 @@ def test_a_hostile_archive_writes_nothing(tmp_path, archive, disguise):
     data_dir.mkdir(parents=True)
     (data_dir / download.CIFAR10.name).write_bytes(content.getvalue())
     with pytest.raises(UserError, match='is not the CIFAR-10 binary archive'):
-        cifar10.maybe_download_and_extract(str(data_dir), md5=hashlib.md5(content.getvalue()).hexdigest())
-    assert os.listdir(str(tmp_path)) == ['parent'] and os.listdir(str(tmp_path / 'parent')) == ['data']
+        cifar10.maybe_download_and_extract(
+            str(data_dir), md5=hashlib.md5(content.getvalue()).hexdigest()
+        )
+    assert os.listdir(str(tmp_path)) == ['parent'] and os.listdir(str(tmp_path / 'parent')) == [
+        'data'
+    ]
     assert os.listdir(str(data_dir)) == [download.CIFAR10.name]
 
 
-@pytest.mark.parametrize('name, size, most', [('test_batch.bin', 10001 * 3073, 30730000), ('batches.meta.txt', 4097, 4096)])
+@pytest.mark.parametrize(
+    'name, size, most',
+    [('test_batch.bin', 10001 * 3073, 30730000), ('batches.meta.txt', 4097, 4096)],
+)
 def test_a_file_that_is_too_long_is_not_extracted(tmp_path, archive, monkeypatch, name, size, most):
     """It packs well: the archive stays small."""
     content = io.BytesIO()
-    with tarfile.open(fileobj=io.BytesIO(archive)) as honest, tarfile.open(fileobj=content, mode='w:gz') as bomb:
+    with tarfile.open(fileobj=io.BytesIO(archive)) as honest, tarfile.open(
+        fileobj=content, mode='w:gz'
+    ) as bomb:
         for member in honest:
             data = honest.extractfile(member)
             if member.name.endswith(name):
                 member.size, data = size, io.BytesIO(bytes(size))
             bomb.addfile(member, data)
     (tmp_path / download.CIFAR10.name).write_bytes(content.getvalue())
-    with pytest.raises(UserError, match='is not the CIFAR-10 binary archive .*/%s is not a file of at most %d bytes' % (name, most)):
-        cifar10.maybe_download_and_extract(str(tmp_path), md5=hashlib.md5(content.getvalue()).hexdigest())
+    with pytest.raises(
+        UserError,
+        match='is not the CIFAR-10 binary archive .*/%s is not a file of at most %d bytes'
+        % (name, most),
+    ):
+        cifar10.maybe_download_and_extract(
+            str(tmp_path), md5=hashlib.md5(content.getvalue()).hexdigest()
+        )
     assert os.listdir(str(tmp_path)) == [download.CIFAR10.name]
 
 
@@ -108,18 +132,28 @@ def _of_another_user(path, target):
     os.chown(str(path), 12345, -1)
 
 
-@pytest.mark.parametrize('put', [_symlink, _hard_link, _fifo_with_a_reader, pytest.param(_of_another_user, marks=needs_root)]
-                         + [_special(kind) for kind in special_files.KINDS])
+@pytest.mark.parametrize(
+    'put',
+    [_symlink, _hard_link, _fifo_with_a_reader, pytest.param(_of_another_user, marks=needs_root)]
+    + [_special(kind) for kind in special_files.KINDS],
+)
 def test_a_part_that_is_no_part_is_not_written_to(tmp_path, put):
     """It is named before the server is asked."""
     (tmp_path / 'target').write_bytes(b'precious')
     part = tmp_path / (download.CIFAR10.name + '.part')
     put(part, tmp_path / 'target')
     before = os.lstat(str(part))
-    with pytest.raises(UserError, match='^%s is a link, no file, or not yours, and so not the rest of a download: delete it$' % part):
+    with pytest.raises(
+        UserError,
+        match='^%s is a link, no file, or not yours, and so not the rest of a download: delete it$'
+        % part,
+    ):
         cifar10.maybe_download_and_extract(str(tmp_path), 'http://127.0.0.1:1/')
     assert (tmp_path / 'target').read_bytes() == b'precious'
-    assert os.path.samestat(before, os.lstat(str(part))) and before.st_size == os.lstat(str(part)).st_size
+    assert (
+        os.path.samestat(before, os.lstat(str(part)))
+        and before.st_size == os.lstat(str(part)).st_size
+    )
     assert not (tmp_path / download.CIFAR10.name).exists()
 
 
@@ -130,6 +164,7 @@ def test_a_link_that_is_put_there_during_the_download(fetch, tmp_path):
     def put(handler, content):
         (tmp_path / (download.CIFAR10.name + '.part')).symlink_to(tmp_path / 'target')
         download_server.answer(handler, 200, content)
+
     with pytest.raises(UserError, match='.part is a link'):
         fetch(put)
     assert (tmp_path / 'target').read_bytes() == b'precious'
@@ -138,6 +173,9 @@ def test_a_link_that_is_put_there_during_the_download(fetch, tmp_path):
 @pytest.mark.parametrize('kind', special_files.KINDS)
 def test_an_archive_that_is_no_file(fetch, tmp_path, kind):
     special_files.make(tmp_path / download.CIFAR10.name, kind)
-    with pytest.raises(UserError, match='^%s is %s, not a file: delete it to have it downloaded$' % (
-            tmp_path / download.CIFAR10.name, kind)):
+    with pytest.raises(
+        UserError,
+        match='^%s is %s, not a file: delete it to have it downloaded$'
+        % (tmp_path / download.CIFAR10.name, kind),
+    ):
         fetch('none')

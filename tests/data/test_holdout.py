@@ -1,4 +1,5 @@
 """Training images held out for the test."""
+
 import json
 import os
 
@@ -16,19 +17,27 @@ def _multiset(paths, record_bytes=3073):
 
 
 def test_training_images_are_divided_by_class(tmp_path, data_dir):
-    """The source has 300 training images, 30 of each class, and 50 test images, which are not looked at."""
+    """The source has 300 training images, 30 of each class, and 50 test images, which are not
+    looked at."""
     source = dataset.read(data_dir)
     holdout.hold_out(source, str(tmp_path / 'out'), 50, seed=0)
     found = dataset.read(str(tmp_path / 'out'))
     assert found.class_names == source.class_names
     assert np.bincount(oracle.read_records(found.test.paths)[0]).tolist() == [5] * 10
     assert np.bincount(oracle.read_records(found.train.paths)[0]).tolist() == [25] * 10
-    train, test, before = (_multiset(records.paths) for records in (found.train, found.test, source.train))
+    train, test, before = (
+        _multiset(records.paths) for records in (found.train, found.test, source.train)
+    )
     assert sorted(train + test) == sorted(before)
     assert train == [row for row in before if row in set(train)]  # their order stays
-    assert [verification.verify(found.train._replace(files=[file])) for file in found.train.files] == [50] * 5
+    assert [
+        verification.verify(found.train._replace(files=[file])) for file in found.train.files
+    ] == [50] * 5
     with open(str(tmp_path / 'out' / 'dataset.json')) as opened:
-        assert json.load(opened)['origin'] == 'the training images of %s, held out with --examples=50 --seed=0' % source.directory
+        assert (
+            json.load(opened)['origin']
+            == 'the training images of %s, held out with --examples=50 --seed=0' % source.directory
+        )
 
 
 def test_the_seed_chooses(tmp_path, data_dir):
@@ -39,17 +48,31 @@ def test_the_seed_chooses(tmp_path, data_dir):
     assert chosen[0] == chosen[1] and set(chosen[0]) != set(chosen[2])
 
 
-@pytest.mark.parametrize('counts, total, quotas', [
-    ([10, 10], 4, [2, 2]), ([10, 10], 5, [3, 2]), ([30, 10, 20], 6, [3, 1, 2]), ([7, 5, 3], 4, [2, 1, 1]), ([9, 1], 1, [1, 0]),
-    ([1, 1, 9], 5, [0, 0, 5]), ([2, 2, 4], 5, [1, 1, 3]), ([0, 5], 4, [0, 4]),
-    ([10 ** 9, 10 ** 9 + 1], 10 ** 9, [500000000, 500000000])])
+@pytest.mark.parametrize(
+    'counts, total, quotas',
+    [
+        ([10, 10], 4, [2, 2]),
+        ([10, 10], 5, [3, 2]),
+        ([30, 10, 20], 6, [3, 1, 2]),
+        ([7, 5, 3], 4, [2, 1, 1]),
+        ([9, 1], 1, [1, 0]),
+        ([1, 1, 9], 5, [0, 0, 5]),
+        ([2, 2, 4], 5, [1, 1, 3]),
+        ([0, 5], 4, [0, 4]),
+        ([10**9, 10**9 + 1], 10**9, [500000000, 500000000]),
+    ],
+)
 def test_the_quotas(counts, total, quotas):
     assert holdout.divide(np.array(counts), total).tolist() == quotas
 
 
-@pytest.mark.parametrize('num_examples, complaint', [
-    (5000, '^--examples=5000 leaves a class without an image for training: give at most 290$'),
-    (291, '^--examples=291 leaves a class without an image for training: give at most 290$')])
+@pytest.mark.parametrize(
+    'num_examples, complaint',
+    [
+        (5000, '^--examples=5000 leaves a class without an image for training: give at most 290$'),
+        (291, '^--examples=291 leaves a class without an image for training: give at most 290$'),
+    ],
+)
 def test_too_many(tmp_path, data_dir, num_examples, complaint):
     with pytest.raises(UserError, match=complaint):
         holdout.hold_out(dataset.read(data_dir), str(tmp_path / 'out'), num_examples, 0)
@@ -59,7 +82,8 @@ def test_too_many(tmp_path, data_dir, num_examples, complaint):
 
 
 def _two_byte_set(directory, num_classes=300):
-    """A data set with two images of each class, the second one with its label in its first two pixels."""
+    """A data set with two images of each class, the second one with its label in its first two
+    pixels."""
     names = ['class %d' % i for i in range(num_classes)]
     labels = np.arange(num_classes).repeat(2)
     images = np.zeros([len(labels), 3, 32, 32], np.uint8)
@@ -78,7 +102,9 @@ def test_two_label_bytes(tmp_path):
     holdout.hold_out(_two_byte_set(str(tmp_path / 'source')), str(tmp_path / 'out'), 300, 0)
     found = dataset.read(str(tmp_path / 'out'))
     for records in (found.train, found.test):
-        rows = np.concatenate([np.fromfile(path, np.uint8) for path in records.paths]).reshape(-1, 3074)
+        rows = np.concatenate([np.fromfile(path, np.uint8) for path in records.paths]).reshape(
+            -1, 3074
+        )
         np.testing.assert_array_equal(rows[:, :2], rows[:, 2:4])
         assert verification.count_labels(records).tolist() == [1] * 300
 
@@ -97,7 +123,10 @@ def test_one_kind_of_the_labels_of_cifar100(tmp_path):
     for label, num_classes in [('fine', 100), ('coarse', 20)]:
         holdout.hold_out(dataset.read(str(directory), label), str(tmp_path / label), 100, 0)
         found = dataset.read(str(tmp_path / label))
-        assert found.class_names == [label[0] + str(i) for i in range(num_classes)] and found.train.record_bytes == 3073
+        assert (
+            found.class_names == [label[0] + str(i) for i in range(num_classes)]
+            and found.train.record_bytes == 3073
+        )
         assert verification.count_labels(found.test).tolist() == [100 // num_classes] * num_classes
         assert verification.count_labels(found.train).tolist() == [300 // num_classes] * num_classes
 

@@ -1,4 +1,5 @@
 """What `info` tells, against NumPy and Pillow."""
+
 import os
 import re
 
@@ -12,8 +13,10 @@ from tests.helpers import oracle, programs
 
 def _figures(text):
     """The rows of two figures by their names."""
-    return {name.strip(): (float(first), float(second))
-            for name, first, second in re.findall(r'^(\S.*?) +([\d.]+) +([\d.]+)$', text, re.M)}
+    return {
+        name.strip(): (float(first), float(second))
+        for name, first, second in re.findall(r'^(\S.*?) +([\d.]+) +([\d.]+)$', text, re.M)
+    }
 
 
 def test_counts_and_colours(data_dir):
@@ -26,8 +29,12 @@ def test_counts_and_colours(data_dir):
         assert figures['all'][column] == len(labels)
         for channel, color in enumerate(['red', 'green', 'blue']):
             values = images[..., channel].astype(np.float64)
-            np.testing.assert_allclose(figures['mean of ' + color][column], values.mean(), atol=0.006)
-            np.testing.assert_allclose(figures['deviation of ' + color][column], values.std(), atol=0.006)
+            np.testing.assert_allclose(
+                figures['mean of ' + color][column], values.mean(), atol=0.006
+            )
+            np.testing.assert_allclose(
+                figures['deviation of ' + color][column], values.std(), atol=0.006
+            )
     assert len(figures) == 17
 
 
@@ -41,14 +48,23 @@ def test_images_in_both_parts(own_data_dir):
     rows[2].tofile(found.train.paths[2])
     pairs = sorted(inspection.duplicates(found))
     assert [(pair.test, pair.train) for pair in pairs] == [
-        ('test_batch.bin:30', 'data_batch_5.bin:59'), ('test_batch.bin:7', 'data_batch_2.bin:5'),
-        ('test_batch.bin:9', 'data_batch_2.bin:5')]
+        ('test_batch.bin:30', 'data_batch_5.bin:59'),
+        ('test_batch.bin:7', 'data_batch_2.bin:5'),
+        ('test_batch.bin:9', 'data_batch_2.bin:5'),
+    ]
     assert [(pair.test_label, pair.train_label) for pair in pairs] == [
-        (tested[30, 0], rows[4][59, 0]), (tested[7, 0], rows[1][5, 0]), (tested[9, 0], rows[1][5, 0])]
+        (tested[30, 0], rows[4][59, 0]),
+        (tested[7, 0], rows[1][5, 0]),
+        (tested[9, 0], rows[1][5, 0]),
+    ]
     report = inspection.report(found)
     assert 'Test images that are also training images: 3\n' in report
     names = found.class_names
-    assert '  test_batch.bin:7 (%s) is data_batch_2.bin:5 (%s)' % (names[tested[7, 0]], names[rows[1][5, 0]]) in report
+    assert (
+        '  test_batch.bin:7 (%s) is data_batch_2.bin:5 (%s)'
+        % (names[tested[7, 0]], names[rows[1][5, 0]])
+        in report
+    )
 
 
 def test_many_images_in_both_parts(own_data_dir):
@@ -56,13 +72,20 @@ def test_many_images_in_both_parts(own_data_dir):
     os.remove(found.test.paths[0])
     os.link(found.train.paths[0], found.test.paths[0])
     lines = inspection.report(found).splitlines()
-    assert 'Test images that are also training images: 60' in lines and lines[-1] == '  and 50 more' and len(lines) == 30
+    assert (
+        'Test images that are also training images: 60' in lines
+        and lines[-1] == '  and 50 more'
+        and len(lines) == 30
+    )
 
 
 def test_the_contact_sheet(own_data_dir, tmp_path):
-    """A row per class; the first images of the class to the left, then a gap, then the first test images."""
+    """A row per class; the first images of the class to the left, then a gap, then the first test
+    images."""
     path = tmp_path / 'sheet.png'
-    status, stdout, stderr = programs.call('cifar10_dataset', 'info', '--data_dir=' + own_data_dir, '--contact_sheet=%s' % path)
+    status, stdout, stderr = programs.call(
+        'cifar10_dataset', 'info', '--data_dir=' + own_data_dir, '--contact_sheet=%s' % path
+    )
     assert (status, stderr) == (0, '') and str(path) in stdout
     assert stdout.splitlines()[-1].startswith('300 training and 50 test examples of disc, ')
     sheet = np.asarray(Image.open(str(path)))
@@ -73,12 +96,18 @@ def test_the_contact_sheet(own_data_dir, tmp_path):
         for label in range(10):
             for i, image in enumerate(images[labels == label][:count]):
                 top, left = label * 68 + 4, (first + i) * 68 + 4
-                np.testing.assert_array_equal(sheet[top:top + 64:2, left:left + 64:2], image)
-                np.testing.assert_array_equal(sheet[top + 1:top + 64:2, left + 1:left + 64:2], image)
-    assert (sheet[:, 12 * 68 + 4:13 * 68] == 255).all()
+                np.testing.assert_array_equal(
+                    sheet[top : top + 64 : 2, left : left + 64 : 2], image
+                )
+                np.testing.assert_array_equal(
+                    sheet[top + 1 : top + 64 : 2, left + 1 : left + 64 : 2], image
+                )
+    assert (sheet[:, 12 * 68 + 4 : 13 * 68] == 255).all()
 
 
-@pytest.mark.parametrize('name, kind', [('sheet.jpg', 'JPEG'), ('sheet.JPEG', 'JPEG'), ('sheet.Png', 'PNG')])
+@pytest.mark.parametrize(
+    'name, kind', [('sheet.jpg', 'JPEG'), ('sheet.JPEG', 'JPEG'), ('sheet.Png', 'PNG')]
+)
 def test_the_ending_chooses_the_format(data_dir, tmp_path, name, kind):
     inspection.draw(dataset.read(data_dir), str(tmp_path / name))
     assert Image.open(str(tmp_path / name)).format == kind

@@ -1,4 +1,5 @@
 """The progress bar, on a terminal and in a file."""
+
 import io
 import re
 import sys
@@ -29,7 +30,10 @@ def test_in_a_file_there_is_a_line_for_each_tenth(clock, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == 'Converting 10%: 20 of 200 images, 5 images/s, 0:00:36 left'
     assert lines[4] == 'Converting 50%: 100 of 200 images, 5 images/s, 0:00:20 left'
-    assert lines[9] == 'Converting 100%: 200 of 200 images, 5 images/s, 0:00:00 left' and len(lines) == 10
+    assert (
+        lines[9] == 'Converting 100%: 200 of 200 images, 5 images/s, 0:00:00 left'
+        and len(lines) == 10
+    )
 
 
 def test_on_a_terminal_the_line_changes(clock, monkeypatch):
@@ -40,10 +44,16 @@ def test_on_a_terminal_the_line_changes(clock, monkeypatch):
         bar.advance(10)
     shown = sys.stdout.getvalue().split('\r')[1:]
     assert 20 < len(shown) < 30  # every 0.2 s
-    assert shown[-1] == 'Converting [%s] 100%%: 1000 of 1000 images, 200 images/s, 0:00:00 left\n' % ('#' * 30)
+    assert shown[
+        -1
+    ] == 'Converting [%s] 100%%: 1000 of 1000 images, 200 images/s, 0:00:00 left\n' % ('#' * 30)
     assert all('\n' not in line for line in shown[:-1])
-    bars = {int(done): marks for marks, done in re.findall(r'\[(#*) *\] \d+%: (\d+) of', ''.join(shown))}
-    assert len(bars) == len(shown) and all(len(marks) == 30 * done // 1000 for done, marks in bars.items())
+    bars = {
+        int(done): marks for marks, done in re.findall(r'\[(#*) *\] \d+%: (\d+) of', ''.join(shown))
+    }
+    assert len(bars) == len(shown) and all(
+        len(marks) == 30 * done // 1000 for done, marks in bars.items()
+    )
 
 
 def test_an_error_begins_a_new_line(clock, monkeypatch):
@@ -51,10 +61,14 @@ def test_an_error_begins_a_new_line(clock, monkeypatch):
     with pytest.raises(KeyError), progress_bar.ProgressBar('Converting', 10) as bar:
         bar.advance(5)
         raise KeyError
-    assert sys.stdout.getvalue().startswith('\rConverting [###') and sys.stdout.getvalue().endswith(' left\n')
+    assert sys.stdout.getvalue().startswith('\rConverting [###') and sys.stdout.getvalue().endswith(
+        ' left\n'
+    )
 
 
 def test_few_images(clock, capsys):
     bar = progress_bar.ProgressBar('Converting', 1)
     bar.advance(1)  # at once: no division by zero
-    assert capsys.readouterr().out == 'Converting 100%: 1 of 1 images, 1000 images/s, 0:00:00 left\n'
+    assert (
+        capsys.readouterr().out == 'Converting 100%: 1 of 1 images, 1000 images/s, 0:00:00 left\n'
+    )

@@ -1,4 +1,5 @@
 """Data files that change under a run."""
+
 import os
 import shutil
 
@@ -39,15 +40,28 @@ def test_nothing_has_changed(paths, tmp_path):
     assert snapshot.changed() is None
 
 
-@pytest.mark.parametrize('change, line', [
-    (os.remove, '{path} has been removed'),
-    (lambda path: os.rename(os.path.dirname(path), os.path.dirname(path) + '-moved'), '{first} has been removed'),
-    (lambda path: os.truncate(path, 0), '{path} has changed: it had 184380 bytes, now 0'),
-    (lambda path: os.truncate(path, 3073), '{path} has changed: it had 184380 bytes, now 3073'),
-    (lambda path: _replace(path, bytes(184381)), '{path} has changed: it had 184380 bytes, now 184381'),
-    (lambda path: faults.relabel(path, 3), '{path} has changed since the start'),
-    (lambda path: os.utime(path, ns=(1, 1)), '{path} has changed since the start'),
-    (lambda path: os.utime(path, ns=(1, os.stat(path).st_mtime_ns + 1)), '{path} has changed since the start')])
+@pytest.mark.parametrize(
+    'change, line',
+    [
+        (os.remove, '{path} has been removed'),
+        (
+            lambda path: os.rename(os.path.dirname(path), os.path.dirname(path) + '-moved'),
+            '{first} has been removed',
+        ),
+        (lambda path: os.truncate(path, 0), '{path} has changed: it had 184380 bytes, now 0'),
+        (lambda path: os.truncate(path, 3073), '{path} has changed: it had 184380 bytes, now 3073'),
+        (
+            lambda path: _replace(path, bytes(184381)),
+            '{path} has changed: it had 184380 bytes, now 184381',
+        ),
+        (lambda path: faults.relabel(path, 3), '{path} has changed since the start'),
+        (lambda path: os.utime(path, ns=(1, 1)), '{path} has changed since the start'),
+        (
+            lambda path: os.utime(path, ns=(1, os.stat(path).st_mtime_ns + 1)),
+            '{path} has changed since the start',
+        ),
+    ],
+)
 def test_the_first_change_is_named(paths, change, line):
     snapshot = Snapshot(data_sets.records(paths))
     os.utime(paths[4], ns=(1, 1))  # not the first one
@@ -71,7 +85,10 @@ def test_a_loop_of_links(paths):
     snapshot = Snapshot(data_sets.records(paths))
     os.remove(paths[3])
     os.symlink(paths[3], paths[3])
-    assert snapshot.changed() == '%s cannot be read any more (Too many levels of symbolic links)' % paths[3]
+    assert (
+        snapshot.changed()
+        == '%s cannot be read any more (Too many levels of symbolic links)' % paths[3]
+    )
 
 
 def test_links_to_files(paths, tmp_path):
@@ -90,5 +107,7 @@ def test_no_file_at_the_start(paths, kind):
     with pytest.raises(UserError, match='^%s is missing: ' % paths[3]):
         Snapshot(data_sets.records(paths))
     special_files.make(paths[3], kind)
-    with pytest.raises(UserError, match='^%s is %s, not a file: replace it with a good copy$' % (paths[3], kind)):
+    with pytest.raises(
+        UserError, match='^%s is %s, not a file: replace it with a good copy$' % (paths[3], kind)
+    ):
         Snapshot(data_sets.records(paths))

@@ -1,4 +1,5 @@
 """The synthetic data set."""
+
 import os
 
 import numpy as np
@@ -10,7 +11,9 @@ from cifar10.errors import UserError
 
 def test_balanced_and_written_once(tmp_path, capsys):
     synthetic.maybe_write(str(tmp_path), records_per_file=30)
-    assert capsys.readouterr().out == 'Writing the synthetic data set to %s\n' % (tmp_path / dataset.DIRECTORY)
+    assert capsys.readouterr().out == 'Writing the synthetic data set to %s\n' % (
+        tmp_path / dataset.DIRECTORY
+    )
     for path in dataset.read(str(tmp_path)).train.paths + dataset.read(str(tmp_path)).test.paths:
         labels = np.fromfile(path, np.uint8).reshape(-1, 3073)[:, 0]
         assert np.bincount(labels).tolist() == [3] * 10
@@ -24,16 +27,22 @@ def test_balanced_and_written_once(tmp_path, capsys):
 def test_images_are_all_different(tmp_path):
     synthetic.maybe_write(str(tmp_path), records_per_file=30)
     paths = dataset.read(str(tmp_path)).train.paths + dataset.read(str(tmp_path)).test.paths
-    images = np.concatenate([np.fromfile(path, np.uint8) for path in paths]).reshape(-1, 3073)[:, 1:]
+    images = np.concatenate([np.fromfile(path, np.uint8) for path in paths]).reshape(-1, 3073)[
+        :, 1:
+    ]
     assert len({image.tobytes() for image in images}) == 180
-    assert min(len(np.unique(image)) for image in images.reshape(-1, 1024)) > 10  # two colours, but for the noise
+    # two colours, but for the noise
+    assert min(len(np.unique(image)) for image in images.reshape(-1, 1024)) > 10
 
 
 def test_another_set_is_not_replaced(own_data_dir):
     names = os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE)
     with open(names, 'w') as other:
         other.write('\n'.join(dataset.CLASS_NAMES))
-    with pytest.raises(UserError, match='%s holds a data set that is not the synthetic one' % os.path.dirname(names)):
+    with pytest.raises(
+        UserError,
+        match='%s holds a data set that is not the synthetic one' % os.path.dirname(names),
+    ):
         synthetic.maybe_write(own_data_dir)
 
 
@@ -42,7 +51,10 @@ def test_the_seed_gives_the_images(tmp_path):
         synthetic.maybe_write(str(tmp_path / name), records_per_file=10, seed=seed)
     contents = {}
     for name in ('first', 'again', 'other'):
-        paths = dataset.read(str(tmp_path / name)).train.paths + dataset.read(str(tmp_path / name)).test.paths
+        paths = (
+            dataset.read(str(tmp_path / name)).train.paths
+            + dataset.read(str(tmp_path / name)).test.paths
+        )
         contents[name] = [np.fromfile(path, np.uint8).tobytes() for path in paths]
     assert contents['first'] == contents['again']
     assert len(set(contents['first'] + contents['other'])) == 12
@@ -50,7 +62,8 @@ def test_the_seed_gives_the_images(tmp_path):
 
 @pytest.mark.parametrize('label', range(10))
 def test_a_figure_stands_out_in_every_channel(label):
-    """Background and figure are at least 50 grey levels apart, which the noise, of at most 20, does not hide."""
+    """Background and figure are at least 50 grey levels apart, which the noise, of at most 20, does
+    not hide."""
     images = synthetic.draw(label, 50, np.random.default_rng(3))
     assert (images.dtype, images.shape) == (np.uint8, (50, 3, 32, 32))
     spread = np.percentile(images, 95, (2, 3)) - np.percentile(images, 5, (2, 3))

@@ -1,4 +1,5 @@
 """Tasks that are tiny programs, none of which outlives its test."""
+
 import pytest
 
 from cifar10.distributed import launching
@@ -13,6 +14,7 @@ def trainer(tmp_path):
     def make(source):
         made.append(Trainer(tmp_path, source))
         return made[0]
+
     yield make
     left = made[0].running()
     made[0].end_all()

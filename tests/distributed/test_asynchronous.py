@@ -1,4 +1,5 @@
 """Downpour with one worker against a simulation in NumPy; staleness."""
+
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +12,8 @@ from cifar10.distributed.strategy import Strategy
 from tests.helpers import tasks_here
 
 RATE = 0.1
-TARGET, SCALE = np.array([3.0, -2.0, 0.5]), np.array([1.0, 0.5, 2.0])  # the gradient is SCALE * (weights - TARGET)
+# the gradient is SCALE * (weights - TARGET)
+TARGET, SCALE = np.array([3.0, -2.0, 0.5]), np.array([1.0, 0.5, 2.0])
 
 
 def _build(num_workers=1, **numbers):
@@ -21,11 +23,16 @@ def _build(num_workers=1, **numbers):
     copies = Copies(replica.task)
     with copies.read():
         copy = tf.get_variable('weights', [3], initializer=tf.zeros_initializer())
-    weights, = tf.trainable_variables()
+    (weights,) = tf.trainable_variables()
     gradient = tf.constant(SCALE, tf.float32) * (copy - tf.constant(TARGET, tf.float32))
     sgd = tf.train.GradientDescentOptimizer(RATE)
-    update = asynchronous.update(replica, copies, [(gradient, copy)], tf.constant(RATE), lambda totals:
-                                 sgd.apply_gradients(totals, step))
+    update = asynchronous.update(
+        replica,
+        copies,
+        [(gradient, copy)],
+        tf.constant(RATE),
+        lambda totals: sgd.apply_gradients(totals, step),
+    )
     return replica, weights, update
 
 
@@ -45,12 +52,18 @@ def _simulate(fetch_steps, push_steps, pushes):
         yield weights, push - fetched
 
 
-@pytest.mark.parametrize('fetch_steps, push_steps', [(1, 1), (2, 1), (5, 1), (1, 3), (3, 3), (2, 3), (3, 2), (4, 2)])
+@pytest.mark.parametrize(
+    'fetch_steps, push_steps', [(1, 1), (2, 1), (5, 1), (1, 3), (3, 3), (2, 3), (3, 2), (4, 2)]
+)
 def test_downpour(capsys, fetch_steps, push_steps):
     replica, weights, update = _build(fetch_steps=fetch_steps, push_steps=push_steps)
     table = asynchronous._table(replica.hosts[0], replica.task)
     expected = list(_simulate(fetch_steps, push_steps, 7))
-    state = [weights.read_value(), tf.train.get_global_step().read_value(), board.variable(replica.hosts[0], 'step').read_value()]
+    state = [
+        weights.read_value(),
+        tf.train.get_global_step().read_value(),
+        board.variable(replica.hosts[0], 'step').read_value(),
+    ]
     with tf.train.SingularMonitoredSession(update.hooks) as monitored:
         session = monitored.raw_session()
         session.run(update.publish_op)
@@ -62,9 +75,12 @@ def test_downpour(capsys, fetch_steps, push_steps):
         staleness = [old for _, old in expected]
         assert session.run(table).tolist() == [7, sum(staleness), max(staleness)]
     # The interval of log lines is two steps; the last line comes at the end.
-    parts = [staleness[first:first + 2] for first in range(0, 7, 2)]
-    assert capsys.readouterr().out.splitlines() == ['Staleness of %d updates by this worker: mean %.2f, maximum %d' % (
-        len(part), np.mean(part), max(part)) for part in parts]
+    parts = [staleness[first : first + 2] for first in range(0, 7, 2)]
+    assert capsys.readouterr().out.splitlines() == [
+        'Staleness of %d updates by this worker: mean %.2f, maximum %d'
+        % (len(part), np.mean(part), max(part))
+        for part in parts
+    ]
 
 
 def test_staleness_counts_the_updates_of_others():
@@ -80,15 +96,30 @@ def test_staleness_counts_the_updates_of_others():
             steps.before_run(SimpleNamespace(session=session))
             session.run(run_by_others, {others: count})
             session.run(update.train_op)
-        tables = [asynchronous._table(replica.hosts[0], worker) for worker in replica.cluster.workers]
-        assert session.run(tables[0]).tolist() == [3, 5, 4] and session.run(tables[1]).tolist() == [0, 0, 0]
+        tables = [
+            asynchronous._table(replica.hosts[0], worker) for worker in replica.cluster.workers
+        ]
+        assert session.run(tables[0]).tolist() == [3, 5, 4] and session.run(tables[1]).tolist() == [
+            0,
+            0,
+            0,
+        ]
         session.run(tables[1].assign([1, 11, 11]))
-        values = [tf.Summary.FromString(summary).value[0] for summary in session.run(list(update.summaries))]
-        assert {value.tag: value.simple_value for value in values} == {'staleness/mean': 16 / 4, 'staleness/maximum': 11}
+        values = [
+            tf.Summary.FromString(summary).value[0]
+            for summary in session.run(list(update.summaries))
+        ]
+        assert {value.tag: value.simple_value for value in values} == {
+            'staleness/mean': 16 / 4,
+            'staleness/maximum': 11,
+        }
 
 
 def test_nothing_has_been_made_yet():
     _, _, update = _build()
     with tf.Session() as session:
         session.run(update.publish_op)
-        assert [tf.Summary.FromString(summary).value[0].simple_value for summary in session.run(list(update.summaries))] == [0, 0]
+        assert [
+            tf.Summary.FromString(summary).value[0].simple_value
+            for summary in session.run(list(update.summaries))
+        ] == [0, 0]

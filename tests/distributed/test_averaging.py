@@ -1,4 +1,5 @@
 """Averaging in one session: the supervisor's round, and a worker's part in it, against NumPy."""
+
 from types import SimpleNamespace
 
 import numpy as np
@@ -37,7 +38,10 @@ def test_a_round(session, num_servers):
         session.run(made, {is_counted: counted, step: 10 * number})
         for average, value in zip(session.run(averages), expected):
             np.testing.assert_allclose(average, value, rtol=1e-6)
-        assert session.run([board.variable(host, 'step') for host in cluster.servers]) == [10 * number] * num_servers
+        assert (
+            session.run([board.variable(host, 'step') for host in cluster.servers])
+            == [10 * number] * num_servers
+        )
         assert session.run([queue.size() for queue in queues]) == [number] * 3
 
 
@@ -45,20 +49,38 @@ class _Worker:
     """Worker 0 of two, with Nesterov's momentum; each gradient is 1."""
 
     def __init__(self, session, num_servers, period=1, last_step=1000):
-        self.session, self.replica = session, tasks_here.replica(
-            Strategy('average', 2, average_period=period), num_servers, last_step=last_step)
+        self.session, self.replica = (
+            session,
+            tasks_here.replica(
+                Strategy('average', 2, average_period=period), num_servers, last_step=last_step
+            ),
+        )
         self.step = tf.train.get_or_create_global_step()
-        self.weights = [tf.get_variable(name, initializer=np.array(value, np.float32)) for name, value in [
-            ('matrix', [[1, 2, 3], [4, 5, 6]]), ('vector', [7, 8, 9, 10, 11])]]
-        hparams = FAST._replace(optimizer='momentum', moving_average_fraction=0.0, moving_average_decay=0.05)
+        self.weights = [
+            tf.get_variable(name, initializer=np.array(value, np.float32))
+            for name, value in [('matrix', [[1, 2, 3], [4, 5, 6]]), ('vector', [7, 8, 9, 10, 11])]
+        ]
+        hparams = FAST._replace(
+            optimizer='momentum', moving_average_fraction=0.0, moving_average_decay=0.05
+        )
         opt = optimizer.create(tf.constant(0.5), hparams)
         gradients = [(tf.ones_like(weights), weights) for weights in self.weights]
-        self.update = averaging.update(self.replica, None, gradients, None, lambda averages: optimizer.train(
-            opt, averages, self.step, Pace(10, 100), hparams))
+        self.update = averaging.update(
+            self.replica,
+            None,
+            gradients,
+            None,
+            lambda averages: optimizer.train(opt, averages, self.step, Pace(10, 100), hparams),
+        )
         self.variables = {variable.op.name: variable for variable in tf.global_variables()}
-        self.other = [averaging._slot(host, self.replica.cluster.workers[1], None) for host in self.replica.hosts]
+        self.other = [
+            averaging._slot(host, self.replica.cluster.workers[1], None)
+            for host in self.replica.hosts
+        ]
         self._reached = tf.placeholder(tf.int64, [])
-        self._round = averaging.round_op(self.replica.cluster, tf.constant([True, True]), self._reached)
+        self._round = averaging.round_op(
+            self.replica.cluster, tf.constant([True, True]), self._reached
+        )
         self._arrival = exchange.arrivals(self.replica.hosts[0]).dequeue()
         session.run(tf.global_variables_initializer())
         board.variable(self.replica.hosts[0], 'generation').load(self.replica.generation, session)
@@ -82,7 +104,12 @@ def test_a_worker_takes_the_average(session, num_servers):
     before = session.run(worker.variables)
     made = session.start(worker.update.train_op)
     assert worker.arrival() == [7, 1, 0] and not made.done()
-    sizes = [slot.size for slot in session.run([averaging._slot(host, worker.replica.task, None) for host in worker.replica.hosts])]
+    sizes = [
+        slot.size
+        for slot in session.run(
+            [averaging._slot(host, worker.replica.task, None) for host in worker.replica.hosts]
+        )
+    ]
     assert sizes == {1: [22], 2: [11, 11], 3: [8, 8, 6]}[num_servers]
     for slot, size in zip(worker.other, sizes):
         session.run(slot.assign(np.full(size, 100, np.float32)))
@@ -92,10 +119,18 @@ def test_a_worker_takes_the_average(session, num_servers):
     assert after.pop('global_step') == 1
     for name, value in after.items():
         weights = before[name.partition('/')[0]]
-        own = {'': weights - 0.95, 'Momentum': np.ones_like(weights),
-               'ExponentialMovingAverage': 0.05 * weights + 0.95 * (weights - 0.95)}
+        own = {
+            '': weights - 0.95,
+            'Momentum': np.ones_like(weights),
+            'ExponentialMovingAverage': 0.05 * weights + 0.95 * (weights - 0.95),
+        }
         kind = name.partition('/')[2]  # the first step of Nesterov's momentum: 0.5 * (1 + 0.9 * 1)
-        np.testing.assert_allclose(value, own[kind] if kind == 'Momentum' else (own[kind] + 100) / 2, rtol=1e-5, err_msg=name)
+        np.testing.assert_allclose(
+            value,
+            own[kind] if kind == 'Momentum' else (own[kind] + 100) / 2,
+            rtol=1e-5,
+            err_msg=name,
+        )
 
 
 def test_the_start_takes_what_the_chief_has_published(session):
@@ -115,7 +150,11 @@ def test_who_comes_too_late_takes_the_newest_average(session):
     worker = _Worker(session, 1)
     session.run(worker.update.start_op)
     session.run(worker.other[0].assign(np.full(22, 100, np.float32)))
-    session.run(averaging._slot(worker.replica.hosts[0], worker.replica.task, None).assign(np.full(22, 50, np.float32)))
+    session.run(
+        averaging._slot(worker.replica.hosts[0], worker.replica.task, None).assign(
+            np.full(22, 50, np.float32)
+        )
+    )
     worker.round(40)
     session.run(worker.update.train_op)
     assert session.run([worker.step] + worker.weights)[0] == 40
@@ -128,12 +167,21 @@ def test_the_chief_has_begun_anew(session):
     assert session.run([worker.update.train_op, worker.update.generation])[1] == 8
 
 
-@pytest.mark.parametrize('period, last_step, step, local_steps', [
-    (1, 1000, 0, 0), (10, 1000, 0, 9), (10, 1000, 990, 9), (10, 994, 990, 3), (10, 991, 990, 0), (10, 3, 0, 2)])
+@pytest.mark.parametrize(
+    'period, last_step, step, local_steps',
+    [
+        (1, 1000, 0, 0),
+        (10, 1000, 0, 9),
+        (10, 1000, 990, 9),
+        (10, 994, 990, 3),
+        (10, 991, 990, 0),
+        (10, 3, 0, 2),
+    ],
+)
 def test_the_steps_of_a_period(session, period, last_step, step, local_steps):
     worker = _Worker(session, 1, period, last_step)
     session.run(worker.step.assign(step))
-    hook, = worker.update.hooks
+    (hook,) = worker.update.hooks
     hook.after_create_session(session, None)
     hook.before_run(SimpleNamespace(session=session))
     assert session.run(worker.step) == step + local_steps

@@ -1,4 +1,6 @@
-"""The examples for Slurm and Kubernetes: their shell code with programs of our own in the place of srun, scontrol and python."""
+"""The examples for Slurm and Kubernetes: their shell code with programs of our own in the place of
+srun, scontrol and python."""
+
 import os
 import re
 import stat
@@ -21,7 +23,9 @@ def _read(name):
 
 @pytest.fixture
 def run_shell(tmp_path):
-    """Runs shell code with programs of our own first on the PATH; `python` there prints its arguments. Returns lines and status."""
+    """Runs shell code with programs of our own first on the PATH; `python` there prints its
+    arguments. Returns lines and status."""
+
     def make(name, code):
         path = tmp_path / name
         path.write_text('#!/bin/bash\n' + code)
@@ -33,36 +37,74 @@ def run_shell(tmp_path):
             make(name, text)
         (tmp_path / 'venv' / 'bin').mkdir(parents=True)
         (tmp_path / 'venv' / 'bin' / 'activate').write_text('')
-        environment = dict(os.environ, PATH='%s:%s' % (tmp_path, os.environ['PATH']), HOME='/home/me', **environment)
-        done = subprocess.run(command, env=environment, cwd=str(tmp_path), stdout=subprocess.PIPE, universal_newlines=True, timeout=20)
+        environment = dict(
+            os.environ,
+            PATH='%s:%s' % (tmp_path, os.environ['PATH']),
+            HOME='/home/me',
+            **environment,
+        )
+        done = subprocess.run(
+            command,
+            env=environment,
+            cwd=str(tmp_path),
+            stdout=subprocess.PIPE,
+            universal_newlines=True,
+            timeout=20,
+        )
         return done.stdout.splitlines(), done.returncode
+
     return run
 
 
 SLURM = ['bash', os.path.join(DOCS, 'slurm.sh'), '--recipe=fast', '--num_gpus=2']
-SRUN = 'for i in 0 1 2 3; do [ $i -ge $SLURM_NTASKS ] || SLURM_PROCID=$i "${@:2}" || exit; done\n'  # which drops the option
+# which drops the option
+SRUN = 'for i in 0 1 2 3; do [ $i -ge $SLURM_NTASKS ] || SLURM_PROCID=$i "${@:2}" || exit; done\n'
 SCONTROL = 'printf "n1\\nn2\\n"\n'
 
 
-@pytest.mark.parametrize('tasks_per_node, job, workers', [
-    (1, 7, 'n1:10140,n2:10140'), (2, 8, 'n1:10160,n1:10161,n2:10160,n2:10161'), (1, 1999, 'n1:29980,n2:29980')])
+@pytest.mark.parametrize(
+    'tasks_per_node, job, workers',
+    [
+        (1, 7, 'n1:10140,n2:10140'),
+        (2, 8, 'n1:10160,n1:10161,n2:10160,n2:10161'),
+        (1, 1999, 'n1:29980,n2:29980'),
+    ],
+)
 def test_slurm(run_shell, tasks_per_node, job, workers):
     (download, *tasks), status = run_shell(
-        SLURM, [('scontrol', SCONTROL), ('srun', SRUN)], SLURM_NTASKS_PER_NODE=str(tasks_per_node),
-        SLURM_NTASKS=str(2 * tasks_per_node), SLURM_JOB_ID=str(job), SLURM_JOB_NODELIST='n[1-2]')
-    assert status == 0 and download == 'scripts/cifar10_dataset.py download --data_dir=/home/me/cifar10_data '
+        SLURM,
+        [('scontrol', SCONTROL), ('srun', SRUN)],
+        SLURM_NTASKS_PER_NODE=str(tasks_per_node),
+        SLURM_NTASKS=str(2 * tasks_per_node),
+        SLURM_JOB_ID=str(job),
+        SLURM_JOB_NODELIST='n[1-2]',
+    )
+    assert (
+        status == 0
+        and download == 'scripts/cifar10_dataset.py download --data_dir=/home/me/cifar10_data '
+    )
     assert tasks == [
         '%s --worker_hosts=%s --job_name=worker --task_index=%d --data_dir=/home/me/cifar10_data --train_dir=/home/me/cifar10_train '
-        '--recipe=fast --num_gpus=2 ' % (TRAINER, workers, index) for index in range(2 * tasks_per_node)]
+        '--recipe=fast --num_gpus=2 ' % (TRAINER, workers, index)
+        for index in range(2 * tasks_per_node)
+    ]
     assert '\nsrun --kill-on-bad-exit=1 ' in _read('slurm.sh')
 
 
 @pytest.mark.parametrize('mistake', [1, 2])
 def test_slurm_starts_again_but_not_after_a_mistake(run_shell, tmp_path, mistake):
-    count = ('[ $1 = %s ] || exit 0\necho >> starts\nn=$(wc -l < starts)\n[ $n -eq 3 ] && exit %d\n[ $n -eq 2 ] && exit 137\nexit 75\n'
-             % (TRAINER, mistake))
-    _, status = run_shell(SLURM, [('scontrol', SCONTROL), ('srun', SRUN), ('python', count)], SLURM_NTASKS_PER_NODE='1',
-                          SLURM_NTASKS='1', SLURM_JOB_ID='1', SLURM_JOB_NODELIST='n1')
+    count = (
+        '[ $1 = %s ] || exit 0\necho >> starts\nn=$(wc -l < starts)\n[ $n -eq 3 ] && exit %d\n[ $n -eq 2 ] && exit 137\nexit 75\n'
+        % (TRAINER, mistake)
+    )
+    _, status = run_shell(
+        SLURM,
+        [('scontrol', SCONTROL), ('srun', SRUN), ('python', count)],
+        SLURM_NTASKS_PER_NODE='1',
+        SLURM_NTASKS='1',
+        SLURM_JOB_ID='1',
+        SLURM_JOB_NODELIST='n1',
+    )
     assert status == mistake and (tmp_path / 'starts').read_text() == '\n' * 3
 
 
@@ -73,19 +115,38 @@ def test_slurm_without_data(run_shell):
 @pytest.mark.parametrize('index', [0, 1])
 def test_kubernetes(run_shell, index):
     yaml = _read('kubernetes.yaml')
-    code = textwrap.dedent(re.search(r'args:\n +- \|\n(.*?)      volumes:', yaml, re.DOTALL).group(1))
+    code = textwrap.dedent(
+        re.search(r'args:\n +- \|\n(.*?)      volumes:', yaml, re.DOTALL).group(1)
+    )
     (line,), status = run_shell(['sh', '-c', code], JOB_COMPLETION_INDEX=str(index))
-    assert status == 0 and line.startswith('%s --job_name=worker --task_index=%d --worker_hosts=' % (TRAINER, index))
+    assert status == 0 and line.startswith(
+        '%s --job_name=worker --task_index=%d --worker_hosts=' % (TRAINER, index)
+    )
     hosts = re.search('--worker_hosts=([^ ]*)', line).group(1).split(',')
     assert hosts == ['cifar10-%d.cifar10:2222' % i for i in range(2)]
     assert re.findall('(?:completions|parallelism): (.*)', yaml) == ['2', '2']
-    policy = re.search(r'action: FailJob.*\n +onExitCodes: \{containerName: (\w+), operator: In, values: \[1, 2\]\}\n', yaml)
+    policy = re.search(
+        r'action: FailJob.*\n +onExitCodes: \{containerName: (\w+), operator: In, values: \[1, 2\]\}\n',
+        yaml,
+    )
     assert '- name: %s\n' % policy.group(1) in yaml and 'restartPolicy: Never' in yaml
 
 
 @pytest.mark.slow
 def test_kubernetes_accepts_the_example():
     pytest.importorskip('kubernetes_validate')
-    command = [sys.executable, '-m', 'kubernetes_validate', '--strict', os.path.join(DOCS, 'kubernetes.yaml')]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, timeout=60)
+    command = [
+        sys.executable,
+        '-m',
+        'kubernetes_validate',
+        '--strict',
+        os.path.join(DOCS, 'kubernetes.yaml'),
+    ]
+    done = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        universal_newlines=True,
+        timeout=60,
+    )
     assert done.returncode == 0 and done.stdout.count(' passed ') == 4, done.stdout

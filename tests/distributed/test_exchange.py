@@ -1,4 +1,5 @@
 """Who counts, what is stale, who waits for what: in one session, against what the rules say."""
+
 import itertools
 import random
 import time
@@ -24,17 +25,25 @@ class _Hub:
 
     def __init__(self, session):
         self.cluster = tasks_here.cluster(1, 3)
-        self.host, = self.cluster.servers
+        (self.host,) = self.cluster.servers
         self.session = session
         self.queue = exchange.arrivals(self.host)
 
     def push(self, index, step=5, generation=GENERATION):
         """A worker arrives."""
-        self.session.run(exchange.push(self.host, self.cluster.workers[index], generation, tf.constant(step, tf.int64), []))
+        self.session.run(
+            exchange.push(
+                self.host, self.cluster.workers[index], generation, tf.constant(step, tf.int64), []
+            )
+        )
 
     def gather(self, wanted, step=5):
         """Starts to gather; the result says who."""
-        return self.session.start(exchange.gather(self.host, GENERATION, tf.constant(step, tf.int64), self.cluster.workers, wanted))
+        return self.session.start(
+            exchange.gather(
+                self.host, GENERATION, tf.constant(step, tf.int64), self.cluster.workers, wanted
+            )
+        )
 
 
 @pytest.fixture
@@ -62,7 +71,10 @@ def test_who_arrives_twice_counts_once(hub):
     np.testing.assert_array_equal(gathered.result(), [False, True, True])
 
 
-@pytest.mark.parametrize('step, generation', [(4, GENERATION), (6, GENERATION), (5, GENERATION - 1), (5, GENERATION + 1), (-1, 0)])
+@pytest.mark.parametrize(
+    'step, generation',
+    [(4, GENERATION), (6, GENERATION), (5, GENERATION - 1), (5, GENERATION + 1), (-1, 0)],
+)
 def test_stale_arrivals_are_dropped(hub, step, generation):
     hub.push(0, step, generation)
     hub.push(2)
@@ -86,8 +98,12 @@ def test_a_late_backup_worker_does_not_count_for_the_next_update(hub):
 def test_random_arrivals(hub):
     """Against a simulation in Python."""
     rng = random.Random(0)
-    gather = {wanted: exchange.gather(hub.host, GENERATION, tf.constant(5, tf.int64), hub.cluster.workers, wanted)
-              for wanted in (1, 2, 3)}
+    gather = {
+        wanted: exchange.gather(
+            hub.host, GENERATION, tf.constant(5, tf.int64), hub.cluster.workers, wanted
+        )
+        for wanted in (1, 2, 3)
+    }
     arrivals = tf.placeholder(tf.int64, [None, 3])
     put, size = hub.queue.enqueue_many([arrivals]), hub.queue.size()
     for _ in range(30):
@@ -99,7 +115,9 @@ def test_random_arrivals(hub):
             elif sent[-1][:2] == [GENERATION, 5]:
                 expected.add(sent[-1][2])
         hub.session.run(put, {arrivals: sent})
-        np.testing.assert_array_equal(hub.session.run(gather[wanted]), [index in expected for index in range(3)])
+        np.testing.assert_array_equal(
+            hub.session.run(gather[wanted]), [index in expected for index in range(3)]
+        )
         assert hub.session.run(size) == left
         hub.session.run(hub.queue.dequeue_many(left))
 
@@ -107,7 +125,11 @@ def test_random_arrivals(hub):
 def test_an_arrival_comes_after_what_it_announces(hub):
     held = tf.get_variable('held', initializer=0, use_resource=True)
     hub.session.run(held.initializer)
-    hub.session.run(exchange.push(hub.host, hub.cluster.workers[2], GENERATION, tf.constant(5, tf.int64), [held.assign(3)]))
+    hub.session.run(
+        exchange.push(
+            hub.host, hub.cluster.workers[2], GENERATION, tf.constant(5, tf.int64), [held.assign(3)]
+        )
+    )
     assert hub.session.run(held) == 3
     assert hub.session.run(hub.queue.dequeue()).tolist() == [GENERATION, 5, 2]
 
@@ -122,7 +144,12 @@ class _Waiting:
         self.steps = [board.variable(host, 'step') for host in cluster.servers]
         self.queues = [board.wake_queue(self.host, worker) for worker in cluster.workers]
         self._wait = exchange.wait_for_update(
-            self.host, cluster.workers[1], GENERATION, current_step or self.steps[0].read_value, tf.constant(5, tf.int64))
+            self.host,
+            cluster.workers[1],
+            GENERATION,
+            current_step or self.steps[0].read_value,
+            tf.constant(5, tf.int64),
+        )
         self._step = tf.placeholder(tf.int64, [])
         self._announce = exchange.announce(cluster.servers, cluster.workers[1:], self._step)
         for variable, value in [(self.generation, GENERATION)] + [(step, 5) for step in self.steps]:
@@ -170,7 +197,8 @@ def test_waiting_ends_with_the_announcement(waiting):
     waiting.announce(6)
     assert waited.result() == GENERATION
     assert waiting.session.run(waiting.steps) == [6, 6]
-    assert waiting.session.run([queue.size() for queue in waiting.queues]) == [0, 0, 1]  # the chief needs no waking
+    # the chief needs no waking
+    assert waiting.session.run([queue.size() for queue in waiting.queues]) == [0, 0, 1]
 
 
 def test_waiting_ends_when_the_chief_begins_anew(waiting):

@@ -1,4 +1,5 @@
 """Free ports."""
+
 import contextlib
 import socket
 
@@ -9,18 +10,22 @@ from cifar10.distributed import free_ports
 
 def test_they_can_be_taken_all_at_once():
     found = free_ports.choose(128)
-    assert len(set(found)) == 128 and 10000 < min(found) and max(found) < free_ports._first_ephemeral()
+    assert (
+        len(set(found)) == 128 and 10000 < min(found) and max(found) < free_ports._first_ephemeral()
+    )
     with contextlib.ExitStack() as end:
         for port in found:
             end.enter_context(contextlib.closing(socket.socket())).bind(('localhost', port))
 
 
-@pytest.mark.parametrize('text, lowest', [('32768\t60999\n', 32768), ('15000 20000\n', 15000), ('1024 65535\n', 32768)])
+@pytest.mark.parametrize(
+    'text, lowest', [('32768\t60999\n', 32768), ('15000 20000\n', 15000), ('1024 65535\n', 32768)]
+)
 def test_they_are_below_those_of_connections(monkeypatch, tmp_path, text, lowest):
     (tmp_path / 'range').write_text(text)
     monkeypatch.setattr(free_ports, '_RANGE_FILE', str(tmp_path / 'range'))
     monkeypatch.setattr(free_ports, '_is_free', lambda port: True)
-    assert sorted(free_ports.choose(10 ** 5)) == list(range(10001, lowest))
+    assert sorted(free_ports.choose(10**5)) == list(range(10001, lowest))
 
 
 @pytest.mark.parametrize('address', ['localhost', ''])

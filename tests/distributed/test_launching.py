@@ -1,4 +1,5 @@
 """A launcher with tasks that are tiny programs: they print, fail, are killed, or ignore signals."""
+
 import os
 import re
 import signal
@@ -21,7 +22,7 @@ def test_every_task_is_started_once(trainer):
         job_name, index = task.split()
         assert len(own) == 4 and {'--job_name=' + job_name, '--task_index=' + index} < set(own)
         addresses.add((tuple(hosts(own, 'ps_hosts')), tuple(hosts(own, 'worker_hosts'))))
-    (servers, workers), = addresses
+    ((servers, workers),) = addresses
     assert (len(servers), len(workers)) == (2, 3) and len(set(servers + workers)) == 5
     assert all(re.fullmatch(r'localhost:\d{5}', host) for host in servers + workers)
 
@@ -41,21 +42,30 @@ def test_the_environment(trainer, capsys, monkeypatch):
 
 
 def test_lines_have_the_task_in_front(trainer, capsys):
-    """Also the last one without an end, lines that come in pieces, bytes that are no text, and what is more than a pipe holds."""
-    one = trainer('''
+    """Also the last one without an end, lines that come in pieces, bytes that are no text, and what
+    is more than a pipe holds."""
+    one = trainer("""
 for i in range(100):
     sys.stdout.write('out %d of ' % i)
     sys.stdout.write(task + '\\n')
     print('err', i, file=sys.stderr)
 os.write(1, b'x' * 200000 + b'\\n\\xff\\n\\nlast')
-''')
+""")
     assert launch(one, 1, 2) == 0
     found = capsys.readouterr()
     assert found.out.endswith('\n')
     for task in ('ps 0', 'worker 0', 'worker 1'):
         front = '[%s] ' % task
-        out, err = [[line[len(front):] for line in text.splitlines() if line.startswith(front)] for text in found]
-        assert out == ['out %d of %s' % (i, task) for i in range(100)] + ['x' * 200000, '\\xff', '', 'last']
+        out, err = [
+            [line[len(front) :] for line in text.splitlines() if line.startswith(front)]
+            for text in found
+        ]
+        assert out == ['out %d of %s' % (i, task) for i in range(100)] + [
+            'x' * 200000,
+            '\\xff',
+            '',
+            'last',
+        ]
         assert err == ['err %d' % i for i in range(100)]
     assert len(found.out.splitlines()) == 3 * 104 and len(found.err.splitlines()) == 3 * 100
 
@@ -69,6 +79,7 @@ def test_lines_come_at_once(trainer, tmp_path, monkeypatch):
         if 'hello' in text:
             (tmp_path / 'shown').write_text('')
         return write(text)
+
     monkeypatch.setattr(sys.stdout, 'write', shown)
     assert launch(trainer("print('hello'); wait_for('shown')"), 0, 1) == 0
 
@@ -97,7 +108,10 @@ def test_another_status_ends_all(trainer, capsys, num_ps, status):
     one = trainer("if task == 'worker 1': wait_for_all(); sys.exit(%d)\nwait_for()" % status)
     assert launch(one, num_ps, 2) == status
     assert one.tasks() == ['ps 0'] * num_ps + ['worker 0', 'worker 1']
-    assert re.fullmatch(r'\S+: worker 1 ended with status %d: it is not started again\n' % status, capsys.readouterr().err)
+    assert re.fullmatch(
+        r'\S+: worker 1 ended with status %d: it is not started again\n' % status,
+        capsys.readouterr().err,
+    )
 
 
 def test_tasks_that_ignore_sigterm(trainer):
@@ -126,16 +140,25 @@ def test_servers_that_fail_after_the_end(trainer, end):
 
 @pytest.mark.parametrize('at_sigterm', ['os._exit(0)', 'None'])
 def test_servers_that_stay(trainer, capsys, tmp_path, at_sigterm):
-    one = trainer("signal.signal(signal.SIGTERM, lambda *_: (touch('asked'), %s))\nif task == 'ps 1': touch('ready'); wait_for()\n"
-                  "wait_for('ready')" % at_sigterm)
+    one = trainer(
+        "signal.signal(signal.SIGTERM, lambda *_: (touch('asked'), %s))\nif task == 'ps 1': touch('ready'); wait_for()\n"
+        "wait_for('ready')" % at_sigterm
+    )
     assert launch(one, 2, 2) == 0
     assert (tmp_path / 'asked').exists()
-    assert re.fullmatch(r'\S+: ps 1 is still running \S+ s after the workers: it is ended\n', capsys.readouterr().err)
+    assert re.fullmatch(
+        r'\S+: ps 1 is still running \S+ s after the workers: it is ended\n',
+        capsys.readouterr().err,
+    )
 
 
-@pytest.mark.parametrize('flag', ['--ps_hosts=a:1', '-worker_hosts', '--job_name', '--task_index=0'])
+@pytest.mark.parametrize(
+    'flag', ['--ps_hosts=a:1', '-worker_hosts', '--job_name', '--task_index=0']
+)
 def test_flags_of_the_launcher(flag):
-    with pytest.raises(UserError, match='^%s is set by the launcher, for each task: leave it out$' % flag):
+    with pytest.raises(
+        UserError, match='^%s is set by the launcher, for each task: leave it out$' % flag
+    ):
         launching.Launcher([], ['--max_steps=1', flag], 1, 1, 0)
 
 
@@ -147,6 +170,7 @@ def test_a_program_that_cannot_be_started():
 def test_a_bug_leaves_no_task(trainer, monkeypatch):
     def fail(*_):
         raise ZeroDivisionError
+
     monkeypatch.setattr(launching.Launcher, '_failed', fail)
     with pytest.raises(ZeroDivisionError):
         launch(trainer('wait_for()'), 1, 2)

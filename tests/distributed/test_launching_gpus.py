@@ -1,4 +1,6 @@
-"""The GPUs that a launcher gives to its tasks, by environment variables and a stand-in for nvidia-smi."""
+"""The GPUs that a launcher gives to its tasks, by environment variables and a stand-in for
+nvidia-smi."""
+
 import os
 import re
 
@@ -27,64 +29,151 @@ def machine(monkeypatch, tmp_path):
             (programs / 'nvidia-smi').write_text('#!/bin/sh\n' + source)
             (programs / 'nvidia-smi').chmod(0o755)
         monkeypatch.setenv('PATH', str(programs))
+
     return make
 
 
 def _with(num_gpus):
-    return 'test "$*" = "--query-gpu=index --format=csv,noheader" && echo "%s"' % '\n'.join(map(str, range(num_gpus)))
+    return 'test "$*" = "--query-gpu=index --format=csv,noheader" && echo "%s"' % '\n'.join(
+        map(str, range(num_gpus))
+    )
 
 
-@pytest.mark.parametrize('num_gpus, num_ps, num_workers, flags, gpus, lines', [
-    (4, 1, 4, [], ['0', '1', '2', '3'], ['GPUs: worker 0 gets 0; worker 1 gets 1; worker 2 gets 2; worker 3 gets 3']),
-    (4, 0, 2, ['--num_gpus=2'], ['0,1', '2,3'], ['GPUs: worker 0 gets 0, 1; worker 1 gets 2, 3']),
-    (8, 1, 2, ['--max_steps', '5', '-num_gpus', '3'], ['0,1,2', '3,4,5'],
-     ['GPUs: worker 0 gets 0, 1, 2; worker 1 gets 3, 4, 5']),
-    (2, 1, 3, [], ['0', '1', '0'], ['GPUs: worker 0 gets 0; worker 1 gets 1; worker 2 gets 0',
-                                    'Fewer GPUs (2) than the workers ask for (3): workers 0, 2 share GPU 0']),
-    (3, 0, 2, ['--num_gpus=2'], ['0,1', '2,0'], ['GPUs: worker 0 gets 0, 1; worker 1 gets 2, 0',
-                                                 'Fewer GPUs (3) than the workers ask for (4): workers 0, 1 share GPU 0']),
-    (1, 0, 2, ['--num_gpus=4'], ['0', '0'], ['GPUs: worker 0 gets 0; worker 1 gets 0',
-                                             'Fewer GPUs (1) than the workers ask for (8): workers 0, 1 share GPU 0'])])
-def test_worker_i_gets_gpu_i(machine, trainer, capsys, num_gpus, num_ps, num_workers, flags, gpus, lines):
+@pytest.mark.parametrize(
+    'num_gpus, num_ps, num_workers, flags, gpus, lines',
+    [
+        (
+            4,
+            1,
+            4,
+            [],
+            ['0', '1', '2', '3'],
+            ['GPUs: worker 0 gets 0; worker 1 gets 1; worker 2 gets 2; worker 3 gets 3'],
+        ),
+        (
+            4,
+            0,
+            2,
+            ['--num_gpus=2'],
+            ['0,1', '2,3'],
+            ['GPUs: worker 0 gets 0, 1; worker 1 gets 2, 3'],
+        ),
+        (
+            8,
+            1,
+            2,
+            ['--max_steps', '5', '-num_gpus', '3'],
+            ['0,1,2', '3,4,5'],
+            ['GPUs: worker 0 gets 0, 1, 2; worker 1 gets 3, 4, 5'],
+        ),
+        (
+            2,
+            1,
+            3,
+            [],
+            ['0', '1', '0'],
+            [
+                'GPUs: worker 0 gets 0; worker 1 gets 1; worker 2 gets 0',
+                'Fewer GPUs (2) than the workers ask for (3): workers 0, 2 share GPU 0',
+            ],
+        ),
+        (
+            3,
+            0,
+            2,
+            ['--num_gpus=2'],
+            ['0,1', '2,0'],
+            [
+                'GPUs: worker 0 gets 0, 1; worker 1 gets 2, 0',
+                'Fewer GPUs (3) than the workers ask for (4): workers 0, 1 share GPU 0',
+            ],
+        ),
+        (
+            1,
+            0,
+            2,
+            ['--num_gpus=4'],
+            ['0', '0'],
+            [
+                'GPUs: worker 0 gets 0; worker 1 gets 0',
+                'Fewer GPUs (1) than the workers ask for (8): workers 0, 1 share GPU 0',
+            ],
+        ),
+    ],
+)
+def test_worker_i_gets_gpu_i(
+    machine, trainer, capsys, num_gpus, num_ps, num_workers, flags, gpus, lines
+):
     machine(_with(num_gpus))
     assert launch(trainer(_TELLS), num_ps, num_workers, flags=flags) == 0
     told = capsys.readouterr().out
     found = dict(re.findall(r'\[(.*)\] (.*)', told))
-    assert found == dict({'worker %d' % index: own + ' PCI_BUS_ID' for index, own in enumerate(gpus)},
-                         **{'ps %d' % index: '-1 PCI_BUS_ID' for index in range(num_ps)})
+    assert found == dict(
+        {'worker %d' % index: own + ' PCI_BUS_ID' for index, own in enumerate(gpus)},
+        **{'ps %d' % index: '-1 PCI_BUS_ID' for index in range(num_ps)},
+    )
     assert [line for line in told.splitlines() if not line.startswith('[')] == lines
 
 
 def test_a_restarted_worker_keeps_its_gpu(machine, trainer, capsys):
     machine(_with(2))
-    assert launch(trainer(_TELLS + "\nif task == 'worker 1' and not start: os.kill(os.getpid(), signal.SIGKILL)"), 1, 2) == 0
+    assert (
+        launch(
+            trainer(
+                _TELLS
+                + "\nif task == 'worker 1' and not start: os.kill(os.getpid(), signal.SIGKILL)"
+            ),
+            1,
+            2,
+        )
+        == 0
+    )
     assert re.findall(r'\[worker 1\] (.*)', capsys.readouterr().out) == ['1 PCI_BUS_ID'] * 2
 
 
-@pytest.mark.parametrize('visible, gpus', [
-    ('3,1', ['3', '1']), ('GPU-8f6d, MIG-5a/1/0', ['GPU-8f6d', 'MIG-5a/1/0']), ('2,-1,0', ['2', '2']), ('-1', ['-1', '-1']),
-    ('', ['', '']), ('NoDevFiles', ['NoDevFiles'] * 2)])
+@pytest.mark.parametrize(
+    'visible, gpus',
+    [
+        ('3,1', ['3', '1']),
+        ('GPU-8f6d, MIG-5a/1/0', ['GPU-8f6d', 'MIG-5a/1/0']),
+        ('2,-1,0', ['2', '2']),
+        ('-1', ['-1', '-1']),
+        ('', ['', '']),
+        ('NoDevFiles', ['NoDevFiles'] * 2),
+    ],
+)
 def test_only_gpus_that_the_user_makes_visible(machine, trainer, capsys, visible, gpus):
     machine(_with(8), CUDA_VISIBLE_DEVICES=visible)
     assert launch(trainer(_TELLS), 1, 2) == 0
     found = dict(re.findall(r'\[(.*)\] (.*)', capsys.readouterr().out))
-    assert found == {'worker 0': gpus[0] + ' None', 'worker 1': gpus[1] + ' None', 'ps 0': '-1 None'}
+    assert found == {
+        'worker 0': gpus[0] + ' None',
+        'worker 1': gpus[1] + ' None',
+        'ps 0': '-1 None',
+    }
 
 
 @pytest.mark.parametrize('source', [None, 'echo 0; exit 9', 'echo No devices were found'])
 def test_a_machine_without_gpus(machine, trainer, capsys, source):
     machine(source)
     assert launch(trainer(_TELLS), 1, 2) == 0
-    assert sorted(capsys.readouterr().out.splitlines()) == ['[ps 0] -1 PCI_BUS_ID', '[worker 0] None None', '[worker 1] None None']
+    assert sorted(capsys.readouterr().out.splitlines()) == [
+        '[ps 0] -1 PCI_BUS_ID',
+        '[worker 0] None None',
+        '[worker 1] None None',
+    ]
 
 
 def test_a_container_without_nvidia_smi(machine, trainer, capsys, tmp_path):
     machine()
-    for name in ('nvidia3', 'nvidia5', 'nvidiactl', 'nvidia-uvm'):  # CUDA counts the two GPUs from 0.
+    # CUDA counts the two GPUs from 0.
+    for name in ('nvidia3', 'nvidia5', 'nvidiactl', 'nvidia-uvm'):
         (tmp_path / name).write_text('')
     assert launch(trainer(_TELLS), 0, 2) == 0
     assert dict(re.findall(r'\[(.*)\] (.*)', capsys.readouterr().out)) == {
-        'worker 0': '0 PCI_BUS_ID', 'worker 1': '1 PCI_BUS_ID'}
+        'worker 0': '0 PCI_BUS_ID',
+        'worker 1': '1 PCI_BUS_ID',
+    }
 
 
 def test_num_gpus_in_a_flagfile(tmp_path):
@@ -94,9 +183,14 @@ def test_num_gpus_in_a_flagfile(tmp_path):
     assert launching._num_gpus([]) == 1
 
 
-@pytest.mark.parametrize('flag, complaint', [
-    ('--num_gpus=0', 'flag --num_gpus=0: '), ('--num_gpus=two', 'flag --num_gpus=two: invalid literal'),
-    ('--flagfile=%s' % os.path.join('no', 'file'), '.*no/file')])
+@pytest.mark.parametrize(
+    'flag, complaint',
+    [
+        ('--num_gpus=0', 'flag --num_gpus=0: '),
+        ('--num_gpus=two', 'flag --num_gpus=two: invalid literal'),
+        ('--flagfile=%s' % os.path.join('no', 'file'), '.*no/file'),
+    ],
+)
 def test_a_malformed_number_of_gpus(flag, complaint):
     with pytest.raises(UserError, match='^' + complaint):
         launching.Launcher([], [flag], 0, 1, 0)

@@ -1,4 +1,5 @@
 """A launcher whose tasks die, stop, or find their ports in use: what it starts again, and how."""
+
 import re
 import sys
 
@@ -8,29 +9,50 @@ from cifar10.distributed import launching
 from tests.helpers.fake_tasks import DEADLINE_SECS, KILL, hosts, launch, own_flags
 
 
-@pytest.mark.parametrize('task, end, told', [
-    ('ps 0', KILL, 'was ended by SIGKILL'), ('worker 0', 'sys.exit(75)', 'ended with status 75'),
-    ('worker 0', 'sys.exit(143)', 'ended with status 143'),
-    pytest.param('worker 1', 'os.kill(os.getpid(), 40)', 'was ended by signal 40',
-                 marks=pytest.mark.skipif(sys.platform != 'linux', reason='only Linux has that many signals'))])
+@pytest.mark.parametrize(
+    'task, end, told',
+    [
+        ('ps 0', KILL, 'was ended by SIGKILL'),
+        ('worker 0', 'sys.exit(75)', 'ended with status 75'),
+        ('worker 0', 'sys.exit(143)', 'ended with status 143'),
+        pytest.param(
+            'worker 1',
+            'os.kill(os.getpid(), 40)',
+            'was ended by signal 40',
+            marks=pytest.mark.skipif(
+                sys.platform != 'linux', reason='only Linux has that many signals'
+            ),
+        ),
+    ],
+)
 def test_one_task_is_started_again(trainer, capsys, task, end, told):
     """The others run on meanwhile, at the same addresses."""
-    one = trainer("if task == %r and not start: %s\nif task == %r: touch('again')\nwait_for('again')" % (task, end, task))
+    one = trainer(
+        "if task == %r and not start: %s\nif task == %r: touch('again')\nwait_for('again')"
+        % (task, end, task)
+    )
     assert launch(one, 1, 2) == 0
     assert one.tasks() == sorted(['ps 0', 'worker 0', 'worker 1', task])
     first, second = one.words(task)
     assert second == first
-    assert capsys.readouterr().err.endswith(': %s %s: it is started again (2 restarts left)\n' % (task, told))
+    assert capsys.readouterr().err.endswith(
+        ': %s %s: it is started again (2 restarts left)\n' % (task, told)
+    )
 
 
 def test_a_stopped_task_is_started_again(trainer, capsys, monkeypatch):
     monkeypatch.setattr(launching, 'STOPPED_SECS', 0.5)
-    one = trainer("if task == 'ps 0' and not start: os.kill(os.getpid(), signal.SIGSTOP)\nif task == 'ps 0': touch('again')\n"
-                  "wait_for('again')")
+    one = trainer(
+        "if task == 'ps 0' and not start: os.kill(os.getpid(), signal.SIGSTOP)\nif task == 'ps 0': touch('again')\n"
+        "wait_for('again')"
+    )
     assert launch(one, 1, 2) == 0
     assert one.tasks() == ['ps 0', 'ps 0', 'worker 0', 'worker 1']
-    assert re.fullmatch(r'\S+: ps 0 has been stopped for .* s: it is killed\n'
-                        r'\S+: ps 0 was ended by SIGKILL: it is started again \(2 restarts left\)\n', capsys.readouterr().err)
+    assert re.fullmatch(
+        r'\S+: ps 0 has been stopped for .* s: it is killed\n'
+        r'\S+: ps 0 was ended by SIGKILL: it is started again \(2 restarts left\)\n',
+        capsys.readouterr().err,
+    )
 
 
 def test_a_task_that_is_stopped_for_a_moment(trainer, capsys):
@@ -48,22 +70,29 @@ if task == 'worker 0':
 
 
 def test_a_worker_that_is_done_stays_so(trainer):
-    one = trainer("if task == 'worker 1' and start < 2: wait_for_end('worker 0'); %s\nif task == 'ps 0': wait_for('done')\n"
-                  "if task == 'worker 1': touch('done')" % KILL)
+    one = trainer(
+        "if task == 'worker 1' and start < 2: wait_for_end('worker 0'); %s\nif task == 'ps 0': wait_for('done')\n"
+        "if task == 'worker 1': touch('done')" % KILL
+    )
     assert launch(one, 1, 2) == 0
     assert one.tasks() == ['ps 0', 'worker 0'] + 3 * ['worker 1']
 
 
 def test_an_all_reduce_starts_again_as_a_whole(trainer, capsys):
     """One dies, one notices, one does not: that is one restart."""
-    one = trainer("if start: sys.exit(0)\nif task == 'worker 1': wait_for_all(); %s\n"
-                  "if task == 'worker 2': wait_for_end('worker 1'); sys.exit(75)\nwait_for()" % KILL)
+    one = trainer(
+        "if start: sys.exit(0)\nif task == 'worker 1': wait_for_all(); %s\n"
+        "if task == 'worker 2': wait_for_end('worker 1'); sys.exit(75)\nwait_for()" % KILL
+    )
     assert launch(one, 0, 3, restarts=1) == 0
     assert one.tasks() == sorted(2 * ['worker 0', 'worker 1', 'worker 2'])
     for task in set(one.tasks()):
         first, second = one.words(task)
         assert second == first
-    assert re.fullmatch(r'\S+: worker [12] .*: all workers are started again \(0 restarts left\)\n', capsys.readouterr().err)
+    assert re.fullmatch(
+        r'\S+: worker [12] .*: all workers are started again \(0 restarts left\)\n',
+        capsys.readouterr().err,
+    )
 
 
 def test_an_all_reduce_whose_worker_diverges(trainer, monkeypatch):
@@ -80,44 +109,64 @@ def test_an_all_reduce_needs_those_that_are_done(trainer):
     assert one.tasks() == 2 * ['worker 0'] + 2 * ['worker 1']
 
 
-@pytest.mark.parametrize('num_ps, end, status, restarts', [
-    (0, KILL, 137, 1), (1, KILL, 137, 0), (1, 'sys.exit(75)', 75, 2), (1, 'os.kill(os.getpid(), signal.SIGTERM)', 143, 1)])
+@pytest.mark.parametrize(
+    'num_ps, end, status, restarts',
+    [
+        (0, KILL, 137, 1),
+        (1, KILL, 137, 0),
+        (1, 'sys.exit(75)', 75, 2),
+        (1, 'os.kill(os.getpid(), signal.SIGTERM)', 143, 1),
+    ],
+)
 def test_restarts_are_used_up(trainer, capsys, num_ps, end, status, restarts):
     one = trainer("if task == 'worker 1': %s\nwait_for()" % end)
     assert launch(one, num_ps, 2, restarts) == status
     assert one.tasks().count('worker 1') == restarts + 1
     said = capsys.readouterr().err
-    assert [int(number) for number in re.findall(r'\((\d) restarts left\)', said)] == list(range(restarts))[::-1]
+    assert [int(number) for number in re.findall(r'\((\d) restarts left\)', said)] == list(
+        range(restarts)
+    )[::-1]
     assert said.count('no restarts are left') == 1
 
 
 @pytest.mark.parametrize('num_ps', [0, 1])
 def test_a_restart_resumes(trainer, num_ps):
-    """What has been trained is not moved aside; what was there before is, although the chief died before it had done so."""
+    """What has been trained is not moved aside; what was there before is, although the chief died
+    before it had done so."""
     given = ['--fresh', '--freshness=2', '-fresh=true', '--max_steps=3', '--nofresh', '--fresh=1']
-    one = trainer("if task == 'worker 0' and start == 1: print('2026-01-01 00:00:00: step 1, loss = 1', flush=True)\n"
-                  "if task == 'worker 0' and start < 3: %s" % KILL)
+    one = trainer(
+        "if task == 'worker 0' and start == 1: print('2026-01-01 00:00:00: step 1, loss = 1', flush=True)\n"
+        "if task == 'worker 0' and start < 3: %s" % KILL
+    )
     assert launch(one, num_ps, 1, flags=given) == 0
     first, second, third, fourth = one.words('worker 0')
-    assert own_flags(first, given) == own_flags(third, ['--freshness=2', '--max_steps=3', '--nofresh'])
+    assert own_flags(first, given) == own_flags(
+        third, ['--freshness=2', '--max_steps=3', '--nofresh']
+    )
     assert first == second and third == fourth
 
 
 @pytest.mark.parametrize('num_ps, stream', [(0, 'stderr'), (1, 'stdout')])
 def test_a_port_in_use(trainer, capsys, num_ps, stream):
     """All tasks get other ports, and nothing has been moved aside."""
-    one = trainer("if start: sys.exit(0)\nif task == 'worker 0': wait_for()\nwait_for_all()\n"
-                  "print('error: the port is in use: x', file=sys.%s); sys.exit(int(task == 'worker 1'))" % stream)
+    one = trainer(
+        "if start: sys.exit(0)\nif task == 'worker 0': wait_for()\nwait_for_all()\n"
+        "print('error: the port is in use: x', file=sys.%s); sys.exit(int(task == 'worker 1'))"
+        % stream
+    )
     assert launch(one, num_ps, 2, restarts=1, flags=['--fresh']) == 0
     assert one.tasks() == 2 * num_ps * ['ps 0'] + 2 * ['worker 0'] + 2 * ['worker 1']
     first, second = [own_flags(words, ['--fresh']) for words in one.words('worker 1')]
     assert set(hosts(first, 'worker_hosts')).isdisjoint(hosts(second, 'worker_hosts'))
     assert capsys.readouterr().err.endswith(
-        'worker 1 ended with status 1: all tasks are started again on other ports (0 restarts left)\n')
+        'worker 1 ended with status 1: all tasks are started again on other ports (0 restarts left)\n'
+    )
 
 
 def test_a_port_in_use_after_training(trainer):
-    one = trainer("if task == 'worker 0': print('2026-01-01 00:00:00: step 0, loss = 1'); sys.exit(0)\n"
-                  "wait_for_end('worker 0'); print('port is in use'); sys.exit(1)")
+    one = trainer(
+        "if task == 'worker 0': print('2026-01-01 00:00:00: step 0, loss = 1'); sys.exit(0)\n"
+        "wait_for_end('worker 0'); print('port is in use'); sys.exit(1)"
+    )
     assert launch(one, 0, 2) == 1
     assert one.tasks() == ['worker 0', 'worker 1']

@@ -1,4 +1,5 @@
 """A launcher that gets signals: it is a process of its own, as under cli/program.py."""
+
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import pytest
 
 from tests.helpers import programs
 
-_LAUNCHER = '''
+_LAUNCHER = """
 import sys
 from cifar10.cli import output
 from cifar10.distributed import launching
@@ -22,9 +23,10 @@ try:
 except signals.Interrupted as interrupt:
     status = 128 + interrupt.number
 sys.exit(status)
-'''
-# The chief says 'ready' when every task takes signals. A task that ends of SIGTERM writes its name to `order`.
-_TASK = '''
+"""
+# The chief says 'ready' when every task takes signals. A task that ends of SIGTERM writes its name
+# to `order`.
+_TASK = """
 def end(number, frame):
     %s
     with open('order', 'a') as order: order.write(task + '\\n')
@@ -38,7 +40,7 @@ if task == 'worker 0':
 wait_for('closed')
 print('nobody reads this')
 wait_for()
-'''
+"""
 
 
 class _Launched:
@@ -46,9 +48,13 @@ class _Launched:
 
     def __init__(self, trainer, chief_secs=20, grace_secs=20):
         self._process = subprocess.Popen(
-            [sys.executable, '-c', _LAUNCHER, str(chief_secs), str(grace_secs)] + trainer.command, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, env=dict(os.environ, PYTHONPATH=programs.ROOT), universal_newlines=True,
-            start_new_session=True)
+            [sys.executable, '-c', _LAUNCHER, str(chief_secs), str(grace_secs)] + trainer.command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(os.environ, PYTHONPATH=programs.ROOT),
+            universal_newlines=True,
+            start_new_session=True,
+        )
         self._timer = threading.Timer(programs.DEADLINE_SECS, self._process.kill)
         self._timer.start()
         self.stdout = self._process.stdout

@@ -1,4 +1,5 @@
 """Whether other tasks can be reached and answer: against plain sockets."""
+
 import contextlib
 import socket
 import subprocess
@@ -16,7 +17,8 @@ from tests.helpers import programs
 
 @contextlib.contextmanager
 def _listening(family=socket.AF_INET, host='127.0.0.1'):
-    """Yields the port of a socket that takes connections into its queue, as that of a stopped process does, and never answers."""
+    """Yields the port of a socket that takes connections into its queue, as that of a stopped
+    process does, and never answers."""
     with socket.socket(family) as listener:
         listener.bind((host, 0))
         listener.listen(16)
@@ -55,16 +57,29 @@ def test_ipv6():
 
 def test_nobody_listens():
     with _closed() as port:
-        assert _absent('127.0.0.1:%d' % port) == ['worker 0 (127.0.0.1:%d: Connection refused)' % port]
+        assert _absent('127.0.0.1:%d' % port) == [
+            'worker 0 (127.0.0.1:%d: Connection refused)' % port
+        ]
 
 
 def test_an_unknown_host():
-    text, = _absent('no-such-host.invalid:2222')
-    assert text.startswith('worker 0 (no-such-host.invalid:2222: ') and 'Errno' not in text and len(text) > 45
+    (text,) = _absent('no-such-host.invalid:2222')
+    assert (
+        text.startswith('worker 0 (no-such-host.invalid:2222: ')
+        and 'Errno' not in text
+        and len(text) > 45
+    )
 
 
-@pytest.mark.parametrize('address, is_here', [
-    ('127.0.0.1:1', True), ('localhost:2222', True), ('192.0.2.1:2222', False), ('no-such-host.invalid:2222', False)])
+@pytest.mark.parametrize(
+    'address, is_here',
+    [
+        ('127.0.0.1:1', True),
+        ('localhost:2222', True),
+        ('192.0.2.1:2222', False),
+        ('no-such-host.invalid:2222', False),
+    ],
+)
 def test_addresses_of_this_machine(address, is_here):
     """192.0.2.1 is for documentation: no machine has it (RFC 5737)."""
     assert peers.is_here(address) == is_here
@@ -74,20 +89,29 @@ def test_no_answer(monkeypatch):
     def ignore(address, timeout):
         assert timeout == peers._CONNECT_SECS
         raise socket.timeout('timed out')
+
     monkeypatch.setattr(socket, 'create_connection', ignore)
     assert _absent('a:1') == ['worker 0 (a:1: no answer)']
 
 
 def test_only_who_is_asked_for_and_in_order():
     with _listening() as port, _closed() as closed, _closed() as other:
-        cluster = Cluster(('127.0.0.1:%d' % closed,), ('127.0.0.1:%d' % port, '127.0.0.1:%d' % other))
-        assert peers.unreachable(cluster, cluster.servers + cluster.workers) == [Task('ps', 0), Task('worker', 1)]
+        cluster = Cluster(
+            ('127.0.0.1:%d' % closed,), ('127.0.0.1:%d' % port, '127.0.0.1:%d' % other)
+        )
+        assert peers.unreachable(cluster, cluster.servers + cluster.workers) == [
+            Task('ps', 0),
+            Task('worker', 1),
+        ]
         assert peers.unreachable(cluster, cluster.workers[::-1]) == [Task('worker', 1)]
-        assert peers.unreachable(cluster, cluster.workers[:1]) == peers.unreachable(cluster, []) == []
+        assert (
+            peers.unreachable(cluster, cluster.workers[:1]) == peers.unreachable(cluster, []) == []
+        )
 
 
 def test_all_are_asked_at_the_same_time(monkeypatch):
-    barrier = threading.Barrier(3, timeout=30)  # which a second one would not reach before the first one has its answer
+    # which a second one would not reach before the first one has its answer
+    barrier = threading.Barrier(3, timeout=30)
     monkeypatch.setattr(peers, '_refusal', lambda address: barrier.wait() < 0)
     assert _unreachable('a:1', 'b:1', 'c:1') == []
 
@@ -95,11 +119,21 @@ def test_all_are_asked_at_the_same_time(monkeypatch):
 _CARD = Card('--worker_hosts=a:1,b:2', 'worker 0', 7)
 
 
-@pytest.mark.parametrize('cards, expected', [
-    ([_CARD._replace(phase=TRAINING)] * 2, []),
-    (['no answer', _CARD], ['worker 0 (a:1: no answer)']),
-    ([_CARD, _CARD._replace(phase=FILLING)], ['worker 0 (a:1: connecting)', 'worker 1 (b:2: filling the queue)']),
-    ([_CARD, _CARD._replace(cluster='--worker_hosts=b:2')], ['worker 1 (b:2: started with --worker_hosts=b:2)'])])
+@pytest.mark.parametrize(
+    'cards, expected',
+    [
+        ([_CARD._replace(phase=TRAINING)] * 2, []),
+        (['no answer', _CARD], ['worker 0 (a:1: no answer)']),
+        (
+            [_CARD, _CARD._replace(phase=FILLING)],
+            ['worker 0 (a:1: connecting)', 'worker 1 (b:2: filling the queue)'],
+        ),
+        (
+            [_CARD, _CARD._replace(cluster='--worker_hosts=b:2')],
+            ['worker 1 (b:2: started with --worker_hosts=b:2)'],
+        ),
+    ],
+)
 def test_absent_tasks(cards, expected):
     """Tasks that are on their way are named only if all others are there."""
     cluster = Cluster((), ('a:1', 'b:2'))
@@ -113,8 +147,10 @@ def test_other_addresses():
         peers.check_cards(cluster, task, {other: card})
     with pytest.raises(UserError) as error:
         peers.check_cards(cluster, task, {other: _CARD._replace(cluster='--worker_hosts=a:1')})
-    assert str(error.value) == ('worker 0 (a:1) was started with --worker_hosts=a:1, but worker 1 (b:2) with --worker_hosts=a:1,b:2: '
-                                'give all tasks the same')
+    assert str(error.value) == (
+        'worker 0 (a:1) was started with --worker_hosts=a:1, but worker 1 (b:2) with --worker_hosts=a:1,b:2: '
+        'give all tasks the same'
+    )
 
 
 _ASK = """
@@ -141,12 +177,22 @@ os._exit(0)
 
 
 def test_cards():
-    """Those of a server, which answers at once, and of a process that is stopped: the system still takes connections for it."""
+    """Those of a server, which answers at once, and of a process that is stopped: the system still
+    takes connections for it."""
     with _listening() as port:
-        asked = subprocess.run([sys.executable, '-c', _ASK, str(port)], cwd=programs.ROOT, timeout=programs.DEADLINE_SECS,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
-    assert (asked.returncode, asked.stdout) == (0, 'it is starting, or another program\nit has another version of this package\n'
-                                                'it does not answer\n'), asked.stderr
+        asked = subprocess.run(
+            [sys.executable, '-c', _ASK, str(port)],
+            cwd=programs.ROOT,
+            timeout=programs.DEADLINE_SECS,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            universal_newlines=True,
+        )
+    assert (asked.returncode, asked.stdout) == (
+        0,
+        'it is starting, or another program\nit has another version of this package\n'
+        'it does not answer\n',
+    ), asked.stderr
 
 
 _ASK_AFTER_A_FAILURE = """
@@ -194,8 +240,14 @@ os._exit(0)
 
 def test_cards_after_a_network_failure():
     """An old connection hangs, as TCP lets it for minutes after a cut, and new ones work."""
-    asked = subprocess.run([sys.executable, '-c', _ASK_AFTER_A_FAILURE], cwd=programs.ROOT, timeout=programs.DEADLINE_SECS,
-                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    asked = subprocess.run(
+        [sys.executable, '-c', _ASK_AFTER_A_FAILURE],
+        cwd=programs.ROOT,
+        timeout=programs.DEADLINE_SECS,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+    )
     assert (asked.returncode, asked.stdout) == (0, 'True\n'), asked.stderr
 
 

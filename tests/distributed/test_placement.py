@@ -1,4 +1,5 @@
 """Which task holds what, computes what and sends what."""
+
 import collections
 
 import numpy as np
@@ -32,6 +33,7 @@ def build(data_dir):
         if key not in built:
             built[key] = worker_graphs.build(data_dir, *args, **numbers)
         return built[key]
+
     return build
 
 
@@ -44,20 +46,33 @@ def _places(sizes, num_servers):
     return places
 
 
-@pytest.mark.parametrize('num_servers, hparams', [(1, CLASSIC), (2, CLASSIC), (3, MOMENTUM), (2, FAST), (3, FAST)], ids=_name)
+@pytest.mark.parametrize(
+    'num_servers, hparams',
+    [(1, CLASSIC), (2, CLASSIC), (3, MOMENTUM), (2, FAST), (3, FAST)],
+    ids=_name,
+)
 def test_variables_are_balanced_by_bytes(build, num_servers, hparams):
     with build('sync', num_servers, 2, 0, hparams).graph.as_default():
         variables, trained = tf.global_variables(), tf.trainable_variables()
-    sizes = [8] + [4 * int(np.prod(variable.shape.as_list())) for variable in trained]  # the global step is an int64
+    # the global step is an int64
+    sizes = [8] + [4 * int(np.prod(variable.shape.as_list())) for variable in trained]
     assert sum(sizes) == 8 + MODEL_BYTES and len(sizes) == 11
-    places = dict(zip(['global_step'] + [variable.op.name for variable in trained], _places(sizes, num_servers)))
+    places = dict(
+        zip(
+            ['global_step'] + [variable.op.name for variable in trained],
+            _places(sizes, num_servers),
+        )
+    )
     assert len(set(places.values())) == num_servers
     for variable in variables:
         layer = '/'.join(variable.op.name.split('/')[:2])
         assert task_of(variable.op) == 'ps %d' % places[layer], variable.op.name
     kinds = collections.Counter(variable.op.name.rpartition('/')[2] for variable in variables)
     slot = SLOTS[hparams.optimizer]
-    assert kinds == dict(dict(weights=5, biases=5, global_step=1, ExponentialMovingAverage=10), **{slot: 10} if slot else {})
+    assert kinds == dict(
+        dict(weights=5, biases=5, global_step=1, ExponentialMovingAverage=10),
+        **{slot: 10} if slot else {},
+    )
 
 
 @pytest.mark.parametrize('num_servers', [2, 3])
@@ -67,22 +82,37 @@ def test_workers_agree_on_the_places(build, num_servers):
     for mode, index in [('sync', 0), ('sync', 1), ('async', 1)]:
         with build(mode, num_servers, 2, index, FAST).graph.as_default():
             places.append({variable.op.name: variable.device for variable in tf.global_variables()})
-    assert len(places[1]) == 11 and set(places[1].items()) < set(places[0].items()) and places[2] == places[0]
+    assert (
+        len(places[1]) == 11
+        and set(places[1].items()) < set(places[0].items())
+        and places[2] == places[0]
+    )
 
 
 def _arrows(moved, worker, num_servers):
     """Asserts that only this worker sends and receives more than a few bytes; returns how many."""
     servers = ['ps %d' % i for i in range(num_servers)]
-    up, down = [sum(moved.pop(arrow, 0) for arrow in arrows) for arrows in (
-        [(worker, server) for server in servers], [(server, worker) for server in servers])]
+    up, down = [
+        sum(moved.pop(arrow, 0) for arrow in arrows)
+        for arrows in (
+            [(worker, server) for server in servers],
+            [(server, worker) for server in servers],
+        )
+    ]
     assert all(set(arrow) <= set(servers) for arrow in moved) and sum(moved.values()) < FEW_BYTES
     return up, down
 
 
-@pytest.mark.parametrize('num_servers, hparams, index', [
-    (1, CLASSIC, 0), (2, CLASSIC, 0), (3, MOMENTUM, 0), (2, FAST, 0), (2, FAST, 1)], ids=_name)
-def test_a_synchronous_update_moves_each_gradient_and_each_weight_once(build, num_servers, hparams, index):
-    """What is made of the gradients, like an average, momentum or an orthogonal matrix, stays on the servers."""
+@pytest.mark.parametrize(
+    'num_servers, hparams, index',
+    [(1, CLASSIC, 0), (2, CLASSIC, 0), (3, MOMENTUM, 0), (2, FAST, 0), (2, FAST, 1)],
+    ids=_name,
+)
+def test_a_synchronous_update_moves_each_gradient_and_each_weight_once(
+    build, num_servers, hparams, index
+):
+    """What is made of the gradients, like an average, momentum or an orthogonal matrix, stays on
+    the servers."""
     worker = build('sync', num_servers, 2, index, hparams)
     for moved in _arrows(sent(worker.update.train_op), 'worker %d' % index, num_servers):
         assert MODEL_BYTES <= moved < MODEL_BYTES + FEW_BYTES
@@ -94,9 +124,17 @@ def test_backup_workers_move_as_much(build):
         assert MODEL_BYTES <= moved < MODEL_BYTES + FEW_BYTES
 
 
-@pytest.mark.parametrize('num_servers, hparams, numbers', [
-    (2, FAST, {}), (3, FAST, {}), (2, FAST, {'fetch_steps': 2}), (1, CLASSIC, {'push_steps': 3}),
-    (2, CLASSIC, {'fetch_steps': 2, 'push_steps': 2})], ids=_name)
+@pytest.mark.parametrize(
+    'num_servers, hparams, numbers',
+    [
+        (2, FAST, {}),
+        (3, FAST, {}),
+        (2, FAST, {'fetch_steps': 2}),
+        (1, CLASSIC, {'push_steps': 3}),
+        (2, CLASSIC, {'fetch_steps': 2, 'push_steps': 2}),
+    ],
+    ids=_name,
+)
 def test_an_asynchronous_update_only_sends(build, num_servers, hparams, numbers):
     worker = build('async', num_servers, 2, 1, hparams, **numbers)
     up, down = _arrows(sent(worker.update.train_op), 'worker 1', num_servers)
@@ -109,11 +147,20 @@ def test_an_asynchronous_update_only_sends(build, num_servers, hparams, numbers)
         assert up + down < FEW_BYTES  # a step between two pushes needs the rate
 
 
-@pytest.mark.parametrize('mode, numbers', [
-    ('sync', {}), ('async', {'fetch_steps': 2, 'push_steps': 2}), ('average', {}), ('allreduce', {})])
+@pytest.mark.parametrize(
+    'mode, numbers',
+    [
+        ('sync', {}),
+        ('async', {'fetch_steps': 2, 'push_steps': 2}),
+        ('average', {}),
+        ('allreduce', {}),
+    ],
+)
 def test_local_variables_are_at_their_worker(build, mode, numbers):
     """On a parameter server, all workers would have the same ones."""
-    worker = build(mode, 0 if mode == 'allreduce' else 2, 2, 1, CLASSIC if numbers else FAST, **numbers)
+    worker = build(
+        mode, 0 if mode == 'allreduce' else 2, 2, 1, CLASSIC if numbers else FAST, **numbers
+    )
     with worker.graph.as_default():
         places = [task_of(variable.op) for variable in tf.local_variables()]
     assert places == ['worker 1'] * {'sync': 11, 'async': 21}.get(mode, 0)
@@ -122,25 +169,47 @@ def test_local_variables_are_at_their_worker(build, mode, numbers):
 DIVIDED = dict(devices=('/gpu:0', '/gpu:1'), devices_per_tower=2, variable_strategy='spread')
 
 
-@pytest.mark.parametrize('mode, numbers', [
-    ('sync', {}), ('async', {'fetch_steps': 2, 'push_steps': 2}), ('average', {}), ('allreduce', {})])
+@pytest.mark.parametrize(
+    'mode, numbers',
+    [
+        ('sync', {}),
+        ('async', {'fetch_steps': 2, 'push_steps': 2}),
+        ('average', {}),
+        ('allreduce', {}),
+    ],
+)
 def test_devices_of_a_worker(build, mode, numbers):
-    """A divided tower, and its variables, or its copies of them and sums of their gradients, on two GPUs."""
+    """A divided tower, and its variables, or its copies of them and sums of their gradients, on two
+    GPUs."""
     worker = build(mode, 0 if mode == 'allreduce' else 2, 2, 1, CLASSIC, **numbers, **DIVIDED)
     is_local = mode in ('allreduce', 'average')
     with worker.graph.as_default():
         trained, local, held = tf.trainable_variables(), tf.local_variables(), tf.global_variables()
-    gpus = dict(zip([variable.op.name for variable in trained],
-                    _places([4 * int(np.prod(variable.shape.as_list())) for variable in trained], 2)))
+    gpus = dict(
+        zip(
+            [variable.op.name for variable in trained],
+            _places([4 * int(np.prod(variable.shape.as_list())) for variable in trained], 2),
+        )
+    )
     assert set(gpus.values()) == {0, 1}
     for variable in held if is_local else local:
-        name = '/'.join(variable.op.name.split('/')[(not is_local) + variable.op.name.startswith('sums/'):][:2])
-        assert variable.device == '/job:worker/task:1/device:' + ('GPU:%d' % gpus[name] if name in gpus else 'CPU:0'), variable.op.name
+        name = '/'.join(
+            variable.op.name.split('/')[(not is_local) + variable.op.name.startswith('sums/') :][:2]
+        )
+        assert variable.device == '/job:worker/task:1/device:' + (
+            'GPU:%d' % gpus[name] if name in gpus else 'CPU:0'
+        ), variable.op.name
     if not is_local:
         assert {tf.DeviceSpec.from_string(variable.device).job for variable in held} == {'ps'}
         assert not any('GPU' in variable.device for variable in held)
-    for kind, gpu in [('Conv2D', 0), ('Conv2DBackpropFilter', 0), ('SparseSoftmaxCrossEntropyWithLogits', 1)]:
-        assert {op.device for op in worker.graph.get_operations() if op.type == kind} == {'/job:worker/task:1/device:GPU:%d' % gpu}
+    for kind, gpu in [
+        ('Conv2D', 0),
+        ('Conv2DBackpropFilter', 0),
+        ('SparseSoftmaxCrossEntropyWithLogits', 1),
+    ]:
+        assert {op.device for op in worker.graph.get_operations() if op.type == kind} == {
+            '/job:worker/task:1/device:GPU:%d' % gpu
+        }
 
 
 FULLY_CONNECTED = 4 * (2304 * 384 + 384 + 384 * 192 + 192 + 192 * 10 + 10)
@@ -148,25 +217,62 @@ ACTIVATIONS, IMAGES, LABELS = [4 * 2 * size for size in (2304, 24 * 24 * 3, 1)]
 ONE_WAY = FULLY_CONNECTED + ACTIVATIONS
 
 
-@pytest.mark.parametrize('mode, numbers, to_first, to_cpu, back', [
-    ('sync', {}, MODEL_BYTES, (0, 0), ACTIVATIONS),  # gradients go to the servers
-    ('async', {'fetch_steps': 2, 'push_steps': 2}, MODEL_BYTES, (0, 0), ONE_WAY),  # or to the sums, and from there to the servers
-    ('allreduce', {}, MODEL_BYTES, (MODEL_BYTES - FULLY_CONNECTED, FULLY_CONNECTED), ACTIVATIONS),  # the ring is one of CPUs
-    ('average', {}, 2 * MODEL_BYTES, (2 * MODEL_BYTES, 0), ONE_WAY)])  # so is the exchange of weights and averages
+@pytest.mark.parametrize(
+    'mode, numbers, to_first, to_cpu, back',
+    [
+        ('sync', {}, MODEL_BYTES, (0, 0), ACTIVATIONS),  # gradients go to the servers
+        # or to the sums, and from there to the servers
+        ('async', {'fetch_steps': 2, 'push_steps': 2}, MODEL_BYTES, (0, 0), ONE_WAY),
+        # the ring is one of CPUs
+        (
+            'allreduce',
+            {},
+            MODEL_BYTES,
+            (MODEL_BYTES - FULLY_CONNECTED, FULLY_CONNECTED),
+            ACTIVATIONS,
+        ),
+        # so is the exchange of weights and averages
+        ('average', {}, 2 * MODEL_BYTES, (2 * MODEL_BYTES, 0), ONE_WAY),
+    ],
+)
 def test_a_worker_tells_what_its_devices_send(build, capsys, mode, numbers, to_first, to_cpu, back):
     """One tower on two GPUs, whose first one holds the variables, or copies of them."""
-    worker = build(mode, 0 if mode == 'allreduce' else 1, 2, 1, CLASSIC, **numbers, **dict(DIVIDED, variable_strategy='first_device'))
-    sent = {('/cpu:0', '/gpu:0'): to_first + IMAGES, ('/cpu:0', '/gpu:1'): LABELS, ('/gpu:0', '/gpu:1'): ONE_WAY,
-            ('/gpu:1', '/gpu:0'): back, ('/gpu:0', '/cpu:0'): to_cpu[0], ('/gpu:1', '/cpu:0'): to_cpu[1]}
+    worker = build(
+        mode,
+        0 if mode == 'allreduce' else 1,
+        2,
+        1,
+        CLASSIC,
+        **numbers,
+        **dict(DIVIDED, variable_strategy='first_device'),
+    )
+    sent = {
+        ('/cpu:0', '/gpu:0'): to_first + IMAGES,
+        ('/cpu:0', '/gpu:1'): LABELS,
+        ('/gpu:0', '/gpu:1'): ONE_WAY,
+        ('/gpu:1', '/gpu:0'): back,
+        ('/gpu:0', '/cpu:0'): to_cpu[0],
+        ('/gpu:1', '/cpu:0'): to_cpu[1],
+    }
     with worker.graph.as_default():
         worker.replica._tell_layout(worker.update)
     held, between = capsys.readouterr().out.splitlines()
     assert held == '%s: 4.27 MB on /gpu:0 (--variable_strategy=first_device)' % (
-        'Weights' if mode in ('allreduce', 'average') else 'Copies of the weights')
+        'Weights' if mode in ('allreduce', 'average') else 'Copies of the weights'
+    )
     most = max(sent.values())
-    assert between == 'Between devices: %d bytes %s, with images and labels; the most, %d, from %s to %s' % (
-        (sum(sent.values()), 'in a step with an exchange' if mode in ('async', 'average') else 'per step', most)
-        + min(arrow for arrow, size in sent.items() if size == most))
+    assert (
+        between
+        == 'Between devices: %d bytes %s, with images and labels; the most, %d, from %s to %s'
+        % (
+            (
+                sum(sent.values()),
+                'in a step with an exchange' if mode in ('async', 'average') else 'per step',
+                most,
+            )
+            + min(arrow for arrow, size in sent.items() if size == most)
+        )
+    )
 
 
 @pytest.mark.parametrize('num_servers, index', [(1, 0), (2, 1), (3, 1)])
@@ -182,19 +288,28 @@ def test_averaging_moves_weights_and_averages_once(build, num_servers, index):
 
 def test_the_supervisor_averages_where_the_parts_are():
     cluster = Cluster(('a:1', 'b:1', 'c:1'), ('d:1', 'e:1'))
-    averaged = averaging.round_op(cluster, tf.placeholder(tf.bool, [2]), tf.placeholder(tf.int64, []))
+    averaged = averaging.round_op(
+        cluster, tf.placeholder(tf.bool, [2]), tf.placeholder(tf.int64, [])
+    )
     operations = ancestors(averaged)
     assert {task_of(op) for op in operations if op.type == 'AddN'} == {'ps 0', 'ps 1', 'ps 2'}
-    crossing = [tensor for op in operations for tensor in op.inputs
-                if task_of(tensor.op) != task_of(op) and tensor.dtype != tf.resource]
-    assert {tensor.shape.rank for tensor in crossing} <= {0, 1} and {tensor.op.type for tensor in crossing} <= {
-        'Placeholder', 'StridedSlice', 'Cast', 'Sum', 'Const'}  # who counts, and the step
+    crossing = [
+        tensor
+        for op in operations
+        for tensor in op.inputs
+        if task_of(tensor.op) != task_of(op) and tensor.dtype != tf.resource
+    ]
+    assert {tensor.shape.rank for tensor in crossing} <= {0, 1} and {
+        tensor.op.type for tensor in crossing
+    } <= {'Placeholder', 'StridedSlice', 'Cast', 'Sum', 'Const'}  # who counts, and the step
 
 
 @pytest.mark.parametrize('index', [0, 1])
 def test_nothing_of_all_reduce_is_elsewhere(build, index):
     worker = build('allreduce', 0, 2, index, FAST)
-    assert {task_of(op) for op in worker.graph.get_operations() if op.device} == {'worker %d' % index}
+    assert {task_of(op) for op in worker.graph.get_operations() if op.device} == {
+        'worker %d' % index
+    }
 
 
 def test_bytes_held():
@@ -212,8 +327,12 @@ def _loss(images, labels):
 
 
 def test_copies():
-    """Gradients with respect to copies are those with respect to the originals, as a graph without copies has them."""
-    images, labels = tf.constant(np.random.RandomState(0).randn(4, 24, 24, 3).astype(np.float32)), tf.constant([1, 2, 3, 4])
+    """Gradients with respect to copies are those with respect to the originals, as a graph without
+    copies has them."""
+    images, labels = (
+        tf.constant(np.random.RandomState(0).randn(4, 24, 24, 3).astype(np.float32)),
+        tf.constant([1, 2, 3, 4]),
+    )
     global_step = tf.train.get_or_create_global_step()
     copies = placement.Copies(tasks_here.Here('worker', 0))
     with copies.read():
@@ -227,23 +346,35 @@ def test_copies():
     with tf.variable_scope(tf.get_variable_scope(), reuse=True):
         expected_loss = _loss(images, labels)
     expected = tf.gradients(expected_loss, originals)
-    assert len(copied) == 10 and set(copied) < set(tf.local_variables()) and not set(copied) & set(tf.global_variables())
+    assert (
+        len(copied) == 10
+        and set(copied) < set(tf.local_variables())
+        and not set(copied) & set(tf.global_variables())
+    )
     assert set(originals) == set(tf.global_variables()) - {global_step}
     of_originals = copies.of_originals(gradients[::-1])
-    assert [variable.op.name for _, variable in of_originals] == [variable.op.name for variable in originals[::-1]]
+    assert [variable.op.name for _, variable in of_originals] == [
+        variable.op.name for variable in originals[::-1]
+    ]
     fetch, descend = copies.fetch(), copies.descend(gradients, 0.5)
     with tf.Session() as session:
         session.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
         session.run(global_step.assign(7))
         session.run(fetch)
-        want, want_loss, have, have_loss, step = session.run([expected[::-1], expected_loss, of_originals, loss, copies.step])
+        want, want_loss, have, have_loss, step = session.run(
+            [expected[::-1], expected_loss, of_originals, loss, copies.step]
+        )
         assert (step, have_loss) == (7, want_loss)
         for (gradient, _), wanted in zip(have, want):
             np.testing.assert_allclose(gradient, wanted, rtol=1e-5, atol=1e-7)
             assert np.abs(gradient).max() > 0
         before, other = session.run([originals, expected_loss])
         session.run([original.initializer for original in originals] + [global_step.assign(8)])
-        assert session.run(expected_loss) != other and session.run([loss, copies.step]) == [want_loss, 7]  # not fetched yet
+        # not fetched yet
+        assert session.run(expected_loss) != other and session.run([loss, copies.step]) == [
+            want_loss,
+            7,
+        ]
         session.run(descend)
         after = session.run(copied)
         for value, start, wanted in zip(after, before, want[::-1]):

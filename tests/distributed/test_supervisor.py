@@ -1,4 +1,6 @@
-"""The rounds of the supervisor: who is waited for, who is counted. Arrivals come from a list, and the clock is a number."""
+"""The rounds of the supervisor: who is waited for, who is counted. Arrivals come from a list, and
+the clock is a number."""
+
 import queue
 from types import SimpleNamespace
 
@@ -40,7 +42,9 @@ class _Play:
         if self.lost:
             raise tf.errors.UnavailableError(None, None, 'gone')
         by_type = {placeholder.dtype: value for placeholder, value in feed.items()}
-        self.rounds.append(([int(is_counted) for is_counted in by_type[tf.bool]], by_type[tf.int64]))
+        self.rounds.append(
+            ([int(is_counted) for is_counted in by_type[tf.bool]], by_type[tf.int64])
+        )
 
     def get(self, timeout):
         """The next arrival, (generation, step, worker), or nothing in so many seconds."""
@@ -55,7 +59,8 @@ class _Play:
         return arrival
 
     def go_on(self, *happens):
-        """Arrivals, or seconds in which there is none and after which somebody is left out; returns the rounds."""
+        """Arrivals, or seconds in which there is none and after which somebody is left out; returns
+        the rounds."""
         self._happens, self.rounds = list(happens), []
         with pytest.raises(_End):
             self._supervisor.run()
@@ -93,7 +98,10 @@ def test_who_arrives_twice_counts_once(play):
 
 def test_who_does_not_come_is_left_out_until_it_arrives_again(play, capsys):
     assert play.go_on((7, 10, 0), (7, 10, 1), 30) == [([1, 1, 0], 10)]
-    assert capsys.readouterr().out == 'Averaging goes on without worker 2 (c:1), who sent nothing for 30 seconds\n'
+    assert (
+        capsys.readouterr().out
+        == 'Averaging goes on without worker 2 (c:1), who sent nothing for 30 seconds\n'
+    )
     assert play.go_on((7, 20, 1), (7, 20, 0)) == [([1, 1, 0], 20)]
     assert play.go_on((7, -1, 2), (7, 30, 0), (7, 30, 1)) == []  # it has been started again
     assert play.go_on((7, 30, 2)) == [(ALL, 30)]
@@ -113,7 +121,8 @@ def test_two_are_left_out(play, capsys):
 
 @pytest.mark.parametrize('took, first, later', [(1, 30, 10), (6, 30, 12), (100, 200, 200)])
 def test_patience_is_three_times_what_the_fastest_takes(play, took, first, later):
-    """From the beginning of the round to its end; at least 10 seconds, 30 in the first round, when the fastest has arrived."""
+    """From the beginning of the round to its end; at least 10 seconds, 30 in the first round, when
+    the fastest has arrived."""
     play.wait(took)
     assert play.go_on((7, 10, 0), first) == [([1, 0, 0], 10)]
     assert play.go_on((7, 10, 1), (7, 10, 2)) == []  # late: members again
@@ -127,7 +136,8 @@ def test_the_chief_begins_anew(play):
     play.go_on((7, 20, 0))
     play.notice = Notice(generation=8, step=5)
     assert play.go_on((8, 15, 1), (8, 15, 0)) == []
-    assert play.go_on((7, 20, 2), (8, 5, 2)) == []  # one older arrival, one of the step that all begin with
+    # one older arrival, one of the step that all begin with
+    assert play.go_on((7, 20, 2), (8, 5, 2)) == []
     assert play.go_on((8, 15, 2)) == [(ALL, 15)]
 
 

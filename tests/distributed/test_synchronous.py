@@ -1,4 +1,5 @@
 """The chief's update in one session, with workers that the test plays, against NumPy."""
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -15,7 +16,8 @@ SHAPES = {'matrix': [2, 3], 'vector': [5]}
 
 
 class _Run:
-    """A cluster whose chief is here. The loss is half the sum of all squares, so that a gradient is the value of the weights."""
+    """A cluster whose chief is here. The loss is half the sum of all squares, so that a gradient is
+    the value of the weights."""
 
     def __init__(self, session, num_workers, wanted):
         self.session = session
@@ -23,13 +25,28 @@ class _Run:
         self.step = tf.train.get_or_create_global_step()
         copies = Copies(replica.task)
         with copies.read():
-            read = [tf.get_variable(name, shape, initializer=tf.ones_initializer()) for name, shape in SHAPES.items()]
+            read = [
+                tf.get_variable(name, shape, initializer=tf.ones_initializer())
+                for name, shape in SHAPES.items()
+            ]
         self.weights = tf.trainable_variables()
-        sgd, hparams = tf.train.GradientDescentOptimizer(RATE), CLASSIC._replace(moving_average_decay=DECAY)
+        sgd, hparams = (
+            tf.train.GradientDescentOptimizer(RATE),
+            CLASSIC._replace(moving_average_decay=DECAY),
+        )
         gradients = [(tf.identity(copy), copy) for copy in read]
-        self.update = synchronous.update(replica, copies, gradients, None, lambda averages: optimizer.train(
-            sgd, averages, self.step, replica.job.pace, hparams))
-        self.averages = [variable for variable in tf.global_variables() if variable.op.name.endswith('/ExponentialMovingAverage')]
+        self.update = synchronous.update(
+            replica,
+            copies,
+            gradients,
+            None,
+            lambda averages: optimizer.train(sgd, averages, self.step, replica.job.pace, hparams),
+        )
+        self.averages = [
+            variable
+            for variable in tf.global_variables()
+            if variable.op.name.endswith('/ExponentialMovingAverage')
+        ]
         session.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
         session.run(self.update.publish_op)
         session.run(self.update.start_op)
@@ -38,12 +55,22 @@ class _Run:
         """Another worker sends gradients of this value."""
         worker = self.replica.cluster.workers[index]
         slots = [exchange.slot(worker, weights.op.name, '', weights) for weights in self.weights]
-        self.session.run(exchange.push(self.replica.hosts[0], worker, self.replica.generation, tf.constant(step, tf.int64), [
-            slot.assign(tf.fill(slot.shape, value)) for slot in slots]))
+        self.session.run(
+            exchange.push(
+                self.replica.hosts[0],
+                worker,
+                self.replica.generation,
+                tf.constant(step, tf.int64),
+                [slot.assign(tf.fill(slot.shape, value)) for slot in slots],
+            )
+        )
 
     def assert_is(self, step, weights, average=None):
         """Asserts that all weights, and their moving averages, have one value."""
-        assert self.session.run([self.step, board.variable(self.replica.hosts[0], 'step')]) == [step, step]
+        assert self.session.run([self.step, board.variable(self.replica.hosts[0], 'step')]) == [
+            step,
+            step,
+        ]
         for value in self.session.run(self.weights):
             np.testing.assert_allclose(value, np.full_like(value, weights), rtol=1e-6)
         if average is not None:
@@ -108,5 +135,7 @@ def test_gradients_of_older_weights_are_dropped(session):
 def test_the_other_workers_are_woken(session):
     run = _Run(session, 3, 1)
     session.run(run.update.train_op)
-    queues = [board.wake_queue(run.replica.hosts[0], worker) for worker in run.replica.cluster.workers]
+    queues = [
+        board.wake_queue(run.replica.hosts[0], worker) for worker in run.replica.cluster.workers
+    ]
     assert session.run([queue.size() for queue in queues]) == [0, 1, 1]

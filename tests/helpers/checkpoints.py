@@ -1,4 +1,5 @@
 """Checkpoints of the network with random weights, and their evaluation by NumPy."""
+
 import os
 
 import numpy as np
@@ -10,7 +11,8 @@ from tests.helpers import oracle
 
 
 def save(directory, step, averages=True, global_step=True, seed=0, poison=None):
-    """Saves a checkpoint; returns its path, and the values that an evaluation must use, by variable.
+    """Saves a checkpoint; returns its path, and the values that an evaluation must use, by
+    variable.
 
     The raw weights differ from the moving averages, so that a test sees which of them are used.
 
@@ -39,7 +41,9 @@ def save(directory, step, averages=True, global_step=True, seed=0, poison=None):
             variable.load(value, session)
             if variable.op.name.endswith('/ExponentialMovingAverage') == averages:
                 used[variable.op.name.replace('/ExponentialMovingAverage', '')] = value
-        return tf.train.Saver().save(session, os.path.join(str(directory), 'model.ckpt'), step), used
+        return tf.train.Saver().save(
+            session, os.path.join(str(directory), 'model.ckpt'), step
+        ), used
 
 
 def expected_result(data_dir, variables, num_examples=None, paths=None):

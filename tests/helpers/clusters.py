@@ -1,4 +1,6 @@
-"""Clusters on this machine: a process for each task, whose lines can be waited for, and which can be killed or stopped."""
+"""Clusters on this machine: a process for each task, whose lines can be waited for, and which can
+be killed or stopped."""
+
 import itertools
 import queue
 import re
@@ -15,7 +17,8 @@ _running = []
 
 
 class Task:
-    """A process of cifar10_distributed_train.py, and what it has printed, as far as it has been looked at.
+    """A process of cifar10_distributed_train.py, and what it has printed, as far as it has been
+    looked at.
 
     Attributes:
       seen: a list of lines of the output.
@@ -24,10 +27,17 @@ class Task:
 
     def __init__(self, command, environment=None, **observation):
         """Starts it; see observed.observe about `observation`."""
-        self._process = forks.Process([programs.path('cifar10_distributed_train')] + command, environment, **observation)
+        self._process = forks.Process(
+            [programs.path('cifar10_distributed_train')] + command, environment, **observation
+        )
         self.seen, self.complaints, self._lines = [], [], queue.Queue()
-        self._readers = [threading.Thread(target=_read, args=arguments, daemon=True) for arguments in [
-            (self._process.stdout, self._lines.put, [None]), (self._process.stderr, self.complaints.append, [])]]
+        self._readers = [
+            threading.Thread(target=_read, args=arguments, daemon=True)
+            for arguments in [
+                (self._process.stdout, self._lines.put, [None]),
+                (self._process.stderr, self.complaints.append, []),
+            ]
+        ]
         for reader in self._readers:
             reader.start()
         _running.append(self)
@@ -46,7 +56,9 @@ class Task:
                 line = None
             if line is None:
                 self._lines.put(None)
-                raise AssertionError('No line with %r:\n%s' % (pattern, '\n'.join(self.seen[-50:] + self.complaints)))
+                raise AssertionError(
+                    'No line with %r:\n%s' % (pattern, '\n'.join(self.seen[-50:] + self.complaints))
+                )
             self.seen.append(line)
             match = re.search(pattern, line)
             if match:
@@ -59,7 +71,9 @@ class Task:
                 self._process.wait(DEADLINE_SECS)
             except subprocess.TimeoutExpired:
                 self.seen += filter(None, self._lines.queue)
-                raise AssertionError('It does not end:\n%s' % '\n'.join(self.seen + self.complaints))
+                raise AssertionError(
+                    'It does not end:\n%s' % '\n'.join(self.seen + self.complaints)
+                )
             for reader in self._readers:
                 reader.join(DEADLINE_SECS)
             self._process.stdin.close()
@@ -100,7 +114,9 @@ class Cluster:
 
     def __init__(self, num_ps, num_workers, *flags, gate=None, **observation):
         """Starts nothing yet; see observed.observe about `gate` and `observation`."""
-        self.names = ['ps %d' % i for i in range(num_ps)] + ['worker %d' % i for i in range(num_workers)]
+        self.names = ['ps %d' % i for i in range(num_ps)] + [
+            'worker %d' % i for i in range(num_workers)
+        ]
         hosts = ['localhost:%d' % port for port in free_ports.choose(len(self.names))]
         self.addresses = dict(zip(self.names, hosts))
         self.flags = ['--worker_hosts=' + ','.join(hosts[num_ps:])] + list(flags)
@@ -113,11 +129,15 @@ class Cluster:
         """Starts the tasks of these names, or all."""
         for name in names or self.names:
             job, index = name.split()
-            self.tasks[name] = Task(['--job_name=' + job, '--task_index=' + index] + self.flags + list(flags), environment,
-                                    **self._observation)
+            self.tasks[name] = Task(
+                ['--job_name=' + job, '--task_index=' + index] + self.flags + list(flags),
+                environment,
+                **self._observation,
+            )
 
-    def allow(self, step=10 ** 9):
-        """Opens the gate up to a step, or for good: closed at the last step, it would hold the second worker there for ever."""
+    def allow(self, step=10**9):
+        """Opens the gate up to a step, or for good: closed at the last step, it would hold the
+        second worker there for ever."""
         observed.write(self._observation['gate'], step)
 
     def wait_until_held(self, step, *names):
@@ -132,18 +152,28 @@ class Cluster:
 
     def end_all(self):
         """Waits for the end of all tasks; returns a dict from names to statuses."""
-        return {name: task.end() for name, task in sorted(self.tasks.items(), reverse=True)}  # Servers wait for workers.
+        # Servers wait for workers.
+        return {name: task.end() for name, task in sorted(self.tasks.items(), reverse=True)}
 
     def text(self, name):
         """What has been seen of the lines of a task."""
         return '\n'.join(self.tasks[name].seen)
 
 
-def maker(tmp_path, data_dir, flags, gate=10 ** 9):
-    """Returns a function that makes a Cluster, whose run is in tmp_path / 'run', and which trains up to the step of its gate."""
+def maker(tmp_path, data_dir, flags, gate=10**9):
+    """Returns a function that makes a Cluster, whose run is in tmp_path / 'run', and which trains
+    up to the step of its gate."""
+
     def make(num_ps, num_workers, *further, gate=gate):
         path = str(tmp_path / 'gate')
         observed.write(path, gate)
-        return Cluster(num_ps, num_workers, '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'), *flags + list(further),
-                       gate=path)
+        return Cluster(
+            num_ps,
+            num_workers,
+            '--data_dir=' + data_dir,
+            '--train_dir=%s' % (tmp_path / 'run'),
+            *flags + list(further),
+            gate=path,
+        )
+
     return make

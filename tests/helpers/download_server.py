@@ -1,4 +1,5 @@
 """A server on localhost that misbehaves in every way."""
+
 import contextlib
 import http.server
 import os
@@ -8,9 +9,11 @@ from cifar10.data import dataset, download, verification
 
 
 class Server:
-    """Serves `content`; each request takes the next of `faults`, and all after the last one take that.
+    """Serves `content`; each request takes the next of `faults`, and all after the last one take
+    that.
 
-    A fault is the status of an error, a word, or a function that answers instead: it gets the handler and the content.
+    A fault is the status of an error, a word, or a function that answers instead: it gets the
+    handler and the content.
     """
 
     def __init__(self, content, faults):
@@ -27,7 +30,11 @@ class Server:
                     return fault(self, content)
                 if isinstance(fault, int):
                     return self.send_error(fault)
-                start = int(requested[len('bytes='):-1]) if requested and not str(fault).startswith('no ranges') else 0
+                start = (
+                    int(requested[len('bytes=') : -1])
+                    if requested and not str(fault).startswith('no ranges')
+                    else 0
+                )
                 if start >= len(content):
                     return self.send_error(416)
                 body = content[start:]
@@ -36,7 +43,9 @@ class Server:
                 self.end_headers()
                 if fault == 'corrupt':
                     body = bytes(len(body))
-                self.wfile.write(body[:len(body) // 2] if str(fault).endswith(('cut short', 'stall')) else body)
+                self.wfile.write(
+                    body[: len(body) // 2] if str(fault).endswith(('cut short', 'stall')) else body
+                )
                 if fault == 'stall':
                     self.wfile.flush()
                     server.released.wait()
@@ -46,7 +55,8 @@ class Server:
 
         self._server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
         self.url = 'http://127.0.0.1:%d/cifar-10-binary.tar.gz' % self._server.server_port
-        threading.Thread(target=self._server.serve_forever, args=[0.01], daemon=True).start()  # looks often whether it must end
+        # looks often whether it must end
+        threading.Thread(target=self._server.serve_forever, args=[0.01], daemon=True).start()
 
     def close(self):
         self.released.set()

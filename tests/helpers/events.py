@@ -1,4 +1,5 @@
 """What event files hold."""
+
 import glob
 import os
 
@@ -8,14 +9,21 @@ import tensorflow.compat.v1 as tf
 
 def read(directory):
     """All events of the directory's event files, in the order of the files."""
-    paths = sorted(glob.glob(os.path.join(str(directory), 'events.*')), key=lambda path: path.split('tfevents.')[1])
+    paths = sorted(
+        glob.glob(os.path.join(str(directory), 'events.*')),
+        key=lambda path: path.split('tfevents.')[1],
+    )
     return [event for path in paths for event in tf.train.summary_iterator(path)]
 
 
 def values(event):
-    """A list of (step, tag, value) of an event, without what is for other plugins of TensorBoard than scalars and images."""
-    return [(event.step, value.tag, value.simple_value) for value in event.summary.value
-            if not value.metadata.plugin_data.plugin_name]
+    """A list of (step, tag, value) of an event, without what is for other plugins of TensorBoard
+    than scalars and images."""
+    return [
+        (event.step, value.tag, value.simple_value)
+        for value in event.summary.value
+        if not value.metadata.plugin_data.plugin_name
+    ]
 
 
 def scalars(directory):
@@ -29,12 +37,16 @@ def texts(directory):
     found = {}
     for run, tags in multiplexer.PluginRunToTagToContent('text').items():
         for tag in tags:
-            found[tag] = [(event.step, tf.make_ndarray(event.tensor_proto).item().decode()) for event in multiplexer.Tensors(run, tag)]
+            found[tag] = [
+                (event.step, tf.make_ndarray(event.tensor_proto).item().decode())
+                for event in multiplexer.Tensors(run, tag)
+            ]
     return found
 
 
 def shown(directory):
-    """What TensorBoard shows of `scalars`: where a run begins again, it drops what was written about later steps before."""
+    """What TensorBoard shows of `scalars`: where a run begins again, it drops what was written
+    about later steps before."""
     found = []
     for event in read(directory):
         if event.session_log.status == tf.SessionLog.START:
@@ -44,7 +56,8 @@ def shown(directory):
 
 
 def shown_steps(directory):
-    """The steps of what TensorBoard shows of each tag, in the order of the files: dict from tags to lists."""
+    """The steps of what TensorBoard shows of each tag, in the order of the files: dict from tags to
+    lists."""
     found = {}
     for step, tag, _ in shown(directory):
         found.setdefault(tag, []).append(step)

@@ -1,4 +1,5 @@
 """Programs in the place of a trainer, for launchers: quick, and each one ends after a deadline."""
+
 import json
 import os
 import signal
@@ -57,9 +58,10 @@ touch(task)
 class Trainer:
     """A program for the tasks, and what is known of its starts.
 
-    Its source can use `task` (such as 'worker 0'), `start` (0, then 1 when it is started again), touch(name) and wait_for(name)
-    of a file, wait_for() without end, wait_for_all() until every task has started, and wait_for_end(task) until the launcher has
-    taken notice of it. After DEADLINE_SECS it makes the file 'too late', and ends.
+    Its source can use `task` (such as 'worker 0'), `start` (0, then 1 when it is started again),
+    touch(name) and wait_for(name) of a file, wait_for() without end, wait_for_all() until every
+    task has started, and wait_for_end(task) until the launcher has taken notice of it. After
+    DEADLINE_SECS it makes the file 'too late', and ends.
 
     Attributes:
       command: a list of words.
@@ -100,14 +102,14 @@ def launch(trainer, num_ps, num_workers, restarts=3, flags=()):
 
 def hosts(words, name):
     """The addresses in one of a task's flags."""
-    found, = [word.split('=')[1].split(',') for word in words if word.startswith('--%s=' % name)]
+    (found,) = [word.split('=')[1].split(',') for word in words if word.startswith('--%s=' % name)]
     return found
 
 
 def own_flags(words, flags):
     """A task's own flags, before `flags`, with which its words have to end."""
-    assert words[len(words) - len(flags):] == flags
-    return words[:len(words) - len(flags)]
+    assert words[len(words) - len(flags) :] == flags
+    return words[: len(words) - len(flags)]
 
 
 def _runs(number):

@@ -1,4 +1,6 @@
-"""Faults for real: disks that are full or read-only, signals, files of other kinds, checkpoints with other values."""
+"""Faults for real: disks that are full or read-only, signals, files of other kinds, checkpoints
+with other values."""
+
 import concurrent.futures
 import contextlib
 import os
@@ -14,28 +16,41 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.runs import checkpoint
 
-_OWN_MOUNTS = ['unshare', '--mount'] + ([] if hasattr(os, 'getuid') and os.getuid() == 0 else ['--map-root-user'])
+_OWN_MOUNTS = ['unshare', '--mount'] + (
+    [] if hasattr(os, 'getuid') and os.getuid() == 0 else ['--map-root-user']
+)
 FIFO_SECS = 20  # then a FIFO gives way, and the test fails
 
 
 def job(data_dir, train_dir, *more):
-    """The arguments of a training run whose steps are quick, without an evaluation; `more` come last."""
+    """The arguments of a training run whose steps are quick, without an evaluation; `more` come
+    last."""
     return classic_job(data_dir, train_dir, '--eval_steps=0', *more)
 
 
 def classic_job(data_dir, train_dir, *more):
     """The same for the classic formulation, which evaluates nothing."""
-    return ['--dataset=synthetic', '--data_dir=%s' % data_dir, '--train_dir=%s' % train_dir, '--batch_size=4',
-            '--log_frequency=1'] + list(more)
+    return [
+        '--dataset=synthetic',
+        '--data_dir=%s' % data_dir,
+        '--train_dir=%s' % train_dir,
+        '--batch_size=4',
+        '--log_frequency=1',
+    ] + list(more)
 
 
 def evaluation(data_dir, directory, eval_dir, *more):
     """The arguments of an evaluation."""
-    return ['--dataset=synthetic', '--data_dir=%s' % data_dir, '--checkpoint_dir=%s' % directory,
-            '--eval_dir=%s' % eval_dir] + list(more)
+    return [
+        '--dataset=synthetic',
+        '--data_dir=%s' % data_dir,
+        '--checkpoint_dir=%s' % directory,
+        '--eval_dir=%s' % eval_dir,
+    ] + list(more)
 
 
 # Words in front of a command.
+
 
 def shell(before='', after=''):
     """The command after what `before` does, with the redirections `after`."""
@@ -43,7 +58,8 @@ def shell(before='', after=''):
 
 
 def small_disk(directory, size):
-    """The command sees a disk of its own in `directory`, of so many bytes, as in '40k'. It goes away with the process."""
+    """The command sees a disk of its own in `directory`, of so many bytes, as in '40k'. It goes
+    away with the process."""
     return _with_mount('mount -t tmpfs -o size=%s tmpfs "$0"' % size, directory)
 
 
@@ -58,13 +74,21 @@ def _with_mount(mount, directory):
 
 def _can_mount():
     try:
-        return subprocess.call(small_disk(tempfile.gettempdir(), '40k') + ['true'], stderr=subprocess.DEVNULL) == 0
+        return (
+            subprocess.call(
+                small_disk(tempfile.gettempdir(), '40k') + ['true'], stderr=subprocess.DEVNULL
+            )
+            == 0
+        )
     except OSError:  # there is no such command
         return False
 
 
 needs_mounts = pytest.mark.skipif(not _can_mount(), reason='nothing can be mounted here')
-needs_proc = pytest.mark.skipif(not os.path.exists('/proc/self/status'), reason='this system does not show its processes in /proc')
+needs_proc = pytest.mark.skipif(
+    not os.path.exists('/proc/self/status'),
+    reason='this system does not show its processes in /proc',
+)
 
 
 def inside(process, path):
@@ -73,6 +97,7 @@ def inside(process, path):
 
 
 # What processes say and how they end.
+
 
 def read_until(process, text):
     """Reads the process's stdout up to the line that contains `text`, and returns it."""
@@ -83,7 +108,8 @@ def read_until(process, text):
 
 
 def end(process):
-    """Waits for the end; returns (exit status, the rest of stdout, the rest of stderr). Unlike communicate, it loses nothing."""
+    """Waits for the end; returns (exit status, the rest of stdout, the rest of stderr). Unlike
+    communicate, it loses nothing."""
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         stderr = pool.submit(process.stderr.read)
         stdout = '' if process.stdout.closed else process.stdout.read()
@@ -99,7 +125,8 @@ def assert_one_line(stderr, *parts):
 
 
 def send(process, number):
-    """Sends a signal, and returns when the process has taken it: two that wait together would be one, or come in another order."""
+    """Sends a signal, and returns when the process has taken it: two that wait together would be
+    one, or come in another order."""
     process.send_signal(number)
     while _waits(process, number):
         pass
@@ -111,7 +138,9 @@ def _waits(process, number):
             status = dict(line.split(':', 1) for line in lines)
     except OSError:  # it has ended
         return False
-    return bool(int(status['ShdPnd'], 16) >> number - 1 & 1) and not status['State'].strip().startswith('Z')
+    return bool(int(status['ShdPnd'], 16) >> number - 1 & 1) and not status[
+        'State'
+    ].strip().startswith('Z')
 
 
 def wait_until_loading(process, library):
@@ -122,7 +151,7 @@ def wait_until_loading(process, library):
                 return
 
 
-_BLOCKED = '''
+_BLOCKED = """
 import ctypes, runpy, sys
 from cifar10.cli import quiet
 quiet.start('__main__')
@@ -139,18 +168,21 @@ library.pthread_mutex_lock(mutex)
 tf.Session.run = block
 sys.argv = sys.argv[2:]
 runpy.run_path(sys.argv[0], run_name='__main__')
-'''
+"""
 
 
 def blocked():
-    """The script's first step never ends: it prints 'blocked', and its thread waits outside Python, for ever."""
+    """The script's first step never ends: it prints 'blocked', and its thread waits outside Python,
+    for ever."""
     return [sys.executable, '-c', _BLOCKED]
 
 
 # Files.
 
+
 def snapshot(directory):
-    """What is in a directory: a dict from paths to contents, and for what is no file, to its mode."""
+    """What is in a directory: a dict from paths to contents, and for what is no file, to its
+    mode."""
     found = {}
     for parent, directories, names in os.walk(str(directory)):
         for name in directories + names:
@@ -163,7 +195,8 @@ def snapshot(directory):
 
 
 def relabel(path, label):
-    """Gives every record of a data file of CIFAR-10 this label, and puts its time of modification back."""
+    """Gives every record of a data file of CIFAR-10 this label, and puts its time of modification
+    back."""
     before = os.stat(path)
     records = np.memmap(path, np.uint8, mode='r+').reshape(-1, 3073)
     records[:, 0] = label
@@ -182,11 +215,14 @@ def put_fifo(path):
 
 @contextlib.contextmanager
 def fifo(path):
-    """A FIFO that nobody writes to, while entered: who waits for it nevertheless is released after a while, and has failed."""
+    """A FIFO that nobody writes to, while entered: who waits for it nevertheless is released after
+    a while, and has failed."""
     put_fifo(path)
     # Another process, because who waits may hold Python's lock.
-    release = subprocess.Popen(['sh', '-c', 'sleep %d; touch "$0.released"; while : > "$0"; do :; done' % FIFO_SECS, path],
-                               start_new_session=True)
+    release = subprocess.Popen(
+        ['sh', '-c', 'sleep %d; touch "$0.released"; while : > "$0"; do :; done' % FIFO_SECS, path],
+        start_new_session=True,
+    )
     try:
         yield
         assert not os.path.exists(path + '.released'), 'it has waited for ' + path

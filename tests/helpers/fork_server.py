@@ -1,9 +1,12 @@
-"""A process that has imported TensorFlow, from which scripts are forked: the import is most of what a short run takes.
+"""A process that has imported TensorFlow, from which scripts are forked: the import is most of what
+a short run takes.
 
-It reads a line of JSON for each script from its standard input, and three file descriptors, for the script's input, output and
-stderr, from a socket. It answers with the number of the new process, and tells its exit status when it has ended. At the end of its
-input, also when the tests have been killed, it kills every process.
+It reads a line of JSON for each script from its standard input, and three file descriptors, for the
+script's input, output and stderr, from a socket. It answers with the number of the new process, and
+tells its exit status when it has ended. At the end of its input, also when the tests have been
+killed, it kills every process.
 """
+
 import json
 from multiprocessing import reduction
 import os
@@ -39,7 +42,9 @@ def _serve(channel):
             if not process:
                 break
             children.remove(process)
-            _tell(process, -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
+            _tell(
+                process, -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            )
     for process in children:
         os.kill(process, signal.SIGKILL)
 

@@ -1,4 +1,5 @@
 """Scripts as forks of a process that has imported TensorFlow; see fork_server."""
+
 import contextlib
 import json
 from multiprocessing import reduction
@@ -31,7 +32,8 @@ class Process:
             _servers.append(_Server())
         theirs, ours = zip(os.pipe(), *[reversed(os.pipe()) for _ in range(2)])
         self.pid, self._status = _servers[0].fork(
-            dict(command=command, environment=environment or {}, observed=observation), theirs)
+            dict(command=command, environment=environment or {}, observed=observation), theirs
+        )
         for file in theirs:
             os.close(file)
         self.stdin = os.fdopen(ours[0], 'w')
@@ -59,11 +61,16 @@ class Process:
         return self.returncode
 
     def communicate(self, timeout=None):
-        """Closes the input and waits for the end of the output and of the process; returns the texts of stdout and stderr."""
+        """Closes the input and waits for the end of the output and of the process; returns the
+        texts of stdout and stderr."""
         self.stdin.close()
         texts = {}
-        readers = [threading.Thread(target=lambda stream=stream: texts.update({stream: stream.read()}), daemon=True)
-                   for stream in (self.stdout, self.stderr)]
+        readers = [
+            threading.Thread(
+                target=lambda stream=stream: texts.update({stream: stream.read()}), daemon=True
+            )
+            for stream in (self.stdout, self.stderr)
+        ]
         for reader in readers:
             reader.start()
         for reader in readers:
@@ -91,11 +98,20 @@ class _Server:
 
     def __init__(self):
         self._channel, theirs = socket.socketpair()
-        inherited = {name: value for name, value in os.environ.items() if name != 'TF_CPP_MIN_LOG_LEVEL'}
+        inherited = {
+            name: value for name, value in os.environ.items() if name != 'TF_CPP_MIN_LOG_LEVEL'
+        }
         self._process = subprocess.Popen(
-            [sys.executable, '-m', 'tests.helpers.fork_server', str(theirs.fileno())], cwd=ROOT, bufsize=0,
-            env=dict(inherited, PYTHONPATH=ROOT), stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[theirs.fileno()],
-            start_new_session=True)  # it ends, and kills what it has started, when the tests have ended
+            [sys.executable, '-m', 'tests.helpers.fork_server', str(theirs.fileno())],
+            cwd=ROOT,
+            bufsize=0,
+            env=dict(inherited, PYTHONPATH=ROOT),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pass_fds=[theirs.fileno()],
+            # it ends, and kills what it has started, when the tests have ended
+            start_new_session=True,
+        )
         theirs.close()
         self._started, self._statuses = queue.Queue(), {}
         threading.Thread(target=self._listen, daemon=True).start()
@@ -110,7 +126,8 @@ class _Server:
                 self._started.put((process, self._statuses[process]))
 
     def fork(self, request, files):
-        """Starts a script; returns the number of its process, and a queue into which its exit status comes."""
+        """Starts a script; returns the number of its process, and a queue into which its exit
+        status comes."""
         self._process.stdin.write((json.dumps(request) + '\n').encode())
         reduction.sendfds(self._channel, files)
         return self._started.get(timeout=DEADLINE_SECS)

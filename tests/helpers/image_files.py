@@ -1,4 +1,6 @@
-"""Image files of every kind, by Pillow: whole, turned and damaged ones; and what Decoder makes of them."""
+"""Image files of every kind, by Pillow: whole, turned and damaged ones; and what Decoder makes of
+them."""
+
 import io
 
 import numpy as np
@@ -15,8 +17,11 @@ def decode(decoder, directory, contents):
         (directory / name).write_bytes(content)
         paths.append(str(directory / name))
     parts = list(decoder.decode(paths))
-    return decoding.Decoded(np.concatenate([part.images for part in parts]), sum([list(part.places) for part in parts], []),
-                            sum([part.failures for part in parts], []))
+    return decoding.Decoded(
+        np.concatenate([part.images for part in parts]),
+        sum([list(part.places) for part in parts], []),
+        sum([part.failures for part in parts], []),
+    )
 
 
 def photograph(orientation, order='<'):
@@ -38,43 +43,64 @@ def _upside_down_bmp():
     """The same rows, in the other order, with a negative height."""
     content = encoded(noise(40, 32), 'BMP')
     height = (-40 & 0xFFFFFFFF).to_bytes(4, 'little')
-    rows = [content[54 + 96 * i:54 + 96 * (i + 1)] for i in range(40)]
+    rows = [content[54 + 96 * i : 54 + 96 * (i + 1)] for i in range(40)]
     return content[:22] + height + content[26:54] + b''.join(reversed(rows))
 
 
 def _masked_bmp(masks):
     """With a header that says which bits are which colour."""
     plain = encoded(noise(32, 32, 'RGBA'), 'BMP')
-    header, pixels = bytearray(plain[:54]), plain[-32 * 32 * 4:]
+    header, pixels = bytearray(plain[:54]), plain[-32 * 32 * 4 :]
     header[2:6] = (54 + 12 + len(pixels)).to_bytes(4, 'little')
     header[10:14], header[30:34] = (54 + 12).to_bytes(4, 'little'), (3).to_bytes(4, 'little')
     return bytes(header) + masks + pixels
 
 
 SMALL = {  # 32 x 32: nothing is scaled, so that Pillow's bytes are ours
-    'jpeg': encoded(smooth(32, 32), 'JPEG', quality=75), 'noise': encoded(noise(32, 32), 'JPEG', quality=75, subsampling=0),
-    'grey jpeg': encoded(noise(32, 32, 'L'), 'JPEG'), 'progressive': encoded(smooth(32, 32), 'JPEG', progressive=True),
-    'png': encoded(noise(32, 32), 'PNG'), 'grey png': encoded(noise(32, 32, 'L'), 'PNG'),
-    'palette': encoded(noise(32, 32).quantize(200), 'PNG'), 'few colours': encoded(noise(32, 32).quantize(4), 'PNG'),
-    'one bit': encoded(noise(32, 32, 'L').convert('1'), 'PNG'), 'alpha': encoded(noise(32, 32, 'RGBA'), 'PNG'),
+    'jpeg': encoded(smooth(32, 32), 'JPEG', quality=75),
+    'noise': encoded(noise(32, 32), 'JPEG', quality=75, subsampling=0),
+    'grey jpeg': encoded(noise(32, 32, 'L'), 'JPEG'),
+    'progressive': encoded(smooth(32, 32), 'JPEG', progressive=True),
+    'png': encoded(noise(32, 32), 'PNG'),
+    'grey png': encoded(noise(32, 32, 'L'), 'PNG'),
+    'palette': encoded(noise(32, 32).quantize(200), 'PNG'),
+    'few colours': encoded(noise(32, 32).quantize(4), 'PNG'),
+    'one bit': encoded(noise(32, 32, 'L').convert('1'), 'PNG'),
+    'alpha': encoded(noise(32, 32, 'RGBA'), 'PNG'),
     'grey alpha': encoded(noise(32, 32, 'LA'), 'PNG'),
     'transparent colour': encoded(noise(32, 32).quantize(4), 'PNG', transparency=1),
     'transparent grey': encoded(noise(32, 32, 'L'), 'PNG', transparency=7),
-    'gif': encoded(noise(32, 32).quantize(64), 'GIF'), 'bmp': encoded(noise(32, 32), 'BMP'),
-    'bmp alpha': encoded(noise(32, 32, 'RGBA'), 'BMP'), 'grey bmp': encoded(noise(32, 32, 'L'), 'BMP')}
+    'gif': encoded(noise(32, 32).quantize(64), 'GIF'),
+    'bmp': encoded(noise(32, 32), 'BMP'),
+    'bmp alpha': encoded(noise(32, 32, 'RGBA'), 'BMP'),
+    'grey bmp': encoded(noise(32, 32, 'L'), 'BMP'),
+}
 SCALED = {
-    'wide': encoded(noise(40, 90), 'PNG'), 'tall': encoded(noise(90, 41), 'PNG'), 'one more': encoded(noise(33, 32), 'PNG'),
-    'one less': encoded(noise(31, 31), 'PNG'), 'tiny': encoded(noise(5, 7), 'PNG'), 'one pixel': encoded(noise(1, 1), 'PNG'),
-    'line': encoded(noise(1, 200), 'PNG'), 'very wide': encoded(noise(10, 10000), 'PNG'),
+    'wide': encoded(noise(40, 90), 'PNG'),
+    'tall': encoded(noise(90, 41), 'PNG'),
+    'one more': encoded(noise(33, 32), 'PNG'),
+    'one less': encoded(noise(31, 31), 'PNG'),
+    'tiny': encoded(noise(5, 7), 'PNG'),
+    'one pixel': encoded(noise(1, 1), 'PNG'),
+    'line': encoded(noise(1, 200), 'PNG'),
+    'very wide': encoded(noise(10, 10000), 'PNG'),
     'very tall': encoded(noise(10000, 10), 'PNG'),
-    'photograph': encoded(smooth(480, 640), 'JPEG', quality=90), 'cmyk': encoded(noise(50, 50, 'CMYK'), 'JPEG', quality=95),
-    'animated': _animated(), 'upside down': _upside_down_bmp()}
+    'photograph': encoded(smooth(480, 640), 'JPEG', quality=90),
+    'cmyk': encoded(noise(50, 50, 'CMYK'), 'JPEG', quality=95),
+    'animated': _animated(),
+    'upside down': _upside_down_bmp(),
+}
 DAMAGED = {
-    'zero bytes': (b'', 'it is empty'), 'text.jpg': (b'hello', 'it is no JPEG, PNG, GIF or BMP file'),
-    'cut.jpg': (SMALL['noise'][:1000], 'Invalid JPEG data'), 'cut early.jpg': (SMALL['jpeg'][:400], 'ends before the image'),
+    'zero bytes': (b'', 'it is empty'),
+    'text.jpg': (b'hello', 'it is no JPEG, PNG, GIF or BMP file'),
+    'cut.jpg': (SMALL['noise'][:1000], 'Invalid JPEG data'),
+    'cut early.jpg': (SMALL['jpeg'][:400], 'ends before the image'),
     'cut.png': (SMALL['png'][:500], 'Invalid PNG data'),
-    'cut.gif': (SMALL['gif'][:60], 'Invalid GIF data'), 'cut.bmp': (SMALL['bmp'][:70], ''),
+    'cut.gif': (SMALL['gif'][:60], 'Invalid GIF data'),
+    'cut.bmp': (SMALL['bmp'][:70], ''),
     'palette.bmp': (encoded(noise(32, 32).quantize(16), 'BMP'), 'it is a BMP file of a kind'),
     'one bit.bmp': (encoded(noise(32, 32, 'L').convert('1'), 'BMP'), 'it is a BMP file of a kind'),
-    'only a start.jpg': (b'\xff\xd8', 'ends before the image'), 'only a start.bmp': (b'BM', 'it is a BMP file of a kind'),
-    'red first.bmp': (_masked_bmp(b'\xff\0\0\0' b'\0\xff\0\0' b'\0\0\xff\0'), 'it is a BMP file of a kind')}
+    'only a start.jpg': (b'\xff\xd8', 'ends before the image'),
+    'only a start.bmp': (b'BM', 'it is a BMP file of a kind'),
+    'red first.bmp': (_masked_bmp(b'\xff\0\0\0\0\xff\0\0\0\0\xff\0'), 'it is a BMP file of a kind'),
+}

@@ -1,4 +1,6 @@
-"""What a process uses while it runs, sample by sample; as a program: an evaluator that polls many times."""
+"""What a process uses while it runs, sample by sample; as a program: an evaluator that polls many
+times."""
+
 import os
 import re
 import subprocess
@@ -14,6 +16,7 @@ from tests.helpers import programs
 
 class Usage(NamedTuple):
     """What a process uses at one time."""
+
     memory: int  # KiB that are resident
     threads: int
     descriptors: int  # open files
@@ -26,14 +29,24 @@ def _usage(pid):
     with open('/proc/%d/stat' % pid) as stat:
         ticks = stat.read().rsplit(')', 1)[1].split()[11:13]
     memory = status.get('VmRSS', '0 kB').split()[0]  # there is none when the process is ending
-    return Usage(int(memory), int(status['Threads']), len(os.listdir('/proc/%d/fd' % pid)),
-                 sum(map(int, ticks)) / os.sysconf('SC_CLK_TCK'))
+    return Usage(
+        int(memory),
+        int(status['Threads']),
+        len(os.listdir('/proc/%d/fd' % pid)),
+        sum(map(int, ticks)) / os.sysconf('SC_CLK_TCK'),
+    )
 
 
 def sample(command, pattern, deadline_secs):
-    """Runs a Python program that must succeed; returns its Usage at each line of output with `pattern`, but the last one."""
-    with subprocess.Popen([sys.executable] + command, stdout=subprocess.PIPE, universal_newlines=True, cwd=programs.ROOT,
-                          env=dict(os.environ, PYTHONPATH=programs.ROOT)) as process:
+    """Runs a Python program that must succeed; returns its Usage at each line of output with
+    `pattern`, but the last one."""
+    with subprocess.Popen(
+        [sys.executable] + command,
+        stdout=subprocess.PIPE,
+        universal_newlines=True,
+        cwd=programs.ROOT,
+        env=dict(os.environ, PYTHONPATH=programs.ROOT),
+    ) as process:
         timer = threading.Timer(deadline_secs, process.kill)
         timer.daemon = True
         timer.start()
@@ -44,22 +57,28 @@ def sample(command, pattern, deadline_secs):
 
 
 def assert_flat(samples, warm_up):
-    """Asserts that after so many samples, the warm-up, memory, threads and open files do not grow."""
+    """Asserts that after so many samples, the warm-up, memory, threads and open files do not
+    grow."""
     samples = samples[warm_up:]
     third = len(samples) // 3
     parts = samples[:third], samples[-third:]
-    # The allocator keeps now more, now less of what a checkpoint took: so the highest values are compared.
+    # The allocator keeps now more, now less of what a checkpoint took: so the highest values are
+    # compared.
     highest = [max(each.memory for each in part) for part in parts]
-    print('Memory: %d KiB, then %d KiB; CPU seconds per sample: %.3f, then %.3f' % tuple(highest + [
-        (part[-1].cpu_secs - part[0].cpu_secs) / (third - 1) for part in parts]))
+    print(
+        'Memory: %d KiB, then %d KiB; CPU seconds per sample: %.3f, then %.3f'
+        % tuple(highest + [(part[-1].cpu_secs - part[0].cpu_secs) / (third - 1) for part in parts])
+    )
     assert highest[1] <= 1.01 * highest[0], ('memory', highest)
-    for name in ('threads', 'descriptors'):  # while a file is read there is one more: so the lowest numbers
+    # while a file is read there is one more: so the lowest numbers
+    for name in ('threads', 'descriptors'):
         lowest = [min(getattr(each, name) for each in part) for part in parts]
         assert lowest[0] == lowest[1], (name, lowest)
 
 
 def _saved_again(checkpoints):
-    """Yields the checkpoints, and makes each look as if it had been saved again before the next is looked for."""
+    """Yields the checkpoints, and makes each look as if it had been saved again before the next is
+    looked for."""
     for number, restored in enumerate(checkpoints):
         yield restored
         os.utime(restored.path + '.index', (number, number))
@@ -70,7 +89,9 @@ def main(data_dir, checkpoint_dir, eval_dir, polls):
     machine.set_up_tensorflow()
     evaluator = evaluation.Evaluator(dataset.read(data_dir).test)
     checkpoints = _saved_again(following.new_checkpoints(checkpoint_dir, interval_secs=0))
-    evaluation.evaluate(evaluator, (restored for _, restored in zip(range(int(polls)), checkpoints)), eval_dir)
+    evaluation.evaluate(
+        evaluator, (restored for _, restored in zip(range(int(polls)), checkpoints)), eval_dir
+    )
 
 
 if __name__ == '__main__':

@@ -1,4 +1,5 @@
 """The event files of a run, every number of which is known."""
+
 import os
 
 import tensorflow.compat.v1 as tf
@@ -8,12 +9,15 @@ from cifar10.measure import results
 
 
 def write(directory, first_step=None, **scalars):
-    """Writes {tag: {step: value}} as a trainer or an evaluation would that starts at `first_step`."""
+    """Writes {tag: {step: value}} as a trainer or an evaluation would that starts at
+    `first_step`."""
     os.makedirs(str(directory), exist_ok=True)
     with tf.Graph().as_default(), summaries.writer(str(directory), first_step) as write_summary:
         for tag, values in scalars.items():
             for step, value in values.items():
-                write_summary(tf.Summary(value=[tf.Summary.Value(tag=tag, simple_value=value)]), step)
+                write_summary(
+                    tf.Summary(value=[tf.Summary.Value(tag=tag, simple_value=value)]), step
+                )
 
 
 def write_run(tmp_path):

@@ -1,4 +1,5 @@
 """The network of a recipe."""
+
 from cifar10 import multi_gpu
 
 

@@ -1,4 +1,5 @@
 """What a test sees and holds of the training of a worker, beyond its lines."""
+
 import hashlib
 import os
 import time
@@ -16,37 +17,47 @@ def observe(gate=None, digests=False, transfers=False, listens_at=None):
     """Changes training.run for this process, or its server.
 
     Args:
-      gate: a file that holds the step before which the worker stays until another number is written there.
+      gate: a file that holds the step before which the worker stays until another number is written
+        there.
       digests: whether a line after each step tells a digest of all variables.
-      transfers: whether one tells the bytes that the devices of this process have sent to each other.
-      listens_at: the port at which its server listens in place of the given one, as if its host were another one.
+      transfers: whether one tells the bytes that the devices of this process have sent to each
+        other.
+      listens_at: the port at which its server listens in place of the given one, as if its host
+        were another one.
     """
     if listens_at:
         _move_to_another_host(listens_at)
-    run, observers = training.run, ([_Gate(gate)] if gate else []) + ([_Digests()] if digests else [])
+    run, observers = (
+        training.run,
+        ([_Gate(gate)] if gate else []) + ([_Digests()] if digests else []),
+    )
     observers += [_Transfers()] if transfers else []
 
     def observed_run(graph, job, directory, session=None):
         session = session or job.session
         return run(graph, job, directory, session._replace(hooks=observers + list(session.hooks)))
+
     training.run = observed_run
 
 
 def _move_to_another_host(port):
-    """Makes the server listen at this port. What connects to the task's own address reaches another process, or nobody."""
+    """Makes the server listen at this port. What connects to the task's own address reaches another
+    process, or nobody."""
     make_server = tf.train.Server
 
     def server(spec, job, index, **options):
         jobs = spec.as_dict()
         jobs[job][index] = 'localhost:%d' % port
         return make_server(tf.train.ClusterSpec(jobs), job, index, **options)
+
     tf.train.Server = server
     peers.refused_port = lambda address: None
     station._SUCCESSION_SECS = 1
 
 
 class _Gate(tf.train.SessionRunHook):
-    """Lets no step begin from a global step that is not below the number in a file; a line tells where it waits."""
+    """Lets no step begin from a global step that is not below the number in a file; a line tells
+    where it waits."""
 
     def __init__(self, path):
         self._path = path
@@ -83,14 +94,26 @@ class _Digests(tf.train.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         values = run_context.session.run(self._variables)
-        print('Digest: %s' % hashlib.sha1(b''.join(value.tobytes() for value in values)).hexdigest(), flush=True)
+        print(
+            'Digest: %s' % hashlib.sha1(b''.join(value.tobytes() for value in values)).hexdigest(),
+            flush=True,
+        )
 
 
 class _Transfers(PartedGraphs):
-    """Prints the bytes of tensors with several elements that the devices of this process have sent to each other in each step."""
+    """Prints the bytes of tensors with several elements that the devices of this process have sent
+    to each other in each step."""
 
     def after_run(self, run_context, run_values):
         super().after_run(run_context, run_values)
-        print('Transferred: %d bytes' % sum(
-            size for ends, sent in self.transfers().items() if len({end.split('/device:')[0] for end in ends}) == 1
-            and '/job:worker' in ends[0] for count, size in sent if count > 1), flush=True)
+        print(
+            'Transferred: %d bytes'
+            % sum(
+                size
+                for ends, sent in self.transfers().items()
+                if len({end.split('/device:')[0] for end in ends}) == 1 and '/job:worker' in ends[0]
+                for count, size in sent
+                if count > 1
+            ),
+            flush=True,
+        )

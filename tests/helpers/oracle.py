@@ -1,4 +1,5 @@
 """The classic formulations, one example or one value at a time: what the package must equal."""
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -11,13 +12,15 @@ def read_records(paths):
 
 def evaluation_image(image):
     """The tutorial's evaluation image: the centre of uint8 [32, 32, 3], standardised."""
-    return tf.image.per_image_standardization(tf.image.resize_image_with_crop_or_pad(tf.cast(image, tf.float32), 24, 24))
+    return tf.image.per_image_standardization(
+        tf.image.resize_image_with_crop_or_pad(tf.cast(image, tf.float32), 24, 24)
+    )
 
 
 def _windows(x):
     """For each channel, the sum of x over the channels at most 4 away."""
     channels = x.shape[-1]
-    return np.stack([x[..., max(0, c - 4):c + 5].sum(-1) for c in range(channels)], -1)
+    return np.stack([x[..., max(0, c - 4) : c + 5].sum(-1) for c in range(channels)], -1)
 
 
 def lrn(x):
@@ -26,32 +29,43 @@ def lrn(x):
 
 
 def lrn_gradient(x, dy):
-    """The gradient of lrn from its derivatives: dy_i / dx_j = s_i^-b [i = j] - 2 a b x_i x_j s_i^(-b - 1) for |i - j| <= 4."""
+    """The gradient of lrn from its derivatives: dy_i / dx_j = s_i^-b [i = j] - 2 a b x_i x_j
+    s_i^(-b - 1) for |i - j| <= 4."""
     s = 1 + 0.001 / 9 * _windows(x * x)
-    return dy * s ** -0.75 - 2 * 0.001 / 9 * 0.75 * x * _windows(dy * x * s ** -1.75)
+    return dy * s**-0.75 - 2 * 0.001 / 9 * 0.75 * x * _windows(dy * x * s**-1.75)
 
 
 def _conv_same(x, weights):
     size = weights.shape[0]
     padded = np.pad(x, [(0, 0), (size // 2, size // 2), (size // 2, size // 2), (0, 0)])
     height, width = x.shape[1:3]
-    return sum(padded[:, i:i + height, j:j + width] @ weights[i, j] for i in range(size) for j in range(size))
+    return sum(
+        padded[:, i : i + height, j : j + width] @ weights[i, j]
+        for i in range(size)
+        for j in range(size)
+    )
 
 
 def _max_pool(x):
     """3 x 3 with stride 2 and SAME padding, which for even sizes pads at the end only."""
     padded = np.pad(x, [(0, 0), (0, 1), (0, 1), (0, 0)], constant_values=-np.inf)
     height, width = x.shape[1:3]
-    return np.max([padded[:, i:i + height:2, j:j + width:2] for i in range(3) for j in range(3)], 0)
+    return np.max(
+        [padded[:, i : i + height : 2, j : j + width : 2] for i in range(3) for j in range(3)], 0
+    )
 
 
 def logits(images, variables):
     """The network in NumPy, float64; `variables` by name."""
+
     def relu(x):
         return np.maximum(x, 0)
 
     def layer(name):
-        return variables[name + '/weights'].astype(np.float64), variables[name + '/biases'].astype(np.float64)
+        return variables[name + '/weights'].astype(np.float64), variables[name + '/biases'].astype(
+            np.float64
+        )
+
     weights, biases = layer('conv1')
     x = lrn(_max_pool(relu(_conv_same(images.astype(np.float64), weights) + biases)))
     weights, biases = layer('conv2')

@@ -1,4 +1,5 @@
 """What devices send to each other, by the graphs into which TensorFlow parts a session run."""
+
 import collections
 
 import numpy as np
@@ -16,7 +17,8 @@ class PartedGraphs(tf.train.SessionRunHook):
         self.whole = run_context.session.graph
 
     def transfers(self):
-        """What was sent: a dict from (sender, receiver), full device names, to a list of (number of elements, bytes)."""
+        """What was sent: a dict from (sender, receiver), full device names, to a list of (number of
+        elements, bytes)."""
         sent = collections.defaultdict(list)
         nodes = {node.name: node for part in self.parts for node in part.node}
         for node in [node for node in nodes.values() if node.op == '_Send']:
@@ -24,10 +26,14 @@ class PartedGraphs(tf.train.SessionRunHook):
             source, _, port = node.input[0].partition(':')
             if arrow[0] != arrow[1] and not _is_signal(nodes[source]):
                 tensor = self.whole.get_tensor_by_name('%s:%s' % (source, port or 0))
-                sent[arrow].append((tensor.shape.num_elements(), tensor.shape.num_elements() * tensor.dtype.size))
+                sent[arrow].append(
+                    (tensor.shape.num_elements(), tensor.shape.num_elements() * tensor.dtype.size)
+                )
         return sent
 
 
 def _is_signal(node):
     """Whether it is the empty constant that tells another device that an operation has run."""
-    return node.op == 'Const' and not np.prod([size.size for size in node.attr['value'].tensor.tensor_shape.dim] + [1])
+    return node.op == 'Const' and not np.prod(
+        [size.size for size in node.attr['value'].tensor.tensor_shape.dim] + [1]
+    )

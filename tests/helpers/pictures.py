@@ -1,4 +1,5 @@
 """Folders of pictures, drawn and decoded by Pillow, which comes with matplotlib."""
+
 import io
 import os
 
@@ -26,7 +27,8 @@ def encoded(picture, kind, **options):
 
 
 def write(folders, names, count, size=(32, 32)):
-    """Writes folders/NAME/0.png and so on: each class has its own colour, with noise; returns the path of the folders."""
+    """Writes folders/NAME/0.png and so on: each class has its own colour, with noise; returns the
+    path of the folders."""
     for label, name in enumerate(names):
         folder = os.path.join(str(folders), name)
         os.makedirs(folder)
@@ -41,11 +43,17 @@ def write(folders, names, count, size=(32, 32)):
 def expected(content):
     """What conversion makes of the bytes of a file, by Pillow: uint8 [3, 32, 32]."""
     picture = ImageOps.exif_transpose(Image.open(io.BytesIO(content)))
-    if picture.mode in ('LA', 'RGBA') or 'transparency' in picture.info and content.startswith(b'\x89PNG'):
+    if (
+        picture.mode in ('LA', 'RGBA')
+        or 'transparency' in picture.info
+        and content.startswith(b'\x89PNG')
+    ):
         picture = picture.convert('RGBA')
         picture = Image.alpha_composite(Image.new('RGBA', picture.size, 'white'), picture)
     picture = picture.convert('RGB')
     width, height = picture.size
     short = min(width, height)
     left, top = (width - short) / 2, (height - short) / 2
-    return np.asarray(picture.resize((32, 32), Image.BILINEAR, (left, top, left + short, top + short))).transpose(2, 0, 1)
+    return np.asarray(
+        picture.resize((32, 32), Image.BILINEAR, (left, top, left + short, top + short))
+    ).transpose(2, 0, 1)

@@ -1,4 +1,6 @@
-"""The scripts: each as a process of its own, or inside the test's process, where no TensorFlow has to start."""
+"""The scripts: each as a process of its own, or inside the test's process, where no TensorFlow has
+to start."""
+
 import contextlib
 import io
 import os
@@ -12,7 +14,8 @@ from absl import app, flags
 from tests.helpers import forks
 from tests.helpers.forks import DEADLINE_SECS, ROOT
 
-app.define_help_flags()  # absl does so once per process: they must not be removed with a script's flags
+# absl does so once per process: they must not be removed with a script's flags
+app.define_help_flags()
 
 AS_A_USER = ('env',)  # the wrapper of a script that imports TensorFlow itself
 
@@ -34,11 +37,17 @@ def start(script, *args, wrapper=(), observation=None, **environment):
       observation: of a fork, the arguments of observed.observe.
     """
     if wrapper or environment:
-        inherited = {name: value for name, value in os.environ.items() if name != 'TF_CPP_MIN_LOG_LEVEL'}
+        inherited = {
+            name: value for name, value in os.environ.items() if name != 'TF_CPP_MIN_LOG_LEVEL'
+        }
         process = subprocess.Popen(
-            list(wrapper) + [sys.executable, path(script)] + list(args), universal_newlines=True,
+            list(wrapper) + [sys.executable, path(script)] + list(args),
+            universal_newlines=True,
             env=dict(inherited, **dict({'PYTHONPATH': ROOT}, **environment)),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
     else:
         process = forks.Process([path(script)] + list(args), **observation or {})
     timer = threading.Timer(DEADLINE_SECS, _end, [process])
@@ -100,7 +109,9 @@ def call(script, *args):
     umask = os.umask(0o022)
     os.umask(umask)
     sys.argv = [path(script)] + list(args)
-    with own_flags(), contextlib.redirect_stdout(io.StringIO()) as stdout, contextlib.redirect_stderr(io.StringIO()) as stderr:
+    with own_flags(), contextlib.redirect_stdout(
+        io.StringIO()
+    ) as stdout, contextlib.redirect_stderr(io.StringIO()) as stderr:
         try:
             runpy.run_path(path(script), run_name='__main__')
             status = 0

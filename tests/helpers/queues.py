@@ -1,4 +1,5 @@
 """Sessions with queue runners."""
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

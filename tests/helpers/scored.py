@@ -1,4 +1,5 @@
 """Scores of a network that is sometimes wrong, and often sure of it."""
+
 import numpy as np
 
 from cifar10.report.scores import Scores
@@ -16,8 +17,14 @@ def scores(num_examples, num_classes, seed=0):
 def of_matrix(matrix):
     """Scores whose confusion matrix is the given one; each prediction has the probability 0.9."""
     num_classes = len(matrix)
-    cells = [(label, predicted) for label in range(num_classes) for predicted in range(num_classes)
-             for _ in range(matrix[label][predicted])]
+    cells = [
+        (label, predicted)
+        for label in range(num_classes)
+        for predicted in range(num_classes)
+        for _ in range(matrix[label][predicted])
+    ]
     probabilities = np.full([len(cells), num_classes], 0.1 / (num_classes - 1))
     probabilities[np.arange(len(cells)), [predicted for _, predicted in cells]] = 0.9
-    return Scores(np.array([label for label, _ in cells], np.int32), np.log(probabilities).astype(np.float32))
+    return Scores(
+        np.array([label for label, _ in cells], np.int32), np.log(probabilities).astype(np.float32)
+    )

@@ -1,4 +1,5 @@
 """A training run on a graph of one variable whose every value is known."""
+
 import os
 import re
 from types import SimpleNamespace
@@ -10,12 +11,17 @@ from cifar10 import multi_gpu, optimizer, training
 from cifar10.hparams import CLASSIC, Intervals, Pace
 from cifar10.runs import checkpoint, run_directory
 
-HPARAMS = CLASSIC._replace(initial_learning_rate=0.25, moving_average_decay=0.3, num_epochs_per_decay=3.0)
+HPARAMS = CLASSIC._replace(
+    initial_learning_rate=0.25, moving_average_decay=0.3, num_epochs_per_decay=3.0
+)
 PACE = Pace(examples_per_step=10, examples_per_epoch=100)  # the rate decays every 30 steps
 SESSION = training.SessionSettings(tf.ConfigProto())
 
-LINE = re.compile(r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: step (\d+), loss = (\S+) '
-                  r'\((\d+\.\d) examples/sec; (\d+\.\d{3}) sec/batch\)(?:, epoch .*)?$', re.M)
+LINE = re.compile(
+    r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: step (\d+), loss = (\S+) '
+    r'\((\d+\.\d) examples/sec; (\d+\.\d{3}) sec/batch\)(?:, epoch .*)?$',
+    re.M,
+)
 
 
 def job(data_dir, hparams=HPARAMS, num_examples=100, num_towers=2):
@@ -24,12 +30,26 @@ def job(data_dir, hparams=HPARAMS, num_examples=100, num_towers=2):
 
 
 def work(pace, session=SESSION, **intervals):
-    """What training.run needs of a Job; nothing is evaluated, because the variables are not those of the network."""
-    return SimpleNamespace(pace=pace, session=session, intervals=Intervals(**dict(intervals, eval_steps=0)))
+    """What training.run needs of a Job; nothing is evaluated, because the variables are not those
+    of the network."""
+    return SimpleNamespace(
+        pace=pace, session=session, intervals=Intervals(**dict(intervals, eval_steps=0))
+    )
 
 
-def train(train_dir, data_dir, max_steps, fresh=False, poison=None, clean=None, after_step=None, hparams=HPARAMS, initial=None,
-          num_examples=100, **intervals):
+def train(
+    train_dir,
+    data_dir,
+    max_steps,
+    fresh=False,
+    poison=None,
+    clean=None,
+    after_step=None,
+    hparams=HPARAMS,
+    initial=None,
+    num_examples=100,
+    **intervals,
+):
     """Halves each variable in each step.
 
     Args:
@@ -41,29 +61,50 @@ def train(train_dir, data_dir, max_steps, fresh=False, poison=None, clean=None, 
       intervals: fields of Intervals.
     """
     pace = PACE._replace(last_step=max_steps or optimizer.num_steps(PACE, hparams))
-    with run_directory.held(str(train_dir), fresh, job(data_dir, hparams, num_examples)) as run, tf.Graph().as_default():
-        graph = _build(pace, hparams, initial or {'weights': (8, -4)}, -1 if poison is None else poison - 1, clean)
+    with run_directory.held(
+        str(train_dir), fresh, job(data_dir, hparams, num_examples)
+    ) as run, tf.Graph().as_default():
+        graph = _build(
+            pace,
+            hparams,
+            initial or {'weights': (8, -4)},
+            -1 if poison is None else poison - 1,
+            clean,
+        )
         if after_step:
             with tf.control_dependencies([graph.train_op]):
-                graph = graph._replace(train_op=tf.py_func(after_step, [tf.identity(tf.train.get_global_step())], []))
+                graph = graph._replace(
+                    train_op=tf.py_func(after_step, [tf.identity(tf.train.get_global_step())], [])
+                )
         training.run(graph, work(pace, **intervals), run)
 
 
 def _build(pace, hparams, initial, poisoned_step, clean):
-    variables = [tf.get_variable(name, initializer=np.array(value, np.float32)) for name, value in initial.items()]
+    variables = [
+        tf.get_variable(name, initializer=np.array(value, np.float32))
+        for name, value in initial.items()
+    ]
     global_step = tf.train.get_or_create_global_step()
     rate = optimizer.learning_rate(global_step, pace, hparams)
     loss = tf.add_n([tf.reduce_sum(tf.square(variable)) for variable in variables])
     poisoned = loss * tf.where(tf.equal(global_step, poisoned_step), np.nan, 1.0)
     opt = optimizer.create(rate, hparams)
-    losses, tower_grads = [loss, poisoned], [opt.compute_gradients(loss), opt.compute_gradients(poisoned)]
+    losses, tower_grads = (
+        [loss, poisoned],
+        [opt.compute_gradients(loss), opt.compute_gradients(poisoned)],
+    )
     if clean == 'loss':
         losses = [loss, loss]
     if clean == 'gradient':
         tower_grads = tower_grads[:1]
-    with tf.control_dependencies(losses):  # a loss that no gradient needs must not read the next step either
-        train_op = optimizer.train(opt, multi_gpu.average_gradients(tower_grads), global_step, pace, hparams)
-    summary_op = tf.summary.merge([tf.summary.scalar('loss', loss), tf.summary.scalar('rate', rate)])
+    # a loss that no gradient needs must not read the next step either
+    with tf.control_dependencies(losses):
+        train_op = optimizer.train(
+            opt, multi_gpu.average_gradients(tower_grads), global_step, pace, hparams
+        )
+    summary_op = tf.summary.merge(
+        [tf.summary.scalar('loss', loss), tf.summary.scalar('rate', rate)]
+    )
     return training.TrainGraph(train_op, losses, tower_grads, rate, summary_op)
 
 

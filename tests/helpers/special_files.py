@@ -1,11 +1,15 @@
 """What is no regular file, or belongs to another user."""
+
 import os
 import signal
 import socket
 
 import pytest
 
-needs_root = pytest.mark.skipif(not hasattr(os, 'getuid') or os.getuid() != 0, reason='only root can give a file to another user')
+needs_root = pytest.mark.skipif(
+    not hasattr(os, 'getuid') or os.getuid() != 0,
+    reason='only root can give a file to another user',
+)
 KINDS = ['a directory', 'a FIFO', 'a socket', 'a device']
 
 
@@ -36,9 +40,12 @@ def _make_socket(path):
 
 @pytest.fixture(autouse=True)
 def deadline(request):
-    """Ends a test of a module that imports it, if the code waits for a FIFO; the processes of slow tests have their own deadline."""
+    """Ends a test of a module that imports it, if the code waits for a FIFO; the processes of slow
+    tests have their own deadline."""
+
     def end(*unused):
         raise AssertionError('it waits')
+
     before = signal.signal(signal.SIGALRM, end)
     signal.alarm(0 if request.node.get_closest_marker('slow') else 100)
     yield

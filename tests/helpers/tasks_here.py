@@ -1,4 +1,5 @@
 """Tasks whose operations run in a session of the test's own process, all in one graph."""
+
 from concurrent import futures
 from types import SimpleNamespace
 
@@ -12,33 +13,49 @@ DEADLINE_SECS = 60
 
 class Here(Task):
     """A Task on whatever device the session has."""
+
     device = ''
 
 
 class HereCluster(Cluster):
     """A Cluster of such tasks."""
+
     servers = property(lambda self: [Here('ps', i) for i in range(len(self.ps))])
     workers = property(lambda self: [Here('worker', i) for i in range(len(self.worker))])
 
 
 def cluster(num_servers, num_workers):
     """A cluster of so many tasks."""
-    return HereCluster(tuple('ps%d:1' % i for i in range(num_servers)), tuple('worker%d:1' % i for i in range(num_workers)))
+    return HereCluster(
+        tuple('ps%d:1' % i for i in range(num_servers)),
+        tuple('worker%d:1' % i for i in range(num_workers)),
+    )
 
 
 def replica(strategy, num_servers=1, index=0, last_step=1000, generation=7):
     """What the modes need of a Replica; its tasks are here."""
     tasks = cluster(num_servers, strategy.num_workers)
-    job = SimpleNamespace(pace=Pace(10, 100, last_step, strategy.steps_per_run), intervals=Intervals(log_frequency=2))
-    return SimpleNamespace(strategy=strategy, cluster=tasks, hosts=tasks.servers, task=tasks.workers[index], generation=generation,
-                           job=job, made_local_step=lambda: None)
+    job = SimpleNamespace(
+        pace=Pace(10, 100, last_step, strategy.steps_per_run), intervals=Intervals(log_frequency=2)
+    )
+    return SimpleNamespace(
+        strategy=strategy,
+        cluster=tasks,
+        hosts=tasks.servers,
+        task=tasks.workers[index],
+        generation=generation,
+        job=job,
+        made_local_step=lambda: None,
+    )
 
 
 class Session(tf.Session):
     """A session whose runs can wait for something, with a deadline, or in a thread."""
 
     def __init__(self):
-        config = tf.ConfigProto(operation_timeout_in_ms=1000 * DEADLINE_SECS, inter_op_parallelism_threads=8)
+        config = tf.ConfigProto(
+            operation_timeout_in_ms=1000 * DEADLINE_SECS, inter_op_parallelism_threads=8
+        )
         super().__init__(config=config)
         self._pool = futures.ThreadPoolExecutor(4)
 

@@ -1,4 +1,5 @@
 """One process with several towers, step by step on given batches: what a cluster must equal."""
+
 import os
 
 import tensorflow.compat.v1 as tf
@@ -8,11 +9,16 @@ from tests.helpers import networks, queues
 
 
 def batches(job, first_step, share, count):
-    """The batches (images, labels) that a worker of a cluster takes, with --deterministic, after a start at this step."""
+    """The batches (images, labels) that a worker of a cluster takes, with --deterministic, after a
+    start at this step."""
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(job.seed, first_step, share.index)
-        return queues.run(cifar10_input.distorted_inputs(
-            job.data_dir, job.hparams.batch_size, job.hparams.contrast, job.deterministic, share), count)
+        return queues.run(
+            cifar10_input.distorted_inputs(
+                job.data_dir, job.hparams.batch_size, job.hparams.contrast, job.deterministic, share
+            ),
+            count,
+        )
 
 
 class Trainer:
@@ -23,18 +29,38 @@ class Trainer:
             tf.set_random_seed(3)
             self._session = tf.Session(config=tf.ConfigProto(device_count={'CPU': num_towers}))
             image = (hparams.batch_size, 24, 24, 3)
-            self._batches = [(tf.placeholder(tf.float32, image), tf.placeholder(tf.int32, image[:1])) for _ in range(num_towers)]
+            self._batches = [
+                (tf.placeholder(tf.float32, image), tf.placeholder(tf.int32, image[:1]))
+                for _ in range(num_towers)
+            ]
             global_step = tf.train.get_or_create_global_step()
             rate = optimizer.learning_rate(global_step, pace, hparams)
             opt = optimizer.create(rate, hparams)
             devices = ['/cpu:%d' % i for i in range(num_towers)]
-            _, tower_grads = multi_gpu.tower_gradients(devices, self._batches, opt, networks.of(hparams))
-            # The update takes placeholders, so that a test can also give it other gradients; so it does not wait for the losses.
+            _, tower_grads = multi_gpu.tower_gradients(
+                devices, self._batches, opt, networks.of(hparams)
+            )
+            # The update takes placeholders, so that a test can also give it other gradients; so it
+            # does not wait for the losses.
             graph.clear_collection('losses')
-            self._gradients = {variable.op.name: gradient for gradient, variable in multi_gpu.average_gradients(tower_grads)}
-            self._given = {variable.op.name: tf.placeholder(tf.float32, variable.shape) for variable in tf.trainable_variables()}
-            self._train_op = optimizer.train(opt, [(self._given[variable.op.name], variable) for variable in tf.trainable_variables()],
-                                             global_step, pace, hparams)
+            self._gradients = {
+                variable.op.name: gradient
+                for gradient, variable in multi_gpu.average_gradients(tower_grads)
+            }
+            self._given = {
+                variable.op.name: tf.placeholder(tf.float32, variable.shape)
+                for variable in tf.trainable_variables()
+            }
+            self._train_op = optimizer.train(
+                opt,
+                [
+                    (self._given[variable.op.name], variable)
+                    for variable in tf.trainable_variables()
+                ],
+                global_step,
+                pace,
+                hparams,
+            )
             self._variables = {variable.op.name: variable for variable in tf.global_variables()}
             self._session.run(tf.global_variables_initializer())
             self._saver = tf.train.Saver()
@@ -52,12 +78,20 @@ class Trainer:
 
     def gradients(self, batches):
         """The mean gradients of one batch for each tower, by the names of variables."""
-        return self._session.run(self._gradients, {
-            tensor: value for pair, values in zip(self._batches, batches) for tensor, value in zip(pair, values)})
+        return self._session.run(
+            self._gradients,
+            {
+                tensor: value
+                for pair, values in zip(self._batches, batches)
+                for tensor, value in zip(pair, values)
+            },
+        )
 
     def apply(self, gradients):
         """Makes an update from gradients, by the names of variables."""
-        self._session.run(self._train_op, {self._given[name]: gradient for name, gradient in gradients.items()})
+        self._session.run(
+            self._train_op, {self._given[name]: gradient for name, gradient in gradients.items()}
+        )
 
     def step(self, batches):
         """Makes an update from one batch for each tower."""
@@ -65,4 +99,6 @@ class Trainer:
 
     def save(self, directory):
         """Saves a checkpoint of the variables in a directory."""
-        self._saver.save(self._session, os.path.join(str(directory), 'model.ckpt'), self.values()['global_step'])
+        self._saver.save(
+            self._session, os.path.join(str(directory), 'model.ckpt'), self.values()['global_step']
+        )

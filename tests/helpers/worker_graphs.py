@@ -1,4 +1,5 @@
 """The graphs of a cluster's workers as the trainer builds them, without any server."""
+
 from typing import NamedTuple
 from unittest import mock
 
@@ -18,6 +19,7 @@ GENERATION = 5  # of the variables
 
 class WorkerGraph(NamedTuple):
     """What the trainer has built for one worker."""
+
     graph: tf.Graph
     fetches: training.TrainGraph
     update: Update
@@ -26,20 +28,36 @@ class WorkerGraph(NamedTuple):
 
 
 def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **numbers):
-    """Builds the graph of a worker with a batch of two, up to where the trainer would make its session.
+    """Builds the graph of a worker with a batch of two, up to where the trainer would make its
+    session.
 
     Args:
       index: of the worker.
       numbers: fields of Strategy and of Job.
     """
-    cluster = Cluster(tuple('ps%d:1' % i for i in range(num_servers)), tuple('worker%d:1' % i for i in range(num_workers)))
-    strategy = Strategy(mode, num_workers, **{name: value for name, value in numbers.items() if name in Strategy._fields})
-    job = training.Job(data_dir, 300, hparams._replace(batch_size=2), batches_per_step=strategy.batches_per_step,
-                       steps_per_run=strategy.steps_per_run,
-                       **{name: value for name, value in numbers.items() if name in training.Job._fields})
+    cluster = Cluster(
+        tuple('ps%d:1' % i for i in range(num_servers)),
+        tuple('worker%d:1' % i for i in range(num_workers)),
+    )
+    strategy = Strategy(
+        mode,
+        num_workers,
+        **{name: value for name, value in numbers.items() if name in Strategy._fields},
+    )
+    job = training.Job(
+        data_dir,
+        300,
+        hparams._replace(batch_size=2),
+        batches_per_step=strategy.batches_per_step,
+        steps_per_run=strategy.steps_per_run,
+        **{name: value for name, value in numbers.items() if name in training.Job._fields},
+    )
     replica = Replica(mock.Mock(cluster=cluster, task=cluster.workers[index]), strategy, job)
-    replica.generation, replica.first_step, replica.publishes = GENERATION, 0, index == 0  # as by join()
-    with mock.patch.object(replica, 'session') as session, mock.patch.object(training, 'run') as run:
+    # as by join()
+    replica.generation, replica.first_step, replica.publishes = GENERATION, 0, index == 0
+    with mock.patch.object(replica, 'session') as session, mock.patch.object(
+        training, 'run'
+    ) as run:
         cifar10_distributed_train.train(job, None, replica)
     fetches, (update,) = run.call_args[0][0], session.call_args[0]
     return WorkerGraph(update.train_op.graph, fetches, update, replica._copies, replica)
@@ -52,12 +70,15 @@ def ancestors(*fetches):
         operation = waiting.pop()
         if operation not in found:
             found.add(operation)
-            waiting.extend([tensor.op for tensor in operation.inputs] + list(operation.control_inputs))
+            waiting.extend(
+                [tensor.op for tensor in operation.inputs] + list(operation.control_inputs)
+            )
     return found
 
 
 def task_of(operation):
-    """The task, like 'ps 0', on which TensorFlow runs an operation: one that takes a variable, where the variable is."""
+    """The task, like 'ps 0', on which TensorFlow runs an operation: one that takes a variable,
+    where the variable is."""
     handles = [tensor.op for tensor in operation.inputs if tensor.dtype == tf.resource]
     spec = tf.DeviceSpec.from_string((handles or [operation])[0].device)
     return '%s %s' % (spec.job, spec.task)
@@ -70,5 +91,7 @@ def sent(*fetches):
         for tensor in operation.inputs:
             arrow = task_of(tensor.op), task_of(operation)
             if arrow[0] != arrow[1] and tensor.dtype != tf.resource:
-                moved.setdefault(arrow, {})[tensor.name] = tensor.shape.num_elements() * tensor.dtype.size
+                moved.setdefault(arrow, {})[tensor.name] = (
+                    tensor.shape.num_elements() * tensor.dtype.size
+                )
     return {arrow: sum(tensors.values()) for arrow, tensors in moved.items()}

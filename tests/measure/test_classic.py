@@ -1,4 +1,5 @@
 """The package against the classic formulation, from equal weights, batches and draws."""
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -18,13 +19,22 @@ PACE = Pace(BATCH, 50000)
 
 
 class _Trainer:
-    """A training step of build(images, labels, draws, hparams), which returns the train op and the loss, in a session."""
+    """A training step of build(images, labels, draws, hparams), which returns the train op and the
+    loss, in a session."""
 
     def __init__(self, build, hparams):
         with tf.Graph().as_default(), tf.device('/cpu:0'):
-            self._inputs = [tf.placeholder(tf.uint8, [BATCH, 32, 32, 3]), tf.placeholder(tf.int32, [BATCH])]
-            self._inputs += [tf.placeholder(dtype, [BATCH]) for dtype in (tf.int32, tf.int32, tf.bool, tf.float32, tf.float32)]
-            self._train_op, self._loss = build(self._inputs[0], self._inputs[1], self._inputs[2:], hparams)
+            self._inputs = [
+                tf.placeholder(tf.uint8, [BATCH, 32, 32, 3]),
+                tf.placeholder(tf.int32, [BATCH]),
+            ]
+            self._inputs += [
+                tf.placeholder(dtype, [BATCH])
+                for dtype in (tf.int32, tf.int32, tf.bool, tf.float32, tf.float32)
+            ]
+            self._train_op, self._loss = build(
+                self._inputs[0], self._inputs[1], self._inputs[2:], hparams
+            )
             self._variables = {variable.op.name: variable for variable in tf.global_variables()}
             self._session = tf.Session(config=machine.session_config(['/cpu:0', '/cpu:1']))
             self._session.run(tf.global_variables_initializer())
@@ -43,10 +53,17 @@ class _Trainer:
 def _initial_values():
     rng = np.random.RandomState(0)
     values = {}
-    for name, shape, stddev in [('conv1', [5, 5, 3, 64], 0.05), ('conv2', [5, 5, 64, 64], 0.05), ('local3', [2304, 384], 0.04),
-                                ('local4', [384, 192], 0.04), ('softmax_linear', [192, 10], 1 / 192)]:
+    for name, shape, stddev in [
+        ('conv1', [5, 5, 3, 64], 0.05),
+        ('conv2', [5, 5, 64, 64], 0.05),
+        ('local3', [2304, 384], 0.04),
+        ('local4', [384, 192], 0.04),
+        ('softmax_linear', [192, 10], 1 / 192),
+    ]:
         draws = rng.normal(size=[2] + shape)
-        values[name + '/weights'] = stddev * np.where(np.abs(draws[0]) < 2, draws[0], 0.5 * draws[1])
+        values[name + '/weights'] = stddev * np.where(
+            np.abs(draws[0]) < 2, draws[0], 0.5 * draws[1]
+        )
         values[name + '/weights/ExponentialMovingAverage'] = values[name + '/weights']
     return values
 
@@ -56,36 +73,54 @@ def _batches(data_dir):
     rng = np.random.RandomState(1)
     for _ in range(STEPS):
         batch = rng.choice(len(labels), BATCH, replace=False)
-        yield (images[batch], labels[batch], rng.randint(0, 9, BATCH), rng.randint(0, 9, BATCH), rng.rand(BATCH) < 0.5,
-               rng.uniform(-63, 63, BATCH), rng.uniform(0.2, 1.8, BATCH))
+        yield (
+            images[batch],
+            labels[batch],
+            rng.randint(0, 9, BATCH),
+            rng.randint(0, 9, BATCH),
+            rng.rand(BATCH) < 0.5,
+            rng.uniform(-63, 63, BATCH),
+            rng.uniform(0.2, 1.8, BATCH),
+        )
 
 
 def _classic(num_towers):
     def build(raw, labels, draws, hparams):
         images = tf.map_fn(lambda args: classic.distort(*args), [raw] + draws, tf.float32)
         batches = list(zip(tf.split(images, num_towers), tf.split(labels, num_towers)))
-        train_op, loss, _ = classic.training_step(Job('', 50000, hparams, ['/cpu:0', '/cpu:1'][:num_towers]), batches)
+        train_op, loss, _ = classic.training_step(
+            Job('', 50000, hparams, ['/cpu:0', '/cpu:1'][:num_towers]), batches
+        )
         return train_op, loss
+
     return build
 
 
 def _ours(num_towers, num_slices):
     def build(raw, labels, draws, hparams):
         rows, columns, mirror, _, contrast = draws
-        images = distortions.distort(tf.transpose(raw, [0, 3, 1, 2]), rows, columns, mirror, contrast)
+        images = distortions.distort(
+            tf.transpose(raw, [0, 3, 1, 2]), rows, columns, mirror, contrast
+        )
         global_step = tf.train.get_or_create_global_step()
         sgd = tf.train.GradientDescentOptimizer(optimizer.learning_rate(global_step, PACE, hparams))
         batches = list(zip(tf.split(images, num_towers), tf.split(labels, num_towers)))
         network = networks.of(hparams, num_slices)
-        losses, tower_grads = multi_gpu.tower_gradients(['/cpu:0', '/cpu:1'][:num_towers], batches, sgd, network)
-        train_op = optimizer.train(sgd, multi_gpu.average_gradients(tower_grads), global_step, PACE, hparams)
+        losses, tower_grads = multi_gpu.tower_gradients(
+            ['/cpu:0', '/cpu:1'][:num_towers], batches, sgd, network
+        )
+        train_op = optimizer.train(
+            sgd, multi_gpu.average_gradients(tower_grads), global_step, PACE, hparams
+        )
         return train_op, tf.add_n(losses) / len(losses)
+
     return build
 
 
 @pytest.mark.long
 def test_50_losses_equal_the_classic_ones(data_dir):
-    """At a tenth of the learning rate: at 0.1 the classic formulation leaves itself if a weight is rounded differently."""
+    """At a tenth of the learning rate: at 0.1 the classic formulation leaves itself if a weight is
+    rounded differently."""
     hparams = CLASSIC._replace(initial_learning_rate=0.01)
     theirs, ours = trainers = [_Trainer(build, hparams) for build in (_classic(1), _ours(1, 4))]
     for trainer in trainers:
@@ -97,10 +132,12 @@ def test_50_losses_equal_the_classic_ones(data_dir):
 
 @pytest.mark.slow
 def test_each_of_50_steps_equals_the_classic_one(data_dir):
-    """At the full rate, from the same weights each time: with four slices, and each tenth step also with one and with two towers.
+    """At the full rate, from the same weights each time: with four slices, and each tenth step also
+    with one and with two towers.
 
-    The moving averages, which the classic formulation may take of the weights before the update, apart. Where two values of
-    a pooling window are nearly equal, rounding decides which one takes the gradient.
+    The moving averages, which the classic formulation may take of the weights before the update,
+    apart. Where two values of a pooling window are nearly equal, rounding decides which one takes
+    the gradient.
     """
     theirs = _Trainer(_classic(1), CLASSIC)
     all_of_ours = {sizes: _Trainer(_ours(*sizes), CLASSIC) for sizes in ((1, 1), (1, 4), (2, 2))}
@@ -117,7 +154,10 @@ def test_each_of_50_steps_equals_the_classic_one(data_dir):
             for name, value in after.items():
                 if not name.endswith('/ExponentialMovingAverage'):
                     change = np.linalg.norm(value - before[name])
-                    assert change > 0 and np.linalg.norm(values[name] - value) <= 0.01 * change, (name, sizes)
+                    assert change > 0 and np.linalg.norm(values[name] - value) <= 0.01 * change, (
+                        name,
+                        sizes,
+                    )
 
 
 def test_two_towers_make_the_same_update_as_one(data_dir):
@@ -141,7 +181,11 @@ def test_input_is_shuffled_and_standardised(data_dir):
 
 
 def test_input_draws_for_each_image(data_dir, monkeypatch):
-    monkeypatch.setattr(classic, 'distort', lambda image, *draws: tf.stack([tf.cast(draw, tf.float32) for draw in draws]))
+    monkeypatch.setattr(
+        classic,
+        'distort',
+        lambda image, *draws: tf.stack([tf.cast(draw, tf.float32) for draw in draws]),
+    )
     images, _ = classic.distorted_inputs(data_dir, 100)
     rows, columns, mirror, brightness, contrast = np.concatenate(queues.run(images, 40)).T
     assert len(set(zip(rows, columns, mirror))) == 9 * 9 * 2
@@ -150,18 +194,34 @@ def test_input_draws_for_each_image(data_dir, monkeypatch):
 
 
 def test_train_prints_writes_and_saves(tmp_path, data_dir, capsys):
-    job = Job(data_dir, 300, CLASSIC._replace(batch_size=8), ['/cpu:0', '/cpu:1'], max_steps=5,
-              intervals=Intervals(log_frequency=2, summary_steps=2, checkpoint_steps=4))
+    job = Job(
+        data_dir,
+        300,
+        CLASSIC._replace(batch_size=8),
+        ['/cpu:0', '/cpu:1'],
+        max_steps=5,
+        intervals=Intervals(log_frequency=2, summary_steps=2, checkpoint_steps=4),
+    )
     classic.train(job, str(tmp_path / 'run'))
     lines = LINE.findall(capsys.readouterr().out)
-    assert [step for step, *_ in lines] == ['2', '4'] and all(3 < float(loss) < 7 for _, loss, _, _ in lines)
+    assert [step for step, *_ in lines] == ['2', '4'] and all(
+        3 < float(loss) < 7 for _, loss, _, _ in lines
+    )
     for _, _, examples_per_sec, sec_per_batch in lines:  # a batch is one tower's
         assert float(sec_per_batch) == pytest.approx(8 / float(examples_per_sec), abs=0.0006)
-    assert sorted(path.name for path in (tmp_path / 'run').glob('*.index')) == ['model.ckpt-4.index', 'model.ckpt-5.index']
-    assert [step for step, tag, _ in events.scalars(tmp_path / 'run') if tag == 'learning_rate'] == [2, 4]
+    assert sorted(path.name for path in (tmp_path / 'run').glob('*.index')) == [
+        'model.ckpt-4.index',
+        'model.ckpt-5.index',
+    ]
+    assert [
+        step for step, tag, _ in events.scalars(tmp_path / 'run') if tag == 'learning_rate'
+    ] == [2, 4]
 
 
 def test_train_needs_a_directory_of_its_own(tmp_path):
     (tmp_path / 'model.ckpt-1').write_text('')
-    with pytest.raises(UserError, match='^%s is not empty, and this program cannot resume a run: give another' % tmp_path):
+    with pytest.raises(
+        UserError,
+        match='^%s is not empty, and this program cannot resume a run: give another' % tmp_path,
+    ):
         classic.train(Job('', 300), str(tmp_path))

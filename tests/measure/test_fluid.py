@@ -1,4 +1,5 @@
 """Resources that are shared over time, against times worked out by hand."""
+
 import numpy as np
 import pytest
 
@@ -11,6 +12,7 @@ def _run(simulation, processes):
 
     def note(i):
         ends[i] = simulation.now
+
     for i, process in enumerate(processes):
         simulation.start(process, lambda i=i: note(i))
     while None in ends:
@@ -24,16 +26,25 @@ def _works(simulation, *works):
 
 
 def test_works_share_equally():
-    """10 per second: works of 10 and 30 advance by 5 each until 2 s; then the second one has 20 left for itself, until 4 s."""
+    """10 per second: works of 10 and 30 advance by 5 each until 2 s; then the second one has 20
+    left for itself, until 4 s."""
     simulation = Simulation([10])
-    assert _run(simulation, [_works(simulation, (amount, (1, UNLIMITED))) for amount in (10, 30)]) == pytest.approx([2, 4])
+    assert _run(
+        simulation, [_works(simulation, (amount, (1, UNLIMITED))) for amount in (10, 30)]
+    ) == pytest.approx([2, 4])
 
 
 def test_a_work_advances_at_its_smallest_share():
-    """Three works: 1 uses A (6 per second) alone with 2; 2 and 3 share B (4 per second); 1 gets 3 of A, the others 2 of B."""
+    """Three works: 1 uses A (6 per second) alone with 2; 2 and 3 share B (4 per second); 1 gets 3
+    of A, the others 2 of B."""
     simulation = Simulation([6, 4])
-    assert _run(simulation, [_works(simulation, work) for work in [(9, (1, UNLIMITED)), (6, (1, 2)), (6, (UNLIMITED, 2))]]
-                ) == pytest.approx([3, 3, 3])
+    assert _run(
+        simulation,
+        [
+            _works(simulation, work)
+            for work in [(9, (1, UNLIMITED)), (6, (1, 2)), (6, (UNLIMITED, 2))]
+        ],
+    ) == pytest.approx([3, 3, 3])
 
 
 def test_a_limit_holds():
@@ -54,9 +65,12 @@ def test_together_ends_with_the_last():
     simulation = Simulation([2])
 
     def process():
-        yield simulation.together([_works(simulation, (seconds, (UNLIMITED, UNLIMITED), 1)) for seconds in (5, 7, 1)])
+        yield simulation.together(
+            [_works(simulation, (seconds, (UNLIMITED, UNLIMITED), 1)) for seconds in (5, 7, 1)]
+        )
         assert simulation.now == pytest.approx(7)
         yield simulation.work(2, limit=1)
+
     assert _run(simulation, [process()]) == pytest.approx([9])
 
 
@@ -70,6 +84,7 @@ def test_gate_lets_pass_when_open():
     def passer(seconds):
         yield simulation.work(seconds, limit=1)
         yield gate.wait
+
     assert _run(simulation, [opener(), passer(1), passer(6)]) == pytest.approx([4, 4, 6])
 
 
@@ -93,6 +108,7 @@ def test_capacity_is_never_exceeded_and_all_work_is_done():
         def rates(self):
             self.seen = super().rates(), self._used
             return self.seen[0]
+
     simulation = Watched(capacities[1:])
     _run(simulation, [_works(simulation, *zip(*row)) for row in zip(amounts, used)])
     expected = np.zeros(5)

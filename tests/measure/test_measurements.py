@@ -1,4 +1,5 @@
 """The figures of input, step and profile, measured inside the test's process."""
+
 import json
 import os
 
@@ -13,8 +14,13 @@ from cifar10.runs import watch
 from cifar10.training import Job
 
 FORMULATIONS = pytest.mark.parametrize('formulation', ['ours', 'classic'])
-INPUT_FIGURES = ['images/sec', 'CPU microseconds per image', 'seconds to build the graph',
-                 'seconds from the start of the queues to the first batch', 'peak memory, MB']
+INPUT_FIGURES = [
+    'images/sec',
+    'CPU microseconds per image',
+    'seconds to build the graph',
+    'seconds from the start of the queues to the first batch',
+    'peak memory, MB',
+]
 
 
 def _job(data_dir=''):
@@ -37,14 +43,22 @@ def test_data_that_change_meanwhile(own_data_dir, monkeypatch, formulation):
         for path in paths:
             os.truncate(path, 0)
         return 0, 0
+
     monkeypatch.setattr(watch, '_SECONDS', 0.05)
-    monkeypatch.setattr(measurements.processes, 'usage', empty)  # which is called before the measured steps
-    with pytest.raises(UserError, match='^%s has changed: it had 184380 bytes, now 0: put the data back as it was, ' % paths[0]):
-        measurements.input_figures(formulation, _job(own_data_dir), Steps(1, 10 ** 9))
+    # which is called before the measured steps
+    monkeypatch.setattr(measurements.processes, 'usage', empty)
+    with pytest.raises(
+        UserError,
+        match='^%s has changed: it had 184380 bytes, now 0: put the data back as it was, '
+        % paths[0],
+    ):
+        measurements.input_figures(formulation, _job(own_data_dir), Steps(1, 10**9))
 
 
 def test_the_baseline_has_the_threads_of_tensorflow():
-    ours, classic = [measurements._config(formulation, _job(), ['/cpu:0']) for formulation in ('ours', 'classic')]
+    ours, classic = [
+        measurements._config(formulation, _job(), ['/cpu:0']) for formulation in ('ours', 'classic')
+    ]
     assert ours.HasField('graph_options') and not classic.HasField('graph_options')
     assert (classic.intra_op_parallelism_threads, classic.inter_op_parallelism_threads) == (0, 0)
 
@@ -71,5 +85,7 @@ def test_profile_figures(formulation):
         assert any(name.startswith('tower_%d/' % i) and 'Conv2D)' in name for name in figures)
     classic_ops = [name for name in figures if name.endswith(' (LRNGrad)')]
     assert bool(classic_ops) == (formulation == 'classic')
-    events = ' '.join(event['name'] for event in json.loads(trace)['traceEvents'] if event['ph'] == 'X')
+    events = ' '.join(
+        event['name'] for event in json.loads(trace)['traceEvents'] if event['ph'] == 'X'
+    )
     assert ('LRNGrad' in events) == (formulation == 'classic') and 'Conv2DBackpropFilter' in events

@@ -1,4 +1,6 @@
-"""Processes that are measured: what they return, what they use, and how they end. None of them needs TensorFlow."""
+"""Processes that are measured: what they return, what they use, and how they end. None of them
+needs TensorFlow."""
+
 import contextlib
 import multiprocessing
 import os
@@ -29,7 +31,9 @@ def _kill():
 
 
 def test_fresh_process_may_die():
-    with pytest.raises(UserError, match='^The measuring process was killed: make sure that there is enough memory$'):
+    with pytest.raises(
+        UserError, match='^The measuring process was killed: make sure that there is enough memory$'
+    ):
         processes.fresh_process(_kill)
     with pytest.raises(UserError, match='^The measuring process failed$'):
         processes.fresh_process(os._exit, 1)
@@ -46,7 +50,8 @@ def test_ctrl_c_does_not_reach_a_fresh_process():
 
 
 def _use(system_calls, megabytes):
-    """What usage() and os.times() say of some system calls, of 300 MB more than `megabytes`; and the id of the process."""
+    """What usage() and os.times() say of some system calls, of 300 MB more than `megabytes`; and
+    the id of the process."""
     np.ones(megabytes << 20, np.uint8)
     (cpu, peak), times = processes.usage(), os.times()
     with open(os.devnull, 'wb', buffering=0) as null:
@@ -55,11 +60,18 @@ def _use(system_calls, megabytes):
     np.ones(megabytes + 300 << 20, np.uint8)
     (cpu_after, peak_after), times_after = processes.usage(), os.times()
     expected = sum(times_after[:2]) - sum(times[:2])
-    return cpu_after - cpu, expected, times_after.system - times.system, peak_after - peak, os.getpid()
+    return (
+        cpu_after - cpu,
+        expected,
+        times_after.system - times.system,
+        peak_after - peak,
+        os.getpid(),
+    )
 
 
 def test_usage_is_time_and_peak_of_memory():
-    _, inherited = processes.usage()  # Linux counts a new process's peak from that of the process that starts it
+    # Linux counts a new process's peak from that of the process that starts it
+    _, inherited = processes.usage()
     cpu, expected, system, memory, pid = processes.fresh_process(_use, 200000, int(inherited))
     assert pid != os.getpid()
     assert system > 0.04  # four ticks of the clock of os.times()
@@ -73,12 +85,14 @@ class _Interrupted(BaseException):
 
 @contextlib.contextmanager
 def _interrupted_by(number):
-    """Expects that the signal interrupts the block; yields a list that gets the child processes at that moment."""
+    """Expects that the signal interrupts the block; yields a list that gets the child processes at
+    that moment."""
     children = []
 
     def handle(*_):
         children.extend(multiprocessing.active_children())
         raise _Interrupted
+
     before = signal.signal(number, handle)
     try:
         with pytest.raises(_Interrupted):
@@ -88,7 +102,8 @@ def _interrupted_by(number):
 
 
 class _SignalWhileSent:
-    """A number of seconds; signals this process when it is sent to another one, which is then about to start."""
+    """A number of seconds; signals this process when it is sent to another one, which is then about
+    to start."""
 
     def __init__(self, number, seconds):
         self._number, self._seconds = number, seconds
@@ -102,15 +117,17 @@ class _SignalWhileSent:
 def test_signal_ends_a_fresh_process(number):
     with _interrupted_by(number) as children:
         processes.fresh_process(time.sleep, _SignalWhileSent(number, 20))
-    child, = children  # it had started, or nothing would have ended it
+    (child,) = children  # it had started, or nothing would have ended it
     assert child.exitcode == -signal.SIGKILL
 
 
 @SIGNALS
 def test_signal_ends_a_trainer(tmp_path, number):
     pid, outlived = tmp_path / 'pid', tmp_path / 'outlived'
-    trainer = ('import os, time; open(%r, "w").write(str(os.getpid())); os.kill(os.getppid(), %d); time.sleep(20); '
-               'open(%r, "w")' % (str(pid), number, str(outlived)))
+    trainer = (
+        'import os, time; open(%r, "w").write(str(os.getpid())); os.kill(os.getppid(), %d); time.sleep(20); '
+        'open(%r, "w")' % (str(pid), number, str(outlived))
+    )
     with _interrupted_by(number):
         processes.run_trainer([sys.executable, '-c', trainer], 10, 20)
     with pytest.raises(ProcessLookupError):
@@ -119,8 +136,11 @@ def test_signal_ends_a_trainer(tmp_path, number):
 
 
 def test_trainer_is_timed_from_line_to_line():
-    lines = ['2026-01-01 00:00:0%d.500000: step %d, loss = 1.00 (1.0 examples/sec; 1.000 sec/batch)' % (i * i, 10 * i)
-             for i in (1, 2, 3)]
+    lines = [
+        '2026-01-01 00:00:0%d.500000: step %d, loss = 1.00 (1.0 examples/sec; 1.000 sec/batch)'
+        % (i * i, 10 * i)
+        for i in (1, 2, 3)
+    ]
     command = [sys.executable, '-c', 'print(%r)' % '\n'.join(lines)]
     assert processes.run_trainer(command, 10, 20)[0] == 3
     assert processes.run_trainer(command, 20, 30)[0] == 5
@@ -129,7 +149,9 @@ def test_trainer_is_timed_from_line_to_line():
 def test_trainer_has_a_peak_of_memory():
     line = '2026-01-01 00:00:00.500000: step 10, loss'
     megabytes = int(processes.usage()[1]) + 100
-    _, peak = processes.run_trainer([sys.executable, '-c', 'bytearray(%d << 20); print(%r)' % (megabytes, line)], 10, 10)
+    _, peak = processes.run_trainer(
+        [sys.executable, '-c', 'bytearray(%d << 20); print(%r)' % (megabytes, line)], 10, 10
+    )
     assert megabytes < peak < megabytes + 100
 
 

@@ -1,4 +1,5 @@
 """Where the time of a step goes."""
+
 import json
 
 import tensorflow.compat.v1 as tf
@@ -24,7 +25,11 @@ def test_most_expensive_operations_come_first():
     figures['conv (Conv2D)'] = [50, 5, 30]
     figures['sum of all operations'] = [100, 50, 40]
     lines = profiling.most_expensive(figures).splitlines()
-    assert lines[:4] == ['|  | ms | share in % |', '| --- | --- | --- |', '| conv (Conv2D) | 30 (5 to 50) | 50 (10 to 75) |',
-                         '| op30 (Add) | 3 (0 to 3) | 3 (0 to 6) |']
+    assert lines[:4] == [
+        '|  | ms | share in % |',
+        '| --- | --- | --- |',
+        '| conv (Conv2D) | 30 (5 to 50) | 50 (10 to 75) |',
+        '| op30 (Add) | 3 (0 to 3) | 3 (0 to 6) |',
+    ]
     assert [line.split(' ')[1] for line in lines[4:-1]] == ['op%d' % i for i in range(29, 6, -1)]
     assert lines[-1] == '| sum of all operations | 50 (40 to 100) | 100 (100 to 100) |'

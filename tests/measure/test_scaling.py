@@ -1,4 +1,6 @@
-"""The simulated speed, against closed formulas in cases that have one, and the order that any speeds must have."""
+"""The simulated speed, against closed formulas in cases that have one, and the order that any
+speeds must have."""
+
 import numpy as np
 import pytest
 
@@ -28,40 +30,51 @@ def test_one_worker():
     assert _seconds(SYNC, one) == pytest.approx(both + 8e-3 + add + apply, rel=1e-5)
     assert _seconds(ASYNC, one) == pytest.approx(both + 8e-3 + apply, rel=1e-5)
     assert _seconds(AVERAGE, one, average_period=4) == pytest.approx(
-        (2 * _message(2 * P) + 4 * (8e-3 + apply) + 2 * (add + apply)) / 4, rel=1e-5)
+        (2 * _message(2 * P) + 4 * (8e-3 + apply) + 2 * (add + apply)) / 4, rel=1e-5
+    )
     assert _seconds(ALLREDUCE, one) == pytest.approx(8e-3 + apply, rel=1e-5)
     assert _seconds(LOCAL, one) == pytest.approx(8e-3 + add + apply, rel=1e-5)
 
 
 @pytest.mark.parametrize('num_workers', [2, 5, 16])
 def test_one_server_takes_all_bytes_through_its_card(num_workers):
-    """All fetch at the same time, and all push. With nothing to compute, sync takes exactly the bytes on paper over the card."""
+    """All fetch at the same time, and all push. With nothing to compute, sync takes exactly the
+    bytes on paper over the card."""
     seconds = _seconds(SYNC, Machines(num_workers, latency=0), FREE)
     assert seconds == pytest.approx(8e-3 + 2 * num_workers * P / CARD, rel=1e-5)
     on_paper = traffic.on_paper(Scheme(SYNC, VARIABLES), Machines(num_workers))
-    assert _seconds(SYNC, Machines(num_workers, latency=0), FREE._replace(compute=1e-9)) == pytest.approx(
-        2 * on_paper.server / CARD, rel=1e-5)
-    assert _seconds(AVERAGE, Machines(num_workers, latency=0), FREE, average_period=5) == pytest.approx(
-        8e-3 + 2 * 2 * num_workers * P / CARD / 5, rel=1e-5)
+    assert _seconds(
+        SYNC, Machines(num_workers, latency=0), FREE._replace(compute=1e-9)
+    ) == pytest.approx(2 * on_paper.server / CARD, rel=1e-5)
+    assert _seconds(
+        AVERAGE, Machines(num_workers, latency=0), FREE, average_period=5
+    ) == pytest.approx(8e-3 + 2 * 2 * num_workers * P / CARD / 5, rel=1e-5)
 
 
 @pytest.mark.parametrize('num_workers', [2, 5, 16])
 def test_server_adds_one_gradient_at_a_time_on_cores_that_copy_in_parallel(num_workers):
-    """Copying N messages on c cores takes max(1, N / c) times as long as one; adding always N times."""
+    """Copying N messages on c cores takes max(1, N / c) times as long as one; adding always N
+    times."""
     costs = FREE._replace(copy=1e-9, add=5e-10)
     times = max(1, num_workers / 4)
     worker = P * 1e-9
     assert _seconds(SYNC, Machines(num_workers, latency=0, cores=4), costs) == pytest.approx(
-        8e-3 + 2 * (num_workers * P / CARD + worker + times * worker) + num_workers * P * 5e-10, rel=1e-5)
+        8e-3 + 2 * (num_workers * P / CARD + worker + times * worker) + num_workers * P * 5e-10,
+        rel=1e-5,
+    )
 
 
 def test_servers():
-    """Whole variables: the largest decides. Cut ones: N workers push to S servers through S cards, or through their own."""
+    """Whole variables: the largest decides. Cut ones: N workers push to S servers through S cards,
+    or through their own."""
+
     def exchange(**servers):
         return _seconds(SYNC, Machines(8, latency=0, **servers), FREE) - 8e-3
+
     assert exchange() == pytest.approx(2 * 8 * P / CARD, rel=1e-5)
     assert exchange(num_ps=2) == pytest.approx(2 * 8 * 3.2e6 / CARD, rel=1e-5)
-    assert exchange(num_ps=3) == pytest.approx(2 * 8 * 3.2e6 / CARD, rel=1e-5)  # one of them has nothing
+    # one of them has nothing
+    assert exchange(num_ps=3) == pytest.approx(2 * 8 * 3.2e6 / CARD, rel=1e-5)
     assert exchange(num_ps=4, sharded=True) == pytest.approx(2 * 8 * P / 4 / CARD, rel=1e-5)
     for num_ps in (8, 16):  # 16 cards of servers, but 8 of workers
         assert exchange(num_ps=num_ps, sharded=True) == pytest.approx(2 * P / CARD, rel=1e-5)
@@ -71,8 +84,13 @@ def test_servers():
 def test_ring(num_workers):
     """2 (N - 1) messages of P / N bytes, one after the other."""
     seconds = _seconds(ALLREDUCE, Machines(num_workers))
-    assert seconds == pytest.approx(8e-3 + 2 * (num_workers - 1) * _message(P / num_workers)
-                                    + (num_workers - 1) * P / num_workers * 5e-10 + P * 7e-10, rel=1e-5)
+    assert seconds == pytest.approx(
+        8e-3
+        + 2 * (num_workers - 1) * _message(P / num_workers)
+        + (num_workers - 1) * P / num_workers * 5e-10
+        + P * 7e-10,
+        rel=1e-5,
+    )
 
 
 def test_async_fills_the_card_or_the_workers():
@@ -92,10 +110,20 @@ def test_cores_of_one_machine_are_shared():
         machines = machine._replace(num_workers=num_workers)
         ends = P * 5e-10 * num_workers + P * 7e-10
         assert _seconds(LOCAL, machines) == pytest.approx(times * 8e-3 + ends, rel=1e-5)
-        assert _seconds(SYNC, machines) == pytest.approx(times * (8e-3 + 4 * (3e-4 + P * 1e-9)) + ends, rel=1e-5)
+        assert _seconds(SYNC, machines) == pytest.approx(
+            times * (8e-3 + 4 * (3e-4 + P * 1e-9)) + ends, rel=1e-5
+        )
         sent = P * (num_workers - 1) / num_workers
         assert _seconds(ALLREDUCE, machines) == pytest.approx(
-            times * (8e-3 + 2 * (2 * (num_workers - 1) * 3e-4 + 2 * sent * 1e-9) + sent * 5e-10 + P * 7e-10), rel=1e-5)
+            times
+            * (
+                8e-3
+                + 2 * (2 * (num_workers - 1) * 3e-4 + 2 * sent * 1e-9)
+                + sent * 5e-10
+                + P * 7e-10
+            ),
+            rel=1e-5,
+        )
 
 
 @pytest.mark.slow
@@ -107,14 +135,26 @@ def test_jitter_makes_synchronous_workers_wait_for_the_slowest():
     assert (draws.mean(), draws.std()) == pytest.approx((1, 0.3), rel=0.02)
     for needed in (64, 60):
         expected = np.sort(draws)[:, needed - 1].mean()
-        seconds = [scaling.speed(Scheme(SYNC, [1e-6], replicas_to_aggregate=needed), Machines(64, latency=0), costs, seed).seconds
-                   for seed in range(10)]
+        seconds = [
+            scaling.speed(
+                Scheme(SYNC, [1e-6], replicas_to_aggregate=needed),
+                Machines(64, latency=0),
+                costs,
+                seed,
+            ).seconds
+            for seed in range(10)
+        ]
         if needed == 64:
             assert np.mean(seconds) == pytest.approx(expected, rel=0.05)
-        else:  # who is late goes on from where the others are, and so is late again: no better than fresh draws, better than all
+        else:
+            # who is late goes on from where the others are, and so is late again: no better than
+            # fresh draws, better than all
             assert expected * 0.9 < np.mean(seconds) < 0.9 * np.sort(draws)[:, -1].mean()
     costs = costs._replace(jitter=1)
-    seconds = [scaling.speed(Scheme(ASYNC, [1e-6]), Machines(64, latency=0), costs, seed).seconds for seed in range(5)]
+    seconds = [
+        scaling.speed(Scheme(ASYNC, [1e-6]), Machines(64, latency=0), costs, seed).seconds
+        for seed in range(5)
+    ]
     assert np.mean(seconds) == pytest.approx(1 / 64, rel=0.1)
 
 
@@ -123,7 +163,9 @@ def test_images_per_second():
     for mode, counted in ((SYNC, 6), (ALLREDUCE, 6), (AVERAGE, 6), (ASYNC, 1)):
         speed = scaling.speed(Scheme(mode, VARIABLES, batch_size=50), Machines(6), COSTS)
         assert speed.images_per_sec == pytest.approx(50 * counted / speed.seconds)
-    speed = scaling.speed(Scheme(SYNC, VARIABLES, batch_size=50, replicas_to_aggregate=4), Machines(6), COSTS)
+    speed = scaling.speed(
+        Scheme(SYNC, VARIABLES, batch_size=50, replicas_to_aggregate=4), Machines(6), COSTS
+    )
     assert speed.images_per_sec == pytest.approx(50 * 4 / speed.seconds)
 
 
@@ -133,19 +175,28 @@ def test_backup_workers_are_for_sync_alone():
 
 
 def test_speed_is_reproducible_and_depends_on_the_seed():
-    first, again, other = [scaling.speed(Scheme(SYNC, VARIABLES), Machines(4), COSTS._replace(jitter=0.2), seed)
-                           for seed in (5, 5, 6)]
+    first, again, other = [
+        scaling.speed(Scheme(SYNC, VARIABLES), Machines(4), COSTS._replace(jitter=0.2), seed)
+        for seed in (5, 5, 6)
+    ]
     assert first == again != other
 
 
 @pytest.mark.parametrize('mode', [SYNC, ASYNC, ALLREDUCE, AVERAGE])
 def test_more_costs_more(mode):
-    """Every cost and the latency slow an update down, or do nothing to it; a faster card speeds it up."""
+    """Every cost and the latency slow an update down, or do nothing to it; a faster card speeds it
+    up."""
     machines = Machines(6, num_ps=2)
     seconds = _seconds(mode, machines)
     for name in ('compute', 'message', 'copy', 'apply'):
-        assert _seconds(mode, machines, COSTS._replace(**{name: 2 * getattr(COSTS, name)})) > seconds, name
-    assert _seconds(mode, machines._replace(latency=1e-3)) > seconds > _seconds(mode, machines._replace(gigabits=100))
+        assert (
+            _seconds(mode, machines, COSTS._replace(**{name: 2 * getattr(COSTS, name)})) > seconds
+        ), name
+    assert (
+        _seconds(mode, machines._replace(latency=1e-3))
+        > seconds
+        > _seconds(mode, machines._replace(gigabits=100))
+    )
     assert _seconds(mode, machines, variables=[3 * size for size in VARIABLES]) > seconds
 
 

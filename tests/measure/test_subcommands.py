@@ -1,4 +1,6 @@
-"""The subcommands of the benchmark: their arithmetic, what their flags do, and a real run of each."""
+"""The subcommands of the benchmark: their arithmetic, what their flags do, and a real run of
+each."""
+
 import glob
 import json
 import os
@@ -27,27 +29,46 @@ def test_steps_have_defaults():
 
 
 def test_input_verdict():
-    rounds = {'ours': {'images/sec': [100, 400, 300], 'images/sec that the step takes': [1000, 50, 200]}}
+    rounds = {
+        'ours': {'images/sec': [100, 400, 300], 'images/sec that the step takes': [1000, 50, 200]}
+    }
     assert subcommands.input_verdict(rounds, CPU_JOB) == (
         'The input can feed the towers on /cpu:0, /cpu:1: with all cores for itself it makes 1.5 times the images that the '
-        'step takes.')
+        'step takes.'
+    )
     rounds['ours']['images/sec'] = [99, 98, 100]
-    assert subcommands.input_verdict(rounds, CPU_JOB).startswith('The input CANNOT feed the towers on /cpu:0, /cpu:1: ')
+    assert subcommands.input_verdict(rounds, CPU_JOB).startswith(
+        'The input CANNOT feed the towers on /cpu:0, /cpu:1: '
+    )
 
 
-@pytest.mark.parametrize('shares, limit', [
-    ({'ours': [0.84, 0.2, 0.9]}, 'arithmetic for ours (84 % of the rate of a matrix product)'),
-    ({'ours': [0.8], 'classic': [0.4, 0.6, 0.44]}, 'arithmetic for ours (80 % of the rate of a matrix product), overhead for classic '
-                                                   '(44 % of the rate of a matrix product)')])
+@pytest.mark.parametrize(
+    'shares, limit',
+    [
+        ({'ours': [0.84, 0.2, 0.9]}, 'arithmetic for ours (84 % of the rate of a matrix product)'),
+        (
+            {'ours': [0.8], 'classic': [0.4, 0.6, 0.44]},
+            'arithmetic for ours (80 % of the rate of a matrix product), overhead for classic '
+            '(44 % of the rate of a matrix product)',
+        ),
+    ],
+)
 def test_flops_verdict(shares, limit):
-    rounds = {formulation: {'share of the matrix product': values} for formulation, values in shares.items()}
+    rounds = {
+        formulation: {'share of the matrix product': values}
+        for formulation, values in shares.items()
+    }
     assert subcommands.flops_verdict(rounds, CPU_JOB) == (
-        'Floating-point operations per tower per step:\n%s\nLimit: %s' % (
-            flops.describe(layers.step_products(8)), limit))
+        'Floating-point operations per tower per step:\n%s\nLimit: %s'
+        % (flops.describe(layers.step_products(8)), limit)
+    )
 
 
 def test_profile_tables(tmp_path):
-    rounds = {'ours': {'conv (Conv2D)': [2], 'sum of all operations': [4]}, 'classic': {'sum of all operations': [8]}}
+    rounds = {
+        'ours': {'conv (Conv2D)': [2], 'sum of all operations': [4]},
+        'classic': {'sum of all operations': [8]},
+    }
     assert subcommands.profile_tables(rounds, _request(trace_path='trace.json')) == (
         'ours, Chrome trace in trace.json (open it in ui.perfetto.dev)\n\n'
         '|  | ms | share in % |\n| --- | --- | --- |\n| conv (Conv2D) | 2 (2 to 2) | 50 (50 to 50) |\n'
@@ -55,75 +76,145 @@ def test_profile_tables(tmp_path):
         'classic, Chrome trace in trace.json.classic (open it in ui.perfetto.dev)\n\n'
         '|  | ms | share in % |\n| --- | --- | --- |\n| sum of all operations | 8 (8 to 8) | 100 (100 to 100) |\n\n'
         '|  | ours | classic | ours / classic |\n| --- | --- | --- | --- |\n'
-        '| sum of all operations | 4 (4 to 4) | 8 (8 to 8) | 0.5 (0.5 to 0.5) |')
+        '| sum of all operations | 4 (4 to 4) | 8 (8 to 8) | 0.5 (0.5 to 0.5) |'
+    )
 
 
-@pytest.mark.parametrize('devices, times', [
-    (['/cpu:0', '/cpu:1'], 1), (['/gpu:0', '/gpu:1'], 2), (['/gpu:0', '/gpu:1', '/gpu:0'], 2)])
+@pytest.mark.parametrize(
+    'devices, times',
+    [(['/cpu:0', '/cpu:1'], 1), (['/gpu:0', '/gpu:1'], 2), (['/gpu:0', '/gpu:1', '/gpu:0'], 2)],
+)
 def test_limit_counts_each_gpu_and_all_cores_once(monkeypatch, devices, times):
     def without_process(function, *args):
         if function is flops.matrix_product_rate:
             assert args == (devices[0],)
             return 3e9
         return {'ms per step': 50.0, 'images/sec': 1.0}
+
     monkeypatch.setattr(processes, 'fresh_process', without_process)
     figures = subcommands.measure_step('ours', _request(CPU_JOB._replace(devices=devices)))
     gflops = layers.total(layers.step_products(8)) * len(devices) / 0.05 / 1e9
-    assert figures == {'ms per step': 50, 'images/sec': 1, 'GFLOP/s': pytest.approx(gflops), 'matrix product, GFLOP/s': times * 3,
-                       'share of the matrix product': pytest.approx(gflops / (times * 3))}
+    assert figures == {
+        'ms per step': 50,
+        'images/sec': 1,
+        'GFLOP/s': pytest.approx(gflops),
+        'matrix product, GFLOP/s': times * 3,
+        'share of the matrix product': pytest.approx(gflops / (times * 3)),
+    }
 
 
-@pytest.mark.parametrize('formulation, script, extra', [
-    ('ours', 'cifar10_multi_gpu_train.py', ['--input_threads=3']), ('classic', 'cifar10_classic.py', [])])
+@pytest.mark.parametrize(
+    'formulation, script, extra',
+    [
+        ('ours', 'cifar10_multi_gpu_train.py', ['--input_threads=3']),
+        ('classic', 'cifar10_classic.py', []),
+    ],
+)
 def test_trainer_gets_flags_and_is_timed(tmp_path, monkeypatch, formulation, script, extra):
     """With a trainer that only prints: 4 seconds from step 12 to step 28."""
     (tmp_path / script).write_text(
         'import json, sys\njson.dump(sys.argv, open(%r, "w"))\n'
-        'for i in range(1, 8): print("2026-01-01 00:00:0%%d.000000: step %%d, " %% (i, 4 * i))' % str(tmp_path / 'argv'))
+        'for i in range(1, 8): print("2026-01-01 00:00:0%%d.000000: step %%d, " %% (i, 4 * i))'
+        % str(tmp_path / 'argv')
+    )
     monkeypatch.setattr(processes, 'fresh_process', lambda function, device: 1e9)
-    figures = subcommands.measure_train(formulation, _request(
-        steps=Steps(12, 16), scripts_dir=str(tmp_path), trainer_flags=['--input_threads=3']))
-    assert list(figures) == ['ms per step', 'images/sec', 'peak memory, MB', 'GFLOP/s', 'matrix product, GFLOP/s',
-                             'share of the matrix product']
-    assert (figures['ms per step'], figures['images/sec']) == (250, 64) and figures['peak memory, MB'] > 0
+    figures = subcommands.measure_train(
+        formulation,
+        _request(
+            steps=Steps(12, 16), scripts_dir=str(tmp_path), trainer_flags=['--input_threads=3']
+        ),
+    )
+    assert list(figures) == [
+        'ms per step',
+        'images/sec',
+        'peak memory, MB',
+        'GFLOP/s',
+        'matrix product, GFLOP/s',
+        'share of the matrix product',
+    ]
+    assert (figures['ms per step'], figures['images/sec']) == (250, 64) and figures[
+        'peak memory, MB'
+    ] > 0
     with open(str(tmp_path / 'argv')) as argv:
         path, data_dir, train_dir, *others = json.load(argv)
     assert (path, data_dir) == (str(tmp_path / script), '--data_dir=there')
     assert re.match('--train_dir=.', train_dir) and not os.path.exists(train_dir.split('=')[1])
-    assert others == ['--num_gpus=2', '--batch_size=8', '--max_steps=28', '--log_frequency=2', '--summary_steps=100',
-                      '--checkpoint_steps=16'] + extra
+    assert (
+        others
+        == [
+            '--num_gpus=2',
+            '--batch_size=8',
+            '--max_steps=28',
+            '--log_frequency=2',
+            '--summary_steps=100',
+            '--checkpoint_steps=16',
+        ]
+        + extra
+    )
 
 
-@pytest.mark.parametrize('devices, expected', [
-    (['/cpu:0', '/cpu:1', '/cpu:2', '/cpu:3'], [['/cpu:0'], ['/cpu:0', '/cpu:1'], ['/cpu:0', '/cpu:1', '/cpu:2', '/cpu:3']]),
-    (['/gpu:0', '/gpu:1'] * 2, [['/gpu:0'], ['/gpu:0', '/gpu:1'], ['/gpu:0', '/gpu:1', '/gpu:0', '/gpu:1']])])
+@pytest.mark.parametrize(
+    'devices, expected',
+    [
+        (
+            ['/cpu:0', '/cpu:1', '/cpu:2', '/cpu:3'],
+            [['/cpu:0'], ['/cpu:0', '/cpu:1'], ['/cpu:0', '/cpu:1', '/cpu:2', '/cpu:3']],
+        ),
+        (
+            ['/gpu:0', '/gpu:1'] * 2,
+            [['/gpu:0'], ['/gpu:0', '/gpu:1'], ['/gpu:0', '/gpu:1', '/gpu:0', '/gpu:1']],
+        ),
+    ],
+)
 def test_towers_share_one_batch(monkeypatch, devices, expected):
     parts = []
 
     def without_process(unused_function, formulation, job, steps):
         parts.append((formulation, job.devices, job.hparams.batch_size, steps))
         return {'ms per step': 10.0 + len(parts)}
+
     monkeypatch.setattr(processes, 'fresh_process', without_process)
-    figures = subcommands.measure_towers('classic', _request(CPU_JOB._replace(devices=devices), Steps(3, 0)))
+    figures = subcommands.measure_towers(
+        'classic', _request(CPU_JOB._replace(devices=devices), Steps(3, 0))
+    )
     assert parts == [('classic', expected[i], size, (3, 100)) for i, size in enumerate((8, 4, 2))]
-    assert figures == {'ms per step, 1 x 8': 11, 'ms per step, 2 x 4': 12, 'ms per step, 4 x 2': 13,
-                       'ms per step, 2 x 4 / 1 x 8': 12 / 11, 'ms per step, 4 x 2 / 1 x 8': 13 / 11}
+    assert figures == {
+        'ms per step, 1 x 8': 11,
+        'ms per step, 2 x 4': 12,
+        'ms per step, 4 x 2': 13,
+        'ms per step, 2 x 4 / 1 x 8': 12 / 11,
+        'ms per step, 4 x 2 / 1 x 8': 13 / 11,
+    }
 
 
 def test_placed_towers_are_measured_beside_the_usual_ones(monkeypatch):
     parts = []
 
     def without_process(unused_function, unused_formulation, job, unused_steps):
-        parts.append((job.devices, job.devices_per_tower, job.variable_strategy, job.hparams.batch_size))
+        parts.append(
+            (job.devices, job.devices_per_tower, job.variable_strategy, job.hparams.batch_size)
+        )
         return {'ms per step': 10.0 + len(parts)}
+
     monkeypatch.setattr(processes, 'fresh_process', without_process)
     cpus = ['/cpu:%d' % i for i in range(8)]
     job = CPU_JOB._replace(devices=cpus, devices_per_tower=2, variable_strategy='spread')
     figures = subcommands.measure_towers('ours', _request(job))
-    assert parts == [part for n in (1, 2, 4) for part in [(cpus[:n], 1, 'cpu', 8 // n), (cpus[:2 * n], 2, 'spread', 8 // n)]]
+    assert parts == [
+        part
+        for n in (1, 2, 4)
+        for part in [(cpus[:n], 1, 'cpu', 8 // n), (cpus[: 2 * n], 2, 'spread', 8 // n)]
+    ]
     placed = 'ms per step, 2 x 4, divided by 2, variables spread'
-    assert len(figures) == 11 and [figures[name] for name in (
-        'ms per step, 2 x 4', placed, placed + ' / without', 'ms per step, 2 x 4 / 1 x 8')] == [13, 14, 14 / 13, 13 / 11]
+    assert len(figures) == 11 and [
+        figures[name]
+        for name in (
+            'ms per step, 2 x 4',
+            placed,
+            placed + ' / without',
+            'ms per step, 2 x 4 / 1 x 8',
+        )
+    ] == [13, 14, 14 / 13, 13 / 11]
 
 
 def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
@@ -133,41 +224,80 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
     def measure(formulation, request):
         requests.append((formulation, request))
         return {'ms': len(requests), 'share of the matrix product': 1 / len(requests)}
+
     monkeypatch.setitem(subcommands.MEASURES, 'train', measure)
-    args = ['--data_dir=' + data_dir, '--num_gpus=2', '--batch_size=16', '--intra_op_threads=5', '--inter_op_threads=6',
-            '--input_threads=7', '--warmup_steps=3', '--steps=4', '--trace=trace']
+    args = [
+        '--data_dir=' + data_dir,
+        '--num_gpus=2',
+        '--batch_size=16',
+        '--intra_op_threads=5',
+        '--inter_op_threads=6',
+        '--input_threads=7',
+        '--warmup_steps=3',
+        '--steps=4',
+        '--trace=trace',
+    ]
     path = tmp_path / 'report.json'
-    status, stdout, stderr = programs.call('cifar10_benchmark', 'train', '--baseline', '--rounds=2', '--json=%s' % path, *args)
+    status, stdout, stderr = programs.call(
+        'cifar10_benchmark', 'train', '--baseline', '--rounds=2', '--json=%s' % path, *args
+    )
     job = Job(data_dir, 50000, CLASSIC._replace(batch_size=16), ['/cpu:0', '/cpu:1'], (5, 6, 7))
-    expected = subcommands.Request(job, Steps(3, 4), os.path.join(programs.ROOT, 'scripts'), args[3:6] + ['--eval_steps=0'], 'trace')
+    expected = subcommands.Request(
+        job,
+        Steps(3, 4),
+        os.path.join(programs.ROOT, 'scripts'),
+        args[3:6] + ['--eval_steps=0'],
+        'trace',
+    )
     assert requests == [('ours', expected), ('classic', expected)] * 2
-    assert (status, stderr) == (0, 'Round 1 of 2: ours\nRound 1 of 2: classic\nRound 2 of 2: ours\nRound 2 of 2: classic\n')
+    assert (status, stderr) == (
+        0,
+        'Round 1 of 2: ours\nRound 1 of 2: classic\nRound 2 of 2: ours\nRound 2 of 2: classic\n',
+    )
     assert '\n| ms | 2 (1 to 3) | 3 (2 to 4) | 0.625 (0.5 to 0.75) |\n' in stdout
     assert stdout.splitlines()[-1].startswith('Limit: arithmetic for ours (67 % ')
     report = json.loads(path.read_text())
     assert report['subcommand'] == 'train' and report['rounds'] == {
         'ours': {'ms': [1, 3], 'share of the matrix product': [1, 1 / 3]},
-        'classic': {'ms': [2, 4], 'share of the matrix product': [1 / 2, 1 / 4]}}
+        'classic': {'ms': [2, 4], 'share of the matrix product': [1 / 2, 1 / 4]},
+    }
     given = dict(arg[2:].split('=') for arg in args)
-    assert {name: str(report['flags'][name]) for name in given} == given and report['flags']['baseline'] is True
+    assert {name: str(report['flags'][name]) for name in given} == given and report['flags'][
+        'baseline'
+    ] is True
 
 
 def _benchmark(run, tmp_path, command, *args):
-    """Runs a subcommand briefly; returns stdout, and the figures of its one round by formulation."""
+    """Runs a subcommand briefly; returns stdout, and the figures of its one round by
+    formulation."""
     path = str(tmp_path / 'report.json')
     formulations = ['ours', 'classic'] if '--baseline' in args else ['ours']
-    status, stdout, stderr = run('cifar10_benchmark', command, '--json=' + path, '--rounds=1', '--batch_size=16',
-                                 '--warmup_steps=2', '--steps=4', *args)
+    status, stdout, stderr = run(
+        'cifar10_benchmark',
+        command,
+        '--json=' + path,
+        '--rounds=1',
+        '--batch_size=16',
+        '--warmup_steps=2',
+        '--steps=4',
+        *args,
+    )
     assert stderr == ''.join('Round 1 of 1: %s\n' % formulation for formulation in formulations)
     assert status == 0
     with open(path) as opened:
         report = json.load(opened)
-    figures = {formulation: {name: value for name, (value,) in measured.items()}
-               for formulation, measured in report['rounds'].items()}
+    figures = {
+        formulation: {name: value for name, (value,) in measured.items()}
+        for formulation, measured in report['rounds'].items()
+    }
     assert list(figures) == formulations
     assert {name: ratio['median'] for name, ratio in report['ratios'].items()} == pytest.approx(
-        {name: value / figures['classic'][name] for name, value in figures['ours'].items()
-         if figures.get('classic', {}).get(name)})
+        {
+            name: value / figures['classic'][name]
+            for name, value in figures['ours'].items()
+            if figures.get('classic', {}).get(name)
+        }
+    )
     return stdout, figures
 
 
@@ -175,8 +305,13 @@ def _benchmark(run, tmp_path, command, *args):
 def test_input(tmp_path, data_dir):
     stdout, figures = _benchmark(programs.call, tmp_path, 'input', '--data_dir=' + data_dir)
     assert list(figures['ours']) == [
-        'images/sec', 'CPU microseconds per image', 'seconds to build the graph',
-        'seconds from the start of the queues to the first batch', 'peak memory, MB', 'images/sec that the step takes']
+        'images/sec',
+        'CPU microseconds per image',
+        'seconds to build the graph',
+        'seconds from the start of the queues to the first batch',
+        'peak memory, MB',
+        'images/sec that the step takes',
+    ]
     assert all(value > 0 for value in figures['ours'].values())
     assert re.search('^The input (can|CANNOT) feed the towers on /cpu:0: ', stdout, re.M)
 
@@ -189,13 +324,17 @@ def test_step(tmp_path):
     assert ours['images/sec'] == pytest.approx(2 * 16 / ours['ms per step'] * 1e3)
     operations = 2 * layers.total(layers.step_products(16))
     assert ours['GFLOP/s'] == pytest.approx(operations / ours['ms per step'] / 1e6)
-    assert ours['share of the matrix product'] == pytest.approx(ours['GFLOP/s'] / ours['matrix product, GFLOP/s'])
+    assert ours['share of the matrix product'] == pytest.approx(
+        ours['GFLOP/s'] / ours['matrix product, GFLOP/s']
+    )
     assert '%.4f GFLOP' % (operations / 2e9) in stdout
 
 
 @pytest.mark.long
 def test_train_runs_both_scripts(tmp_path, data_dir):
-    _, figures = _benchmark(programs.call, tmp_path, 'train', '--data_dir=' + data_dir, '--baseline')
+    _, figures = _benchmark(
+        programs.call, tmp_path, 'train', '--data_dir=' + data_dir, '--baseline'
+    )
     for measured in figures.values():
         assert measured['images/sec'] == pytest.approx(16 / measured['ms per step'] * 1e3)
         assert 100 < measured['peak memory, MB'] < 10000
@@ -205,15 +344,24 @@ def test_train_runs_both_scripts(tmp_path, data_dir):
 def test_towers(tmp_path):
     _, figures = _benchmark(programs.call, tmp_path, 'towers')
     ours = figures['ours']
-    assert list(ours) == ['ms per step, 1 x 16', 'ms per step, 2 x 8', 'ms per step, 4 x 4',
-                          'ms per step, 2 x 8 / 1 x 16', 'ms per step, 4 x 4 / 1 x 16']
-    assert ours['ms per step, 4 x 4 / 1 x 16'] == pytest.approx(ours['ms per step, 4 x 4'] / ours['ms per step, 1 x 16'])
+    assert list(ours) == [
+        'ms per step, 1 x 16',
+        'ms per step, 2 x 8',
+        'ms per step, 4 x 4',
+        'ms per step, 2 x 8 / 1 x 16',
+        'ms per step, 4 x 4 / 1 x 16',
+    ]
+    assert ours['ms per step, 4 x 4 / 1 x 16'] == pytest.approx(
+        ours['ms per step, 4 x 4'] / ours['ms per step, 1 x 16']
+    )
 
 
 @pytest.mark.long
 def test_profile(tmp_path):
     trace = str(tmp_path / 'trace.json')
-    stdout, figures = _benchmark(programs.call, tmp_path, 'profile', '--trace=' + trace, '--baseline')
+    stdout, figures = _benchmark(
+        programs.call, tmp_path, 'profile', '--trace=' + trace, '--baseline'
+    )
     for path, kind in ((trace, 'BackpropFilter'), (trace + '.classic', 'LRNGrad')):
         with open(path) as opened:
             events = json.load(opened)['traceEvents']
@@ -227,17 +375,30 @@ def test_profile(tmp_path):
         total = measured.pop('sum of all operations')
         assert total == pytest.approx(sum(measured.values())), formulation
     cell = r'[\d.]+ \([\d.]+ to [\d.]+\)'
-    assert re.search(r'^\| .*conv2.*Conv2DBackpropFilter\) \| %s \| %s \|$' % (cell, cell), stdout, re.M)
+    assert re.search(
+        r'^\| .*conv2.*Conv2DBackpropFilter\) \| %s \| %s \|$' % (cell, cell), stdout, re.M
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('command, number, status, last_line', [
-    ('step', signal.SIGINT, 130, 'cifar10_benchmark.py: interrupted (SIGINT)\n'),
-    ('train', signal.SIGTERM, 143, 'cifar10_benchmark.py: interrupted (SIGTERM)\n')])
+@pytest.mark.parametrize(
+    'command, number, status, last_line',
+    [
+        ('step', signal.SIGINT, 130, 'cifar10_benchmark.py: interrupted (SIGINT)\n'),
+        ('train', signal.SIGTERM, 143, 'cifar10_benchmark.py: interrupted (SIGTERM)\n'),
+    ],
+)
 def test_signal_ends_all_that_it_started(tmp_path, data_dir, command, number, status, last_line):
-    process = programs.start('cifar10_benchmark', command, '--data_dir=' + data_dir, '--steps=1000000', TMPDIR=str(tmp_path))
+    process = programs.start(
+        'cifar10_benchmark',
+        command,
+        '--data_dir=' + data_dir,
+        '--steps=1000000',
+        TMPDIR=str(tmp_path),
+    )
     assert process.stderr.readline() == 'Round 1 of 5: ours\n'
-    while command == 'train' and not glob.glob(str(tmp_path / '*' / '*')):  # the trainer has not yet begun to write
+    # the trainer has not yet begun to write
+    while command == 'train' and not glob.glob(str(tmp_path / '*' / '*')):
         assert process.poll() is None
     process.send_signal(number)
     _, stderr = process.communicate(timeout=60)  # which waits for all that can write there

@@ -1,4 +1,5 @@
 """Which place holds which variable."""
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -13,13 +14,17 @@ def test_each_variable_goes_to_the_emptiest_place():
         shape, dtype = rng.integers(1, 5, 2), [np.float16, np.float32, np.int64][i % 3]
         expected = held.argmin()
         held[expected] += shape.prod() * dtype(0).nbytes
-        assert balance.place('variable %d' % i, shape.tolist(), tf.as_dtype(dtype)) == 'abc'[expected]
+        assert (
+            balance.place('variable %d' % i, shape.tolist(), tf.as_dtype(dtype)) == 'abc'[expected]
+        )
     assert held.max() - held.min() <= 16 * 8
 
 
 def test_a_variable_has_one_place():
     """A second tower asks again."""
     balance = Balance(['a', 'b'])
-    assert [balance.place(name, [2], tf.float32) for name in ('first', 'first', 'second', 'first', 'third')] == [
-        'a', 'a', 'b', 'a', 'a']
+    assert [
+        balance.place(name, [2], tf.float32)
+        for name in ('first', 'first', 'second', 'first', 'third')
+    ] == ['a', 'a', 'b', 'a', 'a']
     assert Balance(['a', 'a']).place('only', [], tf.float32) == 'a'  # two towers share a device

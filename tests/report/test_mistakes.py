@@ -1,4 +1,5 @@
 """The most confident mistakes, batch by batch, against sorting all at once."""
+
 import numpy as np
 import pytest
 
@@ -14,7 +15,9 @@ def _collect(scores, images, count, batch_size):
     return mistakes.found
 
 
-@pytest.mark.parametrize('count, batch_size', [(5, 64), (5, 300), (1, 1), (40, 7), (1000, 64), (0, 64)])
+@pytest.mark.parametrize(
+    'count, batch_size', [(5, 64), (5, 300), (1, 1), (40, 7), (1000, 64), (0, 64)]
+)
 def test_against_sorting(count, batch_size):
     """Many probabilities are the same: the first example is kept."""
     scores = scored.scores(300, 4)
@@ -22,10 +25,16 @@ def test_against_sorting(count, batch_size):
     found = _collect(scores, images, count, batch_size)
     wrong = [i for i in range(300) if not scores.is_correct[i]]
     assert 40 < len(wrong) < 300
-    assert [mistake.index for mistake in found] == sorted(wrong, key=lambda i: (-scores.confidences[i], i))[:count]
+    assert [mistake.index for mistake in found] == sorted(
+        wrong, key=lambda i: (-scores.confidences[i], i)
+    )[:count]
     for mistake in found:
         i = mistake.index
-        assert (mistake.label, mistake.predicted, mistake.probability) == (scores.labels[i], scores.classes[i], scores.confidences[i])
+        assert (mistake.label, mistake.predicted, mistake.probability) == (
+            scores.labels[i],
+            scores.classes[i],
+            scores.confidences[i],
+        )
         assert mistake.image.dtype == np.uint8 and (mistake.image == images[i]).all()
 
 
@@ -35,5 +44,5 @@ def test_images_are_copied():
     mistakes = Mistakes(3)
     mistakes.add(100, scores.labels, images, scores.log_probabilities)
     images[:] = 0
-    mistake, = mistakes.found
+    (mistake,) = mistakes.found
     assert mistake.index == 100 and mistake.image.all() and mistake.image.base is None

@@ -1,4 +1,5 @@
 """The file of the predictions, read back by the csv module."""
+
 import csv
 
 import numpy as np
@@ -12,15 +13,23 @@ from tests.helpers import scored
 
 def test_what_is_written_is_read(tmp_path):
     """Names with what divides fields and lines of CSV; float32 to 1e-6."""
-    scores, names, path = scored.scores(50, 4), ['a,b', 'say "c"', '猫', 'd'], tmp_path / 'predictions.csv'
+    scores, names, path = (
+        scored.scores(50, 4),
+        ['a,b', 'say "c"', '猫', 'd'],
+        tmp_path / 'predictions.csv',
+    )
     predictions_file.write(str(path), scores, names)
     content = path.read_bytes()
     assert b'\r' not in content and content.count(b'\n') == 51
     header, *rows = list(csv.reader(content.decode().splitlines()))
     assert header == ['index', 'label'] + names
-    assert [row[:2] for row in rows] == [[str(i), str(label)] for i, label in enumerate(scores.labels)]
+    assert [row[:2] for row in rows] == [
+        [str(i), str(label)] for i, label in enumerate(scores.labels)
+    ]
     probabilities = np.array([row[2:] for row in rows], np.float64)
-    np.testing.assert_allclose(probabilities, np.exp(scores.log_probabilities.astype(np.float64)), rtol=1e-6, atol=0)
+    np.testing.assert_allclose(
+        probabilities, np.exp(scores.log_probabilities.astype(np.float64)), rtol=1e-6, atol=0
+    )
 
 
 def test_small_probabilities_and_numbers_for_names(tmp_path):

@@ -1,4 +1,5 @@
 """The trace of one step."""
+
 import json
 import os
 
@@ -21,27 +22,46 @@ def _traces(directory):
 
 def _tagged(directory):
     """The steps, tags and metadata that TensorBoard's tab Graphs shows."""
-    return [(event.step, event.tagged_run_metadata.tag, tf.RunMetadata.FromString(event.tagged_run_metadata.run_metadata))
-            for event in events.read(directory) if event.HasField('tagged_run_metadata')]
+    return [
+        (
+            event.step,
+            event.tagged_run_metadata.tag,
+            tf.RunMetadata.FromString(event.tagged_run_metadata.run_metadata),
+        )
+        for event in events.read(directory)
+        if event.HasField('tagged_run_metadata')
+    ]
 
 
 def test_a_step_of_two_towers(tmp_path, data_dir, capsys):
-    """Each tower's convolutions are in the file, complete events with times; and in the event file."""
-    job = Job(data_dir, 300, CLASSIC._replace(batch_size=8), ['/cpu:0', '/cpu:1'], max_steps=3,
-              intervals=Intervals(profile_step=2, eval_steps=0))
+    """Each tower's convolutions are in the file, complete events with times; and in the event
+    file."""
+    job = Job(
+        data_dir,
+        300,
+        CLASSIC._replace(batch_size=8),
+        ['/cpu:0', '/cpu:1'],
+        max_steps=3,
+        intervals=Intervals(profile_step=2, eval_steps=0),
+    )
     with run_directory.held(str(tmp_path), False, job) as run:
         cifar10_multi_gpu_train.train(job, run)
     assert _traces(tmp_path) == ['trace-2.json']
     path = str(tmp_path / 'trace-2.json')
-    assert 'Traced step 2: open %s with https://ui.perfetto.dev or chrome://tracing\n' % path in capsys.readouterr().out
+    assert (
+        'Traced step 2: open %s with https://ui.perfetto.dev or chrome://tracing\n' % path
+        in capsys.readouterr().out
+    )
     with open(path) as opened:
         complete = [event for event in json.load(opened)['traceEvents'] if event['ph'] == 'X']
     assert all(event['dur'] >= 0 and event['ts'] >= 0 for event in complete)
     names = {event['args']['name'] for event in complete if 'Conv2D' in event['name']}
     assert {name.split('/')[0] for name in names} == {'tower_0', 'tower_1'}
-    (step, tag, metadata), = _tagged(tmp_path)
+    ((step, tag, metadata),) = _tagged(tmp_path)
     assert (step, tag) == (2, 'step 2')
-    assert names <= {node.node_name for device in metadata.step_stats.dev_stats for node in device.node_stats}
+    assert names <= {
+        node.node_name for device in metadata.step_stats.dev_stats for node in device.node_stats
+    }
 
 
 @pytest.mark.parametrize('profile_step, traced', [(1, [1]), (7, [7]), (None, [])])
@@ -61,11 +81,16 @@ def test_a_trace_that_cannot_be_written(tmp_path, data_dir, monkeypatch, capsys)
         if os.path.basename(path).startswith('trace'):
             raise UserError('Cannot write %s (No space left on device): %s' % (path, remedy))
         write_whole(path, content, remedy)
+
     monkeypatch.setattr(files, 'write_whole', full)
-    with pytest.raises(UserError, match='^The run is saved, but without the trace: .*/trace-2.json '):
+    with pytest.raises(
+        UserError, match='^The run is saved, but without the trace: .*/trace-2.json '
+    ):
         train(tmp_path, data_dir, 4, profile_step=2)
     told = capsys.readouterr()
     assert 'Traced' not in told.out and (tmp_path / 'model.ckpt-4.index').exists()
-    line, = [line for line in told.err.splitlines() if 'trace-2' in line]
-    assert line.endswith('Cannot write %s (No space left on device): make room there, or give another --train_dir. Training goes on'
-                         % (tmp_path / 'trace-2.json'))
+    (line,) = [line for line in told.err.splitlines() if 'trace-2' in line]
+    assert line.endswith(
+        'Cannot write %s (No space left on device): make room there, or give another --train_dir. Training goes on'
+        % (tmp_path / 'trace-2.json')
+    )

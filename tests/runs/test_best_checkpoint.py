@@ -1,4 +1,5 @@
 """The best checkpoint: kept when it is better, named in the record, intact whatever fails."""
+
 import json
 import os
 
@@ -11,8 +12,11 @@ from tests.helpers.small_run import job, train
 
 
 def _checkpoint(step):
-    return checkpoint.Checkpoint('unused', step, {
-        'conv1/weights': np.full([2, 3], step + 0.1, np.float32), 'global_step': np.int64(step)})
+    return checkpoint.Checkpoint(
+        'unused',
+        step,
+        {'conv1/weights': np.full([2, 3], step + 0.1, np.float32), 'global_step': np.int64(step)},
+    )
 
 
 def _held(train_dir, data_dir):
@@ -34,12 +38,19 @@ def test_only_a_better_one_takes_its_place(tmp_path, data_dir, capsys):
             assert _best_files(tmp_path) == _files_of(best)
             saved = checkpoint.read_chosen(str(tmp_path), 'best')
             assert (saved.path, saved.step) == (str(tmp_path / ('best.ckpt-%d' % best)), best)
-            np.testing.assert_array_equal(saved.values['conv1/weights'], np.full([2, 3], best + 0.1, np.float32))
+            np.testing.assert_array_equal(
+                saved.values['conv1/weights'], np.full([2, 3], best + 0.1, np.float32)
+            )
             assert saved.values['global_step'].dtype == np.int64 and len(saved.values) == 2
-    assert json.loads((tmp_path / 'run.json').read_text())['best'] == {'checkpoint': 'best.ckpt-6', 'precision': 0.625}
+    assert json.loads((tmp_path / 'run.json').read_text())['best'] == {
+        'checkpoint': 'best.ckpt-6',
+        'precision': 0.625,
+    }
     assert capsys.readouterr().out == ''.join(
-        'Best so far: precision @ 1 = %.3f, kept as %s\n' % (precision, tmp_path / ('best.ckpt-%d' % step))
-        for step, precision in [(3, 0.5), (6, 0.625)])
+        'Best so far: precision @ 1 = %.3f, kept as %s\n'
+        % (precision, tmp_path / ('best.ckpt-%d' % step))
+        for step, precision in [(3, 0.5), (6, 0.625)]
+    )
 
 
 def test_a_resumed_run_knows_it(tmp_path, data_dir):
@@ -53,8 +64,13 @@ def test_a_resumed_run_knows_it(tmp_path, data_dir):
     assert _best_files(tmp_path) == _files_of(1)
 
 
-@pytest.mark.parametrize('damage, complaint', [
-    (lambda path: os.truncate(path + '.index', 5), 'damaged'), (lambda path: os.remove(path + '.index'), 'missing')])
+@pytest.mark.parametrize(
+    'damage, complaint',
+    [
+        (lambda path: os.truncate(path + '.index', 5), 'damaged'),
+        (lambda path: os.remove(path + '.index'), 'missing'),
+    ],
+)
 def test_it_is_damaged_when_the_run_is_resumed(tmp_path, data_dir, capsys, damage, complaint):
     """The next one takes its place, also if it is worse."""
     train(tmp_path, data_dir, 1)
@@ -63,26 +79,40 @@ def test_it_is_damaged_when_the_run_is_resumed(tmp_path, data_dir, capsys, damag
     damage(str(tmp_path / 'best.ckpt-1'))
     capsys.readouterr()
     given = job(data_dir)
-    with run_directory.held(str(tmp_path), False, given._replace(intervals=given.intervals._replace(keep_best=True))) as run:
-        told, = [line for line in capsys.readouterr().out.splitlines() if 'best.ckpt-1' in line]
+    with run_directory.held(
+        str(tmp_path), False, given._replace(intervals=given.intervals._replace(keep_best=True))
+    ) as run:
+        (told,) = [line for line in capsys.readouterr().out.splitlines() if 'best.ckpt-1' in line]
         assert told.startswith('The checkpoint %s is %s' % (tmp_path / 'best.ckpt-1', complaint))
-        assert told.endswith('. The next evaluation replaces it as the best one, whatever its precision')
+        assert told.endswith(
+            '. The next evaluation replaces it as the best one, whatever its precision'
+        )
         best_checkpoint.keep(run, _checkpoint(2), 0.25)
     assert _best_files(tmp_path) == _files_of(2)
-    assert run_record.recorded_best(str(tmp_path)) == {'checkpoint': 'best.ckpt-2', 'precision': 0.25}
+    assert run_record.recorded_best(str(tmp_path)) == {
+        'checkpoint': 'best.ckpt-2',
+        'precision': 0.25,
+    }
 
 
 @pytest.mark.parametrize('part', ['_write', 'write_record'])
 def test_what_cannot_be_kept(tmp_path, data_dir, monkeypatch, part):
     """The best one so far stays, and nothing half-written."""
+
     def fail(*unused):
         (tmp_path / 'best.ckpt-4.data-00000-of-00001.tempstate123').write_bytes(b'half')
         raise OSError(28, 'No space left on device')
+
     with _held(tmp_path, data_dir) as run:
         best_checkpoint.keep(run, _checkpoint(3), 0.5)
         with monkeypatch.context() as patched:
-            patched.setattr(best_checkpoint if part == '_write' else run_directory.RunDirectory, part, fail)
-            with pytest.raises(UserError, match='best checkpoint .No space left on device.: make room for .*/best.ckpt-4$'):
+            patched.setattr(
+                best_checkpoint if part == '_write' else run_directory.RunDirectory, part, fail
+            )
+            with pytest.raises(
+                UserError,
+                match='best checkpoint .No space left on device.: make room for .*/best.ckpt-4$',
+            ):
                 best_checkpoint.keep(run, _checkpoint(4), 0.75)
         assert _best_files(tmp_path) == _files_of(3)
         assert checkpoint.read_chosen(str(tmp_path), 'best').step == 3
@@ -91,23 +121,35 @@ def test_what_cannot_be_kept(tmp_path, data_dir, monkeypatch, part):
 
 
 def test_the_same_step_again(tmp_path, data_dir, monkeypatch):
-    """A run that was killed comes to it a second time, and is killed while it keeps it: the record names no half of a checkpoint."""
+    """A run that was killed comes to it a second time, and is killed while it keeps it: the record
+    names no half of a checkpoint."""
     with _held(tmp_path, data_dir) as run:
         best_checkpoint.keep(run, _checkpoint(3), 0.5)
 
         def kill(*unused):
             assert json.loads((tmp_path / 'run.json').read_text())['best'] is None
             raise KeyboardInterrupt
+
         with monkeypatch.context() as patched:
             patched.setattr(best_checkpoint, '_write', kill)
             with pytest.raises(KeyboardInterrupt):
                 best_checkpoint.keep(run, _checkpoint(3), 0.75)
         best_checkpoint.keep(run, _checkpoint(3), 0.75)
-    assert run_record.recorded_best(str(tmp_path)) == {'checkpoint': 'best.ckpt-3', 'precision': 0.75}
+    assert run_record.recorded_best(str(tmp_path)) == {
+        'checkpoint': 'best.ckpt-3',
+        'precision': 0.75,
+    }
 
 
-@pytest.mark.parametrize('best', [{'checkpoint': '../x', 'precision': 0.5}, {'checkpoint': 'best.ckpt-1'}, 'best.ckpt-1',
-                                  {'checkpoint': 'best.ckpt-1', 'precision': -1}])
+@pytest.mark.parametrize(
+    'best',
+    [
+        {'checkpoint': '../x', 'precision': 0.5},
+        {'checkpoint': 'best.ckpt-1'},
+        'best.ckpt-1',
+        {'checkpoint': 'best.ckpt-1', 'precision': -1},
+    ],
+)
 def test_a_damaged_record(tmp_path, data_dir, best):
     train(tmp_path, data_dir, 1)
     record = dict(json.loads((tmp_path / 'run.json').read_text()), best=best)
@@ -118,13 +160,19 @@ def test_a_damaged_record(tmp_path, data_dir, best):
 
 def test_choices(tmp_path, data_dir):
     train(tmp_path, data_dir, 2, checkpoint_steps=1)
-    for choice, step in [('latest', 2)] + [(str(tmp_path / 'model.ckpt-1') + suffix, 1)
-                                           for suffix in ('', '.index', '.meta', '.data-00000-of-00001')]:
+    for choice, step in [('latest', 2)] + [
+        (str(tmp_path / 'model.ckpt-1') + suffix, 1)
+        for suffix in ('', '.index', '.meta', '.data-00000-of-00001')
+    ]:
         assert checkpoint.read_chosen(str(tmp_path), choice).step == step
-    for choice, complaint in [('best', 'has kept no best checkpoint: train with --keep_best'),
-                              (str(tmp_path / 'model.ckpt-7'),
-                               'The checkpoint .*model.ckpt-7 is missing. Give --checkpoint=latest, or the path'),
-                              (str(tmp_path), 'is a directory: give it as --checkpoint_dir')]:
+    for choice, complaint in [
+        ('best', 'has kept no best checkpoint: train with --keep_best'),
+        (
+            str(tmp_path / 'model.ckpt-7'),
+            'The checkpoint .*model.ckpt-7 is missing. Give --checkpoint=latest, or the path',
+        ),
+        (str(tmp_path), 'is a directory: give it as --checkpoint_dir'),
+    ]:
         with pytest.raises(UserError, match=complaint):
             checkpoint.read_chosen(str(tmp_path), choice)
     with pytest.raises(UserError, match='There is no checkpoint in .*none: train first'):

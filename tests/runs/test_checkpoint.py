@@ -1,4 +1,5 @@
 """Finding and reading checkpoints, also while a trainer works on them."""
+
 import os
 import re
 
@@ -45,10 +46,16 @@ def test_a_list_that_names_another_directory(tmp_path, capsys):
     path = _save(tmp_path, 1)
     (tmp_path / 'link').symlink_to(tmp_path)
     for same in ('', 'link'):
-        assert checkpoint.read_latest(str(tmp_path / same)).path.endswith('model.ckpt-1') and capsys.readouterr().out == ''
+        assert (
+            checkpoint.read_latest(str(tmp_path / same)).path.endswith('model.ckpt-1')
+            and capsys.readouterr().out == ''
+        )
     _list(tmp_path / 'copy', path)
     assert checkpoint.read_latest(str(tmp_path / 'copy')).path == path
-    assert capsys.readouterr().out == '%s names a checkpoint in another directory. Using %s\n' % (tmp_path / 'copy/checkpoint', path)
+    assert capsys.readouterr().out == '%s names a checkpoint in another directory. Using %s\n' % (
+        tmp_path / 'copy/checkpoint',
+        path,
+    )
 
 
 def test_a_checkpoint_that_is_newer_than_the_list(tmp_path):
@@ -93,12 +100,19 @@ def test_a_list_that_names_nothing(tmp_path, capsys):
     for content in (b'', b'nonsense', b'\xff\x00'):
         (tmp_path / 'checkpoint').write_bytes(content)
         assert checkpoint.read_latest(str(tmp_path)).path == path
-        assert capsys.readouterr().out == '%s/checkpoint is damaged: it names no checkpoint. Using %s\n' % (tmp_path, path)
+        assert (
+            capsys.readouterr().out
+            == '%s/checkpoint is damaged: it names no checkpoint. Using %s\n' % (tmp_path, path)
+        )
 
 
 def test_a_list_without_checkpoints(tmp_path):
     (tmp_path / 'checkpoint').write_text('nonsense')
-    with pytest.raises(UserError, match='^%s/checkpoint is damaged: it names no checkpoint. There is no other intact' % tmp_path):
+    with pytest.raises(
+        UserError,
+        match='^%s/checkpoint is damaged: it names no checkpoint. There is no other intact'
+        % tmp_path,
+    ):
         checkpoint.read_latest(str(tmp_path))
 
 
@@ -114,7 +128,9 @@ def test_a_list_that_is_no_file(tmp_path, make):
     _save(tmp_path, 1)
     (tmp_path / 'checkpoint').unlink()
     make(str(tmp_path / 'checkpoint'))
-    with pytest.raises(UserError, match='^%s/checkpoint is a (directory|FIFO), not a file: remove it' % tmp_path):
+    with pytest.raises(
+        UserError, match='^%s/checkpoint is a (directory|FIFO), not a file: remove it' % tmp_path
+    ):
         checkpoint.read_latest(str(tmp_path))
 
 
@@ -122,7 +138,10 @@ def test_a_listed_checkpoint_that_is_missing(tmp_path, capsys):
     path = _save(tmp_path, 1)
     _list(tmp_path, 'model.ckpt-2')
     assert checkpoint.read_latest(str(tmp_path)).path == path
-    assert capsys.readouterr().out == 'The checkpoint {0}/model.ckpt-2 is missing. Using {1}\n'.format(tmp_path, path)
+    assert (
+        capsys.readouterr().out
+        == 'The checkpoint {0}/model.ckpt-2 is missing. Using {1}\n'.format(tmp_path, path)
+    )
 
 
 @pytest.mark.parametrize('suffix', [DATA, '.index'])
@@ -132,9 +151,15 @@ def test_a_damaged_checkpoint(tmp_path, capsys, suffix, size):
     os.truncate(second + suffix, size)
     assert checkpoint.read_latest(str(tmp_path)).path == first
     told = capsys.readouterr().out
-    assert re.fullmatch(r'The checkpoint %s is damaged \([^\n]+\). Using %s\n' % (second, first), told)
+    assert re.fullmatch(
+        r'The checkpoint %s is damaged \([^\n]+\). Using %s\n' % (second, first), told
+    )
     os.truncate(first + suffix, size)
-    with pytest.raises(UserError, match=r'^The checkpoint %s is damaged .*%s is damaged [^\n]*no other intact' % (second, first)):
+    with pytest.raises(
+        UserError,
+        match=r'^The checkpoint %s is damaged .*%s is damaged [^\n]*no other intact'
+        % (second, first),
+    ):
         checkpoint.read_latest(str(tmp_path))
 
 
@@ -145,14 +170,22 @@ def _flip(position):
             byte = content.read(1)[0]
             content.seek(-1, os.SEEK_CUR)
             content.write(bytes([byte ^ 1]))
+
     return change
 
 
-@pytest.mark.parametrize('suffix, change, told', [
-    (DATA, _flip(0), 'its checksum is wrong'), ('.index', _flip(0), 'its checksum is wrong'),
-    (DATA, lambda path: os.truncate(path, 3), 'it is incomplete'), ('.index', lambda path: os.truncate(path, 5), 'it is incomplete'),
-    ('.index', lambda path: os.truncate(path, 60), 'its index is incomplete or overwritten'),
-    ('.index', _flip(-1), 'its index is incomplete or overwritten'), (DATA, os.remove, 'one of its files is missing')])
+@pytest.mark.parametrize(
+    'suffix, change, told',
+    [
+        (DATA, _flip(0), 'its checksum is wrong'),
+        ('.index', _flip(0), 'its checksum is wrong'),
+        (DATA, lambda path: os.truncate(path, 3), 'it is incomplete'),
+        ('.index', lambda path: os.truncate(path, 5), 'it is incomplete'),
+        ('.index', lambda path: os.truncate(path, 60), 'its index is incomplete or overwritten'),
+        ('.index', _flip(-1), 'its index is incomplete or overwritten'),
+        (DATA, os.remove, 'one of its files is missing'),
+    ],
+)
 def test_what_is_wrong_in_plain_words(tmp_path, suffix, change, told):
     (tmp_path / 'checksum').mkdir()  # a word in the path tells nothing
     path = _save(tmp_path / 'checksum', 1)
@@ -167,20 +200,31 @@ def test_a_part_that_is_a_fifo(tmp_path, suffix):
     path = _save(tmp_path, 1)
     os.remove(path + suffix)
     os.mkfifo(path + suffix)
-    with pytest.raises(UserError, match=r'is damaged \(.* is a FIFO, not a file: it cannot be read\)$'):
+    with pytest.raises(
+        UserError, match=r'is damaged \(.* is a FIFO, not a file: it cannot be read\)$'
+    ):
         checkpoint.read(path)
 
 
-@pytest.mark.parametrize('step, told', [
-    (np.float32('nan'), 'nan'), (np.int64(-5), '-5'), (np.array([1, 2]), r'\[1 2\]'), (np.float64(1.5), '1.5'),
-    (np.float64(1e300), '1.e'),
-    (np.array(True), 'True')])
+@pytest.mark.parametrize(
+    'step, told',
+    [
+        (np.float32('nan'), 'nan'),
+        (np.int64(-5), '-5'),
+        (np.array([1, 2]), r'\[1 2\]'),
+        (np.float64(1.5), '1.5'),
+        (np.float64(1e300), '1.e'),
+        (np.array(True), 'True'),
+    ],
+)
 def test_a_step_that_is_none(tmp_path, step, told):
     with tf.Graph().as_default(), tf.Session() as session:
         tf.get_variable('global_step', initializer=step)
         session.run(tf.global_variables_initializer())
         path = tf.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 3)
-    with pytest.raises(UserError, match=r'^The checkpoint %s is damaged \(its global_step is %s' % (path, told)):
+    with pytest.raises(
+        UserError, match=r'^The checkpoint %s is damaged \(its global_step is %s' % (path, told)
+    ):
         checkpoint.read(path)
 
 
@@ -193,6 +237,7 @@ def test_a_checkpoint_is_replaced_while_read(tmp_path, monkeypatch):
             _save(tmp_path, 2)
             os.remove(first + '.index')
         return load(path)
+
     monkeypatch.setattr(tf.train, 'load_checkpoint', replace_and_load)
     assert checkpoint.read_latest(str(tmp_path)).step == 2
 
@@ -203,22 +248,34 @@ def test_a_checkpoint_that_fits(tmp_path):
     checkpoint.check_fits(saved, {})
 
 
-@pytest.mark.parametrize('name, shape, dtype, complaint', [
-    ('numbers', [2], tf.float32, r'its numbers is float32 \[3\], not float32 \[2\]'),
-    ('numbers', [3], tf.float64, r'its numbers is float32 \[3\], not float64 \[3\]'),
-    ('letters', [3], tf.float32, 'it has no letters')])
+@pytest.mark.parametrize(
+    'name, shape, dtype, complaint',
+    [
+        ('numbers', [2], tf.float32, r'its numbers is float32 \[3\], not float32 \[2\]'),
+        ('numbers', [3], tf.float64, r'its numbers is float32 \[3\], not float64 \[3\]'),
+        ('letters', [3], tf.float32, 'it has no letters'),
+    ],
+)
 def test_a_checkpoint_that_does_not_fit(tmp_path, name, shape, dtype, complaint):
     path = _save(tmp_path, 1)
-    message = '^The checkpoint %s does not fit: %s. Give the directory of a run of this network$' % (path, complaint)
+    message = (
+        '^The checkpoint %s does not fit: %s. Give the directory of a run of this network$'
+        % (path, complaint)
+    )
     with pytest.raises(UserError, match=message):
-        checkpoint.check_fits(checkpoint.read(path), {name: tf.get_variable('variable', shape, dtype)})
+        checkpoint.check_fits(
+            checkpoint.read(path), {name: tf.get_variable('variable', shape, dtype)}
+        )
 
 
 @pytest.mark.parametrize('value', [np.nan, np.inf])
 def test_a_value_that_is_not_finite(tmp_path, value):
     saved = checkpoint.read(_save(tmp_path, 1))
     saved.values['numbers'][1] = value
-    with pytest.raises(UserError, match='cannot be used: its numbers is not finite. Use an older one, by naming it in .*/checkpoint$'):
+    with pytest.raises(
+        UserError,
+        match='cannot be used: its numbers is not finite. Use an older one, by naming it in .*/checkpoint$',
+    ):
         checkpoint.check_fits(saved, {'numbers': tf.get_variable('other', [3])})
 
 
@@ -252,9 +309,11 @@ def test_what_lies_beside_a_checkpoint(tmp_path):
 
 def test_a_parameter_server_that_is_lost_while_saving(tmp_path, monkeypatch):
     """It is no full disk."""
+
     def fail(saver, session, prefix, step):
         (tmp_path / 'model.ckpt-3.index.tempstate1').write_text('')
         raise tf.errors.UnavailableError(None, None, 'Socket closed')
+
     monkeypatch.setattr(tf.train.Saver, 'save', fail)
     tf.get_variable('weights', [1])
     with pytest.raises(tf.errors.UnavailableError):

@@ -1,4 +1,5 @@
 """Event files: what is written is there at once, and what cannot be written is told."""
+
 import functools
 import os
 import resource
@@ -14,7 +15,9 @@ COMPLAINT = r'^Cannot write summaries \([^;]+\): make room in %s, or give anothe
 
 
 def _event(step):
-    return tf.Event(step=step, summary=tf.Summary(value=[tf.Summary.Value(tag='loss', simple_value=step)]))
+    return tf.Event(
+        step=step, summary=tf.Summary(value=[tf.Summary.Value(tag='loss', simple_value=step)])
+    )
 
 
 def test_events_are_written_immediately(tmp_path):
@@ -56,9 +59,11 @@ def test_a_directory_that_is_none(tmp_path):
 def test_a_new_file_after_the_old_one_was_removed(tmp_path):
     with EventFile(str(tmp_path), [tf.Event(graph_def=b'graph')]) as opened:
         opened.write(_event(1))
-        name, = os.listdir(str(tmp_path))
+        (name,) = os.listdir(str(tmp_path))
         (tmp_path / name).unlink()
-        with pytest.raises(UserError, match=r'^Cannot write summaries \(%s has been removed\): ' % name):
+        with pytest.raises(
+            UserError, match=r'^Cannot write summaries \(%s has been removed\): ' % name
+        ):
             opened.write(_event(2))
         opened.write(_event(3))
         # The first event was on the disk, and is lost with it; the second one was not.
@@ -69,7 +74,9 @@ def test_a_new_file_after_the_old_one_was_removed(tmp_path):
 def test_a_full_disk_at_the_start_and_for_a_while(tmp_path, monkeypatch):
     real = tf.io.TFRecordWriter
     with pytest.raises(UserError, match=COMPLAINT % tmp_path):
-        monkeypatch.setattr('cifar10.runs.event_file.tf.io.TFRecordWriter', lambda path: real('/dev/full'))
+        monkeypatch.setattr(
+            'cifar10.runs.event_file.tf.io.TFRecordWriter', lambda path: real('/dev/full')
+        )
         EventFile(str(tmp_path))
     monkeypatch.setattr('cifar10.runs.event_file.tf.io.TFRecordWriter', real)
     with EventFile(str(tmp_path)) as opened:
@@ -87,7 +94,10 @@ def test_a_disk_that_is_full_for_too_long(tmp_path, monkeypatch):
     with pytest.raises(UserError, match='^Lost summaries: 1 in %s, because ' % tmp_path):
         with EventFile(str(tmp_path)) as opened:
             with monkeypatch.context() as patched:
-                patched.setattr('cifar10.runs.event_file.tf.io.TFRecordWriter', functools.partial(tf.io.TFRecordWriter, '/dev/full'))
+                patched.setattr(
+                    'cifar10.runs.event_file.tf.io.TFRecordWriter',
+                    functools.partial(tf.io.TFRecordWriter, '/dev/full'),
+                )
                 for step in (1, 2, 3):
                     opened._writer = tf.io.TFRecordWriter()
                     with pytest.raises(UserError, match=COMPLAINT % tmp_path):
@@ -101,7 +111,7 @@ def test_nothing_half_written_stays(tmp_path):
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     with EventFile(str(tmp_path)) as opened:
         opened.write(_event(1))
-        path, = tmp_path.iterdir()
+        (path,) = tmp_path.iterdir()
         size = path.stat().st_size
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, limit[1]))
         try:

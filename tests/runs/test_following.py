@@ -1,4 +1,5 @@
 """The checkpoints of a run as they appear."""
+
 import contextlib
 import json
 import os
@@ -20,7 +21,8 @@ def _save_number(directory, step):
 
 
 class _Clock:
-    """Stands in for the module time: sleeping passes no time but the clock's own, and makes what is due happen."""
+    """Stands in for the module time: sleeping passes no time but the clock's own, and makes what is
+    due happen."""
 
     def __init__(self):
         self.now = 0
@@ -44,26 +46,35 @@ def clock(monkeypatch):
 
 def _saves(directory, clock, steps):
     """Saves checkpoints of these steps when they are due; `steps` is a dict by time."""
+
     def save(step):
         return lambda: os.utime(_save_number(directory, step) + '.index', (clock.now, clock.now))
+
     clock.due = {time: save(step) for time, step in steps.items()}
 
 
 def _found(directory, clock, *args):
-    return [(restored.step, clock.now) for restored in following.new_checkpoints(str(directory), *args)]
+    return [
+        (restored.step, clock.now) for restored in following.new_checkpoints(str(directory), *args)
+    ]
 
 
 def _record(directory, last_step):
-    (directory / 'run.json').write_text(json.dumps(dict(CLASSIC._asdict(), num_towers=1, class_names=None, last_step=last_step)))
+    (directory / 'run.json').write_text(
+        json.dumps(dict(CLASSIC._asdict(), num_towers=1, class_names=None, last_step=last_step))
+    )
 
 
 def test_each_checkpoint_is_found_once(tmp_path, clock, capsys):
-    """It looks at even seconds. The last one is of a run that was started anew and came to the same step."""
+    """It looks at even seconds. The last one is of a run that was started anew and came to the same
+    step."""
     _saves(tmp_path, clock, {25: 10, 45: 20, 46: 30, 75: 30})
     assert _found(tmp_path, clock, 10, 50) == [(10, 26), (30, 46), (30, 76)]
     assert clock.now == 126  # 50 seconds after the last
     assert capsys.readouterr().out == (
-        'Waiting for a checkpoint in %s\nNo new checkpoint in %s for 50 seconds\n' % (tmp_path, tmp_path))
+        'Waiting for a checkpoint in %s\nNo new checkpoint in %s for 50 seconds\n'
+        % (tmp_path, tmp_path)
+    )
 
 
 def test_at_most_one_per_interval(tmp_path, clock):
@@ -80,7 +91,9 @@ def test_the_last_one_does_not_wait_and_ends_it(tmp_path, clock, capsys, is_ther
         clock.sleep(7)
     assert _found(tmp_path, clock, 300) == ([(30, 7)] if is_there else [(10, 4), (30, 8)])
     assert clock.now == (7 if is_there else 8)
-    assert capsys.readouterr().out.endswith('The run in %s has ended: this was its last checkpoint\n' % tmp_path)
+    assert capsys.readouterr().out.endswith(
+        'The run in %s has ended: this was its last checkpoint\n' % tmp_path
+    )
 
 
 def test_a_run_that_is_to_go_on_has_not_ended(tmp_path, clock):
@@ -101,6 +114,7 @@ def test_a_checkpoint_that_comes_between_two_looks_is_not_missed(tmp_path, clock
         if clock.now == 4:
             _save_number(tmp_path, 2)
         return found
+
     monkeypatch.setattr(checkpoint_files, 'stamp', then_save)
     assert [step for step, _ in _found(tmp_path, clock, 300)] == [1, 2]
 
@@ -116,6 +130,7 @@ def test_a_run_that_is_being_resumed_has_not_ended(tmp_path, clock):
     def resume():
         _record(tmp_path, 40)
         held.close()
+
     clock.due = {5: resume, 9: lambda: _save_number(tmp_path, 40)}
     assert _found(tmp_path, clock, 1) == [(30, 0), (40, 10)]
 
@@ -145,6 +160,7 @@ def test_a_checkpoint_that_is_replaced(tmp_path, monkeypatch):
             _save_number(tmp_path, 2)
             os.remove(path + '.index')
         return read(path)
+
     monkeypatch.setattr(checkpoint, 'read', replace_and_read)
     assert [restored.step for restored in following.new_checkpoints(str(tmp_path), 1, 0)] == [2]
 

@@ -1,4 +1,5 @@
 """Threads and slices by the number of cores, the configuration of the session, graph mode."""
+
 import os
 
 import pytest
@@ -17,28 +18,41 @@ def _gpus(count):
 
 
 def test_names_of_gpus():
-    assert [machine.is_gpu(name) for name in ('/gpu:1', '/GPU:0', '/device:GPU:0', '/cpu:0', '/device:CPU:1')] == [
-        True, True, True, False, False]
-    assert dict(machine.session_config(['/device:GPU:0', '/GPU:1']).device_count) == {'CPU': 1, 'GPU': 2}
-    assert dict(machine.session_config(['/device:CPU:0', '/cpu:1']).device_count) == {'CPU': 2, 'GPU': 0}
+    assert [
+        machine.is_gpu(name)
+        for name in ('/gpu:1', '/GPU:0', '/device:GPU:0', '/cpu:0', '/device:CPU:1')
+    ] == [True, True, True, False, False]
+    assert dict(machine.session_config(['/device:GPU:0', '/GPU:1']).device_count) == {
+        'CPU': 1,
+        'GPU': 2,
+    }
+    assert dict(machine.session_config(['/device:CPU:0', '/cpu:1']).device_count) == {
+        'CPU': 2,
+        'GPU': 0,
+    }
 
 
-@pytest.mark.parametrize('cores, devices, batch_size, given, chosen, slices', [
-    (2, _cpus(1), 128, Threads(), Threads(1, 0, 2), 4),
-    (2, _cpus(2), 128, Threads(), Threads(1, 0, 2), 2),
-    (2, _cpus(4), 32, Threads(), Threads(1, 0, 2), 1),
-    (2, _cpus(3), 128, Threads(), Threads(1, 0, 2), 1),
-    (8, _cpus(2), 128, Threads(), Threads(1, 0, 2), 8),
-    (8, _cpus(4), 128, Threads(), Threads(1, 0, 4), 4),
-    (64, _cpus(1), 128, Threads(), Threads(0, 0, 2), 16),  # no slice has fewer than 8 examples: too few slices for the cores
-    (2, _cpus(1), 5, Threads(), Threads(0, 0, 2), 1),
-    (4, _cpus(1), 32, Threads(), Threads(1, 0, 2), 4),  # one slice per core
-    (8, _cpus(1), 128, Threads(inter_op=2), Threads(1, 2, 2), 4),
-    (8, _cpus(1), 128, Threads(4, 2, 3), Threads(4, 2, 3), 4),
-    (8, _gpus(1), 128, Threads(), Threads(0, 0, 2), 1),
-    (8, _gpus(4), 128, Threads(), Threads(0, 0, 4), 1),
-    (1, _gpus(2), 128, Threads(), Threads(0, 0, 1), 1),
-    (8, _gpus(1), 128, Threads(4, 2, 3), Threads(4, 2, 3), 1)])
+@pytest.mark.parametrize(
+    'cores, devices, batch_size, given, chosen, slices',
+    [
+        (2, _cpus(1), 128, Threads(), Threads(1, 0, 2), 4),
+        (2, _cpus(2), 128, Threads(), Threads(1, 0, 2), 2),
+        (2, _cpus(4), 32, Threads(), Threads(1, 0, 2), 1),
+        (2, _cpus(3), 128, Threads(), Threads(1, 0, 2), 1),
+        (8, _cpus(2), 128, Threads(), Threads(1, 0, 2), 8),
+        (8, _cpus(4), 128, Threads(), Threads(1, 0, 4), 4),
+        # no slice has fewer than 8 examples: too few slices for the cores
+        (64, _cpus(1), 128, Threads(), Threads(0, 0, 2), 16),
+        (2, _cpus(1), 5, Threads(), Threads(0, 0, 2), 1),
+        (4, _cpus(1), 32, Threads(), Threads(1, 0, 2), 4),  # one slice per core
+        (8, _cpus(1), 128, Threads(inter_op=2), Threads(1, 2, 2), 4),
+        (8, _cpus(1), 128, Threads(4, 2, 3), Threads(4, 2, 3), 4),
+        (8, _gpus(1), 128, Threads(), Threads(0, 0, 2), 1),
+        (8, _gpus(4), 128, Threads(), Threads(0, 0, 4), 1),
+        (1, _gpus(2), 128, Threads(), Threads(0, 0, 1), 1),
+        (8, _gpus(1), 128, Threads(4, 2, 3), Threads(4, 2, 3), 1),
+    ],
+)
 def test_threads_and_slices(monkeypatch, cores, devices, batch_size, given, chosen, slices):
     monkeypatch.setattr(machine, 'num_cores', lambda: cores)
     assert machine.choose_threads(devices, batch_size, given) == chosen
@@ -52,7 +66,9 @@ def test_nothing_is_given_by_default(monkeypatch):
     assert machine.num_slices(_cpus(1), 128) == 16
 
 
-@pytest.mark.skipif(not hasattr(os, 'sched_setaffinity'), reason='this system does not bind processes to cores')
+@pytest.mark.skipif(
+    not hasattr(os, 'sched_setaffinity'), reason='this system does not bind processes to cores'
+)
 def test_only_cores_that_the_process_may_use():
     allowed = os.sched_getaffinity(0)
     try:
@@ -64,11 +80,18 @@ def test_only_cores_that_the_process_may_use():
 
 
 def test_a_session_gets_its_devices_only():
-    assert dict(machine.session_config(['/gpu:0', '/gpu:1', '/gpu:0']).device_count) == {'CPU': 1, 'GPU': 2}
+    assert dict(machine.session_config(['/gpu:0', '/gpu:1', '/gpu:0']).device_count) == {
+        'CPU': 1,
+        'GPU': 2,
+    }
     assert dict(machine.session_config(_cpus(2)).device_count) == {'CPU': 2, 'GPU': 0}
     for devices in (_cpus(1), _gpus(2)):
         config = machine.session_config(devices)
-        assert config.gpu_options.allow_growth and config.allow_soft_placement and not config.log_device_placement
+        assert (
+            config.gpu_options.allow_growth
+            and config.allow_soft_placement
+            and not config.log_device_placement
+        )
 
 
 def test_a_session_with_chosen_threads():

@@ -1,4 +1,5 @@
 """The record of a run: compared, validated, of an earlier version."""
+
 import json
 import math
 import os
@@ -14,20 +15,32 @@ from tests.helpers.small_run import HPARAMS, assert_saved, job, train
 
 def test_a_run_on_other_classes(tmp_path, data_dir, own_data_dir):
     train(tmp_path / 'run', data_dir, 1)
-    with open(os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE), 'w') as names:
+    with open(
+        os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE), 'w'
+    ) as names:
         names.write('\n'.join(dataset.CLASS_NAMES))
-    complaint = r'The run in %s was trained on other classes \(disc, ring, .*\): give another --train_dir' % (tmp_path / 'run')
+    complaint = (
+        r'The run in %s was trained on other classes \(disc, ring, .*\): give another --train_dir'
+        % (tmp_path / 'run')
+    )
     with pytest.raises(UserError, match=complaint):
         train(tmp_path / 'run', own_data_dir, 2)
     assert_saved(tmp_path / 'run', 1)
 
 
-@pytest.mark.parametrize('hparams, difference', [
-    (HPARAMS._replace(optimizer='momentum'), '--optimizer=gradient_descent, not momentum'),
-    (FAST, '--recipe=classic, not fast')])
+@pytest.mark.parametrize(
+    'hparams, difference',
+    [
+        (HPARAMS._replace(optimizer='momentum'), '--optimizer=gradient_descent, not momentum'),
+        (FAST, '--recipe=classic, not fast'),
+    ],
+)
 def test_another_optimizer_or_recipe(tmp_path, data_dir, hparams, difference):
     train(tmp_path, data_dir, 1)
-    with pytest.raises(UserError, match='The run in %s was trained with %s: give the same, another' % (tmp_path, difference)):
+    with pytest.raises(
+        UserError,
+        match='The run in %s was trained with %s: give the same, another' % (tmp_path, difference),
+    ):
         train(tmp_path, data_dir, 2, hparams=hparams)
     assert_saved(tmp_path, 1)
 
@@ -36,10 +49,17 @@ def test_other_hyperparameters_are_named(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 1)
     assert 'different' not in capsys.readouterr().out
     train(tmp_path, data_dir, 2, hparams=HPARAMS._replace(batch_size=64, contrast=0.5))
-    assert ('The run in %s is resumed with different hyperparameters: batch_size 64 (was 128), contrast 0.5 (was 0.8). The '
-            % tmp_path) in capsys.readouterr().out
+    assert (
+        'The run in %s is resumed with different hyperparameters: batch_size 64 (was 128), contrast 0.5 (was 0.8). The '
+        % tmp_path
+    ) in capsys.readouterr().out
     record = json.loads((tmp_path / 'run.json').read_text())
-    assert (record['batch_size'], record['contrast'], record['num_towers'], record['class_names'][0]) == (64, 0.5, 2, 'disc')
+    assert (
+        record['batch_size'],
+        record['contrast'],
+        record['num_towers'],
+        record['class_names'][0],
+    ) == (64, 0.5, 2, 'disc')
 
 
 def test_another_number_of_towers_is_named(tmp_path, data_dir, capsys):
@@ -55,11 +75,29 @@ def test_a_hyperparameter_without_effect(tmp_path, data_dir, capsys):
     assert 'different' not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize('before, after, told', [
-    ((1, True), (1, True), None), ((1, False), (2, False), None), ((None, False), (2, False), None),
-    ((1, True), (2, True), 'used --deterministic --seed=1; now it uses --deterministic --seed=2. To repeat it exactly, '),
-    ((1, True), (1, False), 'used --deterministic --seed=1; now it uses no --deterministic. To repeat it'),
-    ((1, False), (1, True), 'used no --deterministic; now it uses --deterministic --seed=1. To repeat it')])
+@pytest.mark.parametrize(
+    'before, after, told',
+    [
+        ((1, True), (1, True), None),
+        ((1, False), (2, False), None),
+        ((None, False), (2, False), None),
+        (
+            (1, True),
+            (2, True),
+            'used --deterministic --seed=1; now it uses --deterministic --seed=2. To repeat it exactly, ',
+        ),
+        (
+            (1, True),
+            (1, False),
+            'used --deterministic --seed=1; now it uses no --deterministic. To repeat it',
+        ),
+        (
+            (1, False),
+            (1, True),
+            'used no --deterministic; now it uses --deterministic --seed=1. To repeat it',
+        ),
+    ],
+)
 def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
     train(tmp_path, data_dir, 1)
     for seed, deterministic in (before, after):
@@ -68,17 +106,32 @@ def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
         with run_directory.held(str(tmp_path), False, given) as run:
             run.write_record()
     lines = [line for line in capsys.readouterr().out.splitlines() if 'deterministic' in line]
-    assert len(lines) == (told is not None) and all(line.startswith('The run in %s %s' % (tmp_path, told)) for line in lines)
+    assert len(lines) == (told is not None) and all(
+        line.startswith('The run in %s %s' % (tmp_path, told)) for line in lines
+    )
 
 
-@pytest.mark.parametrize('name, value, fault', [
-    ('seed', -1, 'seed is -1'), ('seed', 1.5, 'seed is 1.5'), ('seed', 2 ** 31, 'seed is'), ('seed', True, 'seed is True'),
-    ('deterministic', 1, 'deterministic is 1'), ('deterministic', None, 'deterministic is None'),
-    ('recipe', None, 'recipe is None, not one of classic, fast, best'), ('batch_size', 12.7, 'batch_size is 12.7, not a whole'),
-    ('optimizer', ['muon'], r"optimizer is \['muon'\], not one of"),
-    ('schedule', 'odd', "schedule is 'odd'"), ('batch_size', True, 'batch_size is True'), ('batch_size', '128', "batch_size is '128'"),
-    ('contrast', -1, 'contrast is -1'), ('fc_weight_decay', float('nan'), 'fc_weight_decay is nan'),
-    ('num_towers', -4, 'num_towers is -4'), ('momentum', float('inf'), 'momentum is inf')])
+@pytest.mark.parametrize(
+    'name, value, fault',
+    [
+        ('seed', -1, 'seed is -1'),
+        ('seed', 1.5, 'seed is 1.5'),
+        ('seed', 2**31, 'seed is'),
+        ('seed', True, 'seed is True'),
+        ('deterministic', 1, 'deterministic is 1'),
+        ('deterministic', None, 'deterministic is None'),
+        ('recipe', None, 'recipe is None, not one of classic, fast, best'),
+        ('batch_size', 12.7, 'batch_size is 12.7, not a whole'),
+        ('optimizer', ['muon'], r"optimizer is \['muon'\], not one of"),
+        ('schedule', 'odd', "schedule is 'odd'"),
+        ('batch_size', True, 'batch_size is True'),
+        ('batch_size', '128', "batch_size is '128'"),
+        ('contrast', -1, 'contrast is -1'),
+        ('fc_weight_decay', float('nan'), 'fc_weight_decay is nan'),
+        ('num_towers', -4, 'num_towers is -4'),
+        ('momentum', float('inf'), 'momentum is inf'),
+    ],
+)
 def test_a_bad_value_in_the_record(tmp_path, data_dir, name, value, fault):
     train(tmp_path, data_dir, 1)
     path = tmp_path / 'run.json'
@@ -90,28 +143,48 @@ def test_a_bad_value_in_the_record(tmp_path, data_dir, name, value, fault):
 @pytest.mark.parametrize('target', ['run.json', 'nowhere'])
 def test_a_link_that_leads_nowhere(tmp_path, target):
     (tmp_path / 'run.json').symlink_to(target)
-    with pytest.raises(UserError, match=r'/run.json is damaged \(.+\): delete it to train or evaluate without the record$'):
+    with pytest.raises(
+        UserError,
+        match=r'/run.json is damaged \(.+\): delete it to train or evaluate without the record$',
+    ):
         run_record.recorded_hparams(str(tmp_path))
 
 
 def test_a_directory_in_place_of_the_record(tmp_path):
     (tmp_path / 'run.json').mkdir()
-    with pytest.raises(UserError, match='run.json is a directory, not a file: delete it to train or evaluate without the record$'):
+    with pytest.raises(
+        UserError,
+        match='run.json is a directory, not a file: delete it to train or evaluate without the record$',
+    ):
         run_record.recorded_hparams(str(tmp_path))
 
 
-@pytest.mark.parametrize('content, fault', [
-    ('', ''), ('[]', 'not a JSON object'), ('{}', 'num_towers is missing'), ('{"num_towers": 1}', 'class_names is missing'),
-    ('{"num_towers": "1", "class_names": null}', "num_towers is '1'"),
-    ('[' * 200000, 'not valid JSON'), ('{"num_towers": 1,}', 'not valid JSON'), ('\x00', 'not valid JSON'),
-    ('{"num_towers": 1, "class_names": null, "last_step": 1e400}', 'the number 1e400 is too large'),
-    ('{"num_towers": 1, "class_names": null, "epochs": 1%s}' % ('0' * 400), 'epochs is 1000'),
-    ('{"num_towers": 1, "class_names": [1, 2]}', 'class_names is not a list of names'),
-    ('{"num_towers": 1, "class_names": null, "batch_size": Infinity}', '')])
+@pytest.mark.parametrize(
+    'content, fault',
+    [
+        ('', ''),
+        ('[]', 'not a JSON object'),
+        ('{}', 'num_towers is missing'),
+        ('{"num_towers": 1}', 'class_names is missing'),
+        ('{"num_towers": "1", "class_names": null}', "num_towers is '1'"),
+        ('[' * 200000, 'not valid JSON'),
+        ('{"num_towers": 1,}', 'not valid JSON'),
+        ('\x00', 'not valid JSON'),
+        (
+            '{"num_towers": 1, "class_names": null, "last_step": 1e400}',
+            'the number 1e400 is too large',
+        ),
+        ('{"num_towers": 1, "class_names": null, "epochs": 1%s}' % ('0' * 400), 'epochs is 1000'),
+        ('{"num_towers": 1, "class_names": [1, 2]}', 'class_names is not a list of names'),
+        ('{"num_towers": 1, "class_names": null, "batch_size": Infinity}', ''),
+    ],
+)
 def test_a_damaged_record(tmp_path, data_dir, content, fault):
     train(tmp_path, data_dir, 1)
     (tmp_path / 'run.json').write_text(content)
-    with pytest.raises(UserError, match=r'^%s is damaged \(.*%s.*\): delete it' % (tmp_path / 'run.json', fault)):
+    with pytest.raises(
+        UserError, match=r'^%s is damaged \(.*%s.*\): delete it' % (tmp_path / 'run.json', fault)
+    ):
         train(tmp_path, data_dir, 2)
     assert (tmp_path / 'run.json').read_text() == content
 
@@ -119,8 +192,15 @@ def test_a_damaged_record(tmp_path, data_dir, content, fault):
 def test_a_record_of_an_earlier_version(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 1)
     record = json.loads((tmp_path / 'run.json').read_text())
-    kept = ['batch_size', 'initial_learning_rate', 'num_epochs_per_decay', 'learning_rate_decay_factor', 'moving_average_decay',
-            'num_towers', 'class_names']
+    kept = [
+        'batch_size',
+        'initial_learning_rate',
+        'num_epochs_per_decay',
+        'learning_rate_decay_factor',
+        'moving_average_decay',
+        'num_towers',
+        'class_names',
+    ]
     (tmp_path / 'run.json').write_text(json.dumps({name: record[name] for name in kept}))
     assert run_record.recorded_hparams(str(tmp_path)) == HPARAMS
     train(tmp_path, data_dir, 2)
@@ -130,7 +210,10 @@ def test_a_record_of_an_earlier_version(tmp_path, data_dir, capsys):
 def test_an_unwritable_record(tmp_path, data_dir):
     (tmp_path / 'run.json').mkdir(parents=True)
     with run_directory.held(str(tmp_path), False, job(data_dir, num_towers=1)) as run:
-        with pytest.raises(UserError, match=r'^Cannot write %s/run.json \(Is a directory\): make room there, or' % tmp_path):
+        with pytest.raises(
+            UserError,
+            match=r'^Cannot write %s/run.json \(Is a directory\): make room there, or' % tmp_path,
+        ):
             run.write_record()
 
 
@@ -139,7 +222,10 @@ def test_a_run_without_end(tmp_path, data_dir):
     train(tmp_path, data_dir, 1)
     record = json.loads((tmp_path / 'run.json').read_text())
     (tmp_path / 'run.json').write_text(json.dumps(dict(record, last_step=math.inf)))
-    assert 'Infinity' in (tmp_path / 'run.json').read_text() and run_record.recorded_last_step(str(tmp_path)) == math.inf
+    assert (
+        'Infinity' in (tmp_path / 'run.json').read_text()
+        and run_record.recorded_last_step(str(tmp_path)) == math.inf
+    )
 
 
 def test_no_record_counts_as_classic(tmp_path):
@@ -148,7 +234,10 @@ def test_no_record_counts_as_classic(tmp_path):
 
 def test_another_number_of_examples(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 2)
-    with pytest.raises(UserError, match='was trained on 100 examples, not 200, and its schedule counts epochs: give the same data'):
+    with pytest.raises(
+        UserError,
+        match='was trained on 100 examples, not 200, and its schedule counts epochs: give the same data',
+    ):
         train(tmp_path, data_dir, 3, num_examples=200)
     constant = HPARAMS._replace(learning_rate_decay_factor=1.0)
     train(tmp_path / 'constant', data_dir, 2, hparams=constant)

@@ -1,4 +1,5 @@
 """Signals, which the tests send to their own process, or to one of their own."""
+
 import contextlib
 import os
 import signal
@@ -64,13 +65,20 @@ from cifar10.runs import signals
 print('ready', flush=True)
 %s
 """
-_WAIT_IN_C = "import ctypes; [ctypes.CDLL(None).sleep(100) for _ in range(9)]"  # a signal ends one sleep
+# a signal ends one sleep
+_WAIT_IN_C = 'import ctypes; [ctypes.CDLL(None).sleep(100) for _ in range(9)]'
 
 
 def _run(setting, then, *numbers):
-    """Sends signals to a program that has said that it is ready; returns its exit status and its stderr."""
-    process = subprocess.Popen([sys.executable, '-c', _PROGRAM % (setting, then)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               universal_newlines=True, env=dict(os.environ, PYTHONPATH=programs.ROOT))
+    """Sends signals to a program that has said that it is ready; returns its exit status and its
+    stderr."""
+    process = subprocess.Popen(
+        [sys.executable, '-c', _PROGRAM % (setting, then)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+        env=dict(os.environ, PYTHONPATH=programs.ROOT),
+    )
     try:
         process.stdout.readline()
         for number in numbers:
@@ -87,7 +95,10 @@ def _line(number):
 
 @pytest.mark.parametrize('number', signals.STOPPING)
 def test_every_signal_ends_the_start(number):
-    assert _run('signals.end_on_signals()', 'signal.pause()', number) == (128 + number, _line(number))
+    assert _run('signals.end_on_signals()', 'signal.pause()', number) == (
+        128 + number,
+        _line(number),
+    )
 
 
 _LOST = """
@@ -99,14 +110,17 @@ Lost()
 
 
 def test_no_signal_is_lost():
-    """Python ignores exceptions in some places, and so can TensorFlow where its C++ code calls Python."""
+    """Python ignores exceptions in some places, and so can TensorFlow where its C++ code calls
+    Python."""
     assert _run('signals.end_on_signals()', _LOST) == (128 + signal.SIGINT, _line(signal.SIGINT))
 
 
 def test_one_line_though_another_signal_comes_meanwhile():
     """At the moment when the line is written."""
-    then = ('import types\ndef select(*args):\n    os.kill(os.getpid(), signal.SIGTERM)\n    return [], [2], []\n'
-            'signals.select = types.SimpleNamespace(select=select); os.kill(os.getpid(), signal.SIGINT)')
+    then = (
+        'import types\ndef select(*args):\n    os.kill(os.getpid(), signal.SIGTERM)\n    return [], [2], []\n'
+        'signals.select = types.SimpleNamespace(select=select); os.kill(os.getpid(), signal.SIGINT)'
+    )
     assert _run('signals.end_on_signals()', then) == (128 + signal.SIGINT, _line(signal.SIGINT))
 
 
@@ -118,8 +132,12 @@ def test_nobody_reads_the_line_at_present():
         while True:
             os.write(writer, bytes(1 << 16))
     os.set_blocking(writer, True)
-    process = subprocess.Popen([sys.executable, '-c', _PROGRAM % ('signals.end_on_signals()', 'signal.pause()')], stderr=writer,
-                               stdout=subprocess.PIPE, env=dict(os.environ, PYTHONPATH=programs.ROOT))
+    process = subprocess.Popen(
+        [sys.executable, '-c', _PROGRAM % ('signals.end_on_signals()', 'signal.pause()')],
+        stderr=writer,
+        stdout=subprocess.PIPE,
+        env=dict(os.environ, PYTHONPATH=programs.ROOT),
+    )
     try:
         process.stdout.readline()
         process.terminate()
@@ -135,7 +153,9 @@ def test_nobody_reads_the_line_at_present():
 def test_a_handler_that_is_not_of_python_stays(monkeypatch, received, enter):
     """Python cannot set it again: the process belongs to a program in another language."""
     get, changed = signal.getsignal, []
-    monkeypatch.setattr(signal, 'getsignal', lambda number: None if number == signal.SIGTERM else get(number))
+    monkeypatch.setattr(
+        signal, 'getsignal', lambda number: None if number == signal.SIGTERM else get(number)
+    )
     monkeypatch.setattr(signal, 'signal', lambda number, handler: changed.append(number))
     with enter():
         pass
@@ -156,24 +176,35 @@ _WAIT_TWICE = 'with signals.Interruptible():\n    try:\n        {0}\n    finally
 
 
 @pytest.mark.parametrize('waiting', ['with signals.StopRequest():\n    {0}', _WAIT_TWICE])
-@pytest.mark.parametrize('first, second', [(signal.SIGINT, signal.SIGTERM), (signal.SIGTERM, signal.SIGHUP)])
+@pytest.mark.parametrize(
+    'first, second', [(signal.SIGINT, signal.SIGTERM), (signal.SIGTERM, signal.SIGHUP)]
+)
 def test_the_second_ends_a_program_whatever_it_does(waiting, first, second):
     """The main thread is in C code, where no handler of Python can run."""
     found = _run('signals.end_on_signals()', waiting.format(_WAIT_IN_C), first, second)
-    assert found in [(128 + last, _line(last)) for last in (first, second)]  # the system may deliver them in either order
+    # the system may deliver them in either order
+    assert found in [(128 + last, _line(last)) for last in (first, second)]
 
 
 def test_the_second_ends_children_too():
     """The child holds stderr open, to whose end the test reads."""
     setting = "signals.end_on_signals(); import subprocess; signals.children.add(subprocess.Popen(['sleep', '1000']).pid)"
-    status, stderr = _run(setting, 'with signals.StopRequest():\n    ' + _WAIT_IN_C, signal.SIGTERM, signal.SIGINT)
+    status, stderr = _run(
+        setting, 'with signals.StopRequest():\n    ' + _WAIT_IN_C, signal.SIGTERM, signal.SIGINT
+    )
     assert (status, stderr) in [(128 + last, _line(last)) for last in BOTH]
 
 
 def test_nohup():
     hang_up = 'os.kill(os.getpid(), signal.SIGHUP)'
-    then = '%s\nwith signals.StopRequest() as stop:\n    %s; assert stop.received is None' % (hang_up, hang_up)
-    assert _run('signal.signal(signal.SIGHUP, signal.SIG_IGN); signals.end_on_signals()', then) == (0, '')
+    then = '%s\nwith signals.StopRequest() as stop:\n    %s; assert stop.received is None' % (
+        hang_up,
+        hang_up,
+    )
+    assert _run('signal.signal(signal.SIGHUP, signal.SIG_IGN); signals.end_on_signals()', then) == (
+        0,
+        '',
+    )
 
 
 @pytest.mark.parametrize('enter', [signals.StopRequest, signals.Interruptible, signals.held_back])
@@ -183,6 +214,7 @@ def test_no_handlers_outside_the_main_thread(enter):
     def look():
         with enter():
             handlers.extend(signal.getsignal(number) for number in signals.STOPPING)
+
     before = [signal.getsignal(number) for number in signals.STOPPING]
     thread = threading.Thread(target=look)
     thread.start()

@@ -1,4 +1,6 @@
-"""Data files that change under the script that reads them, and special files in their place from the start."""
+"""Data files that change under the script that reads them, and special files in their place from
+the start."""
+
 import os
 import shutil
 
@@ -36,10 +38,17 @@ def _put_fifos(path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('script, changes', [
-    ('cifar10_train', [_empty, _label(255)]), ('cifar10_multi_gpu_train', [_put_fifos, os.remove]),
-    pytest.param('cifar10_train', [_cut_a_record, _drop_records], marks=pytest.mark.long),
-    pytest.param('cifar10_multi_gpu_train', [faults.put_fifo, _put_directory], marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    'script, changes',
+    [
+        ('cifar10_train', [_empty, _label(255)]),
+        ('cifar10_multi_gpu_train', [_put_fifos, os.remove]),
+        pytest.param('cifar10_train', [_cut_a_record, _drop_records], marks=pytest.mark.long),
+        pytest.param(
+            'cifar10_multi_gpu_train', [faults.put_fifo, _put_directory], marks=pytest.mark.long
+        ),
+    ],
+)
 def test_under_a_trainer(tmp_path, data_dir, script, changes):
     """It names the file, saves, and ends."""
     runs = []
@@ -66,7 +75,11 @@ def test_between_two_evaluations(tmp_path, data_dir):
         own = faults.copy(data_dir, tmp_path / ('data%d' % index))
         directory = tmp_path / str(index)
         checkpoints.save(directory, 1)
-        process = programs.start('cifar10_eval', '--eval_interval_secs=1', *faults.evaluation(own, directory, directory / 'eval'))
+        process = programs.start(
+            'cifar10_eval',
+            '--eval_interval_secs=1',
+            *faults.evaluation(own, directory, directory / 'eval'),
+        )
         runs.append((process, change, dataset.read(own).test.paths[0], directory))
     for process, change, path, directory in runs:
         faults.read_until(process, 'of 50, step 1)')
@@ -82,9 +95,15 @@ def test_between_two_evaluations(tmp_path, data_dir):
 def test_special_files_at_the_start(tmp_path, data_dir, own_data_dir, script):
     """They are named as what they are, at once."""
     checkpoints.save(tmp_path, 1)
-    args, paths = faults.evaluation(own_data_dir, tmp_path, tmp_path / 'eval', '--run_once'), dataset.read(own_data_dir).test.paths
+    args, paths = (
+        faults.evaluation(own_data_dir, tmp_path, tmp_path / 'eval', '--run_once'),
+        dataset.read(own_data_dir).test.paths,
+    )
     if script == 'cifar10_train':
-        args, paths = faults.job(own_data_dir, tmp_path / 'run', '--max_steps=1'), dataset.read(own_data_dir).train.paths
+        args, paths = (
+            faults.job(own_data_dir, tmp_path / 'run', '--max_steps=1'),
+            dataset.read(own_data_dir).train.paths,
+        )
     for path in [paths[-1], os.path.join(os.path.dirname(paths[-1]), dataset.CLASS_NAMES_FILE)]:
         os.remove(path)
         with faults.fifo(path):

@@ -1,4 +1,6 @@
-"""What checkpoints, their list and the record of a run hold, and what lies in the directory beside them."""
+"""What checkpoints, their list and the record of a run hold, and what lies in the directory beside
+them."""
+
 import json
 import os
 import shutil
@@ -10,8 +12,14 @@ from cifar10.data import dataset
 from cifar10.runs import checkpoint
 from tests.helpers import faults, programs
 
-STEPS = {'nan': np.float32('nan'), 'infinite': np.float64('inf'), 'vector': np.array([1, 2]), 'string': 'two', 'negative': -5,
-         'boolean': True}
+STEPS = {
+    'nan': np.float32('nan'),
+    'infinite': np.float64('inf'),
+    'vector': np.array([1, 2]),
+    'string': 'two',
+    'negative': -5,
+    'boolean': True,
+}
 RECORD = 'run.json'
 
 
@@ -19,7 +27,9 @@ RECORD = 'run.json'
 def trained(tmp_path_factory, data_dir):
     """A run with the checkpoints of steps 1 and 2."""
     directory = tmp_path_factory.mktemp('trained') / 'run'
-    status, _, stderr = programs.call('cifar10_train', *faults.job(data_dir, directory, '--max_steps=2', '--checkpoint_steps=1'))
+    status, _, stderr = programs.call(
+        'cifar10_train', *faults.job(data_dir, directory, '--max_steps=2', '--checkpoint_steps=1')
+    )
     assert (status, stderr) == (0, '')
     return directory
 
@@ -36,7 +46,12 @@ def _train(data_dir, run, max_steps=1):
 
 
 def _evaluate(data_dir, run):
-    return programs.call('cifar10_eval', '--run_once', '--num_examples=1', *faults.evaluation(data_dir, run, run + '.eval'))
+    return programs.call(
+        'cifar10_eval',
+        '--run_once',
+        '--num_examples=1',
+        *faults.evaluation(data_dir, run, run + '.eval'),
+    )
 
 
 SCRIPTS = pytest.mark.parametrize('script', [_train, _evaluate])
@@ -73,13 +88,16 @@ def test_an_older_checkpoint_is_used_instead(trained, run, data_dir, step, scrip
     status, stdout, stderr = script(data_dir, run)
     assert status == 0 and _used(stdout, 1)
     assert len(stderr.splitlines()) <= 1
-    said, = [line for line in (stdout + stderr).splitlines() if 'damaged' in line]
+    (said,) = [line for line in (stdout + stderr).splitlines() if 'damaged' in line]
     assert run + '/model.ckpt-2' in said and 'model.ckpt-1' in stdout + stderr
 
 
 @SCRIPTS
-@pytest.mark.parametrize('content', [None, b'', b'\0\xff\x80' * 50, b'model_checkpoint_path: ', b'[' * 100000],
-                         ids=['missing', 'empty', 'garbage', 'without a path', 'nested'])
+@pytest.mark.parametrize(
+    'content',
+    [None, b'', b'\0\xff\x80' * 50, b'model_checkpoint_path: ', b'[' * 100000],
+    ids=['missing', 'empty', 'garbage', 'without a path', 'nested'],
+)
 def test_a_damaged_list(run, data_dir, content, script):
     os.remove(run + '/checkpoint')
     if content is not None:
@@ -96,12 +114,14 @@ def _assert_newest_is_used(run, status, stdout, stderr):
 @SCRIPTS
 def test_a_list_that_is_no_file(run, data_dir, script):
     """The newest checkpoint is used, or one line says why not."""
+
     def check(kind):
         status, stdout, stderr = script(data_dir, run)
         if status == 1:
             faults.assert_one_line(stderr, run + '/checkpoint', kind)
         else:
             _assert_newest_is_used(run, status, stdout, stderr)
+
     with faults.fifo(run + '/checkpoint'):
         check('FIFO')
     os.mkdir(run + '/checkpoint')
@@ -124,10 +144,31 @@ def _with(**changes):
     return lambda record: json.dumps(dict(record, **changes))
 
 
-@pytest.mark.parametrize('content', [
-    _nested, _with(batch_size=10 ** 400), _with(num_towers=float('nan')), _with(initial_learning_rate=float('nan')),
-    _with(epochs=-1), _with(class_names=7), lambda _: '[]', lambda _: '', lambda _: '{"a": ' * 100000],
-    ids=['nested lists', 'huge', 'nan', 'nan rate', 'negative', 'names', 'a list', 'empty', 'nested objects'])
+@pytest.mark.parametrize(
+    'content',
+    [
+        _nested,
+        _with(batch_size=10**400),
+        _with(num_towers=float('nan')),
+        _with(initial_learning_rate=float('nan')),
+        _with(epochs=-1),
+        _with(class_names=7),
+        lambda _: '[]',
+        lambda _: '',
+        lambda _: '{"a": ' * 100000,
+    ],
+    ids=[
+        'nested lists',
+        'huge',
+        'nan',
+        'nan rate',
+        'negative',
+        'names',
+        'a list',
+        'empty',
+        'nested objects',
+    ],
+)
 def test_a_damaged_record(run, data_dir, content):
     path = os.path.join(run, RECORD)
     with open(path) as opened:
@@ -157,8 +198,12 @@ def test_a_record_that_is_no_file(run, data_dir, script):
 
 def test_leftovers_of_a_killed_process(run, data_dir):
     """They are cleared away; what may be the user's own stays."""
-    leftovers = ['model.ckpt-7.data-00000-of-00001.tempstate123456', 'model.ckpt-7.index.tempstate99',
-                 'checkpoint.tmp0123456789abcdef0123456789abcdef', 'run.json.new']
+    leftovers = [
+        'model.ckpt-7.data-00000-of-00001.tempstate123456',
+        'model.ckpt-7.index.tempstate99',
+        'checkpoint.tmp0123456789abcdef0123456789abcdef',
+        'run.json.new',
+    ]
     own = ['notes.tempstate.txt', 'model.ckpt-7.backup', 'checkpoint.old', 'run.json.bak']
     for name in leftovers + own:
         with open(os.path.join(run, name), 'w') as opened:
@@ -182,9 +227,12 @@ def test_another_number_of_examples(run, own_data_dir):
 def test_the_order_of_names_is_not_that_of_steps(trained, run, data_dir):
     """Without a list the newest is the one with the most steps: 10 come after 9."""
     for step in (9, 10):
-        faults.save_with(str(trained / 'model.ckpt-2'), run + '/model.ckpt-%d' % step, global_step=np.int64(step))
+        faults.save_with(
+            str(trained / 'model.ckpt-2'), run + '/model.ckpt-%d' % step, global_step=np.int64(step)
+        )
     os.remove(run + '/checkpoint')
     for suffix in ('.index', '.data-00000-of-00001'):
-        shutil.copystat(run + '/model.ckpt-1' + suffix, run + '/model.ckpt-10' + suffix)  # the times do not tell
+        # the times do not tell
+        shutil.copystat(run + '/model.ckpt-1' + suffix, run + '/model.ckpt-10' + suffix)
     assert _used(_train(data_dir, run)[1], 10)
     assert checkpoint.read_latest(run).step == 10

@@ -1,4 +1,6 @@
-"""--deterministic: two runs on one machine are the same, bit for bit, though their threads compete for the cores."""
+"""--deterministic: two runs on one machine are the same, bit for bit, though their threads compete
+for the cores."""
+
 import shutil
 
 import pytest
@@ -11,10 +13,23 @@ pytestmark = pytest.mark.slow
 
 def _train_twice(directories, data_dir, steps, num_gpus, recipe):
     """Runs one trainer for each directory at the same time."""
-    flags = ['--deterministic', '--seed=3', '--num_gpus=%d' % num_gpus, '--max_steps=%d' % steps,
-             '--recipe=' + recipe, '--batch_size=8', '--epochs=100', '--summary_steps=1', '--eval_steps=0', '--dataset=synthetic',
-             '--data_dir=' + data_dir]
-    trainers = [programs.start('cifar10_multi_gpu_train', '--train_dir=%s' % directory, *flags) for directory in directories]
+    flags = [
+        '--deterministic',
+        '--seed=3',
+        '--num_gpus=%d' % num_gpus,
+        '--max_steps=%d' % steps,
+        '--recipe=' + recipe,
+        '--batch_size=8',
+        '--epochs=100',
+        '--summary_steps=1',
+        '--eval_steps=0',
+        '--dataset=synthetic',
+        '--data_dir=' + data_dir,
+    ]
+    trainers = [
+        programs.start('cifar10_multi_gpu_train', '--train_dir=%s' % directory, *flags)
+        for directory in directories
+    ]
     for trainer in trainers:
         _, stderr = trainer.communicate()
         assert (trainer.returncode, stderr) == (0, '')
@@ -27,7 +42,9 @@ def _losses(directory):
 def _assert_same(directories, steps):
     losses = [_losses(directory) for directory in directories]
     assert losses[0] == losses[1] and sorted(losses[0]) == list(range(1, steps + 1))
-    weights = [checkpoint.read('%s/model.ckpt-%d' % (directory, steps)).values for directory in directories]
+    weights = [
+        checkpoint.read('%s/model.ckpt-%d' % (directory, steps)).values for directory in directories
+    ]
     one, two = ({name: value.tobytes() for name, value in values.items()} for values in weights)
     assert one == two
 

@@ -1,4 +1,6 @@
-"""Names of directories: any that TensorFlow takes as it is, and none that it reads as a pattern or as another place."""
+"""Names of directories: any that TensorFlow takes as it is, and none that it reads as a pattern or
+as another place."""
+
 import pytest
 
 from cifar10.runs import checkpoint
@@ -7,7 +9,15 @@ from tests.helpers import faults, programs
 pytestmark = pytest.mark.slow
 LONG = pytest.mark.long
 
-REFUSED = ['run[12]', 'run*', 'run?', 'run\\1', 'a[b]/run', b'run\xff'.decode(errors='surrogateescape'), 'gs://bucket/run']
+REFUSED = [
+    'run[12]',
+    'run*',
+    'run?',
+    'run\\1',
+    'a[b]/run',
+    b'run\xff'.decode(errors='surrogateescape'),
+    'gs://bucket/run',
+]
 
 
 @pytest.fixture(autouse=True)
@@ -33,45 +43,70 @@ def _assert_refused(tmp_path, script, *args):
 def test_refused_to_trainers(tmp_path, data_dir, script, name):
     keep = [] if script == 'cifar10_classic' else ['--max_to_keep=1']
     job = faults.classic_job if script == 'cifar10_classic' else faults.job
-    _assert_refused(tmp_path, script, *job(data_dir, name, '--max_steps=2', '--checkpoint_steps=1', *keep))
+    _assert_refused(
+        tmp_path, script, *job(data_dir, name, '--max_steps=2', '--checkpoint_steps=1', *keep)
+    )
 
 
 @pytest.mark.parametrize('name', REFUSED, ids=ascii)
 def test_refused_to_the_evaluator(tmp_path, data_dir, name):
-    _assert_refused(tmp_path, 'cifar10_eval', '--run_once', *faults.evaluation(data_dir, name, 'eval'))
+    _assert_refused(
+        tmp_path, 'cifar10_eval', '--run_once', *faults.evaluation(data_dir, name, 'eval')
+    )
 
 
 def test_a_pattern_above_the_directory(tmp_path, data_dir, monkeypatch):
     """What is named is harmless, but not the whole path."""
     monkeypatch.chdir(str(tmp_path / 'a[b]'))
     _assert_refused(tmp_path, 'cifar10_train', *faults.job(data_dir, 'run', '--max_steps=1'))
-    _assert_refused(tmp_path, 'cifar10_eval', '--run_once', *faults.evaluation(data_dir, '.', 'eval'))
+    _assert_refused(
+        tmp_path, 'cifar10_eval', '--run_once', *faults.evaluation(data_dir, '.', 'eval')
+    )
 
 
-@pytest.mark.parametrize('name', [
-    '"a run" of it\'s, gr\u00fcn \u2713 $HOME & %s {}; #1', '--fresh', pytest.param('-x', marks=LONG), pytest.param('~', marks=LONG)])
+@pytest.mark.parametrize(
+    'name',
+    [
+        '"a run" of it\'s, gr\u00fcn \u2713 $HOME & %s {}; #1',
+        '--fresh',
+        pytest.param('-x', marks=LONG),
+        pytest.param('~', marks=LONG),
+    ],
+)
 def test_names_that_work(tmp_path, data_dir, name):
     """Trains, resumes and evaluates."""
     for step in (1, 2):
-        status, stdout, stderr = programs.call('cifar10_train', *faults.job(data_dir, name, '--max_steps=%d' % step))
+        status, stdout, stderr = programs.call(
+            'cifar10_train', *faults.job(data_dir, name, '--max_steps=%d' % step)
+        )
         assert (status, stderr) == (0, '')
         assert checkpoint.read_latest(str(tmp_path / name)).step == step
     assert 'Resuming from %s, step 1\n' % (tmp_path / name / 'model.ckpt-1') in stdout
-    status, stdout, stderr = programs.call('cifar10_eval', '--run_once', *faults.evaluation(data_dir, name, name + '/eval'))
+    status, stdout, stderr = programs.call(
+        'cifar10_eval', '--run_once', *faults.evaluation(data_dir, name, name + '/eval')
+    )
     assert (status, stderr) == (0, '') and 'of 50, step 2), ' in stdout
 
 
 def test_a_list_that_names_checkpoints_elsewhere(tmp_path, data_dir):
-    """As in a copy of a directory of the original tutorial, which lists absolute paths: the original stays as it is."""
+    """As in a copy of a directory of the original tutorial, which lists absolute paths: the
+    original stays as it is."""
     original = tmp_path / 'original'
     args = ['--checkpoint_steps=1', '--seed=1']
-    assert programs.call('cifar10_train', *faults.job(data_dir, original, '--max_steps=3', *args))[0] == 0
+    assert (
+        programs.call('cifar10_train', *faults.job(data_dir, original, '--max_steps=3', *args))[0]
+        == 0
+    )
     lines = ['model_checkpoint_path: "%s/model.ckpt-3"' % original]
-    lines += ['all_model_checkpoint_paths: "%s/model.ckpt-%d"' % (original, step) for step in (1, 2, 3)]
+    lines += [
+        'all_model_checkpoint_paths: "%s/model.ckpt-%d"' % (original, step) for step in (1, 2, 3)
+    ]
     (original / 'checkpoint').write_text('\n'.join(lines) + '\n')
     copied = faults.copy(original, tmp_path / 'copied')
     before = faults.snapshot(original)
-    status, _, stderr = programs.call('cifar10_train', *faults.job(data_dir, copied, '--max_steps=5', '--max_to_keep=1', *args))
+    status, _, stderr = programs.call(
+        'cifar10_train', *faults.job(data_dir, copied, '--max_steps=5', '--max_to_keep=1', *args)
+    )
     assert status == 0 and len(stderr.splitlines()) <= 1
     assert faults.snapshot(original) == before
     assert checkpoint.read_latest(copied).path == copied + '/model.ckpt-5'

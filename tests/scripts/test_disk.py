@@ -1,4 +1,5 @@
 """Disks that are full, from the start or for a while. Each process mounts a disk of its own."""
+
 import glob
 import os
 import signal
@@ -11,7 +12,13 @@ from tests.helpers import checkpoints, faults, programs
 
 pytestmark = [pytest.mark.slow, faults.needs_mounts]
 
-SCRIPTS = ['cifar10_train', 'cifar10_multi_gpu_train', 'cifar10_classic', 'cifar10_eval', 'cifar10_dataset']
+SCRIPTS = [
+    'cifar10_train',
+    'cifar10_multi_gpu_train',
+    'cifar10_classic',
+    'cifar10_eval',
+    'cifar10_dataset',
+]
 
 
 def _args(script, data_dir, directory):
@@ -28,7 +35,12 @@ def test_full_at_the_start(tmp_path, data_dir):
     checkpoints.save(tmp_path, 1)
     disk = tmp_path / 'disk'
     disk.mkdir()
-    processes = [programs.start(script, *_args(script, data_dir, disk), wrapper=faults.small_disk(disk, '40k')) for script in SCRIPTS]
+    processes = [
+        programs.start(
+            script, *_args(script, data_dir, disk), wrapper=faults.small_disk(disk, '40k')
+        )
+        for script in SCRIPTS
+    ]
     for script, process in zip(SCRIPTS, processes):
         status, _, stderr = faults.end(process)
         faults.assert_one_line(stderr, '%s.py: error: ' % script, disk)
@@ -42,8 +54,17 @@ class _Disk:
         directory.mkdir()
         self._directory = directory
         self.process = programs.start(
-            'cifar10_train', *faults.job(data_dir, directory, '--checkpoint_steps=5', '--max_to_keep=2', '--summary_steps=2', *args),
-            wrapper=faults.small_disk(directory, '60m'))
+            'cifar10_train',
+            *faults.job(
+                data_dir,
+                directory,
+                '--checkpoint_steps=5',
+                '--max_to_keep=2',
+                '--summary_steps=2',
+                *args,
+            ),
+            wrapper=faults.small_disk(directory, '60m'),
+        )
 
     def fill(self):
         """Lets the trainer save, then fills its disk up."""
@@ -89,12 +110,18 @@ class _Disk:
 
 def _last_summary(directory):
     """The step of the last summary; no file may end within one."""
-    return max(event.step for path in glob.glob(os.path.join(directory, 'events.*'))
-               for event in tf.train.summary_iterator(path) if event.summary.value)
+    return max(
+        event.step
+        for path in glob.glob(os.path.join(directory, 'events.*'))
+        for event in tf.train.summary_iterator(path)
+        if event.summary.value
+    )
 
 
 def _steps(names):
-    return sorted(int(name.split('-')[1][:-len('.index')]) for name in names if name.endswith('.index'))
+    return sorted(
+        int(name.split('-')[1][: -len('.index')]) for name in names if name.endswith('.index')
+    )
 
 
 def test_full_for_a_while(tmp_path, data_dir):

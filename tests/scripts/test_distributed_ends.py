@@ -1,4 +1,6 @@
-"""The end of a run of a cluster: a chief that is asked to end before, workers that are late or come afterwards."""
+"""The end of a run of a cluster: a chief that is asked to end before, workers that are late or come
+afterwards."""
+
 import signal
 
 import pytest
@@ -9,7 +11,14 @@ from tests.helpers import clusters
 pytestmark = pytest.mark.slow
 LONG = pytest.mark.long
 SCRIPT = 'cifar10_distributed_train.py: '
-FLAGS = ['--eval_steps=0', '--batch_size=8', '--log_frequency=1', '--intra_op_threads=1', '--inter_op_threads=1', '--input_threads=1']
+FLAGS = [
+    '--eval_steps=0',
+    '--batch_size=8',
+    '--log_frequency=1',
+    '--intra_op_threads=1',
+    '--inter_op_threads=1',
+    '--input_threads=1',
+]
 ENDED = 'Nothing to do: the run has ended'
 
 
@@ -23,17 +32,29 @@ def _saved(tmp_path):
     return int(checkpoint_files.listed_latest(str(tmp_path / 'run')).rsplit('-', 1)[1])
 
 
-@pytest.mark.parametrize('mode', ['async', pytest.param('sync', marks=LONG), pytest.param('average', marks=LONG)])
+@pytest.mark.parametrize(
+    'mode', ['async', pytest.param('sync', marks=LONG), pytest.param('average', marks=LONG)]
+)
 def test_a_chief_that_is_asked_to_end(tmp_path, make_cluster, mode):
-    """It saves, and its status says that the run is not over. Others who come to the end wait until it is back and saves that."""
-    cluster = make_cluster(1, 2, '--mode=' + mode, '--max_steps=20', *['--average_period=2'] * (mode == 'average'), gate=7)
+    """It saves, and its status says that the run is not over. Others who come to the end wait until
+    it is back and saves that."""
+    cluster = make_cluster(
+        1,
+        2,
+        '--mode=' + mode,
+        '--max_steps=20',
+        *['--average_period=2'] * (mode == 'average'),
+        gate=7,
+    )
     cluster.start()
     cluster.wait_until_held(7, 'worker 0', 'worker 1')
     chief = cluster.tasks['worker 0']
     chief.signal(signal.SIGTERM)
     cluster.allow(15)
     cluster.wait_for('worker 0', '^SIGTERM: stopping$')
-    assert chief.end() == 128 + signal.SIGTERM and chief.complaints == [SCRIPT + 'interrupted (SIGTERM)']
+    assert chief.end() == 128 + signal.SIGTERM and chief.complaints == [
+        SCRIPT + 'interrupted (SIGTERM)'
+    ]
     stopped_at = _saved(tmp_path)
     assert 8 <= stopped_at <= 16
     cluster.allow()
@@ -58,8 +79,15 @@ def test_a_worker_that_is_busy_at_the_end(tmp_path, make_cluster):
     assert set(cluster.end_all().values()) == {0}
 
 
-@pytest.mark.parametrize('num_ps, mode', [
-    (0, 'allreduce'), (1, 'sync'), pytest.param(1, 'async', marks=LONG), pytest.param(2, 'average', marks=LONG)])
+@pytest.mark.parametrize(
+    'num_ps, mode',
+    [
+        (0, 'allreduce'),
+        (1, 'sync'),
+        pytest.param(1, 'async', marks=LONG),
+        pytest.param(2, 'average', marks=LONG),
+    ],
+)
 def test_a_job_that_is_started_again_after_its_end(tmp_path, make_cluster, num_ps, mode):
     """Also a worker goes home that does not see the directory of the chief."""
     flags = ['--mode=' + mode, '--max_steps=2'] + ['--average_period=1'] * (mode == 'average')
@@ -76,9 +104,13 @@ def test_a_job_that_is_started_again_after_its_end(tmp_path, make_cluster, num_p
         assert cluster.tasks[name].seen[-1] == 'The run has finished at step %d' % _saved(tmp_path)
 
 
-@pytest.mark.parametrize('num_ps, ends', [(1, True), pytest.param(0, True, marks=LONG), pytest.param(1, False, marks=LONG)])
+@pytest.mark.parametrize(
+    'num_ps, ends',
+    [(1, True), pytest.param(0, True, marks=LONG), pytest.param(1, False, marks=LONG)],
+)
 def test_a_chief_that_cannot_write_everything(tmp_path, make_cluster, num_ps, ends):
-    """The others learn of the end of the run as usual. After a signal, the status is that of the signal."""
+    """The others learn of the end of the run as usual. After a signal, the status is that of the
+    signal."""
     (tmp_path / 'run' / 'trace-3.json').mkdir(parents=True)
     cluster = make_cluster(num_ps, 2, '--max_steps=8', '--profile_step=3', gate=6)
     cluster.start()
@@ -91,7 +123,9 @@ def test_a_chief_that_cannot_write_everything(tmp_path, make_cluster, num_ps, en
     warning, *complaints = chief.complaints
     lost = 'Cannot write %s (Is a directory): ' % (tmp_path / 'run' / 'trace-3.json')
     assert warning.startswith(SCRIPT + lost) and warning.endswith('Training goes on')
-    assert complaints[0].startswith(SCRIPT + 'error: ' * ends + 'The run is saved, but without the trace: ' + lost)
+    assert complaints[0].startswith(
+        SCRIPT + 'error: ' * ends + 'The run is saved, but without the trace: ' + lost
+    )
     if not ends:
         cluster.start('worker 0')
     statuses = cluster.end_all()
@@ -99,7 +133,8 @@ def test_a_chief_that_cannot_write_everything(tmp_path, make_cluster, num_ps, en
 
 
 def test_who_is_alone_after_the_end(make_cluster):
-    """A worker beside the directory of the run, without the chief; the second time the chief would be on another machine."""
+    """A worker beside the directory of the run, without the chief; the second time the chief would
+    be on another machine."""
     cluster = make_cluster(1, 2, '--max_steps=2', '--connect_timeout_secs=8')
     cluster.start()
     assert set(cluster.end_all().values()) == {0}
@@ -107,6 +142,8 @@ def test_who_is_alone_after_the_end(make_cluster):
     assert cluster.tasks['worker 1'].end() == 0
     assert cluster.tasks['worker 1'].seen[-1] == ENDED
     cluster.tasks['ps 0'].kill()
-    cluster.start('worker 1', flags=['--worker_hosts=192.0.2.1:2222,%s' % cluster.addresses['worker 1']])
+    cluster.start(
+        'worker 1', flags=['--worker_hosts=192.0.2.1:2222,%s' % cluster.addresses['worker 1']]
+    )
     assert cluster.tasks['worker 1'].end() == 0
     assert cluster.tasks['worker 1'].seen[-1] == ENDED

@@ -1,4 +1,5 @@
 """Tasks that die, or stop, while a cluster trains."""
+
 import re
 import signal
 
@@ -10,8 +11,16 @@ from tests.helpers import clusters, events, observed
 pytestmark = pytest.mark.slow
 LONG = pytest.mark.long
 STALLED = 75
-FLAGS = ['--eval_steps=0', '--batch_size=8', '--log_frequency=1', '--summary_steps=5', '--checkpoint_steps=10', '--intra_op_threads=1',
-         '--inter_op_threads=1', '--input_threads=1']
+FLAGS = [
+    '--eval_steps=0',
+    '--batch_size=8',
+    '--log_frequency=1',
+    '--summary_steps=5',
+    '--checkpoint_steps=10',
+    '--intra_op_threads=1',
+    '--inter_op_threads=1',
+    '--input_threads=1',
+]
 
 
 @pytest.fixture
@@ -25,16 +34,21 @@ def _steps(lines):
 
 
 def _assert_whole(directory, last_step, every=None):
-    """Asserts that the run is saved at its end, and that no curve goes back; with `every`, that none has a gap."""
+    """Asserts that the run is saved at its end, and that no curve goes back; with `every`, that
+    none has a gap."""
     newest = checkpoint_files.listed_latest(str(directory))
-    assert last_step <= int(newest.rsplit('-', 1)[1]) <= last_step + 1  # another worker may have been under way
+    # another worker may have been under way
+    assert last_step <= int(newest.rsplit('-', 1)[1]) <= last_step + 1
     for tag, steps in events.shown_steps(directory).items():
-        assert steps == (list(range(every, last_step + 1, every)) if every else sorted(set(steps))), tag
+        assert steps == (
+            list(range(every, last_step + 1, every)) if every else sorted(set(steps))
+        ), tag
 
 
 @pytest.mark.parametrize('num_ps', [1, pytest.param(2, marks=LONG)])
 def test_sync(tmp_path, make_cluster, num_ps):
-    """All wait for who has died, and go on: when a worker died with the next step, else from the last checkpoint."""
+    """All wait for who has died, and go on: when a worker died with the next step, else from the
+    last checkpoint."""
     cluster = make_cluster(num_ps, 2, '--mode=sync', '--max_steps=40')
     cluster.start()
     cluster.wait_until_held(17, 'worker 0', 'worker 1')
@@ -57,8 +71,11 @@ def test_sync(tmp_path, make_cluster, num_ps):
     cluster.allow()
     cluster.start(last)
     for worker in ('worker 0', 'worker 1'):
-        cluster.wait_for(worker, r'^Lost %s \(%s: (Connection refused|it is starting, or another program|it does not answer|'
-                         r'restarted)\): joining again$' % (last, cluster.addresses[last]))
+        cluster.wait_for(
+            worker,
+            r'^Lost %s \(%s: (Connection refused|it is starting, or another program|it does not answer|'
+            r'restarted)\): joining again$' % (last, cluster.addresses[last]),
+        )
     assert cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '30'
     assert set(cluster.end_all().values()) == {0}
     assert _steps(cluster.tasks['worker 0'].seen) == list(range(21, 38)) + list(range(31, 41))
@@ -67,7 +84,8 @@ def test_sync(tmp_path, make_cluster, num_ps):
 
 @LONG
 def test_faults_during_recovery(tmp_path, make_cluster):
-    """The chief dies as well while it waits for a server, then a worker that waits for both; at last both workers at once."""
+    """The chief dies as well while it waits for a server, then a worker that waits for both; at
+    last both workers at once."""
     cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=40')
     cluster.start()
     cluster.wait_until_held(17, 'worker 0', 'worker 1')
@@ -90,7 +108,8 @@ def test_faults_during_recovery(tmp_path, make_cluster):
 
 
 def test_the_timer_starts_anew_on_rejoining(make_cluster):
-    """A worker says 5 seconds after joining for whom it waits, and then every 30: it has said so before, when it was not joined."""
+    """A worker says 5 seconds after joining for whom it waits, and then every 30: it has said so
+    before, when it was not joined."""
     cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=40', '--stall_timeout_secs=30')
     cluster.start()
     cluster.wait_until_held(17, 'worker 0', 'worker 1')
@@ -102,7 +121,11 @@ def test_the_timer_starts_anew_on_rejoining(make_cluster):
     cluster.wait_until_held(10, 'worker 0', 'worker 1')
     cluster.tasks['worker 0'].kill()
     cluster.allow()
-    cluster.wait_for('worker 1', r'^Training: waiting for worker 0 \(%s: Connection refused\)$' % cluster.addresses['worker 0'])
+    cluster.wait_for(
+        'worker 1',
+        r'^Training: waiting for worker 0 \(%s: Connection refused\)$'
+        % cluster.addresses['worker 0'],
+    )
 
 
 @LONG
@@ -115,7 +138,8 @@ def test_a_parameter_server_that_loses_all_workers(make_cluster):
     assert cluster.tasks['ps 0'].end() == STALLED
     assert cluster.tasks['ps 0'].complaints == [
         'cifar10_distributed_train.py: Training: waited 10 seconds (--stall_timeout_secs) for worker 0 (%s: Connection refused): '
-        'start this task again when the others are there' % cluster.addresses['worker 0']]
+        'start this task again when the others are there' % cluster.addresses['worker 0']
+    ]
 
 
 def test_a_chief_that_restarts_without_a_checkpoint(make_cluster):
@@ -132,18 +156,25 @@ def test_a_chief_that_restarts_without_a_checkpoint(make_cluster):
 
 def test_the_chief_names_a_worker_that_has_not_arrived(tmp_path, make_cluster):
     """It answers, but fills its queue."""
-    cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=5', gate=10 ** 9)
+    cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=5', gate=10**9)
     cluster.start('ps 0', 'worker 0')
     gate = str(tmp_path / 'another gate')
     observed.write(gate, 0)
-    cluster.tasks['worker 1'] = clusters.Task(['--job_name=worker', '--task_index=1'] + cluster.flags, gate=gate)
-    cluster.wait_for('worker 0', r'^Training: waiting for worker 1 \(%s: filling the queue\)$' % cluster.addresses['worker 1'])
-    observed.write(gate, 10 ** 9)
+    cluster.tasks['worker 1'] = clusters.Task(
+        ['--job_name=worker', '--task_index=1'] + cluster.flags, gate=gate
+    )
+    cluster.wait_for(
+        'worker 0',
+        r'^Training: waiting for worker 1 \(%s: filling the queue\)$'
+        % cluster.addresses['worker 1'],
+    )
+    observed.write(gate, 10**9)
     assert set(cluster.end_all().values()) == {0}
 
 
 def test_backup_workers(tmp_path, make_cluster):
-    """The others go on at once without one worker, and then without another one when the first is back."""
+    """The others go on at once without one worker, and then without another one when the first is
+    back."""
     cluster = make_cluster(1, 3, '--mode=sync', '--replicas_to_aggregate=2', '--max_steps=40')
     cluster.start()
     cluster.wait_until_held(17, 'worker 0')
@@ -155,16 +186,33 @@ def test_backup_workers(tmp_path, make_cluster):
     cluster.wait_until_held(27, 'worker 2')
     cluster.tasks['worker 1'].kill()
     cluster.allow()
-    assert cluster.end_all() == {'ps 0': 0, 'worker 0': 0, 'worker 1': -signal.SIGKILL, 'worker 2': 0}
-    assert _steps(cluster.tasks['worker 0'].seen) == list(range(1, 41)) and 'Lost' not in cluster.text('worker 0')
+    assert cluster.end_all() == {
+        'ps 0': 0,
+        'worker 0': 0,
+        'worker 1': -signal.SIGKILL,
+        'worker 2': 0,
+    }
+    assert _steps(cluster.tasks['worker 0'].seen) == list(
+        range(1, 41)
+    ) and 'Lost' not in cluster.text('worker 0')
     _assert_whole(tmp_path / 'run', 40, every=5)
 
 
-@pytest.mark.parametrize('mode, num_ps', [('async', 1), pytest.param('async', 2, marks=LONG), pytest.param('average', 1, marks=LONG),
-                                          pytest.param('average', 2, marks=LONG)])
+@pytest.mark.parametrize(
+    'mode, num_ps',
+    [
+        ('async', 1),
+        pytest.param('async', 2, marks=LONG),
+        pytest.param('average', 1, marks=LONG),
+        pytest.param('average', 2, marks=LONG),
+    ],
+)
 def test_async_and_average(tmp_path, make_cluster, mode, num_ps):
-    """The others go on without a worker, also without the chief; all go on from the last checkpoint when a server is back."""
-    cluster = make_cluster(num_ps, 2, '--mode=' + mode, '--max_steps=60', *['--average_period=2'] * (mode == 'average'))
+    """The others go on without a worker, also without the chief; all go on from the last checkpoint
+    when a server is back."""
+    cluster = make_cluster(
+        num_ps, 2, '--mode=' + mode, '--max_steps=60', *['--average_period=2'] * (mode == 'average')
+    )
     cluster.start()
     cluster.wait_until_held(17, 'worker 0', 'worker 1')
     for name, other, gate in [('worker 1', 'worker 0', 27), ('worker 0', 'worker 1', 37)]:
@@ -176,7 +224,8 @@ def test_async_and_average(tmp_path, make_cluster, mode, num_ps):
         cluster.wait_until_held(gate, name)
     cluster.allow(47)
     cluster.wait_until_held(47, 'worker 0', 'worker 1')
-    assert all(step > 37 for step in _steps(cluster.tasks['worker 0'].seen))  # nothing is made twice
+    # nothing is made twice
+    assert all(step > 37 for step in _steps(cluster.tasks['worker 0'].seen))
     last = 'ps %d' % (num_ps - 1)
     cluster.tasks[last].kill()
     cluster.allow()
@@ -186,24 +235,33 @@ def test_async_and_average(tmp_path, make_cluster, mode, num_ps):
     _assert_whole(tmp_path / 'run', 60)
 
 
-@pytest.mark.parametrize('fallen, number, survivors', [
-    ('worker 1', signal.SIGKILL, 1), pytest.param('worker 0', signal.SIGKILL, 3, marks=LONG),
-    pytest.param('worker 1', signal.SIGSTOP, 2, marks=LONG), pytest.param('worker 0', signal.SIGSTOP, 1, marks=LONG)])
+@pytest.mark.parametrize(
+    'fallen, number, survivors',
+    [
+        ('worker 1', signal.SIGKILL, 1),
+        pytest.param('worker 0', signal.SIGKILL, 3, marks=LONG),
+        pytest.param('worker 1', signal.SIGSTOP, 2, marks=LONG),
+        pytest.param('worker 0', signal.SIGSTOP, 1, marks=LONG),
+    ],
+)
 def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
     """All end, and go on from the last checkpoint, also with another number of workers."""
     cluster = make_cluster(0, 2, '--max_steps=40', '--stall_timeout_secs=6')
     cluster.start()
     cluster.wait_until_held(17, *cluster.names)
-    other, = set(cluster.names) - {fallen}
+    (other,) = set(cluster.names) - {fallen}
     cluster.tasks[fallen].signal(number)
     cluster.allow()
     assert cluster.tasks[other].end() == STALLED
-    complaint, = cluster.tasks[other].complaints
+    (complaint,) = cluster.tasks[other].complaints
     if number == signal.SIGKILL:
         # TensorFlow 1.15 may not notice that a peer is gone; then the watchdog does.
-        assert re.match(r'cifar10_distributed_train.py: (Lost %s \(%s: Connection refused\): start the job again, it goes on from '
-                        r'its last checkpoint$|Training: waited 6 seconds .* for %s )' % (
-                            fallen, cluster.addresses[fallen], fallen), complaint)
+        assert re.match(
+            r'cifar10_distributed_train.py: (Lost %s \(%s: Connection refused\): start the job again, it goes on from '
+            r'its last checkpoint$|Training: waited 6 seconds .* for %s )'
+            % (fallen, cluster.addresses[fallen], fallen),
+            complaint,
+        )
     else:
         _assert_stalled(cluster, other, fallen)
     cluster.tasks[fallen].kill()
@@ -221,15 +279,28 @@ def _assert_stalled(cluster, name, stopped):
     assert cluster.tasks[name].end() == STALLED
     assert cluster.tasks[name].complaints == [
         'cifar10_distributed_train.py: Training: waited 6 seconds (--stall_timeout_secs) for %s (%s: it does not answer): start this '
-        'task again when the others are there' % (stopped, cluster.addresses[stopped])]
+        'task again when the others are there' % (stopped, cluster.addresses[stopped])
+    ]
 
 
-@pytest.mark.parametrize('mode', ['sync', pytest.param('async', marks=LONG), pytest.param('average', marks=LONG)])
-@pytest.mark.parametrize('fallen', ['ps 0', pytest.param('ps 1', marks=LONG), pytest.param('worker 0', marks=LONG),
-                                    pytest.param('worker 1', marks=LONG)])
+@pytest.mark.parametrize(
+    'mode', ['sync', pytest.param('async', marks=LONG), pytest.param('average', marks=LONG)]
+)
+@pytest.mark.parametrize(
+    'fallen',
+    [
+        'ps 0',
+        pytest.param('ps 1', marks=LONG),
+        pytest.param('worker 0', marks=LONG),
+        pytest.param('worker 1', marks=LONG),
+    ],
+)
 def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
-    """It may stop for less than the limit. After it, those who cannot go on end with a line, and go on when they are started again."""
-    flags = ['--mode=' + mode, '--stall_timeout_secs=6'] + ['--average_period=2'] * (mode == 'average')
+    """It may stop for less than the limit. After it, those who cannot go on end with a line, and go
+    on when they are started again."""
+    flags = ['--mode=' + mode, '--stall_timeout_secs=6'] + ['--average_period=2'] * (
+        mode == 'average'
+    )
     cluster = make_cluster(1 + (fallen == 'ps 1'), 2, '--max_steps=100000', *flags)
     cluster.start()
     cluster.wait_until_held(17, 'worker 0', 'worker 1')
@@ -246,7 +317,7 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
             _assert_stalled(cluster, name, fallen)
     else:  # the other worker goes on
         reached = max(_steps(cluster.tasks['worker 0'].seen + cluster.tasks['worker 1'].seen)) + 100
-        other_worker, = [name for name in others if name.startswith('worker')]
+        (other_worker,) = [name for name in others if name.startswith('worker')]
         while _steps([cluster.wait_for(other_worker, ': step .*, loss').string])[0] < reached:
             pass
         for name in others:
@@ -256,7 +327,10 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
     assert saved >= 10  # the chief may have been saving the next one
     cluster.flags.append('--max_steps=%d' % (saved + 10))
     cluster.start()
-    resumed = int(cluster.wait_for('worker 0', r'^Resuming from .*-%d, step (\d+)$' % saved).group(1))
-    assert saved <= resumed <= saved + (mode == 'async')  # the other worker can make an update while the chief saves
+    resumed = int(
+        cluster.wait_for('worker 0', r'^Resuming from .*-%d, step (\d+)$' % saved).group(1)
+    )
+    # the other worker can make an update while the chief saves
+    assert saved <= resumed <= saved + (mode == 'async')
     assert set(cluster.end_all().values()) == {0}
     _assert_whole(tmp_path / 'run', saved + 10, every=5 if mode == 'sync' else None)

@@ -1,4 +1,6 @@
-"""Tasks that join a cluster: with other addresses or data, twice on different hosts, late, or described by a TF_CONFIG."""
+"""Tasks that join a cluster: with other addresses or data, twice on different hosts, late, or
+described by a TF_CONFIG."""
+
 import contextlib
 import json
 import re
@@ -14,7 +16,14 @@ from tests.helpers import clusters, data_sets, events
 pytestmark = pytest.mark.slow
 LONG = pytest.mark.long
 SCRIPT = 'cifar10_distributed_train.py: '
-FLAGS = ['--batch_size=8', '--eval_steps=0', '--log_frequency=1', '--intra_op_threads=1', '--inter_op_threads=1', '--input_threads=1']
+FLAGS = [
+    '--batch_size=8',
+    '--eval_steps=0',
+    '--log_frequency=1',
+    '--intra_op_threads=1',
+    '--inter_op_threads=1',
+    '--input_threads=1',
+]
 
 
 @pytest.fixture
@@ -26,40 +35,67 @@ def make_cluster(tmp_path, data_dir):
 def _start_elsewhere(cluster, name, port=None):
     """Starts a task of this name on what looks like another host."""
     job, index = name.split()
-    return clusters.Task(['--job_name=' + job, '--task_index=' + index] + cluster.flags, listens_at=port or free_ports.choose(1)[0])
+    return clusters.Task(
+        ['--job_name=' + job, '--task_index=' + index] + cluster.flags,
+        listens_at=port or free_ports.choose(1)[0],
+    )
 
 
 def _rejection(cluster, name):
-    return (SCRIPT + 'error: Another process answers at the address of %s (%s), as %s: check --task_index and the addresses, or end '
-            'that process' % (name, cluster.addresses[name], name))
+    return (
+        SCRIPT
+        + 'error: Another process answers at the address of %s (%s), as %s: check --task_index and the addresses, or end '
+        'that process' % (name, cluster.addresses[name], name)
+    )
 
 
-@pytest.mark.parametrize('num_ps, old, new', [(1, 2, 3), pytest.param(1, 3, 2, marks=LONG), (0, 2, 3), (0, 3, 2)])
+@pytest.mark.parametrize(
+    'num_ps, old, new', [(1, 2, 3), pytest.param(1, 3, 2, marks=LONG), (0, 2, 3), (0, 3, 2)]
+)
 def test_another_number_of_workers(make_cluster, num_ps, old, new):
-    """A host that still runs, after the workers of the old job, has its addresses: all workers of the new one end, and say so."""
+    """A host that still runs, after the workers of the old job, has its addresses: all workers of
+    the new one end, and say so."""
     cluster = make_cluster(num_ps, 3, '--connect_timeout_secs=60')
-    specs = {number: '--worker_hosts=' + ','.join(cluster.addresses['worker %d' % i] for i in range(number)) for number in (2, 3)}
+    specs = {
+        number: '--worker_hosts='
+        + ','.join(cluster.addresses['worker %d' % i] for i in range(number))
+        for number in (2, 3)
+    }
     host, *others = (['ps 0'] if num_ps else []) + ['worker %d' % i for i in range(new)]
     cluster.start(host, flags=[specs[old]])
-    if num_ps:  # without parameter servers, a host that has lost a worker ends; it has just been started again
+    # without parameter servers, a host that has lost a worker ends; it has just been started again
+    if num_ps:
         workers = ['worker %d' % i for i in range(old)]
         cluster.start(*workers, flags=[specs[old]])
         cluster.wait_for('worker 0', ': step 2, loss')
         for name in workers:
             cluster.tasks[name].kill()
     cluster.start(*others, flags=[specs[new]])
-    texts = [('--ps_hosts=%s ' % cluster.addresses['ps 0'] if num_ps else '') + specs[number] for number in (old, new)]
+    texts = [
+        ('--ps_hosts=%s ' % cluster.addresses['ps 0'] if num_ps else '') + specs[number]
+        for number in (old, new)
+    ]
     for name in others:
         assert cluster.tasks[name].end() == 1
-        assert cluster.tasks[name].complaints == [SCRIPT + 'error: %s (%s) was started with %s, but %s (%s) with %s: give all tasks '
-                                                  'the same' % (host, cluster.addresses[host], texts[0], name,
-                                                                cluster.addresses[name], texts[1])]
+        assert cluster.tasks[name].complaints == [
+            SCRIPT + 'error: %s (%s) was started with %s, but %s (%s) with %s: give all tasks '
+            'the same'
+            % (host, cluster.addresses[host], texts[0], name, cluster.addresses[name], texts[1])
+        ]
 
 
-@pytest.mark.parametrize('mode, name', [
-    ('sync', 'worker 1'), ('allreduce', 'worker 1'), pytest.param('async', 'worker 1', marks=LONG),
-    pytest.param('average', 'worker 0', marks=LONG), pytest.param('sync', 'worker 0', marks=LONG),
-    pytest.param('allreduce', 'worker 0', marks=LONG), pytest.param('sync', 'ps 0', marks=LONG)])
+@pytest.mark.parametrize(
+    'mode, name',
+    [
+        ('sync', 'worker 1'),
+        ('allreduce', 'worker 1'),
+        pytest.param('async', 'worker 1', marks=LONG),
+        pytest.param('average', 'worker 0', marks=LONG),
+        pytest.param('sync', 'worker 0', marks=LONG),
+        pytest.param('allreduce', 'worker 0', marks=LONG),
+        pytest.param('sync', 'ps 0', marks=LONG),
+    ],
+)
 def test_a_second_task_on_another_host(tmp_path, make_cluster, mode, name):
     """It ends with one line, and the run does not notice it."""
     cluster = make_cluster(int(mode != 'allreduce'), 2, '--mode=' + mode, '--max_steps=20', gate=7)
@@ -70,14 +106,18 @@ def test_a_second_task_on_another_host(tmp_path, make_cluster, mode, name):
     cluster.allow()
     assert set(cluster.end_all().values()) == {0}
     for task in cluster.names:
-        assert 'Lost' not in cluster.text(task) and 'Joining' not in cluster.text(task) and 'Resuming' not in cluster.text(task)
+        assert (
+            'Lost' not in cluster.text(task)
+            and 'Joining' not in cluster.text(task)
+            and 'Resuming' not in cluster.text(task)
+        )
     assert re.search(r'-2[01]$', checkpoint_files.listed_latest(str(tmp_path / 'run')))
 
 
 def test_a_task_behind_a_service(make_cluster):
     """Its address is not one of its host, but leads to it."""
     cluster = make_cluster(1, 2, '--max_steps=5')
-    port, = free_ports.choose(1)
+    (port,) = free_ports.choose(1)
     with socket.socket() as service:
         service.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         service.bind(('127.0.0.1', int(cluster.addresses['worker 1'].split(':')[1])))
@@ -109,12 +149,15 @@ def _copy(source, target):
 
 @LONG
 def test_a_second_task_that_comes_first(make_cluster):
-    """It does not join while nobody can reach it at its address, and ends when another process has that."""
+    """It does not join while nobody can reach it at its address, and ends when another process has
+    that."""
     cluster = make_cluster(1, 2, '--max_steps=5', gate=2)
     second = _start_elsewhere(cluster, 'worker 1')
     cluster.start('ps 0', 'worker 0')
-    second.wait_for(r'^Connecting: waiting for worker 1 \(%s: Connection refused\), the address of this task$'
-                    % cluster.addresses['worker 1'])
+    second.wait_for(
+        r'^Connecting: waiting for worker 1 \(%s: Connection refused\), the address of this task$'
+        % cluster.addresses['worker 1']
+    )
     cluster.start('worker 1')
     assert second.end() == 1 and second.complaints == [_rejection(cluster, 'worker 1')]
     cluster.allow()
@@ -127,7 +170,7 @@ def test_other_data_of_the_same_size(tmp_path, make_cluster, num_ps):
     """One byte of an image differs."""
     other = tmp_path / 'other'
     data_sets.write(other)
-    path, = other.glob('**/data_batch_3.bin')
+    (path,) = other.glob('**/data_batch_3.bin')
     content = bytearray(path.read_bytes())
     content[100] ^= 1
     path.write_bytes(bytes(content))
@@ -135,27 +178,57 @@ def test_other_data_of_the_same_size(tmp_path, make_cluster, num_ps):
     cluster.start(*[name for name in cluster.names if name != 'worker 1'])
     cluster.start('worker 1', flags=['--data_dir=%s' % other])
     assert cluster.tasks['worker 1'].end() == 1
-    complaint, = cluster.tasks['worker 1'].complaints
-    assert re.fullmatch(SCRIPT + r"error: The run has data_checksum '[0-9a-f]{8}', but worker 1 \(%s\) has '[0-9a-f]{8}': give all "
-                        'workers the same flags and data' % cluster.addresses['worker 1'], complaint)
+    (complaint,) = cluster.tasks['worker 1'].complaints
+    assert re.fullmatch(
+        SCRIPT
+        + r"error: The run has data_checksum '[0-9a-f]{8}', but worker 1 \(%s\) has '[0-9a-f]{8}': give all "
+        'workers the same flags and data' % cluster.addresses['worker 1'],
+        complaint,
+    )
 
 
-@pytest.mark.parametrize('num_ps, name', [
-    (1, 'worker 1'), pytest.param(1, 'ps 0', marks=LONG), pytest.param(1, 'worker 0', marks=LONG),
-    pytest.param(0, 'worker 0', marks=LONG)])
+@pytest.mark.parametrize(
+    'num_ps, name',
+    [
+        (1, 'worker 1'),
+        pytest.param(1, 'ps 0', marks=LONG),
+        pytest.param(1, 'worker 0', marks=LONG),
+        pytest.param(0, 'worker 0', marks=LONG),
+    ],
+)
 def test_nobody_answers(tmp_path, make_cluster, num_ps, name):
-    """As after the end of a run whose directory is on another machine: in the end a status by which no supervisor starts it again."""
+    """As after the end of a run whose directory is on another machine: in the end a status by which
+    no supervisor starts it again."""
     cluster = make_cluster(num_ps, 2, '--connect_timeout_secs=2')
-    others = ['--%s_hosts=%s' % (job, ','.join(
-        cluster.addresses[each] if each == name else '192.0.2.%d:2222' % i for i, each in enumerate(cluster.names)
-        if each.startswith(job))) for job in ('ps', 'worker')]
+    others = [
+        '--%s_hosts=%s'
+        % (
+            job,
+            ','.join(
+                cluster.addresses[each] if each == name else '192.0.2.%d:2222' % i
+                for i, each in enumerate(cluster.names)
+                if each.startswith(job)
+            ),
+        )
+        for job in ('ps', 'worker')
+    ]
     cluster.start(name, flags=others + ['--train_dir=%s' % (tmp_path / 'other')])
     assert cluster.tasks[name].end() == 1
-    complaint, = cluster.tasks[name].complaints
-    who = 'no other task has ever answered' if name == 'worker 0' else 'the chief has never answered'
-    waited = ', '.join(r'%s \(192\.0\.2\.%d:2222: [^)]*\)' % (each, i) for i, each in enumerate(cluster.names) if each != name)
-    assert re.fullmatch(SCRIPT + r'(Connecting|Joining): waited 6 seconds \(3 times --connect_timeout_secs\) for %s: %s; the '
-                        'run has ended, or the addresses are wrong' % (waited, who), complaint), complaint
+    (complaint,) = cluster.tasks[name].complaints
+    who = (
+        'no other task has ever answered' if name == 'worker 0' else 'the chief has never answered'
+    )
+    waited = ', '.join(
+        r'%s \(192\.0\.2\.%d:2222: [^)]*\)' % (each, i)
+        for i, each in enumerate(cluster.names)
+        if each != name
+    )
+    assert re.fullmatch(
+        SCRIPT
+        + r'(Connecting|Joining): waited 6 seconds \(3 times --connect_timeout_secs\) for %s: %s; the '
+        'run has ended, or the addresses are wrong' % (waited, who),
+        complaint,
+    ), complaint
 
 
 def test_swapped_indexes(make_cluster):
@@ -166,8 +239,10 @@ def test_swapped_indexes(make_cluster):
     cluster.flags.append('--worker_hosts=' + swapped)
     second = _start_elsewhere(cluster, 'worker 1')
     assert second.end() == 1 and second.complaints == [
-        _rejection(cluster, 'worker 1').replace(cluster.addresses['worker 1'], cluster.addresses['worker 0']).replace(
-            'as worker 1', 'as worker 0')]
+        _rejection(cluster, 'worker 1')
+        .replace(cluster.addresses['worker 1'], cluster.addresses['worker 0'])
+        .replace('as worker 1', 'as worker 0')
+    ]
 
 
 @LONG
@@ -176,26 +251,44 @@ def test_a_task_on_the_wrong_host(make_cluster):
     cluster = make_cluster(0, 2, '--connect_timeout_secs=2')
     second = _start_elsewhere(cluster, 'worker 1')
     assert second.end() == 1 and second.complaints == [
-        SCRIPT + 'Connecting: waited 6 seconds (3 times --connect_timeout_secs) for worker 1 (%s: Connection refused), the address of '
-        'this task: check --task_index and the addresses' % cluster.addresses['worker 1']]
+        SCRIPT
+        + 'Connecting: waited 6 seconds (3 times --connect_timeout_secs) for worker 1 (%s: Connection refused), the address of '
+        'this task: check --task_index and the addresses' % cluster.addresses['worker 1']
+    ]
 
 
 def test_tf_config_with_a_chief_and_an_evaluator(tmp_path, make_cluster):
-    """In the form of tf.estimator: the chief is worker 0, the only worker is worker 1, and the evaluator has no address."""
+    """In the form of tf.estimator: the chief is worker 0, the only worker is worker 1, and the
+    evaluator has no address."""
     cluster = make_cluster(1, 2, '--max_steps=4')
-    hosts = {'chief': [cluster.addresses['worker 0']], 'worker': [cluster.addresses['worker 1']], 'ps': [cluster.addresses['ps 0']]}
+    hosts = {
+        'chief': [cluster.addresses['worker 0']],
+        'worker': [cluster.addresses['worker 1']],
+        'ps': [cluster.addresses['ps 0']],
+    }
     flags = [flag for flag in cluster.flags if '_hosts=' not in flag]
-    tasks = {job: clusters.Task(flags, {'TF_CONFIG': json.dumps({'cluster': hosts, 'task': {'type': job, 'index': 0}})})
-             for job in ('evaluator', 'ps', 'chief', 'worker')}
-    assert {job: task.end() for job, task in reversed(list(tasks.items()))} == dict.fromkeys(tasks, 0)
+    tasks = {
+        job: clusters.Task(
+            flags, {'TF_CONFIG': json.dumps({'cluster': hosts, 'task': {'type': job, 'index': 0}})}
+        )
+        for job in ('evaluator', 'ps', 'chief', 'worker')
+    }
+    assert {job: task.end() for job, task in reversed(list(tasks.items()))} == dict.fromkeys(
+        tasks, 0
+    )
     assert [task.complaints for task in tasks.values()] == [[]] * 4
     for job, index in [('chief', 0), ('worker', 1)]:
-        assert 'this is worker %d (%s)' % (index, cluster.addresses['worker %d' % index]) in '\n'.join(tasks[job].seen)
+        assert 'this is worker %d (%s)' % (
+            index,
+            cluster.addresses['worker %d' % index],
+        ) in '\n'.join(tasks[job].seen)
     assert 'of 50, step 4)' in '\n'.join(tasks['evaluator'].seen)
     assert events.shown_steps(tmp_path / 'run' / 'eval')['Precision @ 1'] == [4]
 
 
-@pytest.mark.parametrize('flags', [['--max_steps=6'], pytest.param(['--max_steps=4', '--fresh'], marks=LONG)])
+@pytest.mark.parametrize(
+    'flags', [['--max_steps=6'], pytest.param(['--max_steps=4', '--fresh'], marks=LONG)]
+)
 def test_an_evaluator_before_the_chief(tmp_path, make_cluster, flags):
     """It does not take an ended run, which the chief resumes or moves aside, for the new one."""
     cluster = make_cluster(0, 1, '--max_steps=4')

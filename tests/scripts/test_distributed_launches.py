@@ -1,4 +1,5 @@
 """cifar10_launch.py, whose tasks die: the run comes to its end without any hand."""
+
 import os
 import re
 import signal
@@ -15,25 +16,54 @@ def _task(launcher, name):
     job, index = name.encode().split()
     for number in filter(str.isdigit, os.listdir('/proc')):
         try:
-            with open('/proc/%s/stat' % number) as stat, open('/proc/%s/cmdline' % number, 'rb') as command:
-                parent, words = stat.read().rpartition(')')[2].split()[1], command.read().split(b'\0')
+            with open('/proc/%s/stat' % number) as stat, open(
+                '/proc/%s/cmdline' % number, 'rb'
+            ) as command:
+                parent, words = (
+                    stat.read().rpartition(')')[2].split()[1],
+                    command.read().split(b'\0'),
+                )
         except OSError:  # it has just ended
             continue
-        if int(parent) == launcher.pid and {b'--job_name=' + job, b'--task_index=' + index} <= set(words):
+        if int(parent) == launcher.pid and {b'--job_name=' + job, b'--task_index=' + index} <= set(
+            words
+        ):
             return int(number)
     raise AssertionError('%s is not there' % name)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP])
-@pytest.mark.parametrize('mode, num_ps, name', [
-    ('sync', 1, 'worker 1'), ('sync', 1, 'worker 0'), ('sync', 2, 'ps 1'), ('async', 1, 'ps 0'), ('average', 1, 'worker 0'),
-    ('allreduce', 0, 'worker 1'), ('allreduce', 0, 'worker 0')])
+@pytest.mark.parametrize(
+    'mode, num_ps, name',
+    [
+        ('sync', 1, 'worker 1'),
+        ('sync', 1, 'worker 0'),
+        ('sync', 2, 'ps 1'),
+        ('async', 1, 'ps 0'),
+        ('average', 1, 'worker 0'),
+        ('allreduce', 0, 'worker 1'),
+        ('allreduce', 0, 'worker 0'),
+    ],
+)
 def test_a_task_that_is_ended_or_stopped(tmp_path, data_dir, mode, num_ps, name, number):
     process = programs.start(
-        'cifar10_launch', '--num_ps=%d' % num_ps, '--num_workers=2', '--restarts=1', '--', '--mode=' + mode, '--data_dir=' + data_dir,
-        '--train_dir=%s' % tmp_path, '--batch_size=8', '--max_steps=150', '--log_frequency=10', '--summary_steps=20',
-        '--checkpoint_steps=10', '--intra_op_threads=1', '--inter_op_threads=1')
+        'cifar10_launch',
+        '--num_ps=%d' % num_ps,
+        '--num_workers=2',
+        '--restarts=1',
+        '--',
+        '--mode=' + mode,
+        '--data_dir=' + data_dir,
+        '--train_dir=%s' % tmp_path,
+        '--batch_size=8',
+        '--max_steps=150',
+        '--log_frequency=10',
+        '--summary_steps=20',
+        '--checkpoint_steps=10',
+        '--intra_op_threads=1',
+        '--inter_op_threads=1',
+    )
     lines = []
     for line in process.stdout:
         lines.append(line)
@@ -42,15 +72,26 @@ def test_a_task_that_is_ended_or_stopped(tmp_path, data_dir, mode, num_ps, name,
     os.kill(_task(process, name), number)
     stdout, stderr = process.communicate()
     assert process.returncode == 0, stdout + stderr
-    *stopped, restart = [line for line in stderr.splitlines() if line.startswith('cifar10_launch.py: ')]
-    assert stopped == ['cifar10_launch.py: %s has been stopped for 10 s: it is killed' % name] * (number == signal.SIGSTOP)
+    *stopped, restart = [
+        line for line in stderr.splitlines() if line.startswith('cifar10_launch.py: ')
+    ]
+    assert stopped == ['cifar10_launch.py: %s has been stopped for 10 s: it is killed' % name] * (
+        number == signal.SIGSTOP
+    )
     meaning = 'it is started again' if num_ps else 'all workers are started again'
     # With an all-reduce, another worker may end first.
-    assert re.match(r'cifar10_launch.py: (%s (was ended by SIGKILL|ended with status 143)|worker \d ended with status 75): %s '
-                    r'\(0 restarts left\)$' % (name, meaning), restart)
-    assert re.search(r'^\[worker \d\] .*: step 15[01],', stdout, re.M)  # another worker may make it while the chief is away
+    assert re.match(
+        r'cifar10_launch.py: (%s (was ended by SIGKILL|ended with status 143)|worker \d ended with status 75): %s '
+        r'\(0 restarts left\)$' % (name, meaning),
+        restart,
+    )
+    # another worker may make it while the chief is away
+    assert re.search(r'^\[worker \d\] .*: step 15[01],', stdout, re.M)
     assert os.path.exists(str(tmp_path / 'model.ckpt-150.index')) or mode == 'async'
-    resumed = [int(step) for step in re.findall(r'^\[worker 0\] Resuming from .*, step (\d+)$', stdout, re.M)]
+    resumed = [
+        int(step)
+        for step in re.findall(r'^\[worker 0\] Resuming from .*, step (\d+)$', stdout, re.M)
+    ]
     assert resumed == ([] if name == 'worker 1' and num_ps else resumed[:1])
     for tag, steps in events.shown_steps(tmp_path).items():
         assert steps == sorted(set(steps)), tag

@@ -1,4 +1,6 @@
-"""Whole runs of clusters: every mode ends as it should, in whatever order the tasks start; mistakes give one clear line."""
+"""Whole runs of clusters: every mode ends as it should, in whatever order the tasks start; mistakes
+give one clear line."""
+
 import glob
 import json
 import re
@@ -13,15 +15,29 @@ pytestmark = pytest.mark.slow
 LONG = pytest.mark.long
 STALLED = 75
 SCRIPT = 'cifar10_distributed_train.py: '
-FLAGS = ['--batch_size=8', '--seed=1', '--log_frequency=2', '--summary_steps=2', '--intra_op_threads=1', '--inter_op_threads=1']
+FLAGS = [
+    '--batch_size=8',
+    '--seed=1',
+    '--log_frequency=2',
+    '--summary_steps=2',
+    '--intra_op_threads=1',
+    '--inter_op_threads=1',
+]
 
 
 @pytest.fixture
 def make_cluster(tmp_path, data_dir):
     """Makes a Cluster, whose run is in tmp_path / 'run'."""
+
     def make(num_ps, num_workers, *flags):
-        return clusters.Cluster(num_ps, num_workers, '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'),
-                                *FLAGS + list(flags))
+        return clusters.Cluster(
+            num_ps,
+            num_workers,
+            '--data_dir=' + data_dir,
+            '--train_dir=%s' % (tmp_path / 'run'),
+            *FLAGS + list(flags),
+        )
+
     return make
 
 
@@ -38,14 +54,35 @@ def _num_ended(num_workers, mode):
     return set(range(8, 8 + (num_workers if mode == 'async' else 1)))  # others were under way
 
 
-@pytest.mark.parametrize('mode, num_ps, num_workers', [
-    ('sync', 2, 2)] + [pytest.param(mode, *numbers, marks=LONG) for mode, *numbers in [
-        ('async', 1, 2), ('allreduce', 0, 1),
-        ('average', 1, 2), ('allreduce', 0, 2), ('sync', 1, 1), ('sync', 1, 2), ('async', 1, 1), ('async', 2, 2), ('average', 1, 1),
-        ('average', 2, 2), ('allreduce', 0, 3)]])
+@pytest.mark.parametrize(
+    'mode, num_ps, num_workers',
+    [('sync', 2, 2)]
+    + [
+        pytest.param(mode, *numbers, marks=LONG)
+        for mode, *numbers in [
+            ('async', 1, 2),
+            ('allreduce', 0, 1),
+            ('average', 1, 2),
+            ('allreduce', 0, 2),
+            ('sync', 1, 1),
+            ('sync', 1, 2),
+            ('async', 1, 1),
+            ('async', 2, 2),
+            ('average', 1, 1),
+            ('average', 2, 2),
+            ('allreduce', 0, 3),
+        ]
+    ],
+)
 def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
     """What is saved, printed and shown; the other trainer resumes it, and it can be evaluated."""
-    cluster = make_cluster(num_ps, num_workers, '--mode=' + mode, '--max_steps=8', *['--average_period=2'] * (mode == 'average'))
+    cluster = make_cluster(
+        num_ps,
+        num_workers,
+        '--mode=' + mode,
+        '--max_steps=8',
+        *['--average_period=2'] * (mode == 'average'),
+    )
     for i in range(1, num_workers):  # only the chief may write
         cluster.start('worker %d' % i, flags=['--train_dir=%s' % (tmp_path / 'other')])
     cluster.start(*[name for name in cluster.names if name.startswith('ps')] + ['worker 0'])
@@ -54,53 +91,99 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
     saved = checkpoint.read_latest(str(tmp_path / 'run'))
     assert saved.step in _num_ended(num_workers, mode)
     names = {name.replace('/ExponentialMovingAverage', '') for name in saved.values}
-    assert names == {'global_step'} | {'%s/%s' % (layer, kind) for layer in ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
-                                       for kind in ['weights', 'biases']} and len(saved.values) == 21
+    assert (
+        names
+        == {'global_step'}
+        | {
+            '%s/%s' % (layer, kind)
+            for layer in ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
+            for kind in ['weights', 'biases']
+        }
+        and len(saved.values) == 21
+    )
     steps = events.shown_steps(tmp_path / 'run')
     assert steps.pop('Precision @ 1') == [saved.step]
-    assert [cluster.text('worker %d' % i).count('precision @ 1') for i in range(num_workers)] == [1] + [0] * (num_workers - 1)
-    assert steps['total_loss'] == sorted(set(steps['total_loss'])) and steps == dict.fromkeys(steps, steps['total_loss'])
+    assert [cluster.text('worker %d' % i).count('precision @ 1') for i in range(num_workers)] == [
+        1
+    ] + [0] * (num_workers - 1)
+    assert steps['total_loss'] == sorted(set(steps['total_loss'])) and steps == dict.fromkeys(
+        steps, steps['total_loss']
+    )
     assert len(glob.glob(str(tmp_path / 'run' / 'events.*'))) == 2  # the plan, and the rest
     if mode == 'async':
         assert {'staleness/mean', 'staleness/maximum'} <= set(steps)
-        counts = re.findall(r'Staleness of (\d+) updates', ''.join(cluster.text('worker %d' % i) for i in range(num_workers)))
-        assert 0 <= sum(map(int, counts)) - saved.step < num_workers  # others can come after the chief has saved
+        counts = re.findall(
+            r'Staleness of (\d+) updates',
+            ''.join(cluster.text('worker %d' % i) for i in range(num_workers)),
+        )
+        # others can come after the chief has saved
+        assert 0 <= sum(map(int, counts)) - saved.step < num_workers
     else:
         assert steps['total_loss'] == [2, 4, 6, 8]
-        assert all(_steps(cluster.tasks['worker %d' % i]) == [2, 4, 6, 8] for i in range(num_workers))
+        assert all(
+            _steps(cluster.tasks['worker %d' % i]) == [2, 4, 6, 8] for i in range(num_workers)
+        )
     if mode in ('sync', 'async'):
         held = re.search(r'^Variables: (.*)$', cluster.text('worker 0'), re.M).group(1)
-        assert sum(map(float, re.findall(r'([\d.]+) MB on ps \d', held))) == pytest.approx(8.5, abs=0.11)
+        assert sum(map(float, re.findall(r'([\d.]+) MB on ps \d', held))) == pytest.approx(
+            8.5, abs=0.11
+        )
         assert held.count('MB on ps') == num_ps
-    told = [int(re.search(r'^The run has finished at step (\d+)$', cluster.text(name), re.M).group(1))
-            for name in cluster.names if name.startswith('ps')]
-    # The worker that tells a server last need not have made the last update, nor be the one that saves.
+    told = [
+        int(re.search(r'^The run has finished at step (\d+)$', cluster.text(name), re.M).group(1))
+        for name in cluster.names
+        if name.startswith('ps')
+    ]
+    # The worker that tells a server last need not have made the last update, nor be the one that
+    # saves.
     assert all(abs(saved.step - step) < (num_workers if mode == 'async' else 1) for step in told)
-    status, stdout, _ = programs.call('cifar10_train', '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'), *FLAGS + [
-        '--max_steps=%d' % (saved.step + 1)])
+    status, stdout, _ = programs.call(
+        'cifar10_train',
+        '--data_dir=' + data_dir,
+        '--train_dir=%s' % (tmp_path / 'run'),
+        *FLAGS + ['--max_steps=%d' % (saved.step + 1)],
+    )
     assert status == 0 and 'Resuming from %s, step %d\n' % (saved.path, saved.step) in stdout
-    precision, = re.findall(r': precision @ 1 = .*\n', stdout)
-    status, stdout, _ = programs.call('cifar10_eval', '--data_dir=' + data_dir, '--checkpoint_dir=%s' % (tmp_path / 'run'),
-                                      '--eval_dir=%s' % (tmp_path / 'eval'), '--run_once')
-    assert status == 0 and 'of 50, step %d)' % (saved.step + 1) in stdout and stdout[26:].startswith(precision)
+    (precision,) = re.findall(r': precision @ 1 = .*\n', stdout)
+    status, stdout, _ = programs.call(
+        'cifar10_eval',
+        '--data_dir=' + data_dir,
+        '--checkpoint_dir=%s' % (tmp_path / 'run'),
+        '--eval_dir=%s' % (tmp_path / 'eval'),
+        '--run_once',
+    )
+    assert (
+        status == 0
+        and 'of 50, step %d)' % (saved.step + 1) in stdout
+        and stdout[26:].startswith(precision)
+    )
 
 
 def test_a_late_parameter_server_and_two_towers(make_cluster):
     """Each waits until the others are there, and says for whom."""
     cluster = make_cluster(1, 2, '--max_steps=4', '--num_gpus=2')
     cluster.start('worker 0', 'worker 1')
-    cluster.wait_for('worker 1', r'^Connecting: waiting for ps 0 \(%s: Connection refused\)$' % cluster.addresses['ps 0'])
+    cluster.wait_for(
+        'worker 1',
+        r'^Connecting: waiting for ps 0 \(%s: Connection refused\)$' % cluster.addresses['ps 0'],
+    )
     cluster.start('ps 0')
     _succeed(cluster)
     assert _steps(cluster.tasks['worker 0']) == [2, 4]
-    assert 'Batch: 8 examples per tower (slices: 1), 32 examples per step' in cluster.text('worker 1')
+    assert 'Batch: 8 examples per tower (slices: 1), 32 examples per step' in cluster.text(
+        'worker 1'
+    )
 
 
 @pytest.mark.long
 def test_a_late_chief(make_cluster):
     cluster = make_cluster(1, 2, '--max_steps=4')
     cluster.start('ps 0', 'worker 1')
-    cluster.wait_for('ps 0', r'^Connecting: waiting for worker 0 \(%s: Connection refused\)$' % cluster.addresses['worker 0'])
+    cluster.wait_for(
+        'ps 0',
+        r'^Connecting: waiting for worker 0 \(%s: Connection refused\)$'
+        % cluster.addresses['worker 0'],
+    )
     cluster.start('worker 0')
     _succeed(cluster)
 
@@ -108,7 +191,10 @@ def test_a_late_chief(make_cluster):
 @pytest.mark.long
 @pytest.mark.parametrize('num_ps, num_workers, others', [(0, 2, 1), (1, 2, 3), (1, 3, 1)])
 def test_resuming_with_another_number_of_workers(make_cluster, num_ps, num_workers, others):
-    for workers, last_step, examples in [(num_workers, 2, 8 * num_workers), (others, 4, 8 * others)]:
+    for workers, last_step, examples in [
+        (num_workers, 2, 8 * num_workers),
+        (others, 4, 8 * others),
+    ]:
         cluster = make_cluster(num_ps, workers, '--max_steps=%d' % last_step)
         cluster.start()
         _succeed(cluster)
@@ -126,17 +212,23 @@ def test_a_resumed_run_keeps_its_warm_up(tmp_path, make_cluster):
     for directory, warmup_epochs in [('run', 0.5), ('other', 0.25)]:
         record = json.loads((tmp_path / directory / 'run.json').read_text())
         assert record['warmup_epochs'] == 3 / 32
-        (tmp_path / directory / 'run.json').write_text(json.dumps(dict(record, warmup_epochs=warmup_epochs)))
+        (tmp_path / directory / 'run.json').write_text(
+            json.dumps(dict(record, warmup_epochs=warmup_epochs))
+        )
     cluster = make_cluster(1, 2, '--max_steps=4', *flags)
     cluster.start('worker 1', flags=['--train_dir=%s' % (tmp_path / 'other')])
     cluster.start('ps 0', 'worker 0')
     _succeed(cluster)
     for name in ('worker 0', 'worker 1'):
-        assert 'Learning rate: rises to 0.05 over 0.5 epochs, then falls to 0 at the end of epoch 1 ' in cluster.text(name)
+        assert (
+            'Learning rate: rises to 0.05 over 0.5 epochs, then falls to 0 at the end of epoch 1 '
+            in cluster.text(name)
+        )
 
 
 def test_mistakes_that_others_notice(tmp_path, make_cluster):
-    """A worker with other hyperparameters, or other addresses, ends with a line; the run goes on with one that agrees."""
+    """A worker with other hyperparameters, or other addresses, ends with a line; the run goes on
+    with one that agrees."""
     cluster = make_cluster(1, 3, '--replicas_to_aggregate=1', '--mode=sync')
     cluster.start('ps 0', 'worker 0')
     cluster.wait_for('worker 0', ': step 2, loss')
@@ -147,41 +239,68 @@ def test_mistakes_that_others_notice(tmp_path, make_cluster):
     busy = clusters.Task(['--job_name=ps', '--task_index=0'] + cluster.flags)
     assert (cluster.tasks['worker 1'].end(), other.end(), busy.end()) == (1, 1, 1)
     assert cluster.tasks['worker 1'].complaints == [
-        SCRIPT + 'error: The run has initial_learning_rate 0.1, but worker 1 (%s) has 0.5: give all workers the same flags and data'
-        % address['worker 1']]
-    complaint, = other.complaints
-    assert complaint == SCRIPT + 'error: ps 0 (%s) was started with --ps_hosts=%s %s, but worker 2 (%s) with --ps_hosts=%s %s: give ' \
-        'all tasks the same' % (address['ps 0'], address['ps 0'], cluster.flags[0], address['worker 2'], address['ps 0'], others)
-    assert busy.complaints == [SCRIPT + 'error: ps 0 (%s) cannot listen: the port is in use. End what listens there, or give the task '
-                               'another port' % address['ps 0']]
+        SCRIPT
+        + 'error: The run has initial_learning_rate 0.1, but worker 1 (%s) has 0.5: give all workers the same flags and data'
+        % address['worker 1']
+    ]
+    (complaint,) = other.complaints
+    assert (
+        complaint
+        == SCRIPT
+        + 'error: ps 0 (%s) was started with --ps_hosts=%s %s, but worker 2 (%s) with --ps_hosts=%s %s: give '
+        'all tasks the same'
+        % (
+            address['ps 0'],
+            address['ps 0'],
+            cluster.flags[0],
+            address['worker 2'],
+            address['ps 0'],
+            others,
+        )
+    )
+    assert busy.complaints == [
+        SCRIPT
+        + 'error: ps 0 (%s) cannot listen: the port is in use. End what listens there, or give the task '
+        'another port' % address['ps 0']
+    ]
     cluster.start('worker 2')
     cluster.wait_for('worker 2', ': step [0-9]+, loss')
 
 
 @LONG
 def test_a_worker_that_does_not_come(make_cluster):
-    """Those who are there end after --connect_timeout_secs, and say so; the other one may have ended a moment before."""
+    """Those who are there end after --connect_timeout_secs, and say so; the other one may have
+    ended a moment before."""
     cluster = make_cluster(1, 2, '--connect_timeout_secs=8')
     cluster.start('ps 0', 'worker 0')
     for task in cluster.tasks.values():
         assert task.end() == STALLED
-        complaint, = task.complaints
-        assert re.fullmatch(SCRIPT + r'Training: waited 8 seconds \(--connect_timeout_secs\) for (\w+ 0 \([^)]+\), )*worker 1 \(%s: '
-                            r'Connection refused\): start this task again when the others are there'
-                            % cluster.addresses['worker 1'], complaint), complaint
+        (complaint,) = task.complaints
+        assert re.fullmatch(
+            SCRIPT
+            + r'Training: waited 8 seconds \(--connect_timeout_secs\) for (\w+ 0 \([^)]+\), )*worker 1 \(%s: '
+            r'Connection refused\): start this task again when the others are there'
+            % cluster.addresses['worker 1'],
+            complaint,
+        ), complaint
 
 
 @LONG
 def test_no_chief_comes(make_cluster):
-    """As after the end of a run whose directory is elsewhere: in the end a status by which no supervisor starts a task again."""
+    """As after the end of a run whose directory is elsewhere: in the end a status by which no
+    supervisor starts a task again."""
     cluster = make_cluster(1, 2, '--connect_timeout_secs=2')
     cluster.start('ps 0', 'worker 1')
     for task in cluster.tasks.values():
         assert task.end() == 1
-        complaint, = task.complaints
-        assert re.fullmatch(SCRIPT + r'Connecting: waited 6 seconds \(3 times --connect_timeout_secs\) for (ps 0 \([^)]+\), )?worker '
-                            r'0 \(%s: Connection refused\)(, worker 1 \([^)]+\))?: the chief has never answered; the run has ended, '
-                            'or the addresses are wrong' % cluster.addresses['worker 0'], complaint), complaint
+        (complaint,) = task.complaints
+        assert re.fullmatch(
+            SCRIPT
+            + r'Connecting: waited 6 seconds \(3 times --connect_timeout_secs\) for (ps 0 \([^)]+\), )?worker '
+            r'0 \(%s: Connection refused\)(, worker 1 \([^)]+\))?: the chief has never answered; the run has ended, '
+            'or the addresses are wrong' % cluster.addresses['worker 0'],
+            complaint,
+        ), complaint
 
 
 @pytest.mark.long
@@ -198,8 +317,11 @@ def test_a_diverging_run_described_by_tf_config(make_cluster, num_ps):
         config = {'cluster': hosts, 'task': {'type': job, 'index': int(index)}}
         cluster.tasks[name] = clusters.Task(cluster.flags, {'TF_CONFIG': json.dumps(config)})
     assert cluster.tasks['worker 0'].end() == 1
-    complaint, = cluster.tasks['worker 0'].complaints
-    assert re.match(r'%serror: Training diverged at step \d with learning rate 1e\+08\. .* There is no checkpoint yet$' % SCRIPT,
-        complaint)
+    (complaint,) = cluster.tasks['worker 0'].complaints
+    assert re.match(
+        r'%serror: Training diverged at step \d with learning rate 1e\+08\. .* There is no checkpoint yet$'
+        % SCRIPT,
+        complaint,
+    )
     assert set(cluster.end_all().values()) <= {1, STALLED}
     assert all(len(task.complaints) == 1 for task in cluster.tasks.values())

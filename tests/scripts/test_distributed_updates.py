@@ -1,4 +1,6 @@
-"""The updates of a cluster, against one process with as many towers, and against simulations of the algorithms."""
+"""The updates of a cluster, against one process with as many towers, and against simulations of the
+algorithms."""
+
 import re
 
 import numpy as np
@@ -12,22 +14,43 @@ from tests.helpers import clusters, data_sets, observed
 from tests.helpers.two_towers import Trainer, batches
 
 pytestmark = pytest.mark.slow
-FLAGS = ['--eval_steps=0', '--batch_size=8', '--seed=1', '--intra_op_threads=1', '--inter_op_threads=1', '--input_threads=1']
+FLAGS = [
+    '--eval_steps=0',
+    '--batch_size=8',
+    '--seed=1',
+    '--intra_op_threads=1',
+    '--inter_op_threads=1',
+    '--input_threads=1',
+]
 RECIPES = {
-    'classic': ([], recipes.CLASSIC), 'momentum': (['--optimizer=momentum'], recipes.CLASSIC._replace(optimizer='momentum')),
-    'fast': (['--recipe=fast', '--moving_average_fraction=0', '--moving_average_decay=0.3'],
-             recipes.FAST._replace(moving_average_fraction=0.0, moving_average_decay=0.3))}
+    'classic': ([], recipes.CLASSIC),
+    'momentum': (['--optimizer=momentum'], recipes.CLASSIC._replace(optimizer='momentum')),
+    'fast': (
+        ['--recipe=fast', '--moving_average_fraction=0', '--moving_average_decay=0.3'],
+        recipes.FAST._replace(moving_average_fraction=0.0, moving_average_decay=0.3),
+    ),
+}
 
 
 def _job(data_dir, recipe, num_workers=2):
-    return Job(data_dir, 300, RECIPES[recipe][1]._replace(batch_size=8), batches_per_step=num_workers, seed=1, deterministic=True)
+    return Job(
+        data_dir,
+        300,
+        RECIPES[recipe][1]._replace(batch_size=8),
+        batches_per_step=num_workers,
+        seed=1,
+        deterministic=True,
+    )
 
 
 def _begin(directory, job, num_towers=2):
-    """A Trainer, and its values after a first update, which also are a checkpoint in the directory."""
+    """A Trainer, and its values after a first update, which also are a checkpoint in the
+    directory."""
     trainer = Trainer(job.hparams, job.pace, num_towers)
     rng = np.random.default_rng(5)
-    trainer.step([(rng.normal(size=(8, 24, 24, 3)), rng.integers(0, 10, 8)) for _ in range(num_towers)])
+    trainer.step(
+        [(rng.normal(size=(8, 24, 24, 3)), rng.integers(0, 10, 8)) for _ in range(num_towers)]
+    )
     directory.mkdir()
     trainer.save(directory)
     return trainer, trainer.values()
@@ -35,8 +58,15 @@ def _begin(directory, job, num_towers=2):
 
 def _run(directory, job, recipe, num_ps, num_workers, max_steps, *flags, **options):
     """Trains from the checkpoint in the directory to `max_steps`; returns the Cluster."""
-    cluster = clusters.Cluster(num_ps, num_workers, '--data_dir=' + job.data_dir, '--train_dir=%s' % directory,
-                               '--max_steps=%d' % max_steps, *FLAGS + RECIPES[recipe][0] + list(flags), **options)
+    cluster = clusters.Cluster(
+        num_ps,
+        num_workers,
+        '--data_dir=' + job.data_dir,
+        '--train_dir=%s' % directory,
+        '--max_steps=%d' % max_steps,
+        *FLAGS + RECIPES[recipe][0] + list(flags),
+        **options,
+    )
     cluster.start()
     if 'gate' in options:  # which is closed until all are there
         cluster.wait_until_held(1, *['worker %d' % i for i in range(num_workers)])
@@ -51,7 +81,8 @@ def _saved(directory, step):
 
 
 def _assert_same(found, wanted, first):
-    """Asserts that values are the same, but for the order of sums, which the change since the first ones must exceed by far."""
+    """Asserts that values are the same, but for the order of sums, which the change since the first
+    ones must exceed by far."""
     assert sorted(found) == sorted(wanted)
     for name, value in wanted.items():
         change = np.abs(value - first[name]).max()
@@ -64,18 +95,40 @@ SYNC, AVERAGE, ALLREDUCE = ['--mode=sync'], ['--mode=average', '--average_period
 DIVIDED = ['--num_gpus=2', '--devices_per_tower=2', '--variable_strategy=spread']
 
 
-@pytest.mark.parametrize('recipe, num_ps, mode', [
-    pytest.param('fast', 2, SYNC, marks=LONG), ('classic', 0, ALLREDUCE), pytest.param('classic', 1, AVERAGE, marks=LONG),
-    ('fast', 1, SYNC + DIVIDED), ('fast', 0, ALLREDUCE + DIVIDED), pytest.param('classic', 1, AVERAGE + DIVIDED, marks=LONG),
-    pytest.param('classic', 1, SYNC, marks=LONG), pytest.param('momentum', 1, SYNC, marks=LONG),
-    pytest.param('fast', 1, SYNC, marks=LONG), pytest.param('momentum', 0, ALLREDUCE, marks=LONG),
-    pytest.param('fast', 0, ALLREDUCE, marks=LONG), pytest.param('classic', 2, AVERAGE, marks=LONG)])
+@pytest.mark.parametrize(
+    'recipe, num_ps, mode',
+    [
+        pytest.param('fast', 2, SYNC, marks=LONG),
+        ('classic', 0, ALLREDUCE),
+        pytest.param('classic', 1, AVERAGE, marks=LONG),
+        ('fast', 1, SYNC + DIVIDED),
+        ('fast', 0, ALLREDUCE + DIVIDED),
+        pytest.param('classic', 1, AVERAGE + DIVIDED, marks=LONG),
+        pytest.param('classic', 1, SYNC, marks=LONG),
+        pytest.param('momentum', 1, SYNC, marks=LONG),
+        pytest.param('fast', 1, SYNC, marks=LONG),
+        pytest.param('momentum', 0, ALLREDUCE, marks=LONG),
+        pytest.param('fast', 0, ALLREDUCE, marks=LONG),
+        pytest.param('classic', 2, AVERAGE, marks=LONG),
+    ],
+)
 def test_two_workers_are_two_towers(tmp_path, data_dir, recipe, num_ps, mode):
     """All variables, slots and moving averages of all checkpoints."""
     job = _job(data_dir, recipe)
     trainer, first = _begin(tmp_path / 'run', job)
-    cluster = _run(tmp_path / 'run', job, recipe, num_ps, 2, 4, '--deterministic', '--checkpoint_steps=1', *mode,
-                   digests=not num_ps, transfers='--num_gpus=2' in mode)
+    cluster = _run(
+        tmp_path / 'run',
+        job,
+        recipe,
+        num_ps,
+        2,
+        4,
+        '--deterministic',
+        '--checkpoint_steps=1',
+        *mode,
+        digests=not num_ps,
+        transfers='--num_gpus=2' in mode,
+    )
     taken = [batches(job, 1, Share(i, 2), 3) for i in range(2)]
     for step in range(3):
         trainer.step([taken[0][step], taken[1][step]])
@@ -84,26 +137,44 @@ def test_two_workers_are_two_towers(tmp_path, data_dir, recipe, num_ps, mode):
         for i in range(2):
             _assert_transfers_are_told(cluster.text('worker %d' % i))
     if not num_ps:  # all workers stay the same, bit for bit
-        digests = [[line for line in cluster.tasks['worker %d' % i].seen if line.startswith('Digest')] for i in range(2)]
+        digests = [
+            [line for line in cluster.tasks['worker %d' % i].seen if line.startswith('Digest')]
+            for i in range(2)
+        ]
         assert digests[0] == digests[1] and len(set(digests[0])) == 3
 
 
 def _assert_transfers_are_told(text):
-    """Asserts that each step has moved as many bytes between the devices of a worker as it has told."""
-    told, = re.findall('^Between devices: ([0-9]+) bytes', text, re.M)
+    """Asserts that each step has moved as many bytes between the devices of a worker as it has
+    told."""
+    (told,) = re.findall('^Between devices: ([0-9]+) bytes', text, re.M)
     assert re.findall('^Transferred: ([0-9]+) bytes', text, re.M) == [told] * 3
 
 
 @pytest.mark.parametrize('num_ps', [1, pytest.param(2, marks=LONG)])
 def test_averages_of_two_copies(tmp_path, data_dir, num_ps):
-    """Each copy has its own momentum and moving averages; after three steps the weights and these averages are averaged."""
+    """Each copy has its own momentum and moving averages; after three steps the weights and these
+    averages are averaged."""
     job = _job(data_dir, 'momentum')
     trainer, first = _begin(tmp_path / 'run', job)
-    _run(tmp_path / 'run', job, 'momentum', num_ps, 2, 9, '--deterministic', '--checkpoint_steps=1', '--mode=average',
-         '--average_period=3')
+    _run(
+        tmp_path / 'run',
+        job,
+        'momentum',
+        num_ps,
+        2,
+        9,
+        '--deterministic',
+        '--checkpoint_steps=1',
+        '--mode=average',
+        '--average_period=3',
+    )
     taken = [batches(job, 1, Share(i, 2), 8) for i in range(2)]
     alone = Trainer(job.hparams, job.pace, 1)
-    copies = [first, {name: 0 * value if name.endswith('/Momentum') else value for name, value in first.items()}]
+    copies = [
+        first,
+        {name: 0 * value if name.endswith('/Momentum') else value for name, value in first.items()},
+    ]
     for begin, end in [(0, 3), (3, 6), (6, 8)]:  # the last period is shorter
         for i, values in enumerate(copies):
             alone.load(values)
@@ -116,16 +187,36 @@ def test_averages_of_two_copies(tmp_path, data_dir, num_ps):
         _assert_same(_saved(tmp_path / 'run', end + 1), copies[0], first)
 
 
-@pytest.mark.parametrize('recipe, fetch_steps, push_steps', [
-    ('momentum', 3, 2), pytest.param('classic', 1, 1, marks=LONG), pytest.param('classic', 3, 2, marks=LONG),
-    pytest.param('classic', 2, 3, marks=LONG), pytest.param('fast', 1, 1, marks=LONG)])
+@pytest.mark.parametrize(
+    'recipe, fetch_steps, push_steps',
+    [
+        ('momentum', 3, 2),
+        pytest.param('classic', 1, 1, marks=LONG),
+        pytest.param('classic', 3, 2, marks=LONG),
+        pytest.param('classic', 2, 3, marks=LONG),
+        pytest.param('fast', 1, 1, marks=LONG),
+    ],
+)
 def test_downpour_of_one_worker(tmp_path, recipe, fetch_steps, push_steps):
-    """The sum of some gradients is applied at a time, and those after the first are computed from a copy that moves by itself."""
-    data_dir = data_sets.write_same(tmp_path / 'data')  # without --deterministic the order of the images is left to chance
+    """The sum of some gradients is applied at a time, and those after the first are computed from a
+    copy that moves by itself."""
+    # without --deterministic the order of the images is left to chance
+    data_dir = data_sets.write_same(tmp_path / 'data')
     job = _job(data_dir, recipe, num_workers=push_steps)._replace(deterministic=False)
     trainer, first = _begin(tmp_path / 'run', job, 1)
     flags = ['--fetch_steps=%d' % fetch_steps, '--push_steps=%d' % push_steps]
-    cluster = _run(tmp_path / 'run', job, recipe, 1, 1, 4, '--checkpoint_steps=1', '--log_frequency=1', '--mode=async', *flags)
+    cluster = _run(
+        tmp_path / 'run',
+        job,
+        recipe,
+        1,
+        1,
+        4,
+        '--checkpoint_steps=1',
+        '--log_frequency=1',
+        '--mode=async',
+        *flags,
+    )
     taken = batches(job, 1, Share(0, 1), 3 * push_steps)
     local = Trainer(job.hparams, job.pace, 1)
     copy = total = None
@@ -135,33 +226,59 @@ def test_downpour_of_one_worker(tmp_path, recipe, fetch_steps, push_steps):
             copy, updates = trainer.values(), 0
         local.load(copy)
         gradients = local.gradients([batch])
-        total = {name: (total[name] if total else 0) + gradient for name, gradient in gradients.items()}
+        total = {
+            name: (total[name] if total else 0) + gradient for name, gradient in gradients.items()
+        }
         rate = job.hparams.initial_learning_rate
-        copy = dict(copy, **{name: copy[name] - rate * gradient for name, gradient in gradients.items()})
+        copy = dict(
+            copy, **{name: copy[name] - rate * gradient for name, gradient in gradients.items()}
+        )
         if (step + 1) % push_steps == 0:
             trainer.apply(total)
             total, updates = None, updates + 1
             staleness.append(str(updates - 1))
-            _assert_same(_saved(tmp_path / 'run', 1 + (step + 1) // push_steps), trainer.values(), first)
-    lines = re.findall(r'Staleness of 1 updates by this worker: mean (\d)\.00, maximum \1', cluster.text('worker 0'))
+            _assert_same(
+                _saved(tmp_path / 'run', 1 + (step + 1) // push_steps), trainer.values(), first
+            )
+    lines = re.findall(
+        r'Staleness of 1 updates by this worker: mean (\d)\.00, maximum \1',
+        cluster.text('worker 0'),
+    )
     assert lines == staleness
 
 
 def test_backup_workers_and_stale_gradients(tmp_path):
-    """Each update is made from the gradient of one of two workers, of the newest weights: the other one's comes too late."""
+    """Each update is made from the gradient of one of two workers, of the newest weights: the other
+    one's comes too late."""
     data_dir, steps = data_sets.write_same(tmp_path / 'data'), 6
     job = _job(data_dir, 'classic', num_workers=1)._replace(deterministic=False)
     trainer, first = _begin(tmp_path / 'run', job, 1)
     gate = str(tmp_path / 'gate')
     observed.write(gate, 1)
-    _run(tmp_path / 'run', job, 'classic', 1, 2, 1 + steps, '--checkpoint_steps=1', '--max_to_keep=0', '--replicas_to_aggregate=1',
-         gate=gate)
+    _run(
+        tmp_path / 'run',
+        job,
+        'classic',
+        1,
+        2,
+        1 + steps,
+        '--checkpoint_steps=1',
+        '--max_to_keep=0',
+        '--replicas_to_aggregate=1',
+        gate=gate,
+    )
     taken = [batch for i in range(2) for batch in batches(job, 1, Share(i, 2), steps + 1)]
     for step in range(1, 1 + steps):
         before, after = _saved(tmp_path / 'run', step), _saved(tmp_path / 'run', step + 1)
         trainer.load(before)
-        found, rate = before['conv1/weights'] - after['conv1/weights'], job.hparams.initial_learning_rate
-        mistakes = [np.abs(found - rate * trainer.gradients([batch])['conv1/weights']).max() for batch in taken]
+        found, rate = (
+            before['conv1/weights'] - after['conv1/weights'],
+            job.hparams.initial_learning_rate,
+        )
+        mistakes = [
+            np.abs(found - rate * trainer.gradients([batch])['conv1/weights']).max()
+            for batch in taken
+        ]
         assert min(mistakes) < 1e-3 * np.abs(found).max() < 0.1 * sorted(mistakes)[1]
         trainer.step([taken[np.argmin(mistakes)]])
         _assert_same(after, trainer.values(), before)

@@ -1,4 +1,5 @@
 """The evaluation script."""
+
 import signal
 
 import numpy as np
@@ -10,14 +11,24 @@ from tests.helpers import checkpoints, events, oracle, programs
 
 
 def _args(data_dir, directory):
-    return ['--dataset=synthetic', '--data_dir=' + data_dir, '--checkpoint_dir=%s' % directory, '--eval_dir=%s' % (directory / 'eval')]
+    return [
+        '--dataset=synthetic',
+        '--data_dir=' + data_dir,
+        '--checkpoint_dir=%s' % directory,
+        '--eval_dir=%s' % (directory / 'eval'),
+    ]
 
 
 def test_eval_data_and_num_examples(tmp_path, data_dir):
     _, variables = checkpoints.save(tmp_path, 1)
     found = dataset.read(data_dir)
-    for extra, records, count in [(['--eval_data=train_eval'], found.train, 300), (['--num_examples=7'], found.test, 7)]:
-        status, stdout, _ = programs.call('cifar10_eval', '--run_once', *(_args(data_dir, tmp_path) + extra))
+    for extra, records, count in [
+        (['--eval_data=train_eval'], found.train, 300),
+        (['--num_examples=7'], found.test, 7),
+    ]:
+        status, stdout, _ = programs.call(
+            'cifar10_eval', '--run_once', *(_args(data_dir, tmp_path) + extra)
+        )
         correct, _ = checkpoints.expected_result(data_dir, variables, count, records.paths)
         assert status == 0 and '(%d of %d, step 1)' % (correct, count) in stdout
 
@@ -27,9 +38,16 @@ def test_top_k_and_predictions(tmp_path, data_dir):
     _, variables = checkpoints.save(tmp_path, 1)
     labels, images = oracle.read_records(dataset.read(data_dir).test.paths)
     with tf.Session() as session:
-        logits = oracle.logits(session.run(tf.map_fn(oracle.evaluation_image, images, tf.float32)), variables)
-    status, stdout, stderr = programs.call('cifar10_eval', '--run_once', '--top_k=3', '--predictions=%s' % (tmp_path / 'p.csv'),
-                                           *_args(data_dir, tmp_path))
+        logits = oracle.logits(
+            session.run(tf.map_fn(oracle.evaluation_image, images, tf.float32)), variables
+        )
+    status, stdout, stderr = programs.call(
+        'cifar10_eval',
+        '--run_once',
+        '--top_k=3',
+        '--predictions=%s' % (tmp_path / 'p.csv'),
+        *_args(data_dir, tmp_path),
+    )
     top_3 = np.mean([label in order[:3] for label, order in zip(labels, np.argsort(-logits, 1))])
     assert (status, stderr) == (0, '') and ', precision @ 3 = %.3f\n' % top_3 in stdout
     lines = (tmp_path / 'p.csv').read_text().splitlines()
@@ -37,16 +55,25 @@ def test_top_k_and_predictions(tmp_path, data_dir):
     found = np.array([[float(value) for value in line.split(',')] for line in lines[1:]])
     np.testing.assert_array_equal(found[:, 0], np.arange(50))
     np.testing.assert_array_equal(found[:, 1], labels)
-    np.testing.assert_allclose(found[:, 2:], np.exp(logits) / np.exp(logits).sum(1, keepdims=True), atol=1e-4)
+    np.testing.assert_allclose(
+        found[:, 2:], np.exp(logits) / np.exp(logits).sum(1, keepdims=True), atol=1e-4
+    )
     tags = {tag: value for _, tag, value in events.scalars(tmp_path / 'eval')}
     assert tags['Precision @ 3'] == pytest.approx(top_3)
 
 
 def test_mistakes_before_and_after_the_data_is_read(tmp_path, data_dir):
     checkpoints.save(tmp_path, 1)
-    for args, complaint in [(['--top_k=11'], '--top_k=11 is more than the 10 classes: give at most 10'),
-                            (['--predictions=%s/none/p.csv' % tmp_path], 'Cannot write %s/none/p.csv (No such file' % tmp_path)]:
-        status, stdout, stderr = programs.call('cifar10_eval', '--run_once', *(_args(data_dir, tmp_path) + args))
+    for args, complaint in [
+        (['--top_k=11'], '--top_k=11 is more than the 10 classes: give at most 10'),
+        (
+            ['--predictions=%s/none/p.csv' % tmp_path],
+            'Cannot write %s/none/p.csv (No such file' % tmp_path,
+        ),
+    ]:
+        status, stdout, stderr = programs.call(
+            'cifar10_eval', '--run_once', *(_args(data_dir, tmp_path) + args)
+        )
         assert (status, stdout, stderr.count('\n')) == (1, '', 1) and complaint in stderr
 
 
@@ -54,25 +81,40 @@ def test_a_chosen_checkpoint(tmp_path, data_dir):
     """It is evaluated, and the script ends without --run_once."""
     path, variables = checkpoints.save(tmp_path, 1)
     checkpoints.save(tmp_path, 2, seed=1)
-    status, stdout, _ = programs.call('cifar10_eval', '--checkpoint=%s.index' % path, *_args(data_dir, tmp_path))
-    assert status == 0 and '(%d of 50, step 1)' % checkpoints.expected_result(data_dir, variables)[0] in stdout
+    status, stdout, _ = programs.call(
+        'cifar10_eval', '--checkpoint=%s.index' % path, *_args(data_dir, tmp_path)
+    )
+    assert (
+        status == 0
+        and '(%d of 50, step 1)' % checkpoints.expected_result(data_dir, variables)[0] in stdout
+    )
     assert 'step 2' not in stdout
 
 
 def test_use_gpu(tmp_path, data_dir):
     checkpoints.save(tmp_path, 1)
-    status, stdout, _ = programs.call('cifar10_eval', '--run_once', '--use_gpu', '--num_examples=1', *_args(data_dir, tmp_path))
+    status, stdout, _ = programs.call(
+        'cifar10_eval', '--run_once', '--use_gpu', '--num_examples=1', *_args(data_dir, tmp_path)
+    )
     assert status == 0
-    assert tf.config.experimental.list_physical_devices('GPU') or stdout.startswith('No GPU found: using /cpu:0 (')
+    assert tf.config.experimental.list_physical_devices('GPU') or stdout.startswith(
+        'No GPU found: using /cpu:0 ('
+    )
 
 
 def test_timeout(tmp_path, data_dir):
-    status, stdout, stderr = programs.call('cifar10_eval', '--timeout_secs=0', *_args(data_dir, tmp_path))
+    status, stdout, stderr = programs.call(
+        'cifar10_eval', '--timeout_secs=0', *_args(data_dir, tmp_path)
+    )
     assert (status, stdout) == (1, 'Waiting for a checkpoint in %s\n' % tmp_path)
-    assert stderr == ('cifar10_eval.py: error: No checkpoint was found in %s within 0 seconds: train there first, or give a longer '
-                      '--timeout_secs\n' % tmp_path)
+    assert stderr == (
+        'cifar10_eval.py: error: No checkpoint was found in %s within 0 seconds: train there first, or give a longer '
+        '--timeout_secs\n' % tmp_path
+    )
     checkpoints.save(tmp_path, 1)
-    status, stdout, stderr = programs.call('cifar10_eval', '--timeout_secs=0', *_args(data_dir, tmp_path))
+    status, stdout, stderr = programs.call(
+        'cifar10_eval', '--timeout_secs=0', *_args(data_dir, tmp_path)
+    )
     assert (status, stderr) == (0, '') and 'of 50, step 1)' in stdout
 
 

@@ -1,4 +1,5 @@
 """The launcher's flags."""
+
 import re
 import shutil
 import subprocess
@@ -23,26 +24,47 @@ def launched(monkeypatch):
 
         def run(self):
             return 75
+
     monkeypatch.setattr(launching, 'Launcher', _Launcher)
     return found
 
 
-@pytest.mark.parametrize('words, flags, numbers', [
-    ([], [], (1, 2, 3)), (['--'], [], (1, 2, 3)),
-    (['--num_ps=0', '--', '--max_steps=5', '--', 'x'], ['--max_steps=5', '--', 'x'], (0, 2, 3)),
-    (['--num_ps=64', '--num_workers', '64', '--restarts=0', '--', '--num_ps=1', '--help'], ['--num_ps=1', '--help'], (64, 64, 0))])
+@pytest.mark.parametrize(
+    'words, flags, numbers',
+    [
+        ([], [], (1, 2, 3)),
+        (['--'], [], (1, 2, 3)),
+        (['--num_ps=0', '--', '--max_steps=5', '--', 'x'], ['--max_steps=5', '--', 'x'], (0, 2, 3)),
+        (
+            ['--num_ps=64', '--num_workers', '64', '--restarts=0', '--', '--num_ps=1', '--help'],
+            ['--num_ps=1', '--help'],
+            (64, 64, 0),
+        ),
+    ],
+)
 def test_what_is_launched(launched, words, flags, numbers):
     assert programs.call('cifar10_launch', *words) == (75, '', '')
-    (command, *found), = launched
+    ((command, *found),) = launched
     assert found == [flags] + list(numbers)
     assert command[1:] == [programs.path('cifar10_launch').replace('cifar10_launch.py', TRAINER)]
 
 
-@pytest.mark.parametrize('words, complaint', [
-    (['--max_steps=5'], "Unknown command line flag 'max_steps'; the flags of %s come after --; --help lists the flags" % TRAINER),
-    (['worker', '--', '--max_steps=5'], 'unexpected argument worker; --help explains the usage'),
-    (['--num_ps=65'], 'flag --num_ps=65: .*; --help lists the flags'),
-    (['--num_workers=0'], 'flag --num_workers=0: .*; --help lists the flags')])
+@pytest.mark.parametrize(
+    'words, complaint',
+    [
+        (
+            ['--max_steps=5'],
+            "Unknown command line flag 'max_steps'; the flags of %s come after --; --help lists the flags"
+            % TRAINER,
+        ),
+        (
+            ['worker', '--', '--max_steps=5'],
+            'unexpected argument worker; --help explains the usage',
+        ),
+        (['--num_ps=65'], 'flag --num_ps=65: .*; --help lists the flags'),
+        (['--num_workers=0'], 'flag --num_workers=0: .*; --help lists the flags'),
+    ],
+)
 def test_mistakes(launched, words, complaint):
     status, stdout, stderr = programs.call('cifar10_launch', *words)
     assert (status, stdout, launched) == (2, '', [])
@@ -51,16 +73,25 @@ def test_mistakes(launched, words, complaint):
 
 def test_flags_of_each_task():
     assert programs.call('cifar10_launch', '--', '--task_index=1') == (
-        1, '', 'cifar10_launch.py: error: --task_index=1 is set by the launcher, for each task: leave it out\n')
+        1,
+        '',
+        'cifar10_launch.py: error: --task_index=1 is set by the launcher, for each task: leave it out\n',
+    )
 
 
 def test_the_tasks_need_not_wait_for_an_import():
     """The launcher itself does without TensorFlow."""
     source = "import runpy, sys; sys.modules['tensorflow'] = None; del sys.argv[0]\nrunpy.run_path(sys.argv[0], run_name='__main__')"
-    process = subprocess.run([sys.executable, '-c', source, programs.path('cifar10_launch'), '--', '--job_name=ps'],
-                             stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
+    process = subprocess.run(
+        [sys.executable, '-c', source, programs.path('cifar10_launch'), '--', '--job_name=ps'],
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+        timeout=60,
+    )
     assert (process.returncode, process.stderr) == (
-        1, 'cifar10_launch.py: error: --job_name=ps is set by the launcher, for each task: leave it out\n')
+        1,
+        'cifar10_launch.py: error: --job_name=ps is set by the launcher, for each task: leave it out\n',
+    )
 
 
 @pytest.mark.slow
@@ -68,7 +99,13 @@ def test_a_launch(tmp_path):
     """All of it in processes, with a trainer beside the script."""
     script = shutil.copy(programs.path('cifar10_launch'), str(tmp_path))
     (tmp_path / TRAINER).write_text('import sys; print(*sys.argv[2:]); sys.exit(4)')
-    status, stdout, stderr = programs.run('cifar10_launch', '--num_ps=0', '--num_workers=1', '--', '--max_steps=5', wrapper=[
-        'sh', '-c', 'python=$1; shift 2; exec "$python" "$0" "$@"', script])
+    status, stdout, stderr = programs.run(
+        'cifar10_launch',
+        '--num_ps=0',
+        '--num_workers=1',
+        '--',
+        '--max_steps=5',
+        wrapper=['sh', '-c', 'python=$1; shift 2; exec "$python" "$0" "$@"', script],
+    )
     assert (status, stdout) == (4, '[worker 0] --job_name=worker --task_index=0 --max_steps=5\n')
     assert stderr == 'cifar10_launch.py: worker 0 ended with status 4: it is not started again\n'

@@ -1,4 +1,5 @@
 """Own images from the folders to the precision, as a user does it."""
+
 import os
 import re
 import signal
@@ -21,19 +22,34 @@ def _convert(tmp_path, *args):
 
 
 def test_convert_holdout_verify(tmp_path):
-    top, out, held = pictures.write(tmp_path / 'my photos', ['cats', 'd\u00f6gs'], 20), str(tmp_path / 'out'), str(tmp_path / 'held')
-    assert _convert(tmp_path, top, out, '--test_fraction=0.25') == '30 training and 10 test examples of cats, d\u00f6gs in ' + out
+    top, out, held = (
+        pictures.write(tmp_path / 'my photos', ['cats', 'd\u00f6gs'], 20),
+        str(tmp_path / 'out'),
+        str(tmp_path / 'held'),
+    )
+    assert (
+        _convert(tmp_path, top, out, '--test_fraction=0.25')
+        == '30 training and 10 test examples of cats, d\u00f6gs in ' + out
+    )
     assert programs.call('cifar10_dataset', 'holdout', out, held, '--examples=6') == (
-        0, '24 training and 6 test examples of cats, d\u00f6gs in %s\n' % held, '')
+        0,
+        '24 training and 6 test examples of cats, d\u00f6gs in %s\n' % held,
+        '',
+    )
     assert programs.call('cifar10_dataset', 'verify', '--data_dir=' + held) == (
-        0, '24 training and 6 test examples of cats, d\u00f6gs in %s\n' % held, '')
+        0,
+        '24 training and 6 test examples of cats, d\u00f6gs in %s\n' % held,
+        '',
+    )
     path = dataset.read(held).train.paths[2]
     content = bytearray(open(path, 'rb').read())
     content[100] ^= 1
     with open(path, 'wb') as changed:
         changed.write(content)
     status, stdout, stderr = programs.call('cifar10_dataset', 'verify', '--data_dir=' + held)
-    assert (status, stdout) == (1, '') and stderr.startswith('cifar10_dataset.py: error: %s has been changed: ' % path)
+    assert (status, stdout) == (1, '') and stderr.startswith(
+        'cifar10_dataset.py: error: %s has been changed: ' % path
+    )
 
 
 def test_the_status_tells_that_files_are_left_out(tmp_path):
@@ -41,39 +57,94 @@ def test_the_status_tells_that_files_are_left_out(tmp_path):
     (tmp_path / 'photos' / 'a' / '1.png').write_text('a text')
     status, stdout, stderr = programs.call('cifar10_dataset', 'convert', top, out)
     assert status == 1 and stdout.endswith('\n3 training and 2 test examples of a, b in %s\n' % out)
-    faults.assert_one_line(stderr, os.path.join(top, 'a', '1.png') + ' is left out: it is no JPEG, PNG, GIF or BMP file')
+    faults.assert_one_line(
+        stderr,
+        os.path.join(top, 'a', '1.png') + ' is left out: it is no JPEG, PNG, GIF or BMP file',
+    )
 
 
-@pytest.mark.parametrize('args, status, told', [
-    (['convert'], 2, 'convert needs IMAGES_DIR and OUT; --help explains the usage'),
-    (['convert', 'a'], 2, 'convert needs IMAGES_DIR and OUT; --help explains the usage'),
-    (['holdout', 'a'], 2, 'holdout needs SRC and OUT; --help explains the usage'),
-    (['convert', 'a', 'b', 'c'], 2, 'unexpected argument c; --help explains the usage'),
-    (['verify', 'x'], 2, 'unexpected argument x; --help explains the usage'),
-    (['verify', '--strict'], 1, '--strict has no effect on verify: leave it out'),
-    (['convert', 'a', 'b', '--examples=5'], 1, '--examples has no effect on convert: leave it out'),
-    (['convert', 'a', 'b', '--label=coarse'], 1, '--label has no effect on convert: leave it out'),
-    (['convert', 'a', ''], 2, 'an argument is empty: the name of a file or directory is missing'),
-    (['synthetic', '--label=coarse', '--data_dir=new'], 1,
-     '--label has no effect on synthetic: leave it out'),
-    (['holdout', 'a', 'b', '--test_fraction=0.5'], 1, '--test_fraction has no effect on holdout: leave it out'),
-    (['convert', 'nothing', 'b'], 1, 'nothing does not exist: give a directory that holds a folder of images for each class'),
-    (['holdout', 'nothing', 'b'], 1, 'nothing does not exist: give the --data_dir of a data set'),
-    (['synthetic', '--dataset=cifar100', '--data_dir=new'], 1, '--dataset=cifar100 is not drawn: use the command download, or leave '
-     'it out'),
-    (['download', '--dataset=synthetic', '--data_dir=new'], 1, '--dataset=synthetic is not downloaded: use the command synthetic, or '
-     'give cifar10 or cifar100'),
-    (['convert', 'a', 'gs://bucket/x'], 1, 'gs://bucket/x is not a place on this machine: give a local path'),
-    (['convert', 'a', 'b', '--test_fraction=nan'], 2, 'flag --test_fraction=nan: is not a number')])
+@pytest.mark.parametrize(
+    'args, status, told',
+    [
+        (['convert'], 2, 'convert needs IMAGES_DIR and OUT; --help explains the usage'),
+        (['convert', 'a'], 2, 'convert needs IMAGES_DIR and OUT; --help explains the usage'),
+        (['holdout', 'a'], 2, 'holdout needs SRC and OUT; --help explains the usage'),
+        (['convert', 'a', 'b', 'c'], 2, 'unexpected argument c; --help explains the usage'),
+        (['verify', 'x'], 2, 'unexpected argument x; --help explains the usage'),
+        (['verify', '--strict'], 1, '--strict has no effect on verify: leave it out'),
+        (
+            ['convert', 'a', 'b', '--examples=5'],
+            1,
+            '--examples has no effect on convert: leave it out',
+        ),
+        (
+            ['convert', 'a', 'b', '--label=coarse'],
+            1,
+            '--label has no effect on convert: leave it out',
+        ),
+        (
+            ['convert', 'a', ''],
+            2,
+            'an argument is empty: the name of a file or directory is missing',
+        ),
+        (
+            ['synthetic', '--label=coarse', '--data_dir=new'],
+            1,
+            '--label has no effect on synthetic: leave it out',
+        ),
+        (
+            ['holdout', 'a', 'b', '--test_fraction=0.5'],
+            1,
+            '--test_fraction has no effect on holdout: leave it out',
+        ),
+        (
+            ['convert', 'nothing', 'b'],
+            1,
+            'nothing does not exist: give a directory that holds a folder of images for each class',
+        ),
+        (
+            ['holdout', 'nothing', 'b'],
+            1,
+            'nothing does not exist: give the --data_dir of a data set',
+        ),
+        (
+            ['synthetic', '--dataset=cifar100', '--data_dir=new'],
+            1,
+            '--dataset=cifar100 is not drawn: use the command download, or leave it out',
+        ),
+        (
+            ['download', '--dataset=synthetic', '--data_dir=new'],
+            1,
+            '--dataset=synthetic is not downloaded: use the command synthetic, or '
+            'give cifar10 or cifar100',
+        ),
+        (
+            ['convert', 'a', 'gs://bucket/x'],
+            1,
+            'gs://bucket/x is not a place on this machine: give a local path',
+        ),
+        (
+            ['convert', 'a', 'b', '--test_fraction=nan'],
+            2,
+            'flag --test_fraction=nan: is not a number',
+        ),
+    ],
+)
 def test_mistakes(tmp_path, monkeypatch, args, status, told):
     monkeypatch.chdir(tmp_path)
     found, stdout, stderr = programs.call('cifar10_dataset', *args)
-    assert (found, stdout) == (status, '') and stderr.startswith('cifar10_dataset.py: error: ' + told) and stderr.count('\n') == 1
+    assert (
+        (found, stdout) == (status, '')
+        and stderr.startswith('cifar10_dataset.py: error: ' + told)
+        and stderr.count('\n') == 1
+    )
     assert os.listdir('.') == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('number', [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    'number', [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)]
+)
 def test_an_interrupted_conversion(tmp_path, number):
     top = pictures.write(tmp_path / 'photos', ['a', 'b'], 2)
     photograph = os.path.join(top, 'b', '0.jpg')
@@ -85,7 +156,9 @@ def test_an_interrupted_conversion(tmp_path, number):
     assert any(name.startswith('.cifar10-incomplete-') for name in os.listdir(str(tmp_path)))
     process.send_signal(number)
     status, _, stderr = faults.end(process)
-    assert status == 128 + number and stderr == 'cifar10_dataset.py: interrupted (%s)\n' % number.name
+    assert (
+        status == 128 + number and stderr == 'cifar10_dataset.py: interrupted (%s)\n' % number.name
+    )
     assert os.listdir(str(tmp_path)) == ['photos']
 
 
@@ -95,7 +168,13 @@ def test_no_room(tmp_path):
     top = pictures.write(tmp_path / 'photos', ['a', 'b'], 100)
     disk = tmp_path / 'disk'
     disk.mkdir()
-    process = programs.start('cifar10_dataset', 'convert', top, str(disk / 'out'), wrapper=faults.small_disk(disk, '200k'))
+    process = programs.start(
+        'cifar10_dataset',
+        'convert',
+        top,
+        str(disk / 'out'),
+        wrapper=faults.small_disk(disk, '200k'),
+    )
     status, _, stderr = faults.end(process)
     faults.assert_one_line(stderr, 'cifar10_dataset.py: error: Cannot write the data set to ', disk)
     assert status == 1
@@ -116,7 +195,9 @@ def test_two_classes_from_folders_to_precision(tmp_path):
     top = pictures.write(tmp_path / 'photos', ['cat', 'dog'], 40, size=(37, 50))
     out, run = str(tmp_path / 'out'), str(tmp_path / 'run')
     _convert(tmp_path, top, out)
-    stdout = programs.succeed('cifar10_train', *(_flags(out, run) + ['--max_steps=60', '--recipe=fast']))
+    stdout = programs.succeed(
+        'cifar10_train', *(_flags(out, run) + ['--max_steps=60', '--recipe=fast'])
+    )
     assert 'Data: 72 examples of cat, dog in ' + out in stdout
     assert 'Network: %d parameters' % (1068298 - 8 * 193) in stdout
     assert _precision(stdout) == 1
@@ -125,10 +206,14 @@ def test_two_classes_from_folders_to_precision(tmp_path):
     assert '(8 of 8, 10 views, step 60)' in stdout
     other = str(tmp_path / 'other')
     _convert(tmp_path, pictures.write(tmp_path / 'more', ['cat', 'horse'], 10), other)
-    for script, args in [('cifar10_train', _flags(other, run) + ['--max_steps=90', '--recipe=fast']),
-                         ('cifar10_eval', ['--data_dir=' + other] + evaluate)]:
+    for script, args in [
+        ('cifar10_train', _flags(other, run) + ['--max_steps=90', '--recipe=fast']),
+        ('cifar10_eval', ['--data_dir=' + other] + evaluate),
+    ]:
         status, _, stderr = programs.call(script, *args)
-        assert status == 1 and stderr.startswith('%s.py: error: The run in %s was trained on other classes (cat, dog)' % (script, run))
+        assert status == 1 and stderr.startswith(
+            '%s.py: error: The run in %s was trained on other classes (cat, dog)' % (script, run)
+        )
         assert stderr.count('\n') == 1
 
 
@@ -140,20 +225,40 @@ def test_300_classes_in_a_cluster_and_in_towers(tmp_path):
         folder.mkdir(parents=True)
         color = np.array([i % 7, i // 7 % 7, i // 49]) * 40
         for j in range(2):
-            Image.new('RGB', (32, 32), tuple(int(value) for value in color + j)).save(str(folder / ('%d.png' % j)))
+            Image.new('RGB', (32, 32), tuple(int(value) for value in color + j)).save(
+                str(folder / ('%d.png' % j))
+            )
     out, run = str(tmp_path / 'out'), str(tmp_path / 'run')
     last = _convert(tmp_path, str(tmp_path / 'photos'), out)
-    assert last == '300 training and 300 test examples of 300 classes (class 000, class 001, class 002 ... class 299) in ' + out
-    assert dataset.read(out).train.record_bytes == 3074 and verification.verify(dataset.read(out).train) == 300
+    assert (
+        last
+        == '300 training and 300 test examples of 300 classes (class 000, class 001, class 002 ... class 299) in '
+        + out
+    )
+    assert (
+        dataset.read(out).train.record_bytes == 3074
+        and verification.verify(dataset.read(out).train) == 300
+    )
     parameters = 'Network: %d parameters' % (1068298 + 290 * 193)
-    first = programs.succeed('cifar10_multi_gpu_train', '--num_gpus=2', '--max_steps=2', *_flags(out, run))
+    first = programs.succeed(
+        'cifar10_multi_gpu_train', '--num_gpus=2', '--max_steps=2', *_flags(out, run)
+    )
     assert parameters in first and 'of 300, step 2)' in first
-    status, stdout, stderr = programs.run('cifar10_launch', '--num_ps=1', '--num_workers=2', '--', '--max_steps=4', *_flags(out, run))
+    status, stdout, stderr = programs.run(
+        'cifar10_launch', '--num_ps=1', '--num_workers=2', '--', '--max_steps=4', *_flags(out, run)
+    )
     assert status == 0 and 'of 300, step 4)' in stdout, stderr
-    assert 'of 300, step 6)' in programs.succeed('cifar10_train', '--max_steps=6', *_flags(out, run))
-    classic = programs.succeed('cifar10_classic', '--max_steps=1', '--log_frequency=1', '--data_dir=' + out,
-                               '--train_dir=' + run + '_classic')
-    loss, = re.findall(': step 1, loss = (.*?) ', classic)
+    assert 'of 300, step 6)' in programs.succeed(
+        'cifar10_train', '--max_steps=6', *_flags(out, run)
+    )
+    classic = programs.succeed(
+        'cifar10_classic',
+        '--max_steps=1',
+        '--log_frequency=1',
+        '--data_dir=' + out,
+        '--train_dir=' + run + '_classic',
+    )
+    (loss,) = re.findall(': step 1, loss = (.*?) ', classic)
     assert float(loss) == pytest.approx(np.log(300) + 2.37, abs=0.2)  # and the weight decay
 
 
@@ -162,8 +267,13 @@ def test_the_walk_through(tmp_path, monkeypatch):
     """Each command of docs/own_images.md, in its order, on the pictures that the page draws."""
     with open(os.path.join(programs.ROOT, 'docs', 'own_images.md')) as page:
         blocks = re.findall('^```(python)?\n(.*?)^```$', page.read(), re.M | re.S)
-    program, = [text for language, text in blocks if language]
-    commands = [line.split()[1:] for _, text in blocks for line in text.splitlines() if line.startswith('python ')]
+    (program,) = [text for language, text in blocks if language]
+    commands = [
+        line.split()[1:]
+        for _, text in blocks
+        for line in text.splitlines()
+        if line.startswith('python ')
+    ]
     assert len(commands) == 8
     monkeypatch.chdir(tmp_path)
     printed = []
@@ -171,11 +281,16 @@ def test_the_walk_through(tmp_path, monkeypatch):
         if script == 'draw_shapes.py':
             exec(program, {})
         else:
-            status, stdout, stderr = programs.call(os.path.basename(script)[:-len('.py')], *args)
+            status, stdout, stderr = programs.call(os.path.basename(script)[: -len('.py')], *args)
             assert (status, stderr) == (0, '')
             printed.append(stdout)
-    assert printed[0].endswith('\n810 training and 90 test examples of circles, crosses, squares in shapes_data\n')
+    assert printed[0].endswith(
+        '\n810 training and 90 test examples of circles, crosses, squares in shapes_data\n'
+    )
     assert 'Data: 810 examples of circles, crosses, squares in shapes_data' in printed[2]
     assert _precision(printed[2]) > 0.95 and '10 views, step 203)' in printed[3]
-    assert printed[4] == '660 training and 150 test examples of circles, crosses, squares in shapes_search\n'
+    assert (
+        printed[4]
+        == '660 training and 150 test examples of circles, crosses, squares in shapes_search\n'
+    )
     assert _precision(printed[5]) > 0.8 and _precision(printed[6]) > 0.8

@@ -1,33 +1,62 @@
-"""Runs with divided towers and variables on several devices: they resume each other, and are the runs of one device."""
+"""Runs with divided towers and variables on several devices: they resume each other, and are the
+runs of one device."""
+
 import numpy as np
 import pytest
 
 from cifar10.runs import checkpoint
 from tests.helpers import programs
 
-FLAGS = ['--dataset=synthetic', '--deterministic', '--seed=4', '--batch_size=8', '--log_frequency=1', '--eval_steps=0']
+FLAGS = [
+    '--dataset=synthetic',
+    '--deterministic',
+    '--seed=4',
+    '--batch_size=8',
+    '--log_frequency=1',
+    '--eval_steps=0',
+]
 ALONE = {1: ['--num_gpus=1'], 2: ['--num_gpus=2']}
 PLACEMENTS = {
-    1: [['--num_gpus=2', '--devices_per_tower=2'], ['--num_gpus=3', '--devices_per_tower=3', '--variable_strategy=spread'], ALONE[1]],
-    2: [['--num_gpus=2', '--variable_strategy=spread'], ['--num_gpus=4', '--devices_per_tower=2', '--variable_strategy=first_device'],
-        ALONE[2]]}
+    1: [
+        ['--num_gpus=2', '--devices_per_tower=2'],
+        ['--num_gpus=3', '--devices_per_tower=3', '--variable_strategy=spread'],
+        ALONE[1],
+    ],
+    2: [
+        ['--num_gpus=2', '--variable_strategy=spread'],
+        ['--num_gpus=4', '--devices_per_tower=2', '--variable_strategy=first_device'],
+        ALONE[2],
+    ],
+}
 
 
 def _train(directory, data_dir, recipe, flags, max_steps):
     """Resumes the run until `max_steps`; returns its checkpoint's values, and what was printed."""
-    status, stdout, stderr = programs.call('cifar10_multi_gpu_train', '--data_dir=' + data_dir, '--train_dir=%s' % directory,
-                                           '--max_steps=%d' % max_steps, *FLAGS + recipe + flags)
+    status, stdout, stderr = programs.call(
+        'cifar10_multi_gpu_train',
+        '--data_dir=' + data_dir,
+        '--train_dir=%s' % directory,
+        '--max_steps=%d' % max_steps,
+        *FLAGS + recipe + flags,
+    )
     assert (status, stderr) == (0, '')
     return checkpoint.read('%s/model.ckpt-%d' % (directory, max_steps)).values, stdout
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('num_towers, recipe', [
-    (1, []), pytest.param(2, ['--recipe=fast', '--epochs=4'], marks=pytest.mark.long),
-    pytest.param(1, ['--recipe=fast', '--epochs=4'], marks=pytest.mark.long),
-    pytest.param(2, [], marks=pytest.mark.long)], ids=['classic-1', 'fast-2', 'fast-1', 'classic-2'])
+@pytest.mark.parametrize(
+    'num_towers, recipe',
+    [
+        (1, []),
+        pytest.param(2, ['--recipe=fast', '--epochs=4'], marks=pytest.mark.long),
+        pytest.param(1, ['--recipe=fast', '--epochs=4'], marks=pytest.mark.long),
+        pytest.param(2, [], marks=pytest.mark.long),
+    ],
+    ids=['classic-1', 'fast-2', 'fast-1', 'classic-2'],
+)
 def test_each_placement_resumes_any_other(tmp_path, data_dir, num_towers, recipe):
-    """As a run does that is resumed as often, with a device per tower and all variables on the CPU."""
+    """As a run does that is resumed as often, with a device per tower and all variables on the
+    CPU."""
     first, _ = _train(tmp_path / 'alone', data_dir, recipe, ALONE[num_towers], 1)
     start, _ = _train(tmp_path / 'placed', data_dir, recipe, ALONE[num_towers], 1)
     assert all((start[name] == value).all() for name, value in first.items())
@@ -39,7 +68,9 @@ def test_each_placement_resumes_any_other(tmp_path, data_dir, num_towers, recipe
         for name, value in alone.items():
             change = np.abs(value - first[name]).max()
             assert change > 0, name
-            np.testing.assert_allclose(placed[name], value, rtol=0, atol=1e-3 * change, err_msg=name)
+            np.testing.assert_allclose(
+                placed[name], value, rtol=0, atol=1e-3 * change, err_msg=name
+            )
 
 
 def test_the_plan_of_four_devices(tmp_path, data_dir):
@@ -50,12 +81,17 @@ def test_the_plan_of_four_devices(tmp_path, data_dir):
     total = 4 * 1068298
     convolutions = total - fully_connected
     activations, images, labels = 4 * 8 * 2304, 4 * 8 * 24 * 24 * 3, 4 * 8
-    crossing = 2 * (fully_connected + activations + convolutions + fully_connected + activations) + images + 2 * labels
+    crossing = (
+        2 * (fully_connected + activations + convolutions + fully_connected + activations)
+        + images
+        + 2 * labels
+    )
     lines = stdout.splitlines()
     assert lines[3:6] + lines[7:9] == [
         'Devices: /cpu:0, /cpu:1, /cpu:2, /cpu:3',
         'Tower 0: conv1, conv2 on /cpu:0; local3, local4, softmax_linear on /cpu:1',
         'Tower 1: conv1, conv2 on /cpu:2; local3, local4, softmax_linear on /cpu:3',
         'Weights: 4.27 MB on /cpu:0 (--variable_strategy=first_device)',
-        'Between devices: %d bytes per step, with images and labels; the most, %d, from /cpu:0 to /cpu:1' % (
-            crossing, fully_connected + activations + labels)]
+        'Between devices: %d bytes per step, with images and labels; the most, %d, from /cpu:0 to /cpu:1'
+        % (crossing, fully_connected + activations + labels),
+    ]

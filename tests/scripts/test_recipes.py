@@ -1,4 +1,5 @@
 """Runs of a recipe: their end, their record, their averages, their evaluation."""
+
 import json
 import re
 
@@ -11,20 +12,38 @@ from tests.helpers import events, programs
 from tests.helpers.small_run import LINE
 from tests.scripts.test_trainers import SCRIPTS, args_of
 
-RECIPE = ['--recipe=fast', '--epochs=0.5', '--warmup_epochs=0.1', '--lr_scaling=linear', '--moving_average_fraction=0.15',
-          '--checkpoint_steps=1', '--max_to_keep=0']
+RECIPE = [
+    '--recipe=fast',
+    '--epochs=0.5',
+    '--warmup_epochs=0.1',
+    '--lr_scaling=linear',
+    '--moving_average_fraction=0.15',
+    '--checkpoint_steps=1',
+    '--max_to_keep=0',
+]
 
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope='module', ids=SCRIPTS, params=[
-    pytest.param(('cifar10_train', 16), marks=pytest.mark.long), ('cifar10_multi_gpu_train', 8)])
+@pytest.fixture(
+    scope='module',
+    ids=SCRIPTS,
+    params=[
+        pytest.param(('cifar10_train', 16), marks=pytest.mark.long),
+        ('cifar10_multi_gpu_train', 8),
+    ],
+)
 def finished(request, tmp_path_factory, data_dir):
-    """A run of a recipe, resumed once, to its end: with 300 examples and 16 per step, half an epoch is 10 steps."""
+    """A run of a recipe, resumed once, to its end: with 300 examples and 16 per step, half an epoch
+    is 10 steps."""
     script, batch_size = request.param
     directory = tmp_path_factory.mktemp('run')
-    args = [arg for arg in args_of(data_dir, directory / 'train', 0) if not arg.startswith(('--max_steps', '--batch_size'))]
+    args = [
+        arg
+        for arg in args_of(data_dir, directory / 'train', 0)
+        if not arg.startswith(('--max_steps', '--batch_size'))
+    ]
     args += ['--batch_size=%d' % batch_size] + (['--num_gpus=2'] if batch_size == 8 else [])
     outputs = []
     for extra in (['--max_steps=4'], [], []):
@@ -37,45 +56,73 @@ def finished(request, tmp_path_factory, data_dir):
 def test_a_recipe_ends_and_is_recorded(finished):
     _, args, directory, (first, resumed, ended) = finished
     batch_size = 8 if '--num_gpus=2' in args else 16
-    assert [step for step, *_ in LINE.findall(first)] == ['2', '4'] and 'End: step 4, epoch 0.2\n' in first
-    assert re.search(r'^Recipe: fast; differs from classic in: batch_size %d \(classic: 128\), optimizer muon \(classic: '
-                     r'gradient_descent\), initial_learning_rate 0\.05 \(classic: 0\.1\), lr_scaling linear \(classic: none\), '
-                     r'momentum 0\.9 \(classic: unused\), matrix_learning_rate 0\.0006 \(classic: unused\), .*'
-                     r'epochs 0\.5 \(classic: inf\), .*\nLearning rate: rises to 0\.00625 over 0\.1 epochs, then falls to 0 at the '
-                     r'end of epoch 0\.5 \(step 10\)\nLearning rate: scaled by 0\.125, because a step takes 0\.125 times .*\n'
-                     r'End: step 10, epoch 0.5$' % batch_size, resumed, re.M)
+    assert [step for step, *_ in LINE.findall(first)] == [
+        '2',
+        '4',
+    ] and 'End: step 4, epoch 0.2\n' in first
+    assert re.search(
+        r'^Recipe: fast; differs from classic in: batch_size %d \(classic: 128\), optimizer muon \(classic: '
+        r'gradient_descent\), initial_learning_rate 0\.05 \(classic: 0\.1\), lr_scaling linear \(classic: none\), '
+        r'momentum 0\.9 \(classic: unused\), matrix_learning_rate 0\.0006 \(classic: unused\), .*'
+        r'epochs 0\.5 \(classic: inf\), .*\nLearning rate: rises to 0\.00625 over 0\.1 epochs, then falls to 0 at the '
+        r'end of epoch 0\.5 \(step 10\)\nLearning rate: scaled by 0\.125, because a step takes 0\.125 times .*\n'
+        r'End: step 10, epoch 0.5$' % batch_size,
+        resumed,
+        re.M,
+    )
     assert [step for step, *_ in LINE.findall(resumed)] == ['6', '8', '10']
     assert 'Nothing to do: the run ends at step 10\n' in ended
     with open(str(directory / 'train' / 'run.json')) as opened:
         record = json.load(opened)
     assert {name: record[name] for name in HParams._fields} == dict(
-        FAST._asdict(), batch_size=batch_size, lr_scaling='linear', warmup_epochs=0.1, epochs=0.5, moving_average_fraction=0.15)
+        FAST._asdict(),
+        batch_size=batch_size,
+        lr_scaling='linear',
+        warmup_epochs=0.1,
+        epochs=0.5,
+        moving_average_fraction=0.15,
+    )
 
 
 def test_averages_of_a_recipe(finished):
     """Before and after the stop at step 4; 1 / 3 is 1 - 1 / (0.15 * 10)."""
     _, _, directory, _ = finished
-    saved = [checkpoint.read(str(directory / 'train' / ('model.ckpt-%d' % step))).values for step in range(1, 11)]
+    saved = [
+        checkpoint.read(str(directory / 'train' / ('model.ckpt-%d' % step))).values
+        for step in range(1, 11)
+    ]
     averaged = [name for name in saved[0] if name + '/ExponentialMovingAverage' in saved[0]]
     assert len(averaged) == 10 and len(saved[0]) == 3 * 10 + 1
     for step in range(2, 11):
         decay = min(1 / 3, (1 + step) / (10 + step))
         for name in averaged:
-            before, average = [values[name + '/ExponentialMovingAverage'] for values in saved[step - 2:step]]
-            np.testing.assert_allclose(average, decay * before + (1 - decay) * saved[step - 1][name], atol=1e-6, err_msg=name)
+            before, average = [
+                values[name + '/ExponentialMovingAverage'] for values in saved[step - 2 : step]
+            ]
+            np.testing.assert_allclose(
+                average,
+                decay * before + (1 - decay) * saved[step - 1][name],
+                atol=1e-6,
+                err_msg=name,
+            )
 
 
 def test_summaries_of_a_recipe(finished):
     _, _, directory, _ = finished
     written = events.scalars(directory / 'train')
-    assert {tag for _, tag, _ in written if tag.startswith('losses/')} == {'losses/smoothed_cross_entropy'}
+    assert {tag for _, tag, _ in written if tag.startswith('losses/')} == {
+        'losses/smoothed_cross_entropy'
+    }
     rates = [value for _, tag, value in written if tag == 'learning_rate']
-    expected = 0.00625 * np.interp(np.array([1.5, 3.5, 5.5, 7.5, 9.5]) * 16 / 300, [0, 0.1, 0.5], [0, 1, 0])
+    expected = 0.00625 * np.interp(
+        np.array([1.5, 3.5, 5.5, 7.5, 9.5]) * 16 / 300, [0, 0.1, 0.5], [0, 1, 0]
+    )
     np.testing.assert_allclose(rates, expected, rtol=1e-5)
 
 
 def test_a_resumed_run_keeps_its_warm_up(tmp_path, data_dir):
-    """--epochs scales the warm-up of a new run, but not of one that an earlier version has recorded."""
+    """--epochs scales the warm-up of a new run, but not of one that an earlier version has
+    recorded."""
     args = args_of(data_dir, tmp_path, 2) + ['--recipe=fast']
     assert programs.call('cifar10_train', *args, '--epochs=4')[0] == 0
     with open(str(tmp_path / 'run.json')) as opened:
@@ -85,9 +132,15 @@ def test_a_resumed_run_keeps_its_warm_up(tmp_path, data_dir):
     (tmp_path / 'run.json').write_text(json.dumps(record))
     args = [arg for arg in args if not arg.startswith('--max_steps')] + ['--max_steps=3']
     status, stdout, _ = programs.call('cifar10_train', *args, '--epochs=4')
-    assert status == 0 and 'over 3 epochs, then falls to 0 at the end of epoch 4 ' in stdout and 'different' not in stdout
+    assert (
+        status == 0
+        and 'over 3 epochs, then falls to 0 at the end of epoch 4 ' in stdout
+        and 'different' not in stdout
+    )
     status, _, stderr = programs.call('cifar10_train', *args, '--epochs=2')
-    assert status == 1 and stderr.startswith('cifar10_train.py: error: --epochs=2 ends the run within its warm-up, ')
+    assert status == 1 and stderr.startswith(
+        'cifar10_train.py: error: --epochs=2 ends the run within its warm-up, '
+    )
     status, stdout, _ = programs.call('cifar10_train', *args, '--epochs=2', '--fresh')
     assert status == 0 and 'over 0.1875 epochs, then falls to 0 at the end of epoch 2 ' in stdout
 
@@ -95,15 +148,25 @@ def test_a_resumed_run_keeps_its_warm_up(tmp_path, data_dir):
 def test_another_recipe_is_refused(finished):
     script, args, directory, _ = finished
     assert programs.call(script, '--max_steps=20', *args)[::2] == (
-        1, '%s.py: error: The run in %s was trained with --recipe=fast, not classic: give the same, another --train_dir, or --fresh '
-        'to move it aside\n' % (script, directory / 'train'))
+        1,
+        '%s.py: error: The run in %s was trained with --recipe=fast, not classic: give the same, another --train_dir, or --fresh '
+        'to move it aside\n' % (script, directory / 'train'),
+    )
 
 
 def test_a_recipe_is_evaluated_with_10_views(finished, data_dir):
     _, _, directory, _ = finished
     status, stdout, _ = programs.call(
-        'cifar10_eval', '--dataset=synthetic', '--data_dir=' + data_dir, '--checkpoint_dir=%s' % (directory / 'train'),
-        '--eval_dir=%s' % (directory / 'eval'), '--run_once', '--views=10')
-    assert status == 0 and re.search(r'precision @ 1 = \S+ \(\d+ of 50, 10 views, step 10\), 95 % interval ', stdout)
+        'cifar10_eval',
+        '--dataset=synthetic',
+        '--data_dir=' + data_dir,
+        '--checkpoint_dir=%s' % (directory / 'train'),
+        '--eval_dir=%s' % (directory / 'eval'),
+        '--run_once',
+        '--views=10',
+    )
+    assert status == 0 and re.search(
+        r'precision @ 1 = \S+ \(\d+ of 50, 10 views, step 10\), 95 % interval ', stdout
+    )
     written = {tag: value for _, tag, value in events.scalars(directory / 'eval')}
     assert written['total_loss, 10 views'] == written['losses/cross_entropy, 10 views']

@@ -1,4 +1,5 @@
 """Signals, closed pipes and full devices at every stage of the scripts."""
+
 import glob
 import os
 import signal
@@ -32,8 +33,11 @@ def _assert_saved(process, train_dir):
 def test_the_end_of_a_terminal(tmp_path, data_dir):
     """SIGHUP is like SIGTERM; under nohup it is nothing."""
     process = programs.start('cifar10_train', *faults.job(data_dir, tmp_path / 'run'))
-    ignoring = programs.start('cifar10_multi_gpu_train', *faults.job(data_dir, tmp_path / 'nohup'),
-                              wrapper=faults.shell("trap '' HUP;"))
+    ignoring = programs.start(
+        'cifar10_multi_gpu_train',
+        *faults.job(data_dir, tmp_path / 'nohup'),
+        wrapper=faults.shell("trap '' HUP;"),
+    )
     faults.read_until(process, ': step 3,')
     process.send_signal(signal.SIGHUP)
     assert _assert_saved(process, tmp_path / 'run') >= 3
@@ -56,7 +60,9 @@ def test_while_the_queue_is_filled(tmp_path, data_dir):
     _assert_interrupted(process, signal.SIGTERM)  # no step was made that could be lost
 
 
-@pytest.mark.parametrize('script, number', [('cifar10_train', signal.SIGTERM), ('cifar10_eval', signal.SIGHUP)])
+@pytest.mark.parametrize(
+    'script, number', [('cifar10_train', signal.SIGTERM), ('cifar10_eval', signal.SIGHUP)]
+)
 def test_while_tensorflow_is_imported(tmp_path, data_dir, script, number):
     process = programs.start(script, '--data_dir=%s' % data_dir, wrapper=programs.AS_A_USER)
     faults.wait_until_loading(process, 'tensorflow')
@@ -67,21 +73,30 @@ def test_while_tensorflow_is_imported(tmp_path, data_dir, script, number):
 def test_before_the_first_step(tmp_path, data_dir):
     """While the data set is drawn, and while the graph is built."""
     writer = programs.start('cifar10_dataset', 'synthetic', '--data_dir=%s' % (tmp_path / 'data'))
-    builder = programs.start('cifar10_multi_gpu_train', '--num_gpus=40', *faults.job(data_dir, tmp_path / 'run'))
+    builder = programs.start(
+        'cifar10_multi_gpu_train', '--num_gpus=40', *faults.job(data_dir, tmp_path / 'run')
+    )
     faults.read_until(writer, 'Writing the synthetic data set')
     writer.send_signal(signal.SIGTERM)
     _assert_interrupted(writer, signal.SIGTERM)
     faults.read_until(builder, 'End: ')
     builder.send_signal(signal.SIGHUP)
     _assert_interrupted(builder, signal.SIGHUP)
-    # Python may ignore the exception that a signal raises, as in a __del__; then the whole set is there.
-    assert not (tmp_path / 'data').exists() or verification.verify(dataset.read(str(tmp_path / 'data')).train) == 50000
+    # Python may ignore the exception that a signal raises, as in a __del__; then the whole set is
+    # there.
+    assert (
+        not (tmp_path / 'data').exists()
+        or verification.verify(dataset.read(str(tmp_path / 'data')).train) == 50000
+    )
     assert checkpoint.read_latest(str(tmp_path / 'run')) is None
 
 
 def test_the_evaluator_waits(tmp_path, data_dir):
     numbers = [signal.SIGTERM, signal.SIGHUP]
-    processes = [programs.start('cifar10_eval', *faults.evaluation(data_dir, tmp_path, tmp_path / 'eval')) for _ in numbers]
+    processes = [
+        programs.start('cifar10_eval', *faults.evaluation(data_dir, tmp_path, tmp_path / 'eval'))
+        for _ in numbers
+    ]
     for process, number in zip(processes, numbers):
         faults.read_until(process, 'Waiting for a checkpoint')
         process.send_signal(number)
@@ -95,7 +110,9 @@ def test_the_classic_formulation(tmp_path, data_dir):
     _assert_interrupted(process, signal.SIGTERM)
 
 
-@pytest.mark.parametrize('first, second', [(signal.SIGINT, signal.SIGTERM), (signal.SIGHUP, signal.SIGINT)])
+@pytest.mark.parametrize(
+    'first, second', [(signal.SIGINT, signal.SIGTERM), (signal.SIGHUP, signal.SIGINT)]
+)
 def test_a_second_signal_at_once(tmp_path, data_dir, first, second):
     """The process has no time to do anything with the first one."""
     process = programs.start('cifar10_train', *faults.job(data_dir, tmp_path))
@@ -106,10 +123,17 @@ def test_a_second_signal_at_once(tmp_path, data_dir, first, second):
     assert checkpoint.read_latest(str(tmp_path)) is None
 
 
-@pytest.mark.parametrize('first, second', [
-    (signal.SIGINT, signal.SIGINT), pytest.param(signal.SIGTERM, signal.SIGHUP, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    'first, second',
+    [
+        (signal.SIGINT, signal.SIGINT),
+        pytest.param(signal.SIGTERM, signal.SIGHUP, marks=pytest.mark.long),
+    ],
+)
 def test_a_second_signal_in_a_step_without_end(tmp_path, data_dir, first, second):
-    process = programs.start('cifar10_train', *faults.job(data_dir, tmp_path), wrapper=faults.blocked())
+    process = programs.start(
+        'cifar10_train', *faults.job(data_dir, tmp_path), wrapper=faults.blocked()
+    )
     faults.read_until(process, 'blocked')
     faults.send(process, first)
     process.send_signal(second)
@@ -117,8 +141,12 @@ def test_a_second_signal_in_a_step_without_end(tmp_path, data_dir, first, second
 
 
 def test_nobody_reads_the_output(tmp_path, data_dir):
-    """As with `| head`: the trainer saves, as long as there is something to save; the others end."""
-    early, trainer = [programs.start('cifar10_train', *faults.job(data_dir, tmp_path / name)) for name in ('early', 'run')]
+    """As with `| head`: the trainer saves, as long as there is something to save; the others
+    end."""
+    early, trainer = [
+        programs.start('cifar10_train', *faults.job(data_dir, tmp_path / name))
+        for name in ('early', 'run')
+    ]
     for _ in range(3):
         early.stdout.readline()
     early.stdout.close()
@@ -131,8 +159,15 @@ def test_nobody_reads_the_output(tmp_path, data_dir):
 
 
 def test_nobody_reads_the_output_of_the_others(tmp_path, data_dir):
-    processes = [programs.start('cifar10_eval', *faults.evaluation(data_dir, tmp_path, tmp_path / 'eval')),
-                 programs.start('cifar10_dataset', 'info', '--data_dir=%s' % data_dir, '--contact_sheet=%s' % (tmp_path / 'x.png'))]
+    processes = [
+        programs.start('cifar10_eval', *faults.evaluation(data_dir, tmp_path, tmp_path / 'eval')),
+        programs.start(
+            'cifar10_dataset',
+            'info',
+            '--data_dir=%s' % data_dir,
+            '--contact_sheet=%s' % (tmp_path / 'x.png'),
+        ),
+    ]
     for process in processes:
         process.stdout.close()
     for process in processes:
@@ -141,8 +176,11 @@ def test_nobody_reads_the_output_of_the_others(tmp_path, data_dir):
 
 @pytest.mark.skipif(not os.path.exists('/dev/full'), reason='this system has no full device')
 def test_the_output_goes_to_a_full_disk(tmp_path, data_dir):
-    status, _, stderr = programs.run('cifar10_train', *faults.job(data_dir, tmp_path, '--max_steps=3'),
-                                     wrapper=faults.shell(after='> /dev/full'))
+    status, _, stderr = programs.run(
+        'cifar10_train',
+        *faults.job(data_dir, tmp_path, '--max_steps=3'),
+        wrapper=faults.shell(after='> /dev/full'),
+    )
     faults.assert_one_line(stderr)
     assert status == 1 and checkpoint.read_latest(str(tmp_path)).step == 3
     assert glob.glob(str(tmp_path / '*tempstate*')) == []
@@ -150,11 +188,16 @@ def test_the_output_goes_to_a_full_disk(tmp_path, data_dir):
 
 def test_an_ascii_terminal(tmp_path, data_dir):
     train_dir = tmp_path / 'gr\u00fcn \u2713'
-    status, _, stderr = programs.run('cifar10_train', *faults.job(data_dir, train_dir, '--max_steps=2'), PYTHONIOENCODING='ascii')
+    status, _, stderr = programs.run(
+        'cifar10_train', *faults.job(data_dir, train_dir, '--max_steps=2'), PYTHONIOENCODING='ascii'
+    )
     assert (status, stderr) == (0, '') and checkpoint.read_latest(str(train_dir)).step == 2
 
 
-@pytest.mark.parametrize('script', [os.path.basename(path)[:-len('.py')] for path in sorted(glob.glob(programs.path('*')))])
+@pytest.mark.parametrize(
+    'script',
+    [os.path.basename(path)[: -len('.py')] for path in sorted(glob.glob(programs.path('*')))],
+)
 def test_help(script):
     status, stdout, stderr = programs.call(script, '--help')
     assert (status, stderr) == (0, '') and len(stdout.splitlines()) > 3

@@ -1,4 +1,5 @@
 """The training scripts: train() as a library, and whole runs as a user starts them."""
+
 import glob
 import os
 import re
@@ -21,9 +22,18 @@ SCRIPTS = ['cifar10_train', 'cifar10_multi_gpu_train']
 
 def args_of(data_dir, train_dir, max_steps):
     """The flags of a short run, without an evaluation."""
-    return ['--dataset=synthetic', '--data_dir=' + data_dir, '--train_dir=' + str(train_dir), '--batch_size=8', '--seed=1',
-            '--max_steps=%d' % max_steps, '--log_frequency=2', '--summary_steps=2', '--checkpoint_steps=4',
-            '--eval_steps=0']
+    return [
+        '--dataset=synthetic',
+        '--data_dir=' + data_dir,
+        '--train_dir=' + str(train_dir),
+        '--batch_size=8',
+        '--seed=1',
+        '--max_steps=%d' % max_steps,
+        '--log_frequency=2',
+        '--summary_steps=2',
+        '--checkpoint_steps=4',
+        '--eval_steps=0',
+    ]
 
 
 def _train(script, job, train_dir):
@@ -32,65 +42,119 @@ def _train(script, job, train_dir):
     return tf.train.latest_checkpoint(str(train_dir))
 
 
-@pytest.mark.parametrize('script, devices', [(cifar10_train, ['/cpu:0']), (cifar10_multi_gpu_train, ['/cpu:0', '/cpu:1'])])
+@pytest.mark.parametrize(
+    'script, devices',
+    [(cifar10_train, ['/cpu:0']), (cifar10_multi_gpu_train, ['/cpu:0', '/cpu:1'])],
+)
 def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
     """The numbers of the job reach the graph, the log and the directory."""
-    job = Job(data_dir, 300, CLASSIC._replace(batch_size=8, contrast=0.25, num_epochs_per_decay=0.125), devices, max_steps=4,
-              intervals=Intervals(log_frequency=2, summary_steps=4, checkpoint_steps=3, max_to_keep=1))
+    job = Job(
+        data_dir,
+        300,
+        CLASSIC._replace(batch_size=8, contrast=0.25, num_epochs_per_decay=0.125),
+        devices,
+        max_steps=4,
+        intervals=Intervals(log_frequency=2, summary_steps=4, checkpoint_steps=3, max_to_keep=1),
+    )
     path = _train(script, job, tmp_path)
     assert path == str(tmp_path / 'model.ckpt-4')
     assert [step for step, *_ in LINE.findall(capsys.readouterr().out)] == ['2', '4']
     assert glob.glob(str(tmp_path / '*.index')) == [path + '.index']  # that of step 3 was not kept
     written = {tag: value for _, tag, value in events.scalars(tmp_path)}
     # An eighth of 300 examples is 38: 4 * 8 are before the first decay, 3 * 16 after it.
-    np.testing.assert_allclose(written['learning_rate'], 0.1 if len(devices) == 1 else 0.01, rtol=1e-5)
+    np.testing.assert_allclose(
+        written['learning_rate'], 0.1 if len(devices) == 1 else 0.01, rtol=1e-5
+    )
     np.testing.assert_allclose(written['epoch'], 4 * 8 * len(devices) / 300, rtol=1e-5)
     with tf.Graph().as_default() as graph:
         tf.train.import_meta_graph(path + '.meta', clear_devices=True)
         with tf.Session() as session:
-            lower = [session.run(op.outputs[0]) for op in graph.get_operations()
-                     if op.name.startswith('distorted_inputs/') and op.name.endswith('/min') and op.outputs[0].dtype == tf.float32]
+            lower = [
+                session.run(op.outputs[0])
+                for op in graph.get_operations()
+                if op.name.startswith('distorted_inputs/')
+                and op.name.endswith('/min')
+                and op.outputs[0].dtype == tf.float32
+            ]
     assert 0.75 in lower  # of the contrast factors
 
 
-@pytest.mark.parametrize('script, towers', [
-    pytest.param(cifar10_train, 1, marks=pytest.mark.slow), (cifar10_multi_gpu_train, 2)])
+@pytest.mark.parametrize(
+    'script, towers',
+    [pytest.param(cifar10_train, 1, marks=pytest.mark.slow), (cifar10_multi_gpu_train, 2)],
+)
 def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers):
     """GPU names can be placed on the CPU; the graph keeps them."""
     for kind, slices in [('cpu', 2), ('gpu', 1)]:
-        job = Job(data_dir, 300, CLASSIC._replace(batch_size=16), ['/%s:%d' % (kind, i) for i in range(towers)], max_steps=1,
-                  given_threads=Threads(inter_op=towers, prefetch=3))
+        job = Job(
+            data_dir,
+            300,
+            CLASSIC._replace(batch_size=16),
+            ['/%s:%d' % (kind, i) for i in range(towers)],
+            max_steps=1,
+            given_threads=Threads(inter_op=towers, prefetch=3),
+        )
         path = _train(script, job, tmp_path / kind)
         with tf.Graph().as_default() as graph:
             tf.train.import_meta_graph(path + '.meta')
-            convolutions = [op.device for op in graph.get_operations() if op.type == 'Conv2D' and 'conv1' in op.name]
-            assert sorted(convolutions) == ['/device:%s:%d' % (kind.upper(), i) for i in range(towers) for _ in range(slices)]
+            convolutions = [
+                op.device
+                for op in graph.get_operations()
+                if op.type == 'Conv2D' and 'conv1' in op.name
+            ]
+            assert sorted(convolutions) == [
+                '/device:%s:%d' % (kind.upper(), i) for i in range(towers) for _ in range(slices)
+            ]
             variables = {variable.op.device for variable in tf.global_variables()}
             assert len(variables) == 1 and variables.pop().endswith('/device:CPU:0')
-            threads, = [len(runner.enqueue_ops) for runner in tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS)
-                        if 'prefetch_queue' in runner.queue.name]
+            (threads,) = [
+                len(runner.enqueue_ops)
+                for runner in tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS)
+                if 'prefetch_queue' in runner.queue.name
+            ]
             assert threads == 3
 
 
-@pytest.mark.parametrize('script', ['cifar10_train', 'cifar10_multi_gpu_train', 'cifar10_distributed_train', 'cifar10_classic'])
+@pytest.mark.parametrize(
+    'script',
+    ['cifar10_train', 'cifar10_multi_gpu_train', 'cifar10_distributed_train', 'cifar10_classic'],
+)
 def test_a_batch_that_is_too_large(tmp_path, data_dir, script):
     """It would take minutes to fill; nothing is written."""
-    cluster = ['--worker_hosts=localhost:1', '--job_name=worker', '--task_index=0'] if 'distributed' in script else []
+    cluster = (
+        ['--worker_hosts=localhost:1', '--job_name=worker', '--task_index=0']
+        if 'distributed' in script
+        else []
+    )
     status, stdout, stderr = programs.call(
-        script, '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'run'), '--batch_size=1025', '--max_steps=1', *cluster)
+        script,
+        '--data_dir=' + data_dir,
+        '--train_dir=%s' % (tmp_path / 'run'),
+        '--batch_size=1025',
+        '--max_steps=1',
+        *cluster,
+    )
     assert (status, list(tmp_path.iterdir())) == (1, [])
-    assert stderr == ('%s.py: error: --batch_size=1025 is too large for the 300 training examples in %s: give at most 1024\n'
-                      % (script, data_dir))
+    assert stderr == (
+        '%s.py: error: --batch_size=1025 is too large for the 300 training examples in %s: give at most 1024\n'
+        % (script, data_dir)
+    )
 
 
 def test_the_seed_of_a_resumed_run(tmp_path, data_dir):
     """It fixes the initial values; a resumed run does not draw again what the first steps drew."""
+
     def seeds(name, max_steps, seed=1):
         job = Job(data_dir, 300, CLASSIC._replace(batch_size=8), max_steps=max_steps, seed=seed)
         with tf.Graph().as_default() as graph:
             saved = _train(cifar10_train, job, tmp_path / name)
             tf.train.import_meta_graph(saved + '.meta', clear_devices=True)
-            return [(op.get_attr('seed'), op.get_attr('seed2')) for op in graph.get_operations() if op.type == 'RandomUniform']
+            return [
+                (op.get_attr('seed'), op.get_attr('seed2'))
+                for op in graph.get_operations()
+                if op.type == 'RandomUniform'
+            ]
+
     first, resumed = seeds('run', 1), seeds('run', 2)
     assert first == seeds('again', 1) and len(first) == len(resumed) > 0
     assert not set(first) & set(resumed) and not set(first) & set(seeds('other', 1, seed=2))
@@ -100,10 +164,17 @@ def test_towers_take_batches_of_their_own(tmp_path, data_dir, graph):
     job = Job(data_dir, 300, CLASSIC._replace(batch_size=8), ['/cpu:0', '/cpu:1'], max_steps=1)
     path = _train(cifar10_multi_gpu_train, job, tmp_path)
     saver = tf.train.import_meta_graph(path + '.meta')
-    queue, = [op for op in graph.get_operations() if op.type == 'FIFOQueueV2' and op.name.endswith('/prefetch_queue')]
+    (queue,) = [
+        op
+        for op in graph.get_operations()
+        if op.type == 'FIFOQueueV2' and op.name.endswith('/prefetch_queue')
+    ]
     assert queue.get_attr('capacity') == 4
     convolutions = [graph.get_operation_by_name('tower_%d/conv1/Conv2D' % i) for i in range(2)]
-    assert [convolution.device for convolution in convolutions] == ['/device:CPU:0', '/device:CPU:1']
+    assert [convolution.device for convolution in convolutions] == [
+        '/device:CPU:0',
+        '/device:CPU:1',
+    ]
     batches = [convolution.inputs[0].op for convolution in convolutions]
     assert batches[0] is not batches[1] and {batch.type for batch in batches} == {'QueueDequeueV2'}
     assert {batch.inputs[0].op for batch in batches} == {queue}
@@ -112,7 +183,10 @@ def test_towers_take_batches_of_their_own(tmp_path, data_dir, graph):
         boundary = -(-350 * 300 // 16)  # the rate counts the examples of both towers
         rates = []
         for step in (boundary - 1, boundary):
-            session.run('global_step/Assign', {graph.get_operation_by_name('global_step/Assign').inputs[1]: step})
+            session.run(
+                'global_step/Assign',
+                {graph.get_operation_by_name('global_step/Assign').inputs[1]: step},
+            )
             rates.append(session.run('learning_rate/rate:0'))
     np.testing.assert_allclose(rates, [0.1, 0.01], rtol=1e-5)
 
@@ -124,26 +198,57 @@ def test_seed_fresh_and_max_to_keep(tmp_path, data_dir, script):
     for extra in (['--max_steps=5', '--max_to_keep=1'], ['--fresh'], ['--fresh', '--seed=2']):
         status, _, stderr = programs.call(script, *(args + extra))
         assert (status, stderr) == (0, '')
-        weights.append(checkpoint.read(tf.train.latest_checkpoint(str(tmp_path / 'run'))).values['local3/weights'])
-    assert np.abs(weights[1] - weights[0]).max() < 0.02 < 0.1 < np.abs(weights[2] - weights[1]).max()
-    kept = {tuple(sorted(os.path.basename(path) for path in glob.glob(directory + '/*.index')))
-            for directory in glob.glob(str(tmp_path / 'run*'))}
+        weights.append(
+            checkpoint.read(tf.train.latest_checkpoint(str(tmp_path / 'run'))).values[
+                'local3/weights'
+            ]
+        )
+    assert (
+        np.abs(weights[1] - weights[0]).max() < 0.02 < 0.1 < np.abs(weights[2] - weights[1]).max()
+    )
+    kept = {
+        tuple(sorted(os.path.basename(path) for path in glob.glob(directory + '/*.index')))
+        for directory in glob.glob(str(tmp_path / 'run*'))
+    }
     assert kept == {('model.ckpt-5.index',), ('model.ckpt-1.index',)}  # the first was moved aside
     for directory in glob.glob(str(tmp_path / 'run*')):
         assert tf.train.latest_checkpoint(directory).startswith(directory + '/model.ckpt-')
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('script, args, devices, threads, slices, examples_per_step', [
-    ('cifar10_train', ['--intra_op_threads=3', '--inter_op_threads=4', '--input_threads=2'], '/cpu:0',
-     r'3 per operation \(intra-op\), 4 across operations \(inter-op\), 2 for the input', '1', 8),
-    ('cifar10_multi_gpu_train', ['--num_gpus=2'], '/cpu:0, /cpu:1', r'.* per operation \(intra-op\), .*', '.*', 16)])
-def test_train_resume_evaluate(tmp_path, data_dir, script, args, devices, threads, slices, examples_per_step):
+@pytest.mark.parametrize(
+    'script, args, devices, threads, slices, examples_per_step',
+    [
+        (
+            'cifar10_train',
+            ['--intra_op_threads=3', '--inter_op_threads=4', '--input_threads=2'],
+            '/cpu:0',
+            r'3 per operation \(intra-op\), 4 across operations \(inter-op\), 2 for the input',
+            '1',
+            8,
+        ),
+        (
+            'cifar10_multi_gpu_train',
+            ['--num_gpus=2'],
+            '/cpu:0, /cpu:1',
+            r'.* per operation \(intra-op\), .*',
+            '.*',
+            16,
+        ),
+    ],
+)
+def test_train_resume_evaluate(
+    tmp_path, data_dir, script, args, devices, threads, slices, examples_per_step
+):
     train_dir = tmp_path / 'train'
     stdout = programs.succeed(script, *(args_of(data_dir, train_dir, 5) + args))
-    assert re.search(r'^Devices: %s\n(?:Speed: .*\nWeights: on /cpu:0 .*\n)?Threads: %s\n'
-                     r'Batch: 8 examples per tower \(slices: %s\), %d examples per step\nEpoch: 300 examples, %.1f steps$' % (
-                         devices, threads, slices, examples_per_step, 300 / examples_per_step), stdout, re.M)
+    assert re.search(
+        r'^Devices: %s\n(?:Speed: .*\nWeights: on /cpu:0 .*\n)?Threads: %s\n'
+        r'Batch: 8 examples per tower \(slices: %s\), %d examples per step\nEpoch: 300 examples, %.1f steps$'
+        % (devices, threads, slices, examples_per_step, 300 / examples_per_step),
+        stdout,
+        re.M,
+    )
     assert 'Filling the shuffle queue with 120 images before training starts: 100%\n' in stdout
     lines = LINE.findall(stdout)
     assert [step for step, *_ in lines] == ['2', '4', '5']
@@ -153,30 +258,52 @@ def test_train_resume_evaluate(tmp_path, data_dir, script, args, devices, thread
     first = checkpoint.read(str(train_dir / 'model.ckpt-5'))
     assert first.step == 5
 
-    status, stdout, stderr = programs.call(script, *(args_of(data_dir, train_dir, 6) + args + ['--eval_steps=2']))
+    status, stdout, stderr = programs.call(
+        script, *(args_of(data_dir, train_dir, 6) + args + ['--eval_steps=2'])
+    )
     assert (status, stderr) == (0, '')
-    precision, = re.findall(r': precision @ 1 = .*\n', stdout)
+    (precision,) = re.findall(r': precision @ 1 = .*\n', stdout)
     assert 'Resuming from %s, step 5\n' % (train_dir / 'model.ckpt-5') in stdout
     assert [step for step, *_ in LINE.findall(stdout)] == ['6']
     second = checkpoint.read(str(train_dir / 'model.ckpt-6'))
     assert second.step == 6
-    change = {name: np.abs(second.values[name] - first.values[name]).max() for name in first.values if name != 'global_step'}
+    change = {
+        name: np.abs(second.values[name] - first.values[name]).max()
+        for name in first.values
+        if name != 'global_step'
+    }
     assert len(change) == 20 and all(0 < value < 0.1 for value in change.values())
     assert [step for step, tag, _ in events.scalars(train_dir) if tag == 'total_loss'] == [2, 4, 6]
-    assert [step for step, tag, _ in events.scalars(train_dir) if tag == 'examples_per_sec'] == [2, 4, 6]
+    assert [step for step, tag, _ in events.scalars(train_dir) if tag == 'examples_per_sec'] == [
+        2,
+        4,
+        6,
+    ]
 
-    stdout = programs.succeed('cifar10_eval', '--dataset=synthetic', '--data_dir=' + data_dir, '--checkpoint_dir=%s' % train_dir,
-                              '--eval_dir=%s' % (tmp_path / 'eval'))
-    match = re.match(r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: precision @ 1 = (0\.\d{3}|1\.000) \((\d+) of 50, step 6\), '
-                     r'95 % interval \S+ to \S+\n'
-                     r'The run in \S+/train has ended: this was its last checkpoint\nclass +precision +recall +count\n', stdout)
+    stdout = programs.succeed(
+        'cifar10_eval',
+        '--dataset=synthetic',
+        '--data_dir=' + data_dir,
+        '--checkpoint_dir=%s' % train_dir,
+        '--eval_dir=%s' % (tmp_path / 'eval'),
+    )
+    match = re.match(
+        r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: precision @ 1 = (0\.\d{3}|1\.000) \((\d+) of 50, step 6\), '
+        r'95 % interval \S+ to \S+\n'
+        r'The run in \S+/train has ended: this was its last checkpoint\nclass +precision +recall +count\n',
+        stdout,
+    )
     assert match and float(match.group(1)) == pytest.approx(int(match.group(2)) / 50)
     assert precision in stdout
-    assert (6, 'Precision @ 1', pytest.approx(int(match.group(2)) / 50)) in events.scalars(tmp_path / 'eval')
+    assert (6, 'Precision @ 1', pytest.approx(int(match.group(2)) / 50)) in events.scalars(
+        tmp_path / 'eval'
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('number', [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGKILL])
+@pytest.mark.parametrize(
+    'number', [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGKILL]
+)
 def test_an_interrupted_run_is_resumed(tmp_path, data_dir, number):
     args = args_of(data_dir, tmp_path, 1000000) + ['--num_gpus=2']
     process = programs.start('cifar10_multi_gpu_train', *args)
@@ -199,19 +326,28 @@ def test_an_interrupted_run_is_resumed(tmp_path, data_dir, number):
 
 @pytest.mark.slow
 def test_ctrl_c_while_the_graph_is_built(tmp_path, data_dir):
-    process = programs.start('cifar10_multi_gpu_train', '--num_gpus=40', *args_of(data_dir, tmp_path, 10))
+    process = programs.start(
+        'cifar10_multi_gpu_train', '--num_gpus=40', *args_of(data_dir, tmp_path, 10)
+    )
     for line in process.stdout:
         if line.startswith('End: '):
             process.send_signal(signal.SIGINT)
             break
     stdout, stderr = process.communicate()
-    assert not LINE.findall(stdout) and stderr == 'cifar10_multi_gpu_train.py: interrupted (SIGINT)\n'
+    assert (
+        not LINE.findall(stdout) and stderr == 'cifar10_multi_gpu_train.py: interrupted (SIGINT)\n'
+    )
     assert process.returncode == 130
 
 
 @pytest.mark.slow
 def test_log_device_placement(tmp_path, data_dir):
-    stdout = programs.succeed('cifar10_multi_gpu_train', '--num_gpus=2', '--log_device_placement', *args_of(data_dir, tmp_path, 1))
+    stdout = programs.succeed(
+        'cifar10_multi_gpu_train',
+        '--num_gpus=2',
+        '--log_device_placement',
+        *args_of(data_dir, tmp_path, 1),
+    )
     assert re.search(r'^tower_1/conv2/Conv2D: \(Conv2D\): .*/device:CPU:1$', stdout, re.M)
 
 
@@ -219,7 +355,17 @@ def test_log_device_placement(tmp_path, data_dir):
 def test_the_synthetic_set_is_learnt(tmp_path):
     """By the recipe fast, in half an epoch."""
     stdout = programs.succeed(
-        'cifar10_train', '--dataset=synthetic', '--data_dir=%s' % (tmp_path / 'data'), '--train_dir=%s' % (tmp_path / 'train'),
-        '--recipe=fast', '--epochs=0.5', '--warmup_epochs=0.1', '--deterministic', '--seed=1')
-    correct, = re.findall(r': precision @ 1 = [01]\.\d{3} \((\d+) of 10000, step 196\), ', stdout, re.M)
+        'cifar10_train',
+        '--dataset=synthetic',
+        '--data_dir=%s' % (tmp_path / 'data'),
+        '--train_dir=%s' % (tmp_path / 'train'),
+        '--recipe=fast',
+        '--epochs=0.5',
+        '--warmup_epochs=0.1',
+        '--deterministic',
+        '--seed=1',
+    )
+    (correct,) = re.findall(
+        r': precision @ 1 = [01]\.\d{3} \((\d+) of 10000, step 196\), ', stdout, re.M
+    )
     assert int(correct) > 9000

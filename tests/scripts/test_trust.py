@@ -1,4 +1,5 @@
 """What others can have put in the way of what the scripts write."""
+
 import os
 import stat
 
@@ -38,14 +39,20 @@ def test_the_list_of_checkpoints_does_not_follow_a_link(tmp_path, data_dir, vict
 
 
 def test_the_download_does_not_follow_a_link(tmp_path, victim):
-    """Neither to the archive's part that an earlier download seems to have left, nor to one that does not exist yet."""
+    """Neither to the archive's part that an earlier download seems to have left, nor to one that
+    does not exist yet."""
     served = tmp_path / 'served'
     served.write_bytes(b'not precious' * 10)
     for index, target in enumerate([victim, tmp_path / 'new']):
         data_dir = tmp_path / ('data%d' % index)
         data_dir.mkdir()
         os.symlink(str(target), str(data_dir / (download.CIFAR10.name + '.part')))
-        status, _, stderr = programs.call('cifar10_dataset', 'download', '--data_dir=%s' % data_dir, '--data_url=file://%s' % served)
+        status, _, stderr = programs.call(
+            'cifar10_dataset',
+            'download',
+            '--data_dir=%s' % data_dir,
+            '--data_url=file://%s' % served,
+        )
         assert status == 1
         faults.assert_one_line(stderr)
     assert not (tmp_path / 'new').exists()
@@ -68,11 +75,13 @@ def foreign(tmp_path):
 def test_a_directory_of_another_user(tmp_path, data_dir, foreign, below):
     checkpoints.save(tmp_path, 1)
     directory = str(foreign / below)
-    for script, args in [('cifar10_train', faults.job(data_dir, directory, '--max_steps=1')),
-                         ('cifar10_multi_gpu_train', faults.job(data_dir, directory, '--max_steps=1')),
-                         ('cifar10_classic', faults.classic_job(data_dir, directory, '--max_steps=1')),
-                         ('cifar10_eval', faults.evaluation(data_dir, tmp_path, directory, '--run_once')),
-                         ('cifar10_dataset', ['download', '--data_dir=' + directory, '--data_url=file:///nowhere'])]:
+    for script, args in [
+        ('cifar10_train', faults.job(data_dir, directory, '--max_steps=1')),
+        ('cifar10_multi_gpu_train', faults.job(data_dir, directory, '--max_steps=1')),
+        ('cifar10_classic', faults.classic_job(data_dir, directory, '--max_steps=1')),
+        ('cifar10_eval', faults.evaluation(data_dir, tmp_path, directory, '--run_once')),
+        ('cifar10_dataset', ['download', '--data_dir=' + directory, '--data_url=file:///nowhere']),
+    ]:
         status, _, stderr = programs.call(script, *args)
         faults.assert_one_line(stderr, foreign)
         assert status == 1 and os.listdir(str(foreign)) == [], script
@@ -99,15 +108,24 @@ def lax_umask():
 
 
 def test_nobody_else_can_write_to_what_is_made(tmp_path, data_dir, lax_umask, monkeypatch):
-    monkeypatch.setattr(synthetic, 'records', lambda count, rng, draw=synthetic.records: draw(10, rng))
+    monkeypatch.setattr(
+        synthetic, 'records', lambda count, rng, draw=synthetic.records: draw(10, rng)
+    )
     top = tmp_path / 'made'
     os.umask(0o022)
     top.mkdir()
     os.umask(0)
-    calls = [('cifar10_train', faults.job(data_dir, top / 'run', '--max_steps=1')),
-             ('cifar10_eval', faults.evaluation(data_dir, top / 'run', top / 'eval', '--run_once', '--num_examples=1')),
-             ('cifar10_classic', faults.classic_job(data_dir, top / 'classic', '--max_steps=1')),
-             ('cifar10_dataset', ['synthetic', '--data_dir=%s' % (top / 'data')])]
+    calls = [
+        ('cifar10_train', faults.job(data_dir, top / 'run', '--max_steps=1')),
+        (
+            'cifar10_eval',
+            faults.evaluation(
+                data_dir, top / 'run', top / 'eval', '--run_once', '--num_examples=1'
+            ),
+        ),
+        ('cifar10_classic', faults.classic_job(data_dir, top / 'classic', '--max_steps=1')),
+        ('cifar10_dataset', ['synthetic', '--data_dir=%s' % (top / 'data')]),
+    ]
     for script, args in calls:
         status, _, stderr = programs.call(script, *args)
         assert (status, stderr) == (0, '')

@@ -1,4 +1,5 @@
 """Directories and files that vanish under the script that writes there."""
+
 import glob
 import os
 import shutil
@@ -27,8 +28,11 @@ def test_a_read_only_eval_dir(tmp_path, data_dir):
     checkpoints.save(tmp_path, 1)
     (tmp_path / 'eval').mkdir()
     status, stdout, stderr = programs.run(
-        'cifar10_eval', '--run_once', *faults.evaluation(data_dir, tmp_path, tmp_path / 'eval'),
-        wrapper=faults.read_only(tmp_path / 'eval'))
+        'cifar10_eval',
+        '--run_once',
+        *faults.evaluation(data_dir, tmp_path, tmp_path / 'eval'),
+        wrapper=faults.read_only(tmp_path / 'eval'),
+    )
     faults.assert_one_line(stderr, tmp_path / 'eval')
     assert (status, stdout) == (1, '')
 
@@ -38,12 +42,18 @@ def test_the_train_dir_vanishes(tmp_path, data_dir):
     directories = [str(tmp_path / script) for script, _ in faults_of]
     gate = str(tmp_path / 'gate')  # TensorFlow, if it is just saving, makes the directory again.
     observed.write(gate, 6)
-    processes = [programs.start(script, *faults.job(data_dir, directory, '--checkpoint_steps=5', '--summary_steps=5'),
-                                observation=dict(gate=gate)) for (script, _), directory in zip(faults_of, directories)]
+    processes = [
+        programs.start(
+            script,
+            *faults.job(data_dir, directory, '--checkpoint_steps=5', '--summary_steps=5'),
+            observation=dict(gate=gate),
+        )
+        for (script, _), directory in zip(faults_of, directories)
+    ]
     for (_, vanish), directory, process in zip(faults_of, directories, processes):
         faults.read_until(process, 'Held at step 6')
         vanish(directory)
-    observed.write(gate, 10 ** 9)
+    observed.write(gate, 10**9)
     for directory, process in zip(directories, processes):
         status, stdout, stderr = faults.end(process)
         faults.assert_one_line(stderr, directory)
@@ -57,8 +67,14 @@ def test_the_train_dir_vanishes(tmp_path, data_dir):
 def test_the_eval_dir_vanishes(tmp_path, data_dir):
     checkpoints.save(tmp_path, 1)
     directories = [str(tmp_path / name) for name in ('moved', 'removed')]
-    processes = [programs.start('cifar10_eval', '--eval_interval_secs=1', *faults.evaluation(data_dir, tmp_path, directory))
-                 for directory in directories]
+    processes = [
+        programs.start(
+            'cifar10_eval',
+            '--eval_interval_secs=1',
+            *faults.evaluation(data_dir, tmp_path, directory),
+        )
+        for directory in directories
+    ]
     for directory, process, vanish in zip(directories, processes, (_move, _remove)):
         faults.read_until(process, 'step 1)')
         vanish(directory)

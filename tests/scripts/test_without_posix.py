@@ -1,4 +1,5 @@
 """The scripts where Python has only what it has on Windows."""
+
 import json
 import os
 import subprocess
@@ -8,8 +9,9 @@ import pytest
 
 from tests.helpers import checkpoints, pictures, programs
 
-# Takes away what a Python on Windows lacks, as far as neither Python's own modules here nor TensorFlow need it.
-_DRIVER = '''
+# Takes away what a Python on Windows lacks, as far as neither Python's own modules here nor
+# TensorFlow need it.
+_DRIVER = """
 import os, signal, sys
 for name in ('fcntl', 'grp', 'pwd', 'resource', 'termios'):
     sys.modules[name] = None
@@ -25,12 +27,13 @@ from tests.helpers import programs
 program._end = sys.exit  # a script must not end all
 print(json.dumps({words[0]: programs.call(*words) for words in json.loads(sys.argv[1])}), flush=True)
 os._exit(0)
-'''
+"""
 
 
 @pytest.mark.slow
 def test_every_script_works(tmp_path, data_dir):
-    """One after the other in one process; that of the runner, which changes what `import tensorflow` is, comes last."""
+    """One after the other in one process; that of the runner, which changes what `import
+    tensorflow` is, comes last."""
     checkpoints.save(tmp_path, 1)
     (tmp_path / 'image.png').write_bytes(pictures.encoded(pictures.noise(40, 50), 'PNG'))
     (tmp_path / 'program.py').write_text('import cifar10\nprint(cifar10.NUM_CLASSES)\n')
@@ -40,29 +43,64 @@ def test_every_script_works(tmp_path, data_dir):
         ['cifar10_train', '--train_dir=%s/one' % tmp_path] + training,
         ['cifar10_multi_gpu_train', '--train_dir=%s/two' % tmp_path, '--num_gpus=2'] + training,
         ['cifar10_classic', '--train_dir=%s/classic' % tmp_path] + training,
-        ['cifar10_distributed_train', '--job_name=worker', '--task_index=1', '--worker_hosts=a:1', '--ps_hosts=b:1'] + training,
-        ['cifar10_eval', '--checkpoint_dir=%s' % tmp_path, '--eval_dir=%s/eval' % tmp_path, '--run_once'] + data,
+        [
+            'cifar10_distributed_train',
+            '--job_name=worker',
+            '--task_index=1',
+            '--worker_hosts=a:1',
+            '--ps_hosts=b:1',
+        ]
+        + training,
+        [
+            'cifar10_eval',
+            '--checkpoint_dir=%s' % tmp_path,
+            '--eval_dir=%s/eval' % tmp_path,
+            '--run_once',
+        ]
+        + data,
         ['cifar10_predict', '--checkpoint_dir=%s' % tmp_path, str(tmp_path / 'image.png')],
         ['cifar10_export', '--checkpoint_dir=%s' % tmp_path, '--export_dir=%s/exported' % tmp_path],
-        ['cifar10_dataset', 'verify'] + data, ['cifar10_benchmark', 'towers', '--batch_size=6'],
-        ['cifar10_results', '--runs=run:%s/nowhere:%s' % (tmp_path, tmp_path)], ['cifar10_launch', '--help'],
-        ['cifar10_run', '%s/program.py' % tmp_path]]
+        ['cifar10_dataset', 'verify'] + data,
+        ['cifar10_benchmark', 'towers', '--batch_size=6'],
+        ['cifar10_results', '--runs=run:%s/nowhere:%s' % (tmp_path, tmp_path)],
+        ['cifar10_launch', '--help'],
+        ['cifar10_run', '%s/program.py' % tmp_path],
+    ]
     assert sorted(words[0] + '.py' for words in commands) == sorted(
-        name for name in os.listdir(os.path.join(programs.ROOT, 'scripts')) if name.endswith('.py'))
-    driver = subprocess.run([sys.executable, '-c', _DRIVER, json.dumps(commands)], cwd=programs.ROOT, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, universal_newlines=True, timeout=programs.DEADLINE_SECS)
+        name for name in os.listdir(os.path.join(programs.ROOT, 'scripts')) if name.endswith('.py')
+    )
+    driver = subprocess.run(
+        [sys.executable, '-c', _DRIVER, json.dumps(commands)],
+        cwd=programs.ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+        timeout=programs.DEADLINE_SECS,
+    )
     assert driver.returncode == 0, driver.stderr
     found = json.loads(driver.stdout.splitlines()[-1])
-    for script, last_words in [('cifar10_train', 'The evaluation took'), ('cifar10_multi_gpu_train', 'The evaluation took'),
-                               ('cifar10_classic', 'using /cpu:0'), ('cifar10_eval', ': precision @ 1 = '),
-                               ('cifar10_dataset', '300 training and 50 test examples of '),
-                               ('cifar10_export', 'Exported '), ('cifar10_launch', '--num_ps: '), ('cifar10_run', '10\n')]:
+    for script, last_words in [
+        ('cifar10_train', 'The evaluation took'),
+        ('cifar10_multi_gpu_train', 'The evaluation took'),
+        ('cifar10_classic', 'using /cpu:0'),
+        ('cifar10_eval', ': precision @ 1 = '),
+        ('cifar10_dataset', '300 training and 50 test examples of '),
+        ('cifar10_export', 'Exported '),
+        ('cifar10_launch', '--num_ps: '),
+        ('cifar10_run', '10\n'),
+    ]:
         status, stdout, stderr = found[script]
         assert (status, stderr) == (0, '') and last_words in stdout, found[script]
     status, stdout, stderr = found['cifar10_predict']
-    assert status == 0 and 'image.png: ' in stdout and stderr.startswith('No record beside the checkpoint names its classes')
-    for script, complaint in [('cifar10_distributed_train', 'There is no worker 1: '),
-                              ('cifar10_benchmark', '--batch_size=6 cannot be divided '),
-                              ('cifar10_results', 'nowhere does not exist: ')]:
+    assert (
+        status == 0
+        and 'image.png: ' in stdout
+        and stderr.startswith('No record beside the checkpoint names its classes')
+    )
+    for script, complaint in [
+        ('cifar10_distributed_train', 'There is no worker 1: '),
+        ('cifar10_benchmark', '--batch_size=6 cannot be divided '),
+        ('cifar10_results', 'nowhere does not exist: '),
+    ]:
         status, _, stderr = found[script]
         assert status == 1 and complaint in stderr and stderr.count('\n') == 1, (script, stderr)

@@ -1,4 +1,6 @@
-"""Images from encoded bytes in the graph, against Pillow and against Decoder, which finds kinds and EXIF headers in Python."""
+"""Images from encoded bytes in the graph, against Pillow and against Decoder, which finds kinds and
+EXIF headers in Python."""
+
 import random
 import re
 
@@ -12,7 +14,9 @@ from tests.helpers import pictures
 from tests.helpers.image_files import DAMAGED, SCALED, SMALL, decode, photograph
 from tests.helpers.pictures import noise, smooth
 
-TURNED = {'%d%s' % (turned, order): photograph(turned, order) for turned in range(1, 9) for order in '<>'}
+TURNED = {
+    '%d%s' % (turned, order): photograph(turned, order) for turned in range(1, 9) for order in '<>'
+}
 NO_IMAGE = 'no JPEG, PNG, GIF or BMP file'
 
 
@@ -47,7 +51,11 @@ def test_odd_places_of_the_chunk_that_makes_a_png_transparent(run, decoder, tmp_
     at = png.index(b'IDAT') - 4
     text = b'tRNS is a name: IDAT'
     chunk = len(text).to_bytes(4, 'big') + b'tEXt' + text + b'\x01\x3d\x6c\x8c'
-    contents = {'before': png[:at] + chunk + png[at:], 'after': png[:-12] + chunk + png[-12:], 'without': png}
+    contents = {
+        'before': png[:at] + chunk + png[at:],
+        'after': png[:-12] + chunk + png[-12:],
+        'without': png,
+    }
     wanted = decode(decoder, tmp_path, contents)
     assert wanted.failures == []
     np.testing.assert_array_equal(run(list(contents.values())), wanted.images)
@@ -64,27 +72,35 @@ def test_damaged_files(run, name):
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         run([SMALL['png'], content, SMALL['jpeg']])
     if 'it is' in reason:
-        assert NO_IMAGE in str(caught.value) and ('[1]' in str(caught.value) or name == 'palette.bmp')
+        assert NO_IMAGE in str(caught.value) and (
+            '[1]' in str(caught.value) or name == 'palette.bmp'
+        )
 
 
 def _changed(content, rng, end):
     """The content with up to three of its first bytes changed, or cut among them."""
     content = bytearray(content)
     for _ in range(rng.randint(1, 3)):
-        content[rng.randrange(min(end, len(content)))] = rng.choice([0, 1, 2, 8, 12, 14, 32, 127, 128, 254, 255, rng.randrange(256)])
-    return bytes(content) if rng.random() < 0.8 else bytes(content[:rng.randrange(end)])
+        content[rng.randrange(min(end, len(content)))] = rng.choice(
+            [0, 1, 2, 8, 12, 14, 32, 127, 128, 254, 255, rng.randrange(256)]
+        )
+    return bytes(content) if rng.random() < 0.8 else bytes(content[: rng.randrange(end)])
 
 
 def test_changed_files_are_decoded_or_refused_alike(run, decoder, tmp_path):
     rng = random.Random(0)
-    kinds = ['jpeg', 'png', 'alpha', 'transparent colour', 'gif', 'bmp', 'bmp alpha'] + 5 * ['grey bmp']
-    contents = {str(i): _changed(SMALL[kind], rng, 1078 if i < 60 and 'grey' in kind else 54)
-                for i, kind in enumerate(kinds * 20)}
+    kinds = ['jpeg', 'png', 'alpha', 'transparent colour', 'gif', 'bmp', 'bmp alpha'] + 5 * [
+        'grey bmp'
+    ]
+    contents = {
+        str(i): _changed(SMALL[kind], rng, 1078 if i < 60 and 'grey' in kind else 54)
+        for i, kind in enumerate(kinds * 20)
+    }
     wanted = decode(decoder, tmp_path, contents)
     images = []
     for i, content in enumerate(contents.values()):
         try:
-            image, = run([content])
+            (image,) = run([content])
             images.append((i, image))
         except tf.errors.InvalidArgumentError:
             pass
@@ -93,12 +109,18 @@ def test_changed_files_are_decoded_or_refused_alike(run, decoder, tmp_path):
 
 
 def test_the_palette_of_a_bmp_file(run, decoder, tmp_path):
-    """Where it begins, the bytes 14 to 18, and how many colours it has, 46 to 50: also if the file ends before."""
+    """Where it begins, the bytes 14 to 18, and how many colours it has, 46 to 50: also if the file
+    ends before."""
     bmp = SMALL['grey bmp']
-    contents = {'%d of %d' % (count, start):
-                bmp[:14] + start.to_bytes(4, 'little') + bmp[18:46] + count.to_bytes(4, 'little') + bmp[50:]
-                for start in [40, 41] + [len(bmp) - 14 - i for i in range(6)] + [(1 << 32) - 1]
-                for count in (0, 1, 255, 256, 257, 1 << 16, 1 << 24, (1 << 32) - 1)}
+    contents = {
+        '%d of %d' % (count, start): bmp[:14]
+        + start.to_bytes(4, 'little')
+        + bmp[18:46]
+        + count.to_bytes(4, 'little')
+        + bmp[50:]
+        for start in [40, 41] + [len(bmp) - 14 - i for i in range(6)] + [(1 << 32) - 1]
+        for count in (0, 1, 255, 256, 257, 1 << 16, 1 << 24, (1 << 32) - 1)
+    }
     wanted = decode(decoder, tmp_path, contents)
     assert 4 < len(wanted.places) < len(contents) - 4
     for i, content in enumerate(contents.values()):
@@ -117,10 +139,17 @@ def test_changed_exif_headers():
         for order in '<>':
             photo = photograph(turned, order)
             start = photo.index(b'\xff\xe1')
-            before = b'\xff\xfe\0\x0aExif\0\0ab' b'\xff\xe1\0\x08Exif\0a'
-            whole = photo[:start] + before + photo[start:start + 80]
-            contents += [whole] + [whole[:i] for i in range(2, len(whole))] + [_changed(whole, rng, len(whole)) for _ in range(50)]
-            contents += [photo[:start] + end + b'\0\2' + photo[start:] for end in (b'\xff\xd9', b'\xff\xda', b'\xff\xdb')]
+            before = b'\xff\xfe\0\x0aExif\0\0ab\xff\xe1\0\x08Exif\0a'
+            whole = photo[:start] + before + photo[start : start + 80]
+            contents += (
+                [whole]
+                + [whole[:i] for i in range(2, len(whole))]
+                + [_changed(whole, rng, len(whole)) for _ in range(50)]
+            )
+            contents += [
+                photo[:start] + end + b'\0\2' + photo[start:]
+                for end in (b'\xff\xd9', b'\xff\xda', b'\xff\xdb')
+            ]
     found = tf.map_fn(encoded._orientation, tf.constant(contents), tf.int64)
     with tf.Session() as session:
         found = session.run(found)
@@ -132,7 +161,7 @@ def test_changed_exif_headers():
 def test_a_damaged_exif_header_turns_nothing(run):
     photo = photograph(6)
     start = photo.index(b'Exif')
-    damaged = photo[:start + 6] + b'IM' + photo[start + 8:]
+    damaged = photo[: start + 6] + b'IM' + photo[start + 8 :]
     upright, same, turned = run([photograph(1), damaged, photo])
     np.testing.assert_array_equal(same, upright)
     assert not np.array_equal(turned, upright)
@@ -144,13 +173,20 @@ def test_the_graph_needs_no_python(tmp_path):
     images = encoded.small_images(contents)
     with tf.Session() as session:
         wanted = session.run(images, {contents: [SMALL['jpeg'], TURNED['6>']]})
-        tf.saved_model.simple_save(session, str(tmp_path / 'model'), {'contents': contents}, {'images': images})
+        tf.saved_model.simple_save(
+            session, str(tmp_path / 'model'), {'contents': contents}, {'images': images}
+        )
         graph = str(session.graph.as_graph_def())
-    assert 'op: "DecodeJpeg"' in graph and not re.findall(r'op: "\w*Py\w*"', graph)  # also in the functions of its branches
+    # also in the functions of its branches
+    assert 'op: "DecodeJpeg"' in graph and not re.findall(r'op: "\w*Py\w*"', graph)
     with tf.Graph().as_default(), tf.Session() as session:
-        signature = tf.saved_model.load(session, ['serve'], str(tmp_path / 'model')).signature_def['serving_default']
-        found = session.run(signature.outputs['images'].name,
-                            {signature.inputs['contents'].name: [SMALL['jpeg'], TURNED['6>']]})
+        signature = tf.saved_model.load(session, ['serve'], str(tmp_path / 'model')).signature_def[
+            'serving_default'
+        ]
+        found = session.run(
+            signature.outputs['images'].name,
+            {signature.inputs['contents'].name: [SMALL['jpeg'], TURNED['6>']]},
+        )
     np.testing.assert_array_equal(found, wanted)
 
 

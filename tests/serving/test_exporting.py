@@ -1,4 +1,6 @@
-"""Exported models: in a process without this package, by saved_model_cli and by the interpreter of TensorFlow Lite."""
+"""Exported models: in a process without this package, by saved_model_cli and by the interpreter of
+TensorFlow Lite."""
+
 import io
 import json
 import os
@@ -42,16 +44,25 @@ np.savez(sys.argv[3], **{name: np.char.decode(value.astype(bytes)) if value.dtyp
 def run(tmp_path, data_dir):
     """A directory with a checkpoint, the test images, and what the evaluation says of them."""
     path, _ = checkpoints.save(tmp_path / 'run', 12)
-    (tmp_path / 'run' / 'run.json').write_text(json.dumps({'num_towers': 1, 'class_names': synthetic.CLASS_NAMES}))
+    (tmp_path / 'run' / 'run.json').write_text(
+        json.dumps({'num_towers': 1, 'class_names': synthetic.CLASS_NAMES})
+    )
     test = dataset.read(data_dir).test
     scores = evaluation.Evaluator(test).evaluate(checkpoint.read(path)).scores
-    return SimpleNamespace(path=path, directory=str(tmp_path / 'run'), out=str(tmp_path / 'exported'),
-                           images=oracle.read_records(test.paths)[1], probabilities=np.exp(scores.log_probabilities),
-                           classes=scores.classes)
+    return SimpleNamespace(
+        path=path,
+        directory=str(tmp_path / 'run'),
+        out=str(tmp_path / 'exported'),
+        images=oracle.read_records(test.paths)[1],
+        probabilities=np.exp(scores.log_probabilities),
+        classes=scores.classes,
+    )
 
 
 def _export(run, *args):
-    return programs.call('cifar10_export', '--checkpoint_dir=' + run.directory, '--export_dir=' + run.out, *args)
+    return programs.call(
+        'cifar10_export', '--checkpoint_dir=' + run.directory, '--export_dir=' + run.out, *args
+    )
 
 
 def _png(image):
@@ -61,19 +72,42 @@ def _png(image):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(tf.__version__ < '2', reason='what TensorFlow 1.15 has of the loader of TensorFlow 2 knows no Case')
+@pytest.mark.skipif(
+    tf.__version__ < '2',
+    reason='what TensorFlow 1.15 has of the loader of TensorFlow 2 knows no Case',
+)
 def test_a_process_without_this_package(run, tmp_path):
     status, stdout, stderr = _export(run)
     assert (status, stdout, stderr) == (0, 'Exported %s to %s/1\n' % (run.path, run.out), '')
-    np.savez(str(tmp_path / 'given.npz'), images=run.images, contents=np.array([_png(image) for image in run.images], object))
+    np.savez(
+        str(tmp_path / 'given.npz'),
+        images=run.images,
+        contents=np.array([_png(image) for image in run.images], object),
+    )
     environment = {name: value for name, value in os.environ.items() if name != 'PYTHONPATH'}
-    subprocess.run([sys.executable, '-c', LOADING, run.out + '/1', str(tmp_path / 'given.npz'), str(tmp_path / 'found.npz')],
-                   cwd=str(tmp_path), env=environment, check=True, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    subprocess.run(
+        [
+            sys.executable,
+            '-c',
+            LOADING,
+            run.out + '/1',
+            str(tmp_path / 'given.npz'),
+            str(tmp_path / 'found.npz'),
+        ],
+        cwd=str(tmp_path),
+        env=environment,
+        check=True,
+        timeout=120,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     found = np.load(str(tmp_path / 'found.npz'))
     for name in ('serving_default', 'predict_images', 'predict_images_uint8', 'predict_bytes'):
         np.testing.assert_allclose(found[name + ' probabilities'], run.probabilities, atol=1e-5)
         np.testing.assert_array_equal(found[name + ' classes'], run.classes)
-        assert found[name + ' names'].tolist() == [synthetic.CLASS_NAMES[number] for number in run.classes]
+        assert found[name + ' names'].tolist() == [
+            synthetic.CLASS_NAMES[number] for number in run.classes
+        ]
 
 
 @pytest.mark.slow
@@ -81,10 +115,30 @@ def test_saved_model_cli(run, tmp_path):
     _export(run)
     np.save(str(tmp_path / 'images.npy'), run.images[:3])
     subprocess.run(
-        [sys.executable, '-m', 'tensorflow.python.tools.saved_model_cli', 'run', '--dir', run.out + '/1', '--tag_set', 'serve',
-         '--signature_def', 'predict_images', '--inputs', 'images=%s' % (tmp_path / 'images.npy'), '--outdir', str(tmp_path / 'out')],
-        check=True, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    np.testing.assert_allclose(np.load(str(tmp_path / 'out' / 'probabilities.npy')), run.probabilities[:3], atol=1e-5)
+        [
+            sys.executable,
+            '-m',
+            'tensorflow.python.tools.saved_model_cli',
+            'run',
+            '--dir',
+            run.out + '/1',
+            '--tag_set',
+            'serve',
+            '--signature_def',
+            'predict_images',
+            '--inputs',
+            'images=%s' % (tmp_path / 'images.npy'),
+            '--outdir',
+            str(tmp_path / 'out'),
+        ],
+        check=True,
+        timeout=120,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    np.testing.assert_allclose(
+        np.load(str(tmp_path / 'out' / 'probabilities.npy')), run.probabilities[:3], atol=1e-5
+    )
 
 
 @pytest.mark.slow
@@ -93,18 +147,19 @@ def test_tensorflow_lite(run, tmp_path, monkeypatch):
     status, stdout, _ = _export(run, '--tflite=%s' % (tmp_path / 'model.tflite'))
     assert status == 0 and stdout.endswith('Converted it to %s\n' % (tmp_path / 'model.tflite'))
     interpreter = tf.lite.Interpreter(str(tmp_path / 'model.tflite'))
-    given, = interpreter.get_input_details()
+    (given,) = interpreter.get_input_details()
     interpreter.resize_tensor_input(given['index'], [len(run.images), 32, 32, 3])
     interpreter.allocate_tensors()
     interpreter.set_tensor(given['index'], run.images.astype(np.float32))
     interpreter.invoke()
-    found, = interpreter.get_output_details()
+    (found,) = interpreter.get_output_details()
     probabilities = interpreter.get_tensor(found['index'])
     np.testing.assert_allclose(probabilities, run.probabilities, atol=1e-4)
     np.testing.assert_array_equal(probabilities.argmax(1), run.classes)
     interpreter.set_tensor(given['index'], np.full([len(run.images), 32, 32, 3], 7, np.float32))
     interpreter.invoke()
-    np.testing.assert_allclose(interpreter.get_tensor(found['index']).sum(1), 1, atol=1e-5)  # of an image of one colour
+    # of an image of one colour
+    np.testing.assert_allclose(interpreter.get_tensor(found['index']).sum(1), 1, atol=1e-5)
 
 
 def _load(path, signature, images):
@@ -112,20 +167,28 @@ def _load(path, signature, images):
         model = tf.saved_model.load(session, ['serve'], path)
         found = model.signature_def[signature]
         operations = [operation.type for operation in graph.get_operations()]
-        return session.run(found.outputs['probabilities'].name, {found.inputs['images'].name: images}), operations
+        return session.run(
+            found.outputs['probabilities'].name, {found.inputs['images'].name: images}
+        ), operations
 
 
 def test_the_operations_and_other_sizes(run, tmp_path):
-    """Of each of the three signatures: one normalisation after each convolution, and no products but those of three layers."""
+    """Of each of the three signatures: one normalisation after each convolution, and no products
+    but those of three layers."""
     _export(run)
     _, operations = _load(run.out + '/1', 'predict_images', run.images[:1])
-    counts = [operations.count(kind) for kind in ('LRN', 'Conv2D', 'MatMul', 'VarHandleOp', 'PyFunc', 'IdentityN')]
+    counts = [
+        operations.count(kind)
+        for kind in ('LRN', 'Conv2D', 'MatMul', 'VarHandleOp', 'PyFunc', 'IdentityN')
+    ]
     assert counts == [6, 6, 9, 0, 0, 0]
     large = run.images.repeat(3, 1).repeat(2, 2)  # 96 x 64
     grown = np.concatenate([large[:, :8], large, large[:, -8:]], 1)
     found, _ = _load(run.out + '/1', 'predict_images_uint8', grown)
     with decoding.Decoder(1) as decoder:  # which test_decoding compares with Pillow
-        small = image_files.decode(decoder, tmp_path, {str(i): _png(image) for i, image in enumerate(grown)}).images
+        small = image_files.decode(
+            decoder, tmp_path, {str(i): _png(image) for i, image in enumerate(grown)}
+        ).images
     expected, _ = _load(run.out + '/1', 'predict_images', small.transpose(0, 2, 3, 1))
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
@@ -140,7 +203,11 @@ def test_versions(run):
     with open(run.out + '/10/assets.extra/class_names.txt') as names:
         assert names.read().split('\n') == synthetic.CLASS_NAMES + ['']
     status, _, stderr = _export(run, '--tflite=%s/no_such_directory/x.tflite' % run.out)
-    assert status == 1 and 'Cannot write %s/no_such_directory/x.tflite (No such file or directory): name' % run.out in stderr
+    assert (
+        status == 1
+        and 'Cannot write %s/no_such_directory/x.tflite (No such file or directory): name' % run.out
+        in stderr
+    )
     with open(run.out + '/9/assets.extra/class_names.txt', 'w') as names:
         names.write('one\n')
     status, _, stderr = programs.call('cifar10_predict', '--saved_model=%s/9' % run.out, 'x.png')
@@ -156,24 +223,42 @@ def test_whole_or_not_at_all(run, monkeypatch):
         def save(self, *args):
             super().save(*args)
             raise OSError(28, 'No space left on device')
+
     monkeypatch.setattr(tf.saved_model, 'Builder', Builder)
-    with pytest.raises(UserError, match='Cannot write the model to .*/1 .*No space left on device.*: make room there'):
+    with pytest.raises(
+        UserError,
+        match='Cannot write the model to .*/1 .*No space left on device.*: make room there',
+    ):
         exporting.export(network, run.out)
     assert os.listdir(run.out) == []
 
 
 def test_predictions_of_an_exported_model(run, tmp_path):
-    (tmp_path / 'run' / 'run.json').write_text(json.dumps({'num_towers': 1, 'class_names': ['%d \u00fc' % i for i in range(10)]}))
+    (tmp_path / 'run' / 'run.json').write_text(
+        json.dumps({'num_towers': 1, 'class_names': ['%d \u00fc' % i for i in range(10)]})
+    )
     _export(run)
     Image.fromarray(run.images[4]).save(str(tmp_path / 'image.png'))
-    wanted = programs.call('cifar10_predict', '--checkpoint_dir=' + run.directory, '--json', str(tmp_path / 'image.png'))
+    wanted = programs.call(
+        'cifar10_predict',
+        '--checkpoint_dir=' + run.directory,
+        '--json',
+        str(tmp_path / 'image.png'),
+    )
     assert wanted[0] == 0
     for path in (run.out, run.out + '/1'):
-        status, stdout, _ = programs.call('cifar10_predict', '--saved_model=' + path, '--json', str(tmp_path / 'image.png'))
+        status, stdout, _ = programs.call(
+            'cifar10_predict', '--saved_model=' + path, '--json', str(tmp_path / 'image.png')
+        )
         told, expected = [json.loads(text)['predictions'] for text in (stdout, wanted[1])]
         assert status == 0 and [(entry['class'], entry['name']) for entry in told] == [
-            (entry['class'], entry['name']) for entry in expected]
-        np.testing.assert_allclose([entry['probability'] for entry in told], [entry['probability'] for entry in expected], atol=1e-5)
+            (entry['class'], entry['name']) for entry in expected
+        ]
+        np.testing.assert_allclose(
+            [entry['probability'] for entry in told],
+            [entry['probability'] for entry in expected],
+            atol=1e-5,
+        )
 
 
 def test_a_checkpoint_of_another_network(tmp_path, run):
@@ -184,5 +269,8 @@ def test_a_checkpoint_of_another_network(tmp_path, run):
         tf.train.Saver().save(session, str(tmp_path / 'other' / 'model.ckpt'), 1)
     run.directory = str(tmp_path / 'other')
     status, _, stderr = _export(run)
-    assert status == 1 and r'its conv1/weights is float32 [5, 5, 3, 32], not float32 [5, 5, 3, 64]' in stderr
+    assert (
+        status == 1
+        and r'its conv1/weights is float32 [5, 5, 3, 32], not float32 [5, 5, 3, 64]' in stderr
+    )
     assert not os.path.exists(run.out) or os.listdir(run.out) == []

@@ -1,4 +1,6 @@
-"""cifar10_predict.py: what it says of files, against the evaluation of the very pixels and against NumPy."""
+"""cifar10_predict.py: what it says of files, against the evaluation of the very pixels and against
+NumPy."""
+
 import csv
 import io
 import json
@@ -20,17 +22,25 @@ COUNT = 7
 
 @pytest.fixture
 def run(tmp_path, data_dir):
-    """A directory with a checkpoint, and image files of test images in the folder of their number."""
+    """A directory with a checkpoint, and image files of test images in the folder of their
+    number."""
     path, variables = checkpoints.save(tmp_path / 'run', 12)
-    (tmp_path / 'run' / 'run.json').write_text(json.dumps({'num_towers': 1, 'class_names': synthetic.CLASS_NAMES}))
+    (tmp_path / 'run' / 'run.json').write_text(
+        json.dumps({'num_towers': 1, 'class_names': synthetic.CLASS_NAMES})
+    )
     _, images = oracle.read_records(dataset.read(data_dir).test.paths)
     files = []
     for i, image in enumerate(images[:COUNT]):
         (tmp_path / 'images' / str(i)).mkdir(parents=True)
         files.append(str(tmp_path / 'images' / str(i) / 'image.png'))
         Image.fromarray(image).save(files[-1])
-    return SimpleNamespace(path=path, directory=str(tmp_path / 'run'), files=files, folder=str(tmp_path / 'images'),
-                           variables=variables)
+    return SimpleNamespace(
+        path=path,
+        directory=str(tmp_path / 'run'),
+        files=files,
+        folder=str(tmp_path / 'images'),
+        variables=variables,
+    )
 
 
 def _predict(run, *args):
@@ -39,40 +49,63 @@ def _predict(run, *args):
 
 def _probabilities(told):
     """Those of all classes, by class."""
-    return [probability for _, probability in sorted((entry['class'], entry['probability']) for entry in told['predictions'])]
+    return [
+        probability
+        for _, probability in sorted(
+            (entry['class'], entry['probability']) for entry in told['predictions']
+        )
+    ]
 
 
 @pytest.mark.parametrize('num_views', [1, 10])
 def test_what_the_evaluation_says_of_the_same_pixels(run, data_dir, num_views):
-    status, stdout, stderr = _predict(run, '--json', '--top_k=10', '--views=%d' % num_views, *run.files)
+    status, stdout, stderr = _predict(
+        run, '--json', '--top_k=10', '--views=%d' % num_views, *run.files
+    )
     told = [json.loads(line) for line in stdout.splitlines()]
     assert (status, stderr, [one['file'] for one in told]) == (0, '', run.files)
-    scores = evaluation.Evaluator(dataset.read(data_dir).test, '/cpu:0', COUNT, num_views).evaluate(checkpoint.read(run.path)).scores
+    scores = (
+        evaluation.Evaluator(dataset.read(data_dir).test, '/cpu:0', COUNT, num_views)
+        .evaluate(checkpoint.read(run.path))
+        .scores
+    )
     for one, expected in zip(told, np.exp(scores.log_probabilities)):
         np.testing.assert_allclose(_probabilities(one), expected, atol=1e-5)
         given = [entry['probability'] for entry in one['predictions']]
         assert given == sorted(given, reverse=True)
-        assert all(entry['name'] == synthetic.CLASS_NAMES[entry['class']] for entry in one['predictions'])
+        assert all(
+            entry['name'] == synthetic.CLASS_NAMES[entry['class']] for entry in one['predictions']
+        )
 
 
 def test_any_size_and_format(run, tmp_path):
     """As conversion makes small images of them; then the network by NumPy."""
-    contents = {'photo.jpg': pictures.encoded(pictures.smooth(60, 90), 'JPEG', quality=95),
-                'clear.png': pictures.encoded(pictures.noise(40, 50, 'RGBA'), 'PNG'),
-                'one.gif': pictures.encoded(pictures.noise(33, 32).quantize(64), 'GIF'),
-                'wrong_ending.jpg': pictures.encoded(pictures.noise(32, 32), 'BMP')}
+    contents = {
+        'photo.jpg': pictures.encoded(pictures.smooth(60, 90), 'JPEG', quality=95),
+        'clear.png': pictures.encoded(pictures.noise(40, 50, 'RGBA'), 'PNG'),
+        'one.gif': pictures.encoded(pictures.noise(33, 32).quantize(64), 'GIF'),
+        'wrong_ending.jpg': pictures.encoded(pictures.noise(32, 32), 'BMP'),
+    }
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
-    status, stdout, _ = _predict(run, '--json', '--top_k=10', *[str(tmp_path / name) for name in contents])
-    small = np.stack([pictures.expected(content).transpose(1, 2, 0) for content in contents.values()])
+    status, stdout, _ = _predict(
+        run, '--json', '--top_k=10', *[str(tmp_path / name) for name in contents]
+    )
+    small = np.stack(
+        [pictures.expected(content).transpose(1, 2, 0) for content in contents.values()]
+    )
     small = small[:, 4:28, 4:28].astype(np.float64)
     deviations = np.maximum(small.std((1, 2, 3), keepdims=True), 1 / np.sqrt(24 * 24 * 3))
-    logits = oracle.logits((small - small.mean((1, 2, 3), keepdims=True)) / deviations, run.variables)
+    logits = oracle.logits(
+        (small - small.mean((1, 2, 3), keepdims=True)) / deviations, run.variables
+    )
     expected = np.exp(logits - logits.max(1, keepdims=True))
     expected /= expected.sum(1, keepdims=True)
     assert status == 0
     # Pillow's pixels differ by 2 of 255 where an image was scaled.
-    np.testing.assert_allclose([_probabilities(json.loads(line)) for line in stdout.splitlines()], expected, atol=0.05)
+    np.testing.assert_allclose(
+        [_probabilities(json.loads(line)) for line in stdout.splitlines()], expected, atol=0.05
+    )
 
 
 def test_text_and_csv(run):
@@ -80,21 +113,38 @@ def test_text_and_csv(run):
     told = [json.loads(line) for line in stdout.splitlines()]
     assert all(len(one['predictions']) == 2 for one in told)
     _, stdout, _ = _predict(run, '--top_k=2', *run.files)
-    assert stdout == ''.join('%s: %s\n' % (one['file'], ', '.join(
-        '%s %.3f' % (entry['name'], entry['probability']) for entry in one['predictions'])) for one in told)
+    assert stdout == ''.join(
+        '%s: %s\n'
+        % (
+            one['file'],
+            ', '.join(
+                '%s %.3f' % (entry['name'], entry['probability']) for entry in one['predictions']
+            ),
+        )
+        for one in told
+    )
     _, stdout, _ = _predict(run, '--top_k=2', '--csv', *run.files)
     rows = list(csv.reader(io.StringIO(stdout)))
     assert rows[0] == ['file', 'name_1', 'probability_1', 'name_2', 'probability_2']
     assert [[row[0]] + [row[1], float(row[2]), row[3], float(row[4])] for row in rows[1:]] == [
-        [one['file']] + [entry[key] for entry in one['predictions'] for key in ('name', 'probability')] for one in told]
+        [one['file']]
+        + [entry[key] for entry in one['predictions'] for key in ('name', 'probability')]
+        for one in told
+    ]
 
 
 def test_directories(run):
     (open(os.path.join(run.folder, '.hidden'), 'w')).close()
     status, stdout, stderr = _predict(run, run.folder)
-    assert (status, stdout) == (1, '') and 'images holds no file (directories in it count with --recursive): name another' in stderr
+    assert (status, stdout) == (
+        1,
+        '',
+    ) and 'images holds no file (directories in it count with --recursive): name another' in stderr
     status, stdout, _ = _predict(run, '--recursive', run.folder, run.files[0])
-    assert status == 0 and [line.split(': ')[0] for line in stdout.splitlines()] == run.files + run.files[:1]
+    assert (
+        status == 0
+        and [line.split(': ')[0] for line in stdout.splitlines()] == run.files + run.files[:1]
+    )
     assert _predict(run, os.path.dirname(run.files[2]))[1].startswith(run.files[2] + ': ')
 
 
@@ -107,10 +157,17 @@ def test_what_cannot_be_read(run, monkeypatch):
         if str(path).endswith('/2'):
             raise PermissionError(13, 'Permission denied', str(path))
         return scandir(path)
+
     monkeypatch.setattr(os, 'scandir', refuse)
     status, stdout, stderr = _predict(run, '--recursive', run.folder)
-    assert status == 1 and [line.split(': ')[0] for line in stdout.splitlines()] == run.files[:2] + run.files[3:]
-    assert 'images/2 is left out: Permission denied\n' in stderr and 'fifo.png is left out: it is a FIFO\n' in stderr
+    assert (
+        status == 1
+        and [line.split(': ')[0] for line in stdout.splitlines()] == run.files[:2] + run.files[3:]
+    )
+    assert (
+        'images/2 is left out: Permission denied\n' in stderr
+        and 'fifo.png is left out: it is a FIFO\n' in stderr
+    )
 
 
 def test_what_is_no_image_is_named_and_the_others_go_on(run, tmp_path):
@@ -121,28 +178,39 @@ def test_what_is_no_image_is_named_and_the_others_go_on(run, tmp_path):
     assert status == 1 and [line.split(': ')[0] for line in stdout.splitlines()] == run.files[:2]
     lines = stderr.splitlines()
     assert len(lines) == 3
-    for part, name in [('text\\n.jpg is left out: it is no JPEG, PNG, GIF or BMP file', 'text'),
-                       ('half.png is left out: the image is damaged or incomplete (', 'half'),
-                       ('missing.gif is left out: No such file or directory', 'missing')]:
+    for part, name in [
+        ('text\\n.jpg is left out: it is no JPEG, PNG, GIF or BMP file', 'text'),
+        ('half.png is left out: the image is damaged or incomplete (', 'half'),
+        ('missing.gif is left out: No such file or directory', 'missing'),
+    ]:
         assert any(part in line for line in lines), name
 
 
-@pytest.mark.parametrize('content, status, told', [
-    ('image', 0, '-: '), ('nothing', 1, '- is left out: it is empty'), ('text', 1, '- is left out: it is no JPEG')])
+@pytest.mark.parametrize(
+    'content, status, told',
+    [
+        ('image', 0, '-: '),
+        ('nothing', 1, '- is left out: it is empty'),
+        ('text', 1, '- is left out: it is no JPEG'),
+    ],
+)
 def test_the_standard_input(run, monkeypatch, content, status, told):
     contents = {'image': open(run.files[3], 'rb').read(), 'nothing': b'', 'text': b'a text'}
     monkeypatch.setattr('sys.stdin', SimpleNamespace(buffer=io.BytesIO(contents[content])))
     found, stdout, stderr = _predict(run, '-')
     assert found == status and told in stdout + stderr
     if content == 'image':
-        assert stdout[2:] == _predict(run, run.files[3])[1][len(run.files[3]) + 1:]
+        assert stdout[2:] == _predict(run, run.files[3])[1][len(run.files[3]) + 1 :]
 
 
 def test_progress_on_many_files(run):
     many = run.files * (predicting._MANY // COUNT + 1)
     status, stdout, stderr = _predict(run, *many)
     assert status == 0 and [line.split(': ')[0] for line in stdout.splitlines()] == many
-    assert 'Predicting 100%%: %d of %d images, ' % (len(many), len(many)) in stderr and ' images/s' in stderr
+    assert (
+        'Predicting 100%%: %d of %d images, ' % (len(many), len(many)) in stderr
+        and ' images/s' in stderr
+    )
     few = stdout.splitlines()[:COUNT]
     assert stdout.splitlines() == few * (len(many) // COUNT)
     assert _predict(run, *run.files)[1].splitlines() == few
@@ -153,14 +221,25 @@ def test_names_of_the_run(run, tmp_path, data_dir):
 
     def told():
         status, stdout, stderr = _predict(run, '--json', '--top_k=10', run.files[0])
-        return status, {entry['class']: entry['name'] for entry in json.loads(stdout or '{"predictions": []}')['predictions']}, stderr
+        return (
+            status,
+            {
+                entry['class']: entry['name']
+                for entry in json.loads(stdout or '{"predictions": []}')['predictions']
+            },
+            stderr,
+        )
+
     record.write_text(json.dumps({'num_towers': 1, 'class_names': synthetic.CLASS_NAMES}))
     assert told() == (0, dict(enumerate(synthetic.CLASS_NAMES)), '')
     record.write_text(json.dumps({'num_towers': 1, 'class_names': ['one', 'too', 'few']}))
     assert told()[0] == 1 and 'run.json names 3 classes, and the checkpoint has 10' in told()[2]
     record.unlink()  # a checkpoint of the tutorial has none
-    assert told() == (0, dict(enumerate(dataset.CLASS_NAMES)),
-                      'No record beside the checkpoint names its classes: using the names of CIFAR-10\n')
+    assert told() == (
+        0,
+        dict(enumerate(dataset.CLASS_NAMES)),
+        'No record beside the checkpoint names its classes: using the names of CIFAR-10\n',
+    )
 
 
 def test_the_chosen_checkpoint(run, tmp_path):
@@ -170,13 +249,20 @@ def test_the_chosen_checkpoint(run, tmp_path):
     assert chosen != latest == _predict(run, '--checkpoint=latest', run.files[0])[1]
 
 
-@pytest.mark.parametrize('args, complaint', [
-    (['--json', '--csv', 'x.png'], '--json and --csv are two formats'),
-    (['--saved_model=x', '--views=2', 'x.png'], '--views has no effect with --saved_model'),
-    (['--saved_model=no_such_model', 'x.png'], 'no_such_model does not exist: export a model with cifar10_export.py'),
-    (['--top_k=11', 'x.png'], '--top_k=11 is more than the 10 classes: give at most 10'),
-    (['--checkpoint=best', 'x.png'], 'has kept no best checkpoint'),
-    ([], 'IMAGE is missing; --help explains the usage')])
+@pytest.mark.parametrize(
+    'args, complaint',
+    [
+        (['--json', '--csv', 'x.png'], '--json and --csv are two formats'),
+        (['--saved_model=x', '--views=2', 'x.png'], '--views has no effect with --saved_model'),
+        (
+            ['--saved_model=no_such_model', 'x.png'],
+            'no_such_model does not exist: export a model with cifar10_export.py',
+        ),
+        (['--top_k=11', 'x.png'], '--top_k=11 is more than the 10 classes: give at most 10'),
+        (['--checkpoint=best', 'x.png'], 'has kept no best checkpoint'),
+        ([], 'IMAGE is missing; --help explains the usage'),
+    ],
+)
 def test_mistakes_in_one_line(run, args, complaint):
     if '--saved_model' in ' '.join(args):
         status, stdout, stderr = programs.call('cifar10_predict', *args)

@@ -1,4 +1,5 @@
 """The tutorial's module cifar10: what its flags and its constants change."""
+
 import importlib
 import sys
 
@@ -24,7 +25,11 @@ def test_the_flags_in_both_forms(cifar10, data_dir):
     given = cifar10.parser.parse_args(['--batch_size=7', '--use_fp16=1'])
     assert (given.batch_size, given.data_dir, given.use_fp16) == (7, '/tmp/cifar10_data', True)
     assert cifar10.inputs(True)[0].shape.as_list() == [128, 24, 24, 3]
-    assert [cifar10._flag(name) for name in ('batch_size', 'data_dir', 'use_fp16')] == [128, data_dir, False]
+    assert [cifar10._flag(name) for name in ('batch_size', 'data_dir', 'use_fp16')] == [
+        128,
+        data_dir,
+        False,
+    ]
     assert not cifar10.FLAGS.is_parsed()  # the program's own flags may still be defined
     cifar10.FLAGS.batch_size = 50
     assert cifar10.inputs(eval_data=True)[1].shape.as_list() == [50]
@@ -62,7 +67,11 @@ def test_a_constant_set_here_counts_before_one_set_in_the_input(cifar10, monkeyp
     assert cifar10.distorted_inputs()[0].shape.as_list() == [128, 28, 28, 3]
     assert 'Filling queue with 80 CIFAR' in capsys.readouterr().out
     cifar10.IMAGE_SIZE, cifar10.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN = 32, 250
-    assert cifar10.distorted_inputs()[0].shape.as_list() == cifar10.inputs(True)[0].shape.as_list() == [128, 32, 32, 3]
+    assert (
+        cifar10.distorted_inputs()[0].shape.as_list()
+        == cifar10.inputs(True)[0].shape.as_list()
+        == [128, 32, 32, 3]
+    )
     assert 'Filling queue with 100 CIFAR' in capsys.readouterr().out
 
 
@@ -71,15 +80,25 @@ def test_the_network_has_the_classes_that_are_set_and_summaries(cifar10):
     with tf.name_scope('tower_0'):
         assert cifar10.inference(np.zeros([2, 24, 24, 3], np.float32)).shape.as_list() == [2, 6]
     summaries = [tensor.op.name for tensor in tf.get_collection(tf.GraphKeys.SUMMARIES)]
-    assert summaries == ['tower_0/%s/%s' % (name, kind) for name in (
-        'conv1/conv1', 'conv2/conv2', 'local3/local3', 'local4/local4', 'softmax_linear/softmax_linear')
-        for kind in ('activations', 'sparsity')]
+    assert summaries == [
+        'tower_0/%s/%s' % (name, kind)
+        for name in (
+            'conv1/conv1',
+            'conv2/conv2',
+            'local3/local3',
+            'local4/local4',
+            'softmax_linear/softmax_linear',
+        )
+        for kind in ('activations', 'sparsity')
+    ]
 
 
 def test_the_download(cifar10, monkeypatch, data_dir):
     """To the directory of the flag, from the address that a program may have set."""
     calls = []
-    monkeypatch.setattr(download, 'maybe_download_and_extract', lambda *arguments: calls.append(arguments))
+    monkeypatch.setattr(
+        download, 'maybe_download_and_extract', lambda *arguments: calls.append(arguments)
+    )
     cifar10.DATA_URL = 'http://localhost/archive.tar.gz'
     cifar10.maybe_download_and_extract()
     assert calls == [(data_dir, 'http://localhost/archive.tar.gz')]
@@ -102,14 +121,25 @@ def test_half_precision(cifar10):
 
 
 def test_the_constants_of_training(cifar10):
-    """250 examples in batches of 100 and 2 epochs per decay: int(2.5 * 2) = 5 steps, then a hundredth."""
+    """250 examples in batches of 100 and 2 epochs per decay: int(2.5 * 2) = 5 steps, then a
+    hundredth."""
     cifar10.FLAGS.batch_size = 100
     cifar10.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, cifar10.NUM_EPOCHS_PER_DECAY = 250, 2.0
-    cifar10.INITIAL_LEARNING_RATE, cifar10.LEARNING_RATE_DECAY_FACTOR, cifar10.MOVING_AVERAGE_DECAY = 0.5, 0.01, 0.2
+    (
+        cifar10.INITIAL_LEARNING_RATE,
+        cifar10.LEARNING_RATE_DECAY_FACTOR,
+        cifar10.MOVING_AVERAGE_DECAY,
+    ) = 0.5, 0.01, 0.2
     weight = tf.get_variable('weight', [], initializer=tf.zeros_initializer())
     tf.add_to_collection('losses', tf.identity(weight, name='part'))
-    train_op = cifar10.train(tf.identity(weight, name='whole'), tf.train.get_or_create_global_step())
-    average, = [variable for variable in tf.global_variables() if variable.op.name == 'weight/ExponentialMovingAverage']
+    train_op = cifar10.train(
+        tf.identity(weight, name='whole'), tf.train.get_or_create_global_step()
+    )
+    (average,) = [
+        variable
+        for variable in tf.global_variables()
+        if variable.op.name == 'weight/ExponentialMovingAverage'
+    ]
     w = expected = 0.0
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())

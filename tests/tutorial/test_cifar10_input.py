@@ -1,4 +1,5 @@
 """The tutorial's module cifar10_input on the package's input."""
+
 import os
 
 import numpy as np
@@ -17,23 +18,34 @@ def test_two_passes_over_the_test_images(data_dir):
     assert (images.shape.as_list(), labels.shape.as_list()) == ([20, 24, 24, 3], [20])
     expected_labels, expected_images = oracle.read_records(dataset.read(data_dir).test.paths)
     batches = queues.run([images, labels], 5)
-    np.testing.assert_array_equal(np.concatenate([batch for _, batch in batches]), np.tile(expected_labels, 2))
+    np.testing.assert_array_equal(
+        np.concatenate([batch for _, batch in batches]), np.tile(expected_labels, 2)
+    )
     with tf.Session() as session:
         expected = session.run(tf.map_fn(oracle.evaluation_image, expected_images, tf.float32))
-    np.testing.assert_allclose(np.concatenate([batch for batch, _ in batches]), np.tile(expected, [2, 1, 1, 1]), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        np.concatenate([batch for batch, _ in batches]),
+        np.tile(expected, [2, 1, 1, 1]),
+        rtol=1e-5,
+        atol=1e-5,
+    )
 
 
 def test_images_for_tensorboard(data_dir):
     """Evaluations of books merge all summaries, and need one at least."""
     cifar10_input.inputs(True, data_dir, 50)
     cifar10_input.distorted_inputs(data_dir, 16)
-    assert [tensor.op.type for tensor in tf.get_collection(tf.GraphKeys.SUMMARIES)].count('ImageSummary') == 2
+    assert [tensor.op.type for tensor in tf.get_collection(tf.GraphKeys.SUMMARIES)].count(
+        'ImageSummary'
+    ) == 2
 
 
 @pytest.mark.parametrize('batch_size', [0, -3])
 def test_an_empty_batch(data_dir, batch_size):
-    for build in (lambda: cifar10_input.distorted_inputs(data_dir, batch_size),
-                  lambda: cifar10_input.inputs(True, data_dir, batch_size)):
+    for build in (
+        lambda: cifar10_input.distorted_inputs(data_dir, batch_size),
+        lambda: cifar10_input.inputs(True, data_dir, batch_size),
+    ):
         with pytest.raises(UserError, match='The batch size %d is not at least 1' % batch_size):
             build()
 
@@ -52,11 +64,13 @@ def test_the_size_of_the_images_can_be_set(data_dir, monkeypatch, size):
     images, _ = cifar10_input.distorted_inputs(data_dir, 16)
     test_images, _ = cifar10_input.inputs(True, data_dir, 50)
     assert images.shape.as_list() == [16, size, size, 3]
-    (images, test_images), = queues.run([images, test_images], 1)
-    np.testing.assert_allclose([images.mean((1, 2, 3)), images.std((1, 2, 3))], [np.zeros(16), np.ones(16)], atol=1e-3)
+    ((images, test_images),) = queues.run([images, test_images], 1)
+    np.testing.assert_allclose(
+        [images.mean((1, 2, 3)), images.std((1, 2, 3))], [np.zeros(16), np.ones(16)], atol=1e-3
+    )
     _, stored = oracle.read_records(dataset.read(data_dir).test.paths)
     edge = (32 - size) // 2
-    crops = stored[:, edge:edge + size, edge:edge + size].astype(np.float64)
+    crops = stored[:, edge : edge + size, edge : edge + size].astype(np.float64)
     crops = (crops - crops.mean((1, 2, 3), keepdims=True)) / crops.std((1, 2, 3), keepdims=True)
     np.testing.assert_allclose(test_images, crops, rtol=1e-4, atol=1e-4)
 
@@ -64,7 +78,10 @@ def test_the_size_of_the_images_can_be_set(data_dir, monkeypatch, size):
 @pytest.mark.parametrize('size', [0, 28.5, 33])
 def test_a_size_that_the_images_do_not_have(data_dir, monkeypatch, size):
     monkeypatch.setattr(cifar10_input, 'IMAGE_SIZE', size)
-    for build in (lambda: cifar10_input.distorted_inputs(data_dir, 16), lambda: cifar10_input.inputs(True, data_dir, 16)):
+    for build in (
+        lambda: cifar10_input.distorted_inputs(data_dir, 16),
+        lambda: cifar10_input.inputs(True, data_dir, 16),
+    ):
         with pytest.raises(UserError, match='IMAGE_SIZE = %s is not from 1 to 32' % size):
             build()
 
@@ -72,15 +89,17 @@ def test_a_size_that_the_images_do_not_have(data_dir, monkeypatch, size):
 def test_the_number_of_examples_sets_the_queue(data_dir, monkeypatch, capsys, graph):
     monkeypatch.setattr(cifar10_input, 'NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN', 250)
     cifar10_input.distorted_inputs(data_dir, 16)
-    assert capsys.readouterr().out.startswith('Filling queue with 100 CIFAR images before starting to train.')
-    queue, = [op for op in graph.get_operations() if op.type.startswith('RandomShuffleQueue')]
+    assert capsys.readouterr().out.startswith(
+        'Filling queue with 100 CIFAR images before starting to train.'
+    )
+    (queue,) = [op for op in graph.get_operations() if op.type.startswith('RandomShuffleQueue')]
     assert (queue.get_attr('min_after_dequeue'), queue.get_attr('capacity')) == (100, 148)
 
 
 def test_any_label_of_a_byte(tmp_path):
     """Own data has any number of classes."""
     data_dir = data_sets.write(tmp_path)
-    path, = dataset.read(data_dir).test.paths
+    (path,) = dataset.read(data_dir).test.paths
     records = np.fromfile(path, np.uint8).reshape(50, -1)
     records[:, 0] = np.arange(200, 250)
     records.tofile(path)
@@ -94,12 +113,18 @@ def test_batches_of_single_examples(data_dir, shuffle):
     record = cifar10_input.read_cifar10(tf.train.string_input_producer(paths, shuffle=False))
     record.label += 100
     number = tf.cast(record.uint8image[0, 0], tf.float32)
-    images, labels = cifar10_input._generate_image_and_label_batch(tf.reshape(number, [1, 1, 3]), record.label, 10, 7, shuffle)
+    images, labels = cifar10_input._generate_image_and_label_batch(
+        tf.reshape(number, [1, 1, 3]), record.label, 10, 7, shuffle
+    )
     assert (images.shape.as_list(), labels.shape.as_list()) == ([7, 1, 1, 3], [7])
     stored_labels, stored_images = oracle.read_records(paths)
-    pairs = {(label + 100,) + tuple(image[0, 0]) for label, image in zip(stored_labels, stored_images)}
+    pairs = {
+        (label + 100,) + tuple(image[0, 0]) for label, image in zip(stored_labels, stored_images)
+    }
     for batch_images, batch_labels in queues.run([images, labels], 3):
-        assert {(label,) + tuple(image[0, 0]) for label, image in zip(batch_labels, batch_images)} <= pairs
+        assert {
+            (label,) + tuple(image[0, 0]) for label, image in zip(batch_labels, batch_images)
+        } <= pairs
 
 
 def test_missing_data(tmp_path, own_data_dir):

@@ -1,4 +1,5 @@
 """Layers of tf.contrib against NumPy."""
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -18,15 +19,21 @@ def _names():
 
 def test_conv2d_and_fully_connected():
     x = np.random.RandomState(0).normal(size=[2, 3, 3, 4]).astype(np.float32)
-    convolved = contrib_layers.conv2d(tf.constant(x), 5, [1, 1], weights_regularizer=contrib_layers.l2_regularizer(0.5))
-    product = contrib_layers.fully_connected(contrib_layers.flatten(convolved), 6, activation_fn=None, scope='last')
+    convolved = contrib_layers.conv2d(
+        tf.constant(x), 5, [1, 1], weights_regularizer=contrib_layers.l2_regularizer(0.5)
+    )
+    product = contrib_layers.fully_connected(
+        contrib_layers.flatten(convolved), 6, activation_fn=None, scope='last'
+    )
     assert _names() == ['Conv/weights', 'Conv/biases', 'last/weights', 'last/biases']
-    weights, last = [variable for variable in tf.trainable_variables() if variable.op.name.endswith('weights')]
-    penalty, = tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
+    weights, last = [
+        variable for variable in tf.trainable_variables() if variable.op.name.endswith('weights')
+    ]
+    (penalty,) = tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
     convolved, product, weights, last, penalty = _run(convolved, product, weights, last, penalty)
     np.testing.assert_allclose(convolved, np.maximum(x @ weights[0, 0], 0), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(product, convolved.reshape(2, 45) @ last, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(penalty, 0.25 * (weights ** 2).sum(), rtol=1e-5)
+    np.testing.assert_allclose(penalty, 0.25 * (weights**2).sum(), rtol=1e-5)
     assert np.abs(last).max() <= (6 / (45 + 6)) ** 0.5  # Glorot and Bengio's bound
 
 
@@ -39,7 +46,11 @@ def test_pools():
 
 def test_initializers_and_regularizers():
     he, uniform = contrib_layers.variance_scaling_initializer(), contrib_layers.xavier_initializer()
-    values, bounded, l1 = _run(he([100, 300]), uniform([100, 200]), contrib_layers.l1_regularizer(2.0)(tf.constant([1.0, -3.0])))
+    values, bounded, l1 = _run(
+        he([100, 300]),
+        uniform([100, 200]),
+        contrib_layers.l1_regularizer(2.0)(tf.constant([1.0, -3.0])),
+    )
     assert abs(values.std() - (2 / 100) ** 0.5) < 0.005
     assert 0.14 < np.abs(bounded).max() <= (6 / 300) ** 0.5
     assert l1 == 8
@@ -49,9 +60,16 @@ def test_initializers_and_regularizers():
 def test_batch_norm(in_place):
     x = np.random.RandomState(1).normal(3, 2, [50, 4]).astype(np.float32)
     training = tf.placeholder(tf.bool, [])
-    y = contrib_layers.batch_norm(tf.constant(x), decay=0.9, scale=True, is_training=training,
-                                  updates_collections=None if in_place else tf.GraphKeys.UPDATE_OPS)
-    assert _names() == ['BatchNorm/' + name for name in ('beta', 'gamma', 'moving_mean', 'moving_variance')]
+    y = contrib_layers.batch_norm(
+        tf.constant(x),
+        decay=0.9,
+        scale=True,
+        is_training=training,
+        updates_collections=None if in_place else tf.GraphKeys.UPDATE_OPS,
+    )
+    assert _names() == [
+        'BatchNorm/' + name for name in ('beta', 'gamma', 'moving_mean', 'moving_variance')
+    ]
     assert len(tf.trainable_variables()) == 2
     updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
     assert len(updates) == (0 if in_place else 2)
@@ -59,9 +77,13 @@ def test_batch_norm(in_place):
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         normalized, _ = session.run([y, updates], {training: True})
-        np.testing.assert_allclose(normalized, (x - x.mean(0)) / np.sqrt(x.var(0) + 0.001), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(
+            normalized, (x - x.mean(0)) / np.sqrt(x.var(0) + 0.001), rtol=1e-4, atol=1e-4
+        )
         expected = 0.1 * x.mean(0), 0.9 + 0.1 * x.var(0)
         np.testing.assert_allclose(session.run(averages), expected, rtol=1e-5)
         tested, _ = session.run([y, updates], {training: False})
-        np.testing.assert_allclose(tested, (x - expected[0]) / np.sqrt(expected[1] + 0.001), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(
+            tested, (x - expected[0]) / np.sqrt(expected[1] + 0.001), rtol=1e-4, atol=1e-4
+        )
         np.testing.assert_allclose(session.run(averages), expected, rtol=1e-5)  # unchanged

@@ -1,4 +1,5 @@
 """Digests of the tutorial's functions."""
+
 import pytest
 
 from cifar10.tutorial import modules
@@ -28,11 +29,19 @@ def others(): pass
 
 def test_the_layout_of_a_function_does_not_count():
     digests = modules.function_digests(REFORMATTED.encode())
-    assert modules.function_digests(FUNCTION.encode()) == {'inputs': digests['inputs']} and set(digests) == {'inputs', 'others'}
+    assert modules.function_digests(FUNCTION.encode()) == {'inputs': digests['inputs']} and set(
+        digests
+    ) == {'inputs', 'others'}
 
 
 def test_each_change_of_a_function_counts():
-    changes = [('', ''), ('24', '32'), ('24', "'24'"), ('if', 'if not'), ('    return', '    pass\n  return')]
+    changes = [
+        ('', ''),
+        ('24', '32'),
+        ('24', "'24'"),
+        ('if', 'if not'),
+        ('    return', '    pass\n  return'),
+    ]
     texts = [FUNCTION.replace(before, after) for before, after in changes]
     assert len({modules.function_digests(text.encode())['inputs'] for text in texts}) == len(texts)
 
@@ -54,15 +63,24 @@ def _variable_with_weight_decay(name, shape, stddev, wd):
 '''
 
 
-@pytest.mark.parametrize('before, after, difference', [
-    ('', '', None),
-    ('tf.multiply', 'tf.mul', None),
-    ('cpu:0', 'gpu:0', 'changes _variable_on_cpu'),
-    ('l2_loss(var), wd', 'l2_loss(var), 2 * wd', 'changes _variable_with_weight_decay'),
-    ('def _', 'print "Python 2"\ndef _', 'has a syntax error in line 2 (Missing parentheses'),
-    ('tf\n', 'tf\n\0', 'has a syntax error')])
+@pytest.mark.parametrize(
+    'before, after, difference',
+    [
+        ('', '', None),
+        ('tf.multiply', 'tf.mul', None),
+        ('cpu:0', 'gpu:0', 'changes _variable_on_cpu'),
+        ('l2_loss(var), wd', 'l2_loss(var), 2 * wd', 'changes _variable_with_weight_decay'),
+        ('def _', 'print "Python 2"\ndef _', 'has a syntax error in line 2 (Missing parentheses'),
+        ('tf\n', 'tf\n\0', 'has a syntax error'),
+    ],
+)
 def test_the_difference_from_the_published_functions(tmp_path, before, after, difference):
     path = tmp_path / 'cifar10.py'
     path.write_text(PUBLISHED.replace(before, after, 1))
     found = modules._difference(str(path))
-    assert found == difference or difference and found.startswith(difference) and '<unknown>' not in found
+    assert (
+        found == difference
+        or difference
+        and found.startswith(difference)
+        and '<unknown>' not in found
+    )

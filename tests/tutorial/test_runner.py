@@ -1,4 +1,5 @@
 """Programs in the styles of books and tutorials, run as printed in processes of their own."""
+
 import glob
 import os
 import re
@@ -23,11 +24,14 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def own(tmp_path):
-    """own(name, copies) is the path of a program in a directory of its own; `copies` are files beside it, by name."""
+    """own(name, copies) is the path of a program in a directory of its own; `copies` are files
+    beside it, by name."""
+
     def place(name, **copies):
         for copy, text in copies.items():
             (tmp_path / (copy + '.py')).write_text(text)
         return shutil.copy(os.path.join(PROGRAMS, name + '.py'), str(tmp_path))
+
     return place
 
 
@@ -42,7 +46,8 @@ def _numbers(pattern, text):
 
 
 def test_an_own_network_on_the_input(own, data_dir):
-    """The labels of the test images come in the order of the file, and then from its start again."""
+    """The labels of the test images come in the order of the file, and then from its start
+    again."""
     stdout, stderr = _succeed(own('own_network'), os.path.join(data_dir, dataset.DIRECTORY))
     assert stderr == ''
     assert stdout.startswith(FILLING)
@@ -58,22 +63,68 @@ def test_the_tutorial_trains_and_evaluates(own, tmp_path, data_dir):
     """The first from the directory above the batches, the second from that of the batches."""
     flags = ['--data_dir=' + data_dir, '--batch_size=25']
     train_dir = str(tmp_path / 'train')
-    stdout, stderr = _succeed(own('train_flags'), '--train_dir=' + train_dir, '--max_steps=5', '--max-step=3', '--max-step=4',
-                              '--step=3', '--loss', '2', *flags)
-    assert stderr.count('tf.app.run ignores --max-step, which is no flag of this program; did you mean --max_steps?\n') == 1
+    stdout, stderr = _succeed(
+        own('train_flags'),
+        '--train_dir=' + train_dir,
+        '--max_steps=5',
+        '--max-step=3',
+        '--max-step=4',
+        '--step=3',
+        '--loss',
+        '2',
+        *flags,
+    )
+    assert (
+        stderr.count(
+            'tf.app.run ignores --max-step, which is no flag of this program; did you mean --max_steps?\n'
+        )
+        == 1
+    )
     for flag in ('step', 'loss'):  # words of the program, but not flags
         assert stderr.count('tf.app.run ignores --%s, which is no flag of this program' % flag) == 1
     assert stderr.count('ignores') == 3
     assert _numbers(r'step (\d+), loss = [345]\.\d\d \(batches of 25\)', stdout) == [0, 2, 4]
-    assert stderr.count('Saving checkpoints for 5') == 1 and 'deprecated' not in stderr and 'Traceback' not in stderr
-    names = set(tf.train.load_checkpoint(os.path.join(train_dir, 'model.ckpt-5')).get_variable_to_shape_map())
-    assert {'conv1/weights', 'conv1/weights/ExponentialMovingAverage', 'cross_entropy/avg', 'total_loss/avg', 'global_step'} <= names
-    tags = {value.tag for path in glob.glob(train_dir + '/events.*') for event in tf.train.summary_iterator(path)
-            for value in event.summary.value}
-    assert {'total_loss_1', 'total_loss__raw_', 'learning_rate', 'conv1/weights_1', 'conv1/weights/gradients',
-            'conv1/conv1/activations', 'conv1/conv1/sparsity', 'images/image/0'} <= tags
-    stdout, _ = _succeed(own('evaluate'), '--checkpoint_dir=' + train_dir, '--eval_dir=%s' % (tmp_path / 'eval'),
-                         '--num_examples=50', '--data_dir=' + os.path.join(data_dir, dataset.DIRECTORY), '--batch_size=25')
+    assert (
+        stderr.count('Saving checkpoints for 5') == 1
+        and 'deprecated' not in stderr
+        and 'Traceback' not in stderr
+    )
+    names = set(
+        tf.train.load_checkpoint(
+            os.path.join(train_dir, 'model.ckpt-5')
+        ).get_variable_to_shape_map()
+    )
+    assert {
+        'conv1/weights',
+        'conv1/weights/ExponentialMovingAverage',
+        'cross_entropy/avg',
+        'total_loss/avg',
+        'global_step',
+    } <= names
+    tags = {
+        value.tag
+        for path in glob.glob(train_dir + '/events.*')
+        for event in tf.train.summary_iterator(path)
+        for value in event.summary.value
+    }
+    assert {
+        'total_loss_1',
+        'total_loss__raw_',
+        'learning_rate',
+        'conv1/weights_1',
+        'conv1/weights/gradients',
+        'conv1/conv1/activations',
+        'conv1/conv1/sparsity',
+        'images/image/0',
+    } <= tags
+    stdout, _ = _succeed(
+        own('evaluate'),
+        '--checkpoint_dir=' + train_dir,
+        '--eval_dir=%s' % (tmp_path / 'eval'),
+        '--num_examples=50',
+        '--data_dir=' + os.path.join(data_dir, dataset.DIRECTORY),
+        '--batch_size=25',
+    )
     evaluator = evaluation.Evaluator(dataset.read(data_dir).test)
     result = evaluator.evaluate(checkpoint.read(train_dir + '/model.ckpt-5'))
     assert '(%d of 50)' % result.scores.num_correct in stdout
@@ -81,21 +132,39 @@ def test_the_tutorial_trains_and_evaluates(own, tmp_path, data_dir):
     exporting.export(trained.read(train_dir, 'latest'), str(tmp_path / 'exported'))
     predictor, class_names = predictors.of_saved_model(str(tmp_path / 'exported'))
     _, images = oracle.read_records(dataset.read(data_dir).test.paths)
-    np.testing.assert_allclose(predictor(images.transpose(0, 3, 1, 2)), np.exp(result.scores.log_probabilities), atol=1e-5)
+    np.testing.assert_allclose(
+        predictor(images.transpose(0, 3, 1, 2)), np.exp(result.scores.log_probabilities), atol=1e-5
+    )
     assert class_names == dataset.CLASS_NAMES
 
 
 def test_it_evaluates_our_checkpoints(own, tmp_path, data_dir):
     _, variables = checkpoints.save(tmp_path / 'train', 1)
-    stdout, _ = _succeed(own('evaluate'), '--checkpoint_dir=%s' % (tmp_path / 'train'), '--eval_dir=%s' % (tmp_path / 'eval'),
-                         '--num_examples=50', '--batch_size=25', '--data_dir=' + data_dir)
+    stdout, _ = _succeed(
+        own('evaluate'),
+        '--checkpoint_dir=%s' % (tmp_path / 'train'),
+        '--eval_dir=%s' % (tmp_path / 'eval'),
+        '--num_examples=50',
+        '--batch_size=25',
+        '--data_dir=' + data_dir,
+    )
     assert '(%d of 50)' % checkpoints.expected_result(data_dir, variables)[0] in stdout
 
 
 def test_towers_on_gpus_that_are_not_there_and_the_other_kind_of_flags(own, tmp_path, data_dir):
-    stdout, stderr = _succeed(own('multi_gpu_argparse'), '--num_gpus=2', '--max_steps=2', '--batch_size', '10',
-                              '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'train'))
-    assert re.findall(r'step (\d), loss = [3-9]\.\d\d, images \(10, 24, 24, 3\)', stdout) == ['0', '1']
+    stdout, stderr = _succeed(
+        own('multi_gpu_argparse'),
+        '--num_gpus=2',
+        '--max_steps=2',
+        '--batch_size',
+        '10',
+        '--data_dir=' + data_dir,
+        '--train_dir=%s' % (tmp_path / 'train'),
+    )
+    assert re.findall(r'step (\d), loss = [3-9]\.\d\d, images \(10, 24, 24, 3\)', stdout) == [
+        '0',
+        '1',
+    ]
     assert 'Traceback' not in stderr and 'ignores' not in stderr
     reader = tf.train.load_checkpoint(str(tmp_path / 'train' / 'model.ckpt-1'))
     assert reader.get_tensor('global_step') == 2
@@ -103,11 +172,17 @@ def test_towers_on_gpus_that_are_not_there_and_the_other_kind_of_flags(own, tmp_
 
 def test_names_and_orders_before_version_1(own, tmp_path, data_dir):
     """The constants and the flag that the program sets count too."""
-    stdout, stderr = _succeed(own('before_1_0'), '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'train'))
+    stdout, stderr = _succeed(
+        own('before_1_0'), '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'train')
+    )
     assert stdout.count('Filling queue with 120 CIFAR images') == 2
-    assert re.findall(r'step (\d), loss = \d\.\d\d, images \(8, 32, 32, 3\), logits \(8, 12\)', stdout) == ['0', '1', '2']
+    assert re.findall(
+        r'step (\d), loss = \d\.\d\d, images \(8, 32, 32, 3\), logits \(8, 12\)', stdout
+    ) == ['0', '1', '2']
     assert 'Traceback' not in stderr
-    names = tf.train.load_checkpoint(str(tmp_path / 'train' / 'model.ckpt-2')).get_variable_to_shape_map()
+    names = tf.train.load_checkpoint(
+        str(tmp_path / 'train' / 'model.ckpt-2')
+    ).get_variable_to_shape_map()
     assert names['softmax_linear/weights'] == [192, 12] and 'tower_1/total_loss_1/avg' in names
 
 
@@ -120,21 +195,29 @@ def test_helpers_half_precision_and_a_changed_record(own, data_dir):
 
 def test_copies_beside_the_program(own, data_dir):
     batches = os.path.join(data_dir, dataset.DIRECTORY)
-    copies = dict(cifar10='import tensorflow as tf\nFLAGS = 0\ntf.app.flags.DEFINE_integer("batch_size", 8 * 128, "")\n'
-                          'def network(): pass\ndef train(loss): return loss\n',
-                  cifar10_input='IMAGE_SIZE = 24\nNUM_CLASSES = 6\ndef inputs(): pass\ndistorted_inputs = inputs\n')
+    copies = dict(
+        cifar10='import tensorflow as tf\nFLAGS = 0\ntf.app.flags.DEFINE_integer("batch_size", 8 * 128, "")\n'
+        'def network(): pass\ndef train(loss): return loss\n',
+        cifar10_input='IMAGE_SIZE = 24\nNUM_CLASSES = 6\ndef inputs(): pass\ndistorted_inputs = inputs\n',
+    )
     program = own('own_network', **copies)
     directory = os.path.dirname(program)
     _, stderr = _succeed(program, batches)
     assert stderr.splitlines() == [
-        "cifar10_run.py: using this package's cifar10 and cifar10_input, not the copies in %s (--own-modules takes them)" % directory,
+        "cifar10_run.py: using this package's cifar10 and cifar10_input, not the copies in %s (--own-modules takes them)"
+        % directory,
         'cifar10_run.py: %s, unlike the tutorial, has network and changes train and sets --batch_size=1024'
         % os.path.join(directory, 'cifar10.py'),
         'cifar10_run.py: %s, unlike the tutorial, changes inputs and sets NUM_CLASSES = 6'
-        % os.path.join(directory, 'cifar10_input.py')]
-    status, _, stderr = programs.run('cifar10_run', '--own-modules', program, batches, wrapper=programs.AS_A_USER)
-    assert status == 1 and stderr.startswith('cifar10_run.py: using %s and %s\n' % (
-        os.path.join(directory, 'cifar10.py'), os.path.join(directory, 'cifar10_input.py')))
+        % os.path.join(directory, 'cifar10_input.py'),
+    ]
+    status, _, stderr = programs.run(
+        'cifar10_run', '--own-modules', program, batches, wrapper=programs.AS_A_USER
+    )
+    assert status == 1 and stderr.startswith(
+        'cifar10_run.py: using %s and %s\n'
+        % (os.path.join(directory, 'cifar10.py'), os.path.join(directory, 'cifar10_input.py'))
+    )
     assert 'TypeError: inputs() got an unexpected keyword argument' in stderr
 
 
@@ -163,7 +246,8 @@ def test_a_thread_and_what_happens_at_the_end_keep_their_sessions(tmp_path):
         '    threading.main_thread().join()\n'
         '    print("thread", sess.run(x))\n'
         'threading.Thread(target=work).start()\n'
-        'atexit.register(lambda: print("end", sess.run(x)))\n')
+        'atexit.register(lambda: print("end", sess.run(x)))\n'
+    )
     (tmp_path / 'link.py').symlink_to(tmp_path / 'own' / 'ends.py')
     stdout, stderr = _succeed(str(tmp_path / 'link.py'))
     assert (stdout, stderr) == ('thread 5\nend 5\n', '')
@@ -174,8 +258,13 @@ def test_its_own_hook_shows_an_error(tmp_path):
         'import sys\n'
         'sys.excepthook = lambda kind, error, frames: print(kind.__name__, error, frames.tb_lineno)\n'
         'class Stop(BaseException): pass\n'
-        'raise Stop("here")\n')
-    assert programs.run('cifar10_run', str(tmp_path / 'hook.py'), wrapper=programs.AS_A_USER) == (1, 'Stop here 4\n', '')
+        'raise Stop("here")\n'
+    )
+    assert programs.run('cifar10_run', str(tmp_path / 'hook.py'), wrapper=programs.AS_A_USER) == (
+        1,
+        'Stop here 4\n',
+        '',
+    )
 
 
 def test_a_program_that_leaves_its_queues_running(tmp_path, data_dir):
@@ -186,8 +275,11 @@ def test_a_program_that_leaves_its_queues_running(tmp_path, data_dir):
         'sess = tf.InteractiveSession()\n'
         'tf.train.start_queue_runners()\n'
         'sess.run(images)\n'
-        'sys.exit(3)\n')
-    status, stdout, stderr = programs.run('cifar10_run', str(tmp_path / 'leaves.py'), data_dir, wrapper=programs.AS_A_USER)
+        'sys.exit(3)\n'
+    )
+    status, stdout, stderr = programs.run(
+        'cifar10_run', str(tmp_path / 'leaves.py'), data_dir, wrapper=programs.AS_A_USER
+    )
     assert (status, stdout, stderr) == (3, FILLING, '')
 
 
@@ -196,44 +288,88 @@ def test_names_of_version_1_and_former_places_of_the_modules(own, tmp_path):
     (tmp_path / 'scipy' / '__init__.py').write_text('')
     stdout, stderr = _succeed(own('names'), 'their', 'argument')
     assert stdout == 'all names are there\n'
-    warning = 'WARNING:tensorflow:A warning of the program\n'  # TensorFlow 1.15 also has one of its own, about its tf.contrib
-    assert stderr.endswith(warning) and (stderr == warning or 'The TensorFlow contrib module' in stderr)
+    # TensorFlow 1.15 also has one of its own, about its tf.contrib
+    warning = 'WARNING:tensorflow:A warning of the program\n'
+    assert stderr.endswith(warning) and (
+        stderr == warning or 'The TensorFlow contrib module' in stderr
+    )
 
 
 def test_the_traceback_is_that_of_the_program(tmp_path):
     program = tmp_path / 'fails.py'
-    program.write_text('import tensorflow as tf\n'
-                       'x = tf.placeholder(tf.float32, [1])\n'
-                       'y = tf.check_numerics(x, "not a number")\n'
-                       'tf.Session().run(y, {x: [float("nan")]})\n')
+    program.write_text(
+        'import tensorflow as tf\n'
+        'x = tf.placeholder(tf.float32, [1])\n'
+        'y = tf.check_numerics(x, "not a number")\n'
+        'tf.Session().run(y, {x: [float("nan")]})\n'
+    )
     status, stdout, stderr = programs.run('cifar10_run', str(program), wrapper=programs.AS_A_USER)
     assert (status, stdout) == (1, '') and 'not a number' in stderr
-    assert re.search(r'Traceback \(most recent call last\):\n  File "%s", line 4, in <module>\n' % program, stderr)
+    assert re.search(
+        r'Traceback \(most recent call last\):\n  File "%s", line 4, in <module>\n' % program,
+        stderr,
+    )
     assert 'cifar10_run.py' not in stderr and 'runner.py' not in stderr
 
 
-@pytest.mark.parametrize('arguments, status, line', [
-    ([''], 1, 'error: the name of the program is missing: give the path of a Python file'),
-    (['nix.py'], 1, 'error: Cannot read the program nix.py .No such file or directory.: give the path of a Python file'),
-    (['--own-modules', 'three.py'], 1, 'error: There is no cifar10.py or cifar10_input.py of its own in .*: leave out --own-modules'),
-    (['two.py'], 1, r"error: /.*/two.py:1: Missing parentheses .*: `print 'Python 2'`; this is Python 2: convert .*"),
-    (['fifo.py'], 1, 'error: fifo.py is a FIFO, not a file: give the path of a Python file'),
-    (['deep.py'], 1, 'error: deep.py is not a Python program: .*'),
-    (['book.py'], 1, 'error: book.py is a notebook or other JSON, not a program: `jupyter nbconvert --to script book.py` makes .*'),
-    (['damaged.ipynb'], 1, 'error: damaged.ipynb is a notebook or other JSON, not a program: .*'),
-    (['three.py', '--own_modules'], 2, 'error: --own-modules belongs before the name of the program: .*'),
-    (['three.py', '--own-modules'], 2, 'error: --own-modules belongs before .* cifar10_run.py --own-modules three.py'),
-    ([], 2, 'error: the following arguments are required: PROGRAM.py')])
+@pytest.mark.parametrize(
+    'arguments, status, line',
+    [
+        ([''], 1, 'error: the name of the program is missing: give the path of a Python file'),
+        (
+            ['nix.py'],
+            1,
+            'error: Cannot read the program nix.py .No such file or directory.: give the path of a Python file',
+        ),
+        (
+            ['--own-modules', 'three.py'],
+            1,
+            'error: There is no cifar10.py or cifar10_input.py of its own in .*: leave out --own-modules',
+        ),
+        (
+            ['two.py'],
+            1,
+            r"error: /.*/two.py:1: Missing parentheses .*: `print 'Python 2'`; this is Python 2: convert .*",
+        ),
+        (['fifo.py'], 1, 'error: fifo.py is a FIFO, not a file: give the path of a Python file'),
+        (['deep.py'], 1, 'error: deep.py is not a Python program: .*'),
+        (
+            ['book.py'],
+            1,
+            'error: book.py is a notebook or other JSON, not a program: `jupyter nbconvert --to script book.py` makes .*',
+        ),
+        (
+            ['damaged.ipynb'],
+            1,
+            'error: damaged.ipynb is a notebook or other JSON, not a program: .*',
+        ),
+        (
+            ['three.py', '--own_modules'],
+            2,
+            'error: --own-modules belongs before the name of the program: .*',
+        ),
+        (
+            ['three.py', '--own-modules'],
+            2,
+            'error: --own-modules belongs before .* cifar10_run.py --own-modules three.py',
+        ),
+        ([], 2, 'error: the following arguments are required: PROGRAM.py'),
+    ],
+)
 def test_one_line(tmp_path, monkeypatch, arguments, status, line):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'two.py').write_text("print 'Python 2'\n")
     (tmp_path / 'three.py').write_text('print(3)\n')
-    (tmp_path / 'book.py').write_text('\ufeff{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
+    (tmp_path / 'book.py').write_text(
+        '\ufeff{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+    )
     (tmp_path / 'deep.py').write_text('x = ' + 200000 * '-' + '1')
     (tmp_path / 'damaged.ipynb').write_text('{"cells": [\n')
     os.mkfifo('fifo.py')
     found, stdout, stderr = programs.call('cifar10_run', *arguments)
-    assert stdout == '' and re.match('^cifar10_run.py: %s$' % line, stderr.splitlines()[-1] if status == 2 else str(found)), stderr
+    assert stdout == '' and re.match(
+        '^cifar10_run.py: %s$' % line, stderr.splitlines()[-1] if status == 2 else str(found)
+    ), stderr
     assert found == status or status == 1
 
 
@@ -250,22 +386,39 @@ def test_a_syntax_error_is_shown_as_python_shows_it(tmp_path):
     status, stdout, stderr = programs.call('cifar10_run', str(program))
     assert (status, stdout) == (1, '')
     place, line, caret, message = stderr.splitlines()
-    assert place == '  File "%s", line 2' % program and line.strip() == 'print(x)))' and caret.strip() == '^'
+    assert (
+        place == '  File "%s", line 2' % program
+        and line.strip() == 'print(x)))'
+        and caret.strip() == '^'
+    )
     assert message.startswith('SyntaxError: ')
 
 
 def test_packages_of_the_program_come_before_former_places(tmp_path):
-    for path, text in [('models/__init__.py', 'OWN = 1\n'), ('models/net.py', 'SIZE = 2\n'),
-                       ('models/tutorials/image/cifar10/cifar10_input.py', 'IMAGE_SIZE = 40\n'),
-                       ('cifar10/__init__.py', ''), ('cifar10/cifar10.py', 'NUM_CLASSES = 7\n'),
-                       ('program.py', 'import models\nfrom models import net\n'
-                                      'from models.tutorials.image.cifar10 import cifar10_input\n'
-                                      'from cifar10 import cifar10\n'
-                                      'print(models.OWN, net.SIZE, cifar10_input.IMAGE_SIZE, cifar10.NUM_CLASSES)\n')]:
+    for path, text in [
+        ('models/__init__.py', 'OWN = 1\n'),
+        ('models/net.py', 'SIZE = 2\n'),
+        ('models/tutorials/image/cifar10/cifar10_input.py', 'IMAGE_SIZE = 40\n'),
+        ('cifar10/__init__.py', ''),
+        ('cifar10/cifar10.py', 'NUM_CLASSES = 7\n'),
+        (
+            'program.py',
+            'import models\nfrom models import net\n'
+            'from models.tutorials.image.cifar10 import cifar10_input\n'
+            'from cifar10 import cifar10\n'
+            'print(models.OWN, net.SIZE, cifar10_input.IMAGE_SIZE, cifar10.NUM_CLASSES)\n',
+        ),
+    ]:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
     stdout, stderr = _succeed(str(tmp_path / 'program.py'))
-    assert stdout == '1 2 24 10\n' and "using this package's cifar10 and cifar10_input, not the copies" in stderr
+    assert (
+        stdout == '1 2 24 10\n'
+        and "using this package's cifar10 and cifar10_input, not the copies" in stderr
+    )
     stdout, stderr = _succeed('--own-modules', str(tmp_path / 'program.py'))
     assert stdout == '1 2 40 7\n'
-    assert stderr == 'cifar10_run.py: using %s and %s\n' % (tmp_path / 'cifar10', tmp_path / 'models/tutorials/image/cifar10')
+    assert stderr == 'cifar10_run.py: using %s and %s\n' % (
+        tmp_path / 'cifar10',
+        tmp_path / 'models/tutorials/image/cifar10',
+    )

@@ -1,4 +1,5 @@
 """The image functions of SciPy against NumPy."""
+
 import numpy as np
 import pytest
 
@@ -7,7 +8,9 @@ from cifar10.tutorial import scipy_misc
 pytest.importorskip('PIL')
 
 
-@pytest.mark.parametrize('shape, axis', [((4, 5), None), ((3, 4, 5), 0), ((4, 5, 3), 2), ((2, 5, 4), 2)])
+@pytest.mark.parametrize(
+    'shape, axis', [((4, 5), None), ((3, 4, 5), 0), ((4, 5, 3), 2), ((2, 5, 4), 2)]
+)
 def test_values_are_scaled_to_bytes(shape, axis):
     values = np.random.RandomState(0).normal(size=shape)
     expected = np.floor((values - values.min()) / (values.max() - values.min()) * 255 + 0.5)
@@ -35,19 +38,32 @@ def test_a_mode():
 
 def test_sizes():
     image = np.full([6, 4, 3], 7, np.uint8)
-    for size, shape in [((3, 8), (3, 8, 3)), ([3, 8], (3, 8, 3)), (50, (3, 2, 3)), (np.int64(50), (3, 2, 3)), (2.0, (12, 8, 3))]:
+    for size, shape in [
+        ((3, 8), (3, 8, 3)),
+        ([3, 8], (3, 8, 3)),
+        (50, (3, 2, 3)),
+        (np.int64(50), (3, 2, 3)),
+        (2.0, (12, 8, 3)),
+    ]:
         np.testing.assert_array_equal(scipy_misc.imresize(image, size), np.full(shape, 7))
 
 
 @pytest.mark.parametrize('interp', ['nearest', 'bilinear', 'bicubic', 'cubic', 'lanczos'])
 @pytest.mark.parametrize('mode, offset, atol', [('F', -500.25, 1e-3), (None, 0, 0.51)])
 def test_a_ramp_stays_a_ramp(interp, mode, offset, atol):
-    """Output pixel i of an image of twice the size is at i / 2 - 1 / 4 of the input; 'nearest' takes input pixel i // 2."""
+    """Output pixel i of an image of twice the size is at i / 2 - 1 / 4 of the input; 'nearest'
+    takes input pixel i // 2."""
     rows, columns = np.meshgrid(np.arange(10), np.arange(12), indexing='ij')
     ramp = (offset + 16 * rows + 9 * columns).astype(np.float64 if mode else np.uint8)
     rows, columns = np.meshgrid(np.arange(20), np.arange(24), indexing='ij')
-    expected = offset + (16 * (rows // 2) + 9 * (columns // 2) if interp == 'nearest' else 8 * rows + 4.5 * columns - 6.25)
+    expected = offset + (
+        16 * (rows // 2) + 9 * (columns // 2)
+        if interp == 'nearest'
+        else 8 * rows + 4.5 * columns - 6.25
+    )
     found = scipy_misc.imresize(ramp, 200, interp, mode)
     assert found.shape == (20, 24) and found.dtype == (np.float32 if mode else np.uint8)
     inner = (slice(6, -6), slice(6, -6))  # outside, the edge has an effect
-    np.testing.assert_allclose(found[inner], expected[inner], atol=4 if interp == 'lanczos' else atol)
+    np.testing.assert_allclose(
+        found[inner], expected[inner], atol=4 if interp == 'lanczos' else atol
+    )

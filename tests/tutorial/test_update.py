@@ -1,4 +1,5 @@
 """The tutorial's train op."""
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -9,23 +10,38 @@ from cifar10.hparams import CLASSIC, Pace
 
 @pytest.mark.parametrize('use_resource', [False, True])
 def test_three_steps_by_numpy(use_resource):
-    """A loss of (w - 3)^2 / 2 + w: the learning rate falls after two steps, and the averages are taken after the update."""
+    """A loss of (w - 3)^2 / 2 + w: the learning rate falls after two steps, and the averages are
+    taken after the update."""
     tf.get_variable_scope().set_use_resource(use_resource)
     global_step = tf.train.get_or_create_global_step()
     weight = tf.get_variable('weight', [], initializer=tf.constant_initializer(1.0))
     tf.add_to_collection('losses', tf.multiply(0.5, tf.square(weight - 3), name='distance'))
     tf.add_to_collection('losses', tf.identity(weight, name='linear'))
     total_loss = tf.add_n(tf.get_collection('losses'), name='total_loss')
-    hparams = CLASSIC._replace(num_epochs_per_decay=1.0, initial_learning_rate=0.5, learning_rate_decay_factor=0.25,
-                               moving_average_decay=0.3)
-    train_op = cifar10.train(total_loss, global_step, Pace(examples_per_step=100, examples_per_epoch=250), hparams)
-    names = ['weight', 'weight/ExponentialMovingAverage', 'distance/avg', 'linear/avg', 'total_loss/avg', 'global_step']
+    hparams = CLASSIC._replace(
+        num_epochs_per_decay=1.0,
+        initial_learning_rate=0.5,
+        learning_rate_decay_factor=0.25,
+        moving_average_decay=0.3,
+    )
+    train_op = cifar10.train(
+        total_loss, global_step, Pace(examples_per_step=100, examples_per_epoch=250), hparams
+    )
+    names = [
+        'weight',
+        'weight/ExponentialMovingAverage',
+        'distance/avg',
+        'linear/avg',
+        'total_loss/avg',
+        'global_step',
+    ]
     w = average = 1.0
     loss_averages = np.zeros(3)
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         variables = {variable.op.name: variable for variable in tf.global_variables()}
-        for step, rate in enumerate([0.5, 0.5, 0.125], 1):  # int(250 / 100 * 1) = 2 steps between two decays
+        # int(250 / 100 * 1) = 2 steps between two decays
+        for step, rate in enumerate([0.5, 0.5, 0.125], 1):
             summary = tf.Summary.FromString(session.run([train_op, tf.summary.merge_all()])[1])
             losses = np.array([(w - 3) ** 2 / 2, w, (w - 3) ** 2 / 2 + w])
             loss_averages = 0.9 * loss_averages + 0.1 * losses  # from 0 on, as in the tutorial
@@ -37,18 +53,33 @@ def test_three_steps_by_numpy(use_resource):
             np.testing.assert_allclose(found, expected, rtol=1e-6)
             values = {value.tag: value.simple_value for value in summary.value}
             assert values['learning_rate'] == rate
-            assert {'weight_1', 'weight/gradients', 'distance_1', 'distance__raw_', 'linear_1', 'total_loss_1',
-                    'total_loss__raw_'} <= set(values)
+            assert {
+                'weight_1',
+                'weight/gradients',
+                'distance_1',
+                'distance__raw_',
+                'linear_1',
+                'total_loss_1',
+                'total_loss__raw_',
+            } <= set(values)
 
 
 def test_the_defaults_are_the_tutorials():
     """On the tutorial's network: one step of 0.1, and an average with decay 2 / 11."""
     images, labels = tf.zeros([4, 24, 24, 3]), tf.zeros([4], tf.int32)
     loss = cifar10.loss(cifar10.inference(images), labels)
-    bias, = [variable for variable in tf.trainable_variables() if variable.op.name == 'softmax_linear/biases']
-    gradient, = tf.gradients(loss, bias)
+    (bias,) = [
+        variable
+        for variable in tf.trainable_variables()
+        if variable.op.name == 'softmax_linear/biases'
+    ]
+    (gradient,) = tf.gradients(loss, bias)
     train_op = cifar10.train(loss, tf.train.get_or_create_global_step())
-    average, = [variable for variable in tf.global_variables() if variable.op.name == 'softmax_linear/biases/ExponentialMovingAverage']
+    (average,) = [
+        variable
+        for variable in tf.global_variables()
+        if variable.op.name == 'softmax_linear/biases/ExponentialMovingAverage'
+    ]
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         expected = -0.1 * session.run(gradient)

@@ -2,6 +2,7 @@
 
 Each function gets the Soak; one that could do nothing returns False. See process_faults.py.
 """
+
 import contextlib
 import glob
 import os
@@ -17,7 +18,9 @@ from tests.helpers.soaking.process_faults import STOPPING, pause
 def _fill(soak, left=0):
     """Takes the room of the disk, but for `left` bytes."""
     room = shutil.disk_usage(soak.disk).free - left
-    with contextlib.suppress(OSError), open(os.path.join(soak.disk, 'filler'), 'wb', buffering=0) as filler:
+    with contextlib.suppress(OSError), open(
+        os.path.join(soak.disk, 'filler'), 'wb', buffering=0
+    ) as filler:
         while room > 0:
             room -= filler.write(bytes(min(room, 65536)))
 
@@ -30,7 +33,7 @@ def full_disk(soak):
     """For a while: the trainer goes on, or ends meanwhile."""
     trainer = soak.training()
     soak.record.losing_since = trainer.step()
-    _fill(soak, soak.rng.choice([0, 0, 100000, soak.rng.randrange(30 * 2 ** 20)]))
+    _fill(soak, soak.rng.choice([0, 0, 100000, soak.rng.randrange(30 * 2**20)]))
     pause(soak, 6)
     end = soak.rng.choice([None, None, signal.SIGKILL, soak.rng.choice(STOPPING)])
     if end == signal.SIGKILL:
@@ -49,7 +52,8 @@ def full_disk(soak):
 
 
 def full_disk_at_start(soak):
-    for _ in range(2):  # what the first one no longer lists, the second one removes: later that would make room
+    # what the first one no longer lists, the second one removes: later that would make room
+    for _ in range(2):
         soak.training().send(signal.SIGTERM)
         soak.ended(0)
     _fill(soak)
@@ -61,7 +65,8 @@ def full_disk_at_start(soak):
 
 
 def _damage(soak, path, content=None):
-    """Truncates a file, overwrites a part of it with `content` or with anything, or deletes it; returns which."""
+    """Truncates a file, overwrites a part of it with `content` or with anything, or deletes it;
+    returns which."""
     kind, size = soak.rng.choice(['truncated', 'overwritten', 'deleted']), os.path.getsize(path)
     if kind == 'deleted':
         os.remove(path)
@@ -81,9 +86,15 @@ def damaged_checkpoints(soak):
     soak.no_trainer()
     soak.scan()
     newest = sorted(soak.record.intact, reverse=True)[:-1]
-    for step, saved in newest[:soak.rng.randrange(len(newest)) + 1] if newest else []:
+    for step, saved in newest[: soak.rng.randrange(len(newest)) + 1] if newest else []:
         soak.record.damaged((step, saved))
-        _damage(soak, os.path.join(soak.run, 'model.ckpt-%d.%s' % (step, soak.rng.choice(['data-00000-of-00001', 'index']))))
+        _damage(
+            soak,
+            os.path.join(
+                soak.run,
+                'model.ckpt-%d.%s' % (step, soak.rng.choice(['data-00000-of-00001', 'index'])),
+            ),
+        )
     return bool(newest)
 
 
@@ -110,7 +121,9 @@ def damaged_record(soak):
 
 
 def damaged_summaries(soak):
-    paths = sorted(path for path in glob.glob(os.path.join(soak.run, 'events.*')) if os.path.getsize(path))
+    paths = sorted(
+        path for path in glob.glob(os.path.join(soak.run, 'events.*')) if os.path.getsize(path)
+    )
     if not paths:
         return False
     path = soak.rng.choice(paths)
@@ -128,8 +141,12 @@ def unfinished_files(soak):
     soak.scan()
     os.makedirs(soak.run, exist_ok=True)
     number = soak.rng.getrandbits(63)
-    for name in ('model.ckpt-%d.data-00000-of-00001.tempstate%d' % (number % 1000, number),
-                 'model.ckpt-%d.index.tempstate%d' % (number % 1000, number), 'checkpoint.tmp%032x' % number, 'run.json.new'):
+    for name in (
+        'model.ckpt-%d.data-00000-of-00001.tempstate%d' % (number % 1000, number),
+        'model.ckpt-%d.index.tempstate%d' % (number % 1000, number),
+        'checkpoint.tmp%032x' % number,
+        'run.json.new',
+    ):
         path = os.path.join(soak.run, name)
         with open(path, 'wb') as opened:
             opened.write(bytes(number % 100000))
@@ -140,8 +157,8 @@ def changed_data(soak):
     """The trainer notices it, names the file, and saves."""
     trainer = soak.training()
     name = 'data_batch_%d.bin' % soak.rng.randrange(1, 6)
-    path, = glob.glob(os.path.join(soak.data, '*', name))
-    good, = glob.glob(os.path.join(soak.base, 'good data', '*', name))
+    (path,) = glob.glob(os.path.join(soak.data, '*', name))
+    (good,) = glob.glob(os.path.join(soak.base, 'good data', '*', name))
     how = soak.rng.choice(['empty', 'cut', 'removed', 'a FIFO', 'a directory', 'a label'])
     if how in ('empty', 'cut'):
         os.truncate(path, 0 if how == 'empty' else soak.rng.randrange(os.path.getsize(path)))
@@ -152,7 +169,11 @@ def changed_data(soak):
         os.remove(path)
     if how in ('a FIFO', 'a directory'):
         (os.mkfifo if how == 'a FIFO' else os.mkdir)(path)
-    wait(lambda: not trainer.running(), 'The end of %s, whose %s is %s' % (trainer, name, how), deadline_secs=60)
+    wait(
+        lambda: not trainer.running(),
+        'The end of %s, whose %s is %s' % (trainer, name, how),
+        deadline_secs=60,
+    )
     soak.ended(1, line=re.escape(name))
     if how == 'a directory':
         os.rmdir(path)
@@ -160,7 +181,9 @@ def changed_data(soak):
         os.remove(path)
     shutil.copy2(good, path)
     if soak.last_step > (soak.scan() or 0):
-        raise Violation('%s has not saved the steps from %s to %d' % (trainer, soak.scan(), soak.last_step))
+        raise Violation(
+            '%s has not saved the steps from %s to %d' % (trainer, soak.scan(), soak.last_step)
+        )
 
 
 def moved_directory(soak):

@@ -1,4 +1,5 @@
 """A script as a process under soak: signals, its output, and how it may end."""
+
 import contextlib
 import os
 import re
@@ -14,7 +15,9 @@ DEADLINE_SECS = 120  # of whatever is waited for
 STEP = re.compile(r': step (\d+), loss = ')
 RESUMED = re.compile(r'^Resuming from .*, step (\d+)$', re.M)
 SAVED = re.compile(r'^Saved .*-(\d+)$', re.M)
-PRECISION = re.compile(r': (precision @ 1 = \d\.\d{3} \(\d+ of 50, step \d+\)), 95 % interval \S+ to \S+$', re.M)
+PRECISION = re.compile(
+    r': (precision @ 1 = \d\.\d{3} \(\d+ of 50, step \d+\)), 95 % interval \S+ to \S+$', re.M
+)
 _SAID = 'Cannot (save|write summaries)'  # on stderr, and training goes on
 # The kernel ends what a killed soak has started.
 _DIE_WITH_SOAK = ['setpriv', '--pdeathsig', 'KILL'] if shutil.which('setpriv') else []
@@ -54,16 +57,22 @@ class Process:
         """
         self._paths = output + '.out', output + '.err'
         self._name = script + '.py'
-        environment = {name: value for name, value in os.environ.items() if name != 'TF_CPP_MIN_LOG_LEVEL'}
+        environment = {
+            name: value for name, value in os.environ.items() if name != 'TF_CPP_MIN_LOG_LEVEL'
+        }
         with open(self._paths[0], 'w') as out, open(self._paths[1], 'w') as err:
             self._popen = subprocess.Popen(
-                _DIE_WITH_SOAK + [sys.executable, programs.path(script)] + list(args), stdin=subprocess.DEVNULL,
-                stdout=out if stdout is None else stdout, stderr=err, start_new_session=True,
-                env=dict(environment, PYTHONPATH=programs.ROOT))
+                _DIE_WITH_SOAK + [sys.executable, programs.path(script)] + list(args),
+                stdin=subprocess.DEVNULL,
+                stdout=out if stdout is None else stdout,
+                stderr=err,
+                start_new_session=True,
+                env=dict(environment, PYTHONPATH=programs.ROOT),
+            )
         self._pid = self._popen.pid
 
     def __str__(self):
-        return '%s (%s)' % (self._name, self._paths[0][:-len('out')] + '{out,err}')
+        return '%s (%s)' % (self._name, self._paths[0][: -len('out')] + '{out,err}')
 
     def running(self):
         """Whether it has not ended."""
@@ -75,9 +84,11 @@ class Process:
 
     def stop(self):
         """Stops it until it gets SIGCONT."""
+
         def is_stopped():
             with open('/proc/%d/stat' % self._pid) as stat:
                 return stat.read().rsplit(')', 1)[1].split()[0] in 'TZ'
+
         self.send(signal.SIGSTOP)
         wait(is_stopped, 'SIGSTOP to %s' % self)
 
@@ -92,7 +103,8 @@ class Process:
             return opened.read()
 
     def step(self):
-        """The step of its last log line, or of the checkpoint from which it was resumed; 0 if there is neither."""
+        """The step of its last log line, or of the checkpoint from which it was resumed; 0 if there
+        is neither."""
         stdout = self.stdout()
         numbers = STEP.findall(stdout) or RESUMED.findall(stdout)
         return int(numbers[-1]) if numbers else 0
@@ -107,11 +119,14 @@ class Process:
         wait(lambda: self.step() >= start + steps or not self.running(), 'More steps of %s' % self)
 
     def wait_until_imported(self):
-        """Waits until it imports TensorFlow: from then on it, and not Python itself, handles signals."""
+        """Waits until it imports TensorFlow: from then on it, and not Python itself, handles
+        signals."""
+
         def imports():
             with contextlib.suppress(OSError), open('/proc/%d/maps' % self._pid) as maps:
                 return 'tensorflow' in maps.read() or not self.running()
             return not self.running()
+
         wait(imports, 'The start of %s' % self)
 
     def end(self, *statuses, line=None):
@@ -131,19 +146,34 @@ class Process:
         status = self._popen.returncode
         with open(self._paths[1], errors='replace') as opened:
             stderr = opened.read()
-        told = '; its status is %d, and on stderr it said: %s' % (status, stderr[-1000:].strip() or 'nothing')
+        told = '; its status is %d, and on stderr it said: %s' % (
+            status,
+            stderr[-1000:].strip() or 'nothing',
+        )
         for output in (self.stdout(), stderr):
             if 'Traceback' in output or 'Fatal Python error' in output:
                 raise Violation('%s shows a traceback' % self + told)
         if status not in statuses:
             wanted = 'have ended with %s' % ' or '.join(map(str, statuses)) if statuses else 'go on'
             raise Violation('%s should %s' % (self, wanted) + told)
-        lines = [text for text in stderr.splitlines() if not re.match('%s: %s' % (re.escape(self._name), _SAID), text)]
+        lines = [
+            text
+            for text in stderr.splitlines()
+            if not re.match('%s: %s' % (re.escape(self._name), _SAID), text)
+        ]
         wanted = r'%s: (error: .*|interrupted.*)' % re.escape(self._name)
-        told_of = [0] if status in (0, -signal.SIGKILL) else [1] if status > 0 else [0, 1]  # negative: Python itself has ended it
-        if len(lines) not in told_of or not all(re.fullmatch(wanted, text) and re.search(line or '', text) for text in lines):
-            raise Violation('%s should have said %s' % (self, 'one line (%s)' % line if status > 0 else 'nothing') + told)
-        # What Python's imports start, like ldconfig, outlives for a moment the process that is killed meanwhile.
+        # negative: Python itself has ended it
+        told_of = [0] if status in (0, -signal.SIGKILL) else [1] if status > 0 else [0, 1]
+        if len(lines) not in told_of or not all(
+            re.fullmatch(wanted, text) and re.search(line or '', text) for text in lines
+        ):
+            raise Violation(
+                '%s should have said %s'
+                % (self, 'one line (%s)' % line if status > 0 else 'nothing')
+                + told
+            )
+        # What Python's imports start, like ldconfig, outlives for a moment the process that is
+        # killed meanwhile.
         wait(self._group_is_empty, 'The end of what %s has started' % self, deadline_secs=10)
         return status
 

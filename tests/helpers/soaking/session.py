@@ -1,4 +1,5 @@
 """The run under soak, the trainer that works on it, and what was done to both."""
+
 import collections
 import contextlib
 import glob
@@ -13,9 +14,21 @@ from tests.helpers.soaking import process, record
 from tests.helpers.soaking.process import Violation
 
 CHECKPOINT_STEPS = 30
-MAX_RUN_BYTES = 128 * 2 ** 20  # a longer run is moved aside, and a new one begins
-NEIGHBOURS = ['run2/model.ckpt-5.index', 'run2/checkpoint', 'run.bak/run.json', 'run.bak/model.ckpt-30.data-00000-of-00001', 'rum/a',
-              'run[1]/a', 'model.ckpt-5.index', 'checkpoint', 'run.json', 'run.json.new', 'run.new', 'events.out.tfevents.1.a']
+MAX_RUN_BYTES = 128 * 2**20  # a longer run is moved aside, and a new one begins
+NEIGHBOURS = [
+    'run2/model.ckpt-5.index',
+    'run2/checkpoint',
+    'run.bak/run.json',
+    'run.bak/model.ckpt-30.data-00000-of-00001',
+    'rum/a',
+    'run[1]/a',
+    'model.ckpt-5.index',
+    'checkpoint',
+    'run.json',
+    'run.json.new',
+    'run.new',
+    'events.out.tfevents.1.a',
+]
 TRAINERS = [['cifar10_train'], ['cifar10_multi_gpu_train', '--num_gpus=2']]
 
 
@@ -47,10 +60,16 @@ class Soak:
         self.leftovers = set()  # files that the next start removes
         self.precisions = set()  # of the copy of an early checkpoint
         self._pending = []  # faults since a trainer was last seen to train
-        self.injected, self.survived, self.totals = collections.Counter(), collections.Counter(), collections.Counter()
+        self.injected, self.survived, self.totals = (
+            collections.Counter(),
+            collections.Counter(),
+            collections.Counter(),
+        )
 
     def _surroundings(self):
-        return record.fingerprint(self.disk, ('run', 'eval', 'filler')), record.fingerprint(self.data)
+        return record.fingerprint(self.disk, ('run', 'eval', 'filler')), record.fingerprint(
+            self.data
+        )
 
     def process(self, script, *args, stdout=None):
         """Starts a script."""
@@ -62,9 +81,16 @@ class Soak:
     def trainer_args(self):
         """A trainer by chance, with its flags."""
         return self.rng.choice(TRAINERS) + [
-            '--dataset=synthetic', '--data_dir=' + self.data, '--train_dir=' + self.run, '--batch_size=8', '--log_frequency=5',
-            '--initial_learning_rate=0.001', '--summary_steps=%d' % record.SUMMARY_STEPS, '--checkpoint_steps=%d' % CHECKPOINT_STEPS,
-            '--max_to_keep=%d' % record.MAX_TO_KEEP]
+            '--dataset=synthetic',
+            '--data_dir=' + self.data,
+            '--train_dir=' + self.run,
+            '--batch_size=8',
+            '--log_frequency=5',
+            '--initial_learning_rate=0.001',
+            '--summary_steps=%d' % record.SUMMARY_STEPS,
+            '--checkpoint_steps=%d' % CHECKPOINT_STEPS,
+            '--max_to_keep=%d' % record.MAX_TO_KEEP,
+        ]
 
     def scan(self):
         """The step of the newest intact checkpoint, or None; see Record.scan."""
@@ -104,25 +130,35 @@ class Soak:
 
     def _check_resumed(self):
         resumed = [int(step) for step in process.RESUMED.findall(self.trainer.stdout())]
-        if (resumed or self.trainer.step()) and resumed != ([self._expected] if self._expected else []):
-            raise Violation('%s resumed from step %s, although the newest intact checkpoint was that of step %s'
-                            % (self.trainer, resumed, self._expected))
+        if (resumed or self.trainer.step()) and resumed != (
+            [self._expected] if self._expected else []
+        ):
+            raise Violation(
+                '%s resumed from step %s, although the newest intact checkpoint was that of step %s'
+                % (self.trainer, resumed, self._expected)
+            )
         self._first_step = resumed[0] if resumed else 0
 
     def ended(self, *statuses, line=None):
-        """Waits for the end of the trainer and checks it, see Process.end; with status 0, each step must be saved."""
+        """Waits for the end of the trainer and checks it, see Process.end; with status 0, each step
+        must be saved."""
         status = self.trainer.end(*statuses, line=line)
         self._check_resumed()
         trainer, self.trainer = self.trainer, None
         self.last_step = trainer.step()
         self.totals['steps'] += max(0, self.last_step - self._first_step)
         self.record.stop_losing(self.last_step)
-        self.leftovers.update(glob.glob(os.path.join(self.run, '*temp*')) + glob.glob(os.path.join(self.run, '*.tmp*')))
+        self.leftovers.update(
+            glob.glob(os.path.join(self.run, '*temp*'))
+            + glob.glob(os.path.join(self.run, '*.tmp*'))
+        )
         newest = self.scan()
         saved = [int(step) for step in process.SAVED.findall(trainer.stdout())]
         if saved and saved[-1] != newest or status == 0 and self.last_step > (newest or 0):
-            raise Violation('%s ended with status %d at step %d. It saved the step %s; the newest intact checkpoint is that of step %s'
-                            % (trainer, status, self.last_step, saved, newest))
+            raise Violation(
+                '%s ended with status %d at step %d. It saved the step %s; the newest intact checkpoint is that of step %s'
+                % (trainer, status, self.last_step, saved, newest)
+            )
         return status
 
     def no_trainer(self):
@@ -135,8 +171,14 @@ class Soak:
     def evaluation(self, directory, *flags):
         """Starts an evaluation of a directory; without flags, once."""
         self.totals['evaluations'] += not flags
-        return self.process('cifar10_eval', '--dataset=synthetic', '--data_dir=' + self.data, '--checkpoint_dir=' + directory,
-                            '--eval_dir=' + os.path.join(self.disk, 'eval'), *(flags or ['--run_once']))
+        return self.process(
+            'cifar10_eval',
+            '--dataset=synthetic',
+            '--data_dir=' + self.data,
+            '--checkpoint_dir=' + directory,
+            '--eval_dir=' + os.path.join(self.disk, 'eval'),
+            *(flags or ['--run_once']),
+        )
 
     def precision(self, directory):
         """What an evaluation of the newest checkpoint in a directory prints."""
@@ -159,7 +201,8 @@ class Soak:
         self.record.check_curve((self.trainer.step() if self.trainer else self.last_step) - 1)
 
     def inject(self, name, fault):
-        """Lets a fault happen, and checks what must be true whatever has happened; returns whether the run is too long now."""
+        """Lets a fault happen, and checks what must be true whatever has happened; returns whether
+        the run is too long now."""
         began = time.monotonic()
         happened = fault(self) is not False
         if self._surroundings() != self._untouched:
@@ -171,8 +214,16 @@ class Soak:
         if happened:
             self.injected[name] += 1
             self._pending.append(name)
-            print('%s %-24s %5.1f s, step %d' % (time.strftime('%H:%M:%S'), name, time.monotonic() - began,
-                                                self.trainer.step() if self.trainer else self.last_step), flush=True)
+            print(
+                '%s %-24s %5.1f s, step %d'
+                % (
+                    time.strftime('%H:%M:%S'),
+                    name,
+                    time.monotonic() - began,
+                    self.trainer.step() if self.trainer else self.last_step,
+                ),
+                flush=True,
+            )
         return self._bytes() > MAX_RUN_BYTES
 
     def _bytes(self):
@@ -196,7 +247,17 @@ class Soak:
 
     def report(self):
         """A table of what happened."""
-        return '\n'.join(['| fault | injected | survived |', '|---|---|---|']
-                         + ['| %s | %d | %d |' % (name, count, self.survived[name]) for name, count in sorted(self.injected.items())]
-                         + ['', '%d faults; ' % sum(self.injected.values())
-                            + ', '.join('%s: %d' % (name, count) for name, count in sorted(self.totals.items()))])
+        return '\n'.join(
+            ['| fault | injected | survived |', '|---|---|---|']
+            + [
+                '| %s | %d | %d |' % (name, count, self.survived[name])
+                for name, count in sorted(self.injected.items())
+            ]
+            + [
+                '',
+                '%d faults; ' % sum(self.injected.values())
+                + ', '.join(
+                    '%s: %d' % (name, count) for name, count in sorted(self.totals.items())
+                ),
+            ]
+        )
