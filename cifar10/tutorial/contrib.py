@@ -1,4 +1,7 @@
-"""What programs on CIFAR-10 used of tf.contrib, which TensorFlow 2 no longer has."""
+"""The part of tf.contrib that programs on CIFAR-10 use, for TensorFlow 2, which has none.
+
+Layers have the same variable names, initial values and defaults.
+"""
 
 import importlib.util
 import sys
@@ -7,7 +10,169 @@ import types
 import tensorflow.compat.v1 as tf
 
 from cifar10.input import prefetch_queue
-from cifar10.tutorial import contrib_layers
+
+
+def xavier_initializer(uniform=True, seed=None, dtype=tf.float32):
+    """Returns the initializer of Glorot and Bengio, 2010."""
+    return (tf.glorot_uniform_initializer if uniform else tf.glorot_normal_initializer)(seed, dtype)
+
+
+def variance_scaling_initializer(
+    factor=2.0, mode='FAN_IN', uniform=False, seed=None, dtype=tf.float32
+):
+    """Returns the initializer of He et al., 2015."""
+    return tf.variance_scaling_initializer(
+        factor, mode.lower(), 'uniform' if uniform else 'truncated_normal', seed, dtype
+    )
+
+
+def l1_regularizer(scale):
+    """Returns a function of weights: scale * sum |w|."""
+    return lambda weights: scale * tf.reduce_sum(tf.abs(weights))
+
+
+def l2_regularizer(scale):
+    """Returns a function of weights: scale * sum w^2 / 2."""
+    return lambda weights: scale * tf.nn.l2_loss(weights)
+
+
+def flatten(inputs):
+    """Returns [batch, ...] as [batch, features]."""
+    return tf.reshape(inputs, [-1, inputs.shape[1:].num_elements()])
+
+
+def conv2d(inputs, num_outputs, kernel_size, stride=1, padding='SAME', **others):
+    """Convolution of [batch, height, width, channels], bias or normalisation, activation; `others`
+    as in `_layer`."""
+    (height, width), strides = _pair(kernel_size), [1] + _pair(stride) + [1]
+    shape = [height, width, int(inputs.shape[3]), num_outputs]
+    return _layer(
+        'Conv', shape, lambda weights: tf.nn.conv2d(inputs, weights, strides, padding), **others
+    )
+
+
+def fully_connected(inputs, num_outputs, activation_fn=tf.nn.relu, **others):
+    """Product of [batch, features] with weights, bias or normalisation, activation; `others` as in
+    `_layer`."""
+    shape = [int(inputs.shape[1]), num_outputs]
+    return _layer(
+        'fully_connected',
+        shape,
+        lambda weights: tf.matmul(inputs, weights),
+        activation_fn=activation_fn,
+        **others,
+    )
+
+
+def _layer(
+    name,
+    shape,
+    product,
+    activation_fn=tf.nn.relu,
+    normalizer_fn=None,
+    normalizer_params=None,
+    weights_initializer=None,
+    weights_regularizer=None,
+    biases_initializer=tf.zeros_initializer,
+    trainable=True,
+    reuse=None,
+    scope=None,
+):
+    with tf.variable_scope(scope, name, reuse=reuse):
+        x = product(
+            tf.get_variable(
+                'weights',
+                shape,
+                initializer=weights_initializer or xavier_initializer(),
+                regularizer=weights_regularizer,
+                trainable=trainable,
+            )
+        )
+        if normalizer_fn:
+            x = normalizer_fn(x, **normalizer_params or {})
+        elif biases_initializer:
+            x = tf.nn.bias_add(
+                x,
+                tf.get_variable(
+                    'biases', shape[-1:], initializer=biases_initializer, trainable=trainable
+                ),
+            )
+        return activation_fn(x) if activation_fn else x
+
+
+def max_pool2d(inputs, kernel_size, stride=2, padding='VALID', scope=None):
+    """Returns the maxima over windows of [batch, height, width, channels]."""
+    return tf.nn.max_pool(
+        inputs, [1] + _pair(kernel_size) + [1], [1] + _pair(stride) + [1], padding, name=scope
+    )
+
+
+def avg_pool2d(inputs, kernel_size, stride=2, padding='VALID', scope=None):
+    """Returns the means over windows of [batch, height, width, channels]."""
+    return tf.nn.avg_pool(
+        inputs, [1] + _pair(kernel_size) + [1], [1] + _pair(stride) + [1], padding, name=scope
+    )
+
+
+def _pair(size):
+    return [size, size] if isinstance(size, int) else list(size)
+
+
+def batch_norm(
+    inputs,
+    decay=0.999,
+    center=True,
+    scale=False,
+    epsilon=0.001,
+    activation_fn=None,
+    updates_collections=tf.GraphKeys.UPDATE_OPS,
+    is_training=True,
+    trainable=True,
+    fused=None,
+    reuse=None,
+    scope=None,
+):
+    """Batch normalisation over all axes but the last (Ioffe and Szegedy, 2015).
+
+    Args:
+      inputs: [..., channels].
+      decay: of the moving averages.
+      center, scale: whether there is a variable beta, a variable gamma.
+      epsilon: is added to the variance.
+      activation_fn: a function of the result, or None.
+      updates_collections: the collection of the updates of the moving averages; None updates them
+        whenever the result is computed.
+      is_training: bool or a scalar tensor: normalise by the batch, or else by the moving averages.
+      trainable: whether beta and gamma are trainable.
+      fused: without effect: there is one way to compute it.
+      reuse, scope: see tf.variable_scope.
+    """
+    with tf.variable_scope(scope, 'BatchNorm', reuse=reuse):
+
+        def variable(name, initializer, is_trainable):
+            return tf.get_variable(
+                name, inputs.shape[-1:], inputs.dtype, initializer, trainable=is_trainable
+            )
+
+        beta = variable('beta', tf.zeros_initializer(), trainable) if center else None
+        gamma = variable('gamma', tf.ones_initializer(), trainable) if scale else None
+        averages = [
+            variable('moving_mean', tf.zeros_initializer(), False),
+            variable('moving_variance', tf.ones_initializer(), False),
+        ]
+        training = tf.cast(is_training, tf.bool)
+        of_batch = tf.nn.moments(inputs, list(range(inputs.shape.ndims - 1)))
+        used = [tf.where_v2(training, new, average) for new, average in zip(of_batch, averages)]
+        updates = [
+            tf.assign_sub(average, (1 - decay) * (average - new))
+            for new, average in zip(used, averages)
+        ]
+        if updates_collections is not None:
+            for update in updates:
+                tf.add_to_collection(updates_collections, update)
+        with tf.control_dependencies(updates if updates_collections is None else []):
+            x = tf.nn.batch_normalization(inputs, used[0], used[1], beta, gamma, epsilon)
+        return activation_fn(x) if activation_fn else x
 
 
 def _prefetch_queue(tensors, capacity=8, num_threads=1, name=None):
@@ -26,21 +191,21 @@ _NAMES = {  # under tf.contrib
     'framework.get_global_step': tf.train.get_global_step,
     'framework.get_or_create_global_step': tf.train.get_or_create_global_step,
     'layers.one_hot_encoding': lambda labels, num_classes: tf.one_hot(labels, num_classes),
-    'layers.xavier_initializer_conv2d': contrib_layers.xavier_initializer,
-    'layers.python.layers.batch_norm': contrib_layers.batch_norm,
+    'layers.xavier_initializer_conv2d': xavier_initializer,
+    'layers.python.layers.batch_norm': batch_norm,
     'slim.prefetch_queue.prefetch_queue': _prefetch_queue,
 }
 for _function in (
-    contrib_layers.avg_pool2d,
-    contrib_layers.batch_norm,
-    contrib_layers.conv2d,
-    contrib_layers.flatten,
-    contrib_layers.fully_connected,
-    contrib_layers.l1_regularizer,
-    contrib_layers.l2_regularizer,
-    contrib_layers.max_pool2d,
-    contrib_layers.variance_scaling_initializer,
-    contrib_layers.xavier_initializer,
+    avg_pool2d,
+    batch_norm,
+    conv2d,
+    flatten,
+    fully_connected,
+    l1_regularizer,
+    l2_regularizer,
+    max_pool2d,
+    variance_scaling_initializer,
+    xavier_initializer,
 ):
     _NAMES['layers.' + _function.__name__] = _function
 

@@ -12,7 +12,7 @@ import types
 from cifar10 import files
 from cifar10.errors import UserError
 from cifar10.runs import signals
-from cifar10.tutorial import modules, remedies, scipy_misc, version_1
+from cifar10.tutorial import error_hints, modules, scipy_misc, tf1
 
 _SCRIPT = getattr(sys.modules['__main__'], '__file__', __file__)  # which calls `run`
 
@@ -22,7 +22,7 @@ def run(path, arguments, own_modules=False):
     and the tutorial's modules.
 
     It becomes the module `__main__`, and its directory the first one on the path. An error that is
-    not in `remedies` shows the traceback of the program and ends this process with status 1.
+    not in `error_hints` shows the traceback of the program and ends this process with status 1.
 
     Args:
       path: that of a Python file.
@@ -30,16 +30,16 @@ def run(path, arguments, own_modules=False):
       own_modules: whether the program gets the copies of the tutorial's modules that are beside it.
 
     Raises:
-      UserError: the program cannot be read, or its error is in `remedies`.
+      UserError: the program cannot be read, or its error is in `error_hints`.
       SystemExit: the program ends.
     """
     code = _compiled(path)
     directory = os.path.dirname(os.path.realpath(path))
     modules.install(os.path.realpath(path), own_modules)
-    version_1.install()
+    tf1.install()
     scipy_misc.install()
     # after the program's own threads have ended, and after what it registers itself
-    atexit.register(version_1.close_sessions)
+    atexit.register(tf1.close_sessions)
     signals.restore_defaults()
     sys.argv = [path] + arguments
     sys.path[0] = directory
@@ -50,7 +50,7 @@ def run(path, arguments, own_modules=False):
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:
-        line = remedies.explain(error, directory)
+        line = error_hints.explain(error, directory)
         if line:
             raise UserError(line)
         _show(error)
@@ -74,7 +74,7 @@ def _compiled(path):
             % (path, error.strerror)
         )
     except SyntaxError as error:
-        line = remedies.explain(error, '')
+        line = error_hints.explain(error, '')
         if line:
             raise UserError(line)
         sys.stderr.write(''.join(traceback.format_exception_only(type(error), error)))
@@ -104,9 +104,7 @@ def _show(error):
     def unless_ours(frame):
         # TensorFlow 1.15 leaves out the beginning that all paths have in common
         path = '/' + frame.group(1).lstrip('/')
-        is_ours = any(
-            ('/' + ours).endswith(path) for ours in (__file__, version_1.__file__, _SCRIPT)
-        )
+        is_ours = any(('/' + ours).endswith(path) for ours in (__file__, tf1.__file__, _SCRIPT))
         return '' if is_ours else frame.group()
 
     sys.stderr.write(

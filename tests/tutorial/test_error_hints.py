@@ -7,7 +7,7 @@ import pytest
 import tensorflow
 
 from cifar10.errors import UserError
-from cifar10.tutorial import remedies
+from cifar10.tutorial import error_hints
 
 TO_PYTHON_3 = 'convert the program with 2to3'
 
@@ -18,7 +18,7 @@ def _explain(text, directory):
     try:
         exec(compile(program.read_text(), str(program), 'exec'), {})
     except Exception as error:
-        return remedies.explain(error, str(directory))
+        return error_hints.explain(error, str(directory))
     raise AssertionError('no error')
 
 
@@ -197,7 +197,7 @@ def _explain_syntax(path, text):
     path.write_bytes(text)
     with pytest.raises(SyntaxError) as caught:
         compile(text, str(path), 'exec')
-    return remedies.explain(caught.value, str(path.parent))
+    return error_hints.explain(caught.value, str(path.parent))
 
 
 @pytest.mark.parametrize(
@@ -260,4 +260,4 @@ def test_another_encoding(tmp_path):
 
 
 def test_an_error_without_a_frame_in_the_directory(tmp_path):
-    assert remedies.explain(UserError('A line'), str(tmp_path)) == 'A line'
+    assert error_hints.explain(UserError('A line'), str(tmp_path)) == 'A line'

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.tutorial import contrib_layers
+from cifar10.tutorial import contrib
 
 
 def _run(*fetches):
@@ -19,11 +19,11 @@ def _names():
 
 def test_conv2d_and_fully_connected():
     x = np.random.RandomState(0).normal(size=[2, 3, 3, 4]).astype(np.float32)
-    convolved = contrib_layers.conv2d(
-        tf.constant(x), 5, [1, 1], weights_regularizer=contrib_layers.l2_regularizer(0.5)
+    convolved = contrib.conv2d(
+        tf.constant(x), 5, [1, 1], weights_regularizer=contrib.l2_regularizer(0.5)
     )
-    product = contrib_layers.fully_connected(
-        contrib_layers.flatten(convolved), 6, activation_fn=None, scope='last'
+    product = contrib.fully_connected(
+        contrib.flatten(convolved), 6, activation_fn=None, scope='last'
     )
     assert _names() == ['Conv/weights', 'Conv/biases', 'last/weights', 'last/biases']
     weights, last = [
@@ -39,17 +39,17 @@ def test_conv2d_and_fully_connected():
 
 def test_pools():
     x = tf.constant(np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1))
-    largest, mean = _run(contrib_layers.max_pool2d(x, 2), contrib_layers.avg_pool2d(x, [3, 3], 1))
+    largest, mean = _run(contrib.max_pool2d(x, 2), contrib.avg_pool2d(x, [3, 3], 1))
     np.testing.assert_array_equal(largest[0, :, :, 0], [[5, 7], [13, 15]])
     np.testing.assert_array_equal(mean[0, :, :, 0], [[5, 6], [9, 10]])
 
 
 def test_initializers_and_regularizers():
-    he, uniform = contrib_layers.variance_scaling_initializer(), contrib_layers.xavier_initializer()
+    he, uniform = contrib.variance_scaling_initializer(), contrib.xavier_initializer()
     values, bounded, l1 = _run(
         he([100, 300]),
         uniform([100, 200]),
-        contrib_layers.l1_regularizer(2.0)(tf.constant([1.0, -3.0])),
+        contrib.l1_regularizer(2.0)(tf.constant([1.0, -3.0])),
     )
     assert abs(values.std() - (2 / 100) ** 0.5) < 0.005
     assert 0.14 < np.abs(bounded).max() <= (6 / 300) ** 0.5
@@ -60,7 +60,7 @@ def test_initializers_and_regularizers():
 def test_batch_norm(in_place):
     x = np.random.RandomState(1).normal(3, 2, [50, 4]).astype(np.float32)
     training = tf.placeholder(tf.bool, [])
-    y = contrib_layers.batch_norm(
+    y = contrib.batch_norm(
         tf.constant(x),
         decay=0.9,
         scale=True,

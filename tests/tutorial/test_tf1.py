@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from cifar10.tutorial import version_1
+from cifar10.tutorial import tf1
 
 
 @pytest.mark.parametrize(
@@ -28,4 +28,4 @@ def test_whether_a_program_reads_a_flag(tmp_path, monkeypatch, line, expected):
     monkeypatch.setattr(
         sys.modules['__main__'], '__file__', str(tmp_path / 'program.py'), raising=False
     )
-    assert version_1._is_read_by_program('epochs') == expected
+    assert tf1._is_read_by_program('epochs') == expected
