@@ -112,7 +112,7 @@ def test_labels_that_change(tmp_path, own_data_dir, monkeypatch, label, blind, t
     evaluator, saved = _evaluator([path]), checkpoint.read(checkpoints.save(tmp_path, 1)[0])
     faults.relabel(path, label)
     if blind:
-        monkeypatch.setattr('cifar10.data.snapshot.Snapshot.changed', lambda snapshot: None)
+        monkeypatch.setattr('cifar10.data.verification.Snapshot.changed', lambda snapshot: None)
     with pytest.raises(UserError, match=told.format(path=path)):
         evaluator.evaluate(saved)
 

@@ -212,7 +212,7 @@ def test_data_that_change_under_the_run(tmp_path, own_data_dir, monkeypatch, cap
 
 def test_labels_that_are_none(tmp_path, own_data_dir, monkeypatch, capsys):
     """They are noticed where they are used, also where the times of files tell nothing."""
-    monkeypatch.setattr('cifar10.data.snapshot.Snapshot.changed', lambda snapshot: None)
+    monkeypatch.setattr('cifar10.data.verification.Snapshot.changed', lambda snapshot: None)
 
     def relabel_all(step):
         for path in dataset.read(own_data_dir).train.paths if step == 3 else []:

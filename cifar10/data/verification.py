@@ -1,4 +1,4 @@
-"""Whether data files are what they should be, and which labels are in them."""
+"""Verification of data files, their labels and checksums, and a snapshot that notices changes."""
 
 import functools
 import hashlib
@@ -185,3 +185,49 @@ def _first_bad(records, path, num_classes):
         if bad.size:
             return labels[bad[0]], i * _PIECE + bad[0]
     raise UserError('%s is being changed: start again' % path)
+
+
+class Snapshot:
+    """Size, times and checksum of each file at the start of a run."""
+
+    def __init__(self, records):
+        """Takes a Records; raises UserError if one of its files is missing, or is not a regular
+        file."""
+        self._label_weights = records.label_weights
+        self._found = {}
+        for path in records.paths:
+            check_file(path)
+            self._found[path] = os.stat(path), checksum(path, self._label_weights)
+
+    def changed(self):
+        """None, or a line that names the first file that has changed, and says how.
+
+        Sizes and times are compared: to open a file could wait for ever, if it has been replaced by
+        a FIFO. Nobody can set back the change time (ctime), but permissions and hard links change
+        it too. If nothing else differs, the checksum decides.
+        """
+        for path, (before, checksum) in self._found.items():
+            try:
+                now = os.stat(path)
+                kind = files.special_kind(now.st_mode)
+                if kind:
+                    return '%s is now %s' % (path, kind)
+                if now.st_size != before.st_size:
+                    return '%s has changed: it had %d bytes, now %d' % (
+                        path,
+                        before.st_size,
+                        now.st_size,
+                    )
+                if now.st_mtime_ns != before.st_mtime_ns or (
+                    now.st_ctime_ns != before.st_ctime_ns
+                    and checksum(path, self._label_weights) != checksum
+                ):
+                    return '%s has changed since the start' % path
+            except OSError as error:
+                return '%s %s' % (
+                    path,
+                    'has been removed'
+                    if isinstance(error, FileNotFoundError)
+                    else 'cannot be read any more (%s)' % error.strerror,
+                )
+        return None

@@ -9,7 +9,7 @@ import time
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
-from cifar10.data import snapshot, verification
+from cifar10.data import verification
 from cifar10.errors import UserError
 
 _SECONDS = 5
@@ -31,7 +31,7 @@ class Watch:
         """
         self._coord = tf.train.Coordinator()  # until `start`
         self._paths = records.paths
-        self._snapshot = snapshot.Snapshot(records)
+        self._snapshot = verification.Snapshot(records)
         if num_examples is not None and verification.verify(records) != num_examples:
             raise UserError('%s or a file beside it has changed: start again' % self._paths[0])
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from cifar10.data import dataset
-from cifar10.data.snapshot import Snapshot
+from cifar10.data.verification import Snapshot
 from cifar10.errors import UserError
 from tests.helpers import data_sets, faults, special_files
 from tests.helpers.special_files import deadline  # noqa: F401
