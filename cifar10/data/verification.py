@@ -206,7 +206,7 @@ class Snapshot:
         a FIFO. Nobody can set back the change time (ctime), but permissions and hard links change
         it too. If nothing else differs, the checksum decides.
         """
-        for path, (before, checksum) in self._found.items():
+        for path, (before, before_sum) in self._found.items():
             try:
                 now = os.stat(path)
                 kind = files.special_kind(now.st_mode)
@@ -220,7 +220,7 @@ class Snapshot:
                     )
                 if now.st_mtime_ns != before.st_mtime_ns or (
                     now.st_ctime_ns != before.st_ctime_ns
-                    and checksum(path, self._label_weights) != checksum
+                    and checksum(path, self._label_weights) != before_sum
                 ):
                     return '%s has changed since the start' % path
             except OSError as error:
