@@ -12,7 +12,7 @@ from cifar10.data import verification
 from cifar10.report import evaluation_summary, predictions_file, tags, text_report
 from cifar10.report.mistakes import Mistake, Mistakes
 from cifar10.report.scores import Scores
-from cifar10.runs import checkpoint, machine, run_record, watch
+from cifar10.runs import checkpoint, machine, run_directory, watch
 
 _MISTAKES = 24  # that are shown
 
@@ -88,8 +88,8 @@ class Evaluator:
         """
         self._watch.check()
         train_dir = os.path.dirname(restored.path)
-        run_record.check_classes(train_dir, self._class_names)
-        decay = run_record.recorded_hparams(train_dir).fc_weight_decay
+        run_directory.check_classes(train_dir, self._class_names)
+        decay = run_directory.recorded_hparams(train_dir).fc_weight_decay
         suffix = checkpoint.suffix_in_use(restored)
         variables = {name + suffix: variable for name, variable in self._variables.items()}
         checkpoint.check_fits(restored, variables)

@@ -10,7 +10,7 @@ from cifar10 import evaluation, progress
 from cifar10.data import verification
 from cifar10.errors import UserError
 from cifar10.report import tags
-from cifar10.runs import best_checkpoint, checkpoint, checkpoint_files, watch
+from cifar10.runs import checkpoint, checkpoint_files, watch
 
 
 class ScoreHook(tf.train.SessionRunHook):
@@ -104,7 +104,7 @@ class ScoreHook(tf.train.SessionRunHook):
 
     def _keep(self, restored, precision):
         try:
-            best_checkpoint.keep(self._run, restored, precision)
+            checkpoint_files.keep_best(self._run, restored, precision)
         except UserError as error:
             self._unkept = max(self._unkept, precision)
             self._failures.add('the best checkpoint', error)

@@ -38,7 +38,7 @@ import contextlib
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation, input as cifar10_input, multi_gpu, optimizer, summaries, training
-from cifar10.cli import data_flags, given_job, plan
+from cifar10.cli import data_flags, given_job
 from cifar10.data import dataset
 from cifar10.distributed import parameter_server, peers
 from cifar10.distributed.cluster import EVALUATOR
@@ -134,7 +134,9 @@ def main():
             ):
                 return None
             if is_first:
-                plan.print_plan(replica.job, run, plan.of_cluster(cluster, task, strategy))
+                given_job.print_plan(
+                    replica.job, run, given_job.of_cluster(cluster, task, strategy)
+                )
             return train(replica.job, run, replica)
 
     replica.persevere(attempt)

@@ -21,7 +21,7 @@ quiet.start(__name__)
 from absl import flags
 
 from cifar10 import files
-from cifar10.cli import checkpoint_flags, data_flags, program
+from cifar10.cli import data_flags, program
 
 FLAGS = flags.FLAGS
 
@@ -38,7 +38,7 @@ def check():
     if not FLAGS['data_dir'].using_default_value:
         data_flags.check_exists()
     if not follows():
-        checkpoint_flags.check_exists()
+        data_flags.check_checkpoint_exists()
 
 
 # a mistake in the flags is told before TensorFlow is imported, which takes seconds
@@ -52,7 +52,7 @@ if __name__ == '__main__':
     flags.DEFINE_enum(
         'eval_data', 'test', ['test', 'train_eval'], 'Score the test images or the training images.'
     )
-    checkpoint_flags.define_views()
+    data_flags.define_views()
     flags.DEFINE_integer(
         'top_k',
         None,
@@ -87,14 +87,14 @@ if __name__ == '__main__':
         upper_bound=365 * 86400,
     )
     flags.DEFINE_boolean('run_once', False, 'Evaluate the latest checkpoint and stop.')
-    checkpoint_flags.define()
+    data_flags.define_checkpoint()
     flags.DEFINE_boolean('use_gpu', False, 'Compute on a GPU.')
     program.parse(check=check)
 
 from cifar10 import evaluation, multi_gpu
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint, following
+from cifar10.runs import following, run_directory
 
 
 def evaluator():
@@ -122,7 +122,7 @@ def checkpoints():
         return following.new_checkpoints(
             FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs
         )
-    return [checkpoint.read_chosen(FLAGS.checkpoint_dir, FLAGS.checkpoint)]
+    return [run_directory.read_chosen(FLAGS.checkpoint_dir, FLAGS.checkpoint)]
 
 
 def main():

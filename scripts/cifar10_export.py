@@ -18,7 +18,7 @@ quiet.start(__name__)
 from absl import flags
 
 from cifar10 import files
-from cifar10.cli import checkpoint_flags, data_flags, program
+from cifar10.cli import data_flags, program
 
 FLAGS = flags.FLAGS
 
@@ -27,12 +27,12 @@ def check():
     """Raises UserError if the flags do not fit together, or there is no directory of
     checkpoints."""
     data_flags.check_different('export_dir', 'checkpoint_dir')
-    checkpoint_flags.check_exists()
+    data_flags.check_checkpoint_exists()
 
 
 # a mistake in the flags is told before TensorFlow is imported, which takes seconds
 if __name__ == '__main__':
-    checkpoint_flags.define()
+    data_flags.define_checkpoint()
     data_flags.define_directory(
         'export_dir',
         '/tmp/cifar10_export',

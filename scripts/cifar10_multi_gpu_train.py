@@ -33,7 +33,7 @@ if __name__ == '__main__':
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, multi_gpu, optimizer, summaries, training
-from cifar10.cli import given_job, plan
+from cifar10.cli import given_job
 
 FLAGS = flags.FLAGS
 
@@ -71,7 +71,7 @@ def main():
     """Makes data and training directory ready, prints the plan, and trains."""
     job = given_job.prepare(FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy)
     with given_job.held_run(job) as run:
-        plan.print_plan(job, run)
+        given_job.print_plan(job, run)
         train(job, run)
 
 

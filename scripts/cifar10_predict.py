@@ -22,7 +22,7 @@ quiet.start(__name__)
 from absl import flags
 
 from cifar10 import directories
-from cifar10.cli import checkpoint_flags, program
+from cifar10.cli import data_flags, program
 from cifar10.errors import UserError
 
 FLAGS = flags.FLAGS
@@ -36,7 +36,7 @@ def check():
         if FLAGS.saved_model is not None and FLAGS[name].present:
             raise UserError('--%s has no effect with --saved_model: leave out one of them' % name)
     if FLAGS.saved_model is None:
-        checkpoint_flags.check_exists()
+        data_flags.check_checkpoint_exists()
     else:
         directories.check_exists(
             FLAGS.saved_model,
@@ -46,9 +46,9 @@ def check():
 
 # a mistake in the flags is told before TensorFlow is imported, which takes seconds
 if __name__ == '__main__':
-    checkpoint_flags.define()
-    checkpoint_flags.define_saved_model()
-    checkpoint_flags.define_views()
+    data_flags.define_checkpoint()
+    data_flags.define_saved_model()
+    data_flags.define_views()
     flags.DEFINE_integer(
         'top_k',
         None,

@@ -27,7 +27,7 @@ import tensorflow.compat.v1 as tf
 
 import cifar10
 from cifar10 import optimizer, summaries, training
-from cifar10.cli import given_job, plan
+from cifar10.cli import given_job
 
 
 def train(job, run):
@@ -66,7 +66,7 @@ def main():
     """Makes data and training directory ready, prints the plan, and trains."""
     job = given_job.prepare()
     with given_job.held_run(job) as run:
-        plan.print_plan(job, run)
+        given_job.print_plan(job, run)
         train(job, run)
 
 

@@ -11,7 +11,7 @@ from cifar10.data import dataset, writing
 from cifar10.distributed import agreement, strategy
 from cifar10.errors import UserError
 from cifar10.measure import classic, traffic
-from cifar10.runs import run_record
+from cifar10.runs import run_directory
 from cifar10.training import Job
 from tests.helpers import queues
 
@@ -130,16 +130,16 @@ def test_workers_must_have_the_same_classes(many_dir, data_dir):
     ],
 )
 def test_a_checkpoint_is_scored_on_its_own_classes(tmp_path, monkeypatch, recorded, names, fits):
-    monkeypatch.setattr(run_record, 'read', lambda train_dir: {'class_names': recorded})
+    monkeypatch.setattr(run_directory, 'read_record', lambda train_dir: {'class_names': recorded})
     if fits:
-        assert run_record.check_classes('run', names) is None
+        assert run_directory.check_classes('run', names) is None
         return
     complaint = (
         r'^The run in run was trained on other classes \(a, b\) than those of the data \(%s\): '
         % ', '.join(names)
     )
     with pytest.raises(UserError, match=complaint):
-        run_record.check_classes('run', names)
+        run_directory.check_classes('run', names)
 
 
 @pytest.mark.parametrize(

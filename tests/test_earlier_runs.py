@@ -17,7 +17,7 @@ import pytest
 
 from cifar10 import evaluation
 from cifar10.data import dataset
-from cifar10.runs import checkpoint, run_directory, run_record
+from cifar10.runs import checkpoint, run_directory
 from cifar10.training import Job
 from scripts import cifar10_multi_gpu_train, cifar10_train
 from tests.helpers import events
@@ -76,7 +76,7 @@ def test_it_is_evaluated_as_before(tmp_path, earlier, train_dir, plain_data_dir,
 
 @pytest.mark.parametrize('script', [cifar10_train, cifar10_multi_gpu_train])
 def test_it_is_resumed_as_before(train_dir, plain_data_dir, expected, capsys, script):
-    hparams = run_record.recorded_hparams(train_dir)
+    hparams = run_directory.recorded_hparams(train_dir)
     job = Job(plain_data_dir, 100, hparams, max_steps=7, seed=1)
     with run_directory.held(train_dir, False, job) as run:
         script.train(job, run)

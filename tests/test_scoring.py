@@ -13,7 +13,7 @@ from cifar10 import errors, evaluation, progress, scoring
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, Intervals
-from cifar10.runs import best_checkpoint, checkpoint, run_directory
+from cifar10.runs import checkpoint, checkpoint_files, run_directory
 from cifar10.training import Job
 from scripts import cifar10_train
 from tests.helpers import checkpoints, events
@@ -248,7 +248,7 @@ def test_a_best_checkpoint_that_cannot_be_kept_at_first(
                 )
             )
 
-    write = best_checkpoint._write
+    write = checkpoint_files._write
 
     def full(path, values):
         if path.endswith('-2'):
@@ -256,20 +256,20 @@ def test_a_best_checkpoint_that_cannot_be_kept_at_first(
         write(path, values)
 
     monkeypatch.setattr(evaluation, 'Evaluator', Evaluator)
-    monkeypatch.setattr(best_checkpoint, '_write', full)
+    monkeypatch.setattr(checkpoint_files, '_write', full)
     missing = pytest.raises(
         UserError, match='^The run is saved, but without the best checkpoint: Cannot keep '
     )
     with missing if is_missing else contextlib.nullcontext():
         _train(tmp_path, data_dir, 3, eval_steps=1, keep_best=True)
-    assert checkpoint.read_chosen(str(tmp_path), 'best').step == 3
+    assert run_directory.read_chosen(str(tmp_path), 'best').step == 3
 
 
 def test_a_complete_run_without_its_best_checkpoint(tmp_path, data_dir):
     _train(tmp_path, data_dir, 1, keep_best=True)
     os.remove(str(tmp_path / 'best.ckpt-1.index'))
     _train(tmp_path, data_dir, 1, keep_best=True)
-    assert checkpoint.read_chosen(str(tmp_path), 'best').step == 1
+    assert run_directory.read_chosen(str(tmp_path), 'best').step == 1
 
 
 def test_the_best_checkpoint_is_kept(tmp_path, data_dir, capsys):
@@ -278,7 +278,7 @@ def test_the_best_checkpoint_is_kept(tmp_path, data_dir, capsys):
     correct = [_expected(tmp_path, data_dir, step) for step in range(1, 7)]
     best = 1 + correct.index(max(correct))
     kept, saved = (
-        checkpoint.read_chosen(str(tmp_path), 'best'),
+        run_directory.read_chosen(str(tmp_path), 'best'),
         checkpoint.read(str(tmp_path / ('model.ckpt-%d' % best))),
     )
     assert (kept.step, os.path.basename(kept.path)) == (best, 'best.ckpt-%d' % best)

@@ -3,14 +3,15 @@ with one line."""
 
 import contextlib
 import os
+import platform
 import re
 import signal
 import sys
 
 from absl import app, flags
 
-from cifar10 import errors
-from cifar10.cli import output, quiet
+from cifar10 import __version__, errors
+from cifar10.cli import quiet
 from cifar10.runs import signals
 
 FLAGS = flags.FLAGS
@@ -36,9 +37,27 @@ class _VersionFlag(flags.BooleanFlag):
 def print_versions():
     """Prints one line for a bug report."""
     quiet.import_tensorflow()
-    from cifar10.cli import versions
+    print(versions())
 
-    print(versions.line())
+
+def versions(config=None):
+    """Returns the versions of the package, Python and TensorFlow, and the names of the processor
+    and the GPUs.
+
+    Args:
+      config: see machine.gpus.
+    """
+    import tensorflow.compat.v1 as tf
+
+    from cifar10.runs import machine
+
+    computing = ['%s (cores: %d)' % (machine.processor(), machine.num_cores())]
+    return 'cifar10 %s, Python %s, TensorFlow %s; %s' % (
+        __version__,
+        platform.python_version(),
+        tf.__version__,
+        ', '.join(computing + machine.gpus(config)),
+    )
 
 
 def parse(commands=None, rest=None, check=None, needs_tensorflow=True, words=None):
@@ -60,7 +79,7 @@ def parse(commands=None, rest=None, check=None, needs_tensorflow=True, words=Non
 
     A mistake gives one line on stderr and exit status 2, or 1 if the flags do not fit together.
     """
-    output.guard()
+    quiet.guard_output()
     app.define_help_flags()
     if 'version' not in FLAGS:
         flags.DEFINE_flag(_VersionFlag())
@@ -154,7 +173,7 @@ def _listed(commands):
 def _call(main, arguments):
     try:
         status = main(*arguments)
-        output.flush()
+        sys.stdout.flush()
     except (errors.UserError, OSError) as error:
         _fail(1, 'error: %s' % error)
     except _of_tensorflow('ResourceExhaustedError') as error:
@@ -200,8 +219,8 @@ def _end(status):
     threads that are blocked."""
     # a signal, or nobody reads any more: be quick
     with contextlib.suppress(OSError, signals.Interrupted), signals.Interruptible():
-        output.flush()
-    status = status or int(output.lost())
+        sys.stdout.flush()
+    status = status or int(quiet.has_lost_output())
     if FLAGS['run_with_profiling'].value:  # the flag is absl's, which then writes the profile
         sys.exit(status)
     os._exit(status)

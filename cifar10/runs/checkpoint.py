@@ -9,10 +9,9 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import directories, errors, files
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint_files, run_record
+from cifar10.runs import checkpoint_files
 
 _AVERAGE = '/ExponentialMovingAverage'
-_FILE = re.compile(r'\.(index|meta|data-\d+-of-\d+)$')  # of the files of a checkpoint
 # Patterns of TensorFlow's messages, and their meaning.
 _DAMAGES = [
     ('checksum', 'its checksum is wrong'),
@@ -79,50 +78,6 @@ def read_latest(directory):
             % '. '.join(complaints)
         )
     return None
-
-
-def read_chosen(directory, choice):
-    """Reads the checkpoint that a user has chosen.
-
-    Args:
-      directory: of the checkpoints.
-      choice: 'latest'; 'best', the one that --keep_best keeps; or the path of a checkpoint, or of
-        one of its files.
-
-    Returns:
-      A Checkpoint.
-
-    Raises:
-      UserError: there is no such checkpoint, or it is damaged.
-    """
-    if choice == 'latest':
-        latest = read_latest(directory)
-        if latest is None:
-            raise UserError(
-                'There is no checkpoint in %s: train first, or give another --checkpoint_dir'
-                % directory
-            )
-        return latest
-    if os.path.isdir(choice) and choice != 'best':
-        raise UserError('%s is a directory: give it as --checkpoint_dir' % choice)
-    try:
-        return _read_best(directory) if choice == 'best' else read(_FILE.sub('', choice))
-    except UserError as error:
-        raise UserError('%s. Give --checkpoint=latest, or the path of another checkpoint' % error)
-
-
-def _read_best(directory):
-    best = run_record.recorded_best(directory)
-    if not best:
-        raise UserError(
-            'The run in %s has kept no best checkpoint: train with --keep_best' % directory
-        )
-    try:
-        return read(os.path.join(directory, best['checkpoint']))
-    except UserError:
-        if run_record.recorded_best(directory) != best:  # a trainer has just kept a better one
-            return _read_best(directory)
-        raise
 
 
 def read(path):

@@ -1,5 +1,5 @@
-"""The files of checkpoints in a directory: their names, their order, saving them, and what a killed
-process leaves behind."""
+"""The files of checkpoints in a directory: their names, their order, saving them, keeping the best
+one, and what a killed process leaves behind."""
 
 import contextlib
 import math
@@ -12,9 +12,13 @@ from cifar10 import errors, files
 from cifar10.errors import UserError
 
 PREFIX = 'model.ckpt'
+BEST_PREFIX = 'best.ckpt'
 LISTING = 'checkpoint'  # the file in which a tf.train.Saver lists what it has saved
 _MAX_LISTING_BYTES = 1 << 24
 _DATA = re.compile(r'(%s-\d+)\.data-\d+-of-\d+' % re.escape(PREFIX))
+_BEST_FILE = re.compile(
+    r'(%s-\d+)\.(index|data-\d+-of-\d+)(\.tempstate\d+)?' % re.escape(BEST_PREFIX)
+)
 _INDEX = re.compile(r'%s-(\d+)\.index' % re.escape(PREFIX))
 # What a process that was killed while it saved leaves behind: names in TensorFlow's BundleWriter
 # and atomic_write_string_to_file.
@@ -179,3 +183,60 @@ def remove(path):
     """Removes a file that nobody needs, if that is possible: it takes room, no more."""
     with contextlib.suppress(OSError):
         os.remove(path)
+
+
+def keep_best(run, evaluated, precision):
+    """Keeps a checkpoint in place of the best one so far, if its precision is greater; the run's
+    record names it.
+
+    Whenever the process is killed, the record names one that is complete.
+
+    Args:
+      run: a RunDirectory.
+      evaluated: the Checkpoint, with the very values that have been evaluated.
+      precision: the share of the examples that are classified correctly.
+
+    Raises:
+      UserError: it cannot be saved; the best one so far is intact.
+    """
+    best = run.record.get('best')
+    if best and precision <= best['precision']:
+        return
+    name = '%s-%d' % (BEST_PREFIX, evaluated.step)
+    path = os.path.join(run.path, name)
+    try:
+        # a run that was killed has come to this step again: it is going to be overwritten
+        if best and best['checkpoint'] == name:
+            run.record['best'] = best = None
+            run.write_record()
+        _write(path, evaluated.values)
+        run.record['best'] = {'checkpoint': name, 'precision': precision}
+        run.write_record()
+    except (tf.errors.OpError, OSError, UserError) as error:
+        run.record['best'] = best
+        _remove_others(run.path, best['checkpoint'] if best else None)
+        raise UserError(
+            'Cannot keep the best checkpoint (%s): make room for %s' % (errors.reason(error), path)
+        )
+    _remove_others(run.path, name)
+    print('Best so far: precision @ 1 = %.3f, kept as %s' % (precision, path), flush=True)
+
+
+def _write(path, values):
+    """Writes a checkpoint with the operation that a tf.train.Saver uses; it needs no variables."""
+    names = sorted(values)
+    with tf.Graph().as_default(), tf.device('/cpu:0'), tf.Session(
+        config=tf.ConfigProto(device_count={'GPU': 0})
+    ) as session:
+        feeds = [tf.placeholder(values[name].dtype) for name in names]
+        save = tf.raw_ops.SaveV2(
+            prefix=path, tensor_names=names, shape_and_slices=[''] * len(names), tensors=feeds
+        )
+        session.run(save, dict(zip(feeds, [values[name] for name in names])))
+
+
+def _remove_others(directory, kept):
+    for name in names(directory):
+        match = _BEST_FILE.fullmatch(name)
+        if match and (match.group(1) != kept or match.group(3)):
+            remove(os.path.join(directory, name))

@@ -7,7 +7,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint, run_record
+from cifar10.runs import checkpoint, run_directory
 
 _LAST_BIASES = 'softmax_linear/biases'
 
@@ -33,13 +33,13 @@ def read(directory, choice):
     """The Trained of a checkpoint.
 
     Args:
-      directory, choice: see checkpoint.read_chosen.
+      directory, choice: see run_directory.read_chosen.
 
     Raises:
       UserError: there is no such checkpoint, it is damaged, it is of another network, or the record
         of its run is of other classes.
     """
-    saved = checkpoint.read_chosen(directory, choice)
+    saved = run_directory.read_chosen(directory, choice)
     suffix = checkpoint.suffix_in_use(saved)
     biases = saved.values.get(_LAST_BIASES + suffix)
     if biases is None or biases.ndim != 1:
@@ -57,11 +57,11 @@ def _class_names(train_dir, num_classes):
     Raises:
       UserError: the record is of other classes, or damaged.
     """
-    names = (run_record.read(train_dir) or {}).get('class_names')
+    names = (run_directory.read_record(train_dir) or {}).get('class_names')
     if names and len(names) != num_classes:
         raise UserError(
             '%s names %d classes, and the checkpoint has %d: put the record of its run beside the checkpoint'
-            % (os.path.join(train_dir, run_record.NAME), len(names), num_classes)
+            % (os.path.join(train_dir, run_directory.RECORD), len(names), num_classes)
         )
     if names:
         return names

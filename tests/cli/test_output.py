@@ -12,13 +12,13 @@ _PROGRAM = """
 import os
 import sys
 sys.argv = ['program.py']
-from cifar10.cli import output
+from cifar10.cli import quiet
 from cifar10.runs import signals
 signals.end_on_signals()
-output.guard()
+quiet.guard_output()
 %s
-output.flush()
-sys.exit(3 if output.lost() else 0)
+sys.stdout.flush()
+sys.exit(3 if quiet.has_lost_output() else 0)
 """
 
 
@@ -115,7 +115,7 @@ def test_nobody_reads(program, status, stderr):
 
 
 def test_no_standard_output_at_all():
-    program = "print('x'); output.flush(); print(output.lost(), file=sys.stderr)"
+    program = "print('x'); sys.stdout.flush(); print(quiet.has_lost_output(), file=sys.stderr)"
     done = subprocess.run(
         ['sh', '-c', 'exec "$0" "$@" >&-', sys.executable, '-c', _PROGRAM % program],
         stderr=subprocess.PIPE,

@@ -9,7 +9,7 @@ import pytest
 from tensorboard import plugin_util
 
 from cifar10 import summaries
-from cifar10.cli import plan
+from cifar10.cli import given_job
 from cifar10.hparams import BEST, CLASSIC, FAST, Intervals
 from cifar10.runs import machine
 from cifar10.runs.machine import Threads
@@ -26,7 +26,7 @@ def two_cores(monkeypatch):
 def _plan(capsys, job, first_step=0):
     """The printed lines, by what comes before the colon."""
     with tempfile.TemporaryDirectory() as train_dir:
-        plan.print_plan(job, SimpleNamespace(path=train_dir, first_step=first_step))
+        given_job.print_plan(job, SimpleNamespace(path=train_dir, first_step=first_step))
     printed = {}
     for line in capsys.readouterr().out.splitlines()[1:]:  # the first one tells the versions
         name, text = line.split(': ', 1)
@@ -35,7 +35,7 @@ def _plan(capsys, job, first_step=0):
 
 
 def test_the_whole_plan(data_dir, capsys):
-    plan.print_plan(
+    given_job.print_plan(
         Job(data_dir, 50000, devices=['/cpu:0', '/cpu:1'], given_threads=Threads(prefetch=3)), None
     )
     first, *others = capsys.readouterr().out.splitlines()
@@ -228,7 +228,7 @@ def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
     for first_step in (0, 20, 50):
         with summaries.writer(str(tmp_path), first_step):
             pass
-        plan.print_plan(
+        given_job.print_plan(
             Job(str(odd), 300, max_steps=50),
             SimpleNamespace(path=str(tmp_path), first_step=first_step),
             'Cluster: two',
@@ -245,11 +245,11 @@ def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
 
 
 def test_a_worker_that_is_not_chief_only_prints(data_dir, capsys):
-    plan.print_plan(Job(data_dir, 300), None, 'Cluster: two')
+    given_job.print_plan(Job(data_dir, 300), None, 'Cluster: two')
     assert capsys.readouterr().out.startswith('Cluster: two\n')
 
 
 @pytest.mark.parametrize('field', ['recipe', 'schedule', 'lr_scaling'])
 def test_unknown_names(data_dir, field):
     with pytest.raises(ValueError, match='^Unknown %s: odd$' % field):
-        plan.print_plan(Job(data_dir, 300, CLASSIC._replace(**{field: 'odd'})), None)
+        given_job.print_plan(Job(data_dir, 300, CLASSIC._replace(**{field: 'odd'})), None)

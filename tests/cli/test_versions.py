@@ -9,7 +9,7 @@ import tensorflow as installed
 import tensorflow.compat.v1 as tf
 
 import cifar10
-from cifar10.cli import versions
+from cifar10.cli import program
 from cifar10.runs import machine
 from tests.helpers import programs
 
@@ -23,7 +23,7 @@ def test_the_line(monkeypatch):
         platform.python_version(),
         installed.__version__,
     )
-    assert versions.line() == told and versions.line('config') == told + ', Some GPU'
+    assert program.versions() == told and program.versions('config') == told + ', Some GPU'
 
 
 @pytest.mark.slow

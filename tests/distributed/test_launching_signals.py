@@ -12,11 +12,11 @@ from tests.helpers import programs
 
 _LAUNCHER = """
 import sys
-from cifar10.cli import output
+from cifar10.cli import quiet
 from cifar10.distributed import launching
 from cifar10.runs import signals
 signals.end_on_signals()
-output.guard()
+quiet.guard_output()
 launching.CHIEF_SECS, launching.GRACE_SECS = map(float, sys.argv[1:3])
 try:
     status = launching.Launcher(sys.argv[3:], [], 1, 2, 3).run()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cifar10.errors import UserError
-from cifar10.runs import best_checkpoint, checkpoint, run_directory, run_record
+from cifar10.runs import checkpoint, checkpoint_files, run_directory
 from tests.helpers.small_run import job, train
 
 
@@ -34,9 +34,9 @@ def _files_of(step):
 def test_only_a_better_one_takes_its_place(tmp_path, data_dir, capsys):
     with _held(tmp_path, data_dir) as run:
         for step, precision, best in [(3, 0.5, 3), (4, 0.5, 3), (5, 0.4, 3), (6, 0.625, 6)]:
-            best_checkpoint.keep(run, _checkpoint(step), precision)
+            checkpoint_files.keep_best(run, _checkpoint(step), precision)
             assert _best_files(tmp_path) == _files_of(best)
-            saved = checkpoint.read_chosen(str(tmp_path), 'best')
+            saved = run_directory.read_chosen(str(tmp_path), 'best')
             assert (saved.path, saved.step) == (str(tmp_path / ('best.ckpt-%d' % best)), best)
             np.testing.assert_array_equal(
                 saved.values['conv1/weights'], np.full([2, 3], best + 0.1, np.float32)
@@ -56,11 +56,11 @@ def test_only_a_better_one_takes_its_place(tmp_path, data_dir, capsys):
 def test_a_resumed_run_knows_it(tmp_path, data_dir):
     train(tmp_path, data_dir, 1)
     with _held(tmp_path, data_dir) as run:
-        best_checkpoint.keep(run, _checkpoint(1), 0.5)
+        checkpoint_files.keep_best(run, _checkpoint(1), 0.5)
     train(tmp_path, data_dir, 2)
-    assert checkpoint.read_chosen(str(tmp_path), 'best').step == 1
+    assert run_directory.read_chosen(str(tmp_path), 'best').step == 1
     with _held(tmp_path, data_dir) as run:
-        best_checkpoint.keep(run, _checkpoint(2), 0.25)
+        checkpoint_files.keep_best(run, _checkpoint(2), 0.25)
     assert _best_files(tmp_path) == _files_of(1)
 
 
@@ -75,7 +75,7 @@ def test_it_is_damaged_when_the_run_is_resumed(tmp_path, data_dir, capsys, damag
     """The next one takes its place, also if it is worse."""
     train(tmp_path, data_dir, 1)
     with _held(tmp_path, data_dir) as run:
-        best_checkpoint.keep(run, _checkpoint(1), 0.5)
+        checkpoint_files.keep_best(run, _checkpoint(1), 0.5)
     damage(str(tmp_path / 'best.ckpt-1'))
     capsys.readouterr()
     given = job(data_dir)
@@ -87,9 +87,9 @@ def test_it_is_damaged_when_the_run_is_resumed(tmp_path, data_dir, capsys, damag
         assert told.endswith(
             '. The next evaluation replaces it as the best one, whatever its precision'
         )
-        best_checkpoint.keep(run, _checkpoint(2), 0.25)
+        checkpoint_files.keep_best(run, _checkpoint(2), 0.25)
     assert _best_files(tmp_path) == _files_of(2)
-    assert run_record.recorded_best(str(tmp_path)) == {
+    assert run_directory.recorded_best(str(tmp_path)) == {
         'checkpoint': 'best.ckpt-2',
         'precision': 0.25,
     }
@@ -104,19 +104,19 @@ def test_what_cannot_be_kept(tmp_path, data_dir, monkeypatch, part):
         raise OSError(28, 'No space left on device')
 
     with _held(tmp_path, data_dir) as run:
-        best_checkpoint.keep(run, _checkpoint(3), 0.5)
+        checkpoint_files.keep_best(run, _checkpoint(3), 0.5)
         with monkeypatch.context() as patched:
             patched.setattr(
-                best_checkpoint if part == '_write' else run_directory.RunDirectory, part, fail
+                checkpoint_files if part == '_write' else run_directory.RunDirectory, part, fail
             )
             with pytest.raises(
                 UserError,
                 match='best checkpoint .No space left on device.: make room for .*/best.ckpt-4$',
             ):
-                best_checkpoint.keep(run, _checkpoint(4), 0.75)
+                checkpoint_files.keep_best(run, _checkpoint(4), 0.75)
         assert _best_files(tmp_path) == _files_of(3)
-        assert checkpoint.read_chosen(str(tmp_path), 'best').step == 3
-        best_checkpoint.keep(run, _checkpoint(5), 0.625)
+        assert run_directory.read_chosen(str(tmp_path), 'best').step == 3
+        checkpoint_files.keep_best(run, _checkpoint(5), 0.625)
     assert _best_files(tmp_path) == _files_of(5)
 
 
@@ -124,18 +124,18 @@ def test_the_same_step_again(tmp_path, data_dir, monkeypatch):
     """A run that was killed comes to it a second time, and is killed while it keeps it: the record
     names no half of a checkpoint."""
     with _held(tmp_path, data_dir) as run:
-        best_checkpoint.keep(run, _checkpoint(3), 0.5)
+        checkpoint_files.keep_best(run, _checkpoint(3), 0.5)
 
         def kill(*unused):
             assert json.loads((tmp_path / 'run.json').read_text())['best'] is None
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patched:
-            patched.setattr(best_checkpoint, '_write', kill)
+            patched.setattr(checkpoint_files, '_write', kill)
             with pytest.raises(KeyboardInterrupt):
-                best_checkpoint.keep(run, _checkpoint(3), 0.75)
-        best_checkpoint.keep(run, _checkpoint(3), 0.75)
-    assert run_record.recorded_best(str(tmp_path)) == {
+                checkpoint_files.keep_best(run, _checkpoint(3), 0.75)
+        checkpoint_files.keep_best(run, _checkpoint(3), 0.75)
+    assert run_directory.recorded_best(str(tmp_path)) == {
         'checkpoint': 'best.ckpt-3',
         'precision': 0.75,
     }
@@ -155,7 +155,7 @@ def test_a_damaged_record(tmp_path, data_dir, best):
     record = dict(json.loads((tmp_path / 'run.json').read_text()), best=best)
     (tmp_path / 'run.json').write_text(json.dumps(record))
     with pytest.raises(UserError, match='run.json is damaged .*best'):
-        run_record.read(str(tmp_path))
+        run_directory.read_record(str(tmp_path))
 
 
 def test_choices(tmp_path, data_dir):
@@ -164,7 +164,7 @@ def test_choices(tmp_path, data_dir):
         (str(tmp_path / 'model.ckpt-1') + suffix, 1)
         for suffix in ('', '.index', '.meta', '.data-00000-of-00001')
     ]:
-        assert checkpoint.read_chosen(str(tmp_path), choice).step == step
+        assert run_directory.read_chosen(str(tmp_path), choice).step == step
     for choice, complaint in [
         ('best', 'has kept no best checkpoint: train with --keep_best'),
         (
@@ -174,6 +174,6 @@ def test_choices(tmp_path, data_dir):
         (str(tmp_path), 'is a directory: give it as --checkpoint_dir'),
     ]:
         with pytest.raises(UserError, match=complaint):
-            checkpoint.read_chosen(str(tmp_path), choice)
+            run_directory.read_chosen(str(tmp_path), choice)
     with pytest.raises(UserError, match='There is no checkpoint in .*none: train first'):
-        checkpoint.read_chosen(str(tmp_path / 'none'), 'latest')
+        run_directory.read_chosen(str(tmp_path / 'none'), 'latest')

@@ -9,7 +9,7 @@ import pytest
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, FAST
-from cifar10.runs import run_directory, run_record
+from cifar10.runs import run_directory
 from tests.helpers.small_run import HPARAMS, assert_saved, job, train
 
 
@@ -137,7 +137,7 @@ def test_a_bad_value_in_the_record(tmp_path, data_dir, name, value, fault):
     path = tmp_path / 'run.json'
     path.write_text(json.dumps(dict(json.loads(path.read_text()), **{name: value})))
     with pytest.raises(UserError, match=r'^%s is damaged \(%s.*\): delete it' % (path, fault)):
-        run_record.recorded_hparams(str(tmp_path))
+        run_directory.recorded_hparams(str(tmp_path))
 
 
 @pytest.mark.parametrize('target', ['run.json', 'nowhere'])
@@ -147,7 +147,7 @@ def test_a_link_that_leads_nowhere(tmp_path, target):
         UserError,
         match=r'/run.json is damaged \(.+\): delete it to train or evaluate without the record$',
     ):
-        run_record.recorded_hparams(str(tmp_path))
+        run_directory.recorded_hparams(str(tmp_path))
 
 
 def test_a_directory_in_place_of_the_record(tmp_path):
@@ -156,7 +156,7 @@ def test_a_directory_in_place_of_the_record(tmp_path):
         UserError,
         match='run.json is a directory, not a file: delete it to train or evaluate without the record$',
     ):
-        run_record.recorded_hparams(str(tmp_path))
+        run_directory.recorded_hparams(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_record_of_an_earlier_version(tmp_path, data_dir, capsys):
         'class_names',
     ]
     (tmp_path / 'run.json').write_text(json.dumps({name: record[name] for name in kept}))
-    assert run_record.recorded_hparams(str(tmp_path)) == HPARAMS
+    assert run_directory.recorded_hparams(str(tmp_path)) == HPARAMS
     train(tmp_path, data_dir, 2)
     assert 'resumed with' not in capsys.readouterr().out
 
@@ -224,12 +224,12 @@ def test_a_run_without_end(tmp_path, data_dir):
     (tmp_path / 'run.json').write_text(json.dumps(dict(record, last_step=math.inf)))
     assert (
         'Infinity' in (tmp_path / 'run.json').read_text()
-        and run_record.recorded_last_step(str(tmp_path)) == math.inf
+        and run_directory.recorded_last_step(str(tmp_path)) == math.inf
     )
 
 
 def test_no_record_counts_as_classic(tmp_path):
-    assert run_record.recorded_hparams(str(tmp_path)) == CLASSIC
+    assert run_directory.recorded_hparams(str(tmp_path)) == CLASSIC
 
 
 def test_another_number_of_examples(tmp_path, data_dir, capsys):

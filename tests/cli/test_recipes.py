@@ -3,7 +3,7 @@
 from absl import flags
 import pytest
 
-from cifar10.cli import recipe_flags
+from cifar10.cli import job_flags
 from cifar10.errors import UserError
 from cifar10.hparams import BEST, CLASSIC, FAST, RECIPES, HParams
 from tests.helpers import programs
@@ -13,14 +13,14 @@ from tests.helpers import programs
 def defined():
     """The flags, for one test."""
     with programs.own_flags():
-        recipe_flags.define()
+        job_flags.define_recipe()
         yield
 
 
 def hparams(*args, recorded=None):
     flags.FLAGS.unparse_flags()
     flags.FLAGS(['a script'] + list(args))
-    return recipe_flags.given_hparams(recorded)
+    return job_flags.given_hparams(recorded)
 
 
 @pytest.mark.parametrize('recipe', RECIPES)
