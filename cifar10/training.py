@@ -7,7 +7,7 @@ from typing import NamedTuple, Optional, Sequence
 import tensorflow.compat.v1 as tf
 
 from cifar10 import checkpointing, errors, hooks, multi_gpu, optimizer, progress, scoring, summaries
-from cifar10.data import dataset
+from cifar10.data.dataset import DataSet
 from cifar10.hparams import CLASSIC, MAX_STEPS, HParams, Intervals, Pace
 from cifar10.report import comparison, tracing
 from cifar10.runs import checkpoint, machine, signals
@@ -29,7 +29,7 @@ class SessionSettings(NamedTuple):
 class Job(NamedTuple):
     """What is to be trained, on which data and devices."""
 
-    data_dir: str  # a directory that holds a data set, see dataset.read
+    data: DataSet
     num_examples: int  # in the training set
     hparams: HParams = CLASSIC
     devices: Sequence[str] = ('/cpu:0',)  # of the towers, one after the other
@@ -45,12 +45,6 @@ class Job(NamedTuple):
     # that each tower takes, or, if there are several workers, those towers of theirs together
     batches_per_step: int = 1
     steps_per_run: int = 1  # that a session run of the train op makes
-    label: Optional[str] = None  # which labels are learnt, see dataset.read
-
-    @property
-    def data(self):
-        """The DataSet."""
-        return dataset.read(self.data_dir, self.label)
 
     @property
     def network(self):

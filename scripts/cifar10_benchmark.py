@@ -83,21 +83,20 @@ def request(command):
         FLAGS[name].present for name in ('dataset', 'data_dir', 'label')
     )
     # a step alone needs no more of it than the number of classes
-    data_dir = data_flags.prepare() if is_read else ''
+    data = data_flags.prepare() if is_read else dataset.read('')
     if is_read:
-        given_job.count_examples(data_dir, FLAGS.batch_size)
+        given_job.count_examples(data, FLAGS.batch_size)
     num_devices = (
         subcommands.MOST_TOWERS * FLAGS.devices_per_tower if command == 'towers' else FLAGS.num_gpus
     )
     job = Job(
-        data_dir=data_dir,
+        data=data,
         num_examples=dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
         hparams=CLASSIC._replace(batch_size=FLAGS.batch_size),
         devices=multi_gpu.tower_devices(num_devices),
         given_threads=given_job.threads(),
         devices_per_tower=FLAGS.devices_per_tower,
         variable_strategy=FLAGS.variable_strategy,
-        label=FLAGS.label,
     )
     threads = [
         '--%s=%d' % (name, FLAGS[name].value)
@@ -109,6 +108,8 @@ def request(command):
         scripts_dir=os.path.dirname(os.path.realpath(__file__)),
         trainer_flags=threads + ['--eval_steps=0'],
         trace_path=FLAGS.trace,
+        data_flags=['--data_dir=' + data.directory]
+        + (['--label=' + FLAGS.label] if FLAGS.label else []),
     )
 
 

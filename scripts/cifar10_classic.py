@@ -37,11 +37,10 @@ FLAGS = flags.FLAGS
 
 def main():
     """Makes the data set ready, and trains."""
-    data_dir = data_flags.prepare()
+    data = data_flags.prepare()
     job = Job(
-        data_dir=data_dir,
-        num_examples=given_job.count_examples(data_dir, FLAGS.batch_size),
-        label=FLAGS.label,
+        data=data,
+        num_examples=given_job.count_examples(data, FLAGS.batch_size),
         hparams=CLASSIC._replace(batch_size=FLAGS.batch_size),
         devices=multi_gpu.tower_devices(FLAGS.num_gpus),
         max_steps=FLAGS.max_steps,

@@ -46,7 +46,7 @@ def download():
         raise UserError(
             '--dataset=synthetic is not downloaded: use the command synthetic, or give cifar10 or cifar100'
         )
-    tell(dataset.read(data_flags.make(FLAGS.dataset), FLAGS.label))
+    tell(data_flags.make(FLAGS.dataset))
 
 
 def synthetic():
@@ -55,7 +55,7 @@ def synthetic():
         raise UserError(
             '--dataset=%s is not drawn: use the command download, or leave it out' % FLAGS.dataset
         )
-    tell(dataset.read(data_flags.make('synthetic')))
+    tell(data_flags.make('synthetic'))
 
 
 def convert(images_dir, out):

@@ -39,7 +39,6 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation, input as cifar10_input, multi_gpu, optimizer, summaries, training
 from cifar10.cli import data_flags, given_job
-from cifar10.data import dataset
 from cifar10.distributed import parameter_server, peers
 from cifar10.distributed.cluster import EVALUATOR
 from cifar10.distributed.replica import Replica
@@ -93,7 +92,7 @@ def evaluate(cluster, timeouts):
     writes to its directory eval."""
     # The directory may hold an older run, which the chief resumes or moves aside.
     peers.await_run(cluster, timeouts.connect)
-    evaluator = evaluation.Evaluator(dataset.read(data_flags.prepare(), FLAGS.label).test)
+    evaluator = evaluation.Evaluator(data_flags.prepare().test)
     checkpoints = following.new_checkpoints(FLAGS.train_dir, following.INTERVAL_SECS)
     evaluation.evaluate(evaluator, checkpoints, os.path.join(FLAGS.train_dir, 'eval'))
 

@@ -92,14 +92,14 @@ if __name__ == '__main__':
     program.parse(check=check)
 
 from cifar10 import evaluation, multi_gpu
-from cifar10.data import dataset, verification
+from cifar10.data import verification
 from cifar10.errors import UserError
 from cifar10.runs import following, run_directory
 
 
 def evaluator():
     """The Evaluator that the flags describe, with its data set made ready."""
-    found = dataset.read(data_flags.prepare(), FLAGS.label)
+    found = data_flags.prepare()
     records = found.test if FLAGS.eval_data == 'test' else found.train
     num_present = verification.verify(records)
     if FLAGS.num_examples is not None and FLAGS.num_examples > num_present:

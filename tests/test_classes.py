@@ -82,7 +82,7 @@ def test_the_shuffle_queue_is_bounded(tmp_path, many_dir):
 
 
 def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
-    network = Job(many_dir, 263).network
+    network = Job(dataset.read(many_dir), 263).network
     assert network == multi_gpu.Network(300, network.num_slices)
     batches = [(tf.zeros([2, 24, 24, 3]), tf.constant([0, 299]))] * 2
     multi_gpu.tower_gradients(
@@ -95,11 +95,14 @@ def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
         and shapes['softmax_linear/biases'] == [300]
     )
     sizes = [int(np.prod(shape)) * 4 for shape in shapes.values()]
-    assert traffic.variable_bytes(300) == sizes and Job('', 50000).network.num_classes == 10
+    assert (
+        traffic.variable_bytes(300) == sizes
+        and Job(dataset.read(''), 50000).network.num_classes == 10
+    )
 
 
 def test_the_classic_formulation_has_them_too(many_dir):
-    job = Job(many_dir, 263)
+    job = Job(dataset.read(many_dir), 263)
     classic.training_step(job, [(tf.zeros([2, 24, 24, 3]), tf.constant([0, 299]))])
     assert tf.trainable_variables()[-1].shape.as_list() == [300]
     images, labels = classic.distorted_inputs(job.data, 5)
@@ -108,7 +111,7 @@ def test_the_classic_formulation_has_them_too(many_dir):
 
 def test_workers_must_have_the_same_classes(many_dir, data_dir):
     ours, theirs = (
-        agreement.text(Job(path, 300), strategy.Strategy('sync', 2), '')
+        agreement.text(Job(dataset.read(path), 300), strategy.Strategy('sync', 2), '')
         for path in (many_dir, data_dir)
     )
     assert json.loads(ours)['class_names'][299] == 'class 299'

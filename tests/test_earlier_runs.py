@@ -77,7 +77,7 @@ def test_it_is_evaluated_as_before(tmp_path, earlier, train_dir, plain_data_dir,
 @pytest.mark.parametrize('script', [cifar10_train, cifar10_multi_gpu_train])
 def test_it_is_resumed_as_before(train_dir, plain_data_dir, expected, capsys, script):
     hparams = run_directory.recorded_hparams(train_dir)
-    job = Job(plain_data_dir, 100, hparams, max_steps=7, seed=1)
+    job = Job(dataset.read(plain_data_dir), 100, hparams, max_steps=7, seed=1)
     with run_directory.held(train_dir, False, job) as run:
         script.train(job, run)
     output = capsys.readouterr().out

@@ -30,7 +30,7 @@ PRECISION = re.compile(
 
 def _train(train_dir, data_dir, max_steps, **intervals):
     job = Job(
-        data_dir,
+        dataset.read(data_dir),
         300,
         CLASSIC._replace(batch_size=8),
         max_steps=max_steps,
@@ -146,7 +146,7 @@ def test_the_device_is_the_first_one(tmp_path, data_dir, monkeypatch):
 
     monkeypatch.setattr(evaluation, 'Evaluator', note)
     failures = errors.Failures()
-    job = Job(data_dir, 300, devices=['/gpu:1', '/gpu:0'])
+    job = Job(dataset.read(data_dir), 300, devices=['/gpu:1', '/gpu:0'])
     hook = scoring.ScoreHook(None, job, SimpleNamespace(path=str(tmp_path)), None, failures)
     checkpoints.save(tmp_path, 3)
     hook.score_last()

@@ -10,6 +10,7 @@ from tensorboard.backend.event_processing import event_accumulator
 import tensorflow.compat.v1 as tf
 
 from cifar10 import hooks, input as cifar10_input, progress, training
+from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, FAST, RECIPES, Intervals, Pace
 from cifar10.runs import checkpoint, machine, run_directory, signals
@@ -235,19 +236,23 @@ def test_max_to_keep(tmp_path, data_dir):
 )
 def test_the_pace_of_a_job(max_steps, epochs, last_step):
     job = Job(
-        'data', 50000, CLASSIC._replace(epochs=epochs), ['/cpu:0', '/cpu:1'], max_steps=max_steps
+        dataset.read('data'),
+        50000,
+        CLASSIC._replace(epochs=epochs),
+        ['/cpu:0', '/cpu:1'],
+        max_steps=max_steps,
     )
     assert job.pace == Pace(256, 50000, last_step)
 
 
 def test_a_job_without_an_end():
-    assert Job('data', 50000).pace == Pace(128, 50000, 1000000)
+    assert Job(dataset.read('data'), 50000).pace == Pace(128, 50000, 1000000)
 
 
 def test_the_threads_of_a_job(monkeypatch):
     monkeypatch.setattr(machine, 'num_cores', lambda: 8)
     job = Job(
-        'data',
+        dataset.read('data'),
         50000,
         CLASSIC._replace(batch_size=32),
         ['/cpu:0', '/cpu:1'],

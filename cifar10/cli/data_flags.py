@@ -135,8 +135,8 @@ def check_different(name, *others):
 
 
 def prepare():
-    """Downloads or draws the data set that --dataset names, unless there is one; returns its
-    `data_dir`.
+    """Downloads or draws the data set that --dataset names, unless there is one; returns the
+    DataSet.
 
     Raises:
       UserError: --data_dir and the directory around it do not exist; else see `make`.
@@ -150,7 +150,7 @@ def prepare():
 
 
 def make(dataset_name, is_wanted=True):
-    """Downloads or draws a data set, unless there is one; returns its `data_dir`.
+    """Downloads or draws a data set, unless there is one; returns the DataSet.
 
     Args:
       dataset_name: 'cifar10', 'cifar100' or 'synthetic'.
@@ -182,8 +182,7 @@ def make(dataset_name, is_wanted=True):
             download.prepare(archive._replace(source=source), path)
         else:
             raise ValueError('Unknown data set: %s' % dataset_name)
-    dataset.read(path, FLAGS.label)  # there may be no such labels
-    return path
+    return dataset.read(path, FLAGS.label)
 
 
 def define_checkpoint():

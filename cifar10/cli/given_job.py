@@ -57,13 +57,13 @@ def prepare(
         raise UserError(
             '--deterministic works on CPUs only: hide the GPUs with CUDA_VISIBLE_DEVICES=-1'
         )
-    data_dir = data_flags.prepare()
+    data = data_flags.prepare()
     eval_steps = (
         FLAGS.checkpoint_steps if FLAGS.keep_best and FLAGS.eval_steps is None else FLAGS.eval_steps
     )
     return Job(
-        data_dir=data_dir,
-        num_examples=count_examples(data_dir, hparams.batch_size),
+        data=data,
+        num_examples=count_examples(data, hparams.batch_size),
         hparams=hparams,
         devices=devices,
         given_threads=threads(),
@@ -82,19 +82,18 @@ def prepare(
         log_device_placement=FLAGS.log_device_placement,
         devices_per_tower=devices_per_tower,
         variable_strategy=variable_strategy,
-        label=FLAGS.label,
     )
 
 
-def count_examples(data_dir, batch_size):
-    """Returns the number of training examples; raises UserError if a file is malformed, or the
-    batch too large for them."""
-    num_examples = verification.verify(dataset.read(data_dir, FLAGS.label).train)
+def count_examples(data, batch_size):
+    """Returns the number of training examples of a DataSet; raises UserError if a file is
+    malformed, or the batch too large for them."""
+    num_examples = verification.verify(data.train)
     most = max(num_examples, _SMALL_BATCH)
     if batch_size > most:
         raise UserError(
             '--batch_size=%d is too large for the %d training examples in %s: give at most %d'
-            % (batch_size, num_examples, data_dir, most)
+            % (batch_size, num_examples, data.directory, most)
         )
     return num_examples
 
@@ -161,7 +160,7 @@ def _lines(job, first_step, is_alone):
         [
             program.versions(job.session.config),
             'Data: %d examples of %s in %s'
-            % (job.num_examples, dataset.listed(job.data.class_names), job.data_dir),
+            % (job.num_examples, dataset.listed(job.data.class_names), job.data.directory),
             'Devices: %s' % ', '.join(job.devices),
         ]
         + _towers(job)

@@ -3,6 +3,7 @@ paper."""
 
 from typing import NamedTuple
 
+from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, VARIABLE_STRATEGIES
 from cifar10.parallelism import layers, layout
 from cifar10.report import markdown
@@ -39,7 +40,7 @@ class Estimate(NamedTuple):
 def estimate(num_gpus, devices_per_tower, strategy, batch_size, seconds_per_image):
     """The Estimate for GPUs that need so many seconds for the operations of an image."""
     job = Job(
-        '',
+        dataset.read(''),
         50000,
         CLASSIC._replace(batch_size=batch_size),
         ['/gpu:%d' % i for i in range(num_gpus)],

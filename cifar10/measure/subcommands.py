@@ -27,13 +27,7 @@ class Request(NamedTuple):
     scripts_dir: str  # of the trainers, for `train`
     trainer_flags: list  # for ours alone
     trace_path: str  # for `profile`
-
-    @property
-    def data_flags(self):
-        """The flags that name the data of the job to a trainer."""
-        return ['--data_dir=' + self.job.data_dir] + (
-            ['--label=' + self.job.label] if self.job.label else []
-        )
+    data_flags: list  # that name the data of the job to a trainer
 
     def steps_or(self, warmup, measured):
         """The Steps, with these numbers instead of 0."""

@@ -80,7 +80,7 @@ def held(train_dir, fresh, job):
     directories.make(train_dir)
     if fresh and _holds_run(train_dir):
         with directories.locked(train_dir, busy):
-            _move_aside(train_dir, job.data_dir)
+            _move_aside(train_dir, job.data.directory)
         directories.make(train_dir)
     with directories.locked(train_dir, busy), directories.Place(train_dir) as place:
         resumed = checkpoint.read_latest(train_dir)

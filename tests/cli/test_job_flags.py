@@ -4,6 +4,7 @@ from absl import flags
 import pytest
 
 from cifar10.cli import data_flags, given_job, job_flags
+from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import FAST, Intervals
 from cifar10.runs.machine import Threads
@@ -21,7 +22,7 @@ def defined():
 
 def test_without_flags_the_defaults_of_the_job(data_dir):
     flags.FLAGS(['a script', '--data_dir=' + data_dir])
-    assert given_job.prepare() == Job(data_dir, 300, devices=['/cpu:0'])
+    assert given_job.prepare() == Job(dataset.read(data_dir), 300, devices=['/cpu:0'])
 
 
 def test_every_flag_reaches_the_job(data_dir):
@@ -47,7 +48,7 @@ def test_every_flag_reaches_the_job(data_dir):
         ]
     )
     assert given_job.prepare(6, 3, 'spread') == Job(
-        data_dir=data_dir,
+        data=dataset.read(data_dir),
         num_examples=300,
         hparams=FAST._replace(batch_size=5),
         devices=['/cpu:%d' % i for i in range(6)],

@@ -10,6 +10,7 @@ from tensorboard import plugin_util
 
 from cifar10 import summaries
 from cifar10.cli import given_job
+from cifar10.data import dataset
 from cifar10.hparams import BEST, CLASSIC, FAST, Intervals
 from cifar10.runs import machine
 from cifar10.runs.machine import Threads
@@ -36,7 +37,13 @@ def _plan(capsys, job, first_step=0):
 
 def test_the_whole_plan(data_dir, capsys):
     given_job.print_plan(
-        Job(data_dir, 50000, devices=['/cpu:0', '/cpu:1'], given_threads=Threads(prefetch=3)), None
+        Job(
+            dataset.read(data_dir),
+            50000,
+            devices=['/cpu:0', '/cpu:1'],
+            given_threads=Threads(prefetch=3),
+        ),
+        None,
     )
     first, *others = capsys.readouterr().out.splitlines()
     assert re.match(
@@ -45,7 +52,7 @@ def test_the_whole_plan(data_dir, capsys):
     )
     assert others == [
         'Data: 50000 examples of disc, ring, square, triangle, cross, horizontal_stripes, vertical_stripes, diagonal_stripes, '
-        'checkerboard, dots in ' + data_dir,
+        'checkerboard, dots in %s/cifar-10-batches-bin' % data_dir,
         'Devices: /cpu:0, /cpu:1',
         'Speed: nothing is gained by 2 CPU devices, because they share the same cores: a step has 2 times the examples of one tower, '
         'and takes about 2 times as long',
@@ -66,9 +73,9 @@ def test_the_whole_plan(data_dir, capsys):
     [(0, 'none \\(--eval_steps=0\\)'), (7, 'every 7 steps and at the end, .* training waits .*')],
 )
 def test_when_it_is_evaluated(data_dir, capsys, eval_steps, text):
-    (line,) = _plan(capsys, Job(data_dir, 300, intervals=Intervals(eval_steps=eval_steps)))[
-        'Evaluation'
-    ]
+    (line,) = _plan(
+        capsys, Job(dataset.read(data_dir), 300, intervals=Intervals(eval_steps=eval_steps))
+    )['Evaluation']
     assert re.fullmatch(text, line)
 
 
@@ -94,16 +101,16 @@ def test_when_it_is_evaluated(data_dir, capsys, eval_steps, text):
 )
 def test_what_is_gained_by_devices(data_dir, capsys, devices, per_tower, lines):
     assert (
-        _plan(capsys, Job(data_dir, 300, devices=devices, devices_per_tower=per_tower)).get(
-            'Speed', []
-        )
+        _plan(
+            capsys, Job(dataset.read(data_dir), 300, devices=devices, devices_per_tower=per_tower)
+        ).get('Speed', [])
         == lines
     )
 
 
 def test_classes_without_names(tmp_path, capsys):
-    assert _plan(capsys, Job(str(tmp_path), 7))['Data'] == [
-        '7 examples of unnamed classes in %s' % tmp_path
+    assert _plan(capsys, Job(dataset.read(str(tmp_path)), 7))['Data'] == [
+        '7 examples of unnamed classes in %s' % (tmp_path / 'cifar-10-batches-bin')
     ]
 
 
@@ -123,21 +130,21 @@ def test_classes_without_names(tmp_path, capsys):
     ],
 )
 def test_threads(data_dir, capsys, devices, given, line):
-    assert _plan(capsys, Job(data_dir, 300, devices=devices, given_threads=given))['Threads'] == [
-        line
-    ]
+    assert _plan(capsys, Job(dataset.read(data_dir), 300, devices=devices, given_threads=given))[
+        'Threads'
+    ] == [line]
 
 
 def test_a_resumed_run(data_dir, capsys):
-    printed = _plan(capsys, Job(data_dir, 50000, max_steps=200000), 136719)
+    printed = _plan(capsys, Job(dataset.read(data_dir), 50000, max_steps=200000), 136719)
     assert printed['Learning rate'] == ['0.01, then 0.001 from epoch 700 (step 273438)']
     assert printed['End'] == ['step 200000, epoch 512.0']
-    before = _plan(capsys, Job(data_dir, 50000, max_steps=200000), 136718)
+    before = _plan(capsys, Job(dataset.read(data_dir), 50000, max_steps=200000), 136718)
     assert before['Learning rate'] == ['0.1, then 0.01 from epoch 350 (step 136719)']
 
 
 def test_a_linear_schedule(data_dir, capsys):
-    printed = _plan(capsys, Job(data_dir, 50000, FAST))
+    printed = _plan(capsys, Job(dataset.read(data_dir), 50000, FAST))
     assert printed['Learning rate'] == [
         'rises to 0.05 over 3 epochs, then falls to 0 at the end of epoch 32 (step 12500)'
     ]
@@ -167,13 +174,16 @@ def test_a_linear_schedule(data_dir, capsys):
     ],
 )
 def test_scaling(data_dir, capsys, hparams, num_towers, line):
-    job = Job(data_dir, 50000, hparams, ['/cpu:%d' % i for i in range(num_towers)])
+    job = Job(dataset.read(data_dir), 50000, hparams, ['/cpu:%d' % i for i in range(num_towers)])
     assert _plan(capsys, job)['Learning rate'][1:] == ([line] if line else [])
 
 
 def test_the_scaled_rate(data_dir, capsys):
     job = Job(
-        data_dir, 50000, CLASSIC._replace(lr_scaling='linear'), ['/cpu:%d' % i for i in range(4)]
+        dataset.read(data_dir),
+        50000,
+        CLASSIC._replace(lr_scaling='linear'),
+        ['/cpu:%d' % i for i in range(4)],
     )
     assert _plan(capsys, job)['Learning rate'][0] == '0.4, then 0.04 from epoch 350 (step 34180)'
     job = job._replace(hparams=FAST._replace(lr_scaling='linear'))
@@ -182,18 +192,20 @@ def test_the_scaled_rate(data_dir, capsys):
 
 def test_how_a_recipe_differs(data_dir, capsys):
     """A hyperparameter that nothing reads is no difference."""
-    assert _plan(capsys, Job(data_dir, 50000, BEST._replace(optimizer='momentum')))['Recipe'] == [
+    assert _plan(capsys, Job(dataset.read(data_dir), 50000, BEST._replace(optimizer='momentum')))[
+        'Recipe'
+    ] == [
         'best; differs from classic in: optimizer momentum (classic: gradient_descent), '
         'initial_learning_rate 0.05 (classic: 0.1), momentum 0.9 (classic: unused), schedule linear (classic: staircase), '
         'warmup_epochs 5.0 (classic: unused), epochs 100.0 (classic: inf), fc_weight_decay 0.0 (classic: 0.004), '
         'label_smoothing 0.1 (classic: 0.0), moving_average_fraction 0.02 (classic: 0.0), contrast 0.0 (classic: 0.8)'
     ]
-    assert _plan(capsys, Job(data_dir, 50000, CLASSIC._replace(batch_size=64)))['Recipe'] == [
-        'classic; differs from classic in: batch_size 64 (classic: 128)'
-    ]
-    assert _plan(capsys, Job(data_dir, 50000, CLASSIC._replace(momentum=0.5)))['Recipe'] == [
-        'classic, with the hyperparameters of the books'
-    ]
+    assert _plan(capsys, Job(dataset.read(data_dir), 50000, CLASSIC._replace(batch_size=64)))[
+        'Recipe'
+    ] == ['classic; differs from classic in: batch_size 64 (classic: 128)']
+    assert _plan(capsys, Job(dataset.read(data_dir), 50000, CLASSIC._replace(momentum=0.5)))[
+        'Recipe'
+    ] == ['classic, with the hyperparameters of the books']
 
 
 @pytest.mark.parametrize(
@@ -207,7 +219,9 @@ def test_how_a_recipe_differs(data_dir, capsys):
     ],
 )
 def test_which_step_is_traced(data_dir, capsys, profile_step, first_step, text):
-    job = Job(data_dir, 300, max_steps=50, intervals=Intervals(profile_step=profile_step))
+    job = Job(
+        dataset.read(data_dir), 300, max_steps=50, intervals=Intervals(profile_step=profile_step)
+    )
     assert _plan(capsys, job, first_step).get('Trace', []) == text
 
 
@@ -229,7 +243,7 @@ def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
         with summaries.writer(str(tmp_path), first_step):
             pass
         given_job.print_plan(
-            Job(str(odd), 300, max_steps=50),
+            Job(dataset.read(str(odd)), 300, max_steps=50),
             SimpleNamespace(path=str(tmp_path), first_step=first_step),
             'Cluster: two',
         )
@@ -245,11 +259,13 @@ def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
 
 
 def test_a_worker_that_is_not_chief_only_prints(data_dir, capsys):
-    given_job.print_plan(Job(data_dir, 300), None, 'Cluster: two')
+    given_job.print_plan(Job(dataset.read(data_dir), 300), None, 'Cluster: two')
     assert capsys.readouterr().out.startswith('Cluster: two\n')
 
 
 @pytest.mark.parametrize('field', ['recipe', 'schedule', 'lr_scaling'])
 def test_unknown_names(data_dir, field):
     with pytest.raises(ValueError, match='^Unknown %s: odd$' % field):
-        given_job.print_plan(Job(data_dir, 300, CLASSIC._replace(**{field: 'odd'})), None)
+        given_job.print_plan(
+            Job(dataset.read(data_dir), 300, CLASSIC._replace(**{field: 'odd'})), None
+        )

@@ -198,13 +198,14 @@ def test_a_new_directory_for_a_trainer_and_for_the_command(tmp_path, archive, mo
     ):
         prepare('new/data')
     assert os.listdir(str(tmp_path)) == ['copy'] and capsys.readouterr().out == ''
-    assert prepare('new') == str(tmp_path / 'new')
+    directory = str(tmp_path / 'new' / dataset.DIRECTORY)
+    assert prepare('new').directory == directory
     assert_complete(tmp_path / 'new')
     assert capsys.readouterr().out.splitlines()[
         0
     ] == '%s does not exist yet: making it for the data set' % (tmp_path / 'new')
     for name in ('new', os.path.join('new', dataset.DIRECTORY)):
-        assert prepare(name) == str(tmp_path / name) and capsys.readouterr().out == ''
+        assert prepare(name).directory == directory and capsys.readouterr().out == ''
     status, _, stderr = programs.call(
         'cifar10_dataset',
         'download',

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cifar10.data import dataset
 from cifar10.distributed.strategy import MODES, Strategy
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
@@ -27,7 +28,7 @@ def test_a_step_of_the_run(strategy, examples, steps_per_run):
     far a session run takes it."""
     strategy.check()
     job = Job(
-        'data',
+        dataset.read('data'),
         50000,
         CLASSIC._replace(epochs=2.0),
         ['/cpu:0', '/cpu:1'],

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import multi_gpu, optimizer, training
+from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, Intervals, Pace
 from cifar10.runs import checkpoint, run_directory
 
@@ -26,7 +27,9 @@ LINE = re.compile(
 
 def job(data_dir, hparams=HPARAMS, num_examples=100, num_towers=2):
     """What a RunDirectory is held for."""
-    return training.Job(data_dir, num_examples, hparams, ['/cpu:%d' % i for i in range(num_towers)])
+    return training.Job(
+        dataset.read(data_dir), num_examples, hparams, ['/cpu:%d' % i for i in range(num_towers)]
+    )
 
 
 def work(pace, session=SESSION, **intervals):

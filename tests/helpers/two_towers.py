@@ -15,7 +15,7 @@ def batches(job, first_step, share, count):
         training.set_seed(job.seed, first_step, share.index)
         return queues.run(
             cifar10_input.distorted_inputs(
-                job.data_dir, job.hparams.batch_size, job.hparams.contrast, job.deterministic, share
+                job.data, job.hparams.batch_size, job.hparams.contrast, job.deterministic, share
             ),
             count,
         )

@@ -6,6 +6,7 @@ from unittest import mock
 import tensorflow.compat.v1 as tf
 
 from cifar10 import training
+from cifar10.data import dataset
 from cifar10.distributed.cluster import Cluster
 from cifar10.distributed.placement import Copies
 from cifar10.distributed.replica import Replica
@@ -45,7 +46,7 @@ def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **
         **{name: value for name, value in numbers.items() if name in Strategy._fields},
     )
     job = training.Job(
-        data_dir,
+        dataset.read(data_dir),
         300,
         hparams._replace(batch_size=2),
         batches_per_step=strategy.batches_per_step,

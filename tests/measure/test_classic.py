@@ -89,7 +89,7 @@ def _classic(num_towers):
         images = tf.map_fn(lambda args: classic.distort(*args), [raw] + draws, tf.float32)
         batches = list(zip(tf.split(images, num_towers), tf.split(labels, num_towers)))
         train_op, loss, _ = classic.training_step(
-            Job('', 50000, hparams, ['/cpu:0', '/cpu:1'][:num_towers]), batches
+            Job(dataset.read(''), 50000, hparams, ['/cpu:0', '/cpu:1'][:num_towers]), batches
         )
         return train_op, loss
 
@@ -195,7 +195,7 @@ def test_input_draws_for_each_image(data_dir, monkeypatch):
 
 def test_train_prints_writes_and_saves(tmp_path, data_dir, capsys):
     job = Job(
-        data_dir,
+        dataset.read(data_dir),
         300,
         CLASSIC._replace(batch_size=8),
         ['/cpu:0', '/cpu:1'],
@@ -224,4 +224,4 @@ def test_train_needs_a_directory_of_its_own(tmp_path):
         UserError,
         match='^%s is not empty, and this program cannot resume a run: give another' % tmp_path,
     ):
-        classic.train(Job('', 300), str(tmp_path))
+        classic.train(Job(dataset.read(''), 300), str(tmp_path))

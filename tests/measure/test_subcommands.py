@@ -9,6 +9,7 @@ import signal
 
 import pytest
 
+from cifar10.data import dataset
 from cifar10.hparams import CLASSIC
 from cifar10.measure import flops, processes, subcommands
 from cifar10.measure.measurements import Steps
@@ -16,11 +17,13 @@ from cifar10.parallelism import layers
 from cifar10.training import Job
 from tests.helpers import programs
 
-CPU_JOB = Job('there', 50000, CLASSIC._replace(batch_size=8), ['/cpu:0', '/cpu:1'])
+CPU_JOB = Job(dataset.read('there'), 50000, CLASSIC._replace(batch_size=8), ['/cpu:0', '/cpu:1'])
 
 
 def _request(job=CPU_JOB, steps=Steps(0, 0), scripts_dir='', trainer_flags=(), trace_path=''):
-    return subcommands.Request(job, steps, scripts_dir, list(trainer_flags), trace_path)
+    return subcommands.Request(
+        job, steps, scripts_dir, list(trainer_flags), trace_path, ['--data_dir=there']
+    )
 
 
 def test_steps_have_defaults():
@@ -241,13 +244,20 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
     status, stdout, stderr = programs.call(
         'cifar10_benchmark', 'train', '--baseline', '--rounds=2', '--json=%s' % path, *args
     )
-    job = Job(data_dir, 50000, CLASSIC._replace(batch_size=16), ['/cpu:0', '/cpu:1'], (5, 6, 7))
+    job = Job(
+        dataset.read(data_dir),
+        50000,
+        CLASSIC._replace(batch_size=16),
+        ['/cpu:0', '/cpu:1'],
+        (5, 6, 7),
+    )
     expected = subcommands.Request(
         job,
         Steps(3, 4),
         os.path.join(programs.ROOT, 'scripts'),
         args[3:6] + ['--eval_steps=0'],
         'trace',
+        ['--data_dir=' + job.data.directory],
     )
     assert requests == [('ours', expected), ('classic', expected)] * 2
     assert (status, stderr) == (

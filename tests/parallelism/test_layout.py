@@ -6,6 +6,7 @@ from unittest import mock
 import pytest
 
 from cifar10 import training
+from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, FAST
 from cifar10.parallelism import layout
 from cifar10.runs import run_directory
@@ -47,7 +48,7 @@ def test_the_plan_tells_what_training_transfers(
     tmp_path, data_dir, num_devices, devices_per_tower, strategy, recipe
 ):
     job = training.Job(
-        data_dir,
+        dataset.read(data_dir),
         300,
         RECIPES[recipe]._replace(batch_size=16),
         ['/cpu:%d' % i for i in range(num_devices)],
@@ -69,7 +70,7 @@ def test_the_transfers_of_two_devices():
     """Counted by hand: images and labels are on the first device, where the convolutions and the
     variables are too."""
     job = training.Job(
-        '',
+        dataset.read(''),
         300,
         CLASSIC._replace(batch_size=16),
         ['/gpu:0', '/gpu:1'],
@@ -91,7 +92,7 @@ def test_the_transfers_of_two_devices():
 
 def test_variables_cross_once_per_tower():
     """On a GPU each is used several times, by a product, the weight decay and their gradients."""
-    job = training.Job('', 300, CLASSIC, ['/gpu:0', '/gpu:1'])
+    job = training.Job(dataset.read(''), 300, CLASSIC, ['/gpu:0', '/gpu:1'])
     images, labels = 4 * 128 * 24 * 24 * 3, 4 * 128
     assert layout.of_step(job) == layout.Layout(
         {'/cpu:0': 4 * 1068298},

@@ -26,7 +26,7 @@ def _layouts(directory):
 
 def _train(train_dir, data_dir, hparams):
     job = Job(
-        data_dir,
+        dataset.read(data_dir),
         300,
         hparams._replace(batch_size=8),
         max_steps=2,

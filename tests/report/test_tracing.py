@@ -7,6 +7,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import files
+from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, Intervals
 from cifar10.runs import run_directory
@@ -37,7 +38,7 @@ def test_a_step_of_two_towers(tmp_path, data_dir, capsys):
     """Each tower's convolutions are in the file, complete events with times; and in the event
     file."""
     job = Job(
-        data_dir,
+        dataset.read(data_dir),
         300,
         CLASSIC._replace(batch_size=8),
         ['/cpu:0', '/cpu:1'],

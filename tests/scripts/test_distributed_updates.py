@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from cifar10 import hparams as recipes
+from cifar10.data import dataset
 from cifar10.input import Share
 from cifar10.runs import checkpoint
 from cifar10.training import Job
@@ -34,7 +35,7 @@ RECIPES = {
 
 def _job(data_dir, recipe, num_workers=2):
     return Job(
-        data_dir,
+        dataset.read(data_dir),
         300,
         RECIPES[recipe][1]._replace(batch_size=8),
         batches_per_step=num_workers,
@@ -61,7 +62,7 @@ def _run(directory, job, recipe, num_ps, num_workers, max_steps, *flags, **optio
     cluster = clusters.Cluster(
         num_ps,
         num_workers,
-        '--data_dir=' + job.data_dir,
+        '--data_dir=' + job.data.directory,
         '--train_dir=%s' % directory,
         '--max_steps=%d' % max_steps,
         *FLAGS + RECIPES[recipe][0] + list(flags),

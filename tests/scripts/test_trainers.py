@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
+from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, Intervals
 from cifar10.runs import checkpoint, run_directory
 from cifar10.runs.machine import Threads
@@ -49,7 +50,7 @@ def _train(script, job, train_dir):
 def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
     """The numbers of the job reach the graph, the log and the directory."""
     job = Job(
-        data_dir,
+        dataset.read(data_dir),
         300,
         CLASSIC._replace(batch_size=8, contrast=0.25, num_epochs_per_decay=0.125),
         devices,
@@ -87,7 +88,7 @@ def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers)
     """GPU names can be placed on the CPU; the graph keeps them."""
     for kind, slices in [('cpu', 2), ('gpu', 1)]:
         job = Job(
-            data_dir,
+            dataset.read(data_dir),
             300,
             CLASSIC._replace(batch_size=16),
             ['/%s:%d' % (kind, i) for i in range(towers)],
@@ -137,7 +138,7 @@ def test_a_batch_that_is_too_large(tmp_path, data_dir, script):
     assert (status, list(tmp_path.iterdir())) == (1, [])
     assert stderr == (
         '%s.py: error: --batch_size=1025 is too large for the 300 training examples in %s: give at most 1024\n'
-        % (script, data_dir)
+        % (script, dataset.read(data_dir).directory)
     )
 
 
@@ -145,7 +146,13 @@ def test_the_seed_of_a_resumed_run(tmp_path, data_dir):
     """It fixes the initial values; a resumed run does not draw again what the first steps drew."""
 
     def seeds(name, max_steps, seed=1):
-        job = Job(data_dir, 300, CLASSIC._replace(batch_size=8), max_steps=max_steps, seed=seed)
+        job = Job(
+            dataset.read(data_dir),
+            300,
+            CLASSIC._replace(batch_size=8),
+            max_steps=max_steps,
+            seed=seed,
+        )
         with tf.Graph().as_default() as graph:
             saved = _train(cifar10_train, job, tmp_path / name)
             tf.train.import_meta_graph(saved + '.meta', clear_devices=True)
@@ -161,7 +168,13 @@ def test_the_seed_of_a_resumed_run(tmp_path, data_dir):
 
 
 def test_towers_take_batches_of_their_own(tmp_path, data_dir, graph):
-    job = Job(data_dir, 300, CLASSIC._replace(batch_size=8), ['/cpu:0', '/cpu:1'], max_steps=1)
+    job = Job(
+        dataset.read(data_dir),
+        300,
+        CLASSIC._replace(batch_size=8),
+        ['/cpu:0', '/cpu:1'],
+        max_steps=1,
+    )
     path = _train(cifar10_multi_gpu_train, job, tmp_path)
     saver = tf.train.import_meta_graph(path + '.meta')
     (queue,) = [
