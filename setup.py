@@ -45,4 +45,5 @@ setup(
     scripts=sorted(glob.glob('scripts/*.py')),
     python_requires='>=3.7',
     install_requires=['tensorflow>=1.15', 'tensorboard', 'numpy', 'six', 'absl-py'],
+    extras_require={'figures': ['matplotlib', 'Pillow']},
 )

@@ -1,20 +1,23 @@
 """The precision of a checkpoint: every example is scored exactly once."""
 
 import datetime
+import itertools
+import math
 import os
-from typing import Dict, NamedTuple, Optional, Sequence
+from typing import Dict, NamedTuple, Sequence
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import directories, input as cifar10_input, summaries, views
+from cifar10 import directories, distortions, files, input as cifar10_input, model, summaries
 from cifar10.data import verification
-from cifar10.report import evaluation_summary, predictions_file, tags, text_report
-from cifar10.report.mistakes import Mistake, Mistakes
-from cifar10.report.scores import Scores
+from cifar10.hparams import NUM_VIEWS
+from cifar10.report import figures, tensorboard, text_report
+from cifar10.report.scores import Mistake, Scores
 from cifar10.runs import checkpoint, machine, run_directory, watch
 
 _MISTAKES = 24  # that are shown
+_DISTANCE = 3  # pixels from the centre of the image to that of an outer crop, down and across
 
 
 class Result(NamedTuple):
@@ -24,7 +27,7 @@ class Result(NamedTuple):
     num_views: int
     scores: Scores
     mistakes: Sequence[Mistake]  # the most confident ones
-    class_names: Optional[Sequence[str]]  # None if nothing tells them
+    class_names: Sequence[str]  # in label order; the numbers of the classes if they have no names
     # by summary tag; the cross entropy is the mean over the examples, without label smoothing
     losses: Dict[str, float]
 
@@ -39,7 +42,7 @@ class Evaluator:
           records: the Records that are scored, like those of a DataSet for the test.
           device: the device to compute on.
           num_examples: score only this many examples, the first ones; None scores all.
-          num_views: the number of views per image, see views.crop_and_mirror.
+          num_views: the number of views per image, see crop_and_mirror.
 
         Raises:
           UserError: a file is missing or malformed.
@@ -60,7 +63,7 @@ class Evaluator:
             with tf.device(device):
                 # With a weight decay of 1, 'losses' holds l2_loss itself; `evaluate` multiplies it
                 # by that of the run.
-                log_probabilities = views.log_probabilities(
+                log_probabilities = mean_log_probabilities(
                     images, num_views, records.num_classes, num_slices, fc_weight_decay=1.0
                 )
             self._batch = labels, images, log_probabilities
@@ -99,13 +102,14 @@ class Evaluator:
             scores, mistakes = self._run_over_examples(session)
             l2_losses = session.run(self._l2_losses)
         losses = {tag: decay * float(value) for tag, value in l2_losses.items()}
-        losses[tags.CROSS_ENTROPY] = float(scores.cross_entropies.mean())
-        losses[tags.TOTAL_LOSS] = sum(losses.values())
-        return Result(restored.step, self._num_views, scores, mistakes, self._class_names, losses)
+        losses[tensorboard.CROSS_ENTROPY] = float(scores.cross_entropies.mean())
+        losses[tensorboard.TOTAL_LOSS] = sum(losses.values())
+        names = list(self._class_names or map(str, range(scores.num_classes)))
+        return Result(restored.step, self._num_views, scores, mistakes, names, losses)
 
     def _run_over_examples(self, session):
         """The Scores of the examples, and the most confident mistakes."""
-        all_labels, all_log_probabilities, mistakes = [], [], Mistakes(_MISTAKES)
+        batches, mistakes = [], []
         missing = self._num_examples
         coord = tf.train.Coordinator()
         threads = tf.train.start_queue_runners(session, coord)
@@ -116,10 +120,12 @@ class Evaluator:
                     labels, images, log_probabilities = [
                         values[:missing] for values in session.run(self._batch)
                     ]
-                    mistakes.add(self._num_examples - missing, labels, images, log_probabilities)
-                    all_labels.append(labels)
-                    all_log_probabilities.append(log_probabilities)
-                    missing -= len(labels)
+                    batch = Scores(labels, log_probabilities)
+                    mistakes += batch.mistakes(images, self._num_examples - missing)
+                    mistakes = sorted(mistakes, key=lambda mistake: -mistake.probability)
+                    del mistakes[_MISTAKES:]
+                    batches.append(batch)
+                    missing -= batch.num_examples
                 coord.request_stop()
                 # raises what went wrong, but not the OutOfRangeError that ends the data
                 coord.join(threads)
@@ -129,37 +135,70 @@ class Evaluator:
             finally:
                 coord.request_stop()
         self._watch.check()
-        return Scores(
-            np.concatenate(all_labels), np.concatenate(all_log_probabilities)
-        ), mistakes.found
+        return Scores(*map(np.concatenate, zip(*batches))), mistakes
+
+
+def crop_and_mirror(images, num_views):
+    """Views of each image, standardised.
+
+    Args:
+      images: uint8 [n, 3, 32, 32].
+      num_views: 1 for the crop at the centre; 2 for this crop and its mirror image; 10 for this
+        crop and four others, towards the corners, each with its mirror image.
+
+    Returns:
+      A list of `num_views` float32 [n, 24, 24, 3].
+
+    Raises:
+      ValueError: there are no such views.
+    """
+    if num_views not in NUM_VIEWS:
+        raise ValueError('Unknown number of views: %s' % num_views)
+    shifts = [(0, 0)]
+    if num_views == 10:
+        shifts += itertools.product([-_DISTANCE, _DISTANCE], repeat=2)
+    crops = [distortions.crop(images, *shift) for shift in shifts]
+    return crops if num_views == 1 else crops + [crop[:, :, ::-1] for crop in crops]
+
+
+def mean_log_probabilities(images, num_views, num_classes, num_slices, fc_weight_decay):
+    """The logarithm of the mean, over the views, of the probabilities of the classes.
+
+    Args:
+      images: uint8 [n, 3, 32, 32].
+      num_views: see `crop_and_mirror`.
+      num_classes, num_slices, fc_weight_decay: see model.inference.
+
+    Returns:
+      float32 [n, num_classes].
+    """
+    with tf.name_scope('views'):
+        images = tf.concat(crop_and_mirror(images, num_views), 0)
+    logits = model.inference(images, num_classes, num_slices, fc_weight_decay)
+    with tf.name_scope('log_probabilities'):
+        log_softmax = tf.reshape(tf.nn.log_softmax(logits), [num_views, -1, num_classes])
+        return tf.reduce_logsumexp(log_softmax, 0) - math.log(num_views)
 
 
 def describe(result, top_k=None):
     """The line that tells the precision of a Result, with its confidence interval; with `top_k`
     also precision @ k."""
-    scores, several_views = (
-        result.scores,
+    scores = result.scores
+    line = '%s: precision @ 1 = %.3f (%d of %d, %sstep %d), 95 %% interval %.3f to %.3f' % (
+        datetime.datetime.now().isoformat(' ', 'microseconds'),
+        scores.precision,
+        scores.num_correct,
+        scores.num_examples,
         '%d views, ' % result.num_views if result.num_views > 1 else '',
+        result.step,
+        *scores.interval,
     )
-    return '%s: precision @ 1 = %.3f (%d of %d, %sstep %d), 95 %% interval %.3f to %.3f%s' % (
-        (
-            datetime.datetime.now().isoformat(' ', 'microseconds'),
-            scores.precision,
-            scores.num_correct,
-            scores.num_examples,
-            several_views,
-            result.step,
-        )
-        + scores.interval
-        + (
-            ', precision @ %d = %.3f' % (top_k, scores.num_correct_at(top_k) / scores.num_examples)
-            if top_k
-            else '',
-        )
-    )
+    if top_k:
+        line += ', precision @ %d = %.3f' % (top_k, scores.precision_at(top_k))
+    return line
 
 
-def evaluate(evaluator, checkpoints, eval_dir, top_k=None, predictions=None):
+def evaluate(evaluator, checkpoints, eval_dir, top_k=None, predictions=None, figures_dir=None):
     """Evaluates checkpoints; prints the precision of each and writes it, and what else is known,
     for TensorBoard.
 
@@ -173,18 +212,31 @@ def evaluate(evaluator, checkpoints, eval_dir, top_k=None, predictions=None):
       top_k: for precision @ k as well; None for precision @ 1 alone.
       predictions: the path of a CSV file for the probabilities that the last checkpoint gives; None
         for none.
+      figures_dir: an existing directory for the figures of the last checkpoint; None for none.
 
     Raises:
       UserError: see Evaluator.evaluate; or a file cannot be written.
     """
-    result = None
+    result, drawn = None, {}
     directories.make(eval_dir)
+    draws = figures.is_available()
+    if not draws:
+        print('No figures, which need matplotlib: pip install matplotlib', flush=True)
     with evaluator.graph.as_default(), summaries.writer(eval_dir) as write:
         for restored in checkpoints:
             result = evaluator.evaluate(restored)
             print(describe(result, top_k), flush=True)
-            write(evaluation_summary.summary(result, top_k), result.step)
-    if result:
-        print(text_report.whole(result), flush=True)
-    if result and predictions:
-        predictions_file.write(predictions, result.scores, result.class_names)
+            drawn = figures.draw(result) if draws else {}
+            write(tensorboard.evaluation(result, top_k, drawn), result.step)
+    if result is None:
+        return
+    print(text_report.whole(result), flush=True)
+    if predictions:
+        content = text_report.predictions(result.scores, result.class_names)
+        files.write_whole(predictions, content, 'name another file')
+    if figures_dir:
+        for name, figure in drawn.items():
+            for file_format in figures.FORMATS:
+                path = os.path.join(figures_dir, '%s.%s' % (name, file_format))
+                content = figures.encoded(figure, file_format)
+                files.write_whole(path, content, 'name another directory')

@@ -10,7 +10,7 @@ import time
 import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
-from cifar10.report import tags
+from cifar10.report import tensorboard
 
 _RECENT_LINES = 100  # of the log, by whose times the time that is left is estimated
 
@@ -162,9 +162,9 @@ class SummaryHook(tf.train.SessionRunHook):
             summary = tf.Summary.FromString(run_values.results['summary'])
             examples_per_sec, sec_per_batch = self._speed.since_last(self._step)
             for tag, value in [
-                (tags.EPOCH, self._pace.epochs(self._step)),
-                (tags.EXAMPLES_PER_SEC, examples_per_sec),
-                (tags.SEC_PER_BATCH, sec_per_batch),
+                (tensorboard.EPOCH, self._pace.epochs(self._step)),
+                (tensorboard.EXAMPLES_PER_SEC, examples_per_sec),
+                (tensorboard.SEC_PER_BATCH, sec_per_batch),
             ]:
                 summary.value.add(tag=tag, simple_value=value)
             self._write(summary, self._step)

@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import evaluation, progress
 from cifar10.data import verification
 from cifar10.errors import UserError
-from cifar10.report import tags
+from cifar10.report import tensorboard
 from cifar10.runs import checkpoint, checkpoint_files, watch
 
 
@@ -96,7 +96,7 @@ class ScoreHook(tf.train.SessionRunHook):
         )
         precision = result.scores.precision
         self._write(
-            tf.Summary(value=[tf.Summary.Value(tag=tags.PRECISION, simple_value=precision)]),
+            tf.Summary(value=[tf.Summary.Value(tag=tensorboard.PRECISION, simple_value=precision)]),
             result.step,
         )
         if self._keep_best:

@@ -15,7 +15,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input
 from cifar10.multi_gpu import TOWER_NAME
-from cifar10.report import dashboard, tags
+from cifar10.report import tensorboard
 from cifar10.runs import event_file
 
 _FILTERS = 'conv1/weights'
@@ -131,8 +131,8 @@ def training(images, losses, learning_rate, gradients, further=()):
     with tf.device('/cpu:0'), tf.name_scope('summaries'):
         return tf.summary.merge(
             [
-                _scalar(tags.LEARNING_RATE, learning_rate),
-                _scalar(tags.TOTAL_LOSS, tf.add_n(losses) / len(losses)),
+                _scalar(tensorboard.LEARNING_RATE, learning_rate),
+                _scalar(tensorboard.TOTAL_LOSS, tf.add_n(losses) / len(losses)),
             ]
             + _losses(losses)
             + [
@@ -177,7 +177,7 @@ def writer(directory, first_step=None, first_summaries=()):
             graph_def=tf.get_default_graph().as_graph_def(add_shapes=True).SerializeToString(),
         )
     ]
-    events.append(tf.Event(wall_time=time.time(), summary=dashboard.layout()))
+    events.append(tf.Event(wall_time=time.time(), summary=tensorboard.dashboard()))
     if first_step is not None:
         start = tf.SessionLog(status=tf.SessionLog.START)
         events.append(tf.Event(wall_time=time.time(), step=first_step + 1, session_log=start))

@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import checkpointing, errors, hooks, multi_gpu, optimizer, progress, scoring, summaries
 from cifar10.data.dataset import DataSet
 from cifar10.hparams import CLASSIC, MAX_STEPS, HParams, Intervals, Pace
-from cifar10.report import comparison, tracing
+from cifar10.report import tensorboard, tracing
 from cifar10.runs import checkpoint, machine, signals
 from cifar10.runs.machine import Threads
 
@@ -236,7 +236,7 @@ def run(graph, job, run, session=None):
     )
     input_files = hooks.InputHook(job)
     stop, failures, scores = signals.StopRequest(), errors.Failures(), []
-    first_summaries = comparison.started(run.record) if run else []
+    first_summaries = tensorboard.run_started(run.record) if run else []
     with (
         summaries.writer(run.path, first_step, first_summaries) if run else contextlib.nullcontext()
     ) as write:
@@ -270,7 +270,7 @@ def run(graph, job, run, session=None):
         for score in scores:
             score.score_last()
         if run and not stop.received:
-            write_summary(comparison.ended(), pace.last_step)
+            write_summary(tensorboard.run_ended(), pace.last_step)
         failures.check(stop.received)
         return stop.received
 

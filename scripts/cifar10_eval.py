@@ -20,8 +20,10 @@ quiet.start(__name__)
 
 from absl import flags
 
-from cifar10 import files
+from cifar10 import directories, files
 from cifar10.cli import data_flags, program
+from cifar10.errors import UserError
+from cifar10.report import figures
 
 FLAGS = flags.FLAGS
 
@@ -39,6 +41,8 @@ def check():
         data_flags.check_exists()
     if not follows():
         data_flags.check_checkpoint_exists()
+    if FLAGS.figures is not None and not figures.is_available():
+        raise UserError('--figures needs matplotlib: pip install matplotlib')
 
 
 # a mistake in the flags is told before TensorFlow is imported, which takes seconds
@@ -62,6 +66,9 @@ if __name__ == '__main__':
     )
     data_flags.define_output(
         'predictions', None, 'A CSV file for the probabilities of all classes, for each example.'
+    )
+    flags.DEFINE_string(
+        'figures', None, 'A directory for the figures, as PNG and SVG; needs matplotlib.'
     )
     flags.DEFINE_integer(
         'num_examples',
@@ -93,7 +100,6 @@ if __name__ == '__main__':
 
 from cifar10 import evaluation, multi_gpu
 from cifar10.data import verification
-from cifar10.errors import UserError
 from cifar10.runs import following, run_directory
 
 
@@ -129,7 +135,12 @@ def main():
     """Evaluates what the flags name."""
     if FLAGS.predictions is not None:
         files.check_writable(FLAGS.predictions)
-    evaluation.evaluate(evaluator(), checkpoints(), FLAGS.eval_dir, FLAGS.top_k, FLAGS.predictions)
+    if FLAGS.figures is not None:
+        directories.make(FLAGS.figures)
+        files.check_writable(os.path.join(FLAGS.figures, 'mistakes.png'))
+    evaluation.evaluate(
+        evaluator(), checkpoints(), FLAGS.eval_dir, FLAGS.top_k, FLAGS.predictions, FLAGS.figures
+    )
 
 
 if __name__ == '__main__':

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import evaluation, views
+from cifar10 import evaluation
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
 from tests.helpers import checkpoints, data_sets, oracle
@@ -42,7 +42,7 @@ def expected_views(images, num_views):
 @pytest.mark.parametrize('num_views', [1, 2, 10])
 def test_views(data_dir, num_views):
     _, images = oracle.read_records(dataset.read(data_dir).test.paths)
-    actual = views.crop_and_mirror(tf.constant(images[:3].transpose(0, 3, 1, 2)), num_views)
+    actual = evaluation.crop_and_mirror(tf.constant(images[:3].transpose(0, 3, 1, 2)), num_views)
     with tf.Session() as session:
         actual = session.run(actual)
     expected = expected_views(images[:3], num_views)
@@ -54,7 +54,7 @@ def test_views(data_dir, num_views):
 @pytest.mark.parametrize('num_views', [0, 3, 5, '1'])
 def test_an_unknown_number_of_views(num_views):
     with pytest.raises(ValueError, match='^Unknown number of views: %s$' % num_views):
-        views.crop_and_mirror(tf.zeros([1, 3, 32, 32], tf.uint8), num_views)
+        evaluation.crop_and_mirror(tf.zeros([1, 3, 32, 32], tf.uint8), num_views)
 
 
 @pytest.mark.parametrize('num_views', [2, 10])

@@ -12,7 +12,7 @@ from cifar10.data import dataset, verification
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, VARIABLE_STRATEGIES, HParams, Intervals
 from cifar10.parallelism import layers, layout
-from cifar10.report import comparison
+from cifar10.report import tensorboard
 from cifar10.runs import event_file, machine, run_directory
 from cifar10.runs.machine import Threads
 from cifar10.training import Job
@@ -149,7 +149,7 @@ def print_plan(job, run, cluster_line=None):
     print('\n'.join(lines), flush=True)
     if run and run.first_step < job.pace.last_step:
         with event_file.EventFile(run.path) as opened:
-            opened.write(tf.Event(step=run.first_step, summary=comparison.plan(lines)))
+            opened.write(tf.Event(step=run.first_step, summary=tensorboard.plan(lines)))
 
 
 def _lines(job, first_step, is_alone):

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10.report import markdown
+from cifar10.report import text_report
 from cifar10.runs import machine
 
 OURS, BASELINE = 'ours', 'classic'  # formulations
@@ -86,7 +86,7 @@ def figures_table(columns, names):
       columns: a dict from each heading to a dict from a figure's name to its values.
       names: of the figures, one row each; a column may lack some.
     """
-    return markdown.table(
+    return text_report.markdown_table(
         [''] + list(columns),
         [
             [name] + [_cell(column[name]) if name in column else '' for column in columns.values()]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, VARIABLE_STRATEGIES
 from cifar10.parallelism import layers, layout
-from cifar10.report import markdown
+from cifar10.report import text_report
 from cifar10.training import Job
 
 GPUS, BATCHES = (1, 2, 4, 8), (8, 128, 1024)
@@ -88,11 +88,11 @@ def plan(batch_size, gpu_gflops):
             % (_CPU_UPDATE[0] * 1e3, _CPU_UPDATE[1] * 1e3, _GPU_MEMORY / 1e9),
             'Images per second with %d per tower (towers x devices of each; MB that the busiest GPU sends and receives in a step):'
             % batch_size,
-            markdown.table(
+            text_report.markdown_table(
                 ['GPUs', 'towers', 'variables', 'MB'] + ['%d GB/s' % link for link in LINKS], rows
             ),
             'One tower on two GPUs over two towers, both with their best variables: the ratio of images per second:',
-            markdown.table(
+            text_report.markdown_table(
                 ['examples per tower'] + ['%d GB/s' % link for link in LINKS],
                 list(_ratios(seconds_per_image)),
             ),

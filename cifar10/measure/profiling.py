@@ -40,19 +40,18 @@ def trace(session, train_op, warmup_steps, steps):
     return dict(took), tracing.chrome_trace(metadata)
 
 
-def most_expensive(figures):
+def most_expensive(measured):
     """The most expensive operations and their share of the sum, as a table in Markdown.
 
     Args:
-      figures: dict from each operation to its milliseconds in each round, as `trace` names them.
+      measured: dict from each operation to its milliseconds in each round, as `trace` names them.
     """
     medians = {
-        name: benchmark.summarize(values)['median']
-        for name, values in figures.items()
-        if name != SUM
+        name: benchmark.summarize(ms)['median'] for name, ms in measured.items() if name != SUM
     }
     names = sorted(medians, key=medians.get, reverse=True)[:_ROWS] + [SUM]
     shares = {
-        name: [100 * ms / total for ms, total in zip(figures[name], figures[SUM])] for name in names
+        name: [100 * ms / total for ms, total in zip(measured[name], measured[SUM])]
+        for name in names
     }
-    return benchmark.figures_table({'ms': figures, 'share in %': shares}, names)
+    return benchmark.figures_table({'ms': measured, 'share in %': shares}, names)

@@ -11,7 +11,7 @@ import numpy as np
 from cifar10 import errors, files
 from cifar10.errors import UserError
 from cifar10.measure import scalars
-from cifar10.report import markdown, tags
+from cifar10.report import tensorboard, text_report
 
 
 class Run(NamedTuple):
@@ -68,13 +68,13 @@ def read_curve(run):
     Raises:
       UserError: a directory lacks what a run writes.
     """
-    ten_views = tags.with_views(tags.PRECISION, 10)
-    trained = scalars.read(run.train_dir, [tags.EPOCH, tags.SEC_PER_BATCH])
-    evaluations = scalars.read(run.eval_dir, [tags.PRECISION], [ten_views])
+    ten_views = tensorboard.with_views(tensorboard.PRECISION, 10)
+    trained = scalars.read(run.train_dir, [tensorboard.EPOCH, tensorboard.SEC_PER_BATCH])
+    evaluations = scalars.read(run.eval_dir, [tensorboard.PRECISION], [ten_views])
     epoch_at, speed_at, precision_at = (
-        trained[tags.EPOCH],
-        trained[tags.SEC_PER_BATCH],
-        evaluations[tags.PRECISION],
+        trained[tensorboard.EPOCH],
+        trained[tensorboard.SEC_PER_BATCH],
+        evaluations[tensorboard.PRECISION],
     )
     # a killed process may have written only one of them
     steps = [step for step in epoch_at if step > 0 and step in speed_at]
@@ -156,7 +156,9 @@ def comparison(curves, epochs, precisions):
                 if len(found) == len(group)
                 else [label, '%d of %d' % (len(found), len(group)), '', '', '', '']
             )
-    return markdown.table(['', 'runs', 'epochs', 'minutes', 'precision @ 1', '10 views'], rows)
+    return text_report.markdown_table(
+        ['', 'runs', 'epochs', 'minutes', 'precision @ 1', '10 views'], rows
+    )
 
 
 class _Moment(NamedTuple):
@@ -228,7 +230,7 @@ def plot(curves, path):
         axes.set(xscale='log', xlabel='%s of training' % field)
         axes.xaxis.set_major_formatter('{x:g}')
         axes.grid(alpha=0.3)
-    drawing.axes[0].set_ylabel(tags.PRECISION)
+    drawing.axes[0].set_ylabel(tensorboard.PRECISION)
     drawing.axes[0].legend()
     drawn = io.BytesIO()
     with warnings.catch_warnings(record=True) as told:

@@ -6,7 +6,7 @@ from google.protobuf import message
 
 from cifar10 import files
 from cifar10.errors import UserError
-from cifar10.report import tags
+from cifar10.report import tensorboard
 
 _GREATEST = 1e9  # no number of a run is greater
 _MAX_RECORD_BYTES = 2**30  # nor any event longer
@@ -55,7 +55,10 @@ def read(directory, needed_tags, optional_tags=()):
     for tag in needed_tags:
         if tag not in found:
             # A run tells its hyperparameters before its first step.
-            is_short = tag == tags.EPOCH and tags.HYPERPARAMETERS in accumulator.Tags()['tensors']
+            is_short = (
+                tag == tensorboard.EPOCH
+                and tensorboard.HYPERPARAMETERS in accumulator.Tags()['tensors']
+            )
             raise UserError(
                 '%s holds no event file with "%s": %s'
                 % (

@@ -4,7 +4,7 @@ from cifar10.measure import scaling, traffic
 from cifar10.measure.scaling import Costs
 from cifar10.measure.traffic import ALLREDUCE, ASYNC, AVERAGE, SYNC, Machines, Scheme
 from cifar10.parallelism import layers
-from cifar10.report import markdown
+from cifar10.report import text_report
 
 WORKERS, GIGABITS = (8, 32, 128), (10, 25, 100)
 LARGER = (1, 4, 8)  # batches, as multiples of the given one
@@ -60,9 +60,9 @@ def plan(batch_size, gpu_gflops):
             _assumptions(batch_size, gpu_gflops, seconds_per_image),
             'Images per second with %d per worker (share of what as many GPUs compute alone):'
             % batch_size,
-            markdown.table(header + list(_LAYOUTS), list(rows(_LAYOUTS, [batch_size]))),
+            text_report.markdown_table(header + list(_LAYOUTS), list(rows(_LAYOUTS, [batch_size]))),
             'The same with larger batches:',
-            markdown.table(
+            text_report.markdown_table(
                 header
                 + [
                     '%s, batch %d' % (name, batch)
@@ -72,7 +72,7 @@ def plan(batch_size, gpu_gflops):
                 list(rows([one_server, ring], batches)),
             ),
             'Workers for which the card of one server is busy as long as a GPU computes:',
-            markdown.table(
+            text_report.markdown_table(
                 ['Gb/s'] + ['batch %d' % batch for batch in batches],
                 [
                     [str(gigabits)]
@@ -84,7 +84,7 @@ def plan(batch_size, gpu_gflops):
                 ],
             ),
             'MB of an update on paper that a worker sends, and the busiest server (each receives as many; async: for one worker):',
-            markdown.table(
+            text_report.markdown_table(
                 ['workers'] + list(_LAYOUTS),
                 [
                     [str(num_workers)]

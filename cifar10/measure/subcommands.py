@@ -99,17 +99,17 @@ def measure_train(formulation, request):
     return _with_limit(figures, job)
 
 
-def _with_limit(figures, job):
+def _with_limit(values, job):
     """Adds the share of the machine's limit, which is measured each time."""
     operations = layers.total(
         layers.step_products(job.hparams.batch_size, job.data.num_classes)
     ) * len(job.devices)
-    rate = operations / (figures['ms per step'] / 1e3)
+    rate = operations / (values['ms per step'] / 1e3)
     # CPU devices share the cores
     num_units = len(set(job.devices)) if machine.is_gpu(job.devices[0]) else 1
     limit = num_units * processes.fresh_process(flops.matrix_product_rate, job.devices[0])
     return dict(
-        figures,
+        values,
         **{'GFLOP/s': rate / 1e9, 'matrix product, GFLOP/s': limit / 1e9, _SHARE: rate / limit},
     )
 

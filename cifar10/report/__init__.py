@@ -1,2 +1,1 @@
-"""What an evaluation tells besides the precision: by class, confusions, calibration, mistakes; as
-text, pictures and a file."""
+"""Metrics of an evaluation; as text, as figures, for TensorBoard."""

@@ -1,31 +1,46 @@
-"""What the network says of each example, and the numbers that follow from it."""
+"""Metrics of an evaluation, and its most confident mistakes."""
 
 import math
 from typing import NamedTuple
 
 import numpy as np
 
-from cifar10.report import reliability
-
 # 95 % of the standard normal distribution lie between minus this and this
 _NORMAL_QUANTILE = 1.959963984540054
-_CHUNK = 1 << 22  # probabilities that are compared at once
+_BINS = 15  # of the calibration
 
 
-class ByClass(NamedTuple):
-    """How well each class is recognised."""
+class Calibration(NamedTuple):
+    """Confidence and precision in bins of equal width over the confidence: bin i of m has the
+    examples with a confidence above i/m, up to and with (i+1)/m.
 
-    # float64 [classes]: share of the examples taken for this class that belong to it; nan if there
-    # are none
-    precision: np.ndarray
-    # float64 [classes]: share of the examples of this class that are taken for it; nan if there are
-    # none
-    recall: np.ndarray
-    count: np.ndarray  # int64 [classes]: examples of this class
+    Guo et al., "On calibration of modern neural networks", 2017, arXiv 1706.04599, section 2.
+    """
+
+    counts: np.ndarray  # int64 [bins]
+    confidences: np.ndarray  # float64 [bins], the mean; nan in an empty bin
+    precisions: np.ndarray  # float64 [bins]; nan in an empty bin
+
+    @property
+    def expected_error(self):
+        """The expected calibration error: the mean over the examples of the gap between precision
+        and confidence of their bin."""
+        gaps = np.abs(self.precisions - self.confidences)
+        return float(np.nansum(self.counts * gaps) / self.counts.sum())
+
+
+class Mistake(NamedTuple):
+    """A misclassified example."""
+
+    index: int  # of the example, from 0
+    image: np.ndarray  # uint8 [3, 32, 32]
+    label: int
+    predicted: int
+    probability: float  # of the predicted class
 
 
 class Scores(NamedTuple):
-    """What the network says of each example, in order."""
+    """Labels and predictions of examples, in order."""
 
     labels: np.ndarray  # int32 [n], n > 0
     log_probabilities: np.ndarray  # float32 [n, classes]
@@ -80,27 +95,17 @@ class Scores(NamedTuple):
         is correct.
         """
         square = _NORMAL_QUANTILE**2 / self.num_examples
-        middle = (self.precision + square / 2) / (1 + square)
-        half = math.sqrt(square * (self.precision * (1 - self.precision) + square / 4)) / (
-            1 + square
-        )
-        return max(0.0, middle - half), min(1.0, middle + half)
+        middle = self.precision + square / 2
+        half = math.sqrt(square * (self.precision * (1 - self.precision) + square / 4))
+        return max(0.0, (middle - half) / (1 + square)), min(1.0, (middle + half) / (1 + square))
 
-    def num_correct_at(self, k):
-        """The number of examples whose label is among the k most probable classes; of equals, the
-        first class comes first."""
-        return sum(int((rank < k).sum()) for rank in self._ranks())
-
-    def _ranks(self):
-        """Yields, chunk by chunk, how many classes come before the label of each example."""
-        numbers, rows = np.arange(self.num_classes), max(1, _CHUNK // self.num_classes)
-        for first in range(0, self.num_examples, rows):
-            chunk, labels = (
-                self.log_probabilities[first : first + rows],
-                self.labels[first : first + rows, np.newaxis],
-            )
-            own = np.take_along_axis(chunk, labels.astype(np.int64), 1)
-            yield ((chunk > own) | (chunk == own) & (numbers < labels)).sum(1)
+    def precision_at(self, k):
+        """The share of the examples whose label is among the k most probable classes; of equals,
+        the first class comes first."""
+        own = -self.cross_entropies[:, np.newaxis]
+        comes_first = np.arange(self.num_classes) < self.labels[:, np.newaxis]
+        is_before = (self.log_probabilities > own) | (self.log_probabilities == own) & comes_first
+        return float((is_before.sum(1) < k).mean())
 
     def confusion(self):
         """The number of examples by label (rows) and most probable class (columns): int64 [classes,
@@ -109,15 +114,44 @@ class Scores(NamedTuple):
         return np.bincount(cells, minlength=self.num_classes**2).reshape(self.num_classes, -1)
 
     def by_class(self):
-        """How well each class is recognised, a ByClass; it needs no matrix, so that there may be
-        many classes."""
+        """Precision, recall and number of examples of each class, three arrays [classes]; nan where
+        no example is predicted as the class, or belongs to it.
+
+        No matrix is made, so that there may be many classes.
+        """
         count, predicted, correct = [
             np.bincount(numbers, minlength=self.num_classes)
             for numbers in (self.labels, self.classes, self.labels[self.is_correct])
         ]
         with np.errstate(invalid='ignore'):
-            return ByClass(correct / predicted, correct / count, count)
+            return correct / predicted, correct / count, count
 
-    def calibration(self, num_bins=15):
-        """How often the network is right by how sure it is, a reliability.Bins."""
-        return reliability.bins(self.confidences, self.is_correct, num_bins)
+    def calibration(self):
+        """Returns the Calibration."""
+        bins = np.digitize(self.confidences, np.arange(1, _BINS) / _BINS, right=True)
+        counts = np.bincount(bins, minlength=_BINS)
+        with np.errstate(invalid='ignore'):
+            return Calibration(
+                counts,
+                np.bincount(bins, self.confidences, _BINS) / counts,
+                np.bincount(bins, self.is_correct, _BINS) / counts,
+            )
+
+    def mistakes(self, images, first_index):
+        """Returns a list of Mistake, in order.
+
+        Args:
+          images: uint8 [n, 3, 32, 32], the images of the examples; those of mistakes are copied.
+          first_index: the index of the first example.
+        """
+        classes, confidences = self.classes, self.confidences
+        return [
+            Mistake(
+                first_index + int(i),
+                images[i].copy(),
+                int(self.labels[i]),
+                int(classes[i]),
+                float(confidences[i]),
+            )
+            for i in np.flatnonzero(~self.is_correct)
+        ]

@@ -1,27 +1,35 @@
-"""What an evaluation tells, as text."""
+"""An evaluation as text: tables, and the predictions as CSV."""
 
+import collections
+import csv
+import io
 import math
-import re
 import unicodedata
 
 import numpy as np
 
-from cifar10.report import captions, markdown
-
 _MATRIX_CLASSES = 20  # with more, the confusion matrix does not fit a terminal
+_HEADING = 10  # characters of the heading of a column
 _CONFUSIONS = 20  # listed instead, at most
 _MISTAKES = 10  # listed, at most
 _NAME = 40  # characters of a name, at most
 
 
 def whole(result):
-    """All that follows, of an evaluation.Result."""
+    """Returns all tables of an evaluation.Result."""
     scores, class_names = result.scores, result.class_names
+    calibration = scores.calibration()
     return '\n'.join(
         [
             by_class(scores, class_names),
             confusion(scores, class_names),
-            calibration(scores.calibration()),
+            'Calibration: expected error %.3f (%d bins), mean confidence %.3f, precision %.3f'
+            % (
+                calibration.expected_error,
+                len(calibration.counts),
+                scores.confidences.mean(),
+                scores.precision,
+            ),
             mistakes(result.mistakes[:_MISTAKES], class_names),
         ]
     )
@@ -32,127 +40,98 @@ def by_class(scores, class_names):
 
     Args:
       scores: a Scores.
-      class_names: in label order, or None.
+      class_names: in label order.
     """
-    return _aligned(['class', 'precision', 'recall', 'count'], _by_class_rows(scores, class_names))
-
-
-def by_class_markdown(scores, class_names):
-    """The same for the Text tab of TensorBoard."""
-    rows = [[_escaped(name)] + numbers for name, *numbers in _by_class_rows(scores, class_names)]
-    return markdown.table(['class', 'precision', 'recall', 'count'], rows)
-
-
-def _by_class_rows(scores, class_names):
-    """Rows of strings. Each example is taken for one class: for all of them together, precision and
-    recall are the same."""
-    names = _told(captions.names(class_names, scores.num_classes))
-    rows = list(zip(names, *scores.by_class())) + [
+    # Each example is predicted once: over all classes, precision and recall are the same.
+    rows = list(zip(_shortened(class_names), *scores.by_class())) + [
         ('all', scores.precision, scores.precision, scores.num_examples)
     ]
-    return [
-        [name, _share(precision), _share(recall), str(count)]
-        for name, precision, recall, count in rows
-    ]
+    return _aligned(
+        [['class', 'precision', 'recall', 'count']]
+        + [
+            [name, _share(precision), _share(recall), str(count)]
+            for name, precision, recall, count in rows
+        ]
+    )
 
 
-def _told(names):
-    """The names, shortened unless some of them would be the same."""
-    shortened = [captions.shortened(name, _NAME) for name in names]
-    return shortened if len(set(shortened)) == len(set(names)) else names
+def shortened(text, length):
+    """Returns the text, or its beginning and '...' if it is longer than `length` characters."""
+    return text if len(text) <= length else text[: length - 3].rstrip() + '...'
+
+
+def _shortened(names):
+    """Returns the names, shortened unless some of them would be the same."""
+    short = [shortened(name, _NAME) for name in names]
+    return short if len(set(short)) == len(names) else names
 
 
 def _share(value):
     return '-' if math.isnan(value) else '%.3f' % value
 
 
-def _escaped(name):
-    """A name whose characters mean nothing in Markdown; markdown.table escapes what divides
-    cells."""
-    name = re.sub(r'([\\`*_\[\]])', r'\\\1', name)
-    return name.replace('&', '&amp;').replace('<', '&lt;').replace('>', '&gt;')
-
-
 def confusion(scores, class_names):
-    """The confusion matrix; with more than 20 classes, the most frequent confusions.
+    """Returns the confusion matrix; with more than 20 classes, the most frequent confusions.
 
     Args:
       scores: a Scores.
-      class_names: in label order, or None.
+      class_names: in label order.
     """
     if scores.num_classes > _MATRIX_CLASSES:
         return _frequent_confusions(scores, class_names)
-    names = [
-        captions.shortened(name, _NAME) for name in captions.names(class_names, scores.num_classes)
-    ]
-    length = 10 if scores.num_classes <= 10 else 6
-    headings = [captions.shortened(name, length) for name in names]
-    if len(set(headings)) < len(headings):  # shortened names that are the same
+    names = headings = _shortened(class_names)
+    if scores.num_classes > 10 or max(map(len, names)) > _HEADING:
         headings = [str(number) for number in range(scores.num_classes)]
         names = ['%s %s' % pair for pair in zip(headings, names)]
     rows = [[name] + [str(count) for count in row] for name, row in zip(names, scores.confusion())]
     return 'Confusion matrix (rows: label; columns: predicted class):\n' + _aligned(
-        [''] + headings, rows
+        [[''] + headings] + rows
     )
 
 
 def _frequent_confusions(scores, class_names):
-    # of the matrix, which may be too large to make
-    cells = scores.labels.astype(np.int64) * scores.num_classes + scores.classes
-    found, counts = np.unique(cells[~scores.is_correct], return_counts=True)
-    totals = np.bincount(scores.labels, minlength=scores.num_classes)
-    lines = ['The most frequent confusions:'] if len(found) else ['No confusions']
-    for place in np.argsort(-counts, kind='stable')[:_CONFUSIONS]:
-        label, predicted = divmod(int(found[place]), scores.num_classes)
-        lines.append(
+    # The matrix may be too large to make.
+    wrong = ~scores.is_correct
+    pairs = zip(scores.labels[wrong].tolist(), scores.classes[wrong].tolist())
+    found = collections.Counter(sorted(pairs)).most_common(_CONFUSIONS)
+    totals = np.bincount(scores.labels)
+    return '\n'.join(
+        ['The most frequent confusions:' if found else 'No confusions']
+        + [
             '  %s taken for %s: %d of %d'
-            % (
-                captions.name(class_names, label),
-                captions.name(class_names, predicted),
-                counts[place],
-                totals[label],
-            )
-        )
-    return '\n'.join(lines)
-
-
-def calibration(bins):
-    """A line that tells how far confidence and precision are apart in a reliability.Bins."""
-    return 'Calibration: expected error %.3f (%d bins), mean confidence %.3f, precision %.3f' % (
-        bins.expected_error,
-        len(bins.counts),
-        bins.mean_confidence,
-        bins.precision,
+            % (class_names[label], class_names[predicted], count, totals[label])
+            for (label, predicted), count in found
+        ]
     )
 
 
 def mistakes(found, class_names):
     """A line for each Mistake in a list: the predicted class, then the right one, then the
     probability of the predicted one."""
-    lines = ['The most confident mistakes:'] if found else ['No mistakes']
-    for mistake in found:
-        told = captions.mistake(
-            captions.name(class_names, mistake.predicted),
-            captions.name(class_names, mistake.label),
-            mistake.probability,
-        )
-        lines.append('  example %d: %s' % (mistake.index, ' '.join(told)))
-    return '\n'.join(lines)
+    return '\n'.join(
+        ['The most confident mistakes:' if found else 'No mistakes']
+        + [
+            '  example %d: %s, not %s %.2f'
+            % (
+                mistake.index,
+                class_names[mistake.predicted],
+                class_names[mistake.label],
+                mistake.probability,
+            )
+            for mistake in found
+        ]
+    )
 
 
-def _aligned(header, rows):
+def _aligned(rows):
     """Columns of text, the first one to the left and the others to the right, two spaces between
     them."""
-    rows = [header] + rows
     widths = [max(map(_width, column)) for column in zip(*rows)]
     lines = []
     for row in rows:
         spaces = [' ' * (width - _width(cell)) for width, cell in zip(widths, row)]
-        lines.append(
-            '  '.join(
-                [row[0] + spaces[0]] + [space + cell for space, cell in zip(spaces[1:], row[1:])]
-            )
-        )
+        right = [space + cell for space, cell in zip(spaces[1:], row[1:])]
+        lines.append('  '.join([row[0] + spaces[0]] + right))
     return '\n'.join(lines)
 
 
@@ -160,10 +139,34 @@ def _width(text):
     """Columns of a terminal: none for an accent on the character before, two for a wide
     character."""
     return sum(
-        0
-        if unicodedata.combining(character)
-        else 2
-        if unicodedata.east_asian_width(character) in 'FW'
-        else 1
+        1
+        + (unicodedata.east_asian_width(character) in 'FW')
+        - bool(unicodedata.combining(character))
         for character in text
     )
+
+
+def markdown_table(header, rows):
+    """A table in Markdown.
+
+    Args:
+      header: a list of strings.
+      rows: a list of lists of strings.
+    """
+    lines = [header, ['---'] * len(header)] + rows
+    return '\n'.join(
+        '| %s |' % ' | '.join(cell.replace('|', r'\|') for cell in cells) for cells in lines
+    )
+
+
+def predictions(scores, class_names):
+    """Returns CSV with a row for each example, in order: index (from 0), label (the number of the
+    class), probability of each class. The header has the names of the classes."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator='\n')
+    writer.writerow(['index', 'label'] + class_names)
+    for index, (label, row) in enumerate(zip(scores.labels, scores.log_probabilities)):
+        # 7 digits tell float32 to 5e-7 of itself
+        probabilities = np.exp(row.astype(np.float64)).tolist()
+        writer.writerow([index, label] + ['%.7g' % probability for probability in probabilities])
+    return text.getvalue()

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, views
+from cifar10 import errors, evaluation
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.runs import machine
@@ -20,7 +20,7 @@ def of_checkpoint(trained, num_views, batch_size):
 
     Args:
       trained: a Trained.
-      num_views: per image, see views.crop_and_mirror.
+      num_views: per image, see evaluation.crop_and_mirror.
       batch_size: the number of images that is to be expected.
 
     Returns:
@@ -33,7 +33,7 @@ def of_checkpoint(trained, num_views, batch_size):
         images = tf.placeholder(tf.uint8, [None] + _IMAGE)
         num_slices = machine.num_slices([_DEVICE], batch_size)
         probabilities = tf.exp(
-            views.log_probabilities(
+            evaluation.mean_log_probabilities(
                 images, num_views, len(trained.class_names), num_slices, fc_weight_decay=0.0
             )
         )

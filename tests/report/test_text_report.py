@@ -1,103 +1,103 @@
-"""What is told as text."""
+"""An evaluation as text, and the predictions as CSV."""
+
+import csv
 
 import numpy as np
+import pytest
 
+from cifar10.evaluation import Result
 from cifar10.report import text_report
-from cifar10.report.mistakes import Mistake
+from cifar10.report.scores import Mistake, Scores
 from tests.helpers import scored
 
-MATRIX = [[8, 2, 0], [1, 3, 0], [5, 1, 0]]
-SCORES = scored.of_matrix(MATRIX)
+SCORES = scored.of_matrix([[8, 2, 0], [1, 3, 0], [5, 1, 0]])
 
 
 def test_by_class():
-    """11 of 20 are correct."""
-    assert text_report.by_class(SCORES, ['airplane', 'cat', 'dog']).splitlines() == [
+    """11 of 20 are correct. Wide characters take two columns, and an accent none."""
+    assert text_report.by_class(SCORES, ['airplane', 'e\u0301', '猫']).splitlines() == [
         'class     precision  recall  count',
         'airplane      0.571   0.800     10',
-        'cat           0.500   0.750      4',
-        'dog               -   0.000      6',
+        'e\u0301             0.500   0.750      4',
+        '猫                -   0.000      6',
         'all           0.550   0.550     20',
     ]
-    assert [line.split()[0] for line in text_report.by_class(SCORES, None).splitlines()] == [
-        'class',
-        '0',
-        '1',
-        '2',
-        'all',
-    ]
 
 
-def test_odd_names():
-    """Long names are shortened; wide characters take two columns, and an accent none."""
-    lines = text_report.by_class(SCORES, ['x' * 60, '猫猫', 'e\u0301']).splitlines()
-    assert lines[1].startswith('x' * 37 + '...  ') and lines[2].startswith(
-        '猫猫' + 36 * ' ' + '      0.500'
-    )
-    assert (
-        lines[3].startswith('e\u0301' + 39 * ' ' + '          -')
-        and len({len(lines[i]) for i in (0, 1, 4)}) == 1
-    )
-
-
-def test_by_class_in_markdown():
-    assert text_report.by_class_markdown(SCORES, ['a|b', '*c_d*', '<e>&[f]']).splitlines() == [
-        '| class | precision | recall | count |',
-        '| --- | --- | --- | --- |',
-        r'| a\|b | 0.571 | 0.800 | 10 |',
-        r'| \*c\_d\* | 0.500 | 0.750 | 4 |',
-        r'| &lt;e&gt;&amp;\[f\] | - | 0.000 | 6 |',
-        '| all | 0.550 | 0.550 | 20 |',
-    ]
+def test_long_names():
+    """They are shortened, unless they would be the same."""
+    lines = text_report.by_class(SCORES, ['x' * 41, 'y' * 40, 'z']).splitlines()
+    assert lines[1].startswith('x' * 37 + '...  ') and lines[2].startswith('y' * 40 + '  ')
+    names = ['x' * 40 + '1', 'x' * 40 + '2', 'z']
+    assert text_report.by_class(SCORES, names).splitlines()[1].startswith(names[0])
 
 
 def test_confusion():
-    assert text_report.confusion(SCORES, ['airplane', 'cat', 'hippopotamus']).splitlines() == [
+    """Numbers head the columns if a name is long, or there are more than 10 classes."""
+    assert text_report.confusion(SCORES, ['automobile', 'cat', 'dog']).splitlines() == [
         'Confusion matrix (rows: label; columns: predicted class):',
-        '              airplane  cat  hippopo...',
-        'airplane             8    2           0',
-        'cat                  1    3           0',
-        'hippopotamus         5    1           0',
+        '            automobile  cat  dog',
+        'automobile           8    2    0',
+        'cat                  1    3    0',
+        'dog                  5    1    0',
     ]
-
-
-def test_names_that_are_the_same_when_shortened():
-    lines = text_report.confusion(SCORES, ['a long name 1', 'a long name 2', 'cat']).splitlines()
-    assert lines[1].split() == ['0', '1', '2'] and lines[3] == '1 a long name 2  1  3  0'
+    lines = text_report.confusion(SCORES, ['cat', 'hippopotami', 'dog']).splitlines()
+    assert lines[1].split() == ['0', '1', '2'] and lines[3] == '1 hippopotami  1  3  0'
+    lines = text_report.confusion(scored.of_matrix(np.eye(11, dtype=int)), ['cat'] * 11)
+    assert lines.splitlines()[1].split() == [str(number) for number in range(11)]
 
 
 def test_most_frequent_confusions():
     matrix = np.diag(np.full(21, 5))
+    assert len(text_report.confusion(scored.of_matrix(matrix[:20, :20]), ['a'] * 20)) > 400
+    assert text_report.confusion(scored.of_matrix(matrix), []) == 'No confusions'
     matrix[3, 5], matrix[20, 0], matrix[2, 1] = 4, 7, 4
-    lines = text_report.confusion(
-        scored.of_matrix(matrix), ['class%d' % i for i in range(21)]
-    ).splitlines()
-    assert lines == [
+    names = ['class%d' % i for i in range(21)]
+    assert text_report.confusion(scored.of_matrix(matrix), names).splitlines() == [
         'The most frequent confusions:',
         '  class20 taken for class0: 7 of 12',
         '  class2 taken for class1: 4 of 9',
         '  class3 taken for class5: 4 of 9',
     ]
-    assert text_report.confusion(scored.of_matrix(np.diag(np.full(21, 5))), None) == 'No confusions'
-    assert (
-        len(text_report.confusion(scored.of_matrix(np.full([21, 21], 1)), None).splitlines())
-        == 1 + 20
-    )
+    lines = text_report.confusion(scored.of_matrix(np.ones([21, 21], int)), names).splitlines()
+    assert len(lines) == 1 + 20
 
 
-def test_calibration():
-    """Everything has the probability 0.9; 0.55 are correct."""
-    assert text_report.calibration(SCORES.calibration()) == (
-        'Calibration: expected error 0.350 (15 bins), mean confidence 0.900, precision 0.550'
-    )
-
-
-def test_mistakes():
-    found = [Mistake(123, None, 1, 2, 0.981), Mistake(7, None, 0, 1, 0.5)]
-    assert text_report.mistakes(found, ['bird', 'dog', 'cat']).splitlines() == [
+def test_whole():
+    """Everything has the probability 0.9; 0.55 are correct. Ten of the mistakes are told."""
+    found = [Mistake(123, None, 1, 2, 0.981)] + 10 * [Mistake(7, None, 0, 1, 0.5)]
+    names = ['bird', 'dog', 'cat']
+    report = text_report.whole(Result(1, 1, SCORES, found, names, {}))
+    assert report.splitlines()[-12:-8] == [
+        'Calibration: expected error 0.350 (15 bins), mean confidence 0.900, precision 0.550',
         'The most confident mistakes:',
         '  example 123: cat, not dog 0.98',
         '  example 7: dog, not bird 0.50',
     ]
-    assert text_report.mistakes(found[:1], None).endswith('example 123: 2, not 1 0.98')
-    assert text_report.mistakes([], None) == 'No mistakes'
+    assert report.startswith(text_report.by_class(SCORES, names) + '\nConfusion matrix')
+    assert text_report.mistakes([], names) == 'No mistakes'
+
+
+def test_markdown_table():
+    table = text_report.markdown_table(['', 'runs'], [['a|b', '1'], ['c', '']])
+    assert table.splitlines() == ['|  | runs |', '| --- | --- |', r'| a\|b | 1 |', '| c |  |']
+
+
+def test_predictions():
+    """Names with what divides fields and lines of CSV; float32 to 1e-6."""
+    scores, names = scored.scores(50, 4), ['a,b', 'say "c"', '猫', 'd']
+    content = text_report.predictions(scores, names)
+    assert '\r' not in content and content.count('\n') == 51
+    header, *rows = list(csv.reader(content.splitlines()))
+    assert header == ['index', 'label'] + names
+    assert [int(row[0]) for row in rows] == list(range(50))
+    assert [int(row[1]) for row in rows] == scores.labels.tolist()
+    probabilities = np.array([row[2:] for row in rows], np.float64)
+    expected = np.exp(scores.log_probabilities.astype(np.float64))
+    np.testing.assert_allclose(probabilities, expected, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize('logarithm, told', [(-80, '1.804851e-35'), (-np.inf, '0')])
+def test_small_probabilities(logarithm, told):
+    scores = Scores(np.array([1], np.int32), np.array([[logarithm, 0]], np.float32))
+    assert text_report.predictions(scores, ['a', 'b']) == 'index,label,a,b\n0,1,%s,1\n' % told

@@ -1,0 +1,158 @@
+"""Figures of an evaluation, by matplotlib, which is imported when a figure is drawn."""
+
+import importlib.util
+import io
+import itertools
+import math
+import struct
+
+import numpy as np
+
+from cifar10.report import text_report
+
+FORMATS = ['png', 'svg']
+_MAX_CLASSES = 200  # of a confusion matrix
+_MAX_TICKS = 100
+_MAX_NUMBERED = 30  # classes of a confusion matrix with numbers in its cells
+_NAME = 20  # characters of a name, at most
+_COLUMNS = 6  # of the mistakes
+
+
+def is_available():
+    """Whether matplotlib is installed."""
+    return importlib.util.find_spec('matplotlib') is not None
+
+
+def draw(result):
+    """Returns a dict from names to the figures of an evaluation.Result; without a confusion matrix
+    if there are more than 200 classes."""
+    scores, names = result.scores, _labels(result.class_names)
+    drawn = {
+        'reliability': reliability(scores.calibration()),
+        'mistakes': mistakes(result.mistakes, names),
+    }
+    if scores.num_classes <= _MAX_CLASSES:
+        drawn['confusion_matrix'] = confusion_matrix(scores.confusion(), names)
+    return drawn
+
+
+def encoded(figure, file_format):
+    """Returns the bytes of a file with the figure, in one of the FORMATS."""
+    content = io.BytesIO()
+    figure.savefig(content, format=file_format, bbox_inches='tight')
+    return content.getvalue()
+
+
+def size(png):
+    """Width and height in the header of a PNG file."""
+    return struct.unpack('>II', png[16:24])
+
+
+def _labels(class_names):
+    """Returns the names of the classes, shortened; the number in place of a name for which the font
+    lacks a character."""
+    from matplotlib import font_manager
+
+    font = font_manager.get_font(font_manager.findfont(font_manager.FontProperties()))
+    return [
+        text_report.shortened(name, _NAME).replace('$', r'\$')  # or matplotlib sees a formula
+        if all(font.get_char_index(ord(character)) for character in name)
+        else str(number)
+        for number, name in enumerate(class_names)
+    ]
+
+
+def confusion_matrix(matrix, names):
+    """Draws the confusion matrix: blue what is right, red what is wrong. The strength of the color
+    is the square root of the share of the row, which shows one confusion in a hundred. It depends
+    on no other row, so that the figures of two checkpoints can be compared.
+
+    Args:
+      matrix: int64 [classes, classes], rows: label, columns: predicted class.
+      names: in label order.
+    """
+    from matplotlib import figure, ticker
+
+    num_classes = len(matrix)
+    side = min(14, max(4, 0.7 * num_classes))
+    drawn = figure.Figure(figsize=(1.2 * side, side))
+    axes = drawn.subplots()
+    shares = matrix / np.maximum(1, matrix.sum(1, keepdims=True))
+    signs = 2 * np.eye(num_classes) - 1
+    image = axes.imshow(signs * np.sqrt(shares), 'RdBu', vmin=-1, vmax=1)
+    drawn.colorbar(
+        image,
+        ax=axes,
+        shrink=0.6,
+        label='share of the label (blue: right, red: wrong)',
+        format=ticker.FuncFormatter(lambda strength, _: '%.2f' % strength**2),
+    )
+    if num_classes <= _MAX_NUMBERED:
+        for (row, column), count in np.ndenumerate(matrix):
+            color = 'white' if shares[row, column] > 0.3 else 'black'
+            axes.text(column, row, count, color=color, ha='center', va='center')
+    ticks = range(0, num_classes, math.ceil(num_classes / _MAX_TICKS))
+    labels = [names[tick] for tick in ticks]
+    font_size = 10 if num_classes <= _MAX_NUMBERED else 7
+    axes.set_xticks(ticks)
+    axes.set_xticklabels(labels, rotation=90, fontsize=font_size)
+    axes.set_yticks(ticks)
+    axes.set_yticklabels(labels, fontsize=font_size)
+    axes.set(
+        title='Confusion matrix: %d of %d correct' % (matrix.trace(), matrix.sum()),
+        xlabel='predicted class',
+        ylabel='label',
+    )
+    return drawn
+
+
+def reliability(bins):
+    """Draws precision and number of examples by confidence, of a scores.Calibration."""
+    from matplotlib import figure
+
+    counts, confidences, precisions = bins
+    drawn = figure.Figure(figsize=(5.5, 6))
+    above, below = drawn.subplots(2, sharex=True, gridspec_kw={'height_ratios': [4, 1]})
+    width = 1 / len(counts)
+    centers = (np.arange(len(counts)) + 0.5) * width
+    above.bar(centers, precisions, 0.9 * width, label='precision')
+    above.bar(
+        centers,
+        confidences - precisions,
+        0.9 * width,
+        precisions,
+        color='mistyrose',
+        label='gap to the mean confidence',
+    )
+    above.plot([0, 1], [0, 1], '--', color='black', label='no gap')
+    above.legend()
+    above.set(
+        title='Reliability: expected calibration error %.3f' % bins.expected_error,
+        ylabel='precision',
+        xlim=(0, 1),
+        ylim=(0, 1),
+    )
+    below.bar(centers, counts, 0.9 * width, color='gray')
+    below.set(xlabel='confidence: probability of the predicted class', ylabel='examples')
+    return drawn
+
+
+def mistakes(found, names):
+    """Draws the images of a list of Mistake, and above each the predicted class, the label, and the
+    probability of the predicted class."""
+    from matplotlib import figure
+
+    rows = max(1, math.ceil(len(found) / _COLUMNS))
+    drawn = figure.Figure(figsize=(2 * _COLUMNS, 2.4 * rows), layout='constrained')
+    drawn.suptitle('The most confident mistakes' if found else 'No mistakes')
+    for axes, mistake in itertools.zip_longest(drawn.subplots(rows, _COLUMNS).flat, found):
+        axes.axis('off')
+        if mistake:
+            axes.imshow(mistake.image.transpose(1, 2, 0))
+            caption = '%s,\nnot %s %.2f' % (
+                names[mistake.predicted],
+                names[mistake.label],
+                mistake.probability,
+            )
+            axes.set_title(caption, fontsize=9)
+    return drawn

@@ -1,0 +1,169 @@
+"""Summaries for TensorBoard: tags, the dashboard, the tabs HParams and Text, evaluations.
+
+The tab HParams compares the runs in one parent directory by the events that TensorBoard's own
+tensorboard.plugins.hparams.summary describes: every run tells the columns of the table (the same
+ones, because TensorBoard takes those of any run), its values, and when it has come to its end.
+"""
+
+import math
+import textwrap
+
+from google.protobuf import json_format
+from tensorboard.plugins.custom_scalar import layout_pb2, summary as layout_summary
+from tensorboard.plugins.hparams import api_pb2, summary as hparams_summary
+import tensorflow.compat.v1 as tf
+
+from cifar10.hparams import LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES, HParams
+from cifar10.report import figures, text_report
+
+PRECISION = 'Precision @ 1'
+TOTAL_LOSS = 'total_loss'
+CROSS_ENTROPY = 'losses/cross_entropy'
+LEARNING_RATE = 'learning_rate'
+EPOCH = 'epoch'
+EXAMPLES_PER_SEC = 'examples_per_sec'
+SEC_PER_BATCH = 'sec_per_batch'
+HYPERPARAMETERS = 'hyperparameters'  # a text, the others are scalars
+
+_VIEWS = r'(, \d+ views)?'  # see with_views
+_CHARTS = [  # title, and regular expressions for the tags of its curves
+    ('Precision of the moving averages', [PRECISION + _VIEWS]),
+    ('Total loss', [TOTAL_LOSS + _VIEWS]),
+    # with label smoothing, the cross entropy of training has another name
+    ('Cross entropy', [CROSS_ENTROPY + _VIEWS, 'losses/smoothed_cross_entropy']),
+    ('Learning rate', [LEARNING_RATE]),
+    ('Speed, examples per second', [EXAMPLES_PER_SEC]),
+    ('Fill of the queues', ['shuffle_queue/fill', 'prefetch_queue/fill']),
+]
+_CHOICES = {
+    'recipe': list(RECIPES),
+    'optimizer': OPTIMIZERS,
+    'schedule': SCHEDULES,
+    'lr_scaling': LR_SCALINGS,
+}
+# The tab HParams shows five columns until one asks for more.
+_FIRST = ['recipe', 'optimizer', 'initial_learning_rate', 'batch_size', 'num_towers']
+_COLUMNS = sorted(
+    HParams._fields + ('num_towers', 'num_examples'), key=lambda name: name not in _FIRST
+)
+
+
+def with_views(tag, num_views):
+    """The tag of an evaluation with this many views, so that several evaluations may share a
+    directory."""
+    return tag if num_views == 1 else '%s, %d views' % (tag, num_views)
+
+
+def _converted(made):
+    """A tf.Summary of TensorBoard's own, which may be of another class."""
+    return tf.Summary.FromString(made.SerializeToString())
+
+
+def _text(tag, content):
+    """The tf.Summary that shows `content`, Markdown, in TensorBoard's tab Text."""
+    shown = tf.Summary()
+    value = shown.value.add(tag=tag, tensor=tf.make_tensor_proto(content.encode()))
+    value.metadata.plugin_data.plugin_name = 'text'
+    return shown
+
+
+def dashboard():
+    """The tf.Summary of the tab Custom Scalars, with the curves to look at first, of training and
+    evaluation. Directories of several runs may hold it: equal charts are shown once."""
+    charts = [
+        layout_pb2.Chart(
+            title=title,
+            multiline=layout_pb2.MultilineChartContent(tag=[tag + '$' for tag in tags]),
+        )
+        for title, tags in _CHARTS
+    ]
+    category = layout_pb2.Category(title='The run at a glance', chart=charts)
+    return _converted(layout_summary.pb(layout_pb2.Layout(category=[category])))
+
+
+def plan(lines):
+    """The tf.Summary of the lines that a trainer prints before it starts; long ones are wrapped, or
+    one would have to scroll."""
+    # Markdown shows indented lines unchanged, whatever is in a path.
+    return _text(
+        'plan',
+        '\n'.join(
+            textwrap.fill(
+                line,
+                width=124,
+                initial_indent='    ',
+                subsequent_indent='        ',
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            for line in lines
+        ),
+    )
+
+
+def run_started(record):
+    """The tf.Summaries of a run that starts.
+
+    Args:
+      record: a dict with the fields of HParams, num_towers and num_examples; see RunDirectory.
+    """
+    hparams = HParams(*(record[name] for name in HParams._fields))
+    used = {name: record[name] for name in _COLUMNS if hparams.has_effect(name)}
+    table = text_report.markdown_table(
+        ['hyperparameter', 'value'], [[name, str(value)] for name, value in used.items()]
+    )
+    # An infinite number is no JSON: the tab would stay empty.
+    finite = {name: value for name, value in used.items() if value != math.inf}
+    return [
+        _text(HYPERPARAMETERS, table),
+        _columns(),
+        _converted(hparams_summary.session_start_pb(finite)),
+    ]
+
+
+def run_ended():
+    """The tf.Summary of a run that has come to its end."""
+    return _converted(hparams_summary.session_end_pb(api_pb2.STATUS_SUCCESS))
+
+
+def _columns():
+    """Of the table: all that any run can have, the precision, and the epochs of the run."""
+    hparams = []
+    for name in _COLUMNS:
+        # by `differs`, newer versions sort
+        column = {'name': name, 'type': 'DATA_TYPE_FLOAT64', 'differs': name in _FIRST}
+        if name in _CHOICES:
+            column.update(type='DATA_TYPE_STRING', domainDiscrete=_CHOICES[name])
+        hparams.append(
+            json_format.ParseDict(column, api_pb2.HParamInfo(), ignore_unknown_fields=True)
+        )
+    metrics = [api_pb2.MetricInfo(name=api_pb2.MetricName(tag=tag)) for tag in (PRECISION, EPOCH)]
+    return _converted(hparams_summary.experiment_pb(hparams, metrics, time_created_secs=0))
+
+
+def evaluation(result, top_k, drawn):
+    """The tf.Summary of an evaluation: precision, losses, calibration, the classes as text, and
+    figures.
+
+    Args:
+      result: an evaluation.Result.
+      top_k: for precision @ k as well; None for precision @ 1 alone.
+      drawn: a dict from tags to figures.
+    """
+    scores = result.scores
+    values = {PRECISION: scores.precision}
+    if top_k:
+        values['Precision @ %d' % top_k] = scores.precision_at(top_k)
+    values['calibration_error'] = scores.calibration().expected_error
+    values.update(result.losses)
+    # as code, in which the characters of a name mean nothing
+    table = textwrap.indent(text_report.by_class(scores, result.class_names), '    ')
+    shown = _text(with_views('classes', result.num_views) + '/text_summary', table)
+    for tag, value in values.items():
+        shown.value.add(tag=with_views(tag, result.num_views), simple_value=value)
+    for tag, figure in drawn.items():
+        png = figures.encoded(figure, 'png')
+        width, height = figures.size(png)
+        image = tf.Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=png)
+        shown.value.add(tag=with_views(tag, result.num_views), image=image)
+    return shown

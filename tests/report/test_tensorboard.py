@@ -1,0 +1,209 @@
+"""What TensorBoard shows, by its own reading."""
+
+import io
+import math
+import re
+
+from google.protobuf import json_format
+from PIL import Image
+import pytest
+from tensorboard import plugin_util
+from tensorboard.backend.event_processing import plugin_event_multiplexer
+from tensorboard.plugins.custom_scalar import layout_pb2
+from tensorboard.plugins.hparams import api_pb2, metadata
+import tensorflow.compat.v1 as tf
+
+from cifar10 import evaluation
+from cifar10.data import dataset
+from cifar10.errors import UserError
+from cifar10.hparams import CLASSIC, FAST, Intervals
+from cifar10.report import figures, tensorboard
+from cifar10.runs import checkpoint, run_directory
+from cifar10.training import Job
+from scripts import cifar10_train
+from tests.helpers import events, scored, small_run
+
+HPARAMS = {
+    name: hparams._replace(batch_size=8) for name, hparams in [('classic', CLASSIC), ('fast', FAST)]
+}
+FIRST = {'recipe', 'optimizer', 'initial_learning_rate', 'batch_size', 'num_towers'}
+
+
+def _hparams(parent):
+    """For each run below a directory, what the plugin finds: a dict from tags to messages."""
+    multiplexer = (
+        plugin_event_multiplexer.EventMultiplexer().AddRunsFromDirectory(str(parent)).Reload()
+    )
+    parse = {
+        metadata.EXPERIMENT_TAG: metadata.parse_experiment_plugin_data,
+        metadata.SESSION_START_INFO_TAG: metadata.parse_session_start_info_plugin_data,
+        metadata.SESSION_END_INFO_TAG: metadata.parse_session_end_info_plugin_data,
+    }
+    return {
+        run: {tag: parse[tag](content) for tag, content in found.items()}
+        for run, found in multiplexer.PluginRunToTagToContent('hparams').items()
+    }
+
+
+def _values(found):
+    """The values of a run by name, in types of Python."""
+    return json_format.MessageToDict(found[metadata.SESSION_START_INFO_TAG]).get('hparams')
+
+
+@pytest.fixture(scope='module')
+def runs(tmp_path_factory, data_dir):
+    """A directory with the runs 'classic' and 'fast', and an evaluation."""
+    parent = tmp_path_factory.mktemp('runs')
+    for name, hparams in HPARAMS.items():
+        job = Job(
+            dataset.read(data_dir), 300, hparams, max_steps=2, intervals=Intervals(summary_steps=1)
+        )
+        with run_directory.held(str(parent / name), False, job) as run:
+            cifar10_train.train(job, run)
+    evaluation.evaluate(
+        evaluation.Evaluator(dataset.read(data_dir).test),
+        [checkpoint.read_latest(str(parent / 'fast'))],
+        str(parent / 'eval'),
+    )
+    return parent
+
+
+def test_runs_in_one_directory_compare(runs):
+    """A row for each, with all that has an effect; the columns are the same, whichever run
+    TensorBoard takes them of."""
+    found = _hparams(runs)
+    assert sorted(found) == ['classic', 'fast']
+    columns, others = [found[name][metadata.EXPERIMENT_TAG] for name in ('classic', 'fast')]
+    assert columns == others
+    infos = {column.name: column for column in columns.hparam_infos}
+    assert set(infos) == set(CLASSIC._fields) | {'num_towers', 'num_examples'}
+    for name, hparams in HPARAMS.items():
+        expected = {
+            field: value
+            for field, value in hparams._asdict().items()
+            if hparams.has_effect(field) and value != math.inf
+        }
+        assert _values(found[name]) == dict(expected, num_towers=1, num_examples=300)
+        assert ('epochs' in expected) == (name == 'fast')
+        assert found[name][metadata.SESSION_END_INFO_TAG].status == api_pb2.STATUS_SUCCESS
+        for field, value in expected.items():
+            info = infos[field]
+            if isinstance(value, str):
+                assert info.type == api_pb2.DATA_TYPE_STRING
+                assert value in [allowed.string_value for allowed in info.domain_discrete.values]
+            else:
+                assert info.type == api_pb2.DATA_TYPE_FLOAT64
+    # as TensorBoard 1.15 shows them, and as 2 does:
+    assert {column.name for column in columns.hparam_infos[:5]} == FIRST
+    assert FIRST == {
+        name for name, info in infos.items() if getattr(info, 'differs', name in FIRST)
+    }
+    assert [metric.name.tag for metric in columns.metric_infos] == ['Precision @ 1', 'epoch']
+
+
+def test_a_resumed_run_is_one_row(tmp_path, data_dir):
+    """Its end is told when it has come to it, not when it has diverged."""
+    with pytest.raises(UserError, match='^Training diverged at step 4'):
+        small_run.train(tmp_path / 'run', data_dir, 5, checkpoint_steps=2, poison=4)
+    (row,) = _hparams(tmp_path).values()
+    assert sorted(row) == [metadata.EXPERIMENT_TAG, metadata.SESSION_START_INFO_TAG]
+    for max_steps in (3, 6):
+        small_run.train(tmp_path / 'run', data_dir, max_steps)
+    (row,) = _hparams(tmp_path).values()
+    start = row[metadata.SESSION_START_INFO_TAG].start_time_secs
+    assert row[metadata.SESSION_END_INFO_TAG].end_time_secs >= start > 0
+    assert [step for step, _ in events.texts(tmp_path)['hyperparameters']] == [0, 2, 3]
+
+
+def test_the_hyperparameters_as_a_table(runs):
+    """As the browser gets it, with an infinite number too."""
+    ((_, markdown),) = events.texts(runs / 'classic')['hyperparameters']
+    rows = re.findall(
+        r'<tr>\s*<td>(.*)</td>\s*<td>(.*)</td>\s*</tr>', plugin_util.markdown_to_safe_html(markdown)
+    )
+    hparams = HPARAMS['classic']
+    assert dict(rows) == dict(
+        {name: str(value) for name, value in hparams._asdict().items() if hparams.has_effect(name)},
+        num_towers='1',
+        num_examples='300',
+    )
+    assert ('epochs', 'inf') in rows
+
+
+def test_every_chart_has_curves(runs):
+    """By regular expressions that TensorBoard applies to the beginnings of tags; 'sec_per_batch'
+    and the like stay out."""
+    layouts = [
+        layout_pb2.Layout.FromString(value.tensor.string_val[0])
+        for name in ('classic', 'fast', 'eval')
+        for event in events.read(runs / name)
+        for value in event.summary.value
+        if value.tag == 'custom_scalars__config__'
+        and value.metadata.plugin_data.plugin_name == 'custom_scalars'
+    ]
+    assert len(layouts) == 3 and layouts[0] == layouts[1] == layouts[2]
+    (category,) = layouts[0].category
+    shown = {
+        chart.title: [
+            sorted(
+                tag
+                for tag in {tag for _, tag, _ in events.scalars(runs / name)}
+                if any(re.match(wanted, tag) for wanted in chart.multiline.tag)
+            )
+            for name in ('classic', 'fast', 'eval')
+        ]
+        for chart in category.chart
+    }
+    smoothed, fill = (
+        'losses/smoothed_cross_entropy',
+        ['prefetch_queue/fill', 'shuffle_queue/fill'],
+    )
+    assert shown == {
+        'Precision of the moving averages': 3 * [['Precision @ 1']],
+        'Total loss': 3 * [['total_loss']],
+        'Cross entropy': [['losses/cross_entropy'], [smoothed], ['losses/cross_entropy']],
+        'Learning rate': [['learning_rate'], ['learning_rate'], []],
+        'Speed, examples per second': [['examples_per_sec'], ['examples_per_sec'], []],
+        'Fill of the queues': [fill, fill, []],
+    }
+
+
+def test_the_plan():
+    """Markdown shows it as it is; a long line is wrapped between words."""
+    (value,) = tensorboard.plan(['Data: *a*', 'Recipe: ' + 60 * 'x-y ']).value
+    assert value.tag == 'plan' and value.metadata.plugin_data.plugin_name == 'text'
+    first, second, third, _ = tf.make_ndarray(value.tensor).item().decode().split('\n')
+    assert first == '    Data: *a*' and second == '    Recipe: ' + 27 * 'x-y ' + 'x-y'
+    assert third == 8 * ' ' + 28 * 'x-y ' + 'x-y'
+
+
+def test_an_evaluation(runs):
+    """The tags, the classes as text, which the characters of a name do not change, and the
+    images."""
+    scores = scored.of_matrix([[8, 2], [1, 3]])
+    result = evaluation.Result(7, 1, scores, [], ['*c_d*', '<e>|&[f]'], {'total_loss': 2.5})
+    shown = tensorboard.evaluation(result, 2, figures.draw(result))
+    values = {value.tag: value for value in shown.value}
+    numbers = {tag: value.simple_value for tag, value in values.items() if value.simple_value}
+    assert numbers == {
+        'Precision @ 1': pytest.approx(11 / 14),
+        'Precision @ 2': 1,
+        'calibration_error': pytest.approx(0.9 - 11 / 14),
+        'total_loss': 2.5,
+    }
+    for tag in ('confusion_matrix', 'mistakes', 'reliability'):
+        image = values[tag].image
+        with Image.open(io.BytesIO(image.encoded_image_string)) as decoded:
+            assert decoded.size == (image.width, image.height)
+    text = values['classes/text_summary']
+    assert text.metadata.plugin_data.plugin_name == 'text'
+    markdown = tf.make_ndarray(text.tensor).item().decode()
+    html = plugin_util.markdown_to_safe_html(markdown)
+    assert '*c_d*         0.889   0.800     10\n&lt;e&gt;|&amp;[f]      0.600' in html
+    views = tensorboard.evaluation(result._replace(num_views=10), None, {})
+    assert {value.tag for value in views.value} == {
+        'classes, 10 views/text_summary',
+        'Precision @ 1, 10 views',
+        'calibration_error, 10 views',
+        'total_loss, 10 views',
+    }
