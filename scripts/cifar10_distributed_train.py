@@ -93,7 +93,7 @@ def evaluate(cluster, timeouts):
     # The directory may hold an older run, which the chief resumes or moves aside.
     peers.await_run(cluster, timeouts.connect)
     evaluator = evaluation.Evaluator(data_flags.prepare().test)
-    checkpoints = following.new_checkpoints(FLAGS.train_dir, following.INTERVAL_SECS)
+    checkpoints = following.new_checkpoints(FLAGS.train_dir)
     evaluation.evaluate(evaluator, checkpoints, os.path.join(FLAGS.train_dir, 'eval'))
 
 

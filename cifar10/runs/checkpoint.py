@@ -12,13 +12,6 @@ from cifar10.errors import UserError
 from cifar10.runs import checkpoint_files
 
 _AVERAGE = '/ExponentialMovingAverage'
-# Patterns of TensorFlow's messages, and their meaning.
-_DAMAGES = [
-    ('checksum', 'its checksum is wrong'),
-    ('less bytes|too short', 'it is incomplete'),
-    ('sstable|tensor slices', 'its index is incomplete or overwritten'),
-    ('No such file', 'one of its files is missing'),
-]
 
 
 class Checkpoint(NamedTuple):
@@ -45,17 +38,12 @@ def read_latest(directory):
     directories.check_for_checkpoints(directory)
     listing = os.path.join(directory, checkpoint_files.LISTING)
     before = checkpoint_files.stamp(directory)
-    complaints = (
-        []
-        if checkpoint_files.listed_latest(directory)
-        else [
-            '%s %s'
-            % (
-                listing,
-                'is damaged: it names no checkpoint' if os.path.exists(listing) else 'is missing',
-            )
-        ]
-    )
+    latest = checkpoint_files.listed_latest(directory)
+    complaints = []
+    if latest is None:
+        complaints = ['%s is missing or damaged' % listing]
+    elif os.path.realpath(os.path.dirname(latest)) != os.path.realpath(directory):
+        complaints = ['%s names a checkpoint in another directory' % listing]
     for path in checkpoint_files.candidates(directory):
         try:
             saved = read(path)
@@ -65,10 +53,6 @@ def read_latest(directory):
                 return read_latest(directory)
             complaints.append(str(error))
             continue
-        if not complaints and os.path.realpath(os.path.dirname(path)) != os.path.realpath(
-            directory
-        ):
-            complaints.append('%s names a checkpoint in another directory' % listing)
         if complaints:
             print('%s. Using %s' % ('. '.join(complaints), path), flush=True)
         return saved
@@ -104,14 +88,14 @@ def read(path):
         reader = tf.train.load_checkpoint(path)
         values = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
         number = name.rsplit('-', 1)[-1]
-        return Checkpoint(
-            path,
-            _valid_step(values.get('global_step', np.int64(number if number.isdigit() else 0))),
-            values,
-        )
-    except UserError as error:
-        raise UserError('The checkpoint %s is damaged (%s)' % (path, error))
+        step = np.asarray(values.get('global_step', int(number) if number.isdigit() else 0))
+        # Listings of books count in float32.
+        is_number = step.shape == () and step.dtype.kind in 'iuf'
+        if not is_number or not 0 <= step < 2**62 or step != int(step):
+            raise ValueError('its global_step is %s' % np.array2string(step, threshold=3))
+        return Checkpoint(path, int(step), values)
     except (
+        UserError,
         tf.errors.OpError,
         RuntimeError,
         ValueError,
@@ -119,41 +103,12 @@ def read(path):
         OverflowError,
         OSError,
     ) as error:
-        raise UserError(
-            'The checkpoint %s is damaged (%s)'
-            % (path, _damage(errors.reason(error).replace(path, '')))
-        )
-
-
-def _damage(message):
-    """Returns the meaning of a message of TensorFlow in plain words; an unknown message
-    unchanged."""
-    return next(
-        (words for pattern, words in _DAMAGES if re.search(pattern, message, re.IGNORECASE)),
-        message,
-    )
-
-
-def _valid_step(value):
-    """The value of a global step as an int; raises ValueError if it cannot be one."""
-    value = np.asarray(value)
-    # Listings of books count in float32.
-    if (
-        value.shape != ()
-        or value.dtype.kind not in 'iuf'
-        or not 0 <= value < 2**62
-        or value != int(value)
-    ):
-        raise ValueError('its global_step is %s' % np.array2string(value, threshold=3))
-    return int(value)
+        raise UserError('The checkpoint %s is damaged (%s)' % (path, errors.reason(error)))
 
 
 def suffix_in_use(saved):
-    """What the names of the values end in with which a network is to be used: that of moving
-    averages.
-
-    If a Checkpoint has none, a line says so, and it is '', that of the weights themselves.
-    """
+    """Returns the suffix of the variable names to load from a Checkpoint: that of the moving
+    averages, or '' if it has none, and a line says so."""
     if any(name.endswith(_AVERAGE) for name in saved.values):
         return _AVERAGE
     print('%s has no moving averages: using the weights themselves' % saved.path, flush=True)
@@ -171,27 +126,17 @@ def check_fits(saved, variables):
       UserError: names the first variable that is missing in the checkpoint, has another type or
         shape there, or is not finite.
     """
-    complaint = 'The checkpoint %s does not fit: %s. Give the directory of a run of this network'
     for name, variable in sorted(variables.items()):
-        if name not in saved.values:
-            raise UserError(complaint % (saved.path, 'it has no ' + name))
-        value = saved.values[name]
-        wanted = variable.dtype.base_dtype, variable.shape.as_list()
-        if (value.dtype, list(value.shape)) != (wanted[0].as_numpy_dtype, wanted[1]):
+        value = saved.values.get(name)
+        wanted = '%s %s' % (variable.dtype.base_dtype.name, variable.shape.as_list())
+        found = 'missing' if value is None else '%s %s' % (value.dtype, list(value.shape))
+        if found != wanted:
             raise UserError(
-                complaint
-                % (
-                    saved.path,
-                    'its %s is %s %s, not %s %s'
-                    % (name, value.dtype, list(value.shape), wanted[0].name, wanted[1]),
-                )
+                'The checkpoint %s does not fit: its %s is %s, not %s. Give the directory of a run of this network'
+                % (saved.path, name, found, wanted)
             )
         if not np.isfinite(value).all():
             raise UserError(
-                'The checkpoint %s cannot be used: its %s is not finite. Use an older one, by naming it in %s'
-                % (
-                    saved.path,
-                    name,
-                    os.path.join(os.path.dirname(saved.path), checkpoint_files.LISTING),
-                )
+                'The checkpoint %s cannot be used: its %s is not finite. Use an older one, by naming it in the list %s'
+                % (saved.path, name, checkpoint_files.LISTING)
             )

@@ -12,25 +12,20 @@ from cifar10 import errors, files
 from cifar10.errors import UserError
 
 PREFIX = 'model.ckpt'
-BEST_PREFIX = 'best.ckpt'
 LISTING = 'checkpoint'  # the file in which a tf.train.Saver lists what it has saved
-_MAX_LISTING_BYTES = 1 << 24
-_DATA = re.compile(r'(%s-\d+)\.data-\d+-of-\d+' % re.escape(PREFIX))
-_BEST_FILE = re.compile(
-    r'(%s-\d+)\.(index|data-\d+-of-\d+)(\.tempstate\d+)?' % re.escape(BEST_PREFIX)
-)
-_INDEX = re.compile(r'%s-(\d+)\.index' % re.escape(PREFIX))
+_INDEX = re.compile(r'(model\.ckpt-(\d+))\.index')
+_DATA = re.compile(r'(model\.ckpt-\d+)\.data-\d+-of-\d+')
+_BEST = re.compile(r'(best\.ckpt-\d+)\.(index|data-\d+-of-\d+)(\.tempstate\d+)?')
 # What a process that was killed while it saved leaves behind: names in TensorFlow's BundleWriter
-# and atomic_write_string_to_file.
+# and atomic_write_string_to_file, and in files.write_whole.
 _UNFINISHED = re.compile(
-    r'%s-\d+\.(data-\d+-of-\d+|index)\.tempstate\d+|(%s|%s-\d+\.meta)\.tmp[0-9a-f]{32}'
-    % (re.escape(PREFIX), LISTING, re.escape(PREFIX))
+    r'(checkpoint|model\.ckpt-\d+\..*)\.(tempstate\d+|tmp[0-9a-f]{32})|run\.json\.new(\.\d+)?'
 )
 
 
 def candidates(directory):
-    """The paths of the checkpoints in `directory`, the one to use first: the latest of the list
-    there, then by step.
+    """Returns the paths of the checkpoints in `directory`, the one to use first: the latest of the
+    list there, then by step.
 
     A checkpoint that was completed after the list was written comes before the latest of the list:
     the process that saved it was killed in between.
@@ -39,26 +34,21 @@ def candidates(directory):
       UserError: the list is a directory, a FIFO or the like.
     """
     found = filter(None, map(_INDEX.fullmatch, names(directory)))
-    steps = {
-        os.path.join(directory, '%s-%s' % (PREFIX, match.group(1))): int(match.group(1))
-        for match in found
-    }
-    paths = sorted(steps, key=steps.get, reverse=True)
-    first = listed_latest(directory)
-    if first is None:
-        return paths
+    steps = {os.path.join(directory, match.group(1)): int(match.group(2)) for match in found}
+    latest = listed_latest(directory)
     listed_time = _modification_time(os.path.join(directory, LISTING))
-    newer = [
-        path
-        for path in paths
-        if steps[path] > steps.get(first, math.inf) and saved_time(path) > listed_time
-    ]
-    return newer + [first] + [path for path in paths if path != first and path not in newer]
+
+    def preference(path):
+        step = steps.get(path, 0)
+        is_newer = step > steps.get(latest, math.inf) and saved_time(path) > listed_time
+        return is_newer, path == latest, step
+
+    return sorted({*steps, latest} - {None}, key=preference, reverse=True)
 
 
 def listed_latest(directory):
-    """The path that the directory's list names as the latest; None if there is no list, or if it
-    names none.
+    """Returns the path that the directory's list names as the latest; None if there is no list, or
+    if it names none.
 
     Raises:
       UserError: the list is a directory, a FIFO or the like.
@@ -68,8 +58,8 @@ def listed_latest(directory):
 
 
 def listed(directory, last=None):
-    """The paths of the existing checkpoints that the directory's list names and that are in the
-    directory itself, oldest first.
+    """Returns the paths of the existing checkpoints that the directory's list names and that are in
+    the directory itself, oldest first.
 
     A list can name what is elsewhere, as in a copy of a directory; a saver that knew of it would
     delete it there.
@@ -85,10 +75,8 @@ def listed(directory, last=None):
     paths = [path for path in (state.all_model_checkpoint_paths if state else []) if path != last]
     return [
         path
-        for path in paths + ([last] if last else [])
-        if os.path.dirname(path) == directory
-        and _INDEX.fullmatch(os.path.basename(path) + '.index')
-        and saved_time(path)
+        for path in paths + [last]
+        if path and os.path.dirname(path) == directory and saved_time(path)
     ]
 
 
@@ -98,22 +86,17 @@ def _state(directory):
         return None
     files.check_regular(listing, 'remove it, and the newest checkpoint is used')
     try:
-        state = (
-            tf.train.get_checkpoint_state(directory)
-            if os.path.getsize(listing) < _MAX_LISTING_BYTES
-            else None
-        )
+        state = tf.train.get_checkpoint_state(directory)
         if state:
             files.check_name(state.model_checkpoint_path)
         return state
-    except (ValueError, OSError, tf.errors.OpError, UserError):
-        # it names none, or has just been removed
+    except (ValueError, OSError, tf.errors.OpError, UserError):  # it names none
         return None
 
 
 def saved_time(path):
-    """The modification time of the file of a checkpoint that a saver completes last; 0 where there
-    is none."""
+    """Returns the modification time of the file of a checkpoint that a saver completes last; 0
+    where there is none."""
     return _modification_time(path + '.index')
 
 
@@ -125,7 +108,7 @@ def _modification_time(path):
 
 
 def names(directory):
-    """The names of the files in a directory; none if it does not exist."""
+    """Returns the names of the files in a directory; none if it does not exist."""
     try:
         return os.listdir(directory or '.')
     except (FileNotFoundError, NotADirectoryError):  # or it has just been moved
@@ -133,8 +116,8 @@ def names(directory):
 
 
 def stamp(directory):
-    """A value that differs as soon as another checkpoint is to be used first, even if a new run has
-    saved it under the same name."""
+    """Returns a value that differs as soon as another checkpoint is to be used first, even if a new
+    run has saved it under the same name."""
     return [(path, saved_time(path)) for path in candidates(directory)[:1]]
 
 
@@ -148,11 +131,11 @@ def save(saver, session, directory, step):
     prefix = os.path.join(directory, PREFIX)
     try:
         return saver.save(session, prefix, step)
-    except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError):
-        remove_unfinished(directory)
-        raise
     except (tf.errors.OpError, OSError, RuntimeError, ValueError) as error:
         remove_unfinished(directory)
+        lost = tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError
+        if isinstance(error, lost):
+            raise
         raise UserError(
             'Cannot save a checkpoint (%s): make room for %s-%d, and make sure that its directory can be written'
             % (errors.reason(error), prefix, step)
@@ -161,35 +144,23 @@ def save(saver, session, directory, step):
 
 def remove_unfinished(directory):
     """Removes what processes that were killed, or whose disk was full, while they saved have left
-    in `directory`.
-
-    That is what they had not yet renamed, and data without an index, unless the directory's list
-    names it.
-    """
-    listed_names = (
-        {os.path.basename(path) for path in _state(directory).all_model_checkpoint_paths}
-        if _state(directory)
-        else set()
-    )
-    for name in names(directory):
+    in `directory`: files that were not yet renamed, and data without an index."""
+    found = names(directory)
+    for name in found:
         data = _DATA.fullmatch(name)
-        has_index = data and os.path.isfile(os.path.join(directory, data.group(1) + '.index'))
-        is_orphan = data and not has_index and data.group(1) not in listed_names
-        if is_orphan or _UNFINISHED.fullmatch(name):
-            remove(os.path.join(directory, name))
+        if _UNFINISHED.fullmatch(name) or data and data.group(1) + '.index' not in found:
+            _remove(directory, name)
 
 
-def remove(path):
+def _remove(directory, name):
     """Removes a file that nobody needs, if that is possible: it takes room, no more."""
     with contextlib.suppress(OSError):
-        os.remove(path)
+        os.remove(os.path.join(directory, name))
 
 
 def keep_best(run, evaluated, precision):
     """Keeps a checkpoint in place of the best one so far, if its precision is greater; the run's
     record names it.
-
-    Whenever the process is killed, the record names one that is complete.
 
     Args:
       run: a RunDirectory.
@@ -202,19 +173,15 @@ def keep_best(run, evaluated, precision):
     best = run.record.get('best')
     if best and precision <= best['precision']:
         return
-    name = '%s-%d' % (BEST_PREFIX, evaluated.step)
+    name = 'best.ckpt-%d' % evaluated.step
     path = os.path.join(run.path, name)
     try:
-        # a run that was killed has come to this step again: it is going to be overwritten
-        if best and best['checkpoint'] == name:
-            run.record['best'] = best = None
-            run.write_record()
         _write(path, evaluated.values)
         run.record['best'] = {'checkpoint': name, 'precision': precision}
         run.write_record()
     except (tf.errors.OpError, OSError, UserError) as error:
         run.record['best'] = best
-        _remove_others(run.path, best['checkpoint'] if best else None)
+        _remove_others(run.path, best and best['checkpoint'])
         raise UserError(
             'Cannot keep the best checkpoint (%s): make room for %s' % (errors.reason(error), path)
         )
@@ -223,20 +190,24 @@ def keep_best(run, evaluated, precision):
 
 
 def _write(path, values):
-    """Writes a checkpoint with the operation that a tf.train.Saver uses; it needs no variables."""
-    names = sorted(values)
+    """Writes a checkpoint with the operation that a tf.train.Saver uses. The Saver of the session
+    would save what the variables hold now, which the workers of a cluster may have changed since
+    the evaluation."""
     with tf.Graph().as_default(), tf.device('/cpu:0'), tf.Session(
         config=tf.ConfigProto(device_count={'GPU': 0})
     ) as session:
-        feeds = [tf.placeholder(values[name].dtype) for name in names]
-        save = tf.raw_ops.SaveV2(
-            prefix=path, tensor_names=names, shape_and_slices=[''] * len(names), tensors=feeds
+        session.run(
+            tf.raw_ops.SaveV2(
+                prefix=path,
+                tensor_names=list(values),
+                shape_and_slices=[''] * len(values),
+                tensors=list(values.values()),
+            )
         )
-        session.run(save, dict(zip(feeds, [values[name] for name in names])))
 
 
 def _remove_others(directory, kept):
     for name in names(directory):
-        match = _BEST_FILE.fullmatch(name)
+        match = _BEST.fullmatch(name)
         if match and (match.group(1) != kept or match.group(3)):
-            remove(os.path.join(directory, name))
+            _remove(directory, name)

@@ -1,12 +1,11 @@
 """An event file, which TensorBoard reads: written line by line, so that what cannot be written is
 known at once.
 
-tf.summary.FileWriter writes in a thread of its own. There, an error is lost (a directory that is
-read-only), or shows as the traceback of the thread (a full disk).
+tf.summary.FileWriter writes in a thread of its own. TensorFlow 1.15 loses its errors; 2.21 raises
+the first one, with the traceback of the thread, and drops all later events.
 """
 
 import contextlib
-import errno
 import os
 import socket
 import time
@@ -15,15 +14,12 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import errors, files
 
-_MAX_UNWRITTEN = 100  # events that wait in memory, the oldest ones, while the disk is full
+_ERRORS = RuntimeError, OSError, tf.errors.OpError
 
 
 class EventFile:
-    """Writes events to a new file in a directory, and to another one after an error.
-
-    A context manager: its end raises UserError if the disk was full for so long that events are
-    lost.
-    """
+    """Writes events to a new file in a directory, and to another one after an error; a context
+    manager."""
 
     def __init__(self, directory, first_events=()):
         """Opens the file.
@@ -37,13 +33,12 @@ class EventFile:
         """
         self._directory = directory
         self._unwritten = list(first_events)
-        self._num_lost = 0
-        self._writer = self._stat = None
-        self._write([])
+        self._writer = None
+        self._write()
 
     def write(self, event):
-        """Writes an event, and what an error has kept from being written before the others; it is
-        on the disk at once.
+        """Writes an event, and what an error has kept from being written before it; it is on the
+        disk at once.
 
         Args:
           event: a tf.Event; it gets the time.
@@ -52,71 +47,49 @@ class EventFile:
           UserError: it cannot be written, or the file has been removed.
         """
         event.wall_time = time.time()
-        self._write([event])
+        self._unwritten.append(event)
+        self._write()
 
-    def _write(self, events):
+    def _write(self):
         try:
             if self._writer is None:
                 self._open()
-            for event in self._unwritten + events:
+            for event in self._unwritten:
                 self._writer.write(event.SerializeToString())
             self._writer.flush()
-            if not self._is_in_place():
-                raise OSError(errno.ENOENT, '%s has been removed' % os.path.basename(self._path))
-            self._unwritten, self._good_size = [], os.path.getsize(self._path)
-        except (RuntimeError, OSError, tf.errors.OpError) as error:
-            waiting = self._unwritten + events
-            self._unwritten = waiting[:_MAX_UNWRITTEN]
-            self._num_lost += len(waiting) - len(self._unwritten)
+            self._good_size = os.path.getsize(self._path)  # raises if it has been removed
+            self._unwritten = []
+        except _ERRORS as error:
             self._close()
-            self._cut()
             raise errors.UserError(
                 'Cannot write summaries (%s): make room in %s, or give another directory'
                 % (errors.reason(error), self._directory)
             )
 
-    def _is_in_place(self):
-        try:
-            return os.path.samestat(self._stat, os.lstat(self._path))
-        except OSError:
-            return False
-
     def _open(self):
         name = 'events.out.tfevents.%010d.%s' % (time.time(), socket.gethostname())
-        self._stat = None
         # several processes may write to one directory
         with files.open_new(os.path.join(self._directory, name)) as new:
-            self._path = new.name
-        self._stat, self._good_size = os.stat(self._path), 0
+            self._path, self._good_size = new.name, 0
         self._writer = tf.io.TFRecordWriter(self._path)
-        self._writer.write(
-            tf.Event(wall_time=time.time(), file_version='brain.Event:2').SerializeToString()
-        )
-
-    def _cut(self):
-        """Cuts off what was being written when the disk was full: TensorBoard would read no
-        further."""
-        if self._stat and self._is_in_place():
-            with contextlib.suppress(OSError):
-                if self._good_size:
-                    os.truncate(self._path, self._good_size)
-                else:
-                    os.remove(self._path)
+        version = tf.Event(wall_time=time.time(), file_version='brain.Event:2')
+        self._writer.write(version.SerializeToString())
 
     def _close(self):
-        if self._writer is not None:
-            # every write has been flushed, or has failed
-            with contextlib.suppress(RuntimeError, tf.errors.OpError):
-                self._writer.close()
-            self._writer = None
+        """Closes the file, and cuts off what was being written when the disk was full: TensorBoard
+        would read no further."""
+        if self._writer is None:
+            return
+        with contextlib.suppress(*_ERRORS):
+            self._writer.close()
+        self._writer = None
+        with contextlib.suppress(OSError):
+            os.truncate(self._path, self._good_size)
+            if not self._good_size:
+                os.remove(self._path)
 
     def __enter__(self):
         return self
 
-    def __exit__(self, error_type, *unused_error):
+    def __exit__(self, *unused_error):
         self._close()
-        if self._num_lost and error_type is None:
-            raise errors.UserError(
-                'Lost summaries: %d in %s, because the disk was full: make room before the next run'
-                % (self._num_lost, self._directory)
-            )

@@ -2,33 +2,24 @@
 trained there, for the next start to compare and for the evaluation."""
 
 import contextlib
-import glob
 import json
 import math
 import os
 import re
 import reprlib
-import sys
 import time
 from typing import NamedTuple, Optional, Sequence
 
 from cifar10 import directories, files
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC, LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES, HParams
+from cifar10.hparams import CLASSIC, HParams
 from cifar10.runs import checkpoint, checkpoint_files
 
 RECORD = 'run.json'
 _BEST = re.compile(r'best\.ckpt-\d+')
-_WORDS = {
-    'recipe': list(RECIPES),
-    'optimizer': OPTIMIZERS,
-    'schedule': SCHEDULES,
-    'lr_scaling': LR_SCALINGS,
-}
-_FILE = re.compile(r'\.(index|meta|data-\d+-of-\d+)$')  # of the files of a checkpoint
-# of a process that was killed
-_LEFTOVER = re.compile(re.escape(RECORD) + r'\.new(\.\d+)?')
+_CHECKPOINT_FILE = re.compile(r'\.(index|meta|data-\d+-of-\d+)$')
+_RUN_FILE = re.compile(r'checkpoint|model\.ckpt-.*|events\..*|run\.json')
 
 
 class RunDirectory(NamedTuple):
@@ -50,12 +41,10 @@ class RunDirectory(NamedTuple):
 
     def write_record(self):
         """Records in the directory what is trained in it, for the next start to compare."""
-        path = os.path.join(self.path, RECORD)
-        for leftover in filter(_LEFTOVER.fullmatch, checkpoint_files.names(self.path)):
-            with contextlib.suppress(OSError):
-                os.remove(os.path.join(self.path, leftover))
         files.write_whole(
-            path, json.dumps(self.record, indent=1), 'make room there, or give another --train_dir'
+            os.path.join(self.path, RECORD),
+            json.dumps(self.record, indent=1),
+            'make room there, or give another --train_dir',
         )
 
 
@@ -78,7 +67,7 @@ def held(train_dir, fresh, job):
     directories.check_for_checkpoints(train_dir)
     busy = 'Another process is training in %s: stop it, or give another --train_dir' % train_dir
     directories.make(train_dir)
-    if fresh and _holds_run(train_dir):
+    if fresh and any(map(_RUN_FILE.fullmatch, checkpoint_files.names(train_dir))):
         with directories.locked(train_dir, busy):
             _move_aside(train_dir, job.data.directory)
         directories.make(train_dir)
@@ -95,9 +84,7 @@ def held(train_dir, fresh, job):
         )
         if resumed:
             _compare(train_dir, record, job.hparams)
-            record['best'] = (
-                _intact_best(train_dir) if job.intervals.keep_best else recorded_best(train_dir)
-            )
+            record['best'] = _known_best(train_dir, job.intervals.keep_best)
         checkpoint_files.remove_unfinished(train_dir)
         yield RunDirectory(
             train_dir,
@@ -108,21 +95,19 @@ def held(train_dir, fresh, job):
         )
 
 
-def _intact_best(train_dir):
-    """Returns the recorded best checkpoint, see recorded_best; None, with a message, if
-    it cannot be read."""
-    best = recorded_best(train_dir)
-    if best:
-        try:
+def _known_best(train_dir, is_checked):
+    """Returns the recorded best checkpoint; None if there is none, or, with a message, if it is
+    checked and cannot be read."""
+    best = read_record(train_dir).get('best')
+    try:
+        if best and is_checked:
             checkpoint.read(os.path.join(train_dir, best['checkpoint']))
-        except UserError as error:
-            print(
-                '%s. The next evaluation replaces it as the best one, whatever its precision'
-                % error,
-                flush=True,
-            )
-            return None
-    return best
+        return best
+    except UserError as error:
+        print(
+            '%s. The next evaluation replaces it as the best one, whatever its precision' % error,
+            flush=True,
+        )
 
 
 def resumed_hparams(train_dir):
@@ -147,16 +132,10 @@ def has_ended(train_dir, last_step=None):
     Raises:
       UserError: the record is damaged.
     """
-    last_step = recorded_last_step(train_dir) if last_step is None else last_step
+    if last_step is None:
+        last_step = read_record(train_dir).get('last_step', math.inf)
     numbers = [path.rsplit('-', 1)[-1] for path in checkpoint_files.candidates(train_dir)[:1]]
     return any(number.isdigit() and int(number) >= last_step for number in numbers)
-
-
-def _holds_run(train_dir):
-    return any(
-        glob.glob(os.path.join(glob.escape(train_dir), pattern))
-        for pattern in ('checkpoint', 'model.ckpt-*', 'events.*', RECORD)
-    )
 
 
 def _move_aside(train_dir, data_dir):
@@ -166,7 +145,7 @@ def _move_aside(train_dir, data_dir):
             '--fresh would move the data in %s together with %s: give another --train_dir'
             % (data_path, train_dir)
         )
-    aside = _free_name('%s.%s' % (train_dir, time.strftime('%Y%m%d-%H%M%S')))
+    aside = '%s.%s' % (train_dir, time.strftime('%Y%m%d-%H%M%S'))
     try:
         os.rename(train_dir, aside)
     except OSError as error:
@@ -175,15 +154,6 @@ def _move_aside(train_dir, data_dir):
             % (error.strerror, train_dir, aside)
         )
     print('Moved the run in %s to %s' % (train_dir, aside), flush=True)
-
-
-def _free_name(path):
-    """The path, with a number after it if it exists: several runs may be moved in one second."""
-    free, number = path, 1
-    while os.path.exists(free):
-        number += 1
-        free = '%s-%d' % (path, number)
-    return free
 
 
 def recorded_hparams(train_dir):
@@ -196,92 +166,53 @@ def recorded_hparams(train_dir):
     return HParams(**{name: record[name] for name in HParams._fields}) if record else CLASSIC
 
 
-def recorded_last_step(train_dir):
-    """The step at which the run in the directory ends; infinite if none is recorded.
-
-    Raises:
-      UserError: the record is damaged.
-    """
-    return (read_record(train_dir) or {}).get('last_step', math.inf)
-
-
-def recorded_best(train_dir):
-    """The best checkpoint that the run in the directory has kept: its name, `checkpoint`, and its
-    `precision`; None if it has not.
-
-    Raises:
-      UserError: the record is damaged.
-    """
-    return (read_record(train_dir) or {}).get('best')
-
-
 def read_record(train_dir):
-    """The record in the directory, or None if there is none.
+    """Returns the record in the directory, in which a field of HParams that an earlier version did
+    not record is classic; {} if there is none.
+
+    Its further items, which an early version may not have recorded: num_towers, num_examples,
+    class_names (None where nothing tells them), last_step (infinite for a run without end), seed,
+    deterministic, and best, None or a dict of the `checkpoint` of --keep_best and its `precision`.
 
     Raises:
       UserError: the record is damaged.
     """
-    return files.read_json(
-        os.path.join(train_dir, RECORD),
-        _validated,
-        'delete it to train or evaluate without the record',
-    )
+    remedy = 'delete it to train or evaluate without the record'
+    return files.read_json(os.path.join(train_dir, RECORD), _validated, remedy) or {}
 
 
 def _validated(record):
-    """The record with its numbers in the types of HParams; a field that an earlier version did not
-    record is classic.
+    """Returns the record with its numbers in the types of HParams.
 
     Raises:
-      ValueError: it is not the record of a run.
+      ValueError, OverflowError: it is not the record of a run.
     """
     if not isinstance(record, dict):
         raise ValueError('it is not a JSON object')
-    for name in ('num_towers', 'class_names'):
-        if name not in record:
-            raise ValueError('%s is missing' % name)
-    _check_number('num_towers', record['num_towers'])
-    for name in ('num_examples', 'last_step'):  # which version 1.1 did not record
-        if name in record:
-            _check_number(name, record[name])
-    names = record['class_names']
-    if names is not None and not (
-        isinstance(names, list)
-        and all(isinstance(name, str) and name.isprintable() for name in names)
+    record = dict(record)
+    for name, classic in dict(CLASSIC._asdict(), last_step=math.inf).items():
+        value = record.get(name, classic)
+        is_text = isinstance(classic, str)
+        if not (isinstance(value, str) if is_text else _is_number(value)):
+            raise ValueError('%s is %s' % (name, reprlib.repr(value)))
+        record[name] = type(classic)(value)
+    names = record.get('class_names') or []
+    if not isinstance(names, list) or not all(
+        isinstance(name, str) and name.isprintable() for name in names
     ):
         raise ValueError('class_names is not a list of names')
     best = record.get('best')
-    if best is not None:
-        if not (isinstance(best, dict) and _BEST.fullmatch(str(best.get('checkpoint')))):
-            raise ValueError('best names no checkpoint')
-        _check_number('the precision of best', best.get('precision'))
-    seed = record.get('seed')
-    if seed is not None and (type(seed) is not int or not 0 <= seed < 2**31):
-        raise ValueError('seed is %s' % reprlib.repr(seed))
-    if not isinstance(record.get('deterministic', False), bool):
-        raise ValueError('deterministic is %s' % reprlib.repr(record['deterministic']))
-    values = dict(record)
-    for name, classic in CLASSIC._asdict().items():
-        value = record.get(name, classic)
-        if name in _WORDS and value not in _WORDS[name]:
-            raise ValueError(
-                '%s is %s, not one of %s' % (name, reprlib.repr(value), ', '.join(_WORDS[name]))
-            )
-        if name not in _WORDS:
-            _check_number(name, value)
-            if isinstance(classic, int) and value != int(value):
-                raise ValueError('%s is %s, not a whole number' % (name, reprlib.repr(value)))
-        values[name] = type(classic)(value)
-    return values
+    if best and not (
+        isinstance(best, dict)
+        and _BEST.fullmatch(str(best.get('checkpoint')))
+        and _is_number(best.get('precision'))
+    ):
+        raise ValueError('best is %s' % reprlib.repr(best))
+    return record
 
 
-def _check_number(name, value):
-    """Raises ValueError unless the value is a number that is not negative; only the end of a run
-    may be infinite."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    is_endless = name in ('epochs', 'last_step') and value == math.inf
-    if not is_number or not is_endless and not 0 <= value <= sys.float_info.max:
-        raise ValueError('%s is %s' % (name, reprlib.repr(value)))
+def _is_number(value):
+    return isinstance(value, (int, float)) and value >= 0
 
 
 def check_classes(train_dir, class_names):
@@ -291,7 +222,7 @@ def check_classes(train_dir, class_names):
     Raises:
       UserError: it has been trained on others, or the record is damaged.
     """
-    recorded = (read_record(train_dir) or {}).get('class_names')
+    recorded = read_record(train_dir).get('class_names')
     if recorded and class_names and recorded != list(class_names):
         raise UserError(
             'The run in %s was trained on other classes (%s) than those of the data (%s): give its data, or the directory '
@@ -310,23 +241,14 @@ def _compare(train_dir, record, hparams):
     recorded = read_record(train_dir)
     if not recorded:
         return
-    if recorded['class_names'] != record['class_names']:
-        raise UserError(
-            'The run in %s was trained on other classes (%s): give another --train_dir, or --fresh to move it aside'
-            % (train_dir, dataset.listed(recorded['class_names']))
-        )
-    num_examples = recorded.setdefault('num_examples', record['num_examples'])
-    if num_examples != record['num_examples'] and hparams.counts_epochs:
-        raise UserError(
-            'The run in %s was trained on %d examples, not %d, and its schedule counts epochs: give the same data, '
-            'another --train_dir, or --fresh to move it aside'
-            % (train_dir, num_examples, record['num_examples'])
-        )
-    for name in ('recipe', 'optimizer'):  # other optimizers have other variables
+    recorded = dict(record, **recorded)  # what is not recorded counts as the same
+    fixed = ['class_names', 'recipe', 'optimizer']  # other optimizers have other variables
+    for name in fixed + (['num_examples'] if hparams.counts_epochs else []):
         if recorded[name] != record[name]:
+            told = dataset.listed if name == 'class_names' else str
             raise UserError(
-                'The run in %s was trained with --%s=%s, not %s: give the same, another --train_dir, or --fresh to move '
-                'it aside' % (train_dir, name, recorded[name], record[name])
+                'The run in %s was trained with %s %s, not %s: give the same, another --train_dir, or --fresh to move '
+                'it aside' % (train_dir, name, told(recorded[name]), told(record[name]))
             )
     changed = [
         '%s %s (was %s)' % (name, record[name], recorded[name])
@@ -341,8 +263,7 @@ def _compare(train_dir, record, hparams):
             'if they had been made with these' % (train_dir, ', '.join(changed)),
             flush=True,
         )
-    # earlier versions did not record it
-    if 'deterministic' in recorded and _determined_by(recorded) != _determined_by(record):
+    if _determined_by(recorded) != _determined_by(record):
         print(
             'The run in %s used %s; now it uses %s. To repeat it exactly, use the same flags at each start'
             % (train_dir, _determined_by(recorded), _determined_by(record)),
@@ -381,23 +302,18 @@ def read_chosen(directory, choice):
                 % directory
             )
         return latest
-    if os.path.isdir(choice) and choice != 'best':
-        raise UserError('%s is a directory: give it as --checkpoint_dir' % choice)
+    path = _CHECKPOINT_FILE.sub('', choice)
+    if choice == 'best':
+        best = read_record(directory).get('best')
+        if not best:
+            raise UserError(
+                'The run in %s has kept no best checkpoint: train with --keep_best' % directory
+            )
+        path = os.path.join(directory, best['checkpoint'])
     try:
-        return _read_best(directory) if choice == 'best' else checkpoint.read(_FILE.sub('', choice))
+        return checkpoint.read(path)
     except UserError as error:
-        raise UserError('%s. Give --checkpoint=latest, or the path of another checkpoint' % error)
-
-
-def _read_best(directory):
-    best = recorded_best(directory)
-    if not best:
         raise UserError(
-            'The run in %s has kept no best checkpoint: train with --keep_best' % directory
+            '%s. Give --checkpoint=latest, or the path of another checkpoint; its directory is --checkpoint_dir'
+            % error
         )
-    try:
-        return checkpoint.read(os.path.join(directory, best['checkpoint']))
-    except UserError:
-        if recorded_best(directory) != best:  # a trainer has just kept a better one
-            return _read_best(directory)
-        raise

@@ -57,7 +57,7 @@ def _class_names(train_dir, num_classes):
     Raises:
       UserError: the record is of other classes, or damaged.
     """
-    names = (run_directory.read_record(train_dir) or {}).get('class_names')
+    names = run_directory.read_record(train_dir).get('class_names')
     if names and len(names) != num_classes:
         raise UserError(
             '%s names %d classes, and the checkpoint has %d: put the record of its run beside the checkpoint'

@@ -69,58 +69,32 @@ def test_a_checkpoint_that_is_newer_than_the_list(tmp_path):
 
 
 def test_what_a_checkpoint_holds(tmp_path):
+    """The step inside counts, not that in the name; without it, that in the name, if there is
+    one."""
     path = _save(tmp_path, 7)
     saved = checkpoint.read_latest(str(tmp_path))
     assert (saved.path, saved.step, set(saved.values)) == (path, 7, {'numbers', 'global_step'})
     assert saved.values['numbers'].tolist() == [1, 2, 3]
-
-
-@pytest.mark.parametrize('name, step', [('model.ckpt', 9), ('model-of-mine', 9)])
-def test_the_step_in_the_name(tmp_path, name, step):
-    path = _save(tmp_path, step, global_step=False, name=name)
-    assert checkpoint.read(path).step == step
-
-
-def test_the_step_in_the_checkpoint_counts(tmp_path):
-    path = _save(tmp_path, 7)
-    for suffix in (DATA, '.index'):
-        os.rename(path + suffix, str(tmp_path / 'other-3') + suffix)
-    assert checkpoint.read(str(tmp_path / 'other-3')).step == 7
-
-
-def test_no_step_at_all(tmp_path):
-    path = _save(tmp_path, 7, global_step=False)
-    for suffix in (DATA, '.index'):
-        os.rename(path + suffix, str(tmp_path / 'best') + suffix)
-    assert checkpoint.read(str(tmp_path / 'best')).step == 0
+    without = _save(tmp_path, 9, global_step=False, name='model-of-mine')
+    assert checkpoint.read(without).step == 9
+    for old, new, step in [(path, 'other-3', 7), (without, 'best', 0)]:
+        for suffix in (DATA, '.index'):
+            os.rename(old + suffix, str(tmp_path / new) + suffix)
+        assert checkpoint.read(str(tmp_path / new)).step == step
 
 
 def test_a_list_that_names_nothing(tmp_path, capsys):
-    path = _save(tmp_path, 1)
-    for content in (b'', b'nonsense', b'\xff\x00'):
-        (tmp_path / 'checkpoint').write_bytes(content)
-        assert checkpoint.read_latest(str(tmp_path)).path == path
-        assert (
-            capsys.readouterr().out
-            == '%s/checkpoint is damaged: it names no checkpoint. Using %s\n' % (tmp_path, path)
-        )
-
-
-def test_a_list_without_checkpoints(tmp_path):
+    complaint = '%s/checkpoint is missing or damaged. ' % tmp_path
     (tmp_path / 'checkpoint').write_text('nonsense')
-    with pytest.raises(
-        UserError,
-        match='^%s/checkpoint is damaged: it names no checkpoint. There is no other intact'
-        % tmp_path,
-    ):
+    with pytest.raises(UserError, match='^%sThere is no other intact' % complaint):
         checkpoint.read_latest(str(tmp_path))
-
-
-def test_checkpoints_without_a_list(tmp_path, capsys):
-    paths = [_save(tmp_path, step) for step in (9, 10)]
-    (tmp_path / 'checkpoint').unlink()
-    assert checkpoint.read_latest(str(tmp_path)).path == paths[1]
-    assert capsys.readouterr().out == '%s/checkpoint is missing. Using %s\n' % (tmp_path, paths[1])
+    path = [_save(tmp_path, step) for step in (9, 10)][1]
+    for content in (b'', b'nonsense', b'\xff\x00', None):
+        (tmp_path / 'checkpoint').unlink()
+        if content is not None:
+            (tmp_path / 'checkpoint').write_bytes(content)
+        assert checkpoint.read_latest(str(tmp_path)).path == path
+        assert capsys.readouterr().out == '%sUsing %s\n' % (complaint, path)
 
 
 @pytest.mark.parametrize('make', [os.mkdir, os.mkfifo])
@@ -144,55 +118,37 @@ def test_a_listed_checkpoint_that_is_missing(tmp_path, capsys):
     )
 
 
-@pytest.mark.parametrize('suffix', [DATA, '.index'])
-@pytest.mark.parametrize('size', [0, 5])
-def test_a_damaged_checkpoint(tmp_path, capsys, suffix, size):
+def _flip_first_bit(path):
+    with open(path, 'r+b') as content:
+        byte = content.read(1)[0]
+        content.seek(0)
+        content.write(bytes([byte ^ 1]))
+
+
+def _cut(path):
+    os.truncate(path, 5)
+
+
+@pytest.mark.parametrize(
+    'suffix, damage',
+    [(DATA, _flip_first_bit), (DATA, _cut), (DATA, os.remove), ('.index', _cut)]
+    + [('.index', _flip_first_bit), ('.index', lambda path: os.truncate(path, 0))],
+)
+def test_a_damaged_checkpoint(tmp_path, capsys, suffix, damage):
     first, second = (_save(tmp_path, step) for step in (1, 2))
-    os.truncate(second + suffix, size)
+    damage(second + suffix)
     assert checkpoint.read_latest(str(tmp_path)).path == first
     told = capsys.readouterr().out
     assert re.fullmatch(
         r'The checkpoint %s is damaged \([^\n]+\). Using %s\n' % (second, first), told
     )
-    os.truncate(first + suffix, size)
+    damage(first + suffix)
     with pytest.raises(
         UserError,
         match=r'^The checkpoint %s is damaged .*%s is damaged [^\n]*no other intact'
         % (second, first),
     ):
         checkpoint.read_latest(str(tmp_path))
-
-
-def _flip(position):
-    def change(path):
-        with open(path, 'r+b') as content:
-            content.seek(position, os.SEEK_SET if position >= 0 else os.SEEK_END)
-            byte = content.read(1)[0]
-            content.seek(-1, os.SEEK_CUR)
-            content.write(bytes([byte ^ 1]))
-
-    return change
-
-
-@pytest.mark.parametrize(
-    'suffix, change, told',
-    [
-        (DATA, _flip(0), 'its checksum is wrong'),
-        ('.index', _flip(0), 'its checksum is wrong'),
-        (DATA, lambda path: os.truncate(path, 3), 'it is incomplete'),
-        ('.index', lambda path: os.truncate(path, 5), 'it is incomplete'),
-        ('.index', lambda path: os.truncate(path, 60), 'its index is incomplete or overwritten'),
-        ('.index', _flip(-1), 'its index is incomplete or overwritten'),
-        (DATA, os.remove, 'one of its files is missing'),
-    ],
-)
-def test_what_is_wrong_in_plain_words(tmp_path, suffix, change, told):
-    (tmp_path / 'checksum').mkdir()  # a word in the path tells nothing
-    path = _save(tmp_path / 'checksum', 1)
-    change(path + suffix)
-    with pytest.raises(UserError) as raised:
-        checkpoint.read(path)
-    assert str(raised.value) == 'The checkpoint %s is damaged (%s)' % (path, told)
 
 
 @pytest.mark.parametrize('suffix', [DATA, '.index'])
@@ -213,8 +169,7 @@ def test_a_part_that_is_a_fifo(tmp_path, suffix):
         (np.int64(-5), '-5'),
         (np.array([1, 2]), r'\[1 2\]'),
         (np.float64(1.5), '1.5'),
-        (np.float64(1e300), '1.e'),
-        (np.array(True), 'True'),
+        (np.array('text'), 'b'),
     ],
 )
 def test_a_step_that_is_none(tmp_path, step, told):
@@ -253,7 +208,7 @@ def test_a_checkpoint_that_fits(tmp_path):
     [
         ('numbers', [2], tf.float32, r'its numbers is float32 \[3\], not float32 \[2\]'),
         ('numbers', [3], tf.float64, r'its numbers is float32 \[3\], not float64 \[3\]'),
-        ('letters', [3], tf.float32, 'it has no letters'),
+        ('letters', [3], tf.float32, r'its letters is missing, not float32 \[3\]'),
     ],
 )
 def test_a_checkpoint_that_does_not_fit(tmp_path, name, shape, dtype, complaint):
@@ -274,7 +229,7 @@ def test_a_value_that_is_not_finite(tmp_path, value):
     saved.values['numbers'][1] = value
     with pytest.raises(
         UserError,
-        match='cannot be used: its numbers is not finite. Use an older one, by naming it in .*/checkpoint$',
+        match='cannot be used: its numbers is not finite. Use an older one, by naming it in the list checkpoint$',
     ):
         checkpoint.check_fits(saved, {'numbers': tf.get_variable('other', [3])})
 
@@ -292,13 +247,6 @@ def test_a_list_with_characters_that_are_for_terminals(tmp_path, capsys):
     _list(tmp_path, '\033]0;owned\007x')
     assert checkpoint.read_latest(str(tmp_path)).path == path
     assert '\033' not in capsys.readouterr().out
-
-
-def test_a_list_that_is_too_long(tmp_path, capsys):
-    path = _save(tmp_path, 1)
-    os.truncate(str(tmp_path / 'checkpoint'), 1 << 34)  # a hole
-    assert checkpoint.read_latest(str(tmp_path)).path == path
-    assert 'is damaged: it names no checkpoint' in capsys.readouterr().out
 
 
 def test_what_lies_beside_a_checkpoint(tmp_path):

@@ -1,6 +1,5 @@
 """Event files: what is written is there at once, and what cannot be written is told."""
 
-import functools
 import os
 import resource
 
@@ -62,7 +61,7 @@ def test_a_new_file_after_the_old_one_was_removed(tmp_path):
         (name,) = os.listdir(str(tmp_path))
         (tmp_path / name).unlink()
         with pytest.raises(
-            UserError, match=r'^Cannot write summaries \(%s has been removed\): ' % name
+            UserError, match=r'^Cannot write summaries \(No such file or directory\): '
         ):
             opened.write(_event(2))
         opened.write(_event(3))
@@ -86,24 +85,6 @@ def test_a_full_disk_at_the_start_and_for_a_while(tmp_path, monkeypatch):
             opened.write(_event(2))
         opened.write(_event(3))
     assert [step for step, _, _ in events.scalars(tmp_path)] == [1, 2, 3]
-
-
-@pytest.mark.skipif(not os.path.exists('/dev/full'), reason='this system has no full device')
-def test_a_disk_that_is_full_for_too_long(tmp_path, monkeypatch):
-    monkeypatch.setattr('cifar10.runs.event_file._MAX_UNWRITTEN', 2)
-    with pytest.raises(UserError, match='^Lost summaries: 1 in %s, because ' % tmp_path):
-        with EventFile(str(tmp_path)) as opened:
-            with monkeypatch.context() as patched:
-                patched.setattr(
-                    'cifar10.runs.event_file.tf.io.TFRecordWriter',
-                    functools.partial(tf.io.TFRecordWriter, '/dev/full'),
-                )
-                for step in (1, 2, 3):
-                    opened._writer = tf.io.TFRecordWriter()
-                    with pytest.raises(UserError, match=COMPLAINT % tmp_path):
-                        opened.write(_event(step))
-            opened.write(_event(4))
-    assert [step for step, _, _ in events.scalars(tmp_path)] == [1, 2, 4]
 
 
 def test_nothing_half_written_stays(tmp_path):

@@ -40,14 +40,6 @@ def test_fresh_moves_the_old_run_aside(tmp_path, data_dir, capsys):
     assert tf.train.latest_checkpoint(str(tmp_path / 'run')).endswith('run/model.ckpt-2')
 
 
-def test_runs_moved_in_the_same_second(tmp_path, data_dir, monkeypatch):
-    monkeypatch.setattr(run_directory.time, 'strftime', lambda form: 'now')
-    for steps in (1, 2, 3, 4):
-        train(tmp_path / 'run', data_dir, steps, fresh=True)
-    for name, steps in [('run.now', 1), ('run.now-2', 2), ('run.now-3', 3), ('run', 4)]:
-        assert_saved(tmp_path / name, steps)
-
-
 def test_fresh_in_the_working_directory(tmp_path, data_dir, monkeypatch):
     train(tmp_path / 'run', data_dir, 3)
     monkeypatch.chdir(tmp_path / 'run')
@@ -143,15 +135,13 @@ def test_a_run_is_resumed_from_the_newest_intact_checkpoint(
     assert_saved(tmp_path, 4)
 
 
-@pytest.mark.parametrize(
-    'damage, complaint', [(_remove, 'is missing'), (_empty, 'is damaged: it names no checkpoint')]
-)
-def test_a_run_is_resumed_without_the_list(tmp_path, data_dir, capsys, damage, complaint):
+@pytest.mark.parametrize('damage', [_remove, _empty])
+def test_a_run_is_resumed_without_the_list(tmp_path, data_dir, capsys, damage):
     train(tmp_path, data_dir, 2, checkpoint_steps=1)
     damage(tmp_path / 'checkpoint')
     train(tmp_path, data_dir, 4)
     assert (
-        '{0}/checkpoint {1}. Using {0}/model.ckpt-2\n'.format(tmp_path, complaint)
+        '{0}/checkpoint is missing or damaged. Using {0}/model.ckpt-2\n'.format(tmp_path)
         in capsys.readouterr().out
     )
     assert_saved(tmp_path, 4)
@@ -192,7 +182,7 @@ def test_a_checkpoint_of_another_network(tmp_path, data_dir):
     for shape, dtype, complaint in [
         ([3], tf.float32, r'its weights is float32 \[3\], not float32 \[2\]'),
         ([2], tf.float64, r'its weights is float64 \[2\]'),
-        (None, None, 'it has no weights'),
+        (None, None, 'its weights is missing'),
     ]:
         with tf.Graph().as_default(), tf.Session() as session:
             tf.train.get_or_create_global_step()

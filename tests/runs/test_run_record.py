@@ -19,9 +19,8 @@ def test_a_run_on_other_classes(tmp_path, data_dir, own_data_dir):
         os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE), 'w'
     ) as names:
         names.write('\n'.join(dataset.CLASS_NAMES))
-    complaint = (
-        r'The run in %s was trained on other classes \(disc, ring, .*\): give another --train_dir'
-        % (tmp_path / 'run')
+    complaint = r'The run in %s was trained with class_names disc, ring, .*: give the same' % (
+        tmp_path / 'run'
     )
     with pytest.raises(UserError, match=complaint):
         train(tmp_path / 'run', own_data_dir, 2)
@@ -31,8 +30,8 @@ def test_a_run_on_other_classes(tmp_path, data_dir, own_data_dir):
 @pytest.mark.parametrize(
     'hparams, difference',
     [
-        (HPARAMS._replace(optimizer='momentum'), '--optimizer=gradient_descent, not momentum'),
-        (FAST, '--recipe=classic, not fast'),
+        (HPARAMS._replace(optimizer='momentum'), 'optimizer gradient_descent, not momentum'),
+        (FAST, 'recipe classic, not fast'),
     ],
 )
 def test_another_optimizer_or_recipe(tmp_path, data_dir, hparams, difference):
@@ -114,22 +113,19 @@ def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
 @pytest.mark.parametrize(
     'name, value, fault',
     [
-        ('seed', -1, 'seed is -1'),
-        ('seed', 1.5, 'seed is 1.5'),
-        ('seed', 2**31, 'seed is'),
-        ('seed', True, 'seed is True'),
-        ('deterministic', 1, 'deterministic is 1'),
-        ('deterministic', None, 'deterministic is None'),
-        ('recipe', None, 'recipe is None, not one of classic, fast, best'),
-        ('batch_size', 12.7, 'batch_size is 12.7, not a whole'),
-        ('optimizer', ['muon'], r"optimizer is \['muon'\], not one of"),
-        ('schedule', 'odd', "schedule is 'odd'"),
-        ('batch_size', True, 'batch_size is True'),
+        ('recipe', None, 'recipe is None'),
+        ('optimizer', ['muon'], r"optimizer is \['muon'\]"),
         ('batch_size', '128', "batch_size is '128'"),
+        ('batch_size', math.inf, ''),
         ('contrast', -1, 'contrast is -1'),
-        ('fc_weight_decay', float('nan'), 'fc_weight_decay is nan'),
-        ('num_towers', -4, 'num_towers is -4'),
-        ('momentum', float('inf'), 'momentum is inf'),
+        ('fc_weight_decay', math.nan, 'fc_weight_decay is nan'),
+        ('last_step', None, 'last_step is None'),
+        ('class_names', [1, 2], 'class_names is not a list of names'),
+        ('class_names', ['a\nb'], 'class_names is not a list of names'),
+        ('class_names', 'cat', 'class_names is not a list of names'),
+        ('best', {'checkpoint': '../x', 'precision': 0.5}, 'best is '),
+        ('best', {'checkpoint': 'best.ckpt-1'}, 'best is '),
+        ('best', 'best.ckpt-1', 'best is '),
     ],
 )
 def test_a_bad_value_in_the_record(tmp_path, data_dir, name, value, fault):
@@ -164,19 +160,10 @@ def test_a_directory_in_place_of_the_record(tmp_path):
     [
         ('', ''),
         ('[]', 'not a JSON object'),
-        ('{}', 'num_towers is missing'),
-        ('{"num_towers": 1}', 'class_names is missing'),
-        ('{"num_towers": "1", "class_names": null}', "num_towers is '1'"),
         ('[' * 200000, 'not valid JSON'),
         ('{"num_towers": 1,}', 'not valid JSON'),
-        ('\x00', 'not valid JSON'),
-        (
-            '{"num_towers": 1, "class_names": null, "last_step": 1e400}',
-            'the number 1e400 is too large',
-        ),
-        ('{"num_towers": 1, "class_names": null, "epochs": 1%s}' % ('0' * 400), 'epochs is 1000'),
-        ('{"num_towers": 1, "class_names": [1, 2]}', 'class_names is not a list of names'),
-        ('{"num_towers": 1, "class_names": null, "batch_size": Infinity}', ''),
+        ('{"last_step": 1e400}', 'the number 1e400 is too large'),
+        ('{"epochs": 1%s}' % ('0' * 400), ''),
     ],
 )
 def test_a_damaged_record(tmp_path, data_dir, content, fault):
@@ -224,7 +211,7 @@ def test_a_run_without_end(tmp_path, data_dir):
     (tmp_path / 'run.json').write_text(json.dumps(dict(record, last_step=math.inf)))
     assert (
         'Infinity' in (tmp_path / 'run.json').read_text()
-        and run_directory.recorded_last_step(str(tmp_path)) == math.inf
+        and run_directory.read_record(str(tmp_path))['last_step'] == math.inf
     )
 
 
@@ -236,7 +223,7 @@ def test_another_number_of_examples(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 2)
     with pytest.raises(
         UserError,
-        match='was trained on 100 examples, not 200, and its schedule counts epochs: give the same data',
+        match='was trained with num_examples 100, not 200: give the same',
     ):
         train(tmp_path, data_dir, 3, num_examples=200)
     constant = HPARAMS._replace(learning_rate_decay_factor=1.0)
