@@ -18,22 +18,12 @@ from cifar10.cli import quiet
 quiet.start(__name__)
 
 import argparse
-import itertools
 
 from cifar10.cli import program
 
 
-class Version(argparse.Action):
-    """Prints the versions, and ends."""
-
-    def __call__(self, *unused_args):
-        program.print_versions()
-        sys.exit()
-
-
 def parse():
-    """Returns the flags of this script and the path of the program, and a list of what comes after
-    it: the program's own flags."""
+    """Returns the flags of this script, the path of the program, and the program's own flags."""
     parser = argparse.ArgumentParser(
         usage='cifar10_run.py [--own-modules] PROGRAM.py [ITS FLAGS]',
         description=__doc__,
@@ -47,26 +37,23 @@ def parse():
     )
     parser.add_argument(
         '--version',
-        action=Version,
-        nargs=0,
+        action='store_true',
         help='print the versions of this package, Python and TensorFlow',
     )
-    parser.add_argument('program', metavar='PROGRAM.py', help='the program')
-    num_own = 1 + len(
-        list(itertools.takewhile(lambda argument: argument.startswith('-'), sys.argv[1:]))
-    )
-    given, program_flags = parser.parse_args(sys.argv[1 : num_own + 1]), sys.argv[num_own + 1 :]
-    if {'--own-modules', '--own_modules'} & set(program_flags):
-        parser.error(
-            '--own-modules belongs before the name of the program: cifar10_run.py --own-modules %s'
-            % given.program
-        )
-    return given, program_flags
+    parser.add_argument('program', metavar='PROGRAM.py', nargs='?', help='the program')
+    parser.add_argument('flags', metavar='ITS FLAGS', nargs=argparse.REMAINDER)
+    given = parser.parse_args()
+    if given.version:
+        program.print_versions()
+        sys.exit()
+    if not given.program:
+        parser.error('the name of the program is missing: give the path of a Python file')
+    return given
 
 
 # a mistake in the flags is told before TensorFlow is imported, which takes seconds
 if __name__ == '__main__':
-    GIVEN, PROGRAM_FLAGS = parse()
+    GIVEN = parse()
     quiet.import_tensorflow()
 
 from cifar10.errors import UserError
@@ -76,9 +63,7 @@ from cifar10.tutorial import runner
 def main():
     """Runs the program that the command line names."""
     try:
-        if not GIVEN.program:
-            raise UserError('the name of the program is missing: give the path of a Python file')
-        runner.run(GIVEN.program, PROGRAM_FLAGS, GIVEN.own_modules)
+        runner.run(GIVEN.program, GIVEN.flags, GIVEN.own_modules)
     except UserError as error:
         sys.exit('cifar10_run.py: error: %s' % error)
     except KeyboardInterrupt:

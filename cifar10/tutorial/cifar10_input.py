@@ -4,15 +4,14 @@ The names, arguments and results are the tutorial's. A program may set the const
 builds its graph.
 """
 
-import os
-import shlex
+import os  # noqa: F401 (as `xrange`, a name that programs take from here with `import *`)
 import types
 
-from six.moves import xrange  # noqa: F401 (as `os`, a name that programs take from here with `import *`)
+from six.moves import xrange  # noqa: F401 (as `os`)
 import tensorflow.compat.v1 as tf
 
-from cifar10 import directories, distortions, input as lesson
-from cifar10.data import dataset, synthetic, verification
+from cifar10 import distortions, input as lesson
+from cifar10.data import dataset, verification
 from cifar10.errors import UserError
 
 IMAGE_SIZE = distortions.IMAGE_SIZE
@@ -77,12 +76,13 @@ def distorted_inputs(
       labels: int32 [batch_size].
 
     Raises:
-      UserError: a file is missing or malformed, the images are smaller than `image_size`, or a
-        batch is empty.
+      UserError: a file is missing or malformed, or the images are smaller than `image_size`.
     """
-    size = _checked_size(image_size, batch_size)
+    size = _checked_size(image_size)
     num_examples = NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN if num_examples is None else num_examples
-    records = _verified(dataset.read(data_dir).train, data_dir)
+    records = dataset.read(data_dir).train
+    # A label may be any byte: own networks have any number of classes.
+    verification.verify(records, 256 ** len(records.label_weights))
     print(
         'Filling queue with %d CIFAR images before starting to train. This will take a few minutes.'
         % int(num_examples * lesson.MIN_FRACTION_OF_EXAMPLES_IN_QUEUE),
@@ -120,12 +120,12 @@ def inputs(
       labels: int32 [n].
 
     Raises:
-      UserError: a file is missing or malformed, the images are smaller than `image_size`, or a
-        batch is empty.
+      UserError: a file is missing or malformed, or the images are smaller than `image_size`.
     """
-    size = _checked_size(image_size, batch_size)
+    size = _checked_size(image_size)
     found = dataset.read(data_dir)
-    records = _verified(found.test if eval_data else found.train, data_dir)
+    records = found.test if eval_data else found.train
+    verification.verify(records, 256 ** len(records.label_weights))
     labels, images = lesson.undistorted_records(records, batch_size, num_epochs)
     with tf.device('/cpu:0'), tf.name_scope('input'):
         images = distortions.crop(images, size=size)
@@ -133,34 +133,11 @@ def inputs(
     return images, labels
 
 
-def _verified(records, data_dir):
-    """Returns the Records after a check of their files. Labels may have any value: own networks
-    have any number of classes."""
-    directory = os.path.abspath(data_dir)
-    directories.check_no_file(directory)
-    if not any(map(os.path.exists, records.paths)):
-        raise UserError(
-            'There is no data set in %s: download CIFAR-10 with `cifar10_dataset.py download --data_dir=%s`; or, without '
-            'a network, make images with `cifar10_dataset.py synthetic`, and name %s in place of that directory'
-            % (directory, shlex.quote(directory), synthetic.DATA_DIR)
-        )
-    for path in records.paths:
-        if not os.path.exists(path):
-            raise UserError(
-                '%s is missing: put it back, or move %s away and make the data set again'
-                % (path, os.path.dirname(path))
-            )
-    verification.verify(records, 256 ** len(records.label_weights))
-    return records
-
-
-def _checked_size(image_size, batch_size):
+def _checked_size(image_size):
     size = IMAGE_SIZE if image_size is None else image_size
     if size not in range(1, dataset.HEIGHT + 1):
         raise UserError(
             'IMAGE_SIZE = %s is not from 1 to %d, the size of the images in the files'
             % (size, dataset.HEIGHT)
         )
-    if batch_size < 1:
-        raise UserError('The batch size %s is not at least 1' % batch_size)
     return int(size)

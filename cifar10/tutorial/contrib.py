@@ -3,7 +3,8 @@
 Layers have the same variable names, initial values and defaults.
 """
 
-import importlib.util
+import functools
+import importlib
 import sys
 import types
 
@@ -100,16 +101,9 @@ def _layer(
         return activation_fn(x) if activation_fn else x
 
 
-def max_pool2d(inputs, kernel_size, stride=2, padding='VALID', scope=None):
-    """Returns the maxima over windows of [batch, height, width, channels]."""
-    return tf.nn.max_pool(
-        inputs, [1] + _pair(kernel_size) + [1], [1] + _pair(stride) + [1], padding, name=scope
-    )
-
-
-def avg_pool2d(inputs, kernel_size, stride=2, padding='VALID', scope=None):
-    """Returns the means over windows of [batch, height, width, channels]."""
-    return tf.nn.avg_pool(
+def _pool2d(pool, inputs, kernel_size, stride=2, padding='VALID', scope=None):
+    """Pools windows of [batch, height, width, channels]."""
+    return pool(
         inputs, [1] + _pair(kernel_size) + [1], [1] + _pair(stride) + [1], padding, name=scope
     )
 
@@ -181,68 +175,73 @@ def _prefetch_queue(tensors, capacity=8, num_threads=1, name=None):
     return prefetch_queue(images, labels, capacity, num_threads)
 
 
-_NAMES = {  # under tf.contrib
-    'deprecated.histogram_summary': tf.summary.histogram,
-    'deprecated.image_summary': lambda tag, tensor, max_images=3: tf.summary.image(
-        tag, tensor, max_images
+SUMMARIES = {  # the names before 1.0
+    'scalar_summary': tf.summary.scalar,
+    'histogram_summary': tf.summary.histogram,
+    'image_summary': lambda tag, tensor, max_images=3, collections=None: tf.summary.image(
+        tag, tensor, max_images, collections
     ),
-    'deprecated.merge_summary': tf.summary.merge,
-    'deprecated.scalar_summary': tf.summary.scalar,
-    'framework.get_global_step': tf.train.get_global_step,
-    'framework.get_or_create_global_step': tf.train.get_or_create_global_step,
-    'layers.one_hot_encoding': lambda labels, num_classes: tf.one_hot(labels, num_classes),
-    'layers.xavier_initializer_conv2d': xavier_initializer,
-    'layers.python.layers.batch_norm': batch_norm,
-    'slim.prefetch_queue.prefetch_queue': _prefetch_queue,
+    'audio_summary': tf.summary.audio,
+    'merge_summary': tf.summary.merge,
+    'merge_all_summaries': tf.summary.merge_all,
 }
-for _function in (
-    avg_pool2d,
-    batch_norm,
-    conv2d,
-    flatten,
-    fully_connected,
-    l1_regularizer,
-    l2_regularizer,
-    max_pool2d,
-    variance_scaling_initializer,
-    xavier_initializer,
-):
-    _NAMES['layers.' + _function.__name__] = _function
-
-# of modules of tf.contrib
+_MODULES = {
+    'contrib': {},
+    'contrib.deprecated': SUMMARIES,
+    'contrib.framework': {
+        'get_global_step': tf.train.get_global_step,
+        'get_or_create_global_step': tf.train.get_or_create_global_step,
+    },
+    'contrib.layers': {
+        'avg_pool2d': functools.partial(_pool2d, tf.nn.avg_pool),
+        'batch_norm': batch_norm,
+        'conv2d': conv2d,
+        'flatten': flatten,
+        'fully_connected': fully_connected,
+        'l1_regularizer': l1_regularizer,
+        'l2_regularizer': l2_regularizer,
+        'max_pool2d': functools.partial(_pool2d, tf.nn.max_pool),
+        'one_hot_encoding': lambda labels, num_classes: tf.one_hot(labels, num_classes),
+        'variance_scaling_initializer': variance_scaling_initializer,
+        'xavier_initializer': xavier_initializer,
+        'xavier_initializer_conv2d': xavier_initializer,
+    },
+    'contrib.layers.python': {},
+    'contrib.layers.python.layers': {'batch_norm': batch_norm},
+    'contrib.slim': {},
+    'contrib.slim.prefetch_queue': {'prefetch_queue': _prefetch_queue},
+}
 _SUCCESSORS = {'slim': 'tf_slim', 'layers': 'tf_slim.layers', 'framework': 'tf_slim'}
 
 
-class _Namespace(types.ModuleType):
-    """tf.contrib or a module of it: the names above, and those of the package tf_slim if it is
+class _Module(types.ModuleType):
+    """A module of tf.contrib: the names above, and those of the package tf_slim if it is
     installed."""
 
     __path__ = []
 
     def __getattr__(self, name):
         successor = _SUCCESSORS.get(self.__name__.rpartition('.')[2])
-        installed = bool(successor and importlib.util.find_spec('tf_slim'))
-        if installed and hasattr(importlib.import_module(successor), name):
-            return getattr(importlib.import_module(successor), name)
+        hint = ''
+        if successor:
+            try:
+                return getattr(importlib.import_module(successor), name)
+            except ImportError:
+                hint = ' (tf_slim may have it)'
+            except AttributeError:
+                pass
         raise AttributeError(
             '%s.%s is not in this TensorFlow%s'
-            % (
-                self.__name__.replace('tensorflow', 'tf'),
-                name,
-                ' (tf_slim may have it)' if successor and not installed else '',
-            )
+            % (self.__name__.replace('tensorflow', 'tf'), name, hint)
         )
 
 
 def install():
     """Makes the modules `tensorflow.contrib...`, and returns the first."""
-    for path, value in _NAMES.items():
-        name, owner = 'tensorflow', None
-        for part in ['contrib'] + path.split('.')[:-1]:
-            name += '.' + part
-            module = sys.modules.setdefault(name, _Namespace(name))
-            if owner:
-                setattr(owner, part, module)
-            owner = module
-        setattr(owner, path.rpartition('.')[2], value)
+    for path, names in _MODULES.items():
+        module = sys.modules['tensorflow.' + path] = _Module('tensorflow.' + path)
+        vars(module).update(names)
+        owner, _, name = path.rpartition('.')
+        if owner:
+            setattr(sys.modules['tensorflow.' + owner], name, module)
     return sys.modules['tensorflow.contrib']

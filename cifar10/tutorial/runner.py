@@ -3,26 +3,22 @@
 import atexit
 import json
 import os
-import re
 import shlex
 import sys
-import traceback
 import types
 
 from cifar10 import files
 from cifar10.errors import UserError
 from cifar10.runs import signals
-from cifar10.tutorial import error_hints, modules, scipy_misc, tf1
-
-_SCRIPT = getattr(sys.modules['__main__'], '__file__', __file__)  # which calls `run`
+from cifar10.tutorial import error_hints, modules, tf1
 
 
 def run(path, arguments, own_modules=False):
     """Runs the program at `path` as Python would run it as a script, with version 1 of TensorFlow
     and the tutorial's modules.
 
-    It becomes the module `__main__`, and its directory the first one on the path. An error that is
-    not in `error_hints` shows the traceback of the program and ends this process with status 1.
+    It becomes the module `__main__`, and its directory the first one on the path. An error
+    without a hint shows the traceback of the program and ends this process with status 1.
 
     Args:
       path: that of a Python file.
@@ -37,7 +33,6 @@ def run(path, arguments, own_modules=False):
     directory = os.path.dirname(os.path.realpath(path))
     modules.install(os.path.realpath(path), own_modules)
     tf1.install()
-    scipy_misc.install()
     # after the program's own threads have ended, and after what it registers itself
     atexit.register(tf1.close_sessions)
     signals.restore_defaults()
@@ -53,7 +48,8 @@ def run(path, arguments, own_modules=False):
         line = error_hints.explain(error, directory)
         if line:
             raise UserError(line)
-        _show(error)
+        frames = error.__traceback__.tb_next  # without that of this function
+        sys.excepthook(type(error), error.with_traceback(frames), frames)
         sys.exit(1)
 
 
@@ -62,10 +58,10 @@ def _compiled(path):
         files.check_regular(path, 'give the path of a Python file')
         with open(path, 'rb') as opened:
             source = opened.read()
-        if path.endswith('.ipynb') or _is_json(source):
+        if path.endswith('.ipynb') or _is_notebook(source):
             raise UserError(
-                '%s is a notebook or other JSON, not a program: `jupyter nbconvert --to script %s` makes a program of a '
-                'notebook' % (path, shlex.quote(path))
+                '%s is a notebook, not a program: `jupyter nbconvert --to script %s` makes one of it'
+                % (path, shlex.quote(path))
             )
         return compile(source, os.path.abspath(path), 'exec', dont_inherit=True)
     except OSError as error:
@@ -77,36 +73,14 @@ def _compiled(path):
         line = error_hints.explain(error, '')
         if line:
             raise UserError(line)
-        sys.stderr.write(''.join(traceback.format_exception_only(type(error), error)))
+        sys.excepthook(type(error), error.with_traceback(None), None)
         sys.exit(1)
-    except (ValueError, RecursionError, MemoryError) as error:
-        # ValueError: a null byte; the others: nested too deeply
-        raise UserError('%s is not a Python program: %s' % (path, error))
 
 
-def _is_json(source):
-    """Returns whether the bytes are a JSON object or list, which is often a valid Python program
-    that does nothing."""
+def _is_notebook(source):
+    """Returns whether the bytes are a JSON object, which can be a valid Python program that does
+    nothing."""
     try:
-        return isinstance(json.loads(source.decode('utf-8-sig')), (dict, list))
-    except (ValueError, RecursionError):
+        return isinstance(json.loads(source), dict)
+    except ValueError:
         return False
-
-
-def _show(error):
-    """Shows the traceback of the program, without the frames of this package that run it;
-    TensorFlow repeats them in its messages."""
-    if sys.excepthook is not sys.__excepthook__:
-        sys.excepthook(type(error), error, error.__traceback__.tb_next)
-        return
-    text = ''.join(traceback.format_exception(type(error), error, error.__traceback__))
-
-    def unless_ours(frame):
-        # TensorFlow 1.15 leaves out the beginning that all paths have in common
-        path = '/' + frame.group(1).lstrip('/')
-        is_ours = any(('/' + ours).endswith(path) for ours in (__file__, tf1.__file__, _SCRIPT))
-        return '' if is_ours else frame.group()
-
-    sys.stderr.write(
-        re.sub(r'(?m)^[ |]*File "(.*)", line .*\n(?:[ |]*    (?! *File ).*\n)*', unless_ours, text)
-    )

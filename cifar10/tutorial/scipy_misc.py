@@ -1,22 +1,16 @@
-"""Image functions of `scipy.misc` that SciPy has removed, on Pillow: for programs that save or read
-pictures."""
-
-import importlib.abc
-import importlib.machinery
-import sys
+"""The module `scipy.misc` for programs that save or read pictures: four functions that SciPy has
+removed, on Pillow."""
 
 import numpy as np
 
 
-def toimage(arr, high=255, low=0, cmin=None, cmax=None, pal=None, mode=None, channel_axis=None):  # noqa: PLR0913 (as SciPy's)
+def toimage(arr, cmin=None, cmax=None, mode=None, channel_axis=None):
     """Makes a picture of an array.
 
     Args:
       arr: [height, width], or with an axis of 3 or 4 channels. Unless it is uint8, its values are
         scaled to the range of bytes.
-      high, low: the bytes of the greatest and the least value.
-      cmin, cmax: the least and the greatest value; None takes those of the array.
-      pal: a palette, uint8 [256, 3]; None for none.
+      cmin, cmax: the values that become 0 and 255; None takes the least and the greatest one.
       mode: one of PIL's modes, to which the picture is converted; None for none. 'F' keeps the
         values of [height, width].
       channel_axis: the axis of the channels; None takes the first one of size 3, else of size 4.
@@ -33,17 +27,15 @@ def toimage(arr, high=255, low=0, cmin=None, cmax=None, pal=None, mode=None, cha
     if mode == 'F' and arr.ndim == 2:
         return Image.fromarray(arr.astype(np.float32))
     if arr.ndim == 3:
-        sizes = list(arr.shape)
-        axis = channel_axis if channel_axis is not None else sizes.index(3 if 3 in sizes else 4)
-        arr = np.moveaxis(arr, axis, 2)
+        if channel_axis is None:
+            channel_axis = arr.shape.index(3 if 3 in arr.shape else 4)
+        arr = np.moveaxis(arr, channel_axis, 2)
     if arr.dtype != np.uint8:
         cmin, cmax = arr.min() if cmin is None else cmin, arr.max() if cmax is None else cmax
-        scaled = (arr * 1.0 - cmin) * (high - low) / (cmax - cmin or 1) + low
-        arr = (np.clip(scaled, low, high) + 0.5).astype(np.uint8)
+        scaled = (arr * 1.0 - cmin) * 255 / (cmax - cmin or 1)
+        arr = (np.clip(scaled, 0, 255) + 0.5).astype(np.uint8)
     image = Image.fromarray(arr)
-    if pal is not None:
-        image.putpalette(np.asarray(pal, np.uint8).tobytes())
-    return image.convert(mode) if mode and mode != image.mode else image
+    return image.convert(mode) if mode else image
 
 
 def imsave(name, arr, format=None):
@@ -78,37 +70,3 @@ def imresize(arr, size, interp='bilinear', mode=None):
             (width, height), getattr(Image, 'BICUBIC' if interp == 'cubic' else interp.upper())
         )
     )
-
-
-class _Loader(importlib.abc.Loader):
-    """Adds the functions to the module that another loader, if there is one, loads."""
-
-    def __init__(self, loader):
-        self._loader = loader
-
-    def exec_module(self, module):
-        """Loads the module, and adds the functions that it is without."""
-        if self._loader:
-            self._loader.exec_module(module)
-        for function in (toimage, imsave, imread, imresize):
-            vars(module).setdefault(function.__name__, function)
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds scipy.misc, also where SciPy has no such module any more."""
-
-    def find_spec(self, fullname, path=None, target=None):
-        """Returns the spec of scipy.misc; None for others."""
-        if fullname != 'scipy.misc':
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(
-            fullname, path
-        ) or importlib.machinery.ModuleSpec(fullname, None)
-        spec.loader = _Loader(spec.loader)
-        return spec
-
-
-def install():
-    """Makes `import scipy.misc` give these functions from now on, in this process, if SciPy is
-    installed without them."""
-    sys.meta_path.insert(0, _Finder())

@@ -5,7 +5,6 @@ What changed its meaning is not replaced: a name is added where none is left, an
 their old order where today's order cannot be meant.
 """
 
-import argparse
 import difflib
 import functools
 import importlib.util
@@ -31,6 +30,42 @@ from cifar10.tutorial import contrib
 _PATIENCE_SECS = 10
 # what a thread of a queue says that was between two of its steps
 _CLOSED = 'Session has been closed'
+_OLD_ARGUMENTS = {
+    'concat_dim': 'axis',
+    'split_dim': 'axis',
+    'num_split': 'num_or_size_splits',
+}
+_OLD_LOSS = ['logits', 'labels', 'name']
+_sessions = weakref.WeakSet()
+_OLD_NAMES = {  # by module; those before 1.0 as RELEASE.md of TensorFlow 1.0 lists them
+    tf: {
+        'mul': tf.multiply,
+        'sub': tf.subtract,
+        'neg': tf.negative,
+        'pack': tf.stack,
+        'unpack': tf.unstack,
+        'select': tf.where,
+        'concat_v2': tf.concat,
+        'inv': tf.reciprocal,
+        'batch_matmul': tf.matmul,
+        'listdiff': tf.setdiff1d,
+        'complex_abs': tf.abs,
+        'pywrap_tensorflow': pywrap_tensorflow,
+        **contrib.SUMMARIES,
+    },
+    tf.train: {'SummaryWriter': tf.summary.FileWriter},
+    tf.image: {'per_image_whitening': tf.image.per_image_standardization},
+    # Private modules that programs import.
+    client: {'graph_util': graph_util},
+    pywrap_tensorflow: {'NewCheckpointReader': tf.train.NewCheckpointReader},
+    graph_util: vars(tf.graph_util),
+}
+_OLD_ARGUMENTS = {
+    'concat_dim': 'axis',
+    'split_dim': 'axis',
+    'num_split': 'num_or_size_splits',
+}
+_OLD_LOSS = ['logits', 'labels', 'name']
 _sessions = weakref.WeakSet()
 _BEFORE_1_0 = {  # as RELEASE.md of TensorFlow 1.0 lists them
     'mul': tf.multiply,
@@ -44,18 +79,7 @@ _BEFORE_1_0 = {  # as RELEASE.md of TensorFlow 1.0 lists them
     'batch_matmul': tf.matmul,
     'listdiff': tf.setdiff1d,
     'complex_abs': tf.abs,
-    'scalar_summary': lambda tags, values, collections=None, name=None: tf.summary.scalar(
-        tags, values, collections
-    ),
-    'histogram_summary': lambda tag, values, collections=None, name=None: tf.summary.histogram(
-        tag, values, collections
-    ),
-    'image_summary': lambda tag, tensor, max_images=3, collections=None, name=None: (
-        tf.summary.image(tag, tensor, max_images, collections)
-    ),
-    'audio_summary': tf.summary.audio,
-    'merge_summary': tf.summary.merge,
-    'merge_all_summaries': tf.summary.merge_all,
+    **contrib.SUMMARIES,
     'train.SummaryWriter': tf.summary.FileWriter,
     'image.per_image_whitening': tf.image.per_image_standardization,
 }
@@ -82,18 +106,17 @@ def install():
         # gone since Python 3.8; programs measure their steps with it
         time.clock = time.perf_counter
     tf.disable_v2_behavior()
-    for name, value in _BEFORE_1_0.items():
-        owner, _, attribute = name.rpartition('.')
-        owner = getattr(tf, owner) if owner else tf
-        if not hasattr(owner, attribute):
-            setattr(owner, attribute, value)
-    for module, names in _MOVED.items():
-        vars(module).update(
-            {name: value for name, value in names.items() if not hasattr(module, name)}
-        )
+    for module, names in _OLD_NAMES.items():
+        for name, value in names.items():
+            if not hasattr(module, name):
+                setattr(module, name, value)
     sys.modules.setdefault('tensorflow.python.client.graph_util', graph_util)
-    _read_old_order()
-    _let_averages_and_slots_be_made()
+    _accept_old_orders()
+    for owner, name in [
+        (tf.train.ExponentialMovingAverage, 'apply'),
+        (tf.train.Optimizer, 'apply_gradients'),
+    ]:
+        setattr(owner, name, _with_new_variables(getattr(owner, name)))
     _follow_sessions()
     _let_flags_be_set()
     _warn_of_unknown_flags()
@@ -153,48 +176,26 @@ def _module():
     return module
 
 
-def _read_old_order():
+def _accept_old_orders():
     """Accepts the order of arguments, and the arguments, that versions before 1.0 had."""
-    concat, split, resize = tf.concat, tf.split, tf.image.resize_images
-
-    @functools.wraps(concat)
-    def concat_either_way(*positional, **named):
-        if positional and isinstance(positional[0], int) or 'concat_dim' in named:
-            named.update(zip(['concat_dim', 'values', 'name'], positional))
-            return concat(named['values'], named['concat_dim'], named.get('name', 'concat'))
-        return concat(*positional, **named)
-
-    @functools.wraps(split)
-    def split_either_way(*positional, **named):
-        if positional and isinstance(positional[0], int) or 'split_dim' in named:
-            named.update(zip(['split_dim', 'num_split', 'value', 'name'], positional))
-            return split(
-                named['value'],
-                named['num_split'],
-                named['split_dim'],
-                name=named.get('name', 'split'),
-            )
-        return split(*positional, **named)
+    for owner, name, old_order, first in [
+        (tf, 'concat', ['axis', 'values', 'name'], int),
+        (tf, 'split', ['axis', 'num_or_size_splits', 'value', 'name'], int),
+        # Since 1.0 their arguments must be named.
+        (tf.nn, 'softmax_cross_entropy_with_logits', _OLD_LOSS, object),
+        (tf.nn, 'sparse_softmax_cross_entropy_with_logits', _OLD_LOSS, object),
+        (tf.nn, 'sigmoid_cross_entropy_with_logits', _OLD_LOSS, object),
+    ]:
+        setattr(owner, name, _in_either_order(getattr(owner, name), old_order, first))
+    resize = tf.image.resize_images
 
     @functools.wraps(resize)
     def resize_either_way(images, size, *rest, **named):
-        return (
-            resize(images, [size, rest[0]], *rest[1:], **named)
-            if isinstance(size, int)
-            else resize(images, size, *rest, **named)
-        )
+        if isinstance(size, int):
+            size, rest = [size, rest[0]], rest[1:]
+        return resize(images, size, *rest, **named)
 
-    tf.concat, tf.split, tf.image.resize_images = (
-        concat_either_way,
-        split_either_way,
-        resize_either_way,
-    )
-    for name in (
-        'softmax_cross_entropy_with_logits',
-        'sparse_softmax_cross_entropy_with_logits',
-        'sigmoid_cross_entropy_with_logits',
-    ):
-        setattr(tf.nn, name, _with_positions(getattr(tf.nn, name), ['logits', 'labels', 'name']))
+    tf.image.resize_images = resize_either_way
     make_sync = tf.train.SyncReplicasOptimizer.__init__
 
     @functools.wraps(make_sync)
@@ -207,31 +208,30 @@ def _read_old_order():
     tf.train.SyncReplicasOptimizer.__init__ = make_sync_either_way
 
 
-def _with_positions(function, names):
-    """Names the positional arguments of a cross entropy, which must be named since 1.0."""
+def _in_either_order(function, old_order, first):
+    """Returns a function that also takes the old names of arguments, and the old order, which
+    begins with an argument of the type `first`."""
 
     @functools.wraps(function)
     def call(*positional, **named):
-        return function(**dict(zip(names, positional), **named))
+        named = {_OLD_ARGUMENTS.get(name, name): value for name, value in named.items()}
+        if positional and isinstance(positional[0], first):
+            return function(**dict(zip(old_order, positional), **named))
+        return function(*positional, **named)
 
     return call
 
 
-def _let_averages_and_slots_be_made():
-    """Moving averages and optimizers make variables also after `reuse_variables`: before 1.0 it did
-    not forbid that."""
-    tf.train.ExponentialMovingAverage.apply = _with_new_variables(
-        tf.train.ExponentialMovingAverage.apply
-    )
-    tf.train.Optimizer.apply_gradients = _with_new_variables(tf.train.Optimizer.apply_gradients)
-
-
 def _with_new_variables(method):
+    """Returns a method that makes variables also after `reuse_variables`, which before 1.0 did not
+    forbid that."""
+
     @functools.wraps(method)
     def call(*positional, **named):
-        if not tf.get_variable_scope().reuse:
+        scope = tf.get_variable_scope()
+        if not scope.reuse:
             return method(*positional, **named)
-        with tf.variable_scope(tf.get_variable_scope(), reuse=tf.AUTO_REUSE):
+        with tf.variable_scope(scope, reuse=tf.AUTO_REUSE):
             return method(*positional, **named)
 
     return call
@@ -255,65 +255,28 @@ def _let_flags_be_set():
 
 
 def _warn_of_unknown_flags():
-    """Warns once of each flag that neither TensorFlow nor argparse knows: tf.app.run ignores it, as
-    it did in version 1."""
-    parse, parse_by_argparse = flags.FlagValues.__call__, argparse.ArgumentParser.parse_known_args
-    words_of_argparse, flags_of_argparse, reported = set(), set(), set()
-
-    @functools.wraps(parse_by_argparse)
-    def parse_and_remember(self, args=None, namespace=None):
-        namespace, rest = parse_by_argparse(self, args, namespace)
-        words_of_argparse.update(set(sys.argv) - set(rest))
-        flags_of_argparse.update(vars(namespace))
-        return namespace, rest
+    """Warns once of each flag whose name is nowhere in the program: tf.app.run ignores it, as in
+    version 1."""
+    parse, warned = flags.FlagValues.__call__, set()
 
     @functools.wraps(parse)
     def parse_and_warn(self, argv, known_only=False):
         rest = parse(self, argv, known_only)
-        for word in rest[1:] if self is flags.FLAGS and known_only else []:
-            found = re.match(r'--?([a-zA-Z][\w-]*)', word)
-            flag = found and found.group(1)
-            if (
-                flag
-                and word not in words_of_argparse
-                and flag not in reported
-                and not _is_read_by_program(flag)
-            ):
-                reported.add(flag)
-                defined = [
-                    own.name
-                    for module, owned in self.flags_by_module_dict().items()
-                    if 'absl' not in module
-                    for own in owned
-                ]
-                similar = difflib.get_close_matches(
-                    flag.replace('-', '_'), flags_of_argparse.union(defined), 1
-                )
+        if self is flags.FLAGS and known_only:
+            path = sys.modules['__main__'].__file__
+            with open(path, encoding='utf-8', errors='replace') as program:
+                words = set(re.findall(r'[\w-]+', program.read()))
+            given = set(re.findall(r'(?m)^--?([a-zA-Z][\w-]*)', '\n'.join(rest[1:])))
+            for flag in sorted(given - words - warned):
+                similar = difflib.get_close_matches(flag.replace('-', '_'), self, 1)
                 errors.warn(
                     'tf.app.run ignores --%s, which is no flag of this program%s'
                     % (flag, '; did you mean --%s?' % similar[0] if similar else '')
                 )
+            warned.update(given)
         return rest
 
-    argparse.ArgumentParser.parse_known_args, flags.FlagValues.__call__ = (
-        parse_and_remember,
-        parse_and_warn,
-    )
-
-
-def _is_read_by_program(flag):
-    """Returns whether the program may define the flag later, or read it by itself: the name is in
-    quotes, or an attribute.
-
-    With getopt every flag is known, because getopt rejects all others.
-    """
-    with open(sys.modules['__main__'].__file__, 'rb') as program:
-        return bool(
-            re.search(
-                rb'["\']-{0,2}%s["\'=]|\b(FLAGS|args)\.%s\b|getopt\(' % (2 * (flag.encode(),)),
-                program.read(),
-            )
-        )
+    flags.FlagValues.__call__ = parse_and_warn
 
 
 def _follow_sessions():
@@ -326,10 +289,8 @@ def _follow_sessions():
     @functools.wraps(init)
     def init_and_remember(self, target='', graph=None, config=None):
         if not has_gpu:
-            given, config = config, tf.ConfigProto(allow_soft_placement=True)
-            if given is not None:
-                config.CopyFrom(given)
-                config.allow_soft_placement = True
+            config = config or tf.ConfigProto()
+            config.allow_soft_placement = True
         init(self, target, graph, config)
         _sessions.add(self)
 

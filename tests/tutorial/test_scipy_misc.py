@@ -31,25 +31,16 @@ def test_what_is_saved_is_read(tmp_path):
     assert scipy_misc.imread(path, mode='L').shape == (6, 4)
 
 
-def test_a_mode():
-    image = np.random.RandomState(0).randint(0, 256, [6, 4, 3]).astype(np.uint8)
-    assert scipy_misc.toimage(image, mode='L').mode == 'L'
-
-
 def test_sizes():
     image = np.full([6, 4, 3], 7, np.uint8)
-    for size, shape in [
-        ((3, 8), (3, 8, 3)),
-        ([3, 8], (3, 8, 3)),
-        (50, (3, 2, 3)),
-        (np.int64(50), (3, 2, 3)),
-        (2.0, (12, 8, 3)),
-    ]:
+    for size, shape in [((3, 8), (3, 8, 3)), (np.int64(50), (3, 2, 3)), (2.0, (12, 8, 3))]:
         np.testing.assert_array_equal(scipy_misc.imresize(image, size), np.full(shape, 7))
 
 
-@pytest.mark.parametrize('interp', ['nearest', 'bilinear', 'bicubic', 'cubic', 'lanczos'])
-@pytest.mark.parametrize('mode, offset, atol', [('F', -500.25, 1e-3), (None, 0, 0.51)])
+@pytest.mark.parametrize(
+    'interp, mode, offset, atol',
+    [('nearest', None, 0, 0), ('bilinear', 'F', -500.25, 1e-3), ('cubic', None, 0, 0.51)],
+)
 def test_a_ramp_stays_a_ramp(interp, mode, offset, atol):
     """Output pixel i of an image of twice the size is at i / 2 - 1 / 4 of the input; 'nearest'
     takes input pixel i // 2."""
@@ -64,6 +55,4 @@ def test_a_ramp_stays_a_ramp(interp, mode, offset, atol):
     found = scipy_misc.imresize(ramp, 200, interp, mode)
     assert found.shape == (20, 24) and found.dtype == (np.float32 if mode else np.uint8)
     inner = (slice(6, -6), slice(6, -6))  # outside, the edge has an effect
-    np.testing.assert_allclose(
-        found[inner], expected[inner], atol=4 if interp == 'lanczos' else atol
-    )
+    np.testing.assert_allclose(found[inner], expected[inner], atol=atol)

@@ -2,30 +2,27 @@
 
 import sys
 
-import pytest
+from absl import flags
 
 from cifar10.tutorial import tf1
 
 
-@pytest.mark.parametrize(
-    'line, expected',
-    [
-        ('epochs = 3  # how many epochs', False),
-        ('print("step of epochs: %d" % epochs)', False),
-        ('tf.app.flags.DEFINE_integer("epochs", 3, "")', True),
-        ("parser.add_argument('--epochs', type=int)", True),
-        ("i = sys.argv.index('-epochs')", True),
-        ("if argument.startswith('--epochs='): pass", True),
-        ('getopt.getopt(sys.argv[1:], "e:", ["epochs="])', True),
-        ('getopt.gnu_getopt(sys.argv[1:], short_flags)', True),
-        ('print(FLAGS.epochs)', True),
-        ('print(args.epochs)', True),
-        ('print(FLAGS.epochs_per_decay)', False),
-    ],
-)
-def test_whether_a_program_reads_a_flag(tmp_path, monkeypatch, line, expected):
-    (tmp_path / 'program.py').write_text('import sys\n' + line + '\n')
-    monkeypatch.setattr(
-        sys.modules['__main__'], '__file__', str(tmp_path / 'program.py'), raising=False
+def test_a_warning_of_each_flag_whose_name_is_not_in_the_program(tmp_path, monkeypatch, capsys):
+    program = tmp_path / 'program.py'
+    program.write_text('getopt.getopt(sys.argv[1:], "e:", ["epochs="])\nprint("max-epochs")\n')
+    monkeypatch.setattr(sys.modules['__main__'], '__file__', str(program), raising=False)
+    monkeypatch.setattr(flags.FlagValues, '__call__', flags.FlagValues.__call__)
+    monkeypatch.setattr(flags, 'FLAGS', flags.FlagValues())
+    flags.DEFINE_integer('max_steps', 3, '', flag_values=flags.FLAGS)
+    tf1._warn_of_unknown_flags()
+    argv = (
+        'x --max-step=4 --max-step=3 -e 3 --epochs=2 --max_steps=3 --epoch -0.5 --epochs_'.split()
     )
-    assert tf1._is_read_by_program('epochs') == expected
+    for parsed in (flags.FLAGS, flags.FlagValues()):
+        parsed(argv, known_only=True)
+        parsed(argv, known_only=True)
+    assert [line.split(' ', 1)[1] for line in capsys.readouterr().err.splitlines()] == [
+        'tf.app.run ignores --epoch, which is no flag of this program',
+        'tf.app.run ignores --epochs_, which is no flag of this program',
+        'tf.app.run ignores --max-step, which is no flag of this program; did you mean --max_steps?',
+    ]
