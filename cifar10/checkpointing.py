@@ -6,7 +6,7 @@ See also hooks.py, which says what a hook is.
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, progress
+from cifar10 import errors, hooks
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint_files
 
@@ -107,7 +107,7 @@ class CheckpointHook(tf.train.SessionRunHook):
         self._unsaved = run_values.results
         # `end` saves the last step. A failure then prints one line, not two.
         if (
-            progress.is_due(self._unsaved, self._attempted, self._every)
+            hooks.is_due(self._unsaved, self._attempted, self._every)
             and not run_context.stop_requested
         ):
             self._attempted = self._unsaved

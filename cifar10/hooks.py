@@ -1,36 +1,48 @@
-"""What happens around the training step: its end, the data files, filling. See also progress.py,
-checkpointing.py and scoring.py.
+"""Hooks of the training session: its end, data files, filling the queue, log lines, summaries.
 
-Each hook fetches what it needs in the session run that makes the update. A hook gets `step` as a
-tensor: the number of updates, including this one.
+See also checkpointing.py, scoring.py and report/tracing.py. Each hook fetches what it needs in the
+session run that makes the update. A hook gets `step` as a tensor: the number of updates, including
+this one.
 """
 
+import collections
 import contextlib
+import datetime
+import time
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors, input as cifar10_input
-from cifar10.data.dataset import Records
 from cifar10.errors import UserError
+from cifar10.report import tensorboard
 from cifar10.runs import watch
 
-_LOOK_SECS = 0.05
+_POLL_SECS = 0.05
+_RECENT_LINES = 100  # log lines that the estimate of the remaining time is based on
 
 
-class EndHook(tf.train.SessionRunHook):
-    """Ends the run after the last step; the workers of a cluster make several steps while this one
-    makes one."""
+def is_due(step, last, every):
+    """Whether a multiple of `every` has been reached since the step `last`; other workers' steps
+    can lie in between."""
+    return step // every > last // every
+
+
+class StopAtStepHook(tf.train.SessionRunHook):
+    """Requests a stop when the last step is reached.
+
+    tf.train.StopAtStepHook reads the step before the update. In a cluster it would miss the end if
+    other workers have made updates at the same time.
+    """
 
     def __init__(self, step, last_step, failures):
-        """Takes the number of updates, a tensor, the number of the last step, and the
-        errors.Failures of the run."""
-        self._step_tensor = step
+        """Takes the step, the number of the last step, and the errors.Failures of the run."""
+        self._step = step
         self._last_step = last_step
         self._failures = failures
 
     def before_run(self, run_context):
-        return tf.train.SessionRunArgs(self._step_tensor)
+        return tf.train.SessionRunArgs(self._step)
 
     def after_run(self, run_context, run_values):
         if run_values.results >= self._last_step:
@@ -38,9 +50,9 @@ class EndHook(tf.train.SessionRunHook):
             run_context.request_stop()
 
 
-class PlaceHook(tf.train.SessionRunHook):
-    """Ends the run when its directory has been moved or removed; what TensorFlow would write goes
-    where nobody looks."""
+class TrainDirHook(tf.train.SessionRunHook):
+    """Ends the run when its directory has been moved or removed: TensorFlow would recreate the
+    directory and write there."""
 
     def __init__(self, place):
         self._place = place
@@ -49,7 +61,7 @@ class PlaceHook(tf.train.SessionRunHook):
         self._place.check()
 
 
-class InputHook(tf.train.SessionRunHook):
+class DataFilesHook(tf.train.SessionRunHook):
     """Stops the session when a data file changes: readers would wait for ever, or read something
     else than was verified."""
 
@@ -57,10 +69,7 @@ class InputHook(tf.train.SessionRunHook):
         """Raises UserError unless the files hold as many examples as the Job, as they did when the
         schedule was made."""
         self._change = None
-        reads = tf.get_collection(cifar10_input.INPUT_FILES)
-        self._watch = (
-            watch.Watch(job.data.train, job.num_examples) if reads else watch.Watch(Records(()))
-        )
+        self._watch = watch.Watch(job.data.train, job.num_examples)
 
     def after_create_session(self, session, coord):
         self._watch.start(coord)
@@ -94,8 +103,8 @@ class InputHook(tf.train.SessionRunHook):
             raise
 
 
-class FillHook(tf.train.SessionRunHook):
-    """Waits until the shuffle queues hold enough images to draw from, and shows the progress."""
+class QueueFillHook(tf.train.SessionRunHook):
+    """Waits until the shuffle queues hold enough images to draw from, and prints the progress."""
 
     def __init__(self, should_stop):
         self._should_stop = should_stop
@@ -105,18 +114,122 @@ class FillHook(tf.train.SessionRunHook):
         self._minima = tf.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)
 
     def after_create_session(self, session, coord):
-        shown = None
+        wanted, printed = sum(self._minima), None
         while not coord.should_stop() and not self._should_stop():
-            sizes, minima = session.run([self._sizes, self._minima])
-            filled, wanted = int(np.minimum(sizes, minima).sum()), sum(minima)
+            filled = int(np.minimum(session.run(self._sizes), self._minima).sum())
             percent = 10 * (10 * filled // wanted) if wanted else None
-            if percent != shown:
+            if percent != printed:
                 print(
                     'Filling the shuffle queue with %d images before training starts: %d%%'
                     % (wanted, percent),
                     flush=True,
                 )
-                shown = percent
+                printed = percent
             if filled >= wanted:
                 return
-            coord.wait_for_stop(timeout=_LOOK_SECS)
+            coord.wait_for_stop(timeout=_POLL_SECS)
+
+
+class LoggingHook(tf.train.SessionRunHook):
+    """Prints the loss, the speed, the epoch and the time that is left every `every` steps and after
+    the last one. The speed counts everything that happens in between."""
+
+    def __init__(self, step, loss, pace, every):
+        self._fetches = [step, loss]
+        self._pace = pace
+        self._every = every
+        self._unprinted = None
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs(self._fetches)
+
+    def after_create_session(self, session, coord):
+        start = time.monotonic(), session.run(tf.train.get_global_step())
+        self._lines = collections.deque([start], maxlen=_RECENT_LINES + 2)  # time and step of each
+
+    def after_run(self, run_context, run_values):
+        self._unprinted = run_values.results
+        if is_due(self._unprinted[0], self._lines[-1][1], self._every):
+            self._print()
+
+    def _print(self):
+        (step, loss), pace = self._unprinted, self._pace
+        self._unprinted = None
+        self._lines.append((time.monotonic(), step))
+        sec_per_step = self._sec_per_step(-2)
+        # Only the first line counts the slow first steps. Other workers may be past the end.
+        left = max(0, pace.last_step - step) * self._sec_per_step(min(1, len(self._lines) - 2))
+        print(
+            '%s: step %d, loss = %.2f (%.1f examples/sec; %.3f sec/batch), epoch %.2f of %g, %s left'
+            % (
+                datetime.datetime.now().isoformat(' ', 'microseconds'),
+                step,
+                loss,
+                pace.examples_per_step / sec_per_step,
+                sec_per_step,
+                pace.epochs(step),
+                round(pace.epochs(pace.last_step), 2),
+                datetime.timedelta(seconds=round(left)),
+            ),
+            flush=True,
+        )
+
+    def _sec_per_step(self, line):
+        """Seconds per step since a log line."""
+        (start, first_step), (now, step) = self._lines[line], self._lines[-1]
+        return (now - start) / (step - first_step)
+
+    def end(self, session):
+        if self._unprinted:
+            self._print()
+
+
+def patient(write, failures):
+    """Returns a function like `write`, which summaries.writer yields, that adds an error to the
+    errors.Failures.
+
+    The disk may be full only for a while: the next success writes the summaries that had to wait.
+    """
+
+    def attempt(*args, **kwargs):
+        with failures.collecting('summaries'):
+            write(*args, **kwargs)
+            failures.remove('summaries')
+
+    return attempt
+
+
+class SummaryHook(tf.train.SessionRunHook):
+    """Writes the summaries, the speed and the number of epochs every `every` steps; `write` is
+    patient."""
+
+    def __init__(self, step, summary_op, write, pace, every):
+        self._fetches = {'step': step}
+        self._summary_op = summary_op
+        self._write = write
+        self._pace = pace
+        self._every = every
+
+    def after_create_session(self, session, coord):
+        self._step = self._written = session.run(tf.train.get_global_step())
+        self._time = time.monotonic()
+
+    def before_run(self, run_context):
+        is_next = is_due(self._step + self._pace.steps_per_run, self._written, self._every)
+        summary = {'summary': self._summary_op} if is_next else {}
+        return tf.train.SessionRunArgs(dict(self._fetches, **summary))
+
+    def after_run(self, run_context, run_values):
+        self._step = run_values.results['step']
+        if 'summary' in run_values.results:
+            now = time.monotonic()
+            sec_per_step = (now - self._time) / (self._step - self._written)
+            self._time, self._written = now, self._step
+            summary = tf.Summary.FromString(run_values.results['summary'])
+            for tag, value in [
+                (tensorboard.EPOCH, self._pace.epochs(self._step)),
+                (tensorboard.EXAMPLES_PER_SEC, self._pace.examples_per_step / sec_per_step),
+                (tensorboard.SEC_PER_BATCH, sec_per_step),
+            ]:
+                summary.value.add(tag=tag, simple_value=value)
+            self._write(summary, self._step)

@@ -15,12 +15,10 @@ from cifar10.hparams import CLASSIC
 
 BATCH_SIZE = CLASSIC.batch_size
 
-INPUT_FILES = 'input_files'  # the collection of the paths of the data files
-
-# Collections of scalar tensors. Training starts when the sizes have reached the minima.
-SHUFFLE_QUEUE_SIZE = 'shuffle_queue_size'  # int32, records
-SHUFFLE_QUEUE_MIN = 'shuffle_queue_min'  # int32, records
-QUEUE_FILL = 'queue_fill'  # float32 from 0 to 1, named after the queue
+# Collections. Training starts when the sizes of the shuffle queues have reached their minima.
+SHUFFLE_QUEUE_SIZE = 'shuffle_queue_size'  # int32 scalar tensors, records
+SHUFFLE_QUEUE_MIN = 'shuffle_queue_min'  # numbers of records
+QUEUE_FILL = 'queue_fill'  # float32 scalar tensors from 0 to 1, named after the queue
 
 MIN_FRACTION_OF_EXAMPLES_IN_QUEUE = 0.4
 
@@ -149,7 +147,7 @@ def shuffled_records(records, num_examples, batch_size, deterministic=False, sha
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue] * num_threads))
         size = queue.size()
         tf.add_to_collection(SHUFFLE_QUEUE_SIZE, size)
-        tf.add_to_collection(SHUFFLE_QUEUE_MIN, tf.constant(minimum))
+        tf.add_to_collection(SHUFFLE_QUEUE_MIN, minimum)
         tf.add_to_collection(
             QUEUE_FILL, tf.divide(tf.cast(size, tf.float32), float(capacity), name='fill')
         )
@@ -177,8 +175,6 @@ def _read_records(filename_queue, records, share=Share()):
     # per file; there is no larger one that suits every share.
     sizes = functools.reduce(math.gcd, lengths)
     block = max([1] + [count for count in range(1, 257) if sizes % (count * share.count) == 0])
-    for path in paths:
-        tf.add_to_collection(INPUT_FILES, path)
     size = block * record_bytes
     reader = tf.FixedLengthRecordReader(
         size, header_bytes=share.index * size, hop_bytes=share.count * size

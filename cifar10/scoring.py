@@ -6,7 +6,7 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import evaluation, progress
+from cifar10 import evaluation, hooks
 from cifar10.data import verification
 from cifar10.errors import UserError
 from cifar10.report import tensorboard
@@ -32,7 +32,7 @@ class ScoreHook(tf.train.SessionRunHook):
           step: a tensor, the number of updates.
           job: a Job.
           run: a RunDirectory.
-          write: what progress.patient returns.
+          write: what hooks.patient returns.
           failures: the errors.Failures of the run.
 
         Raises:
@@ -65,7 +65,7 @@ class ScoreHook(tf.train.SessionRunHook):
         if (
             self._every
             and self._looked < self._last_step
-            and progress.is_due(self._looked, before, self._every)
+            and hooks.is_due(self._looked, before, self._every)
         ):
             path = os.path.join(self._run.path, '%s-%d' % (checkpoint_files.PREFIX, self._looked))
             with self._failures.collecting('an evaluation'):  # A test file may have changed.

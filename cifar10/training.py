@@ -6,7 +6,7 @@ from typing import NamedTuple, Optional, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpointing, errors, hooks, multi_gpu, optimizer, progress, scoring, summaries
+from cifar10 import checkpointing, errors, hooks, multi_gpu, optimizer, scoring, summaries
 from cifar10.data.dataset import DataSet
 from cifar10.hparams import CLASSIC, MAX_STEPS, HParams, Intervals, Pace
 from cifar10.report import tensorboard, tracing
@@ -150,53 +150,6 @@ def _restoring(resumed):
     return restore
 
 
-class _AfterStep(NamedTuple):
-    """What hooks need of the graph."""
-
-    saver: tf.train.Saver
-    step: tf.Tensor  # the number of updates after the train op
-    loss: tf.Tensor  # the mean of the towers
-    summary_op: tf.Tensor
-    finite: checkpointing.FiniteHook
-
-
-def _after_a_step(graph, intervals, train_dir):
-    """Returns the _AfterStep of a TrainGraph."""
-    with tf.device('/cpu:0'):
-        saver = tf.train.Saver(max_to_keep=intervals.max_to_keep, save_relative_paths=True)
-        with tf.control_dependencies([graph.train_op]):
-            step = tf.identity(tf.train.get_global_step().read_value(), name='step')
-        loss = tf.divide(tf.add_n(graph.losses), float(len(graph.losses)), name='loss')
-    return _AfterStep(
-        saver, step, loss, graph.summary_op, checkpointing.FiniteHook(step, graph, train_dir)
-    )
-
-
-def _recording(after, job, run, write_summary, failures):
-    """Returns the hooks of a process that writes to the directory of the run, in order; and a list
-    of the ScoreHook, if it has one."""
-    run.write_record()
-    after.saver.recover_last_checkpoints(run.saved)
-    intervals = job.intervals
-    summary = progress.SummaryHook(
-        after.step, after.summary_op, write_summary, job.pace, intervals.summary_steps
-    )
-    checkpoints = checkpointing.CheckpointHook(
-        after.step, after.saver, run, intervals.checkpoint_steps, after.finite.check_variables
-    )
-    traces = (
-        [tracing.TraceHook(after.step, job, run.path, write_summary, failures)]
-        if intervals.profile_step
-        else []
-    )
-    scores = (
-        [scoring.ScoreHook(after.step, job, run, write_summary, failures)]
-        if intervals.eval_steps != 0
-        else []
-    )
-    return [hooks.PlaceHook(run.place), summary, checkpoints] + traces + scores, scores
-
-
 def run(graph, job, run, session=None):
     """Trains until `job.pace.last_step` or a signal to stop, saves a checkpoint at the end, and
     evaluates it.
@@ -216,78 +169,93 @@ def run(graph, job, run, session=None):
         file changes (a checkpoint is saved first), the directory is moved, the last checkpoint
         cannot be saved, or something is missing at the end.
     """
-    pace, intervals, session = job.pace, job.intervals, session or job.session
+    session, last_step = session or job.session, job.pace.last_step
+    if session.first_step is None:
+        session = session._replace(first_step=run.first_step)
     restore = _restoring(run.resumed) if run and session.initialises else None
-    first_step = run.first_step if session.first_step is None else session.first_step
-    is_complete = first_step >= pace.last_step
-    if is_complete and (run is None or run.first_step == first_step):
-        print('Nothing to do: the run ends at step %d' % pace.last_step, flush=True)
-        if run and intervals.keep_best and not run.record.get('best'):
-            _find_best(job, run)
+    if session.first_step >= last_step and (run is None or run.first_step == session.first_step):
+        print('Nothing to do: the run ends at step %d' % last_step, flush=True)
+        if run and job.intervals.keep_best and not run.record.get('best'):
+            failures = errors.Failures()
+            failures.is_over = True
+            scoring.ScoreHook(None, job, run, lambda *unused: None, failures).score_last()
+            failures.check(None)
         return None
     print(
         'Network: %d parameters'
         % sum(variable.shape.num_elements() for variable in tf.trainable_variables()),
         flush=True,
     )
-    after = _after_a_step(graph, intervals, run and run.path)
-    scaffold = tf.train.Scaffold(
-        init_op=None if session.initialises else tf.no_op(), init_fn=restore, saver=after.saver
-    )
-    input_files = hooks.InputHook(job)
-    stop, failures, scores = signals.StopRequest(), errors.Failures(), []
-    first_summaries = tensorboard.run_started(run.record) if run else []
-    with (
-        summaries.writer(run.path, first_step, first_summaries) if run else contextlib.nullcontext()
-    ) as write:
-        # In this order: the first speed does not count the filling, and nothing that is not finite
-        # is printed or saved.
-        all_hooks = list(session.hooks) + [
-            hooks.EndHook(after.step, pace.last_step, failures),
-            input_files,
-            hooks.FillHook(lambda: stop.received),
-            after.finite,
-            progress.LogHook(after.step, after.loss, pace, intervals.log_frequency),
-        ]
+    return _train(graph, job, run, session, restore)
+
+
+def _train(graph, job, run, session, restore):
+    """Trains and saves; see `run`. `restore` is the init_fn of the tf.train.Scaffold."""
+    pace, intervals, failures = job.pace, job.intervals, errors.Failures()
+    with tf.device('/cpu:0'):
+        saver = tf.train.Saver(max_to_keep=intervals.max_to_keep, save_relative_paths=True)
+        with tf.control_dependencies([graph.train_op]):
+            step = tf.identity(tf.train.get_global_step().read_value(), name='step')
+        loss = tf.divide(tf.add_n(graph.losses), float(len(graph.losses)), name='loss')
+    init_op = None if session.initialises else tf.no_op()
+    scaffold = tf.train.Scaffold(init_op=init_op, init_fn=restore, saver=saver)
+    stop, data_files = signals.StopRequest(), hooks.DataFilesHook(job)
+    finite = checkpointing.FiniteHook(step, graph, run and run.path)
+    # In this order: the first speed does not count the filling, and nothing that is not finite is
+    # printed or saved.
+    all_hooks = list(session.hooks) + [
+        hooks.StopAtStepHook(step, pace.last_step, failures),
+        data_files,
+        hooks.QueueFillHook(lambda: stop.received),
+        finite,
+        hooks.LoggingHook(step, loss, pace, intervals.log_frequency),
+    ]
+    scores = []
+    with contextlib.ExitStack() as stack:
         if run:
-            write_summary = progress.patient(write, failures)
-            recording, scores = _recording(after, job, run, write_summary, failures)
-            all_hooks += recording
-        # one that saves nothing ends at once
-        with stop if run else contextlib.nullcontext(), input_files.explaining():
+            started = tensorboard.run_started(run.record)
+            write = stack.enter_context(summaries.writer(run.path, session.first_step, started))
+            write = hooks.patient(write, failures)
+            run.write_record()
+            saver.recover_last_checkpoints(run.saved)
+            if intervals.eval_steps != 0:
+                scores = [scoring.ScoreHook(step, job, run, write, failures)]
+            all_hooks += [
+                hooks.TrainDirHook(run.place),
+                hooks.SummaryHook(step, graph.summary_op, write, pace, intervals.summary_steps),
+                checkpointing.CheckpointHook(
+                    step, saver, run, intervals.checkpoint_steps, finite.check_variables
+                ),
+            ]
+            if intervals.profile_step:
+                all_hooks.append(tracing.TraceHook(step, job, run.path, write, failures))
+            all_hooks += scores
+        # A worker that saves nothing is interrupted at once.
+        with stop if run else contextlib.nullcontext(), data_files.explaining():
             with tf.train.SingularMonitoredSession(
                 all_hooks, scaffold, session.master, session.config, stop_grace_period_secs=10
             ) as monitored:
-                # or other workers have come to the end, and it is only to be saved
-                if not is_complete:
-                    _repeat(monitored, graph.train_op, stop, input_files)
+                # Else other workers have come to the end; only save.
+                if session.first_step < pace.last_step:
+                    _repeat(monitored, graph.train_op, stop, data_files)
         failures.is_over = True  # also after a signal
         if run:
-            # it may have been moved while the last checkpoint was saved: TensorFlow would make it
-            # again
+            # The directory may have been moved while the last checkpoint was saved.
             run.place.check()
-        input_files.check()
+        data_files.check()
         for score in scores:
             score.score_last()
         if run and not stop.received:
-            write_summary(tensorboard.run_ended(), pace.last_step)
+            write(tensorboard.run_ended(), pace.last_step)
         failures.check(stop.received)
         return stop.received
 
 
-def _find_best(job, run):
-    """Evaluates the last checkpoint of a complete run, and keeps it as the best one."""
-    failures = errors.Failures()
-    failures.is_over = True
-    scoring.ScoreHook(None, job, run, lambda *unused: None, failures).score_last()
-    failures.check(None)
-
-
-def _repeat(monitored, train_op, stop, input_files):
+def _repeat(monitored, train_op, stop, data_files):
     """Runs the train op until the session, or a signal, wants to stop."""
     if stop.received:  # while the queue was filled: there is nothing to save
         raise signals.Interrupted(stop.received)
-    with input_files.explaining():  # so that the session ends as it should, with a checkpoint
+    with data_files.explaining():  # so that the session ends as it should, with a checkpoint
         while not monitored.should_stop():
             monitored.run(train_op)
             if stop.received:

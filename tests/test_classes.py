@@ -67,9 +67,9 @@ def test_the_shuffle_queue_is_bounded(tmp_path, many_dir):
     """Whatever the number of examples, it waits for no more than with CIFAR-10."""
     records = dataset.read(many_dir).train
     for num_examples, minimum in [(3000000, 20000), (50000, 20000), (263, 105)]:
-        with tf.Graph().as_default(), tf.Session() as session:
+        with tf.Graph().as_default():
             cifar10_input.shuffled_records(records, num_examples, 128)
-            assert session.run(tf.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)) == [minimum]
+            assert tf.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN) == [minimum]
             (queue,) = [
                 op
                 for op in tf.get_default_graph().get_operations()

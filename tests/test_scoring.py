@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cifar10 import errors, evaluation, progress, scoring
+from cifar10 import errors, evaluation, hooks, scoring
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, Intervals
@@ -101,7 +101,7 @@ def test_its_time_counts_in_the_speed(tmp_path, data_dir, capsys, monkeypatch):
         now[0] += 1e-3
         return now[0]
 
-    monkeypatch.setattr(progress.time, 'monotonic', tick)
+    monkeypatch.setattr(hooks.time, 'monotonic', tick)
     monkeypatch.setattr(evaluation, 'Evaluator', Evaluator)
     _train(tmp_path, data_dir, 4, eval_steps=2)
     output = capsys.readouterr().out
@@ -122,14 +122,14 @@ def test_what_a_signal_has_ended_is_evaluated(
     tmp_path, data_dir, capsys, monkeypatch, number, eval_steps
 ):
     """Once, also if the step is one that is evaluated anyway."""
-    position = progress.LogHook._position
+    log = hooks.LoggingHook.after_run
 
-    def send(hook, step, sec_per_batch):
-        if step == 3:
+    def send(hook, run_context, run_values):
+        log(hook, run_context, run_values)
+        if run_values.results[0] == 3:
             os.kill(os.getpid(), number)
-        return position(hook, step, sec_per_batch)
 
-    monkeypatch.setattr(progress.LogHook, '_position', send)
+    monkeypatch.setattr(hooks.LoggingHook, 'after_run', send)
     _train(tmp_path, data_dir, 1000, eval_steps=eval_steps)
     step = checkpoint.read_latest(str(tmp_path)).step
     assert step < 6 and [found[1:] for found in PRECISION.findall(capsys.readouterr().out)] == [

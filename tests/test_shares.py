@@ -83,8 +83,7 @@ def test_a_shuffle_queue_for_each_share(data_dir, count):
     """It keeps 40 % of the share's records, and they all belong to the share."""
     cifar10_input.distorted_inputs(data_dir, 4, share=Share(1 % count, count))
     (minimum,) = tf.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)
-    with tf.Session() as session:
-        assert session.run(minimum) == int(300 // count * 0.4)
+    assert minimum == int(300 // count * 0.4)
 
 
 def _order(data_dir, worker, first_step=0):

@@ -9,7 +9,7 @@ import pytest
 from tensorboard.backend.event_processing import event_accumulator
 import tensorflow.compat.v1 as tf
 
-from cifar10 import hooks, input as cifar10_input, progress, training
+from cifar10 import hooks, training
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, FAST, RECIPES, Intervals, Pace
@@ -57,14 +57,6 @@ def test_steps_are_numbers_of_updates(tmp_path, data_dir, capsys):
         (2, np.float32(0.2)),
         (4, np.float32(0.4)),
     ]
-
-
-def test_speed_counts_all_the_time(monkeypatch):
-    clock = iter([100.0, 102.0, 110.0])
-    monkeypatch.setattr(progress.time, 'monotonic', lambda: next(clock))
-    speed = progress.Speed(step=20, examples_per_step=256)
-    assert speed.since_last(30) == (10 * 256 / 2, 0.2)
-    assert speed.since_last(34) == (4 * 256 / 8, 2.0)
 
 
 def test_the_logged_loss_is_a_mean(tmp_path, data_dir, capsys):
@@ -140,7 +132,9 @@ def test_no_overlap_in_tensorboard(tmp_path, data_dir):
 
 def test_nothing_is_saved_without_a_step(tmp_path, data_dir, capsys, monkeypatch):
     monkeypatch.setattr(
-        hooks.FillHook, 'after_create_session', lambda *unused: os.kill(os.getpid(), signal.SIGINT)
+        hooks.QueueFillHook,
+        'after_create_session',
+        lambda *unused: os.kill(os.getpid(), signal.SIGINT),
     )
     with pytest.raises(signals.Interrupted, match='^SIGINT$'):
         train(tmp_path, data_dir, 3)
@@ -150,7 +144,7 @@ def test_nothing_is_saved_without_a_step(tmp_path, data_dir, capsys, monkeypatch
 
 def test_a_signal_just_before_the_first_step(tmp_path, data_dir, monkeypatch, capsys):
     """The step is made, and saved: a status that says so must not lie."""
-    explaining, entered = hooks.InputHook.explaining, []
+    explaining, entered = hooks.DataFilesHook.explaining, []
 
     def then_signal(hook):
         entered.append(hook)
@@ -158,7 +152,7 @@ def test_a_signal_just_before_the_first_step(tmp_path, data_dir, monkeypatch, ca
             os.kill(os.getpid(), signal.SIGINT)
         return explaining(hook)
 
-    monkeypatch.setattr(hooks.InputHook, 'explaining', then_signal)
+    monkeypatch.setattr(hooks.DataFilesHook, 'explaining', then_signal)
     train(tmp_path, data_dir, 3)
     assert 'SIGINT: stopping' in capsys.readouterr().out
     assert_saved(tmp_path, 1)
@@ -301,51 +295,3 @@ def test_seeds_of_workers_are_far_apart():
         for first_step in (0, 1, 2, 4, 254)
     ]
     assert len({tuple(numbers) for numbers in drawn}) == 20
-
-
-class _Coordinator:
-    """Asks to stop after a number of waits, which take no time."""
-
-    def __init__(self, waits):
-        self.waits = waits
-
-    def should_stop(self):
-        return self.waits < 0
-
-    def wait_for_stop(self, timeout):
-        self.waits -= 1
-
-
-def _fill(sizes, minima, waits=9, should_stop=lambda: False):
-    """Runs the FillHook against queues of these sizes, those of each look in a list."""
-    looks = iter(sizes)
-    tensors = tf.py_func(lambda: np.array(next(looks), np.int32), [], tf.int32)
-    for i, minimum in enumerate(minima):
-        tf.add_to_collection(cifar10_input.SHUFFLE_QUEUE_SIZE, tensors[i])
-        tf.add_to_collection(cifar10_input.SHUFFLE_QUEUE_MIN, tf.constant(minimum))
-    hook = hooks.FillHook(should_stop)
-    hook.begin()
-    with tf.Session() as session:
-        hook.after_create_session(session, _Coordinator(waits))
-    return list(looks)
-
-
-def test_training_waits_for_full_queues(capsys):
-    """What one queue has more than its minimum does not make up for the other."""
-    assert _fill([[0, 0], [9, 0], [10, 1], [50, 11], [50, 20], [50, 30]], [10, 20]) == [[50, 30]]
-    line = 'Filling the shuffle queue with 30 images before training starts: %d%%\n'
-    assert capsys.readouterr().out == ''.join(line % percent for percent in (0, 30, 70, 100))
-
-
-def test_filling_ends_with_a_request_to_stop():
-    answers = iter([False, False, True])
-    assert len(_fill([[0]] * 5, [10], should_stop=lambda: next(answers))) == 3
-
-
-def test_filling_ends_with_the_coordinator():
-    assert len(_fill([[0]] * 5, [10], waits=1)) == 3
-
-
-def test_without_shuffle_queues_training_starts(capsys):
-    assert _fill([], []) == []
-    assert capsys.readouterr().out == ''

@@ -177,7 +177,7 @@ def _train_on_data(train_dir, data_dir, after_step):
         graph = training.TrainGraph(
             train_op, [loss], [gradients], tf.constant(0.1), tf.constant(b'')
         )
-        given = work(PACE)
+        given = work(PACE._replace(last_step=10**6))
         given.data, given.num_examples = dataset.read(data_dir), 300
         training.run(graph, given, run)
 

@@ -6,7 +6,7 @@ import os
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, hooks, progress, training
+from cifar10 import training
 from cifar10.errors import UserError
 from cifar10.hparams import Pace
 from cifar10.runs import run_directory
@@ -14,15 +14,6 @@ from tests.helpers import events
 from tests.helpers.small_run import LINE, job, work
 
 SESSION = training.SessionSettings(tf.ConfigProto(), first_step=0)
-
-
-@pytest.mark.parametrize('every', [1, 3, 10])
-def test_what_is_due(every):
-    """Once for all multiples of the interval that have been passed."""
-    for last in range(25):
-        for step in range(last, 40):
-            passed = [multiple for multiple in range(every, 41, every) if last < multiple <= step]
-            assert progress.is_due(step, last, every) == bool(passed), (step, last)
 
 
 def _graph(jump, loss=1.0):
@@ -42,22 +33,6 @@ def _train(tmp_path, data_dir, jump, last_step, steps_per_run=1, **intervals):
         return training.run(
             _graph(jump), work(Pace(10, 100, last_step, steps_per_run), SESSION, **intervals), run
         )
-
-
-@pytest.mark.parametrize(
-    'jump, last_step, end', [(1, 5, 5), (7, 20, 21), (7, 21, 21), (7, 22, 28), (50, 20, 50)]
-)
-def test_the_end_when_the_step_jumps(jump, last_step, end):
-    step = tf.train.get_or_create_global_step()
-    with tf.control_dependencies([step.assign_add(jump)]):
-        reached = step.read_value()
-    runs = 0
-    with tf.train.SingularMonitoredSession(
-        [hooks.EndHook(reached, last_step, errors.Failures())]
-    ) as monitored:
-        while not monitored.should_stop() and runs < 60:
-            found, runs = monitored.run(reached), runs + 1
-    assert (found, runs) == (end, end // jump)
 
 
 def _first_past(steps, every):

@@ -85,15 +85,15 @@ def prepare(
     )
 
 
-def count_examples(data, batch_size):
+def count_examples(data_set, batch_size):
     """Returns the number of training examples of a DataSet; raises UserError if a file is
     malformed, or the batch too large for them."""
-    num_examples = verification.verify(data.train)
+    num_examples = verification.verify(data_set.train)
     most = max(num_examples, _SMALL_BATCH)
     if batch_size > most:
         raise UserError(
             '--batch_size=%d is too large for the %d training examples in %s: give at most %d'
-            % (batch_size, num_examples, data.directory, most)
+            % (batch_size, num_examples, data_set.directory, most)
         )
     return num_examples
 

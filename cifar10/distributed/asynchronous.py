@@ -7,7 +7,7 @@ moves its own copy by plain gradient descent in between.
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import progress
+from cifar10 import hooks
 from cifar10.distributed import exchange
 from cifar10.distributed.update import Update
 
@@ -144,7 +144,7 @@ class StalenessHook(tf.train.SessionRunHook):
     def after_run(self, run_context, run_values):
         staleness, step = run_values.results
         self._values.append(staleness)
-        if progress.is_due(step, self._printed, self._every):
+        if hooks.is_due(step, self._printed, self._every):
             self._print(step)
 
     def end(self, session):

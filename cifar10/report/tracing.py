@@ -39,7 +39,7 @@ class TraceHook(tf.train.SessionRunHook):
           step: a tensor, the number of updates.
           job: a Job, whose intervals say which step.
           train_dir: the directory of the run.
-          write: what progress.patient returns.
+          write: what hooks.patient returns.
           failures: the errors.Failures of the run.
         """
         self._step_tensor = step

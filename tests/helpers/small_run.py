@@ -9,6 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import multi_gpu, optimizer, training
 from cifar10.data import dataset
+from cifar10.data.dataset import Records
 from cifar10.hparams import CLASSIC, Intervals, Pace
 from cifar10.runs import checkpoint, run_directory
 
@@ -33,10 +34,14 @@ def job(data_dir, hparams=HPARAMS, num_examples=100, num_towers=2):
 
 
 def work(pace, session=SESSION, **intervals):
-    """What training.run needs of a Job; nothing is evaluated, because the variables are not those
-    of the network."""
+    """What training.run needs of a Job; no data are read, and nothing is evaluated, because the
+    variables are not those of the network."""
     return SimpleNamespace(
-        pace=pace, session=session, intervals=Intervals(**dict(intervals, eval_steps=0))
+        data=dataset.DataSet('', Records(()), Records(())),
+        num_examples=0,
+        pace=pace,
+        session=session,
+        intervals=Intervals(**dict(intervals, eval_steps=0)),
     )
 
 

@@ -1,0 +1,132 @@
+"""The hooks of the training session: when they act, and what the log line says."""
+
+import re
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10 import errors, hooks, input as cifar10_input
+from cifar10.hparams import Pace
+
+
+def test_what_is_due():
+    """Once for all multiples of the interval that have been passed."""
+    assert [step for step in range(8) if hooks.is_due(step, step - 1, 3)] == [0, 3, 6]
+    assert hooks.is_due(9, 4, 3) and not hooks.is_due(8, 6, 3) and not hooks.is_due(6, 6, 3)
+
+
+@pytest.mark.parametrize('jump, last_step, end', [(1, 5, 5), (7, 21, 21), (7, 22, 28)])
+def test_the_end_when_the_step_jumps(jump, last_step, end):
+    step, failures = tf.train.get_or_create_global_step(), errors.Failures()
+    with tf.control_dependencies([step.assign_add(jump)]):
+        reached = step.read_value()
+    runs = 0
+    with tf.train.SingularMonitoredSession(
+        [hooks.StopAtStepHook(reached, last_step, failures)]
+    ) as monitored:
+        while not monitored.should_stop() and runs < 9:
+            assert not failures.is_over
+            found, runs = monitored.run(reached), runs + 1
+    assert (found, runs, failures.is_over) == (end, end // jump, True)
+
+
+def _positions(monkeypatch, capsys, pace, every, seconds_per_step, last, first_step=0):
+    """What the lines say after the speed, by a clock that steps alone move."""
+    now = [0.0]
+    monkeypatch.setattr(hooks.time, 'monotonic', lambda: now[0])
+    global_step = tf.train.get_or_create_global_step()
+    hook = hooks.LoggingHook(global_step, tf.constant(1.0), pace, every)
+    with tf.Session() as session:
+        global_step.load(first_step, session)
+        hook.after_create_session(session, None)
+        for step in range(first_step + 1, last + 1):
+            now[0] += seconds_per_step(step)
+            hook.after_run(None, tf.train.SessionRunValues([step, 1.0], None, None))
+        hook.end(session)
+    return re.findall(r' loss = 1.00 (.*)$', capsys.readouterr().out, re.M)
+
+
+def test_the_speed_the_epoch_and_the_time_that_is_left(monkeypatch, capsys):
+    """The first step takes a minute, which only the first line counts; the others take 2 seconds
+    each."""
+    pace = Pace(100, 1000, last_step=325)
+    assert _positions(monkeypatch, capsys, pace, 10, lambda step: 60 if step == 1 else 2, 31) == [
+        # 315 steps of 7.8 s
+        '(12.8 examples/sec; 7.800 sec/batch), epoch 1.00 of 32.5, 0:40:57 left',
+        '(50.0 examples/sec; 2.000 sec/batch), epoch 2.00 of 32.5, 0:10:10 left',
+        '(50.0 examples/sec; 2.000 sec/batch), epoch 3.00 of 32.5, 0:09:50 left',
+        '(50.0 examples/sec; 2.000 sec/batch), epoch 3.10 of 32.5, 0:09:48 left',
+    ]
+
+
+def test_a_resumed_run_counts_all_epochs(monkeypatch, capsys):
+    pace = Pace(100, 1000, last_step=320)
+    found = _positions(monkeypatch, capsys, pace, 10, lambda step: 1, 310, first_step=290)
+    assert [line.partition('), ')[2] for line in found] == [
+        'epoch 30.00 of 32, 0:00:20 left',
+        'epoch 31.00 of 32, 0:00:10 left',
+    ]
+
+
+def test_a_speed_that_changes_is_followed(monkeypatch, capsys):
+    """It is that of the latest 100 lines: in the middle, 49 steps of one second and 51 of three."""
+    pace = Pace(1, 1000, last_step=10000)
+    found = _positions(monkeypatch, capsys, pace, 1, lambda step: 1 if step < 500 else 3, 800)
+    assert [found[step - 1].rpartition(', ')[2] for step in (400, 550, 800)] == [
+        '2:40:00 left',
+        '5:18:09 left',
+        '7:40:00 left',
+    ]
+
+
+def test_others_have_come_further_than_the_end(monkeypatch, capsys):
+    (line,) = _positions(monkeypatch, capsys, Pace(1, 10, last_step=3), 5, lambda step: 1, 5)
+    assert line.endswith(' epoch 0.50 of 0.3, 0:00:00 left')
+
+
+class _Coordinator:
+    """Asks to stop after a number of waits, which take no time."""
+
+    def __init__(self, waits):
+        self.waits = waits
+
+    def should_stop(self):
+        return self.waits < 0
+
+    def wait_for_stop(self, timeout):
+        self.waits -= 1
+
+
+def _fill(sizes, minima, waits=9, should_stop=lambda: False):
+    """Runs the QueueFillHook against queues of these sizes, those of each look in a list; returns
+    those that it has not looked at."""
+    looks = iter(sizes)
+    tensors = tf.py_func(lambda: np.array(next(looks), np.int32), [], tf.int32)
+    for i, minimum in enumerate(minima):
+        tf.add_to_collection(cifar10_input.SHUFFLE_QUEUE_SIZE, tensors[i])
+        tf.add_to_collection(cifar10_input.SHUFFLE_QUEUE_MIN, minimum)
+    hook = hooks.QueueFillHook(should_stop)
+    hook.begin()
+    with tf.Session() as session:
+        hook.after_create_session(session, _Coordinator(waits))
+    return list(looks)
+
+
+def test_training_waits_for_full_queues(capsys):
+    """What one queue has more than its minimum does not make up for the other."""
+    assert _fill([[0, 0], [9, 0], [10, 1], [50, 11], [50, 20], [50, 30]], [10, 20]) == [[50, 30]]
+    line = 'Filling the shuffle queue with 30 images before training starts: %d%%\n'
+    assert capsys.readouterr().out == ''.join(line % percent for percent in (0, 30, 70, 100))
+
+
+def test_filling_ends_with_a_request_to_stop():
+    answers = iter([False, False, True])
+    assert len(_fill([[0]] * 5, [10], should_stop=lambda: next(answers))) == 3
+    with tf.Graph().as_default():
+        assert len(_fill([[0]] * 5, [10], waits=1)) == 3  # of the Coordinator
+
+
+def test_without_shuffle_queues_training_starts(capsys):
+    assert _fill([], []) == []
+    assert capsys.readouterr().out == ''
