@@ -10,7 +10,7 @@ from cifar10 import multi_gpu, optimizer
 from cifar10.cli import data_flags, job_flags, program
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC, VARIABLE_STRATEGIES, HParams, Intervals
+from cifar10.hparams import CLASSIC, VARIABLE_STRATEGIES, Intervals
 from cifar10.parallelism import layers, layout
 from cifar10.report import tensorboard
 from cifar10.runs import event_file, machine, run_directory
@@ -58,9 +58,9 @@ def prepare(
             '--deterministic works on CPUs only: hide the GPUs with CUDA_VISIBLE_DEVICES=-1'
         )
     data = data_flags.prepare()
-    eval_steps = (
-        FLAGS.checkpoint_steps if FLAGS.keep_best and FLAGS.eval_steps is None else FLAGS.eval_steps
-    )
+    intervals = Intervals(**{name: FLAGS[name].value for name in Intervals._fields})
+    if intervals.keep_best and intervals.eval_steps is None:
+        intervals = intervals._replace(eval_steps=intervals.checkpoint_steps)
     return Job(
         data=data,
         num_examples=count_examples(data, hparams.batch_size),
@@ -68,15 +68,7 @@ def prepare(
         devices=devices,
         given_threads=threads(),
         max_steps=FLAGS.max_steps,
-        intervals=Intervals(
-            log_frequency=FLAGS.log_frequency,
-            summary_steps=FLAGS.summary_steps,
-            checkpoint_steps=FLAGS.checkpoint_steps,
-            max_to_keep=FLAGS.max_to_keep,
-            eval_steps=eval_steps,
-            keep_best=FLAGS.keep_best,
-            profile_step=FLAGS.profile_step,
-        ),
+        intervals=intervals,
         seed=FLAGS.seed,
         deterministic=FLAGS.deterministic,
         log_device_placement=FLAGS.log_device_placement,
@@ -103,19 +95,16 @@ def check_division(num_devices, devices_per_tower):
     devices of a tower."""
     if devices_per_tower == 1:
         return
-    names = [product.layer for product in layers.step_products(1)]
-    if devices_per_tower > len(names):
+    num_layers = len(layers.step_products(1))
+    if devices_per_tower > num_layers:
         raise UserError(
-            '--devices_per_tower=%d is more than the %d layers of the network (%s): give at most %d'
-            % (devices_per_tower, len(names), ', '.join(names), len(names))
+            '--devices_per_tower=%d is more than the %d layers of the network: give at most %d'
+            % (devices_per_tower, num_layers, num_layers)
         )
-    num_towers = min(
-        -(-num_devices // devices_per_tower), job_flags.MAX_DEVICES // devices_per_tower
-    )
     if num_devices % devices_per_tower:
         raise UserError(
-            '--num_gpus=%d devices cannot be divided into towers of %d: give --num_gpus=%d, or another multiple of '
-            '--devices_per_tower' % (num_devices, devices_per_tower, num_towers * devices_per_tower)
+            '--num_gpus=%d devices cannot be divided into towers of %d: give a multiple of --devices_per_tower'
+            % (num_devices, devices_per_tower)
         )
 
 
@@ -153,118 +142,122 @@ def print_plan(job, run, cluster_line=None):
 
 
 def _lines(job, first_step, is_alone):
-    """The lines; a worker of a cluster is not alone, and tells where the weights are when it has
-    built its graph."""
+    """Returns the lines; a worker of a cluster is not alone, and tells where the weights are when
+    it has built its graph."""
     pace, hparams, threads = job.pace, job.hparams, job.threads
-    lines = (
-        [
-            program.versions(job.session.config),
-            'Data: %d examples of %s in %s'
-            % (job.num_examples, dataset.listed(job.data.class_names), job.data.directory),
-            'Devices: %s' % ', '.join(job.devices),
-        ]
-        + _towers(job)
-        + (_weights(job) if is_alone else [])
-        + [
-            'Threads: %s per operation (intra-op), %s across operations (inter-op), %d for the input'
-            % (threads.intra_op or 'all cores', threads.inter_op or 'all cores', threads.prefetch),
-            'Batch: %d examples per tower (slices: %d), %d examples per step'
-            % (hparams.batch_size, job.num_slices, pace.examples_per_step),
-            'Epoch: %d examples, %.1f steps'
-            % (pace.examples_per_epoch, pace.examples_per_epoch / pace.examples_per_step),
-            'Recipe: ' + _recipe(hparams),
-            'Learning rate: ' + _learning_rate(pace, hparams, first_step),
-        ]
-    )
-    if optimizer.batch_factor(pace, hparams) != 1 or hparams.lr_scaling != 'none':
-        lines.append('Learning rate: ' + _scaling(pace, hparams))
-    lines.append('End: step %d, epoch %.1f' % (pace.last_step, pace.epochs(pace.last_step)))
-    by_whom = '' if is_alone else '; by the chief'
-    lines.append('Evaluation: %s%s' % (_evaluation(job.intervals), by_whom))
-    if job.intervals.profile_step:
+    profile_step = job.intervals.profile_step
+    lines = [
+        program.versions(job.session.config),
+        'Data: %d examples of %s in %s'
+        % (job.num_examples, dataset.listed(job.data.class_names), job.data.directory),
+        'Devices: %s' % ', '.join(job.devices),
+    ]
+    lines += _placement(job, is_alone)
+    lines += [
+        'Threads: %s per operation (intra-op), %s across operations (inter-op), %d for the input'
+        % (threads.intra_op or 'all cores', threads.inter_op or 'all cores', threads.prefetch),
+        'Batch: %d examples per tower (slices: %d), %d examples per step, %g times the batch of the recipe'
+        % (
+            hparams.batch_size,
+            job.num_slices,
+            pace.examples_per_step,
+            optimizer.batch_factor(pace, hparams),
+        ),
+        'Epoch: %d examples, %.1f steps'
+        % (pace.examples_per_epoch, pace.examples_per_epoch / pace.examples_per_step),
+        'Recipe: ' + _recipe(hparams),
+        'Learning rate: %s (--lr_scaling=%s)' % (_learning_rate(pace, hparams), hparams.lr_scaling),
+        'End: step %d, epoch %.1f' % (pace.last_step, pace.epochs(pace.last_step)),
+        'Evaluation: ' + _evaluation(job.intervals),
+    ]
+    if profile_step:
+        is_traced = first_step < profile_step <= pace.last_step
         lines.append(
-            'Trace: %s%s'
-            % (_trace(job.intervals.profile_step, first_step, pace.last_step), by_whom)
+            'Trace: of step %d%s (--profile_step)'
+            % (profile_step, '' if is_traced else ', which this start does not make: none')
         )
     if job.seed is not None:
-        lines.append(
-            'Seed: %d, which fixes %s'
-            % (
-                job.seed,
-                'everything on this machine'
-                if job.deterministic
-                else 'initial values and distortions, but not the order of the images',
-            )
-        )
+        fixed = 'everything on this machine'
+        if not job.deterministic:
+            fixed = 'initial values and distortions, but not the order of the images'
+        lines.append('Seed: %d, which fixes %s' % (job.seed, fixed))
     return lines
 
 
-def _towers(job):
-    """Which layer is where, if the towers are divided, and what several devices mean where there is
-    no GPU."""
-    if job.devices_per_tower == 1:
-        return _on_one_processor(job)
-    parts = [
-        ', '.join(part)
-        for part in multi_gpu.divide_layers(job.devices_per_tower, job.data.num_classes)
-    ]
-    towers = [job.devices[i : i + len(parts)] for i in range(0, len(job.devices), len(parts))]
-    lines = [
-        'Tower %d: %s' % (i, '; '.join('%s on %s' % pair for pair in zip(parts, devices)))
-        for i, devices in enumerate(towers)
-    ]
-    return lines + _on_one_processor(job)
-
-
-def _on_one_processor(job):
-    """What to expect of several devices that are the same processor."""
-    if len(job.devices) == 1 or machine.is_gpu(job.devices[0]):
+def _placement(job, is_alone):
+    """Returns lines that tell which layer is where, if the towers are divided, where the weights
+    are, if there is a choice, and what several devices mean where there is no GPU."""
+    if len(job.devices) == 1:
         return []
-    gained = 'Speed: nothing is gained by %d CPU devices, because they share the same cores' % len(
-        job.devices
+    lines = []
+    if job.devices_per_tower > 1:
+        parts = multi_gpu.divide_layers(job.devices_per_tower, job.data.num_classes)
+        for i in range(job.num_towers):
+            devices = job.devices[i * len(parts) :]
+            placed = ['%s on %s' % (', '.join(part), dev) for part, dev in zip(parts, devices)]
+            lines.append('Tower %d: %s' % (i, '; '.join(placed)))
+    if not machine.is_gpu(job.devices[0]):
+        lines.append(
+            'Speed: nothing is gained by %d CPU devices, because they share the same cores'
+            % len(job.devices)
+        )
+    if is_alone and job.devices_per_tower == 1 and job.variable_strategy == 'cpu':
+        lines.append('Weights: on /cpu:0 (--variable_strategy=cpu)')  # without counting bytes
+    elif is_alone:
+        lines += layout.of_step(job).describe('Weights', job.variable_strategy, 'per step')
+    return lines
+
+
+def _recipe(hparams):
+    """Returns the recipe, and how its hyperparameters differ from the classic ones."""
+    differences = []
+    for name, classic in CLASSIC._asdict().items():
+        value = getattr(hparams, name)
+        if not CLASSIC.has_effect(name):
+            classic = 'unused'
+        if name != 'recipe' and hparams.has_effect(name) and value != classic:
+            differences.append('%s %s (classic: %s)' % (name, value, classic))
+    return hparams.recipe + (
+        '; differs from classic in: ' + ', '.join(differences)
+        if differences
+        else ', with the hyperparameters of the books'
     )
-    if job.num_towers == 1:
-        return [gained]
-    return [
-        '%s: a step has %d times the examples of one tower, and takes about %d times as long'
-        % (gained, job.num_towers, job.num_towers)
-    ]
+
+
+def _learning_rate(pace, hparams):
+    """Returns the schedule of the learning rate."""
+    rate = optimizer.peak_learning_rate(pace, hparams)
+    if hparams.schedule == 'linear':
+        return 'rises to %g over %g epochs, then falls to 0 at the end of epoch %g (step %d)' % (
+            rate,
+            hparams.warmup_epochs,
+            hparams.epochs,
+            optimizer.num_steps(pace, hparams),
+        )
+    return '%g, times %g every %g epochs (%d steps)' % (
+        rate,
+        hparams.learning_rate_decay_factor,
+        hparams.num_epochs_per_decay,
+        math.ceil(optimizer.examples_per_decay(pace, hparams) / pace.examples_per_step),
+    )
 
 
 def _evaluation(intervals):
-    eval_steps, kept = (
-        intervals.eval_steps,
-        '; the best checkpoint is kept (--keep_best)' if intervals.keep_best else '',
-    )
-    if eval_steps == 0:
+    if intervals.eval_steps == 0:
         return 'none (--eval_steps=0)'
-    if eval_steps is None:
-        return 'the last checkpoint on the test images (--eval_steps=1000 would evaluate every 1000 steps as well)'
+    if intervals.eval_steps is None:
+        return (
+            'the last checkpoint on the test images (--eval_steps=1000: every 1000 steps as well)'
+        )
+    kept = '; the best checkpoint is kept (--keep_best)' if intervals.keep_best else ''
     return (
         'every %d steps and at the end, on the test images; training waits for it, which counts in examples/sec and in the '
-        'time left%s' % (eval_steps, kept)
+        'time left%s' % (intervals.eval_steps, kept)
     )
-
-
-def _trace(profile_step, first_step, last_step):
-    if profile_step <= first_step:
-        return 'none, because step %d has been made already (--profile_step)' % profile_step
-    if profile_step > last_step:
-        return 'none, because the run ends before step %d (--profile_step)' % profile_step
-    return 'of step %d (--profile_step)' % profile_step
-
-
-def _weights(job):
-    """Where the weights are, if there is a choice, and what crosses between devices."""
-    if job.devices_per_tower > 1 or job.variable_strategy != 'cpu':
-        return layout.of_step(job).describe('Weights', job.variable_strategy, 'per step')
-    if len(job.devices) > 1:  # to count the bytes would delay the start
-        return ['Weights: on /cpu:0 (--variable_strategy=cpu)']
-    return []
 
 
 def of_cluster(cluster, task, strategy):
-    """The line that tells who trains together, and how.
+    """Returns the line that tells who trains together, and how.
 
     Args:
       cluster: a Cluster.
@@ -277,56 +270,4 @@ def of_cluster(cluster, task, strategy):
         len(cluster.worker),
         cluster.named(task),
         ', the chief' if task.is_chief else '',
-    )
-
-
-def _recipe(hparams):
-    """The recipe, and how its hyperparameters differ from the classic ones."""
-    differences = []
-    for name in HParams._fields:
-        value = getattr(hparams, name)
-        classic = getattr(CLASSIC, name) if CLASSIC.has_effect(name) else 'unused'
-        if name != 'recipe' and hparams.has_effect(name) and value != classic:
-            differences.append('%s %s (classic: %s)' % (name, value, classic))
-    return hparams.recipe + (
-        '; differs from classic in: ' + ', '.join(differences)
-        if differences
-        else ', with the hyperparameters of the books'
-    )
-
-
-def _learning_rate(pace, hparams, step):
-    """The learning rate from the given step on."""
-    rate = optimizer.peak_learning_rate(pace, hparams)
-    if hparams.schedule == 'linear':
-        return 'rises to %g over %g epochs, then falls to 0 at the end of epoch %g (step %d)' % (
-            rate,
-            hparams.warmup_epochs,
-            hparams.epochs,
-            optimizer.num_steps(pace, hparams),
-        )
-    if hparams.schedule != 'staircase':
-        raise ValueError('Unknown schedule: %s' % hparams.schedule)
-    examples = optimizer.examples_per_decay(pace, hparams)
-    decays = step * pace.examples_per_step // examples
-    rate *= hparams.learning_rate_decay_factor**decays
-    return '%g, then %g from epoch %g (step %d)' % (
-        rate,
-        rate * hparams.learning_rate_decay_factor,
-        (decays + 1) * hparams.num_epochs_per_decay,
-        math.ceil((decays + 1) * examples / pace.examples_per_step),
-    )
-
-
-def _scaling(pace, hparams):
-    """Whether the learning rates are scaled with the examples per step."""
-    factor = optimizer.batch_factor(pace, hparams)
-    if hparams.lr_scaling == 'linear':
-        return (
-            'scaled by %g, because a step takes %g times the batch of the recipe (--lr_scaling=linear)'
-            % (factor, factor)
-        )
-    return (
-        'not scaled, although a step takes %g times the batch of the recipe (--lr_scaling=linear would)'
-        % factor
     )

@@ -65,7 +65,7 @@ def test_a_recipe_ends_and_is_recorded(finished):
         r'gradient_descent\), initial_learning_rate 0\.05 \(classic: 0\.1\), lr_scaling linear \(classic: none\), '
         r'momentum 0\.9 \(classic: unused\), matrix_learning_rate 0\.0006 \(classic: unused\), .*'
         r'epochs 0\.5 \(classic: inf\), .*\nLearning rate: rises to 0\.00625 over 0\.1 epochs, then falls to 0 at the '
-        r'end of epoch 0\.5 \(step 10\)\nLearning rate: scaled by 0\.125, because a step takes 0\.125 times .*\n'
+        r'end of epoch 0\.5 \(step 10\) \(--lr_scaling=linear\)\n'
         r'End: step 10, epoch 0.5$' % batch_size,
         resumed,
         re.M,
