@@ -39,10 +39,10 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation, input as cifar10_input, multi_gpu, optimizer, summaries, training
 from cifar10.cli import data_flags, given_job
-from cifar10.distributed import parameter_server, peers
+from cifar10.distributed import parameter_server, server
 from cifar10.distributed.cluster import EVALUATOR
-from cifar10.distributed.replica import Replica
-from cifar10.distributed.station import Station
+from cifar10.distributed.liveness import Station
+from cifar10.distributed.worker import Worker
 from cifar10.runs import following, machine, run_directory
 
 FLAGS = flags.FLAGS
@@ -54,7 +54,7 @@ def train(job, run, replica):
     Args:
       job: a training.Job.
       run: a RunDirectory, or None for a worker that is not the chief.
-      replica: a Replica that has joined the others.
+      replica: a Worker that has joined the others.
 
     Returns:
       None if the run has come to its end, else the signal that stopped it.
@@ -91,7 +91,7 @@ def evaluate(cluster, timeouts):
     """Evaluates new checkpoints in --train_dir until the run has ended, as cifar10_eval.py does;
     writes to its directory eval."""
     # The directory may hold an older run, which the chief resumes or moves aside.
-    peers.await_run(cluster, timeouts.connect)
+    server.await_run(cluster, timeouts.connect)
     evaluator = evaluation.Evaluator(data_flags.prepare().test)
     checkpoints = following.new_checkpoints(FLAGS.train_dir)
     evaluation.evaluate(evaluator, checkpoints, os.path.join(FLAGS.train_dir, 'eval'))
@@ -113,7 +113,7 @@ def main():
     job = given_job.prepare(
         FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy, task.is_chief
     )._replace(batches_per_step=strategy.batches_per_step, steps_per_run=strategy.steps_per_run)
-    replica = Replica(
+    replica = Worker(
         Station(cluster, task, job.session.config, timeouts),
         strategy,
         job,
@@ -138,7 +138,7 @@ def main():
                 )
             return train(replica.job, run, replica)
 
-    replica.persevere(attempt)
+    replica.run_with_recovery(attempt)
 
 
 if __name__ == '__main__':

@@ -26,7 +26,7 @@ quiet.start(__name__)
 from absl import flags
 
 from cifar10.cli import program
-from cifar10.distributed import launching
+from cifar10.distributed import launcher
 from cifar10.errors import UserError
 
 FLAGS = flags.FLAGS
@@ -40,7 +40,7 @@ def main(trainer_flags):
             'The launcher needs Linux or macOS: on Windows use WSL2, or start each task by itself'
         )
     trainer = os.path.join(os.path.dirname(os.path.realpath(__file__)), TRAINER)
-    return launching.Launcher(
+    return launcher.Launcher(
         [sys.executable, trainer], trainer_flags, FLAGS.num_ps, FLAGS.num_workers, FLAGS.restarts
     ).run()
 

@@ -8,7 +8,8 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, multi_gpu
 from cifar10.data import dataset, writing
-from cifar10.distributed import agreement, strategy
+from cifar10.distributed import run_state
+from cifar10.distributed.cluster import Strategy
 from cifar10.errors import UserError
 from cifar10.measure import classic, traffic
 from cifar10.runs import run_directory
@@ -111,7 +112,7 @@ def test_the_classic_formulation_has_them_too(many_dir):
 
 def test_workers_must_have_the_same_classes(many_dir, data_dir):
     ours, theirs = (
-        agreement.text(Job(dataset.read(path), 300), strategy.Strategy('sync', 2), '')
+        run_state.agreement(Job(dataset.read(path), 300), Strategy('sync', 2), '')
         for path in (many_dir, data_dir)
     )
     assert json.loads(ours)['class_names'][299] == 'class 299'
@@ -119,7 +120,7 @@ def test_workers_must_have_the_same_classes(many_dir, data_dir):
         UserError,
         match=r"^The run has class_names \['disc', .*, \.\.\.\], but worker 1 has \['class 0', ",
     ):
-        agreement.check('worker 1', ours, theirs)
+        run_state.check_agreement('worker 1', ours, theirs)
 
 
 @pytest.mark.parametrize(

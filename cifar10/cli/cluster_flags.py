@@ -6,8 +6,7 @@ from absl import flags
 
 from cifar10.cli import job_flags
 from cifar10.distributed import cluster
-from cifar10.distributed.cluster import Cluster, Task, Timeouts
-from cifar10.distributed.strategy import MODES, Strategy
+from cifar10.distributed.cluster import MODES, Cluster, Strategy, Task, Timeouts
 from cifar10.errors import UserError
 
 FLAGS = flags.FLAGS

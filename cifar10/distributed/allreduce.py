@@ -10,7 +10,7 @@ alone may need one.
 import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import collective_ops  # no public name has it for graphs
 
-from cifar10.distributed.update import Update
+from cifar10.distributed.exchange import Update
 
 _GROUP = 1  # the key of the group of all workers
 _ROW = 16  # elements; TensorFlow splits rows of 64 bytes or a multiple without a copy

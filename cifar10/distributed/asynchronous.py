@@ -5,11 +5,12 @@ fetches the weights every n_fetch steps, sends the sum of its gradients every n_
 moves its own copy by plain gradient descent in between.
 """
 
+import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import hooks
 from cifar10.distributed import exchange
-from cifar10.distributed.update import Update
+from cifar10.distributed.variable_placement import shared_variable
 
 
 def update(replica, copies, gradients, learning_rate, apply):
@@ -29,21 +30,21 @@ def update(replica, copies, gradients, learning_rate, apply):
         emptied = [_empty(held) for held in sums]
     with tf.control_dependencies(emptied):
         staleness = tf.identity(applied - 1 - copies.step.read_value(), name='staleness')
-    worker_tables = [_table(replica.hosts[0], worker) for worker in replica.cluster.workers]
-    with tf.control_dependencies([_note(worker_tables[replica.task.index], staleness)]):
+    tables = [staleness_table(replica.hosts[0], worker) for worker in replica.cluster.workers]
+    with tf.control_dependencies([_note(tables[replica.task.index], staleness)]):
         train_op = exchange.announce(replica.hosts, [], applied)
     fetch = copies.fetch()
-    return Update(
+    return exchange.Update(
         train_op,
         totals,
         start_op=tf.no_op(),
-        publish_op=tf.group(*(table.initializer for table in worker_tables)),
+        publish_op=tf.group(*(table.initializer for table in tables)),
         fetch_op=fetch,
         hooks=[
             _LocalSteps(replica, fetch, local_op),
             StalenessHook(staleness, applied, replica.job.intervals.log_frequency),
         ],
-        summaries=_summaries(worker_tables),
+        summaries=_summaries(tables),
     )
 
 
@@ -74,51 +75,38 @@ class _LocalSteps(tf.train.SessionRunHook):
     the weights when it is time."""
 
     def __init__(self, replica, fetch, local_op):
-        self._strategy = replica.strategy
-        self._made_step = replica.made_local_step
-        self._fetch = fetch
-        self._local_op = local_op
+        self._replica, self._fetch, self._local_op = replica, fetch, local_op
         self._steps = 0
 
     def before_run(self, run_context):
-        for i in range(self._strategy.push_steps):
+        strategy = self._replica.strategy
+        for i in range(strategy.push_steps):
             if i:
                 run_context.session.run(self._local_op)
-                self._made_step()
-            if self._steps % self._strategy.fetch_steps == 0:
+                self._replica.made_local_step()
+            if self._steps % strategy.fetch_steps == 0:
                 run_context.session.run(self._fetch)
             self._steps += 1
 
 
-def _table(host, worker):
+def staleness_table(host, worker):
     """The variable that counts a worker's updates: int64 [3], their number, the sum and the maximum
     of their staleness."""
-    with tf.device(host.device), tf.variable_scope('staleness', reuse=tf.AUTO_REUSE):
-        return tf.get_variable(
-            'worker_%d' % worker.index,
-            [3],
-            tf.int64,
-            tf.zeros_initializer(),
-            trainable=False,
-            collections=[],
-            use_resource=True,
-        )
+    with tf.device(host.device):
+        zeros = tf.zeros([3], tf.int64)
+    return shared_variable(host.device, 'staleness/worker_%d' % worker.index, zeros)
 
 
 def _note(table, staleness):
     """Adds an update to a worker's table."""
     with tf.device(table.device):
         count, total, maximum = tf.unstack(table.read_value())
-        return table.assign(
-            tf.stack([count + 1, total + staleness, tf.maximum(maximum, staleness)])
-        )
+        return table.assign([count + 1, total + staleness, tf.maximum(maximum, staleness)])
 
 
-def _summaries(worker_tables):
+def _summaries(tables):
     """The staleness of all workers' updates since the variables got their values."""
-    counts, totals, maxima = tf.unstack(
-        tf.stack([table.read_value() for table in worker_tables]), axis=1
-    )
+    counts, totals, maxima = tf.unstack(tf.stack([table.read_value() for table in tables], axis=1))
     mean = tf.reduce_sum(totals) / tf.maximum(tf.reduce_sum(counts), 1)
     return [
         tf.raw_ops.ScalarSummary(tags='staleness/' + name, values=tf.cast(value, tf.float32))
@@ -145,16 +133,17 @@ class StalenessHook(tf.train.SessionRunHook):
         staleness, step = run_values.results
         self._values.append(staleness)
         if hooks.is_due(step, self._printed, self._every):
-            self._print(step)
+            self._print()
+            self._printed = step
 
     def end(self, session):
         if self._values:
-            self._print(None)
+            self._print()
 
-    def _print(self, step):
+    def _print(self):
         print(
             'Staleness of %d updates by this worker: mean %.2f, maximum %d'
-            % (len(self._values), sum(self._values) / len(self._values), max(self._values)),
+            % (len(self._values), np.mean(self._values), max(self._values)),
             flush=True,
         )
-        self._printed, self._values = step, []
+        self._values = []

@@ -1,53 +1,52 @@
 """Averaging: each worker trains a copy of its own; now and then all copies take their average.
 
 The workers send weights and moving averages, cut into equal parts, to the parameter servers. The
-supervisor on the first one collects them and hands back their average. The state of the optimizer
-stays with its worker.
+weight averager on the first one collects them and hands back their average. The state of the
+optimizer stays with its worker.
 """
 
+import queue
+import threading
+import time
+
+import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10.distributed import board, exchange
-from cifar10.distributed.update import Update
+from cifar10.distributed import exchange, run_state
+from cifar10.distributed.variable_placement import shared_variable
+
+# How long others are waited for when the fastest worker has arrived, at least and in terms of the
+# time that it took.
+_FIRST_PATIENCE_SECS = 30  # in the first round: they may be starting still
+_PATIENCE_SECS = 10
+_PATIENCE_FACTOR = 2
 
 
 def update(replica, unused_copies, gradients, unused_learning_rate, apply):
     """The last step before an exchange, and the exchange; the steps before it come from a hook. See
     synchronous.update."""
-    host, worker, step = replica.hosts[0], replica.task, tf.train.get_global_step()
+    hosts, step = replica.hosts, tf.train.get_global_step()
     local_op = apply(gradients)
     averaged = tf.trainable_variables() + [
         variable
         for variable in tf.global_variables()
         if variable.op.name.endswith('/ExponentialMovingAverage')
     ]
-    newest = board.variable(host, 'step')
+    newest = run_state.variable(hosts[0], 'step')
     with tf.control_dependencies([local_op]):
-        parts, reached = _cut(averaged, len(replica.hosts)), step.read_value()
-    filled = [
-        _slot(holder, worker, part.shape).assign(part) for holder, part in zip(replica.hosts, parts)
-    ]
-    sent = exchange.push(host, worker, replica.generation, reached, filled)
-    with tf.control_dependencies([sent]):
-        generation = exchange.wait_for_update(
-            host, worker, replica.generation, newest.read_value, reached - 1
-        )
+        parts, reached = _cut(averaged, len(hosts)), step.read_value()
+    filled = [slot(host, replica.task, part.shape).assign(part) for host, part in zip(hosts, parts)]
+    with tf.control_dependencies([exchange.push(replica, reached, filled)]):
+        generation = exchange.wait_for_update(replica, newest.read_value, reached - 1)
     with tf.control_dependencies([generation]):
-        train_op = _take(averaged, replica.hosts, step)
-    first = [
-        _average(holder, part.shape).assign(part)
-        for holder, part in zip(replica.hosts, _cut(averaged, len(replica.hosts)))
-    ]
-    first += [
-        _slot(holder, other, part.shape).initializer
-        for holder, part in zip(replica.hosts, parts)
-        for other in replica.cluster.workers
-    ]
-    with tf.control_dependencies(
-        [exchange.push(host, worker, replica.generation, tf.constant(-1, tf.int64), [])]
-    ):
-        start_op = _take(averaged, replica.hosts, step)
-    return Update(
+        train_op = _take(averaged, hosts, step)
+    first = []
+    for host, part in zip(hosts, _cut(averaged, len(hosts))):
+        first.append(average(host, part.shape).assign(part))
+        first += [slot(host, worker, part.shape).initializer for worker in replica.cluster.workers]
+    with tf.control_dependencies([exchange.push(replica, tf.constant(-1, tf.int64), [])]):
+        start_op = _take(averaged, hosts, step)
+    return exchange.Update(
         train_op,
         gradients,
         start_op,
@@ -68,37 +67,26 @@ class _LocalSteps(tf.train.SessionRunHook):
         self._global_step = tf.train.get_global_step()
 
     def before_run(self, run_context):
-        step = run_context.session.run(self._global_step)
-        for _ in range(
-            min(self._replica.strategy.average_period, self._replica.job.pace.last_step - step) - 1
-        ):
+        left = self._replica.job.pace.last_step - run_context.session.run(self._global_step)
+        for _ in range(min(self._replica.strategy.average_period, left) - 1):
             run_context.session.run(self._local_op)
             self._replica.made_local_step()
 
 
-def _part_variable(host, name, shape):
-    with tf.device(host.device), tf.variable_scope('averaging/%s_%d' % host, reuse=tf.AUTO_REUSE):
-        # The supervisor does not know the network: an initial value of unknown shape.
-        initial = tf.placeholder_with_default(0.0, None) if shape is None else tf.zeros(shape)
-        return tf.get_variable(
-            name,
-            dtype=tf.float32,
-            initializer=initial,
-            validate_shape=shape is not None,
-            trainable=False,
-            collections=[],
-            use_resource=True,
-        )
+def _part(host, name, shape):
+    # The weight averager does not know the network: an initial value of unknown shape.
+    initial = tf.placeholder_with_default(0.0, None) if shape is None else tf.zeros(shape)
+    return shared_variable(host.device, 'averaging/%s_%d/' % host + name, initial)
 
 
-def _slot(host, worker, shape):
-    """A parameter server's part of what a worker has sent."""
-    return _part_variable(host, 'worker_%d' % worker.index, shape)
+def slot(host, worker, shape=None):
+    """A parameter server's part of what a worker has sent; without a shape if it is not known."""
+    return _part(host, 'worker_%d' % worker.index, shape)
 
 
-def _average(host, shape):
+def average(host, shape=None):
     """A parameter server's part of the newest average."""
-    return _part_variable(host, 'average', shape)
+    return _part(host, 'average', shape)
 
 
 def _cut(variables, num_parts):
@@ -117,28 +105,22 @@ def _sizes(total, num_parts):
 def _take(variables, hosts, step):
     """An operation that gives the variables the newest average, and `step` the step of it."""
     lengths = [variable.shape.num_elements() for variable in variables]
-    newest = board.variable(hosts[0], 'step').read_value()
+    newest = run_state.variable(hosts[0], 'step').read_value()
     # if another average is made meanwhile, the step is that of the older one
     with tf.control_dependencies([newest]):
-        flat = tf.concat(
-            [
-                _average(host, [size]).read_value()
-                for host, size in zip(hosts, _sizes(sum(lengths), len(hosts)))
-            ],
-            0,
-        )
-    return tf.group(
-        step.assign(newest),
-        *(
-            variable.assign(tf.reshape(part, variable.shape))
-            for variable, part in zip(variables, tf.split(flat, lengths))
-        ),
-    )
+        parts = [
+            average(host, [size]).read_value()
+            for host, size in zip(hosts, _sizes(sum(lengths), len(hosts)))
+        ]
+    assigned = [step.assign(newest)]
+    for variable, part in zip(variables, tf.split(tf.concat(parts, 0), lengths)):
+        assigned.append(variable.assign(tf.reshape(part, variable.shape)))
+    return tf.group(*assigned)
 
 
 def round_op(cluster, is_counted, step):
-    """An operation of the supervisor that averages what the counted workers have sent, and wakes
-    all.
+    """An operation of the weight averager that averages what the counted workers have sent, and
+    wakes all.
 
     Args:
       cluster: a Cluster.
@@ -148,12 +130,96 @@ def round_op(cluster, is_counted, step):
     averages = []
     for host in cluster.servers:
         with tf.device(host.device):
-            sent = [_slot(host, worker, None).read_value() for worker in cluster.workers]
-            counted = [
-                tf.where_v2(is_counted[i], value, tf.zeros_like(value))
-                for i, value in enumerate(sent)
-            ]
-            mean = tf.add_n(counted) / tf.reduce_sum(tf.cast(is_counted, tf.float32))
-            averages.append(_average(host, None).assign(mean))
+            sent = [slot(host, worker).read_value() for worker in cluster.workers]
+            averages.append(average(host).assign(exchange.mean_of_counted(sent, is_counted)))
     with tf.control_dependencies(averages):
         return exchange.announce(cluster.servers, cluster.workers, step)
+
+
+class WeightAverager:
+    """Averages in rounds, on the first parameter server: a round ends when all members have
+    arrived. Who does not come in time is no member until it arrives again."""
+
+    def __init__(self, cluster, connect, read_board):
+        """Makes a weight averager.
+
+        Args:
+          cluster: a Cluster.
+          connect: a function that makes a tf.Session for a graph with these Tasks.
+          read_board: a function that returns the Notice of the first parameter server.
+        """
+        self._cluster, self._connect, self._read_board = cluster, connect, read_board
+        self._arrivals = queue.Queue()
+        self._generation, self._members, self._arrived = 0, set(), set()
+        with tf.Graph().as_default() as self._graph:
+            self._step_reached = tf.placeholder(tf.int64, [])
+            self._is_counted = tf.placeholder(tf.bool, [len(cluster.workers)])
+            self._round = round_op(cluster, self._is_counted, self._step_reached)
+
+    def run(self):
+        """Makes rounds without end."""
+        threading.Thread(target=self._receive, daemon=True).start()
+        while True:
+            try:
+                self._take(*self._arrivals.get(timeout=self._remaining()))
+            except queue.Empty:
+                self._leave_out(self._members - self._arrived)
+            if self._members and self._members <= self._arrived:
+                self._average()
+
+    def _receive(self):
+        """Puts arrivals into a queue of Python as they come, where they can be waited for with a
+        time limit."""
+        host = self._cluster.servers[0]
+        with tf.Graph().as_default() as graph:
+            arrival = exchange.arrivals(host).dequeue()
+        session = self._connect(graph, [host])
+        while True:
+            self._arrivals.put(session.run(arrival).tolist())
+
+    def _remaining(self):
+        """The seconds until the members that have not arrived are left out; None before anybody has
+        arrived."""
+        return max(0, self._deadline - time.monotonic()) if self._arrived else None
+
+    def _take(self, generation, step, worker):
+        """Counts an arrival, which also makes the worker a member."""
+        if generation != self._generation:
+            notice = self._read_board()
+            if generation != notice.generation:
+                return
+            self._generation, self._step = generation, notice.step
+            self._least_patience, self._began = _FIRST_PATIENCE_SECS, time.monotonic()
+            self._members, self._arrived = set(range(len(self._cluster.workers))), set()
+            self._session = self._connect(self._graph, self._cluster.servers)
+        self._members.add(worker)
+        if step > self._step:
+            if not self._arrived:
+                now = time.monotonic()
+                self._patience = max(self._least_patience, _PATIENCE_FACTOR * (now - self._began))
+                self._deadline = now + self._patience
+            self._arrived.add(worker)
+            self._reached = step
+
+    def _leave_out(self, missing):
+        names = [self._cluster.named(self._cluster.workers[i]) for i in sorted(missing)]
+        print(
+            'Averaging goes on without %s, who sent nothing for %d seconds'
+            % (', '.join(names), self._patience),
+            flush=True,
+        )
+        self._members -= missing
+
+    def _average(self):
+        is_counted = np.isin(np.arange(len(self._cluster.workers)), list(self._arrived))
+        self._arrived = set()
+        try:
+            self._session.run(
+                self._round, {self._is_counted: is_counted, self._step_reached: self._reached}
+            )
+        except tf.errors.OpError:
+            # another parameter server is gone: the chief begins another generation when it is back
+            self._generation, self._members = 0, set()
+            return
+        self._began, self._least_patience = time.monotonic(), _PATIENCE_SECS
+        self._step = self._reached

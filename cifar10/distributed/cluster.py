@@ -1,4 +1,5 @@
-"""The tasks of a cluster and their addresses, from lists of hosts or from TF_CONFIG."""
+"""The tasks of a cluster and their addresses, from lists of hosts or from TF_CONFIG, and the modes
+in which they train one network."""
 
 import collections
 import json
@@ -11,11 +12,16 @@ from cifar10.errors import UserError
 JOBS = ('ps', 'worker')
 # This job evaluates checkpoints. It has no address: no other task connects to it.
 EVALUATOR = 'evaluator'
+MODES = ('sync', 'allreduce', 'async', 'average')
 # The phases of a task. In the last one it makes updates, or serves those who do.
 CONNECTING, JOINING, FILLING, TRAINING = 'connecting', 'joining', 'filling the queue', 'training'
-_CHIEF = 'chief'  # of TF_CONFIG
-_LABEL = '[A-Za-z0-9_-]{1,63}'  # of a host name
-_ADDRESS = re.compile(r'(%s(\.%s)*\.?|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}' % (_LABEL, _LABEL))
+# The exit status of a task without peers or progress, which is to be started again (EX_TEMPFAIL of
+# sysexits.h). 0 means that the run is over; 1 and 2 mean a mistake; 128 + the number of a signal
+# means that the run is not over, although the chief may have saved a checkpoint.
+STALLED = 75
+_ADDRESS = re.compile(
+    r'([\w-]{1,63}(\.[\w-]{1,63})*\.?|\[[0-9A-F:.]+\]):(\d{1,5})', re.ASCII | re.IGNORECASE
+)
 
 
 class Task(NamedTuple):
@@ -63,12 +69,16 @@ class Cluster(NamedTuple):
         return [Task('worker', index) for index in range(len(self.worker))]
 
     @property
+    def spec(self):
+        """A dict from the jobs that have tasks to lists of addresses, as tf.train.ClusterSpec takes
+        it."""
+        return {job: list(hosts) for job, hosts in self._asdict().items() if hosts}
+
+    @property
     def text(self):
         """The flags that describe the cluster."""
         return ' '.join(
-            '--%s_hosts=%s' % (job, ','.join(hosts))
-            for job, hosts in self._asdict().items()
-            if hosts
+            '--%s_hosts=%s' % (job, ','.join(hosts)) for job, hosts in self.spec.items()
         )
 
     def address(self, task):
@@ -89,30 +99,76 @@ class Cluster(NamedTuple):
             raise UserError(
                 'No worker is given: name the workers with --worker_hosts=host:port,host:port or in TF_CONFIG'
             )
-        addresses = self.ps + self.worker
-        for address in addresses:
-            if not _ADDRESS.fullmatch(address) or not 0 < int(address.rsplit(':', 1)[1]) < 2**16:
+        addresses = collections.Counter(self.ps + self.worker)
+        for address, count in addresses.items():
+            found = _ADDRESS.fullmatch(address)
+            if not found or not 0 < int(found.group(3)) < 2**16:
                 raise UserError(
                     '%r is not an address: write host:port, with a port from 1 to 65535' % address
                 )
-        address, count = collections.Counter(addresses).most_common(1)[0]
-        if count > 1:
-            raise UserError(
-                'The address %s is given %d times: each task needs a port of its own'
-                % (address, count)
-            )
-        if task and task.job != EVALUATOR and not 0 <= task.index < len(getattr(self, task.job)):
-            count = len(getattr(self, task.job))
-            raise UserError(
-                'There is no %s: %s'
-                % (
-                    task,
-                    (
-                        'the last index in --%s_hosts is %d' % (task.job, count - 1)
-                        if count
-                        else '--%s_hosts is empty' % task.job
-                    ),
+            if count > 1:
+                raise UserError(
+                    'The address %s is given %d times: each task needs a port of its own'
+                    % (address, count)
                 )
+        if task and task.job != EVALUATOR and task not in self.servers + self.workers:
+            raise UserError(
+                'There is no %s: --%s_hosts has %d addresses, and indexes count from 0'
+                % (task, task.job, len(getattr(self, task.job)))
+            )
+
+
+class Strategy(NamedTuple):
+    """How several workers train one network."""
+
+    mode: str  # one of MODES
+    num_workers: int
+    # with sync, the workers whose gradients make an update; 0 means all
+    replicas_to_aggregate: int = 0
+    fetch_steps: int = 1  # with async, after how many of its steps a worker fetches the weights
+    push_steps: int = 1  # with async, after how many of its steps a worker sends its gradients
+    average_period: int = 10  # with average, after how many steps the weights are averaged
+
+    @property
+    def needs_all(self):
+        """Whether the run stands still without its chief, and then begins again at the last
+        checkpoint."""
+        return self.mode in ('sync', 'allreduce')
+
+    @property
+    def num_aggregated(self):
+        """With sync, the workers whose gradients make an update."""
+        return self.replicas_to_aggregate or self.num_workers
+
+    @property
+    def batches_per_step(self):
+        """The batches, one of each tower of a worker, from which a step of the run is made."""
+        return {'sync': self.num_aggregated, 'async': self.push_steps}.get(
+            self.mode, self.num_workers
+        )
+
+    @property
+    def steps_per_run(self):
+        """The steps of the run that a session run of a worker's train op makes."""
+        return self.average_period if self.mode == 'average' else 1
+
+    def check(self):
+        """Raises UserError if numbers are given that have no effect, or cannot be."""
+        for name, mode in [
+            ('replicas_to_aggregate', 'sync'),
+            ('fetch_steps', 'async'),
+            ('push_steps', 'async'),
+            ('average_period', 'average'),
+        ]:
+            if self.mode != mode and getattr(self, name) != self._field_defaults[name]:
+                raise UserError(
+                    '--%s has no effect with --mode=%s: leave it out, or give --mode=%s'
+                    % (name, self.mode, mode)
+                )
+        if self.num_aggregated > self.num_workers:
+            raise UserError(
+                '--replicas_to_aggregate=%d is more than the %d workers: give at most their number'
+                % (self.replicas_to_aggregate, self.num_workers)
             )
 
 
@@ -127,46 +183,24 @@ def from_tf_config(text):
     Raises:
       UserError: it has another form.
     """
-    complaint = (
-        'TF_CONFIG is malformed (%s): write {"cluster": {"ps": ["host:port"], "worker": ["host:port"]}, "task": '
-        '{"type": "worker", "index": 0}}'
-    )
     try:
         config = json.loads(text)
-        hosts, task = config['cluster'], config['task']
-        known = (_CHIEF,) + JOBS + (EVALUATOR,)
-        unknown = sorted(set(hosts) - set(known)) or [
-            job for job in [task['type']] if job not in known
-        ]
-        if unknown:
-            raise UserError(
-                'TF_CONFIG has a job %r: only %s and %s are known'
-                % (unknown[0], ', '.join(known[:-1]), known[-1])
-            )
-        if not all(
-            isinstance(address, str)
-            for addresses in hosts.values()
-            for address in _listed(addresses)
-        ):
-            raise ValueError('an address is not a string')
-        chief, ps, worker = [tuple(hosts.get(job, [])) for job in (_CHIEF,) + JOBS]
-        if len(chief) > 1:
-            raise ValueError('%d chiefs; there can be one' % len(chief))
-        job, index = task['type'], int(str(task['index']))
-        if job == _CHIEF and index not in range(len(chief)):
-            raise ValueError('there is no chief %d' % index)
-        if job == 'worker' and index >= 0:
-            index += len(chief)
-        return Cluster(ps, chief + worker), Task('worker' if job == _CHIEF else job, index)
-    except (json.JSONDecodeError, RecursionError):
-        raise UserError(complaint % 'not valid JSON')
+        hosts, job, index = config['cluster'], config['task']['type'], config['task']['index']
+        for name, addresses in [(job, [])] + list(hosts.items()):
+            if name not in ('chief', EVALUATOR) + JOBS:
+                raise ValueError('only chief, ps, worker and evaluator are jobs, not %r' % name)
+            if not isinstance(addresses, list) or not all(isinstance(a, str) for a in addresses):
+                raise ValueError('the addresses of %s are not a list of strings' % name)
+        chief, ps, worker = [tuple(hosts.get(name, [])) for name in ('chief',) + JOBS]
+        index = int(str(index))
+        if len(chief) > 1 or job == 'chief' and index not in range(len(chief)):
+            raise ValueError('there can be one chief, with the index 0')
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(
-            complaint % ('%s is missing' % error if isinstance(error, KeyError) else error)
+            'TF_CONFIG is malformed (%s): write {"cluster": {"ps": ["host:port"], "worker": '
+            '["host:port"]}, "task": {"type": "worker", "index": 0}}'
+            % ('%s is missing' % error if isinstance(error, KeyError) else error)
         )
-
-
-def _listed(hosts):
-    if not isinstance(hosts, list):
-        raise ValueError('the addresses of a job are not a list')
-    return hosts
+    if job == 'worker' and index >= 0:
+        index += len(chief)
+    return Cluster(ps, chief + worker), Task('worker' if job == 'chief' else job, index)

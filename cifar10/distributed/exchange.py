@@ -6,87 +6,72 @@ again, as after a restart, takes the place of what it sent before. When its slot
 reports its arrival.
 """
 
+from typing import NamedTuple, Optional, Sequence
+
 import tensorflow.compat.v1 as tf
 
-from cifar10.distributed import board
+from cifar10.distributed import run_state
 
 
-def slot(worker, name, device, like):
-    """The variable in which a worker's tensor waits for those of the others.
+class Update(NamedTuple):
+    """A worker's part in an update, as the mode of the run makes it of the worker's gradients."""
 
-    Args:
-      worker: a Task.
-      name: of the tensor.
-      device: of the task that puts the tensors together.
-      like: a tensor or variable of the same shape and type.
-    """
-    with tf.device(device), tf.variable_scope('slots/%s_%d' % worker, reuse=tf.AUTO_REUSE):
-        return tf.get_variable(
-            name,
-            like.shape,
-            like.dtype.base_dtype,
-            tf.zeros_initializer(),
-            trainable=False,
-            collections=[],
-            use_resource=True,
-        )
+    train_op: tf.Operation
+    gradients: Sequence[tuple]  # of (gradient, variable), for the summaries
+    start_op: tf.Operation  # runs once, before the first step
+    publish_op: tf.Operation  # runs before it, at the worker that gives the variables their values
+    # of the variables; another one means that the chief has given them other values
+    generation: Optional[tf.Tensor] = None
+    hooks: Sequence[tf.train.SessionRunHook] = ()
+    summaries: Sequence[tf.Tensor] = ()  # further ones
+    # fetches the weights now and then, if the train op does not
+    fetch_op: Optional[tf.Operation] = None
 
 
 def arrivals(host):
-    """The queue of arrivals: elements int64 [3], which are a generation, the step of the weights,
-    and the index of a worker."""
+    """The queue of arrivals on a host: elements int64 [3], which are a generation, the step of the
+    weights, and the index of a worker."""
     with tf.device(host.device):
         return tf.FIFOQueue(-1, [tf.int64], [[3]], shared_name='arrivals')
 
 
-def push(host, worker, generation, step, filled):
+def push(replica, step, filled):
     """An operation that reports the arrival of a worker.
 
     Args:
-      host: the Task of the first parameter server.
-      worker: a Task.
-      generation: the number of the variables' values, see board.Notice.
+      replica: the Worker.
       step: int64 scalar, the step of the weights from which the worker computed what it sends.
       filled: the operations that fill its slots.
     """
+    host = replica.hosts[0]
     with tf.control_dependencies(filled), tf.device(host.device):
-        return arrivals(host).enqueue(
-            [
-                tf.stack(
-                    [tf.constant(generation, tf.int64), step, tf.constant(worker.index, tf.int64)]
-                )
-            ]
-        )
+        arrival = tf.stack([replica.generation, step, replica.task.index])
+        return arrivals(host).enqueue([arrival])
 
 
-def gather(host, generation, step, workers, wanted):
-    """Waits until `wanted` of the workers have arrived with tensors of this step; what is stale is
+def gather(replica, step):
+    """Waits until as many workers as count have arrived with tensors of this step; what is stale is
     dropped.
 
     Args:
-      host: the Task of the first parameter server.
-      generation, step: those of the weights, see `push`.
-      workers: the Tasks of all workers.
-      wanted: their number, or less.
+      replica: the Worker that is the chief.
+      step: int64 scalar.
 
     Returns:
-      bool [number of workers]: who has arrived.
+      bool [number of workers]: which of them have arrived.
     """
-    num_workers = len(workers)
-    queue = arrivals(host)
+    num_workers = len(replica.cluster.workers)
+    queue = arrivals(replica.hosts[0])
+    expected = tf.stack([replica.generation, step])
 
     def body(arrived):
         arrival = queue.dequeue()
-        is_fresh = tf.reduce_all(
-            tf.equal(arrival[:2], tf.stack([tf.constant(generation, tf.int64), step]))
-        )
-        return tf.logical_or(
-            arrived, tf.logical_and(is_fresh, tf.one_hot(arrival[2], num_workers, True, False))
-        )
+        is_fresh = tf.reduce_all(tf.equal(arrival[:2], expected))
+        return arrived | (is_fresh & tf.one_hot(arrival[2], num_workers, True, False))
 
-    with tf.device(host.device), tf.name_scope('gather'):
+    with tf.device(replica.hosts[0].device), tf.name_scope('gather'):
         return tf.while_loop(
-            lambda arrived: tf.reduce_sum(tf.cast(arrived, tf.int32)) < wanted,
+            lambda arrived: tf.math.count_nonzero(arrived) < replica.strategy.num_aggregated,
             body,
             [tf.zeros([num_workers], tf.bool)],
             parallel_iterations=1,
@@ -94,37 +79,46 @@ def gather(host, generation, step, workers, wanted):
         )
 
 
+def mean_of_counted(tensors, is_counted):
+    """The mean of those tensors of a list that count, whatever is in the others.
+
+    Args:
+      tensors: float32, of the same shape.
+      is_counted: bool [number of tensors].
+    """
+    counted = [
+        tf.where_v2(is_counted[i], tensor, tf.zeros_like(tensor))
+        for i, tensor in enumerate(tensors)
+    ]
+    return tf.add_n(counted) / tf.reduce_sum(tf.cast(is_counted, tf.float32))
+
+
 def announce(hosts, workers, step):
     """An operation that writes the step, int64 scalar, on the boards of the hosts, and wakes the
     workers that wait for it."""
-    notes = [board.variable(host, 'step').assign(step) for host in hosts]
+    notes = [run_state.variable(host, 'step').assign(step) for host in hosts]
     with tf.control_dependencies(notes), tf.device(hosts[0].device):
+        zero = tf.constant(0, tf.int64)
         return tf.group(
-            *(
-                board.wake_queue(hosts[0], worker).enqueue(tf.constant(0, tf.int64))
-                for worker in workers
-            )
+            *(run_state.wake_queue(hosts[0], worker).enqueue(zero) for worker in workers)
         )
 
 
-def wait_for_update(host, worker, generation, current_step, step):
+def wait_for_update(replica, current_step, step):
     """Waits until the step is past `step`, or the chief has given the variables other values;
     returns the generation.
 
     Args:
-      host: the Task of the first parameter server.
-      worker: the Task that waits.
-      generation: the generation in which it waits.
+      replica: the Worker that waits.
       current_step: a function that makes a tensor of the newest step, int64 scalar.
       step: int64 scalar.
     """
-    queue = board.wake_queue(host, worker)
-    held = board.variable(host, 'generation')
+    host = replica.hosts[0]
+    queue = run_state.wake_queue(host, replica.task)
+    held = run_state.variable(host, 'generation')
     with tf.device(host.device), tf.name_scope('wait_for_update'):
         looked = tf.while_loop(
-            lambda _: tf.logical_and(
-                tf.equal(held.read_value(), generation), current_step() <= step
-            ),
+            lambda _: tf.equal(held.read_value(), replica.generation) & (current_step() <= step),
             lambda _: queue.dequeue(),
             [tf.constant(0, tf.int64)],
             parallel_iterations=1,

@@ -4,9 +4,9 @@ import json
 import threading
 import time
 
-from cifar10.distributed.board import Boards
+from cifar10.distributed.averaging import WeightAverager
 from cifar10.distributed.cluster import TRAINING
-from cifar10.distributed.supervisor import Supervisor
+from cifar10.distributed.run_state import Boards
 
 _LOOK_SECS = 0.1
 
@@ -25,10 +25,10 @@ def serve(station):
     while not boards.read()[0].generation:
         time.sleep(_LOOK_SECS)
     station.join(TRAINING)
-    if task.index == 0 and json.loads(boards.read()[0].agreement)['mode'] == 'average':
-        supervisor = Supervisor(cluster, station.connect, lambda: boards.read()[0])
-        threading.Thread(target=supervisor.run, daemon=True).start()
     notice = last = boards.read()[0]
+    if task.index == 0 and json.loads(notice.agreement)['mode'] == 'average':
+        averager = WeightAverager(cluster, station.connect, lambda: boards.read()[0])
+        threading.Thread(target=averager.run, daemon=True).start()
     while not notice.finished:
         if notice.generation != last.generation:
             station.join(TRAINING)

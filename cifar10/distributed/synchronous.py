@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import multi_gpu
 from cifar10.distributed import exchange
-from cifar10.distributed.update import Update
+from cifar10.distributed.variable_placement import shared_variable
 
 
 def update(replica, copies, gradients, unused_learning_rate, apply):
@@ -18,7 +18,7 @@ def update(replica, copies, gradients, unused_learning_rate, apply):
     chief makes.
 
     Args:
-      replica: a Replica.
+      replica: a Worker.
       copies: Copies.
       gradients: a list of (gradient, copy), averaged over the worker's towers.
       apply: a function that takes a list of (gradient, variable) and makes the operation of an
@@ -27,73 +27,65 @@ def update(replica, copies, gradients, unused_learning_rate, apply):
     Returns:
       An Update.
     """
-    host, worker = replica.hosts[0], replica.task
     gradients = copies.of_originals(gradients)
-    step = copies.step.read_value()
+    step, global_step = copies.step.read_value(), tf.train.get_global_step()
     filled = []
     for gradient, variable in gradients:
         with tf.device(variable.device):
-            filled.append(_slot(worker, variable).assign(gradient))
-    arrived = exchange.push(host, worker, replica.generation, step, filled)
-    if worker.is_chief:
-        slots = {
-            variable.op.name: [_slot(other, variable) for other in replica.cluster.workers]
-            for _, variable in gradients
-        }
-        with tf.control_dependencies([arrived]):
-            who = exchange.gather(
-                host,
-                replica.generation,
-                step,
-                replica.cluster.workers,
-                replica.strategy.num_aggregated,
-            )
+            filled.append(slot(replica.task, variable).assign(gradient))
+    push_op = exchange.push(replica, step, filled)
+    if replica.task.is_chief:
+        workers = replica.cluster.workers
+        slots = [[slot(worker, variable) for worker in workers] for _, variable in gradients]
+        publish_op = tf.group(*(held.initializer for row in slots for held in row))
+        with tf.control_dependencies([push_op]):
+            arrived = exchange.gather(replica, step)
         gradients = [
-            _average(slots[variable.op.name], variable, who, replica.strategy.num_aggregated)
-            for _, variable in gradients
+            _average(row, variable, arrived, replica.strategy.num_aggregated)
+            for row, (_, variable) in zip(slots, gradients)
         ]
         with tf.control_dependencies([apply(gradients)]):
-            made = exchange.announce(
-                replica.hosts, replica.cluster.workers[1:], tf.train.get_global_step().read_value()
-            )
-        publish = [slot.initializer for each in slots.values() for slot in each]
+            made = exchange.announce(replica.hosts, workers[1:], global_step.read_value())
     else:
-        with tf.control_dependencies([arrived]):
-            made = exchange.wait_for_update(
-                host, worker, replica.generation, tf.train.get_global_step().read_value, step
-            )
-        publish = []
+        publish_op = tf.no_op()
+        with tf.control_dependencies([push_op]):
+            made = exchange.wait_for_update(replica, global_step.read_value, step)
     with tf.control_dependencies([made]):
         train_op = copies.fetch()
-    return Update(
+    return exchange.Update(
         train_op,
         gradients,
         start_op=copies.fetch(),
-        publish_op=tf.group(*publish),
-        generation=None if worker.is_chief else made,
+        publish_op=publish_op,
+        generation=None if replica.task.is_chief else made,
     )
 
 
-def _slot(worker, variable):
-    return exchange.slot(worker, variable.op.name, variable.device, variable)
+def slot(worker, variable):
+    """The variable in which the gradient of a variable waits for those of the other workers, beside
+    it.
+
+    Args:
+      worker: the Task that has computed the gradient.
+      variable: a variable of the network.
+    """
+    with tf.device(variable.device):
+        zeros = tf.zeros(variable.shape, variable.dtype.base_dtype)
+    return shared_variable(variable.device, 'slots/%s_%d/' % worker + variable.op.name, zeros)
 
 
-def _average(slots, variable, who, wanted):
+def _average(slots, variable, arrived, wanted):
     """The average gradient of the workers that have arrived, and the variable; computed where the
     variable is.
 
     Args:
       slots: the slots of all workers.
       variable: a variable.
-      who: bool [number of workers], which of them have arrived.
+      arrived: bool [number of workers].
       wanted: how many have.
     """
-    with tf.device(variable.device), tf.control_dependencies([who]):
-        sent = [slot.read_value() for slot in slots]
+    with tf.device(variable.device), tf.control_dependencies([arrived]):
+        sent = [held.read_value() for held in slots]
         if wanted == len(slots):
             return multi_gpu.average_gradients([[(gradient, variable)] for gradient in sent])[0]
-        counted = [
-            tf.where_v2(who[i], gradient, tf.zeros_like(gradient))
-            for i, gradient in enumerate(sent)
-        ]
-        return tf.add_n(counted) / wanted, variable
+        return exchange.mean_of_counted(sent, arrived), variable

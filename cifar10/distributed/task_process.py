@@ -2,16 +2,18 @@
 
 import contextlib
 import os
-import signal
+import queue
 import subprocess
 import sys
+import threading
 import time
 
-from cifar10.distributed.statuses import STALLED
+from cifar10.distributed.cluster import STALLED
 from cifar10.runs import signals
 
-_STEP = b': step '  # in the log lines of a trainer
-_PORT_IN_USE = b'port is in use'  # in its line when another process has its port
+_LAST_LINES_SECS = 1  # for what a task has written before its end
+_STEP = ': step '  # in the log lines of a trainer
+_CANNOT_LISTEN = ' cannot listen: '  # in its line when another process has its port
 
 
 class TaskProcess:
@@ -24,7 +26,7 @@ class TaskProcess:
       name: such as 'worker 0'.
       status: its exit status, None while it runs. A negative one is the signal that ended it.
       has_trained: whether it has printed the line of a step.
-      found_port_in_use: whether it has said that its port is in use.
+      cannot_listen: whether it has said that its port is in use.
     """
 
     def __init__(self, name, command, cores=(), gpus=None):
@@ -37,9 +39,9 @@ class TaskProcess:
           gpus: the GPUs that it may use, list of strings as in CUDA_VISIBLE_DEVICES; None for those
             of this process.
         """
-        self.name, self.status, self.has_trained, self.found_port_in_use = name, None, False, False
-        # it may name another cluster
-        environment = {key: value for key, value in os.environ.items() if key != 'TF_CONFIG'}
+        self.name, self.status, self.has_trained, self.cannot_listen = name, None, False, False
+        environment = dict(os.environ, PYTHONUNBUFFERED='1')
+        environment.pop('TF_CONFIG', None)  # it may name another cluster
         if gpus is not None:
             # The numbers are those of nvidia-smi. By default CUDA sorts by speed.
             if 'CUDA_VISIBLE_DEVICES' not in environment:
@@ -48,11 +50,12 @@ class TaskProcess:
         with signals.held_back():
             self._process = subprocess.Popen(
                 command,
-                bufsize=0,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=dict(environment, PYTHONUNBUFFERED='1'),
+                encoding='utf-8',
+                errors='backslashreplace',
+                env=environment,
                 start_new_session=True,
             )
             signals.children.add(self._process.pid)
@@ -60,69 +63,47 @@ class TaskProcess:
             with contextlib.suppress(ProcessLookupError):  # it has ended
                 os.sched_setaffinity(self._process.pid, cores)
         self._last_awake = time.monotonic()
-        # what has come of the next line
-        self._begun = {self._process.stdout: b'', self._process.stderr: b''}
-        for pipe in self._begun:
-            os.set_blocking(pipe.fileno(), False)
+        self._lines = queue.Queue()
+        self._readers = [
+            threading.Thread(target=self._read, args=(pipe,), daemon=True)
+            for pipe in (self._process.stdout, self._process.stderr)
+        ]
+        for reader in self._readers:
+            reader.start()
 
-    @property
-    def pipes(self):
-        """The pipes that are still open."""
-        return list(self._begun)
+    def _read(self, pipe):
+        with pipe:
+            for line in pipe:
+                self._lines.put((pipe, line.rstrip('\n')))
 
-    def show(self, pipe):
-        """Shows the lines that have come through a pipe; returns whether there may be more."""
-        data = pipe.read(1 << 16)
-        if data is None:
-            return False
-        *lines, self._begun[pipe] = (self._begun[pipe] + data).split(b'\n')
-        for line in lines:
-            self._show_line(pipe, line)
-        if not data:
-            self._close(pipe)
-        return bool(data)
-
-    def _show_line(self, pipe, line):
-        self.has_trained |= _STEP in line
-        self.found_port_in_use |= _PORT_IN_USE in line
-        text = '[%s] %s\n' % (self.name, line.decode(errors='backslashreplace'))
-        if pipe is self._process.stdout:
-            sys.stdout.write(text)
-            sys.stdout.flush()
-        elif sys.stderr is not None:
-            with contextlib.suppress(OSError):  # nobody may read it any more
-                sys.stderr.write(text)
-                sys.stderr.flush()
-
-    def _close(self, pipe):
-        begun = self._begun.pop(pipe)
-        if begun:
-            self._show_line(pipe, begun)
-        pipe.close()
+    def show(self):
+        """Shows the lines that have come."""
+        while not self._lines.empty():
+            pipe, line = self._lines.get()
+            self.has_trained |= _STEP in line
+            self.cannot_listen |= _CANNOT_LISTEN in line
+            with contextlib.suppress(OSError):  # nobody may read stderr any more
+                is_output = pipe is self._process.stdout
+                file = sys.stdout if is_output else sys.stderr
+                print('[%s] %s' % (self.name, line), file=file, flush=True)
 
     def has_ended(self):
         """Whether the process has ended; sets `status`, and shows its last lines."""
         if self.status is None and self._process.poll() is not None:
             self.status = self._process.returncode
             signals.children.discard(self._process.pid)
-            for pipe in self.pipes:
-                while self.show(pipe):
-                    pass
-            for pipe in self.pipes:  # another process holds it open
-                self._close(pipe)
+            for reader in self._readers:
+                reader.join(_LAST_LINES_SECS)  # Another process may hold the pipe open.
+            self.show()
         return self.status is not None
 
     def stopped_secs(self):
         """For how many seconds it has been seen stopped, by SIGSTOP for example; 0 on systems that
         do not tell."""
-        try:
-            is_stopped = (
-                hasattr(os, 'waitid')
-                and os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
-                is not None
-            )
-        except ChildProcessError:  # it has just ended
-            is_stopped = False
+        options = os.WSTOPPED | os.WNOHANG | os.WNOWAIT if hasattr(os, 'waitid') else None
+        is_stopped = False
+        with contextlib.suppress(ChildProcessError):  # it has just ended
+            is_stopped = options and os.waitid(os.P_PID, self._process.pid, options)
         if not is_stopped:
             self._last_awake = time.monotonic()
         return time.monotonic() - self._last_awake
@@ -147,10 +128,5 @@ class TaskProcess:
     @property
     def end(self):
         """How it ended, in words."""
-        if self.status >= 0:
-            return '%s ended with status %d' % (self.name, self.status)
-        number = -self.status
-        return '%s was ended by %s' % (
-            self.name,
-            signal.Signals(number).name if number in list(signal.Signals) else 'signal %d' % number,
-        )
+        how = 'was ended by signal %d' if self.status < 0 else 'ended with status %d'
+        return '%s %s' % (self.name, how % abs(self.status))

@@ -8,8 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.cli import cluster_flags, job_flags
 from cifar10.data import download, synthetic
-from cifar10.distributed.cluster import Cluster, Task, Timeouts
-from cifar10.distributed.strategy import Strategy
+from cifar10.distributed.cluster import Cluster, Strategy, Task, Timeouts
 from cifar10.errors import UserError
 from tests.helpers import programs
 
@@ -182,8 +181,14 @@ MISTAKES = (
             ['--worker_hosts=b:2,a:1'],
             'The address a:1 is given 2 times: each task needs a port of its own',
         ),
-        (['--task_index=2'], 'There is no worker 2: the last index in --worker_hosts is 1'),
-        (['--job_name=ps'], 'There is no ps 1: the last index in --ps_hosts is 0'),
+        (
+            ['--task_index=2'],
+            'There is no worker 2: --worker_hosts has 2 addresses, and indexes count from 0',
+        ),
+        (
+            ['--job_name=ps'],
+            'There is no ps 1: --ps_hosts has 1 addresses, and indexes count from 0',
+        ),
         (
             ['--mode=allreduce'],
             '--mode=allreduce has no parameter servers: leave out --ps_hosts, or give another --mode',

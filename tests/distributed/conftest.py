@@ -2,7 +2,7 @@
 
 import pytest
 
-from cifar10.distributed import launching
+from cifar10.distributed import launcher
 from tests.helpers.fake_tasks import Trainer
 
 
@@ -25,4 +25,4 @@ def trainer(tmp_path):
 def quick(monkeypatch):
     """Nobody is waited for long."""
     for name in ('CHIEF_SECS', 'SERVER_SECS', 'GRACE_SECS'):
-        monkeypatch.setattr(launching, name, 0.2)
+        monkeypatch.setattr(launcher, name, 0.2)

@@ -8,8 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import checkpointing
 from cifar10.distributed import allreduce
-from cifar10.distributed.cluster import Task
-from cifar10.distributed.strategy import Strategy
+from cifar10.distributed.cluster import Strategy, Task
 from cifar10.hparams import CLASSIC, FAST
 from tests.helpers import worker_graphs
 from tests.helpers.worker_graphs import ancestors

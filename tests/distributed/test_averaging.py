@@ -1,5 +1,10 @@
-"""Averaging in one session: the supervisor's round, and a worker's part in it, against NumPy."""
+"""Averaging in one session: the weight averager's round, and a worker's part in it, against NumPy.
 
+Then the rounds: who is waited for, who is counted. Arrivals come from a list, and the clock is a
+number.
+"""
+
+import queue
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,8 +12,9 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
-from cifar10.distributed import averaging, board, exchange
-from cifar10.distributed.strategy import Strategy
+from cifar10.distributed import averaging, exchange, run_state
+from cifar10.distributed.cluster import Cluster, Strategy
+from cifar10.distributed.run_state import Notice
 from cifar10.hparams import FAST, Pace
 from tests.helpers import tasks_here
 
@@ -25,21 +31,21 @@ def test_a_round(session, num_servers):
     cluster, rng = tasks_here.cluster(num_servers, 3), np.random.RandomState(0)
     is_counted, step = tf.placeholder(tf.bool, [3]), tf.placeholder(tf.int64, [])
     made = averaging.round_op(cluster, is_counted, step)
-    averages = [averaging._average(host, None) for host in cluster.servers]
-    queues = [board.wake_queue(cluster.servers[0], worker) for worker in cluster.workers]
+    averages = [averaging.average(host) for host in cluster.servers]
+    queues = [run_state.wake_queue(cluster.servers[0], worker) for worker in cluster.workers]
     for number, counted in enumerate([[1, 1, 1], [1, 0, 1], [0, 1, 0]], 1):
         expected = []
         for i, host in enumerate(cluster.servers):
             sent = rng.randn(3, 4 + i).astype(np.float32)
             sent[np.flatnonzero(np.logical_not(counted))] = np.nan
             for worker, value in zip(cluster.workers, sent):
-                session.run(averaging._slot(host, worker, None).assign(value))
+                session.run(averaging.slot(host, worker).assign(value))
             expected.append(sent[np.array(counted, bool)].mean(0))
         session.run(made, {is_counted: counted, step: 10 * number})
         for average, value in zip(session.run(averages), expected):
             np.testing.assert_allclose(average, value, rtol=1e-6)
         assert (
-            session.run([board.variable(host, 'step') for host in cluster.servers])
+            session.run([run_state.variable(host, 'step') for host in cluster.servers])
             == [10 * number] * num_servers
         )
         assert session.run([queue.size() for queue in queues]) == [number] * 3
@@ -74,8 +80,7 @@ class _Worker:
         )
         self.variables = {variable.op.name: variable for variable in tf.global_variables()}
         self.other = [
-            averaging._slot(host, self.replica.cluster.workers[1], None)
-            for host in self.replica.hosts
+            averaging.slot(host, self.replica.cluster.workers[1]) for host in self.replica.hosts
         ]
         self._reached = tf.placeholder(tf.int64, [])
         self._round = averaging.round_op(
@@ -83,9 +88,11 @@ class _Worker:
         )
         self._arrival = exchange.arrivals(self.replica.hosts[0]).dequeue()
         session.run(tf.global_variables_initializer())
-        board.variable(self.replica.hosts[0], 'generation').load(self.replica.generation, session)
+        run_state.variable(self.replica.hosts[0], 'generation').load(
+            self.replica.generation, session
+        )
         for host in self.replica.hosts:
-            board.variable(host, 'step').load(0, session)
+            run_state.variable(host, 'step').load(0, session)
         session.run(self.update.publish_op)
 
     def arrival(self):
@@ -107,7 +114,7 @@ def test_a_worker_takes_the_average(session, num_servers):
     sizes = [
         slot.size
         for slot in session.run(
-            [averaging._slot(host, worker.replica.task, None) for host in worker.replica.hosts]
+            [averaging.slot(host, worker.replica.task) for host in worker.replica.hosts]
         )
     ]
     assert sizes == {1: [22], 2: [11, 11], 3: [8, 8, 6]}[num_servers]
@@ -138,7 +145,7 @@ def test_the_start_takes_what_the_chief_has_published(session):
     published = session.run(worker.variables)
     for variable in worker.weights:
         session.run(variable.assign(tf.zeros_like(variable)))
-    board.variable(worker.replica.hosts[0], 'step').load(30, session)
+    run_state.variable(worker.replica.hosts[0], 'step').load(30, session)
     session.run(worker.update.start_op)
     values = session.run(worker.variables)
     assert values.pop('global_step') == 30
@@ -151,7 +158,7 @@ def test_who_comes_too_late_takes_the_newest_average(session):
     session.run(worker.update.start_op)
     session.run(worker.other[0].assign(np.full(22, 100, np.float32)))
     session.run(
-        averaging._slot(worker.replica.hosts[0], worker.replica.task, None).assign(
+        averaging.slot(worker.replica.hosts[0], worker.replica.task).assign(
             np.full(22, 50, np.float32)
         )
     )
@@ -163,7 +170,7 @@ def test_who_comes_too_late_takes_the_newest_average(session):
 
 def test_the_chief_has_begun_anew(session):
     worker = _Worker(session, 1)
-    board.variable(worker.replica.hosts[0], 'generation').load(8, session)
+    run_state.variable(worker.replica.hosts[0], 'generation').load(8, session)
     assert session.run([worker.update.train_op, worker.update.generation])[1] == 8
 
 
@@ -185,3 +192,153 @@ def test_the_steps_of_a_period(session, period, last_step, step, local_steps):
     hook.after_create_session(session, None)
     hook.before_run(SimpleNamespace(session=session))
     assert session.run(worker.step) == step + local_steps
+
+
+CLUSTER = Cluster(('p:1', 'q:1'), ('a:1', 'b:1', 'c:1'))
+
+
+class _End(Exception):
+    """Nothing arrives any more."""
+
+
+class _Play:
+    """A weight averager, and what happens to it.
+
+    Attributes:
+      rounds: (workers that were counted, step) of each round.
+      notice: what the board says.
+      lost: whether a parameter server is gone.
+    """
+
+    def __init__(self, monkeypatch):
+        self.rounds, self.notice, self.lost, self._now = [], Notice(generation=7), False, 100.0
+        monkeypatch.setattr(averaging, 'time', SimpleNamespace(monotonic=lambda: self._now))
+        self._averager = averaging.WeightAverager(CLUSTER, self._connect, lambda: self.notice)
+        monkeypatch.setattr(self._averager, '_receive', lambda: None)
+        monkeypatch.setattr(self._averager, '_arrivals', self)
+
+    def _connect(self, graph, tasks):
+        assert tasks == CLUSTER.servers
+        return SimpleNamespace(run=self._run)
+
+    def _run(self, fetch, feed):
+        if self.lost:
+            raise tf.errors.UnavailableError(None, None, 'gone')
+        by_type = {placeholder.dtype: value for placeholder, value in feed.items()}
+        self.rounds.append(
+            ([int(is_counted) for is_counted in by_type[tf.bool]], by_type[tf.int64])
+        )
+
+    def get(self, timeout):
+        """The next arrival, (generation, step, worker), or nothing in so many seconds."""
+        if not self._happens:
+            raise _End
+        arrival = self._happens.pop(0)
+        if not isinstance(arrival, tuple):
+            assert timeout is not None, 'nobody would be left out'
+            assert timeout == pytest.approx(arrival)
+            self._now += arrival
+            raise queue.Empty
+        return arrival
+
+    def go_on(self, *happens):
+        """Arrivals, or seconds in which there is none and after which somebody is left out; returns
+        the rounds."""
+        self._happens, self.rounds = list(happens), []
+        with pytest.raises(_End):
+            self._averager.run()
+        return self.rounds
+
+    def wait(self, secs):
+        """Some time passes."""
+        self._now += secs
+
+
+@pytest.fixture
+def play(monkeypatch):
+    play = _Play(monkeypatch)
+    assert play.go_on(*[(7, -1, i) for i in range(3)]) == []  # they start
+    return play
+
+
+def _all(step, generation=7):
+    return [(generation, step, i) for i in (2, 0, 1)]
+
+
+ALL = [1, 1, 1]
+
+
+def test_a_round_ends_when_all_have_arrived(play, capsys):
+    assert play.go_on(*_all(10)[:2]) == []
+    assert play.go_on(*_all(10)[2:] + _all(20)) == [(ALL, 10), (ALL, 20)]
+    assert capsys.readouterr().out == ''
+
+
+def test_who_arrives_twice_counts_once(play):
+    assert play.go_on((7, 10, 0), (7, 10, 0), (7, 10, 1)) == []
+    assert play.go_on((7, 10, 2)) == [(ALL, 10)]
+
+
+def test_who_does_not_come_is_left_out_until_it_arrives_again(play, capsys):
+    assert play.go_on((7, 10, 0), (7, 10, 1), 30) == [([1, 1, 0], 10)]
+    assert (
+        capsys.readouterr().out
+        == 'Averaging goes on without worker 2 (c:1), who sent nothing for 30 seconds\n'
+    )
+    assert play.go_on((7, 20, 1), (7, 20, 0)) == [([1, 1, 0], 20)]
+    assert play.go_on((7, -1, 2), (7, 30, 0), (7, 30, 1)) == []  # it has been started again
+    assert play.go_on((7, 30, 2)) == [(ALL, 30)]
+
+
+def test_a_worker_that_was_late_is_a_member_again(play):
+    """What it sends is older than the average, which it takes: it does not count."""
+    assert play.go_on((7, 10, 0), (7, 10, 1), 30, (7, 10, 2)) == [([1, 1, 0], 10)]
+    assert play.go_on((7, 20, 0), (7, 20, 1)) == []
+    assert play.go_on((7, 20, 2)) == [(ALL, 20)]
+
+
+def test_two_are_left_out(play, capsys):
+    assert play.go_on((7, 10, 1), 30) == [([0, 1, 0], 10)]
+    assert 'worker 0 (a:1), worker 2 (c:1), who' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('took, first, later', [(1, 30, 10), (6, 30, 12), (100, 200, 200)])
+def test_patience_is_three_times_what_the_fastest_takes(play, took, first, later):
+    """From the beginning of the round to its end; at least 10 seconds, 30 in the first round, when
+    the fastest has arrived."""
+    play.wait(took)
+    assert play.go_on((7, 10, 0), first) == [([1, 0, 0], 10)]
+    assert play.go_on((7, 10, 1), (7, 10, 2)) == []  # late: members again
+    play.wait(took)
+    assert play.go_on((7, 20, 1), later) == [([0, 1, 0], 20)]
+
+
+def test_the_chief_begins_anew(play):
+    """Nobody is left out any more; who has sent something in the old generation does not count."""
+    play.go_on((7, 10, 0), (7, 10, 1), 30)
+    play.go_on((7, 20, 0))
+    play.notice = Notice(generation=8, step=5)
+    assert play.go_on((8, 15, 1), (8, 15, 0)) == []
+    # one older arrival, one of the step that all begin with
+    assert play.go_on((7, 20, 2), (8, 5, 2)) == []
+    assert play.go_on((8, 15, 2)) == [(ALL, 15)]
+
+
+def test_an_unknown_generation_is_dropped(play):
+    assert play.go_on((6, 10, 0), (9, 10, 0), (7, 10, 1), (7, 10, 2)) == []
+    assert play.go_on((7, 10, 0)) == [(ALL, 10)]
+
+
+def test_a_parameter_server_is_gone(play):
+    """The chief gives all variables their values when it is back: another generation."""
+    play.lost = True
+    assert play.go_on(*_all(10)) == []
+    play.lost, play.notice = False, Notice(generation=8, step=0)
+    assert play.go_on(*_all(10)) == []  # sent before their workers knew
+    assert play.go_on(*_all(10, 8)) == [(ALL, 10)]
+
+
+def test_the_first_arrival_of_all_is_stale(monkeypatch):
+    play = _Play(monkeypatch)
+    assert play.go_on((6, 10, 0)) == []
+    assert play.go_on(*_all(10)) == [(ALL, 10)]

@@ -1,6 +1,5 @@
 """Who counts, what is stale, who waits for what: in one session, against what the rules say."""
 
-import itertools
 import random
 import time
 
@@ -8,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.distributed import board, exchange
+from cifar10.distributed import exchange, run_state
+from cifar10.distributed.cluster import Strategy
 from tests.helpers import tasks_here
 
 GENERATION = 7
@@ -20,30 +20,33 @@ def session(graph):
         yield session
 
 
+def _push(index, step=5, generation=GENERATION, filled=()):
+    """The arrival of one of three workers."""
+    replica = tasks_here.replica(Strategy('sync', 3), index=index, generation=generation)
+    return exchange.push(replica, tf.constant(step, tf.int64), filled)
+
+
+def _gather(wanted, step=5):
+    """Tells which of the workers have arrived."""
+    return exchange.gather(
+        tasks_here.replica(Strategy('sync', 3, wanted)), tf.constant(step, tf.int64)
+    )
+
+
 class _Hub:
     """The operations of a server and three workers."""
 
     def __init__(self, session):
-        self.cluster = tasks_here.cluster(1, 3)
-        (self.host,) = self.cluster.servers
         self.session = session
-        self.queue = exchange.arrivals(self.host)
+        self.queue = exchange.arrivals(tasks_here.Here('ps', 0))
 
-    def push(self, index, step=5, generation=GENERATION):
+    def push(self, *args, **options):
         """A worker arrives."""
-        self.session.run(
-            exchange.push(
-                self.host, self.cluster.workers[index], generation, tf.constant(step, tf.int64), []
-            )
-        )
+        self.session.run(_push(*args, **options))
 
-    def gather(self, wanted, step=5):
+    def gather(self, *args, **options):
         """Starts to gather; the result says who."""
-        return self.session.start(
-            exchange.gather(
-                self.host, GENERATION, tf.constant(step, tf.int64), self.cluster.workers, wanted
-            )
-        )
+        return self.session.start(_gather(*args, **options))
 
 
 @pytest.fixture
@@ -52,7 +55,7 @@ def hub(session):
 
 
 @pytest.mark.parametrize('wanted', [1, 2, 3])
-@pytest.mark.parametrize('order', list(itertools.permutations(range(3))))
+@pytest.mark.parametrize('order', [(0, 1, 2), (2, 0, 1)])
 def test_the_first_ones_count(hub, wanted, order):
     for index in order:
         hub.push(index)
@@ -73,7 +76,7 @@ def test_who_arrives_twice_counts_once(hub):
 
 @pytest.mark.parametrize(
     'step, generation',
-    [(4, GENERATION), (6, GENERATION), (5, GENERATION - 1), (5, GENERATION + 1), (-1, 0)],
+    [(4, GENERATION), (6, GENERATION), (5, GENERATION - 1)],
 )
 def test_stale_arrivals_are_dropped(hub, step, generation):
     hub.push(0, step, generation)
@@ -98,12 +101,7 @@ def test_a_late_backup_worker_does_not_count_for_the_next_update(hub):
 def test_random_arrivals(hub):
     """Against a simulation in Python."""
     rng = random.Random(0)
-    gather = {
-        wanted: exchange.gather(
-            hub.host, GENERATION, tf.constant(5, tf.int64), hub.cluster.workers, wanted
-        )
-        for wanted in (1, 2, 3)
-    }
+    gather = {wanted: _gather(wanted) for wanted in (1, 2, 3)}
     arrivals = tf.placeholder(tf.int64, [None, 3])
     put, size = hub.queue.enqueue_many([arrivals]), hub.queue.size()
     for _ in range(30):
@@ -125,11 +123,7 @@ def test_random_arrivals(hub):
 def test_an_arrival_comes_after_what_it_announces(hub):
     held = tf.get_variable('held', initializer=0, use_resource=True)
     hub.session.run(held.initializer)
-    hub.session.run(
-        exchange.push(
-            hub.host, hub.cluster.workers[2], GENERATION, tf.constant(5, tf.int64), [held.assign(3)]
-        )
-    )
+    hub.push(2, filled=[held.assign(3)])
     assert hub.session.run(held) == 3
     assert hub.session.run(hub.queue.dequeue()).tolist() == [GENERATION, 5, 2]
 
@@ -137,23 +131,19 @@ def test_an_arrival_comes_after_what_it_announces(hub):
 class _Waiting:
     """Worker 1 waits for an update past a step."""
 
-    def __init__(self, session, current_step):
-        cluster = tasks_here.cluster(2, 3)
-        self.host, self.session = cluster.servers[0], session
-        self.generation = board.variable(self.host, 'generation')
-        self.steps = [board.variable(host, 'step') for host in cluster.servers]
-        self.queues = [board.wake_queue(self.host, worker) for worker in cluster.workers]
+    def __init__(self, session):
+        replica = tasks_here.replica(Strategy('sync', 3), 2, index=1, generation=GENERATION)
+        hosts, workers = replica.hosts, replica.cluster.workers
+        self.session = session
+        self.generation = run_state.variable(hosts[0], 'generation')
+        self.steps = [run_state.variable(host, 'step') for host in hosts]
+        self.queues = [run_state.wake_queue(hosts[0], worker) for worker in workers]
         self._wait = exchange.wait_for_update(
-            self.host,
-            cluster.workers[1],
-            GENERATION,
-            current_step or self.steps[0].read_value,
-            tf.constant(5, tf.int64),
+            replica, self.steps[0].read_value, tf.constant(5, tf.int64)
         )
         self._step = tf.placeholder(tf.int64, [])
-        self._announce = exchange.announce(cluster.servers, cluster.workers[1:], self._step)
+        self._announce = exchange.announce(hosts, workers[1:], self._step)
         for variable, value in [(self.generation, GENERATION)] + [(step, 5) for step in self.steps]:
-            session.run(variable.initializer)
             self.write(variable, value)
 
     def write(self, variable, value):
@@ -175,7 +165,7 @@ class _Waiting:
 
 @pytest.fixture
 def waiting(session):
-    return _Waiting(session, None)
+    return _Waiting(session)
 
 
 def test_an_update_that_has_been_made(waiting):
@@ -219,17 +209,3 @@ def test_what_is_left_in_the_queue_does_no_harm(waiting):
     assert not waited.done()
     waiting.announce(6)
     assert waited.result() == GENERATION
-
-
-def test_slots(session):
-    """Each worker has its own for each tensor, and finds it again."""
-    weights = tf.get_variable('weights', [2, 3])
-    workers = tasks_here.cluster(1, 2).workers
-    slots = [exchange.slot(worker, 'weights', '', weights) for worker in workers]
-    assert exchange.slot(workers[1], 'weights', '', weights) is slots[1] is not slots[0]
-    assert exchange.slot(workers[1], 'biases', '', tf.zeros([3])) is not slots[1]
-    assert [slot.op.name for slot in slots] == ['slots/worker_0/weights', 'slots/worker_1/weights']
-    assert tf.global_variables() == [weights]  # no checkpoint holds them
-    session.run([slot.initializer for slot in slots])
-    session.run(slots[0].assign(tf.ones([2, 3])))
-    np.testing.assert_array_equal(session.run(slots), [np.ones([2, 3]), np.zeros([2, 3])])

@@ -5,9 +5,9 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
-from cifar10.distributed import board, exchange, synchronous
-from cifar10.distributed.placement import Copies
-from cifar10.distributed.strategy import Strategy
+from cifar10.distributed import exchange, run_state, synchronous
+from cifar10.distributed.cluster import Strategy
+from cifar10.distributed.variable_placement import Copies
 from cifar10.hparams import CLASSIC
 from tests.helpers import tasks_here
 
@@ -53,21 +53,16 @@ class _Run:
 
     def send(self, index, value, step):
         """Another worker sends gradients of this value."""
-        worker = self.replica.cluster.workers[index]
-        slots = [exchange.slot(worker, weights.op.name, '', weights) for weights in self.weights]
-        self.session.run(
-            exchange.push(
-                self.replica.hosts[0],
-                worker,
-                self.replica.generation,
-                tf.constant(step, tf.int64),
-                [slot.assign(tf.fill(slot.shape, value)) for slot in slots],
-            )
-        )
+        sender = tasks_here.replica(self.replica.strategy, index=index)
+        filled = []
+        for weights in self.weights:
+            slot = synchronous.slot(sender.task, weights)
+            filled.append(slot.assign(tf.fill(slot.shape, value)))
+        self.session.run(exchange.push(sender, tf.constant(step, tf.int64), filled))
 
     def assert_is(self, step, weights, average=None):
         """Asserts that all weights, and their moving averages, have one value."""
-        assert self.session.run([self.step, board.variable(self.replica.hosts[0], 'step')]) == [
+        assert self.session.run([self.step, run_state.variable(self.replica.hosts[0], 'step')]) == [
             step,
             step,
         ]
@@ -136,6 +131,20 @@ def test_the_other_workers_are_woken(session):
     run = _Run(session, 3, 1)
     session.run(run.update.train_op)
     queues = [
-        board.wake_queue(run.replica.hosts[0], worker) for worker in run.replica.cluster.workers
+        run_state.wake_queue(run.replica.hosts[0], worker) for worker in run.replica.cluster.workers
     ]
     assert session.run([queue.size() for queue in queues]) == [0, 1, 1]
+
+
+def test_slots(session):
+    """Each worker has its own for each variable, and finds it again; no checkpoint holds them."""
+    weights, biases = tf.get_variable('weights', [2, 3]), tf.get_variable('biases', [3])
+    workers = tasks_here.cluster(1, 2).workers
+    slots = [synchronous.slot(worker, weights) for worker in workers]
+    assert synchronous.slot(workers[1], weights) is slots[1] is not slots[0]
+    assert synchronous.slot(workers[1], biases) is not slots[1]
+    assert [slot.op.name for slot in slots] == ['slots/worker_0/weights', 'slots/worker_1/weights']
+    assert tf.global_variables() == [weights, biases]
+    session.run([slot.initializer for slot in slots])
+    session.run(slots[0].assign(tf.ones([2, 3])))
+    np.testing.assert_array_equal(session.run(slots), [np.ones([2, 3]), np.zeros([2, 3])])

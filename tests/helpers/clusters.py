@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from cifar10.distributed import free_ports
+from cifar10.distributed import launcher
 from tests.helpers import forks, observed, programs
 
 DEADLINE_SECS = 100
@@ -117,7 +117,7 @@ class Cluster:
         self.names = ['ps %d' % i for i in range(num_ps)] + [
             'worker %d' % i for i in range(num_workers)
         ]
-        hosts = ['localhost:%d' % port for port in free_ports.choose(len(self.names))]
+        hosts = ['localhost:%d' % port for port in launcher.free_ports(len(self.names))]
         self.addresses = dict(zip(self.names, hosts))
         self.flags = ['--worker_hosts=' + ','.join(hosts[num_ps:])] + list(flags)
         if num_ps:

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 
-from cifar10.distributed import launching
+from cifar10.distributed import launcher
 
 KILL = 'os.kill(os.getpid(), signal.SIGKILL)'  # in a source
 DEADLINE_SECS = 60
@@ -97,7 +97,7 @@ class Trainer:
 
 def launch(trainer, num_ps, num_workers, restarts=3, flags=()):
     """Launches a Trainer from this process; returns the exit status."""
-    return launching.Launcher(trainer.command, list(flags), num_ps, num_workers, restarts).run()
+    return launcher.Launcher(trainer.command, list(flags), num_ps, num_workers, restarts).run()
 
 
 def hosts(words, name):

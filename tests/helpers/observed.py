@@ -7,7 +7,7 @@ import time
 import tensorflow.compat.v1 as tf
 
 from cifar10 import training
-from cifar10.distributed import peers, station
+from cifar10.distributed import liveness, server
 from tests.helpers.parted_graphs import PartedGraphs
 
 _LOOK_SECS = 0.01
@@ -45,14 +45,14 @@ def _move_to_another_host(port):
     process, or nobody."""
     make_server = tf.train.Server
 
-    def server(spec, job, index, **options):
+    def make_moved_server(spec, job, index, **options):
         jobs = spec.as_dict()
         jobs[job][index] = 'localhost:%d' % port
         return make_server(tf.train.ClusterSpec(jobs), job, index, **options)
 
-    tf.train.Server = server
-    peers.refused_port = lambda address: None
-    station._SUCCESSION_SECS = 1
+    tf.train.Server = make_moved_server
+    server._try_port = lambda port: None
+    liveness._SUCCESSION_SECS = 1
 
 
 class _Gate(tf.train.SessionRunHook):

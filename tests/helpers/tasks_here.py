@@ -33,7 +33,7 @@ def cluster(num_servers, num_workers):
 
 
 def replica(strategy, num_servers=1, index=0, last_step=1000, generation=7):
-    """What the modes need of a Replica; its tasks are here."""
+    """What the modes need of a Worker; its tasks are here."""
     tasks = cluster(num_servers, strategy.num_workers)
     job = SimpleNamespace(
         pace=Pace(10, 100, last_step, strategy.steps_per_run), intervals=Intervals(log_frequency=2)

@@ -7,11 +7,10 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import training
 from cifar10.data import dataset
-from cifar10.distributed.cluster import Cluster
-from cifar10.distributed.placement import Copies
-from cifar10.distributed.replica import Replica
-from cifar10.distributed.strategy import Strategy
-from cifar10.distributed.update import Update
+from cifar10.distributed.cluster import Cluster, Strategy
+from cifar10.distributed.exchange import Update
+from cifar10.distributed.variable_placement import Copies
+from cifar10.distributed.worker import Worker
 from cifar10.hparams import CLASSIC
 from scripts import cifar10_distributed_train
 
@@ -25,7 +24,7 @@ class WorkerGraph(NamedTuple):
     fetches: training.TrainGraph
     update: Update
     copies: Copies  # or None
-    replica: Replica
+    replica: Worker
 
 
 def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **numbers):
@@ -53,9 +52,10 @@ def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **
         steps_per_run=strategy.steps_per_run,
         **{name: value for name, value in numbers.items() if name in training.Job._fields},
     )
-    replica = Replica(mock.Mock(cluster=cluster, task=cluster.workers[index]), strategy, job)
+    replica = Worker(mock.Mock(cluster=cluster, task=cluster.workers[index]), strategy, job)
     # as by join()
-    replica.generation, replica.first_step, replica.publishes = GENERATION, 0, index == 0
+    replica.generation, replica.first_step = GENERATION, 0
+    replica.initializes_variables = index == 0
     with mock.patch.object(replica, 'session') as session, mock.patch.object(
         training, 'run'
     ) as run:

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from cifar10.distributed import free_ports
+from cifar10.distributed import launcher
 from cifar10.runs import checkpoint_files
 from tests.helpers import clusters, data_sets, events
 
@@ -37,7 +37,7 @@ def _start_elsewhere(cluster, name, port=None):
     job, index = name.split()
     return clusters.Task(
         ['--job_name=' + job, '--task_index=' + index] + cluster.flags,
-        listens_at=port or free_ports.choose(1)[0],
+        listens_at=port or launcher.free_ports(1)[0],
     )
 
 
@@ -117,7 +117,7 @@ def test_a_second_task_on_another_host(tmp_path, make_cluster, mode, name):
 def test_a_task_behind_a_service(make_cluster):
     """Its address is not one of its host, but leads to it."""
     cluster = make_cluster(1, 2, '--max_steps=5')
-    (port,) = free_ports.choose(1)
+    (port,) = launcher.free_ports(1)
     with socket.socket() as service:
         service.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         service.bind(('127.0.0.1', int(cluster.addresses['worker 1'].split(':')[1])))

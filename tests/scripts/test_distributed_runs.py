@@ -260,7 +260,7 @@ def test_mistakes_that_others_notice(tmp_path, make_cluster):
     )
     assert busy.complaints == [
         SCRIPT
-        + 'error: ps 0 (%s) cannot listen: the port is in use. End what listens there, or give the task '
+        + 'error: ps 0 (%s) cannot listen: Address already in use. End what listens there, or give the task '
         'another port' % address['ps 0']
     ]
     cluster.start('worker 2')

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from cifar10.distributed import launching
+from cifar10.distributed import launcher
 from tests.helpers import programs
 
 TRAINER = 'cifar10_distributed_train.py'
@@ -25,7 +25,7 @@ def launched(monkeypatch):
         def run(self):
             return 75
 
-    monkeypatch.setattr(launching, 'Launcher', _Launcher)
+    monkeypatch.setattr(launcher, 'Launcher', _Launcher)
     return found
 
 

@@ -1,6 +1,7 @@
 """Where the variables of a cluster are: on parameter servers, balanced by bytes, with copies at
 each worker."""
 
+import collections
 import contextlib
 
 import tensorflow.compat.v1 as tf
@@ -8,7 +9,7 @@ import tensorflow.compat.v1 as tf
 from cifar10.parallelism.balance import Balance
 
 # as in tf.train.replica_device_setter
-_VARIABLE_OPS = ('Variable', 'VariableV2', 'AutoReloadVariable', 'VarHandleOp')
+_VARIABLE_OPS = ['Variable', 'VariableV2', 'AutoReloadVariable', 'VarHandleOp']
 
 
 def on_servers(cluster, worker):
@@ -20,20 +21,41 @@ def on_servers(cluster, worker):
     balance = Balance(range(len(cluster.ps)))
     return tf.train.replica_device_setter(
         worker_device=worker.device,
-        cluster=tf.train.ClusterSpec({'ps': list(cluster.ps), 'worker': list(cluster.worker)}),
+        cluster=tf.train.ClusterSpec(cluster.spec),
         ps_strategy=lambda op: balance.place(op.name, op.get_attr('shape'), op.get_attr('dtype')),
-        ps_ops=list(_VARIABLE_OPS),
+        ps_ops=_VARIABLE_OPS,
     )
 
 
 def bytes_held(variables):
-    """The bytes of the variables on each device that has some: a list of (device name, bytes)."""
-    held = {}
+    """The bytes of the variables on each task that has some: a list of (task name, bytes)."""
+    held = collections.Counter()
     for variable in variables:
         spec = tf.DeviceSpec.from_string(variable.device)
-        name = '%s %s' % (spec.job, spec.task)
-        held[name] = held.get(name, 0) + variable.shape.num_elements() * variable.dtype.size
+        size = variable.shape.num_elements() * variable.dtype.size
+        held['%s %s' % (spec.job, spec.task)] += size
     return sorted(held.items())
+
+
+def shared_variable(device, name, initial):
+    """A variable of the default graph that no checkpoint holds. Every process that uses the device
+    and the name has the same one.
+
+    Args:
+      device: of the task that holds it.
+      name: a text.
+      initial: a tensor, the initial value. If it has no static shape, the variable has none.
+    """
+    with tf.device(device), tf.variable_scope(tf.get_variable_scope(), reuse=tf.AUTO_REUSE):
+        return tf.get_variable(
+            name,
+            dtype=initial.dtype,
+            initializer=initial,
+            validate_shape=initial.shape.rank is not None,
+            trainable=False,
+            collections=[],
+            use_resource=True,
+        )
 
 
 class Copies:
@@ -45,8 +67,7 @@ class Copies:
         which has a global step."""
         self._worker = worker
         self._balance = Balance(devices)
-        self._originals = {}  # by name
-        self._copies = {}
+        self._originals, self._copies = {}, {}  # by name
         # of the originals when the copies were fetched
         self.step = self._local('step', tf.constant(0, tf.int64), '/cpu:0')
 
@@ -71,17 +92,18 @@ class Copies:
         with tf.variable_scope(tf.get_variable_scope(), custom_getter=self._get):
             yield
         trainable = tf.get_collection_ref(tf.GraphKeys.TRAINABLE_VARIABLES)
-        trainable[:] = list(self._originals.values())
+        trainable[:] = self._originals.values()
 
     def _get(self, getter, name, *args, **kwargs):
-        kwargs['trainable'] = False
-        original = getter(name, *args, **kwargs)
+        original = getter(name, *args, **dict(kwargs, trainable=False))
         if name not in self._copies:
             self._originals[name] = original
             dtype = original.dtype.base_dtype
-            device = self._balance.place(name, original.shape, dtype)
             self._copies[name] = self._local(
-                name, tf.zeros(original.shape, dtype), device, trainable=True
+                name,
+                tf.zeros(original.shape, dtype),
+                self._balance.place(name, original.shape, dtype),
+                trainable=True,
             )
         return self._copies[name]
 

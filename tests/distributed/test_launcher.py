@@ -1,19 +1,24 @@
 """A launcher with tasks that are tiny programs: they print, fail, are killed, or ignore signals."""
 
+import contextlib
 import os
 import re
 import signal
+import socket
 import sys
 
 import pytest
 
-from cifar10.distributed import launching
+from cifar10.distributed import launcher, task_process
 from cifar10.errors import UserError
-from tests.helpers.fake_tasks import DEADLINE_SECS, KILL, hosts, launch, own_flags
+from tests.helpers.fake_tasks import DEADLINE_SECS, hosts, launch, own_flags
 
 
-def test_every_task_is_started_once(trainer):
-    one = trainer('')
+def test_every_task_is_started_once(trainer, capsys, monkeypatch):
+    """With the flags of the launcher, its own flags and addresses, and without a TF_CONFIG."""
+    monkeypatch.setenv('TF_CONFIG', '{}')
+    monkeypatch.setenv('KEPT', 'yes')
+    one = trainer("print(os.environ['KEPT'], os.environ.get('TF_CONFIG'))")
     assert launch(one, 2, 3, flags=['--max_steps=5', 'x y']) == 0
     assert one.tasks() == ['ps 0', 'ps 1', 'worker 0', 'worker 1', 'worker 2']
     addresses = set()
@@ -25,6 +30,9 @@ def test_every_task_is_started_once(trainer):
     ((servers, workers),) = addresses
     assert (len(servers), len(workers)) == (2, 3) and len(set(servers + workers)) == 5
     assert all(re.fullmatch(r'localhost:\d{5}', host) for host in servers + workers)
+    assert sorted(capsys.readouterr().out.splitlines()) == [
+        '[%s] yes None' % task for task in one.tasks()
+    ]
 
 
 def test_no_parameter_servers(trainer):
@@ -32,13 +40,6 @@ def test_no_parameter_servers(trainer):
     assert launch(one, 0, 2) == 0
     assert one.tasks() == ['worker 0', 'worker 1']
     assert 'ps_hosts' not in ' '.join(one.words('worker 0')[0])
-
-
-def test_the_environment(trainer, capsys, monkeypatch):
-    monkeypatch.setenv('TF_CONFIG', '{}')
-    monkeypatch.setenv('KEPT', 'yes')
-    assert launch(trainer("print(os.environ['KEPT'], os.environ.get('TF_CONFIG'))"), 0, 1) == 0
-    assert capsys.readouterr().out == '[worker 0] yes None\n'
 
 
 def test_lines_have_the_task_in_front(trainer, capsys):
@@ -51,10 +52,9 @@ for i in range(100):
     print('err', i, file=sys.stderr)
 os.write(1, b'x' * 200000 + b'\\n\\xff\\n\\nlast')
 """)
-    assert launch(one, 1, 2) == 0
+    assert launch(one, 1, 1) == 0
     found = capsys.readouterr()
-    assert found.out.endswith('\n')
-    for task in ('ps 0', 'worker 0', 'worker 1'):
+    for task in ('ps 0', 'worker 0'):
         front = '[%s] ' % task
         out, err = [
             [line[len(front) :] for line in text.splitlines() if line.startswith(front)]
@@ -67,7 +67,7 @@ os.write(1, b'x' * 200000 + b'\\n\\xff\\n\\nlast')
             'last',
         ]
         assert err == ['err %d' % i for i in range(100)]
-    assert len(found.out.splitlines()) == 3 * 104 and len(found.err.splitlines()) == 3 * 100
+    assert len(found.out.splitlines()) == 2 * 104 and len(found.err.splitlines()) == 2 * 100
 
 
 def test_lines_come_at_once(trainer, tmp_path, monkeypatch):
@@ -84,10 +84,11 @@ def test_lines_come_at_once(trainer, tmp_path, monkeypatch):
     assert launch(trainer("print('hello'); wait_for('shown')"), 0, 1) == 0
 
 
-def test_a_pipe_that_outlives_the_task(trainer, capsys, tmp_path):
+def test_a_pipe_that_outlives_the_task(trainer, capsys, tmp_path, monkeypatch):
     """A process that the task has started holds its output open: nobody waits for that."""
+    monkeypatch.setattr(task_process, '_LAST_LINES_SECS', 0.2)
     one = trainer("""
-os.write(1, b'begun')
+os.write(1, b'written\\n')
 number = os.fork()
 if number:
     with open('child', 'w') as child: child.write(str(number))
@@ -100,10 +101,10 @@ wait_for()
         os.kill(int((tmp_path / 'child').read_text()), 0)
     finally:
         os.kill(int((tmp_path / 'child').read_text()), signal.SIGKILL)
-    assert capsys.readouterr().out == '[worker 0] begun\n'
+    assert capsys.readouterr().out == '[worker 0] written\n'
 
 
-@pytest.mark.parametrize('num_ps, status', [(0, 1), (1, 2), (1, 74), (0, 76)])
+@pytest.mark.parametrize('num_ps, status', [(0, 1), (1, 76)])
 def test_another_status_ends_all(trainer, capsys, num_ps, status):
     one = trainer("if task == 'worker 1': wait_for_all(); sys.exit(%d)\nwait_for()" % status)
     assert launch(one, num_ps, 2) == status
@@ -128,14 +129,9 @@ wait_for()
 
 
 def test_servers_end_by_themselves(trainer, capsys, monkeypatch):
-    monkeypatch.setattr(launching, 'SERVER_SECS', DEADLINE_SECS)
-    assert launch(trainer("if task == 'ps 0': wait_for_end('worker 0')"), 1, 1) == 0
-    assert capsys.readouterr().err == ''
-
-
-@pytest.mark.parametrize('end', [KILL, 'sys.exit(1)'])
-def test_servers_that_fail_after_the_end(trainer, end):
-    assert launch(trainer("if task == 'ps 0': wait_for_end('worker 0'); %s" % end), 1, 1) == 0
+    monkeypatch.setattr(launcher, 'SERVER_SECS', DEADLINE_SECS)
+    one = trainer("if task == 'ps 0': wait_for_end('worker 0'); sys.exit(1)")
+    assert launch(one, 1, 1) == 0 and capsys.readouterr().err == ''
 
 
 @pytest.mark.parametrize('at_sigterm', ['os._exit(0)', 'None'])
@@ -159,18 +155,75 @@ def test_flags_of_the_launcher(flag):
     with pytest.raises(
         UserError, match='^%s is set by the launcher, for each task: leave it out$' % flag
     ):
-        launching.Launcher([], ['--max_steps=1', flag], 1, 1, 0)
-
-
-def test_a_program_that_cannot_be_started():
-    with pytest.raises(OSError, match='/nowhere/python'):
-        launching.Launcher(['/nowhere/python'], [], 1, 1, 0).run()
+        launcher.Launcher([], ['--max_steps=1', flag], 1, 1, 0)
 
 
 def test_a_bug_leaves_no_task(trainer, monkeypatch):
     def fail(*_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(launching.Launcher, '_failed', fail)
+    monkeypatch.setattr(launcher.Launcher, '_failed', fail)
     with pytest.raises(ZeroDivisionError):
         launch(trainer('wait_for()'), 1, 2)
+
+
+def test_free_ports():
+    """They can be taken all at once, and are below those of outgoing connections."""
+    found = launcher.free_ports(128)
+    assert len(set(found)) == 128 and 10000 < min(found) and max(found) < 2**15
+    with contextlib.ExitStack() as end:
+        for port in found:
+            end.enter_context(contextlib.closing(socket.socket())).bind(('localhost', port))
+
+
+@pytest.mark.parametrize('address', ['localhost', ''])
+def test_a_port_that_is_taken(monkeypatch, address):
+    with socket.socket() as server:
+        server.bind((address, 0))
+        taken = server.getsockname()[1]
+        server.listen(1)
+        (free,) = launcher.free_ports(1)
+        monkeypatch.setattr(
+            launcher.random.SystemRandom, 'sample', lambda *unused: [taken, free, taken]
+        )
+        assert launcher.free_ports(3) == [free]
+
+
+@pytest.mark.parametrize(
+    'cores, num_workers, shares',
+    [
+        ({0, 1}, 2, [[0], [1]]),
+        ({4, 7, 5, 6}, 2, [[4, 5], [6, 7]]),
+        ({3, 8}, 4, [[3], [3], [8], [8]]),
+        ({0, 1, 2}, 2, [[], []]),
+        ({0, 1}, 3, [[], [], []]),
+    ],
+)
+def test_shares_of_the_cores(monkeypatch, cores, num_workers, shares):
+    monkeypatch.setattr(os, 'sched_getaffinity', lambda process: cores, raising=False)
+    assert [launcher._share_of_cores(index, num_workers) for index in range(num_workers)] == shares
+
+
+def test_a_system_that_does_not_tell_the_cores(monkeypatch):
+    monkeypatch.delattr(os, 'sched_getaffinity', raising=False)
+    assert launcher._share_of_cores(0, 1) == []
+
+
+@pytest.mark.skipif(
+    not hasattr(os, 'sched_getaffinity'), reason='a system that does not tell the cores'
+)
+def test_workers_share_the_cores(trainer, capsys):
+    """As many workers as cores: one each, and all of them for the parameter server."""
+    cores = os.sched_getaffinity(0)
+    one = trainer(
+        """
+num_cores = %d if task == 'ps 0' else 1
+while len(os.sched_getaffinity(0)) != num_cores:  # not set yet
+    time.sleep(0.01)
+print(*os.sched_getaffinity(0))"""
+        % len(cores)
+    )
+    assert launch(one, 1, len(cores)) == 0
+    found = dict(re.findall(r'\[(.*)\] (.*)', capsys.readouterr().out))
+    assert set(map(int, found.pop('ps 0').split())) == cores
+    assert sorted(map(int, found.values())) == sorted(cores)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import model
-from cifar10.distributed import averaging, placement
+from cifar10.distributed import averaging, variable_placement
 from cifar10.distributed.cluster import Cluster, Task
 from cifar10.hparams import CLASSIC, FAST
 from tests.helpers import tasks_here, worker_graphs
@@ -286,7 +286,7 @@ def test_averaging_moves_weights_and_averages_once(build, num_servers, index):
         assert {task_of(variable.op) for variable in tf.global_variables()} == {'worker %d' % index}
 
 
-def test_the_supervisor_averages_where_the_parts_are():
+def test_the_weight_averager_averages_where_the_parts_are():
     cluster = Cluster(('a:1', 'b:1', 'c:1'), ('d:1', 'e:1'))
     averaged = averaging.round_op(
         cluster, tf.placeholder(tf.bool, [2]), tf.placeholder(tf.int64, [])
@@ -314,12 +314,14 @@ def test_nothing_of_all_reduce_is_elsewhere(build, index):
 
 def test_bytes_held():
     """As the start tells them: a moving average counts as its variable does."""
-    with tf.device(placement.on_servers(Cluster(('a:1', 'b:1'), ('c:1',)), Task('worker', 0))):
+    with tf.device(
+        variable_placement.on_servers(Cluster(('a:1', 'b:1'), ('c:1',)), Task('worker', 0))
+    ):
         step = tf.train.get_or_create_global_step()
         weights = tf.get_variable('weights', [3, 5])
         tf.get_variable('half', [7], tf.float16)
         tf.train.ExponentialMovingAverage(0.9, step).apply([weights])
-    assert placement.bytes_held(tf.global_variables()) == [('ps 0', 8 + 14), ('ps 1', 120)]
+    assert variable_placement.bytes_held(tf.global_variables()) == [('ps 0', 8 + 14), ('ps 1', 120)]
 
 
 def _loss(images, labels):
@@ -334,7 +336,7 @@ def test_copies():
         tf.constant([1, 2, 3, 4]),
     )
     global_step = tf.train.get_or_create_global_step()
-    copies = placement.Copies(tasks_here.Here('worker', 0))
+    copies = variable_placement.Copies(tasks_here.Here('worker', 0))
     with copies.read():
         loss = _loss(images, labels)
         copied = tf.trainable_variables()

@@ -13,13 +13,13 @@ from tests.helpers import programs
 _LAUNCHER = """
 import sys
 from cifar10.cli import quiet
-from cifar10.distributed import launching
+from cifar10.distributed import launcher
 from cifar10.runs import signals
 signals.end_on_signals()
 quiet.guard_output()
-launching.CHIEF_SECS, launching.GRACE_SECS = map(float, sys.argv[1:3])
+launcher.CHIEF_SECS, launcher.GRACE_SECS = map(float, sys.argv[1:3])
 try:
-    status = launching.Launcher(sys.argv[3:], [], 1, 2, 3).run()
+    status = launcher.Launcher(sys.argv[3:], [], 1, 2, 3).run()
 except signals.Interrupted as interrupt:
     status = 128 + interrupt.number
 sys.exit(status)

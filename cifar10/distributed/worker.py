@@ -1,5 +1,5 @@
-"""A worker among the others of its cluster: it joins them, joins again when it has lost somebody,
-and leaves."""
+"""A worker among the others of its cluster: it joins them, takes part in the updates, joins again
+when it has lost somebody, and leaves."""
 
 import contextlib
 import itertools
@@ -8,14 +8,30 @@ import time
 
 import tensorflow.compat.v1 as tf
 
+from cifar10 import input as cifar10_input, multi_gpu
 from cifar10.data import verification
-from cifar10.distributed import agreement, peers, watchdog
-from cifar10.distributed.board import Boards
+from cifar10.distributed import (
+    allreduce,
+    asynchronous,
+    averaging,
+    liveness,
+    run_state,
+    server,
+    synchronous,
+    variable_placement,
+)
 from cifar10.distributed.cluster import CONNECTING, FILLING, JOINING, TRAINING
-from cifar10.distributed.join_hook import BegunAnew
 from cifar10.errors import MissingOutputs, reason, warn
+from cifar10.parallelism import layout
 from cifar10.runs import signals
+from cifar10.training import SessionSettings
 
+_UPDATES = {
+    'sync': synchronous.update,
+    'allreduce': allreduce.update,
+    'async': asynchronous.update,
+    'average': averaging.update,
+}
 _LOOK_SECS = 0.1
 _RETRY_SECS = 1
 _GOODBYE_SECS = 3
@@ -37,10 +53,23 @@ _LOSSES = (
 _NOT_READY = 'Init operations did not make model ready'
 # to join without an update, before the error is raised, or the timer is not restarted any more
 _ATTEMPTS = 5
+_RESTART_JOB = ': start the job again, it goes on from its last checkpoint'
 
 
-class Member:
-    """A worker that knows by the boards what the run is at."""
+class BegunAnew(Exception):
+    """The chief has given the variables other values, those of a checkpoint."""
+
+
+class Worker:
+    """A worker that trains, and knows by the boards what the run is at.
+
+    Attributes:
+      hosts: the Tasks that hold the boards.
+      job: a training.Job.
+      generation: the number of the variables' values, see run_state.Notice; 0 before it has joined.
+      initializes_variables: whether this worker gives the variables their values.
+      first_step: of the run when it has joined.
+    """
 
     def __init__(self, station, strategy, job, adopts=()):
         """Makes a worker.
@@ -53,38 +82,30 @@ class Member:
         """
         self.station, self.strategy, self.job = station, strategy, job
         self.cluster, self.task = station.cluster, station.task
-        self.hosts = self.cluster.servers or self.cluster.workers[:1]  # that hold the boards
-        self._boards = Boards(
+        self.hosts = self.cluster.servers or self.cluster.workers[:1]
+        self._boards = run_state.Boards(
             self.hosts,
             self.cluster.workers,
             lambda graph: station.connect(graph, self.hosts + [self.task]),
         )
-        self.generation, self._next_beat = 0, 0
+        self.generation = self._next_beat = 0
         self._adopts = adopts
         # losses, and successful attempts to join, since the last update
         self._fruitless = self._joinings = 0
-        self._has_compared = False  # whether the addresses of the hosts are known to be the same
         self._data_checksum = verification.total_checksum(job.data.train)
-        # The tasks without which this worker makes no update, and their cards when it joined them.
-        self._needed = [
-            task
-            for task in (self.hosts if strategy.has_servers else self.cluster.workers)
-            if task != self.task
-        ]
-        self._joined = {}
         if self.hosts == [self.task]:
             self._boards.open()
 
     @property
     def _agreement(self):
-        return agreement.text(self.job, self.strategy, self._data_checksum)
+        return run_state.agreement(self.job, self.strategy, self._data_checksum)
 
-    def persevere(self, attempt):
+    def run_with_recovery(self, attempt):
         """Joins and trains, again whenever others were lost, and then tells them that this worker
         leaves.
 
         With all-reduce, collectives cannot be used again in a process that has lost a peer: it
-        ends, see statuses.
+        ends with STALLED.
 
         Args:
           attempt: a function that joins and trains, and returns None when the run has come to its
@@ -139,33 +160,29 @@ class Member:
                 return
             if notices and _is_ready(notices) and notices[0].generation != self.generation:
                 raise BegunAnew
-            if not notices and not self.strategy.has_servers:
-                watchdog.end(
-                    'Lost the chief before it had saved the last update: start the job again, it goes on from its last '
-                    'checkpoint'
-                )
+            if not notices and not self.cluster.ps:
+                liveness.end('Lost the chief before it had saved the last update' + _RESTART_JOB)
             time.sleep(_LOOK_SECS)
 
     def _explain_loss(self, error):
         """Tells why the worker joins again; raises the error if it is no loss, or ends the process
         if that helps no more."""
-        if isinstance(error, RuntimeError) and _NOT_READY not in str(error) or not self._needed:
+        # Without these tasks, this worker makes no update.
+        needed = [
+            task for task in self.cluster.servers or self.cluster.workers if task != self.task
+        ]
+        if isinstance(error, RuntimeError) and _NOT_READY not in str(error) or not needed:
             raise error
         self.station.set_phase(CONNECTING)
-        cards = self.station.read_cards(self._needed)
-        lost = [task for task, card in cards.items() if isinstance(card, str)]
-        names = peers.absent(self.cluster, {task: cards[task] for task in lost}) or [
-            '%s (%s: restarted)' % (task, self.cluster.address(task))
-            for task, card in cards.items()
-            if getattr(self._joined.get(task), 'incarnation', None) not in (None, card.incarnation)
-        ]
+        cards = self.station.read_cards(needed)
+        lost = {task: card for task, card in cards.items() if isinstance(card, str)}
         cause = 'Lost ' + (
-            ', '.join(names)
+            ', '.join(server.absent(self.cluster, lost))
             or 'the connection to %s (%s)'
-            % (' or '.join(map(self.cluster.named, self._needed)), reason(error))
+            % (' or '.join(map(self.cluster.named, needed)), reason(error))
         )
-        if not self.strategy.has_servers:
-            watchdog.end(cause + ': start the job again, it goes on from its last checkpoint')
+        if not self.cluster.ps:
+            liveness.end(cause + _RESTART_JOB)
         self._fruitless += 1
         # gRPC waits before it connects again to a task that was away
         is_waiting = isinstance(error, tf.errors.UnavailableError)
@@ -179,7 +196,7 @@ class Member:
             if is_over and self.task.is_chief:
                 self._boards.write(agreement=self._agreement, finished=1)
                 self._boards.write(generation=self.generation)
-            self._boards.write(**{'gone_%d' % self.task.index: 1})
+            self._boards.set_gone(self.task, 1)
 
     def join(self, run, begins=False, has_ended=lambda: False):
         """Waits for those without whom this worker cannot begin, and joins them.
@@ -203,28 +220,31 @@ class Member:
                 return self._go_home(notices)
             time.sleep(_LOOK_SECS)
             notices = self._read()
-        if notices[0].finished and not self.task.is_chief:
+        newest, is_under_way = notices[0], _is_ready(notices)
+        if newest.finished and not self.task.is_chief:
             return self._go_home(notices)
         self._joinings += 1
         # Without the limit, a task that joins again and again would never end.
         self.station.join(JOINING, restarts_timer=self._joinings <= _ATTEMPTS)
-        is_under_way, is_back = _is_ready(notices), bool(self.generation)
-        self.publishes = self.task.is_chief and (
+        self.initializes_variables = self.task.is_chief and (
             begins or self.strategy.needs_all or not is_under_way
         )
         if is_under_way:
             if not self.task.is_chief:
-                self.job = agreement.adopted(self.job, self._adopts, notices[0].agreement)
-            agreement.check(self.cluster.named(self.task), self._agreement, notices[0].agreement)
-        if self.publishes:
+                self.job = run_state.adopted(self.job, self._adopts, newest.agreement)
+            run_state.check_agreement(
+                self.cluster.named(self.task), self._agreement, newest.agreement
+            )
+        if self.initializes_variables:
             self.generation = time.time_ns() // 1000
             self.first_step = run.first_step
             self._boards.write(generation=0, step=self.first_step)
         else:
-            self.generation, self.first_step = notices[0].generation, notices[0].step
+            is_back = self.generation
+            self.generation, self.first_step = newest.generation, newest.step
             if self.first_step or is_back:
                 print('Joining the run at step %d' % self.first_step, flush=True)
-            self._boards.write(**{'gone_%d' % self.task.index: 0})
+            self._boards.set_gone(self.task, 0)
         return True
 
     def _patience(self):
@@ -233,14 +253,14 @@ class Member:
         if self.task.is_chief:
             return _ALONE_SECS
         # Elsewhere the directory of the chief can be another one.
-        return 0 if peers.is_here(self.cluster.worker[0]) else self.station.timeouts.connect / 2
+        return 0 if server.is_here(self.cluster.worker[0]) else self.station.timeouts.connect / 2
 
     def _go_home(self, notices):
         print('Nothing to do: the run has ended', flush=True)
         self.generation = 0
         if notices:
             with contextlib.suppress(tf.errors.OpError):  # the hosts may end meanwhile
-                self._boards.write(**{'gone_%d' % self.task.index: 1})
+                self._boards.set_gone(self.task, 1)
         return False
 
     def _read(self):
@@ -249,51 +269,127 @@ class Member:
         Raises:
           UserError: a host has other addresses.
         """
-        others = [host for host in self.hosts if host != self.task]
-        missing = (
-            peers.unreachable(self.cluster, others)
-            if self._has_compared
-            else [
-                host
-                for host, card in self.station.read_cards(others).items()
-                if isinstance(card, str)
-            ]
-        )
-        self._has_compared = not missing
+        cards = self.station.read_cards([host for host in self.hosts if host != self.task])
+        if any(isinstance(card, str) for card in cards.values()):
+            return None
         try:
-            return self._boards.read() if self._has_compared else None
+            return self._boards.read()
         except tf.errors.OpError:
-            self._has_compared = False
             return None
 
-    def has_joined(self):
-        """The worker has the values of the variables, and fills its queue."""
-        self._joined = self.station.read_cards(self._needed)
-        self.station.set_phase(FILLING)
-
-    def trains(self):
-        """The worker begins its first step."""
-        self.station.set_phase(TRAINING)
-
-    def publish(self):
-        """The chief tells the others that the variables have their values."""
-        self._boards.write(agreement=self._agreement, finished=0)
-        self._boards.write(**{'gone_%d' % worker.index: 0 for worker in self.cluster.workers})
-        self._boards.write(generation=self.generation)
-        self._boards.wake()
-
-    def made_update(self):
-        """The worker has taken part in an update."""
-        self._fruitless = self._joinings = 0
-        self.station.made_progress()
-
     def made_local_step(self):
-        """The worker has made a step of which the others see nothing; it tells them now and then
-        that it does."""
+        """Notes a step of which the others see nothing; tells them now and then of it."""
         self.station.made_progress()
         if time.monotonic() > self._next_beat:
             self._next_beat = time.monotonic() + _BEAT_SECS
             self._boards.write(beat=time.time_ns())
+
+    @property
+    def share(self):
+        """The cifar10_input.Share of the data that the worker reads."""
+        return cifar10_input.Share(self.task.index, self.strategy.num_workers)
+
+    @property
+    def device(self):
+        """What the graph of the worker is built under: a device, or a device function that puts
+        variables on parameter servers."""
+        if self._is_local:
+            return self.task.device
+        return variable_placement.on_servers(self.cluster, self.task)
+
+    @property
+    def _is_local(self):
+        """Whether the worker trains variables of its own."""
+        return self.strategy.mode in ('allreduce', 'average')
+
+    def variables(self):
+        """What the worker's towers are built under, when there is a global step: they read its
+        variables, or copies of remote ones."""
+        devices = self.job.variable_devices
+        self._copies = None if self._is_local else variable_placement.Copies(self.task, devices)
+        return self._copies.read() if self._copies else multi_gpu.variables_on(devices)
+
+    def update(self, gradients, learning_rate, apply):
+        """The worker's part in an update.
+
+        Args:
+          gradients: a list of (gradient, variable), averaged over the worker's towers.
+          learning_rate: a scalar.
+          apply: a function that takes a list of (gradient, variable) and makes the train op.
+
+        Returns:
+          An exchange.Update.
+        """
+        return _UPDATES[self.strategy.mode](self, self._copies, gradients, learning_rate, apply)
+
+    def session(self, worker_update):
+        """The SessionSettings of a worker with this Update."""
+        if self.initializes_variables and not self._is_local:
+            held = variable_placement.bytes_held(tf.global_variables())
+            texts = ['%.1f MB on %s' % (size / 1e6, name) for name, size in held]
+            print('Variables: %s' % ', '.join(texts), flush=True)
+        self._tell_layout(worker_update)
+        tasks = self.cluster.servers + [self.task]
+        return SessionSettings(
+            server.session_config(tasks, self.job.session.config),
+            self.station.target,
+            self.first_step,
+            self.initializes_variables or self._is_local,
+            [JoinHook(self, worker_update)] + list(worker_update.hooks),
+        )
+
+    def _tell_layout(self, worker_update):
+        """Prints what the devices of this worker hold, and what they send to each other, if not all
+        is as usual."""
+        if self.job.devices_per_tower == 1 and self.job.variable_strategy == 'cpu':
+            return
+        name, variables = (
+            ('Copies of the weights', self._copies.variables)
+            if self._copies
+            else ('Weights', tf.trainable_variables())
+        )
+        when = 'per step' if self.strategy.needs_all else 'in a step with an exchange'
+        operations = [
+            op for op in (worker_update.train_op, worker_update.fetch_op) if op is not None
+        ]
+        found = layout.of_graph(operations, variables, self.task.device)
+        print('\n'.join(found.describe(name, self.job.variable_strategy, when)), flush=True)
+
+    def publish(self):
+        """The chief tells the others that the variables have their values."""
+        nobody_gone = [0] * len(self.cluster.workers)
+        self._boards.write(agreement=self._agreement, finished=0, gone=nobody_gone)
+        self._boards.write(generation=self.generation)
+        self._boards.wake()
+
+    def made_update(self):
+        """Notes that the worker has taken part in an update."""
+        self._fruitless = self._joinings = 0
+        self.station.made_progress()
+
+
+class JoinHook(tf.train.SessionRunHook):
+    """Begins together with the others, and notices when they begin anew."""
+
+    def __init__(self, replica, worker_update):
+        self._replica, self._update = replica, worker_update
+
+    def after_create_session(self, session, coord):
+        if self._replica.initializes_variables:
+            session.run(self._update.publish_op)
+            self._replica.publish()
+        session.run(self._update.start_op)
+        self._replica.station.set_phase(FILLING)
+
+    def before_run(self, run_context):
+        self._replica.station.set_phase(TRAINING)
+        if self._update.generation is not None:
+            return tf.train.SessionRunArgs(self._update.generation)
+
+    def after_run(self, run_context, run_values):
+        if self._update.generation is not None and run_values.results != self._replica.generation:
+            raise BegunAnew
+        self._replica.made_update()
 
 
 def _is_ready(notices):

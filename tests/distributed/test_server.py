@@ -1,4 +1,4 @@
-"""Whether other tasks can be reached and answer: against plain sockets."""
+"""Whether other tasks can be reached and answer, and whether a port is free: by plain sockets."""
 
 import contextlib
 import socket
@@ -7,10 +7,11 @@ import sys
 import threading
 
 import pytest
+import tensorflow.compat.v1 as tf
 
-from cifar10.distributed import peers
+from cifar10.distributed import server
 from cifar10.distributed.cluster import FILLING, TRAINING, Cluster, Task
-from cifar10.distributed.peers import Card
+from cifar10.distributed.server import Card
 from cifar10.errors import UserError
 from tests.helpers import programs
 
@@ -35,12 +36,12 @@ def _closed():
 
 def _absent(*addresses):
     cluster = Cluster((), addresses)
-    return peers.absent(cluster, peers.read_cards(cluster, cluster.workers))
+    return server.absent(cluster, server.read_cards(cluster, cluster.workers))
 
 
 def _unreachable(*addresses):
     cluster = Cluster((), addresses)
-    return peers.unreachable(cluster, cluster.workers)
+    return server.unreachable(cluster, cluster.workers)
 
 
 def test_somebody_listens():
@@ -82,12 +83,12 @@ def test_an_unknown_host():
 )
 def test_addresses_of_this_machine(address, is_here):
     """192.0.2.1 is for documentation: no machine has it (RFC 5737)."""
-    assert peers.is_here(address) == is_here
+    assert server.is_here(address) == is_here
 
 
 def test_no_answer(monkeypatch):
     def ignore(address, timeout):
-        assert timeout == peers._CONNECT_SECS
+        assert timeout == server._CONNECT_SECS
         raise socket.timeout('timed out')
 
     monkeypatch.setattr(socket, 'create_connection', ignore)
@@ -99,20 +100,22 @@ def test_only_who_is_asked_for_and_in_order():
         cluster = Cluster(
             ('127.0.0.1:%d' % closed,), ('127.0.0.1:%d' % port, '127.0.0.1:%d' % other)
         )
-        assert peers.unreachable(cluster, cluster.servers + cluster.workers) == [
+        assert server.unreachable(cluster, cluster.servers + cluster.workers) == [
             Task('ps', 0),
             Task('worker', 1),
         ]
-        assert peers.unreachable(cluster, cluster.workers[::-1]) == [Task('worker', 1)]
+        assert server.unreachable(cluster, cluster.workers[::-1]) == [Task('worker', 1)]
         assert (
-            peers.unreachable(cluster, cluster.workers[:1]) == peers.unreachable(cluster, []) == []
+            server.unreachable(cluster, cluster.workers[:1])
+            == server.unreachable(cluster, [])
+            == []
         )
 
 
 def test_all_are_asked_at_the_same_time(monkeypatch):
     # which a second one would not reach before the first one has its answer
     barrier = threading.Barrier(3, timeout=30)
-    monkeypatch.setattr(peers, '_refusal', lambda address: barrier.wait() < 0)
+    monkeypatch.setattr(server, '_refusal', lambda address: barrier.wait() < 0)
     assert _unreachable('a:1', 'b:1', 'c:1') == []
 
 
@@ -137,73 +140,29 @@ _CARD = Card('--worker_hosts=a:1,b:2', 'worker 0', 7)
 def test_absent_tasks(cards, expected):
     """Tasks that are on their way are named only if all others are there."""
     cluster = Cluster((), ('a:1', 'b:2'))
-    assert peers.absent(cluster, dict(zip(cluster.workers, cards))) == expected
-
-
-def test_other_addresses():
-    cluster = Cluster((), ('a:1', 'b:2'))
-    other, task = cluster.workers
-    for card in (_CARD, 'no answer'):
-        peers.check_cards(cluster, task, {other: card})
-    with pytest.raises(UserError) as error:
-        peers.check_cards(cluster, task, {other: _CARD._replace(cluster='--worker_hosts=a:1')})
-    assert str(error.value) == (
-        'worker 0 (a:1) was started with --worker_hosts=a:1, but worker 1 (b:2) with --worker_hosts=a:1,b:2: '
-        'give all tasks the same'
-    )
+    assert server.absent(cluster, dict(zip(cluster.workers, cards))) == expected
 
 
 _ASK = """
-import os, sys
+import contextlib, os, socket, sys, threading
 import tensorflow.compat.v1 as tf
-from cifar10.distributed import peers
+from cifar10.distributed import server
 from cifar10.distributed.cluster import Cluster, Task
 
-server = tf.train.Server.create_local_server()
-address, task = server.target[len('grpc://'):], Task(server.server_def.job_name, 0)
-print(peers.read_card(address))
-own = peers.OwnCard(server.target, Cluster((), (address,)), task)
+running = tf.train.Server.create_local_server()
+address, task = running.target[len('grpc://'):], Task(running.server_def.job_name, 0)
+print(server.read_card(address))
+own = server.OwnCard(running.target, Cluster((), (address,)), task)
 for phase in ('connecting', 'training'):
     own.set_phase(phase)
-    assert peers.read_card(address) == own.card == ('--worker_hosts=' + address, str(task), own.card.incarnation, phase), phase
-another = peers.OwnCard(server.target, Cluster((), (address,)), task)
+    assert server.read_card(address) == own.card == ('--worker_hosts=' + address, str(task), own.card.incarnation, phase), phase
+another = server.OwnCard(running.target, Cluster((), (address,)), task)
 assert another.card.incarnation != own.card.incarnation
 own._session.run(own._assign, {own._text: '["a card", "of another version"]'})
-print(peers.read_card(address))
-peers._ANSWER_SECS = 0.5
-print(peers.read_card('127.0.0.1:' + sys.argv[1]), flush=True)
-os._exit(0)
-"""
+print(server.read_card(address))
+own.set_phase('training')
 
-
-def test_cards():
-    """Those of a server, which answers at once, and of a process that is stopped: the system still
-    takes connections for it."""
-    with _listening() as port:
-        asked = subprocess.run(
-            [sys.executable, '-c', _ASK, str(port)],
-            cwd=programs.ROOT,
-            timeout=programs.DEADLINE_SECS,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            universal_newlines=True,
-        )
-    assert (asked.returncode, asked.stdout) == (
-        0,
-        'it is starting, or another program\nit has another version of this package\n'
-        'it does not answer\n',
-    ), asked.stderr
-
-
-_ASK_AFTER_A_FAILURE = """
-import contextlib, os, socket, threading
-import tensorflow.compat.v1 as tf
-from cifar10.distributed import peers
-from cifar10.distributed.cluster import Cluster, Task
-
-server = tf.train.Server.create_local_server()
-address, task = server.target[len('grpc://'):], Task(server.server_def.job_name, 0)
-own = peers.OwnCard(server.target, Cluster((), (address,)), task)
+# An old connection hangs, as TCP lets it for minutes after a cut, and new ones work.
 listener = socket.socket()
 listener.bind(('127.0.0.1', 0))
 listener.listen(16)
@@ -233,25 +192,43 @@ is_cut[0] = True
 try:
     session.run(answer)
 except tf.errors.DeadlineExceededError:
-    print(peers.read_card(through) == own.card, flush=True)
+    print(server.read_card(through) == own.card)
+server._ANSWER_SECS = 0.5
+print(server.read_card('127.0.0.1:' + sys.argv[1]), flush=True)
 os._exit(0)
 """
 
 
-def test_cards_after_a_network_failure():
-    """An old connection hangs, as TCP lets it for minutes after a cut, and new ones work."""
-    asked = subprocess.run(
-        [sys.executable, '-c', _ASK_AFTER_A_FAILURE],
-        cwd=programs.ROOT,
-        timeout=programs.DEADLINE_SECS,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        universal_newlines=True,
-    )
-    assert (asked.returncode, asked.stdout) == (0, 'True\n'), asked.stderr
-
-
-def test_a_port_in_use():
+def test_cards():
+    """Those of a server, which answers at once, also after a network failure; and of a process that
+    is stopped: the system still takes connections for it."""
     with _listening() as port:
-        assert peers.refused_port('127.0.0.1:%d' % port) == 'the port is in use'
-    assert peers.refused_port('127.0.0.1:%d' % port) is None
+        asked = subprocess.run(
+            [sys.executable, '-c', _ASK, str(port)],
+            cwd=programs.ROOT,
+            timeout=programs.DEADLINE_SECS,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            universal_newlines=True,
+        )
+    assert (asked.returncode, asked.stdout.splitlines()) == (
+        0,
+        [
+            'it is starting, or another program',
+            'it has another version of this package',
+            'True',
+            'it does not answer',
+        ],
+    ), asked.stderr
+
+
+def test_a_port_in_use(capsys):
+    with _listening() as port:
+        cluster = Cluster((), ('127.0.0.1:%d' % port,))
+        with pytest.raises(UserError) as error:
+            server.start(cluster, cluster.workers[0], tf.ConfigProto())
+    assert str(error.value) == (
+        'worker 0 (127.0.0.1:%d) cannot listen: Address already in use. End what listens there, or '
+        'give the task another port' % port
+    )
+    server._try_port(port)

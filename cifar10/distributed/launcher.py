@@ -1,17 +1,17 @@
 """A whole cluster on this machine: one process per task, started again when it dies."""
 
-import glob
+import contextlib
 import itertools
-from multiprocessing import connection
 import os
+import random
 import re
+import socket
 import subprocess
 import time
 
 from absl import flags as absl_flags
 
 from cifar10 import errors
-from cifar10.distributed import free_ports
 from cifar10.distributed.task_process import TaskProcess
 from cifar10.errors import UserError
 from cifar10.runs import signals
@@ -20,7 +20,7 @@ CHIEF_SECS = 30  # for the chief to save a checkpoint after a signal
 SERVER_SECS = 10  # for the parameter servers to end by themselves after the workers
 GRACE_SECS = 5  # for other tasks to end
 STOPPED_SECS = 10  # for a stopped task (SIGSTOP) to go on
-_DEVICE_FILES = '/dev/nvidia[0-9]*'
+_LOOK_SECS = 0.05
 _NVIDIA_SMI_SECS = 30  # Without persistence mode, the driver initializes every GPU first.
 
 _OWN_FLAG = re.compile('--?(ps_hosts|worker_hosts|job_name|task_index)(=.*)?', re.DOTALL)
@@ -66,9 +66,8 @@ class Launcher:
                 raise UserError('%s is set by the launcher, for each task: leave it out' % flag)
         self._command, self._flags, self._restarts = command, flags, restarts
         self._num_ps, self._num_workers = num_ps, num_workers
-        self._names = ['ps %d' % index for index in range(num_ps)] + [
-            'worker %d' % index for index in range(num_workers)
-        ]
+        self._names = ['ps %d' % index for index in range(num_ps)]
+        self._names += ['worker %d' % index for index in range(num_workers)]
         self._num_gpus = _num_gpus(flags)
         self._tasks = {}  # from names to the last TaskProcess
         self._stop = signals.StopRequest()
@@ -101,7 +100,7 @@ class Launcher:
                     task.kill()
 
     def _choose_ports(self):
-        hosts = ['localhost:%d' % port for port in free_ports.choose(len(self._names))]
+        hosts = ['localhost:%d' % port for port in free_ports(len(self._names))]
         self._cluster = ['--worker_hosts=' + ','.join(hosts[self._num_ps :])]
         if self._num_ps:
             self._cluster.append('--ps_hosts=' + ','.join(hosts[: self._num_ps]))
@@ -109,30 +108,25 @@ class Launcher:
     def _assign_gpus(self):
         """Assigns GPUs to the workers, in groups of --num_gpus, and prints which worker gets
         which."""
-        gpus, size = _visible_gpus(), self._num_gpus
-        self._gpus = _groups(gpus, self._num_workers, size)
+        gpus, indexes = _visible_gpus(), range(self._num_workers)
+        self._gpus = [None for _ in indexes]
         if not gpus:
             return
-        print(
-            'GPUs: %s'
-            % '; '.join(
-                'worker %d gets %s' % (index, ', '.join(own))
-                for index, own in enumerate(self._gpus)
-            ),
-            flush=True,
-        )
-        sharing = {
-            gpu: [str(index) for index, own in enumerate(self._gpus) if gpu in own] for gpu in gpus
-        }
-        shared = [
+        endless = itertools.cycle(gpus)  # from the first GPU again if there are too few
+        for i in indexes:
+            self._gpus[i] = list(dict.fromkeys(itertools.islice(endless, self._num_gpus)))
+        told = ['worker %d gets %s' % (i, ', '.join(self._gpus[i])) for i in indexes]
+        print('GPUs: ' + '; '.join(told), flush=True)
+        sharing = {gpu: [str(i) for i in indexes if gpu in self._gpus[i]] for gpu in gpus}
+        told = [
             'workers %s share GPU %s' % (', '.join(workers), gpu)
             for gpu, workers in sharing.items()
             if len(workers) > 1
         ]
-        if shared:
+        if told:
             print(
                 'Fewer GPUs (%d) than the workers ask for (%d): %s'
-                % (len(gpus), self._num_workers * size, '; '.join(shared)),
+                % (len(gpus), self._num_workers * self._num_gpus, '; '.join(told)),
                 flush=True,
             )
 
@@ -158,17 +152,14 @@ class Launcher:
     def _failed(self):
         """The tasks that ended with another status than 0, those first that cannot be started
         again."""
-        return sorted(
-            (task for task in self._tasks.values() if task.status),
-            key=lambda task: task.can_start_again,
-        )
+        failed = [task for task in self._tasks.values() if task.status]
+        return sorted(failed, key=lambda task: task.can_start_again)
 
     def _supervise(self):
         while True:
             self._watch()
-            if all(
-                self._tasks['worker %d' % index].status == 0 for index in range(self._num_workers)
-            ):
+            workers = [self._tasks[name] for name in self._names[self._num_ps :]]
+            if all(worker.status == 0 for worker in workers):
                 self._end_servers()
                 return 0
             if self._failed() and not self._start_again():
@@ -183,10 +174,9 @@ class Launcher:
         Raises:
           signals.Interrupted: a signal has come, the first time.
         """
-        owners = {pipe: task for task in self._tasks.values() for pipe in task.pipes}
-        for pipe in connection.wait(list(owners), timeout=0.1):
-            owners[pipe].show(pipe)
+        time.sleep(_LOOK_SECS)
         for task in self._tasks.values():
+            task.show()
             if not task.has_ended() and task.stopped_secs() > STOPPED_SECS:
                 errors.warn(
                     '%s has been stopped for %d s: it is killed' % (task.name, STOPPED_SECS)
@@ -219,44 +209,51 @@ class Launcher:
 
     def _start_again(self):
         """Starts again what has to be after a task failed; returns whether it did. A line tells."""
-        needs_ports = self._needs_ports()
-        if not self._num_ps and not needs_ports and self._failed()[0].can_start_again:
+        if not self._num_ps and self._failed()[0].can_start_again:
             # the others soon notice, or have an error of their own to tell
             self._wait(self._running(), GRACE_SECS)
-        task = self._failed()[0]
-        if not self._restarts or not (needs_ports or task.can_start_again):
-            errors.warn(
-                '%s: %s'
-                % (
-                    task.end,
-                    'no restarts are left' if task.can_start_again else 'it is not started again',
-                )
-            )
-            return False
-        self._restarts -= 1
+        task, *others = self._failed()
+        # Other processes have ports of this cluster, and nothing is lost.
+        needs_ports = any(failed.cannot_listen for failed in [task] + others) and not any(
+            each.has_trained for each in self._tasks.values()
+        )
         names, meaning = [task.name], 'it is started again'
-        if needs_ports:
+        if not needs_ports and not task.can_start_again:
+            names, meaning = [], 'it is not started again'
+        elif not self._restarts:
+            names, meaning = [], 'no restarts are left'
+        elif needs_ports:
             names, meaning = self._names, 'all tasks are started again on other ports'
             self._choose_ports()
         elif not self._num_ps:
             names, meaning = self._names, 'all workers are started again'
+        if names:
+            self._restarts -= 1
+            meaning += ' (%d restarts left)' % self._restarts
+        errors.warn('%s: %s' % (task.end, meaning))
         # --fresh would move this run aside; a --flagfile may hold it too
         if self._tasks['worker 0'].has_trained:
-            self._flags = [flag for flag in self._flags if not _FRESH.fullmatch(flag)] + [
-                '--nofresh'
-            ]
-        errors.warn('%s: %s (%d restarts left)' % (task.end, meaning, self._restarts))
+            self._flags = [flag for flag in self._flags if not _FRESH.fullmatch(flag)]
+            self._flags.append('--nofresh')
         for name in names:
             self._tasks[name].kill()
         self._start(names)
-        return True
+        return bool(names)
 
-    def _needs_ports(self):
-        """Whether other processes have ports of this cluster, and nothing is lost if all tasks
-        start on other ones."""
-        return any(task.found_port_in_use for task in self._failed()) and not any(
-            task.has_trained for task in self._tasks.values()
-        )
+
+def free_ports(number):
+    """Returns different ports of this machine that nobody uses now.
+
+    They are below those that Linux, macOS and Windows give to outgoing connections, so that none of
+    these takes one before its server starts.
+    """
+    found = []
+    # Two launchers that start at the same time seldom choose the same.
+    for port in random.SystemRandom().sample(range(10001, 2**15), 100 + number):
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(('', port))
+            found.append(port)
+    return found[:number]
 
 
 def _share_of_cores(index, num_workers):
@@ -289,34 +286,19 @@ def _num_gpus(flags):
 
 def _visible_gpus():
     """Returns the GPUs of this machine that the tasks may use, as in CUDA_VISIBLE_DEVICES; none
-    without NVIDIA's driver."""
+    without nvidia-smi."""
     visible = os.environ.get('CUDA_VISIBLE_DEVICES')
     if visible is None:
+        command = ['nvidia-smi', '--query-gpu=index', '--format=csv,noheader']
         try:
-            visible = (
-                subprocess.run(
-                    ['nvidia-smi', '--query-gpu=index', '--format=csv,noheader'],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    check=True,
-                    timeout=_NVIDIA_SMI_SECS,
-                )
-                .stdout.decode()
-                .replace('\n', ',')
-            )
+            visible = subprocess.check_output(
+                command,
+                stdin=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_NVIDIA_SMI_SECS,
+                universal_newlines=True,
+            ).replace('\n', ',')
         except (OSError, subprocess.SubprocessError):
-            # A container may have the GPUs, but not the program.
-            visible = ','.join(map(str, range(len(glob.glob(_DEVICE_FILES)))))
+            return []
     # CUDA ignores everything from the first malformed entry on, such as the -1 that hides all GPUs.
     return list(itertools.takewhile(_GPU.fullmatch, map(str.strip, visible.split(','))))
-
-
-def _groups(gpus, num_workers, size):
-    """Returns each worker's GPUs, `size` consecutive ones; counts from the first GPU again if there
-    are too few."""
-    starts = range(0, num_workers * size, size)
-    return [
-        list(dict.fromkeys(gpus[(start + i) % len(gpus)] for i in range(size))) if gpus else None
-        for start in starts
-    ]

@@ -1,0 +1,285 @@
+"""The watchdog by a clock that the tests turn, and what a task tells it: which limit holds when,
+and when others may never come."""
+
+import os
+import queue
+import sys
+import threading
+from types import SimpleNamespace
+from unittest import mock
+
+import pytest
+
+from cifar10.distributed import liveness, server
+from cifar10.distributed.cluster import (
+    CONNECTING,
+    FILLING,
+    JOINING,
+    STALLED,
+    TRAINING,
+    Cluster,
+    Task,
+    Timeouts,
+)
+from cifar10.distributed.server import Card
+from cifar10.errors import UserError
+
+CLUSTER = Cluster(('a:1',), ('b:1', 'c:1'))
+
+
+class Clock:
+    """In the place of the module time: sleep() lasts until the test has turned the clock on."""
+
+    def __init__(self):
+        self._now = 1000.0
+        self._turns, self._looks = queue.Queue(), queue.Queue()
+
+    def monotonic(self):
+        return self._now
+
+    def sleep(self, secs):
+        """Called by the watchdog only."""
+        assert 0 < secs <= 1
+        self._looks.put(None)
+        self._now = self._turns.get()
+
+    def turn_to(self, now):
+        """Lets the watchdog look once at this time, and waits until it has looked, or ended the
+        process."""
+        self._looks.get(timeout=60)
+        self._turns.put(1000.0 + now)
+        self._looks.put(self._looks.get(timeout=60))
+
+    def end(self, message, status=STALLED):
+        """In the place of liveness.end: the thread of the watchdog does nothing any more."""
+        print('END %s%s' % (message, '' if status == STALLED else ' [%d]' % status))
+        self._looks.put(None)
+        threading.Event().wait()
+
+
+class _Watch:
+    """A watchdog, what it is told, and what it prints.
+
+    Attributes:
+      phase, awaited, doubt: what it is told when it asks; a function for `awaited` is called.
+    """
+
+    def __init__(self, clock, capsys):
+        self.phase, self.awaited, self.doubt = TRAINING, lambda: 'worker 1', ''
+        self.dog = liveness.Watchdog(lambda: (self.phase, self.awaited(), self.doubt))
+        self._clock, self._capsys = clock, capsys
+
+    def told(self, *times):
+        """A dict from these times to what is printed when the watchdog looks then."""
+        told = {}
+        for now in times:
+            self._clock.turn_to(now)
+            told[now] = self._capsys.readouterr().out
+        return {now: text for now, text in told.items() if text}
+
+
+@pytest.fixture
+def watch(monkeypatch, capsys):
+    clock = Clock()
+    monkeypatch.setattr(liveness, 'time', clock)
+    monkeypatch.setattr(liveness, 'end', clock.end)
+    return _Watch(clock, capsys)
+
+
+WAITING = 'Training: waiting for worker 1\n'
+
+
+def test_who_is_waited_for_is_told_after_5_seconds_and_then_every_30(watch):
+    watch.dog.watch(100, 'stall_timeout_secs')
+    assert watch.told(0.2, 4.9, 5, 5.2, 34.9, 35, 35.2, 64.9, 65, 95, 99.9, 100) == {
+        5: WAITING,
+        35: WAITING,
+        65: WAITING,
+        95: WAITING,
+        100: 'END Training: waited 100 seconds (--stall_timeout_secs) for worker 1: start this task again when the others are there\n',
+    }
+
+
+def test_a_limit_below_5_seconds(watch):
+    watch.dog.watch(2, 'connect_timeout_secs')
+    told = watch.told(1.9, 2)
+    assert list(told) == [2] and told[2].startswith(
+        'END Training: waited 2 seconds (--connect_timeout_secs) for worker 1: '
+    )
+
+
+def test_progress_begins_the_time_anew(watch):
+    watch.dog.watch(50, 'stall_timeout_secs')
+    for start in (0, 40, 80):
+        assert watch.told(start + 4.9, start + 5, start + 34, start + 40) == {
+            start + 5: WAITING,
+            start + 40: WAITING,
+        }
+        watch.dog.progress()
+    assert list(watch.told(124.9, 125, 155, 169.9, 170)) == [125, 155, 170]
+
+
+@pytest.mark.parametrize('what', ['progress', 'rest'])
+def test_what_happens_while_the_others_are_asked(watch, what):
+    """To ask them takes seconds."""
+    watch.awaited = lambda: getattr(watch.dog, what)() or 'worker 1'
+    watch.dog.watch(50, 'stall_timeout_secs')
+    assert watch.told(6, 12, 60 if what == 'progress' else 100) == {}
+
+
+def test_without_a_watch_nothing_is_told(watch):
+    assert watch.told(1000) == {}
+    watch.dog.watch(50, 'stall_timeout_secs')
+    assert watch.told(1005) == {1005: WAITING}
+    watch.dog.rest()
+    assert watch.told(2000) == {}
+    watch.dog.watch(50, 'stall_timeout_secs')
+    assert watch.told(2004, 2005) == {2005: WAITING}
+
+
+def test_the_others_answer(watch):
+    """Only the end says so: a step can take long."""
+    watch.awaited = str
+    watch.dog.watch(50, 'stall_timeout_secs')
+    told = watch.told(5, 35, 50)
+    assert list(told) == [50] and ' for the others, although all of them answer: start' in told[50]
+
+
+def test_another_watch(watch):
+    """From the start of the task to the first update there is more time than later."""
+    watch.dog.watch(300, 'connect_timeout_secs')
+    assert list(watch.told(5, 35, 200)) == [5, 35, 200]
+    watch.dog.watch(20, 'stall_timeout_secs')
+    assert list(watch.told(204, 205, 219, 220)) == [205, 220]
+
+
+def test_a_queue_that_does_not_fill(watch):
+    """No other task is the reason."""
+    watch.phase, watch.awaited = FILLING, str
+    watch.dog.watch(20, 'connect_timeout_secs')
+    assert watch.told(5, 19.9, 20) == {
+        20: 'END Filling the queue: waited 20 seconds (--connect_timeout_secs): start this task again, with a longer time if the '
+        'disk is slow\n'
+    }
+
+
+def test_nobody_has_ever_answered(watch):
+    """After three times the limit nobody will come: a status by which the task is not started
+    again."""
+    watch.phase, watch.doubt = CONNECTING, 'nobody answers'
+    watch.dog.watch(50, 'connect_timeout_secs')
+    told = watch.told(4.9, 5, 35, 50, 60, 65, 95, 100, 125, 149.9, 150)
+    assert list(told) == [5, 35, 65, 95, 125, 150] and told[150] == (
+        'END Connecting: waited 150 seconds (3 times --connect_timeout_secs) for worker 1: nobody answers [1]\n'
+    )
+
+
+def test_somebody_answers_after_the_limit(watch):
+    """It ends at the end of the next attempt, with the status by which it is started again."""
+    watch.doubt = 'nobody answers'
+    watch.dog.watch(50, 'connect_timeout_secs')
+    assert list(watch.told(5, 50)) == [5, 50]
+    watch.doubt = ''
+    told = watch.told(99.9, 100)
+    assert list(told) == [99.9, 100] and told[100].startswith(
+        'END Training: waited 100 seconds (2 times --connect_timeout_secs)'
+    )
+
+
+def test_a_bug_ends_the_process(watch):
+    watch.awaited = lambda: 1 / 0
+    watch.dog.watch(50, 'stall_timeout_secs')
+    assert watch.told(5) == {
+        5: 'END The watchdog failed (division by zero): start this task again\n'
+    }
+
+
+@pytest.mark.parametrize('error', [None, OSError, ValueError])
+def test_the_end_of_a_process(monkeypatch, capsys, error):
+    """What was printed is written, even if nobody reads any more."""
+    stdout, leave = mock.Mock(flush=mock.Mock(side_effect=error)), mock.Mock()
+    monkeypatch.setattr(os, '_exit', leave)
+    monkeypatch.setattr(sys, 'stdout', stdout)
+    liveness.end('why')
+    liveness.end('why', status=1)
+    assert leave.call_args_list == [mock.call(75), mock.call(1)] and stdout.flush.call_count == 2
+    assert capsys.readouterr().err.count(': why\n') == 2
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """Makes servers, cards and watchdogs stand-ins; a list of what the watchdog is told."""
+    told = []
+    own = SimpleNamespace(card=Card('', 'worker 1', 7), set_phase=lambda phase: None)
+    monkeypatch.setattr(server, 'start', lambda *args: 'target')
+    monkeypatch.setattr(server, 'OwnCard', lambda *args: own)
+    monkeypatch.setattr(server, 'read_card', lambda address: own.card)
+    monkeypatch.setattr(
+        liveness,
+        'Watchdog',
+        lambda describe: SimpleNamespace(
+            watch=lambda secs, flag: told.append((secs, flag)),
+            progress=lambda: told.append('progress'),
+        ),
+    )
+    return told
+
+
+def test_the_limits_of_a_task_that_joins_again(watched):
+    connect, stall = (7, 'connect_timeout_secs'), (8, 'stall_timeout_secs')
+    task = liveness.Station(CLUSTER, Task('worker', 1), None, Timeouts(connect=7, stall=8))
+    assert watched == [connect]
+    for _ in range(2):
+        del watched[:]
+        task.join(JOINING)
+        task.set_phase(TRAINING)
+        assert watched == [connect]
+        for _ in range(3):
+            task.made_progress()
+        assert watched[1:] == [stall] + 3 * ['progress']
+    del watched[:]
+    task.join(JOINING, restarts_timer=False)
+    assert watched == []
+
+
+@pytest.mark.parametrize(
+    'task, answering, doubt',
+    [
+        (Task('worker', 1), Task('ps', 0), 'the chief has never answered'),
+        (Task('worker', 1), Task('worker', 0), None),
+        (Task('worker', 0), None, 'no other task has ever answered'),
+        (Task('worker', 0), Task('worker', 1), None),
+    ],
+)
+def test_tasks_that_may_never_come(watched, monkeypatch, task, answering, doubt):
+    """Without the chief, a run may be over; and nobody doubts any more after joining it."""
+    answers = {answering: Card(CLUSTER.text, '', 8)}
+    monkeypatch.setattr(
+        server,
+        'read_cards',
+        lambda cluster, tasks: {each: answers.get(each, 'no answer') for each in tasks},
+    )
+    made = liveness.Station(CLUSTER, task, None, Timeouts())
+    found = made._describe()[2]
+    assert found == ('%s; the run has ended, or the addresses are wrong' % doubt if doubt else '')
+    answers.clear()
+    assert made._describe()[2] == found
+    made.join(TRAINING)
+    assert made._describe()[2] == (found if task.is_chief else '')
+    made.made_progress()
+    assert made._describe()[2] == ''
+
+
+def test_other_addresses(watched, monkeypatch):
+    other, task = CLUSTER.workers
+    made = liveness.Station(CLUSTER, task, None, Timeouts())
+    card = Card(CLUSTER.text, 'worker 0', 7)
+    monkeypatch.setattr(server, 'read_cards', lambda cluster, tasks: {other: card})
+    assert made.read_cards([other]) == {other: card}
+    card = card._replace(cluster='--worker_hosts=b:1')
+    with pytest.raises(UserError) as error:
+        made.read_cards([other])
+    assert str(error.value) == (
+        'worker 0 (b:1) was started with --worker_hosts=b:1, but worker 1 (c:1) with --ps_hosts=a:1 '
+        '--worker_hosts=b:1,c:1: give all tasks the same'
+    )
