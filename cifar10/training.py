@@ -213,8 +213,9 @@ def _train(graph, job, run, session, restore):
     scores = []
     with contextlib.ExitStack() as stack:
         if run:
-            started = tensorboard.run_started(run.record)
-            write = stack.enter_context(summaries.writer(run.path, session.first_step, started))
+            write = stack.enter_context(summaries.writer(run.path, session.first_step))
+            for summary in tensorboard.run_started(run.record):
+                write(summary, session.first_step)
             write = hooks.patient(write, failures)
             run.write_record()
             saver.recover_last_checkpoints(run.saved)

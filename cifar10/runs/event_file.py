@@ -21,18 +21,11 @@ class EventFile:
     """Writes events to a new file in a directory, and to another one after an error; a context
     manager."""
 
-    def __init__(self, directory, first_events=()):
-        """Opens the file.
-
-        Args:
-          directory: where TensorBoard looks.
-          first_events: the tf.Events that come before all others.
-
-        Raises:
-          UserError: the file cannot be written.
-        """
+    def __init__(self, directory):
+        """Opens a file in the directory, where TensorBoard looks; raises UserError if it cannot be
+        written."""
         self._directory = directory
-        self._unwritten = list(first_events)
+        self._unwritten = []
         self._writer = None
         self._write()
 

@@ -20,13 +20,12 @@ def _event(step):
 
 
 def test_events_are_written_immediately(tmp_path):
-    with EventFile(str(tmp_path), [tf.Event(graph_def=b'graph')]) as opened:
+    with EventFile(str(tmp_path)) as opened:
         for step in (3, 5):
             opened.write(_event(step))
             assert events.scalars(tmp_path)[-1] == (step, 'loss', step)
-    first, second = events.read(tmp_path)[:2]
-    assert (first.file_version, second.graph_def) == ('brain.Event:2', b'graph')
-    assert all(event.wall_time > 1.5e9 for event in events.read(tmp_path)[2:])
+    assert events.read(tmp_path)[0].file_version == 'brain.Event:2'
+    assert all(event.wall_time > 1.5e9 for event in events.read(tmp_path))
 
 
 def test_files_of_the_same_second(tmp_path, monkeypatch):
@@ -56,7 +55,7 @@ def test_a_directory_that_is_none(tmp_path):
 
 
 def test_a_new_file_after_the_old_one_was_removed(tmp_path):
-    with EventFile(str(tmp_path), [tf.Event(graph_def=b'graph')]) as opened:
+    with EventFile(str(tmp_path)) as opened:
         opened.write(_event(1))
         (name,) = os.listdir(str(tmp_path))
         (tmp_path / name).unlink()
