@@ -4,9 +4,8 @@ import math
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import muon
+from cifar10 import muon, placement
 from cifar10.hparams import RECIPES
-from cifar10.parallelism import beside
 
 
 def examples_per_decay(pace, hparams):
@@ -146,7 +145,7 @@ def train(opt, gradients, global_step, pace, hparams):
     with tf.name_scope('update'), tf.control_dependencies(tf.get_collection('losses')):
         update = opt.apply_gradients(gradients, global_step=global_step)
     with tf.name_scope('moving_averages'), tf.control_dependencies([update]), tf.device(
-        beside.first_input
+        placement.first_input_device
     ):
         averages = tf.train.ExponentialMovingAverage(decay, global_step)
         return averages.apply(tf.trainable_variables())

@@ -6,7 +6,17 @@ from typing import NamedTuple, Optional, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpointing, errors, hooks, multi_gpu, optimizer, scoring, summaries
+from cifar10 import (
+    checkpointing,
+    distortions,
+    errors,
+    hooks,
+    multi_gpu,
+    optimizer,
+    placement,
+    scoring,
+    summaries,
+)
 from cifar10.data.dataset import DataSet
 from cifar10.hparams import CLASSIC, MAX_STEPS, HParams, Intervals, Pace
 from cifar10.report import tensorboard, tracing
@@ -64,7 +74,7 @@ class Job(NamedTuple):
     @property
     def variable_devices(self):
         """The devices over which the variables are spread."""
-        return multi_gpu.variable_devices(self.variable_strategy, self.devices)
+        return placement.variable_devices(self.variable_strategy, self.devices)
 
     @property
     def first_devices(self):
@@ -115,6 +125,39 @@ class TrainGraph(NamedTuple):
     tower_grads: Sequence[list]  # each tower's list of (gradient, variable)
     learning_rate: tf.Tensor  # a scalar
     summary_op: tf.Tensor  # a string scalar, run together with the train op
+
+
+def build_step(job, batches):
+    """Builds the step of scripts/cifar10_multi_gpu_train.py, without its input and summaries.
+
+    Args:
+      job: a Job.
+      batches: one (images, labels) per tower.
+
+    Returns:
+      The train op.
+    """
+    global_step = tf.train.get_or_create_global_step()
+    learning_rate = optimizer.learning_rate(global_step, job.pace, job.hparams)
+    opt = optimizer.create(learning_rate, job.hparams)
+    with placement.variables_on(job.variable_devices):
+        _, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.network)
+    gradients = multi_gpu.average_gradients(tower_grads)
+    return optimizer.train(opt, gradients, global_step, job.pace, job.hparams)
+
+
+def layout(job):
+    """Returns the placement.Layout of a step of a Job in one process."""
+    size, batch_size = distortions.IMAGE_SIZE, job.hparams.batch_size
+    with tf.Graph().as_default(), tf.device('/cpu:0'):
+        batches = [
+            (
+                tf.placeholder(tf.float32, [batch_size, size, size, 3]),
+                tf.placeholder(tf.int32, [batch_size]),
+            )
+            for _ in range(job.num_towers)
+        ]
+        return placement.layout([build_step(job, batches)], tf.trainable_variables())
 
 
 def set_seed(seed, first_step, worker=0):

@@ -64,13 +64,13 @@ if __name__ == '__main__':
     )
 
 
-from cifar10 import files, multi_gpu
+from cifar10 import files, placement
 from cifar10.cli import given_job
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC
-from cifar10.measure import benchmark, division, scaling_tables, subcommands
-from cifar10.measure.measurements import Steps
+from cifar10.measure import benchmark, planning
+from cifar10.measure.measurements import BASELINE, OURS, Steps
 from cifar10.runs import signals
 from cifar10.training import Job
 
@@ -87,13 +87,13 @@ def request(command):
     if is_read:
         given_job.count_examples(data, FLAGS.batch_size)
     num_devices = (
-        subcommands.MOST_TOWERS * FLAGS.devices_per_tower if command == 'towers' else FLAGS.num_gpus
+        benchmark.MOST_TOWERS * FLAGS.devices_per_tower if command == 'towers' else FLAGS.num_gpus
     )
     job = Job(
         data=data,
         num_examples=dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
         hparams=CLASSIC._replace(batch_size=FLAGS.batch_size),
-        devices=multi_gpu.tower_devices(num_devices),
+        devices=placement.tower_devices(num_devices),
         given_threads=given_job.threads(),
         devices_per_tower=FLAGS.devices_per_tower,
         variable_strategy=FLAGS.variable_strategy,
@@ -102,7 +102,7 @@ def request(command):
         '--%s=%d' % (name, FLAGS[name].value)
         for name in ('intra_op_threads', 'inter_op_threads', 'input_threads')
     ]
-    return subcommands.Request(
+    return benchmark.Request(
         job=job,
         steps=Steps(warmup=FLAGS.warmup_steps, measured=FLAGS.steps),
         scripts_dir=os.path.dirname(os.path.realpath(__file__)),
@@ -121,14 +121,14 @@ def main(command):
                 '--devices_per_tower and --variable_strategy are measured by towers, without --baseline: leave them out'
             )
         given_job.check_division(
-            subcommands.MOST_TOWERS * FLAGS.devices_per_tower, FLAGS.devices_per_tower
+            benchmark.MOST_TOWERS * FLAGS.devices_per_tower, FLAGS.devices_per_tower
         )
     if command == 'plan':
         if FLAGS.json is not None:
             raise UserError('plan measures no figures for a file: leave out --json')
         with signals.Interruptible():
-            for tables in (scaling_tables, division):
-                print(tables.plan(FLAGS.batch_size, FLAGS.gpu_gflops) + '\n')
+            for tables in (planning.cluster_plan, planning.multi_gpu_plan):
+                print(tables(FLAGS.batch_size, FLAGS.gpu_gflops) + '\n')
         return
     if FLAGS.json is not None:
         files.check_writable(FLAGS.json)
@@ -147,17 +147,17 @@ def main(command):
     # the measuring processes are ended, and what they have written is removed
     with signals.Interruptible():
         rounds = benchmark.in_turn(
-            lambda formulation: subcommands.MEASURES[command](formulation, requested),
-            [benchmark.OURS, benchmark.BASELINE] if FLAGS.baseline else [benchmark.OURS],
+            lambda formulation: benchmark.MEASURES[command](formulation, requested),
+            [OURS, BASELINE] if FLAGS.baseline else [OURS],
             FLAGS.rounds,
         )
     print(
-        subcommands.profile_tables(rounds, requested)
+        benchmark.profile_tables(rounds, requested)
         if command == 'profile'
         else benchmark.comparison(rounds)
     )
-    if command in subcommands.VERDICTS:
-        print('\n' + subcommands.VERDICTS[command](rounds, requested.job))
+    if command in benchmark.VERDICTS:
+        print('\n' + benchmark.VERDICTS[command](rounds, requested.job))
     if FLAGS.json is not None:
         flag_values = {
             flag.name: flag.value for flag in FLAGS.get_key_flags_for_module(sys.argv[0])

@@ -26,7 +26,7 @@ if __name__ == '__main__':
     job_flags.define_num_gpus()
     program.parse(check=job_flags.check_run)
 
-from cifar10 import multi_gpu
+from cifar10 import placement
 from cifar10.cli import given_job
 from cifar10.hparams import CLASSIC, Intervals
 from cifar10.measure import classic
@@ -42,7 +42,7 @@ def main():
         data=data,
         num_examples=given_job.count_examples(data, FLAGS.batch_size),
         hparams=CLASSIC._replace(batch_size=FLAGS.batch_size),
-        devices=multi_gpu.tower_devices(FLAGS.num_gpus),
+        devices=placement.tower_devices(FLAGS.num_gpus),
         max_steps=FLAGS.max_steps,
         intervals=Intervals(
             log_frequency=FLAGS.log_frequency,

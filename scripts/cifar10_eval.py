@@ -98,7 +98,7 @@ if __name__ == '__main__':
     flags.DEFINE_boolean('use_gpu', False, 'Compute on a GPU.')
     program.parse(check=check)
 
-from cifar10 import evaluation, multi_gpu
+from cifar10 import evaluation, placement
 from cifar10.data import verification
 from cifar10.runs import following, run_directory
 
@@ -118,7 +118,7 @@ def evaluator():
             '--top_k=%d is more than the %d classes: give at most %d'
             % (FLAGS.top_k, records.num_classes, records.num_classes)
         )
-    (device,) = multi_gpu.tower_devices(1) if FLAGS.use_gpu else ['/cpu:0']
+    (device,) = placement.tower_devices(1) if FLAGS.use_gpu else ['/cpu:0']
     return evaluation.Evaluator(records, device, FLAGS.num_examples, int(FLAGS.views))
 
 

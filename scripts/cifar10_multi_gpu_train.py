@@ -32,7 +32,7 @@ if __name__ == '__main__':
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, multi_gpu, optimizer, summaries, training
+from cifar10 import input as cifar10_input, multi_gpu, optimizer, placement, summaries, training
 from cifar10.cli import given_job
 
 FLAGS = flags.FLAGS
@@ -57,7 +57,7 @@ def train(job, run):
         global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, job.pace, job.hparams)
         opt = optimizer.create(learning_rate, job.hparams)
-        with multi_gpu.variables_on(job.variable_devices):
+        with placement.variables_on(job.variable_devices):
             losses, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.network)
         gradients = multi_gpu.average_gradients(tower_grads)
         train_op = optimizer.train(opt, gradients, global_step, job.pace, job.hparams)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import evaluation, model, multi_gpu, optimizer
+from cifar10 import evaluation, model, multi_gpu, optimizer, placement
 from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, Pace
 from cifar10.runs import checkpoint, machine
@@ -74,7 +74,7 @@ def _update(devices):
 
 def test_each_tower_runs_on_its_gpu():
     """Soft placement would move it to the CPU without a word."""
-    devices = multi_gpu.tower_devices(2)
+    devices = placement.tower_devices(2)
     _, _, nodes = _update(devices)
     products = {
         'Conv2D',
@@ -99,7 +99,7 @@ def test_each_tower_runs_on_its_gpu():
 
 
 def test_an_update_equals_that_on_the_cpu():
-    losses, changes, _ = _update(multi_gpu.tower_devices(2))
+    losses, changes, _ = _update(placement.tower_devices(2))
     expected_losses, expected, _ = _update(['/cpu:0', '/cpu:1'])
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-4)
     for name, change in expected.items():
@@ -108,7 +108,7 @@ def test_an_update_equals_that_on_the_cpu():
 
 def test_lrn_equals_its_definition():
     x, dy = [RNG.randn(2, 3, 3, 64).astype(np.float32) * 5 for _ in range(2)]
-    with tf.device(multi_gpu.tower_devices(1)[0]):
+    with tf.device(placement.tower_devices(1)[0]):
         tensor = tf.constant(x)
         normalized = model.local_response_normalization(tensor, 'norm')
         (gradient,) = tf.gradients(normalized, tensor, tf.constant(dy))
@@ -126,7 +126,7 @@ def test_an_evaluation_equals_that_on_the_cpu(tmp_path, data_dir):
         evaluation.Evaluator(dataset.read(data_dir).test, device)
         .evaluate(checkpoint.read(path))
         .scores
-        for device in multi_gpu.tower_devices(1) + ['/cpu:0']
+        for device in placement.tower_devices(1) + ['/cpu:0']
     ]
     np.testing.assert_allclose(found.log_probabilities, expected.log_probabilities, atol=1e-3)
     np.testing.assert_array_equal(found.labels, expected.labels)

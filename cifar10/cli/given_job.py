@@ -6,12 +6,11 @@ import math
 from absl import flags
 import tensorflow.compat.v1 as tf
 
-from cifar10 import multi_gpu, optimizer
+from cifar10 import optimizer, placement, training
 from cifar10.cli import data_flags, job_flags, program
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, VARIABLE_STRATEGIES, Intervals
-from cifar10.parallelism import layers, layout
 from cifar10.report import tensorboard
 from cifar10.runs import event_file, machine, run_directory
 from cifar10.runs.machine import Threads
@@ -52,7 +51,7 @@ def prepare(
         run_directory.resumed_hparams(FLAGS.train_dir) if resumes and not FLAGS.fresh else None
     )
     check_division(num_devices, devices_per_tower)
-    devices = multi_gpu.tower_devices(num_devices)
+    devices = placement.tower_devices(num_devices)
     if FLAGS.deterministic and machine.is_gpu(devices[0]):
         raise UserError(
             '--deterministic works on CPUs only: hide the GPUs with CUDA_VISIBLE_DEVICES=-1'
@@ -95,7 +94,7 @@ def check_division(num_devices, devices_per_tower):
     devices of a tower."""
     if devices_per_tower == 1:
         return
-    num_layers = len(layers.step_products(1))
+    num_layers = len(placement.LAYERS)
     if devices_per_tower > num_layers:
         raise UserError(
             '--devices_per_tower=%d is more than the %d layers of the network: give at most %d'
@@ -191,7 +190,7 @@ def _placement(job, is_alone):
         return []
     lines = []
     if job.devices_per_tower > 1:
-        parts = multi_gpu.divide_layers(job.devices_per_tower, job.data.num_classes)
+        parts = placement.divide_layers(job.devices_per_tower)
         for i in range(job.num_towers):
             devices = job.devices[i * len(parts) :]
             placed = ['%s on %s' % (', '.join(part), dev) for part, dev in zip(parts, devices)]
@@ -204,7 +203,7 @@ def _placement(job, is_alone):
     if is_alone and job.devices_per_tower == 1 and job.variable_strategy == 'cpu':
         lines.append('Weights: on /cpu:0 (--variable_strategy=cpu)')  # without counting bytes
     elif is_alone:
-        lines += layout.of_step(job).describe('Weights', job.variable_strategy, 'per step')
+        lines += training.layout(job).describe('Weights', job.variable_strategy, 'per step')
     return lines
 
 

@@ -6,7 +6,7 @@ import contextlib
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.parallelism.balance import Balance
+from cifar10.placement import Balance
 
 # as in tf.train.replica_device_setter
 _VARIABLE_OPS = ['Variable', 'VariableV2', 'AutoReloadVariable', 'VarHandleOp']

@@ -8,7 +8,7 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, multi_gpu
+from cifar10 import input as cifar10_input, placement
 from cifar10.data import verification
 from cifar10.distributed import (
     allreduce,
@@ -22,7 +22,6 @@ from cifar10.distributed import (
 )
 from cifar10.distributed.cluster import CONNECTING, FILLING, JOINING, TRAINING
 from cifar10.errors import MissingOutputs, reason, warn
-from cifar10.parallelism import layout
 from cifar10.runs import signals
 from cifar10.training import SessionSettings
 
@@ -307,7 +306,7 @@ class Worker:
         variables, or copies of remote ones."""
         devices = self.job.variable_devices
         self._copies = None if self._is_local else variable_placement.Copies(self.task, devices)
-        return self._copies.read() if self._copies else multi_gpu.variables_on(devices)
+        return self._copies.read() if self._copies else placement.variables_on(devices)
 
     def update(self, gradients, learning_rate, apply):
         """The worker's part in an update.
@@ -352,7 +351,7 @@ class Worker:
         operations = [
             op for op in (worker_update.train_op, worker_update.fetch_op) if op is not None
         ]
-        found = layout.of_graph(operations, variables, self.task.device)
+        found = placement.layout(operations, variables, self.task.device)
         print('\n'.join(found.describe(name, self.job.variable_strategy, when)), flush=True)
 
     def publish(self):

@@ -1,30 +1,31 @@
-"""The benchmark's figures: rounds in turn, medians, spreads and ratios, as a table and as JSON."""
+"""Subcommands of the benchmark: rounds in turn, medians, spreads and ratios, as a table and as
+JSON."""
 
 import contextlib
 import json
+import math
+import os
 import platform
 import statistics
 import sys
+import tempfile
 import time
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
+from cifar10 import files
+from cifar10.measure import clusters, measurements, processes
+from cifar10.measure.measurements import BASELINE, OURS, SUM, Steps, is_ours
 from cifar10.report import text_report
 from cifar10.runs import machine
+from cifar10.training import Job
 
-OURS, BASELINE = 'ours', 'classic'  # formulations
-
-
-def is_ours(formulation):
-    """Whether the formulation is ours rather than the baseline.
-
-    Raises:
-      ValueError: it is unknown.
-    """
-    if formulation not in (OURS, BASELINE):
-        raise ValueError('Unknown formulation: %s' % formulation)
-    return formulation == OURS
+MOST_TOWERS = 4  # among which `towers` divides a batch
+_SHARE = 'share of the matrix product'
+_STEP_IMAGES = 'images/sec that the step takes'
+_ROWS = 25  # of `profile`
 
 
 def in_turn(measure_once, formulations, num_rounds):
@@ -52,11 +53,6 @@ def in_turn(measure_once, formulations, num_rounds):
         formulation: {name: [figures[name] for figures in measured] for name in measured[0]}
         for formulation, measured in rounds.items()
     }
-
-
-def summarize(values):
-    """Median and extremes."""
-    return {'median': statistics.median(values), 'min': min(values), 'max': max(values)}
 
 
 def ratios(rounds):
@@ -96,26 +92,11 @@ def figures_table(columns, names):
 
 
 def _cell(values):
-    summary = summarize(values)
-    return '%s (%s to %s)' % tuple(_digits(summary[key]) for key in ('median', 'min', 'max'))
-
-
-def _digits(value):
-    """Three significant digits, and all digits before the point."""
-    return '%.0f' % value if value >= 100 else '%.3g' % value
-
-
-def host():
-    """Where it was measured: processor, cores, GPUs, versions."""
-    return {
-        'processor': machine.processor(),
-        'cores': machine.num_cores(),
-        'system': platform.platform(),
-        'gpus': machine.gpus(),
-        'python': platform.python_version(),
-        'tensorflow': tf.__version__,
-        'numpy': np.__version__,
-    }
+    """Median and extremes with three significant digits, and all digits before the point."""
+    return '%s (%s to %s)' % tuple(
+        '%.0f' % value if value >= 100 else '%.3g' % value
+        for value in (statistics.median(values), min(values), max(values))
+    )
 
 
 def report(subcommand, rounds, flag_values):
@@ -124,14 +105,218 @@ def report(subcommand, rounds, flag_values):
         {
             'subcommand': subcommand,
             'time': time.strftime('%Y-%m-%dT%H:%M:%S%z'),
-            'host': host(),
+            'host': {
+                'processor': machine.processor(),
+                'cores': machine.num_cores(),
+                'system': platform.platform(),
+                'gpus': machine.gpus(),
+                'python': platform.python_version(),
+                'tensorflow': tf.__version__,
+                'numpy': np.__version__,
+            },
             'flags': flag_values,
             'rounds': rounds,
             'summary': {
-                formulation: {name: summarize(values) for name, values in figures.items()}
-                for formulation, figures in rounds.items()
+                formulation: _summaries(figures) for formulation, figures in rounds.items()
             },
-            'ratios': {name: summarize(values) for name, values in ratios(rounds).items()},
+            'ratios': _summaries(ratios(rounds)),
         },
         indent=1,
     )
+
+
+def _summaries(figures):
+    return {
+        name: {'median': statistics.median(values), 'min': min(values), 'max': max(values)}
+        for name, values in figures.items()
+    }
+
+
+class Request(NamedTuple):
+    """What is to be measured, and how."""
+
+    job: Job
+    steps: Steps  # 0 means what suits the subcommand
+    scripts_dir: str  # of the trainers, for `train`
+    trainer_flags: list  # for ours alone
+    trace_path: str  # for `profile`
+    data_flags: list  # that name the data of the job to a trainer
+
+    def steps_or(self, warmup, measured):
+        """The Steps, with these numbers instead of 0."""
+        return Steps(self.steps.warmup or warmup, self.steps.measured or measured)
+
+
+def _step(formulation, request, job):
+    return processes.fresh_process(
+        measurements.step_figures, formulation, job, request.steps_or(10, 100)
+    )
+
+
+def measure_input(formulation, request):
+    """Batches out of the input pipeline alone, and how many a step could use."""
+    figures = processes.fresh_process(
+        measurements.input_figures, formulation, request.job, request.steps_or(100, 500)
+    )
+    figures[_STEP_IMAGES] = _step(formulation, request, request.job)['images/sec']
+    return figures
+
+
+def input_verdict(rounds, job):
+    """Whether the input is fast enough."""
+    made, taken = (statistics.median(rounds[OURS][name]) for name in ('images/sec', _STEP_IMAGES))
+    return (
+        'The input %s the towers on %s: with all cores for itself it makes %.1f times the images that the step takes.'
+        % ('can feed' if made > taken else 'CANNOT feed', ', '.join(job.devices), made / taken)
+    )
+
+
+def measure_step(formulation, request):
+    """The training step on batches that stay in memory."""
+    return _with_limit(_step(formulation, request, request.job), request.job)
+
+
+def measure_train(formulation, request):
+    """The training script from end to end, by the times of its log lines."""
+    job, steps = request.job, request.steps_or(100, 500)
+    script = 'cifar10_multi_gpu_train.py' if is_ours(formulation) else 'cifar10_classic.py'
+    with tempfile.TemporaryDirectory() as train_dir:
+        command = (
+            [sys.executable, os.path.join(request.scripts_dir, script)]
+            + request.data_flags
+            + [
+                '--train_dir=' + train_dir,
+                '--num_gpus=%d' % len(job.devices),
+                '--batch_size=%d' % job.hparams.batch_size,
+                '--max_steps=%d' % sum(steps),
+                '--log_frequency=%d' % math.gcd(10, math.gcd(*steps)),
+                '--summary_steps=100',
+                '--checkpoint_steps=%d' % min(1000, steps.measured),
+            ]
+        )
+        if is_ours(formulation):
+            command += request.trainer_flags
+        seconds, peak_mb = processes.run_trainer(command, steps.warmup, sum(steps))
+    figures = {
+        'ms per step': seconds / steps.measured * 1e3,
+        'images/sec': steps.measured * job.pace.examples_per_step / seconds,
+        'peak memory, MB': peak_mb,
+    }
+    return _with_limit(figures, job)
+
+
+def _with_limit(figures, job):
+    """Adds the share of the machine's limit, which is measured each time."""
+    operations = measurements.step_operations(job.hparams.batch_size, job.data.num_classes)
+    rate = operations * len(job.devices) / (figures['ms per step'] / 1e3)
+    # CPU devices share the cores
+    num_units = len(set(job.devices)) if machine.is_gpu(job.devices[0]) else 1
+    limit = num_units * processes.fresh_process(measurements.matrix_product_rate, job.devices[0])
+    return dict(
+        figures,
+        **{'GFLOP/s': rate / 1e9, 'matrix product, GFLOP/s': limit / 1e9, _SHARE: rate / limit},
+    )
+
+
+def flops_verdict(rounds, job):
+    """Describes the operations of a step, and whether arithmetic or overhead takes most of its
+    time, in the last line."""
+    lines = ['Floating-point operations per tower per step:']
+    for layer in measurements.step_products(job.hparams.batch_size, job.data.num_classes):
+        gflop = layer.operations / 1e9
+        lines.append('  %-14s %d products %9.4f GFLOP' % (layer.layer, layer.count, gflop))
+    total = measurements.step_operations(job.hparams.batch_size, job.data.num_classes)
+    lines.append('  %-25s %9.4f GFLOP' % ('sum', total / 1e9))
+    limits = []
+    for formulation, figures in rounds.items():
+        share = statistics.median(figures[_SHARE])
+        limits.append(
+            '%s for %s (%.0f %% of the rate of a matrix product)'
+            % ('arithmetic' if share >= 0.5 else 'overhead', formulation, 100 * share)
+        )
+    return '\n'.join(lines + ['Limit: ' + ', '.join(limits)])
+
+
+def measure_towers(formulation, request):
+    """One tower with the whole batch, two with half of it, four with a quarter; if the job places
+    them otherwise, both in turn."""
+    usual, size = (
+        request.job._replace(devices_per_tower=1, variable_strategy='cpu'),
+        request.job.hparams.batch_size,
+    )
+    figures, ratios = {}, {}
+    for n in (1, 2, MOST_TOWERS):
+        name, first = 'ms per step, %d x %d' % (n, size // n), 'ms per step, 1 x %d' % size
+        figures[name] = _towers_ms(formulation, request, usual, n)
+        if n > 1:
+            ratios['%s / %s' % (name, first[len('ms per step, ') :])] = (
+                figures[name] / figures[first]
+            )
+        if usual != request.job:
+            placed = '%s, divided by %d, variables %s' % (
+                name,
+                request.job.devices_per_tower,
+                request.job.variable_strategy,
+            )
+            figures[placed] = _towers_ms(formulation, request, request.job, n)
+            ratios['%s / without' % placed] = figures[placed] / figures[name]
+    return dict(figures, **ratios)
+
+
+def _towers_ms(formulation, request, job, num_towers):
+    """Milliseconds of a step in which so many towers share the batch of the job."""
+    hparams = job.hparams._replace(batch_size=job.hparams.batch_size // num_towers)
+    part = job._replace(devices=job.devices[: num_towers * job.devices_per_tower], hparams=hparams)
+    return _step(formulation, request, part)['ms per step']
+
+
+def measure_profile(formulation, request):
+    """The operations of a step; writes a Chrome trace."""
+    figures, trace = processes.fresh_process(
+        measurements.profile_figures, formulation, request.job, request.steps_or(10, 20)
+    )
+    files.write_whole(_trace_path(formulation, request), trace, 'give another --trace')
+    return figures
+
+
+def _trace_path(formulation, request):
+    return (
+        request.trace_path if is_ours(formulation) else '%s.%s' % (request.trace_path, formulation)
+    )
+
+
+def profile_tables(rounds, request):
+    """The most expensive operations of each formulation, and the sums."""
+    tables = [
+        '%s, Chrome trace in %s (open it in ui.perfetto.dev)\n\n%s'
+        % (formulation, _trace_path(formulation, request), _most_expensive(figures))
+        for formulation, figures in rounds.items()
+    ]
+    sums = {formulation: {SUM: figures[SUM]} for formulation, figures in rounds.items()}
+    return '\n\n'.join(tables + [comparison(sums)])
+
+
+def _most_expensive(figures):
+    """The most expensive operations and their share of the sum, as a table in Markdown.
+
+    Args:
+      figures: dict from each operation to its milliseconds in each round, as
+        measurements.profile_figures names them.
+    """
+    medians = {name: statistics.median(values) for name, values in figures.items() if name != SUM}
+    names = sorted(medians, key=medians.get, reverse=True)[:_ROWS] + [SUM]
+    shares = {
+        name: [100 * ms / total for ms, total in zip(figures[name], figures[SUM])] for name in names
+    }
+    return figures_table({'ms': figures, 'share in %': shares}, names)
+
+
+MEASURES = {
+    'input': measure_input,
+    'step': measure_step,
+    'train': measure_train,
+    'towers': measure_towers,
+    'profile': measure_profile,
+    'distributed': clusters.measure,
+}
+VERDICTS = {'input': input_verdict, 'step': flops_verdict, 'train': flops_verdict}

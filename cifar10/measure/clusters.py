@@ -8,11 +8,17 @@ import tempfile
 from typing import NamedTuple
 
 from cifar10.errors import UserError
-from cifar10.measure import processes, traffic
-from cifar10.measure.traffic import ALLREDUCE, ASYNC, AVERAGE, LOCAL, SYNC, Machines, Scheme
+from cifar10.measure import cluster_estimate, processes
+from cifar10.measure.cluster_estimate import (
+    ALLREDUCE,
+    ASYNC,
+    AVERAGE,
+    AVERAGE_PERIOD,
+    LOCAL,
+    SYNC,
+)
 
 _STEP_LINE = re.compile(r'(?:\[worker 0\] )?(\S+ \S+): step (\d+), ')
-_AVERAGE_PERIOD = 10
 _NUM_WORKERS = (2, 4)
 _LOOPBACK = '/sys/class/net/lo/statistics/tx_bytes'  # on Linux
 
@@ -63,11 +69,11 @@ def _loopback_bytes():
         return int(counter.read())
 
 
-def measure(request):
+def measure(unused_formulation, request):
     """Updates and images per second, and bytes per update, in each mode with 2 and 4 workers.
 
     Args:
-      request: a subcommands.Request.
+      request: a benchmark.Request.
 
     Returns:
       A dict from names of figures to numbers.
@@ -95,16 +101,10 @@ def measure(request):
                 run.start - local.start
             )
             figures['seconds from the last update to the end, ' + name] = run.end
-            scheme = Scheme(
-                mode,
-                traffic.variable_bytes(request.job.data.num_classes),
-                batch_size,
-                average_period=_AVERAGE_PERIOD,
-            )
+            servers = cluster_estimate.server_bytes(1, request.job.data.num_classes)
+            worker, server = cluster_estimate.traffic(mode, num_workers, servers)
             figures['MB per update, ' + name] = run.sent / 1e6
-            figures['MB per update on paper, ' + name] = (
-                traffic.on_paper(scheme, Machines(num_workers)).total / 1e6
-            )
+            figures['MB per update on paper, ' + name] = (batches * worker + server) / 1e6
     return figures
 
 
@@ -140,7 +140,7 @@ def _run(mode, num_workers, request):
                 + ['--mode=' + mode, '--intra_op_threads=1', '--inter_op_threads=1']
             )
         if mode == AVERAGE:
-            command.append('--average_period=%d' % _AVERAGE_PERIOD)
+            command.append('--average_period=%d' % AVERAGE_PERIOD)
         marks, started = _Marks(), datetime.datetime.now()
         processes.watched([sys.executable] + command, marks.read, processes.end_with_tasks)
         try:

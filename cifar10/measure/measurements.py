@@ -1,16 +1,24 @@
-"""What the benchmark measures of the input pipeline and of the training step, each in a process of
-its own."""
+"""Measurements of the input pipeline and of the training step, each made in a process of its own;
+the operations of a step."""
 
+import collections
 import contextlib
+import functools
+import re
+import statistics
 import time
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, multi_gpu, optimizer
-from cifar10.measure import benchmark, classic, processes, profiling
+from cifar10 import input as cifar10_input, model, placement, training
+from cifar10.measure import classic, processes
+from cifar10.report import tracing
 from cifar10.runs import machine, watch
+
+OURS, BASELINE = 'ours', 'classic'  # formulations
+SUM = 'sum of all operations'  # of their single times: in parallel they take less
 
 
 class Steps(NamedTuple):
@@ -20,11 +28,22 @@ class Steps(NamedTuple):
     measured: int
 
 
+def is_ours(formulation):
+    """Whether the formulation is ours rather than the baseline.
+
+    Raises:
+      ValueError: it is unknown.
+    """
+    if formulation not in (OURS, BASELINE):
+        raise ValueError('Unknown formulation: %s' % formulation)
+    return formulation == OURS
+
+
 def input_figures(formulation, job, steps):
     """Runs the input pipeline alone, with the prefetch queue of a trainer.
 
     Args:
-      formulation: benchmark.OURS or benchmark.BASELINE.
+      formulation: OURS or BASELINE.
       job: a Job.
       steps: a Steps, in batches.
 
@@ -72,7 +91,7 @@ def input_figures(formulation, job, steps):
 
 def _prefetch_queue(formulation, job):
     capacity = 2 * len(job.devices)
-    if benchmark.is_ours(formulation):
+    if is_ours(formulation):
         images, labels = cifar10_input.distorted_inputs(job.data, job.hparams.batch_size)
         return cifar10_input.prefetch_queue(images, labels, capacity, job.threads.prefetch)
     with tf.device('/cpu:0'):
@@ -81,7 +100,7 @@ def _prefetch_queue(formulation, job):
 
 
 def _config(formulation, job, devices):
-    return machine.session_config(devices, job.threads if benchmark.is_ours(formulation) else None)
+    return machine.session_config(devices, job.threads if is_ours(formulation) else None)
 
 
 @contextlib.contextmanager
@@ -104,15 +123,8 @@ def _step_session(formulation, job):
                         for name, value in zip(('images', 'labels'), values)
                     ]
                 )
-        if benchmark.is_ours(formulation):
-            global_step = tf.train.get_or_create_global_step()
-            opt = optimizer.create(
-                optimizer.learning_rate(global_step, job.pace, job.hparams), job.hparams
-            )
-            with multi_gpu.variables_on(job.variable_devices):
-                _, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.network)
-            gradients = multi_gpu.average_gradients(tower_grads)
-            train_op = optimizer.train(opt, gradients, global_step, job.pace, job.hparams)
+        if is_ours(formulation):
+            train_op = training.build_step(job, batches)
         else:
             train_op, _, _ = classic.training_step(job, batches)
         with tf.Session(config=_config(formulation, job, job.devices)) as session:
@@ -133,7 +145,95 @@ def step_figures(formulation, job, steps):
 
 
 def profile_figures(formulation, job, steps):
-    """Traces the training step; returns the milliseconds of its operations, and the Chrome
-    trace."""
+    """Traces the training step.
+
+    Returns:
+      A dict from each operation, as 'name (type)', to its milliseconds per step, and their SUM; and
+      the last step as a Chrome trace in JSON.
+    """
     with _step_session(formulation, job) as (session, train_op):
-        return profiling.trace(session, train_op, steps.warmup, steps.measured)
+        for _ in range(steps.warmup):
+            session.run(train_op)
+        took = collections.Counter()
+        for _ in range(steps.measured):
+            metadata = tf.RunMetadata()
+            session.run(train_op, options=tracing.OPTIONS, run_metadata=metadata)
+            for node in [node for dev in metadata.step_stats.dev_stats for node in dev.node_stats]:
+                kind = ''.join(re.findall(r' = (\w+)\(', node.timeline_label)[:1])
+                ms = (node.op_end_rel_micros - node.op_start_rel_micros) / 1e3
+                for name in ('%s (%s)' % (node.node_name, kind), SUM):
+                    took[name] += ms / steps.measured
+    return dict(took), tracing.chrome_trace(metadata)
+
+
+class Products(NamedTuple):
+    """The matrix products and convolutions of a layer in one step: for its outputs, and for the
+    gradients."""
+
+    layer: str
+    count: int
+    operations: int  # of all of them together
+
+
+@functools.lru_cache(maxsize=None)
+def step_products(batch_size, num_classes=model.NUM_CLASSES):
+    """Counts the products of a training step of one tower with TensorFlow's profiler.
+
+    A product of [m, k] and [k, n] takes 2 m k n operations: one multiplication and one addition per
+    term. A convolution is a product with one row for each place in each example. As is usual,
+    products with the zeros at the borders count, although kernels may skip them; pooling,
+    normalisation and update do not count.
+
+    Args:
+      batch_size: examples per step.
+      num_classes: the number of classes.
+
+    Returns:
+      A list of Products, in the order of the layers.
+    """
+    with tf.Graph().as_default() as graph:
+        size = cifar10_input.IMAGE_SIZE
+        logits = model.inference(tf.zeros([batch_size, size, size, 3]), num_classes=num_classes)
+        tf.gradients(model.loss(logits, tf.zeros([batch_size], tf.int32)), tf.trainable_variables())
+        builder = tf.profiler.ProfileOptionBuilder
+        profile = tf.profiler.profile(
+            graph, options=builder(builder.float_operation()).with_empty_output().build()
+        )
+    # No step computes the gradient of the images.
+    is_product = re.compile('(?!.*conv1/Conv2D_grad/Conv2DBackpropInput).*(Conv2D|MatMul)').match
+    operations = {
+        layer: [
+            op.float_ops
+            for op in profile.children
+            if is_product(op.name) and layer in op.name.split('/')[:2]
+        ]
+        for layer in placement.LAYERS
+    }
+    return [Products(layer, len(ops), sum(ops)) for layer, ops in operations.items()]
+
+
+def step_operations(batch_size, num_classes=model.NUM_CLASSES):
+    """The floating-point operations of all `step_products`."""
+    return sum(product.operations for product in step_products(batch_size, num_classes))
+
+
+def matrix_product_rate(device, size=4096, num_runs=5):
+    """Floating-point operations per second of a float32 matrix product of size x size on a device:
+    the median of some runs.
+
+    On recent GPUs TensorFlow rounds its factors to TF32, as it does in the network.
+    """
+    with tf.Graph().as_default(), tf.device(device):
+        factors = [
+            tf.get_variable(name, [size, size], initializer=tf.random_normal_initializer())
+            for name in 'ab'
+        ]
+        product = tf.matmul(*factors).op
+        seconds = []
+        with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
+            session.run(tf.global_variables_initializer())
+            for _ in range(num_runs + 1):
+                start = time.perf_counter()
+                session.run(product)
+                seconds.append(time.perf_counter() - start)
+    return 2 * size**3 / statistics.median(seconds[1:])

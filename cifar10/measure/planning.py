@@ -1,0 +1,179 @@
+"""Tables of `cifar10_benchmark.py plan`: many machines, and several GPUs in one, by formulas."""
+
+from typing import NamedTuple
+
+from cifar10 import training
+from cifar10.data import dataset
+from cifar10.hparams import CLASSIC, VARIABLE_STRATEGIES
+from cifar10.measure import cluster_estimate, measurements
+from cifar10.measure.cluster_estimate import ALLREDUCE, ASYNC, AVERAGE, AVERAGE_PERIOD, SYNC
+from cifar10.report import text_report
+
+WORKERS, GIGABITS = (8, 32, 128), (10, 25, 100)
+CPU_GFLOPS = 316  # of the training step on two cores, see docs/speed.md
+GPUS, BATCHES = (1, 2, 4, 8), (8, 128, 1024)
+# GB/s of each GPU in each direction: PCIe 3 with 8 lanes, PCIe 4 with 16, NVLink of an A100
+LINKS = (8, 25, 300)
+_GPU_MEMORY = 500e9  # bytes per second, for average and update on a GPU: assumed
+# seconds of average and update on the CPU, and for each tower more: measured, see docs/speed.md
+_CPU_UPDATE = 0.22e-3, 0.23e-3
+# the weights and their moving averages are read and written in an update, besides the gradients
+_PASSES = 4
+
+
+def cluster_plan(batch_size, gpu_gflops):
+    """Tables of machines with one GPU each and what they assume, in Markdown.
+
+    Args:
+      batch_size: examples per worker per step.
+      gpu_gflops: 10^9 floating-point operations per second of a GPU in this network.
+    """
+    operations = measurements.step_operations(1)
+    alone = gpu_gflops * 1e9 / operations  # images per second of a GPU
+    one, two = cluster_estimate.server_bytes(1), cluster_estimate.server_bytes(2)
+    layouts = {  # mode, bytes of each parameter server, batch size
+        'sync, 1 server': (SYNC, one, batch_size),
+        'sync, 2 servers': (SYNC, two, batch_size),
+        'sync, 8 servers, variables cut': (SYNC, [one[0] / 8] * 8, batch_size),
+        'async, 1 server': (ASYNC, one, batch_size),
+        'average every %d steps' % AVERAGE_PERIOD: (AVERAGE, one, batch_size),
+        'allreduce': (ALLREDUCE, one, batch_size),
+    }
+    larger = {
+        '%s, batch %d' % (name, times * batch_size): layouts[name][:2] + (times * batch_size,)
+        for name in ('sync, 1 server', 'allreduce')
+        for times in (4, 8)
+    }
+
+    def rates(columns, images_per_sec, unit):
+        """A table of the images per second of clusters, and how many times `unit` that is."""
+        rows = []
+        for num_workers in WORKERS:
+            for gigabits in GIGABITS:
+                rows.append([str(num_workers), str(gigabits)])
+                for mode, servers, batch in columns.values():
+                    seconds = cluster_estimate.seconds(
+                        mode, num_workers, servers, gigabits, batch / images_per_sec
+                    )
+                    rate = num_workers * batch / seconds
+                    rows[-1].append('%.0f (%.2g)' % (rate, rate / unit(num_workers)))
+        return text_report.markdown_table(['workers', 'Gb/s'] + list(columns), rows)
+
+    def megabytes(num_workers):
+        for mode, servers, _ in layouts.values():
+            worker, server = cluster_estimate.traffic(mode, num_workers, servers)
+            yield '%.1f, %.1f' % (worker / 1e6, server / 1e6)
+
+    compute, copy = cluster_estimate.fit(one[0])
+    checks = []
+    for mode, times in cluster_estimate.MEASURED.items():
+        for num_workers, ms in zip((2, 4), times):
+            seconds = cluster_estimate.shared_cores_seconds(
+                mode, num_workers, one[0], compute, copy
+            )
+            checks.append([mode, str(num_workers), str(ms), '%.2f' % (seconds * 1e3 / ms)])
+    return '\n\n'.join(
+        [
+            'Closed formulas, not a measurement. They assume:\n'
+            '- a GPU that computes %d GFLOP/s in this network: alone %.0f images/sec, or %.2f ms for %d, give or take %.0f %%\n'
+            '- machines with %d cores for messages, and %.0f microseconds per message\n'
+            '- %.2f ms of a core per MB of a message at each end, fitted to the first two of these measured updates on %d cores:'
+            % (
+                gpu_gflops,
+                alone,
+                batch_size / alone * 1e3,
+                batch_size,
+                100 * cluster_estimate.JITTER,
+                cluster_estimate.CORES,
+                cluster_estimate.LATENCY * 1e6,
+                copy * 1e9,
+                cluster_estimate.MEASURED_CORES,
+            ),
+            text_report.markdown_table(['mode', 'workers', 'ms, measured', 'formula / measured'], checks),
+            'Images per second with %d per worker (of what as many GPUs compute alone):'
+            % batch_size,
+            rates(layouts, alone, lambda num_workers: num_workers * alone),
+            'The same with larger batches:',
+            rates(larger, alone, lambda num_workers: num_workers * alone),
+            'Machines without a GPU that compute %d GFLOP/s (over the speed of one GPU):'
+            % CPU_GFLOPS,
+            rates(dict(layouts, **larger), CPU_GFLOPS * 1e9 / operations, lambda _: alone),
+            'MB of an update that a worker sends, and the busiest server (each receives as many; async: for one worker):',
+            text_report.markdown_table(
+                ['workers'] + list(layouts), [[str(n)] + list(megabytes(n)) for n in WORKERS]
+            ),
+        ]
+    )
+
+
+class Estimate(NamedTuple):
+    """The costs of a step on several GPUs in one machine."""
+
+    # that the busiest GPU sends and receives: weights before it computes, gradients afterwards
+    link_bytes: int
+    compute: float  # seconds of a tower: its devices wait for each other
+    update: float  # seconds of average and update where the most weights are
+    examples: int  # of all towers
+
+    def images_per_sec(self, gigabytes):
+        """With links of so many 10^9 bytes per second; nothing overlaps."""
+        seconds = self.compute + self.link_bytes / (gigabytes * 1e9) + self.update
+        return self.examples / seconds
+
+
+def estimate(num_gpus, devices_per_tower, strategy, batch_size, seconds_per_image):
+    """The Estimate for GPUs that need so many seconds for the operations of an image."""
+    job = training.Job(
+        dataset.read(''),
+        50000,
+        CLASSIC._replace(batch_size=batch_size),
+        ['/gpu:%d' % i for i in range(num_gpus)],
+        devices_per_tower=devices_per_tower,
+        variable_strategy=strategy,
+    )
+    layout = training.layout(job)
+    link_bytes = max(
+        sum(size for arrow, size in layout.sent.items() if gpu in arrow) for gpu in job.devices
+    )
+    if strategy == 'cpu':
+        update = _CPU_UPDATE[0] + _CPU_UPDATE[1] * job.num_towers
+    else:
+        update = max(layout.held.values()) * (job.num_towers + _PASSES) / _GPU_MEMORY
+    return Estimate(link_bytes, batch_size * seconds_per_image, update, job.num_towers * batch_size)
+
+
+def multi_gpu_plan(batch_size, gpu_gflops):
+    """Tables of several GPUs in one machine, in Markdown; for the arguments see `cluster_plan`."""
+    seconds_per_image = measurements.step_operations(1) / (gpu_gflops * 1e9)
+    rows = []
+    for gpus in GPUS:
+        for per_tower in [n for n in (1, 2, 4) if n <= gpus]:
+            for strategy in VARIABLE_STRATEGIES:
+                found = estimate(gpus, per_tower, strategy, batch_size, seconds_per_image)
+                towers = '%d x %d' % (gpus // per_tower, per_tower)
+                rows.append([str(gpus), towers, strategy, '%.1f' % (found.link_bytes / 1e6)])
+                rows[-1] += ['%.0f' % found.images_per_sec(link) for link in LINKS]
+    ratios = []
+    for batch in BATCHES:
+        divided, towers = [
+            [estimate(2, n, strategy, batch, seconds_per_image) for strategy in VARIABLE_STRATEGIES]
+            for n in (2, 1)
+        ]
+        ratios.append([str(batch)])
+        for link in LINKS:
+            best = [max(x.images_per_sec(link) for x in found) for found in (divided, towers)]
+            ratios[-1].append('%.2f' % (best[0] / best[1]))
+    speeds = ['%d GB/s' % link for link in LINKS]
+    return '\n\n'.join(
+        [
+            'One machine with several GPUs. Nothing overlaps, and the devices of a tower wait for each other. It assumes:\n'
+            '- GPUs as above, each with a link of its own, also to the other GPUs\n'
+            '- average and update: %.2f ms on the CPU and %.2f for each tower, or %.0f GB/s on a GPU'
+            % (_CPU_UPDATE[0] * 1e3, _CPU_UPDATE[1] * 1e3, _GPU_MEMORY / 1e9),
+            'Images per second with %d per tower (towers x devices of each; MB that the busiest GPU sends and receives in a step):'
+            % batch_size,
+            text_report.markdown_table(['GPUs', 'towers', 'variables', 'MB'] + speeds, rows),
+            'One tower on two GPUs over two towers, both with their best variables: the ratio of images per second:',
+            text_report.markdown_table(['examples per tower'] + speeds, ratios),
+        ]
+    )

@@ -1,2 +1,0 @@
-"""Placement on several devices: what a layer computes, which device holds what, and what crosses
-between devices."""

@@ -1,0 +1,207 @@
+"""Placement on devices: which device holds which layer and which variable, and which bytes cross
+between devices."""
+
+import collections
+import contextlib
+from typing import NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from cifar10.hparams import VARIABLE_STRATEGIES
+
+LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
+
+
+def tower_devices(num_devices):
+    """Chooses the devices of the towers: GPUs (shared if there are fewer than asked for), or CPU
+    devices if there is no GPU.
+
+    Returns:
+      A list of `num_devices` device names.
+    """
+    num_gpus = len(tf.config.experimental.list_physical_devices('GPU'))
+    if not num_gpus:
+        devices = ['/cpu:%d' % i for i in range(num_devices)]
+        print(
+            "No GPU found: using %s (if there is an NVIDIA GPU: pip install 'tensorflow[and-cuda]' on Linux; TF_CPP_MIN_LOG_LEVEL=0 "
+            'shows what TensorFlow says about GPUs)' % ', '.join(devices),
+            flush=True,
+        )
+        return devices
+    if num_gpus < num_devices:
+        print(
+            'Fewer GPUs (%d) than asked for (%d): they are shared' % (num_gpus, num_devices),
+            flush=True,
+        )
+    return ['/gpu:%d' % (i % num_gpus) for i in range(num_devices)]
+
+
+def divide_layers(num_devices):
+    """Divides the layers of the network over the devices of a tower: consecutive layers for each.
+
+    For two devices: the convolutional layers, which compute most, and the fully connected ones,
+    which hold most of the weights. For any other number, each device takes one layer and the last
+    one takes the rest. No other division into whole layers is more even.
+
+    Returns:
+      For each device a list of names, like ['conv1', 'conv2'].
+
+    Raises:
+      ValueError: there are fewer layers than devices.
+    """
+    if num_devices > len(LAYERS):
+        raise ValueError('%d devices are more than the %d layers' % (num_devices, len(LAYERS)))
+    if num_devices == 2:
+        return [LAYERS[:2], LAYERS[2:]]
+    return [[layer] for layer in LAYERS[: num_devices - 1]] + [LAYERS[num_devices - 1 :]]
+
+
+class LayerDevices:
+    """A device function for a tower: the operations of a layer go to its device, and what comes
+    between two layers goes with the first."""
+
+    def __init__(self, devices):
+        """Takes the names of the devices over which the layers are divided."""
+        parts = divide_layers(len(devices))
+        self._devices = {layer: device for device, part in zip(devices, parts) for layer in part}
+        self._device = devices[0]
+
+    def __call__(self, op):
+        for scope in op.name.split('/'):
+            self._device = self._devices.get(scope, self._device)
+        return op.device or self._device  # what has a device, like a variable, keeps it
+
+
+def first_input_device(op):
+    """A device function: an operation without a device goes where its first input is, so that what
+    is computed from a variable is computed where the variable is."""
+    while op.inputs and not op.device:  # reading a variable has no device either
+        op = op.inputs[0].op
+    return op.device
+
+
+def variable_devices(strategy, devices):
+    """The devices over which `variables_on` spreads the variables.
+
+    Args:
+      strategy: one of VARIABLE_STRATEGIES.
+      devices: the device names of all towers.
+
+    Raises:
+      ValueError: the strategy is unknown.
+    """
+    if strategy not in VARIABLE_STRATEGIES:
+        raise ValueError('Unknown variable_strategy: %s' % strategy)
+    return {'cpu': ['/cpu:0'], 'first_device': devices[:1], 'spread': devices}[strategy]
+
+
+class Balance:
+    """Assignment of each new variable to the device that holds the fewest bytes of variables so
+    far, the first one of several."""
+
+    def __init__(self, devices):
+        """Begins with empty devices, or tasks."""
+        self._held = dict.fromkeys(devices, 0)
+        self._devices = {}  # by the names of variables
+
+    def place(self, name, shape, dtype):
+        """The device of a variable, the same each time.
+
+        Args:
+          name: of the variable.
+          shape, dtype: what tf.TensorShape and tf.as_dtype understand.
+        """
+        if name not in self._devices:
+            self._devices[name] = min(self._held, key=self._held.get)
+            size = tf.TensorShape(shape).num_elements() * tf.as_dtype(dtype).size
+            self._held[self._devices[name]] += size
+        return self._devices[name]
+
+
+@contextlib.contextmanager
+def variables_on(devices):
+    """In the block, tf.get_variable makes each variable on the device that holds the fewest bytes
+    so far.
+
+    An optimizer's slots, the moving averages and the average of the gradients go with their
+    variable.
+    """
+    balance = Balance(devices)
+
+    def get(getter, name, shape, dtype, **kwargs):
+        with tf.device(balance.place(name, shape, dtype)):
+            return getter(name, shape=shape, dtype=dtype, **kwargs)
+
+    with tf.variable_scope(tf.get_variable_scope(), custom_getter=get):
+        yield
+
+
+class Layout(NamedTuple):
+    """The bytes of a training step on the devices of a process, which have names like '/gpu:0'."""
+
+    held: dict  # from a device to the bytes of its weights and biases
+    sent: dict  # from (sender, receiver) to the bytes of a step
+
+    def describe(self, name, strategy, when):
+        """Two lines of text.
+
+        Args:
+          name: of what is held.
+          strategy: the variable strategy.
+          when: what the bytes are for, like 'per step'.
+        """
+        held = ', '.join(
+            '%.2f MB on %s' % (size / 1e6, device) for device, size in self.held.items()
+        )
+        most = max(sorted(self.sent), key=self.sent.get, default=None)
+        busiest = '; the most, %d, from %s to %s' % ((self.sent[most],) + most) if most else ''
+        return [
+            '%s: %s (--variable_strategy=%s)' % (name, held, strategy),
+            'Between devices: %d bytes %s, with images and labels%s'
+            % (sum(self.sent.values()), when, busiest),
+        ]
+
+
+def layout(operations, variables, task=''):
+    """Finds the Layout of a process in a graph that has been built.
+
+    A tensor that several operations on a device need is sent to it once. Tensors of one element,
+    like losses and the learning rate, are not counted; nor is what summaries and checkpoints need.
+
+    Args:
+      operations: what a step runs.
+      variables: the weights and biases that it uses, of this process.
+      task: the device name of the process; devices of others are left out.
+    """
+    process = tf.DeviceSpec.from_string(task)
+    held, sizes, sent = collections.Counter(), {}, collections.Counter()
+    for variable in variables:
+        held[_device_name(_spec(variable.op))] += _size(variable)
+    graph = operations[0].graph
+    needed = tf.graph_util.extract_sub_graph(graph.as_graph_def(), [op.name for op in operations])
+    for op in [graph.get_operation_by_name(node.name) for node in needed.node]:
+        for tensor in op.inputs:
+            ends = _spec(tensor.op), _spec(op)
+            sender, receiver = map(_device_name, ends)
+            is_own = all((end.job, end.task) == (process.job, process.task) for end in ends)
+            if is_own and sender != receiver and (tensor.shape.num_elements() or 0) > 1:
+                sizes[sender, receiver, tensor.name] = _size(tensor)
+    for (sender, receiver, _), size in sizes.items():
+        sent[sender, receiver] += size
+    return Layout(dict(held), dict(sent))
+
+
+def _size(tensor):
+    return tensor.shape.num_elements() * tensor.dtype.size
+
+
+def _spec(op):
+    """The device of an operation; what uses a variable runs where it is."""
+    for tensor in op.inputs:
+        if tensor.dtype == tf.resource:
+            return _spec(tensor.op)
+    return tf.DeviceSpec.from_string(op.device)
+
+
+def _device_name(spec):
+    return '/%s:%d' % ((spec.device_type or 'cpu').lower(), spec.device_index or 0)
