@@ -11,7 +11,7 @@ from cifar10.data import dataset, writing
 from cifar10.distributed import run_state
 from cifar10.distributed.cluster import Strategy
 from cifar10.errors import UserError
-from cifar10.measure import classic, traffic
+from cifar10.measure import classic, cluster_estimate
 from cifar10.runs import run_directory
 from cifar10.training import Job
 from tests.helpers import queues
@@ -97,7 +97,7 @@ def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
     )
     sizes = [int(np.prod(shape)) * 4 for shape in shapes.values()]
     assert (
-        traffic.variable_bytes(300) == sizes
+        cluster_estimate.server_bytes(1, 300) == [sum(sizes)]
         and Job(dataset.read(''), 50000).network.num_classes == 10
     )
 

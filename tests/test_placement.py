@@ -1,18 +1,21 @@
-"""Which layer and which variable is on which device, and that this changes nothing of the
-update."""
+"""Which layer and which variable is on which device, that this changes nothing of the update, and
+the bytes that cross, against the graphs into which TensorFlow parts a step."""
 
 import functools
-import itertools
 import re
+from unittest import mock
 
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import model, multi_gpu, optimizer
-from cifar10.hparams import CLASSIC, FAST, Pace
-from cifar10.runs import machine
+from cifar10 import input as cifar10_input, model, multi_gpu, optimizer, placement, training
+from cifar10.data import dataset
+from cifar10.hparams import BEST, CLASSIC, FAST, VARIABLE_STRATEGIES, Pace
+from cifar10.runs import machine, run_directory
+from scripts import cifar10_multi_gpu_train
 from tests.helpers import networks
+from tests.helpers.parted_graphs import PartedGraphs
 
 SLOW, LONG = pytest.mark.slow, pytest.mark.long
 IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)
@@ -21,22 +24,12 @@ PACE = Pace(examples_per_step=8, examples_per_epoch=16)
 RECIPES = {
     'classic': CLASSIC._replace(initial_learning_rate=0.02),
     'fast': FAST._replace(warmup_epochs=0.0, moving_average_fraction=0.0, moving_average_decay=0.3),
+    'best': BEST._replace(warmup_epochs=0.0, initial_learning_rate=0.02),
 }
 LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
-OPERATIONS = dict(
-    zip(
-        LAYERS,
-        [2 * 576 * 75 * 64, 3 * 144 * 1600 * 64, 3 * 2304 * 384, 3 * 384 * 192, 3 * 192 * 10],
-    )
-)
-SIZES = {
-    'conv1': [4800, 64],
-    'conv2': [102400, 64],
-    'local3': [884736, 384],
-    'local4': [73728, 192],
-    'softmax_linear': [1920, 10],
-}
+SIZES = [4800, 64, 102400, 64, 884736, 384, 73728, 192, 1920, 10]
 VARIABLES = ['%s/%s' % (layer, kind) for layer in LAYERS for kind in ('weights', 'biases')]
+NUM_BYTES = 4 * 1068298
 DIVISIONS = {
     1: [LAYERS],
     2: [['conv1', 'conv2'], ['local3', 'local4', 'softmax_linear']],
@@ -46,42 +39,53 @@ DIVISIONS = {
 }
 
 
-@pytest.mark.parametrize('num_devices', range(1, 6))
-def test_layers_are_divided(num_devices):
-    assert multi_gpu.divide_layers(num_devices) == DIVISIONS[num_devices]
+@pytest.mark.parametrize(
+    'gpus, towers, devices, message',
+    [
+        (4, 2, ['/gpu:0', '/gpu:1'], ''),
+        (1, 2, ['/gpu:0', '/gpu:0'], 'Fewer GPUs (1) than asked for (2): they are shared\n'),
+        (0, 2, ['/cpu:0', '/cpu:1'], 'No GPU found: using /cpu:0, /cpu:1 (if there is'),
+    ],
+)
+def test_tower_devices(monkeypatch, capsys, gpus, towers, devices, message):
+    monkeypatch.setattr(
+        tf.config.experimental,
+        'list_physical_devices',
+        lambda kind: ['GPU'] * gpus if kind == 'GPU' else [],
+    )
+    assert placement.tower_devices(towers) == devices
+    told = capsys.readouterr().out
+    assert told.startswith(message) and bool(told) == bool(message)
 
 
-@pytest.mark.parametrize('num_devices', [3, 4])
-def test_work_is_as_even_as_whole_layers_allow(num_devices):
-    """Against all ways to give each layer to a device, of which those count that keep the layers in
-    order."""
-
-    def loads(devices):
-        return sorted(
-            (
-                sum(OPERATIONS[layer] for layer, own in zip(LAYERS, devices) if own == i)
-                for i in range(num_devices)
-            ),
-            reverse=True,
-        )
-
-    ways = [
-        devices
-        for devices in itertools.product(range(num_devices), repeat=5)
-        if list(devices) == sorted(devices) and set(devices) == set(range(num_devices))
-    ]
-    found = multi_gpu.divide_layers(num_devices)
-    assert loads([i for i, part in enumerate(found) for _ in part]) == min(map(loads, ways))
-
-
-def test_more_devices_than_layers():
+def test_layers_are_divided():
+    assert {n: placement.divide_layers(n) for n in range(1, 6)} == DIVISIONS
     with pytest.raises(ValueError, match='^6 devices are more than the 5 layers$'):
-        multi_gpu.divide_layers(6)
+        placement.divide_layers(6)
+
+
+def test_the_layers_are_those_of_the_network():
+    model.inference(tf.zeros([1, 24, 24, 3]))
+    assert [variable.op.name for variable in tf.trainable_variables()] == VARIABLES
+    assert placement.LAYERS == LAYERS
+
+
+def test_each_variable_goes_to_the_emptiest_device():
+    """The first one of several, as NumPy's argmin has it; the type counts."""
+    rng, held = np.random.default_rng(0), np.zeros(3)
+    balance = placement.Balance(['a', 'b', 'c'])
+    for i in range(40):
+        shape, dtype = rng.integers(1, 5, 2), [np.float16, np.float32, np.int64][i % 3]
+        expected = held.argmin()
+        held[expected] += shape.prod() * dtype(0).nbytes
+        for _ in range(2):  # a second tower asks again
+            device = balance.place('variable %d' % i, shape.tolist(), tf.as_dtype(dtype))
+            assert device == 'abc'[expected]
 
 
 def test_unknown_strategy():
     with pytest.raises(ValueError, match='^Unknown variable_strategy: gpu$'):
-        multi_gpu.variable_devices('gpu', ['/cpu:0'])
+        placement.variable_devices('gpu', ['/cpu:0'])
 
 
 def _build(hparams, devices, num_towers, strategy):
@@ -89,7 +93,7 @@ def _build(hparams, devices, num_towers, strategy):
     global_step = tf.train.get_or_create_global_step()
     opt = optimizer.create(optimizer.learning_rate(global_step, PACE, hparams), hparams)
     batches = list(zip(tf.split(IMAGES, num_towers), tf.split(LABELS, num_towers)))
-    with multi_gpu.variables_on(multi_gpu.variable_devices(strategy, devices)):
+    with placement.variables_on(placement.variable_devices(strategy, devices)):
         losses, tower_grads = multi_gpu.tower_gradients(devices, batches, opt, networks.of(hparams))
     gradients = multi_gpu.average_gradients(tower_grads)
     return losses, gradients, optimizer.train(opt, gradients, global_step, PACE, hparams)
@@ -117,9 +121,8 @@ def _update(build, devices):
             for name, variable in sorted(variables.items()):
                 if name != 'global_step':
                     variable.load(rng.normal(0, 0.03, variable.shape.as_list()), session)
-            return [np.mean(session.run([losses, train_op])[0]) for _ in range(3)], session.run(
-                variables
-            )
+            losses = [np.mean(session.run([losses, train_op])[0]) for _ in range(3)]
+            return losses, session.run(variables)
 
 
 @functools.lru_cache(maxsize=None)
@@ -127,28 +130,17 @@ def _update_on_one_device(recipe):
     return _update(lambda: _build_on_one_device(RECIPES[recipe]), ['/cpu:0'])
 
 
-def _placements():
-    """The quick ones have towers, divided towers and variables on several devices; the others
-    combine all values."""
-    quick = [(2, 1, 'cpu', 'classic'), (2, 2, 'spread', 'fast')]
-    slow = [
-        (1, 5, 'spread', 'classic'),
-        (2, 2, 'first_device', 'classic'),
-        (1, 2, 'first_device', 'fast'),
-        (2, 1, 'spread', 'fast'),
-    ]
-    combinations = itertools.product((1, 2), (1, 2), multi_gpu.VARIABLE_STRATEGIES, RECIPES)
-    rest = [values for values in combinations if values not in quick + slow] + [
-        (1, 5, 'spread', 'fast')
-    ]
-    return (
-        quick
-        + [pytest.param(*values, marks=SLOW) for values in slow]
-        + [pytest.param(*values, marks=LONG) for values in rest]
-    )
-
-
-@pytest.mark.parametrize('num_towers, devices_per_tower, strategy, recipe', _placements())
+@pytest.mark.parametrize(
+    'num_towers, devices_per_tower, strategy, recipe',
+    [
+        (4, 1, 'cpu', 'classic'),
+        (2, 2, 'spread', 'fast'),
+        pytest.param(2, 1, 'cpu', 'best', marks=SLOW),
+        pytest.param(1, 5, 'first_device', 'classic', marks=SLOW),
+        pytest.param(2, 2, 'first_device', 'fast', marks=LONG),
+        pytest.param(1, 2, 'cpu', 'fast', marks=LONG),
+    ],
+)
 def test_every_placement_makes_the_update_of_one_device(
     num_towers, devices_per_tower, strategy, recipe
 ):
@@ -159,7 +151,6 @@ def test_every_placement_makes_the_update_of_one_device(
     one_losses, one_variables = _update_on_one_device(recipe)
     np.testing.assert_allclose(losses, one_losses, rtol=1e-5)
     assert abs(losses[2] - losses[0]) > 1e-3 and variables.keys() == one_variables.keys()
-    assert len(variables) == (31 if recipe == 'fast' else 21)
     for name, value in one_variables.items():
         np.testing.assert_allclose(variables[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
 
@@ -168,105 +159,150 @@ def _holders(devices, strategy):
     """The device of each variable of the network."""
     places = {'cpu': ['/device:CPU:0'], 'first_device': devices[:1], 'spread': devices}[strategy]
     held, holders = [0] * len(places), {}
-    for variable, size in zip(VARIABLES, sum(SIZES.values(), [])):
+    for variable, size in zip(VARIABLES, SIZES):
         emptiest = held.index(min(held))
-        held[emptiest] += 4 * size
+        held[emptiest] += size
         holders[variable] = places[emptiest]
     return holders
 
 
-def _layer(name, default):
+def _layer(name):
     """The layer to which an operation of a tower belongs, by its name alone."""
     scope = re.match('tower_[0-9]/(?:gradients/tower_[0-9]/)?([a-z0-9A-Z_]+)', name).group(1)
-    scope = re.sub('_[0-9]+$', '', scope[: -len('_grad')] if scope.endswith('_grad') else scope)
-    return {
-        'pool1': 'conv1',
-        'norm1': 'conv1',
-        'norm2': 'conv2',
-        'pool2': 'conv2',
-        'Reshape': 'conv2',
-        'concat': 'conv2',
-    }.get(scope, scope if scope in LAYERS else default)
+    scope = re.sub('(_[0-9]+)?(_grad)?$', '', scope)
+    default = scope if scope in LAYERS else 'softmax_linear'
+    between = dict.fromkeys(['split', 'pool1', 'norm1'], 'conv1')
+    between.update(dict.fromkeys(['norm2', 'pool2', 'Reshape', 'concat'], 'conv2'))
+    return between.get(scope, default)
 
 
-GPUS, CPUS = ['/device:GPU:%d' % i for i in range(10)], ['/device:CPU:%d' % i for i in range(10)]
-
-
-@pytest.mark.parametrize('recipe', ['fast', pytest.param('classic', marks=LONG)])
-@pytest.mark.parametrize('strategy', multi_gpu.VARIABLE_STRATEGIES)
-@pytest.mark.parametrize(
-    'devices, num_towers, devices_per_tower',
-    [
-        (GPUS, 2, 1),
-        pytest.param(GPUS, 1, 2, marks=SLOW),
-        (GPUS, 2, 2),
-        pytest.param(GPUS, 2, 5, marks=SLOW),
-        pytest.param(CPUS, 2, 2, marks=SLOW),
-    ],
-    ids=['2 GPUs', '1 x 2 GPUs', '2 x 2 GPUs', '2 x 5 GPUs', '2 x 2 CPUs'],
-)
-def test_every_operation_is_on_its_device(
-    graph, devices, num_towers, devices_per_tower, strategy, recipe
-):
-    devices = devices[: num_towers * devices_per_tower]
+@pytest.mark.parametrize('strategy', VARIABLE_STRATEGIES)
+@pytest.mark.parametrize('per_tower', [1, 2, pytest.param(5, marks=SLOW)])
+def test_every_operation_is_on_its_device(graph, per_tower, strategy):
+    devices = ['/device:GPU:%d' % i for i in range(2 * per_tower)]
     with tf.device('/cpu:0'):
-        losses, gradients, _ = _build(RECIPES[recipe], devices, num_towers, strategy)
+        _, gradients, _ = _build(RECIPES['fast'], devices, 2, strategy)
     holders, kinds = _holders(devices, strategy), set()
     for variable in tf.global_variables():  # with slots and moving averages
         owner = '/'.join(variable.op.name.split('/')[:2])
         assert variable.device == holders.get(owner, '/device:CPU:0'), variable.op.name
     for gradient, variable in gradients:
-        assert gradient.device == (
-            holders[variable.op.name] if num_towers > 1 else _gradient_device(variable, devices)
-        )
+        assert gradient.device == holders[variable.op.name]
     for op in graph.get_operations():
-        # for the first values alone
-        if op.type == 'NoOp' or re.match('moving_averages/(VarIsInitializedOp|cond)', op.name):
+        # A reading of a variable has no device; others are for the first values alone.
+        initial = re.match('moving_averages/(VarIsInitializedOp|cond)', op.name)
+        if initial or not op.device or op.type == 'NoOp':
             continue
-        if not op.device:  # reads a variable, and so runs where that is, or makes its first value
-            assert op.type == 'ReadVariableOp' or op.colocation_groups() != [
-                b'loc:@' + op.name.encode()
-            ], op.name
-            continue
-        kinds.add((op.type, op.device))
         update = re.match('update/[A-Za-z]+/update_([a-z0-9_]+/[a-z]+)/', op.name)
-        # 1 - decay
-        average = re.match(
-            'moving_averages/ExponentialMovingAverage/AssignMovingAvg(?:_([0-9]+))?/(?!sub$|sub/x$)',
+        average = re.match(  # besides 1 - decay
+            'moving_averages/ExponentialMovingAverage/AssignMovingAvg(_[0-9]+)?/(?!sub$|sub/x$)',
             op.name,
         )
-        if op.name.startswith('tower_'):
-            tower = int(op.name[6])
-            assert op.device == _device_of_layer(
-                op, devices[tower * devices_per_tower : (tower + 1) * devices_per_tower]
-            ), op.name
+        if re.match('tower_[0-9]/gradients/(AddN|zeros_like)', op.name):
+            assert {tensor.device for tensor in op.inputs} == {op.device}, op.name
+        elif op.name.startswith('tower_'):
+            (part,) = [i for i, part in enumerate(DIVISIONS[per_tower]) if _layer(op.name) in part]
+            assert op.device == devices[int(op.name[6]) * per_tower + part], op.name
+            kinds.add((op.type, op.device))
         elif update:
             assert op.device == holders[update.group(1)], op.name
         elif average:
-            assert op.device == holders[VARIABLES[int(average.group(1) or 0)]], op.name
+            assert op.device == holders[VARIABLES[int((average.group(1) or '_0')[1:])]], op.name
         elif not op.name.startswith(tuple(VARIABLES) + ('average_gradients',)):
             assert op.device == '/device:CPU:0', op.name
-    assert {('Conv2D', device) for device in devices[::devices_per_tower]} <= kinds
-    assert {
-        ('SparseSoftmaxCrossEntropyWithLogits', device)
-        for device in devices[devices_per_tower - 1 :: devices_per_tower]
-    } <= kinds
+    for kind, where in [('Conv2DBackpropFilter', 0), ('MatMul', per_tower - 1)]:
+        assert {(kind, device) for device in devices[where::per_tower]} <= kinds
 
 
-def _gradient_device(variable, devices):
-    layer = variable.op.name.split('/')[0]
-    return next(device for device, part in zip(devices, DIVISIONS[len(devices)]) if layer in part)
-
-
-def _device_of_layer(op, devices):
-    """The device of a tower's operation; a sum of gradients is where all of them are."""
-    if re.match('tower_[0-9]/gradients/(AddN|zeros_like)', op.name):
-        assert {tensor.device for tensor in op.inputs} == {op.device}
-        return op.device
-    layer = _layer(op.name, None)
-    before = 'conv1' if re.match('tower_[0-9]/split', op.name) else 'softmax_linear'
-    return next(
-        device
-        for device, part in zip(devices, DIVISIONS[len(devices)])
-        if (layer or before) in part
+def _job(data_dir, devices, per_tower=1, strategy='cpu', recipe=CLASSIC):
+    return training.Job(
+        dataset.read(data_dir),
+        300,
+        recipe._replace(batch_size=16),
+        devices,
+        max_steps=1,
+        devices_per_tower=per_tower,
+        variable_strategy=strategy,
     )
+
+
+@pytest.mark.parametrize(
+    'num_devices, per_tower, strategy, recipe',
+    [
+        (4, 2, 'first_device', CLASSIC),
+        (3, 1, 'spread', CLASSIC),
+        pytest.param(4, 2, 'spread', FAST._replace(epochs=100.0), marks=SLOW),
+        pytest.param(5, 5, 'first_device', FAST._replace(epochs=100.0), marks=LONG),
+    ],
+)
+def test_the_plan_tells_what_training_transfers(
+    tmp_path, data_dir, num_devices, per_tower, strategy, recipe
+):
+    """Single numbers, like losses and rates, are not told."""
+    job = _job(data_dir, ['/cpu:%d' % i for i in range(num_devices)], per_tower, strategy, recipe)
+    parted, run = PartedGraphs(), training.run
+
+    def with_hook(graph, job, directory):
+        return run(graph, job, directory, job.session._replace(hooks=[parted]))
+
+    with mock.patch.object(training, 'run', with_hook), run_directory.held(
+        str(tmp_path / 'run'), False, job
+    ) as directory:
+        cifar10_multi_gpu_train.train(job, directory)
+    tensors = {
+        tuple('/cpu:' + end.rpartition(':')[2] for end in arrow): sum(
+            size for count, size in sent if count > 1
+        )
+        for arrow, sent in parted.transfers().items()
+    }
+    assert training.layout(job).sent == {arrow: size for arrow, size in tensors.items() if size}
+
+
+def test_the_transfers_of_two_devices():
+    """Counted by hand: images and labels are on the CPU, the convolutions and the variables on the
+    first device."""
+    fully_connected = 4 * sum(SIZES[4:])
+    activations, images, labels = 4 * 16 * 2304, 4 * 16 * 24 * 24 * 3, 4 * 16
+    layout = training.layout(_job('', ['/gpu:0', '/gpu:1'], 2, 'first_device'))
+    assert layout.held == {'/gpu:0': NUM_BYTES}
+    assert layout.sent == {
+        ('/cpu:0', '/gpu:0'): images,
+        ('/cpu:0', '/gpu:1'): labels,
+        ('/gpu:0', '/gpu:1'): fully_connected + activations,
+        ('/gpu:1', '/gpu:0'): fully_connected + activations,
+    }
+    assert layout.describe('Weights', 'first_device', 'per step') == [
+        'Weights: 4.27 MB on /gpu:0 (--variable_strategy=first_device)',
+        'Between devices: %d bytes per step, with images and labels; the most, %d, from /gpu:0 to /gpu:1'
+        % (sum(layout.sent.values()), fully_connected + activations),
+    ]
+
+
+def test_variables_cross_once_per_tower():
+    """On a GPU each is used several times, by a product, the weight decay and their gradients."""
+    layout = training.layout(_job('', ['/gpu:0', '/gpu:1']))
+    assert layout.held == {'/cpu:0': NUM_BYTES}
+    for gpu in ('/gpu:0', '/gpu:1'):
+        assert layout.sent.pop(('/cpu:0', gpu)) == NUM_BYTES + 4 * 16 * (24 * 24 * 3 + 1)
+        assert layout.sent.pop((gpu, '/cpu:0')) == NUM_BYTES
+    assert not layout.sent
+
+
+def test_build_step_builds_the_graph_of_the_script(data_dir):
+    """All that the train op needs: names, types and devices."""
+    job = _job(data_dir, ['/cpu:%d' % i for i in range(4)], 2, 'spread')
+    graphs = []
+
+    def keep(train_op):
+        graph = train_op.graph.as_graph_def()
+        needed = tf.graph_util.extract_sub_graph(graph, [train_op.name])
+        graphs.append([(node.name, node.op, node.device) for node in needed.node])
+
+    run = mock.Mock(path='', first_step=0)
+    with mock.patch.object(training, 'run', lambda graph, *unused: keep(graph.train_op)):
+        cifar10_multi_gpu_train.train(job, run)
+    with tf.Graph().as_default(), tf.device('/cpu:0'):
+        images, labels = cifar10_input.distorted_inputs(job.data, job.hparams.batch_size)
+        queue = cifar10_input.prefetch_queue(images, labels, 2 * job.num_towers)
+        keep(training.build_step(job, cifar10_input.dequeue(queue, job.num_towers)))
+    assert graphs[0] == graphs[1] and len(graphs[0]) > 500

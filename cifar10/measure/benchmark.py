@@ -125,10 +125,10 @@ def report(subcommand, rounds, flag_values):
     )
 
 
-def _summaries(figures):
+def _summaries(measured):
     return {
         name: {'median': statistics.median(values), 'min': min(values), 'max': max(values)}
-        for name, values in figures.items()
+        for name, values in measured.items()
     }
 
 
@@ -205,15 +205,15 @@ def measure_train(formulation, request):
     return _with_limit(figures, job)
 
 
-def _with_limit(figures, job):
+def _with_limit(measured, job):
     """Adds the share of the machine's limit, which is measured each time."""
     operations = measurements.step_operations(job.hparams.batch_size, job.data.num_classes)
-    rate = operations * len(job.devices) / (figures['ms per step'] / 1e3)
+    rate = operations * len(job.devices) / (measured['ms per step'] / 1e3)
     # CPU devices share the cores
     num_units = len(set(job.devices)) if machine.is_gpu(job.devices[0]) else 1
     limit = num_units * processes.fresh_process(measurements.matrix_product_rate, job.devices[0])
     return dict(
-        figures,
+        measured,
         **{'GFLOP/s': rate / 1e9, 'matrix product, GFLOP/s': limit / 1e9, _SHARE: rate / limit},
     )
 
@@ -296,19 +296,20 @@ def profile_tables(rounds, request):
     return '\n\n'.join(tables + [comparison(sums)])
 
 
-def _most_expensive(figures):
+def _most_expensive(measured):
     """The most expensive operations and their share of the sum, as a table in Markdown.
 
     Args:
-      figures: dict from each operation to its milliseconds in each round, as
+      measured: dict from each operation to its milliseconds in each round, as
         measurements.profile_figures names them.
     """
-    medians = {name: statistics.median(values) for name, values in figures.items() if name != SUM}
+    medians = {name: statistics.median(values) for name, values in measured.items() if name != SUM}
     names = sorted(medians, key=medians.get, reverse=True)[:_ROWS] + [SUM]
     shares = {
-        name: [100 * ms / total for ms, total in zip(figures[name], figures[SUM])] for name in names
+        name: [100 * ms / total for ms, total in zip(measured[name], measured[SUM])]
+        for name in names
     }
-    return figures_table({'ms': figures, 'share in %': shares}, names)
+    return figures_table({'ms': measured, 'share in %': shares}, names)
 
 
 MEASURES = {

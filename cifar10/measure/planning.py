@@ -89,7 +89,9 @@ def cluster_plan(batch_size, gpu_gflops):
                 copy * 1e9,
                 cluster_estimate.MEASURED_CORES,
             ),
-            text_report.markdown_table(['mode', 'workers', 'ms, measured', 'formula / measured'], checks),
+            text_report.markdown_table(
+                ['mode', 'workers', 'ms, measured', 'formula / measured'], checks
+            ),
             'Images per second with %d per worker (of what as many GPUs compute alone):'
             % batch_size,
             rates(layouts, alone, lambda num_workers: num_workers * alone),

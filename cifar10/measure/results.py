@@ -131,7 +131,9 @@ def comparison(curves, epochs, precisions):
                 rows.append(_row(label, reached))
             else:
                 rows.append([label, '%d of %d' % (len(reached), len(group)), '', '', '', ''])
-    return text_report.markdown_table(['', 'runs', 'epochs', 'minutes', 'precision @ 1', '10 views'], rows)
+    return text_report.markdown_table(
+        ['', 'runs', 'epochs', 'minutes', 'precision @ 1', '10 views'], rows
+    )
 
 
 def _row(label, points):

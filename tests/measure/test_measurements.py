@@ -4,6 +4,7 @@ import json
 import os
 
 import pytest
+import tensorflow.compat.v1 as tf
 
 from cifar10.data import dataset
 from cifar10.errors import UserError
@@ -69,23 +70,64 @@ def test_unknown_formulation():
 
 
 @FORMULATIONS
-def test_step_figures(formulation):
+def test_step_figures(formulation, monkeypatch):
+    """Two towers make two steps in three seconds."""
+    times = iter([10, 13])
+    monkeypatch.setattr(measurements.time, 'perf_counter', lambda: next(times))
     figures = measurements.step_figures(formulation, _job(), Steps(1, 2))
-    assert list(figures) == ['ms per step', 'images/sec']
-    assert figures['images/sec'] == pytest.approx(2 * 8 / figures['ms per step'] * 1e3)
+    assert figures == {'ms per step': 1500, 'images/sec': 2 * 8 / 1.5}
 
 
 @FORMULATIONS
-def test_profile_figures(formulation):
-    """Ours has made its own normalisation for CPUs."""
-    figures, trace = measurements.profile_figures(formulation, _job(), Steps(1, 1))
+def test_profile_figures(formulation, monkeypatch):
+    """Means of the traced steps. Ours has made its own normalisation for CPUs."""
+    traced, make = [], tf.RunMetadata
+    monkeypatch.setattr(tf, 'RunMetadata', lambda: traced.append(make()) or traced[-1])
+    figures, trace = measurements.profile_figures(formulation, _job(), Steps(1, 2))
     total = figures.pop('sum of all operations')
-    assert total == pytest.approx(sum(figures.values()))
+    assert total == pytest.approx(sum(figures.values())) and len(traced) == 2
+    nodes = [
+        node for step in traced for dev in step.step_stats.dev_stats for node in dev.node_stats
+    ]
+    microseconds = sum(node.op_end_rel_micros - node.op_start_rel_micros for node in nodes)
+    assert total == pytest.approx(microseconds / 1e3 / 2)
     for i in range(2):
         assert any(name.startswith('tower_%d/' % i) and 'Conv2D)' in name for name in figures)
-    classic_ops = [name for name in figures if name.endswith(' (LRNGrad)')]
-    assert bool(classic_ops) == (formulation == 'classic')
-    events = ' '.join(
+    names = ' '.join(
         event['name'] for event in json.loads(trace)['traceEvents'] if event['ph'] == 'X'
     )
-    assert ('LRNGrad' in events) == (formulation == 'classic') and 'Conv2DBackpropFilter' in events
+    for found in (' '.join(figures), names):
+        assert 'Conv2DBackpropFilter' in found
+        assert ('LRNGrad' in found) == (formulation == 'classic')
+
+
+# name, places per example, inputs of each, outputs of each, products: no gradient reaches the
+# images
+LAYERS = [
+    ('conv1', 24 * 24, 5 * 5 * 3, 64, 2),
+    ('conv2', 12 * 12, 5 * 5 * 64, 64, 3),
+    ('local3', 1, 6 * 6 * 64, 384, 3),
+    ('local4', 1, 384, 192, 3),
+    ('softmax_linear', 1, 192, 10, 3),
+]
+
+
+def test_operations_of_each_layer():
+    """Each product, for outputs, weights or inputs, takes a multiplication and an addition per
+    weight and place."""
+    products = measurements.step_products(6)
+    assert products == [
+        (layer, count, count * 2 * 6 * places * inputs * outputs)
+        for layer, places, inputs, outputs, count in LAYERS
+    ]
+    assert measurements.step_operations(6) == sum(product.operations for product in products)
+    more = measurements.step_products(6, 300)
+    assert more[:-1] == products[:-1]
+    assert more[-1] == ('softmax_linear', 3, 30 * products[-1].operations)
+
+
+def test_matrix_product_has_a_rate(monkeypatch):
+    """The median, without the first run: each takes 1, 2, 3 or 4 seconds."""
+    times = iter([0, 100, 200, 201, 300, 304, 400, 402])
+    monkeypatch.setattr(measurements.time, 'perf_counter', lambda: next(times))
+    assert measurements.matrix_product_rate('/cpu:0', size=64, num_runs=3) == 2 * 64**3 / 2

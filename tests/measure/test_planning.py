@@ -1,0 +1,87 @@
+"""The tables of `cifar10_benchmark.py plan`."""
+
+import functools
+
+import pytest
+
+from cifar10.hparams import VARIABLE_STRATEGIES
+from cifar10.measure import cluster_estimate, measurements, planning
+from tests.helpers import programs
+
+P = 4 * 1068298
+FC = 4 * (2304 * 384 + 384 + 384 * 192 + 192 + 192 * 10 + 10)  # of the fully connected layers
+BATCH = 64 * (24 * 24 * 3 + 1) * 4  # bytes of images and labels
+
+
+def _cells(table):
+    """The cells of each row, without the line below the heading."""
+    rows = [[cell.strip() for cell in row.strip('|').split('|')] for row in table.split('\n')]
+    return rows[:1] + rows[2:]
+
+
+def test_plan(monkeypatch):
+    monkeypatch.setattr(planning, 'WORKERS', (2, 4))
+    monkeypatch.setattr(planning, 'GIGABITS', (10,))
+    monkeypatch.setattr(planning, 'GPUS', (2,))
+    monkeypatch.setattr(planning, 'BATCHES', (16,))
+    monkeypatch.setattr(planning, 'estimate', functools.lru_cache(maxsize=None)(planning.estimate))
+    status, stdout, stderr = programs.call(
+        'cifar10_benchmark', 'plan', '--batch_size=64', '--gpu_gflops=5000'
+    )
+    assert (status, stderr) == (0, '')
+    parts = stdout.strip().split('\n\n')
+    second = measurements.step_operations(64) / 5e12
+    alone = 'computes 5000 GFLOP/s in this network: alone %.0f images/sec, or %.2f ms for 64,'
+    assert alone % (64 / second, second * 1e3) in parts[0]
+    checks, rates, larger, cpus, sent, gpus, ratios = [
+        _cells(part) for part in parts if part.startswith('|')
+    ]
+    assert ['sync', '4', '165.1', '1.00'] in checks and len(checks) == 11
+    assert rates[0][:3] == ['workers', 'Gb/s', 'sync, 1 server'] and rates[0][-1] == 'allreduce'
+    seconds = cluster_estimate.seconds('sync', 4, [P], 10, second)
+    assert rates[2][:2] == ['4', '10']
+    assert rates[2][2] == '%.0f (%.2g)' % (4 * 64 / seconds, second / seconds)
+    assert larger[0][2:] == [
+        '%s, batch %d' % (name, batch)
+        for name in ('sync, 1 server', 'allreduce')
+        for batch in (256, 512)
+    ]
+    seconds = cluster_estimate.seconds('allreduce', 2, [P], 10, 8 * second)
+    assert larger[1][-1] == '%.0f (%.2g)' % (2 * 512 / seconds, 8 * second / seconds)
+    rate = 2 * 512 / cluster_estimate.seconds('allreduce', 2, [P], 10, 8 * second * 5000 / 316)
+    assert cpus[1][-1] == '%.0f (%.2g)' % (rate, rate * second / 64)
+    assert sent[2][:2] == ['4', '4.3, 17.1'] and sent[2][-1] == '6.4, 0.0'
+    assert [row[:3] for row in gpus[1:]] == [
+        ['2', towers, strategy] for towers in ('2 x 1', '1 x 2') for strategy in VARIABLE_STRATEGIES
+    ]
+    paper = planning.estimate(2, 2, 'spread', 64, second / 64)
+    assert gpus[-1][3:] == ['%.1f' % (paper.link_bytes / 1e6)] + [
+        '%.0f' % paper.images_per_sec(link) for link in (8, 25, 300)
+    ]
+    best = [
+        max(
+            planning.estimate(2, per_tower, strategy, 16, second / 64).images_per_sec(25)
+            for strategy in VARIABLE_STRATEGIES
+        )
+        for per_tower in (2, 1)
+    ]
+    assert ratios[1][::2] == ['16', '%.2f' % (best[0] / best[1])]
+
+
+@pytest.mark.parametrize(
+    'arguments, link_bytes, update, examples',
+    [
+        ((2, 1, 'cpu'), 2 * P + BATCH, 0.22e-3 + 2 * 0.23e-3, 128),
+        # Weights and gradients of three other towers
+        ((4, 1, 'first_device'), 6 * P + BATCH, 8 * P / 500e9, 256),
+        # local3/weights on one
+        ((2, 1, 'spread'), 2 * P + BATCH, 6 * 4 * (4800 + 64 + 884736) / 500e9, 128),
+        # The activations, and the images
+        ((2, 2, 'first_device'), 2 * (FC + 64 * 2304 * 4) + BATCH - 256, 5 * P / 500e9, 64),
+    ],
+)
+def test_estimate_of_several_gpus(arguments, link_bytes, update, examples):
+    paper = planning.estimate(*arguments, batch_size=64, seconds_per_image=1e-5)
+    assert paper == (link_bytes, pytest.approx(64e-5), pytest.approx(update), examples)
+    seconds = 64e-5 + link_bytes / 25e9 + update
+    assert paper.images_per_sec(25) == pytest.approx(examples / seconds)
