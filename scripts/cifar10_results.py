@@ -25,7 +25,6 @@ from absl import flags
 from cifar10 import files
 from cifar10.cli import data_flags, program
 from cifar10.errors import UserError
-from cifar10.measure import results
 
 FLAGS = flags.FLAGS
 
@@ -73,6 +72,8 @@ if __name__ == '__main__':
         'Draw precision against epochs and minutes to this file (.svg, .png); needs matplotlib.',
     )
     program.parse()
+
+from cifar10.measure import results
 
 
 def main():
