@@ -9,7 +9,7 @@ from typing import Dict, NamedTuple, Sequence
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import directories, distortions, files, input as cifar10_input, model, summaries
+from cifar10 import directories, distortions, input as cifar10_input, model, summaries
 from cifar10.data import verification
 from cifar10.hparams import NUM_VIEWS
 from cifar10.report import figures, tensorboard, text_report
@@ -41,7 +41,8 @@ class Evaluator:
         Args:
           records: the Records that are scored, like those of a DataSet for the test.
           device: the device to compute on.
-          num_examples: score only this many examples, the first ones; None scores all.
+          num_examples: score only this many examples, the first ones, which exist; None scores
+            all.
           num_views: the number of views per image, see crop_and_mirror.
 
         Raises:
@@ -50,7 +51,7 @@ class Evaluator:
         self._watch = watch.Watch(records)
         num_present = verification.verify(records)
         self._class_names = records.class_names
-        self._num_examples = num_present if num_examples is None else min(num_examples, num_present)
+        self._num_examples = num_examples or num_present
         self._num_views = num_views
         self._config = machine.session_config(
             [device], machine.choose_threads([device], cifar10_input.BATCH_SIZE)
@@ -122,7 +123,7 @@ class Evaluator:
                     ]
                     batch = Scores(labels, log_probabilities)
                     mistakes += batch.mistakes(images, self._num_examples - missing)
-                    mistakes = sorted(mistakes, key=lambda mistake: -mistake.probability)
+                    mistakes.sort(key=lambda mistake: -mistake.probability)
                     del mistakes[_MISTAKES:]
                     batches.append(batch)
                     missing -= batch.num_examples
@@ -198,7 +199,7 @@ def describe(result, top_k=None):
     return line
 
 
-def evaluate(evaluator, checkpoints, eval_dir, top_k=None, predictions=None, figures_dir=None):
+def evaluate(evaluator, checkpoints, eval_dir, top_k=None):
     """Evaluates checkpoints; prints the precision of each and writes it, and what else is known,
     for TensorBoard.
 
@@ -210,33 +211,22 @@ def evaluate(evaluator, checkpoints, eval_dir, top_k=None, predictions=None, fig
       checkpoints: an iterable of Checkpoint.
       eval_dir: directory of the summaries.
       top_k: for precision @ k as well; None for precision @ 1 alone.
-      predictions: the path of a CSV file for the probabilities that the last checkpoint gives; None
-        for none.
-      figures_dir: an existing directory for the figures of the last checkpoint; None for none.
+
+    Returns:
+      The Result of the last checkpoint; None if there is none.
 
     Raises:
       UserError: see Evaluator.evaluate; or a file cannot be written.
     """
-    result, drawn = None, {}
+    result = None
     directories.make(eval_dir)
-    draws = figures.is_available()
-    if not draws:
+    if not figures.is_available():
         print('No figures, which need matplotlib: pip install matplotlib', flush=True)
     with evaluator.graph.as_default(), summaries.writer(eval_dir) as write:
         for restored in checkpoints:
             result = evaluator.evaluate(restored)
             print(describe(result, top_k), flush=True)
-            drawn = figures.draw(result) if draws else {}
-            write(tensorboard.evaluation(result, top_k, drawn), result.step)
-    if result is None:
-        return
-    print(text_report.whole(result), flush=True)
-    if predictions:
-        content = text_report.predictions(result.scores, result.class_names)
-        files.write_whole(predictions, content, 'name another file')
-    if figures_dir:
-        for name, figure in drawn.items():
-            for file_format in figures.FORMATS:
-                path = os.path.join(figures_dir, '%s.%s' % (name, file_format))
-                content = figures.encoded(figure, file_format)
-                files.write_whole(path, content, 'name another directory')
+            write(tensorboard.evaluation(result, top_k), result.step)
+    if result:
+        print(text_report.whole(result), flush=True)
+    return result

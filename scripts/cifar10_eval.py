@@ -23,7 +23,7 @@ from absl import flags
 from cifar10 import directories, files
 from cifar10.cli import data_flags, program
 from cifar10.errors import UserError
-from cifar10.report import figures
+from cifar10.report import figures, text_report
 
 FLAGS = flags.FLAGS
 
@@ -69,6 +69,9 @@ if __name__ == '__main__':
     )
     flags.DEFINE_string(
         'figures', None, 'A directory for the figures, as PNG and SVG; needs matplotlib.'
+    )
+    flags.register_validator(
+        'figures', lambda path: path != '', 'the name of a directory is missing'
     )
     flags.DEFINE_integer(
         'num_examples',
@@ -138,9 +141,12 @@ def main():
     if FLAGS.figures is not None:
         directories.make(FLAGS.figures)
         files.check_writable(os.path.join(FLAGS.figures, 'mistakes.png'))
-    evaluation.evaluate(
-        evaluator(), checkpoints(), FLAGS.eval_dir, FLAGS.top_k, FLAGS.predictions, FLAGS.figures
-    )
+    result = evaluation.evaluate(evaluator(), checkpoints(), FLAGS.eval_dir, FLAGS.top_k)
+    if result and FLAGS.predictions:
+        content = text_report.predictions(result.scores, result.class_names)
+        files.write_whole(FLAGS.predictions, content, 'name another file')
+    if result and FLAGS.figures:
+        figures.write(result, FLAGS.figures)
 
 
 if __name__ == '__main__':

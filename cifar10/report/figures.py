@@ -4,13 +4,14 @@ import importlib.util
 import io
 import itertools
 import math
+import os
 import struct
 
 import numpy as np
 
+from cifar10 import files
 from cifar10.report import text_report
 
-FORMATS = ['png', 'svg']
 _MAX_CLASSES = 200  # of a confusion matrix
 _MAX_TICKS = 100
 _MAX_NUMBERED = 30  # classes of a confusion matrix with numbers in its cells
@@ -25,7 +26,9 @@ def is_available():
 
 def draw(result):
     """Returns a dict from names to the figures of an evaluation.Result; without a confusion matrix
-    if there are more than 200 classes."""
+    if there are more than 200 classes, and empty without matplotlib."""
+    if not is_available():
+        return {}
     scores, names = result.scores, _labels(result.class_names)
     drawn = {
         'reliability': reliability(scores.calibration()),
@@ -36,8 +39,20 @@ def draw(result):
     return drawn
 
 
+def write(result, directory):
+    """Writes the figures of an evaluation.Result, each as a PNG and an SVG file.
+
+    Raises:
+      UserError: one cannot be written.
+    """
+    for name, figure in draw(result).items():
+        for file_format in ('png', 'svg'):
+            path = os.path.join(directory, '%s.%s' % (name, file_format))
+            files.write_whole(path, encoded(figure, file_format), 'name another directory')
+
+
 def encoded(figure, file_format):
-    """Returns the bytes of a file with the figure, in one of the FORMATS."""
+    """Returns the bytes of a file with the figure."""
     content = io.BytesIO()
     figure.savefig(content, format=file_format, bbox_inches='tight')
     return content.getvalue()
@@ -121,7 +136,9 @@ def reliability(bins):
         confidences - precisions,
         0.9 * width,
         precisions,
-        color='mistyrose',
+        fill=False,
+        edgecolor='tab:red',
+        hatch='//',
         label='gap to the mean confidence',
     )
     above.plot([0, 1], [0, 1], '--', color='black', label='no gap')

@@ -141,14 +141,13 @@ def _columns():
     return _converted(hparams_summary.experiment_pb(hparams, metrics, time_created_secs=0))
 
 
-def evaluation(result, top_k, drawn):
+def evaluation(result, top_k):
     """The tf.Summary of an evaluation: precision, losses, calibration, the classes as text, and
-    figures.
+    figures if matplotlib is installed.
 
     Args:
       result: an evaluation.Result.
       top_k: for precision @ k as well; None for precision @ 1 alone.
-      drawn: a dict from tags to figures.
     """
     scores = result.scores
     values = {PRECISION: scores.precision}
@@ -161,7 +160,7 @@ def evaluation(result, top_k, drawn):
     shown = _text(with_views('classes', result.num_views) + '/text_summary', table)
     for tag, value in values.items():
         shown.value.add(tag=with_views(tag, result.num_views), simple_value=value)
-    for tag, figure in drawn.items():
+    for tag, figure in figures.draw(result).items():
         png = figures.encoded(figure, 'png')
         width, height = figures.size(png)
         image = tf.Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=png)
