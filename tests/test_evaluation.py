@@ -1,7 +1,8 @@
-"""Every example once, the moving averages, each checkpoint once."""
+"""Every example once, the moving averages, views, each checkpoint once."""
 
 import json
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -12,9 +13,7 @@ from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import FAST
 from cifar10.runs import checkpoint
-from tests.helpers import checkpoints, data_sets, events, faults
-
-PICTURES = {'confusion_matrix', 'reliability', 'mistakes', 'classes/text_summary'}
+from tests.helpers import checkpoints, data_sets, events, faults, oracle
 
 
 def _evaluator(paths, num_examples=None, num_views=1):
@@ -27,36 +26,33 @@ def paths(data_dir):
     return dataset.read(data_dir).test.paths
 
 
-@pytest.mark.parametrize('num_examples', [None, 1, 30])
-def test_each_example_is_scored_once(tmp_path, data_dir, paths, num_examples):
+@pytest.mark.parametrize('num_examples', [None, 1, 129])
+def test_each_example_is_scored_once(tmp_path, num_examples):
+    """150 examples are a batch of 128 and one of 22."""
+    data_dir = data_sets.write(tmp_path / 'data', test_records=150)
+    paths = dataset.read(data_dir).test.paths
     path, variables = checkpoints.save(tmp_path, 7)
     result = _evaluator(paths, num_examples).evaluate(checkpoint.read(path))
     correct, cross_entropy = checkpoints.expected_result(data_dir, variables, num_examples)
-    assert (result.scores.num_correct, result.scores.num_examples) == (correct, num_examples or 50)
+    scores = result.scores
+    assert (scores.num_correct, scores.num_examples) == (correct, num_examples or 150)
     assert (result.step, result.num_views) == (7, 1)
-    np.testing.assert_allclose(result.losses['losses/cross_entropy'], cross_entropy, rtol=1e-4)
-    decays = {
+    losses = {
         'losses/%s/weight_loss' % layer: 0.004
         * (variables[layer + '/weights'].astype(float) ** 2).sum()
         / 2
         for layer in ('local3', 'local4')
     }
-    for name, value in decays.items():
-        np.testing.assert_allclose(result.losses[name], value, rtol=1e-4)
-    np.testing.assert_allclose(
-        result.losses['total_loss'], cross_entropy + sum(decays.values()), rtol=1e-4
-    )
-
-
-def test_a_batch_that_does_not_divide(tmp_path):
-    """150 training examples are a batch of 128 and one of 22."""
-    data_dir = data_sets.write(tmp_path / 'data', train_records=30)
-    path, variables = checkpoints.save(tmp_path, 1)
-    paths = dataset.read(data_dir).train.paths
-    result = _evaluator(paths).evaluate(checkpoint.read(path))
-    correct, cross_entropy = checkpoints.expected_result(data_dir, variables, paths=paths)
-    assert (result.scores.num_correct, result.scores.num_examples) == (correct, 150)
-    np.testing.assert_allclose(result.losses['losses/cross_entropy'], cross_entropy, rtol=1e-4)
+    losses['losses/cross_entropy'] = cross_entropy
+    losses['total_loss'] = sum(losses.values())
+    assert result.losses == pytest.approx(losses, rel=1e-4)
+    # the most confident mistakes, and of equals the first one
+    wrong = np.flatnonzero(~scores.is_correct).tolist()
+    wrong.sort(key=lambda i: (-scores.confidences[i], i))
+    assert [mistake.index for mistake in result.mistakes] == wrong[:24]
+    _, images = oracle.read_records(paths)
+    for mistake in result.mistakes:
+        assert (mistake.image.transpose(1, 2, 0) == images[mistake.index]).all()
 
 
 def test_raw_weights_without_averages(tmp_path, data_dir, paths, capsys):
@@ -69,16 +65,6 @@ def test_raw_weights_without_averages(tmp_path, data_dir, paths, capsys):
     assert (
         '%s has no moving averages: using the weights themselves' % path in capsys.readouterr().out
     )
-
-
-def test_one_graph_for_many_checkpoints(tmp_path, data_dir, paths):
-    evaluator = _evaluator(paths)
-    for step in (1, 2):
-        path, variables = checkpoints.save(tmp_path, step, seed=step)
-        assert (
-            evaluator.evaluate(checkpoint.read(path)).scores.num_correct
-            == checkpoints.expected_result(data_dir, variables)[0]
-        )
 
 
 def test_a_checkpoint_that_is_not_finite(tmp_path, paths):
@@ -117,64 +103,87 @@ def test_labels_that_change(tmp_path, own_data_dir, monkeypatch, label, blind, t
         evaluator.evaluate(saved)
 
 
-def test_the_weight_decay_of_the_run(tmp_path, paths):
-    """Of each checkpoint, because another run may come to the directory."""
-    evaluator = _evaluator(paths, 1)
-    for decay in (0.5, 0.0):
-        (tmp_path / 'run.json').write_text(
-            json.dumps(
-                dict(FAST._replace(fc_weight_decay=decay)._asdict(), num_towers=1, class_names=None)
-            )
-        )
-        path, variables = checkpoints.save(tmp_path, 1)
-        losses = evaluator.evaluate(checkpoint.read(path)).losses
+def test_one_graph_for_many_checkpoints(tmp_path, data_dir, paths):
+    """The weight decay is that of each run, because another run may come to the directory."""
+    evaluator = _evaluator(paths)
+    for step, decay in [(1, 0.5), (2, 0.0)]:
+        hparams = FAST._replace(fc_weight_decay=decay)
+        record = dict(hparams._asdict(), num_towers=1, class_names=None)
+        (tmp_path / 'run.json').write_text(json.dumps(record))
+        path, variables = checkpoints.save(tmp_path, step, seed=step)
+        result = evaluator.evaluate(checkpoint.read(path))
+        correct, cross_entropy = checkpoints.expected_result(data_dir, variables)
+        assert result.scores.num_correct == correct
         expected = decay * (variables['local3/weights'].astype(float) ** 2).sum() / 2
-        np.testing.assert_allclose(losses['losses/local3/weight_loss'], expected, rtol=1e-4)
-        np.testing.assert_allclose(
-            losses['total_loss'], sum(losses.values()) - losses['total_loss'], rtol=1e-6
+        assert result.losses['losses/local3/weight_loss'] == pytest.approx(expected, rel=1e-4)
+        assert (result.losses['total_loss'] == pytest.approx(cross_entropy, rel=1e-4)) == (
+            not decay
         )
 
 
-def test_the_precision_is_printed_and_written(tmp_path, data_dir, paths, capsys):
+@pytest.mark.parametrize('is_available', [True, False])
+def test_what_is_printed_and_written(tmp_path, data_dir, paths, capsys, monkeypatch, is_available):
+    """Without matplotlib all but the figures, and one line."""
+    if not is_available:
+        monkeypatch.setitem(sys.modules, 'matplotlib', None)
     path, variables = checkpoints.save(tmp_path / 'train', 12)
-    evaluation.evaluate(_evaluator(paths), [checkpoint.read(path)], str(tmp_path / 'eval'))
+    evaluator = _evaluator(paths)
+    last = evaluation.evaluate(evaluator, [checkpoint.read(path)], str(tmp_path / 'eval'), 10)
+    assert (last.step, last.class_names) == (12, [str(number) for number in range(10)])
     correct, _ = checkpoints.expected_result(data_dir, variables)
-    line, *report = capsys.readouterr().out.splitlines()
+    *missing, line, report = capsys.readouterr().out.split('\n', 1 if is_available else 2)
+    assert missing == (
+        [] if is_available else ['No figures, which need matplotlib: pip install matplotlib']
+    )
     assert line[26:44] == ': precision @ 1 = ' and re.fullmatch(
-        r'%.3f \(%d of 50, step 12\), 95 %% interval 0\.\d{3} to 0\.\d{3}'
+        r'%.3f \(%d of 50, step 12\), 95 %% interval 0\.\d{3} to 0\.\d{3}, precision @ 10 = 1\.000'
         % (correct / 50, correct),
         line[44:],
     )
-    assert report[0].split() == ['class', 'precision', 'recall', 'count'] and any(
-        'Confusion matrix' in told for told in report
-    )
+    assert report.split()[:4] == ['class', 'precision', 'recall', 'count']
     written = {tag: (step, value) for step, tag, value in events.scalars(tmp_path / 'eval')}
     assert written['Precision @ 1'] == (12, pytest.approx(correct / 50))
-    assert set(written) - PICTURES == {
+    assert set(written) == {
         'Precision @ 1',
+        'Precision @ 10',
         'calibration_error',
         'total_loss',
         'losses/cross_entropy',
         'losses/local3/weight_loss',
         'losses/local4/weight_loss',
-    }
+    } | ({'confusion_matrix', 'reliability', 'mistakes'} if is_available else set())
     assert {step for step, _ in written.values()} == {12}
+    assert evaluation.evaluate(evaluator, [], str(tmp_path / 'eval')) is None
 
 
-def test_several_views_have_their_own_tags(tmp_path, paths, capsys):
-    path, _ = checkpoints.save(tmp_path / 'train', 12)
-    restored = checkpoint.read(path)
-    for num_views in (1, 2):
-        evaluation.evaluate(
-            _evaluator(paths, 2, num_views), [restored], str(tmp_path / str(num_views))
-        )
-    assert re.search(
-        r': precision @ 1 = [01]\.\d{3} \([0-2] of 2, 2 views, step 12\), 95 % interval ',
-        capsys.readouterr().out,
-    )
-    one, two = [[tag for _, tag, _ in events.scalars(tmp_path / name)] for name in '12']
-    assert two == [tag + ', 2 views' for tag in one]
-    assert one[0] == 'Precision @ 1'
+def _views(images, num_views):
+    """The views of uint8 [n, 32, 32, 3] by tf.image; the top left corners of 24 x 24 pixels are the
+    centre, and 3 pixels from it."""
+    corners = [(4, 4)] + [(1, 1), (1, 7), (7, 1), (7, 7)] * (num_views == 10)
+    crops = [tf.image.crop_to_bounding_box(images, *corner, 24, 24) for corner in corners]
+    return [
+        tf.image.per_image_standardization(tf.cast(view, tf.float32))
+        for view in crops + [tf.image.flip_left_right(crop) for crop in crops]
+    ]
+
+
+@pytest.mark.parametrize('num_views', [2, 10])
+def test_probabilities_are_averaged_over_views(tmp_path, paths, num_views):
+    path, variables = checkpoints.save(tmp_path, 1)
+    result = _evaluator(paths, 6, num_views).evaluate(checkpoint.read(path))
+    _, images = oracle.read_records(paths)
+    with tf.Session() as session:
+        views = session.run(tf.concat(_views(images[:6], num_views), 0))
+    logits = oracle.logits(views, variables).reshape(num_views, 6, 10)
+    probabilities = np.exp(logits - logits.max(2, keepdims=True))
+    probabilities = (probabilities / probabilities.sum(2, keepdims=True)).mean(0)
+    np.testing.assert_allclose(np.exp(result.scores.log_probabilities), probabilities, atol=1e-5)
+    assert ' of 6, %d views, step 1), 95 %% interval ' % num_views in evaluation.describe(result)
+
+
+def test_an_unknown_number_of_views():
+    with pytest.raises(ValueError, match='^Unknown number of views: 3$'):
+        evaluation.crop_and_mirror(tf.zeros([1, 3, 32, 32], tf.uint8), 3)
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -1,13 +1,14 @@
 """The evaluation script."""
 
 import signal
+import sys
 
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10.data import dataset, synthetic
-from tests.helpers import checkpoints, events, oracle, programs
+from tests.helpers import checkpoints, oracle, programs
 
 
 def _args(data_dir, directory):
@@ -33,7 +34,7 @@ def test_eval_data_and_num_examples(tmp_path, data_dir):
         assert status == 0 and '(%d of %d, step 1)' % (correct, count) in stdout
 
 
-def test_top_k_and_predictions(tmp_path, data_dir):
+def test_top_k_predictions_and_figures(tmp_path, data_dir):
     """Precision @ 3 and every probability by NumPy."""
     _, variables = checkpoints.save(tmp_path, 1)
     labels, images = oracle.read_records(dataset.read(data_dir).test.paths)
@@ -46,6 +47,7 @@ def test_top_k_and_predictions(tmp_path, data_dir):
         '--run_once',
         '--top_k=3',
         '--predictions=%s' % (tmp_path / 'p.csv'),
+        '--figures=%s' % (tmp_path / 'new' / 'figures'),
         *_args(data_dir, tmp_path),
     )
     top_3 = np.mean([label in order[:3] for label, order in zip(labels, np.argsort(-logits, 1))])
@@ -53,28 +55,38 @@ def test_top_k_and_predictions(tmp_path, data_dir):
     lines = (tmp_path / 'p.csv').read_text().splitlines()
     assert lines[0] == ','.join(['index', 'label'] + synthetic.CLASS_NAMES)
     found = np.array([[float(value) for value in line.split(',')] for line in lines[1:]])
-    np.testing.assert_array_equal(found[:, 0], np.arange(50))
-    np.testing.assert_array_equal(found[:, 1], labels)
-    np.testing.assert_allclose(
-        found[:, 2:], np.exp(logits) / np.exp(logits).sum(1, keepdims=True), atol=1e-4
-    )
-    tags = {tag: value for _, tag, value in events.scalars(tmp_path / 'eval')}
-    assert tags['Precision @ 3'] == pytest.approx(top_3)
+    np.testing.assert_array_equal(found[:, :2].T, [np.arange(50), labels])
+    probabilities = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    np.testing.assert_allclose(found[:, 2:], probabilities, atol=1e-4)
+    begin = {'png': b'\x89PNG', 'svg': b'<?xm'}
+    assert {path.name: path.read_bytes()[:4] for path in (tmp_path / 'new/figures').iterdir()} == {
+        '%s.%s' % (name, suffix): begin[suffix]
+        for name in ('confusion_matrix', 'mistakes', 'reliability')
+        for suffix in begin
+    }
 
 
-def test_mistakes_before_and_after_the_data_is_read(tmp_path, data_dir):
+def test_mistakes_in_flags(tmp_path, data_dir, monkeypatch):
     checkpoints.save(tmp_path, 1)
-    for args, complaint in [
-        (['--top_k=11'], '--top_k=11 is more than the 10 classes: give at most 10'),
-        (
-            ['--predictions=%s/none/p.csv' % tmp_path],
-            'Cannot write %s/none/p.csv (No such file' % tmp_path,
-        ),
+    (tmp_path / 'file').write_text('')
+    (tmp_path / 'mistakes.png').mkdir()
+    for flag, complaint in [
+        ('--top_k=11', '--top_k=11 is more than the 10 classes: give at most 10'),
+        ('--num_examples=51', '--num_examples=51 is more than the 50 existing examples: leave it'),
+        ('--predictions={}/none/p.csv', 'Cannot write {}/none/p.csv (No such file'),
+        ('--figures={}/file', '{}/file is a file, not a directory: give another'),
+        ('--figures={}', 'Cannot write {}/mistakes.png (Is a directory'),
+        ('--figures=', '--figures=: the name of a directory is missing'),
+        ('--figures={}/new', '--figures needs matplotlib: pip install matplotlib'),
     ]:
+        if 'matplotlib' in complaint:
+            monkeypatch.setitem(sys.modules, 'matplotlib', None)
         status, stdout, stderr = programs.call(
-            'cifar10_eval', '--run_once', *(_args(data_dir, tmp_path) + args)
+            'cifar10_eval', '--run_once', flag.format(tmp_path), *_args(data_dir, tmp_path)
         )
-        assert (status, stdout, stderr.count('\n')) == (1, '', 1) and complaint in stderr
+        assert status and not stdout and stderr.count('\n') == 1
+        assert complaint.format(tmp_path) in stderr
+    assert not (tmp_path / 'eval').exists() and not (tmp_path / 'new').exists()
 
 
 def test_a_chosen_checkpoint(tmp_path, data_dir):
