@@ -67,7 +67,7 @@ if __name__ == '__main__':
     data_flags.define_output(
         'predictions', None, 'A CSV file for the probabilities of all classes, for each example.'
     )
-    flags.DEFINE_string(
+    data_flags.define_directory(
         'figures', None, 'A directory for the figures, as PNG and SVG; needs matplotlib.'
     )
     flags.register_validator(

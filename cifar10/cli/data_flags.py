@@ -17,12 +17,15 @@ _ARCHIVES = {'cifar10': download.CIFAR10, 'cifar100': download.CIFAR100}
 
 
 def validate(name, check):
-    """Has `check` look at the value of a flag before the script starts; its UserError is then a
-    mistake in the command line."""
+    """Has `check` look at the value of a flag before the script starts, if it has one; its
+    UserError is then a mistake in the command line."""
 
     def is_valid(value):
+        if value == '':
+            raise flags.ValidationError('the name is missing')
         try:
-            check(value)
+            if value is not None:
+                check(value)
         except (UserError, OSError) as error:
             # OSError: the working directory has been removed, say
             raise flags.ValidationError(str(error))
@@ -31,11 +34,15 @@ def validate(name, check):
     flags.register_validator(name, is_valid)
 
 
+def define_integer(name, default, description, lower, upper=2**31 - 1):
+    """Defines the flag of a whole number; without the default `upper`, it would have no bounds."""
+    flags.DEFINE_integer(name, default, description, lower_bound=lower, upper_bound=upper)
+
+
 def define_directory(name, default, description, check=files.check_name):
     """Defines the flag of a directory on this machine; `check` raises UserError for one that cannot
     be used."""
     flags.DEFINE_string(name, default, description)
-    flags.register_validator(name, bool, 'the name of a directory is missing')
     validate(name, files.check_name)
     validate(name, directories.check_no_file)
     validate(name, check)
@@ -43,20 +50,18 @@ def define_directory(name, default, description, check=files.check_name):
 
 def define_output(name, default, description, endings=('',)):
     """Defines the flag of a file that is written, whose name ends in one of these ways."""
+
+    def check(path):
+        files.check_name(path)
+        if not path.lower().endswith(endings):
+            raise UserError('the name of the file must end in %s' % ' or '.join(endings))
+        if os.path.islink(path):  # it would be replaced: /dev/stdout, say
+            raise UserError('%s is a link: name a file' % path)
+        if os.path.exists(path):
+            files.check_regular(path, 'name a file')
+
     flags.DEFINE_string(name, default, description)
-    validate(name, lambda path: path is None or _check_output(path, endings))
-
-
-def _check_output(path, endings):
-    if not path:
-        raise UserError('the name of a file is missing')
-    files.check_name(path)
-    if not path.lower().endswith(endings):
-        raise UserError('the name of the file must end in %s' % ' or '.join(endings))
-    if os.path.islink(path):  # it would be replaced: /dev/stdout, say
-        raise UserError('%s is a link: name a file' % path)
-    if os.path.exists(path):
-        files.check_regular(path, 'name a file')
+    validate(name, check)
 
 
 def define(default_dataset='cifar10'):
@@ -77,9 +82,7 @@ def define(default_dataset='cifar10'):
     flags.DEFINE_string(
         'data_url', None, 'Where the archive is downloaded from; by default its official place.'
     )
-    flags.register_validator(
-        'data_url', lambda url: url != '', 'the address of the archive is missing'
-    )
+    validate('data_url', str)
     flags.DEFINE_enum(
         'label',
         None,
@@ -91,11 +94,8 @@ def define(default_dataset='cifar10'):
 def place(dataset_name):
     """Returns the directory that --data_dir names; its default depends on the data set."""
     defaults = {'cifar100': dataset.CIFAR100_DATA_DIR, 'synthetic': synthetic.DATA_DIR}
-    return (
-        defaults.get(dataset_name, FLAGS.data_dir)
-        if FLAGS['data_dir'].using_default_value
-        else FLAGS.data_dir
-    )
+    is_given = not FLAGS['data_dir'].using_default_value
+    return FLAGS.data_dir if is_given else defaults.get(dataset_name, FLAGS.data_dir)
 
 
 def data_dir(dataset_name):
@@ -118,16 +118,10 @@ def check_different(name, *others):
     """Raises UserError if the directory of a flag is that of another flag too, or the one in
     --data_dir that holds the files."""
     for other in others:
-        paths = [FLAGS[other].value]
-        if other == 'checkpoint_dir' and FLAGS.checkpoint not in ('latest', 'best'):
-            other, paths = 'checkpoint', [os.path.dirname(os.path.abspath(FLAGS.checkpoint))]
-        if other == 'data_dir':
-            path = place(FLAGS.dataset)
-            paths = [path] + [
-                os.path.join(path, published.directory)
-                for published in (dataset.CIFAR10, dataset.CIFAR100)
-            ]
-        if os.path.realpath(FLAGS[name].value) in map(os.path.realpath, paths):
+        path = place(FLAGS.dataset) if other == 'data_dir' else FLAGS[other].value
+        parts = '', dataset.CIFAR10.directory, dataset.CIFAR100.directory
+        paths = [os.path.realpath(os.path.join(path, part)) for part in parts]
+        if os.path.realpath(FLAGS[name].value) in paths:
             raise UserError(
                 '--%s=%s is the directory of --%s too: give each its own'
                 % (name, FLAGS[name].value, other)
@@ -158,7 +152,6 @@ def make(dataset_name, is_wanted=True):
 
     Raises:
       UserError: it cannot be downloaded or written.
-      ValueError: `dataset_name` is unknown.
     """
     path = data_dir(dataset_name)
     is_present = writing.is_present(dataset.find(path))
@@ -168,20 +161,12 @@ def make(dataset_name, is_wanted=True):
             % FLAGS.label
         )
     with signals.Interruptible():
-        if is_present and not is_wanted:
-            pass
-        elif dataset_name == 'synthetic':
+        if dataset_name == 'synthetic' and (is_wanted or not is_present):
             synthetic.maybe_write(path)
-        elif dataset_name in _ARCHIVES:
+        elif is_wanted or not is_present:
             archive = _ARCHIVES[dataset_name]
-            source = (
-                archive.source._replace(url=FLAGS.data_url)
-                if FLAGS.data_url is not None
-                else archive.source
-            )
-            download.prepare(archive._replace(source=source), path)
-        else:
-            raise ValueError('Unknown data set: %s' % dataset_name)
+            url = FLAGS.data_url or archive.source.url
+            download.prepare(archive._replace(source=archive.source._replace(url=url)), path)
     return dataset.read(path, FLAGS.label)
 
 
@@ -226,14 +211,9 @@ def define_saved_model():
     flags.DEFINE_string(
         'saved_model', None, 'A model that cifar10_export.py has written, in place of a checkpoint.'
     )
-    flags.register_validator(
-        'saved_model', lambda path: path != '', 'the name of a directory is missing'
-    )
-    validate('saved_model', lambda path: path is None or files.check_name(path))
+    validate('saved_model', files.check_name)
 
 
 def _check_checkpoint(choice):
-    if not choice:
-        raise UserError('a checkpoint is missing: give latest, best or a path')
     files.check_name(choice)
     directories.check_no_pattern(os.path.abspath(choice))

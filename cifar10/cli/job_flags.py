@@ -22,7 +22,6 @@ from cifar10.hparams import (
 
 FLAGS = flags.FLAGS
 
-_MAX = 2**31 - 1
 MAX_DEVICES = 64
 _TINY, _HUGE = 1e-9, 1e9  # so that nothing overflows, or divides by zero
 
@@ -93,20 +92,18 @@ def define():
     flags.DEFINE_boolean(
         'fresh', False, 'Move an existing run in --train_dir aside and start a new one.'
     )
-    flags.DEFINE_integer(
+    data_flags.define_integer(
         'max_to_keep',
         Intervals().max_to_keep,
         'Checkpoints to keep, the latest ones; 0 keeps all.',
-        lower_bound=0,
-        upper_bound=_MAX,
+        0,
     )
-    flags.DEFINE_integer(
+    data_flags.define_integer(
         'eval_steps',
         None,
         'Steps between two evaluations on the test images. By default only the last checkpoint '
         'is evaluated; with 0, not even that.',
-        lower_bound=0,
-        upper_bound=_MAX,
+        0,
     )
     flags.DEFINE_boolean(
         'keep_best',
@@ -114,20 +111,18 @@ def define():
         'Keep the checkpoint of the best precision too, as best.ckpt-STEP; evaluates every '
         '--checkpoint_steps unless --eval_steps is given.',
     )
-    flags.DEFINE_integer(
+    data_flags.define_integer(
         'profile_step',
         None,
         'Trace this step: Perfetto and chrome://tracing open trace-N.json in --train_dir.',
-        lower_bound=1,
-        upper_bound=_MAX,
+        1,
     )
-    flags.DEFINE_integer(
+    data_flags.define_integer(
         'seed',
         None,
         'Seed of initial values and distortions. The order of the images still depends on the '
         'timing of threads, unless --deterministic is given.',
-        lower_bound=0,
-        upper_bound=_MAX,
+        0,
     )
     flags.DEFINE_boolean(
         'deterministic',
@@ -147,58 +142,56 @@ def define_run():
         directories.check_for_checkpoints,
     )
     intervals = Intervals()
-    flags.DEFINE_integer(
+    data_flags.define_integer(
         'max_steps',
         MAX_STEPS,
         'End the run at this step; the steps of earlier starts count.',
-        lower_bound=1,
-        upper_bound=_MAX,
+        1,
     )
     for name, description in [
         ('log_frequency', 'log lines'),
         ('summary_steps', 'summaries'),
         ('checkpoint_steps', 'checkpoints'),
     ]:
-        flags.DEFINE_integer(
+        data_flags.define_integer(
             name,
             getattr(intervals, name),
             'Steps between two %s.' % description,
-            lower_bound=1,
-            upper_bound=_MAX,
+            1,
         )
 
 
 def define_batch_size():
     """Defines --batch_size, for scripts without --recipe."""
-    flags.DEFINE_integer(
+    data_flags.define_integer(
         'batch_size',
         CLASSIC.batch_size,
         'Examples per tower per step.',
-        lower_bound=1,
-        upper_bound=2**20,
+        1,
+        2**20,
     )
 
 
 def define_num_gpus():
     """Defines --num_gpus."""
-    flags.DEFINE_integer(
+    data_flags.define_integer(
         'num_gpus',
         1,
         'Number of towers; each has a GPU of its own if there are enough.',
-        lower_bound=1,
-        upper_bound=MAX_DEVICES,
+        1,
+        MAX_DEVICES,
     )
 
 
 def define_placement():
     """Defines --devices_per_tower and --variable_strategy."""
-    flags.DEFINE_integer(
+    data_flags.define_integer(
         'devices_per_tower',
         1,
         'Devices over which the layers of each tower '
         'are divided; --num_gpus then is the number of devices, and a multiple of this.',
-        lower_bound=1,
-        upper_bound=MAX_DEVICES,
+        1,
+        MAX_DEVICES,
     )
     flags.DEFINE_enum(
         'variable_strategy',
@@ -215,12 +208,12 @@ def define_threads():
         ('inter_op_threads', 'for operations that run in parallel'),
         ('input_threads', 'that fill the prefetch queue'),
     ]:
-        flags.DEFINE_integer(
+        data_flags.define_integer(
             name,
             0,
             'Threads %s; 0 chooses by the number of cores.' % description,
-            lower_bound=0,
-            upper_bound=1024,
+            0,
+            1024,
         )
 
 

@@ -2,10 +2,9 @@
 with one line."""
 
 import contextlib
+import ctypes
 import os
 import platform
-import re
-import signal
 import sys
 
 from absl import app, flags
@@ -17,21 +16,12 @@ from cifar10.runs import signals
 FLAGS = flags.FLAGS
 
 
-class _VersionFlag(flags.BooleanFlag):
-    """Prints the versions at once, whatever else is on the command line, as --help does."""
-
-    def __init__(self):
-        super().__init__(
-            'version',
-            False,
-            'Print the versions of this package, Python and TensorFlow, and what computes.',
-        )
-
-    def parse(self, argument):
-        super().parse(argument)
-        if self.value:
-            print_versions()
-            sys.exit()
+# What to do about errors of TensorFlow that are no bugs. It is not imported here.
+_HINTS = {
+    'ResourceExhaustedError': ': not enough memory or disk space; choose a smaller --batch_size, or make room',
+    'NotFoundError': '',  # a file vanished
+    'PermissionDeniedError': '',
+}
 
 
 def print_versions():
@@ -81,8 +71,14 @@ def parse(commands=None, rest=None, check=None, needs_tensorflow=True, words=Non
     """
     quiet.guard_output()
     app.define_help_flags()
-    if 'version' not in FLAGS:
-        flags.DEFINE_flag(_VersionFlag())
+    flags.DEFINE_boolean(
+        'version',
+        False,
+        'Print the versions of this package, Python and TensorFlow, and what computes.',
+    )
+    if '--version' in sys.argv:  # whatever else is there, as --help does
+        print_versions()
+        sys.exit()
     for module, module_flags in FLAGS.flags_by_module_dict().items():
         if module.startswith('cifar10.'):  # --help lists these as the script's own flags
             for flag in module_flags:
@@ -119,55 +115,28 @@ def _parse(argv, commands, rest, words):
     if rest and '--' in argv:
         argv, after = argv[: argv.index('--')], argv[argv.index('--') + 1 :]
     try:
-        arguments = FLAGS(argv)[1:]
+        given = FLAGS(argv)[1:]
     except (flags.Error, ValueError) as error:  # the second from absl's own flags
-        hint = (
-            '; %s come after --' % rest
-            if rest and isinstance(error, flags.UnrecognizedFlagError)
-            else ''
-        )
-        # a flag that is missing
-        told = re.sub('^flag --[^=]*=None: ', '', ' '.join(str(error).split()))
+        hint = '; %s come after --' % rest if rest else ''
+        told = ' '.join(str(error).split())
         _fail(2, 'error: %s%s; --help lists the flags' % (told, hint))
     except SystemExit:  # --help has been printed; absl ends with 1
         _end(0)
-    if words and not arguments:
-        _fail(2, 'error: %s is missing; --help explains the usage' % words)
-    if not words:
-        _check_words(arguments, commands or {})
-    if '' in arguments:
+    wanted = [words + '...'] if words else []
+    if commands:
+        command = given[0] if given else ''
+        wanted = [command if command in commands else '|'.join(commands)]
+        wanted += commands.get(command, ())
+        is_valid = command in commands and len(given) == len(wanted)
+    else:
+        is_valid = len(given) == len(wanted) or words and given
+    if '' in given or not is_valid:
         _fail(
             2,
-            'error: an argument is empty: the name of a file or directory is missing; --help explains the usage',
+            'error: the arguments must be %s, not %s; --help explains the usage'
+            % (' '.join(wanted) or 'flags only', ' '.join(map(repr, given)) or 'none'),
         )
-    return [after] if rest else arguments
-
-
-def _check_words(words, commands):
-    """Ends the program unless the words are one of the commands, if there are any, and its
-    arguments."""
-    if commands and not any(words[:1]):
-        _fail(2, 'error: a command is missing: %s; --help explains them' % _listed(commands))
-    known = words[:1] if words and words[0] in commands else []
-    wanted = commands[known[0]] if known else ()
-    if commands and not known:
-        _fail(
-            2,
-            'error: unknown command %s: give %s; --help explains them'
-            % (words[0], _listed(commands)),
-        )
-    unexpected = words[len(known) + len(wanted) :]
-    if unexpected:
-        _fail(
-            2, 'error: unexpected argument %s; --help explains the usage' % (unexpected[0] or "''")
-        )
-    if len(words) < len(known) + len(wanted):
-        _fail(2, 'error: %s needs %s; --help explains the usage' % (known[0], ' and '.join(wanted)))
-
-
-def _listed(commands):
-    *first, last = commands
-    return '%s or %s' % (', '.join(first), last)
+    return [after] if rest else given
 
 
 def _call(main, arguments):
@@ -176,37 +145,19 @@ def _call(main, arguments):
         sys.stdout.flush()
     except (errors.UserError, OSError) as error:
         _fail(1, 'error: %s' % error)
-    except _of_tensorflow('ResourceExhaustedError') as error:
-        _fail(
-            1,
-            'error: %s: not enough memory or disk space; choose a smaller --batch_size, or make room'
-            % errors.line(error),
-        )
-    except _of_tensorflow('NotFoundError', 'PermissionDeniedError') as error:
-        # a file vanished, or cannot be read
-        _fail(1, 'error: %s' % errors.line(error))
     except BaseException as error:
-        interrupt = _interrupt(error)
-        if interrupt is None:
-            raise
-        if interrupt.number == getattr(signal, 'SIGPIPE', None):  # nobody reads any more
-            _end(128 + interrupt.number)
-        _fail(128 + interrupt.number, 'interrupted (%s)' % signal.Signals(interrupt.number).name)
+        hint = _HINTS.get(type(error).__name__)
+        if hint is not None:
+            _fail(1, 'error: %s%s' % (errors.line(error), hint))
+        # TensorFlow's context managers raise errors of their own on top of a signal's.
+        while not isinstance(error, signals.Interrupted):
+            if error.__context__ is None:
+                raise
+            error = error.__context__
+        status = 128 + error.number
+        if error.number != signals.NOBODY_READS:
+            errors.warn('interrupted (%s)' % error)
     _end(status or 0)
-
-
-def _of_tensorflow(*names):
-    """Classes of errors, none if TensorFlow is not imported."""
-    tf = sys.modules.get('tensorflow')
-    return tuple(getattr(tf.errors, name) for name in names) if tf else ()
-
-
-def _interrupt(error):
-    """The signals.Interrupted that caused the error: TensorFlow's context managers raise errors of
-    their own on top of it."""
-    while error and not isinstance(error, signals.Interrupted):
-        error = error.__context__
-    return error
 
 
 def _fail(status, message):
@@ -220,7 +171,6 @@ def _end(status):
     # a signal, or nobody reads any more: be quick
     with contextlib.suppress(OSError, signals.Interrupted), signals.Interruptible():
         sys.stdout.flush()
-    status = status or int(quiet.has_lost_output())
-    if FLAGS['run_with_profiling'].value:  # the flag is absl's, which then writes the profile
-        sys.exit(status)
-    os._exit(status)
+        if os.name == 'posix':
+            ctypes.CDLL(None).fflush(None)  # TensorFlow prints device placements by C's printf
+    os._exit(status or int(quiet.has_lost_output()))

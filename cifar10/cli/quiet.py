@@ -2,7 +2,6 @@
 start-up messages, and the standard output may be full or closed."""
 
 import contextlib
-import ctypes
 import gc
 import importlib.util
 import io
@@ -13,7 +12,6 @@ import tempfile
 from cifar10 import errors
 from cifar10.runs import signals
 
-_IOLBF = 1  # setvbuf's mode "line buffered", in glibc, musl and the C library of macOS
 _PACKAGES = ['absl', 'numpy', 'six', 'tensorflow']
 
 
@@ -134,24 +132,12 @@ def guard_output():
         sys.stdout = open(os.devnull, 'w', errors='backslashreplace')
     elif sys.stdout is sys.__stdout__:
         sys.stdout.flush()
-        _line_buffer_c_stdout()
         sys.stdout = _Output(
             io.BufferedWriter(io.FileIO(1, 'w', closefd=False)),
             sys.stdout.encoding,
             'backslashreplace',
             line_buffering=True,
         )
-
-
-def _line_buffer_c_stdout():
-    """Makes C's stdout line buffered: TensorFlow prints device placements there, and neither
-    os._exit nor a signal flushes it."""
-    if os.name != 'posix':
-        return
-    libc = ctypes.CDLL(None)
-    with contextlib.suppress(ValueError):  # An unusual C library has another name for it.
-        stdout = ctypes.c_void_p.in_dll(libc, '__stdoutp' if sys.platform == 'darwin' else 'stdout')
-        libc.setvbuf(stdout, None, _IOLBF, 0)
 
 
 def has_lost_output():

@@ -3,7 +3,7 @@
 from absl import flags
 import pytest
 
-from cifar10.cli import data_flags, given_job, job_flags
+from cifar10.cli import given_job, job_flags
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import FAST, Intervals
@@ -144,9 +144,3 @@ def test_defaults_of_the_books():
         1,
         'cpu',
     ]
-
-
-def test_unknown_data_set(tmp_path):
-    flags.FLAGS(['a script', '--data_dir=%s' % tmp_path])
-    with pytest.raises(ValueError, match='^Unknown data set: mnist$'):
-        data_flags.make('mnist')
