@@ -1,4 +1,4 @@
-"""From flags to a Job."""
+"""From flags to a Job and its hyperparameters."""
 
 from absl import flags
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from cifar10.cli import given_job, job_flags
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.hparams import FAST, Intervals
+from cifar10.hparams import BEST, CLASSIC, FAST, RECIPES, HParams, Intervals
 from cifar10.runs.machine import Threads
 from cifar10.training import Job
 from tests.helpers import programs
@@ -144,3 +144,159 @@ def test_defaults_of_the_books():
         1,
         'cpu',
     ]
+
+
+def hparams(*args, recorded=None):
+    flags.FLAGS.unparse_flags()
+    flags.FLAGS(['a script'] + list(args))
+    return job_flags.given_hparams(recorded)
+
+
+@pytest.mark.parametrize('recipe', RECIPES)
+def test_a_recipe_by_name(recipe):
+    assert hparams('--recipe=' + recipe) == RECIPES[recipe] and RECIPES[recipe].recipe == recipe
+    assert hparams() == CLASSIC
+
+
+# Values that no recipe has.
+OTHERS = dict(
+    batch_size=7,
+    optimizer='momentum',
+    initial_learning_rate=0.7,
+    lr_scaling='linear',
+    momentum=0.7,
+    matrix_learning_rate=0.7,
+    matrix_weight_decay=0.7,
+    schedule='staircase',
+    num_epochs_per_decay=7.0,
+    learning_rate_decay_factor=0.7,
+    warmup_epochs=0.7,
+    epochs=70.0,
+    fc_weight_decay=0.7,
+    label_smoothing=0.7,
+    moving_average_decay=0.7,
+    moving_average_fraction=0.7,
+    contrast=0.7,
+)
+
+
+@pytest.mark.parametrize('name', sorted(set(HParams._fields) - {'recipe'}))
+def test_every_number_has_a_flag(name):
+    with_it = {
+        'num_epochs_per_decay': {'schedule': 'staircase'},
+        'learning_rate_decay_factor': {'schedule': 'staircase'},
+        'moving_average_decay': {'moving_average_fraction': 0.0},
+    }.get(name, {})
+    given = dict(with_it, **{name: OTHERS[name]})
+    follows = {'epochs': {'warmup_epochs': 70 * 3 / 32}}.get(name, {})
+    assert hparams('--recipe=fast', *['--%s=%s' % item for item in given.items()]) == FAST._replace(
+        **given, **follows
+    )
+
+
+@pytest.mark.parametrize(
+    'args, warmup_epochs',
+    [
+        (['--recipe=fast', '--epochs=10'], 0.9375),
+        (['--recipe=fast', '--epochs=0.3'], 0.028125),
+        (['--recipe=fast', '--epochs=10', '--warmup_epochs=1.5'], 1.5),
+        (['--recipe=fast'], 3),
+        (['--schedule=linear', '--epochs=10'], 0),
+        (['--recipe=fast', '--schedule=staircase', '--epochs=10'], 3),
+    ],
+)
+def test_the_warm_up_is_a_share_of_the_run(args, warmup_epochs):
+    assert hparams(*args).warmup_epochs == warmup_epochs
+
+
+@pytest.mark.parametrize(
+    'args, recorded, warmup_epochs',
+    [
+        (['--epochs=40'], FAST._replace(warmup_epochs=1.5, epochs=10.0), 1.5),
+        (['--epochs=10', '--warmup_epochs=0.5'], FAST, 0.5),
+        ([], FAST._replace(warmup_epochs=1.5, epochs=10.0), 1.5),
+        (['--epochs=10'], BEST, 0.9375),
+        (['--schedule=staircase'], FAST._replace(warmup_epochs=1.5), 3),
+        (['--epochs=10'], FAST._replace(schedule='staircase'), 0.9375),
+    ],
+)
+def test_a_resumed_run_keeps_its_warm_up(args, recorded, warmup_epochs):
+    assert hparams('--recipe=fast', *args, recorded=recorded).warmup_epochs == warmup_epochs
+
+
+def test_a_resumed_run_that_would_end_within_its_warm_up():
+    with pytest.raises(
+        UserError,
+        match='^--epochs=2 ends the run within its warm-up, recorded as 3 epochs: give more --epochs, '
+        'another --warmup_epochs, or --fresh to start a new run$',
+    ):
+        hparams('--recipe=fast', '--epochs=2', recorded=FAST)
+
+
+def test_help_gives_the_defaults_of_the_recipes():
+    assert flags.FLAGS['matrix_weight_decay'].help.endswith('Default: fast 0.75, best 1.5.')
+    assert flags.FLAGS['epochs'].help.endswith('Default: classic inf, fast 32.0, best 100.0.')
+
+
+@pytest.mark.parametrize(
+    'args, complaint',
+    [
+        (
+            ['--momentum=0.5'],
+            '--momentum has no effect with --optimizer=gradient_descent: leave it out, or give --optimizer=momentum or '
+            'muon',
+        ),
+        (
+            ['--optimizer=momentum', '--matrix_weight_decay=1'],
+            '--matrix_weight_decay has no effect with --optimizer=momentum: .*',
+        ),
+        (['--warmup_epochs=1'], '--warmup_epochs has no effect with --schedule=staircase: .*'),
+        (
+            ['--recipe=fast', '--num_epochs_per_decay=10'],
+            '--num_epochs_per_decay has no effect with --schedule=linear: .*',
+        ),
+        (
+            ['--recipe=fast', '--learning_rate_decay_factor=0.5'],
+            '--learning_rate_decay_factor has no effect with --schedule=linear: .*',
+        ),
+        (
+            ['--recipe=fast', '--moving_average_decay=0.9'],
+            '--moving_average_decay has no effect with --moving_average_fraction=0.02: .*',
+        ),
+        (
+            ['--recipe=fast', '--epochs=2', '--warmup_epochs=2'],
+            '--schedule=linear needs an end after its warm-up, not --epochs=2: give '
+            'a finite number, greater than --warmup_epochs=2',
+        ),
+        (
+            ['--recipe=fast', '--epochs=inf'],
+            '--schedule=linear needs an end after its warm-up, not --epochs=inf: .*=3',
+        ),
+        (['--epochs=1e300'], '--epochs=1e.300 is too large: give inf for a run without end'),
+        (
+            ['--schedule=linear'],
+            '--schedule=linear needs an end after its warm-up, not --epochs=inf: .*',
+        ),
+        (
+            ['--moving_average_fraction=0.1'],
+            '--moving_average_fraction=0.1 needs a run that has an end: give a finite --epochs, or '
+            '--moving_average_fraction=0',
+        ),
+    ],
+)
+def test_flags_without_effect_or_in_conflict(args, complaint):
+    with pytest.raises(UserError, match='^%s$' % complaint):
+        hparams(*args)
+
+
+@pytest.mark.parametrize(
+    'arg',
+    [
+        '--contrast=nan',
+        '--num_epochs_per_decay=inf',
+        '--epochs=0',
+    ],
+)
+def test_a_number_out_of_bounds(arg):
+    with pytest.raises(flags.IllegalFlagValueError):
+        hparams(arg)

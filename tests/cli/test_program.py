@@ -1,6 +1,7 @@
 """What a mistake in the command line, an error or Ctrl-C gives."""
 
 import glob
+import platform
 import re
 import shlex
 import shutil
@@ -9,11 +10,12 @@ import signal
 import pytest
 import tensorflow.compat.v1 as tf
 
+import cifar10
 from cifar10.cli import program
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hparams import HParams
-from cifar10.runs import signals
+from cifar10.runs import machine, signals
 from tests.helpers import programs
 
 RUN = 'data_dir dataset data_url label train_dir max_steps log_frequency summary_steps checkpoint_steps '
@@ -272,3 +274,33 @@ def test_ctrl_c_under_another_error(capsys):
     with pytest.raises(SystemExit) as end:
         program._call(interrupted, [])
     assert end.value.code == 130
+
+
+def test_the_versions(monkeypatch):
+    monkeypatch.setattr(machine, 'num_cores', lambda: 3)
+    monkeypatch.setattr(machine, 'processor', lambda: 'Some Processor')
+    monkeypatch.setattr(machine, 'gpus', lambda config: ['Some GPU'] if config == 'config' else [])
+    told = 'cifar10 %s, Python %s, TensorFlow %s; Some Processor (cores: 3)' % (
+        cifar10.__version__,
+        platform.python_version(),
+        tf.__version__,
+    )
+    assert program.versions() == told and program.versions('config') == told + ', Some GPU'
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    'script, args',
+    [
+        ('cifar10_train', ['--no-such-flag']),
+        ('cifar10_run', ['program.py']),
+    ],
+)
+def test_version(script, args):
+    """The flag comes first, whatever else is missing or wrong."""
+    stdout = programs.run(script, '--version', *args)[1]
+    assert re.match(
+        r'cifar10 %s, Python %s, TensorFlow %s; .*\(cores: \d+\).*\n$'
+        % (cifar10.__version__, platform.python_version(), tf.__version__),
+        stdout,
+    )

@@ -1,6 +1,7 @@
 """Threads and slices by the number of cores, the configuration of the session, graph mode."""
 
 import os
+from types import SimpleNamespace
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -125,3 +126,30 @@ def test_graph_mode(graph):
     finally:
         tf.logging.set_verbosity(verbosity)
         tf.disable_control_flow_v2()
+
+
+def test_the_processor():
+    assert machine.processor().strip()
+
+
+@pytest.mark.parametrize('allow_growth', [True, False])
+def test_descriptions_of_gpus(monkeypatch, allow_growth):
+    """As TensorFlow's DeviceAttributes describe them; memory is taken as the session's own config
+    says."""
+    described = (
+        'device: 0, name: Tesla V100-SXM2-16GB, pci bus id: 0000:00:1e.0, compute capability: 7.0'
+    )
+    used = []
+
+    def listed(config):
+        used.append(config.gpu_options.allow_growth)
+        return [SimpleNamespace(device_type='CPU', physical_device_desc='')] + 2 * [
+            SimpleNamespace(device_type='GPU', physical_device_desc=described)
+        ]
+
+    monkeypatch.setattr(machine.device_lib, 'list_local_devices', listed)
+    monkeypatch.setattr(tf.config.experimental, 'list_physical_devices', lambda kind: ['GPU'] * 2)
+    config = None if allow_growth else tf.ConfigProto()
+    assert machine.gpus(config) == ['Tesla V100-SXM2-16GB'] * 2 and used == [allow_growth]
+    monkeypatch.setattr(tf.config.experimental, 'list_physical_devices', lambda kind: [])
+    assert machine.gpus(config) == [] and len(used) == 1
