@@ -7,13 +7,15 @@ It is no test of pytest. It needs Linux; as root it also fills a disk, a small o
   python tests/soak.py --minutes=60
 
 It ends with status 1 at the first promise that is not kept; --seed=N with the number that it
-printed makes the same choices again, although not at the same moments. The parts are in
-tests/helpers/soaking/.
+printed makes the same choices again, although not at the same moments.
 """
 
 import argparse
+import contextlib
+import glob
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -24,98 +26,309 @@ import time
 os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from tests.helpers.soaking import file_faults, process_faults, session  # noqa: E402
-from tests.helpers.soaking.process import Violation  # noqa: E402
+from tests.helpers.soaking.process import STEP, Violation, wait  # noqa: E402
+from tests.helpers.soaking.session import SUMMARY_STEPS, Soak, fingerprint  # noqa: E402
 
 DISK_BYTES = 256 * 2**20
-FAULTS = {  # with the weight of each
-    'kill': (10, process_faults.kill),
-    'kill at start': (10, process_faults.kill_at_start),
-    'kill during save': (10, process_faults.kill_during_save),
-    'stop': (5, process_faults.stop_for_a_while),
-    'signal': (6, process_faults.signal_while_training),
-    'signal at start': (6, process_faults.signal_at_start),
-    'two signals': (6, process_faults.two_signals),
-    'end': (4, process_faults.run_to_its_end),
-    'second trainer': (3, process_faults.second_trainer),
-    'closed stdout': (3, process_faults.closed_stdout),
-    'evaluation': (4, process_faults.evaluation),
-    'evaluation while training': (3, process_faults.evaluation_while_training),
-    'new run': (1, process_faults.new_run),
-    'full disk': (6, file_faults.full_disk),
-    'full disk at start': (3, file_faults.full_disk_at_start),
-    'damaged checkpoints': (8, file_faults.damaged_checkpoints),
-    'damaged list': (6, file_faults.damaged_list),
-    'damaged record': (3, file_faults.damaged_record),
-    'damaged summaries': (4, file_faults.damaged_summaries),
-    'unfinished files': (4, file_faults.unfinished_files),
-    'changed data': (3, file_faults.changed_data),
-    'moved directory': (4, file_faults.moved_directory),
-}
-NEED_A_SMALL_DISK = {'full disk', 'full disk at start'}
+MAX_RUN_BYTES = 128 * 2**20  # a longer run is moved aside, and a new one begins
+STOPPING = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+START_SECS = 8  # of a trainer, at most; a little longer, so that faults hit it at every moment
+PRECISION = r': (precision @ 1 = \d\.\d{3} \(\d+ of 50, step (\d+)\)), 95 % interval'
 
 
-def _with_private_mounts():
-    """Starts this program again where its mounts are its own and end with it; returns whether it
-    already runs there."""
-    if os.environ.get('SOAK_MOUNTS') == str(os.getpid()):
-        return True
-    is_root = hasattr(os, 'geteuid') and os.geteuid() == 0
-    if (
-        is_root
-        and shutil.which('unshare')
-        and subprocess.call(['unshare', '-m', 'true'], stderr=subprocess.DEVNULL) == 0
+# Faults. One that ends the trainer checks that end; the next fault starts it again.
+
+
+def _at_any_moment(soak):
+    """Returns the trainer while it starts or trains."""
+    if soak.rng.random() < 0.5:
+        soak.training()
+        soak.pause(1)
+    else:
+        soak.no_trainer()
+        soak.start().wait_until_imported()
+        soak.pause(START_SECS)
+    return soak.trainer
+
+
+def kill(soak):
+    trainer = _at_any_moment(soak)
+    if soak.rng.random() < 0.3:  # while it saves
+        temporary = os.path.join(soak.run, '*temp*')
+        wait(lambda: glob.glob(temporary) or not trainer.running(), 'A save by %s' % trainer)
+        soak.pause(0.03)
+    trainer.send(signal.SIGKILL)
+    soak.ended(-signal.SIGKILL)
+
+
+def stop_for_a_while(soak):
+    trainer = soak.training()
+    trainer.send(signal.SIGSTOP)
+    soak.pause(3)
+    trainer.send(signal.SIGCONT)
+    trainer.advance()
+
+
+def signals(soak):
+    trainer = _at_any_moment(soak)
+    numbers = [soak.rng.choice(STOPPING) for _ in range(soak.rng.choice([1, 2]))]
+    for number in numbers:
+        trainer.send(number)
+        time.sleep(soak.rng.choice([0, 0.001, 0.01, 0.1]))
+    statuses = [0] + [128 + number for number in numbers]
+    if len(numbers) == 2:
+        # When a process has told of the first and is ending, Python's own handlers are gone.
+        statuses += [-number for number in numbers]
+    names = '|'.join(number.name for number in numbers)
+    soak.ended(*statuses, line=r'interrupted \((%s)\)' % names)
+
+
+def run_to_its_end(soak):
+    soak.no_trainer()
+    last = (soak.scan() or 0) + soak.rng.randrange(1, 100)
+    soak.start('--max_steps=%d' % last)
+    soak.ended(0)
+    if soak.last_step != last:
+        raise Violation('A run of %d steps ended at step %d' % (last, soak.last_step))
+
+
+def second_trainer(soak):
+    trainer = soak.training()
+    soak.process(*soak.trainer_args()).end(1, line='Another process is training in')
+    trainer.advance()
+
+
+def closed_stdout(soak):
+    soak.no_trainer()
+    reader, writer = os.pipe()
+    trainer = soak.start(stdout=writer)
+    os.close(writer)
+    with open(reader, 'rb', buffering=0) as lines, open(trainer.out, 'ab') as out:
+        for line in lines:
+            out.write(line)
+            if STEP.search(line.decode()):
+                break
+    soak.ended(0)
+
+
+def _precision(soak, directory):
+    evaluation = soak.evaluation(directory)
+    evaluation.end(0)
+    return re.findall(PRECISION, evaluation.stdout())
+
+
+def evaluation(soak):
+    """Of the newest checkpoint twice, and of a copy of an early one, whose precision never
+    changes."""
+    copy = os.path.join(soak.base, 'copy')
+    soak.no_trainer()
+    newest = soak.scan()
+    if newest:
+        if not os.path.exists(copy):
+            shutil.copytree(soak.run, copy, ignore=shutil.ignore_patterns('events.*'))
+        found = _precision(soak, soak.run) + _precision(soak, soak.run)
+        if len(found) != 2 or len(set(found)) > 1 or int(found[0][1]) != newest:
+            raise Violation('The precision of step %d is %s' % (newest, found))
+        soak.precisions.update(_precision(soak, copy))
+        if len(soak.precisions) > 1:
+            raise Violation('The precision of %s has changed: %s' % (copy, soak.precisions))
+
+
+def evaluation_while_training(soak):
+    trainer = soak.training()
+    evaluator = soak.evaluation(soak.run, '--eval_interval_secs=1')
+    evaluator.wait_for(PRECISION, 3)
+    number = soak.rng.choice(STOPPING)
+    evaluator.send(number)
+    evaluator.end(128 + number, line=r'interrupted \(%s\)' % number.name)
+    steps = [int(step) for _, step in re.findall(PRECISION, evaluator.stdout())]
+    if steps != sorted(set(steps)):
+        raise Violation('%s evaluated the steps %s' % (evaluator, steps))
+    trainer.advance()
+
+
+def new_run(soak):
+    soak.no_trainer()
+    soak.check_curve()
+    before = fingerprint(soak.run)
+    soak.start('--fresh')
+    soak.new_run()
+    soak.training()
+    (aside,) = glob.glob(soak.run + '.2*')
+    if fingerprint(aside) != before:
+        raise Violation('--fresh has changed the run that it moved to %s' % aside)
+    shutil.rmtree(aside)
+
+
+@contextlib.contextmanager
+def _filled(soak, left=0):
+    """Takes the room of the disk, but for `left` bytes, while entered."""
+    path = os.path.join(soak.disk, 'filler')
+    room = shutil.disk_usage(soak.disk).free - left
+    with contextlib.suppress(OSError), open(path, 'wb', buffering=0) as filler:
+        while room > 0:
+            room -= filler.write(bytes(min(room, 65536)))
+    yield
+    os.remove(path)
+
+
+def full_disk(soak):
+    """The trainer goes on, or is asked to end meanwhile."""
+    trainer = soak.training()
+    with _filled(soak, soak.rng.choice([0, 100000, soak.rng.randrange(30 * 2**20)])):
+        soak.pause(6)
+        if soak.rng.random() < 0.5:
+            trainer.send(soak.rng.choice(STOPPING))
+            soak.ended(0, 1, line='Cannot save|Cannot write summaries')
+    soak.complete_after = soak.step() + 2 * SUMMARY_STEPS
+    if soak.trainer:
+        trainer.advance(3 * SUMMARY_STEPS)
+
+
+def full_disk_at_start(soak):
+    # What the first one no longer lists, the second one removes: later that would make room.
+    for _ in range(2):
+        soak.training().send(signal.SIGTERM)
+        soak.ended(0)
+    with _filled(soak):
+        soak.start()
+        soak.ended(1)
+        soak.evaluation(soak.run).end(1)
+
+
+def _damage(soak, path):
+    """Truncates a file, overwrites a part of it with what is not even UTF-8, or deletes it."""
+    kind, size = soak.rng.choice(['truncated', 'overwritten', 'deleted']), os.path.getsize(path)
+    if kind == 'deleted':
+        os.remove(path)
+    elif kind == 'truncated':
+        os.truncate(path, soak.rng.choice([0, soak.rng.randrange(size)]))
+    else:
+        with open(path, 'r+b') as opened:
+            opened.seek(soak.rng.randrange(size))
+            opened.write(b'\xff' * min(soak.rng.choice([1, 512]), size - opened.tell()))
+
+
+def damaged_checkpoints(soak):
+    """The newest ones, but not all."""
+    soak.no_trainer()
+    soak.scan()
+    newest = sorted(soak.intact, reverse=True)[:-1]
+    for step, saved in newest[: soak.rng.randrange(len(newest)) + 1] if newest else []:
+        soak.damaged.add((step, saved))
+        soak.intact.discard((step, saved))
+        part = soak.rng.choice(['data-00000-of-00001', 'index'])
+        _damage(soak, os.path.join(soak.run, 'model.ckpt-%d.%s' % (step, part)))
+
+
+def damaged_file(soak):
+    """The list of checkpoints, the record of the run, or summaries."""
+    soak.no_trainer()
+    names = ['checkpoint', 'run.json', 'events.*']
+    pattern = os.path.join(soak.run, soak.rng.choice(names))
+    paths = [path for path in sorted(glob.glob(pattern)) if os.path.getsize(path)]
+    if not paths or not soak.scan():
+        return
+    path = soak.rng.choice(paths)
+    _damage(soak, path)
+    if path.endswith('run.json') and os.path.exists(path):
+        soak.start()
+        soak.ended(1, line='run.json.*delete it')
+        os.remove(path)
+    if 'events.' in path:
+        soak.complete_after = soak.step()
+
+
+def unfinished_files(soak):
+    """What is left by processes that were killed while they saved."""
+    soak.training()
+    soak.no_trainer()
+    for name in (
+        'model.ckpt-7.data-00000-of-00001.tempstate123456789',
+        'checkpoint.tmp%032x' % 7,
+        'run.json.new',
     ):
-        os.environ['SOAK_MOUNTS'] = str(os.getpid())
-        os.execvp('unshare', ['unshare', '-m', sys.executable] + sys.argv)
-    return False
+        path = os.path.join(soak.run, name)
+        with open(path, 'wb') as opened:
+            opened.write(bytes(1000))
+        soak.leftovers.add(path)
 
 
-def _inject(soak, names, minutes):
-    """Injects faults until the time is over."""
+def changed_data(soak):
+    """The trainer notices it, names the file, and saves."""
+    soak.training()
+    name = 'data_batch_%d.bin' % soak.rng.randrange(1, 6)
+    (path,) = glob.glob(os.path.join(soak.data, '*', name))
+    (good,) = glob.glob(os.path.join(soak.base, 'good data', '*', name))
+    how = soak.rng.choice([os.mkdir, os.mkfifo, os.truncate, open])
+    if how is os.truncate:
+        os.truncate(path, soak.rng.randrange(os.path.getsize(path)))
+    else:
+        os.remove(path)
+    if how in (os.mkdir, os.mkfifo):
+        how(path)
+    soak.ended(1, line=re.escape(name))
+    if how is os.mkdir:
+        os.rmdir(path)
+    elif how is os.mkfifo:
+        os.remove(path)
+    shutil.copy2(good, path)
+    if soak.last_step > (soak.scan() or 0):
+        raise Violation('The steps up to %d are not saved' % soak.last_step)
+
+
+def moved_directory(soak):
+    """For a while: the trainer ends, or has not noticed it."""
+    trainer = soak.training()
+    away = soak.run + '-away'
+    os.rename(soak.run, away)
+    soak.pause(1)
+    if os.path.exists(soak.run):  # only TensorFlow makes it again, if a checkpoint is being saved
+        wait(lambda: not trainer.running(), 'The end of %s without its directory' % trainer)
+        shutil.rmtree(soak.run)
+    os.rename(away, soak.run)
+    trainer.advance()
+    if not trainer.running():
+        soak.ended(1, line='has been moved or removed')
+
+
+NEED_A_SMALL_DISK = [full_disk, full_disk_at_start]
+FAULTS = NEED_A_SMALL_DISK + [
+    kill,
+    stop_for_a_while,
+    signals,
+    run_to_its_end,
+    second_trainer,
+    closed_stdout,
+    evaluation,
+    evaluation_while_training,
+    damaged_checkpoints,
+    damaged_file,
+    unfinished_files,
+    changed_data,
+    moved_directory,
+    new_run,
+]
+
+
+def _soak(soak, faults, minutes):
+    """Injects faults until the time is over, and then ends the run; returns the Violation, or
+    None."""
     end = time.monotonic() + 60 * minutes
-    weights = [FAULTS[name][0] for name in names]
-    while time.monotonic() < end:
-        name = soak.rng.choices(names, weights)[0]
-        if soak.inject(name, FAULTS[name][1]):
-            soak.inject('new run', process_faults.new_run)
-    soak.finish()
-
-
-def _soak(base, names, args):
-    """Soaks in the directory `base`; returns the exit status."""
-    soak, kept = session.Soak(base, random.Random(args.seed)), os.path.join(base, 'kept')
-    violation = 'an error of the soak itself'
     try:
-        _inject(soak, names, args.minutes)
-        violation = None
-    except KeyboardInterrupt:
-        print('Interrupted', flush=True)
-        violation = None
+        while time.monotonic() < end:
+            soak.inject(soak.rng.choice(faults))
+            files = glob.glob(os.path.join(soak.run, '*'))
+            if not soak.trainer and sum(map(os.path.getsize, files)) > MAX_RUN_BYTES:
+                soak.inject(new_run)
+        soak.training().send(signal.SIGTERM)
+        soak.ended(0)
+        soak.check_curve()
     except Violation as error:
-        violation = error
+        return error
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
         soak.kill_all()
-        print(soak.report(), flush=True)
-        if violation:
-            shutil.copytree(soak.disk, kept, symlinks=True)
-            print('VIOLATED (--seed=%d, kept in %s): %s' % (args.seed, kept, violation), flush=True)
-    return 1 if violation else 0
-
-
-def _handle_signals():
-    """Lets signals end the soak, but for a SIGHUP that nohup keeps away; what it starts gets the
-    usual handlers in any case."""
-    kept_away = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(
-            number,
-            (lambda *_: None)
-            if number == signal.SIGHUP and kept_away
-            else signal.default_int_handler,
-        )
+        print('\n'.join('%s: %d' % item for item in sorted(soak.counts.items())), flush=True)
 
 
 def main():
@@ -123,35 +336,32 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--minutes', type=float, default=60)
     parser.add_argument('--seed', type=int, default=random.randrange(10**6))
-    parser.add_argument(
-        '--faults', help='only these, with commas between them: %s' % ', '.join(FAULTS)
-    )
+    parser.add_argument('--faults', help='only these, with commas between them')
     args = parser.parse_args()
-    names = args.faults.split(',') if args.faults else list(FAULTS)
-    if not set(names) <= set(FAULTS):
-        parser.error('--faults=%s: there are %s' % (args.faults, ', '.join(FAULTS)))
-    with_mounts = _with_private_mounts()
-    _handle_signals()
+    # What is ignored, as in a background job or under nohup, the trainers would ignore, too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, lambda *_: None)
     base = tempfile.mkdtemp(prefix='soak-')
     disk = os.path.join(base, 'disk')
     os.mkdir(disk)
-    has_small_disk = (
-        with_mounts
-        and subprocess.call(['mount', '-t', 'tmpfs', '-o', 'size=%d' % DISK_BYTES, 'soak', disk])
-        == 0
-    )
-    if not has_small_disk:
-        names = [name for name in names if name not in NEED_A_SMALL_DISK]
-        print('Without a full disk: that needs root', flush=True)
-    print('--seed=%d, in %s' % (args.seed, base), flush=True)
+    mount = ['mount', '-t', 'tmpfs', '-o', 'size=%d' % DISK_BYTES, 'soak', disk]
+    has_small_disk = subprocess.call(mount) == 0
+    faults = FAULTS if has_small_disk else FAULTS[len(NEED_A_SMALL_DISK) :]
+    if args.faults:
+        faults = [fault for fault in faults if fault.__name__ in args.faults.split(',')]
+    print('--seed=%d, in %s: %d faults' % (args.seed, base, len(faults)), flush=True)
+    violation = 'an error of the soak itself'
     try:
-        status = _soak(base, names, args)
+        violation = _soak(Soak(base, random.Random(args.seed)), faults, args.minutes)
     finally:
+        if violation:
+            kept = shutil.copytree(disk, os.path.join(base, 'kept'), symlinks=True)
+            print('VIOLATED (--seed=%d, kept in %s): %s' % (args.seed, kept, violation))
         if has_small_disk:
             subprocess.check_call(['umount', '--lazy', disk])
-    if status == 0:
+    if not violation:
         shutil.rmtree(base)
-    return status
+    return int(bool(violation))
 
 
 if __name__ == '__main__':

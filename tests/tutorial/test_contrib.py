@@ -13,10 +13,6 @@ def _run(*fetches):
         return session.run(list(fetches))
 
 
-def _names():
-    return [variable.op.name for variable in tf.global_variables()]
-
-
 def test_conv2d_and_fully_connected():
     x = np.random.RandomState(0).normal(size=[2, 3, 3, 4]).astype(np.float32)
     convolved = contrib.conv2d(
@@ -25,10 +21,9 @@ def test_conv2d_and_fully_connected():
     product = contrib.fully_connected(
         contrib.flatten(convolved), 6, activation_fn=None, scope='last'
     )
-    assert _names() == ['Conv/weights', 'Conv/biases', 'last/weights', 'last/biases']
-    weights, last = [
-        variable for variable in tf.trainable_variables() if variable.op.name.endswith('weights')
-    ]
+    variables = {variable.op.name: variable for variable in tf.trainable_variables()}
+    assert list(variables) == ['Conv/weights', 'Conv/biases', 'last/weights', 'last/biases']
+    weights, last = variables['Conv/weights'], variables['last/weights']
     (penalty,) = tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
     convolved, product, weights, last, penalty = _run(convolved, product, weights, last, penalty)
     np.testing.assert_allclose(convolved, np.maximum(x @ weights[0, 0], 0), rtol=1e-5, atol=1e-6)
@@ -68,23 +63,17 @@ def test_batch_norm(in_place):
         is_training=training,
         updates_collections=None if in_place else tf.GraphKeys.UPDATE_OPS,
     )
-    assert _names() == [
-        'BatchNorm/' + name for name in ('beta', 'gamma', 'moving_mean', 'moving_variance')
-    ]
-    assert len(tf.trainable_variables()) == 2
+    names = [variable.op.name for variable in tf.global_variables()]
+    assert names[2:] == ['BatchNorm/moving_mean', 'BatchNorm/moving_variance']
+    assert [variable.op.name for variable in tf.trainable_variables()] == names[:2]
     updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
     assert len(updates) == (0 if in_place else 2)
     averages = tf.global_variables()[2:]
+    moved = 0.1 * x.mean(0), 0.9 + 0.1 * x.var(0)
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
-        normalized, _ = session.run([y, updates], {training: True})
-        np.testing.assert_allclose(
-            normalized, (x - x.mean(0)) / np.sqrt(x.var(0) + 0.001), rtol=1e-4, atol=1e-4
-        )
-        expected = 0.1 * x.mean(0), 0.9 + 0.1 * x.var(0)
-        np.testing.assert_allclose(session.run(averages), expected, rtol=1e-5)
-        tested, _ = session.run([y, updates], {training: False})
-        np.testing.assert_allclose(
-            tested, (x - expected[0]) / np.sqrt(expected[1] + 0.001), rtol=1e-4, atol=1e-4
-        )
-        np.testing.assert_allclose(session.run(averages), expected, rtol=1e-5)  # unchanged
+        for is_training, mean, variance in [(True, x.mean(0), x.var(0)), (False, *moved)]:
+            found, _ = session.run([y, updates], {training: is_training})
+            expected = (x - mean) / np.sqrt(variance + 0.001)
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(session.run(averages), moved, rtol=1e-5)

@@ -1,49 +1,62 @@
-"""The run under soak, the trainer that works on it, and what was done to both."""
+"""The run under soak: the trainer that works on it, what is on disk, read independently of the
+package, and the checks after each fault."""
 
 import collections
 import contextlib
 import glob
-import itertools
+import hashlib
+import logging
 import os
+import re
 import shutil
 import signal
 import time
 
-from tests.helpers import data_sets
-from tests.helpers.soaking import process, record
-from tests.helpers.soaking.process import Violation
+from tensorboard.backend.event_processing import event_accumulator
+import tensorflow.compat.v1 as tf
 
+from tests.helpers import data_sets
+from tests.helpers.soaking.process import RESUMED, STEP, Process, Violation
+
+MAX_TO_KEEP = 3
+SUMMARY_STEPS = 20
 CHECKPOINT_STEPS = 30
-MAX_RUN_BYTES = 128 * 2**20  # a longer run is moved aside, and a new one begins
-NEIGHBOURS = [
-    'run2/model.ckpt-5.index',
-    'run2/checkpoint',
-    'run.bak/run.json',
-    'run.bak/model.ckpt-30.data-00000-of-00001',
-    'rum/a',
-    'run[1]/a',
-    'model.ckpt-5.index',
-    'checkpoint',
-    'run.json',
-    'run.json.new',
-    'run.new',
-    'events.out.tfevents.1.a',
-]
+NEIGHBOURS = ['run2/model.ckpt-5.index', 'run.bak/run.json', 'run[1]/a', 'checkpoint', 'run.new']
 TRAINERS = [['cifar10_train'], ['cifar10_multi_gpu_train', '--num_gpus=2']]
+logging.getLogger('tensorboard').setLevel(logging.ERROR)  # or it tells of every start of a trainer
+
+
+def fingerprint(directory, left_out=()):
+    """The contents and times of the files in a directory, but for the names `left_out` there."""
+    found = {}
+    for folder, folders, names in os.walk(directory):
+        if folder == directory:
+            folders[:], names = [set(entries) - set(left_out) for entries in (folders, names)]
+        for path in [os.path.join(folder, name) for name in names]:
+            with open(path, 'rb') as opened:
+                digest = hashlib.sha256(opened.read()).hexdigest()
+            found[os.path.relpath(path, directory)] = digest, os.stat(path).st_mtime_ns
+    return found
 
 
 class Soak:
-    """What the faults work on."""
+    """What the faults work on.
+
+    Attributes:
+      base: a directory in which disk/ may be a small disk.
+      rng: a random.Random.
+      trainer: the Process of the trainer, or None.
+      intact: the (step, time) of the checkpoints that were seen intact, and must not vanish.
+      damaged: those that were damaged on purpose.
+      complete_after: the step after which no summary may be missing.
+      last_step: the step that the last trainer has logged.
+      leftovers: files that the next start removes.
+    """
 
     def __init__(self, base, rng):
-        """Makes the directories.
-
-        Args:
-          base: a directory in which disk/ is an empty one.
-          rng: a random.Random.
-        """
         self.base, self.rng = base, rng
-        self.disk, self.run = os.path.join(base, 'disk'), os.path.join(base, 'disk', 'run')
+        self.disk = os.path.join(base, 'disk')
+        self.run = os.path.join(self.disk, 'run')
         self.data = data_sets.write(os.path.join(base, 'data'))
         shutil.copytree(self.data, os.path.join(base, 'good data'))
         for name in NEIGHBOURS:
@@ -51,31 +64,30 @@ class Soak:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, 'w') as opened:
                 opened.write('nobody may touch it')
-        os.mkdir(os.path.join(base, 'output'))
         self._untouched = self._surroundings()
-        self._numbers, self._processes = itertools.count(), []
-        self.record = record.Record(self.run)
-        self.trainer, self._expected, self._first_step = None, None, 0
-        self.last_step = 0  # that the last trainer has logged
-        self.leftovers = set()  # files that the next start removes
-        self.precisions = set()  # of the copy of an early checkpoint
-        self._pending = []  # faults since a trainer was last seen to train
-        self.injected, self.survived, self.totals = (
-            collections.Counter(),
-            collections.Counter(),
-            collections.Counter(),
-        )
+        self._processes = []
+        self.trainer = None
+        self.precisions = set()  # of a copy of an early checkpoint
+        self.counts = collections.Counter()
+        self.new_run()
+
+    def new_run(self):
+        """Forgets the run, which is about to be moved out of its directory."""
+        self.intact, self.damaged, self.leftovers = set(), set(), set()
+        self.complete_after = self.last_step = self._first_step = 0
+        self._newest_at_start = None
 
     def _surroundings(self):
-        return record.fingerprint(self.disk, ('run', 'eval', 'filler')), record.fingerprint(
-            self.data
-        )
+        return fingerprint(self.disk, ('run', 'eval', 'filler')), fingerprint(self.data)
+
+    def pause(self, longest_secs):
+        """Waits for a while."""
+        time.sleep(self.rng.uniform(0, longest_secs))
 
     def process(self, script, *args, stdout=None):
         """Starts a script."""
-        self._processes = [started for started in self._processes if started.running()]
-        output = os.path.join(self.base, 'output', '%05d' % next(self._numbers))
-        self._processes.append(process.Process(output, script, *args, stdout=stdout))
+        output = os.path.join(self.base, '%05d' % len(self._processes))
+        self._processes.append(Process(output, script, *args, stdout=stdout))
         return self._processes[-1]
 
     def trainer_args(self):
@@ -87,21 +99,15 @@ class Soak:
             '--batch_size=8',
             '--log_frequency=5',
             '--initial_learning_rate=0.001',
-            '--summary_steps=%d' % record.SUMMARY_STEPS,
+            '--summary_steps=%d' % SUMMARY_STEPS,
             '--checkpoint_steps=%d' % CHECKPOINT_STEPS,
-            '--max_to_keep=%d' % record.MAX_TO_KEEP,
+            '--max_to_keep=%d' % MAX_TO_KEEP,
         ]
-
-    def scan(self):
-        """The step of the newest intact checkpoint, or None; see Record.scan."""
-        newest = self.record.scan()
-        self.totals['checkpoints read'] += len(self.record.intact)
-        return newest
 
     def start(self, *flags, stdout=None):
         """Starts a trainer, and returns it; `ended` must be called when it has ended."""
-        self._expected = self.scan()
-        self.totals['starts'] += 1
+        self._newest_at_start = self.scan()
+        self.counts['starts'] += 1
         self.trainer = self.process(*self.trainer_args(), *flags, stdout=stdout)
         return self.trainer
 
@@ -113,50 +119,44 @@ class Soak:
         """
         if self.trainer is None:
             self.start()
-        self.trainer.wait_for_step()
-        self._check_running()
+        self.trainer.wait_for(STEP)
+        self.check_running()
         self._check_resumed()
-        for path in self.leftovers:
-            if os.path.exists(path):
-                raise Violation('%s is still there after a start' % path)
+        left = [path for path in self.leftovers if os.path.exists(path)]
+        if left:
+            raise Violation('%s are still there after a start' % left)
         self.leftovers.clear()
-        self.survived.update(self._pending)
-        self._pending.clear()
         return self.trainer
 
-    def _check_running(self):
-        if not self.trainer.running():
+    def check_running(self):
+        """Raises Violation if there was a trainer and it has ended."""
+        if self.trainer and not self.trainer.running():
             self.trainer.end()  # which no status allows
 
     def _check_resumed(self):
-        resumed = [int(step) for step in process.RESUMED.findall(self.trainer.stdout())]
-        if (resumed or self.trainer.step()) and resumed != (
-            [self._expected] if self._expected else []
-        ):
+        resumed = [int(step) for step in RESUMED.findall(self.trainer.stdout())]
+        newest = [self._newest_at_start] if self._newest_at_start else []
+        if (resumed or self.trainer.step()) and resumed != newest:
             raise Violation(
-                '%s resumed from step %s, although the newest intact checkpoint was that of step %s'
-                % (self.trainer, resumed, self._expected)
+                '%s resumed from %s, although the newest intact checkpoint was that of %s'
+                % (self.trainer, resumed, newest)
             )
-        self._first_step = resumed[0] if resumed else 0
+        self._first_step = sum(resumed)
 
-    def ended(self, *statuses, line=None):
+    def ended(self, *statuses, line=''):
         """Waits for the end of the trainer and checks it, see Process.end; with status 0, each step
         must be saved."""
         status = self.trainer.end(*statuses, line=line)
         self._check_resumed()
         trainer, self.trainer = self.trainer, None
         self.last_step = trainer.step()
-        self.totals['steps'] += max(0, self.last_step - self._first_step)
-        self.record.stop_losing(self.last_step)
-        self.leftovers.update(
-            glob.glob(os.path.join(self.run, '*temp*'))
-            + glob.glob(os.path.join(self.run, '*.tmp*'))
-        )
+        self.counts['steps'] += max(0, self.last_step - self._first_step)
+        self.leftovers.update(glob.glob(os.path.join(self.run, '*t*mp*')))
         newest = self.scan()
-        saved = [int(step) for step in process.SAVED.findall(trainer.stdout())]
+        saved = [int(step) for step in re.findall(r'(?m)^Saved .*-(\d+)$', trainer.stdout())]
         if saved and saved[-1] != newest or status == 0 and self.last_step > (newest or 0):
             raise Violation(
-                '%s ended with status %d at step %d. It saved the step %s; the newest intact checkpoint is that of step %s'
+                '%s ended with status %d at step %d. It saved %s; the newest intact checkpoint is that of %s'
                 % (trainer, status, self.last_step, saved, newest)
             )
         return status
@@ -168,9 +168,65 @@ class Soak:
             self.training().send(number)
             self.ended(-number if number == signal.SIGKILL else 0)
 
+    def scan(self):
+        """Reads every value of all checkpoints; no trainer may be working. Returns the step of the
+        newest intact one, or None.
+
+        Raises:
+          Violation: one has vanished, not because of --max_to_keep, or is damaged, not on purpose.
+        """
+        found = set()
+        for index in glob.glob(os.path.join(self.run, 'model.ckpt-*.index')):
+            with contextlib.suppress(Exception):  # Not only TensorFlow's: IndexError, too.
+                reader = tf.train.load_checkpoint(index[: -len('.index')])
+                names = reader.get_variable_to_shape_map()
+                values = {name: reader.get_tensor(name) for name in names}
+                found.add((int(values['global_step']), os.stat(index).st_mtime_ns))
+        for step, saved in self.intact - found:
+            later = [other for other in found | self.damaged if other[1] > saved]
+            if len(later) < MAX_TO_KEEP:
+                raise Violation(
+                    'The checkpoint of step %d has vanished or is damaged; there are %s'
+                    % (step, sorted(found))
+                )
+        self.intact = found
+        self.counts['checkpoints read'] += len(found)
+        return max(found)[0] if found else None
+
+    def check_curve(self):
+        """Reads the event files as TensorBoard does.
+
+        Raises:
+          Violation: steps come twice, or are missing.
+        """
+        accumulator = event_accumulator.EventAccumulator(
+            self.run, {event_accumulator.SCALARS: 0}, purge_orphaned_data=True
+        ).Reload()
+        steps = []
+        if 'total_loss' in accumulator.Tags()['scalars']:
+            steps = [event.step for event in accumulator.Scalars('total_loss')]
+        # The last line may have been logged before the summary of its step was written.
+        last = self.step() - 1
+        wanted = {
+            step
+            for step in range(SUMMARY_STEPS, last + 1, SUMMARY_STEPS)
+            if step > self.complete_after
+        }
+        if (
+            steps != sorted(set(steps))
+            or not wanted <= set(steps)
+            or any(step % SUMMARY_STEPS for step in steps)
+        ):
+            raise Violation('The curve up to step %d has the steps %s' % (last, steps))
+        self.counts['curves read'] += 1
+
+    def step(self):
+        """The last step that is known of the run."""
+        return self.trainer.step() if self.trainer else self.last_step
+
     def evaluation(self, directory, *flags):
         """Starts an evaluation of a directory; without flags, once."""
-        self.totals['evaluations'] += not flags
+        self.counts['evaluations'] += 1
         return self.process(
             'cifar10_eval',
             '--dataset=synthetic',
@@ -180,84 +236,20 @@ class Soak:
             *(flags or ['--run_once']),
         )
 
-    def precision(self, directory):
-        """What an evaluation of the newest checkpoint in a directory prints."""
-        evaluation = self.evaluation(directory)
-        evaluation.end(0)
-        found = process.PRECISION.findall(evaluation.stdout())
-        if len(found) != 1:
-            raise Violation('%s printed %d precisions' % (evaluation, len(found)))
-        return found[0]
-
-    def new_run(self):
-        """Forgets the run, which is about to be moved out of its directory."""
-        self.record = record.Record(self.run)
-        self._expected, self._first_step, self.last_step = None, 0, 0
-
-    def check_curve(self):
-        """Checks the event files, see Record.check_curve."""
-        self.totals['curves read'] += 1
-        # The last line may have been logged before the summary of its step was written.
-        self.record.check_curve((self.trainer.step() if self.trainer else self.last_step) - 1)
-
-    def inject(self, name, fault):
-        """Lets a fault happen, and checks what must be true whatever has happened; returns whether
-        the run is too long now."""
+    def inject(self, fault):
+        """Lets a fault happen, and checks what must be true whatever has happened."""
         began = time.monotonic()
-        happened = fault(self) is not False
+        fault(self)
         if self._surroundings() != self._untouched:
             raise Violation('Something outside the directory of the run has changed')
-        if self.trainer:
-            self._check_running()
+        self.check_running()
         if self.rng.random() < 0.3:
             self.check_curve()
-        if happened:
-            self.injected[name] += 1
-            self._pending.append(name)
-            print(
-                '%s %-24s %5.1f s, step %d'
-                % (
-                    time.strftime('%H:%M:%S'),
-                    name,
-                    time.monotonic() - began,
-                    self.trainer.step() if self.trainer else self.last_step,
-                ),
-                flush=True,
-            )
-        return self._bytes() > MAX_RUN_BYTES
-
-    def _bytes(self):
-        """The size of all files of the run; some may vanish meanwhile."""
-        total = 0
-        for path in glob.glob(os.path.join(self.run, '*')):
-            with contextlib.suppress(OSError):
-                total += os.path.getsize(path)
-        return total
-
-    def finish(self):
-        """Ends the soak: the run goes on once more, and ends."""
-        self.training().send(signal.SIGTERM)
-        self.ended(0)
-        self.check_curve()
+        self.counts[fault.__name__] += 1
+        took = time.monotonic() - began
+        print('%-26s %5.1f s, step %d' % (fault.__name__, took, self.step()), flush=True)
 
     def kill_all(self):
         """Leaves no process behind."""
         for started in self._processes:
             started.kill()
-
-    def report(self):
-        """A table of what happened."""
-        return '\n'.join(
-            ['| fault | injected | survived |', '|---|---|---|']
-            + [
-                '| %s | %d | %d |' % (name, count, self.survived[name])
-                for name, count in sorted(self.injected.items())
-            ]
-            + [
-                '',
-                '%d faults; ' % sum(self.injected.values())
-                + ', '.join(
-                    '%s: %d' % (name, count) for name, count in sorted(self.totals.items())
-                ),
-            ]
-        )
