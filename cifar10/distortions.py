@@ -6,7 +6,7 @@ same images, but take more than ten times the CPU time.
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.data import dataset
+from cifar10.data.dataset import DEPTH, HEIGHT, WIDTH
 from cifar10.hparams import CLASSIC
 
 IMAGE_SIZE = 24
@@ -26,8 +26,8 @@ def draws(n, contrast=CLASSIC.contrast, size=IMAGE_SIZE):
       mirror: whether to mirror each image, bool [n]; both are equally likely.
       factors: the contrast factor of each image, float32 [n].
     """
-    rows = tf.random_uniform([n], maxval=dataset.HEIGHT - size + 1, dtype=tf.int32)
-    columns = tf.random_uniform([n], maxval=dataset.WIDTH - size + 1, dtype=tf.int32)
+    rows = tf.random_uniform([n], maxval=HEIGHT - size + 1, dtype=tf.int32)
+    columns = tf.random_uniform([n], maxval=WIDTH - size + 1, dtype=tf.int32)
     mirror = tf.random_uniform([n]) < 0.5
     factors = tf.random_uniform([n], 1 - contrast, 1 + contrast)
     return rows, columns, mirror, factors
@@ -54,9 +54,9 @@ def distort(images, rows, columns, mirror, factors, size=IMAGE_SIZE):
     columns = columns[:, None] + tf.where_v2(mirror[:, None], offsets[::-1], offsets)
     # A product with ones and zeros picks the columns exactly; gathering byte by byte would take ten
     # times as long.
-    picks = tf.one_hot(columns, dataset.WIDTH, axis=1, dtype=tf.float32)
-    images = tf.reshape(tf.cast(images, tf.float32), [-1, dataset.DEPTH * size, dataset.WIDTH])
-    images = tf.reshape(tf.matmul(images, picks), [-1, dataset.DEPTH, size, size])
+    picks = tf.one_hot(columns, WIDTH, axis=1, dtype=tf.float32)
+    images = tf.reshape(tf.cast(images, tf.float32), [-1, DEPTH * size, WIDTH])
+    images = tf.reshape(tf.matmul(images, picks), [-1, DEPTH, size, size])
     return _standardize(images, factors)
 
 
@@ -79,12 +79,12 @@ def _standardize(images, factors):
     channel_mean = tf.reduce_mean(images, [2, 3], keepdims=True)
     channel_offset = channel_mean - tf.reduce_mean(channel_mean, 1, keepdims=True)
     images -= channel_mean
-    variance = tf.square(factors) * tf.reduce_mean(
-        tf.square(images), [1, 2, 3], keepdims=True
-    ) + tf.reduce_mean(tf.square(channel_offset), [1, 2, 3], keepdims=True)
-    num_values = int(images.shape[1]) * int(images.shape[2]) * int(images.shape[3])
+    variances = [
+        tf.reduce_mean(tf.square(x), [1, 2, 3], keepdims=True) for x in (images, channel_offset)
+    ]
+    variance = tf.square(factors) * variances[0] + variances[1]
     # in this order: TensorFlow Lite makes NaN of rsqrt(0)
-    inverse_stddev = tf.rsqrt(tf.maximum(variance, 1 / num_values))
+    inverse_stddev = tf.rsqrt(tf.maximum(variance, 1 / images.shape[1:].num_elements()))
     images = images * (factors * inverse_stddev) + channel_offset * inverse_stddev
     return tf.transpose(images, [0, 2, 3, 1])
 
@@ -101,7 +101,6 @@ def crop(images, down=0, across=0, size=IMAGE_SIZE):
     Returns:
       float32 [n, size, size, 3].
     """
-    top, left = (dataset.HEIGHT - size) // 2 + down, (dataset.WIDTH - size) // 2 + across
-    return _standardize(
-        tf.cast(images[:, :, top : top + size, left : left + size], tf.float32), 1.0
-    )
+    top, left = (HEIGHT - size) // 2 + down, (WIDTH - size) // 2 + across
+    images = images[:, :, top : top + size, left : left + size]
+    return _standardize(tf.cast(images, tf.float32), 1.0)

@@ -1,10 +1,9 @@
 """CIFAR-10 batches from queues: reading, shuffling, prefetching, evaluation input."""
 
-import functools
-import math
 import os
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions
@@ -18,7 +17,7 @@ BATCH_SIZE = CLASSIC.batch_size
 # Collections. Training starts when the sizes of the shuffle queues have reached their minima.
 SHUFFLE_QUEUE_SIZE = 'shuffle_queue_size'  # int32 scalar tensors, records
 SHUFFLE_QUEUE_MIN = 'shuffle_queue_min'  # numbers of records
-QUEUE_FILL = 'queue_fill'  # float32 scalar tensors from 0 to 1, named after the queue
+QUEUE_FILL = 'queue_fill'  # scalar tensors from 0 to 1, named after the queue
 
 MIN_FRACTION_OF_EXAMPLES_IN_QUEUE = 0.4
 
@@ -58,25 +57,16 @@ def read_cifar10(filename_queue, label_weights=(1,)):
     key, value = tf.FixedLengthRecordReader(record_bytes).read(filename_queue)
     record = tf.reshape(tf.decode_raw(value, tf.uint8), [1, record_bytes])
     labels, images = _split(record, label_weights)
-    return CIFAR10Record(
-        dataset.HEIGHT,
-        dataset.WIDTH,
-        dataset.DEPTH,
-        key,
-        labels,
-        tf.transpose(images[0], [1, 2, 0]),
-    )
+    image = tf.transpose(images[0], [1, 2, 0])
+    return CIFAR10Record(dataset.HEIGHT, dataset.WIDTH, dataset.DEPTH, key, labels, image)
 
 
 def _split(rows, label_weights):
     """Splits records, uint8 [n, record_bytes], into labels, int32 [n], and images, uint8 [n, 3, 32,
     32]."""
-    label_bytes = tf.cast(rows[:, : len(label_weights)], tf.int32)
-    labels = tf.reduce_sum(label_bytes * list(label_weights), 1)
-    images = tf.reshape(
-        rows[:, len(label_weights) :], [-1, dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH]
-    )
-    return labels, images
+    label_bytes, pixels = rows[:, : len(label_weights)], rows[:, len(label_weights) :]
+    labels = tf.reduce_sum(tf.cast(label_bytes, tf.int32) * list(label_weights), 1)
+    return labels, tf.reshape(pixels, [-1, dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH])
 
 
 def distorted_inputs(
@@ -107,9 +97,8 @@ def distorted_inputs(
     num_examples = verification.verify(records) // share.count
     with tf.device('/cpu:0'), tf.name_scope('distorted_inputs'):
         labels, images = shuffled_records(records, num_examples, batch_size, deterministic, share)
-        return distortions.distort(images, *distortions.draws(batch_size, contrast)), check_labels(
-            labels, records.num_classes
-        )
+        images = distortions.distort(images, *distortions.draws(batch_size, contrast))
+        return images, check_labels(labels, records.num_classes)
 
 
 def shuffled_records(records, num_examples, batch_size, deterministic=False, share=Share()):
@@ -148,9 +137,7 @@ def shuffled_records(records, num_examples, batch_size, deterministic=False, sha
         size = queue.size()
         tf.add_to_collection(SHUFFLE_QUEUE_SIZE, size)
         tf.add_to_collection(SHUFFLE_QUEUE_MIN, minimum)
-        tf.add_to_collection(
-            QUEUE_FILL, tf.divide(tf.cast(size, tf.float32), float(capacity), name='fill')
-        )
+        tf.add_to_collection(QUEUE_FILL, tf.divide(size, capacity, name='fill'))
         return _split(queue.dequeue_many(batch_size), records.label_weights)
 
 
@@ -165,16 +152,18 @@ def _read_records(filename_queue, records, share=Share()):
     """
     paths, record_bytes = records.paths, records.record_bytes
     lengths = [os.path.getsize(path) // record_bytes for path in paths]
-    if min(lengths) < share.count:
-        raise UserError(
-            '%s has %d examples, which cannot be shared by %d workers: start fewer, or give more data'
-            % (paths[lengths.index(min(lengths))], min(lengths), share.count)
-        )
+    for path, length in zip(paths, lengths):
+        if length < share.count:
+            raise UserError(
+                '%s has %d examples, which cannot be shared by %d workers: start fewer, or give more data'
+                % (path, length, share.count)
+            )
     # A reader takes blocks of one size, so the block must divide the length of each file, or it
     # would cut a record at its end. A block of one record leaves shares that differ by one record
     # per file; there is no larger one that suits every share.
-    sizes = functools.reduce(math.gcd, lengths)
-    block = max([1] + [count for count in range(1, 257) if sizes % (count * share.count) == 0])
+    common = np.gcd.reduce(lengths)
+    blocks = [count for count in range(1, 257) if common % (count * share.count) == 0]
+    block = max(blocks, default=1)
     size = block * record_bytes
     reader = tf.FixedLengthRecordReader(
         size, header_bytes=share.index * size, hop_bytes=share.count * size
@@ -191,15 +180,9 @@ def check_labels(labels, num_classes):
     has changed since it was verified.
     """
     with tf.device('/cpu:0'), tf.name_scope('check_labels'):
-        greatest = tf.reduce_max(labels)
-        complaint = [
-            'label ',
-            tf.as_string(greatest),
-            ' is outside 0 to %d, because %s' % (num_classes - 1, verification.CHANGED),
-        ]
-        with tf.control_dependencies(
-            [tf.debugging.Assert(greatest < num_classes, [tf.strings.join(complaint)])]
-        ):
+        message = 'a label is outside 0 to %d, because %s' % (num_classes - 1, verification.CHANGED)
+        check = tf.debugging.Assert(tf.reduce_max(labels) < num_classes, [message])
+        with tf.control_dependencies([check]):
             return tf.identity(labels)
 
 
@@ -211,18 +194,11 @@ def prefetch_queue(images, labels, capacity, num_threads=1):
       A tf.FIFOQueue: each run of its dequeue() gives the next (images, labels).
     """
     with tf.device('/cpu:0'), tf.name_scope('prefetch_queue'):
-        queue = tf.FIFOQueue(
-            capacity,
-            [images.dtype, labels.dtype],
-            [images.shape, labels.shape],
-            name='prefetch_queue',
-        )
-        tf.train.add_queue_runner(
-            tf.train.QueueRunner(queue, [queue.enqueue([images, labels])] * num_threads)
-        )
-        tf.add_to_collection(
-            QUEUE_FILL, tf.divide(tf.cast(queue.size(), tf.float32), float(capacity), name='fill')
-        )
+        types, shapes = [images.dtype, labels.dtype], [images.shape, labels.shape]
+        queue = tf.FIFOQueue(capacity, types, shapes, name='prefetch_queue')
+        enqueue = queue.enqueue([images, labels])
+        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue] * num_threads))
+        tf.add_to_collection(QUEUE_FILL, tf.divide(queue.size(), capacity, name='fill'))
     return queue
 
 
@@ -280,19 +256,16 @@ def undistorted_records(records, batch_size=BATCH_SIZE, num_epochs=None):
       images: uint8 [n, 3, 32, 32].
     """
     with tf.device('/cpu:0'), tf.name_scope('inputs'):
-        paths = records.paths
-        filenames = (
-            _closing_queue(paths * num_epochs)
-            if num_epochs
-            else tf.train.string_input_producer(paths, shuffle=False)
-        )
-        queue = tf.FIFOQueue(
-            4 * batch_size, [tf.uint8], [[records.record_bytes]], name='record_queue'
-        )
-        tf.train.add_queue_runner(
-            tf.train.QueueRunner(queue, [queue.enqueue_many([_read_records(filenames, records)])])
-        )
-        rows = queue.dequeue_up_to(batch_size) if num_epochs else queue.dequeue_many(batch_size)
+        shape = [records.record_bytes]
+        queue = tf.FIFOQueue(4 * batch_size, [tf.uint8], [shape], name='record_queue')
+        if num_epochs:
+            filenames = _closing_queue(records.paths * num_epochs)
+            rows = queue.dequeue_up_to(batch_size)
+        else:
+            filenames = tf.train.string_input_producer(records.paths, shuffle=False)
+            rows = queue.dequeue_many(batch_size)
+        enqueue = queue.enqueue_many([_read_records(filenames, records)])
+        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue]))
         return _split(rows, records.label_weights)
 
 

@@ -13,42 +13,21 @@ from cifar10.hparams import CLASSIC
 _LRN_RADIUS, _LRN_BIAS, _LRN_ALPHA, _LRN_BETA = 4, 1.0, 0.001 / 9, 0.75
 
 
-def _variable_on_cpu(name, shape, dtype, initializer):
-    """A variable in CPU memory, where the towers of all devices share it."""
+def _variables(shape, dtype, stddev, bias):
+    """Weights of this shape from a truncated normal distribution, and biases, in the memory of the
+    CPU, where the towers of all devices share them."""
+    draw = tf.truncated_normal_initializer(stddev=stddev, dtype=dtype)
     with tf.device('/cpu:0'):
-        return tf.get_variable(name, shape, dtype, initializer)
-
-
-def _weights(shape, dtype, stddev, weight_decay):
-    """Weights drawn from a truncated normal distribution; weight_decay * l2_loss(weights) joins the
-    collection 'losses'."""
-    weights = _variable_on_cpu(
-        'weights', shape, dtype, tf.truncated_normal_initializer(stddev=stddev, dtype=dtype)
-    )
-    if weight_decay:
-        tf.add_to_collection(
-            'losses', tf.multiply(tf.nn.l2_loss(weights), weight_decay, name='weight_loss')
-        )
-    return weights
-
-
-def _biases(size, dtype, value):
-    return _variable_on_cpu('biases', [size], dtype, tf.constant_initializer(value))
+        weights = tf.get_variable('weights', shape, dtype, draw)
+        return weights, tf.get_variable('biases', shape[-1:], dtype, tf.constant_initializer(bias))
 
 
 def _convolutional(slices, name, bias):
     with tf.variable_scope(name) as scope:
-        weights = _weights(
-            [5, 5, int(slices[0].shape[3]), 64], slices[0].dtype, stddev=5e-2, weight_decay=0
-        )
-        biases = _biases(64, slices[0].dtype, bias)
-        slices = [
-            tf.nn.relu(
-                tf.nn.bias_add(tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME'), biases),
-                name=scope.name,
-            )
-            for x in slices
-        ]
+        shape = [5, 5, int(slices[0].shape[3]), 64]
+        weights, biases = _variables(shape, slices[0].dtype, 5e-2, bias)
+        convolved = [tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME') for x in slices]
+        slices = [tf.nn.relu(tf.nn.bias_add(x, biases), name=scope.name) for x in convolved]
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, slices[0])
     return slices
 
@@ -59,19 +38,20 @@ def _max_pool(x, name):
 
 def _fully_connected(x, name, size, weight_decay):
     with tf.variable_scope(name) as scope:
-        weights = _weights([int(x.shape[1]), size], x.dtype, stddev=0.04, weight_decay=weight_decay)
-        x = tf.nn.relu(tf.matmul(x, weights) + _biases(size, x.dtype, 0.1), name=scope.name)
+        weights, biases = _variables([int(x.shape[1]), size], x.dtype, 0.04, 0.1)
+        if weight_decay:
+            decay = tf.multiply(tf.nn.l2_loss(weights), weight_decay, name='weight_loss')
+            tf.add_to_collection('losses', decay)
+        x = tf.nn.relu(tf.matmul(x, weights) + biases, name=scope.name)
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, x)
     return x
 
 
 def _runs_on_gpu(x):
     device_type = tf.DeviceSpec.from_string(x.device).device_type
-    return (
-        device_type == 'GPU'
-        or device_type is None
-        and bool(tf.config.experimental.list_physical_devices('GPU'))
-    )
+    if device_type is None:
+        return bool(tf.config.experimental.list_physical_devices('GPU'))
+    return device_type == 'GPU'
 
 
 def local_response_normalization(x, name):
@@ -126,12 +106,10 @@ def _split(images, num_slices):
     """The batch cut into slices whose sizes differ by at most 1."""
     if num_slices == 1:
         return [images]
-    known = images.shape.as_list()[0]
     with tf.name_scope('slices'):
-        total = tf.shape(images)[0] if known is None else known
-        return tf.split(
-            images, [(total + i) // num_slices for i in range(num_slices)], num=num_slices
-        )
+        total = images.shape.as_list()[0] or tf.shape(images)[0]
+        sizes = [(total + i) // num_slices for i in range(num_slices)]
+        return tf.split(images, sizes, num=num_slices)
 
 
 def inference(
@@ -159,13 +137,13 @@ def inference(
     slices = _convolutional(slices, 'conv2', bias=0.1)
     slices = [local_response_normalization(x, 'norm2') for x in slices]
     slices = [_max_pool(x, 'pool2') for x in slices]
-    features = int(np.prod([int(size) for size in slices[0].shape[1:]]))
-    x = tf.reshape(tf.concat(slices, 0), [-1, features])
+    x = tf.concat(slices, 0)
+    x = tf.reshape(x, [-1, x.shape[1:].num_elements()])
     x = _fully_connected(x, 'local3', 384, fc_weight_decay)
     x = _fully_connected(x, 'local4', 192, fc_weight_decay)
     with tf.variable_scope('softmax_linear') as scope:
-        weights = _weights([192, num_classes], x.dtype, stddev=1 / 192.0, weight_decay=0)
-        logits = tf.add(tf.matmul(x, weights), _biases(num_classes, x.dtype, 0.0), name=scope.name)
+        weights, biases = _variables([192, num_classes], x.dtype, 1 / 192, 0.0)
+        logits = tf.add(tf.matmul(x, weights), biases, name=scope.name)
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, logits)
     return logits
 

@@ -51,9 +51,7 @@ class Muon(tf.train.MomentumOptimizer):
     mean square of about `matrix_learning_rate`.
     """
 
-    def __init__(
-        self, learning_rate, momentum, matrix_learning_rate, matrix_weight_decay, is_hidden
-    ):
+    def __init__(self, learning_rate, momentum, matrix_learning_rate, matrix_weight_decay):
         """Makes the optimizer.
 
         Args:
@@ -63,19 +61,17 @@ class Muon(tf.train.MomentumOptimizer):
           matrix_weight_decay: in each step these weights shrink by this times matrix_learning_rate.
             It is not part of the gradient, because orthogonalisation would change its size
             (Loshchilov and Hutter, 2017, arXiv 1711.05101).
-          is_hidden: a function that tells whether a variable is the weights of a hidden layer.
         """
         super().__init__(learning_rate, momentum, use_nesterov=True, name='Muon')
         self._matrix_learning_rate = matrix_learning_rate
         self._matrix_weight_decay = matrix_weight_decay
-        self._is_hidden = is_hidden
 
     def _apply_dense(self, gradient, variable):
-        apply = self._apply_matrix if self._is_hidden(variable) else super()._apply_dense
+        apply = self._apply_matrix if _is_hidden(variable) else super()._apply_dense
         return apply(gradient, variable)
 
     def _resource_apply_dense(self, gradient, variable):
-        apply = self._apply_matrix if self._is_hidden(variable) else super()._resource_apply_dense
+        apply = self._apply_matrix if _is_hidden(variable) else super()._resource_apply_dense
         return apply(gradient, variable)
 
     def _apply_matrix(self, gradient, variable):
@@ -86,6 +82,12 @@ class Muon(tf.train.MomentumOptimizer):
         )
         kept = 1 - self._matrix_learning_rate * self._matrix_weight_decay
         return tf.group(momentum.assign(velocity), variable.assign(kept * variable - update))
+
+
+def _is_hidden(variable):
+    """Whether a variable is the weights of a hidden layer."""
+    name = variable.op.name
+    return name.endswith('/weights') and not name.startswith('softmax_linear/')
 
 
 def _orthogonal_blocks(weights, rms):

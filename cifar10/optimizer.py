@@ -5,7 +5,7 @@ import math
 import tensorflow.compat.v1 as tf
 
 from cifar10 import muon, placement
-from cifar10.hparams import RECIPES
+from cifar10.hparams import LR_SCALINGS, RECIPES
 
 
 def examples_per_decay(pace, hparams):
@@ -23,13 +23,7 @@ def num_steps(pace, hparams):
 
 
 def batch_factor(pace, hparams):
-    """The number of examples per step, divided by the batch size of the recipe.
-
-    Raises:
-      ValueError: hparams.recipe is unknown.
-    """
-    if hparams.recipe not in RECIPES:
-        raise ValueError('Unknown recipe: %s' % hparams.recipe)
+    """The number of examples per step, divided by the batch size of the recipe."""
     return pace.examples_per_step / RECIPES[hparams.recipe].batch_size
 
 
@@ -37,14 +31,12 @@ def peak_learning_rate(pace, hparams):
     """The highest rate of the schedule: initial_learning_rate, scaled as lr_scaling says.
 
     Raises:
-      ValueError: hparams.lr_scaling or hparams.recipe is unknown.
+      ValueError: hparams.lr_scaling is unknown.
     """
-    factor = batch_factor(pace, hparams)
-    if hparams.lr_scaling == 'none':
-        return hparams.initial_learning_rate
-    if hparams.lr_scaling == 'linear':
-        return hparams.initial_learning_rate * factor
-    raise ValueError('Unknown lr_scaling: %s' % hparams.lr_scaling)
+    if hparams.lr_scaling not in LR_SCALINGS:
+        raise ValueError('Unknown lr_scaling: %s' % hparams.lr_scaling)
+    factor = batch_factor(pace, hparams) if hparams.lr_scaling == 'linear' else 1
+    return hparams.initial_learning_rate * factor
 
 
 def learning_rate(global_step, pace, hparams):
@@ -77,16 +69,12 @@ def learning_rate(global_step, pace, hparams):
             decays = step * pace.examples_per_step // examples_per_decay(pace, hparams)
             factor = tf.pow(hparams.learning_rate_decay_factor, tf.cast(decays, tf.float32))
         elif hparams.schedule == 'linear':
-            epoch = (tf.cast(step, tf.float64) + 0.5) * (
-                pace.examples_per_step / pace.examples_per_epoch
-            )
-            fall = tf.maximum(
-                (hparams.epochs - epoch) / (hparams.epochs - hparams.warmup_epochs), 0
-            )
-            factor = tf.cast(
-                tf.minimum(epoch / hparams.warmup_epochs, fall) if hparams.warmup_epochs else fall,
-                tf.float32,
-            )
+            epoch = pace.epochs(tf.cast(step, tf.float64) + 0.5)
+            warmup = hparams.warmup_epochs
+            factor = tf.maximum((hparams.epochs - epoch) / (hparams.epochs - warmup), 0)
+            if warmup:
+                factor = tf.minimum(epoch / warmup, factor)
+            factor = tf.cast(factor, tf.float32)
         else:
             raise ValueError('Unknown schedule: %s' % hparams.schedule)
         return tf.multiply(peak_learning_rate(pace, hparams), factor, name='rate')
@@ -108,15 +96,8 @@ def create(rate, hparams):
         return tf.train.MomentumOptimizer(rate, hparams.momentum, use_nesterov=True)
     if hparams.optimizer == 'muon':
         matrix_rate = rate * (hparams.matrix_learning_rate / hparams.initial_learning_rate)
-        return muon.Muon(
-            rate, hparams.momentum, matrix_rate, hparams.matrix_weight_decay, _is_hidden
-        )
+        return muon.Muon(rate, hparams.momentum, matrix_rate, hparams.matrix_weight_decay)
     raise ValueError('Unknown optimizer: %s' % hparams.optimizer)
-
-
-def _is_hidden(variable):
-    name = variable.op.name
-    return name.endswith('/weights') and not name.startswith('softmax_linear/')
 
 
 def train(opt, gradients, global_step, pace, hparams):

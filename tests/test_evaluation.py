@@ -89,7 +89,7 @@ def test_a_checkpoint_of_another_network(tmp_path, paths):
     [
         (3, False, '^{path} has changed since the start: put'),
         (255, False, '^{path} has changed since the start: put'),
-        (255, True, '^label 255 is outside 0 to 9, because a data file has changed: put'),
+        (255, True, '^a label is outside 0 to 9, because a data file has changed: put'),
     ],
 )
 def test_labels_that_change(tmp_path, own_data_dir, monkeypatch, label, blind, told):

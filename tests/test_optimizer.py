@@ -245,8 +245,3 @@ def test_averages_cover_a_part_of_the_run(run_steps, decay):
             session.run(train_op)
             expected = decay * expected + (1 - decay) * i
             assert session.run(average) == pytest.approx(expected, rel=1e-5)
-
-
-def test_unknown_recipe():
-    with pytest.raises(ValueError, match='^Unknown recipe: slow$'):
-        optimizer.learning_rate(tf.constant(0), Pace(128, 50000), CLASSIC._replace(recipe='slow'))
