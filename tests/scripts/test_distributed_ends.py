@@ -66,19 +66,6 @@ def test_a_chief_that_is_asked_to_end(tmp_path, make_cluster, mode):
     assert _saved(tmp_path) - stopped_at >= 4
 
 
-def test_a_worker_that_is_busy_at_the_end(tmp_path, make_cluster):
-    """The servers wait for it; its directory is not that of the chief, as on another machine."""
-    cluster = make_cluster(1, 2, '--mode=async', '--max_steps=20', gate=10)
-    cluster.start('worker 1', flags=['--train_dir=%s' % (tmp_path / 'other')])
-    cluster.start('ps 0', 'worker 0')
-    cluster.wait_until_held(10, 'worker 0', 'worker 1')
-    cluster.tasks['worker 1'].signal(signal.SIGSTOP)
-    cluster.allow()
-    assert cluster.tasks['worker 0'].end() == 0
-    cluster.tasks['worker 1'].signal(signal.SIGCONT)
-    assert set(cluster.end_all().values()) == {0}
-
-
 @pytest.mark.parametrize(
     'num_ps, mode',
     [
@@ -89,7 +76,8 @@ def test_a_worker_that_is_busy_at_the_end(tmp_path, make_cluster):
     ],
 )
 def test_a_job_that_is_started_again_after_its_end(tmp_path, make_cluster, num_ps, mode):
-    """Also a worker goes home that does not see the directory of the chief."""
+    """Also a worker goes home that does not see the directory of the chief, and, beside that
+    directory, one that is alone; at last the chief would be on another machine."""
     flags = ['--mode=' + mode, '--max_steps=2'] + ['--average_period=1'] * (mode == 'average')
     cluster = make_cluster(num_ps, 2, *flags)
     cluster.start()
@@ -102,6 +90,15 @@ def test_a_job_that_is_started_again_after_its_end(tmp_path, make_cluster, num_p
     assert 'Nothing to do: the run ends at step 2' in cluster.text('worker 0')
     for name in cluster.names[:num_ps]:
         assert cluster.tasks[name].seen[-1] == 'The run has finished at step %d' % _saved(tmp_path)
+    if mode == 'sync':
+        cluster.start('ps 0', 'worker 1')
+        assert cluster.tasks['worker 1'].end() == 0
+        assert cluster.tasks['worker 1'].seen[-1] == ENDED
+        cluster.tasks['ps 0'].kill()
+        hosts = '--worker_hosts=192.0.2.1:2222,%s' % cluster.addresses['worker 1']
+        cluster.start('worker 1', flags=[hosts, '--connect_timeout_secs=8'])
+        assert cluster.tasks['worker 1'].end() == 0
+        assert cluster.tasks['worker 1'].seen[-1] == ENDED
 
 
 @pytest.mark.parametrize(
@@ -109,17 +106,23 @@ def test_a_job_that_is_started_again_after_its_end(tmp_path, make_cluster, num_p
     [(1, True), pytest.param(0, True, marks=LONG), pytest.param(1, False, marks=LONG)],
 )
 def test_a_chief_that_cannot_write_everything(tmp_path, make_cluster, num_ps, ends):
-    """The others learn of the end of the run as usual. After a signal, the status is that of the
-    signal."""
+    """The others learn of the end of the run as usual; servers wait for a worker that is busy,
+    whose directory is not that of the chief. After a signal, the status is that of
+    the signal."""
     (tmp_path / 'run' / 'trace-3.json').mkdir(parents=True)
-    cluster = make_cluster(num_ps, 2, '--max_steps=8', '--profile_step=3', gate=6)
-    cluster.start()
+    mode = '--mode=async' if num_ps else '--mode=allreduce'
+    cluster = make_cluster(num_ps, 2, mode, '--max_steps=20', '--profile_step=3', gate=6)
+    cluster.start('worker 1', flags=['--train_dir=%s' % (tmp_path / 'other')])
+    cluster.start(*[name for name in cluster.names if name != 'worker 1'])
     cluster.wait_until_held(6, 'worker 0', 'worker 1')
-    chief = cluster.tasks['worker 0']
+    chief, other = cluster.tasks['worker 0'], cluster.tasks['worker 1']
     if not ends:
         chief.signal(signal.SIGTERM)
+    if num_ps:
+        other.signal(signal.SIGSTOP)
     cluster.allow()
     assert chief.end() == (1 if ends else 128 + signal.SIGTERM)
+    other.signal(signal.SIGCONT)
     warning, *complaints = chief.complaints
     lost = 'Cannot write %s (Is a directory): ' % (tmp_path / 'run' / 'trace-3.json')
     assert warning.startswith(SCRIPT + lost) and warning.endswith('Training goes on')
@@ -130,20 +133,3 @@ def test_a_chief_that_cannot_write_everything(tmp_path, make_cluster, num_ps, en
         cluster.start('worker 0')
     statuses = cluster.end_all()
     assert statuses.pop('worker 0') == (1 if ends else 0) and set(statuses.values()) == {0}
-
-
-def test_who_is_alone_after_the_end(make_cluster):
-    """A worker beside the directory of the run, without the chief; the second time the chief would
-    be on another machine."""
-    cluster = make_cluster(1, 2, '--max_steps=2', '--connect_timeout_secs=8')
-    cluster.start()
-    assert set(cluster.end_all().values()) == {0}
-    cluster.start('ps 0', 'worker 1')
-    assert cluster.tasks['worker 1'].end() == 0
-    assert cluster.tasks['worker 1'].seen[-1] == ENDED
-    cluster.tasks['ps 0'].kill()
-    cluster.start(
-        'worker 1', flags=['--worker_hosts=192.0.2.1:2222,%s' % cluster.addresses['worker 1']]
-    )
-    assert cluster.tasks['worker 1'].end() == 0
-    assert cluster.tasks['worker 1'].seen[-1] == ENDED

@@ -107,6 +107,7 @@ def test_faults_during_recovery(tmp_path, make_cluster):
     _assert_whole(tmp_path / 'run', 40, every=5)
 
 
+@LONG
 def test_the_timer_starts_anew_on_rejoining(make_cluster):
     """A worker says 5 seconds after joining for whom it waits, and then every 30: it has said so
     before, when it was not joined."""
@@ -142,21 +143,9 @@ def test_a_parameter_server_that_loses_all_workers(make_cluster):
     ]
 
 
-def test_a_chief_that_restarts_without_a_checkpoint(make_cluster):
+def test_a_chief_that_restarts_without_a_checkpoint(tmp_path, make_cluster):
+    """Before it, the chief names a worker that has not arrived: it answers, but fills its queue."""
     cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=9', '--checkpoint_steps=1000', gate=7)
-    cluster.start()
-    cluster.wait_until_held(7, 'worker 0', 'worker 1')
-    cluster.tasks['worker 0'].kill()
-    cluster.allow()
-    cluster.start('worker 0')
-    cluster.wait_for('worker 1', '^The chief has restarted the run: joining it$')
-    cluster.wait_for('worker 1', '^Joining the run at step 0$')
-    assert set(cluster.end_all().values()) == {0}
-
-
-def test_the_chief_names_a_worker_that_has_not_arrived(tmp_path, make_cluster):
-    """It answers, but fills its queue."""
-    cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=5', gate=10**9)
     cluster.start('ps 0', 'worker 0')
     gate = str(tmp_path / 'another gate')
     observed.write(gate, 0)
@@ -169,6 +158,12 @@ def test_the_chief_names_a_worker_that_has_not_arrived(tmp_path, make_cluster):
         % cluster.addresses['worker 1'],
     )
     observed.write(gate, 10**9)
+    cluster.wait_until_held(7, 'worker 0')
+    cluster.tasks['worker 0'].kill()
+    cluster.allow()
+    cluster.start('worker 0')
+    cluster.wait_for('worker 1', '^The chief has restarted the run: joining it$')
+    cluster.wait_for('worker 1', '^Joining the run at step 0$')
     assert set(cluster.end_all().values()) == {0}
 
 

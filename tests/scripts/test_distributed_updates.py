@@ -98,19 +98,20 @@ DIVIDED = ['--num_gpus=2', '--devices_per_tower=2', '--variable_strategy=spread'
 
 @pytest.mark.parametrize(
     'recipe, num_ps, mode',
-    [
-        pytest.param('fast', 2, SYNC, marks=LONG),
-        ('classic', 0, ALLREDUCE),
-        pytest.param('classic', 1, AVERAGE, marks=LONG),
-        ('fast', 1, SYNC + DIVIDED),
-        ('fast', 0, ALLREDUCE + DIVIDED),
-        pytest.param('classic', 1, AVERAGE + DIVIDED, marks=LONG),
-        pytest.param('classic', 1, SYNC, marks=LONG),
-        pytest.param('momentum', 1, SYNC, marks=LONG),
-        pytest.param('fast', 1, SYNC, marks=LONG),
-        pytest.param('momentum', 0, ALLREDUCE, marks=LONG),
-        pytest.param('fast', 0, ALLREDUCE, marks=LONG),
-        pytest.param('classic', 2, AVERAGE, marks=LONG),
+    [('fast', 1, SYNC + DIVIDED), ('fast', 0, ALLREDUCE)]
+    + [
+        pytest.param(*case, marks=LONG)
+        for case in [
+            ('fast', 2, SYNC),
+            ('classic', 0, ALLREDUCE),
+            ('classic', 1, AVERAGE),
+            ('fast', 0, ALLREDUCE + DIVIDED),
+            ('classic', 1, AVERAGE + DIVIDED),
+            ('classic', 1, SYNC),
+            ('momentum', 1, SYNC),
+            ('momentum', 0, ALLREDUCE),
+            ('classic', 2, AVERAGE),
+        ]
     ],
 )
 def test_two_workers_are_two_towers(tmp_path, data_dir, recipe, num_ps, mode):
@@ -190,13 +191,8 @@ def test_averages_of_two_copies(tmp_path, data_dir, num_ps):
 
 @pytest.mark.parametrize(
     'recipe, fetch_steps, push_steps',
-    [
-        ('momentum', 3, 2),
-        pytest.param('classic', 1, 1, marks=LONG),
-        pytest.param('classic', 3, 2, marks=LONG),
-        pytest.param('classic', 2, 3, marks=LONG),
-        pytest.param('fast', 1, 1, marks=LONG),
-    ],
+    [('momentum', 3, 2)]
+    + [pytest.param(*case, marks=LONG) for case in [('classic', 1, 1), ('fast', 2, 3)]],
 )
 def test_downpour_of_one_worker(tmp_path, recipe, fetch_steps, push_steps):
     """The sum of some gradients is applied at a time, and those after the first are computed from a
