@@ -39,13 +39,13 @@ def update(replica, unused_copies, gradients, unused_learning_rate, apply):
     with tf.control_dependencies([exchange.push(replica, reached, filled)]):
         generation = exchange.wait_for_update(replica, newest.read_value, reached - 1)
     with tf.control_dependencies([generation]):
-        train_op = _take(averaged, hosts, step)
+        train_op = _take(averaged, hosts, parts, step)
     first = []
     for host, part in zip(hosts, _cut(averaged, len(hosts))):
         first.append(average(host, part.shape).assign(part))
         first += [slot(host, worker, part.shape).initializer for worker in replica.cluster.workers]
     with tf.control_dependencies([exchange.push(replica, tf.constant(-1, tf.int64), [])]):
-        start_op = _take(averaged, hosts, step)
+        start_op = _take(averaged, hosts, parts, step)
     return exchange.Update(
         train_op,
         gradients,
@@ -92,30 +92,23 @@ def average(host, shape=None):
 def _cut(variables, num_parts):
     """The values of the variables in one vector, cut into parts that are equal, but for the last
     one."""
-    flat = tf.concat([tf.reshape(variable.read_value(), [-1]) for variable in variables], 0)
-    return tf.split(flat, _sizes(flat.shape.num_elements(), num_parts))
+    flat = exchange.flatten([variable.read_value() for variable in variables])
+    size = flat.shape.num_elements()
+    part = -(-size // num_parts)
+    return tf.split(flat, [min(part, size - start) for start in range(0, size, part)])
 
 
-def _sizes(total, num_parts):
-    """The sizes of the parts, which are equal but for the last one."""
-    part = -(-total // num_parts)
-    return [min(part, total - part * i) for i in range(num_parts)]
-
-
-def _take(variables, hosts, step):
-    """An operation that gives the variables the newest average, and `step` the step of it."""
-    lengths = [variable.shape.num_elements() for variable in variables]
+def _take(variables, hosts, parts, step):
+    """An operation that gives the variables the newest average, whose parts have the shapes of
+    `parts`, and `step` the step of it."""
     newest = run_state.variable(hosts[0], 'step').read_value()
     # if another average is made meanwhile, the step is that of the older one
     with tf.control_dependencies([newest]):
-        parts = [
-            average(host, [size]).read_value()
-            for host, size in zip(hosts, _sizes(sum(lengths), len(hosts)))
-        ]
-    assigned = [step.assign(newest)]
-    for variable, part in zip(variables, tf.split(tf.concat(parts, 0), lengths)):
-        assigned.append(variable.assign(tf.reshape(part, variable.shape)))
-    return tf.group(*assigned)
+        flat = tf.concat(
+            [average(host, part.shape).read_value() for host, part in zip(hosts, parts)], 0
+        )
+    pairs = zip(variables, exchange.unflatten(flat, variables))
+    return tf.group(step.assign(newest), *(variable.assign(value) for variable, value in pairs))
 
 
 def round_op(cluster, is_counted, step):

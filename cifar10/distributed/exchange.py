@@ -28,6 +28,17 @@ class Update(NamedTuple):
     fetch_op: Optional[tf.Operation] = None
 
 
+def flatten(tensors):
+    """The values of tensors or variables in one vector."""
+    return tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], 0)
+
+
+def unflatten(flat, like):
+    """The tensors in a vector that `flatten` has made, with the shapes of `like`."""
+    parts = tf.split(flat, [one.shape.num_elements() for one in like])
+    return [tf.reshape(part, one.shape) for part, one in zip(parts, like)]
+
+
 def arrivals(host):
     """The queue of arrivals on a host: elements int64 [3], which are a generation, the step of the
     weights, and the index of a worker."""

@@ -89,8 +89,7 @@ class Worker:
         )
         self.generation = self._next_beat = 0
         self._adopts = adopts
-        # losses, and successful attempts to join, since the last update
-        self._fruitless = self._joinings = 0
+        self._joinings = 0  # since the last update
         self._data_checksum = verification.total_checksum(job.data.train)
         if self.hosts == [self.task]:
             self._boards.open()
@@ -182,13 +181,12 @@ class Worker:
         )
         if not self.cluster.ps:
             liveness.end(cause + _RESTART_JOB)
-        self._fruitless += 1
         # gRPC waits before it connects again to a task that was away
         is_waiting = isinstance(error, tf.errors.UnavailableError)
-        if self._fruitless > _ATTEMPTS and not is_waiting and not lost:
+        if self._joinings > _ATTEMPTS and not is_waiting and not lost:
             raise error
         print(cause + ': joining again', flush=True)
-        time.sleep(_RETRY_SECS if self._fruitless > 1 else 0)
+        time.sleep(_RETRY_SECS if self._joinings > 1 else 0)
 
     def _say_goodbye(self, is_over):
         with contextlib.suppress(tf.errors.OpError):  # they may have gone already
@@ -363,7 +361,7 @@ class Worker:
 
     def made_update(self):
         """Notes that the worker has taken part in an update."""
-        self._fruitless = self._joinings = 0
+        self._joinings = 0
         self.station.made_progress()
 
 
