@@ -48,7 +48,7 @@ def _places(sizes, num_servers):
 
 @pytest.mark.parametrize(
     'num_servers, hparams',
-    [(1, CLASSIC), (2, CLASSIC), (3, MOMENTUM), (2, FAST), (3, FAST)],
+    [(1, MOMENTUM), (2, FAST), (3, CLASSIC)],
     ids=_name,
 )
 def test_variables_are_balanced_by_bytes(build, num_servers, hparams):
@@ -75,12 +75,11 @@ def test_variables_are_balanced_by_bytes(build, num_servers, hparams):
     )
 
 
-@pytest.mark.parametrize('num_servers', [2, 3])
-def test_workers_agree_on_the_places(build, num_servers):
+def test_workers_agree_on_the_places(build):
     """Whatever the mode; the chief of sync has more operations than its other workers."""
     places = []
     for mode, index in [('sync', 0), ('sync', 1), ('async', 1)]:
-        with build(mode, num_servers, 2, index, FAST).graph.as_default():
+        with build(mode, 2, 2, index, FAST).graph.as_default():
             places.append({variable.op.name: variable.device for variable in tf.global_variables()})
     assert (
         len(places[1]) == 11
@@ -105,7 +104,7 @@ def _arrows(moved, worker, num_servers):
 
 @pytest.mark.parametrize(
     'num_servers, hparams, index',
-    [(1, CLASSIC, 0), (2, CLASSIC, 0), (3, MOMENTUM, 0), (2, FAST, 0), (2, FAST, 1)],
+    [(1, MOMENTUM, 0), (2, FAST, 0), (2, FAST, 1)],
     ids=_name,
 )
 def test_a_synchronous_update_moves_each_gradient_and_each_weight_once(
@@ -128,9 +127,6 @@ def test_backup_workers_move_as_much(build):
     'num_servers, hparams, numbers',
     [
         (2, FAST, {}),
-        (3, FAST, {}),
-        (2, FAST, {'fetch_steps': 2}),
-        (1, CLASSIC, {'push_steps': 3}),
         (2, CLASSIC, {'fetch_steps': 2, 'push_steps': 2}),
     ],
     ids=_name,
@@ -175,14 +171,13 @@ DIVIDED = dict(devices=('/gpu:0', '/gpu:1'), devices_per_tower=2, variable_strat
         ('sync', {}),
         ('async', {'fetch_steps': 2, 'push_steps': 2}),
         ('average', {}),
-        ('allreduce', {}),
     ],
 )
 def test_devices_of_a_worker(build, mode, numbers):
     """A divided tower, and its variables, or its copies of them and sums of their gradients, on two
     GPUs."""
-    worker = build(mode, 0 if mode == 'allreduce' else 2, 2, 1, CLASSIC, **numbers, **DIVIDED)
-    is_local = mode in ('allreduce', 'average')
+    worker = build(mode, 2, 2, 1, CLASSIC, **numbers, **DIVIDED)
+    is_local = mode == 'average'
     with worker.graph.as_default():
         trained, local, held = tf.trainable_variables(), tf.local_variables(), tf.global_variables()
     gpus = dict(
@@ -220,7 +215,8 @@ ONE_WAY = FULLY_CONNECTED + ACTIVATIONS
 @pytest.mark.parametrize(
     'mode, numbers, to_first, to_cpu, back',
     [
-        ('sync', {}, MODEL_BYTES, (0, 0), ACTIVATIONS),  # gradients go to the servers
+        # gradients go to the servers
+        ('sync', {}, MODEL_BYTES, (0, 0), ACTIVATIONS),
         # or to the sums, and from there to the servers
         ('async', {'fetch_steps': 2, 'push_steps': 2}, MODEL_BYTES, (0, 0), ONE_WAY),
         # the ring is one of CPUs
@@ -275,15 +271,14 @@ def test_a_worker_tells_what_its_devices_send(build, capsys, mode, numbers, to_f
     )
 
 
-@pytest.mark.parametrize('num_servers, index', [(1, 0), (2, 1), (3, 1)])
-def test_averaging_moves_weights_and_averages_once(build, num_servers, index):
+def test_averaging_moves_weights_and_averages_once(build):
     """The state of the optimizer stays; so does everything in the steps between."""
-    worker = build('average', num_servers, 2, index, FAST)
-    for moved in _arrows(sent(worker.update.train_op), 'worker %d' % index, num_servers):
+    worker = build('average', 2, 2, 1, FAST)
+    for moved in _arrows(sent(worker.update.train_op), 'worker 1', 2):
         assert 2 * MODEL_BYTES <= moved < 2 * MODEL_BYTES + FEW_BYTES
     assert sent(worker.update.hooks[0]._local_op) == {}
     with worker.graph.as_default():
-        assert {task_of(variable.op) for variable in tf.global_variables()} == {'worker %d' % index}
+        assert {task_of(variable.op) for variable in tf.global_variables()} == {'worker 1'}
 
 
 def test_the_weight_averager_averages_where_the_parts_are():
@@ -304,12 +299,9 @@ def test_the_weight_averager_averages_where_the_parts_are():
     } <= {'Placeholder', 'StridedSlice', 'Cast', 'Sum', 'Const'}  # who counts, and the step
 
 
-@pytest.mark.parametrize('index', [0, 1])
-def test_nothing_of_all_reduce_is_elsewhere(build, index):
-    worker = build('allreduce', 0, 2, index, FAST)
-    assert {task_of(op) for op in worker.graph.get_operations() if op.device} == {
-        'worker %d' % index
-    }
+def test_nothing_of_all_reduce_is_elsewhere(build):
+    worker = build('allreduce', 0, 2, 1, FAST)
+    assert {task_of(op) for op in worker.graph.get_operations() if op.device} == {'worker 1'}
 
 
 def test_bytes_held():
