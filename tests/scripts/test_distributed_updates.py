@@ -244,6 +244,7 @@ def test_downpour_of_one_worker(tmp_path, recipe, fetch_steps, push_steps):
     assert lines == staleness
 
 
+@LONG
 def test_backup_workers_and_stale_gradients(tmp_path):
     """Each update is made from the gradient of one of two workers, of the newest weights: the other
     one's comes too late."""
