@@ -73,7 +73,7 @@ def read_json(path, validate, remedy):
 
     Args:
       path: the file.
-      validate: a function of what the JSON says; it raises ValueError.
+      validate: a function of what the JSON says; it raises an error if it cannot use that.
       remedy: what the user can do if the file is damaged.
 
     Raises:
@@ -85,7 +85,7 @@ def read_json(path, validate, remedy):
         check_regular(path, remedy)
         with open(path, encoding='utf-8') as opened:
             return validate(_parsed(opened))
-    except (ValueError, OSError, OverflowError) as error:
+    except (ValueError, OSError, OverflowError, KeyError, TypeError, AttributeError) as error:
         raise UserError('%s is damaged (%s): %s' % (path, errors.reason(error), remedy))
 
 

@@ -24,7 +24,7 @@ from absl import flags
 
 from cifar10 import directories
 from cifar10.cli import data_flags, program
-from cifar10.data import dataset, holdout, verification
+from cifar10.data import dataset, verification, writing
 from cifar10.errors import UserError
 from cifar10.runs import signals
 
@@ -63,9 +63,15 @@ def convert(images_dir, out):
     from cifar10.data import conversion
     from cifar10.runs import machine
 
-    options = conversion.Options(FLAGS.test_fraction, FLAGS.seed, FLAGS.strict)
     with signals.Interruptible():
-        num_damaged = conversion.convert(images_dir, out, options, machine.num_cores())
+        num_damaged = conversion.convert(
+            images_dir,
+            out,
+            machine.num_cores(),
+            FLAGS.test_fraction,
+            FLAGS.seed,
+            FLAGS.strict,
+        )
     tell(dataset.read(out))
     return int(num_damaged > 0)
 
@@ -74,7 +80,7 @@ def hold_out(source, out):
     """Divides the training images of a data set."""
     directories.check_exists(source, 'give the --data_dir of a data set')
     with signals.Interruptible():
-        holdout.hold_out(dataset.read(source, FLAGS.label), out, FLAGS.examples, FLAGS.seed)
+        writing.hold_out(dataset.read(source, FLAGS.label), out, FLAGS.examples, FLAGS.seed)
     tell(dataset.read(out))
 
 

@@ -49,7 +49,7 @@ if __name__ == '__main__':
     program.parse(check=check)
 
 from cifar10.runs import signals
-from cifar10.serving import exporting, lite, trained
+from cifar10.serving import exporting, trained
 
 
 def main():
@@ -58,7 +58,7 @@ def main():
         files.check_writable(FLAGS.tflite)
     network = trained.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
     with signals.Interruptible():
-        converted = lite.convert(network) if FLAGS.tflite is not None else None
+        converted = exporting.convert_to_lite(network) if FLAGS.tflite is not None else None
         path = exporting.export(network, FLAGS.export_dir, FLAGS.model_version)
         print('Exported %s to %s' % (network.saved.path, path), flush=True)
         if converted is not None:

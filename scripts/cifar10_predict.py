@@ -65,16 +65,17 @@ if __name__ == '__main__':
 import contextlib
 
 from cifar10.runs import signals
-from cifar10.serving import formats, image_paths, predicting, predictors, trained
+from cifar10.serving import predicting, trained
 
 
 def predictor(num_images):
     """The function from images to probabilities that the flags name, and the class names."""
     if FLAGS.saved_model is not None:
-        return predictors.of_saved_model(FLAGS.saved_model)
+        return predicting.saved_model_predictor(FLAGS.saved_model)
     with contextlib.redirect_stdout(sys.stderr):  # what is told of the checkpoint is no prediction
         network = trained.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
-    return predictors.of_checkpoint(network, int(FLAGS.views), num_images), network.class_names
+    predict = predicting.checkpoint_predictor(network, int(FLAGS.views), num_images)
+    return predict, network.class_names
 
 
 def top_k(class_names):
@@ -91,14 +92,13 @@ def main(*names):
     """Prints the predictions; returns 1 if a file cannot be used."""
     with signals.Interruptible():
         failures = []
-        paths = image_paths.find(names, FLAGS.recursive, failures)
+        paths = predicting.find_files(names, FLAGS.recursive, failures)
         predict, class_names = predictor(len(paths))
         count = top_k(class_names)
-        lines = (
-            formats.json_lines if FLAGS.json else formats.csv_lines if FLAGS.csv else formats.text
-        )
+        lines = predicting.json_lines if FLAGS.json else predicting.text
         if FLAGS.csv:
-            sys.stdout.write(formats.csv_header(count))
+            lines = predicting.csv_lines
+            sys.stdout.write(predicting.csv_header(count))
         for predictions in predicting.predict(paths, predict, class_names, count, failures):
             sys.stdout.write(lines(predictions))
     return int(bool(failures))

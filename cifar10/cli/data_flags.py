@@ -165,8 +165,7 @@ def make(dataset_name, is_wanted=True):
             synthetic.maybe_write(path)
         elif is_wanted or not is_present:
             archive = _ARCHIVES[dataset_name]
-            url = FLAGS.data_url or archive.source.url
-            download.prepare(archive._replace(source=archive.source._replace(url=url)), path)
+            download.prepare(archive._replace(url=FLAGS.data_url or archive.url), path)
     return dataset.read(path, FLAGS.label)
 
 

@@ -1,39 +1,38 @@
-"""Folders of images made into a data set."""
+"""Conversion of folders of images, one per class, with or without folders `train` and `test` around
+them, into a data set."""
 
-import contextlib
 import os
 import pathlib
-from typing import NamedTuple, Optional
+import re
 
 import numpy as np
 
-from cifar10 import errors
-from cifar10.data import dataset, decoding, description, image_folders, writing
+from cifar10 import directories, errors
+from cifar10.data import dataset, decoding, writing
 from cifar10.data.progress_bar import ProgressBar
 from cifar10.errors import UserError
 
-
-class Options(NamedTuple):
-    """How folders are converted."""
-
-    test_fraction: Optional[float] = None  # see image_folders.read
-    seed: int = 0  # of the choice of test images, and of the order of all images
-    strict: bool = False  # whether a damaged file ends the conversion
+TEST_FRACTION = 0.1
+# names of folders with parts of a data set rather than classes, such as seg_train and val2017
+_PART = re.compile(
+    '(?<![a-z])(train|test|val|dev|eval|pred)(ing|id|idation|uation|iction)?(set|data)?(?![a-z])'
+)
 
 
-def convert(images_dir, path, options, num_threads):
+def convert(images_dir, path, num_threads, test_fraction=None, seed=0, strict=False):
     """Makes a data set of folders of images; tells which files cannot be used, and returns how many
     they are.
 
     Args:
-      images_dir: see image_folders.read.
+      images_dir, test_fraction: see `find_images`.
       path: of the directory of the data set; it must not exist yet, or be empty.
-      options: an Options.
       num_threads: threads that decode.
+      seed: of the choice of test images, and of the order of all images.
+      strict: whether a damaged file ends the conversion.
 
     Raises:
       UserError: the folders are no classes, a class has no image for training, a file is damaged
-        and options.strict, or the data set cannot be written, or would be among the folders.
+        and `strict`, or the data set cannot be written, or would be among the folders.
     """
     writing.check_new(path)  # before all folders are listed
     if pathlib.Path(os.path.realpath(images_dir)) in pathlib.Path(os.path.realpath(path)).parents:
@@ -41,63 +40,153 @@ def convert(images_dir, path, options, num_threads):
             '%s is in %s, and would be one of its folders: give a directory elsewhere'
             % (path, images_dir)
         )
-    folders = image_folders.read(images_dir, options.test_fraction, options.seed)
+    class_names, train, test = find_images(images_dir, test_fraction, seed)
     with writing.new_data_set(path) as directory:
-        label_bytes = description.label_bytes(len(folders.class_names))
-        failures, described = [], []
-        num_images = len(folders.train) + len(folders.test)
-        with decoding.Decoder(num_threads) as decoder, ProgressBar('Converting', num_images) as bar:
-            for names, examples in [
-                (dataset.TRAIN_FILES, folders.train),
-                (dataset.TEST_FILES, folders.test),
-            ]:
-                writer = writing.Writer(directory, names, len(examples), label_bytes)
-                _write(examples, decoder, writer, bar, failures)
-                described.append(writer.close())
+        label_bytes = dataset.label_bytes(len(class_names))
+        failures, progress = [], ProgressBar('Converting', len(train) + len(test))
+        for names, examples in [(dataset.TRAIN_FILES, train), (dataset.TEST_FILES, test)]:
+            writer = writing.Writer(directory, names, len(examples), label_bytes)
+            labels = np.array([label for _, label in examples])
+            for decoded in decoding.decode([path for path, _ in examples], num_threads):
+                writer.add(labels[decoded.places], decoded.images)
+                failures += decoded.failures
+                progress.advance(len(decoded.places) + len(decoded.failures))
         for damaged, reason in failures:
             errors.warn('%s is left out: %s' % (damaged, reason))
-        if failures and options.strict:
+        if failures and strict:
             raise UserError(
                 'Nothing was written because of damaged files (%d): repair or remove them, or leave out --strict'
                 % len(failures)
             )
-        _check_classes(folders, {damaged for damaged, _ in failures})
-        writing.describe(
-            directory,
-            folders.class_names,
-            *described,
-            origin='%s, converted with %s--seed=%d'
-            % (
-                os.path.abspath(images_dir),
-                ''
-                if options.test_fraction is None
-                else '--test_fraction=%g ' % options.test_fraction,
-                options.seed,
-            ),
-        )
+        damaged = {damaged for damaged, _ in failures}
+        trained = {label for path, label in train if path not in damaged}
+        for label, name in enumerate(class_names):
+            if label not in trained:
+                raise UserError(
+                    'The class %s has no image for training that can be used: add images, or remove its folder'
+                    % name
+                )
+        if all(path in damaged for path, _ in test):
+            raise UserError('No image for the test can be used: add images')
+        fraction = '' if test_fraction is None else '--test_fraction=%g ' % test_fraction
+        origin = '%s, converted with %s--seed=%d' % (os.path.abspath(images_dir), fraction, seed)
+        writing.describe(directory, class_names, origin)
     return len(failures)
 
 
-def _write(examples, decoder, writer, bar, failures):
-    """Writes the images of pairs of path and label, and appends to `failures` what cannot be
-    decoded."""
-    paths, labels = [path for path, _ in examples], np.array([label for _, label in examples])
-    with contextlib.closing(decoder.decode(paths)) as chunks:
-        for decoded in chunks:
-            writer.add(labels[decoded.places], decoded.images)
-            failures += decoded.failures
-            bar.advance(len(decoded.places) + len(decoded.failures))
+def find_images(images_dir, test_fraction, seed):
+    """Finds the files of each class.
 
+    Args:
+      images_dir: the directory. Hidden files and folders do not count.
+      test_fraction: the fraction of each class that is for the test, at least one of two images;
+        None takes TEST_FRACTION, or what is in the folder `test`.
+      seed: of the random order, and of the choice.
 
-def _check_classes(folders, damaged):
-    """Raises UserError unless each class has an image for training, and some have one for the
-    test."""
-    trained = {label for path, label in folders.train if path not in damaged}
-    for label, name in enumerate(folders.class_names):
-        if label not in trained:
+    Returns:
+      The names of the classes, and the training images and the test images: lists of paths and
+      labels, in random order.
+
+    Raises:
+      UserError: there are not at least two folders with files, or they cannot be classes of one
+        data set.
+    """
+    rng = np.random.RandomState(seed)
+    top, test_dir, class_names = _parts(images_dir)
+    if test_dir and test_fraction is not None:
+        raise UserError(
+            '--test_fraction has no effect, because %s holds the images for the test: leave it out'
+            % test_dir
+        )
+    test_fraction = TEST_FRACTION if test_fraction is None else test_fraction
+    try:
+        dataset.check_class_names(class_names)
+    except ValueError as error:
+        raise UserError(
+            'The folders of %s cannot be classes: %s. Make a folder for each class, with its images in it'
+            % (top, error)
+        )
+    train, test = [], _labelled(test_dir, class_names) if test_dir else []
+    for label, name in enumerate(class_names):
+        paths = _paths(os.path.join(top, name))
+        if not paths:
             raise UserError(
-                'The class %s has no image for training that can be used: add images, or remove its folder'
-                % name
+                '%s holds no file: put images there, or remove it' % os.path.join(top, name)
             )
-    if all(path in damaged for path, _ in folders.test):
-        raise UserError('No image for the test can be used: add images')
+        rng.shuffle(paths)
+        num_test = 0
+        if not test_dir and len(paths) > 1:
+            num_test = min(len(paths) - 1, max(1, round(test_fraction * len(paths))))
+        test += [(path, label) for path in paths[:num_test]]
+        train += [(path, label) for path in paths[num_test:]]
+    if not test:
+        raise UserError(
+            '%s has only one image of each class, and none is left for the test: add images'
+            % images_dir
+        )
+    rng.shuffle(train)
+    rng.shuffle(test)
+    return class_names, train, test
+
+
+def _parts(images_dir):
+    """The directory of the classes, that of the classes for the test or None, and the names of the
+    classes."""
+    folders = _folders(images_dir)
+    names = sorted(name.lower() for name in folders)
+    if names in (['train'], ['test', 'train']):
+        paths = {name.lower(): os.path.join(images_dir, name) for name in folders}
+        return paths['train'], paths.get('test'), _folders(paths['train'])
+    parts = {match.group(1) for name in names for match in _PART.finditer(name)}
+    if 'test' in names or len(parts) > 1:  # train alone can be a class, beside car and ship
+        raise UserError(
+            '%s has the folders %s: there must be train and test, in upper or lower case, and nothing else, or one folder '
+            'for each class: rename or remove the others'
+            % (images_dir, ', '.join(map(ascii, folders)))
+        )
+    return images_dir, None, folders
+
+
+def _labelled(test_dir, class_names):
+    """The paths and labels in the folder of the test images; it may lack classes."""
+    found, labels = [], {name: label for label, name in enumerate(class_names)}
+    for name in _folders(test_dir):
+        folder = os.path.join(test_dir, name)
+        if name not in labels:
+            raise UserError(
+                '%s is not a class of the training images: rename it, or add such a folder there'
+                % folder
+            )
+        found += [(path, labels[name]) for path in _paths(folder)]
+    return found
+
+
+def _folders(directory):
+    """The names of the folders in a directory, in sorted order; says which files beside them are
+    not used."""
+    directories.check_exists(
+        directory, 'give a directory that holds a folder of images for each class'
+    )
+    names = sorted(name for name in os.listdir(directory) if not name.startswith('.'))
+    folders = [name for name in names if os.path.isdir(os.path.join(directory, name))]
+    others = sorted(set(names) - set(folders))
+    if others:
+        more = '; nor are %d other files there' % (len(others) - 1) if others[1:] else ''
+        errors.warn(
+            '%s is not in the folder of a class, and not used%s'
+            % (os.path.join(directory, others[0]), more)
+        )
+    return folders
+
+
+def _paths(folder):
+    """The files in a class's folder and in the folders below it, in sorted order."""
+
+    def fail(error):
+        raise error
+
+    paths = []
+    for directory, below, names in os.walk(folder, onerror=fail):
+        below[:] = [name for name in below if not name.startswith('.')]
+        paths += [os.path.join(directory, name) for name in names if not name.startswith('.')]
+    return sorted(paths)

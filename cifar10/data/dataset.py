@@ -2,8 +2,8 @@
 
 A record is the bytes of the label and 3,072 image bytes: 32 x 32 red, then green, then blue values,
 each row by row. CIFAR-10 has one label byte; CIFAR-100 has two, the superclass and the class
-(https://www.cs.toronto.edu/~kriz/cifar.html). Every other directory has a file dataset.json, which
-says what is in it.
+(https://www.cs.toronto.edu/~kriz/cifar.html). Every other directory has a file dataset.json: the
+classes, the bytes of a label, and the number of examples and the SHA-256 of each file.
 """
 
 import os
@@ -12,7 +12,6 @@ from typing import Mapping, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from cifar10 import files
-from cifar10.data import description
 from cifar10.errors import UserError
 
 HEIGHT = WIDTH = 32
@@ -29,7 +28,8 @@ DIRECTORY = 'cifar-10-batches-bin'
 TRAIN_FILES = ['data_batch_%d.bin' % i for i in range(1, 6)]
 TEST_FILES = ['test_batch.bin']
 CLASS_NAMES_FILE = 'batches.meta.txt'
-CLASS_NAMES_BYTES = 4096  # more is no list of so few names
+DESCRIPTION = 'dataset.json'
+MAX_CLASSES = 256**2  # a label has one byte or two
 CLASS_NAMES = [
     'airplane',
     'automobile',
@@ -97,6 +97,7 @@ class DataSet(NamedTuple):
 class Published(NamedTuple):
     """The form of a published data set."""
 
+    archive: str  # the name of its file
     directory: str
     train_files: Sequence[str]
     test_files: Sequence[str]
@@ -105,9 +106,14 @@ class Published(NamedTuple):
 
 
 CIFAR10 = Published(
-    DIRECTORY, TRAIN_FILES, TEST_FILES, {'class': (CLASS_NAMES_FILE, NUM_CLASSES, (1,))}
+    'cifar-10-binary.tar.gz',
+    DIRECTORY,
+    TRAIN_FILES,
+    TEST_FILES,
+    {'class': (CLASS_NAMES_FILE, NUM_CLASSES, (1,))},
 )
 CIFAR100 = Published(
+    'cifar-100-binary.tar.gz',
     'cifar-100-binary',
     ['train.bin'],
     ['test.bin'],
@@ -122,28 +128,22 @@ def files_dir(data_dir=DATA_DIR, published=CIFAR10):
     """The directory of the files: `data_dir` itself if it holds a data set or is called as it is
     published, else the one in it."""
     inner = os.path.join(data_dir, published.directory)
-    is_itself = (
-        _holds_files(data_dir) or os.path.basename(os.path.abspath(data_dir)) == published.directory
-    )
-    return data_dir if is_itself and not os.path.isdir(inner) else inner
+    if os.path.isdir(inner):
+        return inner
+    is_itself = os.path.basename(os.path.abspath(data_dir)) == published.directory
+    return data_dir if is_itself or _holds_files(data_dir, CIFAR10, CIFAR100) else inner
 
 
 def find(data_dir):
     """The directory of the files of whatever data set `data_dir` holds; where CIFAR-10's would be,
     if it holds none."""
-    found = [
-        directory
-        for directory in (files_dir(data_dir), files_dir(data_dir, CIFAR100))
-        if os.path.isdir(directory)
-    ]
-    return found[0] if found else files_dir(data_dir)
+    places = [files_dir(data_dir), files_dir(data_dir, CIFAR100)]
+    return next(filter(os.path.isdir, places), places[0])
 
 
-def _holds_files(directory, kinds=(CIFAR10, CIFAR100)):
+def _holds_files(directory, *kinds):
     names = [name for published in kinds for name in published.train_files + published.test_files]
-    return any(
-        os.path.lexists(os.path.join(directory, name)) for name in names + [description.NAME]
-    )
+    return any(os.path.lexists(os.path.join(directory, name)) for name in names + [DESCRIPTION])
 
 
 def read(data_dir=DATA_DIR, label=None):
@@ -163,68 +163,91 @@ def read(data_dir=DATA_DIR, label=None):
     if isinstance(data_dir, DataSet):
         return data_dir
     directory = find(data_dir)
-    described = description.read(directory) if data_dir else None
-    published = (
-        CIFAR100 if data_dir and not described and _holds_files(directory, [CIFAR100]) else CIFAR10
+    described = files.read_json(
+        os.path.join(directory, DESCRIPTION),
+        lambda content: _described(directory, content),
+        'put the original back, or make the data set again',
     )
+    published = CIFAR100 if _holds_files(directory, CIFAR100) else CIFAR10
     if label and (described or label not in published.labels):
         raise UserError(
             '--label=%s is for CIFAR-100, and %s holds another data set: leave it out'
             % (label, directory)
         )
     if described:
-        weights = (1,) if described.label_bytes == 1 else (256, 1)
-        return DataSet(
-            directory,
-            *[
-                Records(
-                    [
-                        File(os.path.join(directory, name), about['examples'], about['sha256'])
-                        for name, about in split.items()
-                    ],
-                    len(described.classes),
-                    described.classes,
-                    weights,
-                )
-                for split in (described.train, described.test)
-            ],
+        return described
+    listing, num_classes, weights = published.labels[label or list(published.labels)[0]]
+    names = _class_names(os.path.join(directory, listing), num_classes)
+    parts = [
+        Records(
+            [File(os.path.join(directory, name)) for name in split], num_classes, names, weights
         )
-    listing, count, weights = published.labels[label or list(published.labels)[0]]
-    names = _class_names(os.path.join(directory, listing), count)
-    return DataSet(
-        directory,
-        *[
-            Records([File(os.path.join(directory, name)) for name in split], count, names, weights)
-            for split in (published.train_files, published.test_files)
-        ],
-    )
+        for split in (published.train_files, published.test_files)
+    ]
+    return DataSet(directory, *parts)
 
 
-def _class_names(path, count):
+def _described(directory, content):
+    """The DataSet in a directory with this content of dataset.json.
+
+    Raises:
+      ValueError, KeyError, TypeError, AttributeError: no data set has it.
+    """
+    names, num_bytes = content['classes'], content['label_bytes']
+    check_class_names(names)
+    if num_bytes not in (1, 2) or num_bytes < label_bytes(len(names)):
+        raise ValueError('label_bytes is %r for %d classes' % (num_bytes, len(names)))
+    parts = []
+    for split in ('train', 'test'):
+        if not content[split]:
+            raise ValueError('it names no files for %s' % split)
+        parts.append(Records([], len(names), names, (256, 1)[-num_bytes:]))
+        for name, about in content[split].items():
+            if os.path.basename(name) != name or not name.isprintable() or name in ('', '.', '..'):
+                raise ValueError('%s is not the name of a file' % ascii(name))
+            path = os.path.join(directory, name)
+            parts[-1].files.append(File(path, about['examples'], about['sha256']))
+    return DataSet(directory, *parts)
+
+
+def label_bytes(num_classes):
+    """The bytes that the label of one of so many classes needs."""
+    return 1 if num_classes <= 256 else 2
+
+
+def check_class_names(names):
+    """Raises ValueError unless these are from 2 to MAX_CLASSES different names that can be
+    printed."""
+    if not 2 <= len(names) <= MAX_CLASSES:
+        raise ValueError('it has %d classes, not 2 to %d' % (len(names), MAX_CLASSES))
+    for name in names:
+        # A terminal would carry out what cannot be printed.
+        if not name.strip() or not name.isprintable():
+            raise ValueError('a class cannot be called %s' % ascii(name))
+    if len(set(names)) < len(names):
+        raise ValueError('two classes have the same name')
+
+
+def _class_names(path, num_classes):
     """The class names that a file lists, in label order; None if there is no such file.
 
     Raises:
-      UserError: it lists more or fewer than `count`, or what lies there is no such list.
+      UserError: it lists more or fewer than `num_classes`, or what lies there is no such list.
     """
     remedy = 'correct it, or delete it'
     if not os.path.exists(path):
         return None
     files.check_regular(path, remedy)
-    with open(path, 'rb') as listing:
-        content = listing.read(CLASS_NAMES_BYTES + 1)
-    if len(content) > CLASS_NAMES_BYTES:
+    with open(path, encoding='utf-8', errors='replace') as listing:
+        names = listing.read().split()
+    if len(names) != num_classes:
         raise UserError(
-            '%s is too long for a list of class names (more than %d bytes): %s'
-            % (path, CLASS_NAMES_BYTES, remedy)
+            '%s lists %d class names, not %d: %s' % (path, len(names), num_classes, remedy)
         )
-    names = content.decode(errors='replace').split()
-    if len(names) != count:
-        raise UserError('%s lists %d class names, not %d: %s' % (path, len(names), count, remedy))
-    for name in names:
-        if not name.isprintable():  # a terminal would carry it out
-            raise UserError(
-                '%s has control characters in the class name %s: %s' % (path, ascii(name), remedy)
-            )
+    try:
+        check_class_names(names)
+    except ValueError as error:
+        raise UserError('%s is damaged (%s): %s' % (path, error, remedy))
     return names
 
 
@@ -234,8 +257,4 @@ def listed(class_names):
         return 'unnamed classes'
     if len(class_names) <= 20:
         return ', '.join(class_names)
-    return '%d classes (%s ... %s)' % (
-        len(class_names),
-        ', '.join(class_names[:3]),
-        class_names[-1],
-    )
+    return '%d classes (%s, %s, %s ... %s)' % (len(class_names), *class_names[:3], class_names[-1])

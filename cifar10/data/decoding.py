@@ -1,26 +1,23 @@
-"""Image files to images of 32 x 32, by TensorFlow, on all cores."""
+"""Image files to images of 32 x 32: Pillow reads the header, TensorFlow decodes, on all cores."""
 
 import collections
 import concurrent.futures
+import contextlib
 import os
-import sys
-import threading
 from typing import NamedTuple, Sequence, Tuple
+import warnings
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors, files
-from cifar10.data import dataset, exif, image_formats
+from cifar10.data import dataset
 from cifar10.errors import UserError
 
 _CHUNK_FILES = 256  # that one session run decodes
 _CHUNK_BYTES = 1 << 24  # or fewer files of so many bytes
-_PARALLEL = 4  # images of a chunk
-# after which Python's threads change turns: usually 5 ms, in which a chunk could be decoded
-_SWITCH_SECONDS = 5e-4
-_SHAPE = (dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH)
-_FIRST_BYTES, MAX_BYTES = 1 << 16, 1 << 28  # of a file, that are read first, and at most
+MAX_BYTES = 1 << 28  # of a file
+_ORIENTATION = 0x0112  # the EXIF tag (CIPA DC-008)
 
 
 class Decoded(NamedTuple):
@@ -31,111 +28,81 @@ class Decoded(NamedTuple):
     failures: Sequence[Tuple[str, str]]  # the paths of the other files, and what is wrong with them
 
 
-class Decoder:
-    """Decodes files of JPEG, PNG, GIF (the first picture) and BMP, whatever their names end in.
-
-    The centre of an image, the largest square, is scaled to 32 x 32 by a triangle filter, which is
-    wider than a pixel where the image shrinks; a JPEG file is turned as its EXIF orientation says.
-    What is transparent becomes white, in GIF black.
-    """
-
-    def __init__(self, num_threads):
-        """Decodes with so many threads."""
-        self._threads, self._pool = num_threads, concurrent.futures.ThreadPoolExecutor(num_threads)
-        config = tf.ConfigProto(
-            device_count={'GPU': 0},
-            intra_op_parallelism_threads=1,
-            inter_op_parallelism_threads=num_threads,
-        )
-        config.graph_options.rewrite_options.disable_meta_optimizer = True  # it finds nothing here
-        self._session = tf.Session(graph=tf.Graph(), config=config)
-        self._lock, self._functions = threading.Lock(), {}
-
-    def __enter__(self):
-        self._usual_interval = sys.getswitchinterval()
-        sys.setswitchinterval(_SWITCH_SECONDS)
-        return self
-
-    def __exit__(self, *unused_error):
-        sys.setswitchinterval(self._usual_interval)
-        self._pool.shutdown()
-        self._session.close()
-
-    def decode(self, paths, read_file=None):
-        """Yields a Decoded for each chunk of the files, in their order. Close it, if you do not
-        take all of them.
-
-        Args:
-          paths: of the files.
-          read_file: a function from a path to the bytes of the file, which may raise what `read`
-            raises; None for `read`.
-        """
-        waiting = collections.deque()
-        try:
-            for chunk, failures in _chunks(paths, read_file or read):
-                waiting.append(self._pool.submit(self._decode_chunk, chunk, failures))
-                if len(waiting) > 2 * self._threads:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
-
-    def _decode_chunk(self, chunk, failures):
-        try:
-            images = self._run(chunk)
-        except tf.errors.OpError:  # a file is damaged: which one?
-            images, whole = [], []
-            for read in chunk:
-                try:
-                    images += list(self._run([read]))
-                    whole.append(read)
-                except tf.errors.OpError as error:
-                    cause = (
-                        'the image is damaged or incomplete (%s)'
-                        if isinstance(error, tf.errors.InvalidArgumentError)
-                        else '%s'
-                    )
-                    failures.append((read.path, cause % errors.reason(error)))
-            chunk = whole
-        images = np.array(images, np.uint8).reshape(-1, *_SHAPE)
-        for i, read in enumerate(chunk):
-            turned = exif.orientation(read.content) if read.kind == 'JPEG' else 1
-            if turned != 1:
-                images[i] = exif.upright(images[i], turned)
-        return Decoded(images, [read.place for read in chunk], failures)
-
-    def _run(self, chunk):
-        """The images, uint8 [n, 3, 32, 32], of n files."""
-        images, kinds = np.empty((len(chunk),) + _SHAPE, np.uint8), [read.kind for read in chunk]
-        for kind in set(kinds):
-            places = [i for i, found in enumerate(kinds) if found == kind]
-            images[places] = self._function(kind)([chunk[i].content for i in places])
-        return images
-
-    def _function(self, kind):
-        """The function from the contents of files of this kind to images; its graph is built when
-        the first such file comes."""
-        with self._lock:
-            if kind not in self._functions:
-                with self._session.graph.as_default(), tf.device('/cpu:0'):
-                    contents = tf.placeholder(tf.string, [None])
-                    images = tf.map_fn(
-                        lambda content: small_image(image_formats.DECODERS[kind](content)),
-                        contents,
-                        tf.uint8,
-                        parallel_iterations=_PARALLEL,
-                    )
-                self._functions[kind] = self._session.make_callable(images, [contents])
-            return self._functions[kind]
-
-
 class _Read(NamedTuple):
     place: int  # in the list of paths
     path: str
     content: bytes
-    kind: str  # one of the keys of image_formats.DECODERS
+    orientation: int
+
+
+def decode(paths, num_threads, read_file=None):
+    """Decodes files of JPEG, PNG, GIF (the first picture) and BMP (24 bits), whatever their names
+    end in, as `small_images_of_files` does. A photograph is turned as its EXIF orientation says.
+
+    Args:
+      paths: of the files.
+      num_threads: threads that decode.
+      read_file: a function from a path to what `read` returns; None for `read`.
+
+    Yields:
+      a Decoded for each chunk of the files, in their order.
+
+    Raises:
+      UserError: there is no Pillow.
+    """
+    _pillow()
+    with tf.Graph().as_default() as graph:
+        contents = tf.placeholder(tf.string, [None])
+        images = small_images_of_files(contents)
+    config = tf.ConfigProto(
+        device_count={'GPU': 0},
+        intra_op_parallelism_threads=1,
+        inter_op_parallelism_threads=num_threads,
+    )
+    config.graph_options.rewrite_options.disable_meta_optimizer = True  # it finds nothing here
+    pending = collections.deque()
+    with contextlib.closing(
+        tf.Session(graph=graph, config=config)
+    ) as session, concurrent.futures.ThreadPoolExecutor(num_threads) as pool:
+        run = session.make_callable(images, [contents])
+        for chunk, failures in _chunks(paths, read_file or read):
+            pending.append(pool.submit(_decode_chunk, run, chunk, failures))
+            if len(pending) > 2 * num_threads:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+
+
+def _decode_chunk(run, chunk, failures):
+    """The Decoded of some _Read; `run` is the function from contents to images."""
+    try:
+        images = list(run([read.content for read in chunk]))
+    except tf.errors.OpError:  # One of the files is damaged.
+        images, whole = [], []
+        for read in chunk:
+            try:
+                images += list(run([read.content]))
+                whole.append(read)
+            except tf.errors.OpError as error:
+                reason = 'the image is damaged or incomplete (%s)' % errors.reason(error)
+                failures.append((read.path, reason))
+        chunk = whole
+    upright = [_upright(image, read.orientation) for image, read in zip(images, chunk)]
+    shape = -1, dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH
+    return Decoded(
+        np.array(upright, np.uint8).reshape(shape), [read.place for read in chunk], failures
+    )
+
+
+def _upright(image, orientation):
+    """Turns an image, [channels, size, size], of this EXIF orientation, 1 to 8."""
+    if orientation >= 5:
+        image = image.swapaxes(1, 2)
+    if orientation in (3, 4, 7, 8):
+        image = image[:, ::-1]
+    if orientation in (2, 3, 6, 7):
+        image = image[:, :, ::-1]
+    return image
 
 
 def _chunks(paths, read_file):
@@ -148,49 +115,94 @@ def _chunks(paths, read_file):
     chunk, failures, num_bytes = [], [], 0
     for place, path in enumerate(paths):
         try:
-            content = read_file(path)
-            chunk.append(_Read(place, path, content, image_formats.kind(content)))
-            num_bytes += len(content)
+            chunk.append(_Read(place, path, *read_file(path)))
+            num_bytes += len(chunk[-1].content)
         except (UserError, OSError) as error:
             failures.append((path, getattr(error, 'strerror', None) or str(error)))
-        if (
-            len(chunk) + len(failures) == _CHUNK_FILES
-            or num_bytes >= _CHUNK_BYTES
-            or place == len(paths) - 1
-        ):
+        if len(chunk) + len(failures) == _CHUNK_FILES or num_bytes >= _CHUNK_BYTES:
             yield chunk, failures
             chunk, failures, num_bytes = [], [], 0
+    yield chunk, failures
 
 
 def read(path):
-    """The bytes of an image file; raises UserError if it cannot be one, OSError if it cannot be
-    read."""
-    # it may be a FIFO
-    handle = os.open(path, os.O_RDONLY | getattr(os, 'O_NONBLOCK', 0) | getattr(os, 'O_BINARY', 0))
+    """The bytes of an image file, and its EXIF orientation, 1 to 8.
+
+    Raises:
+      UserError: it is not the file of an image that can be decoded.
+      OSError: it cannot be read.
+    """
+    kind = files.special_kind(os.stat(path).st_mode)
+    if kind:
+        raise UserError('it is %s' % kind)  # A FIFO would be waited for.
+    with open(path, 'rb') as opened:
+        return read_opened(opened)
+
+
+def read_opened(opened):
+    """As `read`, of a binary file that is open and can seek."""
+    orientation = 1
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # Pillow warns of damaged EXIF data.
+        try:
+            image = _pillow().open(opened, formats=('JPEG', 'PNG', 'GIF', 'BMP'))
+        except Exception:  # Damaged headers raise many kinds of errors.
+            raise UserError('it is no JPEG, PNG, GIF or BMP file')
+        with contextlib.suppress(Exception):
+            orientation = image.getexif()[_ORIENTATION] if 'exif' in image.info else 1
+    opened.seek(0)
+    content = opened.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise UserError('it is larger than %d MB' % (MAX_BYTES >> 20))
+    if image.format == 'BMP' and content[28:30] != b'\x18\0':
+        raise UserError('it is a BMP file that has not 24 bits per pixel: save it as PNG')
+    return content, orientation if orientation in range(1, 9) else 1
+
+
+def _pillow():
+    """Pillow's module Image; raises UserError if there is none."""
     try:
-        found = os.fstat(handle)
-        special = files.special_kind(found.st_mode)
-        if special:
-            raise UserError('it is %s' % special)
-        start = os.read(handle, _FIRST_BYTES)
-        if start.startswith(image_formats.STARTS) and len(start) < _FIRST_BYTES:
-            return start
-        image_formats.check_start(start)
-        if found.st_size > MAX_BYTES:
-            raise UserError('it is larger than %d MB' % (MAX_BYTES >> 20))
-        return start + os.read(handle, found.st_size)
-    finally:
-        os.close(handle)
+        from PIL import Image
+    except ImportError:
+        raise UserError('Image files are read with Pillow, which is missing: pip install Pillow')
+    Image.MAX_IMAGE_PIXELS = None  # It would warn of large photographs. TensorFlow decodes them.
+    return Image
 
 
-def small_image(image):
-    """The centre of an image, the largest square: uint8 [height, width, 3] to uint8 [3, 32, 32]."""
-    return small_images(image[None])[0]
+def small_images_of_files(contents):
+    """Builds the graph from the bytes of files, string [n], to images, uint8 [n, 3, 32, 32].
+
+    What is transparent in a PNG file becomes white. To compute it raises tf.errors.OpError if a
+    file is of another kind or damaged. Decoder and exported models use it, so that both give the
+    same pixels.
+    """
+    with tf.device('/cpu:0'):
+        return tf.map_fn(
+            lambda content: small_images(_decoded(content)[None])[0], contents, tf.uint8
+        )
+
+
+def _decoded(content):
+    """The image, uint8 [height, width, 3], of the bytes of a file, a scalar."""
+    image = tf.io.decode_image(content, expand_animations=False)
+    has_alpha = tf.equal(tf.shape(image)[2] % 2, 0)  # 2 channels, or 4
+    image = tf.cond(has_alpha, lambda: _on_white(image), lambda: image)
+    return image + tf.zeros([dataset.DEPTH], tf.uint8)  # One channel becomes three.
+
+
+def _on_white(image):
+    """Puts an image with an alpha channel on a white background."""
+    image = tf.cast(image, tf.float32)
+    alpha = image[:, :, -1:] / 255
+    return tf.cast(tf.round(255 + (image[:, :, :-1] - 255) * alpha), tf.uint8)
 
 
 def small_images(images):
     """The centres of images, their largest squares: uint8 [n, height, width, 3] to uint8 [n, 3, 32,
-    32]."""
+    32].
+
+    They are scaled by a triangle filter, which is wider than a pixel where an image shrinks.
+    """
     images.set_shape([None, None, None, dataset.DEPTH])
     height_and_width = tf.shape(images)[1:3]
     is_small = tf.reduce_all(tf.equal(height_and_width, [dataset.HEIGHT, dataset.WIDTH]))

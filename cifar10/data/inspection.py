@@ -1,9 +1,7 @@
 """What is in a data set: examples by class, colours, the same image twice, pictures to look at."""
 
-import collections
 import hashlib
 import os
-from typing import NamedTuple, Sequence
 
 import numpy as np
 import tensorflow.compat.v1 as tf
@@ -16,65 +14,52 @@ _LISTED = 10  # duplicates
 _SCALE, _GAP = 2, 4  # pixels of the sheet for a pixel of an image, and between two images
 
 
-class Part(NamedTuple):
-    """The training images or the test images of a data set."""
-
-    counts: np.ndarray  # int64 [classes]
-    mean: np.ndarray  # float64 [3], of each channel, from 0 to 255
-    deviation: np.ndarray  # float64 [3], the standard deviation of the values of each channel
-
-
 def summarize(records):
-    """The Part that Records are; raises UserError if a file is malformed."""
+    """Counts the examples and describes the colours of Records.
+
+    Returns:
+      The number of examples of each class, int64 [classes], and for each channel the mean and the
+      standard deviation of its values, float64 [3], from 0 to 255.
+
+    Raises:
+      UserError: a file is malformed.
+    """
     counts = verification.count_labels(records)
     sums, squares = np.zeros(dataset.DEPTH), np.zeros(dataset.DEPTH)
     for _, images in verification.examples(records):
-        values = images.reshape(len(images), dataset.DEPTH, -1).astype(np.int64)
-        sums += values.sum((0, 2))
-        squares += np.square(values).sum((0, 2))
+        values = images.astype(np.int64)
+        sums += values.sum((0, 2, 3))
+        squares += np.square(values).sum((0, 2, 3))
     num_values = counts.sum() * dataset.HEIGHT * dataset.WIDTH
     mean = sums / num_values
-    return Part(counts, mean, np.sqrt(np.maximum(squares / num_values - mean**2, 0)))
+    return counts, mean, np.sqrt(np.maximum(squares / num_values - mean**2, 0))
 
 
-class Duplicate(NamedTuple):
-    """A test image that is a training image too, byte by byte."""
+def duplicates(data_set):
+    """The test images of a DataSet that are training images too, byte by byte.
 
-    test: str  # file:record, counted from 0
-    train: str
-    test_label: int
-    train_label: int
-
-
-def duplicates(data_set) -> Sequence[Duplicate]:
-    """The test images of a DataSet that are training images too; of several equal training images
-    the first is named."""
-    wanted = collections.defaultdict(list)
-    for place, label, digest in _digests(data_set.test):
-        wanted[digest].append((place, label))
-    found = {}
-    for place, label, digest in _digests(data_set.train):
-        if digest in wanted and digest not in found:
-            found[digest] = place, label
+    Returns:
+      For each of them, its place and that of the first equal training image, as file:record,
+      counted from 0, with the labels: (test place, test label, train place, train label).
+    """
+    first = {}
+    for digest, place, label in _digests(data_set.train):
+        first.setdefault(digest, (place, label))
     return [
-        Duplicate(place, found[digest][0], label, found[digest][1])
-        for digest, places in wanted.items()
-        if digest in found
-        for place, label in places
+        (place, label) + first[digest]
+        for digest, place, label in _digests(data_set.test)
+        if digest in first
     ]
 
 
 def _digests(records):
-    """Yields for each example: file:record, the label, and a digest of the image."""
+    """Yields for each example a digest of the image, file:record, and the label."""
     for file in records.files:
         record = 0
         for labels, images in verification.examples(records._replace(files=[file])):
             for label, image in zip(labels, images):
-                yield (
-                    '%s:%d' % (os.path.basename(file.path), record),
-                    int(label),
-                    hashlib.md5(image.tobytes()).digest(),
-                )
+                digest = hashlib.md5(image.tobytes()).digest()
+                yield digest, '%s:%d' % (os.path.basename(file.path), record), int(label)
                 record += 1
 
 
@@ -87,21 +72,18 @@ def contact_sheet(data_set):
     """
     size = dataset.HEIGHT * _SCALE + _GAP
     rows = min(data_set.num_classes, _ROWS)
-    sheet = np.full(
-        [rows * size + _GAP, (sum(_COLUMNS.values()) + 1) * size + _GAP, dataset.DEPTH],
-        255,
-        np.uint8,
-    )
-    for split, first_column in (('train', 0), ('test', _COLUMNS['train'] + 1)):
-        shown = np.zeros(data_set.num_classes, np.int64)
+    columns = sum(_COLUMNS.values()) + 1  # and an empty one between the parts
+    sheet = np.full([rows * size + _GAP, columns * size + _GAP, dataset.DEPTH], 255, np.uint8)
+    for split, first_column in [('train', 0), ('test', _COLUMNS['train'] + 1)]:
+        shown = [0] * rows
         for labels, images in verification.examples(getattr(data_set, split)):
-            for label in np.unique(labels[labels < rows]):
-                for image in images[labels == label][: _COLUMNS[split] - shown[label]]:
+            for label, image in zip(labels, images):
+                if label < rows and shown[label] < _COLUMNS[split]:
                     top, left = label * size + _GAP, (first_column + shown[label]) * size + _GAP
                     enlarged = image.transpose(1, 2, 0).repeat(_SCALE, 0).repeat(_SCALE, 1)
                     sheet[top : top + size - _GAP, left : left + size - _GAP] = enlarged
                     shown[label] += 1
-            if (shown[:rows] == _COLUMNS[split]).all():
+            if min(shown) == _COLUMNS[split]:
                 break
     return sheet
 
@@ -109,27 +91,23 @@ def contact_sheet(data_set):
 def report(data_set):
     """What is in a DataSet, as text: examples by class, colours, images in both parts; raises like
     verify."""
-    parts = [summarize(records) for records in (data_set.train, data_set.test)]
+    counts, means, deviations = zip(*map(summarize, (data_set.train, data_set.test)))
     names = data_set.class_names or [str(label) for label in range(data_set.num_classes)]
     width = max(map(len, list(names) + ['deviation of green']))
     lines = ['%-*s %12s %12s' % (width, 'class', 'training', 'test')]
-    lines += [
-        '%-*s %12d %12d' % ((width, name) + counts)
-        for name, counts in zip(names, zip(*[part.counts for part in parts]))
-    ]
-    lines.append('%-*s %12d %12d' % ((width, 'all') + tuple(part.counts.sum() for part in parts)))
-    for what in ('mean', 'deviation'):
-        for channel, color in enumerate(['red', 'green', 'blue']):
-            values = tuple(getattr(part, what)[channel] for part in parts)
-            lines.append('%-*s %12.2f %12.2f' % ((width, '%s of %s' % (what, color)) + values))
-    twice = duplicates(data_set)
-    lines.append('Test images that are also training images: %d' % len(twice))
-    lines += [
-        '  %s (%s) is %s (%s)'
-        % (pair.test, names[pair.test_label], pair.train, names[pair.train_label])
-        for pair in twice[:_LISTED]
-    ]
-    return '\n'.join(lines + ['  and %d more' % (len(twice) - _LISTED)] * (len(twice) > _LISTED))
+    for name, pair in zip(names, zip(*counts)):
+        lines.append('%-*s %12d %12d' % (width, name, *pair))
+    lines.append('%-*s %12d %12d' % (width, 'all', *map(np.sum, counts)))
+    for title, values in [('mean', means), ('deviation', deviations)]:
+        for color, pair in zip(['red', 'green', 'blue'], zip(*values)):
+            lines.append('%-*s %12.2f %12.2f' % (width, '%s of %s' % (title, color), *pair))
+    pairs = duplicates(data_set)
+    lines.append('Test images that are also training images: %d' % len(pairs))
+    for test, test_label, train, train_label in pairs[:_LISTED]:
+        lines.append('  %s (%s) is %s (%s)' % (test, names[test_label], train, names[train_label]))
+    if len(pairs) > _LISTED:
+        lines.append('  and %d more' % (len(pairs) - _LISTED))
+    return '\n'.join(lines)
 
 
 def draw(data_set, path):

@@ -1,4 +1,4 @@
-"""Verification of data files, their labels and checksums, and a snapshot that notices changes."""
+"""Verification of data files: size, labels, checksums, and changes under a run."""
 
 import functools
 import hashlib
@@ -32,22 +32,14 @@ def verify(records, num_classes=None):
     Raises:
       UserError: names the first bad file and what is wrong with it.
     """
-    return int(
-        sum(
-            _verified_counts(records, file, num_classes or records.num_classes).sum()
-            for file in records.files
-        )
-    )
+    return int(count_labels(records, num_classes).sum())
 
 
-def count_labels(records):
+def count_labels(records, num_classes=None):
     """The number of examples of each class, int64 [num_classes]; raises UserError as `verify`
     does."""
-    total = np.zeros(records.num_classes, np.int64)
-    for file in records.files:
-        counts = _verified_counts(records, file, records.num_classes)
-        total[: len(counts)] += counts
-    return total
+    num_classes = num_classes or records.num_classes
+    return sum(_verified_counts(records, file, num_classes) for file in records.files)
 
 
 def check_sums(records):
@@ -81,21 +73,16 @@ def examples(records):
     for path in records.paths:
         for piece in pieces(path, records.record_bytes):
             rows = np.frombuffer(piece, np.uint8).reshape(-1, records.record_bytes)
-            images = rows[:, len(records.label_weights) :].reshape(
-                -1, dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH
+            images = rows[:, -dataset.IMAGE_BYTES :]
+            yield (
+                records.labels(rows),
+                images.reshape(-1, dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH),
             )
-            yield records.labels(rows), images
-
-
-def checksum(path, label_weights):
-    """Returns the CRC-32 of a data file. The file is read once for its checksum and its labels,
-    until it changes."""
-    return _content(path, tuple(label_weights), _state(path)).checksum
 
 
 def total_checksum(records):
     """Returns a CRC-32 of all files of a Records, in their order, as eight hexadecimal digits."""
-    checksums = [checksum(path, records.label_weights) for path in records.paths]
+    checksums = [_content(path, records.label_weights).checksum for path in records.paths]
     return '%08x' % zlib.crc32(repr(checksums).encode())
 
 
@@ -105,86 +92,70 @@ def check_file(path):
         files.check_regular(path, _REMEDY)
     except (FileNotFoundError, NotADirectoryError):
         raise UserError(
-            '%s is missing: fetch the data set with `cifar10_dataset.py download`, make one with '
-            '`cifar10_dataset.py synthetic`, or point --data_dir at the directory that holds %s'
-            % (path, dataset.DIRECTORY)
+            '%s is missing: put it back, fetch the data set with `cifar10_dataset.py download`, make '
+            'one with `cifar10_dataset.py synthetic`, or point --data_dir at the directory that holds '
+            '%s' % (path, dataset.DIRECTORY)
         )
 
 
 def _verified_counts(records, file, num_classes):
-    """How often each label is in the file, int64 [the greatest label + 1]; raises UserError if
-    something is wrong with it."""
-    if file.num_examples is not None and not os.path.exists(file.path):
-        raise UserError(
-            '%s is missing, which dataset.json names: put it back, or make the data set again'
-            % file.path
-        )
+    """How often each label is in the file, int64 [num_classes]; raises UserError if something is
+    wrong with it."""
     check_file(file.path)
     size = records.record_bytes
-    num_bytes, counts, _ = _content(file.path, tuple(records.label_weights), _state(file.path))
-    if num_bytes == 0:
-        raise UserError('%s is empty: %s' % (file.path, _REMEDY))
-    if num_bytes % size:
-        raise UserError(
-            '%s is not a whole number of records: its %d bytes are %d records of %d bytes and %d more; %s'
-            % (file.path, num_bytes, num_bytes // size, size, num_bytes % size, _REMEDY)
+    num_bytes, counts, _ = _content(file.path, records.label_weights)
+    num_examples, num_more = divmod(num_bytes, size)
+    bad = np.flatnonzero(counts[num_classes:]) + num_classes
+    fault = None
+    if not num_bytes:
+        fault = 'is empty'
+    elif num_more:
+        fault = (
+            'is not a whole number of records: its %d bytes are %d records of %d bytes and %d more'
+            % (num_bytes, num_examples, size, num_more)
         )
-    if file.num_examples not in (None, num_bytes // size):
-        raise UserError(
-            '%s has %d examples, not the %d that dataset.json says; %s'
-            % (file.path, num_bytes // size, file.num_examples, _REMEDY)
+    elif file.num_examples not in (None, num_examples):
+        fault = 'has %d examples, not the %d that dataset.json says' % (
+            num_examples,
+            file.num_examples,
         )
-    num_bad = counts[num_classes:].sum()
-    if num_bad:
-        raise UserError(
-            '%s has labels that are not 0 to %d: %d of them, the first (%d) in record %d; %s'
-            % (
-                (file.path, num_classes - 1, num_bad)
-                + _first_bad(records, file.path, num_classes)
-                + (_REMEDY,)
-            )
+    elif bad.size:
+        fault = 'has labels that are not 0 to %d: %d of them, such as %d' % (
+            num_classes - 1,
+            counts[bad].sum(),
+            bad[0],
         )
-    return counts
+    if fault:
+        raise UserError('%s %s; %s' % (file.path, fault, _REMEDY))
+    return counts[:num_classes]
 
 
 class _Content(NamedTuple):
     num_bytes: int
-    counts: np.ndarray  # how often each label is in the file
-    checksum: int
+    counts: np.ndarray  # how often each possible label is in the file
+    checksum: int  # CRC-32
 
 
-def _state(path):
-    """Returns values that change when the file is written, even if its modification time is
-    restored."""
+def _content(path, label_weights):
+    """The _Content of a file. It is read once, until it changes."""
     found = os.stat(path)
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    # The change time shows that the file was written, even if its modification time is restored.
+    state = found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return _content_in_state(path, tuple(label_weights), state)
 
 
 @functools.lru_cache(maxsize=64)  # a trainer asks several times
-def _content(path, label_weights, unused_state):
-    """The _Content of the file in this state."""
-    form = dataset.Records((), label_weights=label_weights)
+def _content_in_state(path, label_weights, unused_state):
+    records = dataset.Records((), label_weights=label_weights)
     counts, num_bytes, crc = np.zeros(256 ** len(label_weights), np.int64), 0, 0
-    for piece in pieces(path, form.record_bytes):
-        whole = np.frombuffer(piece, np.uint8)[
-            : len(piece) // form.record_bytes * form.record_bytes
-        ]
-        counts += np.bincount(
-            form.labels(whole.reshape(-1, form.record_bytes)), minlength=len(counts)
-        )
+    for piece in pieces(path, records.record_bytes):
+        size = records.record_bytes
+        whole = np.frombuffer(piece, np.uint8)[: len(piece) // size * size]
+        labels = records.labels(whole.reshape(-1, size))
+        counts += np.bincount(labels, minlength=len(counts))
         num_bytes += len(piece)
         crc = zlib.crc32(piece, crc)
-    return _Content(num_bytes, np.trim_zeros(counts, 'b'), crc)
-
-
-def _first_bad(records, path, num_classes):
-    """The first label that is not below `num_classes`, and the number of its record."""
-    for i, piece in enumerate(pieces(path, records.record_bytes)):
-        labels = records.labels(np.frombuffer(piece, np.uint8).reshape(-1, records.record_bytes))
-        bad = np.flatnonzero(labels >= num_classes)
-        if bad.size:
-            return labels[bad[0]], i * _PIECE + bad[0]
-    raise UserError('%s is being changed: start again' % path)
+    return _Content(num_bytes, counts, crc)
 
 
 class Snapshot:
@@ -197,7 +168,10 @@ class Snapshot:
         self._found = {}
         for path in records.paths:
             check_file(path)
-            self._found[path] = os.stat(path), checksum(path, self._label_weights)
+            self._found[path] = os.stat(path), self._checksum(path)
+
+    def _checksum(self, path):
+        return _content(path, self._label_weights).checksum
 
     def changed(self):
         """None, or a line that names the first file that has changed, and says how.
@@ -206,28 +180,21 @@ class Snapshot:
         a FIFO. Nobody can set back the change time (ctime), but permissions and hard links change
         it too. If nothing else differs, the checksum decides.
         """
-        for path, (before, before_sum) in self._found.items():
+        for path, (before, checksum) in self._found.items():
             try:
                 now = os.stat(path)
                 kind = files.special_kind(now.st_mode)
                 if kind:
                     return '%s is now %s' % (path, kind)
                 if now.st_size != before.st_size:
-                    return '%s has changed: it had %d bytes, now %d' % (
-                        path,
-                        before.st_size,
-                        now.st_size,
-                    )
+                    sizes = before.st_size, now.st_size
+                    return '%s has changed: it had %d bytes, now %d' % (path, *sizes)
                 if now.st_mtime_ns != before.st_mtime_ns or (
-                    now.st_ctime_ns != before.st_ctime_ns
-                    and checksum(path, self._label_weights) != before_sum
+                    now.st_ctime_ns != before.st_ctime_ns and self._checksum(path) != checksum
                 ):
                     return '%s has changed since the start' % path
+            except FileNotFoundError:
+                return '%s has been removed' % path
             except OSError as error:
-                return '%s %s' % (
-                    path,
-                    'has been removed'
-                    if isinstance(error, FileNotFoundError)
-                    else 'cannot be read any more (%s)' % error.strerror,
-                )
+                return '%s cannot be read any more (%s)' % (path, error.strerror)
         return None

@@ -1,14 +1,15 @@
-"""Data sets are written whole or not at all: beside their place, and put there when they are
-complete."""
+"""Writing of data sets: whole or not at all, beside their place, and put there when they are
+complete. Holding out a part of the training images."""
 
 import contextlib
 import hashlib
+import json
 import os
 
 import numpy as np
 
 from cifar10 import directories, files
-from cifar10.data import dataset, description, verification
+from cifar10.data import dataset, verification
 from cifar10.errors import UserError
 
 
@@ -55,17 +56,14 @@ def preparing(data_dir, published=dataset.CIFAR10):
 
 @contextlib.contextmanager
 def new_data_set(path):
-    """Yields a directory that becomes `path` at the end of the block, as `new_directory` does; no
-    other process writes it meanwhile.
+    """Yields a directory that becomes `path` at the end of the block, as `new_directory` does.
 
     Raises:
       UserError: there is something at `path`, or it cannot be written.
     """
     check_new(path)
-    with _alone_beside(path):
-        check_new(path)  # another process may just have made it
-        with new_directory(path) as directory:
-            yield directory
+    with _alone_beside(path), new_directory(path) as directory:
+        yield directory
 
 
 def check_new(path):
@@ -123,62 +121,102 @@ class Writer:
     def __init__(self, directory, names, num_examples, label_bytes):
         """Takes where to write, at most so many examples divided evenly among the files, with so
         many bytes for a label."""
-        self._directory, self._names = directory, iter(names)
+        self._paths = [os.path.join(directory, name) for name in names]
         self._per_file = -(-num_examples // len(names))
         self._label_bytes = label_bytes
-        self._room, self._file, self._digest = 0, None, None
-        self._written = {}
+        self._count = 0
 
     def add(self, labels, images):
         """Writes the labels, integers [n], and the images, uint8 [n, 3, 32, 32]."""
-        label_bytes = (
-            np.asarray(labels, '>u2').reshape(-1, 1).view(np.uint8)[:, 2 - self._label_bytes :]
-        )
-        new = np.concatenate([label_bytes, np.reshape(images, [-1, dataset.IMAGE_BYTES])], 1)
-        while len(new):
-            if not self._room:
-                self._start_file()
-            part, new = new[: self._room].tobytes(), new[self._room :]
-            count = len(part) // (self._label_bytes + dataset.IMAGE_BYTES)
-            self._file.write(part)
-            self._digest.update(part)
-            self._room -= count
-            self._about['examples'] += count
-
-    def _start_file(self):
-        self._finish_file()
-        name = next(self._names)
-        self._file, self._digest, self._room = (
-            open(os.path.join(self._directory, name), 'wb'),
-            hashlib.sha256(),
-            self._per_file,
-        )
-        self._about = self._written[name] = {'examples': 0}
-
-    def _finish_file(self):
-        if self._file:
-            self._file.close()
-            self._about['sha256'] = self._digest.hexdigest()
-
-    def close(self):
-        """Closes the last file; returns the files as a Description has them."""
-        self._finish_file()
-        return self._written
+        both_bytes = np.asarray(labels, '>u2').reshape(-1, 1).view(np.uint8)
+        pixels = np.reshape(images, [-1, dataset.IMAGE_BYTES])
+        rows = np.concatenate([both_bytes[:, 2 - self._label_bytes :], pixels], 1)
+        while len(rows):
+            file, used = divmod(self._count, self._per_file)
+            part, rows = np.split(rows, [self._per_file - used])
+            with open(self._paths[file], 'ab') as opened:
+                opened.write(part.tobytes())
+            self._count += len(part)
 
 
-def describe(directory, class_names, train, test, origin):
+def describe(directory, class_names, origin):
     """Writes dataset.json, and the class names to batches.meta.txt too, where programs of books
     look for them.
 
     Args:
       directory: of the files.
       class_names: in label order.
-      train, test: what Writer.close has returned.
-      origin: where the images come from.
+      origin: a text that says where the images come from.
     """
-    described = description.Description(
-        class_names, description.label_bytes(len(class_names)), train, test, origin
-    )
-    description.write(directory, described)
+    label_bytes = dataset.label_bytes(len(class_names))
+    content = {'classes': class_names, 'label_bytes': label_bytes, 'origin': origin}
+    for split, names in [('train', dataset.TRAIN_FILES), ('test', dataset.TEST_FILES)]:
+        content[split] = {}
+        for name in names:
+            path = os.path.join(directory, name)
+            if os.path.exists(path):  # there may be fewer images than files
+                digest = hashlib.sha256()
+                for piece in verification.pieces(path, 1):
+                    digest.update(piece)
+                content[split][name] = {
+                    'examples': os.path.getsize(path) // (label_bytes + dataset.IMAGE_BYTES),
+                    'sha256': digest.hexdigest(),
+                }
+    with open(os.path.join(directory, dataset.DESCRIPTION), 'w') as opened:
+        json.dump(content, opened, indent=1)
     with open(os.path.join(directory, dataset.CLASS_NAMES_FILE), 'w', encoding='utf-8') as names:
         names.write('\n'.join(class_names) + '\n')
+
+
+def hold_out(source, path, num_examples, seed):
+    """Makes a data set of the training images of another one: some, drawn by class, are its test
+    images.
+
+    They serve to choose hyperparameters without a look at the test images.
+
+    Args:
+      source: the DataSet whose training images are divided; their order stays.
+      path: of the directory of the new data set; it must not exist yet, or be empty.
+      num_examples: the number of test images; each class has the part of them that it has of all
+        images, rounded, and keeps an image for training.
+      seed: of the random numbers.
+
+    Raises:
+      UserError: there are too few images, a file is malformed, or the data set cannot be written.
+    """
+    is_test = _held_out(source.train, num_examples, np.random.RandomState(seed))
+    names = list(source.class_names or map(str, range(source.num_classes)))
+    label_bytes = dataset.label_bytes(len(names))
+    with new_data_set(path) as directory:
+        num_train = len(is_test) - num_examples
+        train = Writer(directory, dataset.TRAIN_FILES, num_train, label_bytes)
+        test = Writer(directory, dataset.TEST_FILES, num_examples, label_bytes)
+        for labels, images in verification.examples(source.train):
+            chosen, is_test = np.split(is_test, [len(labels)])
+            train.add(labels[~chosen], images[~chosen])
+            test.add(labels[chosen], images[chosen])
+        origin = 'the training images of %s, held out with --examples=%d --seed=%d'
+        describe(directory, names, origin % (os.path.abspath(source.directory), num_examples, seed))
+
+
+def _held_out(records, num_examples, rng):
+    """Which examples are held out, bool [n].
+
+    The images of a class are ranked at random, and a rank stands for (rank + 0.5) / count of the
+    class. The lowest ones of all classes together are held out, so that each class has its part.
+    """
+    counts = verification.count_labels(records)
+    most = np.maximum(counts - 1, 0).sum()
+    if num_examples > most:
+        raise UserError(
+            '--examples=%d leaves a class without an image for training: give at most %d'
+            % (num_examples, most)
+        )
+    labels = np.concatenate([labels for labels, _ in verification.examples(records)])
+    by_class = np.argsort(labels, kind='stable')
+    ranks = np.concatenate([rng.permutation(count) for count in counts])
+    counts = np.repeat(counts, counts)
+    fractions = np.where(ranks < counts - 1, (ranks + 0.5) / counts, np.inf)
+    is_test = np.zeros(len(labels), bool)
+    is_test[by_class[np.argsort(fractions, kind='stable')[:num_examples]]] = True
+    return is_test

@@ -1,28 +1,25 @@
-"""A checkpoint made into a SavedModel, which plain TensorFlow 2 and TensorFlow Serving load without
-this package."""
+"""Exports of a checkpoint: a SavedModel, which plain TensorFlow 2 and TensorFlow Serving load
+without this package, and a file for TensorFlow Lite."""
 
 import contextlib
 import os
-import re
+import sys
 
+from absl import logging
 import tensorflow.compat.v1 as tf
 
 from cifar10 import directories, distortions, errors, files, model
 from cifar10.data import dataset, decoding
 from cifar10.errors import UserError
-from cifar10.serving import encoded
 
 CLASS_NAMES_FILE = ('assets.extra', 'class_names.txt')  # a name per line, in label order
 UINT8_SIGNATURE = 'predict_images_uint8'
-_VERSION = re.compile('0|[1-9][0-9]*')
 
 
 def versions(export_dir):
     """The numbers of the versions in a directory."""
-    with contextlib.suppress(OSError):
-        names = filter(_VERSION.fullmatch, os.listdir(export_dir))
-        return [int(name) for name in names if os.path.isdir(os.path.join(export_dir, name))]
-    return []
+    names = os.listdir(export_dir) if os.path.isdir(export_dir) else []
+    return [int(name) for name in names if name.isdecimal() and str(int(name)) == name]
 
 
 def export(trained, export_dir, version=None):
@@ -32,7 +29,7 @@ def export(trained, export_dir, version=None):
     (`names`, string [n]) and the `probabilities` of all classes, float32 [n, classes]:
     predict_images and serving_default: `images`, float32 [n, height, width, 3] of any size, from 0
     to 255; predict_images_uint8: the same as uint8; predict_bytes: `contents`, string [n], the
-    bytes of JPEG, PNG, GIF or BMP files.
+    bytes of JPEG, PNG, GIF or BMP files; photographs are not turned by their EXIF orientation.
 
     Args:
       trained: a Trained.
@@ -68,10 +65,16 @@ def export(trained, export_dir, version=None):
     return path
 
 
+@contextlib.contextmanager
+def _session():
+    """A session on CPUs, with a graph of its own."""
+    config = tf.ConfigProto(device_count={'GPU': 0})
+    with tf.Graph().as_default(), tf.Session(config=config) as session:
+        yield session
+
+
 def _save(trained, directory):
-    with tf.Graph().as_default(), tf.Session(
-        config=tf.ConfigProto(device_count={'GPU': 0})
-    ) as session:
+    with _session() as session:
         with trained.constants():
             signatures = _signatures(trained.class_names)
         builder = tf.saved_model.Builder(directory)
@@ -105,13 +108,13 @@ def _signatures(class_names):
             {'images': uint8_images}, decoding.small_images(uint8_images), class_names
         ),
         'predict_bytes': _signature(
-            {'contents': contents}, encoded.small_images(contents), class_names
+            {'contents': contents}, decoding.small_images_of_files(contents), class_names
         ),
     }
 
 
 def _signature(inputs, small_images, class_names):
-    probabilities = standard_probabilities(small_images, len(class_names))
+    probabilities = _standard_probabilities(small_images, len(class_names))
     classes = tf.argmax(probabilities, 1)
     outputs = {
         'classes': classes,
@@ -121,7 +124,7 @@ def _signature(inputs, small_images, class_names):
     return tf.saved_model.predict_signature_def(inputs, outputs)
 
 
-def standard_probabilities(small_images, num_classes):
+def _standard_probabilities(small_images, num_classes):
     """The probabilities of the classes, float32 [n, classes], of uint8 [n, 3, 32, 32], by
     TensorFlow's standard operations only."""
     # there the normalisation is one operation, not products with a band matrix; devices are not
@@ -130,3 +133,33 @@ def standard_probabilities(small_images, num_classes):
         return tf.nn.softmax(
             model.inference(distortions.crop(small_images), num_classes, fc_weight_decay=0.0)
         )
+
+
+def convert_to_lite(trained):
+    """The bytes of a file for TensorFlow Lite, with the network and its weights.
+
+    Its input `images` is float32 [n, 32, 32, 3] from 0 to 255; n is 1 unless the interpreter
+    resizes it. Its output, `probabilities`, is float32 [n, classes].
+
+    Args:
+      trained: a Trained.
+
+    Raises:
+      UserError: the checkpoint does not fit the network.
+    """
+    logging.set_verbosity(logging.ERROR)  # the converter tells what it is going to do
+    # TensorFlow 1.15 starts a program beside Python, also where the environment is not activated.
+    os.environ['PATH'] = os.pathsep.join(
+        [os.path.dirname(sys.executable), os.environ.get('PATH', '')]
+    )
+    with _session() as session:
+        images = tf.placeholder(
+            tf.float32, [None, dataset.HEIGHT, dataset.WIDTH, dataset.DEPTH], 'images'
+        )
+        with trained.constants():
+            probabilities = _standard_probabilities(
+                tf.transpose(images, [0, 3, 1, 2]), len(trained.class_names)
+            )
+        return tf.lite.TFLiteConverter.from_session(
+            session, [images], [tf.identity(probabilities, 'probabilities')]
+        ).convert()

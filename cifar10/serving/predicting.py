@@ -1,62 +1,204 @@
-"""The most probable classes of image files."""
+"""Prediction of the classes of image files, by a checkpoint or an exported model."""
 
-import contextlib
+import csv
+import io
+import json
+import os
 import sys
 from typing import NamedTuple, Sequence
 
 import numpy as np
+import tensorflow.compat.v1 as tf
 
-from cifar10 import errors
-from cifar10.data import decoding
+from cifar10 import errors, evaluation
+from cifar10.data import dataset, decoding
 from cifar10.data.progress_bar import ProgressBar
+from cifar10.errors import UserError
 from cifar10.runs import machine
-from cifar10.serving import image_paths
+from cifar10.serving import exporting
 
+STANDARD_INPUT = '-'
 _MANY = 500  # files, for which progress is shown
+_DEVICE = '/cpu:0'
 
 
 class Prediction(NamedTuple):
-    """What is told of an image."""
+    """The most probable classes of an image, the most probable first; of equals the first class."""
 
     path: str
-    # the most probable ones, the most probable first; of equals the first class
     classes: Sequence[int]
     names: Sequence[str]  # of these classes
     probabilities: Sequence[float]
 
 
-def predict(paths, predictor, class_names, top_k, failures):
-    """Yields a list of Prediction, batch by batch, in the order of the files; tells on stderr what
-    cannot be used, and the progress.
+def find_files(names, is_recursive, failures):
+    """The paths of the files, in the order of the names and then of the alphabet; hidden ones in
+    directories do not count.
 
     Args:
-      paths: of the files, and image_paths.STANDARD_INPUT.
+      names: of files and directories; STANDARD_INPUT stays as it is.
+      is_recursive: whether directories in directories count.
+      failures: a list, to which directories that cannot be read are appended: pairs of path and
+        reason.
+
+    Raises:
+      UserError: a directory holds no file.
+    """
+    paths = []
+    for name in names:
+        paths += _in_directory(name, is_recursive, failures) if os.path.isdir(name) else [name]
+    return paths
+
+
+def _in_directory(directory, is_recursive, failures):
+    def note(error):
+        errors.warn('%s is left out: %s' % (error.filename, error.strerror))
+        failures.append((error.filename, error.strerror))
+
+    paths, before = [], len(failures)
+    for place, folders, names in os.walk(directory, onerror=note):
+        folders[:] = sorted(name for name in folders if is_recursive and not name.startswith('.'))
+        names = sorted(name for name in names if not name.startswith('.'))
+        paths += [os.path.join(place, name) for name in names]
+    if not paths and len(failures) == before:
+        raise UserError(
+            '%s holds no file%s: name another directory'
+            % (directory, '' if is_recursive else ' (directories in it count with --recursive)')
+        )
+    return paths
+
+
+def _read(path):
+    """As decoding.read, of a file or of the standard input."""
+    if path != STANDARD_INPUT:
+        return decoding.read(path)
+    content = sys.stdin.buffer.read(decoding.MAX_BYTES + 1) if sys.stdin else b''
+    return decoding.read_opened(io.BytesIO(content))
+
+
+def predict(paths, predictor, class_names, top_k, failures):
+    """Yields a list of Prediction, batch by batch, in the order of the files; tells on stderr what
+    cannot be used, and the progress of many files.
+
+    Args:
+      paths: of the files, and STANDARD_INPUT.
       predictor: a function from uint8 [n, 3, 32, 32] to probabilities, float32 [n, classes].
       class_names: in label order.
       top_k: the number of classes that are told.
       failures: a list, to which what cannot be used is appended: pairs of path and reason.
     """
-    shown = ProgressBar('Predicting', len(paths), sys.stderr) if len(paths) >= _MANY else None
-    with decoding.Decoder(machine.num_cores()) as decoder, contextlib.closing(
-        decoder.decode(paths, image_paths.read)
-    ) as chunks:
-        for decoded in chunks:
-            probabilities = predictor(decoded.images) if decoded.places else []
-            if shown:
-                shown.clear()
-            yield [
-                _prediction(paths[place], row, class_names, top_k)
-                for place, row in zip(decoded.places, probabilities)
-            ]
-            for path, reason in decoded.failures:
-                errors.warn('%s is left out: %s' % (path, reason))
-            failures += decoded.failures
-            if shown:
-                shown.advance(len(decoded.places) + len(decoded.failures))
+    # On a terminal the lines themselves show the progress.
+    is_shown = len(paths) >= _MANY and not sys.stdout.isatty()
+    progress = ProgressBar('Predicting', len(paths), stream=sys.stderr) if is_shown else None
+    for decoded in decoding.decode(paths, machine.num_cores(), _read):
+        probabilities = predictor(decoded.images) if decoded.places else []
+        predictions = []
+        for place, row in zip(decoded.places, probabilities):
+            classes = np.argsort(-row, kind='stable')[:top_k].tolist()
+            names = [class_names[number] for number in classes]
+            predictions.append(Prediction(paths[place], classes, names, row[classes].tolist()))
+        yield predictions
+        for path, reason in decoded.failures:
+            errors.warn('%s is left out: %s' % (path, reason))
+        failures += decoded.failures
+        if progress:
+            progress.advance(len(decoded.places) + len(decoded.failures))
 
 
-def _prediction(path, probabilities, class_names, top_k):
-    classes = np.argsort(-probabilities, kind='stable')[:top_k].tolist()
-    return Prediction(
-        path, classes, [class_names[number] for number in classes], probabilities[classes].tolist()
-    )
+def text(predictions):
+    """Lines like 'cat.jpg: cat 0.912, dog 0.053'."""
+    lines = []
+    for path, _, names, probabilities in predictions:
+        pairs = ['%s %.3f' % pair for pair in zip(names, probabilities)]
+        lines.append('%s: %s\n' % (errors.printable(path), ', '.join(pairs)))
+    return ''.join(lines)
+
+
+def json_lines(predictions):
+    """Lines with an object each: the file, and for each of its predictions class, name and
+    probability."""
+    lines = []
+    for path, *columns in predictions:
+        told = [
+            {'class': number, 'name': name, 'probability': float('%.7g' % probability)}
+            for number, name, probability in zip(*columns)
+        ]
+        lines.append(json.dumps({'file': path, 'predictions': told}) + '\n')
+    return ''.join(lines)
+
+
+def csv_header(top_k):
+    """The line that names the columns of csv_lines."""
+    columns = ['name_%d,probability_%d' % (i, i) for i in range(1, top_k + 1)]
+    return ','.join(['file'] + columns) + '\n'
+
+
+def csv_lines(predictions):
+    """Lines with the file, and name and probability of each class."""
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator='\n')
+    for path, _, names, probabilities in predictions:
+        row = [errors.printable(path)]
+        for name, probability in zip(names, probabilities):
+            row += [name, '%.7g' % probability]
+        writer.writerow(row)
+    return lines.getvalue()
+
+
+def checkpoint_predictor(trained, num_views, batch_size):
+    """A predictor that sees images as an evaluation does.
+
+    Args:
+      trained: a Trained.
+      num_views: per image, see evaluation.crop_and_mirror.
+      batch_size: the number of images that is to be expected.
+
+    Returns:
+      A function from uint8 [n, 3, 32, 32] to probabilities, float32 [n, classes].
+
+    Raises:
+      UserError: the checkpoint does not fit the network.
+    """
+    with tf.Graph().as_default() as graph, tf.device(_DEVICE), trained.constants():
+        images = tf.placeholder(tf.uint8, [None, dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH])
+        num_slices = machine.num_slices([_DEVICE], batch_size)
+        log_probabilities = evaluation.mean_log_probabilities(
+            images, num_views, len(trained.class_names), num_slices, fc_weight_decay=0.0
+        )
+        probabilities = tf.exp(log_probabilities)
+    config = machine.session_config([_DEVICE], machine.choose_threads([_DEVICE], batch_size))
+    return tf.Session(graph=graph, config=config).make_callable(probabilities, [images])
+
+
+def saved_model_predictor(path):
+    """A predictor that runs an exported model, and its class names.
+
+    Args:
+      path: of a version, or of the directory of versions, of which the latest is taken.
+
+    Returns:
+      A function from uint8 [n, 3, 32, 32] to probabilities, float32 [n, classes]; and a list of
+      names.
+
+    Raises:
+      UserError: there is no model that cifar10_export.py has written.
+    """
+    path = os.path.join(path, *map(str, sorted(exporting.versions(path))[-1:]))
+    session = tf.Session(graph=tf.Graph(), config=machine.session_config([_DEVICE]))
+    try:
+        with open(os.path.join(path, *exporting.CLASS_NAMES_FILE), encoding='utf-8') as listing:
+            class_names = listing.read().split('\n')[:-1]
+        with session.graph.as_default():
+            model = tf.saved_model.load(session, [tf.saved_model.SERVING], path)
+        signature = model.signature_def[exporting.UINT8_SIGNATURE]
+        probabilities = signature.outputs['probabilities']
+        num_classes = probabilities.tensor_shape.dim[1].size
+        if num_classes != len(class_names):
+            raise ValueError('it names %d classes, and has %d' % (len(class_names), num_classes))
+        run = session.make_callable(probabilities.name, [signature.inputs['images'].name])
+    except (tf.errors.OpError, OSError, ValueError, RuntimeError, KeyError) as error:
+        raise UserError(
+            '%s is no model that cifar10_export.py has written (%s): export it again, or give another --saved_model'
+            % (path, errors.reason(error))
+        )
+    return lambda images: run(np.transpose(images, [0, 2, 3, 1])), class_names

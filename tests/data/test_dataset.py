@@ -1,9 +1,7 @@
-"""The files of a data set: their verification, and one process at a time that writes them."""
+"""What a data directory holds: CIFAR-10, CIFAR-100, or what its dataset.json says."""
 
+import json
 import os
-import subprocess
-import sys
-import tempfile
 
 import numpy as np
 import pytest
@@ -12,291 +10,222 @@ import cifar10
 from cifar10.data import dataset, synthetic, verification, writing
 from cifar10.errors import UserError
 from tests.helpers import data_sets, programs, queues, special_files
-from tests.helpers.special_files import deadline, needs_root  # noqa: F401
+from tests.helpers.special_files import deadline  # noqa: F401
 
-
-def test_verify_counts_examples(data_dir):
-    assert verification.verify(dataset.read(data_dir).train) == 300
-    assert verification.verify(dataset.read(data_dir).test) == 50
-
-
-def _with_label_10(content):
-    return content[: 3073 * 17] + b'\x0a' + content[3073 * 17 + 1 :]
-
-
-@pytest.mark.parametrize(
-    'change, fault',
-    [
-        (
-            lambda content: content + b'x',
-            'is not a whole number of records: its 184381 bytes are 60 records of 3073 bytes and 1 more;',
-        ),
-        (
-            lambda content: b'\0' * 100,
-            'is not a whole number of records: its 100 bytes are 0 records of 3073 bytes and 100 more;',
-        ),
-        (lambda content: b'', 'is empty:'),
-        (
-            _with_label_10,
-            r'has labels that are not 0 to 9: 1 of them, the first \(10\) in record 17;',
-        ),
-        (
-            lambda content: b'\xff' * len(content),
-            r'has labels that are not 0 to 9: 60 of them, the first \(255\) in record 0;',
-        ),
-    ],
+FINE, COARSE = (
+    ['%s_%d' % (kind, i) for i in range(count)] for kind, count in [('fine', 100), ('coarse', 20)]
 )
-def test_verify_names_the_file_and_its_fault(own_data_dir, change, fault):
-    path = dataset.read(own_data_dir).train.paths[2]
-    with open(path, 'rb') as whole:
-        content = whole.read()
-    with open(path, 'wb') as damaged:
-        damaged.write(change(content))
-    with pytest.raises(UserError, match='^%s %s replace it with a good copy$' % (path, fault)):
-        verification.verify(dataset.read(own_data_dir).train)
+ABOUT = {'examples': 5, 'sha256': '0' * 64}
+WHOLE = {
+    'classes': ['a', 'b c', '\u732b'],
+    'label_bytes': 1,
+    'train': {'x.bin': ABOUT, 'y.bin': ABOUT},
+    'test': {'test_batch.bin': ABOUT},
+    'origin': 'nowhere',
+}
 
 
-def test_verify_names_a_missing_file(tmp_path):
-    with pytest.raises(UserError, match='data_batch_1.bin is missing'):
-        verification.verify(dataset.read(str(tmp_path)).train)
-
-
-@pytest.mark.parametrize('kind', special_files.KINDS)
-def test_verify_names_what_is_no_file(own_data_dir, kind):
-    path = dataset.read(own_data_dir).train.paths[3]
-    os.remove(path)
-    special_files.make(path, kind)
-    assert writing.is_present(own_data_dir)
-    with pytest.raises(
-        UserError, match='^%s is %s, not a file: replace it with a good copy$' % (path, kind)
-    ):
-        verification.verify(dataset.read(own_data_dir).train)
-
-
-def test_verify_of_data_below_a_file(tmp_path):
-    (tmp_path / 'file').write_text('')
-    with pytest.raises(UserError, match='file/cifar-10-batches-bin/data_batch_1.bin is missing'):
-        verification.verify(dataset.read(str(tmp_path / 'file')).train)
-
-
-def test_verify_takes_links_to_files(own_data_dir, tmp_path):
-    path = dataset.read(own_data_dir).test.paths[0]
-    os.rename(path, str(tmp_path / 'elsewhere'))
-    os.symlink(str(tmp_path / 'elsewhere'), path)
-    assert verification.verify(data_sets.records([path])) == 50
-
-
-def test_verify_counts_in_a_file_of_several_pieces(tmp_path):
-    """2,500 records are read in three pieces; the bad label is in the last one."""
-    records = np.zeros([2500, 3073], np.uint8)
-    records.tofile(str(tmp_path / 'file'))
-    assert verification.verify(data_sets.records([tmp_path / 'file'])) == 2500
-    records[2400, 0] = 10
-    records.tofile(str(tmp_path / 'file'))
-    with pytest.raises(UserError, match=r'1 of them, the first \(10\) in record 2400;'):
-        verification.verify(data_sets.records([tmp_path / 'file']))
-    os.truncate(str(tmp_path / 'file'), 2450 * 3073 - 1)
-    with pytest.raises(
-        UserError, match='its 7528849 bytes are 2449 records of 3073 bytes and 3072 more;'
-    ):
-        verification.verify(data_sets.records([tmp_path / 'file']))
-
-
-@pytest.mark.parametrize(
-    'name',
-    [
-        '[12]',
-        'a*b',
-        'what?',
-        'back\\slash',
-        '"quoted"',
-        "it's",
-        'two words',
-        ' ',
-        'gr\u00fcn \u6570\u636e',
-        '{x}',
-        '$HOME',
-        '~',
-        'a:b',
-        '%s',
-        '-x',
-        'a,b',
-    ],
-)
-def test_every_name_of_a_directory(tmp_path, name):
-    """TensorFlow reads from it as well, and nothing is written beside it."""
-    (tmp_path / '1').mkdir()
-    (tmp_path / name / '.cifar10-incomplete-of-a-killed-process').mkdir(parents=True)
-    data_dir = str(tmp_path / name)
-    synthetic.maybe_write(data_dir, records_per_file=10)
-    assert writing.is_present(data_dir) and verification.verify(dataset.read(data_dir).train) == 50
-    assert os.listdir(data_dir) == [dataset.DIRECTORY]
-    images, labels = cifar10.inputs(eval_data=True, data_dir=data_dir, batch_size=10)
-    found = queues.run(labels, 1)[0]
-    assert sorted(found) == list(range(10))
-    assert (
-        sorted(os.listdir(str(tmp_path))) == sorted(['1', name])
-        and os.listdir(str(tmp_path / '1')) == []
-    )
-
-
-@pytest.mark.parametrize('kind', ['a file', 'a link'] + special_files.KINDS[1:])
-def test_no_directory_in_place_of_the_data_set(tmp_path, kind):
-    """Named at the start, not after a download."""
-    path = tmp_path / dataset.DIRECTORY
-    if kind == 'a file':
-        path.write_text('precious')
-    elif kind == 'a link':
-        path.symlink_to('nowhere')
-    else:
-        special_files.make(path, kind)
-    before = os.lstat(str(path))
-    with pytest.raises(
-        UserError, match='^%s is not a directory: move it away, or give another --data_dir$' % path
-    ):
-        synthetic.maybe_write(str(tmp_path))
-    assert os.path.samestat(os.lstat(str(path)), before) and os.listdir(str(tmp_path)) == [
-        dataset.DIRECTORY
-    ]
-
-
-@needs_root
-def test_what_another_user_could_replace_is_not_written_to_but_read(own_data_dir, tmp_path):
-    (tmp_path / 'shared').mkdir()
-    (tmp_path / 'shared').chmod(0o1777)
-    theirs = tmp_path / 'shared' / 'theirs'
-    theirs.mkdir()
-    os.chown(str(theirs), 12345, -1)
-    with pytest.raises(UserError, match='^%s belongs to another user, ' % theirs):
-        synthetic.maybe_write(str(theirs), records_per_file=10)
-    assert os.listdir(str(theirs)) == []
-    os.rename(os.path.join(own_data_dir, dataset.DIRECTORY), str(theirs / dataset.DIRECTORY))
-    synthetic.maybe_write(str(theirs))
-    assert verification.verify(dataset.read(str(theirs)).test) == 50
-
-
-def test_a_place_that_is_not_local(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match='^gs://bucket/data is not a place on this machine'):
-        synthetic.maybe_write('gs://bucket/data', records_per_file=10)
-    assert os.listdir(str(tmp_path)) == []
-
-
-def test_half_a_data_set_is_left_alone(own_data_dir):
-    os.remove(dataset.read(own_data_dir).train.paths[3])
-    before = sorted(os.listdir(os.path.join(own_data_dir, dataset.DIRECTORY)))
-    with pytest.raises(UserError, match='data_batch_4.bin is missing: put it back, or move'):
-        synthetic.maybe_write(own_data_dir)
-    assert sorted(os.listdir(os.path.join(own_data_dir, dataset.DIRECTORY))) == before
-
-
-def test_a_bad_new_directory_is_removed(tmp_path):
-    with pytest.raises(UserError, match='data_batch_1.bin is empty'):
-        with writing.new_directory(str(tmp_path / dataset.DIRECTORY)) as directory:
-            open(os.path.join(directory, 'data_batch_1.bin'), 'w').close()
-    assert os.listdir(str(tmp_path)) == []
-
-
-def test_a_second_process_finds_the_data_set(tmp_path):
-    script = (
-        'from cifar10.data import synthetic; synthetic.maybe_write(%r, records_per_file=20)'
-        % str(tmp_path)
-    )
-    with writing.preparing(str(tmp_path)) as missing:
-        assert missing
-        process = subprocess.Popen(
-            [sys.executable, '-u', '-c', script],
-            env=dict(os.environ, PYTHONPATH=programs.ROOT),
-            stdout=subprocess.PIPE,
-            universal_newlines=True,
-        )
-        assert (
-            process.stdout.readline() == 'Waiting for another process that works in %s\n' % tmp_path
-        )
-        with writing.new_directory(str(tmp_path / dataset.DIRECTORY)) as batches:
-            for index, name in enumerate(dataset.TRAIN_FILES + dataset.TEST_FILES):
-                synthetic.records(30, np.random.default_rng(index)).tofile(
-                    os.path.join(batches, name)
-                )
-            with open(os.path.join(batches, dataset.CLASS_NAMES_FILE), 'w') as names:
-                names.write(' '.join(synthetic.CLASS_NAMES))
-    assert process.communicate(timeout=60) == ('', None) and process.returncode == 0
-    assert verification.verify(dataset.read(str(tmp_path)).test) == 30
-
-
-def test_what_a_killed_process_left_is_removed(tmp_path):
-    (tmp_path / '.cifar10-incomplete-xyz' / dataset.DIRECTORY).mkdir(parents=True)
-    (tmp_path / 'incomplete').mkdir()  # of the user
-    synthetic.maybe_write(str(tmp_path), records_per_file=10)
-    assert sorted(os.listdir(str(tmp_path))) == [dataset.DIRECTORY, 'incomplete']
-
-
-def test_a_signal_while_the_temporary_directory_is_made(tmp_path, monkeypatch):
-    make = tempfile.mkdtemp
-
-    def interrupted(*args, **kwargs):
-        make(*args, **kwargs)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(tempfile, 'mkdtemp', interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        synthetic.maybe_write(str(tmp_path), records_per_file=10)
-    assert os.listdir(str(tmp_path)) == []
+def test_the_files_of_cifar10():
+    found = dataset.read('x')
+    directory = 'x/cifar-10-batches-bin/'
+    assert found.train.paths == [directory + 'data_batch_%d.bin' % i for i in range(1, 6)]
+    assert found.test.paths == [directory + 'test_batch.bin']
+    assert dataset.read(found) is found
 
 
 def test_the_directory_of_the_files_as_data_dir(own_data_dir, tmp_path):
-    for data_dir in (
-        os.path.join(own_data_dir, dataset.DIRECTORY),
-        os.path.join(own_data_dir, dataset.DIRECTORY, ''),
-    ):
+    inner = os.path.join(own_data_dir, dataset.DIRECTORY)
+    for data_dir in (inner, os.path.join(inner, '')):
         synthetic.maybe_write(data_dir)  # finds it present
-        assert dataset.read(data_dir).train.paths == [
-            os.path.join(data_dir, name) for name in dataset.TRAIN_FILES
-        ]
+        assert dataset.read(data_dir).test.paths == [os.path.join(data_dir, 'test_batch.bin')]
         assert dataset.read(data_dir).class_names == synthetic.CLASS_NAMES
-    os.rename(os.path.join(own_data_dir, dataset.DIRECTORY), str(tmp_path / 'renamed'))
+    os.rename(inner, str(tmp_path / 'renamed'))
     assert writing.is_present(str(tmp_path / 'renamed'))
     assert verification.verify(dataset.read(str(tmp_path / 'renamed')).test) == 50
 
 
-@pytest.mark.parametrize('data_dir', ['a', 'a/cifar-10-batches-bin', 'a/cifar-10-batches-bin/'])
-def test_a_data_set_is_written_below_the_parent(tmp_path, monkeypatch, data_dir):
-    monkeypatch.chdir(tmp_path)
-    synthetic.maybe_write(data_dir, records_per_file=10)
-    assert os.listdir('.') == ['a'] and os.listdir('a') == [dataset.DIRECTORY]
-    assert (
-        verification.verify(dataset.read('a').train)
-        == verification.verify(dataset.read(data_dir).train)
-        == 50
-    )
+def _write_class_names(data_dir, names):
+    path = os.path.join(data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE)
+    with open(path, 'wb') as opened:
+        opened.write('\r\n'.join(names).encode())
+    return path
 
 
-def test_the_files_of_a_data_set():
-    assert dataset.read('x').train.paths == [
-        'x/cifar-10-batches-bin/data_batch_%d.bin' % i for i in range(1, 6)
+def test_class_names(own_data_dir):
+    assert dataset.read(own_data_dir).class_names == synthetic.CLASS_NAMES
+    names = ['\u732b%d' % i for i in range(10)]
+    path = _write_class_names(own_data_dir, names)
+    assert dataset.read(own_data_dir).class_names == names
+    os.remove(path)
+    assert dataset.read(own_data_dir).class_names is None
+    with pytest.raises(UserError, match='^--label=coarse is for CIFAR-100, and %s' % own_data_dir):
+        dataset.read(own_data_dir, 'coarse')
+
+
+@pytest.mark.parametrize(
+    'names, fault',
+    [
+        ([], 'lists 0 class names, not 10: correct it, or delete it'),
+        (FINE[:9] + ['\x1b[31mred'], r"is damaged \(a class cannot be called '\\x1b\[31mred'\)"),
+        (FINE[:9] + ['right\u202eleft'], 'a class cannot be called'),
+    ],
+)
+def test_class_names_that_cannot_be(own_data_dir, names, fault):
+    path = _write_class_names(own_data_dir, names)
+    with pytest.raises(UserError, match='^%s .*%s' % (path, fault)):
+        dataset.read(own_data_dir)
+
+
+@pytest.mark.parametrize('kind', special_files.KINDS)
+@pytest.mark.parametrize('name', [dataset.CLASS_NAMES_FILE, dataset.DESCRIPTION])
+def test_what_is_no_file(own_data_dir, kind, name):
+    path = os.path.join(own_data_dir, dataset.DIRECTORY, name)
+    if os.path.exists(path):
+        os.remove(path)
+    special_files.make(path, kind)
+    with pytest.raises(UserError, match='^%s is .*%s' % (path, kind)):
+        dataset.read(own_data_dir)
+
+
+def _describe(directory, **changes):
+    (directory / dataset.DESCRIPTION).write_text(json.dumps(dict(WHOLE, **changes)))
+
+
+def test_a_description(tmp_path):
+    _describe(tmp_path)
+    found = dataset.read(str(tmp_path))
+    assert found.directory == str(tmp_path) and found.class_names == WHOLE['classes']
+    assert found.train.files == [
+        dataset.File(str(tmp_path / name), 5, '0' * 64) for name in ('x.bin', 'y.bin')
     ]
-    assert dataset.read('x').test.paths == ['x/cifar-10-batches-bin/test_batch.bin']
+    assert found.test.paths == [str(tmp_path / 'test_batch.bin')]
+    assert found.train.record_bytes == 3073
+    _describe(tmp_path, label_bytes=2)
+    assert dataset.read(str(tmp_path)).test.record_bytes == 3074
+    with pytest.raises(UserError, match='^--label=fine is for CIFAR-100, and '):
+        dataset.read(str(tmp_path), 'fine')
 
 
-def test_a_data_set_that_is_present(data_dir, tmp_path):
-    assert writing.is_present(data_dir) and not writing.is_present(str(tmp_path / 'missing'))
-    (tmp_path / dataset.DIRECTORY).mkdir()
-    assert not writing.is_present(str(tmp_path))  # an empty directory may be filled
+@pytest.mark.parametrize('num_classes, num_bytes', [(2, 1), (256, 1), (257, 2), (65536, 2)])
+def test_the_bytes_of_a_label(num_classes, num_bytes):
+    assert dataset.label_bytes(num_classes) == num_bytes
 
 
-def test_a_new_directory_that_cannot_be_made(tmp_path):
+@pytest.mark.parametrize(
+    'changes, fault',
+    [
+        ({'classes': None}, ''),
+        ({'classes': ['a', 1]}, ''),
+        ({'classes': ['a']}, 'it has 1 classes, not 2 to 65536'),
+        ({'classes': list(map(str, range(65537)))}, 'it has 65537 classes'),
+        ({'classes': ['a', 'a']}, 'two classes have the same name'),
+        ({'classes': ['a', ' ']}, "a class cannot be called ' '"),
+        ({'label_bytes': 3}, 'label_bytes is 3 for 3 classes'),
+        ({'label_bytes': '1'}, "label_bytes is '1'"),
+        ({'classes': list(map(str, range(257)))}, 'label_bytes is 1 for 257 classes'),
+        ({'train': {}}, 'it names no files for train'),
+        ({'test': ['test_batch.bin']}, ''),
+        ({'train': {'../x': ABOUT}}, r"'\.\./x' is not the name of a file"),
+        ({'train': {'..': ABOUT}}, 'is not the name of a file'),
+        ({'train': {'a\nb': ABOUT}}, r"'a\\nb' is not the name of a file"),
+        ({'train': {'a': 5}}, ''),
+        ({'train': {'a': {'examples': 5}}}, 'sha256'),
+    ],
+)
+def test_a_damaged_description(tmp_path, changes, fault):
+    _describe(tmp_path, **changes)
     with pytest.raises(
         UserError,
-        match='^Cannot write the data set to %s/missing/cifar-10-batches-bin .*No such file'
-        % tmp_path,
+        match=r'dataset.json is damaged \(.*%s.*\): put the original back, or make the ' % fault,
     ):
-        with writing.new_directory(str(tmp_path / 'missing' / dataset.DIRECTORY)):
-            pass
-    assert os.listdir(str(tmp_path)) == []
+        dataset.read(str(tmp_path))
 
 
-def test_a_new_directory_after_an_error_in_it(tmp_path):
-    with pytest.raises(ZeroDivisionError):
-        with writing.new_directory(str(tmp_path / dataset.DIRECTORY)):
-            1 / 0  # noqa: B018
-    assert os.listdir(str(tmp_path)) == []
+@pytest.mark.parametrize('content', [b'', b'[]', b'\xff\xfe', b'null', b'[' * 100000])
+def test_what_is_no_description(tmp_path, content):
+    (tmp_path / dataset.DESCRIPTION).write_bytes(content)
+    with pytest.raises(UserError, match=r'^%s is damaged \(' % (tmp_path / 'dataset.json')):
+        dataset.read(str(tmp_path))
+
+
+@pytest.fixture
+def cifar100_dir(tmp_path):
+    data_sets.write_cifar100(tmp_path / 'cifar-100-binary')
+    return str(tmp_path / 'cifar-100-binary')
+
+
+@pytest.mark.parametrize(
+    'label, names, column', [(None, FINE, 1), ('fine', FINE, 1), ('coarse', COARSE, 0)]
+)
+def test_both_kinds_of_labels(tmp_path, cifar100_dir, label, names, column):
+    for data_dir in (cifar100_dir, os.path.dirname(cifar100_dir)):
+        found = dataset.read(data_dir, label)
+        assert (found.class_names, found.directory) == (names, cifar100_dir)
+    _, labels = cifar10.inputs(eval_data=True, data_dir=found, batch_size=50)
+    np.testing.assert_array_equal(
+        np.concatenate(queues.run(labels, 4)), data_sets.cifar100_rows(200, 1)[:, column]
+    )
+    assert verification.count_labels(found.test).tolist() == [200 // len(names)] * len(names)
+    writing.hold_out(found, str(tmp_path / 'held'), 100, 0)
+    held = dataset.read(str(tmp_path / 'held'))
+    assert held.class_names == names and held.train.record_bytes == 3073
+    assert verification.count_labels(held.test).tolist() == [100 // len(names)] * len(names)
+
+
+def test_training_images_keep_their_labels(cifar100_dir, graph):
+    """Each image, without distortion, is found by its bytes."""
+    found = dataset.read(cifar100_dir, 'coarse')
+    known = {row[2:].tobytes(): row[0] for row in data_sets.cifar100_rows(400, 0)}
+    labels, images = cifar10.input.shuffled_records(found.train, 400, 100)
+    for some_labels, some_images in queues.run([labels, images], 5):
+        assert [known[image.tobytes()] for image in some_images] == some_labels.tolist()
+
+
+def test_class_names_of_cifar100_that_are_missing(cifar100_dir):
+    os.remove(os.path.join(cifar100_dir, 'fine_label_names.txt'))
+    found = dataset.read(cifar100_dir)
+    assert (found.class_names, found.num_classes) == (None, 100)
+    with open(os.path.join(cifar100_dir, 'coarse_label_names.txt'), 'w') as names:
+        names.write('only one')
+    with pytest.raises(UserError, match='coarse_label_names.txt lists 2 class names, not 20'):
+        dataset.read(cifar100_dir, 'coarse')
+
+
+def test_what_is_there_is_used_unless_another_one_is_wanted(cifar100_dir):
+    parent = os.path.dirname(cifar100_dir)
+    args = ['--data_dir=' + parent, '--data_url=nowhere']
+    for command in (['download'], ['download', '--dataset=cifar10']):
+        status, _, stderr = programs.call('cifar10_dataset', *(command + args))
+        assert status == 1 and ' error: Cannot download nowhere (' in stderr
+    status, stdout, stderr = programs.call(
+        'cifar10_train',
+        '--label=coarse',
+        '--max_steps=1',
+        '--batch_size=4',
+        '--eval_steps=0',
+        '--train_dir=%s/run' % parent,
+        *args,
+    )
+    assert status == 0 and 'Data: 400 examples of coarse_0, coarse_1, ' in stdout, stderr
+    assert sorted(os.listdir(parent)) == ['cifar-100-binary', 'run']
+
+
+def test_cifar10_is_not_looked_for_in_a_directory_of_cifar100(cifar100_dir):
+    """Its parent may hold both."""
+    parent = os.path.dirname(cifar100_dir)
+    os.mkdir(os.path.join(parent, dataset.DIRECTORY))
+    assert dataset.read(parent).directory == os.path.join(parent, dataset.DIRECTORY)
+    assert dataset.read(dataset.files_dir(parent, dataset.CIFAR100)).num_classes == 100
+
+
+@pytest.mark.parametrize(
+    'names, text',
+    [
+        (None, 'unnamed classes'),
+        (['a', 'b'], 'a, b'),
+        (FINE[:20], ', '.join(FINE[:20])),
+        (FINE[:21], '21 classes (fine_0, fine_1, fine_2 ... fine_20)'),
+    ],
+)
+def test_class_names_as_text(names, text):
+    assert dataset.listed(names) == text

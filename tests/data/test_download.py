@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import itertools
 import os
+import tarfile
 import threading
 from types import SimpleNamespace
 
@@ -12,11 +13,13 @@ import pytest
 
 import cifar10
 from cifar10.cli import data_flags
-from cifar10.data import dataset, download, transfer
+from cifar10.data import dataset, download
 from cifar10.errors import UserError
-from tests.helpers import download_server, programs
-from tests.helpers.download_server import assert_complete, assert_nothing_left
-from tests.helpers.special_files import deadline  # noqa: F401
+from tests.helpers import data_sets, download_server, programs, special_files
+from tests.helpers.download_server import assert_complete
+from tests.helpers.special_files import deadline, needs_root  # noqa: F401
+
+PART = dataset.CIFAR10.archive + '.part'
 
 
 def test_whole_archive(fetch, tmp_path, capsys):
@@ -24,34 +27,21 @@ def test_whole_archive(fetch, tmp_path, capsys):
     assert_complete(tmp_path)
     assert server.ranges == [None]
     assert 'Downloading cifar-10-binary.tar.gz 100%' in capsys.readouterr().out
-
-
-def test_nothing_is_done_if_the_files_exist(fetch, tmp_path):
-    fetch('none')
-    os.remove(str(tmp_path / download.CIFAR10.name))
-    assert fetch('none').ranges == []
+    os.remove(str(tmp_path / dataset.CIFAR10.archive))
+    assert fetch('none').ranges == []  # the files exist
 
 
 def test_a_transfer_cut_short_is_resumed(fetch, tmp_path, archive):
     server = fetch('cut short', 'cut short', 'none')
     assert_complete(tmp_path)
     half = len(archive) // 2
-    assert server.ranges == [
-        None,
-        'bytes=%d-' % half,
-        'bytes=%d-' % (half + (len(archive) - half) // 2),
-    ]
+    ends = half, half + (len(archive) - half) // 2
+    assert server.ranges == [None] + ['bytes=%d-' % end for end in ends]
 
 
 def test_a_server_without_ranges_starts_again(fetch, tmp_path):
     fetch('cut short', 'no ranges')
     assert_complete(tmp_path)
-
-
-def test_a_stalled_transfer_is_resumed(fetch, tmp_path):
-    server = fetch('stall', 'none', timeout_secs=0.3)
-    assert_complete(tmp_path)
-    assert len(server.ranges) == 2
 
 
 def test_a_server_that_always_stalls(fetch, tmp_path):
@@ -82,18 +72,16 @@ def slow():
 
 
 def _let_pass(monkeypatch, seconds):
-    """Lets these seconds pass between two looks at the clock, one after the other."""
-    times = itertools.accumulate(seconds)
-    monkeypatch.setattr(
-        transfer,
-        'time',
-        SimpleNamespace(monotonic=lambda: next(times), sleep=lambda unused_seconds: None),
-    )
+    """Lets these seconds pass between two looks at the clock; returns how long was slept."""
+    times, slept = itertools.accumulate(seconds), []
+    clock = SimpleNamespace(monotonic=lambda: next(times), sleep=slept.append)
+    monkeypatch.setattr(download, 'time', clock)
+    return slept
 
 
 def test_a_server_that_stays_too_slow(fetch, tmp_path, archive, slow, monkeypatch):
     """It is given up after three connections; the next start takes what they have brought."""
-    part = tmp_path / (download.CIFAR10.name + '.part')
+    part = tmp_path / PART
     with monkeypatch.context() as patched, pytest.raises(
         UserError,
         match='^Cannot download http://127.0.0.1:[^ ]* .fewer than 1000 bytes per second came; what came is kept, and '
@@ -107,62 +95,45 @@ def test_a_server_that_stays_too_slow(fetch, tmp_path, archive, slow, monkeypatc
     assert_complete(tmp_path)
 
 
-def test_headers_that_come_too_slowly(fetch, tmp_path):
-    """Each byte comes within the timeout, the last one long after it."""
-
-    def drip(handler, content):
-        handler.wfile.write(b'HTTP/1.1 200 OK\r\nX-Slow: ')
-        with contextlib.suppress(ConnectionError):
-            for _ in range(300):
-                handler.wfile.write(b'x')
-                handler.wfile.flush()
-                threading.Event().wait(0.01)
-            handler.wfile.write(b'\r\nContent-Length: %d\r\n\r\n' % len(content) + content)
-
-    with pytest.raises(UserError, match='the headers came too slowly'):
-        fetch(drip, timeout_secs=1)
-    assert os.listdir(str(tmp_path)) == []
-
-
 def test_a_server_that_is_too_slow_for_a_while(fetch, tmp_path, slow, monkeypatch):
     _let_pass(monkeypatch, itertools.chain([0, 0, 31], itertools.repeat(0)))
     assert len(fetch(slow, 'none').ranges) == 2
     assert_complete(tmp_path)
 
 
-def test_no_ranges_and_always_cut_short(fetch, tmp_path):
+def test_no_ranges_and_always_cut_short(fetch):
     with pytest.raises(UserError, match='closed after'):
         fetch('cut short', 'no ranges, cut short')
 
 
-def test_a_passing_server_error_is_retried(fetch, tmp_path):
-    assert len(fetch(503, 503, 'none').ranges) == 3
+@pytest.mark.parametrize('status', [503, 429, 408])
+def test_a_passing_error_is_retried(fetch, tmp_path, status):
+    assert len(fetch(status, status, 'none').ranges) == 3
     assert_complete(tmp_path)
 
 
-def test_a_server_that_stays_broken(fetch, tmp_path):
-    with pytest.raises(UserError, match='Cannot download http://127.0.0.1:.*503.*--data_url'):
-        fetch(503)
-    assert_nothing_left(tmp_path)
-
-
-def test_a_missing_archive_is_not_retried(fetch, tmp_path):
-    with pytest.raises(UserError, match='Cannot download http://127.0.0.1:.*404'):
-        fetch(404, 'none')
-    assert_nothing_left(tmp_path)
+@pytest.mark.parametrize('status, tries', [(503, 3), (404, 1), (416, 1)])
+def test_a_server_that_stays_broken(archive, tmp_path, monkeypatch, status, tries):
+    slept = _let_pass(monkeypatch, itertools.repeat(1))
+    server = download_server.Server(archive, [status])
+    with contextlib.closing(server), pytest.raises(UserError) as raised:
+        cifar10.maybe_download_and_extract(str(tmp_path), server.url)
+    told = str(raised.value)
+    assert told.startswith('Cannot download http://127.0.0.1:') and str(status) in told
+    assert 'cifar10_dataset.py download --data_dir=%s --data_url=URL' % tmp_path in told
+    assert len(server.ranges) == tries and slept == [1, 2][: tries - 1]
+    assert os.listdir(str(tmp_path)) == []
 
 
 def test_a_corrupt_archive_is_not_kept(fetch, tmp_path):
-    with pytest.raises(
-        UserError, match='is not the CIFAR-10 binary archive .its MD5 is [0-9a-f]{32}, not'
-    ):
+    with pytest.raises(UserError, match='not the published archive .its MD5 is [0-9a-f]{32}, not'):
         fetch('corrupt')
-    assert_nothing_left(tmp_path)
+    assert os.listdir(str(tmp_path)) == []
 
 
 @pytest.mark.parametrize('size', [1000, 10000000])
 def test_a_leftover_of_another_file_is_deleted(fetch, tmp_path, size):
-    (tmp_path / (download.CIFAR10.name + '.part')).write_bytes(b'x' * size)
+    (tmp_path / PART).write_bytes(b'x' * size)
     server = fetch('none')
     assert_complete(tmp_path)
     assert server.ranges == ['bytes=%d-' % size, None]
@@ -170,72 +141,198 @@ def test_a_leftover_of_another_file_is_deleted(fetch, tmp_path, size):
 
 def test_an_unreachable_server_or_malformed_url(tmp_path):
     for url in ('http://127.0.0.1:1/archive', 'archive'):
-        with pytest.raises(UserError, match='Cannot download %s' % url):
-            cifar10.maybe_download_and_extract(str(tmp_path), url, retry_secs=0)
+        with pytest.raises(UserError, match='^Cannot download %s' % url):
+            cifar10.maybe_download_and_extract(str(tmp_path / 'a' / 'b'), url, retry_secs=0)
+    assert os.listdir(str(tmp_path)) == []  # without the parents that were made
+
+
+def test_a_redirection_to_another_page(fetch, tmp_path):
+    def redirect(handler, content):
+        download_server.answer(handler, 301, b'moved', Location='/else', Content_Length='5')
+
+    fetch(redirect, 'none')
+    assert_complete(tmp_path)
+
+
+def test_a_server_that_sends_for_ever(fetch, tmp_path, monkeypatch):
+    monkeypatch.setattr(download, '_MAX_BYTES', 10**6)
+
+    def answer(handler, content):
+        handler.send_response(200)
+        handler.end_headers()
+        with contextlib.suppress(ConnectionError):
+            while True:
+                handler.wfile.write(bytes(1 << 16))
+
+    with pytest.raises(UserError, match='^Cannot download .* sent more than 1000000 bytes.: '):
+        fetch(answer)
+    assert os.listdir(str(tmp_path)) == []
+
+
+@pytest.mark.parametrize('headers', [{'Content_Length': '7'}, {}])
+def test_a_page_that_is_shorter_than_what_is_here(fetch, tmp_path, archive, headers):
+    """As the page of a hotel, where one must log in first."""
+
+    def answer(handler, content):
+        download_server.answer(handler, 200, b'log in!', **headers)
+
+    part = tmp_path / PART
+    part.write_bytes(archive[:1000])
+    with pytest.raises(UserError, match='the server sends less than is in %s already: ' % part):
+        fetch(answer)
+    assert part.read_bytes() == archive[:1000]
+    assert fetch('none').ranges == ['bytes=1000-']
+    assert_complete(tmp_path)
+
+
+@pytest.mark.parametrize('has_length', [True, False])
+def test_a_whole_file_in_place_of_the_rest(fetch, tmp_path, archive, has_length):
+    """What is here already is kept."""
+
+    def answer(handler, content):
+        headers = {'Content_Length': str(len(content))} if has_length else {}
+        download_server.answer(handler, 200, content, **headers)
+
+    (tmp_path / PART).write_bytes(archive[:70000])
+    assert fetch(answer).ranges == ['bytes=70000-']
+    assert_complete(tmp_path)
 
 
 def test_a_new_directory_for_a_trainer_and_for_the_command(tmp_path, archive, monkeypatch, capsys):
     """A trainer makes no parents: they may be mistyped. Its first line names the place; it needs
     none when the data set is there."""
     (tmp_path / 'copy').write_bytes(archive)
-    source = download.CIFAR10.source._replace(md5=hashlib.md5(archive).hexdigest())
-    monkeypatch.setitem(data_flags._ARCHIVES, 'cifar10', download.CIFAR10._replace(source=source))
+    url = '--data_url=' + (tmp_path / 'copy').as_uri()
+    small = download.CIFAR10._replace(md5=hashlib.md5(archive).hexdigest())
+    monkeypatch.setitem(data_flags._ARCHIVES, 'cifar10', small)
 
     def prepare(name):
         with programs.own_flags():
             data_flags.define()
-            flags.FLAGS(
-                [
-                    'a script',
-                    '--data_dir=%s' % (tmp_path / name),
-                    '--data_url=' + (tmp_path / 'copy').as_uri(),
-                ]
-            )
+            flags.FLAGS(['a script', '--data_dir=%s' % (tmp_path / name), url])
             return data_flags.prepare()
 
-    with pytest.raises(
-        UserError, match='^%s/new does not exist: make it, or give another --data_dir$' % tmp_path
-    ):
+    with pytest.raises(UserError, match='^%s/new does not exist: make it, or ' % tmp_path):
         prepare('new/data')
     assert os.listdir(str(tmp_path)) == ['copy'] and capsys.readouterr().out == ''
-    directory = str(tmp_path / 'new' / dataset.DIRECTORY)
-    assert prepare('new').directory == directory
+    prepare('new')
     assert_complete(tmp_path / 'new')
-    assert capsys.readouterr().out.splitlines()[
-        0
-    ] == '%s does not exist yet: making it for the data set' % (tmp_path / 'new')
+    line = '%s does not exist yet: making it for the data set' % (tmp_path / 'new')
+    assert capsys.readouterr().out.splitlines()[0] == line
     for name in ('new', os.path.join('new', dataset.DIRECTORY)):
-        assert prepare(name).directory == directory and capsys.readouterr().out == ''
+        prepare(name)
+        assert capsys.readouterr().out == ''
+    data_dir = tmp_path / 'a' / 'b'
     status, _, stderr = programs.call(
-        'cifar10_dataset',
-        'download',
-        '--data_dir=%s' % (tmp_path / 'a' / 'b'),
-        '--data_url=' + (tmp_path / 'copy').as_uri(),
+        'cifar10_dataset', 'download', '--data_dir=%s' % data_dir, url
     )
     assert (status, stderr) == (0, '')
-    assert_complete(tmp_path / 'a' / 'b')
+    assert_complete(data_dir)
 
 
-def test_parents_are_removed_if_nothing_came(tmp_path):
-    with pytest.raises(UserError, match='^Cannot download '):
-        cifar10.maybe_download_and_extract(
-            str(tmp_path / 'a' / 'b'), 'http://127.0.0.1:1/archive', retry_secs=0
-        )
-    assert_nothing_left(tmp_path)
-
-
-def test_a_local_copy_is_used(tmp_path, archive):
-    (tmp_path / download.CIFAR10.name).write_bytes(archive)
-    cifar10.maybe_download_and_extract(
-        str(tmp_path), 'http://127.0.0.1:1/', md5=hashlib.md5(archive).hexdigest()
-    )
+def test_a_local_copy_is_used_or_named_and_kept(tmp_path, archive):
+    path = tmp_path / dataset.CIFAR10.archive
+    path.write_bytes(archive)
+    with pytest.raises(UserError, match='^%s is not the published archive ' % path):
+        cifar10.maybe_download_and_extract(str(tmp_path))
+    assert os.listdir(str(tmp_path)) == [path.name]
+    url, md5 = 'http://127.0.0.1:1/', hashlib.md5(archive).hexdigest()
+    cifar10.maybe_download_and_extract(str(tmp_path), url, md5)
     assert_complete(tmp_path)
 
 
-def test_a_wrong_local_copy_is_named_and_kept(tmp_path, archive):
-    (tmp_path / download.CIFAR10.name).write_bytes(archive)
-    with pytest.raises(
-        UserError, match='%s is not the published archive' % (tmp_path / download.CIFAR10.name)
-    ):
-        cifar10.maybe_download_and_extract(str(tmp_path))
-    assert os.listdir(str(tmp_path)) == [download.CIFAR10.name]
+@pytest.mark.parametrize('fault', ['a file is missing', 'it is cut', 'it is no archive'])
+def test_an_archive_that_cannot_be_extracted(tmp_path, archive, fault):
+    content = archive[: len(archive) // 2] if fault == 'it is cut' else b'text'
+    path = tmp_path / dataset.CIFAR10.archive
+    path.write_bytes(content)
+    if fault == 'a file is missing':
+        with tarfile.open(str(path), 'w:gz'):
+            pass
+    md5 = hashlib.md5(path.read_bytes()).hexdigest()
+    with pytest.raises(UserError, match=r'^%s is damaged \(.*: delete it ' % path):
+        cifar10.maybe_download_and_extract(str(tmp_path), md5=md5)
+    assert os.listdir(str(tmp_path)) == [path.name]
+
+
+def _special(kind):
+    return lambda path, target: special_files.make(path, kind)
+
+
+def _of_another_user(path, target):
+    path.write_bytes(b'theirs')
+    os.chown(str(path), 12345, -1)
+
+
+@pytest.mark.parametrize(
+    'put, complaint',
+    [
+        (lambda path, target: path.symlink_to(target), 'is a link or no file'),
+        (lambda path, target: os.link(str(target), str(path)), 'is a link or no file'),
+        pytest.param(_of_another_user, 'belongs to another user', marks=needs_root),
+    ]
+    + [(_special(kind), 'is a link or no file') for kind in special_files.KINDS],
+)
+def test_a_part_that_is_no_part_is_not_written_to(fetch, tmp_path, put, complaint):
+    """It is named before the server is asked, or when it appears during the download."""
+    shared = tmp_path / 'shared'
+    shared.mkdir()
+    shared.chmod(0o1777)
+    target, part = tmp_path / 'target', shared / PART
+    target.write_bytes(b'precious')
+    put(part, target)
+    before = os.lstat(str(part))
+    with pytest.raises(UserError, match='^%s %s' % (part, complaint)):
+        cifar10.maybe_download_and_extract(str(shared), 'http://127.0.0.1:1/')
+    assert target.read_bytes() == b'precious' and not (shared / dataset.CIFAR10.archive).exists()
+    after = os.lstat(str(part))
+    assert os.path.samestat(before, after) and before.st_size == after.st_size
+
+
+def test_a_link_that_is_put_there_during_the_download(fetch, tmp_path):
+    """Nothing is there at the start."""
+    (tmp_path / 'target').write_bytes(b'precious')
+
+    def put(handler, content):
+        (tmp_path / PART).symlink_to(tmp_path / 'target')
+        download_server.answer(handler, 200, content)
+
+    with pytest.raises(UserError, match='.part is a link'):
+        fetch(put)
+    assert (tmp_path / 'target').read_bytes() == b'precious'
+
+
+@pytest.mark.parametrize('kind', special_files.KINDS)
+def test_an_archive_that_is_no_file(fetch, tmp_path, kind):
+    path = tmp_path / dataset.CIFAR10.archive
+    special_files.make(path, kind)
+    with pytest.raises(UserError, match='^%s is %s, not a file: delete it ' % (path, kind)):
+        fetch('none')
+
+
+def test_cifar100(tmp_path, monkeypatch):
+    assert download.CIFAR100.url == 'https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz'
+    assert download.CIFAR100.md5 == '03b5dce01913d631647c71ecec9e9cb8'
+    names = data_sets.write_cifar100(tmp_path / 'made')
+    with tarfile.open(str(tmp_path / 'copy'), 'w:gz') as tar:
+        tar.add(str(tmp_path / 'made'), 'cifar-100-binary')
+    content = (tmp_path / 'copy').read_bytes()
+    out = tmp_path / 'out'
+    args = [
+        '--dataset=cifar100',
+        '--data_dir=%s' % out,
+        '--data_url=' + (tmp_path / 'copy').as_uri(),
+    ]
+    status, _, stderr = programs.call('cifar10_dataset', 'download', *args)
+    assert status == 1 and 'not the published archive' in stderr and not out.exists()
+    small = download.CIFAR100._replace(md5=hashlib.md5(content).hexdigest())
+    monkeypatch.setitem(data_flags._ARCHIVES, 'cifar100', small)
+    status, stdout, stderr = programs.call('cifar10_dataset', 'download', *args)
+    assert (status, stderr) == (0, '')
+    line = '400 training and 200 test examples of %s in %s\n'
+    directory = out / 'cifar-100-binary'
+    assert stdout.endswith(line % ('100 classes (fine_0, fine_1, fine_2 ... fine_99)', directory))
+    for command in ('download', 'verify'):
+        status, stdout, _ = programs.call('cifar10_dataset', command, '--label=coarse', *args)
+        assert (status, stdout) == (0, line % (', '.join(names['coarse']), directory))
+    assert sorted(os.listdir(str(directory))) == sorted(os.listdir(str(tmp_path / 'made')))

@@ -1,104 +1,215 @@
-"""Labels of one byte or two, numbers of examples and checksums."""
+"""Verification of data files, their labels and checksums, and files that change under a run."""
 
 import hashlib
+import os
+import shutil
 
 import numpy as np
 import pytest
 
 from cifar10.data import dataset, verification
 from cifar10.data.dataset import File, Records
+from cifar10.data.verification import Snapshot
 from cifar10.errors import UserError
+from tests.helpers import data_sets, faults, special_files
+from tests.helpers.special_files import deadline  # noqa: F401
 
 
 def _records(path, labels, label_bytes=1, **about):
     """Writes records with these labels, the high byte first, and images of random bytes."""
-    rows = (
-        np.random.RandomState(0).randint(0, 256, [len(labels), label_bytes + 3072]).astype(np.uint8)
-    )
+    rows = np.random.RandomState(0).randint(0, 256, [len(labels), label_bytes + 3072])
     for i in range(label_bytes):
         rows[:, i] = np.array(labels) >> 8 * (label_bytes - 1 - i) & 255
-    rows.tofile(str(path))
-    return Records(
-        [File(str(path), **about)],
-        300 if label_bytes == 2 else 10,
-        None,
-        (1,) if label_bytes == 1 else (256, 1),
-    )
+    rows.astype(np.uint8).tofile(str(path))
+    weights, num_classes = ((1,), 10) if label_bytes == 1 else ((256, 1), 300)
+    return Records([File(str(path), **about)], num_classes, None, weights)
+
+
+def test_counts(data_dir, tmp_path):
+    found = dataset.read(data_dir)
+    assert (verification.verify(found.train), verification.verify(found.test)) == (300, 50)
+    first, second = _records(tmp_path / 'a', [0, 0, 3]), _records(tmp_path / 'b', [9, 3])
+    both = first._replace(files=first.files + second.files)
+    assert verification.count_labels(both).tolist() == [2, 0, 0, 2, 0, 0, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    'change, fault',
+    [
+        (
+            lambda content: content + b'x',
+            'is not a whole number of records: its 184381 bytes are 60 records of 3073 bytes and 1 more',
+        ),
+        (lambda content: b'\0' * 100, 'its 100 bytes are 0 records of 3073 bytes and 100 more'),
+        (lambda content: b'', 'is empty'),
+        (
+            lambda content: content[:3073] + b'\x0a' + content[3074:],
+            'has labels that are not 0 to 9: 1 of them, such as 10',
+        ),
+        (
+            lambda content: b'\xff' * len(content),
+            'has labels that are not 0 to 9: 60 of them, such as 255',
+        ),
+    ],
+)
+def test_the_file_and_its_fault_are_named(own_data_dir, change, fault):
+    path = dataset.read(own_data_dir).train.paths[2]
+    content = _content(path)
+    verification.verify(dataset.read(own_data_dir).train)
+    with open(path, 'wb') as damaged:
+        damaged.write(change(content))
+    with pytest.raises(UserError, match='^%s .*%s; replace it with a good copy$' % (path, fault)):
+        verification.verify(dataset.read(own_data_dir).train)
+
+
+def test_a_missing_file(tmp_path):
+    (tmp_path / 'file').write_text('')
+    for data_dir in (tmp_path, tmp_path / 'file'):
+        with pytest.raises(UserError, match='%s/.*data_batch_1.bin is missing: ' % data_dir):
+            verification.verify(dataset.read(str(data_dir)).train)
+
+
+def test_links_to_files(own_data_dir, tmp_path):
+    path = dataset.read(own_data_dir).test.paths[0]
+    os.rename(path, str(tmp_path / 'elsewhere'))
+    os.symlink(str(tmp_path / 'elsewhere'), path)
+    records = data_sets.records([path])
+    assert verification.verify(records) == 50
+    snapshot = Snapshot(records)
+    os.truncate(str(tmp_path / 'elsewhere'), 1)
+    assert snapshot.changed() == '%s has changed: it had 153650 bytes, now 1' % path
+
+
+def test_a_file_of_several_pieces(tmp_path):
+    """2,500 records are read in three pieces; the bad label is in the last one."""
+    records = _records(tmp_path / 'file', [0] * 2500)
+    assert verification.verify(records) == 2500
+    assert sum(len(labels) for labels, _ in verification.examples(records)) == 2500
+    _records(tmp_path / 'file', [0] * 2400 + [10] + [0] * 99)
+    with pytest.raises(UserError, match='1 of them, such as 10;'):
+        verification.verify(records)
+    os.truncate(records.paths[0], 2450 * 3073 - 1)
+    with pytest.raises(UserError, match='are 2449 records of 3073 bytes and 3072 more;'):
+        verification.verify(records)
 
 
 def test_labels_of_two_bytes(tmp_path):
     labels = [0, 1, 255, 256, 257, 299, 299]
     records = _records(tmp_path / 'x', labels, 2)
     assert records.record_bytes == 3074 and verification.verify(records) == 7
-    counts = verification.count_labels(records)
-    assert (
-        counts.shape == (300,)
-        and counts[[0, 1, 255, 256, 257, 299]].tolist() == [1, 1, 1, 1, 1, 2]
-        and counts.sum() == 7
+    np.testing.assert_array_equal(
+        verification.count_labels(records), np.bincount(labels, minlength=300)
     )
     ((found, images),) = verification.examples(records)
     assert found.tolist() == labels and images.shape == (7, 3, 32, 32)
-    np.testing.assert_array_equal(
-        images.reshape(7, -1), np.fromfile(str(tmp_path / 'x'), np.uint8).reshape(7, -1)[:, 2:]
-    )
+    rows = np.fromfile(str(tmp_path / 'x'), np.uint8).reshape(7, -1)
+    np.testing.assert_array_equal(images.reshape(7, -1), rows[:, 2:])
+    assert verification.verify(_records(tmp_path / 'y', [300], 2), 301) == 1
+    with pytest.raises(UserError, match='not 0 to 299: 2 of them, such as 300;'):
+        verification.verify(_records(tmp_path / 'x', [5] * 1200 + [300, 65535], 2))
 
 
-def test_a_label_of_two_bytes_that_is_too_great(tmp_path):
-    records = _records(tmp_path / 'x', [5] * 1200 + [300, 65535], 2)
-    with pytest.raises(
-        UserError,
-        match=r'has labels that are not 0 to 299: 2 of them, the first \(300\) in record 1200;',
-    ):
-        verification.verify(records)
-
-
-def test_counts_over_several_files(tmp_path):
-    first, second = _records(tmp_path / 'a', [0, 0, 3]), _records(tmp_path / 'b', [9, 3])
-    both = first._replace(files=list(first.files) + list(second.files))
-    assert verification.count_labels(both).tolist() == [2, 0, 0, 2, 0, 0, 0, 0, 0, 1]
-    assert verification.verify(both) == 5
-
-
-def test_the_coarse_and_the_fine_label_of_the_same_bytes(tmp_path):
-    _records(tmp_path / 'x', [3 * 256 + 17, 19 * 256 + 99], 2)
-    for weights, num_classes, labels in [((0, 1), 100, [17, 99]), ((1, 0), 20, [3, 19])]:
-        records = Records([File(str(tmp_path / 'x'))], num_classes, None, weights)
-        ((found, _),) = verification.examples(records)
-        assert found.tolist() == labels and verification.verify(records) == 2
-
-
-@pytest.mark.parametrize('said', [4, 6])
-def test_another_number_of_examples_than_dataset_json_says(tmp_path, said):
-    records = _records(tmp_path / 'x', range(5), num_examples=said)
-    with pytest.raises(
-        UserError,
-        match='^%s has 5 examples, not the %d that dataset.json says; replace it with a good copy$'
-        % (tmp_path / 'x', said),
-    ):
-        verification.verify(records)
-
-
-def test_checksums(tmp_path):
-    _records(tmp_path / 'x', range(5))
-    digest = hashlib.sha256((tmp_path / 'x').read_bytes()).hexdigest()
-    verification.check_sums(Records([File(str(tmp_path / 'x'), 5, digest)]))
+def test_what_dataset_json_says(tmp_path):
+    digest = hashlib.sha256(_content(_records(tmp_path / 'x', range(5)).paths[0])).hexdigest()
+    records = Records([File(str(tmp_path / 'x'), 5, digest)])
+    assert verification.verify(records) == 5
+    verification.check_sums(records)
+    with pytest.raises(UserError, match='x has 5 examples, not the 4 that dataset.json says; '):
+        verification.verify(Records([File(str(tmp_path / 'x'), 4)]))
+    _records(tmp_path / 'x', range(1, 6))
     verification.check_sums(Records([File(str(tmp_path / 'x'))]))  # which nothing describes
-    content = bytearray((tmp_path / 'x').read_bytes())
-    content[-1] ^= 1
-    (tmp_path / 'x').write_bytes(content)
-    with pytest.raises(
-        UserError,
-        match='^%s has been changed: its SHA-256 is not the one in dataset.json' % (tmp_path / 'x'),
-    ):
-        verification.check_sums(Records([File(str(tmp_path / 'x'), 5, digest)]))
+    with pytest.raises(UserError, match='x has been changed: its SHA-256 is not the one in '):
+        verification.check_sums(records)
+
+
+def test_the_checksum_of_all_files(tmp_path):
+    first, second = (_records(tmp_path / name, [i]) for i, name in enumerate('ab'))
+    both, turned = (
+        first._replace(files=files)
+        for files in (first.files + second.files, second.files + first.files)
+    )
+    total = verification.total_checksum(both)
+    assert len(total) == 8 and total != verification.total_checksum(turned)
+    faults.relabel(both.paths[1], 3)
+    assert verification.total_checksum(both) != total
 
 
 def test_a_file_that_does_not_fit_in_memory(tmp_path):
-    """30 GB without a block on the disk would take a minute: the first 3 GB of it, which are whole
-    records."""
+    """300 MB without a block on the disk are read in pieces."""
     with open(str(tmp_path / 'x'), 'wb') as sparse:
         sparse.truncate(100000 * 3073)
-    assert (
-        verification.count_labels(dataset.Records([File(str(tmp_path / 'x'))])).tolist()
-        == [100000] + [0] * 9
+    counts = verification.count_labels(Records([File(str(tmp_path / 'x'))]))
+    assert counts.tolist() == [100000] + [0] * 9
+
+
+@pytest.fixture
+def paths(own_data_dir):
+    return dataset.read(own_data_dir).train.paths
+
+
+def _content(path):
+    with open(path, 'rb') as opened:
+        return opened.read()
+
+
+def test_nothing_has_changed(paths, tmp_path):
+    snapshot = Snapshot(data_sets.records(paths))
+    assert snapshot.changed() is None
+    shutil.copy2(paths[1], str(tmp_path / 'copy'))  # with its time
+    os.replace(str(tmp_path / 'copy'), paths[1])
+    os.chmod(paths[2], 0o600)
+    os.link(paths[3], str(tmp_path / 'backup'))
+    assert snapshot.changed() is None
+
+
+def _restore_time_after_relabelling(path):
+    before = os.stat(path)
+    faults.relabel(path, 3)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize(
+    'change, line',
+    [
+        (os.remove, '{path} has been removed'),
+        (
+            lambda path: os.rename(os.path.dirname(path), os.path.dirname(path) + '-moved'),
+            '{first} has been removed',
+        ),
+        (lambda path: os.truncate(path, 3073), '{path} has changed: it had 184380 bytes, now 3073'),
+        (_restore_time_after_relabelling, '{path} has changed since the start'),
+        (
+            lambda path: os.utime(path, ns=(1, os.stat(path).st_mtime_ns + 1)),
+            '{path} has changed since the start',
+        ),
+    ],
+)
+def test_the_first_change_is_named(paths, change, line):
+    snapshot = Snapshot(data_sets.records(paths))
+    os.utime(paths[4], ns=(1, 1))  # not the first one
+    change(paths[3])
+    assert snapshot.changed() == line.format(path=paths[3], first=paths[0])
+
+
+@pytest.mark.parametrize('kind', special_files.KINDS)
+def test_something_else_in_its_place(paths, kind):
+    """It must not be opened: a FIFO would wait for ever."""
+    records = data_sets.records(paths)
+    snapshot = Snapshot(records)
+    os.remove(paths[3])
+    with pytest.raises(UserError, match='^%s is missing: ' % paths[3]):
+        Snapshot(records)
+    special_files.make(paths[3], kind)
+    assert snapshot.changed() == '%s is now %s' % (paths[3], kind)
+    for reading in (Snapshot, verification.verify):
+        with pytest.raises(UserError, match='^%s is %s, not a file: replace ' % (paths[3], kind)):
+            reading(records)
+
+
+def test_a_loop_of_links(paths):
+    snapshot = Snapshot(data_sets.records(paths))
+    os.remove(paths[3])
+    os.symlink(paths[3], paths[3])
+    assert snapshot.changed() == (
+        '%s cannot be read any more (Too many levels of symbolic links)' % paths[3]
     )

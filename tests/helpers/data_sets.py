@@ -35,3 +35,24 @@ def write_same(data_dir):
         count = os.path.getsize(path) // 3073
         synthetic.records(1, np.random.default_rng(7)).repeat(count, 0).tofile(path)
     return str(data_dir)
+
+
+def cifar100_rows(count, seed):
+    """Records with a coarse and a fine label: superclass i has the classes 5 i to 5 i + 4."""
+    rows = np.random.RandomState(seed).randint(0, 256, [count, 3074]).astype(np.uint8)
+    rows[:, 1] = np.arange(count) % 100
+    rows[:, 0] = rows[:, 1] // 5
+    return rows
+
+
+def write_cifar100(directory):
+    """Makes a directory of the form of CIFAR-100, with 400 training and 200 test images; returns
+    the names of the classes by the kind of label."""
+    directory.mkdir()
+    cifar100_rows(400, 0).tofile(str(directory / 'train.bin'))
+    cifar100_rows(200, 1).tofile(str(directory / 'test.bin'))
+    names = {}
+    for kind, count in [('fine', 100), ('coarse', 20)]:
+        names[kind] = ['%s_%d' % (kind, i) for i in range(count)]
+        (directory / ('%s_label_names.txt' % kind)).write_text('\n'.join(names[kind]) + '\n')
+    return names

@@ -79,13 +79,3 @@ def test_class_names_that_are_no_file(own_data_dir, run, kind):
         'verify',
         '--data_dir=' + own_data_dir,
     )
-
-
-def test_names_that_would_steer_the_terminal(own_data_dir):
-    names = os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE)
-    with open(names, 'w') as listing:
-        listing.write('x ' * 9 + '\x1b]0;title\x07')
-    complaint = (
-        "%s has control characters in the class name '\\x1b]0;title\\x07': correct it, or delete it"
-    )
-    _assert_one_line(programs.call, complaint % names, 'verify', '--data_dir=' + own_data_dir)

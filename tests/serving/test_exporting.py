@@ -1,5 +1,4 @@
-"""Exported models: in a process without this package, by saved_model_cli and by the interpreter of
-TensorFlow Lite."""
+"""Exported models: in a process without this package, and by the interpreter of TensorFlow Lite."""
 
 import io
 import json
@@ -14,11 +13,12 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
-from cifar10.data import dataset, decoding, synthetic
+from cifar10.data import dataset, synthetic
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint
 from cifar10.serving import exporting, trained
-from tests.helpers import checkpoints, image_files, oracle, programs
+from tests.helpers import checkpoints, oracle, programs
+from tests.helpers.image_files import SCALED, SMALL, decode, photograph
 
 LOADING = """
 import sys
@@ -111,37 +111,6 @@ def test_a_process_without_this_package(run, tmp_path):
 
 
 @pytest.mark.slow
-def test_saved_model_cli(run, tmp_path):
-    _export(run)
-    np.save(str(tmp_path / 'images.npy'), run.images[:3])
-    subprocess.run(
-        [
-            sys.executable,
-            '-m',
-            'tensorflow.python.tools.saved_model_cli',
-            'run',
-            '--dir',
-            run.out + '/1',
-            '--tag_set',
-            'serve',
-            '--signature_def',
-            'predict_images',
-            '--inputs',
-            'images=%s' % (tmp_path / 'images.npy'),
-            '--outdir',
-            str(tmp_path / 'out'),
-        ],
-        check=True,
-        timeout=120,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    np.testing.assert_allclose(
-        np.load(str(tmp_path / 'out' / 'probabilities.npy')), run.probabilities[:3], atol=1e-5
-    )
-
-
-@pytest.mark.slow
 def test_tensorflow_lite(run, tmp_path, monkeypatch):
     monkeypatch.setenv('PATH', '/usr/bin:/bin')  # TensorFlow 1.15 starts its converter
     status, stdout, _ = _export(run, '--tflite=%s' % (tmp_path / 'model.tflite'))
@@ -162,35 +131,41 @@ def test_tensorflow_lite(run, tmp_path, monkeypatch):
     np.testing.assert_allclose(interpreter.get_tensor(found['index']).sum(1), 1, atol=1e-5)
 
 
-def _load(path, signature, images):
+def _load(path, signature, values):
+    """The probabilities, and the types of all operations."""
     with tf.Graph().as_default() as graph, tf.Session() as session:
         model = tf.saved_model.load(session, ['serve'], path)
         found = model.signature_def[signature]
+        ((_, given),) = found.inputs.items()
         operations = [operation.type for operation in graph.get_operations()]
-        return session.run(
-            found.outputs['probabilities'].name, {found.inputs['images'].name: images}
-        ), operations
+        return session.run(found.outputs['probabilities'].name, {given.name: values}), operations
 
 
-def test_the_operations_and_other_sizes(run, tmp_path):
-    """Of each of the three signatures: one normalisation after each convolution, and no products
-    but those of three layers."""
+def test_files_and_other_sizes(run, tmp_path):
+    """The bytes of files give the same pixels as when a data set is made of them, but that
+    photographs are not turned; and so do images of another size."""
     _export(run)
-    _, operations = _load(run.out + '/1', 'predict_images', run.images[:1])
-    counts = [
-        operations.count(kind)
-        for kind in ('LRN', 'Conv2D', 'MatMul', 'VarHandleOp', 'PyFunc', 'IdentityN')
-    ]
-    assert counts == [6, 6, 9, 0, 0, 0]
-    large = run.images.repeat(3, 1).repeat(2, 2)  # 96 x 64
-    grown = np.concatenate([large[:, :8], large, large[:, -8:]], 1)
-    found, _ = _load(run.out + '/1', 'predict_images_uint8', grown)
-    with decoding.Decoder(1) as decoder:  # which test_decoding compares with Pillow
-        small = image_files.decode(
-            decoder, tmp_path, {str(i): _png(image) for i, image in enumerate(grown)}
-        ).images
-    expected, _ = _load(run.out + '/1', 'predict_images', small.transpose(0, 2, 3, 1))
+    contents = dict(SMALL, **SCALED)
+    small = decode(tmp_path, dict(contents, upright=photograph(1))).images.transpose(0, 2, 3, 1)
+    expected, operations = _load(run.out + '/1', 'predict_images', small)
+    # Of each of the three signatures: one normalisation after each convolution, and no products but
+    # those of three layers.
+    kinds = ['LRN', 'Conv2D', 'MatMul', 'VarHandleOp', 'PyFunc', 'IdentityN']
+    assert [operations.count(kind) for kind in kinds] == [6, 6, 9, 0, 0, 0]
+    values = list(contents.values()) + [photograph(6)]
+    found, _ = _load(run.out + '/1', 'predict_bytes', values)
     np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert len(_load(run.out + '/1', 'predict_bytes', [])[0]) == 0
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        _load(run.out + '/1', 'predict_bytes', [SMALL['png'], b'text'])
+    pixels = np.asarray(Image.open(io.BytesIO(SCALED['wide'])))[None]
+    found, _ = _load(run.out + '/1', 'predict_images_uint8', pixels)
+    np.testing.assert_allclose(found[0], expected[list(contents).index('wide')], atol=1e-5)
+    # Values between two integers are rounded, and those out of bounds are cut.
+    images = run.images[:3].astype(np.float32)
+    near = np.where(images == 255, 300, np.where(images == 0, -9, images + 0.4))
+    for first, second in zip(*[_load(run.out + '/1', 'predict_images', x) for x in (images, near)]):
+        np.testing.assert_array_equal(first, second)
 
 
 def test_versions(run):
@@ -234,31 +209,16 @@ def test_whole_or_not_at_all(run, monkeypatch):
 
 
 def test_predictions_of_an_exported_model(run, tmp_path):
-    (tmp_path / 'run' / 'run.json').write_text(
-        json.dumps({'num_towers': 1, 'class_names': ['%d \u00fc' % i for i in range(10)]})
-    )
+    names = ['%d \u00fc' % i for i in range(10)]
+    (tmp_path / 'run' / 'run.json').write_text(json.dumps({'num_towers': 1, 'class_names': names}))
     _export(run)
-    Image.fromarray(run.images[4]).save(str(tmp_path / 'image.png'))
-    wanted = programs.call(
-        'cifar10_predict',
-        '--checkpoint_dir=' + run.directory,
-        '--json',
-        str(tmp_path / 'image.png'),
-    )
-    assert wanted[0] == 0
+    image = str(tmp_path / 'image.png')
+    Image.fromarray(run.images[4]).save(image)
     for path in (run.out, run.out + '/1'):
-        status, stdout, _ = programs.call(
-            'cifar10_predict', '--saved_model=' + path, '--json', str(tmp_path / 'image.png')
-        )
-        told, expected = [json.loads(text)['predictions'] for text in (stdout, wanted[1])]
-        assert status == 0 and [(entry['class'], entry['name']) for entry in told] == [
-            (entry['class'], entry['name']) for entry in expected
-        ]
-        np.testing.assert_allclose(
-            [entry['probability'] for entry in told],
-            [entry['probability'] for entry in expected],
-            atol=1e-5,
-        )
+        _, stdout, _ = programs.call('cifar10_predict', '--saved_model=' + path, '--json', image)
+        (told, *_) = json.loads(stdout)['predictions']
+        assert (told['class'], told['name']) == (run.classes[4], names[run.classes[4]])
+        assert told['probability'] == pytest.approx(run.probabilities[4].max(), abs=1e-5)
 
 
 def test_a_checkpoint_of_another_network(tmp_path, run):

@@ -1,0 +1,229 @@
+"""Data sets are written whole or not at all, by one process at a time; a part is held out."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import pytest
+
+import cifar10
+from cifar10.data import dataset, synthetic, verification, writing
+from cifar10.errors import UserError
+from tests.helpers import data_sets, oracle, programs, queues, special_files
+from tests.helpers.special_files import deadline, needs_root  # noqa: F401
+
+
+@pytest.mark.parametrize('name', ['[12]', 'what?', 'back\\slash', "it's", 'gr\u00fcn %s {x}', '-x'])
+def test_every_name_of_a_directory(tmp_path, name):
+    """TensorFlow reads from it as well, and nothing is written beside it."""
+    (tmp_path / name / '.cifar10-incomplete-of-a-killed-process').mkdir(parents=True)
+    (tmp_path / name / 'incomplete').mkdir()  # of the user
+    data_dir = str(tmp_path / name)
+    synthetic.maybe_write(data_dir, records_per_file=10)
+    assert writing.is_present(data_dir) and verification.verify(dataset.read(data_dir).train) == 50
+    _, labels = cifar10.inputs(eval_data=True, data_dir=data_dir, batch_size=10)
+    assert sorted(queues.run(labels, 1)[0]) == list(range(10))
+    assert os.listdir(str(tmp_path)) == [name]
+    assert sorted(os.listdir(data_dir)) == [dataset.DIRECTORY, 'incomplete']
+
+
+@pytest.mark.parametrize('kind', ['a file', 'a link'] + special_files.KINDS[1:])
+def test_no_directory_in_place_of_the_data_set(tmp_path, kind):
+    """Named at the start, not after a download."""
+    path = tmp_path / dataset.DIRECTORY
+    if kind == 'a file':
+        path.write_text('precious')
+    elif kind == 'a link':
+        path.symlink_to('nowhere')
+    else:
+        special_files.make(path, kind)
+    before = os.lstat(str(path))
+    with pytest.raises(UserError, match='^%s is not a directory: move it away, or ' % path):
+        synthetic.maybe_write(str(tmp_path))
+    assert os.path.samestat(os.lstat(str(path)), before)
+    assert os.listdir(str(tmp_path)) == [dataset.DIRECTORY]
+
+
+@needs_root
+def test_what_another_user_could_replace_is_not_written_to_but_read(own_data_dir, tmp_path):
+    (tmp_path / 'shared').mkdir()
+    (tmp_path / 'shared').chmod(0o1777)
+    theirs = tmp_path / 'shared' / 'theirs'
+    theirs.mkdir()
+    os.chown(str(theirs), 12345, -1)
+    with pytest.raises(UserError, match='^%s belongs to another user, ' % theirs):
+        synthetic.maybe_write(str(theirs), records_per_file=10)
+    assert os.listdir(str(theirs)) == []
+    os.rename(os.path.join(own_data_dir, dataset.DIRECTORY), str(theirs / dataset.DIRECTORY))
+    synthetic.maybe_write(str(theirs))
+    assert verification.verify(dataset.read(str(theirs)).test) == 50
+
+
+def test_a_place_that_is_not_local(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match='^gs://bucket/data is not a place on this machine'):
+        synthetic.maybe_write('gs://bucket/data', records_per_file=10)
+    assert os.listdir(str(tmp_path)) == []
+
+
+def test_half_a_data_set_is_left_alone(own_data_dir):
+    os.remove(dataset.read(own_data_dir).train.paths[3])
+    before = sorted(os.listdir(os.path.join(own_data_dir, dataset.DIRECTORY)))
+    with pytest.raises(UserError, match='data_batch_4.bin is missing: put it back, or move'):
+        synthetic.maybe_write(own_data_dir)
+    assert sorted(os.listdir(os.path.join(own_data_dir, dataset.DIRECTORY))) == before
+
+
+def test_an_error_leaves_nothing(tmp_path):
+    """Files that are no data set, or an exception in the block."""
+    path = str(tmp_path / dataset.DIRECTORY)
+    with pytest.raises(UserError, match='data_batch_1.bin is empty'):
+        with writing.new_directory(path) as directory:
+            open(os.path.join(directory, 'data_batch_1.bin'), 'w').close()
+    with pytest.raises(ZeroDivisionError):
+        with writing.new_directory(path):
+            1 / 0  # noqa: B018
+    assert os.listdir(str(tmp_path)) == []
+    missing = str(tmp_path / 'missing' / 'out')
+    with pytest.raises(UserError, match='^Cannot write the data set to %s .*No such' % missing):
+        with writing.new_directory(missing):
+            pass
+
+
+def test_a_second_process_finds_the_data_set(tmp_path):
+    script = 'from cifar10.data import synthetic; synthetic.maybe_write(%r, records_per_file=20)'
+    with writing.preparing(str(tmp_path)) as missing:
+        assert missing
+        process = subprocess.Popen(
+            [sys.executable, '-u', '-c', script % str(tmp_path)],
+            env=dict(os.environ, PYTHONPATH=programs.ROOT),
+            stdout=subprocess.PIPE,
+            universal_newlines=True,
+        )
+        line = process.stdout.readline()
+        data_sets.write(tmp_path)
+    assert process.communicate(timeout=60) == ('', None) and process.returncode == 0
+    assert line == 'Waiting for another process that works in %s\n' % tmp_path
+    assert verification.verify(dataset.read(str(tmp_path)).test) == 50
+
+
+def test_a_signal_while_the_temporary_directory_is_made(tmp_path, monkeypatch):
+    make = tempfile.mkdtemp
+
+    def interrupted(*args, **kwargs):
+        make(*args, **kwargs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tempfile, 'mkdtemp', interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        synthetic.maybe_write(str(tmp_path), records_per_file=10)
+    assert os.listdir(str(tmp_path)) == []
+
+
+@pytest.mark.parametrize('data_dir', ['a', 'a/cifar-10-batches-bin', 'a/cifar-10-batches-bin/'])
+def test_a_data_set_is_written_below_the_parent(tmp_path, monkeypatch, data_dir):
+    monkeypatch.chdir(tmp_path)
+    synthetic.maybe_write(data_dir, records_per_file=10)
+    assert os.listdir('.') == ['a'] and os.listdir('a') == [dataset.DIRECTORY]
+    for path in ('a', data_dir):
+        assert verification.verify(dataset.read(path).train) == 50
+
+
+def test_a_data_set_that_is_present(data_dir, tmp_path):
+    assert writing.is_present(data_dir) and not writing.is_present(str(tmp_path / 'missing'))
+    (tmp_path / dataset.DIRECTORY).mkdir()
+    assert not writing.is_present(str(tmp_path))  # an empty directory may be filled
+
+
+def _rows(records):
+    return [
+        row for path in records.paths for row in np.fromfile(path, 'V%d' % records.record_bytes)
+    ]
+
+
+def _bytes(records):
+    return [row.tobytes() for row in _rows(records)]
+
+
+def test_training_images_are_divided_by_class(tmp_path, data_dir):
+    """The source has 300 training images, 30 of each class, and 50 test images, which are not
+    looked at."""
+    source = dataset.read(data_dir)
+    writing.hold_out(source, str(tmp_path / 'out'), 50, seed=0)
+    found = dataset.read(str(tmp_path / 'out'))
+    assert found.class_names == source.class_names
+    assert np.bincount(oracle.read_records(found.test.paths)[0]).tolist() == [5] * 10
+    train, test, before = map(_bytes, (found.train, found.test, source.train))
+    assert sorted(train + test) == sorted(before)
+    assert train == [row for row in before if row in set(train)]  # their order stays
+    assert [file.num_examples for file in found.train.files] == [50] * 5
+    with open(str(tmp_path / 'out' / 'dataset.json')) as opened:
+        origin = json.load(opened)['origin']
+    assert origin.endswith(source.directory + ', held out with --examples=50 --seed=0')
+
+
+def test_the_seed_chooses(tmp_path, data_dir):
+    chosen = []
+    for name, seed in [('a', 1), ('b', 1), ('c', 2)]:
+        writing.hold_out(dataset.read(data_dir), str(tmp_path / name), 20, seed)
+        chosen.append(_bytes(dataset.read(str(tmp_path / name)).test))
+    assert chosen[0] == chosen[1] and set(chosen[0]) != set(chosen[2])
+
+
+def _make(directory, counts, num_classes):
+    """A data set with so many images of the first classes; the first two pixels hold the label."""
+    labels = np.repeat(np.arange(len(counts)), counts)
+    images = np.zeros([len(labels), 3, 32, 32], np.uint8)
+    images[:, 0, 0, 0], images[:, 0, 0, 1] = labels // 256, labels % 256
+    with writing.new_data_set(str(directory)) as new:
+        for files in (dataset.TRAIN_FILES, dataset.TEST_FILES):
+            writer = writing.Writer(new, files, len(labels), dataset.label_bytes(num_classes))
+            writer.add(labels, images)
+        writing.describe(new, ['class %d' % i for i in range(num_classes)], origin='a test')
+    return dataset.read(str(directory))
+
+
+@pytest.mark.parametrize(
+    'counts, total, quotas',
+    [
+        ([10, 10], 5, [3, 2]),
+        ([30, 10, 20], 6, [3, 1, 2]),
+        ([7, 5, 3], 4, [2, 1, 1]),
+        ([9, 1], 1, [1, 0]),
+        ([1, 1, 9], 5, [0, 0, 5]),
+        ([2, 2, 4], 5, [1, 1, 3]),
+        ([0, 5], 4, [0, 4]),
+    ],
+)
+def test_the_part_of_each_class(tmp_path, counts, total, quotas):
+    """One image of each class stays for training."""
+    source = _make(tmp_path / 'source', counts, len(counts))
+    writing.hold_out(source, str(tmp_path / 'out'), total, 0)
+    found = dataset.read(str(tmp_path / 'out'))
+    assert verification.count_labels(found.test).tolist() == quotas
+    assert verification.count_labels(found.train).tolist() == list(np.subtract(counts, quotas))
+    most = sum(max(count - 1, 0) for count in counts)
+    with pytest.raises(
+        UserError, match='^--examples=%d leaves .*: give at most %d$' % (most + 1, most)
+    ):
+        writing.hold_out(source, str(tmp_path / 'more'), most + 1, 0)
+    assert sorted(os.listdir(str(tmp_path))) == ['out', 'source']
+
+
+def test_two_label_bytes(tmp_path):
+    source = _make(tmp_path / 'source', [2] * 300, 300)
+    writing.hold_out(source, str(tmp_path / 'out'), 300, 0)
+    found = dataset.read(str(tmp_path / 'out'))
+    for records in (found.train, found.test):
+        rows = np.array(_rows(records)).view(np.uint8).reshape(-1, 3074)
+        np.testing.assert_array_equal(rows[:, :2], rows[:, 2:4])
+        assert verification.count_labels(records).tolist() == [1] * 300
+
+
+def test_classes_without_names(tmp_path, own_data_dir):
+    os.remove(os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE))
+    writing.hold_out(dataset.read(own_data_dir), str(tmp_path / 'out'), 10, 0)
+    assert dataset.read(str(tmp_path / 'out')).class_names == list('0123456789')
