@@ -63,21 +63,19 @@ class FiniteHook(tf.train.SessionRunHook):
         def towers(values):
             return ', '.join(str(i) for i in np.flatnonzero(~np.isfinite(values))) or 'none'
 
-        saved = checkpoint_files.candidates(self._train_dir) if self._train_dir else None
+        saved = ['the one of the chief']
+        if self._train_dir:
+            saved = checkpoint_files.candidates(self._train_dir) or ['none yet']
         return UserError(
             'Training diverged at step %d with learning rate %g. Not finite: losses of towers: %s; gradients of towers: %s; '
-            'variables: %s. Lower --initial_learning_rate. %s'
+            'variables: %s. Lower --initial_learning_rate. The last good checkpoint is %s'
             % (
                 self._fetched['step'],
                 self._fetched['learning_rate'],
                 towers(self._fetched['losses']),
                 towers(self._fetched['norms']),
                 ', '.join(bad_variables) or 'none',
-                'The chief has the checkpoints'
-                if saved is None
-                else 'The last good checkpoint is %s' % saved[0]
-                if saved
-                else 'There is no checkpoint yet',
+                saved[0],
             )
         )
 

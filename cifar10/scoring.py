@@ -8,7 +8,6 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation, hooks
 from cifar10.data import verification
-from cifar10.errors import UserError
 from cifar10.report import tensorboard
 from cifar10.runs import checkpoint, checkpoint_files, watch
 
@@ -23,7 +22,6 @@ class ScoreHook(tf.train.SessionRunHook):
 
     _evaluator = None  # is made when it is needed, so that the first step need not wait for it
     _scored = None  # the step of the last evaluation
-    _unkept = 0  # the greatest precision of a checkpoint that could not be kept
 
     def __init__(self, step, job, run, write, failures):
         """Looks at the test files, so that it is not at the end that they turn out to be damaged.
@@ -38,18 +36,10 @@ class ScoreHook(tf.train.SessionRunHook):
         Raises:
           UserError: a test file is missing or malformed.
         """
-        self._step_tensor = step
-        self._every, self._last_step = job.intervals.eval_steps, job.pace.last_step
-        self._device = job.devices[0]
-        self._run, self._write, self._failures, self._keep_best = (
-            run,
-            write,
-            failures,
-            job.intervals.keep_best,
-        )
-        self._records = job.data.test
-        self._watch = watch.Watch(self._records)
-        verification.verify(self._records)
+        self._step_tensor, self._job, self._run = step, job, run
+        self._write, self._failures = write, failures
+        self._watch = watch.Watch(job.data.test)
+        verification.verify(job.data.test)
 
     def begin(self):
         self._variables = {variable.op.name: variable for variable in tf.global_variables()}
@@ -62,18 +52,12 @@ class ScoreHook(tf.train.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         before, self._looked = self._looked, run_values.results
-        if (
-            self._every
-            and self._looked < self._last_step
-            and hooks.is_due(self._looked, before, self._every)
-        ):
+        every, is_last = self._job.intervals.eval_steps, self._looked >= self._job.pace.last_step
+        if every and not is_last and hooks.is_due(self._looked, before, every):
             path = os.path.join(self._run.path, '%s-%d' % (checkpoint_files.PREFIX, self._looked))
+            values = run_context.session.run(self._variables)
             with self._failures.collecting('an evaluation'):  # A test file may have changed.
-                self._score(
-                    checkpoint.Checkpoint(
-                        path, int(self._looked), run_context.session.run(self._variables)
-                    )
-                )
+                self._score(checkpoint.Checkpoint(path, int(self._looked), values))
 
     def score_last(self):
         """Evaluates the last checkpoint of the run, unless its step has just been evaluated."""
@@ -85,7 +69,7 @@ class ScoreHook(tf.train.SessionRunHook):
     def _score(self, restored):
         start = time.monotonic()
         if self._evaluator is None:
-            self._evaluator = evaluation.Evaluator(self._records, self._device)
+            self._evaluator = evaluation.Evaluator(self._job.data.test, self._job.devices[0])
         self._watch.check()  # The Evaluator knows the files only as they were when it was made.
         result = self._evaluator.evaluate(restored)
         self._scored = restored.step
@@ -99,15 +83,6 @@ class ScoreHook(tf.train.SessionRunHook):
             tf.Summary(value=[tf.Summary.Value(tag=tensorboard.PRECISION, simple_value=precision)]),
             result.step,
         )
-        if self._keep_best:
-            self._keep(restored, precision)
-
-    def _keep(self, restored, precision):
-        try:
-            checkpoint_files.keep_best(self._run, restored, precision)
-        except UserError as error:
-            self._unkept = max(self._unkept, precision)
-            self._failures.add('the best checkpoint', error)
-        else:
-            if precision >= self._unkept:
-                self._failures.remove('the best checkpoint')
+        if self._job.intervals.keep_best:
+            with self._failures.collecting('the best checkpoint'):
+                checkpoint_files.keep_best(self._run, restored, precision)

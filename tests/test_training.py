@@ -183,7 +183,7 @@ def test_variables_that_are_not_finite(tmp_path, data_dir):
     """The first update overflows, which the loss would show only in the second step."""
     complaint = (
         'at step 1 with learning rate 1e.38. Not finite: losses of towers: none; gradients of towers: none; '
-        'variables: weights, .* There is no checkpoint yet'
+        'variables: weights, .* The last good checkpoint is none yet'
     )
     with pytest.raises(UserError, match=complaint):
         train(

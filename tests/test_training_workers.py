@@ -124,5 +124,5 @@ def test_a_worker_without_a_run_diverges(tmp_path, monkeypatch):
         _without_run(_graph(1, float('nan')))
     assert str(error.value) == (
         'Training diverged at step 1 with learning rate 0.1. Not finite: losses of towers: 0; gradients of towers: none; '
-        'variables: none. Lower --initial_learning_rate. The chief has the checkpoints'
+        'variables: none. Lower --initial_learning_rate. The last good checkpoint is the one of the chief'
     )

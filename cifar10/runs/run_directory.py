@@ -250,12 +250,13 @@ def _compare(train_dir, record, hparams):
                 'The run in %s was trained with %s %s, not %s: give the same, another --train_dir, or --fresh to move '
                 'it aside' % (train_dir, name, told(recorded[name]), told(record[name]))
             )
+    unused = {'last_step'}
+    if not recorded['deterministic'] and not record['deterministic']:
+        unused |= {'seed', 'deterministic'}  # such a run is not the same again anyway
     changed = [
-        '%s %s (was %s)' % (name, record[name], recorded[name])
-        for name in record
-        if name not in ('last_step', 'seed', 'deterministic')
-        and recorded[name] != record[name]
-        and hparams.has_effect(name)
+        '%s %s (was %s)' % (name, value, recorded[name])
+        for name, value in record.items()
+        if name not in unused and recorded[name] != value and hparams.has_effect(name)
     ]
     if changed:
         print(
@@ -263,21 +264,6 @@ def _compare(train_dir, record, hparams):
             'if they had been made with these' % (train_dir, ', '.join(changed)),
             flush=True,
         )
-    if _determined_by(recorded) != _determined_by(record):
-        print(
-            'The run in %s used %s; now it uses %s. To repeat it exactly, use the same flags at each start'
-            % (train_dir, _determined_by(recorded), _determined_by(record)),
-            flush=True,
-        )
-
-
-def _determined_by(record):
-    """Returns the flags that determine the random numbers of a run."""
-    return (
-        '--deterministic --seed=%s' % record.get('seed')
-        if record['deterministic']
-        else 'no --deterministic'
-    )
 
 
 def read_chosen(directory, choice):

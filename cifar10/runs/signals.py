@@ -17,7 +17,7 @@ _KILL = getattr(signal, 'SIGKILL', signal.SIGTERM)
 stderr = 2  # the file descriptor for lines; another one while 2 is something else
 children = set()  # the processes, by number, that must not outlive this one
 _arrived = []  # the signals that have come, also while no Python code could run in the main thread
-_ending = []  # the threads that are ending the process, the first of them for good
+_ending = threading.Lock()  # held by the thread that ends the process
 _at_start = {}  # the handlers that Python has set
 
 
@@ -32,31 +32,26 @@ class Interrupted(KeyboardInterrupt):
 def end_at_once(number, frame=None):
     """Ends the process and its children, with one line and exit status 128 + number, whatever it is
     doing; a handler of signals."""
-    thread = threading.get_ident()
-    if thread in _ending:
-        return  # to the end that is under way
-    _ending.append(thread)
-    if _ending[0] != thread:
-        threading.Event().wait()  # for the end by the other thread
+    if not _ending.acquire(blocking=False):
+        return  # the end is under way
     for child in children:
         with contextlib.suppress(OSError):
             os.kill(child, _KILL)
-    if number != getattr(signal, 'SIGPIPE', None):  # else nobody reads any more
-        line = '%s: interrupted (%s)\n' % (
-            os.path.basename(sys.argv[0]),
-            signal.Signals(number).name,
-        )
+    if number != NOBODY_READS and _can_write():
+        name = signal.Signals(number).name
+        line = '%s: interrupted (%s)\n' % (os.path.basename(sys.argv[0]), name)
         with contextlib.suppress(OSError):
-            if _can_write():
-                os.write(stderr, line.encode())
+            os.write(stderr, line.encode())
     os._exit(128 + number)
 
 
 def _can_write():
     """Whether a line on stderr would be taken; if nobody reads at present, as of a pager, to write
     would wait."""
-    # Windows asks sockets only
-    return os.name == 'nt' or bool(select.select([], [stderr], [], 1)[1])
+    try:  # Windows asks sockets only
+        return os.name == 'nt' or bool(select.select([], [stderr], [], 1)[1])
+    except OSError:  # it is closed
+        return False
 
 
 def end_on_signals():

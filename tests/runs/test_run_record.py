@@ -79,22 +79,9 @@ def test_a_hyperparameter_without_effect(tmp_path, data_dir, capsys):
     [
         ((1, True), (1, True), None),
         ((1, False), (2, False), None),
-        ((None, False), (2, False), None),
-        (
-            (1, True),
-            (2, True),
-            'used --deterministic --seed=1; now it uses --deterministic --seed=2. To repeat it exactly, ',
-        ),
-        (
-            (1, True),
-            (1, False),
-            'used --deterministic --seed=1; now it uses no --deterministic. To repeat it',
-        ),
-        (
-            (1, False),
-            (1, True),
-            'used no --deterministic; now it uses --deterministic --seed=1. To repeat it',
-        ),
+        ((1, True), (2, True), 'seed 2 (was 1)'),
+        ((1, True), (1, False), 'deterministic False (was True)'),
+        ((1, False), (1, True), 'deterministic True (was False)'),
     ],
 )
 def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
@@ -104,10 +91,8 @@ def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
         given = job(data_dir)._replace(seed=seed, deterministic=deterministic)
         with run_directory.held(str(tmp_path), False, given) as run:
             run.write_record()
-    lines = [line for line in capsys.readouterr().out.splitlines() if 'deterministic' in line]
-    assert len(lines) == (told is not None) and all(
-        line.startswith('The run in %s %s' % (tmp_path, told)) for line in lines
-    )
+    printed = capsys.readouterr().out
+    assert 'different hyperparameters: %s. ' % told in printed if told else printed == ''
 
 
 @pytest.mark.parametrize(

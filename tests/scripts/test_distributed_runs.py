@@ -314,7 +314,7 @@ def test_a_diverging_run_described_by_tf_config(make_cluster, num_ps):
     assert cluster.tasks['worker 0'].end() == 1
     (complaint,) = cluster.tasks['worker 0'].complaints
     assert re.match(
-        r'%serror: Training diverged at step \d with learning rate 1e\+08\. .* There is no checkpoint yet$'
+        r'%serror: Training diverged at step \d with learning rate 1e\+08\. .* The last good checkpoint is none yet$'
         % SCRIPT,
         complaint,
     )
