@@ -109,10 +109,8 @@ def confusion_matrix(matrix, names):
     ticks = range(0, num_classes, math.ceil(num_classes / _MAX_TICKS))
     labels = [names[tick] for tick in ticks]
     font_size = 10 if num_classes <= _MAX_NUMBERED else 7
-    axes.set_xticks(ticks)
-    axes.set_xticklabels(labels, rotation=90, fontsize=font_size)
-    axes.set_yticks(ticks)
-    axes.set_yticklabels(labels, fontsize=font_size)
+    axes.set_xticks(ticks, labels, rotation=90, fontsize=font_size)
+    axes.set_yticks(ticks, labels, fontsize=font_size)
     axes.set(
         title='Confusion matrix: %d of %d correct' % (matrix.trace(), matrix.sum()),
         xlabel='predicted class',

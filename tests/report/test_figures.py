@@ -19,10 +19,6 @@ def _result(scores, names=None, num_mistakes=24):
     return Result(1, 1, scores, mistakes, names or list(map(str, range(scores.num_classes))), {})
 
 
-def _texts(axes):
-    return [text.get_text() for text in axes.texts]
-
-
 def _labels(axis):
     return [text.get_text() for text in axis.get_ticklabels()]
 
@@ -36,7 +32,7 @@ def test_confusion_matrix():
     np.testing.assert_allclose(image.get_array(), expected)
     assert image.get_clim() == (-1, 1)
     assert image.cmap(0.0)[0] > image.cmap(0.0)[2] and image.cmap(1.0)[0] < image.cmap(1.0)[2]
-    assert _texts(axes) == [str(count) for count in matrix.flat]
+    assert [text.get_text() for text in axes.texts] == [str(count) for count in matrix.flat]
     places = [text.get_position() for text in axes.texts]
     assert places[1] == (1, 0) and places[3] == (0, 1)
     assert [text.get_color() for text in axes.texts[:2]] == ['white', 'black']

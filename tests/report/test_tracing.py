@@ -7,18 +7,9 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import files
-from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC, Intervals
-from cifar10.runs import run_directory
-from cifar10.training import Job
-from scripts import cifar10_multi_gpu_train
 from tests.helpers import events
 from tests.helpers.small_run import train
-
-
-def _traces(directory):
-    return sorted(name for name in os.listdir(str(directory)) if name.startswith('trace'))
 
 
 def _tagged(directory):
@@ -34,43 +25,33 @@ def _tagged(directory):
     ]
 
 
-def test_a_step_of_two_towers(tmp_path, data_dir, capsys):
+def test_a_step_of_two_towers(runs):
     """Each tower's convolutions are in the file, complete events with times; and in the event
     file."""
-    job = Job(
-        dataset.read(data_dir),
-        300,
-        CLASSIC._replace(batch_size=8),
-        ['/cpu:0', '/cpu:1'],
-        max_steps=3,
-        intervals=Intervals(profile_step=2, eval_steps=0),
-    )
-    with run_directory.held(str(tmp_path), False, job) as run:
-        cifar10_multi_gpu_train.train(job, run)
-    assert _traces(tmp_path) == ['trace-2.json']
-    path = str(tmp_path / 'trace-2.json')
-    assert (
-        'Traced step 2: open %s with https://ui.perfetto.dev or chrome://tracing\n' % path
-        in capsys.readouterr().out
-    )
-    with open(path) as opened:
-        complete = [event for event in json.load(opened)['traceEvents'] if event['ph'] == 'X']
+    trace = json.loads((runs / 'fast' / 'trace-2.json').read_text())
+    complete = [event for event in trace['traceEvents'] if event['ph'] == 'X']
     assert all(event['dur'] >= 0 and event['ts'] >= 0 for event in complete)
     names = {event['args']['name'] for event in complete if 'Conv2D' in event['name']}
     assert {name.split('/')[0] for name in names} == {'tower_0', 'tower_1'}
-    ((step, tag, metadata),) = _tagged(tmp_path)
+    ((step, tag, metadata),) = _tagged(runs / 'fast')
     assert (step, tag) == (2, 'step 2')
     assert names <= {
         node.node_name for device in metadata.step_stats.dev_stats for node in device.node_stats
     }
 
 
-@pytest.mark.parametrize('profile_step, traced', [(1, [1]), (7, [7]), (None, [])])
-def test_one_step_is_traced(tmp_path, data_dir, profile_step, traced):
+@pytest.mark.parametrize('profile_step', [1, 7, None])
+def test_one_step_is_traced(tmp_path, data_dir, capsys, profile_step):
     """Once, also by a run that is resumed: step 7 is after the first start, step 1 in it."""
     for max_steps in (5, 9):
         train(tmp_path, data_dir, max_steps, profile_step=profile_step)
-    assert _traces(tmp_path) == ['trace-%d.json' % step for step in traced]
+    told = (
+        'Traced step %s: open %s/trace-%s.json with https://ui.perfetto.dev or chrome://tracing\n'
+    )
+    told %= (profile_step, tmp_path, profile_step)
+    assert capsys.readouterr().out.count(told) == (profile_step is not None)
+    traced = [profile_step] if profile_step else []
+    assert sorted(tmp_path.glob('trace*')) == [tmp_path / ('trace-%d.json' % i) for i in traced]
     assert [step for step, _, _ in _tagged(tmp_path)] == traced
 
 
