@@ -7,10 +7,8 @@ from PIL import Image
 import pytest
 
 from cifar10.evaluation import Result
-from cifar10.report import figures
+from cifar10.report import figures, text_report
 from tests.helpers import scored
-
-ODD_NAMES = ['x' * 40, '猫科动物', 'größe élan', 'costs $5 or $6_x^2', '\U0001f408']
 
 
 def _result(scores, names=None, num_mistakes=24):
@@ -45,57 +43,62 @@ def test_confusion_matrix():
     'num_classes, numbers, labels', [(30, 900, 30), (31, 0, 31), (200, 0, 100)]
 )
 def test_many_classes(num_classes, numbers, labels):
-    """Neither numbers nor names overlap."""
-    drawn = figures.draw(_result(scored.scores(500, num_classes)))
-    axes = drawn['confusion_matrix'].axes[0]
+    """Neither numbers nor names overlap, and the figure fits a screen."""
+    figure = figures.draw(_result(scored.scores(300, num_classes)))['confusion_matrix']
+    axes = figure.axes[0]
     assert (len(axes.texts), len(_labels(axes.xaxis))) == (numbers, labels)
-    assert max(figures.size(figures.encoded(drawn['confusion_matrix'], 'png'))) < 1600
+    assert max(figure.get_size_inches() * figure.dpi) < 1700
 
 
 def test_too_many_classes():
-    assert set(figures.draw(_result(scored.scores(500, 201)))) == {'reliability', 'mistakes'}
+    assert set(figures.draw(_result(scored.scores(300, 201)))) == {'reliability', 'mistakes'}
 
 
 def test_reliability():
     """The bars of precision, the gaps above them, the histogram below."""
     # all with a confidence of 0.9, which is in the bin before the last; 0.55 of them correct
-    calibration = scored.of_matrix([[55, 45], [0, 0]]).calibration()
-    drawn = figures.reliability(calibration)
+    drawn = figures.reliability(scored.of_matrix([[55, 45], [0, 0]]).calibration())
     above, below = drawn.axes
     precision, gap = above.patches[13], above.patches[15 + 13]
-    assert precision.get_height() == pytest.approx(0.55)
-    assert (gap.get_y(), gap.get_height()) == pytest.approx((0.55, 0.35))
-    assert precision.get_x() < 13.5 / 15 < precision.get_x() + precision.get_width()
+    assert precision.get_bbox().bounds == pytest.approx((13.05 / 15, 0, 0.9 / 15, 0.55))
+    assert gap.get_bbox().bounds == pytest.approx((13.05 / 15, 0.55, 0.9 / 15, 0.35))
     assert [bar.get_height() for bar in below.patches] == 13 * [0] + [100, 0]
     assert above.get_title().endswith(' 0.350')
-    assert [line.get_xydata().tolist() for line in above.lines] == [[[0, 0], [1, 1]]]
+    assert above.lines[0].get_xydata().tolist() == [[0, 0], [1, 1]]
 
 
-@pytest.mark.parametrize('count, rows', [(0, 1), (1, 1), (6, 1), (7, 2), (24, 4)])
+@pytest.mark.parametrize('count, rows', [(0, 1), (6, 1), (7, 2)])
 def test_mistakes(count, rows):
+    """In rows of six."""
     result = _result(scored.scores(300, 3), ['cat', 'dog', 'bird'], count)
     drawn = figures.mistakes(result.mistakes, result.class_names)
-    assert len(drawn.axes) == 6 * rows and all(not axes.axison for axes in drawn.axes)
+    assert len(drawn.axes) == 6 * rows and not any(axes.axison for axes in drawn.axes)
+    assert sum(bool(axes.images) for axes in drawn.axes) == count
     for axes, mistake in zip(drawn.axes, result.mistakes):
         assert (axes.images[0].get_array() == mistake.image.transpose(1, 2, 0)).all()
-        predicted, label = [result.class_names[i] for i in (mistake.predicted, mistake.label)]
-        assert axes.get_title() == '%s,\nnot %s %.2f' % (predicted, label, mistake.probability)
-    assert sum(bool(axes.images) for axes in drawn.axes) == count
-    assert drawn._suptitle.get_text() == ('The most confident mistakes' if count else 'No mistakes')
+        caption = axes.get_title().replace('\n', ' ')
+        assert text_report.mistakes([mistake], result.class_names).endswith(': ' + caption)
+    title = drawn._suptitle.get_text()
+    assert title == ('The most confident mistakes' if count else 'No mistakes')
 
 
 @pytest.mark.filterwarnings('error')
 def test_odd_names():
     """A number takes the place of a name for which the font lacks a character; nothing is a
-    formula; no warning."""
-    drawn = figures.draw(_result(scored.scores(100, 5), ODD_NAMES, 3))
-    names = _labels(drawn['confusion_matrix'].axes[0].xaxis)
-    assert names == ['x' * 17 + '...', '1', 'größe élan', r'costs \$5 or \$6_x^2', '4']
+    formula; no warning; nothing is cut off."""
+    names = ['x' * 40, '猫科动物', 'größe élan', 'costs $5 or $6_x^2', '\U0001f408']
+    drawn = figures.draw(_result(scored.scores(100, 5), names, 3))
+    assert _labels(drawn['confusion_matrix'].axes[0].xaxis) == [
+        'x' * 17 + '...',
+        '1',
+        'größe élan',
+        r'costs \$5 or \$6_x^2',
+        '4',
+    ]
     for figure in drawn.values():
         assert b'</svg>' in figures.encoded(figure, 'svg')
         png = figures.encoded(figure, 'png')
         with Image.open(io.BytesIO(png)) as image:
             assert image.format == 'PNG' and image.size == figures.size(png)
             pixels = np.asarray(image.convert('L'))
-        assert pixels.min() < 60  # and nothing is cut off:
-        assert all((pixels[edge] == 255).all() for edge in (0, -1))
+        assert pixels.min() < 60 and (pixels[[0, -1]] == 255).all()
