@@ -13,10 +13,6 @@ import tensorflow.compat.v1 as tf
 from cifar10 import evaluation
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
-<<<<<<< HEAD
-=======
-from cifar10.serving import exporting, predicting, trained
->>>>>>> 86ad35f (Pillow reads the headers of image files; downloads without defences against hostile servers; fewer modules for data sets and for serving)
 from tests.helpers import events, oracle, programs
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'programs')
@@ -88,17 +84,6 @@ def test_the_tutorial_trains_and_evaluates(own, tmp_path, data_dir):
     result = evaluator.evaluate(checkpoint.read(train_dir + '/model.ckpt-5'))
     assert '(%d of 50)' % result.scores.num_correct in stdout
 
-<<<<<<< HEAD
-=======
-    exporting.export(trained.read(train_dir, 'latest'), str(tmp_path / 'exported'))
-    predictor, class_names = predicting.saved_model_predictor(str(tmp_path / 'exported'))
-    _, images = oracle.read_records(dataset.read(data_dir).test.paths)
-    np.testing.assert_allclose(
-        predictor(images.transpose(0, 3, 1, 2)), np.exp(result.scores.log_probabilities), atol=1e-5
-    )
-    assert class_names == dataset.CLASS_NAMES
-
->>>>>>> 86ad35f (Pillow reads the headers of image files; downloads without defences against hostile servers; fewer modules for data sets and for serving)
 
 def test_towers_on_gpus_that_are_not_there_and_the_other_kind_of_flags(own, tmp_path, data_dir):
     stdout, stderr = _succeed(
