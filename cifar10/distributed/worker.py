@@ -59,8 +59,8 @@ class BegunAnew(Exception):
     """The chief has given the variables other values, those of a checkpoint."""
 
 
-class Worker:
-    """A worker that trains, and knows by the boards what the run is at.
+class Worker(tf.train.SessionRunHook):
+    """A worker that trains, and knows by the boards what the run is at; a hook of its own session.
 
     Attributes:
       hosts: the Tasks that hold the boards.
@@ -321,72 +321,54 @@ class Worker:
 
     def session(self, worker_update):
         """The SessionSettings of a worker with this Update."""
+        self._update = worker_update
         if self.initializes_variables and not self._is_local:
             held = variable_placement.bytes_held(tf.global_variables())
             texts = ['%.1f MB on %s' % (size / 1e6, name) for name, size in held]
             print('Variables: %s' % ', '.join(texts), flush=True)
-        self._tell_layout(worker_update)
-        tasks = self.cluster.servers + [self.task]
+        if self.job.devices_per_tower > 1 or self.job.variable_strategy != 'cpu':
+            self._print_layout()
         return SessionSettings(
-            server.session_config(tasks, self.job.session.config),
+            server.session_config(self.cluster.servers + [self.task], self.job.session.config),
             self.station.target,
             self.first_step,
             self.initializes_variables or self._is_local,
-            [JoinHook(self, worker_update)] + list(worker_update.hooks),
+            [self] + list(worker_update.hooks),
         )
 
-    def _tell_layout(self, worker_update):
-        """Prints what the devices of this worker hold, and what they send to each other, if not all
-        is as usual."""
-        if self.job.devices_per_tower == 1 and self.job.variable_strategy == 'cpu':
-            return
-        name, variables = (
-            ('Copies of the weights', self._copies.variables)
-            if self._copies
-            else ('Weights', tf.trainable_variables())
-        )
+    def _print_layout(self):
+        """Prints what the devices of this worker hold, and what they send to each other."""
+        name, variables = 'Weights', tf.trainable_variables()
+        if self._copies:
+            name, variables = 'Copies of the weights', self._copies.variables
         when = 'per step' if self.strategy.needs_all else 'in a step with an exchange'
-        operations = [
-            op for op in (worker_update.train_op, worker_update.fetch_op) if op is not None
-        ]
+        operations = [self._update.train_op] + list(filter(None, [self._update.fetch_op]))
         found = placement.layout(operations, variables, self.task.device)
         print('\n'.join(found.describe(name, self.job.variable_strategy, when)), flush=True)
 
-    def publish(self):
-        """The chief tells the others that the variables have their values."""
-        nobody_gone = [0] * len(self.cluster.workers)
-        self._boards.write(agreement=self._agreement, finished=0, gone=nobody_gone)
-        self._boards.write(generation=self.generation)
-        self._boards.wake()
-
-    def made_update(self):
-        """Notes that the worker has taken part in an update."""
-        self._joinings = 0
-        self.station.made_progress()
-
-
-class JoinHook(tf.train.SessionRunHook):
-    """Begins together with the others, and notices when they begin anew."""
-
-    def __init__(self, replica, worker_update):
-        self._replica, self._update = replica, worker_update
-
     def after_create_session(self, session, coord):
-        if self._replica.initializes_variables:
+        """Begins together with the others; the chief tells them that the variables have values."""
+        if self.initializes_variables:
             session.run(self._update.publish_op)
-            self._replica.publish()
+            nobody_gone = [0] * len(self.cluster.workers)
+            self._boards.write(agreement=self._agreement, finished=0, gone=nobody_gone)
+            self._boards.write(generation=self.generation)
+            self._boards.wake()
         session.run(self._update.start_op)
-        self._replica.station.set_phase(FILLING)
+        self.station.set_phase(FILLING)
 
     def before_run(self, run_context):
-        self._replica.station.set_phase(TRAINING)
+        """Asks for the generation, if the mode has one to look at."""
+        self.station.set_phase(TRAINING)
         if self._update.generation is not None:
             return tf.train.SessionRunArgs(self._update.generation)
 
     def after_run(self, run_context, run_values):
-        if self._update.generation is not None and run_values.results != self._replica.generation:
+        """Notes an update, or raises BegunAnew."""
+        if self._update.generation is not None and run_values.results != self.generation:
             raise BegunAnew
-        self._replica.made_update()
+        self._joinings = 0
+        self.station.made_progress()
 
 
 def _is_ready(notices):

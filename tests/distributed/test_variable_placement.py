@@ -251,7 +251,8 @@ def test_a_worker_tells_what_its_devices_send(build, capsys, mode, numbers, to_f
         ('/gpu:1', '/cpu:0'): to_cpu[1],
     }
     with worker.graph.as_default():
-        worker.replica._tell_layout(worker.update)
+        worker.replica._update = worker.update
+        worker.replica._print_layout()
     held, between = capsys.readouterr().out.splitlines()
     assert held == '%s: 4.27 MB on /gpu:0 (--variable_strategy=first_device)' % (
         'Weights' if mode in ('allreduce', 'average') else 'Copies of the weights'
