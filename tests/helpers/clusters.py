@@ -125,15 +125,20 @@ class Cluster:
         self.tasks = {}
         self._observation = dict(observation, gate=gate)
 
-    def start(self, *names, flags=(), environment=None):
+    def another(self, name, *flags, **observation):
+        """Starts and returns a Task of this name that is none of `tasks`."""
+        job, index = name.split()
+        own = ['--job_name=' + job, '--task_index=' + index]
+        return Task(own + self.flags + list(flags), **dict(self._observation, **observation))
+
+    def start(self, *names, flags=()):
         """Starts the tasks of these names, or all."""
         for name in names or self.names:
-            job, index = name.split()
-            self.tasks[name] = Task(
-                ['--job_name=' + job, '--task_index=' + index] + self.flags + list(flags),
-                environment,
-                **self._observation,
-            )
+            self.tasks[name] = self.another(name, *flags)
+
+    def kill(self, name):
+        """Kills a task."""
+        self.tasks[name].kill()
 
     def allow(self, step=10**9):
         """Opens the gate up to a step, or for good: closed at the last step, it would hold the
@@ -141,14 +146,27 @@ class Cluster:
         observed.write(self._observation['gate'], step)
 
     def wait_until_held(self, step, *names):
-        """Waits until each of these workers has come to the gate at this step, or a later one."""
-        for name in names:
+        """Waits until each of these workers, or all, has come to the gate at this step, or a later
+        one."""
+        for name in names or [name for name in self.names if name.startswith('worker')]:
             while int(self.wait_for(name, r'^Held at step (\d+)$').group(1)) < step:
                 pass
 
     def wait_for(self, name, pattern):
         """See Task.wait_for."""
         return self.tasks[name].wait_for(pattern)
+
+    def joined_at(self, name):
+        """The step at which a worker joins the run."""
+        return int(self.wait_for(name, r'^Joining the run at step (\d+)$').group(1))
+
+    def resumed_at(self):
+        """The step at which the chief resumes the run."""
+        return int(self.wait_for('worker 0', r'^Resuming from .*, step (\d+)$').group(1))
+
+    def succeed(self):
+        """Waits for the end of all tasks, and asserts that each has the status 0."""
+        assert set(self.end_all().values()) == {0}
 
     def end_all(self):
         """Waits for the end of all tasks; returns a dict from names to statuses."""

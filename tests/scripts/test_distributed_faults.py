@@ -51,23 +51,23 @@ def test_sync(tmp_path, make_cluster, num_ps):
     last checkpoint."""
     cluster = make_cluster(num_ps, 2, '--mode=sync', '--max_steps=40')
     cluster.start()
-    cluster.wait_until_held(17, 'worker 0', 'worker 1')
-    cluster.tasks['worker 1'].kill()
+    cluster.wait_until_held(17)
+    cluster.kill('worker 1')
     cluster.allow(27)
     cluster.start('worker 1')
-    assert cluster.wait_for('worker 1', r'^Joining the run at step (\d+)$').group(1) == '17'
-    cluster.wait_until_held(27, 'worker 0', 'worker 1')
+    assert cluster.joined_at('worker 1') == 17
+    cluster.wait_until_held(27)
     before = cluster.tasks['worker 0']
     assert _steps(before.seen) == list(range(1, 28))
     before.kill()
     cluster.allow(37)
     cluster.start('worker 0')
-    assert cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '20'
+    assert cluster.resumed_at() == 20
     cluster.wait_for('worker 1', '^The chief has restarted the run: joining it$')
-    assert cluster.wait_for('worker 1', r'^Joining the run at step (\d+)$').group(1) == '20'
-    cluster.wait_until_held(37, 'worker 0', 'worker 1')
+    assert cluster.joined_at('worker 1') == 20
+    cluster.wait_until_held(37)
     last = 'ps %d' % (num_ps - 1)
-    cluster.tasks[last].kill()
+    cluster.kill(last)
     cluster.allow()
     cluster.start(last)
     for worker in ('worker 0', 'worker 1'):
@@ -76,8 +76,8 @@ def test_sync(tmp_path, make_cluster, num_ps):
             r'^Lost (the connection to )?%s \(%s.*\): joining again$'
             % (last, cluster.addresses[last]),
         )
-    assert cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '30'
-    assert set(cluster.end_all().values()) == {0}
+    assert cluster.resumed_at() == 30
+    cluster.succeed()
     assert _steps(cluster.tasks['worker 0'].seen) == list(range(21, 38)) + list(range(31, 41))
     _assert_whole(tmp_path / 'run', 40, every=5)
 
@@ -88,22 +88,22 @@ def test_faults_during_recovery(tmp_path, make_cluster):
     last both workers at once."""
     cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=40')
     cluster.start()
-    cluster.wait_until_held(17, 'worker 0', 'worker 1')
-    cluster.tasks['ps 0'].kill()
+    cluster.wait_until_held(17)
+    cluster.kill('ps 0')
     cluster.allow(27)
     for name in ('worker 0', 'worker 0', 'worker 1'):
         cluster.wait_for(name, '^[A-Z].*: waiting for .*ps 0')
-        cluster.tasks[name].kill()
+        cluster.kill(name)
         cluster.start(name)
     cluster.start('ps 0')
-    assert cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '10'
-    cluster.wait_until_held(27, 'worker 0', 'worker 1')
-    cluster.tasks['worker 0'].kill()
-    cluster.tasks['worker 1'].kill()
+    assert cluster.resumed_at() == 10
+    cluster.wait_until_held(27)
+    cluster.kill('worker 0')
+    cluster.kill('worker 1')
     cluster.allow()
     cluster.start('worker 1', 'worker 0')
-    assert cluster.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '20'
-    assert set(cluster.end_all().values()) == {0}
+    assert cluster.resumed_at() == 20
+    cluster.succeed()
     _assert_whole(tmp_path / 'run', 40, every=5)
 
 
@@ -113,14 +113,14 @@ def test_the_timer_starts_anew_on_rejoining(make_cluster):
     before, when it was not joined."""
     cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=40', '--stall_timeout_secs=30')
     cluster.start()
-    cluster.wait_until_held(17, 'worker 0', 'worker 1')
-    cluster.tasks['ps 0'].kill()
+    cluster.wait_until_held(17)
+    cluster.kill('ps 0')
     cluster.allow(27)
     cluster.wait_for('worker 1', '^Training: waiting for ps 0')
     cluster.allow(10)
     cluster.start('ps 0')
-    cluster.wait_until_held(10, 'worker 0', 'worker 1')
-    cluster.tasks['worker 0'].kill()
+    cluster.wait_until_held(10)
+    cluster.kill('worker 0')
     cluster.allow()
     cluster.wait_for(
         'worker 1',
@@ -135,7 +135,7 @@ def test_a_parameter_server_that_loses_all_workers(make_cluster):
     cluster = make_cluster(1, 1, '--stall_timeout_secs=10')
     cluster.start()
     cluster.wait_until_held(17, 'worker 0')
-    cluster.tasks['worker 0'].kill()
+    cluster.kill('worker 0')
     assert cluster.tasks['ps 0'].end() == STALLED
     assert cluster.tasks['ps 0'].complaints == [
         'cifar10_distributed_train.py: Training: waited 10 seconds (--stall_timeout_secs) for worker 0 (%s: Connection refused): '
@@ -149,9 +149,7 @@ def test_a_chief_that_restarts_without_a_checkpoint(tmp_path, make_cluster):
     cluster.start('ps 0', 'worker 0')
     gate = str(tmp_path / 'another gate')
     observed.write(gate, 0)
-    cluster.tasks['worker 1'] = clusters.Task(
-        ['--job_name=worker', '--task_index=1'] + cluster.flags, gate=gate
-    )
+    cluster.tasks['worker 1'] = cluster.another('worker 1', gate=gate)
     cluster.wait_for(
         'worker 0',
         r'^Training: waiting for worker 1 \(%s: filling the queue\)$'
@@ -159,12 +157,12 @@ def test_a_chief_that_restarts_without_a_checkpoint(tmp_path, make_cluster):
     )
     observed.write(gate, 10**9)
     cluster.wait_until_held(7, 'worker 0')
-    cluster.tasks['worker 0'].kill()
+    cluster.kill('worker 0')
     cluster.allow()
     cluster.start('worker 0')
     cluster.wait_for('worker 1', '^The chief has restarted the run: joining it$')
     cluster.wait_for('worker 1', '^Joining the run at step 0$')
-    assert set(cluster.end_all().values()) == {0}
+    cluster.succeed()
 
 
 def test_backup_workers(tmp_path, make_cluster):
@@ -173,13 +171,13 @@ def test_backup_workers(tmp_path, make_cluster):
     cluster = make_cluster(1, 3, '--mode=sync', '--replicas_to_aggregate=2', '--max_steps=40')
     cluster.start()
     cluster.wait_until_held(17, 'worker 0')
-    cluster.tasks['worker 2'].kill()
+    cluster.kill('worker 2')
     cluster.allow(27)
     cluster.wait_until_held(27, 'worker 0')
     cluster.start('worker 2')
-    assert int(cluster.wait_for('worker 2', r'^Joining the run at step (\d+)$').group(1)) == 27
+    assert cluster.joined_at('worker 2') == 27
     cluster.wait_until_held(27, 'worker 2')
-    cluster.tasks['worker 1'].kill()
+    cluster.kill('worker 1')
     cluster.allow()
     assert cluster.end_all() == {
         'ps 0': 0,
@@ -209,24 +207,24 @@ def test_async_and_average(tmp_path, make_cluster, mode, num_ps):
         num_ps, 2, '--mode=' + mode, '--max_steps=60', *['--average_period=2'] * (mode == 'average')
     )
     cluster.start()
-    cluster.wait_until_held(17, 'worker 0', 'worker 1')
+    cluster.wait_until_held(17)
     for name, other, gate in [('worker 1', 'worker 0', 27), ('worker 0', 'worker 1', 37)]:
-        cluster.tasks[name].kill()
+        cluster.kill(name)
         cluster.allow(gate)
         cluster.wait_until_held(gate, other)
         cluster.start(name)
-        assert int(cluster.wait_for(name, r'^Joining the run at step (\d+)$').group(1)) >= gate
+        assert cluster.joined_at(name) >= gate
         cluster.wait_until_held(gate, name)
     cluster.allow(47)
-    cluster.wait_until_held(47, 'worker 0', 'worker 1')
+    cluster.wait_until_held(47)
     # nothing is made twice
     assert all(step > 37 for step in _steps(cluster.tasks['worker 0'].seen))
     last = 'ps %d' % (num_ps - 1)
-    cluster.tasks[last].kill()
+    cluster.kill(last)
     cluster.allow()
     cluster.start(last)
-    assert 40 <= int(cluster.wait_for('worker 0', r'^Resuming from .*, step (\d+)$').group(1)) <= 48
-    assert set(cluster.end_all().values()) == {0}
+    assert 40 <= cluster.resumed_at() <= 48
+    cluster.succeed()
     _assert_whole(tmp_path / 'run', 60)
 
 
@@ -259,12 +257,12 @@ def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
         )
     else:
         _assert_stalled(cluster, other, fallen)
-    cluster.tasks[fallen].kill()
+    cluster.kill(fallen)
     again = make_cluster(0, survivors, '--max_steps=20')
     again.allow()
     again.start()
-    assert again.wait_for('worker 0', r'^Resuming from .*-(\d+), step \1$').group(1) == '10'
-    assert set(again.end_all().values()) == {0}
+    assert again.resumed_at() == 10
+    again.succeed()
     assert _steps(again.tasks['worker 0'].seen) == list(range(11, 21))
     _assert_whole(tmp_path / 'run', 20, every=5)
 
@@ -298,7 +296,7 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
     )
     cluster = make_cluster(1 + (fallen == 'ps 1'), 2, '--max_steps=100000', *flags)
     cluster.start()
-    cluster.wait_until_held(17, 'worker 0', 'worker 1')
+    cluster.wait_until_held(17)
     cluster.tasks[fallen].signal(signal.SIGSTOP)
     cluster.allow()
     cluster.tasks[fallen].signal(signal.SIGCONT)
@@ -316,8 +314,8 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
         while _steps([cluster.wait_for(other_worker, ': step .*, loss').string])[0] < reached:
             pass
         for name in others:
-            cluster.tasks[name].kill()
-    cluster.tasks[fallen].kill()
+            cluster.kill(name)
+    cluster.kill(fallen)
     saved = int(checkpoint_files.listed_latest(str(tmp_path / 'run')).rsplit('-', 1)[1])
     assert saved >= 10  # the chief may have been saving the next one
     cluster.flags.append('--max_steps=%d' % (saved + 10))
@@ -327,5 +325,5 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
     )
     # the other worker can make an update while the chief saves
     assert saved <= resumed <= saved + (mode == 'async')
-    assert set(cluster.end_all().values()) == {0}
+    cluster.succeed()
     _assert_whole(tmp_path / 'run', saved + 10, every=5 if mode == 'sync' else None)

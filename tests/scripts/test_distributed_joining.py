@@ -34,11 +34,7 @@ def make_cluster(tmp_path, data_dir):
 
 def _start_elsewhere(cluster, name, port=None):
     """Starts a task of this name on what looks like another host."""
-    job, index = name.split()
-    return clusters.Task(
-        ['--job_name=' + job, '--task_index=' + index] + cluster.flags,
-        listens_at=port or launcher.free_ports(1)[0],
-    )
+    return cluster.another(name, listens_at=port or launcher.free_ports(1)[0])
 
 
 def _rejection(cluster, name):
@@ -70,7 +66,7 @@ def test_another_number_of_workers(make_cluster, num_ps, old, new):
         cluster.start(*workers, flags=[specs[old]])
         cluster.wait_for('worker 0', ': step 2, loss')
         for name in workers:
-            cluster.tasks[name].kill()
+            cluster.kill(name)
     cluster.start(*others, flags=[specs[new]])
     texts = [
         ('--ps_hosts=%s ' % cluster.addresses['ps 0'] if num_ps else '') + specs[number]
@@ -104,11 +100,11 @@ def test_a_second_task_on_another_host(tmp_path, make_cluster, mode, name):
     """It ends with one line, and the run does not notice it."""
     cluster = make_cluster(int(mode != 'allreduce'), 2, '--mode=' + mode, '--max_steps=20', gate=7)
     cluster.start()
-    cluster.wait_until_held(7, 'worker 0', 'worker 1')
+    cluster.wait_until_held(7)
     second = _start_elsewhere(cluster, name)
     assert second.end() == 1 and second.complaints == [_rejection(cluster, name)]
     cluster.allow()
-    assert set(cluster.end_all().values()) == {0}
+    cluster.succeed()
     for task in cluster.names:
         assert (
             'Lost' not in cluster.text(task)
@@ -129,7 +125,7 @@ def test_a_task_behind_a_service(make_cluster):
         threading.Thread(target=_forward, args=(service, port), daemon=True).start()
         cluster.start('ps 0', 'worker 0')
         cluster.tasks['worker 1'] = _start_elsewhere(cluster, 'worker 1', port)
-        assert set(cluster.end_all().values()) == {0}
+        cluster.succeed()
 
 
 def _forward(service, port):
@@ -165,7 +161,7 @@ def test_a_second_task_that_comes_first(make_cluster):
     cluster.start('worker 1')
     assert second.end() == 1 and second.complaints == [_rejection(cluster, 'worker 1')]
     cluster.allow()
-    assert set(cluster.end_all().values()) == {0}
+    cluster.succeed()
     assert 'Lost' not in cluster.text('worker 0') + cluster.text('worker 1')
 
 

@@ -27,22 +27,12 @@ FLAGS = [
 
 @pytest.fixture
 def make_cluster(tmp_path, data_dir):
-    """Makes a Cluster, whose run is in tmp_path / 'run'."""
-
-    def make(num_ps, num_workers, *flags):
-        return clusters.Cluster(
-            num_ps,
-            num_workers,
-            '--data_dir=' + data_dir,
-            '--train_dir=%s' % (tmp_path / 'run'),
-            *FLAGS + list(flags),
-        )
-
-    return make
+    """See clusters.maker."""
+    return clusters.maker(tmp_path, data_dir, FLAGS)
 
 
 def _succeed(cluster):
-    assert set(cluster.end_all().values()) == {0}
+    cluster.succeed()
     assert [task.complaints for task in cluster.tasks.values()] == [[]] * len(cluster.names)
 
 
@@ -58,18 +48,15 @@ def _num_ended(num_workers, mode):
     'mode, num_ps, num_workers',
     [('sync', 2, 2)]
     + [
-        pytest.param(mode, *numbers, marks=LONG)
-        for mode, *numbers in [
+        pytest.param(*case, marks=LONG)
+        for case in [
             ('async', 1, 2),
             ('allreduce', 0, 1),
             ('average', 1, 2),
             ('allreduce', 0, 2),
             ('sync', 1, 1),
-            ('sync', 1, 2),
-            ('async', 1, 1),
             ('async', 2, 2),
-            ('average', 1, 1),
-            ('average', 2, 2),
+            ('average', 2, 1),
             ('allreduce', 0, 3),
         ]
     ],
@@ -90,22 +77,11 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
     assert not (tmp_path / 'other').exists()
     saved = checkpoint.read_latest(str(tmp_path / 'run'))
     assert saved.step in _num_ended(num_workers, mode)
-    names = {name.replace('/ExponentialMovingAverage', '') for name in saved.values}
-    assert (
-        names
-        == {'global_step'}
-        | {
-            '%s/%s' % (layer, kind)
-            for layer in ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
-            for kind in ['weights', 'biases']
-        }
-        and len(saved.values) == 21
-    )
+    assert len(saved.values) == 21  # with the moving averages
     steps = events.shown_steps(tmp_path / 'run')
     assert steps.pop('Precision @ 1') == [saved.step]
-    assert [cluster.text('worker %d' % i).count('precision @ 1') for i in range(num_workers)] == [
-        1
-    ] + [0] * (num_workers - 1)
+    for i in range(num_workers):
+        assert cluster.text('worker %d' % i).count('precision @ 1') == (i == 0)
     assert steps['total_loss'] == sorted(set(steps['total_loss'])) and steps == dict.fromkeys(
         steps, steps['total_loss']
     )
@@ -254,8 +230,7 @@ def test_mistakes_that_others_notice(tmp_path, make_cluster):
         ),
         ('ps 0', [], 'ps 0 (%s) cannot listen: Address already in use. ' % address['ps 0']),
     ]:
-        job, index = name.split()
-        task = clusters.Task(['--job_name=' + job, '--task_index=' + index] + cluster.flags + flags)
+        task = cluster.another(name, *flags)
         assert task.end() == 1 and len(task.complaints) == 1
         assert task.complaints[0].startswith(SCRIPT + 'error: ' + complaint)
     cluster.start('worker 2')

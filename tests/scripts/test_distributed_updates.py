@@ -72,7 +72,7 @@ def _run(directory, job, recipe, num_ps, num_workers, max_steps, *flags, **optio
     if 'gate' in options:  # which is closed until all are there
         cluster.wait_until_held(1, *['worker %d' % i for i in range(num_workers)])
         cluster.allow()
-    assert set(cluster.end_all().values()) == {0}
+    cluster.succeed()
     assert [task.complaints for task in cluster.tasks.values()] == [[]] * len(cluster.names)
     return cluster
 
