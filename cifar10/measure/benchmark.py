@@ -196,7 +196,8 @@ def measure_train(formulation, request):
         )
         if is_ours(formulation):
             command += request.trainer_flags
-        seconds, peak_mb = processes.run_trainer(command, steps.warmup, sum(steps))
+        marks, peak_mb = processes.run_trainer(command, sum(steps))
+    seconds = (marks[sum(steps)].time - marks[steps.warmup].time).total_seconds()
     figures = {
         'ms per step': seconds / steps.measured * 1e3,
         'images/sec': steps.measured * job.pace.examples_per_step / seconds,
@@ -240,26 +241,23 @@ def flops_verdict(rounds, job):
 def measure_towers(formulation, request):
     """One tower with the whole batch, two with half of it, four with a quarter; if the job places
     them otherwise, both in turn."""
-    usual, size = (
-        request.job._replace(devices_per_tower=1, variable_strategy='cpu'),
-        request.job.hparams.batch_size,
-    )
+    placed, size = request.job, request.job.hparams.batch_size
+    usual = placed._replace(devices_per_tower=1, variable_strategy='cpu')
+    whole = '1 x %d' % size
     figures, ratios = {}, {}
     for n in (1, 2, MOST_TOWERS):
-        name, first = 'ms per step, %d x %d' % (n, size // n), 'ms per step, 1 x %d' % size
+        name = 'ms per step, %d x %d' % (n, size // n)
         figures[name] = _towers_ms(formulation, request, usual, n)
         if n > 1:
-            ratios['%s / %s' % (name, first[len('ms per step, ') :])] = (
-                figures[name] / figures[first]
-            )
-        if usual != request.job:
-            placed = '%s, divided by %d, variables %s' % (
+            ratios['%s / %s' % (name, whole)] = figures[name] / figures['ms per step, ' + whole]
+        if placed != usual:
+            other = '%s, divided by %d, variables %s' % (
                 name,
-                request.job.devices_per_tower,
-                request.job.variable_strategy,
+                placed.devices_per_tower,
+                placed.variable_strategy,
             )
-            figures[placed] = _towers_ms(formulation, request, request.job, n)
-            ratios['%s / without' % placed] = figures[placed] / figures[name]
+            figures[other] = _towers_ms(formulation, request, placed, n)
+            ratios[other + ' / without'] = figures[other] / figures[name]
     return dict(figures, **ratios)
 
 

@@ -12,10 +12,10 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import directories, input as cifar10_input, summaries
+from cifar10 import directories, hooks, input as cifar10_input, summaries
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint_files, machine, watch
+from cifar10.runs import checkpoint_files, machine
 
 
 def distort(image, row, column, mirror, brightness, contrast):
@@ -65,50 +65,43 @@ def prefetch_queue(images, labels, capacity):
     return queue
 
 
-def _variables(shape, stddev, weight_decay, bias):
-    with tf.device('/cpu:0'):
-        weights = tf.get_variable(
-            'weights', shape, tf.float32, tf.truncated_normal_initializer(stddev=stddev)
-        )
-        biases = tf.get_variable('biases', shape[-1:], tf.float32, tf.constant_initializer(bias))
-    if weight_decay:
-        tf.add_to_collection('losses', weight_decay * tf.nn.l2_loss(weights))
-    return weights, biases
-
-
 def inference(images, num_classes):
     """The network's logits, float32 [batch, num_classes]."""
-
-    def summarized(activations):
-        tf.summary.histogram('activations', activations)
-        tf.summary.scalar('sparsity', tf.nn.zero_fraction(activations))
-        return activations
-
-    def convolution(x, depth, bias):
-        weights, biases = _variables([5, 5, depth, 64], 5e-2, 0, bias)
-        return summarized(
-            tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME'), biases))
-        )
-
-    def fully_connected(x, size):
-        weights, biases = _variables([int(x.shape[1]), size], 0.04, 0.004, 0.1)
-        return summarized(tf.nn.relu(tf.matmul(x, weights) + biases))
 
     def pool(x):
         return tf.nn.max_pool(x, [1, 3, 3, 1], [1, 2, 2, 1], 'SAME')
 
-    with tf.variable_scope('conv1'):
-        x = tf.nn.lrn(pool(convolution(images, 3, 0.0)), 4, bias=1.0, alpha=0.001 / 9.0, beta=0.75)
-    with tf.variable_scope('conv2'):
-        x = pool(tf.nn.lrn(convolution(x, 64, 0.1), 4, bias=1.0, alpha=0.001 / 9.0, beta=0.75))
-    x = tf.reshape(x, [int(images.shape[0]), -1])
-    with tf.variable_scope('local3'):
-        x = fully_connected(x, 384)
-    with tf.variable_scope('local4'):
-        x = fully_connected(x, 192)
-    with tf.variable_scope('softmax_linear'):
-        weights, biases = _variables([192, num_classes], 1 / 192.0, 0, 0.0)
-        return summarized(tf.matmul(x, weights) + biases)
+    def normalize(x):
+        return tf.nn.lrn(x, 4, bias=1.0, alpha=0.001 / 9.0, beta=0.75)
+
+    x = images
+    for name, shape, stddev, weight_decay, bias in [
+        ('conv1', [5, 5, 3, 64], 5e-2, 0, 0.0),
+        ('conv2', [5, 5, 64, 64], 5e-2, 0, 0.1),
+        ('local3', [2304, 384], 0.04, 0.004, 0.1),
+        ('local4', [384, 192], 0.04, 0.004, 0.1),
+        ('softmax_linear', [192, num_classes], 1 / 192.0, 0, 0.0),
+    ]:
+        with tf.variable_scope(name), tf.device('/cpu:0'):
+            initializer = tf.truncated_normal_initializer(stddev=stddev)
+            weights = tf.get_variable('weights', shape, tf.float32, initializer)
+            initializer = tf.constant_initializer(bias)
+            biases = tf.get_variable('biases', shape[-1:], tf.float32, initializer)
+        if weight_decay:
+            tf.add_to_collection('losses', weight_decay * tf.nn.l2_loss(weights))
+        if name.startswith('conv'):
+            x = tf.nn.bias_add(tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME'), biases)
+        else:
+            x = tf.matmul(tf.reshape(x, [-1, shape[0]]), weights) + biases
+        if name != 'softmax_linear':
+            x = tf.nn.relu(x)
+        tf.summary.histogram(name + '/activations', x)
+        tf.summary.scalar(name + '/sparsity', tf.nn.zero_fraction(x))
+        if name == 'conv1':
+            x = normalize(pool(x))
+        elif name == 'conv2':
+            x = pool(normalize(x))
+    return x
 
 
 def loss(logits, labels, scope):
@@ -172,19 +165,13 @@ def train(job, train_dir):
     Raises:
       UserError: the directory is not empty, or cannot be used, or a data file changes.
     """
-    directories.check_for_checkpoints(train_dir)
     directories.make(train_dir)
-    busy = 'Another process is training in %s: stop it, or give another --train_dir' % train_dir
-    with directories.locked(train_dir, busy):
-        if os.listdir(train_dir):
-            raise UserError(
-                '%s is not empty, and this program cannot resume a run: give another --train_dir'
-                % train_dir
-            )
-        _train(job, train_dir)
-
-
-def _train(job, train_dir):
+    if os.listdir(train_dir):
+        raise UserError(
+            '%s is not empty, and this program cannot resume a run: give another --train_dir'
+            % train_dir
+        )
+    intervals, data_files = job.intervals, hooks.DataFilesHook(job)
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         images, labels = distorted_inputs(job.data, job.hparams.batch_size)
         queue = prefetch_queue(images, labels, capacity=2 * len(job.devices))
@@ -195,41 +182,31 @@ def _train(job, train_dir):
             tf.summary.histogram(variable.op.name + '/gradients', gradient)
         summary_op = tf.summary.merge_all()
         saver = tf.train.Saver()
-        data_files = watch.Watch(job.data.train, job.num_examples)
-        with data_files.explaining(), tf.Session(
-            config=machine.session_config(job.devices)
-        ) as session, summaries.writer(train_dir) as write:
-            session.run(tf.global_variables_initializer())
-            coord = tf.train.Coordinator()
-            threads = tf.train.start_queue_runners(session, coord)
-            data_files.start(coord)
-            try:
-                for step in range(1, job.max_steps + 1):
-                    _step(session, train_op, total_loss, job, step)
-                    if step % job.intervals.summary_steps == 0:
-                        write(tf.Summary.FromString(session.run(summary_op)), step)
-                    if step % job.intervals.checkpoint_steps == 0 or step == job.max_steps:
-                        checkpoint_files.save(saver, session, train_dir, step)
-                coord.request_stop()
-                coord.join(threads)
-            finally:
-                coord.request_stop()
+        config = machine.session_config(job.devices)
+        with data_files.explaining(), summaries.writer(
+            train_dir
+        ) as write, tf.train.SingularMonitoredSession([data_files], config=config) as session:
+            for step in range(1, job.max_steps + 1):
+                start = time.time()
+                _, loss_value = session.run([train_op, total_loss])
+                if step % intervals.log_frequency == 0:
+                    _print_step(job, step, loss_value, time.time() - start)
+                if step % intervals.summary_steps == 0:
+                    write(tf.Summary.FromString(session.run(summary_op)), step)
+                if step % intervals.checkpoint_steps == 0 or step == job.max_steps:
+                    checkpoint_files.save(saver, session.raw_session(), train_dir, step)
+    data_files.check()
 
 
-def _step(session, train_op, total_loss, job, step):
-    """Makes one update and prints a line when it is time."""
-    start = time.time()
-    _, loss_value = session.run([train_op, total_loss])
-    seconds = time.time() - start
-    if step % job.intervals.log_frequency == 0:
-        print(
-            '%s: step %d, loss = %.2f (%.1f examples/sec; %.3f sec/batch)'
-            % (
-                datetime.datetime.now().isoformat(' ', 'microseconds'),
-                step,
-                loss_value,
-                job.pace.examples_per_step / seconds,
-                seconds / len(job.devices),
-            ),
-            flush=True,
-        )
+def _print_step(job, step, loss_value, seconds):
+    print(
+        '%s: step %d, loss = %.2f (%.1f examples/sec; %.3f sec/batch)'
+        % (
+            datetime.datetime.now().isoformat(' ', 'microseconds'),
+            step,
+            loss_value,
+            job.pace.examples_per_step / seconds,
+            seconds / len(job.devices),
+        ),
+        flush=True,
+    )

@@ -1,72 +1,12 @@
-"""Updates of whole clusters on this machine, beside one process with as many towers."""
+"""Measurements of clusters on this machine, beside one process with as many towers."""
 
 import datetime
 import os
-import re
 import sys
 import tempfile
-from typing import NamedTuple
 
-from cifar10.errors import UserError
 from cifar10.measure import cluster_estimate, processes
-from cifar10.measure.cluster_estimate import (
-    ALLREDUCE,
-    ASYNC,
-    AVERAGE,
-    AVERAGE_PERIOD,
-    LOCAL,
-    SYNC,
-)
-
-_STEP_LINE = re.compile(r'(?:\[worker 0\] )?(\S+ \S+): step (\d+), ')
-_NUM_WORKERS = (2, 4)
-_LOOPBACK = '/sys/class/net/lo/statistics/tx_bytes'  # on Linux
-
-
-class _Run(NamedTuple):
-    """What was seen of a run."""
-
-    seconds: float  # per update
-    sent: float  # bytes per update, over the loopback interface
-    start: float  # seconds from the start of all processes to the first update
-    end: float  # seconds from the last update to the end of all processes
-
-
-class _Marks:
-    """The times of log lines, and the bytes that had been sent over the loopback interface then."""
-
-    def __init__(self):
-        self.marks = {}  # from steps to (time, bytes)
-
-    def read(self, line):
-        """Takes a line of a trainer."""
-        match = _STEP_LINE.match(line)
-        if match:
-            self.marks[int(match.group(2))] = (
-                datetime.datetime.fromisoformat(match.group(1)),
-                _loopback_bytes(),
-            )
-
-    def run(self, first_step, started, ended):
-        """A _Run; its pace is that from the first log line at `first_step` or later to the last
-        one."""
-        first, last = min(step for step in self.marks if step >= first_step), max(self.marks)
-        (early, sent_before), (late, sent) = self.marks[first], self.marks[last]
-        seconds = (late - early).total_seconds() / (last - first)
-        first_update, _ = self.marks[min(self.marks)]
-        return _Run(
-            seconds,
-            (sent - sent_before) / (last - first),
-            (first_update - started).total_seconds(),
-            (ended - late).total_seconds(),
-        )
-
-
-def _loopback_bytes():
-    if not os.path.exists(_LOOPBACK):
-        return float('nan')
-    with open(_LOOPBACK) as counter:
-        return int(counter.read())
+from cifar10.measure.cluster_estimate import ALLREDUCE, ASYNC, AVERAGE, AVERAGE_PERIOD, LOCAL, SYNC
 
 
 def measure(unused_formulation, request):
@@ -78,75 +18,70 @@ def measure(unused_formulation, request):
     Returns:
       A dict from names of figures to numbers.
     """
-    batch_size, figures = request.job.hparams.batch_size, {}
-    for num_workers in _NUM_WORKERS:
+    job, figures = request.job, {}
+    servers = cluster_estimate.server_bytes(1, job.data.num_classes)
+    for num_workers in (2, 4):
         for mode in (LOCAL, ALLREDUCE, SYNC, ASYNC, AVERAGE):
-            run = _run(mode, num_workers, request)
+            seconds, sent, start, end = _run(mode, num_workers, request)
             # With async, an update takes the batch of one worker.
             batches = 1 if mode == ASYNC else num_workers
-            name = '%s, %d %s' % (
-                ('one process', num_workers, 'towers')
-                if mode == LOCAL
-                else (mode, num_workers, 'workers')
-            )
-            figures['updates/sec, ' + name] = 1 / run.seconds
-            figures['images/sec, ' + name] = batches * batch_size / run.seconds
+            name = '%s, %d workers' % (mode, num_workers)
             if mode == LOCAL:
-                local = run
+                name = 'one process, %d towers' % num_workers
+                local_seconds, local_start = seconds * num_workers, start
+            figures['updates/sec, ' + name] = 1 / seconds
+            figures['images/sec, ' + name] = batches * job.hparams.batch_size / seconds
+            if mode == LOCAL:
                 continue
             figures['time of %d batches / one process, %s' % (num_workers, name)] = (
-                run.seconds / local.seconds * num_workers / batches
+                seconds / batches * num_workers**2 / local_seconds
             )
-            figures['seconds to the first update beyond one process, ' + name] = (
-                run.start - local.start
-            )
-            figures['seconds from the last update to the end, ' + name] = run.end
-            servers = cluster_estimate.server_bytes(1, request.job.data.num_classes)
+            figures['seconds to the first update beyond one process, ' + name] = start - local_start
+            figures['seconds from the last update to the end, ' + name] = end
+            figures['MB per update, ' + name] = sent / 1e6
             worker, server = cluster_estimate.traffic(mode, num_workers, servers)
-            figures['MB per update, ' + name] = run.sent / 1e6
             figures['MB per update on paper, ' + name] = (batches * worker + server) / 1e6
     return figures
 
 
 def _run(mode, num_workers, request):
-    """The _Run of so many workers, or of one process with so many towers."""
+    """Runs a cluster, or one process with as many towers.
+
+    Returns:
+      Of an update: seconds, and bytes over the loopback interface; seconds from the start of all
+      processes to the first update, and from the last update to the end of all processes.
+    """
     steps = request.steps_or(40, 120)
+    last_step = sum(steps)
     with tempfile.TemporaryDirectory() as train_dir:
         flags = request.data_flags + [
             '--train_dir=' + train_dir,
-            '--max_steps=%d' % sum(steps),
+            '--max_steps=%d' % last_step,
             '--batch_size=%d' % request.job.hparams.batch_size,
             '--log_frequency=1',
-            '--summary_steps=%d' % (2 * sum(steps)),
-            '--checkpoint_steps=%d' % (2 * sum(steps)),
+            '--summary_steps=%d' % (2 * last_step),
+            '--checkpoint_steps=%d' % (2 * last_step),
             '--eval_steps=0',
         ]
-        script = os.path.join(
-            request.scripts_dir,
-            'cifar10_multi_gpu_train.py' if mode == LOCAL else 'cifar10_launch.py',
-        )
         if mode == LOCAL:
-            command = [script, '--num_gpus=%d' % num_workers] + flags
-        else:  # each worker has a core of its own, as if it were a machine
-            command = (
-                [
-                    script,
-                    '--num_ps=%d' % (mode != ALLREDUCE),
-                    '--num_workers=%d' % num_workers,
-                    '--restarts=0',
-                    '--',
-                ]
-                + flags
-                + ['--mode=' + mode, '--intra_op_threads=1', '--inter_op_threads=1']
-            )
+            script, words = 'cifar10_multi_gpu_train.py', ['--num_gpus=%d' % num_workers]
+        else:
+            script = 'cifar10_launch.py'
+            words = ['--num_ps=%d' % (mode != ALLREDUCE), '--num_workers=%d' % num_workers]
+            words += ['--restarts=0', '--', '--mode=' + mode]
+            # Each worker has a core of its own, as if it were a machine.
+            flags += ['--intra_op_threads=1', '--inter_op_threads=1']
         if mode == AVERAGE:
-            command.append('--average_period=%d' % AVERAGE_PERIOD)
-        marks, started = _Marks(), datetime.datetime.now()
-        processes.watched([sys.executable] + command, marks.read, processes.end_with_tasks)
-        try:
-            return marks.run(steps.warmup, started, datetime.datetime.now())
-        except ValueError:
-            raise UserError(
-                '%s was stopped before step %d: measure again'
-                % (os.path.basename(script), steps.warmup)
-            )
+            flags.append('--average_period=%d' % AVERAGE_PERIOD)
+        command = [sys.executable, os.path.join(request.scripts_dir, script)] + words + flags
+        started = datetime.datetime.now()
+        marks, _ = processes.run_trainer(command, steps.warmup + 1)
+        ended = datetime.datetime.now()
+    # With async, the chief does not make every update.
+    first, last = min(step for step in marks if step >= steps.warmup), max(marks)
+    return (
+        (marks[last].time - marks[first].time).total_seconds() / (last - first),
+        (marks[last].sent - marks[first].sent) / (last - first),
+        (marks[min(marks)].time - started).total_seconds(),
+        (ended - marks[last].time).total_seconds(),
+    )

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+from typing import NamedTuple
 
 from cifar10.errors import UserError
 from cifar10.runs import signals
@@ -19,7 +20,8 @@ except ImportError:  # Windows does not tell the peak memory in this way
     resource = None
 
 _END_SECS = 20
-_STEP_LINE = re.compile(r'^(\S+ \S+): step (\d+), ')
+_STEP_LINE = re.compile(r'(?:\[worker 0\] )?(\S+ \S+): step (\d+), ')
+_LOOPBACK = '/sys/class/net/lo/statistics/tx_bytes'  # on Linux
 
 
 def fresh_process(function, *args):
@@ -47,12 +49,8 @@ def fresh_process(function, *args):
         except EOFError:
             process.join()
             raise UserError(
-                'The measuring process %s'
-                % (
-                    'was killed: make sure that there is enough memory'
-                    if process.exitcode < 0
-                    else 'failed'
-                )
+                'The measuring process ended with status %s: is there enough memory?'
+                % process.exitcode
             )
     if isinstance(result, UserError):
         raise result
@@ -71,47 +69,27 @@ def usage():
     return time.process_time(), _peak_mb(resource and resource.getrusage(resource.RUSAGE_SELF))
 
 
-def run_trainer(command, first_step, last_step):
-    """Runs a training script to its end.
+class Mark(NamedTuple):
+    """What was seen with the log line of a step."""
+
+    time: datetime.datetime
+    sent: float  # bytes so far over the loopback interface; NaN if the system does not tell
+
+
+def run_trainer(command, needed_step):
+    """Runs a training script, or the launcher of several, to its end.
 
     Args:
       command: list of strings.
-      first_step, last_step: steps that have log lines.
+      needed_step: a step that it must reach.
 
     Returns:
-      The seconds between those two lines, and the peak memory of the process in MB.
+      A dict from each logged step, of the chief, to its Mark; and the peak memory in MB.
 
     Raises:
-      UserError: it failed; stderr shows why.
+      UserError: it failed, and stderr shows why; or it was stopped.
     """
-    times = {}
-
-    def read(line):
-        match = _STEP_LINE.match(line)
-        if match:
-            times[int(match.group(2))] = datetime.datetime.fromisoformat(match.group(1))
-
-    peak_mb = watched(command, read)
-    if last_step not in times:  # a signal has ended it
-        raise UserError(
-            '%s was stopped before step %d: measure again'
-            % (os.path.basename(command[1]), last_step)
-        )
-    return (times[last_step] - times[first_step]).total_seconds(), peak_mb
-
-
-def watched(command, read, end_early=subprocess.Popen.kill):
-    """Runs a script to its end, and calls read(line) for each line of its standard output; returns
-    its peak memory in MB.
-
-    Args:
-      command: list of strings.
-      read: a function.
-      end_early: a function that ends the process when something else interrupts the measurement.
-
-    Raises:
-      UserError: it failed; stderr shows why.
-    """
+    marks = {}
     with contextlib.ExitStack() as end:
         # in a session of its own, Ctrl-C does not reach the script; the benchmark ends it
         with signals.held_back():
@@ -122,20 +100,26 @@ def watched(command, read, end_early=subprocess.Popen.kill):
             )
             signals.children.add(process.pid)
             end.callback(signals.children.discard, process.pid)
-            end.callback(end_early, process)
+            end.callback(_end, process)
         for line in process.stdout:
-            read(line)
+            match = _STEP_LINE.match(line)
+            if match:
+                when = datetime.datetime.fromisoformat(match.group(1))
+                marks[int(match.group(2))] = Mark(when, _loopback_bytes())
         used = None
         if resource:
             _, process.returncode, used = os.wait4(process.pid, 0)
         status = process.wait()
+    script = os.path.basename(command[1])
     if status:
-        raise UserError('%s failed' % os.path.basename(command[1]))
-    return _peak_mb(used)
+        raise UserError('%s failed' % script)
+    if max(marks, default=0) < needed_step:  # a signal has ended it
+        raise UserError('%s was stopped before step %d: measure again' % (script, needed_step))
+    return marks, _peak_mb(used)
 
 
-def end_with_tasks(process):
-    """Ends a script that has to end what it has started."""
+def _end(process):
+    """Ends a script, which may have to end what it has started."""
     process.terminate()
     try:
         process.wait(_END_SECS)
@@ -143,9 +127,14 @@ def end_with_tasks(process):
         process.kill()
 
 
+def _loopback_bytes():
+    if not os.path.exists(_LOOPBACK):
+        return math.nan
+    with open(_LOOPBACK) as counter:
+        return int(counter.read())
+
+
 def _peak_mb(used):
-    return (
-        math.nan
-        if used is None
-        else used.ru_maxrss / (2**20 if sys.platform == 'darwin' else 2**10)
-    )
+    if used is None:
+        return math.nan
+    return used.ru_maxrss / (2**20 if sys.platform == 'darwin' else 2**10)
