@@ -1,7 +1,6 @@
 """Subcommands of the benchmark: rounds in turn, medians, spreads and ratios, as a table and as
 JSON."""
 
-import contextlib
 import json
 import math
 import os
@@ -17,7 +16,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import files
 from cifar10.measure import clusters, measurements, processes
-from cifar10.measure.measurements import BASELINE, OURS, SUM, Steps, is_ours
+from cifar10.measure.measurements import BASELINE, OURS, SUM, Steps
 from cifar10.report import text_report
 from cifar10.runs import machine
 from cifar10.training import Job
@@ -42,12 +41,8 @@ def in_turn(measure_once, formulations, num_rounds):
     rounds = {formulation: [] for formulation in formulations}
     for i in range(num_rounds):
         for formulation in formulations:
-            with contextlib.suppress(OSError):  # nobody may read it any more
-                print(
-                    'Round %d of %d: %s' % (i + 1, num_rounds, formulation),
-                    file=sys.stderr,
-                    flush=True,
-                )
+            line = 'Round %d of %d: %s' % (i + 1, num_rounds, formulation)
+            print(line, file=sys.stderr, flush=True)
             rounds[formulation].append(measure_once(formulation))
     return {
         formulation: {name: [figures[name] for figures in measured] for name in measured[0]}
@@ -179,7 +174,7 @@ def measure_step(formulation, request):
 def measure_train(formulation, request):
     """The training script from end to end, by the times of its log lines."""
     job, steps = request.job, request.steps_or(100, 500)
-    script = 'cifar10_multi_gpu_train.py' if is_ours(formulation) else 'cifar10_classic.py'
+    script = 'cifar10_multi_gpu_train.py' if formulation == OURS else 'cifar10_classic.py'
     with tempfile.TemporaryDirectory() as train_dir:
         command = (
             [sys.executable, os.path.join(request.scripts_dir, script)]
@@ -194,7 +189,7 @@ def measure_train(formulation, request):
                 '--checkpoint_steps=%d' % min(1000, steps.measured),
             ]
         )
-        if is_ours(formulation):
+        if formulation == OURS:
             command += request.trainer_flags
         marks, peak_mb = processes.run_trainer(command, sum(steps))
     seconds = (marks[sum(steps)].time - marks[steps.warmup].time).total_seconds()
@@ -279,7 +274,7 @@ def measure_profile(formulation, request):
 
 def _trace_path(formulation, request):
     return (
-        request.trace_path if is_ours(formulation) else '%s.%s' % (request.trace_path, formulation)
+        request.trace_path if formulation == OURS else '%s.%s' % (request.trace_path, formulation)
     )
 
 

@@ -28,17 +28,6 @@ class Steps(NamedTuple):
     measured: int
 
 
-def is_ours(formulation):
-    """Whether the formulation is ours rather than the baseline.
-
-    Raises:
-      ValueError: it is unknown.
-    """
-    if formulation not in (OURS, BASELINE):
-        raise ValueError('Unknown formulation: %s' % formulation)
-    return formulation == OURS
-
-
 def input_figures(formulation, job, steps):
     """Runs the input pipeline alone, with the prefetch queue of a trainer.
 
@@ -55,9 +44,15 @@ def input_figures(formulation, job, steps):
     """
     machine.set_up_tensorflow()
     start = time.perf_counter()
-    data_files = watch.Watch(job.data.train)
+    data_files, capacity = watch.Watch(job.data.train), 2 * len(job.devices)
     with tf.Graph().as_default():
-        queue = _prefetch_queue(formulation, job)
+        if formulation == OURS:
+            images, labels = cifar10_input.distorted_inputs(job.data, job.hparams.batch_size)
+            queue = cifar10_input.prefetch_queue(images, labels, capacity, job.threads.prefetch)
+        else:
+            with tf.device('/cpu:0'):
+                images, labels = classic.distorted_inputs(job.data, job.hparams.batch_size)
+                queue = classic.prefetch_queue(images, labels, capacity)
         batch = tf.group(*queue.dequeue())
         with data_files.explaining(), tf.Session(
             config=_config(formulation, job, ['/cpu:0'])
@@ -77,7 +72,6 @@ def input_figures(formulation, job, steps):
                 session.run(batch)
             seconds, (cpu_after, peak_mb) = time.perf_counter() - start, processes.usage()
             coord.request_stop()
-            session.run(queue.close(cancel_pending_enqueues=True))
             coord.join(queue_threads, stop_grace_period_secs=10, ignore_live_threads=True)
     images = steps.measured * job.hparams.batch_size
     return {
@@ -89,18 +83,8 @@ def input_figures(formulation, job, steps):
     }
 
 
-def _prefetch_queue(formulation, job):
-    capacity = 2 * len(job.devices)
-    if is_ours(formulation):
-        images, labels = cifar10_input.distorted_inputs(job.data, job.hparams.batch_size)
-        return cifar10_input.prefetch_queue(images, labels, capacity, job.threads.prefetch)
-    with tf.device('/cpu:0'):
-        images, labels = classic.distorted_inputs(job.data, job.hparams.batch_size)
-        return classic.prefetch_queue(images, labels, capacity)
-
-
 def _config(formulation, job, devices):
-    return machine.session_config(devices, job.threads if is_ours(formulation) else None)
+    return machine.session_config(devices, job.threads if formulation == OURS else None)
 
 
 @contextlib.contextmanager
@@ -111,19 +95,12 @@ def _step_session(formulation, job):
     size = job.hparams.batch_size
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         batches = []
-        for i, device in enumerate(job.first_devices):
-            values = (
-                rng.standard_normal([size, 24, 24, 3], np.float32),
-                rng.integers(0, job.data.num_classes, size).astype(np.int32),
-            )
+        for device in job.first_devices:
+            images = rng.standard_normal([size, 24, 24, 3], np.float32)
+            labels = rng.integers(0, job.data.num_classes, size).astype(np.int32)
             with tf.device(device):
-                batches.append(
-                    [
-                        tf.get_variable('%s_%d' % (name, i), initializer=value, trainable=False)
-                        for name, value in zip(('images', 'labels'), values)
-                    ]
-                )
-        if is_ours(formulation):
+                batches.append([tf.Variable(x, trainable=False) for x in (images, labels)])
+        if formulation == OURS:
             train_op = training.build_step(job, batches)
         else:
             train_op, _, _ = classic.training_step(job, batches)

@@ -1,6 +1,6 @@
 """Tables of `cifar10_benchmark.py plan`: many machines, and several GPUs in one, by formulas."""
 
-from typing import NamedTuple
+import numpy as np
 
 from cifar10 import training
 from cifar10.data import dataset
@@ -38,32 +38,30 @@ def cluster_plan(batch_size, gpu_gflops):
         'async, 1 server': (ASYNC, one, batch_size),
         'average every %d steps' % AVERAGE_PERIOD: (AVERAGE, one, batch_size),
         'allreduce': (ALLREDUCE, one, batch_size),
-    }
-    larger = {
-        '%s, batch %d' % (name, times * batch_size): layouts[name][:2] + (times * batch_size,)
-        for name in ('sync, 1 server', 'allreduce')
-        for times in (4, 8)
+        'sync, batch %d' % (8 * batch_size): (SYNC, one, 8 * batch_size),
+        'allreduce, batch %d' % (8 * batch_size): (ALLREDUCE, one, 8 * batch_size),
     }
 
-    def rates(columns, images_per_sec, unit):
-        """A table of the images per second of clusters, and how many times `unit` that is."""
+    def rates(images_per_sec):
+        """A table of the images per second of clusters, and how many times that of one GPU."""
         rows = []
         for num_workers in WORKERS:
             for gigabits in GIGABITS:
                 rows.append([str(num_workers), str(gigabits)])
-                for mode, servers, batch in columns.values():
+                for mode, servers, batch in layouts.values():
                     seconds = cluster_estimate.seconds(
                         mode, num_workers, servers, gigabits, batch / images_per_sec
                     )
                     rate = num_workers * batch / seconds
-                    rows[-1].append('%.0f (%.2g)' % (rate, rate / unit(num_workers)))
-        return text_report.markdown_table(['workers', 'Gb/s'] + list(columns), rows)
+                    rows[-1].append('%.0f (%.2g)' % (rate, rate / alone))
+        return text_report.markdown_table(['workers', 'Gb/s'] + list(layouts), rows)
 
-    def megabytes(num_workers):
+    sent = []
+    for num_workers in WORKERS:
+        sent.append([str(num_workers)])
         for mode, servers, _ in layouts.values():
             worker, server = cluster_estimate.traffic(mode, num_workers, servers)
-            yield '%.1f, %.1f' % (worker / 1e6, server / 1e6)
-
+            sent[-1].append('%.1f, %.1f' % (worker / 1e6, server / 1e6))
     compute, copy = cluster_estimate.fit(one[0])
     checks = []
     for mode, times in cluster_estimate.MEASURED.items():
@@ -92,39 +90,23 @@ def cluster_plan(batch_size, gpu_gflops):
             text_report.markdown_table(
                 ['mode', 'workers', 'ms, measured', 'formula / measured'], checks
             ),
-            'Images per second with %d per worker (of what as many GPUs compute alone):'
-            % batch_size,
-            rates(layouts, alone, lambda num_workers: num_workers * alone),
-            'The same with larger batches:',
-            rates(larger, alone, lambda num_workers: num_workers * alone),
-            'Machines without a GPU that compute %d GFLOP/s (over the speed of one GPU):'
-            % CPU_GFLOPS,
-            rates(dict(layouts, **larger), CPU_GFLOPS * 1e9 / operations, lambda _: alone),
+            'Images per second with %d per worker (over those of one GPU alone):' % batch_size,
+            rates(alone),
+            'The same without a GPU, on machines that compute %d GFLOP/s:' % CPU_GFLOPS,
+            rates(CPU_GFLOPS * 1e9 / operations),
             'MB of an update that a worker sends, and the busiest server (each receives as many; async: for one worker):',
-            text_report.markdown_table(
-                ['workers'] + list(layouts), [[str(n)] + list(megabytes(n)) for n in WORKERS]
-            ),
+            text_report.markdown_table(['workers'] + list(layouts), sent),
         ]
     )
 
 
-class Estimate(NamedTuple):
-    """The costs of a step on several GPUs in one machine."""
-
-    # that the busiest GPU sends and receives: weights before it computes, gradients afterwards
-    link_bytes: int
-    compute: float  # seconds of a tower: its devices wait for each other
-    update: float  # seconds of average and update where the most weights are
-    examples: int  # of all towers
-
-    def images_per_sec(self, gigabytes):
-        """With links of so many 10^9 bytes per second; nothing overlaps."""
-        seconds = self.compute + self.link_bytes / (gigabytes * 1e9) + self.update
-        return self.examples / seconds
-
-
 def estimate(num_gpus, devices_per_tower, strategy, batch_size, seconds_per_image):
-    """The Estimate for GPUs that need so many seconds for the operations of an image."""
+    """Estimates a step on GPUs that need so many seconds for the operations of an image.
+
+    Returns:
+      The bytes that the busiest GPU sends and receives: weights before it computes, gradients
+      afterwards; and the images per second with each of LINKS, as an array.
+    """
     job = training.Job(
         dataset.read(''),
         50000,
@@ -139,32 +121,31 @@ def estimate(num_gpus, devices_per_tower, strategy, batch_size, seconds_per_imag
     )
     if strategy == 'cpu':
         update = _CPU_UPDATE[0] + _CPU_UPDATE[1] * job.num_towers
-    else:
+    else:  # where the most weights are
         update = max(layout.held.values()) * (job.num_towers + _PASSES) / _GPU_MEMORY
-    return Estimate(link_bytes, batch_size * seconds_per_image, update, job.num_towers * batch_size)
+    seconds = batch_size * seconds_per_image + link_bytes / (np.array(LINKS) * 1e9) + update
+    return link_bytes, job.num_towers * batch_size / seconds
 
 
 def multi_gpu_plan(batch_size, gpu_gflops):
     """Tables of several GPUs in one machine, in Markdown; for the arguments see `cluster_plan`."""
     seconds_per_image = measurements.step_operations(1) / (gpu_gflops * 1e9)
-    rows = []
+    rows, ratios = [], []
     for gpus in GPUS:
         for per_tower in [n for n in (1, 2, 4) if n <= gpus]:
             for strategy in VARIABLE_STRATEGIES:
-                found = estimate(gpus, per_tower, strategy, batch_size, seconds_per_image)
+                link_bytes, rates = estimate(
+                    gpus, per_tower, strategy, batch_size, seconds_per_image
+                )
                 towers = '%d x %d' % (gpus // per_tower, per_tower)
-                rows.append([str(gpus), towers, strategy, '%.1f' % (found.link_bytes / 1e6)])
-                rows[-1] += ['%.0f' % found.images_per_sec(link) for link in LINKS]
-    ratios = []
+                rows.append([str(gpus), towers, strategy, '%.1f' % (link_bytes / 1e6)])
+                rows[-1] += ['%.0f' % rate for rate in rates]
     for batch in BATCHES:
-        divided, towers = [
-            [estimate(2, n, strategy, batch, seconds_per_image) for strategy in VARIABLE_STRATEGIES]
-            for n in (2, 1)
+        towers, divided = [
+            np.max([estimate(2, n, x, batch, seconds_per_image)[1] for x in VARIABLE_STRATEGIES], 0)
+            for n in (1, 2)
         ]
-        ratios.append([str(batch)])
-        for link in LINKS:
-            best = [max(x.images_per_sec(link) for x in found) for found in (divided, towers)]
-            ratios[-1].append('%.2f' % (best[0] / best[1]))
+        ratios.append([str(batch)] + ['%.2f' % ratio for ratio in divided / towers])
     speeds = ['%d GB/s' % link for link in LINKS]
     return '\n\n'.join(
         [

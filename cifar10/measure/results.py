@@ -22,16 +22,15 @@ class Curve(NamedTuple):
     points: np.ndarray
 
 
-def read_scalars(directory, needed_tags, optional_tags=()):
+def _read_scalars(directory, needed_tags):
     """Reads the event files in a directory. A step that a resumed run has repeated counts once.
 
     Args:
       directory: a directory that a trainer or an evaluation has written to.
       needed_tags: names of scalars that it must hold.
-      optional_tags: names of scalars that it may hold.
 
     Returns:
-      A dict from each tag to a dict from step to value, in the order of steps.
+      A dict from the tag of each scalar to a dict from step to value, in the order of steps.
 
     Raises:
       UserError: the directory does not exist, lacks a tag, or has a damaged event file.
@@ -47,19 +46,16 @@ def read_scalars(directory, needed_tags, optional_tags=()):
         accumulator.Reload()
     except message.DecodeError as error:
         raise UserError('An event file in %s is damaged (%s): move it away' % (directory, error))
-    found = accumulator.Tags()['scalars']
+    scalars = {}
+    for tag in accumulator.Tags()['scalars']:
+        in_order = sorted(accumulator.Scalars(tag), key=lambda event: event.step)
+        scalars[tag] = {event.step: event.value for event in in_order}
     for tag in needed_tags:
-        if tag not in found:
+        if tag not in scalars:
             raise UserError(
                 '%s holds no event file with "%s": %s; a run shorter than --summary_steps has none'
                 % (directory, tag, remedy)
             )
-    scalars = {}
-    for tag in list(needed_tags) + list(optional_tags):
-        events = accumulator.Scalars(tag) if tag in found else []
-        # Of several events at a step, the last one counts.
-        in_order = sorted(events, key=lambda event: event.step)
-        scalars[tag] = {event.step: event.value for event in in_order}
     return scalars
 
 
@@ -69,9 +65,9 @@ def read_curve(name, train_dir, eval_dir):
     Raises:
       UserError: a directory lacks what a run writes.
     """
-    ten_views = tensorboard.with_views(tensorboard.PRECISION, 10)
-    trained = read_scalars(train_dir, [tensorboard.EPOCH, tensorboard.SEC_PER_BATCH])
-    evaluations = read_scalars(eval_dir, [tensorboard.PRECISION], [ten_views])
+    trained = _read_scalars(train_dir, [tensorboard.EPOCH, tensorboard.SEC_PER_BATCH])
+    evaluations = _read_scalars(eval_dir, [tensorboard.PRECISION])
+    ten_views = evaluations.get(tensorboard.with_views(tensorboard.PRECISION, 10), {})
     epoch_at, speed_at = trained[tensorboard.EPOCH], trained[tensorboard.SEC_PER_BATCH]
     # A killed process may have written only one of them.
     steps = [step for step in epoch_at if step > 0 and step in speed_at]
@@ -90,7 +86,7 @@ def read_curve(name, train_dir, eval_dir):
             np.interp(evaluated, steps, epochs),
             np.interp(evaluated, steps, minutes),
             list(evaluations[tensorboard.PRECISION].values()),
-            [evaluations[ten_views].get(step, np.nan) for step in evaluated],
+            [ten_views.get(step, np.nan) for step in evaluated],
         ]
     )
     return Curve(name, points)

@@ -1,34 +1,59 @@
-"""Clusters that are measured: what is read from log lines, and a whole measurement."""
+"""Clusters that are measured: the figures, and a whole measurement."""
 
 import datetime
 import json
 
 import pytest
 
-from cifar10.measure import clusters
+from cifar10.data import dataset
+from cifar10.hparams import CLASSIC
+from cifar10.measure import benchmark, clusters, processes
+from cifar10.measure.measurements import Steps
+from cifar10.training import Job
 from tests.helpers import programs
 
 
-def test_marks(monkeypatch):
-    """Between the first log line after the warm-up and the last one; only the chief's lines
-    count."""
-    sent = iter([1000, 5000, 25000])
-    monkeypatch.setattr(clusters, '_loopback_bytes', lambda: next(sent))
-    marks = clusters._Marks()
-    for line in [
-        '[worker 0] 2026-01-01 10:00:00.000000: step 1, loss = 1.00 (1.0 examples/sec; 1.000 sec/batch)',
-        '[worker 1] 2026-01-01 10:00:00.500000: step 20, loss = 1.00 (1.0 examples/sec; 1.000 sec/batch)',
-        'Filling',
-        '2026-01-01 10:00:01.000000: step 22, loss = 1.00 (1.0 examples/sec; 1.000 sec/batch)',
-        '[worker 0] 2026-01-01 10:00:05.000000: step 42, loss = 1.00 (1.0 examples/sec; 1.000 sec/batch)',
-    ]:
-        marks.read(line)
-    started, ended = [
-        datetime.datetime(2026, 1, 1, *when) for when in [(9, 59, 50), (10, 0, 6, 500000)]
-    ]
-    assert tuple(marks.run(20, started, ended)) == pytest.approx((0.2, 1000, 10, 1.5))
-    with pytest.raises(ValueError):
-        marks.run(43, started, ended)
+def test_figures_of_clusters(monkeypatch):
+    commands = []
+
+    def run_trainer(command, needed_step):
+        commands.append(command)
+        assert needed_step == 11
+        seconds = 1 + (len(commands) - 1) % 5  # of an update: 1 for one process, 5 for average
+        start = datetime.datetime.now() + datetime.timedelta(seconds=7 * len(commands))
+        return {
+            1: processes.Mark(start, 0),
+            10: processes.Mark(start, 1e6),
+            30: processes.Mark(start + datetime.timedelta(seconds=20 * seconds), 41e6),
+        }, 0
+
+    monkeypatch.setattr(processes, 'run_trainer', run_trainer)
+    job = Job(dataset.read(''), 50000, CLASSIC._replace(batch_size=8))
+    request = benchmark.Request(job, Steps(10, 20), 'scripts', [], '', ['--data_dir=there'])
+    figures = clusters.measure('ours', request)
+    assert len(commands) == 10
+    assert figures['updates/sec, one process, 2 towers'] == 1
+    sync, asynchronous = 'sync, 4 workers', 'async, 4 workers'
+    assert figures['updates/sec, ' + sync] == pytest.approx(1 / 3)
+    assert figures['images/sec, ' + sync] == pytest.approx(4 * 8 / 3)
+    assert figures['images/sec, ' + asynchronous] == pytest.approx(8 / 4)
+    assert figures['time of 4 batches / one process, ' + sync] == pytest.approx(3)
+    assert figures['time of 4 batches / one process, ' + asynchronous] == pytest.approx(16)
+    name = 'seconds to the first update beyond one process, ' + sync
+    assert figures[name] == pytest.approx(14, abs=1)
+    end = figures['seconds from the last update to the end, ' + sync]
+    assert end == pytest.approx(-7 * 8 - 60, abs=1)
+    assert figures['MB per update, ' + sync] == 2
+    paper = 'MB per update on paper, '
+    assert figures[paper + sync] == pytest.approx(8 * 4.273192)
+    assert figures[paper + asynchronous] == pytest.approx(2 * 4.273192)
+    assert figures[paper + 'allreduce, 2 workers'] == pytest.approx(2 * 4.273192)
+    assert commands[0][1:3] == ['scripts/cifar10_multi_gpu_train.py', '--num_gpus=2']
+    launch = ['scripts/cifar10_launch.py', '--num_ps=1', '--num_workers=4', '--restarts=0', '--']
+    assert commands[9][1:7] == launch + ['--mode=average']
+    assert '--average_period=10' in commands[9] and '--num_ps=0' in commands[6]
+    for command in commands:
+        assert {'--data_dir=there', '--max_steps=30', '--batch_size=8'} <= set(command)
 
 
 @pytest.mark.long
@@ -58,16 +83,3 @@ def test_the_subcommand(tmp_path, data_dir):
             assert on_paper <= measured < 1.1 * on_paper, name
             assert figures['updates/sec, ' + name][0] > 0
     assert 'updates/sec, one process, 4 towers' in stdout
-
-
-def test_no_baseline(data_dir):
-    status, _, stderr = programs.call(
-        'cifar10_benchmark',
-        'distributed',
-        '--baseline',
-        '--rounds=1',
-        '--dataset=cifar10',
-        '--data_dir=%s' % data_dir,
-    )
-    assert status == 1
-    assert 'leave out --baseline' in stderr and len(stderr.splitlines()) == 1

@@ -64,11 +64,6 @@ def test_the_baseline_has_the_threads_of_tensorflow():
     assert (classic.intra_op_parallelism_threads, classic.inter_op_parallelism_threads) == (0, 0)
 
 
-def test_unknown_formulation():
-    with pytest.raises(ValueError, match='^Unknown formulation: fast$'):
-        measurements.step_figures('fast', _job(), Steps(1, 2))
-
-
 @FORMULATIONS
 def test_step_figures(formulation, monkeypatch):
     """Two towers make two steps in three seconds."""

@@ -121,7 +121,7 @@ FORM = ' is not of the form NAME:TRAIN_DIR:EVAL_DIR, each without a colon'
             1,
             'Cannot write {tmp}/nowhere/x.svg (No such file or directory): name a file in an ',
         ),
-        ([], 2, '--runs is missing: give NAME:TRAIN_DIR:EVAL_DIR'),
+        ([], 1, '--runs is missing: give NAME:TRAIN_DIR:EVAL_DIR'),
         ([RUNS + ','], 2, "flag --runs=['a:{tmp}/train:{tmp}/eval', '']: an empty name" + FORM),
         (['--runs=a:b'], 2, "flag --runs=['a:b']: a:b" + FORM),
         (['--runs=a::c'], 2, "flag --runs=['a::c']: a::c" + FORM),
