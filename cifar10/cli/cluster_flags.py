@@ -42,35 +42,31 @@ def define():
         'How the workers come together; the default is sync with parameter servers, and allreduce '
         'without.',
     )
-    strategy = Strategy._field_defaults
-    for name, lowest, description in [
+    for name, default, lowest, description in [
         (
             'replicas_to_aggregate',
             0,
+            0,
             'With sync, the workers whose gradients make an update, the first ones; 0 means all.',
         ),
-        ('fetch_steps', 1, 'With async, the steps after which a worker fetches the weights.'),
-        ('push_steps', 1, 'With async, the steps after which a worker sends its gradients.'),
-        ('average_period', 1, 'With average, the steps after which the weights are averaged.'),
-    ]:
-        flags.DEFINE_integer(
-            name, strategy[name], description, lower_bound=lowest, upper_bound=_MAX
-        )
-    for name, description in [
+        ('fetch_steps', 1, 1, 'With async, the steps after which a worker fetches the weights.'),
+        ('push_steps', 1, 1, 'With async, the steps after which a worker sends its gradients.'),
+        ('average_period', 10, 1, 'With average, the steps after which the weights are averaged.'),
         (
-            'connect',
+            'connect_timeout_secs',
+            300,
+            1,
             'End with status 75 after these seconds without a first update; with status 1 after three times as many, if '
             'the chief has never answered.',
         ),
-        ('stall', 'End with status 75 after these seconds without a further update.'),
+        (
+            'stall_timeout_secs',
+            120,
+            1,
+            'End with status 75 after these seconds without a further update.',
+        ),
     ]:
-        flags.DEFINE_integer(
-            name + '_timeout_secs',
-            Timeouts._field_defaults[name],
-            description,
-            lower_bound=1,
-            upper_bound=_MAX,
-        )
+        flags.DEFINE_integer(name, default, description, lowest, _MAX)
 
 
 def check():

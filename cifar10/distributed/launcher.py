@@ -9,8 +9,6 @@ import socket
 import subprocess
 import time
 
-from absl import flags as absl_flags
-
 from cifar10 import errors
 from cifar10.distributed.task_process import TaskProcess
 from cifar10.errors import UserError
@@ -25,6 +23,7 @@ _NVIDIA_SMI_SECS = 30  # Without persistence mode, the driver initializes every 
 
 _OWN_FLAG = re.compile('--?(ps_hosts|worker_hosts|job_name|task_index)(=.*)?', re.DOTALL)
 _FRESH = re.compile('--?(no)?fresh(=.*)?')
+_NUM_GPUS = re.compile(r'(?:^|\s)--?num_gpus[= ]([1-9]\d*)(?!\S)')
 _GPU = re.compile(r'\d+|(GPU|MIG)-.+')  # in CUDA_VISIBLE_DEVICES: an index or a UUID
 
 
@@ -58,8 +57,7 @@ class Launcher:
           restarts: how often something may be started again.
 
         Raises:
-          UserError: `flags` hold one that each task gets from the launcher, or a malformed
-            --num_gpus.
+          UserError: `flags` hold one that each task gets from the launcher.
         """
         for flag in flags:
             if _OWN_FLAG.fullmatch(flag):
@@ -68,7 +66,9 @@ class Launcher:
         self._num_ps, self._num_workers = num_ps, num_workers
         self._names = ['ps %d' % index for index in range(num_ps)]
         self._names += ['worker %d' % index for index in range(num_workers)]
-        self._num_gpus = _num_gpus(flags)
+        # The last one wins. The trainer complains of a number that is malformed.
+        numbers = _NUM_GPUS.findall(' '.join(flags))
+        self._num_gpus = int(numbers[-1]) if numbers else 1
         self._tasks = {}  # from names to the last TaskProcess
         self._stop = signals.StopRequest()
         self._is_stopping = False
@@ -263,25 +263,6 @@ def _share_of_cores(index, num_workers):
         return []
     first = index * len(cores) // num_workers
     return cores[first : first + max(1, len(cores) // num_workers)]
-
-
-def _num_gpus(flags):
-    """Returns the --num_gpus among a trainer's flags, which may be in a --flagfile.
-
-    Raises:
-      UserError: the number is malformed, or the file cannot be read.
-    """
-    values = absl_flags.FlagValues()
-    # A word that is no flag, as in "--max_steps 5", does not end the flags.
-    values.set_gnu_getopt()
-    absl_flags.DEFINE_integer(
-        'num_gpus', 1, 'GPUs of each worker.', lower_bound=1, flag_values=values
-    )
-    try:
-        values(['trainer'] + list(flags), known_only=True)
-    except absl_flags.Error as error:
-        raise UserError(' '.join(str(error).split()))
-    return values.num_gpus
 
 
 def _visible_gpus():

@@ -150,20 +150,19 @@ class Station:
         self._await_own_card()
 
     def _await_own_card(self):
-        first_seen = {}  # From the incarnations of other processes to times.
+        first_seen = None  # when another process answered
         while True:
             found = server.read_card(self.cluster.address(self.task))
             self._is_known = found == self._card.card
             if self._is_known:
                 return
-            seen = isinstance(found, server.Card) and first_seen.setdefault(
-                found.incarnation, time.monotonic()
-            )
-            if seen and time.monotonic() > seen + _SUCCESSION_SECS:
-                raise UserError(
-                    'Another process answers at the address of %s, as %s: check --task_index and the addresses, or end '
-                    'that process' % (self.cluster.named(self.task), found.name)
-                )
+            if isinstance(found, server.Card):
+                first_seen = first_seen or time.monotonic()
+                if time.monotonic() > first_seen + _SUCCESSION_SECS:
+                    raise UserError(
+                        'Another process answers at the address of %s, as %s: check --task_index and the addresses, or end '
+                        'that process' % (self.cluster.named(self.task), found.name)
+                    )
             time.sleep(_LOOK_SECS)
 
     def connect(self, graph, tasks):

@@ -283,3 +283,25 @@ def test_other_addresses(watched, monkeypatch):
         'worker 0 (b:1) was started with --worker_hosts=b:1, but worker 1 (c:1) with --ps_hosts=a:1 '
         '--worker_hosts=b:1,c:1: give all tasks the same'
     )
+
+
+@pytest.mark.parametrize('seconds, is_rejected', [(29, False), (31, True)])
+def test_another_process_at_the_address(watched, monkeypatch, seconds, is_rejected):
+    """The name of a host may lead to an old one for 30 seconds."""
+    own, other = server.read_card('c:1'), Card(CLUSTER.text, 'worker 0', 8)
+    now, found = [1000], iter(['no answer', other, other, own])
+
+    def sleep(unused_secs):
+        now[0] += seconds
+
+    monkeypatch.setattr(server, 'read_card', lambda address: next(found))
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
+    monkeypatch.setattr(liveness, 'time', clock)
+    if is_rejected:
+        with pytest.raises(UserError) as error:
+            liveness.Station(CLUSTER, Task('worker', 1), None, Timeouts())
+        assert str(error.value).startswith(
+            'Another process answers at the address of worker 1 (c:1), as worker 0: check --task_index'
+        )
+    else:
+        liveness.Station(CLUSTER, Task('worker', 1), None, Timeouts())
