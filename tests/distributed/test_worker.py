@@ -1,0 +1,137 @@
+"""How a worker joins, and joins again after a loss: against boards and a station that are mocks."""
+
+from types import SimpleNamespace
+from unittest import mock
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10.data import dataset
+from cifar10.distributed import worker
+from cifar10.distributed.cluster import Cluster, Strategy, Timeouts
+from cifar10.distributed.run_state import Notice
+from cifar10.distributed.server import Card
+from cifar10.errors import UserError
+from cifar10.training import Job
+
+CLUSTER = Cluster(('p:1', 'q:1'), ('a:1', 'b:1'))
+
+
+@pytest.fixture
+def make(monkeypatch, data_dir):
+    """make(mode, index) gives a Worker, whose boards are a mock."""
+    monkeypatch.setattr(worker.time, 'sleep', lambda secs: None)
+
+    def make(mode='async', index=1):
+        station = mock.Mock(cluster=CLUSTER, task=CLUSTER.workers[index], timeouts=Timeouts())
+        station.read_cards.side_effect = lambda tasks: {
+            task: Card(CLUSTER.text, str(task), 1) for task in tasks
+        }
+        made = worker.Worker(station, Strategy(mode, 2), Job(dataset.read(data_dir), 300))
+        made._boards = mock.Mock()
+        return made
+
+    return make
+
+
+def _under_way(made, generation=7, **fields):
+    """The notices of both boards while a run is under way."""
+    return [Notice(made._agreement, generation, **fields) for _ in CLUSTER.servers]
+
+
+def test_a_worker_waits_until_all_boards_have_one_generation(make, capsys):
+    made = make()
+    ready = _under_way(made, step=30)
+    made._boards.read.side_effect = [
+        tf.errors.UnavailableError(None, None, 'starting'),
+        [Notice(), Notice()],
+        [ready[0], Notice()],
+        ready,
+    ]
+    assert made.join(None)
+    assert (made.generation, made.first_step, made.initializes_variables) == (7, 30, False)
+    assert made._boards.set_gone.call_args == mock.call(CLUSTER.workers[1], 0)
+    assert capsys.readouterr().out == 'Joining the run at step 30\n'
+
+
+def test_other_hyperparameters(make):
+    made = make()
+    made._boards.read.return_value = [Notice('{"mode": "sync"}', 7)] * 2
+    with pytest.raises(UserError, match=r'^The run has .* None, but worker 1 \(b:1\) has '):
+        made.join(None)
+
+
+@pytest.mark.parametrize(
+    'mode, begins, is_under_way, initializes',
+    [
+        ('async', False, True, False),
+        ('async', True, True, True),
+        ('async', False, False, True),
+        ('sync', False, True, True),
+    ],
+)
+def test_what_the_chief_begins(make, mode, begins, is_under_way, initializes):
+    made = make(mode, 0)
+    made._boards.read.return_value = _under_way(made, 7 if is_under_way else 0)
+    assert made.join(SimpleNamespace(first_step=20), begins)
+    assert made.initializes_variables == initializes
+    assert made._boards.write.call_args_list == [mock.call(generation=0, step=20)] * initializes
+    assert (made.generation > 10**15) == initializes
+
+
+def test_a_run_that_has_ended(make, capsys):
+    made = make()
+    made._boards.read.return_value = _under_way(made, finished=1)
+    assert not made.join(None)
+    assert made.generation == 0 and made._boards.set_gone.call_args[0][1] == 1
+    assert capsys.readouterr().out == 'Nothing to do: the run has ended\n'
+
+
+def _restarts(made):
+    return made.station.join.call_args[1]['restarts_timer']
+
+
+def test_the_timer_is_not_started_again_for_ever(make):
+    """Only five times without an update."""
+    made = make()
+    made._boards.read.return_value = _under_way(made)
+    made._update = mock.Mock(generation=None)
+    for expected in [True] * 5 + [False]:
+        made.join(None)
+        assert _restarts(made) == expected
+    made.after_run(None, None)
+    made.join(None)
+    assert _restarts(made) and made.station.made_progress.called
+
+
+@pytest.mark.parametrize('kind, is_raised', [('InternalError', True), ('UnavailableError', False)])
+def test_losses_without_an_update(make, capsys, kind, is_raised):
+    """The sixth in turn is an error, unless TensorFlow itself waits for the other task."""
+    made = make()
+    made._boards.read.return_value = _under_way(made)
+    error = getattr(tf.errors, kind)(None, None, 'reset')
+    for _ in range(5):
+        made.join(None)
+        made._explain_loss(error)
+    made.join(None)
+    if is_raised:
+        with pytest.raises(tf.errors.InternalError):
+            made._explain_loss(error)
+    else:
+        made._explain_loss(error)
+    lost = 'Lost the connection to ps 0 (p:1) or ps 1 (q:1) (reset): joining again'
+    assert capsys.readouterr().out.count(lost) == 6 - is_raised
+
+
+def test_what_is_no_loss(make):
+    with pytest.raises(RuntimeError, match='a bug'):
+        make()._explain_loss(RuntimeError('a bug'))
+    make()._explain_loss(RuntimeError('Init operations did not make model ready'))
+
+
+def test_the_generation_has_changed(make):
+    made = make()
+    made.generation, made._update = 7, mock.Mock(generation='generation')
+    made.after_run(None, SimpleNamespace(results=7))
+    with pytest.raises(worker.BegunAnew):
+        made.after_run(None, SimpleNamespace(results=8))
