@@ -3,23 +3,12 @@ them."""
 
 import json
 import os
-import shutil
 
 import numpy as np
 import pytest
 
-from cifar10.data import dataset
-from cifar10.runs import checkpoint
 from tests.helpers import faults, programs
 
-STEPS = {
-    'nan': np.float32('nan'),
-    'infinite': np.float64('inf'),
-    'vector': np.array([1, 2]),
-    'string': 'two',
-    'negative': -5,
-    'boolean': True,
-}
 RECORD = 'run.json'
 
 
@@ -65,7 +54,7 @@ def _break_the_last(trained, run, step):
     faults.save_with(str(trained / 'model.ckpt-2'), run + '/model.ckpt-2', global_step=step)
 
 
-@pytest.mark.parametrize('step', STEPS.values(), ids=STEPS)
+@pytest.mark.parametrize('step', [np.array([1, 2]), -5])
 def test_a_bad_step_in_the_only_checkpoint(trained, run, data_dir, step):
     for name in os.listdir(run):
         if name.startswith('model.ckpt-1'):
@@ -82,9 +71,8 @@ def test_a_bad_step_in_the_only_checkpoint(trained, run, data_dir, step):
 
 
 @SCRIPTS
-@pytest.mark.parametrize('step', [STEPS['nan'], STEPS['string']], ids=['nan', 'string'])
-def test_an_older_checkpoint_is_used_instead(trained, run, data_dir, step, script):
-    _break_the_last(trained, run, step)
+def test_an_older_checkpoint_is_used_instead(trained, run, data_dir, script):
+    _break_the_last(trained, run, np.float32('nan'))
     status, stdout, stderr = script(data_dir, run)
     assert status == 0 and _used(stdout, 1)
     assert len(stderr.splitlines()) <= 1
@@ -93,11 +81,7 @@ def test_an_older_checkpoint_is_used_instead(trained, run, data_dir, step, scrip
 
 
 @SCRIPTS
-@pytest.mark.parametrize(
-    'content',
-    [None, b'', b'\0\xff\x80' * 50, b'model_checkpoint_path: ', b'[' * 100000],
-    ids=['missing', 'empty', 'garbage', 'without a path', 'nested'],
-)
+@pytest.mark.parametrize('content', [None, b'\0\xff\x80' * 50])
 def test_a_damaged_list(run, data_dir, content, script):
     os.remove(run + '/checkpoint')
     if content is not None:
@@ -136,45 +120,13 @@ def test_a_checkpoint_that_is_no_file(run, data_dir, script):
         assert status == 1 or status == 0 and _used(stdout, 1)
 
 
-def _nested(_):
-    return '[' * 100000
-
-
-def _with(**changes):
-    return lambda record: json.dumps(dict(record, **changes))
-
-
-@pytest.mark.parametrize(
-    'content',
-    [
-        _nested,
-        _with(batch_size=10**400),
-        _with(num_towers=float('nan')),
-        _with(initial_learning_rate=float('nan')),
-        _with(epochs=-1),
-        _with(class_names=7),
-        lambda _: '[]',
-        lambda _: '',
-        lambda _: '{"a": ' * 100000,
-    ],
-    ids=[
-        'nested lists',
-        'huge',
-        'nan',
-        'nan rate',
-        'negative',
-        'names',
-        'a list',
-        'empty',
-        'nested objects',
-    ],
-)
-def test_a_damaged_record(run, data_dir, content):
+@pytest.mark.parametrize('change', [{'batch_size': 10**400}, {'contrast': -1}])
+def test_a_damaged_record(run, data_dir, change):
     path = os.path.join(run, RECORD)
     with open(path) as opened:
-        text = content(json.load(opened))
+        record = json.load(opened)
     with open(path, 'w') as opened:
-        opened.write(text)
+        json.dump(dict(record, **change), opened)
     before = faults.snapshot(run)
     for script in (_train, _evaluate):
         status, stdout, stderr = script(data_dir, run)
@@ -194,45 +146,3 @@ def test_a_record_that_is_no_file(run, data_dir, script):
     status, _, stderr = script(data_dir, run)
     faults.assert_one_line(stderr, path)
     assert status == 1
-
-
-def test_leftovers_of_a_killed_process(run, data_dir):
-    """They are cleared away; what may be the user's own stays."""
-    leftovers = [
-        'model.ckpt-7.data-00000-of-00001.tempstate123456',
-        'model.ckpt-7.index.tempstate99',
-        'checkpoint.tmp0123456789abcdef0123456789abcdef',
-        'run.json.new',
-    ]
-    own = ['notes.tempstate.txt', 'model.ckpt-7.backup', 'checkpoint.old', 'run.json.bak']
-    for name in leftovers + own:
-        with open(os.path.join(run, name), 'w') as opened:
-            opened.write('x')
-    status, stdout, stderr = _train(data_dir, run, 3)
-    assert (status, stderr) == (0, '') and _used(stdout, 2)
-    assert [name for name in leftovers if name in os.listdir(run)] == []
-    assert [name for name in own if name not in os.listdir(run)] == []
-
-
-def test_another_number_of_examples(run, own_data_dir):
-    """The classic schedule counts epochs."""
-    path = dataset.read(own_data_dir).train.paths[0]
-    os.truncate(path, 10 * 3073)
-    before = faults.snapshot(run)
-    status, _, stderr = _train(own_data_dir, run, 3)
-    faults.assert_one_line(stderr, run, '300', '250')
-    assert status == 1 and faults.snapshot(run) == before
-
-
-def test_the_order_of_names_is_not_that_of_steps(trained, run, data_dir):
-    """Without a list the newest is the one with the most steps: 10 come after 9."""
-    for step in (9, 10):
-        faults.save_with(
-            str(trained / 'model.ckpt-2'), run + '/model.ckpt-%d' % step, global_step=np.int64(step)
-        )
-    os.remove(run + '/checkpoint')
-    for suffix in ('.index', '.data-00000-of-00001'):
-        # the times do not tell
-        shutil.copystat(run + '/model.ckpt-1' + suffix, run + '/model.ckpt-10' + suffix)
-    assert _used(_train(data_dir, run)[1], 10)
-    assert checkpoint.read_latest(run).step == 10
