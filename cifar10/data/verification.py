@@ -39,7 +39,8 @@ def count_labels(records, num_classes=None):
     """The number of examples of each class, int64 [num_classes]; raises UserError as `verify`
     does."""
     num_classes = num_classes or records.num_classes
-    return sum(_verified_counts(records, file, num_classes) for file in records.files)
+    counts = [_verified_counts(records, file, num_classes) for file in records.files]
+    return np.sum(counts, axis=0, dtype=np.int64)  # of no file, too
 
 
 def check_sums(records):

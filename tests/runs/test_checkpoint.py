@@ -253,17 +253,3 @@ def test_what_lies_beside_a_checkpoint(tmp_path):
     path = _save(tmp_path, 20)
     (tmp_path / 'model.ckpt-20.bak').mkdir()
     assert checkpoint.read_latest(str(tmp_path)).path == path
-
-
-def test_a_parameter_server_that_is_lost_while_saving(tmp_path, monkeypatch):
-    """It is no full disk."""
-
-    def fail(saver, session, prefix, step):
-        (tmp_path / 'model.ckpt-3.index.tempstate1').write_text('')
-        raise tf.errors.UnavailableError(None, None, 'Socket closed')
-
-    monkeypatch.setattr(tf.train.Saver, 'save', fail)
-    tf.get_variable('weights', [1])
-    with pytest.raises(tf.errors.UnavailableError):
-        checkpoint_files.save(tf.train.Saver(), None, str(tmp_path), 3)
-    assert os.listdir(str(tmp_path)) == []

@@ -1,10 +1,12 @@
-"""The best checkpoint: kept when it is better, named in the record, intact whatever fails."""
+"""Saving; the best checkpoint: kept when it is better, named in the record, intact whatever
+fails."""
 
 import json
 import os
 
 import numpy as np
 import pytest
+import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, checkpoint_files, run_directory
@@ -139,3 +141,17 @@ def test_choices(tmp_path, data_dir):
             run_directory.read_chosen(str(tmp_path), choice)
     with pytest.raises(UserError, match='There is no checkpoint in .*none: train first'):
         run_directory.read_chosen(str(tmp_path / 'none'), 'latest')
+
+
+def test_a_parameter_server_that_is_lost_while_saving(tmp_path, monkeypatch):
+    """It is no full disk."""
+
+    def fail(saver, session, prefix, step):
+        (tmp_path / 'model.ckpt-3.index.tempstate1').write_text('')
+        raise tf.errors.UnavailableError(None, None, 'Socket closed')
+
+    monkeypatch.setattr(tf.train.Saver, 'save', fail)
+    tf.get_variable('weights', [1])
+    with pytest.raises(tf.errors.UnavailableError):
+        checkpoint_files.save(tf.train.Saver(), None, str(tmp_path), 3)
+    assert os.listdir(str(tmp_path)) == []
