@@ -5,13 +5,13 @@ classic formulation.
 Each figure comes from a process of its own, after a warm-up that is not measured; tables show
 median (least to greatest).
 
-  cifar10_benchmark.py input     batches out of the input pipeline alone cifar10_benchmark.py step
-  the training step on batches that stay in memory cifar10_benchmark.py train     the training
-  script from end to end, with summaries and checkpoints cifar10_benchmark.py towers    one tower
-  with the whole batch, two with half of it, four with a quarter cifar10_benchmark.py profile   the
-  most expensive operations of a step, and a Chrome trace cifar10_benchmark.py distributed  clusters
-  of 2 and 4 workers on this machine, beside one process cifar10_benchmark.py plan      not
-  measured: 8, 32 and 128 machines with a GPU each, simulated; 1 to 8 GPUs in one, on paper
+  cifar10_benchmark.py input        batches out of the input pipeline alone
+  cifar10_benchmark.py step         the training step on batches that stay in memory
+  cifar10_benchmark.py train        the training script, with summaries and checkpoints
+  cifar10_benchmark.py towers       one tower with the whole batch, two with half, four with quarters
+  cifar10_benchmark.py profile      the most expensive operations of a step, and a Chrome trace
+  cifar10_benchmark.py distributed  clusters of 2 and 4 workers on this machine, beside one process
+  cifar10_benchmark.py plan         by formulas: 8, 32 and 128 machines; 1 to 8 GPUs in one
 """
 
 import os
@@ -36,24 +36,11 @@ if __name__ == '__main__':
     job_flags.define_placement()
     job_flags.define_threads()
     flags.DEFINE_boolean('baseline', False, 'Measure the classic formulation in turn with ours.')
-    flags.DEFINE_integer('rounds', 5, 'How often to measure.', lower_bound=1, upper_bound=1000)
-    for name, description in [
-        ('warmup_steps', 'Steps before the measured ones'),
-        ('steps', 'Measured steps'),
-    ]:
-        flags.DEFINE_integer(
-            name,
-            0,
-            description + '; 0 takes what suits the subcommand.',
-            lower_bound=0,
-            upper_bound=10**6,
-        )
-    flags.DEFINE_integer(
-        'gpu_gflops',
-        10000,
-        'For `plan`: the GFLOP/s of a GPU in this network, as `step` measures them.',
-        lower_bound=1,
-        upper_bound=10**8,
+    data_flags.define_integer('rounds', 5, 'How often to measure.', 1, 1000)
+    data_flags.define_integer('warmup_steps', 0, 'Steps before those; 0: what suits.', 0, 10**6)
+    data_flags.define_integer('steps', 0, 'Measured steps; 0: what suits the subcommand.', 0, 10**6)
+    data_flags.define_integer(
+        'gpu_gflops', 10000, 'For `plan`: GFLOP/s of a GPU, as `step` measures them.', 1, 10**8
     )
     data_flags.define_output('json', None, 'Write the figures of every round to this file.')
     data_flags.define_output(
@@ -86,9 +73,10 @@ def request(command):
     data = data_flags.prepare() if is_read else dataset.read('')
     if is_read:
         given_job.count_examples(data, FLAGS.batch_size)
-    num_devices = (
-        benchmark.MOST_TOWERS * FLAGS.devices_per_tower if command == 'towers' else FLAGS.num_gpus
-    )
+    num_devices = FLAGS.num_gpus
+    if command == 'towers':
+        num_devices = benchmark.MOST_TOWERS * FLAGS.devices_per_tower
+        given_job.check_division(num_devices, FLAGS.devices_per_tower)
     job = Job(
         data=data,
         num_examples=dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
@@ -120,12 +108,7 @@ def main(command):
             raise UserError(
                 '--devices_per_tower and --variable_strategy are measured by towers, without --baseline: leave them out'
             )
-        given_job.check_division(
-            benchmark.MOST_TOWERS * FLAGS.devices_per_tower, FLAGS.devices_per_tower
-        )
     if command == 'plan':
-        if FLAGS.json is not None:
-            raise UserError('plan measures no figures for a file: leave out --json')
         with signals.Interruptible():
             for tables in (planning.cluster_plan, planning.multi_gpu_plan):
                 print(tables(FLAGS.batch_size, FLAGS.gpu_gflops) + '\n')
@@ -135,14 +118,9 @@ def main(command):
     if command == 'profile':
         files.check_writable(FLAGS.trace)
     if command == 'towers' and FLAGS.batch_size % 4:
-        raise UserError(
-            '--batch_size=%d cannot be divided among four towers: give a multiple of 4'
-            % FLAGS.batch_size
-        )
+        raise UserError('--batch_size must be a multiple of 4, to be divided among four towers')
     if command == 'distributed' and FLAGS.baseline:
-        raise UserError(
-            'distributed has no classic formulation to compare with: leave out --baseline'
-        )
+        raise UserError('distributed has no classic formulation: leave out --baseline')
     requested = request(command)
     # the measuring processes are ended, and what they have written is removed
     with signals.Interruptible():
@@ -151,13 +129,7 @@ def main(command):
             [OURS, BASELINE] if FLAGS.baseline else [OURS],
             FLAGS.rounds,
         )
-    print(
-        benchmark.profile_tables(rounds, requested)
-        if command == 'profile'
-        else benchmark.comparison(rounds)
-    )
-    if command in benchmark.VERDICTS:
-        print('\n' + benchmark.VERDICTS[command](rounds, requested.job))
+    print(benchmark.tables(command, rounds, requested))
     if FLAGS.json is not None:
         flag_values = {
             flag.name: flag.value for flag in FLAGS.get_key_flags_for_module(sys.argv[0])

@@ -278,15 +278,20 @@ def _trace_path(formulation, request):
     )
 
 
-def profile_tables(rounds, request):
-    """The most expensive operations of each formulation, and the sums."""
-    tables = [
-        '%s, Chrome trace in %s (open it in ui.perfetto.dev)\n\n%s'
-        % (formulation, _trace_path(formulation, request), _most_expensive(figures))
-        for formulation, figures in rounds.items()
-    ]
-    sums = {formulation: {SUM: figures[SUM]} for formulation, figures in rounds.items()}
-    return '\n\n'.join(tables + [comparison(sums)])
+def tables(command, rounds, request):
+    """The figures of a subcommand as text: tables in Markdown, and what they mean."""
+    if command == 'profile':
+        parts = [
+            '%s, Chrome trace in %s (open it in ui.perfetto.dev)\n\n%s'
+            % (formulation, _trace_path(formulation, request), _most_expensive(measured))
+            for formulation, measured in rounds.items()
+        ]
+        sums = {formulation: {SUM: measured[SUM]} for formulation, measured in rounds.items()}
+        return '\n\n'.join(parts + [comparison(sums)])
+    verdicts = {'input': input_verdict, 'step': flops_verdict, 'train': flops_verdict}
+    if command in verdicts:
+        return comparison(rounds) + '\n\n' + verdicts[command](rounds, request.job)
+    return comparison(rounds)
 
 
 def _most_expensive(measured):
@@ -313,4 +318,3 @@ MEASURES = {
     'profile': measure_profile,
     'distributed': clusters.measure,
 }
-VERDICTS = {'input': input_verdict, 'step': flops_verdict, 'train': flops_verdict}

@@ -75,7 +75,7 @@ def _run(mode, num_workers, request):
             flags.append('--average_period=%d' % AVERAGE_PERIOD)
         command = [sys.executable, os.path.join(request.scripts_dir, script)] + words + flags
         started = datetime.datetime.now()
-        marks, _ = processes.run_trainer(command, steps.warmup + 1)
+        marks, _ = processes.run_trainer(command, steps.warmup + 1, processes.end_with_tasks)
         ended = datetime.datetime.now()
     # With async, the chief does not make every update.
     first, last = min(step for step in marks if step >= steps.warmup), max(marks)

@@ -75,7 +75,7 @@ def cluster_plan(batch_size, gpu_gflops):
             'Closed formulas, not a measurement. They assume:\n'
             '- a GPU that computes %d GFLOP/s in this network: alone %.0f images/sec, or %.2f ms for %d, give or take %.0f %%\n'
             '- machines with %d cores for messages, and %.0f microseconds per message\n'
-            '- %.2f ms of a core per MB of a message at each end, fitted to the first two of these measured updates on %d cores:'
+            '- %.2f ms of a core per MB of a message at each end, fitted to local and sync with 2 workers, measured on %d cores:'
             % (
                 gpu_gflops,
                 alone,

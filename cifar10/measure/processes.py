@@ -76,12 +76,13 @@ class Mark(NamedTuple):
     sent: float  # bytes so far over the loopback interface; NaN if the system does not tell
 
 
-def run_trainer(command, needed_step):
+def run_trainer(command, needed_step, end_early=subprocess.Popen.kill):
     """Runs a training script, or the launcher of several, to its end.
 
     Args:
       command: list of strings.
       needed_step: a step that it must reach.
+      end_early: a function that ends the process when something else interrupts the measurement.
 
     Returns:
       A dict from each logged step, of the chief, to its Mark; and the peak memory in MB.
@@ -100,7 +101,7 @@ def run_trainer(command, needed_step):
             )
             signals.children.add(process.pid)
             end.callback(signals.children.discard, process.pid)
-            end.callback(_end, process)
+            end.callback(end_early, process)
         for line in process.stdout:
             match = _STEP_LINE.match(line)
             if match:
@@ -118,8 +119,8 @@ def run_trainer(command, needed_step):
     return marks, _peak_mb(used)
 
 
-def _end(process):
-    """Ends a script, which may have to end what it has started."""
+def end_with_tasks(process):
+    """Ends a script that has to end what it has started."""
     process.terminate()
     try:
         process.wait(_END_SECS)

@@ -89,11 +89,11 @@ def test_report():
         (['step', '--rounds=0'], 2, 'flag --rounds=0: '),
         (['step', '--json={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such '),
         (['profile', '--trace={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such '),
-        (['plan', '--json={tmp}/x'], 1, 'plan measures no figures for a file: leave out --json'),
-        (['towers', '--batch_size=3'], 1, '--batch_size=3 cannot be divided among four towers: '),
+        (['towers', '--batch_size=3'], 1, '--batch_size must be a multiple of 4'),
         (['step', '--devices_per_tower=2'], 1, '--devices_per_tower and --variable_strategy are '),
         (['towers', '--variable_strategy=spread', '--baseline'], 1, '--devices_per_tower and '),
-        (['distributed', '--baseline'], 1, 'distributed has no classic formulation to compare '),
+        (['towers', '--devices_per_tower=6'], 1, '--devices_per_tower=6 is more than the 5 layers'),
+        (['distributed', '--baseline'], 1, 'distributed has no classic formulation: '),
         (
             ['input', '--data_dir={data}', '--batch_size=1048576'],
             1,
@@ -146,8 +146,8 @@ def test_profile_tables():
     figures['conv (Conv2D)'] = [50, 5, 30]
     figures['sum of all operations'] = [100, 50, 40]
     rounds = {'ours': figures, 'classic': {'sum of all operations': [50, 50, 50]}}
-    title, table, other, _, sums = benchmark.profile_tables(
-        rounds, _request(trace_path='trace.json')
+    title, table, other, _, sums = benchmark.tables(
+        'profile', rounds, _request(trace_path='trace.json')
     ).split('\n\n')
     assert title == 'ours, Chrome trace in trace.json (open it in ui.perfetto.dev)'
     assert other.startswith('classic, Chrome trace in trace.json.classic ')

@@ -14,7 +14,7 @@ from cifar10.training import Job
 from tests.helpers import events, networks, oracle, queues
 from tests.helpers.small_run import LINE
 
-BATCH, STEPS = 128, 50
+BATCH = 128
 PACE = Pace(BATCH, 50000)
 
 
@@ -68,10 +68,10 @@ def _initial_values():
     return values
 
 
-def _batches(data_dir):
+def _batches(data_dir, steps=50):
     labels, images = oracle.read_records(dataset.read(data_dir).train.paths)
     rng = np.random.RandomState(1)
-    for _ in range(STEPS):
+    for _ in range(steps):
         batch = rng.choice(len(labels), BATCH, replace=False)
         yield (
             images[batch],
@@ -131,9 +131,9 @@ def test_50_losses_equal_the_classic_ones(data_dir):
 
 
 @pytest.mark.slow
-def test_each_of_50_steps_equals_the_classic_one(data_dir):
-    """At the full rate, from the same weights each time: with four slices, and each tenth step also
-    with one and with two towers.
+def test_each_step_equals_the_classic_one(data_dir):
+    """At the full rate, from the same weights each time: with four slices, and in the first step
+    also with one and with two towers.
 
     The moving averages, which the classic formulation may take of the weights before the update,
     apart. Where two values of a pooling window are nearly equal, rounding decides which one takes
@@ -143,10 +143,10 @@ def test_each_of_50_steps_equals_the_classic_one(data_dir):
     all_of_ours = {sizes: _Trainer(_ours(*sizes), CLASSIC) for sizes in ((1, 1), (1, 4), (2, 2))}
     theirs.load(_initial_values())
     after = theirs.values()
-    for step, batch in enumerate(_batches(data_dir)):
+    for step, batch in enumerate(_batches(data_dir, 8)):
         before, loss, after = after, theirs.step(batch), theirs.values()
         for sizes, ours in all_of_ours.items():
-            if step % 10 and sizes != (1, 4):
+            if step and sizes != (1, 4):
                 continue
             ours.load(before)
             np.testing.assert_allclose(ours.step(batch), loss, rtol=1e-5)

@@ -16,9 +16,9 @@ from tests.helpers import programs
 def test_figures_of_clusters(monkeypatch):
     commands = []
 
-    def run_trainer(command, needed_step):
+    def run_trainer(command, needed_step, end_early):
         commands.append(command)
-        assert needed_step == 11
+        assert needed_step == 11 and end_early is processes.end_with_tasks
         seconds = 1 + (len(commands) - 1) % 5  # of an update: 1 for one process, 5 for average
         start = datetime.datetime.now() + datetime.timedelta(seconds=7 * len(commands))
         return {
