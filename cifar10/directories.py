@@ -1,5 +1,4 @@
-"""Directories: trusted, made, written whole or not at all, locked by one process at a time, still
-in their place."""
+"""Directories: trusted, made, written whole or not at all, locked by one process at a time."""
 
 import contextlib
 import glob
@@ -121,44 +120,68 @@ def make(path):
     check_no_file(path)
     try:
         os.makedirs(path, exist_ok=True)
-    except (OSError, RecursionError) as error:
-        # the second: it is nested too deeply for os.makedirs
+    except OSError as error:
         raise UserError(
-            'Cannot make the directory %s (%s): give another one'
-            % (path, getattr(error, 'strerror', error))
+            'Cannot make the directory %s (%s): give another one' % (path, error.strerror)
         )
 
 
-class Place:
-    """A directory that must stay where it is; a context manager."""
+class Lock:
+    """The lock on a directory, which only one process can hold at a time, and which must stay where
+    it is; a context manager.
 
-    def __init__(self, path):
-        self._path = path
-        # While it is open, no other directory gets its number.
-        self._handle = None if fcntl is None else os.open(path, os.O_RDONLY)
+    Attributes:
+      is_held: whether there is a lock; Windows and some network file systems have none.
+    """
+
+    def __init__(self, path, busy=None):
+        """Takes an existing directory, and what the UserError says if another process holds the
+        lock; if None, waits for that process."""
+        self._path, self._busy = path, busy
+        self._handle = None
+        self.is_held = False
 
     def __enter__(self):
+        if fcntl is not None:
+            # While it is open, no other directory gets its number.
+            self._handle = os.open(self._path, os.O_RDONLY)
+            try:
+                self._lock()
+            except BaseException:
+                self.__exit__()
+                raise
         return self
 
     def __exit__(self, *unused_error):
         if self._handle is not None:
             os.close(self._handle)
 
-    def check(self):
+    def _lock(self):
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if self._busy:
+                raise UserError(self._busy)
+            print('Waiting for another process that works in %s' % self._path, flush=True)
+            fcntl.flock(self._handle, fcntl.LOCK_EX)
+        except OSError:  # The file system has no locks.
+            return
+        self.is_held = True
+        self.check('has just been moved or removed by another process: start again')
+
+    def check(
+        self,
+        complaint='has been moved or removed: put it back, and start again; what was saved there is intact',
+    ):
         """Raises UserError if the directory has been moved, removed or replaced."""
-        if self._handle is not None and not _is_at(self._handle, self._path):
-            raise UserError(
-                '%s has been moved or removed: put it back, and start again; what was saved there is intact'
-                % self._path
-            )
-
-
-def _is_at(handle, path):
-    """Whether an open directory still has this path."""
-    try:
-        return os.path.samestat(os.fstat(handle), os.stat(path))
-    except OSError:
-        return False
+        if self._handle is None:
+            return
+        try:
+            is_there = os.path.samestat(os.fstat(self._handle), os.stat(self._path))
+        except OSError:
+            is_there = False
+        if not is_there:
+            raise UserError('%s %s' % (self._path, complaint))
 
 
 @contextlib.contextmanager
@@ -188,68 +211,24 @@ def alone_in(directory):
     A killed process leaves one, and so can a signal that arrives just when `written_whole` makes
     it.
     """
-    with locked(directory) as is_locked:
+    with Lock(directory) as lock:
         try:
-            if is_locked:
-                _remove_incomplete(directory)
+            _remove_incomplete(directory, lock)
             yield
         finally:
-            if is_locked:
-                _remove_incomplete(directory)
+            _remove_incomplete(directory, lock)
 
 
-def _remove_incomplete(parent):
+def _remove_incomplete(parent, lock):
     for leftover in glob.glob(os.path.join(glob.escape(parent), _INCOMPLETE + '*')):
-        shutil.rmtree(leftover, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def locked(path, busy=None):
-    """Holds a lock on the directory `path`, which only one process can hold at a time.
-
-    Yields whether there is a lock: Windows and some network file systems have none.
-
-    Args:
-      path: an existing directory.
-      busy: what the UserError says if another process holds the lock; if None, wait for that
-        process.
-    """
-    handle = None if fcntl is None else os.open(path, os.O_RDONLY)
-    try:
-        is_locked = handle is not None and _lock(handle, path, busy)
-        if is_locked and not _is_at(handle, path):
-            raise UserError(
-                '%s has just been moved or removed by another process: start again' % path
-            )
-        yield is_locked
-    finally:
-        if handle is not None:
-            os.close(handle)
+        if lock.is_held:  # or another process may be writing it
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def is_locked(path):
     """Whether a process holds the lock on the directory `path`; not where there are no locks."""
-    if fcntl is None:
-        return False
-    handle = os.open(path, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return False
-    except OSError as error:
-        return isinstance(error, BlockingIOError)
-    finally:
-        os.close(handle)
-
-
-def _lock(handle, path, busy):
-    """Locks the open directory `handle`; returns whether the file system supports locks."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        if busy:
-            raise UserError(busy)
-        print('Waiting for another process that works in %s' % path, flush=True)
-        fcntl.flock(handle, fcntl.LOCK_EX)
-    except OSError:
-        return False
-    return True
+        with Lock(path, 'busy'):
+            return False
+    except UserError:
+        return True

@@ -5,15 +5,13 @@ import contextlib
 import errno
 import itertools
 import json
-import math
 import os
-import reprlib
 import stat
 
 from cifar10 import errors
 from cifar10.errors import UserError
 
-_MAX_CHARACTERS = 1 << 24  # of JSON that is read; the names of 65,536 classes need a million
+_CONTENT_ERRORS = ValueError, OverflowError, KeyError, TypeError, AttributeError
 _KINDS = [
     (stat.S_ISDIR, 'a directory'),
     (stat.S_ISFIFO, 'a FIFO'),
@@ -84,24 +82,9 @@ def read_json(path, validate, remedy):
     try:
         check_regular(path, remedy)
         with open(path, encoding='utf-8') as opened:
-            return validate(_parsed(opened))
-    except (ValueError, OSError, OverflowError, KeyError, TypeError, AttributeError) as error:
+            return validate(json.load(opened))
+    except (OSError, RecursionError, *_CONTENT_ERRORS) as error:
         raise UserError('%s is damaged (%s): %s' % (path, errors.reason(error), remedy))
-
-
-def _parsed(opened):
-    try:
-        return json.loads(opened.read(_MAX_CHARACTERS), parse_float=_finite)
-    except (ValueError, RecursionError):
-        raise ValueError('not valid JSON')
-
-
-def _finite(digits):
-    """Returns the float; raises OverflowError for a number like 1e400, which is no way to write
-    Infinity."""
-    if math.isinf(float(digits)):
-        raise OverflowError('the number %s is too large' % reprlib.repr(digits).strip("'"))
-    return float(digits)
 
 
 def open_new(path):

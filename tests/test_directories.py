@@ -1,14 +1,12 @@
-"""Directories that are made, locked, and stay in their place."""
+"""Directories that are made, trusted, locked, and stay in their place."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
 from cifar10 import directories
 from cifar10.errors import UserError
-from tests.helpers import programs
+from tests.helpers.special_files import needs_root
 
 needs_locks = pytest.mark.skipif(directories.fcntl is None, reason='this system has no locks')
 
@@ -67,13 +65,10 @@ def _move(path):
 
 
 def _replace(path):
-    _move(path)
-    path.mkdir()
-
-
-def _replace_by_file(path):
+    """Many file systems give the next directory the same number, unless the first one is still
+    open."""
     path.rmdir()
-    path.write_text('')
+    path.mkdir()
 
 
 def _replace_by_link(path):
@@ -82,105 +77,43 @@ def _replace_by_link(path):
     path.symlink_to('other')
 
 
-@pytest.fixture
-def held(tmp_path):
-    """A directory and its Place."""
+@needs_locks
+@pytest.mark.parametrize('change', [_move, lambda path: path.rmdir(), _replace, _replace_by_link])
+def test_a_directory_that_leaves_its_place(tmp_path, change):
     path = tmp_path / 'run'
     path.mkdir()
-    with directories.Place(str(path)) as place:
-        yield path, place
+    with directories.Lock(str(path)) as lock:
+        lock.check()
+        change(path)
+        for _ in range(2):
+            with pytest.raises(UserError, match='^%s has been moved or removed: ' % path):
+                lock.check()
 
 
 @needs_locks
-@pytest.mark.parametrize(
-    'change', [_move, lambda path: path.rmdir(), _replace, _replace_by_file, _replace_by_link]
-)
-def test_a_place_that_has_changed(held, change):
-    path, place = held
-    place.check()
-    change(path)
-    for _ in range(2):
-        with pytest.raises(UserError, match='^%s has been moved or removed: ' % path):
-            place.check()
-
-
-@needs_locks
-def test_a_place_that_is_removed_and_made_again(held):
-    """Many file systems give the next directory the same number, unless the first one is still
-    open."""
-    path, place = held
-    path.rmdir()
-    for _ in range(100):
-        path.mkdir()
-        with pytest.raises(UserError, match='has been moved or removed'):
-            place.check()
-        path.rmdir()
-
-
-@needs_locks
-def test_a_place_that_is_put_back(held):
-    path, place = held
-    _move(path)
-    (path.parent / 'aside').rename(path)
-    (path / 'file').write_text('')
-    path.chmod(0o700)
-    place.check()
-    _move(path)
-    path.symlink_to('aside')  # the same directory, by another way
-    place.check()
-
-
-@needs_locks
-def test_a_place_is_closed_at_the_end(tmp_path):
-    before = os.listdir('/dev/fd')
-    with directories.Place(str(tmp_path)):
-        assert len(os.listdir('/dev/fd')) == len(before) + 1
-    assert len(os.listdir('/dev/fd')) == len(before)
-
-
-def test_a_place_where_directories_cannot_be_opened(tmp_path, monkeypatch):
-    monkeypatch.setattr(directories, 'fcntl', None)
-    with directories.Place(str(tmp_path / 'missing')) as place:
-        place.check()
+def test_a_directory_that_is_put_back(tmp_path):
+    path = tmp_path / 'run'
+    path.mkdir()
+    with directories.Lock(str(path)) as lock:
+        _move(path)
+        (path.parent / 'aside').rename(path)
+        (path / 'file').write_text('')
+        path.chmod(0o700)
+        lock.check()
+        _move(path)
+        path.symlink_to('aside')  # the same directory, by another way
+        lock.check()
 
 
 @needs_locks
 def test_one_holds_the_lock(tmp_path):
-    with directories.locked(str(tmp_path), 'in use') as is_locked:
-        assert is_locked is True
-        with pytest.raises(UserError, match='^in use$'):
-            with directories.locked(str(tmp_path), 'in use'):
-                pass
-    with directories.locked(str(tmp_path), 'in use') as is_locked:
-        assert is_locked is True
-
-
-@needs_locks
-def test_an_error_releases_the_lock(tmp_path):
-    with pytest.raises(ZeroDivisionError):
-        with directories.locked(str(tmp_path)):
-            1 / 0  # noqa: B018
-    with directories.locked(str(tmp_path), 'in use') as is_locked:
-        assert is_locked
-
-
-@needs_locks
-def test_a_second_process_waits(tmp_path):
-    script = (
-        "from cifar10 import directories\nwith directories.locked(%r): print('locked', flush=True)"
-        % str(tmp_path)
-    )
-    with directories.locked(str(tmp_path)):
-        process = subprocess.Popen(
-            [sys.executable, '-c', script],
-            env=dict(os.environ, PYTHONPATH=programs.ROOT),
-            stdout=subprocess.PIPE,
-            universal_newlines=True,
-        )
-        assert (
-            process.stdout.readline() == 'Waiting for another process that works in %s\n' % tmp_path
-        )
-    assert process.communicate(timeout=60) == ('locked\n', None) and process.returncode == 0
+    path, before = str(tmp_path), len(os.listdir('/dev/fd'))
+    with pytest.raises(ZeroDivisionError), directories.Lock(path, 'in use') as lock:
+        assert lock.is_held and directories.is_locked(path)
+        with pytest.raises(UserError, match='^in use$'), directories.Lock(path, 'in use'):
+            pass
+        1 / 0  # noqa: B018
+    assert not directories.is_locked(path) and len(os.listdir('/dev/fd')) == before
 
 
 @needs_locks
@@ -196,34 +129,122 @@ def test_a_directory_that_is_moved_meanwhile(tmp_path, monkeypatch, busy, is_mad
         return flock(handle, operation)
 
     monkeypatch.setattr(directories.fcntl, 'flock', move_and_lock)
-    with pytest.raises(
-        UserError,
-        match='^%s/run has just been moved or removed by another process: start again$' % tmp_path,
-    ):
-        with directories.locked(str(tmp_path / 'run'), busy):
-            pass
+    complaint = '^%s/run has just been moved or removed by another process: start again$' % tmp_path
+    with pytest.raises(UserError, match=complaint), directories.Lock(str(tmp_path / 'run'), busy):
+        pass
 
 
 def test_a_system_without_locks(tmp_path, monkeypatch):
     monkeypatch.setattr(directories, 'fcntl', None)
     for _ in range(2):
-        with directories.locked(str(tmp_path), 'in use') as is_locked:
-            assert is_locked is False
+        with directories.Lock(str(tmp_path), 'in use') as lock:
+            lock.check()
+            assert not lock.is_held and not directories.is_locked(str(tmp_path))
 
 
 @needs_locks
 def test_a_file_system_without_locks(tmp_path, monkeypatch):
+    """What may belong to another process stays."""
+
     def fail(handle, operation):
         raise OSError(95, 'Operation not supported')
 
+    (tmp_path / '.cifar10-incomplete-x').mkdir()
     monkeypatch.setattr(directories.fcntl, 'flock', fail)
-    with directories.locked(str(tmp_path), 'in use') as is_locked:
-        assert is_locked is False
+    with directories.alone_in(str(tmp_path)):
+        assert os.listdir(str(tmp_path)) == ['.cifar10-incomplete-x']
+    assert os.listdir(str(tmp_path)) == ['.cifar10-incomplete-x']
 
 
-def test_too_many_directories_one_in_the_other(tmp_path):
-    path = str(tmp_path) + 1500 * '/a'
-    with pytest.raises(
-        UserError, match=r'^Cannot make the directory %s \(.+\): give another one$' % path
-    ):
-        directories.make(path)
+@pytest.fixture
+def shared(tmp_path):
+    """A directory in which every user can write, like /tmp, with a directory of another user."""
+    (tmp_path / 'shared').mkdir()
+    (tmp_path / 'shared').chmod(0o1777)
+    (tmp_path / 'shared' / 'theirs').mkdir()
+    os.chown(str(tmp_path / 'shared' / 'theirs'), 12345, -1)
+    return tmp_path / 'shared'
+
+
+def _assert_not_trusted(path, named):
+    for check in (directories.check_trusted, directories.make):
+        with pytest.raises(UserError, match='^%s belongs to another user, and is in a ' % named):
+            check(str(path))
+
+
+@needs_root
+def test_what_another_user_owns_in_a_shared_place(shared, monkeypatch):
+    theirs = shared / 'theirs'
+    for path in (theirs, theirs / 'new', theirs / 'a' / 'b', shared / 'x' / '..' / 'theirs'):
+        _assert_not_trusted(path, theirs)
+    monkeypatch.chdir(shared)
+    _assert_not_trusted('theirs', theirs)
+    (theirs / 'mine').mkdir()
+    _assert_not_trusted(theirs / 'mine', theirs)
+    assert os.listdir(str(theirs)) == ['mine']
+
+
+@needs_root
+@pytest.mark.parametrize('target', ['mine', 'nowhere'])
+def test_a_link_of_another_user_in_a_shared_place(shared, tmp_path, target):
+    (tmp_path / 'mine').mkdir()
+    link = shared / 'link'
+    link.symlink_to(tmp_path / target)
+    os.chown(str(link), 12345, -1, follow_symlinks=False)
+    for path in (link, link / 'below'):
+        _assert_not_trusted(path, link)
+    assert os.listdir(str(tmp_path / 'mine')) == []
+
+
+@needs_root
+def test_an_own_link_to_what_another_user_owns(shared, tmp_path):
+    (tmp_path / 'link').symlink_to(shared / 'theirs')
+    for path in (tmp_path / 'link', tmp_path / 'link' / 'below'):
+        _assert_not_trusted(path, shared / 'theirs')
+
+
+@needs_root
+def test_root_is_trusted(shared, monkeypatch):
+    """By another user, who owns nothing but `theirs`."""
+    (shared / 'of_root').mkdir()
+    monkeypatch.setattr(directories.os, 'getuid', lambda: 12345)
+    directories.check_trusted(str(shared / 'of_root' / 'new'))
+    directories.check_trusted(str(shared / 'theirs' / 'new'))
+    monkeypatch.setattr(directories.os, 'getuid', lambda: 54321)
+    with pytest.raises(UserError, match='theirs belongs to another user'):
+        directories.check_trusted(str(shared / 'theirs'))
+
+
+@needs_root
+def test_what_another_user_owns_where_only_its_owner_writes(tmp_path):
+    """As a home directory in /home."""
+    (tmp_path / 'home').mkdir()
+    (tmp_path / 'home' / 'user').mkdir()
+    os.chown(str(tmp_path / 'home' / 'user'), 12345, -1)
+    directories.check_trusted(str(tmp_path / 'home' / 'user' / 'run'))
+    directories.make(str(tmp_path / 'home' / 'user' / 'run'))
+    assert (tmp_path / 'home' / 'user' / 'run').is_dir()
+
+
+def test_own_directories_in_a_shared_place(tmp_path):
+    (tmp_path / 'shared').mkdir()
+    (tmp_path / 'shared').chmod(0o1777)
+    directories.make(str(tmp_path / 'shared' / 'a' / 'b'))
+    (tmp_path / 'shared' / 'link').symlink_to('a')
+    directories.make(str(tmp_path / 'shared' / 'link' / 'c'))
+    assert sorted(os.listdir(str(tmp_path / 'shared' / 'a'))) == ['b', 'c']
+
+
+def test_a_system_without_users(tmp_path, monkeypatch):
+    monkeypatch.delattr(directories.os, 'getuid')
+    directories.check_trusted(str(tmp_path))
+
+
+@needs_root
+def test_a_foreign_link_in_the_middle_of_a_chain(shared, tmp_path):
+    (tmp_path / 'mine').mkdir()
+    (shared / 'foreign').symlink_to(tmp_path / 'mine')
+    os.lchown(str(shared / 'foreign'), 12345, 12345)
+    (tmp_path / 'link').symlink_to(shared / 'foreign')
+    for path in (tmp_path / 'link', tmp_path / 'link' / 'run'):
+        _assert_not_trusted(path, shared / 'foreign')

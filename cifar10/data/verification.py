@@ -32,7 +32,7 @@ def verify(records, num_classes=None):
     Raises:
       UserError: names the first bad file and what is wrong with it.
     """
-    return int(count_labels(records, num_classes).sum())
+    return int(np.sum(count_labels(records, num_classes)))
 
 
 def count_labels(records, num_classes=None):

@@ -30,7 +30,7 @@ class RunDirectory(NamedTuple):
     # the hyperparameters, the number of towers, what the data set holds, the seed, the best
     # checkpoint
     record: dict
-    place: directories.Place
+    place: directories.Lock
     # the paths of its checkpoints, oldest first, of which a tf.train.Saver deletes the oldest
     saved: Sequence[str]
 
@@ -68,10 +68,10 @@ def held(train_dir, fresh, job):
     busy = 'Another process is training in %s: stop it, or give another --train_dir' % train_dir
     directories.make(train_dir)
     if fresh and any(map(_RUN_FILE.fullmatch, checkpoint_files.names(train_dir))):
-        with directories.locked(train_dir, busy):
+        with directories.Lock(train_dir, busy):
             _move_aside(train_dir, job.data.directory)
         directories.make(train_dir)
-    with directories.locked(train_dir, busy), directories.Place(train_dir) as place:
+    with directories.Lock(train_dir, busy) as place:
         resumed = checkpoint.read_latest(train_dir)
         record = dict(
             job.hparams._asdict(),

@@ -62,7 +62,7 @@ def test_fresh_does_not_move_the_data(tmp_path, own_data_dir):
 @pytest.mark.parametrize('fresh', [False, True])
 def test_another_process_trains_in_the_directory(tmp_path, data_dir, fresh):
     train(tmp_path, data_dir, 1)
-    with directories.locked(str(tmp_path)), pytest.raises(
+    with directories.Lock(str(tmp_path)), pytest.raises(
         UserError, match='Another process is training in %s' % tmp_path
     ):
         train(tmp_path, data_dir, 2, fresh=fresh)
@@ -299,9 +299,8 @@ def test_a_directory_in_place_of_the_record(tmp_path):
     [
         ('', ''),
         ('[]', 'not a JSON object'),
-        ('[' * 200000, 'not valid JSON'),
-        ('{"num_towers": 1,}', 'not valid JSON'),
-        ('{"last_step": 1e400}', 'the number 1e400 is too large'),
+        ('[' * 200000, 'recursion'),
+        ('{"num_towers": 1,}', ''),
         ('{"epochs": 1%s}' % ('0' * 400), ''),
     ],
 )
