@@ -269,14 +269,9 @@ ALL = [1, 1, 1]
 
 
 def test_a_round_ends_when_all_have_arrived(play, capsys):
-    assert play.go_on(*_all(10)[:2]) == []
+    assert play.go_on(*_all(10)[:2] * 2) == []  # who arrives twice counts once
     assert play.go_on(*_all(10)[2:] + _all(20)) == [(ALL, 10), (ALL, 20)]
     assert capsys.readouterr().out == ''
-
-
-def test_who_arrives_twice_counts_once(play):
-    assert play.go_on((7, 10, 0), (7, 10, 0), (7, 10, 1)) == []
-    assert play.go_on((7, 10, 2)) == [(ALL, 10)]
 
 
 def test_who_does_not_come_is_left_out_until_it_arrives_again(play, capsys):
@@ -302,7 +297,7 @@ def test_two_are_left_out(play, capsys):
     assert 'worker 0 (a:1), worker 2 (c:1), who' in capsys.readouterr().out
 
 
-@pytest.mark.parametrize('took, first, later', [(1, 30, 10), (6, 30, 12), (100, 200, 200)])
+@pytest.mark.parametrize('took, first, later', [(1, 30, 10), (6, 30, 12), (20, 40, 40)])
 def test_patience_is_three_times_what_the_fastest_takes(play, took, first, later):
     """From the beginning of the round to its end; at least 10 seconds, 30 in the first round, when
     the fastest has arrived."""
@@ -336,9 +331,3 @@ def test_a_parameter_server_is_gone(play):
     play.lost, play.notice = False, Notice(generation=8, step=0)
     assert play.go_on(*_all(10)) == []  # sent before their workers knew
     assert play.go_on(*_all(10, 8)) == [(ALL, 10)]
-
-
-def test_the_first_arrival_of_all_is_stale(monkeypatch):
-    play = _Play(monkeypatch)
-    assert play.go_on((6, 10, 0)) == []
-    assert play.go_on(*_all(10)) == [(ALL, 10)]

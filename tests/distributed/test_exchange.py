@@ -1,6 +1,5 @@
 """Who counts, what is stale, who waits for what: in one session, against what the rules say."""
 
-import random
 import time
 
 import numpy as np
@@ -96,28 +95,6 @@ def test_a_late_backup_worker_does_not_count_for_the_next_update(hub):
     hub.push(0, step=6)
     hub.push(1, step=6)
     np.testing.assert_array_equal(gathered.result(), [True, True, False])
-
-
-def test_random_arrivals(hub):
-    """Against a simulation in Python."""
-    rng = random.Random(0)
-    gather = {wanted: _gather(wanted) for wanted in (1, 2, 3)}
-    arrivals = tf.placeholder(tf.int64, [None, 3])
-    put, size = hub.queue.enqueue_many([arrivals]), hub.queue.size()
-    for _ in range(30):
-        wanted, sent, expected, left = rng.choice([1, 2, 3]), [], set(), 0
-        while len(expected) < wanted or rng.random() < 0.5:
-            sent.append([rng.choice([GENERATION, 6]), rng.choice([5, 4]), rng.randrange(3)])
-            if len(expected) == wanted:
-                left += 1
-            elif sent[-1][:2] == [GENERATION, 5]:
-                expected.add(sent[-1][2])
-        hub.session.run(put, {arrivals: sent})
-        np.testing.assert_array_equal(
-            hub.session.run(gather[wanted]), [index in expected for index in range(3)]
-        )
-        assert hub.session.run(size) == left
-        hub.session.run(hub.queue.dequeue_many(left))
 
 
 def test_an_arrival_comes_after_what_it_announces(hub):

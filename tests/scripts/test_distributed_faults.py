@@ -108,28 +108,6 @@ def test_faults_during_recovery(tmp_path, make_cluster):
 
 
 @LONG
-def test_the_timer_starts_anew_on_rejoining(make_cluster):
-    """A worker says 5 seconds after joining for whom it waits, and then every 30: it has said so
-    before, when it was not joined."""
-    cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=40', '--stall_timeout_secs=30')
-    cluster.start()
-    cluster.wait_until_held(17)
-    cluster.kill('ps 0')
-    cluster.allow(27)
-    cluster.wait_for('worker 1', '^Training: waiting for ps 0')
-    cluster.allow(10)
-    cluster.start('ps 0')
-    cluster.wait_until_held(10)
-    cluster.kill('worker 0')
-    cluster.allow()
-    cluster.wait_for(
-        'worker 1',
-        r'^Training: waiting for worker 0 \(%s: Connection refused\)$'
-        % cluster.addresses['worker 0'],
-    )
-
-
-@LONG
 def test_a_parameter_server_that_loses_all_workers(make_cluster):
     """Its status asks for another start, as the run is not over."""
     cluster = make_cluster(1, 1, '--stall_timeout_secs=10')

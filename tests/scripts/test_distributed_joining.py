@@ -166,45 +166,6 @@ def test_a_second_task_that_comes_first(make_cluster):
 
 
 @LONG
-@pytest.mark.parametrize(
-    'num_ps, name', [(1, 'worker 1'), (1, 'ps 0'), (1, 'worker 0'), (0, 'worker 0')]
-)
-def test_nobody_answers(tmp_path, make_cluster, num_ps, name):
-    """As after the end of a run whose directory is on another machine: in the end a status by which
-    no supervisor starts it again."""
-    cluster = make_cluster(num_ps, 2, '--connect_timeout_secs=2')
-    others = [
-        '--%s_hosts=%s'
-        % (
-            job,
-            ','.join(
-                cluster.addresses[each] if each == name else '192.0.2.%d:2222' % i
-                for i, each in enumerate(cluster.names)
-                if each.startswith(job)
-            ),
-        )
-        for job in ('ps', 'worker')
-    ]
-    cluster.start(name, flags=others + ['--train_dir=%s' % (tmp_path / 'other')])
-    assert cluster.tasks[name].end() == 1
-    (complaint,) = cluster.tasks[name].complaints
-    who = (
-        'no other task has ever answered' if name == 'worker 0' else 'the chief has never answered'
-    )
-    waited = ', '.join(
-        r'%s \(192\.0\.2\.%d:2222: [^)]*\)' % (each, i)
-        for i, each in enumerate(cluster.names)
-        if each != name
-    )
-    assert re.fullmatch(
-        SCRIPT
-        + r'(Connecting|Joining): waited 6 seconds \(3 times --connect_timeout_secs\) for %s: %s; the '
-        'run has ended, or the addresses are wrong' % (waited, who),
-        complaint,
-    ), complaint
-
-
-@LONG
 def test_a_task_on_the_wrong_host(make_cluster):
     """Nobody has its address."""
     cluster = make_cluster(0, 2, '--connect_timeout_secs=2')

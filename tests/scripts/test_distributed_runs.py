@@ -136,19 +136,6 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
 
 
 @pytest.mark.long
-def test_a_late_chief(make_cluster):
-    cluster = make_cluster(1, 2, '--max_steps=4')
-    cluster.start('ps 0', 'worker 1')
-    cluster.wait_for(
-        'ps 0',
-        r'^Connecting: waiting for worker 0 \(%s: Connection refused\)$'
-        % cluster.addresses['worker 0'],
-    )
-    cluster.start('worker 0')
-    _succeed(cluster)
-
-
-@pytest.mark.long
 @pytest.mark.parametrize('num_ps, num_workers, others', [(0, 2, 1), (1, 2, 3), (1, 3, 1)])
 def test_resuming_with_another_number_of_workers(make_cluster, num_ps, num_workers, others):
     for workers, last_step, examples in [
