@@ -179,26 +179,19 @@ print(json.dumps([unchanged, listed, numbers, 'tensorflow' in sys.modules, state
 
 
 @pytest.mark.slow
-def test_modules_after_a_bare_import():
-    assert _run_python("""
+def test_modules_and_functions_after_a_bare_import():
+    """No function defines a flag."""
+    modules, functions, flags = _run_python("""
 import json, types
 import cifar10
-found = [isinstance(getattr(cifar10, name), types.ModuleType) for name in ('input', 'model', 'multi_gpu')]
-print(json.dumps(found + [cifar10.model.inference is cifar10.inference, cifar10.input.inputs is cifar10.inputs,
-                          cifar10.multi_gpu.TOWER_NAME]))
-""") == [True] * 5 + ['tower']
-
-
-@pytest.mark.slow
-def test_the_functions_define_no_flag():
-    assert _run_python("""
-import json
-from absl import flags
-import cifar10
+modules = [isinstance(getattr(cifar10, name), types.ModuleType) for name in ('input', 'model', 'multi_gpu')]
+same = [cifar10.model.inference is cifar10.inference, cifar10.input.inputs is cifar10.inputs]
 functions = [getattr(cifar10, name) for name in cifar10.__all__]
-print(json.dumps([len(functions), [module for module in flags.FLAGS.flags_by_module_dict() if module.startswith('cifar10')],
-                  [name in flags.FLAGS for name in ('batch_size', 'data_dir', 'use_fp16')]]))
-""") == [15, [], [False] * 3]
+from absl import flags
+defined = [module for module in flags.FLAGS.flags_by_module_dict() if module.startswith('cifar10')]
+print(json.dumps([modules + same, len(functions), defined]))
+""")
+    assert modules == [True] * 5 and functions == 15 and flags == []
 
 
 @pytest.mark.parametrize('name', MODULES)
