@@ -8,7 +8,7 @@ median (least to greatest).
   cifar10_benchmark.py input        batches out of the input pipeline alone
   cifar10_benchmark.py step         the training step on batches that stay in memory
   cifar10_benchmark.py train        the training script, with summaries and checkpoints
-  cifar10_benchmark.py towers       one tower with the whole batch, two with half, four with quarters
+  cifar10_benchmark.py towers       one tower with a whole batch, two with half, four with a quarter
   cifar10_benchmark.py profile      the most expensive operations of a step, and a Chrome trace
   cifar10_benchmark.py distributed  clusters of 2 and 4 workers on this machine, beside one process
   cifar10_benchmark.py plan         by formulas: 8, 32 and 128 machines; 1 to 8 GPUs in one

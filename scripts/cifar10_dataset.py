@@ -161,21 +161,11 @@ if __name__ == '__main__':
     flags.register_validator(
         'test_fraction', lambda value: value is None or value == value, 'is not a number'
     )
-    flags.DEFINE_integer(
-        'seed',
-        0,
-        'For convert and holdout: seed of the choice of test images.',
-        lower_bound=0,
-        upper_bound=2**31 - 1,
+    data_flags.define_integer(
+        'seed', 0, 'For convert and holdout: seed of the choice of test images.', 0
     )
     flags.DEFINE_boolean('strict', False, 'For convert: write nothing if a file is damaged.')
-    flags.DEFINE_integer(
-        'examples',
-        5000,
-        'For holdout: the number of test images.',
-        lower_bound=1,
-        upper_bound=2**31 - 1,
-    )
+    data_flags.define_integer('examples', 5000, 'For holdout: the number of test images.', 1)
     data_flags.define_output(
         'contact_sheet',
         '/tmp/cifar10_contact_sheet.png',

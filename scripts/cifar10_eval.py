@@ -57,12 +57,12 @@ if __name__ == '__main__':
         'eval_data', 'test', ['test', 'train_eval'], 'Score the test images or the training images.'
     )
     data_flags.define_views()
-    flags.DEFINE_integer(
+    data_flags.define_integer(
         'top_k',
         None,
         'Print precision @ k too: the share of images whose class is among the k most probable ones.',
-        lower_bound=1,
-        upper_bound=65536,
+        1,
+        65536,
     )
     data_flags.define_output(
         'predictions', None, 'A CSV file for the probabilities of all classes, for each example.'
@@ -73,28 +73,24 @@ if __name__ == '__main__':
     flags.register_validator(
         'figures', lambda path: path != '', 'the name of a directory is missing'
     )
-    flags.DEFINE_integer(
-        'num_examples',
-        None,
-        'Score only this many examples, the first ones; all by default.',
-        lower_bound=1,
-        upper_bound=2**31 - 1,
+    data_flags.define_integer(
+        'num_examples', None, 'Score only this many examples, the first ones; all by default.', 1
     )
-    flags.DEFINE_integer(
+    data_flags.define_integer(
         'eval_interval_secs',
         300,
         'Seconds from one evaluation to the next, at least; the last checkpoint of a run '
         'does not wait.',
-        lower_bound=1,
-        upper_bound=365 * 86400,
+        1,
+        365 * 86400,
     )
-    flags.DEFINE_integer(
+    data_flags.define_integer(
         'timeout_secs',
         None,
         'Stop after this many seconds without a new checkpoint; by default only the '
         'end of the run stops it.',
-        lower_bound=0,
-        upper_bound=365 * 86400,
+        0,
+        365 * 86400,
     )
     flags.DEFINE_boolean('run_once', False, 'Evaluate the latest checkpoint and stop.')
     data_flags.define_checkpoint()

@@ -38,12 +38,8 @@ if __name__ == '__main__':
         '/tmp/cifar10_export',
         'Directory of the versions of the model; each export makes a new one.',
     )
-    flags.DEFINE_integer(
-        'model_version',
-        None,
-        'The number of the version; by default the next one.',
-        lower_bound=0,
-        upper_bound=2**31 - 1,
+    data_flags.define_integer(
+        'model_version', None, 'The number of the version; by default the next one.', 0
     )
     data_flags.define_output('tflite', None, 'Write this file for TensorFlow Lite too.')
     program.parse(check=check)

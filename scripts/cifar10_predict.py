@@ -49,13 +49,13 @@ if __name__ == '__main__':
     data_flags.define_checkpoint()
     data_flags.define_saved_model()
     data_flags.define_views()
-    flags.DEFINE_integer(
+    data_flags.define_integer(
         'top_k',
         None,
         'The number of classes to print, the most probable ones; 5 by default, or all if there '
         'are fewer.',
-        lower_bound=1,
-        upper_bound=65536,
+        1,
+        65536,
     )
     flags.DEFINE_boolean('recursive', False, 'Take the images of directories in directories too.')
     flags.DEFINE_boolean('json', False, 'Print a line of JSON per image.')

@@ -4,14 +4,12 @@ import os
 
 from absl import flags
 
-from cifar10.cli import job_flags
+from cifar10.cli import data_flags, job_flags
 from cifar10.distributed import cluster
 from cifar10.distributed.cluster import MODES, Cluster, Strategy, Task, Timeouts
 from cifar10.errors import UserError
 
 FLAGS = flags.FLAGS
-
-_MAX = 2**31 - 1
 
 
 def define():
@@ -28,13 +26,7 @@ def define():
         cluster.JOBS + (cluster.EVALUATOR,),
         'Job of this process; an evaluator needs no index.',
     )
-    flags.DEFINE_integer(
-        'task_index',
-        None,
-        'Index of this process in its job, from 0.',
-        lower_bound=0,
-        upper_bound=_MAX,
-    )
+    data_flags.define_integer('task_index', None, 'Index of this process in its job, from 0.', 0)
     flags.DEFINE_enum(
         'mode',
         None,
@@ -66,7 +58,7 @@ def define():
             'End with status 75 after these seconds without a further update.',
         ),
     ]:
-        flags.DEFINE_integer(name, default, description, lowest, _MAX)
+        data_flags.define_integer(name, default, description, lowest)
 
 
 def check():
