@@ -13,7 +13,6 @@ from tests.helpers.special_files import deadline  # noqa: F401
 @pytest.mark.parametrize(
     'content, written',
     [
-        ('text\nof two lines', b'text\nof two lines'),
         ('gr\u00fcn', 'gr\u00fcn'.encode()),
         (b'\0\xff', b'\0\xff'),
         ('', b''),
@@ -26,26 +25,13 @@ def test_text_and_bytes(tmp_path, content, written):
         assert os.listdir(str(tmp_path)) == ['file']
 
 
-@pytest.mark.parametrize('content', ['new', b'new'])
-def test_a_directory_in_its_place(tmp_path, content):
+def test_where_no_file_can_be(tmp_path):
     (tmp_path / 'file').mkdir()
-    (tmp_path / 'file' / 'kept').write_text('old')
-    with pytest.raises(
-        UserError, match=r'^Cannot write %s/file \(Is a directory\): give another$' % tmp_path
-    ):
-        files.write_whole(str(tmp_path / 'file'), content, 'give another')
-    assert (
-        os.listdir(str(tmp_path)) == ['file'] and (tmp_path / 'file' / 'kept').read_text() == 'old'
-    )
-
-
-def test_a_missing_directory(tmp_path):
-    with pytest.raises(
-        UserError,
-        match=r'^Cannot write %s/no/file \(No such file or directory\): make it$' % tmp_path,
-    ):
-        files.write_whole(str(tmp_path / 'no' / 'file'), 'new', 'make it')
-    assert os.listdir(str(tmp_path)) == []
+    for path, reason in [('file', 'Is a directory'), ('no/file', 'No such file or directory')]:
+        path = str(tmp_path / path)
+        with pytest.raises(UserError, match=r'^Cannot write %s \(%s\): remedy$' % (path, reason)):
+            files.write_whole(path, 'new', 'remedy')
+    assert os.listdir(str(tmp_path)) == ['file'] and os.listdir(str(tmp_path / 'file')) == []
 
 
 def test_what_was_there_stays_if_writing_fails(tmp_path):
@@ -56,8 +42,7 @@ def test_what_was_there_stays_if_writing_fails(tmp_path):
     assert os.listdir(str(tmp_path)) == ['file'] and (tmp_path / 'file').read_text() == 'old'
 
 
-@pytest.mark.parametrize('content', ['new', b'new'])
-def test_what_was_there_stays_if_the_disk_is_full(tmp_path, content):
+def test_what_was_there_stays_if_the_disk_is_full(tmp_path):
     """A limit on the size of files acts like a full disk."""
     resource = pytest.importorskip('resource')
     (tmp_path / 'file').write_text('old')
@@ -67,7 +52,7 @@ def test_what_was_there_stays_if_the_disk_is_full(tmp_path, content):
         with pytest.raises(
             UserError, match=r'^Cannot write %s/file \(File too large\): make room$' % tmp_path
         ):
-            files.write_whole(str(tmp_path / 'file'), content, 'make room')
+            files.write_whole(str(tmp_path / 'file'), 'new', 'make room')
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert os.listdir(str(tmp_path)) == ['file'] and (tmp_path / 'file').read_text() == 'old'
@@ -108,17 +93,7 @@ def test_a_link_is_replaced(tmp_path):
     assert (tmp_path / 'file').read_text() == 'new' and not (tmp_path / 'file').is_symlink()
 
 
-@pytest.mark.parametrize(
-    'name',
-    [
-        'gs://bucket/run',
-        's3://bucket',
-        'hdfs://host/x',
-        'file:///tmp/x',
-        'http://host/x',
-        'a/gs://b',
-    ],
-)
+@pytest.mark.parametrize('name', ['gs://bucket/run', 'file:///tmp/x', 'a/gs://b'])
 def test_a_name_of_another_place(name):
     with pytest.raises(
         UserError, match='^%s is not a place on this machine: give a local path$' % name
@@ -138,7 +113,7 @@ def test_a_name_that_is_not_utf_8(name, shown):
         files.check_name(os.fsdecode(name))
 
 
-@pytest.mark.parametrize('name', ['a\nb', 'a\tb', '\x1b[31m', 'nul\0', 'bell\x07', '\r'])
+@pytest.mark.parametrize('name', ['a\nb', '\x1b[31m', '\x7f', '\x9f'])
 def test_a_name_with_control_characters(name):
     with pytest.raises(UserError, match='has control characters: give another name$') as raised:
         files.check_name(name)
@@ -147,31 +122,7 @@ def test_a_name_with_control_characters(name):
 
 @pytest.mark.parametrize(
     'name',
-    [
-        '',
-        '/',
-        '.',
-        'run',
-        '/tmp/x/',
-        'gr\u00fcn',
-        '\u6570\u636e/\u732b',
-        '\U0001f408',
-        'two words',
-        ' ',
-        '"quoted"',
-        "it's",
-        'a:b',
-        'a:/b',
-        'C:\\x',
-        '[12]',
-        '*',
-        '?',
-        '$HOME',
-        '~',
-        '%s',
-        '{x}',
-        ':/',
-    ],
+    ['', '/', 'gr\u00fcn', '\U0001f408', 'two words', 'C:\\x', 'a:/b', '[12]*?', '$HOME', '%s {x}'],
 )
 def test_a_name_that_can_be_used(name):
     files.check_name(name)

@@ -268,6 +268,7 @@ def _of_another_user(path, target):
     'put, complaint',
     [
         (lambda path, target: path.symlink_to(target), 'is a link or no file'),
+        (lambda path, target: path.symlink_to('nowhere'), 'is a link or no file'),
         (lambda path, target: os.link(str(target), str(path)), 'is a link or no file'),
         pytest.param(_of_another_user, 'belongs to another user', marks=needs_root),
     ]

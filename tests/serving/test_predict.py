@@ -246,7 +246,7 @@ def test_the_chosen_checkpoint(run, tmp_path):
         ),
         (['--top_k=11', 'x.png'], '--top_k=11 is more than the 10 classes: give at most 10'),
         (['--checkpoint=best', 'x.png'], 'has kept no best checkpoint'),
-        ([], 'IMAGE is missing; --help explains the usage'),
+        ([], 'the arguments must be IMAGE..., not none'),
     ],
 )
 def test_mistakes_in_one_line(run, args, complaint):
