@@ -70,9 +70,6 @@ if __name__ == '__main__':
     data_flags.define_directory(
         'figures', None, 'A directory for the figures, as PNG and SVG; needs matplotlib.'
     )
-    flags.register_validator(
-        'figures', lambda path: path != '', 'the name of a directory is missing'
-    )
     data_flags.define_integer(
         'num_examples', None, 'Score only this many examples, the first ones; all by default.', 1
     )

@@ -69,9 +69,10 @@ def test_it_is_evaluated_as_before(tmp_path, earlier, train_dir, plain_data_dir,
     evaluation.evaluate(evaluator, [checkpoint.read_latest(train_dir)], str(tmp_path / 'eval'))
     assert capsys.readouterr().out[26:].startswith(': %s, 95 %% interval ' % RUNS[earlier])
     found = {tag: value for _, tag, value in events.scalars(tmp_path / 'eval')}
-    assert found.keys() >= expected['evaluation'].keys()  # newer versions write more
-    for tag, value in expected['evaluation'].items():
-        np.testing.assert_allclose(found[tag], value, rtol=1e-5, err_msg=tag)
+    # newer versions write more
+    assert {tag: found[tag] for tag in expected['evaluation']} == pytest.approx(
+        expected['evaluation'], rel=1e-5
+    )
 
 
 @pytest.mark.parametrize('script', [cifar10_train, cifar10_multi_gpu_train])
@@ -84,16 +85,7 @@ def test_it_is_resumed_as_before(train_dir, plain_data_dir, expected, capsys, sc
     assert 'Resuming from %s/model.ckpt-5, step 5\n' % train_dir in output
     assert ': step 7, loss = %s (' % ('4.83' if hparams.recipe == 'classic' else '2.08') in output
     saved = checkpoint.read_latest(train_dir).values
-    assert (
-        saved.keys()
-        == expected['norms_after_step_7'].keys()
-        == expected['sums_after_step_7'].keys()
-    )
-    for name, value in saved.items():
-        value = value.astype(np.float64)
-        np.testing.assert_allclose(
-            np.linalg.norm(value), expected['norms_after_step_7'][name], rtol=1e-5, err_msg=name
-        )
-        np.testing.assert_allclose(
-            value.sum(), expected['sums_after_step_7'][name], rtol=1e-4, atol=1e-3, err_msg=name
-        )
+    norms = {name: np.linalg.norm(value.astype(np.float64)) for name, value in saved.items()}
+    assert norms == pytest.approx(expected['norms_after_step_7'], rel=1e-5)
+    sums = {name: value.sum(dtype=np.float64) for name, value in saved.items()}
+    assert sums == pytest.approx(expected['sums_after_step_7'], rel=1e-4, abs=1e-3)

@@ -123,7 +123,8 @@ def reliability(bins):
     """Draws precision and number of examples by confidence, of a scores.Calibration."""
     from matplotlib import figure
 
-    counts, confidences, precisions = bins
+    # Older versions draw no bar where the first one is nan.
+    counts, confidences, precisions = map(np.nan_to_num, bins)
     drawn = figure.Figure(figsize=(5.5, 6))
     above, below = drawn.subplots(2, sharex=True, gridspec_kw={'height_ratios': [4, 1]})
     width = 1 / len(counts)
