@@ -356,21 +356,6 @@ def _benchmark(run, tmp_path, command, *args):
     return stdout, figures
 
 
-@pytest.mark.long
-def test_input(tmp_path, data_dir):
-    stdout, figures = _benchmark(programs.call, tmp_path, 'input', '--data_dir=' + data_dir)
-    assert list(figures['ours']) == [
-        'images/sec',
-        'CPU microseconds per image',
-        'seconds to build the graph',
-        'seconds from the start of the queues to the first batch',
-        'peak memory, MB',
-        'images/sec that the step takes',
-    ]
-    assert all(value > 0 for value in figures['ours'].values())
-    assert re.search('^The input (can|CANNOT) feed the towers on /cpu:0: ', stdout, re.M)
-
-
 @pytest.mark.slow
 def test_step(tmp_path):
     """In a process of its own, for not a word of TensorFlow may reach stderr."""
@@ -393,46 +378,6 @@ def test_train_runs_both_scripts(tmp_path, data_dir):
     for measured in figures.values():
         assert measured['images/sec'] == pytest.approx(16 / measured['ms per step'] * 1e3)
         assert 100 < measured['peak memory, MB'] < 10000
-
-
-@pytest.mark.long
-def test_towers(tmp_path):
-    _, figures = _benchmark(programs.call, tmp_path, 'towers')
-    ours = figures['ours']
-    assert list(ours) == [
-        'ms per step, 1 x 16',
-        'ms per step, 2 x 8',
-        'ms per step, 4 x 4',
-        'ms per step, 2 x 8 / 1 x 16',
-        'ms per step, 4 x 4 / 1 x 16',
-    ]
-    assert ours['ms per step, 4 x 4 / 1 x 16'] == pytest.approx(
-        ours['ms per step, 4 x 4'] / ours['ms per step, 1 x 16']
-    )
-
-
-@pytest.mark.long
-def test_profile(tmp_path):
-    trace = str(tmp_path / 'trace.json')
-    stdout, figures = _benchmark(
-        programs.call, tmp_path, 'profile', '--trace=' + trace, '--baseline'
-    )
-    for path, kind in ((trace, 'BackpropFilter'), (trace + '.classic', 'LRNGrad')):
-        with open(path) as opened:
-            events = json.load(opened)['traceEvents']
-        assert any(kind in event['name'] for event in events if event['ph'] == 'X')
-        assert path + ' ' in stdout
-    assert any('(LRNGrad)' in name for name in figures['classic'])
-    assert not any('(LRNGrad)' in name for name in figures['ours'])
-    ratio = figures['ours']['sum of all operations'] / figures['classic']['sum of all operations']
-    assert '| %.3g (' % ratio in stdout.splitlines()[-1]
-    for formulation, measured in figures.items():
-        total = measured.pop('sum of all operations')
-        assert total == pytest.approx(sum(measured.values())), formulation
-    cell = r'[\d.]+ \([\d.]+ to [\d.]+\)'
-    assert re.search(
-        r'^\| .*conv2.*Conv2DBackpropFilter\) \| %s \| %s \|$' % (cell, cell), stdout, re.M
-    )
 
 
 @pytest.mark.slow

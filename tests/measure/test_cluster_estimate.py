@@ -33,23 +33,6 @@ def test_traffic(mode, servers, expected):
     assert cluster_estimate.traffic(mode, 4, servers) == pytest.approx(expected)
 
 
-def test_ring_sums_with_these_bytes():
-    """A ring all-reduce in NumPy: each of 5 workers sends one part per round; counted is what they
-    send."""
-    n, parts, sent = 5, np.random.default_rng(0).standard_normal([5, 5, 3]), np.zeros(5)
-    held = parts.copy()  # of each worker, its parts
-    for shift, add in [(0, True), (1, False)]:
-        for i in range(n - 1):
-            before = held.copy()
-            for worker in range(n):
-                receiver, part = (worker + 1) % n, (worker + shift - i) % n
-                held[receiver, part] = before[worker, part] + (held[receiver, part] if add else 0)
-                sent[worker] += before[worker, part].nbytes
-    np.testing.assert_allclose(held, np.broadcast_to(parts.sum(0), held.shape))
-    worker, _ = cluster_estimate.traffic(ALLREDUCE, n, [parts[0].nbytes])
-    np.testing.assert_allclose(sent, worker)
-
-
 def test_slowest_of_normal_values():
     """Exact for 1 to 3 (David and Nagaraja); for 50 against random draws."""
     found = [cluster_estimate.slowest(n) for n in (1, 2, 3)]
