@@ -218,11 +218,12 @@ def flops_verdict(rounds, job):
     """Describes the operations of a step, and whether arithmetic or overhead takes most of its
     time, in the last line."""
     lines = ['Floating-point operations per tower per step:']
-    for layer in measurements.step_products(job.hparams.batch_size, job.data.num_classes):
-        gflop = layer.operations / 1e9
-        lines.append('  %-14s %d products %9.4f GFLOP' % (layer.layer, layer.count, gflop))
-    total = measurements.step_operations(job.hparams.batch_size, job.data.num_classes)
-    lines.append('  %-25s %9.4f GFLOP' % ('sum', total / 1e9))
+    size, total = job.hparams.batch_size, 0
+    for layer, operations in measurements.step_products(size, job.data.num_classes).items():
+        gflop = sum(operations) / 1e9
+        total += gflop
+        lines.append('  %-14s %d products %9.4f GFLOP' % (layer, len(operations), gflop))
+    lines.append('  %-25s %9.4f GFLOP' % ('sum', total))
     limits = []
     for formulation, figures in rounds.items():
         share = statistics.median(figures[_SHARE])

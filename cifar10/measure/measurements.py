@@ -143,18 +143,10 @@ def profile_figures(formulation, job, steps):
     return dict(took), tracing.chrome_trace(metadata)
 
 
-class Products(NamedTuple):
-    """The matrix products and convolutions of a layer in one step: for its outputs, and for the
-    gradients."""
-
-    layer: str
-    count: int
-    operations: int  # of all of them together
-
-
 @functools.lru_cache(maxsize=None)
 def step_products(batch_size, num_classes=model.NUM_CLASSES):
-    """Counts the products of a training step of one tower with TensorFlow's profiler.
+    """Counts the floating-point operations of a training step of one tower, with TensorFlow's
+    profiler.
 
     A product of [m, k] and [k, n] takes 2 m k n operations: one multiplication and one addition per
     term. A convolution is a product with one row for each place in each example. As is usual,
@@ -166,7 +158,8 @@ def step_products(batch_size, num_classes=model.NUM_CLASSES):
       num_classes: the number of classes.
 
     Returns:
-      A list of Products, in the order of the layers.
+      A dict from each layer, in order, to the operations of each of its matrix products or
+      convolutions: for its outputs, and for the gradients.
     """
     with tf.Graph().as_default() as graph:
         size = cifar10_input.IMAGE_SIZE
@@ -176,22 +169,22 @@ def step_products(batch_size, num_classes=model.NUM_CLASSES):
         profile = tf.profiler.profile(
             graph, options=builder(builder.float_operation()).with_empty_output().build()
         )
-    # No step computes the gradient of the images.
-    is_product = re.compile('(?!.*conv1/Conv2D_grad/Conv2DBackpropInput).*(Conv2D|MatMul)').match
-    operations = {
-        layer: [
-            op.float_ops
-            for op in profile.children
-            if is_product(op.name) and layer in op.name.split('/')[:2]
-        ]
+    products = [
+        op
+        for op in profile.children
+        if re.search('Conv2D|MatMul', op.name)
+        # No step computes the gradient of the images.
+        and not op.name.endswith('/conv1/Conv2D_grad/Conv2DBackpropInput')
+    ]
+    return {
+        layer: [op.float_ops for op in products if layer in op.name.split('/')]
         for layer in placement.LAYERS
     }
-    return [Products(layer, len(ops), sum(ops)) for layer, ops in operations.items()]
 
 
 def step_operations(batch_size, num_classes=model.NUM_CLASSES):
     """The floating-point operations of all `step_products`."""
-    return sum(product.operations for product in step_products(batch_size, num_classes))
+    return sum(sum(operations) for operations in step_products(batch_size, num_classes).values())
 
 
 def matrix_product_rate(device, size=4096, num_runs=5):
