@@ -43,7 +43,9 @@ def _read_scalars(directory, needed_tags):
         directory, size_guidance={event_accumulator.SCALARS: 0}
     )
     try:
-        accumulator.Reload()
+        # Without an event file, the reader of TensorFlow 1.15 fails.
+        if any('tfevents' in name for name in os.listdir(directory)):
+            accumulator.Reload()
     except message.DecodeError as error:
         raise UserError('An event file in %s is damaged (%s): move it away' % (directory, error))
     scalars = {}
