@@ -1,5 +1,6 @@
 """Scripts as forks of a process that has imported TensorFlow; see fork_server."""
 
+import concurrent.futures
 import contextlib
 import json
 from multiprocessing import reduction
@@ -64,19 +65,11 @@ class Process:
         """Closes the input and waits for the end of the output and of the process; returns the
         texts of stdout and stderr."""
         self.stdin.close()
-        texts = {}
-        readers = [
-            threading.Thread(
-                target=lambda stream=stream: texts.update({stream: stream.read()}), daemon=True
-            )
-            for stream in (self.stdout, self.stderr)
-        ]
-        for reader in readers:
-            reader.start()
-        for reader in readers:
-            reader.join(timeout)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            stderr = pool.submit(self.stderr.read)
+            stdout = self.stdout.read()
         self.wait(timeout)
-        return texts[self.stdout], texts[self.stderr]
+        return stdout, stderr.result()
 
     def send_signal(self, number):
         """Sends a signal, if it has not ended."""
