@@ -90,6 +90,7 @@ class Worker(tf.train.SessionRunHook):
         self.generation = self._next_beat = 0
         self._adopts = adopts
         self._joinings = 0  # since the last update
+        self._has_compared = False  # whether the addresses of the hosts are known to be the same
         self._data_checksum = verification.total_checksum(job.data.train)
         if self.hosts == [self.task]:
             self._boards.open()
@@ -266,12 +267,17 @@ class Worker(tf.train.SessionRunHook):
         Raises:
           UserError: a host has other addresses.
         """
-        cards = self.station.read_cards([host for host in self.hosts if host != self.task])
-        if any(isinstance(card, str) for card in cards.values()):
-            return None
+        others = [host for host in self.hosts if host != self.task]
+        if self._has_compared:  # A host that is stopped does not answer, and can go on.
+            missing = server.unreachable(self.cluster, others)
+        else:
+            cards = self.station.read_cards(others)
+            missing = [host for host, card in cards.items() if isinstance(card, str)]
+        self._has_compared = not missing
         try:
-            return self._boards.read()
+            return None if missing else self._boards.read()
         except tf.errors.OpError:
+            self._has_compared = False
             return None
 
     def made_local_step(self):

@@ -21,6 +21,7 @@ CLUSTER = Cluster(('p:1', 'q:1'), ('a:1', 'b:1'))
 def make(monkeypatch, data_dir):
     """make(mode, index) gives a Worker, whose boards are a mock."""
     monkeypatch.setattr(worker.time, 'sleep', lambda secs: None)
+    monkeypatch.setattr(worker.server, 'unreachable', lambda cluster, tasks: [])
 
     def make(mode='async', index=1):
         station = mock.Mock(cluster=CLUSTER, task=CLUSTER.workers[index], timeouts=Timeouts())
@@ -135,3 +136,17 @@ def test_the_generation_has_changed(make):
     made.after_run(None, SimpleNamespace(results=7))
     with pytest.raises(worker.BegunAnew):
         made.after_run(None, SimpleNamespace(results=8))
+
+
+def test_hosts_that_cannot_be_reached(make, monkeypatch):
+    """The addresses are compared first, and again after a loss. A slow host is there."""
+    made, read_cards = make(), mock.Mock(return_value={CLUSTER.servers[1]: 'it does not answer'})
+    made.station.read_cards = read_cards
+    assert made._read() is None and not made._boards.read.called
+    read_cards.return_value = {}
+    assert made._read() == made._read() == made._boards.read.return_value
+    assert read_cards.call_count == 2
+    monkeypatch.setattr(worker.server, 'unreachable', lambda cluster, tasks: tasks[:1])
+    assert made._read() is None
+    made._read()
+    assert read_cards.call_args_list == [mock.call(CLUSTER.servers)] * 3
