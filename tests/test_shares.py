@@ -13,8 +13,8 @@ from cifar10.input import Share
 from tests.helpers import data_sets, oracle, queues
 
 
-@pytest.mark.parametrize('count', [1, 2, 3, 7])
-@pytest.mark.parametrize('lengths', [(7,), (13, 8), (512, 256), (300, 257), (60, 60, 60), (84, 42)])
+@pytest.mark.parametrize('count', [2, 3, 7])
+@pytest.mark.parametrize('lengths', [(7,), (13, 8), (300, 257), (84, 42)])
 def test_all_shares_together_have_each_record_once(tmp_path, lengths, count):
     records = np.random.RandomState(6).randint(0, 256, [sum(lengths), 3073]).astype(np.uint8)
     paths = [str(tmp_path / str(i)) for i in range(len(lengths))]
@@ -24,6 +24,7 @@ def test_all_shares_together_have_each_record_once(tmp_path, lengths, count):
     assert sorted(record.tobytes() for share in shares for record in share) == sorted(
         record.tobytes() for record in records
     )
+    np.testing.assert_array_equal(queues.epoch(paths), records)
     sizes = [len(share) for share in shares]
     assert max(sizes) - min(sizes) <= (
         0 if all(length % count == 0 for length in lengths) else len(lengths)

