@@ -99,7 +99,7 @@ def test_every_script_works(tmp_path, data_dir):
     )
     for script, complaint in [
         ('cifar10_distributed_train', 'There is no worker 1: '),
-        ('cifar10_benchmark', '--batch_size=6 cannot be divided '),
+        ('cifar10_benchmark', '--batch_size must be a multiple of 4'),
         ('cifar10_results', 'nowhere does not exist: '),
     ]:
         status, _, stderr = found[script]
