@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow.compat.v1 as tf
+from tensorflow.python.framework import ops
 
 from cifar10 import input as cifar10_input, model, placement, training
 from cifar10.measure import classic, processes
@@ -145,8 +146,8 @@ def profile_figures(formulation, job, steps):
 
 @functools.lru_cache(maxsize=None)
 def step_products(batch_size, num_classes=model.NUM_CLASSES):
-    """Counts the floating-point operations of a training step of one tower, with TensorFlow's
-    profiler.
+    """Counts the floating-point operations of a training step of one tower, as TensorFlow's
+    operations state them.
 
     A product of [m, k] and [k, n] takes 2 m k n operations: one multiplication and one addition per
     term. A convolution is a product with one row for each place in each example. As is usual,
@@ -165,19 +166,19 @@ def step_products(batch_size, num_classes=model.NUM_CLASSES):
         size = cifar10_input.IMAGE_SIZE
         logits = model.inference(tf.zeros([batch_size, size, size, 3]), num_classes=num_classes)
         tf.gradients(model.loss(logits, tf.zeros([batch_size], tf.int32)), tf.trainable_variables())
-        builder = tf.profiler.ProfileOptionBuilder
-        profile = tf.profiler.profile(
-            graph, options=builder(builder.float_operation()).with_empty_output().build()
-        )
     products = [
         op
-        for op in profile.children
-        if re.search('Conv2D|MatMul', op.name)
+        for op in graph.get_operations()
+        if re.search('Conv2D|MatMul', op.type)
         # No step computes the gradient of the images.
         and not op.name.endswith('/conv1/Conv2D_grad/Conv2DBackpropInput')
     ]
     return {
-        layer: [op.float_ops for op in products if layer in op.name.split('/')]
+        layer: [
+            ops.get_stats_for_node_def(graph, op.node_def, 'flops').value
+            for op in products
+            if layer in op.name.split('/')
+        ]
         for layer in placement.LAYERS
     }
 

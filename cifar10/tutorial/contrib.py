@@ -176,10 +176,14 @@ def _prefetch_queue(tensors, capacity=8, num_threads=1, name=None):
 
 
 SUMMARIES = {  # the names before 1.0
-    'scalar_summary': tf.summary.scalar,
-    'histogram_summary': tf.summary.histogram,
-    'image_summary': lambda tag, tensor, max_images=3, collections=None: tf.summary.image(
-        tag, tensor, max_images, collections
+    'scalar_summary': lambda tags, values, collections=None, name=None: tf.summary.scalar(
+        tags, values, collections
+    ),
+    'histogram_summary': lambda tag, values, collections=None, name=None: tf.summary.histogram(
+        tag, values, collections
+    ),
+    'image_summary': lambda tag, tensor, max_images=3, collections=None, name=None: (
+        tf.summary.image(tag, tensor, max_images, collections)
     ),
     'audio_summary': tf.summary.audio,
     'merge_summary': tf.summary.merge,

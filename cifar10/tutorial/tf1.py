@@ -60,41 +60,6 @@ _OLD_NAMES = {  # by module; those before 1.0 as RELEASE.md of TensorFlow 1.0 li
     pywrap_tensorflow: {'NewCheckpointReader': tf.train.NewCheckpointReader},
     graph_util: vars(tf.graph_util),
 }
-_OLD_ARGUMENTS = {
-    'concat_dim': 'axis',
-    'split_dim': 'axis',
-    'num_split': 'num_or_size_splits',
-}
-_OLD_LOSS = ['logits', 'labels', 'name']
-_sessions = weakref.WeakSet()
-_BEFORE_1_0 = {  # as RELEASE.md of TensorFlow 1.0 lists them
-    'mul': tf.multiply,
-    'sub': tf.subtract,
-    'neg': tf.negative,
-    'pack': tf.stack,
-    'unpack': tf.unstack,
-    'select': tf.where,
-    'concat_v2': tf.concat,
-    'inv': tf.reciprocal,
-    'batch_matmul': tf.matmul,
-    'listdiff': tf.setdiff1d,
-    'complex_abs': tf.abs,
-    **contrib.SUMMARIES,
-    'train.SummaryWriter': tf.summary.FileWriter,
-    'image.per_image_whitening': tf.image.per_image_standardization,
-}
-# modules that programs import, private ones among them, and the names of version 1 that they lack
-# today
-_MOVED = {
-    tf: {'pywrap_tensorflow': pywrap_tensorflow},
-    client: {'graph_util': graph_util},
-    pywrap_tensorflow: {'NewCheckpointReader': tf.train.NewCheckpointReader},
-    graph_util: {
-        name: getattr(tf.graph_util, name)
-        for name in dir(tf.graph_util)
-        if not name.startswith('_')
-    },
-}
 
 
 def install():

@@ -39,7 +39,8 @@ def main(argv=None):
                 averages_op = averages.apply(losses + [total_loss])
                 for l in losses + [total_loss]:
                     tf.scalar_summary(l.op.name + ' (raw)', l)
-                    tf.scalar_summary(l.op.name, averages.average(l))
+                    tf.scalar_summary(tags=l.op.name, values=averages.average(l))
+                    tf.histogram_summary(tag=l.op.name + '/histogram', values=l)
                 with tf.control_dependencies([averages_op]):
                     loss = tf.identity(total_loss)
                 tf.get_variable_scope().reuse_variables()
