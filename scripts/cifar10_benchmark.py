@@ -109,6 +109,8 @@ def main(command):
                 '--devices_per_tower and --variable_strategy are measured by towers, without --baseline: leave them out'
             )
     if command == 'plan':
+        if FLAGS.json is not None:
+            raise UserError('plan measures nothing: leave out --json')
         with signals.Interruptible():
             for tables in (planning.cluster_plan, planning.multi_gpu_plan):
                 print(tables(FLAGS.batch_size, FLAGS.gpu_gflops) + '\n')

@@ -1,12 +1,14 @@
 """Comparison of runs by their event files: a table, and a plot of precision against epochs and
 against minutes."""
 
+import glob
 import io
 import os
 from typing import NamedTuple
 
 from google.protobuf import message
 import numpy as np
+import tensorflow.compat.v1 as tf
 
 from cifar10 import directories, errors, files
 from cifar10.errors import UserError
@@ -20,6 +22,17 @@ class Curve(NamedTuple):
     # float [evaluations, 4]: epochs, minutes of training without the time before the first step of
     # each start, precision of one view, precision of 10 views (NaN if there is none)
     points: np.ndarray
+
+
+def _check_intact(path):
+    """Raises UserError if an event file is damaged: TensorBoard would stop reading there, without a
+    message. A killed process may have left the last event incomplete."""
+    try:
+        for _ in tf.train.summary_iterator(path):
+            pass
+    except (tf.errors.DataLossError, message.DecodeError) as error:
+        if 'truncated' not in str(error):
+            raise UserError('%s is damaged (%s): move it away' % (path, errors.reason(error)))
 
 
 def _read_scalars(directory, needed_tags):
@@ -42,12 +55,11 @@ def _read_scalars(directory, needed_tags):
     accumulator = event_accumulator.EventAccumulator(
         directory, size_guidance={event_accumulator.SCALARS: 0}
     )
-    try:
-        # Without an event file, the reader of TensorFlow 1.15 fails.
-        if any('tfevents' in name for name in os.listdir(directory)):
-            accumulator.Reload()
-    except message.DecodeError as error:
-        raise UserError('An event file in %s is damaged (%s): move it away' % (directory, error))
+    paths = glob.glob(os.path.join(glob.escape(directory), '*tfevents*'))
+    for path in paths:
+        _check_intact(path)
+    if paths:  # without an event file, the reader of TensorFlow 1.15 fails
+        accumulator.Reload()
     scalars = {}
     for tag in accumulator.Tags()['scalars']:
         in_order = sorted(accumulator.Scalars(tag), key=lambda event: event.step)

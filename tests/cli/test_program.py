@@ -109,7 +109,7 @@ MISTAKES = [
     ('cifar10_benchmark step --devices_per_tower=2', 1, '.* without --baseline: leave them out'),
     ('cifar10_benchmark plan --variable_strategy=spread', 1, '.* measured by towers, .*'),
     ('cifar10_benchmark towers --devices_per_tower=9', 1, '--devices_per_tower=9 is more .*'),
-    ('cifar10_benchmark plan --json=', 2, 'flag --json=: the name is missing; .*'),
+    ('cifar10_benchmark plan --json={tmp}/x', 1, 'plan measures nothing: leave out --json'),
     ('cifar10_eval --norun_once=1', 2, '--norun_once=1 does not take an argument; --help .*'),
     ('cifar10_eval --flagfile={data}/cifar-10-batches-bin/test_batch.bin', 2, "'utf-8' codec .*"),
     # The arguments.

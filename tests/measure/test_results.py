@@ -169,15 +169,16 @@ def test_an_event_that_a_killed_process_has_not_finished(tmp_path, lost):
 
 
 @pytest.mark.parametrize(
-    'content, complaint',
+    'damage, complaint',
     [
-        (b'', 'holds no event file with "epoch"'),
-        (b'\xff' * 1000, 'holds no event file with "epoch"'),
-        (_record(b'\xff' * 5), 'An event file in .* is damaged .*: move it away'),
+        (lambda content: b'', 'holds no event file with "epoch"'),
+        (lambda content: content[:-5] + b'xxxxx', '%s is damaged .*: move it away'),
+        (lambda content: content + _record(b'\xff' * 5), '%s is damaged .*: move it away'),
     ],
 )
-def test_a_damaged_event_file(tmp_path, content, complaint):
+def test_a_damaged_event_file(tmp_path, damage, complaint):
     run = measured_runs.write_run(tmp_path)
-    _first_event_file(tmp_path / 'train').write_bytes(content)
-    with pytest.raises(UserError, match=complaint):
+    path = _first_event_file(tmp_path / 'train')
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(UserError, match=complaint.replace('%s', str(path))):
         results.read_curve(*run)
