@@ -71,14 +71,20 @@ def test_reliability():
 def test_mistakes(count, rows):
     """In rows of six."""
     result = _result(scored.scores(300, 3), ['cat', 'dog', 'bird'], count)
-    drawn = figures.mistakes(result.mistakes, result.class_names)
-    assert len(drawn.axes) == 6 * rows and not any(axes.axison for axes in drawn.axes)
-    assert sum(bool(axes.images) for axes in drawn.axes) == count
-    for axes, mistake in zip(drawn.axes, result.mistakes):
-        assert (axes.images[0].get_array() == mistake.image.transpose(1, 2, 0)).all()
-        caption = axes.get_title().replace('\n', ' ')
+    (axes,) = figures.mistakes(result.mistakes, result.class_names).axes
+    assert len(axes.images) == len(axes.texts) == count and not axes.axison
+    for place, mistake in enumerate(result.mistakes):
+        image, text = axes.images[place], axes.texts[place]
+        assert (image.get_array() == mistake.image.transpose(1, 2, 0)).all()
+        left, right, bottom, top = image.get_extent()
+        assert (int(left), int(right), int(bottom / 1.2)) == (place % 6, place % 6, place // 6)
+        assert left < text.get_position()[0] < right and top - 0.1 < text.get_position()[1] < top
+        caption = text.get_text().replace('\n', ' ')
         assert text_report.mistakes([mistake], result.class_names).endswith(': ' + caption)
-    title = drawn._suptitle.get_text()
+    assert axes.get_xlim() == (0, 6) and axes.get_ylim() == pytest.approx(
+        (1.2 * rows - 0.24, -0.24)
+    )
+    title = axes.get_title()
     assert title == ('The most confident mistakes' if count else 'No mistakes')
 
 
