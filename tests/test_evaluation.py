@@ -184,8 +184,3 @@ def test_probabilities_are_averaged_over_views(tmp_path, paths, num_views):
 def test_an_unknown_number_of_views():
     with pytest.raises(ValueError, match='^Unknown number of views: 3$'):
         evaluation.crop_and_mirror(tf.zeros([1, 3, 32, 32], tf.uint8), 3)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(UserError, match='test_batch.bin is missing'):
-        _evaluator(dataset.read(str(tmp_path)).test.paths)

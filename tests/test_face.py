@@ -96,33 +96,15 @@ def test_bare_calls_run(data_dir):
     assert (images.shape.as_list(), labels.shape.as_list()) == ([128, 24, 24, 3], [128])
 
 
-@pytest.mark.parametrize('name', sorted(CONSTANTS))
-def test_a_constant_of_the_books(name):
-    imported = {}
-    exec('from cifar10 import ' + name, imported)
-    assert imported[name] == getattr(cifar10, name) == CONSTANTS[name]
-
-
-@pytest.mark.parametrize('name', sorted(FUNCTIONS))
-def test_a_function_of_the_books(name):
-    imported = {}
-    exec('from cifar10 import ' + name, imported)
-    assert (
-        imported[name]
-        is getattr(cifar10, name)
-        is getattr(importlib.import_module('cifar10.' + FUNCTIONS[name]), name)
-    )
-
-
-def test_dir_lists_the_face():
-    assert set(CONSTANTS) | set(FUNCTIONS) | set(MODULES) <= set(dir(cifar10))
-    assert all(hasattr(cifar10, name) for name in dir(cifar10))
-
-
 def test_import_of_all_names():
     names = {}
     exec('from cifar10 import *', names)
-    assert set(CONSTANTS) | set(FUNCTIONS) == set(names) - {'__builtins__'}
+    del names['__builtins__']
+    functions = {
+        name: getattr(importlib.import_module('cifar10.' + module), name)
+        for name, module in FUNCTIONS.items()
+    }
+    assert names == dict(CONSTANTS, **functions)
 
 
 def test_an_unknown_name():
@@ -176,22 +158,6 @@ print(json.dumps([unchanged, listed, numbers, 'tensorflow' in sys.modules, state
     assert unchanged and still_unchanged and not with_tensorflow
     assert set(CONSTANTS) | set(FUNCTIONS) | set(MODULES) <= set(listed)
     assert found == [10, 0.9999, True]
-
-
-@pytest.mark.slow
-def test_modules_and_functions_after_a_bare_import():
-    """No function defines a flag."""
-    modules, functions, flags = _run_python("""
-import json, types
-import cifar10
-modules = [isinstance(getattr(cifar10, name), types.ModuleType) for name in ('input', 'model', 'multi_gpu')]
-same = [cifar10.model.inference is cifar10.inference, cifar10.input.inputs is cifar10.inputs]
-functions = [getattr(cifar10, name) for name in cifar10.__all__]
-from absl import flags
-defined = [module for module in flags.FLAGS.flags_by_module_dict() if module.startswith('cifar10')]
-print(json.dumps([modules + same, len(functions), defined]))
-""")
-    assert modules == [True] * 5 and functions == 15 and flags == []
 
 
 @pytest.mark.parametrize('name', MODULES)

@@ -111,36 +111,6 @@ def test_a_checkout_needs_no_installation(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_bare_checkout_trains(tree, tmp_path, data_dir):
-    """In another working directory, and with the package of the checkout."""
-    shutil.copytree(str(tree / 'cifar10'), str(tmp_path / 'checkout' / 'cifar10'))
-    shutil.copytree(str(tree / 'scripts'), str(tmp_path / 'checkout' / 'scripts'))
-    init = tmp_path / 'checkout' / 'cifar10' / '__init__.py'
-    init.write_text(init.read_text().replace("__version__ = '", "__version__ = 'bare "))
-    environment = {name: value for name, value in os.environ.items() if name != 'PYTHONPATH'}
-    done = subprocess.run(
-        [
-            sys.executable,
-            str(tmp_path / 'checkout' / 'scripts' / 'cifar10_multi_gpu_train.py'),
-            '--num_gpus=1',
-            '--batch_size=8',
-            '--dataset=synthetic',
-            '--data_dir=' + data_dir,
-            '--train_dir=run',
-            '--max_steps=1',
-        ],
-        cwd=str(tmp_path),
-        env=environment,
-        stdout=subprocess.PIPE,
-        check=True,
-        universal_newlines=True,
-        timeout=programs.DEADLINE_SECS,
-    )
-    assert '\ncifar10 bare ' in done.stdout and 'precision @ 1 = ' in done.stdout
-    assert (tmp_path / 'run' / 'model.ckpt-1.index').exists()
-
-
-@pytest.mark.slow
 def test_installed_scripts(tree, tmp_path):
     """Nothing else comes onto the PATH."""
     (wheel,) = glob.glob(str(tree / 'dist' / '*.whl'))

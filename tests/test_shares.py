@@ -14,7 +14,7 @@ from tests.helpers import data_sets, oracle, queues
 
 
 @pytest.mark.parametrize('count', [2, 3, 7])
-@pytest.mark.parametrize('lengths', [(7,), (13, 8), (300, 257), (84, 42)])
+@pytest.mark.parametrize('lengths', [(13, 8), (300, 257), (84, 42)])
 def test_all_shares_together_have_each_record_once(tmp_path, lengths, count):
     records = np.random.RandomState(6).randint(0, 256, [sum(lengths), 3073]).astype(np.uint8)
     paths = [str(tmp_path / str(i)) for i in range(len(lengths))]
@@ -34,15 +34,10 @@ def test_all_shares_together_have_each_record_once(tmp_path, lengths, count):
 @pytest.mark.parametrize(
     'lengths, count, block',
     [
-        ((10000,) * 5, 1, 250),
-        ((10000,) * 5, 2, 250),
         ((10000,) * 5, 8, 250),
         ((10000,) * 5, 16, 125),
         ((10000,) * 5, 3, 1),
         ((512, 256), 1, 256),
-        ((512, 256), 2, 128),
-        ((60,), 2, 30),
-        ((7,), 7, 1),
     ],
 )
 def test_blocks_are_as_large_as_they_can_be(tmp_path, graph, lengths, count, block):

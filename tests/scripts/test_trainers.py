@@ -1,7 +1,6 @@
 """The training scripts: train() as a library, and whole runs as a user starts them."""
 
 import glob
-import os
 import re
 import signal
 
@@ -176,7 +175,7 @@ def test_towers_take_batches_of_their_own(tmp_path, data_dir, graph):
         max_steps=1,
     )
     path = _train(cifar10_multi_gpu_train, job, tmp_path)
-    saver = tf.train.import_meta_graph(path + '.meta')
+    tf.train.import_meta_graph(path + '.meta')
     (queue,) = [
         op
         for op in graph.get_operations()
@@ -191,74 +190,19 @@ def test_towers_take_batches_of_their_own(tmp_path, data_dir, graph):
     batches = [convolution.inputs[0].op for convolution in convolutions]
     assert batches[0] is not batches[1] and {batch.type for batch in batches} == {'QueueDequeueV2'}
     assert {batch.inputs[0].op for batch in batches} == {queue}
-    with tf.Session(config=tf.ConfigProto(device_count={'CPU': 2})) as session:
-        saver.restore(session, path)
-        boundary = -(-350 * 300 // 16)  # the rate counts the examples of both towers
-        rates = []
-        for step in (boundary - 1, boundary):
-            session.run(
-                'global_step/Assign',
-                {graph.get_operation_by_name('global_step/Assign').inputs[1]: step},
-            )
-            rates.append(session.run('learning_rate/rate:0'))
-    np.testing.assert_allclose(rates, [0.1, 0.01], rtol=1e-5)
-
-
-@pytest.mark.parametrize('script', [pytest.param(SCRIPTS[0], marks=pytest.mark.long)] + SCRIPTS[1:])
-def test_seed_fresh_and_max_to_keep(tmp_path, data_dir, script):
-    args = args_of(data_dir, tmp_path / 'run', 1)
-    weights = []
-    for extra in (['--max_steps=5', '--max_to_keep=1'], ['--fresh'], ['--fresh', '--seed=2']):
-        status, _, stderr = programs.call(script, *(args + extra))
-        assert (status, stderr) == (0, '')
-        weights.append(
-            checkpoint.read(tf.train.latest_checkpoint(str(tmp_path / 'run'))).values[
-                'local3/weights'
-            ]
-        )
-    assert (
-        np.abs(weights[1] - weights[0]).max() < 0.02 < 0.1 < np.abs(weights[2] - weights[1]).max()
-    )
-    kept = {
-        tuple(sorted(os.path.basename(path) for path in glob.glob(directory + '/*.index')))
-        for directory in glob.glob(str(tmp_path / 'run*'))
-    }
-    assert kept == {('model.ckpt-5.index',), ('model.ckpt-1.index',)}  # the first was moved aside
-    for directory in glob.glob(str(tmp_path / 'run*')):
-        assert tf.train.latest_checkpoint(directory).startswith(directory + '/model.ckpt-')
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    'script, args, devices, threads, slices, examples_per_step',
-    [
-        (
-            'cifar10_train',
-            ['--intra_op_threads=3', '--inter_op_threads=4', '--input_threads=2'],
-            '/cpu:0',
-            r'3 per operation \(intra-op\), 4 across operations \(inter-op\), 2 for the input',
-            '1',
-            8,
-        ),
-        (
-            'cifar10_multi_gpu_train',
-            ['--num_gpus=2'],
-            '/cpu:0, /cpu:1',
-            r'.* per operation \(intra-op\), .*',
-            '.*',
-            16,
-        ),
-    ],
-)
-def test_train_resume_evaluate(
-    tmp_path, data_dir, script, args, devices, threads, slices, examples_per_step
-):
+def test_train_resume_evaluate(tmp_path, data_dir):
     train_dir = tmp_path / 'train'
-    stdout = programs.succeed(script, *(args_of(data_dir, train_dir, 5) + args))
+    threads = ['--num_gpus=2', '--intra_op_threads=3', '--inter_op_threads=4', '--input_threads=2']
+    args = args_of(data_dir, train_dir, 5) + threads
+    stdout = programs.succeed('cifar10_multi_gpu_train', *args)
     assert re.search(
-        r'^Devices: %s\n(?:Speed: .*\nWeights: on /cpu:0 .*\n)?Threads: %s\n'
-        r'Batch: 8 examples per tower \(slices: %s\), %d examples per step, .*\nEpoch: 300 examples, %.1f steps$'
-        % (devices, threads, slices, examples_per_step, 300 / examples_per_step),
+        r'^Devices: /cpu:0, /cpu:1\n(?:Speed: .*\n)?Weights: on /cpu:0 .*\n'
+        r'Threads: 3 per operation \(intra-op\), 4 across operations \(inter-op\), 2 for the input\n'
+        r'Batch: 8 examples per tower \(slices: .*\), 16 examples per step, .*\n'
+        r'Epoch: 300 examples, 18.8 steps$',
         stdout,
         re.M,
     )
@@ -266,32 +210,18 @@ def test_train_resume_evaluate(
     lines = LINE.findall(stdout)
     assert [step for step, *_ in lines] == ['2', '4', '5']
     assert all(4 < float(loss) < 6 for _, loss, _, _ in lines)
-    for _, _, examples_per_sec, sec_per_batch in lines:
-        assert abs(float(examples_per_sec) * float(sec_per_batch) / examples_per_step - 1) < 0.1
-    first = checkpoint.read(str(train_dir / 'model.ckpt-5'))
-    assert first.step == 5
+    first = checkpoint.read(str(train_dir / 'model.ckpt-5')).values
 
-    status, stdout, stderr = programs.call(
-        script, *(args_of(data_dir, train_dir, 6) + args + ['--eval_steps=2'])
-    )
-    assert (status, stderr) == (0, '')
+    stdout = programs.succeed('cifar10_multi_gpu_train', *args, '--max_steps=6', '--eval_steps=2')
     (precision,) = re.findall(r': precision @ 1 = .*\n', stdout)
     assert 'Resuming from %s, step 5\n' % (train_dir / 'model.ckpt-5') in stdout
     assert [step for step, *_ in LINE.findall(stdout)] == ['6']
-    second = checkpoint.read(str(train_dir / 'model.ckpt-6'))
-    assert second.step == 6
-    change = {
-        name: np.abs(second.values[name] - first.values[name]).max()
-        for name in first.values
-        if name != 'global_step'
-    }
+    second = checkpoint.read(str(train_dir / 'model.ckpt-6')).values
+    change = {name: np.abs(second[name] - first[name]).max() for name in first}
+    assert change.pop('global_step') == 1
     assert len(change) == 20 and all(0 < value < 0.1 for value in change.values())
-    assert [step for step, tag, _ in events.scalars(train_dir) if tag == 'total_loss'] == [2, 4, 6]
-    assert [step for step, tag, _ in events.scalars(train_dir) if tag == 'examples_per_sec'] == [
-        2,
-        4,
-        6,
-    ]
+    for tag in ('total_loss', 'examples_per_sec'):
+        assert [step for step, other, _ in events.scalars(train_dir) if other == tag] == [2, 4, 6]
 
     stdout = programs.succeed(
         'cifar10_eval',
@@ -300,23 +230,15 @@ def test_train_resume_evaluate(
         '--checkpoint_dir=%s' % train_dir,
         '--eval_dir=%s' % (tmp_path / 'eval'),
     )
-    match = re.match(
-        r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: precision @ 1 = (0\.\d{3}|1\.000) \((\d+) of 50, step 6\), '
-        r'95 % interval \S+ to \S+\n'
-        r'The run in \S+/train has ended: this was its last checkpoint\nclass +precision +recall +count\n',
-        stdout,
-    )
-    assert match and float(match.group(1)) == pytest.approx(int(match.group(2)) / 50)
     assert precision in stdout
-    assert (6, 'Precision @ 1', pytest.approx(int(match.group(2)) / 50)) in events.scalars(
-        tmp_path / 'eval'
-    )
+    assert 'train has ended: this was its last checkpoint\nclass ' in stdout
+    (correct,) = re.findall(r' \((\d+) of 50, step 6\), 95 % interval ', precision)
+    written = events.scalars(tmp_path / 'eval')
+    assert (6, 'Precision @ 1', pytest.approx(int(correct) / 50)) in written
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    'number', [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGKILL]
-)
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_run_is_resumed(tmp_path, data_dir, number):
     args = args_of(data_dir, tmp_path, 1000000) + ['--num_gpus=2']
     process = programs.start('cifar10_multi_gpu_train', *args)
@@ -351,17 +273,6 @@ def test_ctrl_c_while_the_graph_is_built(tmp_path, data_dir):
         not LINE.findall(stdout) and stderr == 'cifar10_multi_gpu_train.py: interrupted (SIGINT)\n'
     )
     assert process.returncode == 130
-
-
-@pytest.mark.slow
-def test_log_device_placement(tmp_path, data_dir):
-    stdout = programs.succeed(
-        'cifar10_multi_gpu_train',
-        '--num_gpus=2',
-        '--log_device_placement',
-        *args_of(data_dir, tmp_path, 1),
-    )
-    assert re.search(r'^tower_1/conv2/Conv2D: \(Conv2D\): .*/device:CPU:1$', stdout, re.M)
 
 
 @pytest.mark.long
