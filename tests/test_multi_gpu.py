@@ -20,9 +20,12 @@ def test_average_gradients():
     first, second, third = _variables()
     averages = multi_gpu.average_gradients(
         [
-            [(tf.constant([1.0, 2.0]), first), (None, second), (tf.constant([0.0, 0.0]), third)],
-            [(tf.constant([3.0, 6.0]), first), (None, second), (tf.constant([1.0, 0.0]), third)],
-            [(tf.constant([2.0, 1.0]), first), (None, second), (tf.constant([5.0, 3.0]), third)],
+            [(tf.constant(a), first), (None, second), (tf.constant(b), third)]
+            for a, b in [
+                ([1.0, 2.0], [0.0, 0.0]),
+                ([3.0, 6.0], [1.0, 0.0]),
+                ([2.0, 1.0], [5.0, 3.0]),
+            ]
         ]
     )
     assert [variable for _, variable in averages] == [first, third]

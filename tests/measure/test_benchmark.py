@@ -1,10 +1,8 @@
 """The benchmark: its arithmetic, what its flags do, its complaints, and real runs."""
 
-import glob
 import json
 import os
 import re
-import signal
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -25,61 +23,20 @@ def _request(job=CPU_JOB, steps=Steps(0, 0), scripts_dir='', trace_path=''):
     )
 
 
-def test_formulations_take_turns(capsys):
-    figures = {'ours': iter([2, 30, 10]), 'classic': iter([1, 10, 20])}
-    calls = []
-
-    def measure(formulation):
-        calls.append(formulation)
-        return {'ms': next(figures[formulation])}
-
-    rounds = benchmark.in_turn(measure, ['ours', 'classic'], 3)
-    assert calls == ['ours', 'classic'] * 3
-    assert capsys.readouterr() == (
-        '',
-        ''.join('Round %d of 3: ours\nRound %d of 3: classic\n' % (i, i) for i in (1, 2, 3)),
-    )
-    assert rounds == {'ours': {'ms': [2, 30, 10]}, 'classic': {'ms': [1, 10, 20]}}
-
-
-def test_ratios_are_made_round_by_round():
-    rounds = {
-        'ours': {'ms': [2, 30, 10], 'only': [1], 'none': [1]},
-        'classic': {'ms': [1, 10, 20], 'other': [1], 'none': [0]},
-    }
-    # whose median is not the ratio of the medians
-    assert benchmark.ratios(rounds) == {'ms': [2, 3, 0.5]}
-    assert benchmark.ratios({'ours': {'ms': [2]}}) == {}
-
-
 def test_comparison():
-    """Three digits, or all before the point; a column may lack a figure."""
-    rounds = {'ours': {'ms': [2, 1234.5, 0.12345], 's': [99.96]}, 'classic': {'ms': [1, 10, 2]}}
+    """Three digits, or all before the point; a column may lack a figure, and a ratio too."""
+    rounds = {
+        'ours': {'ms': [2, 1234.5, 0.12345], 's': [99.96], 'none': [1]},
+        'classic': {'ms': [1, 10, 2], 'none': [0]},
+    }
     assert benchmark.comparison(rounds).splitlines() == [
         '|  | ours | classic | ours / classic |',
         '| --- | --- | --- | --- |',
         '| ms | 2 (0.123 to 1234) | 2 (1 to 10) | 2 (0.0617 to 123) |',
         '| s | 100 (100 to 100) |  |  |',
+        '| none | 1 (1 to 1) | 0 (0 to 0) |  |',
     ]
     assert benchmark.comparison({'ours': {'s': [1]}}).splitlines()[0] == '|  | ours |'
-
-
-def test_report():
-    rounds = {'ours': {'ms': [2, 30, 10]}, 'classic': {'ms': [1, 10, 20]}}
-    report = json.loads(benchmark.report('step', rounds, {'batch_size': 16}))
-    assert set(report) == {'subcommand', 'time', 'host', 'flags', 'rounds', 'summary', 'ratios'}
-    assert (report['subcommand'], report['flags'], report['rounds']) == (
-        'step',
-        {'batch_size': 16},
-        rounds,
-    )
-    assert report['host']['tensorflow'] == tf.__version__ and report['host']['cores'] > 0
-    assert report['summary'] == {
-        'ours': {'ms': {'median': 10, 'min': 2, 'max': 30}},
-        'classic': {'ms': {'median': 10, 'min': 1, 'max': 20}},
-    }
-    assert report['ratios'] == {'ms': {'median': 2, 'min': 0.5, 'max': 3}}
-    assert json.loads(benchmark.report('step', {'ours': {'ms': [2]}}, {}))['ratios'] == {}
 
 
 @pytest.mark.parametrize(
@@ -109,23 +66,14 @@ def test_mistake_gets_one_clear_line(tmp_path, data_dir, args, status, complaint
     assert stderr.count('\n') == 1 and found == status
 
 
-def test_steps_have_defaults():
-    assert _request(steps=Steps(0, 0)).steps_or(10, 100) == (10, 100)
-    assert _request(steps=Steps(3, 4)).steps_or(10, 100) == (3, 4)
-
-
 def test_input_verdict():
     rounds = {
         'ours': {'images/sec': [100, 400, 300], 'images/sec that the step takes': [1000, 50, 200]}
     }
-    assert benchmark.input_verdict(rounds, CPU_JOB) == (
-        'The input can feed the towers on /cpu:0, /cpu:1: with all cores for itself it makes 1.5 times the images that the '
-        'step takes.'
-    )
+    told = benchmark.input_verdict(rounds, CPU_JOB)
+    assert 'can feed the towers on /cpu:0, /cpu:1' in told and 'makes 1.5 times' in told
     rounds['ours']['images/sec'] = [99, 98, 100]
-    assert benchmark.input_verdict(rounds, CPU_JOB).startswith(
-        'The input CANNOT feed the towers on /cpu:0, /cpu:1: '
-    )
+    assert 'CANNOT feed' in benchmark.input_verdict(rounds, CPU_JOB)
 
 
 def test_flops_verdict():
@@ -133,11 +81,8 @@ def test_flops_verdict():
     rounds = {'ours': {share: [0.84, 0.2, 0.9]}, 'classic': {share: [0.4, 0.6, 0.44]}}
     lines = benchmark.flops_verdict(rounds, CPU_JOB).splitlines()
     assert lines[1] == '  conv1          2 products    0.0885 GFLOP' and len(lines) == 8
-    assert lines[6] == '  sum                          0.8424 GFLOP'
-    assert lines[7] == (
-        'Limit: arithmetic for ours (84 % of the rate of a matrix product), overhead for classic '
-        '(44 % of the rate of a matrix product)'
-    )
+    assert lines[6].endswith(' 0.8424 GFLOP')
+    assert re.search(r'arithmetic for ours \(84 %.*overhead for classic \(44 %', lines[7])
 
 
 def test_profile_tables():
@@ -201,33 +146,14 @@ def test_trainer_gets_flags_and_is_timed(tmp_path, monkeypatch, formulation, scr
         formulation,
         _request(steps=Steps(12, 16), scripts_dir=str(tmp_path)),
     )
-    assert list(figures) == [
-        'ms per step',
-        'images/sec',
-        'peak memory, MB',
-        'GFLOP/s',
-        'matrix product, GFLOP/s',
-        'share of the matrix product',
-    ]
-    assert (figures['ms per step'], figures['images/sec']) == (250, 64) and figures[
-        'peak memory, MB'
-    ] > 0
+    assert (figures['ms per step'], figures['images/sec']) == (250, 64)
+    assert figures['peak memory, MB'] > 0 and figures['matrix product, GFLOP/s'] == 1
     with open(str(tmp_path / 'argv')) as argv:
         path, data_dir, train_dir, *others = json.load(argv)
     assert (path, data_dir) == (str(tmp_path / script), '--data_dir=there')
     assert re.match('--train_dir=.', train_dir) and not os.path.exists(train_dir.split('=')[1])
-    assert (
-        others
-        == [
-            '--num_gpus=2',
-            '--batch_size=8',
-            '--max_steps=28',
-            '--log_frequency=2',
-            '--summary_steps=100',
-            '--checkpoint_steps=16',
-        ]
-        + extra
-    )
+    expected = '--num_gpus=2 --batch_size=8 --max_steps=28 --log_frequency=2 --summary_steps=100'
+    assert others == expected.split() + ['--checkpoint_steps=16'] + extra
 
 
 def test_towers_share_one_batch(monkeypatch):
@@ -254,10 +180,9 @@ def test_towers_share_one_batch(monkeypatch):
     }
     del parts[:]
     job = job._replace(devices_per_tower=2, variable_strategy='spread')
-    figures = benchmark.measure_towers('classic', _request(job, Steps(3, 0)))
-    assert parts[::2] == usual
+    figures = benchmark.measure_towers('classic', _request(job, Steps(0, 7)))
     assert parts[1::2] == [
-        ('classic', cpus[: 2 * n], 2, 'spread', 8 // n, (3, 100)) for n in (1, 2, 4)
+        ('classic', cpus[: 2 * n], 2, 'spread', 8 // n, (10, 7)) for n in (1, 2, 4)
     ]
     placed = 'ms per step, 2 x 4, divided by 2, variables spread'
     assert len(figures) == 11 and figures[placed] == 14
@@ -312,95 +237,42 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
     assert '\n| ms | 2 (1 to 3) | 3 (2 to 4) | 0.625 (0.5 to 0.75) |\n' in stdout
     assert stdout.splitlines()[-1].startswith('Limit: arithmetic for ours (67 % ')
     report = json.loads(path.read_text())
-    assert report['subcommand'] == 'train' and report['rounds'] == {
-        'ours': {'ms': [1, 3], 'share of the matrix product': [1, 1 / 3]},
-        'classic': {'ms': [2, 4], 'share of the matrix product': [1 / 2, 1 / 4]},
-    }
+    assert set(report) == {'subcommand', 'time', 'host', 'flags', 'rounds', 'summary', 'ratios'}
+    assert report['subcommand'] == 'train' and report['rounds']['classic']['ms'] == [2, 4]
+    assert report['summary']['ours']['ms'] == {'median': 2, 'min': 1, 'max': 3}
+    assert report['ratios']['ms'] == {'median': 0.625, 'min': 0.5, 'max': 0.75}
+    assert report['host']['tensorflow'] == tf.__version__ and report['host']['cores'] > 0
     given = dict(arg[2:].split('=') for arg in args)
-    assert {name: str(report['flags'][name]) for name in given} == given and report['flags'][
-        'baseline'
-    ] is True
-
-
-def _benchmark(run, tmp_path, command, *args):
-    """Runs a subcommand briefly; returns stdout, and the figures of its one round by
-    formulation."""
-    path = str(tmp_path / 'report.json')
-    formulations = ['ours', 'classic'] if '--baseline' in args else ['ours']
-    status, stdout, stderr = run(
-        'cifar10_benchmark',
-        command,
-        '--json=' + path,
-        '--rounds=1',
-        '--batch_size=16',
-        '--warmup_steps=2',
-        '--steps=4',
-        *args,
-    )
-    assert stderr == ''.join('Round 1 of 1: %s\n' % formulation for formulation in formulations)
-    assert status == 0
-    with open(path) as opened:
-        report = json.load(opened)
-    figures = {
-        formulation: {name: value for name, (value,) in measured.items()}
-        for formulation, measured in report['rounds'].items()
-    }
-    assert list(figures) == formulations
-    assert {name: ratio['median'] for name, ratio in report['ratios'].items()} == pytest.approx(
-        {
-            name: value / figures['classic'][name]
-            for name, value in figures['ours'].items()
-            if figures.get('classic', {}).get(name)
-        }
-    )
-    return stdout, figures
+    assert {name: str(report['flags'][name]) for name in given} == given
 
 
 @pytest.mark.slow
-def test_step(tmp_path):
+def test_profile(tmp_path):
     """In a process of its own, for not a word of TensorFlow may reach stderr."""
-    stdout, figures = _benchmark(programs.run, tmp_path, 'step', '--num_gpus=2')
-    ours = figures['ours']
-    assert ours['images/sec'] == pytest.approx(2 * 16 / ours['ms per step'] * 1e3)
-    operations = 2 * measurements.step_operations(16)
-    assert ours['GFLOP/s'] == pytest.approx(operations / ours['ms per step'] / 1e6)
-    assert ours['share of the matrix product'] == pytest.approx(
-        ours['GFLOP/s'] / ours['matrix product, GFLOP/s']
+    path, trace = tmp_path / 'report.json', tmp_path / 'trace.json'
+    flags = '--num_gpus=2 --rounds=1 --batch_size=16 --warmup_steps=1 --steps=2'.split()
+    status, stdout, stderr = programs.run(
+        'cifar10_benchmark', 'profile', '--json=%s' % path, '--trace=%s' % trace, *flags
     )
-    assert '%.4f GFLOP' % (operations / 2e9) in stdout
-
-
-@pytest.mark.long
-def test_train_runs_both_scripts(tmp_path, data_dir):
-    _, figures = _benchmark(
-        programs.call, tmp_path, 'train', '--data_dir=' + data_dir, '--baseline'
-    )
-    for measured in figures.values():
-        assert measured['images/sec'] == pytest.approx(16 / measured['ms per step'] * 1e3)
-        assert 100 < measured['peak memory, MB'] < 10000
+    assert (status, stderr) == (0, 'Round 1 of 1: ours\n')
+    report = json.loads(path.read_text())
+    assert len(report['rounds']['ours']['sum of all operations']) == 1 and report['ratios'] == {}
+    assert json.loads(trace.read_text())['traceEvents'] and str(trace) in stdout
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    'command, number, status, last_line',
-    [
-        ('step', signal.SIGINT, 130, 'cifar10_benchmark.py: interrupted (SIGINT)\n'),
-        ('train', signal.SIGTERM, 143, 'cifar10_benchmark.py: interrupted (SIGTERM)\n'),
-    ],
-)
-def test_signal_ends_all_that_it_started(tmp_path, data_dir, command, number, status, last_line):
+def test_signal_ends_all_that_it_started(tmp_path, data_dir):
     process = programs.start(
         'cifar10_benchmark',
-        command,
+        'train',
         '--data_dir=' + data_dir,
         '--steps=1000000',
         TMPDIR=str(tmp_path),
     )
     assert process.stderr.readline() == 'Round 1 of 5: ours\n'
-    # the trainer has not yet begun to write
-    while command == 'train' and not glob.glob(str(tmp_path / '*' / '*')):
+    while not list(tmp_path.glob('*/*')):  # the trainer has not yet begun to write
         assert process.poll() is None
-    process.send_signal(number)
+    process.terminate()
     _, stderr = process.communicate(timeout=60)  # which waits for all that can write there
-    assert (process.returncode, stderr) == (status, last_line)
-    assert os.listdir(str(tmp_path)) == []
+    expected = 143, 'cifar10_benchmark.py: interrupted (SIGTERM)\n'
+    assert (process.returncode, stderr) == expected and not list(tmp_path.iterdir())

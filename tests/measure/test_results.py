@@ -127,7 +127,6 @@ FORM = ' is not of the form NAME:TRAIN_DIR:EVAL_DIR, each without a colon'
         (['--runs=a::c'], 2, "flag --runs=['a::c']: a::c" + FORM),
         (['--runs=a:gs://b/c:d'], 2, "flag --runs=['a:gs://b/c:d']: a:gs://b/c:d" + FORM),
         ([RUNS, '--reach=high'], 2, "flag --reach=['high']: it must be a list of numbers: "),
-        ([RUNS, '--at_epochs=1,,2'], 2, "flag --at_epochs=['1', '', '2']: it must be a list of "),
     ],
 )
 def test_mistake_gets_one_clear_line(tmp_path, args, expected, complaint):
@@ -159,12 +158,11 @@ def _first_event_file(directory):
     return path
 
 
-@pytest.mark.parametrize('lost', [1, 40])
-def test_an_event_that_a_killed_process_has_not_finished(tmp_path, lost):
+def test_an_event_that_a_killed_process_has_not_finished(tmp_path):
     """The last one: the speed at step 200."""
     run = measured_runs.write_run(tmp_path)
     path = _first_event_file(tmp_path / 'train')
-    os.truncate(str(path), path.stat().st_size - lost)
+    os.truncate(str(path), path.stat().st_size - 1)
     assert results.read_curve(*run).points[0, :2] == pytest.approx([2, 2])
 
 
