@@ -137,8 +137,13 @@ def _parts(images_dir):
     if names in (['train'], ['test', 'train']):
         paths = {name.lower(): os.path.join(images_dir, name) for name in folders}
         return paths['train'], paths.get('test'), _folders(paths['train'])
-    parts = {match.group(1) for name in names for match in _PART.finditer(name)}
-    if 'test' in names or len(parts) > 1:  # train alone can be a class, beside car and ship
+    # Classes may be called train, test_tube and train_station. Parts are cars_train and cars_test,
+    # or folders that are all called like parts.
+    matches = list(filter(None, map(_PART.search, names)))
+    parts = {match.group(1) for match in matches}
+    rests = {match.string.replace(match.group(), '') for match in matches}
+    all_are_parts = len(matches) == len(names) and len(parts) > 1
+    if 'test' in names or len(rests) < len(matches) or all_are_parts:
         raise UserError(
             '%s has the folders %s: there must be train and test, in upper or lower case, and nothing else, or one folder '
             'for each class: rename or remove the others'

@@ -3,6 +3,7 @@
 import collections
 import concurrent.futures
 import contextlib
+import io
 import os
 from typing import NamedTuple, Sequence, Tuple
 import warnings
@@ -17,6 +18,8 @@ from cifar10.errors import UserError
 _CHUNK_FILES = 256  # that one session run decodes
 _CHUNK_BYTES = 1 << 24  # or fewer files of so many bytes
 MAX_BYTES = 1 << 28  # of a file
+_FIRST_BYTES = 1 << 16  # of a file: they show whether it is an image
+_STARTS = _JPEG, *_ = b'\xff\xd8\xff', b'\x89PNG\r\n\x1a\n', b'GIF8', b'BM'
 _ORIENTATION = 0x0112  # the EXIF tag (CIPA DC-008)
 
 
@@ -140,22 +143,25 @@ def read(path):
 
 
 def read_opened(opened):
-    """As `read`, of a binary file that is open and can seek."""
-    orientation = 1
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')  # Pillow warns of damaged EXIF data.
-        try:
-            image = _pillow().open(opened, formats=('JPEG', 'PNG', 'GIF', 'BMP'))
-        except Exception:  # Damaged headers raise many kinds of errors.
-            raise UserError('it is no JPEG, PNG, GIF or BMP file')
-        with contextlib.suppress(Exception):
-            orientation = image.getexif()[_ORIENTATION] if 'exif' in image.info else 1
-    opened.seek(0)
-    content = opened.read(MAX_BYTES + 1)
+    """As `read`, of a binary file that is open."""
+    content = opened.read(_FIRST_BYTES)
+    if not content.startswith(_STARTS):
+        raise UserError('it is no JPEG, PNG, GIF or BMP file')
+    if len(content) == _FIRST_BYTES:  # For so many more Python makes room first, which takes time.
+        content += opened.read(MAX_BYTES)
     if len(content) > MAX_BYTES:
         raise UserError('it is larger than %d MB' % (MAX_BYTES >> 20))
-    if image.format == 'BMP' and content[28:30] != b'\x18\0':
+    if content.startswith(b'BM') and content[28:30] != b'\x18\0':
         raise UserError('it is a BMP file that has not 24 bits per pixel: save it as PNG')
+    if content.startswith(_JPEG) and b'\xff\xda' not in content:  # libjpeg would write to stderr.
+        raise UserError('it is a JPEG file that ends before the image')
+    orientation = 1
+    # Pillow takes longer to open a small file than TensorFlow to decode it.
+    if content.startswith(_JPEG) and b'Exif\0\0' in content:
+        with warnings.catch_warnings(), contextlib.suppress(Exception):
+            warnings.simplefilter('ignore')  # Damaged EXIF data give warnings, or errors.
+            image = _pillow().open(io.BytesIO(content), formats=['JPEG'])
+            orientation = image.getexif()[_ORIENTATION]
     return content, orientation if orientation in range(1, 9) else 1
 
 
@@ -177,9 +183,8 @@ def small_images_of_files(contents):
     same pixels.
     """
     with tf.device('/cpu:0'):
-        return tf.map_fn(
-            lambda content: small_images(_decoded(content)[None])[0], contents, tf.uint8
-        )
+        small = tf.map_fn(lambda content: _scaled(_decoded(content)[None])[0], contents, tf.uint8)
+        return _channels_first(small)  # at once, which is faster
 
 
 def _decoded(content):
@@ -198,7 +203,16 @@ def _on_white(image):
 
 def small_images(images):
     """The centres of images, their largest squares: uint8 [n, height, width, 1 or 3] to uint8 [n,
-    3, 32, 32].
+    3, 32, 32]."""
+    return _channels_first(_scaled(images))
+
+
+def _channels_first(images):
+    return tf.transpose(images, [0, 3, 1, 2])
+
+
+def _scaled(images):
+    """The centres of images, uint8 [n, 32, 32, 3].
 
     They are scaled by a triangle filter, which is wider than a pixel where an image shrinks.
     """
@@ -211,7 +225,7 @@ def small_images(images):
     )
     small.set_shape([None, dataset.HEIGHT, dataset.WIDTH, None])
     # One channel becomes three, which is much faster here than for the whole image.
-    return tf.transpose(small, [0, 3, 1, 2]) + tf.zeros([dataset.DEPTH, 1, 1], tf.uint8)
+    return small + tf.zeros([dataset.DEPTH], tf.uint8)
 
 
 def _scaled_centres(images, height_and_width):

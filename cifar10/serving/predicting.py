@@ -72,8 +72,7 @@ def _read(path):
     """As decoding.read, of a file or of the standard input."""
     if path != STANDARD_INPUT:
         return decoding.read(path)
-    content = sys.stdin.buffer.read(decoding.MAX_BYTES + 1) if sys.stdin else b''
-    return decoding.read_opened(io.BytesIO(content))
+    return decoding.read_opened(sys.stdin.buffer if sys.stdin else io.BytesIO())
 
 
 def predict(paths, predictor, class_names, top_k, failures):

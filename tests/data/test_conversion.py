@@ -108,10 +108,8 @@ def test_files_beside_the_folders_are_named(tmp_path, capsys):
         (['a/1', 'TEST/a/1'], "^{top} has the folders 'TEST', 'a': there must be train and test"),
         (['train/a/1', 'test/a/1', 'val/a/1'], "has the folders 'test', 'train', 'val': "),
         (['training/a/1', 'testing/a/1'], "has the folders 'testing', 'training': "),
-        (['train_images/a/1', 'testset/a/1'], "has the folders 'testset', 'train_images': "),
         (['Training Data/a/1', 'val2017/a/1'], "has the folders 'Training Data', 'val2017': "),
-        (['Valid/a/1', 'eval/a/1', 'ship/1'], "has the folders 'Valid', 'eval', 'ship': "),
-        (['TrainData/a/1', 'cross-validation/a/1'], "has the folders 'TrainData', 'cross-"),
+        (['cars_trainset/a/1', 'cars_test/a/1', 'x/1'], "has the folders 'cars_test', 'cars_tr"),
         (
             ['train/a/1', 'train/b/1', 'test/c/1'],
             '^{top}/test/c is not a class of the training images: rename it',
@@ -130,7 +128,7 @@ def test_folders_that_make_no_data_set(tmp_path, paths, complaint):
 
 @pytest.mark.parametrize(
     'names',
-    [['Training', 'car', 'ship'], ['car', 'dev'], ['test_strip', 'test_tube'], ['train', 'valley']],
+    [['Training', 'car'], ['bus', 'test_tube', 'train_station'], ['test_strip', 'test_tube']],
 )
 def test_classes_that_are_called_like_parts(tmp_path, names):
     top = _touch(tmp_path, *('%s/%d' % (folder, i) for folder in names for i in range(2)))

@@ -78,7 +78,7 @@ DAMAGED = {
     'zero bytes': (b'', 'it is no JPEG, PNG, GIF or BMP file'),
     'text.jpg': (b'hello', 'it is no JPEG, PNG, GIF or BMP file'),
     'cut.jpg': (SMALL['noise'][:1000], _DAMAGE),
-    'cut early.jpg': (SMALL['jpeg'][:400], 'it is no JPEG'),
+    'cut early.jpg': (SMALL['jpeg'][:400], 'it is a JPEG file that ends'),
     'cut.png': (SMALL['png'][:500], _DAMAGE),
     'cut.gif': (SMALL['gif'][:300], ''),  # Pillow 9.5 refuses it, and TensorFlow the others
     'cut.bmp': (SMALL['bmp'][:70], _DAMAGE),
