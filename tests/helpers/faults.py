@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 
 import numpy as np
@@ -141,40 +140,6 @@ def _waits(process, number):
     return bool(int(status['ShdPnd'], 16) >> number - 1 & 1) and not status[
         'State'
     ].strip().startswith('Z')
-
-
-def wait_until_loading(process, library):
-    """Waits until the process has loaded a library with this word in its name."""
-    while process.poll() is None:
-        with open('/proc/%d/maps' % process.pid) as mapped:
-            if library in mapped.read():
-                return
-
-
-_BLOCKED = """
-import ctypes, runpy, sys
-from cifar10.cli import quiet
-quiet.start('__main__')
-quiet.import_tensorflow()
-import tensorflow.compat.v1 as tf
-run, library, mutex = tf.Session.run, ctypes.CDLL(None), ctypes.create_string_buffer(256)
-def block(self, fetches, *args, **kwargs):
-    if isinstance(fetches, dict) and 'caller' in fetches:
-        print('blocked', flush=True)
-        library.pthread_mutex_lock(mutex)
-    return run(self, fetches, *args, **kwargs)
-library.pthread_mutex_init(mutex, None)
-library.pthread_mutex_lock(mutex)
-tf.Session.run = block
-sys.argv = sys.argv[2:]
-runpy.run_path(sys.argv[0], run_name='__main__')
-"""
-
-
-def blocked():
-    """The script's first step never ends: it prints 'blocked', and its thread waits outside Python,
-    for ever."""
-    return [sys.executable, '-c', _BLOCKED]
 
 
 # Files.

@@ -55,13 +55,6 @@ def test_threads_and_slices(monkeypatch, cores, devices, batch_size, given, chos
     assert machine.num_slices(devices, batch_size, given.inter_op) == slices
 
 
-def test_nothing_is_given_by_default(monkeypatch):
-    monkeypatch.setattr(machine, 'num_cores', lambda: 8)
-    assert Threads() == (0, 0, 0)
-    assert machine.choose_threads(_cpus(1), 128) == Threads(intra_op=1, inter_op=0, prefetch=2)
-    assert machine.num_slices(_cpus(1), 128) == 16
-
-
 @pytest.mark.skipif(
     not hasattr(os, 'sched_setaffinity'), reason='this system does not bind processes to cores'
 )

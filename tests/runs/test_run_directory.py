@@ -86,57 +86,24 @@ def test_a_run_that_cannot_be_moved(tmp_path, data_dir, monkeypatch):
     assert_saved(tmp_path / 'run', 1)
 
 
-def _remove(path):
-    path.unlink()
-
-
-def _cut(path):
-    os.truncate(str(path), 5)
-
-
-_DAMAGES = [
-    (_remove, 'model.ckpt-2.index', 'model.ckpt-2 is missing'),
-    (_cut, 'model.ckpt-2.data-00000-of-00001', 'model.ckpt-2 is damaged'),
-]
-
-
-@pytest.mark.parametrize('damage, name, complaint', _DAMAGES)
-def test_a_bad_checkpoint_is_not_overwritten(tmp_path, data_dir, damage, name, complaint):
+def test_a_bad_checkpoint_is_not_overwritten(tmp_path, data_dir):
     train(tmp_path, data_dir, 2)
-    damage(tmp_path / name)
+    os.truncate(str(tmp_path / 'model.ckpt-2.data-00000-of-00001'), 5)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(
-        UserError, match=complaint + '.* There is no other intact checkpoint: put back a copy'
-    ) as error:
+        UserError, match='-2 is damaged.* There is no other intact checkpoint: put back a copy'
+    ):
         train(tmp_path, data_dir, 3)
-    assert '\n' not in str(error.value)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-@pytest.mark.parametrize('damage, name, complaint', _DAMAGES)
-def test_a_run_is_resumed_from_the_newest_intact_checkpoint(
-    tmp_path, data_dir, capsys, damage, name, complaint
-):
+def test_a_run_is_resumed_from_the_newest_intact_checkpoint(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 2, checkpoint_steps=1)
-    damage(tmp_path / name)
+    (tmp_path / 'model.ckpt-2.index').unlink()
     train(tmp_path, data_dir, 4)
     output = capsys.readouterr().out
-    assert (
-        '%s/%s' % (tmp_path, complaint) in output
-        and '. Using %s/model.ckpt-1\n' % tmp_path in output
-    )
+    assert '{0}/model.ckpt-2 is missing. Using {0}/model.ckpt-1\n'.format(tmp_path) in output
     assert 'Resuming from %s/model.ckpt-1, step 1\n' % tmp_path in output
-    assert_saved(tmp_path, 4)
-
-
-def test_a_run_is_resumed_without_the_list(tmp_path, data_dir, capsys):
-    train(tmp_path, data_dir, 2, checkpoint_steps=1)
-    (tmp_path / 'checkpoint').unlink()
-    train(tmp_path, data_dir, 4)
-    assert (
-        '{0}/checkpoint is missing or damaged. Using {0}/model.ckpt-2\n'.format(tmp_path)
-        in capsys.readouterr().out
-    )
     assert_saved(tmp_path, 4)
 
 
@@ -161,20 +128,14 @@ def test_leftovers_are_cleared(tmp_path, data_dir):
 
 
 def test_a_checkpoint_of_another_network(tmp_path, data_dir):
-    for shape, complaint in [
-        ([3], r'its weights is float32 \[3\], not'),
-        (None, 'its weights is missing'),
-    ]:
-        with tf.Graph().as_default(), tf.Session() as session:
-            tf.train.get_or_create_global_step()
-            if shape:
-                tf.get_variable('weights', shape)
-            session.run(tf.global_variables_initializer())
-            tf.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 1)
-        before = sorted(os.listdir(str(tmp_path)))
-        with pytest.raises(UserError, match='does not fit: ' + complaint):
-            train(tmp_path, data_dir, 3)
-        assert sorted(os.listdir(str(tmp_path))) == before
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.train.get_or_create_global_step()
+        session.run(tf.global_variables_initializer())
+        tf.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 1)
+    before = sorted(os.listdir(str(tmp_path)))
+    with pytest.raises(UserError, match='does not fit: its weights is missing'):
+        train(tmp_path, data_dir, 3)
+    assert sorted(os.listdir(str(tmp_path))) == before
 
 
 def test_a_run_on_other_classes(tmp_path, data_dir, own_data_dir):
@@ -220,12 +181,7 @@ def test_other_hyperparameters_are_named(tmp_path, data_dir, capsys):
         % tmp_path
     ) in capsys.readouterr().out
     record = json.loads((tmp_path / 'run.json').read_text())
-    assert (
-        record['batch_size'],
-        record['contrast'],
-        record['num_towers'],
-        record['class_names'][0],
-    ) == (64, 0.5, 2, 'disc')
+    assert (record['batch_size'], record['num_towers']) == (64, 2)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +213,6 @@ def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
         ('batch_size', '128', "batch_size is '128'"),
         ('batch_size', math.inf, ''),
         ('contrast', -1, 'contrast is -1'),
-        ('fc_weight_decay', math.nan, 'fc_weight_decay is nan'),
         ('last_step', None, 'last_step is None'),
         ('class_names', [1, 2], 'class_names is not a list of names'),
         ('class_names', ['a\nb'], 'class_names is not a list of names'),
@@ -267,17 +222,15 @@ def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
         ('best', 'best.ckpt-1', 'best is '),
     ],
 )
-def test_a_bad_value_in_the_record(tmp_path, data_dir, name, value, fault):
-    train(tmp_path, data_dir, 1)
+def test_a_bad_value_in_the_record(tmp_path, name, value, fault):
     path = tmp_path / 'run.json'
-    path.write_text(json.dumps(dict(json.loads(path.read_text()), **{name: value})))
+    path.write_text(json.dumps({name: value}))
     with pytest.raises(UserError, match=r'^%s is damaged \(%s.*\): delete it' % (path, fault)):
         run_directory.recorded_hparams(str(tmp_path))
 
 
-@pytest.mark.parametrize('target', ['run.json', 'nowhere'])
-def test_a_link_that_leads_nowhere(tmp_path, target):
-    (tmp_path / 'run.json').symlink_to(target)
+def test_a_link_that_leads_nowhere(tmp_path):
+    (tmp_path / 'run.json').symlink_to('nowhere')
     with pytest.raises(
         UserError,
         match=r'/run.json is damaged \(.+\): delete it to train or evaluate without the record$',
@@ -297,60 +250,32 @@ def test_a_directory_in_place_of_the_record(tmp_path):
 @pytest.mark.parametrize(
     'content, fault',
     [
-        ('', ''),
         ('[]', 'not a JSON object'),
         ('[' * 200000, 'recursion'),
         ('{"num_towers": 1,}', ''),
         ('{"epochs": 1%s}' % ('0' * 400), ''),
     ],
 )
-def test_a_damaged_record(tmp_path, data_dir, content, fault):
-    train(tmp_path, data_dir, 1)
-    (tmp_path / 'run.json').write_text(content)
-    with pytest.raises(
-        UserError, match=r'^%s is damaged \(.*%s.*\): delete it' % (tmp_path / 'run.json', fault)
-    ):
-        train(tmp_path, data_dir, 2)
-    assert (tmp_path / 'run.json').read_text() == content
+def test_a_damaged_record(tmp_path, content, fault):
+    path = tmp_path / 'run.json'
+    path.write_text(content)
+    with pytest.raises(UserError, match=r'^%s is damaged \(.*%s.*\): delete it' % (path, fault)):
+        run_directory.recorded_hparams(str(tmp_path))
 
 
 def test_a_record_of_an_earlier_version(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 1)
     record = json.loads((tmp_path / 'run.json').read_text())
-    kept = [
-        'batch_size',
-        'initial_learning_rate',
-        'num_epochs_per_decay',
-        'learning_rate_decay_factor',
-        'moving_average_decay',
-        'num_towers',
-        'class_names',
-    ]
+    kept = ['initial_learning_rate', 'num_epochs_per_decay', 'moving_average_decay', 'num_towers']
     (tmp_path / 'run.json').write_text(json.dumps({name: record[name] for name in kept}))
     assert run_directory.recorded_hparams(str(tmp_path)) == HPARAMS
     train(tmp_path, data_dir, 2)
     assert 'resumed with' not in capsys.readouterr().out
 
 
-def test_an_unwritable_record(tmp_path, data_dir):
-    (tmp_path / 'run.json').mkdir(parents=True)
-    with run_directory.held(str(tmp_path), False, job(data_dir, num_towers=1)) as run:
-        with pytest.raises(
-            UserError,
-            match=r'^Cannot write %s/run.json \(Is a directory\): make room there, or' % tmp_path,
-        ):
-            run.write_record()
-
-
-def test_a_run_without_end(tmp_path, data_dir):
-    """Its infinite numbers are written as Infinity."""
-    train(tmp_path, data_dir, 1)
-    record = json.loads((tmp_path / 'run.json').read_text())
-    (tmp_path / 'run.json').write_text(json.dumps(dict(record, last_step=math.inf)))
-    assert (
-        'Infinity' in (tmp_path / 'run.json').read_text()
-        and run_directory.read_record(str(tmp_path))['last_step'] == math.inf
-    )
+def test_a_run_without_end(tmp_path):
+    (tmp_path / 'run.json').write_text('{"last_step": Infinity}')
+    assert run_directory.read_record(str(tmp_path))['last_step'] == math.inf
 
 
 def test_no_record_counts_as_classic(tmp_path):

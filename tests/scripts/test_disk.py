@@ -14,7 +14,6 @@ pytestmark = [pytest.mark.slow, faults.needs_mounts]
 
 SCRIPTS = [
     'cifar10_train',
-    'cifar10_multi_gpu_train',
     'cifar10_classic',
     'cifar10_eval',
     'cifar10_dataset',
@@ -125,7 +124,8 @@ def _steps(names):
 
 
 def test_full_for_a_while(tmp_path, data_dir):
-    """The trainer says that it cannot save, goes on, and saves again as soon as there is room."""
+    """The trainer says that it cannot save, goes on, and saves again as soon as there is room; what
+    happens at the end of a run is tested in test_training_faults."""
     disk = _Disk(data_dir, tmp_path / 'disk')
     disk.fill()
     disk.read_save_error()
@@ -141,16 +141,4 @@ def test_full_for_a_while(tmp_path, data_dir):
     assert [name for name in disk.names() if 'temp' in name or 'tmp' in name] == []
     assert checkpoint.read_latest(disk.path).step == _steps(disk.names())[-1] > kept[-1]
     assert _last_summary(disk.path) > kept[0]  # summaries are written again as well
-    disk.close()
-
-
-def test_full_to_the_end(tmp_path, data_dir):
-    disk = _Disk(data_dir, tmp_path / 'disk')
-    disk.fill()
-    disk.read_save_error()
-    status, stdout, stderr = disk.end()
-    disk.assert_told(stderr)
-    assert status == 1 and 'model.ckpt-' in stderr.splitlines()[-1]
-    assert [name for name in disk.names() if 'temp' in name or 'tmp' in name] == []
-    assert _steps(disk.names()) == [5] and checkpoint.read_latest(disk.path).step == 5
     disk.close()
