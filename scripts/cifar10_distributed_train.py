@@ -61,8 +61,9 @@ def train(job, run, replica):
     """
     with tf.Graph().as_default(), tf.device(replica.device):
         training.set_seed(job.seed, replica.first_step, replica.task.index)
+        share = cifar10_input.Share(replica.task.index, replica.strategy.num_workers)
         images, labels = cifar10_input.distorted_inputs(
-            job.data, job.hparams.batch_size, job.hparams.contrast, job.deterministic, replica.share
+            job.data, job.hparams.batch_size, job.hparams.contrast, job.deterministic, share
         )
         queue = cifar10_input.prefetch_queue(
             images, labels, 2 * job.num_towers, job.threads.prefetch

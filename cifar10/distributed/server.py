@@ -20,6 +20,17 @@ from cifar10.errors import UserError, reason
 _CONNECT_SECS = 2
 _ANSWER_SECS = 4
 _LOOK_SECS = 0.5
+# What TensorFlow's runtime raises when a peer is gone, or has begun anew.
+LOSSES = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.FailedPreconditionError,
+    tf.errors.NotFoundError,
+    tf.errors.InternalError,
+    tf.errors.UnknownError,
+    tf.errors.DeadlineExceededError,
+)
 
 
 def start(cluster, task, config):

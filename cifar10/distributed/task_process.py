@@ -3,6 +3,7 @@
 import contextlib
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -128,5 +129,7 @@ class TaskProcess:
     @property
     def end(self):
         """How it ended, in words."""
-        how = 'was ended by signal %d' if self.status < 0 else 'ended with status %d'
-        return '%s %s' % (self.name, how % abs(self.status))
+        how = 'ended with status %d' % self.status
+        if self.status < 0:
+            how = 'was ended by ' + signal.Signals(-self.status).name
+        return '%s %s' % (self.name, how)

@@ -6,6 +6,7 @@ import contextlib
 
 import tensorflow.compat.v1 as tf
 
+from cifar10 import placement
 from cifar10.placement import Balance
 
 # as in tf.train.replica_device_setter
@@ -27,14 +28,27 @@ def on_servers(cluster, worker):
     )
 
 
-def bytes_held(variables):
-    """The bytes of the variables on each task that has some: a list of (task name, bytes)."""
+def print_bytes(variables):
+    """Prints the size of the variables on each task that has some."""
     held = collections.Counter()
     for variable in variables:
         spec = tf.DeviceSpec.from_string(variable.device)
         size = variable.shape.num_elements() * variable.dtype.size
         held['%s %s' % (spec.job, spec.task)] += size
-    return sorted(held.items())
+    texts = ['%.1f MB on %s' % (size / 1e6, name) for name, size in sorted(held.items())]
+    print('Variables: ' + ', '.join(texts), flush=True)
+
+
+def print_layout(worker, update, copies):
+    """Prints what the devices of a Worker with this Update hold, and what they send to each other;
+    without Copies, its variables are its own."""
+    name, variables = 'Weights', tf.trainable_variables()
+    if copies:
+        name, variables = 'Copies of the weights', copies.variables
+    when = 'per step' if worker.strategy.needs_all else 'in a step with an exchange'
+    operations = [update.train_op] + list(filter(None, [update.fetch_op]))
+    found = placement.layout(operations, variables, worker.task.device)
+    print('\n'.join(found.describe(name, worker.job.variable_strategy, when)), flush=True)
 
 
 def shared_variable(device, name, initial):

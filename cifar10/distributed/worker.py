@@ -1,5 +1,4 @@
-"""A worker among the others of its cluster: it joins them, takes part in the updates, joins again
-when it has lost somebody, and leaves."""
+"""A worker of a cluster: it joins the others, trains, joins again after a loss, and leaves."""
 
 import contextlib
 import itertools
@@ -8,7 +7,7 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, placement
+from cifar10 import placement
 from cifar10.data import verification
 from cifar10.distributed import (
     allreduce,
@@ -36,17 +35,6 @@ _RETRY_SECS = 1
 _GOODBYE_SECS = 3
 _BEAT_SECS = 5
 _ALONE_SECS = 10  # that a chief whose run is complete waits for others who would like to know
-# What TensorFlow's runtime raises when a peer is gone, or has begun anew.
-_LOSSES = (
-    tf.errors.UnavailableError,
-    tf.errors.AbortedError,
-    tf.errors.CancelledError,
-    tf.errors.FailedPreconditionError,
-    tf.errors.NotFoundError,
-    tf.errors.InternalError,
-    tf.errors.UnknownError,
-    tf.errors.DeadlineExceededError,
-)
 # What a tf.train.SessionManager raises as a RuntimeError when a parameter server has lost its
 # variables since the worker looked.
 _NOT_READY = 'Init operations did not make model ready'
@@ -64,21 +52,14 @@ class Worker(tf.train.SessionRunHook):
 
     Attributes:
       hosts: the Tasks that hold the boards.
-      job: a training.Job.
       generation: the number of the variables' values, see run_state.Notice; 0 before it has joined.
       initializes_variables: whether this worker gives the variables their values.
       first_step: of the run when it has joined.
     """
 
     def __init__(self, station, strategy, job, adopts=()):
-        """Makes a worker.
-
-        Args:
-          station: its Station.
-          strategy: a Strategy.
-          job: a training.Job.
-          adopts: names of the hyperparameters that a worker takes from the chief.
-        """
+        """Makes the worker of a Station and a Strategy, which adopts the hyperparameters of these
+        names from the chief."""
         self.station, self.strategy, self.job = station, strategy, job
         self.cluster, self.task = station.cluster, station.task
         self.hosts = self.cluster.servers or self.cluster.workers[:1]
@@ -90,7 +71,7 @@ class Worker(tf.train.SessionRunHook):
         self.generation = self._next_beat = 0
         self._adopts = adopts
         self._joinings = 0  # since the last update
-        self._has_compared = False  # whether the addresses of the hosts are known to be the same
+        self._cards = {}  # of the hosts, if all of them were there with the same addresses
         self._data_checksum = verification.total_checksum(job.data.train)
         if self.hosts == [self.task]:
             self._boards.open()
@@ -100,15 +81,13 @@ class Worker(tf.train.SessionRunHook):
         return run_state.agreement(self.job, self.strategy, self._data_checksum)
 
     def run_with_recovery(self, attempt):
-        """Joins and trains, again whenever others were lost, and then tells them that this worker
-        leaves.
+        """Joins and trains, again whenever others were lost, and then tells them that it leaves.
 
-        With all-reduce, collectives cannot be used again in a process that has lost a peer: it
-        ends with STALLED.
+        Collectives cannot be used again after a loss: with all-reduce the process ends.
 
         Args:
-          attempt: a function that joins and trains, and returns None when the run has come to its
-            end, or the signal that has stopped it; its argument is whether it is the first attempt.
+          attempt: a function that joins and trains, and returns None at the end of the run, or the
+            signal that has stopped it; its argument is whether it is the first attempt.
 
         Raises:
           signals.Interrupted: a signal has stopped the run, which is saved.
@@ -127,12 +106,12 @@ class Worker(tf.train.SessionRunHook):
             except BegunAnew:
                 print('The chief has restarted the run: joining it', flush=True)
                 self.station.set_phase(CONNECTING)
-            except _LOSSES + (RuntimeError,) as error:
+            except server.LOSSES + (RuntimeError,) as error:
                 self._explain_loss(error)
         self.station.watchdog.rest()
         if self.generation:
             farewell = threading.Thread(
-                target=self._say_goodbye, args=(stopped_by is None,), daemon=True
+                target=self._say_goodbye, args=[not stopped_by], daemon=True
             )
             farewell.start()
             # all is saved: nobody needs to wait for a server that is gone
@@ -147,8 +126,7 @@ class Worker(tf.train.SessionRunHook):
             raise missing
 
     def _await_chief(self):
-        """Waits until the chief has saved the last update: if it dies before, it may need this
-        worker to make that update again.
+        """Waits until the chief has saved the last update, which it may have to make again.
 
         Raises:
           BegunAnew: it did, and is back.
@@ -164,8 +142,7 @@ class Worker(tf.train.SessionRunHook):
             time.sleep(_LOOK_SECS)
 
     def _explain_loss(self, error):
-        """Tells why the worker joins again; raises the error if it is no loss, or ends the process
-        if that helps no more."""
+        """Tells why the worker joins again; raises an error that is no loss, or ends all."""
         # Without these tasks, this worker makes no update.
         needed = [
             task for task in self.cluster.servers or self.cluster.workers if task != self.task
@@ -175,8 +152,14 @@ class Worker(tf.train.SessionRunHook):
         self.station.set_phase(CONNECTING)
         cards = self.station.read_cards(needed)
         lost = {task: card for task, card in cards.items() if isinstance(card, str)}
+        restarted = {
+            task: 'restarted'
+            for task, card in self._cards.items()
+            if not lost and card.incarnation != cards[task].incarnation
+        }
+        self._cards = {}
         cause = 'Lost ' + (
-            ', '.join(server.absent(self.cluster, lost))
+            ', '.join(server.absent(self.cluster, lost or restarted))
             or 'the connection to %s (%s)'
             % (' or '.join(map(self.cluster.named, needed)), reason(error))
         )
@@ -201,10 +184,8 @@ class Worker(tf.train.SessionRunHook):
 
         Args:
           run: the RunDirectory of the chief, None for other workers.
-          begins: whether the chief gives the variables their values even if a run is under way that
-            would go on without it.
-          has_ended: a function that returns whether the directory of this worker holds a run that
-            has ended.
+          begins: whether the chief begins anew even if a run goes on without it.
+          has_ended: returns whether the directory of this worker holds a run that has ended.
 
         Returns:
           Whether there may be something to do.
@@ -234,8 +215,7 @@ class Worker(tf.train.SessionRunHook):
                 self.cluster.named(self.task), self._agreement, newest.agreement
             )
         if self.initializes_variables:
-            self.generation = time.time_ns() // 1000
-            self.first_step = run.first_step
+            self.generation, self.first_step = time.time_ns() // 1000, run.first_step
             self._boards.write(generation=0, step=self.first_step)
         else:
             is_back = self.generation
@@ -246,8 +226,7 @@ class Worker(tf.train.SessionRunHook):
         return True
 
     def _patience(self):
-        """For how many seconds the worker waits for others although the run in its directory has
-        ended."""
+        """For how many seconds the worker waits although the run in its directory has ended."""
         if self.task.is_chief:
             return _ALONE_SECS
         # Elsewhere the directory of the chief can be another one.
@@ -268,17 +247,17 @@ class Worker(tf.train.SessionRunHook):
           UserError: a host has other addresses.
         """
         others = [host for host in self.hosts if host != self.task]
-        if self._has_compared:  # A host that is stopped does not answer, and can go on.
+        if self._cards:  # A host that is stopped does not answer, and can go on.
             missing = server.unreachable(self.cluster, others)
         else:
-            cards = self.station.read_cards(others)
-            missing = [host for host, card in cards.items() if isinstance(card, str)]
-        self._has_compared = not missing
-        try:
-            return None if missing else self._boards.read()
-        except tf.errors.OpError:
-            self._has_compared = False
-            return None
+            self._cards = self.station.read_cards(others)
+            missing = [host for host, card in self._cards.items() if isinstance(card, str)]
+        notices = None
+        with contextlib.suppress(tf.errors.OpError):
+            notices = None if missing else self._boards.read()
+        if not notices:
+            self._cards = {}
+        return notices
 
     def made_local_step(self):
         """Notes a step of which the others see nothing; tells them now and then of it."""
@@ -288,14 +267,8 @@ class Worker(tf.train.SessionRunHook):
             self._boards.write(beat=time.time_ns())
 
     @property
-    def share(self):
-        """The cifar10_input.Share of the data that the worker reads."""
-        return cifar10_input.Share(self.task.index, self.strategy.num_workers)
-
-    @property
     def device(self):
-        """What the graph of the worker is built under: a device, or a device function that puts
-        variables on parameter servers."""
+        """The device of the worker's graph, or a function that puts variables on servers."""
         if self._is_local:
             return self.task.device
         return variable_placement.on_servers(self.cluster, self.task)
@@ -306,34 +279,22 @@ class Worker(tf.train.SessionRunHook):
         return self.strategy.mode in ('allreduce', 'average')
 
     def variables(self):
-        """What the worker's towers are built under, when there is a global step: they read its
-        variables, or copies of remote ones."""
+        """The block of the worker's towers, which read its variables, or copies of remote ones."""
         devices = self.job.variable_devices
         self._copies = None if self._is_local else variable_placement.Copies(self.task, devices)
         return self._copies.read() if self._copies else placement.variables_on(devices)
 
     def update(self, gradients, learning_rate, apply):
-        """The worker's part in an update.
-
-        Args:
-          gradients: a list of (gradient, variable), averaged over the worker's towers.
-          learning_rate: a scalar.
-          apply: a function that takes a list of (gradient, variable) and makes the train op.
-
-        Returns:
-          An exchange.Update.
-        """
+        """Returns the exchange.Update of the mode; see synchronous.update."""
         return _UPDATES[self.strategy.mode](self, self._copies, gradients, learning_rate, apply)
 
     def session(self, worker_update):
         """The SessionSettings of a worker with this Update."""
         self._update = worker_update
         if self.initializes_variables and not self._is_local:
-            held = variable_placement.bytes_held(tf.global_variables())
-            texts = ['%.1f MB on %s' % (size / 1e6, name) for name, size in held]
-            print('Variables: %s' % ', '.join(texts), flush=True)
+            variable_placement.print_bytes(tf.global_variables())
         if self.job.devices_per_tower > 1 or self.job.variable_strategy != 'cpu':
-            self._print_layout()
+            variable_placement.print_layout(self, worker_update, self._copies)
         return SessionSettings(
             server.session_config(self.cluster.servers + [self.task], self.job.session.config),
             self.station.target,
@@ -341,16 +302,6 @@ class Worker(tf.train.SessionRunHook):
             self.initializes_variables or self._is_local,
             [self] + list(worker_update.hooks),
         )
-
-    def _print_layout(self):
-        """Prints what the devices of this worker hold, and what they send to each other."""
-        name, variables = 'Weights', tf.trainable_variables()
-        if self._copies:
-            name, variables = 'Copies of the weights', self._copies.variables
-        when = 'per step' if self.strategy.needs_all else 'in a step with an exchange'
-        operations = [self._update.train_op] + list(filter(None, [self._update.fetch_op]))
-        found = placement.layout(operations, variables, self.task.device)
-        print('\n'.join(found.describe(name, self.job.variable_strategy, when)), flush=True)
 
     def after_create_session(self, session, coord):
         """Begins together with the others; the chief tells them that the variables have values."""

@@ -11,7 +11,7 @@ from tests.helpers.fake_tasks import DEADLINE_SECS, KILL, hosts, launch, own_fla
 @pytest.mark.parametrize(
     'task, end, told',
     [
-        ('ps 0', KILL, 'was ended by signal 9'),
+        ('ps 0', KILL, 'was ended by SIGKILL'),
         ('worker 0', 'sys.exit(75)', 'ended with status 75'),
         ('worker 0', 'sys.exit(129)', 'ended with status 129'),
     ],
@@ -41,7 +41,7 @@ def test_a_stopped_task_is_started_again(trainer, capsys, monkeypatch):
     assert one.tasks() == ['ps 0', 'ps 0', 'worker 0', 'worker 1']
     assert re.fullmatch(
         r'\S+: ps 0 has been stopped for .* s: it is killed\n'
-        r'\S+: ps 0 was ended by signal 9: it is started again \(2 restarts left\)\n',
+        r'\S+: ps 0 was ended by SIGKILL: it is started again \(2 restarts left\)\n',
         capsys.readouterr().err,
     )
 

@@ -251,8 +251,7 @@ def test_a_worker_tells_what_its_devices_send(build, capsys, mode, numbers, to_f
         ('/gpu:1', '/cpu:0'): to_cpu[1],
     }
     with worker.graph.as_default():
-        worker.replica._update = worker.update
-        worker.replica._print_layout()
+        variable_placement.print_layout(worker.replica, worker.update, worker.copies)
     held, between = capsys.readouterr().out.splitlines()
     assert held == '%s: 4.27 MB on /gpu:0 (--variable_strategy=first_device)' % (
         'Weights' if mode in ('allreduce', 'average') else 'Copies of the weights'
@@ -305,16 +304,17 @@ def test_nothing_of_all_reduce_is_elsewhere(build):
     assert {task_of(op) for op in worker.graph.get_operations() if op.device} == {'worker 1'}
 
 
-def test_bytes_held():
-    """As the start tells them: a moving average counts as its variable does."""
+def test_bytes_held(capsys):
+    """A moving average counts as its variable does."""
     with tf.device(
         variable_placement.on_servers(Cluster(('a:1', 'b:1'), ('c:1',)), Task('worker', 0))
     ):
         step = tf.train.get_or_create_global_step()
-        weights = tf.get_variable('weights', [3, 5])
-        tf.get_variable('half', [7], tf.float16)
+        weights = tf.get_variable('weights', [300, 500])
+        tf.get_variable('half', [150000], tf.float16)
         tf.train.ExponentialMovingAverage(0.9, step).apply([weights])
-    assert variable_placement.bytes_held(tf.global_variables()) == [('ps 0', 8 + 14), ('ps 1', 120)]
+    variable_placement.print_bytes(tf.global_variables())
+    assert capsys.readouterr().out == 'Variables: 0.3 MB on ps 0, 1.2 MB on ps 1\n'
 
 
 def _loss(images, labels):

@@ -124,6 +124,16 @@ def test_losses_without_an_update(make, capsys, kind, is_raised):
     assert capsys.readouterr().out.count(lost) == 6 - is_raised
 
 
+def test_a_server_that_is_back(make, capsys):
+    made = make()
+    made._read()
+    made.station.read_cards.side_effect = lambda tasks: {
+        task: Card(CLUSTER.text, str(task), 1 + task.index) for task in tasks
+    }
+    made._explain_loss(tf.errors.AbortedError(None, None, 'reset'))
+    assert capsys.readouterr().out == 'Lost ps 1 (q:1: restarted): joining again\n'
+
+
 def test_what_is_no_loss(make):
     with pytest.raises(RuntimeError, match='a bug'):
         make()._explain_loss(RuntimeError('a bug'))
@@ -143,7 +153,7 @@ def test_hosts_that_cannot_be_reached(make, monkeypatch):
     made, read_cards = make(), mock.Mock(return_value={CLUSTER.servers[1]: 'it does not answer'})
     made.station.read_cards = read_cards
     assert made._read() is None and not made._boards.read.called
-    read_cards.return_value = {}
+    read_cards.return_value = {CLUSTER.servers[1]: Card(CLUSTER.text, 'ps 1', 1)}
     assert made._read() == made._read() == made._boards.read.return_value
     assert read_cards.call_count == 2
     monkeypatch.setattr(worker.server, 'unreachable', lambda cluster, tasks: tasks[:1])

@@ -81,7 +81,7 @@ def test_a_task_that_is_ended_or_stopped(tmp_path, data_dir, mode, num_ps, name,
     meaning = 'it is started again' if num_ps else 'all workers are started again'
     # With an all-reduce, another worker may end first.
     assert re.match(
-        r'cifar10_launch.py: (%s (was ended by signal 9|ended with status 143)|worker \d ended with status 75): %s '
+        r'cifar10_launch.py: (%s (was ended by SIGKILL|ended with status 143)|worker \d ended with status 75): %s '
         r'\(0 restarts left\)$' % (name, meaning),
         restart,
     )
