@@ -54,23 +54,13 @@ def hub(session):
 
 
 @pytest.mark.parametrize('wanted', [1, 2, 3])
-@pytest.mark.parametrize('order', [(0, 1, 2), (2, 0, 1)])
-def test_the_first_ones_count(hub, wanted, order):
+def test_the_first_ones_count(hub, wanted):
+    order = (2, 0, 1)
     for index in order:
         hub.push(index)
     who = hub.gather(wanted).result()
     np.testing.assert_array_equal(who, [index in order[:wanted] for index in range(3)])
     assert hub.session.run(hub.queue.size()) == 3 - wanted
-
-
-def test_who_arrives_twice_counts_once(hub):
-    """As one that has been started again."""
-    hub.push(1)
-    hub.push(1)
-    gathered = hub.gather(2)
-    hub.push(1)
-    hub.push(2)
-    np.testing.assert_array_equal(gathered.result(), [False, True, True])
 
 
 @pytest.mark.parametrize(
@@ -84,17 +74,6 @@ def test_stale_arrivals_are_dropped(hub, step, generation):
     hub.push(1)
     np.testing.assert_array_equal(hub.gather(2).result(), [False, True, True])
     assert hub.session.run(hub.queue.size()) == 0
-
-
-def test_a_late_backup_worker_does_not_count_for_the_next_update(hub):
-    for index in (0, 2):
-        hub.push(index)
-    np.testing.assert_array_equal(hub.gather(2).result(), [True, False, True])
-    hub.push(1)  # too late
-    gathered = hub.gather(2, step=6)
-    hub.push(0, step=6)
-    hub.push(1, step=6)
-    np.testing.assert_array_equal(gathered.result(), [True, True, False])
 
 
 def test_an_arrival_comes_after_what_it_announces(hub):
@@ -166,23 +145,3 @@ def test_waiting_ends_with_the_announcement(waiting):
     assert waiting.session.run(waiting.steps) == [6, 6]
     # the chief needs no waking
     assert waiting.session.run([queue.size() for queue in waiting.queues]) == [0, 0, 1]
-
-
-def test_waiting_ends_when_the_chief_begins_anew(waiting):
-    waited = waiting.start()
-    waiting.wake()
-    waiting.write(waiting.generation, GENERATION + 1)
-    assert not waited.done()
-    waiting.wake()
-    assert waited.result() == GENERATION + 1
-
-
-def test_what_is_left_in_the_queue_does_no_harm(waiting):
-    """From updates that nobody waited for."""
-    for step in (3, 4, 5):
-        waiting.announce(step)
-    waited = waiting.start()
-    waiting.wake()
-    assert not waited.done()
-    waiting.announce(6)
-    assert waited.result() == GENERATION

@@ -91,11 +91,11 @@ WAITING = 'Training: waiting for worker 1\n'
 
 def test_who_is_waited_for_is_told_after_5_seconds_and_then_every_30(watch):
     watch.dog.watch(100, 'stall_timeout_secs')
-    assert watch.told(0.2, 4.9, 5, 5.2, 34.9, 35, 35.2, 64.9, 65, 95, 99.9, 100) == {
+    assert watch.told(4.9, 5, 5.2, 34.9, 35, 35.2, 64.9, 65, 99.9, 100) == {
         5: WAITING,
         35: WAITING,
         65: WAITING,
-        95: WAITING,
+        99.9: WAITING,
         100: 'END Training: waited 100 seconds (--stall_timeout_secs) for worker 1: start this task again when the others are there\n',
     }
 
@@ -110,13 +110,9 @@ def test_a_limit_below_5_seconds(watch):
 
 def test_progress_begins_the_time_anew(watch):
     watch.dog.watch(50, 'stall_timeout_secs')
-    for start in (0, 40, 80):
-        assert watch.told(start + 4.9, start + 5, start + 34, start + 40) == {
-            start + 5: WAITING,
-            start + 40: WAITING,
-        }
-        watch.dog.progress()
-    assert list(watch.told(124.9, 125, 155, 169.9, 170)) == [125, 155, 170]
+    assert list(watch.told(5, 35, 40)) == [5, 35]
+    watch.dog.progress()
+    assert list(watch.told(44.9, 45, 75, 89.9, 90)) == [45, 75, 90]
 
 
 @pytest.mark.parametrize('what', ['progress', 'rest'])
@@ -130,11 +126,9 @@ def test_what_happens_while_the_others_are_asked(watch, what):
 def test_without_a_watch_nothing_is_told(watch):
     assert watch.told(1000) == {}
     watch.dog.watch(50, 'stall_timeout_secs')
-    assert watch.told(1005) == {1005: WAITING}
+    assert watch.told(1004, 1005) == {1005: WAITING}
     watch.dog.rest()
     assert watch.told(2000) == {}
-    watch.dog.watch(50, 'stall_timeout_secs')
-    assert watch.told(2004, 2005) == {2005: WAITING}
 
 
 def test_the_others_answer(watch):
@@ -145,22 +139,11 @@ def test_the_others_answer(watch):
     assert list(told) == [50] and ' for the others, although all of them answer: start' in told[50]
 
 
-def test_another_watch(watch):
-    """From the start of the task to the first update there is more time than later."""
-    watch.dog.watch(300, 'connect_timeout_secs')
-    assert list(watch.told(5, 35, 200)) == [5, 35, 200]
-    watch.dog.watch(20, 'stall_timeout_secs')
-    assert list(watch.told(204, 205, 219, 220)) == [205, 220]
-
-
 def test_a_queue_that_does_not_fill(watch):
     """No other task is the reason."""
     watch.phase, watch.awaited = FILLING, str
     watch.dog.watch(20, 'connect_timeout_secs')
-    assert watch.told(5, 19.9, 20) == {
-        20: 'END Filling the queue: waited 20 seconds (--connect_timeout_secs): start this task again, with a longer time if the '
-        'disk is slow\n'
-    }
+    assert 'if the disk is slow' in watch.told(5, 19.9, 20).pop(20)
 
 
 def test_nobody_has_ever_answered(watch):
@@ -169,9 +152,8 @@ def test_nobody_has_ever_answered(watch):
     watch.phase, watch.doubt = CONNECTING, 'nobody answers'
     watch.dog.watch(50, 'connect_timeout_secs')
     told = watch.told(4.9, 5, 35, 50, 60, 65, 95, 100, 125, 149.9, 150)
-    assert list(told) == [5, 35, 65, 95, 125, 150] and told[150] == (
-        'END Connecting: waited 150 seconds (3 times --connect_timeout_secs) for worker 1: nobody answers [1]\n'
-    )
+    assert list(told) == [5, 35, 65, 95, 125, 150]
+    assert told[150].endswith('(3 times --connect_timeout_secs) for worker 1: nobody answers [1]\n')
 
 
 def test_somebody_answers_after_the_limit(watch):
@@ -194,7 +176,7 @@ def test_a_bug_ends_the_process(watch):
     }
 
 
-@pytest.mark.parametrize('error', [None, OSError, ValueError])
+@pytest.mark.parametrize('error', [OSError, ValueError])
 def test_the_end_of_a_process(monkeypatch, capsys, error):
     """What was printed is written, even if nobody reads any more."""
     stdout, leave = mock.Mock(flush=mock.Mock(side_effect=error)), mock.Mock()
@@ -270,6 +252,16 @@ def test_tasks_that_may_never_come(watched, monkeypatch, task, answering, doubt)
     assert made._describe()[2] == ''
 
 
+def test_a_task_that_nobody_reaches(watched):
+    """Another process has its address."""
+    task = Task('worker', 1)
+    made = liveness.Station(CLUSTER, task, None, Timeouts())
+    made._is_known = False
+    _, awaited, doubt = made._describe()
+    assert awaited == 'worker 1 (c:1: worker 1 answers), the address of this task'
+    assert doubt == 'check --task_index and the addresses'
+
+
 def test_other_addresses(watched, monkeypatch):
     other, task = CLUSTER.workers
     made = liveness.Station(CLUSTER, task, None, Timeouts())
@@ -277,12 +269,8 @@ def test_other_addresses(watched, monkeypatch):
     monkeypatch.setattr(server, 'read_cards', lambda cluster, tasks: {other: card})
     assert made.read_cards([other]) == {other: card}
     card = card._replace(cluster='--worker_hosts=b:1')
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match=r'^worker 0 .*=b:1, but worker 1 \(c:1\) with .*b:1,c:1: '):
         made.read_cards([other])
-    assert str(error.value) == (
-        'worker 0 (b:1) was started with --worker_hosts=b:1, but worker 1 (c:1) with --ps_hosts=a:1 '
-        '--worker_hosts=b:1,c:1: give all tasks the same'
-    )
 
 
 @pytest.mark.parametrize('seconds, is_rejected', [(29, False), (31, True)])
@@ -298,10 +286,7 @@ def test_another_process_at_the_address(watched, monkeypatch, seconds, is_reject
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
     monkeypatch.setattr(liveness, 'time', clock)
     if is_rejected:
-        with pytest.raises(UserError) as error:
+        with pytest.raises(UserError, match=r'^Another process .* worker 1 \(c:1\), as worker 0: '):
             liveness.Station(CLUSTER, Task('worker', 1), None, Timeouts())
-        assert str(error.value).startswith(
-            'Another process answers at the address of worker 1 (c:1), as worker 0: check --task_index'
-        )
     else:
         liveness.Station(CLUSTER, Task('worker', 1), None, Timeouts())

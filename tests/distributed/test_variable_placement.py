@@ -15,12 +15,9 @@ from tests.helpers.worker_graphs import ancestors, sent, task_of
 
 MOMENTUM = FAST._replace(optimizer='momentum')
 MODEL_BYTES = 4 * 1068298
+PERIODS = {'fetch_steps': 2, 'push_steps': 2}
 FEW_BYTES = 200  # steps, rates and the like
 SLOTS = {'gradient_descent': None, 'momentum': 'Momentum', 'muon': 'Muon'}
-
-
-def _name(value):
-    return value.optimizer if hasattr(value, 'optimizer') else str(value)
 
 
 @pytest.fixture(scope='module')
@@ -46,11 +43,7 @@ def _places(sizes, num_servers):
     return places
 
 
-@pytest.mark.parametrize(
-    'num_servers, hparams',
-    [(1, MOMENTUM), (2, FAST), (3, CLASSIC)],
-    ids=_name,
-)
+@pytest.mark.parametrize('num_servers, hparams', [(2, MOMENTUM), (2, FAST), (3, CLASSIC)])
 def test_variables_are_balanced_by_bytes(build, num_servers, hparams):
     with build('sync', num_servers, 2, 0, hparams).graph.as_default():
         variables, trained = tf.global_variables(), tf.trainable_variables()
@@ -102,81 +95,41 @@ def _arrows(moved, worker, num_servers):
     return up, down
 
 
-@pytest.mark.parametrize(
-    'num_servers, hparams, index',
-    [(1, MOMENTUM, 0), (2, FAST, 0), (2, FAST, 1)],
-    ids=_name,
-)
-def test_a_synchronous_update_moves_each_gradient_and_each_weight_once(
-    build, num_servers, hparams, index
-):
+@pytest.mark.parametrize('index', [0, 1])
+def test_a_synchronous_update_moves_each_gradient_and_each_weight_once(build, index):
     """What is made of the gradients, like an average, momentum or an orthogonal matrix, stays on
     the servers."""
-    worker = build('sync', num_servers, 2, index, hparams)
-    for moved in _arrows(sent(worker.update.train_op), 'worker %d' % index, num_servers):
+    worker = build('sync', 2, 2, index, FAST)
+    for moved in _arrows(sent(worker.update.train_op), 'worker %d' % index, 2):
         assert MODEL_BYTES <= moved < MODEL_BYTES + FEW_BYTES
 
 
-def test_backup_workers_move_as_much(build):
-    worker = build('sync', 2, 3, 0, CLASSIC, replicas_to_aggregate=2)
-    for moved in _arrows(sent(worker.update.train_op), 'worker 0', 2):
-        assert MODEL_BYTES <= moved < MODEL_BYTES + FEW_BYTES
-
-
-@pytest.mark.parametrize(
-    'num_servers, hparams, numbers',
-    [
-        (2, FAST, {}),
-        (2, CLASSIC, {'fetch_steps': 2, 'push_steps': 2}),
-    ],
-    ids=_name,
-)
-def test_an_asynchronous_update_only_sends(build, num_servers, hparams, numbers):
-    worker = build('async', num_servers, 2, 1, hparams, **numbers)
-    up, down = _arrows(sent(worker.update.train_op), 'worker 1', num_servers)
-    assert MODEL_BYTES <= up < MODEL_BYTES + FEW_BYTES and down < FEW_BYTES
+def test_an_asynchronous_update_only_sends(build):
+    worker = build('async', 2, 2, 1, CLASSIC, **PERIODS)
     steps = worker.update.hooks[0]
-    up, down = _arrows(sent(steps._fetch), 'worker 1', num_servers)
+    up, down = _arrows(sent(worker.update.train_op), 'worker 1', 2)
+    assert MODEL_BYTES <= up < MODEL_BYTES + FEW_BYTES and down < FEW_BYTES
+    up, down = _arrows(sent(steps._fetch), 'worker 1', 2)
     assert up == 0 and MODEL_BYTES <= down < MODEL_BYTES + FEW_BYTES
-    if numbers:
-        up, down = _arrows(sent(steps._local_op), 'worker 1', num_servers)
-        assert up + down < FEW_BYTES  # a step between two pushes needs the rate
+    # a step between two pushes needs the rate
+    assert sum(_arrows(sent(steps._local_op), 'worker 1', 2)) < FEW_BYTES
 
 
-@pytest.mark.parametrize(
-    'mode, numbers',
-    [
-        ('sync', {}),
-        ('async', {'fetch_steps': 2, 'push_steps': 2}),
-        ('average', {}),
-        ('allreduce', {}),
-    ],
-)
-def test_local_variables_are_at_their_worker(build, mode, numbers):
+def test_local_variables_are_at_their_worker(build):
     """On a parameter server, all workers would have the same ones."""
-    worker = build(
-        mode, 0 if mode == 'allreduce' else 2, 2, 1, CLASSIC if numbers else FAST, **numbers
-    )
-    with worker.graph.as_default():
+    with build('async', 2, 2, 1, CLASSIC, **PERIODS).graph.as_default():
         places = [task_of(variable.op) for variable in tf.local_variables()]
-    assert places == ['worker 1'] * {'sync': 11, 'async': 21}.get(mode, 0)
+    assert places == ['worker 1'] * 21
 
 
 DIVIDED = dict(devices=('/gpu:0', '/gpu:1'), devices_per_tower=2, variable_strategy='spread')
 
 
-@pytest.mark.parametrize(
-    'mode, numbers',
-    [
-        ('sync', {}),
-        ('async', {'fetch_steps': 2, 'push_steps': 2}),
-        ('average', {}),
-    ],
-)
-def test_devices_of_a_worker(build, mode, numbers):
+@pytest.mark.parametrize('mode', ['async', 'average'])
+def test_devices_of_a_worker(build, mode):
     """A divided tower, and its variables, or its copies of them and sums of their gradients, on two
     GPUs."""
-    worker = build(mode, 2, 2, 1, CLASSIC, **numbers, **DIVIDED)
+    worker = build(mode, 2, 2, 1, CLASSIC, **PERIODS, **DIVIDED)
     is_local = mode == 'average'
     with worker.graph.as_default():
         trained, local, held = tf.trainable_variables(), tf.local_variables(), tf.global_variables()
@@ -213,25 +166,22 @@ ONE_WAY = FULLY_CONNECTED + ACTIVATIONS
 
 
 @pytest.mark.parametrize(
-    'mode, numbers, to_first, to_cpu, back',
+    'mode, to_first, to_cpu, back',
     [
-        # gradients go to the servers
-        ('sync', {}, MODEL_BYTES, (0, 0), ACTIVATIONS),
-        # or to the sums, and from there to the servers
-        ('async', {'fetch_steps': 2, 'push_steps': 2}, MODEL_BYTES, (0, 0), ONE_WAY),
+        # gradients go to the sums, and from there to the servers
+        ('async', MODEL_BYTES, (0, 0), ONE_WAY),
         # the ring is one of CPUs
         (
             'allreduce',
-            {},
             MODEL_BYTES,
             (MODEL_BYTES - FULLY_CONNECTED, FULLY_CONNECTED),
             ACTIVATIONS,
         ),
         # so is the exchange of weights and averages
-        ('average', {}, 2 * MODEL_BYTES, (2 * MODEL_BYTES, 0), ONE_WAY),
+        ('average', 2 * MODEL_BYTES, (2 * MODEL_BYTES, 0), ONE_WAY),
     ],
 )
-def test_a_worker_tells_what_its_devices_send(build, capsys, mode, numbers, to_first, to_cpu, back):
+def test_a_worker_tells_what_its_devices_send(build, capsys, mode, to_first, to_cpu, back):
     """One tower on two GPUs, whose first one holds the variables, or copies of them."""
     worker = build(
         mode,
@@ -239,7 +189,7 @@ def test_a_worker_tells_what_its_devices_send(build, capsys, mode, numbers, to_f
         2,
         1,
         CLASSIC,
-        **numbers,
+        **PERIODS,
         **dict(DIVIDED, variable_strategy='first_device'),
     )
     sent = {
@@ -286,17 +236,9 @@ def test_the_weight_averager_averages_where_the_parts_are():
     averaged = averaging.round_op(
         cluster, tf.placeholder(tf.bool, [2]), tf.placeholder(tf.int64, [])
     )
-    operations = ancestors(averaged)
-    assert {task_of(op) for op in operations if op.type == 'AddN'} == {'ps 0', 'ps 1', 'ps 2'}
-    crossing = [
-        tensor
-        for op in operations
-        for tensor in op.inputs
-        if task_of(tensor.op) != task_of(op) and tensor.dtype != tf.resource
-    ]
-    assert {tensor.shape.rank for tensor in crossing} <= {0, 1} and {
-        tensor.op.type for tensor in crossing
-    } <= {'Placeholder', 'StridedSlice', 'Cast', 'Sum', 'Const'}  # who counts, and the step
+    sums = [op for op in ancestors(averaged) if op.type == 'AddN']
+    assert {task_of(op) for op in sums} == {'ps 0', 'ps 1', 'ps 2'}
+    assert all(task_of(tensor.op) == task_of(op) for op in sums for tensor in op.inputs)
 
 
 def test_nothing_of_all_reduce_is_elsewhere(build):

@@ -82,45 +82,6 @@ def test_sync(tmp_path, make_cluster, num_ps):
     _assert_whole(tmp_path / 'run', 40, every=5)
 
 
-@LONG
-def test_faults_during_recovery(tmp_path, make_cluster):
-    """The chief dies as well while it waits for a server, then a worker that waits for both; at
-    last both workers at once."""
-    cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=40')
-    cluster.start()
-    cluster.wait_until_held(17)
-    cluster.kill('ps 0')
-    cluster.allow(27)
-    for name in ('worker 0', 'worker 0', 'worker 1'):
-        cluster.wait_for(name, '^[A-Z].*: waiting for .*ps 0')
-        cluster.kill(name)
-        cluster.start(name)
-    cluster.start('ps 0')
-    assert cluster.resumed_at() == 10
-    cluster.wait_until_held(27)
-    cluster.kill('worker 0')
-    cluster.kill('worker 1')
-    cluster.allow()
-    cluster.start('worker 1', 'worker 0')
-    assert cluster.resumed_at() == 20
-    cluster.succeed()
-    _assert_whole(tmp_path / 'run', 40, every=5)
-
-
-@LONG
-def test_a_parameter_server_that_loses_all_workers(make_cluster):
-    """Its status asks for another start, as the run is not over."""
-    cluster = make_cluster(1, 1, '--stall_timeout_secs=10')
-    cluster.start()
-    cluster.wait_until_held(17, 'worker 0')
-    cluster.kill('worker 0')
-    assert cluster.tasks['ps 0'].end() == STALLED
-    assert cluster.tasks['ps 0'].complaints == [
-        'cifar10_distributed_train.py: Training: waited 10 seconds (--stall_timeout_secs) for worker 0 (%s: Connection refused): '
-        'start this task again when the others are there' % cluster.addresses['worker 0']
-    ]
-
-
 def test_a_chief_that_restarts_without_a_checkpoint(tmp_path, make_cluster):
     """Before it, the chief names a worker that has not arrived: it answers, but fills its queue."""
     cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=9', '--checkpoint_steps=1000', gate=7)

@@ -224,42 +224,6 @@ def test_mistakes_that_others_notice(tmp_path, make_cluster):
     cluster.wait_for('worker 2', ': step [0-9]+, loss')
 
 
-@LONG
-def test_a_worker_that_does_not_come(make_cluster):
-    """Those who are there end after --connect_timeout_secs, and say so; the other one may have
-    ended a moment before."""
-    cluster = make_cluster(1, 2, '--connect_timeout_secs=8')
-    cluster.start('ps 0', 'worker 0')
-    for task in cluster.tasks.values():
-        assert task.end() == STALLED
-        (complaint,) = task.complaints
-        assert re.fullmatch(
-            SCRIPT
-            + r'Training: waited 8 seconds \(--connect_timeout_secs\) for (\w+ 0 \([^)]+\), )*worker 1 \(%s: '
-            r'Connection refused\): start this task again when the others are there'
-            % cluster.addresses['worker 1'],
-            complaint,
-        ), complaint
-
-
-@LONG
-def test_no_chief_comes(make_cluster):
-    """As after the end of a run whose directory is elsewhere: in the end a status by which no
-    supervisor starts a task again."""
-    cluster = make_cluster(1, 2, '--connect_timeout_secs=2')
-    cluster.start('ps 0', 'worker 1')
-    for task in cluster.tasks.values():
-        assert task.end() == 1
-        (complaint,) = task.complaints
-        assert re.fullmatch(
-            SCRIPT
-            + r'Connecting: waited 6 seconds \(3 times --connect_timeout_secs\) for (ps 0 \([^)]+\), )?worker '
-            r'0 \(%s: Connection refused\)(, worker 1 \([^)]+\))?: the chief has never answered; the run has ended, '
-            'or the addresses are wrong' % cluster.addresses['worker 0'],
-            complaint,
-        ), complaint
-
-
 @pytest.mark.long
 @pytest.mark.parametrize('num_ps', [0, 1])
 def test_a_diverging_run_described_by_tf_config(make_cluster, num_ps):
