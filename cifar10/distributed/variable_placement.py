@@ -39,14 +39,14 @@ def print_bytes(variables):
     print('Variables: ' + ', '.join(texts), flush=True)
 
 
-def print_layout(worker, update, copies):
+def print_layout(worker, worker_update, copies):
     """Prints what the devices of a Worker with this Update hold, and what they send to each other;
     without Copies, its variables are its own."""
     name, variables = 'Weights', tf.trainable_variables()
     if copies:
         name, variables = 'Copies of the weights', copies.variables
     when = 'per step' if worker.strategy.needs_all else 'in a step with an exchange'
-    operations = [update.train_op] + list(filter(None, [update.fetch_op]))
+    operations = [worker_update.train_op] + list(filter(None, [worker_update.fetch_op]))
     found = placement.layout(operations, variables, worker.task.device)
     print('\n'.join(found.describe(name, worker.job.variable_strategy, when)), flush=True)
 
