@@ -110,36 +110,6 @@ def test_loss_equals_numpy(decay, smoothing, name):
     assert found == pytest.approx(sum(expected.values()), rel=1e-6)
 
 
-def test_activations_are_collected():
-    cifar10.inference(tf.constant(_images(4)), num_slices=2)
-    shapes = {
-        tensor.op.name: tensor.shape.as_list()
-        for tensor in tf.get_collection(tf.GraphKeys.ACTIVATIONS)
-    }
-    assert shapes == {
-        'conv1/conv1': [2, 24, 24, 64],
-        'conv2/conv2': [2, 12, 12, 64],
-        'local3/local3': [4, 384],
-        'local4/local4': [4, 192],
-        'softmax_linear/softmax_linear': [4, 10],
-    }
-
-
-def test_a_scope_leaves_other_towers_out():
-    losses = []
-    for i in (1, 10):
-        with tf.name_scope('tower_%d' % i) as scope, tf.variable_scope('', reuse=tf.AUTO_REUSE):
-            logits = cifar10.inference(tf.constant(_images(2, seed=i)))
-            losses.append(cifar10.loss(logits, tf.constant([1, 2]), scope))
-            assert len(tf.get_collection('losses', scope)) == 3
-    everything = tf.add_n(tf.get_collection('losses'))
-    with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
-        first, second, both = session.run(losses + [everything])
-    assert first != second
-    np.testing.assert_allclose(first + second, both, rtol=1e-6)
-
-
 @pytest.mark.parametrize('channels', [3, 64])
 def test_lrn_equals_its_definition(channels):
     rng = np.random.RandomState(0)

@@ -12,7 +12,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import hooks, training
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC, FAST, RECIPES, Intervals, Pace
+from cifar10.hparams import CLASSIC, FAST, RECIPES, Pace
 from cifar10.runs import checkpoint, machine, signals
 from cifar10.runs.machine import Threads
 from cifar10.training import Job
@@ -172,14 +172,6 @@ def test_a_signal_saves_and_ends_the_run(tmp_path, data_dir, capsys):
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_max_to_keep(tmp_path, data_dir):
-    assert Intervals() == (10, 100, 1000, 5, None, False, None)
-    for max_to_keep, kept in [(2, ['3', '4']), (0, ['1', '2', '3', '4'])]:
-        train(tmp_path / str(max_to_keep), data_dir, 4, checkpoint_steps=1, max_to_keep=max_to_keep)
-        names = glob.glob(str(tmp_path / str(max_to_keep) / '*.index'))
-        assert sorted(name[: -len('.index')].rsplit('-', 1)[1] for name in names) == kept
-
-
 @pytest.mark.parametrize(
     'max_steps, epochs, last_step',
     [(1000, np.inf, 1000), (1000, 256.0, 1000), (200000, 256.0, 50000), (7, 1e-9, 1)],
@@ -194,6 +186,7 @@ def test_the_pace_of_a_job(max_steps, epochs, last_step):
     )
     assert job.pace == Pace(256, 50000, last_step)
     assert Job(job.data, 50000).pace == Pace(128, 50000, 1000000)
+    assert Job(job.data, 50000).intervals == (10, 100, 1000, 5, None, False, None)
 
 
 def test_the_threads_of_a_job(monkeypatch):

@@ -10,11 +10,11 @@ def read_records(paths):
     return records[:, 0], records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
 
 
-def evaluation_image(image):
-    """The tutorial's evaluation image: the centre of uint8 [32, 32, 3], standardised."""
-    return tf.image.per_image_standardization(
-        tf.image.resize_image_with_crop_or_pad(tf.cast(image, tf.float32), 24, 24)
-    )
+def evaluation_images(images):
+    """The evaluation images of the tutorial: centres of uint8 [n, 32, 32, 3], standardised."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        centres = tf.image.resize_image_with_crop_or_pad(tf.cast(images, tf.float32), 24, 24)
+        return session.run(tf.image.per_image_standardization(centres))
 
 
 def _windows(x):

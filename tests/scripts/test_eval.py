@@ -43,10 +43,7 @@ def test_top_k_predictions_and_figures(tmp_path, data_dir):
     """Precision @ 3 and every probability by NumPy."""
     _, variables = checkpoints.save(tmp_path, 1)
     labels, images = oracle.read_records(dataset.read(data_dir).test.paths)
-    with tf.Session() as session:
-        logits = oracle.logits(
-            session.run(tf.map_fn(oracle.evaluation_image, images, tf.float32)), variables
-        )
+    logits = oracle.logits(oracle.evaluation_images(images), variables)
     status, stdout, stderr = programs.call(
         'cifar10_eval',
         '--run_once',

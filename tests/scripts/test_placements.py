@@ -49,10 +49,7 @@ def _train(directory, data_dir, recipe, flags, max_steps):
     [
         (1, []),
         pytest.param(2, ['--recipe=fast', '--epochs=4'], marks=pytest.mark.long),
-        pytest.param(1, ['--recipe=fast', '--epochs=4'], marks=pytest.mark.long),
-        pytest.param(2, [], marks=pytest.mark.long),
     ],
-    ids=['classic-1', 'fast-2', 'fast-1', 'classic-2'],
 )
 def test_each_placement_resumes_any_other(tmp_path, data_dir, num_towers, recipe):
     """As a run does that is resumed as often, with a device per tower and all variables on the

@@ -80,51 +80,8 @@ def test_summaries_of_a_recipe(finished):
     np.testing.assert_allclose(rates, expected, rtol=1e-5)
 
 
-def test_a_resumed_run_keeps_its_warm_up(tmp_path, data_dir):
-    """--epochs scales the warm-up of a new run, but not of one that an earlier version has
-    recorded."""
-    args = args_of(data_dir, tmp_path, 2) + ['--recipe=fast']
-    assert programs.call('cifar10_train', *args, '--epochs=4')[0] == 0
-    with open(str(tmp_path / 'run.json')) as opened:
-        record = json.load(opened)
-    assert record['warmup_epochs'] == 0.375
-    record['warmup_epochs'] = 3.0
-    (tmp_path / 'run.json').write_text(json.dumps(record))
-    args.append('--max_steps=3')
-    status, stdout, _ = programs.call('cifar10_train', *args, '--epochs=4')
-    assert (
-        status == 0
-        and 'over 3 epochs, then falls to 0 at the end of epoch 4 ' in stdout
-        and 'different' not in stdout
-    )
-    status, _, stderr = programs.call('cifar10_train', *args, '--epochs=2')
-    assert status == 1 and stderr.startswith(
-        'cifar10_train.py: error: --epochs=2 ends the run within its warm-up, '
-    )
-    status, stdout, _ = programs.call('cifar10_train', *args, '--epochs=2', '--fresh')
-    assert status == 0 and 'over 0.1875 epochs, then falls to 0 at the end of epoch 2 ' in stdout
-
-
 def test_another_recipe_is_refused(finished):
     args, directory, _ = finished
     status, _, stderr = programs.call('cifar10_multi_gpu_train', *args)
     complaint = 'The run in %s was trained with recipe fast, not classic: give the same, '
     assert status == 1 and complaint % (directory / 'train') in stderr
-
-
-def test_a_recipe_is_evaluated_with_10_views(finished, data_dir):
-    _, directory, _ = finished
-    status, stdout, _ = programs.call(
-        'cifar10_eval',
-        '--dataset=synthetic',
-        '--data_dir=' + data_dir,
-        '--checkpoint_dir=%s' % (directory / 'train'),
-        '--eval_dir=%s' % (directory / 'eval'),
-        '--run_once',
-        '--views=10',
-    )
-    assert status == 0 and re.search(
-        r'precision @ 1 = \S+ \(\d+ of 50, 10 views, step 10\), 95 % interval ', stdout
-    )
-    written = {tag: value for _, tag, value in events.scalars(directory / 'eval')}
-    assert written['total_loss, 10 views'] == written['losses/cross_entropy, 10 views']

@@ -17,8 +17,6 @@ from scripts import cifar10_multi_gpu_train, cifar10_train
 from tests.helpers import events, programs
 from tests.helpers.small_run import LINE
 
-SCRIPTS = ['cifar10_train', 'cifar10_multi_gpu_train']
-
 
 def args_of(data_dir, train_dir, max_steps):
     """The flags of a short run, without an evaluation."""
