@@ -112,7 +112,6 @@ def test_classes_without_names(tmp_path, capsys):
             '0.4, times 0.1 every 350 epochs (34180 steps) ',
             4,
         ),
-        (CLASSIC._replace(batch_size=32), 1, '0.1, times', 0.25),
     ],
 )
 def test_the_learning_rate(data_dir, capsys, hparams, num_towers, rate, times):
@@ -179,14 +178,3 @@ def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
     shown = [(step, text.replace('\n    ', ' ')) for step, text in shown]
     assert shown == printed[:2]  # at step 50 there was nothing to do
     assert all(text.startswith('Cluster: two\n') and str(odd) in text for _, text in shown)
-
-
-def test_a_worker_that_is_not_chief_only_prints(data_dir, capsys):
-    given_job.print_plan(Job(dataset.read(data_dir), 300), None, 'Cluster: two')
-    assert capsys.readouterr().out.startswith('Cluster: two\n')
-
-
-def test_an_unknown_scaling(data_dir):
-    with pytest.raises(ValueError, match='^Unknown lr_scaling: odd$'):
-        job = Job(dataset.read(data_dir), 300, CLASSIC._replace(lr_scaling='odd'))
-        given_job.print_plan(job, None)

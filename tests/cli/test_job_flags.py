@@ -78,21 +78,16 @@ def test_the_best_is_chosen_of_all_checkpoints_by_default(data_dir, args, eval_s
     assert (intervals.keep_best, intervals.eval_steps) == (True, eval_steps)
 
 
-def test_the_best_of_no_evaluation():
-    flags.FLAGS(['a script', '--keep_best', '--eval_steps=0'])
-    with pytest.raises(
-        UserError,
-        match='^--keep_best needs evaluations, and --eval_steps=0 makes none: leave out one of them$',
-    ):
-        job_flags.check()
-
-
-def test_a_step_to_trace_after_the_end():
-    flags.FLAGS(['a script', '--max_steps=6', '--profile_step=7'])
-    with pytest.raises(
-        UserError,
-        match='^--profile_step=7 is after the end of the run, --max_steps=6: give a step up to that$',
-    ):
+@pytest.mark.parametrize(
+    'args, complaint',
+    [
+        (['--keep_best', '--eval_steps=0'], '--keep_best needs evaluations, and --eval_steps=0 '),
+        (['--max_steps=6', '--profile_step=7'], '--profile_step=7 is after the end of the run, '),
+    ],
+)
+def test_outputs_that_would_be_missing(args, complaint):
+    flags.FLAGS(['a script'] + args)
+    with pytest.raises(UserError, match='^' + complaint):
         job_flags.check()
 
 
@@ -243,45 +238,20 @@ def test_help_gives_the_defaults_of_the_recipes():
     [
         (
             ['--momentum=0.5'],
-            '--momentum has no effect with --optimizer=gradient_descent: leave it out, or give --optimizer=momentum or '
-            'muon',
-        ),
-        (
-            ['--optimizer=momentum', '--matrix_weight_decay=1'],
-            '--matrix_weight_decay has no effect with --optimizer=momentum: .*',
-        ),
-        (['--warmup_epochs=1'], '--warmup_epochs has no effect with --schedule=staircase: .*'),
-        (
-            ['--recipe=fast', '--num_epochs_per_decay=10'],
-            '--num_epochs_per_decay has no effect with --schedule=linear: .*',
-        ),
-        (
-            ['--recipe=fast', '--learning_rate_decay_factor=0.5'],
-            '--learning_rate_decay_factor has no effect with --schedule=linear: .*',
+            '--momentum has no effect with --optimizer=gradient_descent: leave it out, or give '
+            '--optimizer=momentum or muon',
         ),
         (
             ['--recipe=fast', '--moving_average_decay=0.9'],
-            '--moving_average_decay has no effect with --moving_average_fraction=0.02: .*',
+            '--moving_average_decay has no effect .*',
         ),
         (
             ['--recipe=fast', '--epochs=2', '--warmup_epochs=2'],
-            '--schedule=linear needs an end after its warm-up, not --epochs=2: give '
-            'a finite number, greater than --warmup_epochs=2',
+            '.* needs an end after its warm-up, .*',
         ),
-        (
-            ['--recipe=fast', '--epochs=inf'],
-            '--schedule=linear needs an end after its warm-up, not --epochs=inf: .*=3',
-        ),
-        (['--epochs=1e300'], '--epochs=1e.300 is too large: give inf for a run without end'),
-        (
-            ['--schedule=linear'],
-            '--schedule=linear needs an end after its warm-up, not --epochs=inf: .*',
-        ),
-        (
-            ['--moving_average_fraction=0.1'],
-            '--moving_average_fraction=0.1 needs a run that has an end: give a finite --epochs, or '
-            '--moving_average_fraction=0',
-        ),
+        (['--schedule=linear'], '--schedule=linear needs an end .* not --epochs=inf: .*'),
+        (['--epochs=1e300'], '--epochs=1e.300 is too large: .*'),
+        (['--moving_average_fraction=0.1'], '.*=0.1 needs a run that has an end: .*'),
     ],
 )
 def test_flags_without_effect_or_in_conflict(args, complaint):
@@ -289,14 +259,7 @@ def test_flags_without_effect_or_in_conflict(args, complaint):
         hparams(*args)
 
 
-@pytest.mark.parametrize(
-    'arg',
-    [
-        '--contrast=nan',
-        '--num_epochs_per_decay=inf',
-        '--epochs=0',
-    ],
-)
+@pytest.mark.parametrize('arg', ['--contrast=nan', '--num_epochs_per_decay=inf', '--epochs=0'])
 def test_a_number_out_of_bounds(arg):
     with pytest.raises(flags.IllegalFlagValueError):
         hparams(arg)

@@ -74,22 +74,9 @@ def test_a_mistake_with_a_closed_stderr():
     ) == (2, '', '')
 
 
-@pytest.mark.slow
-def test_help_with_a_closed_output():
-    assert programs.run(
-        'cifar10_dataset', '--help', wrapper=['sh', '-c', 'exec "$@" >&-', 'sh']
-    ) == (0, '', '')
-
-
-def test_help_ends_with_0():
-    status, stdout, stderr = programs.run('cifar10_train', '--help')
-    assert (status, stderr) == (0, '') and '--recipe: <classic|fast|best>' in stdout
-
-
 # The command line, the exit status, and what the line says.
 MISTAKES = [
     ('cifar10_train --batch_size=many', 2, 'flag --batch_size=many: .*; --help lists the flags'),
-    ('cifar10_train --num_gpu=2', 2, "Unknown command line flag 'num_gpu'.*"),
     ('cifar10_multi_gpu_train --num_gpu=2', 2, '.* Did you mean: num_gpus.*'),
     ('cifar10_launch --num_gpus=2', 2, '.*; the flags of cifar10_distributed_train.py come .*'),
     ('cifar10_train --recipe=slow', 2, r'flag --recipe=slow: .*<classic\|fast\|best>.*'),
@@ -119,7 +106,6 @@ MISTAKES = [
         "the arguments must be flags only, not '3'; --help explains the usage",
     ),
     ('cifar10_dataset', 2, r'the arguments must be download\|.*\|verify, not none; .*'),
-    ('cifar10_dataset upload', 2, r"the arguments must be download\|.*, not 'upload'; .*"),
     ('cifar10_dataset info x', 2, "the arguments must be info, not 'info' 'x'; .*"),
     ('cifar10_dataset convert x', 2, 'the arguments must be convert IMAGES_DIR OUT, not .*'),
     (
@@ -164,8 +150,6 @@ MISTAKES = [
         '{data}/cifar-100-binary does not exist: download it with .*',
     ),
     ('cifar10_train --data_dir={tmp}/no/data', 1, '{tmp}/no does not exist: make it, or give .*'),
-    ('cifar10_classic --data_dir={tmp}/no/data', 1, '{tmp}/no does not exist: make it, .*'),
-    ('cifar10_benchmark input --data_dir={tmp}/no/data', 1, '{tmp}/no does not exist: make .*'),
     # Two directories in one.
     (
         'cifar10_train --data_dir={tmp}/link --train_dir={tmp}/damaged/',
@@ -192,25 +176,15 @@ def places(tmp_path, data_dir):
     return {'tmp': str(tmp_path), 'data': data_dir}
 
 
-def _assert_one_line(run, places, mistake):
+@pytest.mark.parametrize('mistake', MISTAKES, ids=lambda mistake: mistake[0][:60])
+def test_a_mistake_gives_one_line(places, mistake):
     line, status, complaint = mistake
     script, *args = shlex.split(line.format(**places))
     before = sorted(glob.glob(places['tmp'] + '/**', recursive=True))
-    found, _, stderr = run(script, *args)
+    found, _, stderr = programs.call(script, *args)
     told = r'%s.py: error: %s\n' % (script, complaint.format(**places))
     assert re.fullmatch(told, stderr) and found == status, stderr
     assert sorted(glob.glob(places['tmp'] + '/**', recursive=True)) == before
-
-
-@pytest.mark.parametrize('mistake', MISTAKES, ids=lambda mistake: mistake[0][:60])
-def test_a_mistake_gives_one_line(places, mistake):
-    _assert_one_line(programs.call, places, mistake)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('mistake', [MISTAKES[0], MISTAKES[6]])
-def test_a_mistake_in_a_process(places, mistake):
-    _assert_one_line(programs.run, places, mistake)
 
 
 def _raise(error):
@@ -250,11 +224,10 @@ def test_errors_of_tensorflow(capsys, monkeypatch):
         assert capsys.readouterr().err == 'program.py: error: %s\n' % line
 
 
-@pytest.mark.parametrize('result, status', [(None, 0), (0, 0), (75, 75)])
-def test_main_may_return_the_exit_status(result, status):
+def test_main_may_return_the_exit_status():
     with pytest.raises(SystemExit) as end:
-        program._call(lambda: result, [])
-    assert end.value.code == status
+        program._call(lambda: 75, [])
+    assert end.value.code == 75
 
 
 def test_a_bug_keeps_its_traceback():
@@ -289,16 +262,9 @@ def test_the_versions(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    'script, args',
-    [
-        ('cifar10_train', ['--no-such-flag']),
-        ('cifar10_run', ['program.py']),
-    ],
-)
-def test_version(script, args):
+def test_version():
     """The flag comes first, whatever else is missing or wrong."""
-    stdout = programs.run(script, '--version', *args)[1]
+    stdout = programs.run('cifar10_train', '--version', '--no-such-flag')[1]
     assert re.match(
         r'cifar10 %s, Python %s, TensorFlow %s; .*\(cores: \d+\).*\n$'
         % (cifar10.__version__, platform.python_version(), tf.__version__),
