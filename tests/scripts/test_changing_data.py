@@ -110,9 +110,4 @@ def test_special_files_at_the_start(tmp_path, data_dir, own_data_dir, script):
             status, _, stderr = programs.call(script, *args)
             faults.assert_one_line(stderr, path, 'FIFO')
             assert status == 1
-        os.mkdir(path)
-        status, _, stderr = programs.call(script, *args)
-        faults.assert_one_line(stderr, path, 'directory')
-        assert status == 1
-        os.rmdir(path)
         shutil.copy(os.path.join(dataset.files_dir(data_dir), os.path.basename(path)), path)

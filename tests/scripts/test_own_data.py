@@ -115,24 +115,6 @@ def test_an_interrupted_conversion(tmp_path, number):
     assert os.listdir(str(tmp_path)) == ['photos']
 
 
-@pytest.mark.slow
-@faults.needs_mounts
-def test_no_room(tmp_path):
-    top = pictures.write(tmp_path / 'photos', ['a', 'b'], 100)
-    disk = tmp_path / 'disk'
-    disk.mkdir()
-    process = programs.start(
-        'cifar10_dataset',
-        'convert',
-        top,
-        str(disk / 'out'),
-        wrapper=faults.small_disk(disk, '200k'),
-    )
-    status, _, stderr = faults.end(process)
-    faults.assert_one_line(stderr, 'cifar10_dataset.py: error: Cannot write the data set to ', disk)
-    assert status == 1
-
-
 def _flags(data, run):
     return ['--data_dir=%s' % data, '--train_dir=%s' % run, '--batch_size=32', '--log_frequency=5']
 

@@ -66,18 +66,6 @@ def test_a_directory_of_another_user(tmp_path, data_dir, foreign):
         assert status == 1 and os.listdir(str(foreign)) == [], script
 
 
-@needs_root
-def test_a_link_of_another_user(tmp_path, data_dir, foreign):
-    """It leads to a directory of one's own."""
-    (tmp_path / 'own').mkdir()
-    link = str(foreign.parent / 'link')
-    os.symlink(str(tmp_path / 'own'), link)
-    os.chown(link, STRANGER, STRANGER, follow_symlinks=False)
-    status, _, stderr = programs.call('cifar10_train', *faults.job(data_dir, link, '--max_steps=1'))
-    faults.assert_one_line(stderr, link)
-    assert status == 1 and os.listdir(str(tmp_path / 'own')) == []
-
-
 @pytest.fixture
 def lax_umask():
     """New files are for everybody to write."""

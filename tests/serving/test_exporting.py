@@ -219,18 +219,3 @@ def test_predictions_of_an_exported_model(run, tmp_path):
         (told, *_) = json.loads(stdout)['predictions']
         assert (told['class'], told['name']) == (run.classes[4], names[run.classes[4]])
         assert told['probability'] == pytest.approx(run.probabilities[4].max(), abs=1e-5)
-
-
-def test_a_checkpoint_of_another_network(tmp_path, run):
-    with tf.Graph().as_default(), tf.Session() as session:
-        for name, shape in [('softmax_linear/biases', [10]), ('conv1/weights', [5, 5, 3, 32])]:
-            tf.get_variable(name, shape)
-        session.run(tf.global_variables_initializer())
-        tf.train.Saver().save(session, str(tmp_path / 'other' / 'model.ckpt'), 1)
-    run.directory = str(tmp_path / 'other')
-    status, _, stderr = _export(run)
-    assert (
-        status == 1
-        and r'its conv1/weights is float32 [5, 5, 3, 32], not float32 [5, 5, 3, 64]' in stderr
-    )
-    assert not os.path.exists(run.out) or os.listdir(run.out) == []
