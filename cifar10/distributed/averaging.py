@@ -27,11 +27,7 @@ def update(replica, unused_copies, gradients, unused_learning_rate, apply):
     synchronous.update."""
     hosts, step = replica.hosts, tf.train.get_global_step()
     local_op = apply(gradients)
-    averaged = tf.trainable_variables() + [
-        variable
-        for variable in tf.global_variables()
-        if variable.op.name.endswith('/ExponentialMovingAverage')
-    ]
+    averaged = tf.trainable_variables() + tf.global_variables('.*/ExponentialMovingAverage')
     newest = run_state.variable(hosts[0], 'step')
     with tf.control_dependencies([local_op]):
         parts, reached = _cut(averaged, len(hosts)), step.read_value()

@@ -46,20 +46,6 @@ def test_a_stopped_task_is_started_again(trainer, capsys, monkeypatch):
     )
 
 
-def test_a_task_that_is_stopped_for_a_moment(trainer, capsys):
-    one = trainer("""
-if task == 'ps 0': os.kill(os.getpid(), signal.SIGSTOP)
-if task == 'worker 0':
-    wait_for('ps 0')
-    stat = '/proc/%d/stat' % starts('ps 0')[0]['process']
-    while open(stat).read().rpartition(')')[2].split()[0] != 'T':
-        time.sleep(0.01)
-    os.kill(starts('ps 0')[0]['process'], signal.SIGCONT)
-""")
-    assert launch(one, 1, 1) == 0
-    assert one.tasks() == ['ps 0', 'worker 0'] and capsys.readouterr().err == ''
-
-
 def test_a_worker_that_is_done_stays_so(trainer):
     one = trainer(
         "if task == 'worker 1' and start < 2: wait_for_end('worker 0'); %s\nif task == 'ps 0': wait_for('done')\n"

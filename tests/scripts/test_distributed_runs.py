@@ -135,20 +135,6 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
     )
 
 
-@pytest.mark.long
-@pytest.mark.parametrize('num_ps, num_workers, others', [(0, 2, 1), (1, 2, 3), (1, 3, 1)])
-def test_resuming_with_another_number_of_workers(make_cluster, num_ps, num_workers, others):
-    for workers, last_step, examples in [
-        (num_workers, 2, 8 * num_workers),
-        (others, 4, 8 * others),
-    ]:
-        cluster = make_cluster(num_ps, workers, '--max_steps=%d' % last_step)
-        cluster.start()
-        _succeed(cluster)
-        assert ', %d examples per step' % examples in cluster.text('worker 0')
-    assert re.search(r'^Resuming from .*model.ckpt-2, step 2$', cluster.text('worker 0'), re.M)
-
-
 def test_a_resumed_run_keeps_its_warm_up(tmp_path, make_cluster):
     """That of the chief, whatever run another worker has in its own --train_dir. At first the
     parameter server is late: each worker waits, and says for whom."""

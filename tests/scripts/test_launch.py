@@ -33,7 +33,6 @@ def launched(monkeypatch):
     'words, flags, numbers',
     [
         ([], [], (1, 2, 3)),
-        (['--'], [], (1, 2, 3)),
         (['--num_ps=0', '--', '--max_steps=5', '--', 'x'], ['--max_steps=5', '--', 'x'], (0, 2, 3)),
         (
             ['--num_ps=64', '--num_workers', '64', '--restarts=0', '--', '--num_ps=1', '--help'],
