@@ -11,7 +11,7 @@ from cifar10.errors import UserError
 from cifar10.runs import checkpoint_files
 
 
-class FiniteHook(tf.train.SessionRunHook):
+class FiniteHook(hooks.FetchingHook):
     """Stops training when a tower's loss or gradient, or a variable about to be saved, is NaN or
     infinite.
 
@@ -26,12 +26,13 @@ class FiniteHook(tf.train.SessionRunHook):
             norms = [
                 tf.global_norm([gradient for gradient, _ in grads]) for grads in graph.tower_grads
             ]
-        self._fetches = {
+        fetches = {
             'step': step,
             'losses': graph.losses,
             'norms': norms,
             'learning_rate': graph.learning_rate,
         }
+        super().__init__(fetches)
         self._train_dir = train_dir
 
     def begin(self):
@@ -41,9 +42,6 @@ class FiniteHook(tf.train.SessionRunHook):
                 for variable in tf.global_variables()
                 if variable.dtype.base_dtype.is_floating
             }
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs(self._fetches)
 
     def after_run(self, run_context, run_values):
         self._fetched = run_values.results
@@ -80,12 +78,12 @@ class FiniteHook(tf.train.SessionRunHook):
         )
 
 
-class CheckpointHook(tf.train.SessionRunHook):
+class CheckpointHook(hooks.FetchingHook):
     """Saves a checkpoint every `every` steps and after the last one; its number is the number of
     updates in it."""
 
     def __init__(self, step, saver, run, every, check_variables):
-        self._step_tensor = step
+        super().__init__(step)
         self._saver = saver
         self._run = run
         self._every = every
@@ -97,9 +95,6 @@ class CheckpointHook(tf.train.SessionRunHook):
         # other workers have gone on while this one was away
         if self._attempted != self._run.first_step:
             self._unsaved = self._attempted
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs(self._step_tensor)
 
     def after_run(self, run_context, run_values):
         self._unsaved = run_values.results

@@ -28,7 +28,17 @@ def is_due(step, last, every):
     return step // every > last // every
 
 
-class StopAtStepHook(tf.train.SessionRunHook):
+class FetchingHook(tf.train.SessionRunHook):
+    """A hook that fetches the same tensors in each session run."""
+
+    def __init__(self, fetches):
+        self._fetches = fetches
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs(self._fetches)
+
+
+class StopAtStepHook(FetchingHook):
     """Requests a stop when the last step is reached.
 
     tf.train.StopAtStepHook reads the step before the update. In a cluster it would miss the end if
@@ -37,12 +47,9 @@ class StopAtStepHook(tf.train.SessionRunHook):
 
     def __init__(self, step, last_step, failures):
         """Takes the step, the number of the last step, and the errors.Failures of the run."""
-        self._step = step
+        super().__init__(step)
         self._last_step = last_step
         self._failures = failures
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs(self._step)
 
     def after_run(self, run_context, run_values):
         if run_values.results >= self._last_step:
@@ -130,18 +137,15 @@ class QueueFillHook(tf.train.SessionRunHook):
             coord.wait_for_stop(timeout=_POLL_SECS)
 
 
-class LoggingHook(tf.train.SessionRunHook):
+class LoggingHook(FetchingHook):
     """Prints the loss, the speed, the epoch and the time that is left every `every` steps and after
     the last one. The speed counts everything that happens in between."""
 
     def __init__(self, step, loss, pace, every):
-        self._fetches = [step, loss]
+        super().__init__([step, loss])
         self._pace = pace
         self._every = every
         self._unprinted = None
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs(self._fetches)
 
     def after_create_session(self, session, coord):
         start = time.monotonic(), session.run(tf.train.get_global_step())

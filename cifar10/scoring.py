@@ -12,7 +12,7 @@ from cifar10.report import tensorboard
 from cifar10.runs import checkpoint, checkpoint_files, watch
 
 
-class ScoreHook(tf.train.SessionRunHook):
+class ScoreHook(hooks.FetchingHook):
     """Evaluates the moving averages on the test images every job.intervals.eval_steps steps;
     `score_last` does so after the run.
 
@@ -36,7 +36,8 @@ class ScoreHook(tf.train.SessionRunHook):
         Raises:
           UserError: a test file is missing or malformed.
         """
-        self._step_tensor, self._job, self._run = step, job, run
+        super().__init__(step)
+        self._job, self._run = job, run
         self._write, self._failures = write, failures
         self._watch = watch.Watch(job.data.test)
         verification.verify(job.data.test)
@@ -46,9 +47,6 @@ class ScoreHook(tf.train.SessionRunHook):
 
     def after_create_session(self, session, coord):
         self._looked = session.run(tf.train.get_global_step())
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs(self._step_tensor)
 
     def after_run(self, run_context, run_values):
         before, self._looked = self._looked, run_values.results
