@@ -1,7 +1,6 @@
 """The trace of one step."""
 
 import json
-import os
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -40,39 +39,30 @@ def test_a_step_of_two_towers(runs):
     }
 
 
-@pytest.mark.parametrize('profile_step', [1, 7, None])
+@pytest.mark.parametrize('profile_step', [1, 7])
 def test_one_step_is_traced(tmp_path, data_dir, capsys, profile_step):
     """Once, also by a run that is resumed: step 7 is after the first start, step 1 in it."""
     for max_steps in (5, 9):
         train(tmp_path, data_dir, max_steps, profile_step=profile_step)
-    told = (
-        'Traced step %s: open %s/trace-%s.json with https://ui.perfetto.dev or chrome://tracing\n'
-    )
-    told %= (profile_step, tmp_path, profile_step)
-    assert capsys.readouterr().out.count(told) == (profile_step is not None)
-    traced = [profile_step] if profile_step else []
-    assert sorted(tmp_path.glob('trace*')) == [tmp_path / ('trace-%d.json' % i) for i in traced]
-    assert [step for step, _, _ in _tagged(tmp_path)] == traced
+    (path,) = tmp_path.glob('trace*')
+    assert path.name == 'trace-%d.json' % profile_step
+    told = 'Traced step %d: open %s with ' % (profile_step, path)
+    assert capsys.readouterr().out.count(told) == 1
+    assert [step for step, _, _ in _tagged(tmp_path)] == [profile_step]
 
 
 def test_a_trace_that_cannot_be_written(tmp_path, data_dir, monkeypatch, capsys):
     """Training goes on, with one line; at the end it is missing."""
     write_whole = files.write_whole
 
-    def full(path, content, remedy):
-        if os.path.basename(path).startswith('trace'):
-            raise UserError('Cannot write %s (No space left on device): %s' % (path, remedy))
-        write_whole(path, content, remedy)
+    def full(path, *args):
+        if 'trace-2' in path:
+            raise UserError('Cannot write ' + path)
+        write_whole(path, *args)
 
     monkeypatch.setattr(files, 'write_whole', full)
-    with pytest.raises(
-        UserError, match='^The run is saved, but without the trace: .*/trace-2.json '
-    ):
+    with pytest.raises(UserError, match='^The run is saved, but without the trace: .*trace-2.json'):
         train(tmp_path, data_dir, 4, profile_step=2)
     told = capsys.readouterr()
     assert 'Traced' not in told.out and (tmp_path / 'model.ckpt-4.index').exists()
-    (line,) = [line for line in told.err.splitlines() if 'trace-2' in line]
-    assert line.endswith(
-        'Cannot write %s (No space left on device): make room there, or give another --train_dir. Training goes on'
-        % (tmp_path / 'trace-2.json')
-    )
+    assert told.err.count('trace-2.json') == 1 and told.err.endswith('. Training goes on\n')
