@@ -60,7 +60,6 @@ def test_reliability():
     assert gap.get_bbox().bounds == pytest.approx((13.05 / 15, 0.55, 0.9 / 15, 0.35))
     assert [bar.get_height() for bar in below.patches] == 13 * [0] + [100, 0]
     assert above.get_title().endswith(' 0.350')
-    assert above.lines[0].get_xydata().tolist() == [[0, 0], [1, 1]]
 
 
 @pytest.mark.parametrize('count, rows', [(0, 1), (6, 1), (7, 2)])
@@ -72,9 +71,9 @@ def test_mistakes(count, rows):
     for place, mistake in enumerate(result.mistakes):
         image, text = axes.images[place], axes.texts[place]
         assert (image.get_array() == mistake.image.transpose(1, 2, 0)).all()
-        left, right, bottom, top = image.get_extent()
-        assert (int(left), int(right), int(bottom / 1.2)) == (place % 6, place % 6, place // 6)
-        assert left < text.get_position()[0] < right and top - 0.1 < text.get_position()[1] < top
+        left, _, bottom, top = image.get_extent()
+        assert (int(left), int(bottom / 1.2)) == (place % 6, place // 6)
+        assert text.get_position() == pytest.approx((int(left) + 0.5, top), abs=0.1)
         caption = text.get_text().replace('\n', ' ')
         assert text_report.mistakes([mistake], result.class_names).endswith(': ' + caption)
     assert axes.get_xlim() == (0, 6) and axes.get_ylim() == pytest.approx(
@@ -99,8 +98,6 @@ def test_odd_names():
     ]
     for figure in drawn.values():
         assert b'</svg>' in figures.encoded(figure, 'svg')
-        png = figures.encoded(figure, 'png')
-        with Image.open(io.BytesIO(png)) as image:
-            assert image.format == 'PNG' and image.size == figures.size(png)
+        with Image.open(io.BytesIO(figures.encoded(figure, 'png'))) as image:
             pixels = np.asarray(image.convert('L'))
         assert pixels.min() < 60 and (pixels[[0, -1]] == 255).all()

@@ -58,8 +58,8 @@ def test_most_frequent_confusions():
         '  class2 taken for class1: 4 of 9',
         '  class3 taken for class5: 4 of 9',
     ]
-    lines = text_report.confusion(scored.of_matrix(np.ones([21, 21], int)), names).splitlines()
-    assert len(lines) == 1 + 20
+    told = text_report.confusion(scored.of_matrix(np.ones([21, 21], int)), names)
+    assert told.count('\n') == 20
 
 
 def test_whole():
@@ -67,11 +67,10 @@ def test_whole():
     found = [Mistake(123, None, 1, 2, 0.981)] + 10 * [Mistake(7, None, 0, 1, 0.5)]
     names = ['bird', 'dog', 'cat']
     report = text_report.whole(Result(1, 1, SCORES, found, names, {}))
-    assert report.splitlines()[-12:-8] == [
+    assert report.splitlines()[-12:-9] == [
         'Calibration: expected error 0.350 (15 bins), mean confidence 0.900, precision 0.550',
         'The most confident mistakes:',
         '  example 123: cat, not dog 0.98',
-        '  example 7: dog, not bird 0.50',
     ]
     assert report.startswith(text_report.by_class(SCORES, names) + '\nConfusion matrix')
     assert text_report.mistakes([], names) == 'No mistakes'
