@@ -11,7 +11,6 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import directories, distortions, input as cifar10_input, model, summaries
 from cifar10.data import verification
-from cifar10.hparams import NUM_VIEWS
 from cifar10.report import figures, tensorboard, text_report
 from cifar10.report.scores import Mistake, Scores
 from cifar10.runs import checkpoint, machine, run_directory, watch
@@ -149,12 +148,7 @@ def crop_and_mirror(images, num_views):
 
     Returns:
       A list of `num_views` float32 [n, 24, 24, 3].
-
-    Raises:
-      ValueError: there are no such views.
     """
-    if num_views not in NUM_VIEWS:
-        raise ValueError('Unknown number of views: %s' % num_views)
     shifts = [(0, 0)]
     if num_views == 10:
         shifts += itertools.product([-_DISTANCE, _DISTANCE], repeat=2)

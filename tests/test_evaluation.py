@@ -179,8 +179,3 @@ def test_probabilities_are_averaged_over_views(tmp_path, paths, num_views):
     probabilities = (probabilities / probabilities.sum(2, keepdims=True)).mean(0)
     np.testing.assert_allclose(np.exp(result.scores.log_probabilities), probabilities, atol=1e-5)
     assert ' of 6, %d views, step 1), 95 %% interval ' % num_views in evaluation.describe(result)
-
-
-def test_an_unknown_number_of_views():
-    with pytest.raises(ValueError, match='^Unknown number of views: 3$'):
-        evaluation.crop_and_mirror(tf.zeros([1, 3, 32, 32], tf.uint8), 3)
