@@ -86,15 +86,12 @@ def request(command):
         devices_per_tower=FLAGS.devices_per_tower,
         variable_strategy=FLAGS.variable_strategy,
     )
-    threads = [
-        '--%s=%d' % (name, FLAGS[name].value)
-        for name in ('intra_op_threads', 'inter_op_threads', 'input_threads')
-    ]
+    threads = ['intra_op_threads', 'inter_op_threads', 'input_threads']
     return benchmark.Request(
         job=job,
         steps=Steps(warmup=FLAGS.warmup_steps, measured=FLAGS.steps),
         scripts_dir=os.path.dirname(os.path.realpath(__file__)),
-        trainer_flags=threads + ['--eval_steps=0'],
+        trainer_flags=[FLAGS[name].serialize() for name in threads] + ['--eval_steps=0'],
         trace_path=FLAGS.trace,
         data_flags=['--data_dir=' + data.directory]
         + (['--label=' + FLAGS.label] if FLAGS.label else []),

@@ -1,6 +1,6 @@
-"""Subcommands of the benchmark: rounds in turn, medians, spreads and ratios, as a table and as
-JSON."""
+"""Subcommands of the benchmark: rounds in turn, medians and ratios, as a table and as JSON."""
 
+import collections
 import json
 import math
 import os
@@ -38,21 +38,18 @@ def in_turn(measure_once, formulations, num_rounds):
     Returns:
       A dict from each formulation to a dict from each figure's name to its values, one per round.
     """
-    rounds = {formulation: [] for formulation in formulations}
+    rounds = {formulation: collections.defaultdict(list) for formulation in formulations}
     for i in range(num_rounds):
         for formulation in formulations:
             line = 'Round %d of %d: %s' % (i + 1, num_rounds, formulation)
             print(line, file=sys.stderr, flush=True)
-            rounds[formulation].append(measure_once(formulation))
-    return {
-        formulation: {name: [figures[name] for figures in measured] for name in measured[0]}
-        for formulation, measured in rounds.items()
-    }
+            for name, value in measure_once(formulation).items():
+                rounds[formulation][name].append(value)
+    return rounds
 
 
 def ratios(rounds):
-    """For each figure that both formulations have, the ratio of ours to the baseline's, round by
-    round."""
+    """The ratio of ours to the baseline's, round by round, of each figure that both have."""
     baseline = rounds.get(BASELINE, {})
     return {
         name: [ours / classic for ours, classic in zip(values, baseline[name])]
@@ -62,12 +59,9 @@ def ratios(rounds):
 
 
 def comparison(rounds):
-    """The figures as a table in Markdown, with the ratios if there is a baseline: see
-    `figures_table`."""
-    columns = dict(rounds)
-    if BASELINE in rounds:
-        columns['ours / classic'] = ratios(rounds)
-    return figures_table(columns, list(rounds[OURS]))
+    """The table of the figures, with the ratios if there is a baseline: see `figures_table`."""
+    columns = dict(rounds, **{'ours / classic': ratios(rounds)} if BASELINE in rounds else {})
+    return figures_table(columns, rounds[OURS])
 
 
 def figures_table(columns, names):
@@ -78,7 +72,7 @@ def figures_table(columns, names):
       names: of the figures, one row each; a column may lack some.
     """
     return text_report.markdown_table(
-        [''] + list(columns),
+        ['', *columns],
         [
             [name] + [_cell(column[name]) if name in column else '' for column in columns.values()]
             for name in names
@@ -111,9 +105,7 @@ def report(subcommand, rounds, flag_values):
             },
             'flags': flag_values,
             'rounds': rounds,
-            'summary': {
-                formulation: _summaries(figures) for formulation, figures in rounds.items()
-            },
+            'summary': {name: _summaries(figures) for name, figures in rounds.items()},
             'ratios': _summaries(ratios(rounds)),
         },
         indent=1,
@@ -150,9 +142,8 @@ def _step(formulation, request, job):
 
 def measure_input(formulation, request):
     """Batches out of the input pipeline alone, and how many a step could use."""
-    figures = processes.fresh_process(
-        measurements.input_figures, formulation, request.job, request.steps_or(100, 500)
-    )
+    steps = request.steps_or(100, 500)
+    figures = processes.fresh_process(measurements.input_figures, formulation, request.job, steps)
     figures[_STEP_IMAGES] = _step(formulation, request, request.job)['images/sec']
     return figures
 
@@ -176,19 +167,16 @@ def measure_train(formulation, request):
     job, steps = request.job, request.steps_or(100, 500)
     script = 'cifar10_multi_gpu_train.py' if formulation == OURS else 'cifar10_classic.py'
     with tempfile.TemporaryDirectory() as train_dir:
-        command = (
-            [sys.executable, os.path.join(request.scripts_dir, script)]
-            + request.data_flags
-            + [
-                '--train_dir=' + train_dir,
-                '--num_gpus=%d' % len(job.devices),
-                '--batch_size=%d' % job.hparams.batch_size,
-                '--max_steps=%d' % sum(steps),
-                '--log_frequency=%d' % math.gcd(10, math.gcd(*steps)),
-                '--summary_steps=100',
-                '--checkpoint_steps=%d' % min(1000, steps.measured),
-            ]
-        )
+        command = [sys.executable, os.path.join(request.scripts_dir, script)] + request.data_flags
+        command += [
+            '--train_dir=' + train_dir,
+            '--num_gpus=%d' % len(job.devices),
+            '--batch_size=%d' % job.hparams.batch_size,
+            '--max_steps=%d' % sum(steps),
+            '--log_frequency=%d' % math.gcd(10, math.gcd(*steps)),
+            '--summary_steps=100',
+            '--checkpoint_steps=%d' % min(1000, steps.measured),
+        ]
         if formulation == OURS:
             command += request.trainer_flags
         marks, peak_mb = processes.run_trainer(command, sum(steps))
@@ -215,22 +203,20 @@ def _with_limit(measured, job):
 
 
 def flops_verdict(rounds, job):
-    """Describes the operations of a step, and whether arithmetic or overhead takes most of its
-    time, in the last line."""
-    lines = ['Floating-point operations per tower per step:']
-    size, total = job.hparams.batch_size, 0
-    for layer, operations in measurements.step_products(size, job.data.num_classes).items():
-        gflop = sum(operations) / 1e9
-        total += gflop
-        lines.append('  %-14s %d products %9.4f GFLOP' % (layer, len(operations), gflop))
-    lines.append('  %-25s %9.4f GFLOP' % ('sum', total))
+    """The operations of a step; last, whether arithmetic or overhead takes most of its time."""
+    batch_size, num_classes = job.hparams.batch_size, job.data.num_classes
+    lines = ['Floating-point operations per tower per step:'] + [
+        '  %-14s %d products %9.4f GFLOP' % (layer, len(operations), sum(operations) / 1e9)
+        for layer, operations in measurements.step_products(batch_size, num_classes).items()
+    ]
+    total = measurements.step_operations(batch_size, num_classes)
+    lines.append('  %-25s %9.4f GFLOP' % ('sum', total / 1e9))
     limits = []
     for formulation, figures in rounds.items():
         share = statistics.median(figures[_SHARE])
-        limits.append(
-            '%s for %s (%.0f %% of the rate of a matrix product)'
-            % ('arithmetic' if share >= 0.5 else 'overhead', formulation, 100 * share)
-        )
+        limit = 'arithmetic' if share >= 0.5 else 'overhead'
+        text = '%s for %s (%.0f %% of the rate of a matrix product)'
+        limits.append(text % (limit, formulation, 100 * share))
     return '\n'.join(lines + ['Limit: ' + ', '.join(limits)])
 
 
@@ -274,9 +260,7 @@ def measure_profile(formulation, request):
 
 
 def _trace_path(formulation, request):
-    return (
-        request.trace_path if formulation == OURS else '%s.%s' % (request.trace_path, formulation)
-    )
+    return request.trace_path + ('' if formulation == OURS else '.' + formulation)
 
 
 def tables(command, rounds, request):
@@ -290,9 +274,8 @@ def tables(command, rounds, request):
         sums = {formulation: {SUM: measured[SUM]} for formulation, measured in rounds.items()}
         return '\n\n'.join(parts + [comparison(sums)])
     verdicts = {'input': input_verdict, 'step': flops_verdict, 'train': flops_verdict}
-    if command in verdicts:
-        return comparison(rounds) + '\n\n' + verdicts[command](rounds, request.job)
-    return comparison(rounds)
+    told = [verdicts[command](rounds, request.job)] if command in verdicts else []
+    return '\n\n'.join([comparison(rounds)] + told)
 
 
 def _most_expensive(measured):

@@ -1,5 +1,7 @@
 """Tables of `cifar10_benchmark.py plan`: many machines, and several GPUs in one, by formulas."""
 
+import itertools
+
 import numpy as np
 
 from cifar10 import training
@@ -42,62 +44,65 @@ def cluster_plan(batch_size, gpu_gflops):
         'allreduce, batch %d' % (8 * batch_size): (ALLREDUCE, one, 8 * batch_size),
     }
 
-    def rates(images_per_sec):
-        """A table of the images per second of clusters, and how many times that of one GPU."""
-        rows = []
-        for num_workers in WORKERS:
-            for gigabits in GIGABITS:
-                rows.append([str(num_workers), str(gigabits)])
-                for mode, servers, batch in layouts.values():
-                    seconds = cluster_estimate.seconds(
-                        mode, num_workers, servers, gigabits, batch / images_per_sec
-                    )
-                    rate = num_workers * batch / seconds
-                    rows[-1].append('%.0f (%.2g)' % (rate, rate / alone))
-        return text_report.markdown_table(['workers', 'Gb/s'] + list(layouts), rows)
-
     sent = []
     for num_workers in WORKERS:
-        sent.append([str(num_workers)])
+        sent.append([num_workers])
         for mode, servers, _ in layouts.values():
             worker, server = cluster_estimate.traffic(mode, num_workers, servers)
             sent[-1].append('%.1f, %.1f' % (worker / 1e6, server / 1e6))
-    compute, copy = cluster_estimate.fit(one[0])
-    checks = []
-    for mode, times in cluster_estimate.MEASURED.items():
-        for num_workers, ms in zip((2, 4), times):
-            seconds = cluster_estimate.shared_cores_seconds(
-                mode, num_workers, one[0], compute, copy
-            )
-            checks.append([mode, str(num_workers), str(ms), '%.2f' % (seconds * 1e3 / ms)])
     return '\n\n'.join(
         [
-            'Closed formulas, not a measurement. They assume:\n'
-            '- a GPU that computes %d GFLOP/s in this network: alone %.0f images/sec, or %.2f ms for %d, give or take %.0f %%\n'
-            '- machines with %d cores for messages, and %.0f microseconds per message\n'
-            '- %.2f ms of a core per MB of a message at each end, fitted to local and sync with 2 workers, measured on %d cores:'
-            % (
-                gpu_gflops,
-                alone,
-                batch_size / alone * 1e3,
-                batch_size,
-                100 * cluster_estimate.JITTER,
-                cluster_estimate.CORES,
-                cluster_estimate.LATENCY * 1e6,
-                copy * 1e9,
-                cluster_estimate.MEASURED_CORES,
-            ),
-            text_report.markdown_table(
-                ['mode', 'workers', 'ms, measured', 'formula / measured'], checks
-            ),
+            _assumptions(batch_size, gpu_gflops, alone),
             'Images per second with %d per worker (over those of one GPU alone):' % batch_size,
-            rates(alone),
+            _rates(layouts, alone, alone),
             'The same without a GPU, on machines that compute %d GFLOP/s:' % CPU_GFLOPS,
-            rates(CPU_GFLOPS * 1e9 / operations),
+            _rates(layouts, CPU_GFLOPS * 1e9 / operations, alone),
             'MB of an update that a worker sends, and the busiest server (each receives as many; async: for one worker):',
             text_report.markdown_table(['workers'] + list(layouts), sent),
         ]
     )
+
+
+def _assumptions(batch_size, gpu_gflops, alone):
+    (size,) = cluster_estimate.server_bytes(1)
+    compute, copy = cluster_estimate.fit(size)
+    checks = []
+    for mode, times in cluster_estimate.MEASURED.items():
+        for num_workers, ms in zip((2, 4), times):
+            seconds = cluster_estimate.shared_cores_seconds(mode, num_workers, size, compute, copy)
+            checks.append([mode, num_workers, ms, '%.2f' % (seconds * 1e3 / ms)])
+    text = (
+        'Closed formulas, not a measurement. They assume:\n'
+        '- a GPU that computes %d GFLOP/s in this network: alone %.0f images/sec, or %.2f ms for %d, give or take %.0f %%\n'
+        '- machines with %d cores for messages, and %.0f microseconds per message\n'
+        '- %.2f ms of a core per MB of a message at each end, fitted to local and sync with 2 workers, measured on %d cores:\n\n'
+    ) % (
+        gpu_gflops,
+        alone,
+        batch_size / alone * 1e3,
+        batch_size,
+        100 * cluster_estimate.JITTER,
+        cluster_estimate.CORES,
+        cluster_estimate.LATENCY * 1e6,
+        copy * 1e9,
+        cluster_estimate.MEASURED_CORES,
+    )
+    header = ['mode', 'workers', 'ms, measured', 'formula / measured']
+    return text + text_report.markdown_table(header, checks)
+
+
+def _rates(layouts, images_per_sec, alone):
+    """A table of the images per second of clusters, and how many times that of one GPU."""
+    rows = []
+    for num_workers, gigabits in itertools.product(WORKERS, GIGABITS):
+        rows.append([num_workers, gigabits])
+        for mode, servers, batch in layouts.values():
+            seconds = cluster_estimate.seconds(
+                mode, num_workers, servers, gigabits, batch / images_per_sec
+            )
+            rate = num_workers * batch / seconds
+            rows[-1].append('%.0f (%.2g)' % (rate, rate / alone))
+    return text_report.markdown_table(['workers', 'Gb/s'] + list(layouts), rows)
 
 
 def estimate(num_gpus, devices_per_tower, strategy, batch_size, seconds_per_image):
@@ -138,14 +143,14 @@ def multi_gpu_plan(batch_size, gpu_gflops):
                     gpus, per_tower, strategy, batch_size, seconds_per_image
                 )
                 towers = '%d x %d' % (gpus // per_tower, per_tower)
-                rows.append([str(gpus), towers, strategy, '%.1f' % (link_bytes / 1e6)])
-                rows[-1] += ['%.0f' % rate for rate in rates]
+                row = [gpus, towers, strategy, '%.1f' % (link_bytes / 1e6)]
+                rows.append(row + ['%.0f' % rate for rate in rates])
     for batch in BATCHES:
         towers, divided = [
             np.max([estimate(2, n, x, batch, seconds_per_image)[1] for x in VARIABLE_STRATEGIES], 0)
             for n in (1, 2)
         ]
-        ratios.append([str(batch)] + ['%.2f' % ratio for ratio in divided / towers])
+        ratios.append([batch] + ['%.2f' % ratio for ratio in divided / towers])
     speeds = ['%d GB/s' % link for link in LINKS]
     return '\n\n'.join(
         [

@@ -151,11 +151,11 @@ def markdown_table(header, rows):
 
     Args:
       header: a list of strings.
-      rows: a list of lists of strings.
+      rows: a list of lists of strings and numbers.
     """
     lines = [header, ['---'] * len(header)] + rows
     return '\n'.join(
-        '| %s |' % ' | '.join(cell.replace('|', r'\|') for cell in cells) for cells in lines
+        '| %s |' % ' | '.join(str(cell).replace('|', r'\|') for cell in cells) for cells in lines
     )
 
 

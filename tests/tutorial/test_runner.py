@@ -61,10 +61,7 @@ def test_the_tutorial_trains_and_evaluates(own, tmp_path, data_dir):
     stdout, stderr = _succeed(
         own('train_flags'), '--train_dir=' + train_dir, '--max_steps=5', *unknown, *flags
     )
-    assert (
-        'ignores --max-step, which is no flag of this program; did you mean --max_steps?' in stderr
-    )
-    assert stderr.count('ignores') == 1
+    assert stderr.count('ignores') == stderr.count('ignores --max-step, ') == 1
     assert re.findall(r'step (\d+), loss = [345]\.\d\d \(batches of 25\)', stdout) == list('024')
     assert stderr.count('Saving checkpoints for 5') == 1
     assert 'deprecated' not in stderr and 'Traceback' not in stderr
@@ -95,10 +92,8 @@ def test_towers_on_gpus_that_are_not_there_and_the_other_kind_of_flags(own, tmp_
         '--data_dir=' + data_dir,
         '--train_dir=%s' % (tmp_path / 'train'),
     )
-    assert re.findall(r'step (\d), loss = [3-9]\.\d\d, images \(10, 24, 24, 3\)', stdout) == [
-        '0',
-        '1',
-    ]
+    lines = re.findall(r'step (\d), loss = [3-9]\.\d\d, images \(10, 24, 24, 3\)', stdout)
+    assert lines == ['0', '1']
     assert 'Traceback' not in stderr and 'ignores' not in stderr
     reader = tf.train.load_checkpoint(str(tmp_path / 'train' / 'model.ckpt-1'))
     assert reader.get_tensor('global_step') == 2
@@ -110,13 +105,9 @@ def test_names_and_orders_before_version_1(own, tmp_path, data_dir):
         own('before_1_0'), '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'train')
     )
     assert stdout.count('Filling queue with 120 CIFAR images') == 2
-    assert re.findall(
-        r'step (\d), loss = \d\.\d\d, images \(8, 32, 32, 3\), logits \(8, 12\)', stdout
-    ) == ['0', '1', '2']
-    assert 'Traceback' not in stderr
-    names = tf.train.load_checkpoint(
-        str(tmp_path / 'train' / 'model.ckpt-2')
-    ).get_variable_to_shape_map()
+    lines = re.findall(r'step (\d), .* images \(8, 32, 32, 3\), logits \(8, 12\)', stdout)
+    assert lines == ['0', '1', '2'] and 'Traceback' not in stderr
+    names = dict(tf.train.list_variables(str(tmp_path / 'train' / 'model.ckpt-2')))
     assert names['softmax_linear/weights'] == [192, 12] and 'tower_1/total_loss_1/avg' in names
 
 
@@ -137,19 +128,14 @@ def test_copies_beside_the_program(own, data_dir):
     program = own('own_network', **copies)
     directory = os.path.dirname(program)
     _, stderr = _succeed(program, batches)
-    assert stderr.splitlines() == [
-        "cifar10_run.py: using this package's cifar10 and cifar10_input, not the copies in %s (--own-modules takes them)"
-        % directory,
-        'cifar10_run.py: %s, unlike the tutorial, has network and changes train and sets --batch_size=1024'
-        % os.path.join(directory, 'cifar10.py'),
-        'cifar10_run.py: %s, unlike the tutorial, changes inputs and sets NUM_CLASSES = 6'
-        % os.path.join(directory, 'cifar10_input.py'),
-    ]
-    status, _, stderr = programs.run('cifar10_run', '--own-modules', program, batches)
-    assert status == 1 and stderr.startswith(
-        'cifar10_run.py: using %s and %s\n'
-        % (os.path.join(directory, 'cifar10.py'), os.path.join(directory, 'cifar10_input.py'))
+    using, network, data = stderr.splitlines()
+    assert "using this package's cifar10 and cifar10_input, not the copies in " + directory in using
+    assert network.endswith('has network and changes train and sets --batch_size=1024')
+    assert data.endswith(
+        'cifar10_input.py, unlike the tutorial, changes inputs and sets NUM_CLASSES = 6'
     )
+    status, _, stderr = programs.run('cifar10_run', '--own-modules', program, batches)
+    assert status == 1 and stderr.startswith('cifar10_run.py: using %s/cifar10.py and ' % directory)
     assert 'TypeError: inputs() got an unexpected keyword argument' in stderr
 
 
@@ -185,15 +171,16 @@ def test_a_thread_and_what_happens_at_the_end_keep_their_sessions(tmp_path):
     assert (stdout, stderr) == ('thread 5\nend 5\n', '')
 
 
-def test_its_own_hook_shows_an_error(tmp_path):
+def test_its_own_hook_shows_an_error_and_its_own_flags_are_its_own(tmp_path):
+    """Also flags that resemble those of the runner."""
     (tmp_path / 'hook.py').write_text(
         'import sys\n'
         'sys.excepthook = lambda kind, error, frames: print(kind.__name__, error, frames.tb_lineno)\n'
         'class Stop(BaseException): pass\n'
-        'raise Stop("here")\n'
+        'raise Stop(sys.argv[1:])\n'
     )
-    found = programs.run('cifar10_run', str(tmp_path / 'hook.py'))
-    assert found == (1, 'Stop here 4\n', '')
+    found = programs.run('cifar10_run', str(tmp_path / 'hook.py'), '--own', '--own=3', '--version')
+    assert found == (1, "Stop ['--own', '--own=3', '--version'] 4\n", '')
 
 
 def test_a_program_that_leaves_its_queues_running(tmp_path, data_dir):
@@ -265,13 +252,6 @@ def test_python_2_and_no_program(tmp_path):
     assert re.match('cifar10_run.py: error: /.*/two.py:1: .*; this is Python 2: convert', line)
     status, _, stderr = programs.call('cifar10_run')
     assert status == 2 and 'error: the name of the program is missing' in stderr
-
-
-def test_flags_of_the_program(tmp_path):
-    """Those that resemble a flag of the runner too."""
-    (tmp_path / 'prints.py').write_text('import sys\nprint(sys.argv[1:])\n')
-    stdout, _ = _succeed(str(tmp_path / 'prints.py'), '--own', '--own=3', '--version')
-    assert stdout == "['--own', '--own=3', '--version']\n"
 
 
 def test_a_syntax_error_is_shown_as_python_shows_it(tmp_path):
