@@ -143,10 +143,7 @@ def define_run():
     )
     intervals = Intervals()
     data_flags.define_integer(
-        'max_steps',
-        MAX_STEPS,
-        'End the run at this step; the steps of earlier starts count.',
-        1,
+        'max_steps', MAX_STEPS, 'End the run at this step; the steps of earlier starts count.', 1
     )
     for name, description in [
         ('log_frequency', 'log lines'),
@@ -154,21 +151,14 @@ def define_run():
         ('checkpoint_steps', 'checkpoints'),
     ]:
         data_flags.define_integer(
-            name,
-            getattr(intervals, name),
-            'Steps between two %s.' % description,
-            1,
+            name, getattr(intervals, name), 'Steps between two %s.' % description, 1
         )
 
 
 def define_batch_size():
     """Defines --batch_size, for scripts without --recipe."""
     data_flags.define_integer(
-        'batch_size',
-        CLASSIC.batch_size,
-        'Examples per tower per step.',
-        1,
-        2**20,
+        'batch_size', CLASSIC.batch_size, 'Examples per tower per step.', 1, 2**20
     )
 
 
@@ -209,11 +199,7 @@ def define_threads():
         ('input_threads', 'that fill the prefetch queue'),
     ]:
         data_flags.define_integer(
-            name,
-            0,
-            'Threads %s; 0 chooses by the number of cores.' % description,
-            0,
-            1024,
+            name, 0, 'Threads %s; 0 chooses by the number of cores.' % description, 0, 1024
         )
 
 
@@ -296,11 +282,8 @@ def given_hparams(recorded=None):
     }
     recipe = RECIPES[FLAGS.recipe]
     combined = recipe._replace(**given)
-    if (
-        combined.schedule == 'linear'
-        and 'warmup_epochs' not in given
-        and math.isfinite(combined.epochs)
-    ):
+    is_linear = combined.schedule == 'linear'
+    if is_linear and 'warmup_epochs' not in given and math.isfinite(combined.epochs):
         if recorded and recorded.has_effect('warmup_epochs') and recorded.recipe == recipe.recipe:
             combined = combined._replace(warmup_epochs=recorded.warmup_epochs)
             if combined.warmup_epochs >= combined.epochs:
@@ -330,7 +313,7 @@ def given_hparams(recorded=None):
         raise UserError(
             '--epochs=%g is too large: give inf for a run without end' % combined.epochs
         )
-    if combined.schedule == 'linear' and not combined.warmup_epochs < combined.epochs < math.inf:
+    if is_linear and not combined.warmup_epochs < combined.epochs < math.inf:
         raise UserError(
             '--schedule=linear needs an end after its warm-up, not --epochs=%g: give a finite number, greater than '
             '--warmup_epochs=%g' % (combined.epochs, combined.warmup_epochs)
