@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation, hooks
 from cifar10.data import verification
+from cifar10.errors import UserError
 from cifar10.report import tensorboard
 from cifar10.runs import checkpoint, checkpoint_files, watch
 
@@ -22,6 +23,7 @@ class ScoreHook(hooks.FetchingHook):
 
     _evaluator = None  # is made when it is needed, so that the first step need not wait for it
     _scored = None  # the step of the last evaluation
+    _unkept = 0  # the greatest precision of a checkpoint that could not be kept
 
     def __init__(self, step, job, run, write, failures):
         """Looks at the test files, so that it is not at the end that they turn out to be damaged.
@@ -82,5 +84,15 @@ class ScoreHook(hooks.FetchingHook):
             result.step,
         )
         if self._job.intervals.keep_best:
-            with self._failures.collecting('the best checkpoint'):
-                checkpoint_files.keep_best(self._run, restored, precision)
+            self._keep_best(restored, precision)
+
+    def _keep_best(self, restored, precision):
+        name = 'the best checkpoint'
+        try:
+            checkpoint_files.keep_best(self._run, restored, precision)
+        except UserError as error:
+            self._unkept = max(self._unkept, precision)
+            self._failures.add(name, error)
+        else:
+            if precision >= self._unkept:
+                self._failures.remove(name)

@@ -119,6 +119,8 @@ def check_different(name, *others):
     --data_dir that holds the files."""
     for other in others:
         path = place(FLAGS.dataset) if other == 'data_dir' else FLAGS[other].value
+        if other == 'checkpoint_dir' and FLAGS.checkpoint not in ('latest', 'best'):
+            other, path = 'checkpoint', os.path.dirname(os.path.abspath(FLAGS.checkpoint))
         parts = '', dataset.CIFAR10.directory, dataset.CIFAR100.directory
         paths = [os.path.realpath(os.path.join(path, part)) for part in parts]
         if os.path.realpath(FLAGS[name].value) in paths:

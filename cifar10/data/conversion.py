@@ -15,7 +15,8 @@ from cifar10.errors import UserError
 TEST_FRACTION = 0.1
 # names of folders with parts of a data set rather than classes, such as seg_train and val2017
 _PART = re.compile(
-    '(?<![a-z])(train|test|val|dev|eval|pred)(ing|id|idation|uation|iction)?(set|data)?(?![a-z])'
+    '(?<![a-z])(train|test|val|dev|eval|pred|holdout)(ing|id|idate|idation|uation|iction)?'
+    '(set|data)?(?![a-z])'
 )
 
 
@@ -139,7 +140,8 @@ def _parts(images_dir):
         return paths['train'], paths.get('test'), _folders(paths['train'])
     # Classes may be called train, test_tube and train_station. Parts are cars_train and cars_test,
     # or folders that are all called like parts.
-    matches = list(filter(None, map(_PART.search, names)))
+    words = [re.sub('([a-z])([A-Z])', r'\1_\2', name).lower() for name in folders]
+    matches = list(filter(None, map(_PART.search, words)))
     parts = {match.group(1) for match in matches}
     rests = {match.string.replace(match.group(), '') for match in matches}
     all_are_parts = len(matches) == len(names) and len(parts) > 1

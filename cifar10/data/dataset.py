@@ -163,7 +163,7 @@ def read(data_dir=DATA_DIR, label=None):
     if isinstance(data_dir, DataSet):
         return data_dir
     directory = find(data_dir)
-    described = files.read_json(
+    described = data_dir and files.read_json(
         os.path.join(directory, DESCRIPTION),
         lambda content: _described(directory, content),
         'put the original back, or make the data set again',
@@ -194,7 +194,11 @@ def _described(directory, content):
       ValueError, KeyError, TypeError, AttributeError: no data set has it.
     """
     names, num_bytes = content['classes'], content['label_bytes']
+    if not isinstance(names, list):
+        raise ValueError('classes is no list')
     check_class_names(names)
+    if set(content['train']) & set(content['test']):
+        raise ValueError('train and test have a file in common')
     if num_bytes not in (1, 2) or num_bytes < label_bytes(len(names)):
         raise ValueError('label_bytes is %r for %d classes' % (num_bytes, len(names)))
     parts = []
@@ -205,6 +209,8 @@ def _described(directory, content):
         for name, about in content[split].items():
             if os.path.basename(name) != name or not name.isprintable() or name in ('', '.', '..'):
                 raise ValueError('%s is not the name of a file' % ascii(name))
+            if not isinstance(about['examples'], int) or not isinstance(about['sha256'], str):
+                raise ValueError('%s needs examples, a number, and sha256, a text' % name)
             path = os.path.join(directory, name)
             parts[-1].files.append(File(path, about['examples'], about['sha256']))
     return DataSet(directory, *parts)

@@ -25,14 +25,16 @@ class Curve(NamedTuple):
 
 
 def _check_intact(path):
-    """Raises UserError if an event file is damaged: TensorBoard would stop reading there, without a
-    message. A killed process may have left the last event incomplete."""
+    """Warns of a damaged event file: TensorBoard stops reading there, without a message. A killed
+    process may have left the last event incomplete. Raises UserError if a record is no event."""
     try:
         for _ in tf.train.summary_iterator(path):
             pass
-    except (tf.errors.DataLossError, message.DecodeError) as error:
+    except tf.errors.DataLossError as error:
         if 'truncated' not in str(error):
-            raise UserError('%s is damaged (%s): move it away' % (path, errors.reason(error)))
+            errors.warn('%s is read up to its damage (%s)' % (path, errors.reason(error)))
+    except message.DecodeError as error:
+        raise UserError('%s is damaged (%s): move it away' % (path, errors.reason(error)))
 
 
 def _read_scalars(directory, needed_tags):
@@ -46,7 +48,7 @@ def _read_scalars(directory, needed_tags):
       A dict from the tag of each scalar to a dict from step to value, in the order of steps.
 
     Raises:
-      UserError: the directory does not exist, lacks a tag, or has a damaged event file.
+      UserError: the directory does not exist, or lacks a tag.
     """
     from tensorboard.backend.event_processing import event_accumulator
 

@@ -58,11 +58,11 @@ def listed_latest(directory):
 
 
 def listed(directory, last=None):
-    """Returns the paths of the existing checkpoints that the directory's list names and that are in
-    the directory itself, oldest first.
+    """Returns the paths of the existing checkpoints that the list names and that a saver
+    has written to the directory itself, oldest first.
 
-    A list can name what is elsewhere, as in a copy of a directory; a saver that knew of it would
-    delete it there.
+    A list can name what is elsewhere, as in a copy of a directory, or the best checkpoint; a saver
+    that knew of it would delete it.
 
     Args:
       directory: the directory.
@@ -76,7 +76,10 @@ def listed(directory, last=None):
     return [
         path
         for path in paths + [last]
-        if path and os.path.dirname(path) == directory and saved_time(path)
+        if path
+        and os.path.dirname(path) == directory
+        and _INDEX.fullmatch(os.path.basename(path) + '.index')
+        and saved_time(path)
     ]
 
 
@@ -160,7 +163,7 @@ def _remove(directory, name):
 
 def keep_best(run, evaluated, precision):
     """Keeps a checkpoint in place of the best one so far, if its precision is greater; the run's
-    record names it.
+    record names it. Whenever the process is killed, the record names one that is complete.
 
     Args:
       run: a RunDirectory.
@@ -176,6 +179,9 @@ def keep_best(run, evaluated, precision):
     name = 'best.ckpt-%d' % evaluated.step
     path = os.path.join(run.path, name)
     try:
+        if best and best['checkpoint'] == name:  # A run that was killed has come here again.
+            run.record['best'] = best = None
+            run.write_record()
         _write(path, evaluated.values)
         run.record['best'] = {'checkpoint': name, 'precision': precision}
         run.write_record()

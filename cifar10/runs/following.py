@@ -23,21 +23,23 @@ def new_checkpoints(checkpoint_dir, interval_secs=300, timeout_secs=None):
       UserError: there are checkpoints, but no intact one; or the directory is gone, in which there
         was one; or none has come.
     """
-    seen = last = None  # what was to be used, and what was, at the last reading
-    start = time.monotonic()
+    found = seen = last = None  # what is to be used; the same, and what was, at the last reading
+    found_time = due_time = time.monotonic()
     if not checkpoint_files.stamp(checkpoint_dir):
         print('Waiting for a checkpoint in %s' % checkpoint_dir, flush=True)
     while True:
         # in this order, or the last checkpoint could come in between
         has_ended = run_directory.has_ended(checkpoint_dir)
-        stamp, waited = checkpoint_files.stamp(checkpoint_dir), time.monotonic() - start
+        stamp, now = checkpoint_files.stamp(checkpoint_dir), time.monotonic()
+        if stamp != found:
+            found, found_time = stamp, now
+        waited = now - found_time
         is_over = timeout_secs is not None and waited >= timeout_secs
-        is_due = last is None or waited >= interval_secs or has_ended or is_over
-        if stamp != seen and is_due:
-            seen, restored = stamp, checkpoint.read_latest(checkpoint_dir)
+        if found != seen and (now >= due_time or has_ended or is_over):
+            seen, restored = found, checkpoint.read_latest(checkpoint_dir)
             used = restored and (restored.path, checkpoint_files.saved_time(restored.path))
             if used and used != last:  # The newest may be damaged, and the one before it known.
-                last, start = used, time.monotonic()
+                last, due_time = used, now + interval_secs
                 yield restored
                 continue
         if last and not os.path.isdir(checkpoint_dir):

@@ -13,12 +13,15 @@ from typing import NamedTuple, Optional, Sequence
 from cifar10 import directories, files
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC, HParams
+from cifar10.hparams import CLASSIC, LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES, HParams
 from cifar10.runs import checkpoint, checkpoint_files
 
 RECORD = 'run.json'
 _BEST = re.compile(r'best\.ckpt-\d+')
 _CHECKPOINT_FILE = re.compile(r'\.(index|meta|data-\d+-of-\d+)$')
+_TEXTS = dict(
+    recipe=list(RECIPES), optimizer=OPTIMIZERS, schedule=SCHEDULES, lr_scaling=LR_SCALINGS
+)
 _RUN_FILE = re.compile(r'checkpoint|model\.ckpt-.*|events\..*|run\.json')
 
 
@@ -192,10 +195,11 @@ def _validated(record):
     record = dict(record)
     for name, classic in dict(CLASSIC._asdict(), last_step=math.inf).items():
         value = record.get(name, classic)
-        is_text = isinstance(classic, str)
-        if not (isinstance(value, str) if is_text else _is_number(value)):
+        kind = type(classic)
+        is_valid = value in _TEXTS[name] if kind is str else _is_number(value)
+        if not is_valid or kind(value) != value:
             raise ValueError('%s is %s' % (name, reprlib.repr(value)))
-        record[name] = type(classic)(value)
+        record[name] = kind(value)
     names = record.get('class_names') or []
     if not isinstance(names, list) or not all(
         isinstance(name, str) and name.isprintable() for name in names
@@ -299,6 +303,8 @@ def read_chosen(directory, choice):
     try:
         return checkpoint.read(path)
     except UserError as error:
+        if choice == 'best' and read_record(directory).get('best') != best:  # It was just replaced.
+            return read_chosen(directory, choice)
         raise UserError(
             '%s. Give --checkpoint=latest, or the path of another checkpoint; its directory is --checkpoint_dir'
             % error

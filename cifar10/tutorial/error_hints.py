@@ -56,7 +56,12 @@ _HINTS = [  # pattern of the error's class and message, ' in ', and the program'
         'NumPy has dropped this name: write it without np.',
     ),
     (
-        r'as a Python `?bool`? is not allowed(?!.* in .*\brun\()',
+        r'^(?!.*feed_dict=).*(as a Python `?bool`? is not allowed|must be a dictionary|'
+        r'truth value of an array).* in .*\brun\(',
+        'run takes one list of fetches: write run([a, b])',
+    ),
+    (
+        r'as a Python `?bool`? is not allowed',
         'a tensor has no truth value since TensorFlow 0.7: write `is not None`',
     ),
     (r'not available with Keras 3', 'make it available: pip install tf_keras'),
@@ -71,7 +76,7 @@ _HINTS = [  # pattern of the error's class and message, ' in ', and the program'
     ),
     (
         r"No module named '(?!tensorflow|cifar10)",
-        'put this module beside the program, or install its package: pip install',
+        'put this module beside the program, or install its package with pip',
     ),
     (
         r'^(UnrecognizedFlag|IllegalFlagValue|DuplicateFlag)?Error: .*(flag|Flag)',

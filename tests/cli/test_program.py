@@ -160,6 +160,7 @@ MISTAKES = [
     ('cifar10_train --data_dir={tmp}/a --train_dir={tmp}/a/cifar-100-binary', 1, '.* too: .*'),
     ('cifar10_distributed_train --data_dir={tmp}/a --train_dir={tmp}/a', 1, '.*data_dir too: .*'),
     ('cifar10_eval --checkpoint_dir={tmp} --eval_dir={tmp}/', 1, '.* of --checkpoint_dir too: .*'),
+    ('cifar10_eval --checkpoint={tmp}/x --eval_dir={tmp}', 1, '.* of --checkpoint too: .*'),
     ('cifar10_eval --data_dir={data} --eval_dir={data}', 1, '.* of --data_dir too: .*'),
     ('cifar10_export --checkpoint_dir={tmp} --export_dir={tmp}', 1, '.*checkpoint_dir too: .*'),
 ]

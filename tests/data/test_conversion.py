@@ -96,6 +96,8 @@ def test_files_beside_the_folders_are_named(tmp_path, capsys):
         (['a/1', 'b/.hidden'], '^{top}/b holds no file: put images there, or remove it$'),
         (['a/1', 'TEST/a/1'], "^{top} has the folders 'TEST', 'a': there must be train and test"),
         (['train/a/1', 'test/a/1', 'val/a/1'], "has the folders 'test', 'train', 'val': "),
+        (['carsTrain/1', 'carsTest/1'], "has the folders 'carsTest', 'carsTrain': "),
+        (['train/a/1', 'validate/a/1'], "has the folders 'train', 'validate': "),
         (['training/a/1', 'testing/a/1'], "has the folders 'testing', 'training': "),
         (['Training Data/a/1', 'val2017/a/1'], "has the folders 'Training Data', 'val2017': "),
         (['cars_trainset/a/1', 'cars_test/a/1', 'x/1'], "has the folders 'cars_test', 'cars_tr"),

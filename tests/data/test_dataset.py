@@ -115,6 +115,7 @@ def test_the_bytes_of_a_label(num_classes, num_bytes):
     'changes, fault',
     [
         ({'classes': None}, ''),
+        ({'classes': 'abc'}, 'classes is no list'),
         ({'classes': ['a']}, 'it has 1 classes, not 2 to 65536'),
         ({'classes': list(map(str, range(65537)))}, 'it has 65537 classes'),
         ({'classes': ['a', 'a']}, 'two classes have the same name'),
@@ -126,6 +127,8 @@ def test_the_bytes_of_a_label(num_classes, num_bytes):
         ({'train': {'..': ABOUT}}, 'is not the name of a file'),
         ({'train': {'a\nb': ABOUT}}, 'is not the name of a file'),
         ({'train': {'a': {'examples': 5}}}, 'sha256'),
+        ({'train': {'a': dict(ABOUT, examples='5')}}, 'a needs examples'),
+        ({'train': {'a': ABOUT}, 'test': {'a': ABOUT}}, 'a file in common'),
     ],
 )
 def test_a_damaged_description(tmp_path, changes, fault):

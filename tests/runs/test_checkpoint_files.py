@@ -142,3 +142,26 @@ def test_a_parameter_server_that_is_lost_while_saving(tmp_path, monkeypatch):
     with pytest.raises(tf.errors.UnavailableError):
         checkpoint_files.save(tf.train.Saver(), None, str(tmp_path), 3)
     assert os.listdir(str(tmp_path)) == []
+
+
+def test_a_saver_does_not_know_of_the_best_one(tmp_path):
+    """A user may have put it on the list, and a saver would delete it."""
+    for name in ('model.ckpt-1', 'best.ckpt-2'):
+        (tmp_path / (name + '.index')).touch()
+    paths = [str(tmp_path / name) for name in ('model.ckpt-1', 'best.ckpt-2', 'model.ckpt-3')]
+    tf.train.update_checkpoint_state(str(tmp_path), paths[1], paths)
+    assert checkpoint_files.listed(str(tmp_path)) == paths[:1]
+
+
+def test_the_record_names_no_checkpoint_that_is_being_written(tmp_path, data_dir, monkeypatch):
+    """A run that was killed comes to the step of the best one again."""
+    with _held(tmp_path, data_dir) as run:
+        checkpoint_files.keep_best(run, _checkpoint(3), 0.5)
+        named = []
+        monkeypatch.setattr(
+            checkpoint_files,
+            '_write',
+            lambda *unused: named.append(run_directory.read_record(str(tmp_path))['best']),
+        )
+        checkpoint_files.keep_best(run, _checkpoint(3), 0.6)
+    assert named == [None]

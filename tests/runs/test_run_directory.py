@@ -212,6 +212,8 @@ def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
         ('optimizer', ['muon'], r"optimizer is \['muon'\]"),
         ('batch_size', '128', "batch_size is '128'"),
         ('batch_size', math.inf, ''),
+        ('batch_size', 32.5, 'batch_size is 32.5'),
+        ('schedule', 'step', "schedule is 'step'"),
         ('contrast', -1, 'contrast is -1'),
         ('last_step', None, 'last_step is None'),
         ('class_names', [1, 2], 'class_names is not a list of names'),

@@ -107,8 +107,6 @@ def test_names_of_contrib(tmp_path, name, hint):
         'import os\nos.nix',
         'raise SyntaxError("my own")',
         'import ast\nast.literal_eval("1 +")',
-        # Its second argument is feed_dict.
-        TF + 'with tf.Graph().as_default(), tf.Session() as s:\n  a = tf.zeros([])\n  s.run(a, a)',
         'import numpy as np\n' + TF + 'def f(x):\n  if x > 0:\n    return x\n'
         'with tf.Graph().as_default(), tf.Session() as s:\n'
         '  s.run(tf.py_func(f, [np.ones(2)], tf.float64))',
