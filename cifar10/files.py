@@ -3,6 +3,7 @@ all."""
 
 import contextlib
 import errno
+import hashlib
 import itertools
 import json
 import os
@@ -64,6 +65,15 @@ def check_regular(path, remedy):
     kind = special_kind(os.stat(path).st_mode)
     if kind:
         raise UserError('%s is %s, not a file: %s' % (path, kind, remedy))
+
+
+def digest(path, algorithm):
+    """The checksum of a file by an algorithm of hashlib, in hexadecimal digits."""
+    found = hashlib.new(algorithm)
+    with open(path, 'rb') as opened:
+        for piece in iter(lambda: opened.read(1 << 18), b''):
+            found.update(piece)
+    return found.hexdigest()
 
 
 def read_json(path, validate, remedy):

@@ -2,7 +2,6 @@
 place only when they are complete."""
 
 import errno
-import hashlib
 import os
 import shlex
 import shutil
@@ -81,7 +80,7 @@ def prepare(archive, data_dir):
             _download(archive, path)
         else:
             files.check_regular(path, 'delete it to have it downloaded')
-            found = _md5(path)
+            found = files.digest(path, 'md5')
             if found != archive.md5:
                 raise UserError(
                     '%s is not the published archive (its MD5 is %s, not %s): delete it to have it downloaded'
@@ -116,7 +115,7 @@ def _download(archive, path):
     # An earlier run may have left a part of another file: then start again.
     for is_leftover in (_size(part) > 0, False):
         _fetch_with_retries(archive, part)
-        found = _md5(part)
+        found = files.digest(part, 'md5')
         if found == archive.md5:
             os.replace(part, path)
             return
@@ -226,12 +225,3 @@ def _chunks(response, timeout_secs):
             if came < _MIN_RATE * seconds:
                 raise ConnectionError('fewer than %d bytes per second came' % _MIN_RATE)
             start, came = time.monotonic(), 0
-
-
-def _md5(path):
-    """The MD5 of a file, in hexadecimal digits."""
-    digest = hashlib.md5()
-    with open(path, 'rb') as content:
-        for chunk in iter(lambda: content.read(_CHUNK_BYTES), b''):
-            digest.update(chunk)
-    return digest.hexdigest()

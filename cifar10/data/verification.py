@@ -1,7 +1,6 @@
 """Verification of data files: size, labels, checksums, and changes under a run."""
 
 import functools
-import hashlib
 import os
 from typing import NamedTuple
 import zlib
@@ -50,15 +49,11 @@ def check_sums(records):
       UserError: a file has another one.
     """
     for file in records.files:
-        if file.sha256:
-            digest = hashlib.sha256()
-            for piece in pieces(file.path, records.record_bytes):
-                digest.update(piece)
-            if digest.hexdigest() != file.sha256:
-                raise UserError(
-                    '%s has been changed: its SHA-256 is not the one in dataset.json; %s'
-                    % (file.path, _REMEDY)
-                )
+        if file.sha256 and files.digest(file.path, 'sha256') != file.sha256:
+            raise UserError(
+                '%s has been changed: its SHA-256 is not the one in dataset.json; %s'
+                % (file.path, _REMEDY)
+            )
 
 
 def pieces(path, record_bytes):

@@ -2,7 +2,6 @@
 complete. Holding out a part of the training images."""
 
 import contextlib
-import hashlib
 import json
 import os
 
@@ -155,12 +154,9 @@ def describe(directory, class_names, origin):
         for name in names:
             path = os.path.join(directory, name)
             if os.path.exists(path):  # there may be fewer images than files
-                digest = hashlib.sha256()
-                for piece in verification.pieces(path, 1):
-                    digest.update(piece)
                 content[split][name] = {
                     'examples': os.path.getsize(path) // (label_bytes + dataset.IMAGE_BYTES),
-                    'sha256': digest.hexdigest(),
+                    'sha256': files.digest(path, 'sha256'),
                 }
     with open(os.path.join(directory, dataset.DESCRIPTION), 'w') as opened:
         json.dump(content, opened, indent=1)
