@@ -117,10 +117,5 @@ def _average(grads_and_vars):
         )
     if without or len(gradients) == 1:
         return gradients[0], variable
-    if not all(gradient.shape.is_compatible_with(gradients[0].shape) for gradient in gradients):
-        raise ValueError(
-            'The gradients of %s have different shapes: %s'
-            % (variable.op.name, ', '.join(str(gradient.shape) for gradient in gradients))
-        )
     with tf.device(variable.device):
         return tf.add_n(gradients) / len(gradients), variable

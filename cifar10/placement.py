@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.hparams import VARIABLE_STRATEGIES
-
 LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
 
 
@@ -43,14 +41,12 @@ def divide_layers(num_devices):
     which hold most of the weights. For any other number, each device takes one layer and the last
     one takes the rest. No other division into whole layers is more even.
 
+    Args:
+      num_devices: at most as many as there are layers.
+
     Returns:
       For each device a list of names, like ['conv1', 'conv2'].
-
-    Raises:
-      ValueError: there are fewer layers than devices.
     """
-    if num_devices > len(LAYERS):
-        raise ValueError('%d devices are more than the %d layers' % (num_devices, len(LAYERS)))
     if num_devices == 2:
         return [LAYERS[:2], LAYERS[2:]]
     return [[layer] for layer in LAYERS[: num_devices - 1]] + [LAYERS[num_devices - 1 :]]
@@ -84,14 +80,9 @@ def variable_devices(strategy, devices):
     """The devices over which `variables_on` spreads the variables.
 
     Args:
-      strategy: one of VARIABLE_STRATEGIES.
+      strategy: one of hparams.VARIABLE_STRATEGIES.
       devices: the device names of all towers.
-
-    Raises:
-      ValueError: the strategy is unknown.
     """
-    if strategy not in VARIABLE_STRATEGIES:
-        raise ValueError('Unknown variable_strategy: %s' % strategy)
     return {'cpu': ['/cpu:0'], 'first_device': devices[:1], 'spread': devices}[strategy]
 
 

@@ -18,6 +18,7 @@ from cifar10.cli import quiet
 
 quiet.start(__name__)
 
+import collections
 import logging
 
 from absl import flags
@@ -82,7 +83,9 @@ def main():
     logging.getLogger('tensorboard').setLevel(logging.ERROR)
     if FLAGS.plot is not None:
         files.check_writable(FLAGS.plot)
-    curves = [results.read_curve(*run) for run in runs(FLAGS.runs)]
+    curves = collections.defaultdict(list)
+    for name, train_dir, eval_dir in runs(FLAGS.runs):
+        curves[name].append(results.read_curve(train_dir, eval_dir))
     print(results.comparison(curves, numbers(FLAGS.at_epochs), numbers(FLAGS.reach)))
     if FLAGS.plot is not None:
         results.plot(curves, FLAGS.plot)

@@ -44,11 +44,11 @@ def test_towers_that_disagree():
         ([(gradient, first), (gradient, third)], 'disagree on a variable: second, third'),
         (
             [(gradient, first), (tf.zeros([3]), second)],
-            r'gradients of second have different shapes: \(2,\), \(3,\)',
+            'shapes must be ',  # says TensorFlow
         ),
         ([(gradient, first)], r'different numbers of variables: \[2, 1\]'),
     ]:
-        with pytest.raises(ValueError, match=complaint):
+        with pytest.raises(ValueError, match='(?i)' + complaint):
             multi_gpu.average_gradients([[(gradient, first), (gradient, second)], tower])
 
 

@@ -6,16 +6,16 @@ FIFO queue prefetches; local response normalisation is tf.nn.lrn; update and mov
 tf.group; summaries run the network once more.
 """
 
-import datetime
 import os
-import time
 
 import tensorflow.compat.v1 as tf
 
 from cifar10 import directories, hooks, input as cifar10_input, summaries
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
+from cifar10.hparams import Pace
 from cifar10.runs import checkpoint_files, machine
+from cifar10.tutorial import update as tutorial_update
 
 
 def distort(image, row, column, mirror, brightness, contrast):
@@ -26,9 +26,7 @@ def distort(image, row, column, mirror, brightness, contrast):
     image = tf.cond(mirror, lambda: tf.image.flip_left_right(image), lambda: image)
     image = tf.image.adjust_brightness(image, brightness)
     image = tf.image.adjust_contrast(image, contrast)
-    image = tf.image.per_image_standardization(image)
-    image.set_shape([24, 24, 3])
-    return image
+    return tf.image.per_image_standardization(image)
 
 
 def distorted_inputs(data_dir, batch_size):
@@ -118,13 +116,11 @@ def loss(logits, labels, scope):
 
 def average_gradients(tower_grads):
     """The towers' mean gradients, stacked first; a list of (gradient, variable)."""
-    return [
-        (
-            tf.reduce_mean(tf.stack([gradient for gradient, _ in grads_and_vars]), 0),
-            grads_and_vars[0][1],
-        )
-        for grads_and_vars in zip(*tower_grads)
-    ]
+    averages = []
+    for grads_and_vars in zip(*tower_grads):
+        gradients, variables = zip(*grads_and_vars)
+        averages.append((tf.reduce_mean(tf.stack(gradients), 0), variables[0]))
+    return averages
 
 
 def training_step(job, batches):
@@ -132,16 +128,10 @@ def training_step(job, batches):
     loss and the gradients."""
     hparams, devices = job.hparams, job.devices
     global_step = tf.train.get_or_create_global_step()
-    decay_steps = int(job.num_examples / int(batches[0][0].shape[0]) * hparams.num_epochs_per_decay)
-    rate = tf.train.exponential_decay(
-        hparams.initial_learning_rate,
-        global_step,
-        decay_steps,
-        hparams.learning_rate_decay_factor,
-        staircase=True,
+    pace = Pace(int(batches[0][0].shape[0]), job.num_examples)  # a step counts one tower's batch
+    sgd = tf.train.GradientDescentOptimizer(
+        tutorial_update.learning_rate(global_step, pace, hparams)
     )
-    tf.summary.scalar('learning_rate', rate)
-    sgd = tf.train.GradientDescentOptimizer(rate)
     tower_grads = []
     for i, (device, (images, labels)) in enumerate(zip(devices, batches)):
         with tf.device(device), tf.name_scope('tower_%d' % i) as scope, tf.variable_scope(
@@ -182,31 +172,18 @@ def train(job, train_dir):
             tf.summary.histogram(variable.op.name + '/gradients', gradient)
         summary_op = tf.summary.merge_all()
         saver = tf.train.Saver()
+        with tf.control_dependencies([train_op]):
+            updates = tf.identity(tf.train.get_global_step())
+        log = hooks.LoggingHook(updates, total_loss, job.pace, intervals.log_frequency)
         config = machine.session_config(job.devices)
         with data_files.explaining(), summaries.writer(
             train_dir
-        ) as write, tf.train.SingularMonitoredSession([data_files], config=config) as session:
+        ) as write, tf.train.SingularMonitoredSession([data_files, log], config=config) as session:
+            raw_session = session.raw_session()  # without hooks, which make another step
             for step in range(1, job.max_steps + 1):
-                start = time.time()
-                _, loss_value = session.run([train_op, total_loss])
-                if step % intervals.log_frequency == 0:
-                    _print_step(job, step, loss_value, time.time() - start)
+                session.run(train_op)
                 if step % intervals.summary_steps == 0:
-                    write(tf.Summary.FromString(session.run(summary_op)), step)
+                    write(tf.Summary.FromString(raw_session.run(summary_op)), step)
                 if step % intervals.checkpoint_steps == 0 or step == job.max_steps:
-                    checkpoint_files.save(saver, session.raw_session(), train_dir, step)
+                    checkpoint_files.save(saver, raw_session, train_dir, step)
     data_files.check()
-
-
-def _print_step(job, step, loss_value, seconds):
-    print(
-        '%s: step %d, loss = %.2f (%.1f examples/sec; %.3f sec/batch)'
-        % (
-            datetime.datetime.now().isoformat(' ', 'microseconds'),
-            step,
-            loss_value,
-            job.pace.examples_per_step / seconds,
-            seconds / len(job.devices),
-        ),
-        flush=True,
-    )

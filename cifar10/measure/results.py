@@ -4,7 +4,6 @@ against minutes."""
 import glob
 import io
 import os
-from typing import NamedTuple
 
 from google.protobuf import message
 import numpy as np
@@ -13,15 +12,6 @@ import tensorflow.compat.v1 as tf
 from cifar10 import directories, errors, files
 from cifar10.errors import UserError
 from cifar10.report import tensorboard, text_report
-
-
-class Curve(NamedTuple):
-    """A run at each of its evaluations, in the order of steps."""
-
-    name: str
-    # float [evaluations, 4]: epochs, minutes of training without the time before the first step of
-    # each start, precision of one view, precision of 10 views (NaN if there is none)
-    points: np.ndarray
 
 
 def _check_intact(path):
@@ -75,8 +65,12 @@ def _read_scalars(directory, needed_tags):
     return scalars
 
 
-def read_curve(name, train_dir, eval_dir):
-    """Returns the Curve of a run.
+def read_curve(train_dir, eval_dir):
+    """Reads a run at each of its evaluations, in the order of steps.
+
+    Returns:
+      float [evaluations, 4]: epochs, minutes of training without the time before the first step of
+      each start, precision of one view, precision of 10 views (NaN if there is none).
 
     Raises:
       UserError: a directory lacks what a run writes.
@@ -97,7 +91,7 @@ def read_curve(name, train_dir, eval_dir):
     seconds_per_step = [speed_at[step] for step in steps + steps[-1:]]
     steps = [0] + steps + [end]
     minutes = np.append(0, np.cumsum(np.diff(steps) * seconds_per_step)) / 60
-    points = np.transpose(
+    return np.transpose(
         [
             np.interp(evaluated, steps, epochs),
             np.interp(evaluated, steps, minutes),
@@ -105,28 +99,19 @@ def read_curve(name, train_dir, eval_dir):
             [ten_views.get(step, np.nan) for step in evaluated],
         ]
     )
-    return Curve(name, points)
-
-
-def _by_name(curves):
-    names = {}
-    for curve in curves:
-        names.setdefault(curve.name, []).append(curve.points)
-    return names
 
 
 def comparison(curves, epochs, precisions):
-    """A table in Markdown; for repetitions, which are curves of the same name, it gives means and
-    spreads.
+    """A table in Markdown; for repetitions it gives means and spreads.
 
     Args:
-      curves: a list of Curve.
+      curves: a dict from each name to the curves of its runs, which `read_curve` returns.
       epochs: numbers of epochs; for each, a row for the first evaluation after so many epochs, if
         it is not the last one.
       precisions: for each, a row for the first evaluation with at least this precision.
     """
     rows = []
-    for name, group in _by_name(curves).items():
+    for name, group in curves.items():
         for epoch in epochs:
             # An evaluation belongs to a step, which may lie a little before the end of the epoch.
             found = [points[:-1][points[:-1, 0] > epoch - 0.01] for points in group]
@@ -134,7 +119,7 @@ def comparison(curves, epochs, precisions):
                 rows.append(_row(name, [points[0] for points in found]))
         rows.append(_row(name, [points[-1] for points in group]))
     for precision in precisions:
-        for name, group in _by_name(curves).items():
+        for name, group in curves.items():
             # Event files hold float32.
             found = [points[points[:, 2] >= np.float32(precision)] for points in group]
             reached = [points[0] for points in found if len(points)]
@@ -163,7 +148,7 @@ def _row(label, points):
 
 
 def plot(curves, path):
-    """Draws the curves to a file; its suffix chooses the format.
+    """Draws the curves, as in `comparison`, to a file; its suffix chooses the format.
 
     Raises:
       UserError: matplotlib is missing or cannot draw such a file, or it cannot be written.
@@ -174,7 +159,7 @@ def plot(curves, path):
         raise UserError('--plot needs matplotlib: pip install matplotlib')
     drawing = figure.Figure(figsize=(10, 4), layout='constrained')
     for column, axes in enumerate(drawing.subplots(1, 2, sharey=True)):
-        for color, (name, group) in enumerate(_by_name(curves).items()):
+        for color, (name, group) in enumerate(curves.items()):
             for i, points in enumerate(group):
                 label = None if i else name
                 axes.plot(points[:, column], points[:, 2], color='C%d' % color, label=label)

@@ -29,23 +29,9 @@ def add_loss_summaries(total_loss):
     return averages_op
 
 
-def train(total_loss, global_step, pace=CLASSIC_PACE, hparams=CLASSIC):
-    """Returns the train op of the tutorial's `cifar10.train`.
-
-    Averages the losses, computes the gradients, applies them, and then updates the moving averages
-    of all trainable variables with decay min(moving_average_decay, (1 + step) / (10 + step)). The
-    learning rate is that of tf.train.exponential_decay with int(num_epochs_per_decay * steps per
-    epoch) steps. Makes summaries of the learning rate, the losses, the variables and the gradients.
-
-    Args:
-      total_loss: a scalar, as `loss` returns it.
-      global_step: the variable that counts updates.
-      pace: a Pace.
-      hparams: an HParams, of which the learning rate, its decay and moving_average_decay are used.
-
-    Returns:
-      The train op.
-    """
+def learning_rate(global_step, pace, hparams):
+    """The learning rate of tf.train.exponential_decay with int(num_epochs_per_decay * steps per
+    epoch) steps, and a summary of it; for the arguments see `train`."""
     decay_steps = int(
         pace.examples_per_epoch / pace.examples_per_step * hparams.num_epochs_per_decay
     )
@@ -57,6 +43,27 @@ def train(total_loss, global_step, pace=CLASSIC_PACE, hparams=CLASSIC):
         staircase=True,
     )
     tf.summary.scalar('learning_rate', rate)
+    return rate
+
+
+def train(total_loss, global_step, pace=CLASSIC_PACE, hparams=CLASSIC):
+    """Returns the train op of the tutorial's `cifar10.train`.
+
+    Averages the losses, computes the gradients, applies them, and then updates the moving averages
+    of all trainable variables with decay min(moving_average_decay, (1 + step) / (10 + step)). For
+    the learning rate see `learning_rate`. Makes summaries of the learning rate, the losses, the
+    variables and the gradients.
+
+    Args:
+      total_loss: a scalar, as `loss` returns it.
+      global_step: the variable that counts updates.
+      pace: a Pace.
+      hparams: an HParams, of which the learning rate, its decay and moving_average_decay are used.
+
+    Returns:
+      The train op.
+    """
+    rate = learning_rate(global_step, pace, hparams)
     with tf.control_dependencies([add_loss_summaries(total_loss)]):
         opt = tf.train.GradientDescentOptimizer(rate)
         gradients = opt.compute_gradients(total_loss)

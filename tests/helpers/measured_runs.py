@@ -20,7 +20,7 @@ def write(directory, first_step=None, **scalars):
 
 
 def write_run(tmp_path):
-    """Writes a run of 200 steps with one evaluation; returns its name, train_dir and eval_dir."""
+    """Writes a run of 200 steps with one evaluation; returns its train_dir and eval_dir."""
     write(tmp_path / 'train', 0, epoch={100: 1, 200: 2}, sec_per_batch={100: 0.6, 200: 0.6})
     write(tmp_path / 'eval', **{'Precision @ 1': {200: 0.5}})
-    return 'name', str(tmp_path / 'train'), str(tmp_path / 'eval')
+    return str(tmp_path / 'train'), str(tmp_path / 'eval')

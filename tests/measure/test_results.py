@@ -100,7 +100,7 @@ def test_plot(runs, tmp_path):
 def test_plot_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, 'matplotlib', None)
     with pytest.raises(UserError, match='^--plot needs matplotlib: pip install matplotlib$'):
-        results.plot([], 'plot.svg')
+        results.plot({}, 'plot.svg')
 
 
 RUNS = '--runs=a:{tmp}/train:{tmp}/eval'
@@ -140,18 +140,18 @@ def test_mistake_gets_one_clear_line(tmp_path, args, expected, complaint):
 
 
 def test_a_run_without_a_step(tmp_path):
-    _, train_dir, eval_dir = measured_runs.write_run(tmp_path)
+    _, eval_dir = measured_runs.write_run(tmp_path)
     measured_runs.write(tmp_path / 'new', epoch={0: 0, 100: 1}, sec_per_batch={0: 0, 200: 1})
     with pytest.raises(UserError, match='/new holds no step with both "epoch" and "sec_per_batch"'):
-        results.read_curve('a', str(tmp_path / 'new'), eval_dir)
+        results.read_curve(str(tmp_path / 'new'), eval_dir)
 
 
 def test_evaluations_count_in_the_order_of_steps(tmp_path):
     """Not in that of the evaluations: the first checkpoint may be evaluated last."""
-    name, train_dir, eval_dir = measured_runs.write_run(tmp_path)
+    train_dir, eval_dir = measured_runs.write_run(tmp_path)
     measured_runs.write(eval_dir, **{'Precision @ 1': {100: 0.25}})
-    curve = results.read_curve(name, train_dir, eval_dir)
-    assert curve.points[:, 2].tolist() == [0.25, 0.5] and curve.points[:, 0].tolist() == [1, 2]
+    curve = results.read_curve(train_dir, eval_dir)
+    assert curve[:, 2].tolist() == [0.25, 0.5] and curve[:, 0].tolist() == [1, 2]
 
 
 def _first_event_file(directory):
@@ -164,7 +164,7 @@ def test_an_event_that_a_killed_process_has_not_finished(tmp_path):
     run = measured_runs.write_run(tmp_path)
     path = _first_event_file(tmp_path / 'train')
     os.truncate(str(path), path.stat().st_size - 1)
-    assert results.read_curve(*run).points[0, :2] == pytest.approx([2, 2])
+    assert results.read_curve(*run)[0, :2] == pytest.approx([2, 2])
 
 
 def test_a_damaged_event_file(tmp_path, capsys):
@@ -172,7 +172,7 @@ def test_a_damaged_event_file(tmp_path, capsys):
     run = measured_runs.write_run(tmp_path)
     path, curve = _first_event_file(tmp_path / 'train'), results.read_curve(*run)
     path.write_bytes(path.read_bytes() + bytes(100))
-    np.testing.assert_array_equal(results.read_curve(*run).points, curve.points)
+    np.testing.assert_array_equal(results.read_curve(*run), curve)
     assert '%s is read up to its damage' % path in capsys.readouterr().err
     path.write_bytes(_record(b'\xff' * 5))
     with pytest.raises(UserError, match='%s is damaged .*: move it away' % path):
