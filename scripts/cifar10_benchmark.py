@@ -124,7 +124,8 @@ def main(command):
     # the measuring processes are ended, and what they have written is removed
     with signals.Interruptible():
         rounds = benchmark.in_turn(
-            lambda formulation: benchmark.MEASURES[command](formulation, requested),
+            command,
+            requested,
             [OURS, BASELINE] if FLAGS.baseline else [OURS],
             FLAGS.rounds,
         )

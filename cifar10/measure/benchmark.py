@@ -24,14 +24,14 @@ from cifar10.training import Job
 MOST_TOWERS = 4  # among which `towers` divides a batch
 _SHARE = 'share of the matrix product'
 _STEP_IMAGES = 'images/sec that the step takes'
-_ROWS = 25  # of `profile`
 
 
-def in_turn(measure_once, formulations, num_rounds):
+def in_turn(command, request, formulations, num_rounds):
     """Measures each formulation in turn, round after round.
 
     Args:
-      measure_once: takes a formulation's name, returns a dict of figures.
+      command: the subcommand, one of MEASURES.
+      request: a Request.
       formulations: names.
       num_rounds: how often.
 
@@ -43,7 +43,7 @@ def in_turn(measure_once, formulations, num_rounds):
         for formulation in formulations:
             line = 'Round %d of %d: %s' % (i + 1, num_rounds, formulation)
             print(line, file=sys.stderr, flush=True)
-            for name, value in measure_once(formulation).items():
+            for name, value in MEASURES[command](formulation, request).items():
                 rounds[formulation][name].append(value)
     return rounds
 
@@ -196,10 +196,12 @@ def _with_limit(measured, job):
     # CPU devices share the cores
     num_units = len(set(job.devices)) if machine.is_gpu(job.devices[0]) else 1
     limit = num_units * processes.fresh_process(measurements.matrix_product_rate, job.devices[0])
-    return dict(
-        measured,
-        **{'GFLOP/s': rate / 1e9, 'matrix product, GFLOP/s': limit / 1e9, _SHARE: rate / limit},
-    )
+    return {
+        **measured,
+        'GFLOP/s': rate / 1e9,
+        'matrix product, GFLOP/s': limit / 1e9,
+        _SHARE: rate / limit,
+    }
 
 
 def flops_verdict(rounds, job):
@@ -211,13 +213,12 @@ def flops_verdict(rounds, job):
     ]
     total = measurements.step_operations(batch_size, num_classes)
     lines.append('  %-25s %9.4f GFLOP' % ('sum', total / 1e9))
-    limits = []
     for formulation, figures in rounds.items():
         share = statistics.median(figures[_SHARE])
         limit = 'arithmetic' if share >= 0.5 else 'overhead'
-        text = '%s for %s (%.0f %% of the rate of a matrix product)'
-        limits.append(text % (limit, formulation, 100 * share))
-    return '\n'.join(lines + ['Limit: ' + ', '.join(limits)])
+        text = 'Limit: %s for %s (%.0f %% of the rate of a matrix product)'
+        lines.append(text % (limit, formulation, 100 * share))
+    return '\n'.join(lines)
 
 
 def measure_towers(formulation, request):
@@ -286,7 +287,7 @@ def _most_expensive(measured):
         measurements.profile_figures names them.
     """
     medians = {name: statistics.median(values) for name, values in measured.items() if name != SUM}
-    names = sorted(medians, key=medians.get, reverse=True)[:_ROWS] + [SUM]
+    names = sorted(medians, key=medians.get, reverse=True)[:25] + [SUM]
     shares = {
         name: [100 * ms / total for ms, total in zip(measured[name], measured[SUM])]
         for name in names

@@ -6,7 +6,7 @@ import sys
 import tempfile
 
 from cifar10.measure import cluster_estimate, processes
-from cifar10.measure.cluster_estimate import ALLREDUCE, ASYNC, AVERAGE, AVERAGE_PERIOD, LOCAL, SYNC
+from cifar10.measure.cluster_estimate import ALLREDUCE, ASYNC, AVERAGE, AVERAGE_PERIOD, LOCAL
 
 
 def measure(unused_formulation, request):
@@ -21,7 +21,7 @@ def measure(unused_formulation, request):
     job, figures = request.job, {}
     servers = cluster_estimate.server_bytes(1, job.data.num_classes)
     for num_workers in (2, 4):
-        for mode in (LOCAL, ALLREDUCE, SYNC, ASYNC, AVERAGE):
+        for mode in cluster_estimate.MEASURED:  # LOCAL first
             seconds, sent, start, end = _run(mode, num_workers, request)
             # With async, an update takes the batch of one worker.
             batches = 1 if mode == ASYNC else num_workers

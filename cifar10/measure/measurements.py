@@ -89,8 +89,9 @@ def _config(formulation, job, devices):
 
 
 @contextlib.contextmanager
-def _step_session(formulation, job):
-    """Yields a session and the train op of a step on batches that stay in memory."""
+def _step_session(formulation, job, warmup):
+    """Yields a session and the train op of a step on batches that stay in memory, after so many
+    steps."""
     machine.set_up_tensorflow()
     rng = np.random.default_rng(0)
     size = job.hparams.batch_size
@@ -107,14 +108,14 @@ def _step_session(formulation, job):
             train_op, _, _ = classic.training_step(job, batches)
         with tf.Session(config=_config(formulation, job, job.devices)) as session:
             session.run(tf.global_variables_initializer())
+            for _ in range(warmup):
+                session.run(train_op)
             yield session, train_op
 
 
 def step_figures(formulation, job, steps):
     """Runs the training step alone: see `input_figures`."""
-    with _step_session(formulation, job) as (session, train_op):
-        for _ in range(steps.warmup):
-            session.run(train_op)
+    with _step_session(formulation, job, steps.warmup) as (session, train_op):
         start = time.perf_counter()
         for _ in range(steps.measured):
             session.run(train_op)
@@ -129,9 +130,7 @@ def profile_figures(formulation, job, steps):
       A dict from each operation, as 'name (type)', to its milliseconds per step, and their SUM; and
       the last step as a Chrome trace in JSON.
     """
-    with _step_session(formulation, job) as (session, train_op):
-        for _ in range(steps.warmup):
-            session.run(train_op)
+    with _step_session(formulation, job, steps.warmup) as (session, train_op):
         took = collections.Counter()
         for _ in range(steps.measured):
             metadata = tf.RunMetadata()
@@ -195,10 +194,7 @@ def matrix_product_rate(device, size=4096, num_runs=5):
     On recent GPUs TensorFlow rounds its factors to TF32, as it does in the network.
     """
     with tf.Graph().as_default(), tf.device(device):
-        factors = [
-            tf.get_variable(name, [size, size], initializer=tf.random_normal_initializer())
-            for name in 'ab'
-        ]
+        factors = [tf.Variable(tf.random_normal([size, size])) for _ in range(2)]
         product = tf.matmul(*factors).op
         seconds = []
         with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:

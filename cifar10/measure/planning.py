@@ -136,15 +136,12 @@ def multi_gpu_plan(batch_size, gpu_gflops):
     """Tables of several GPUs in one machine, in Markdown; for the arguments see `cluster_plan`."""
     seconds_per_image = measurements.step_operations(1) / (gpu_gflops * 1e9)
     rows, ratios = [], []
-    for gpus in GPUS:
-        for per_tower in [n for n in (1, 2, 4) if n <= gpus]:
-            for strategy in VARIABLE_STRATEGIES:
-                link_bytes, rates = estimate(
-                    gpus, per_tower, strategy, batch_size, seconds_per_image
-                )
-                towers = '%d x %d' % (gpus // per_tower, per_tower)
-                row = [gpus, towers, strategy, '%.1f' % (link_bytes / 1e6)]
-                rows.append(row + ['%.0f' % rate for rate in rates])
+    for gpus, per_tower, strategy in itertools.product(GPUS, (1, 2, 4), VARIABLE_STRATEGIES):
+        if per_tower <= gpus:
+            link_bytes, rates = estimate(gpus, per_tower, strategy, batch_size, seconds_per_image)
+            towers = '%d x %d' % (gpus // per_tower, per_tower)
+            row = [gpus, towers, strategy, '%.1f' % (link_bytes / 1e6)]
+            rows.append(row + ['%.0f' % rate for rate in rates])
     for batch in BATCHES:
         towers, divided = [
             np.max([estimate(2, n, x, batch, seconds_per_image)[1] for x in VARIABLE_STRATEGIES], 0)

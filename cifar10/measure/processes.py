@@ -19,7 +19,6 @@ try:
 except ImportError:  # Windows does not tell the peak memory in this way
     resource = None
 
-_END_SECS = 20
 _STEP_LINE = re.compile(r'(?:\[worker 0\] )?(\S+ \S+): step (\d+), ')
 _LOOPBACK = '/sys/class/net/lo/statistics/tx_bytes'  # on Linux
 
@@ -123,7 +122,7 @@ def end_with_tasks(process):
     """Ends a script that has to end what it has started."""
     process.terminate()
     try:
-        process.wait(_END_SECS)
+        process.wait(timeout=20)
     except subprocess.TimeoutExpired:
         process.kill()
 

@@ -80,9 +80,10 @@ def test_flops_verdict():
     share = 'share of the matrix product'
     rounds = {'ours': {share: [0.84, 0.2, 0.9]}, 'classic': {share: [0.4, 0.6, 0.44]}}
     lines = benchmark.flops_verdict(rounds, CPU_JOB).splitlines()
-    assert lines[1] == '  conv1          2 products    0.0885 GFLOP' and len(lines) == 8
+    assert lines[1] == '  conv1          2 products    0.0885 GFLOP' and len(lines) == 9
     assert lines[6].endswith(' 0.8424 GFLOP')
-    assert re.search(r'arithmetic for ours \(84 %.*overhead for classic \(44 %', lines[7])
+    assert lines[7].startswith('Limit: arithmetic for ours (84 % of the rate of a matrix product')
+    assert lines[8].startswith('Limit: overhead for classic (44 % ')
 
 
 def test_profile_tables():
@@ -235,7 +236,7 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
         'Round 1 of 2: ours\nRound 1 of 2: classic\nRound 2 of 2: ours\nRound 2 of 2: classic\n',
     )
     assert '\n| ms | 2 (1 to 3) | 3 (2 to 4) | 0.625 (0.5 to 0.75) |\n' in stdout
-    assert stdout.splitlines()[-1].startswith('Limit: arithmetic for ours (67 % ')
+    assert stdout.splitlines()[-2].startswith('Limit: arithmetic for ours (67 % ')
     report = json.loads(path.read_text())
     assert set(report) == {'subcommand', 'time', 'host', 'flags', 'rounds', 'summary', 'ratios'}
     assert report['subcommand'] == 'train' and report['rounds']['classic']['ms'] == [2, 4]
