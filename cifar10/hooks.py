@@ -116,14 +116,12 @@ class QueueFillHook(tf.train.SessionRunHook):
     def __init__(self, should_stop):
         self._should_stop = should_stop
 
-    def begin(self):
-        self._sizes = tf.get_collection(cifar10_input.SHUFFLE_QUEUE_SIZE)
-        self._minima = tf.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)
-
     def after_create_session(self, session, coord):
-        wanted, printed = sum(self._minima), None
+        sizes = session.graph.get_collection(cifar10_input.SHUFFLE_QUEUE_SIZE)
+        minima = session.graph.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)
+        wanted, printed = sum(minima), None
         while not coord.should_stop() and not self._should_stop():
-            filled = int(np.minimum(session.run(self._sizes), self._minima).sum())
+            filled = int(np.minimum(session.run(sizes), minima).sum())
             percent = 10 * (10 * filled // wanted) if wanted else None
             if percent != printed:
                 print(
@@ -208,7 +206,7 @@ class SummaryHook(tf.train.SessionRunHook):
     patient."""
 
     def __init__(self, step, summary_op, write, pace, every):
-        self._fetches = {'step': step}
+        self._step_tensor = step
         self._summary_op = summary_op
         self._write = write
         self._pace = pace
@@ -220,16 +218,15 @@ class SummaryHook(tf.train.SessionRunHook):
 
     def before_run(self, run_context):
         is_next = is_due(self._step + self._pace.steps_per_run, self._written, self._every)
-        summary = {'summary': self._summary_op} if is_next else {}
-        return tf.train.SessionRunArgs(dict(self._fetches, **summary))
+        return tf.train.SessionRunArgs([self._step_tensor, self._summary_op if is_next else []])
 
     def after_run(self, run_context, run_values):
-        self._step = run_values.results['step']
-        if 'summary' in run_values.results:
+        self._step, serialized = run_values.results
+        if serialized:
             now = time.monotonic()
             sec_per_step = (now - self._time) / (self._step - self._written)
             self._time, self._written = now, self._step
-            summary = tf.Summary.FromString(run_values.results['summary'])
+            summary = tf.Summary.FromString(serialized)
             for tag, value in [
                 (tensorboard.EPOCH, self._pace.epochs(self._step)),
                 (tensorboard.EXAMPLES_PER_SEC, self._pace.examples_per_step / sec_per_step),

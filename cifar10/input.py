@@ -1,6 +1,7 @@
 """CIFAR-10 batches from queues: reading, shuffling, prefetching, evaluation input."""
 
 import os
+import types
 from typing import NamedTuple
 
 import numpy as np
@@ -22,17 +23,6 @@ QUEUE_FILL = 'queue_fill'  # scalar tensors from 0 to 1, named after the queue
 MIN_FRACTION_OF_EXAMPLES_IN_QUEUE = 0.4
 
 
-class CIFAR10Record(NamedTuple):
-    """One example, as `read_cifar10` returns it."""
-
-    height: int
-    width: int
-    depth: int
-    key: tf.Tensor  # string scalar, 'file:record'
-    label: tf.Tensor  # int32 [1]
-    uint8image: tf.Tensor  # uint8 [32, 32, 3]
-
-
 class Share(NamedTuple):
     """Which part of the examples a process reads: one of `count` equal parts, which have no example
     in common."""
@@ -51,14 +41,21 @@ def read_cifar10(filename_queue, label_weights=(1,)):
       label_weights: of the bytes of a label, see dataset.Records; CIFAR-10 has one byte.
 
     Returns:
-      A CIFAR10Record.
+      An object with the fields height, width and depth; key, a string scalar, 'file:record'; label,
+      int32 [1]; and uint8image, uint8 [32, 32, 3].
     """
     record_bytes = len(label_weights) + dataset.IMAGE_BYTES
     key, value = tf.FixedLengthRecordReader(record_bytes).read(filename_queue)
     record = tf.reshape(tf.decode_raw(value, tf.uint8), [1, record_bytes])
     labels, images = _split(record, label_weights)
-    image = tf.transpose(images[0], [1, 2, 0])
-    return CIFAR10Record(dataset.HEIGHT, dataset.WIDTH, dataset.DEPTH, key, labels, image)
+    return types.SimpleNamespace(
+        height=dataset.HEIGHT,
+        width=dataset.WIDTH,
+        depth=dataset.DEPTH,
+        key=key,
+        label=labels,
+        uint8image=tf.transpose(images[0], [1, 2, 0]),
+    )
 
 
 def _split(rows, label_weights):
@@ -194,8 +191,12 @@ def prefetch_queue(images, labels, capacity, num_threads=1):
       A tf.FIFOQueue: each run of its dequeue() gives the next (images, labels).
     """
     with tf.device('/cpu:0'), tf.name_scope('prefetch_queue'):
-        types, shapes = [images.dtype, labels.dtype], [images.shape, labels.shape]
-        queue = tf.FIFOQueue(capacity, types, shapes, name='prefetch_queue')
+        queue = tf.FIFOQueue(
+            capacity,
+            [images.dtype, labels.dtype],
+            [images.shape, labels.shape],
+            name='prefetch_queue',
+        )
         enqueue = queue.enqueue([images, labels])
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue] * num_threads))
         tf.add_to_collection(QUEUE_FILL, tf.divide(queue.size(), capacity, name='fill'))
@@ -256,8 +257,9 @@ def undistorted_records(records, batch_size=BATCH_SIZE, num_epochs=None):
       images: uint8 [n, 3, 32, 32].
     """
     with tf.device('/cpu:0'), tf.name_scope('inputs'):
-        shape = [records.record_bytes]
-        queue = tf.FIFOQueue(4 * batch_size, [tf.uint8], [shape], name='record_queue')
+        queue = tf.FIFOQueue(
+            4 * batch_size, [tf.uint8], [[records.record_bytes]], name='record_queue'
+        )
         if num_epochs:
             filenames = _closing_queue(records.paths * num_epochs)
             rows = queue.dequeue_up_to(batch_size)

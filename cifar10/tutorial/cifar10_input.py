@@ -5,7 +5,6 @@ builds its graph.
 """
 
 import os  # noqa: F401 (as `xrange`, a name that programs take from here with `import *`)
-import types
 
 from six.moves import xrange  # noqa: F401 (as `os`)
 import tensorflow.compat.v1 as tf
@@ -19,17 +18,8 @@ NUM_CLASSES = dataset.NUM_CLASSES
 NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN = dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
 NUM_EXAMPLES_PER_EPOCH_FOR_EVAL = dataset.NUM_EXAMPLES_PER_EPOCH_FOR_EVAL
 
+read_cifar10 = lesson.read_cifar10
 _NUM_PREPROCESS_THREADS = 16
-_PREFETCHED_BATCHES = _PREFETCH_THREADS = 2
-
-
-def read_cifar10(filename_queue):
-    """Reads one example from the files that `filename_queue`, a queue of strings, names.
-
-    Returns:
-      An object with the fields of cifar10.input.CIFAR10Record, which a program may change.
-    """
-    return types.SimpleNamespace(**lesson.read_cifar10(filename_queue)._asdict())
 
 
 def _generate_image_and_label_batch(image, label, min_queue_examples, batch_size, shuffle=True):
@@ -79,7 +69,7 @@ def distorted_inputs(
       UserError: a file is missing or malformed, or the images are smaller than `image_size`.
     """
     size = _checked_size(image_size)
-    num_examples = NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN if num_examples is None else num_examples
+    num_examples = num_examples or NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
     records = dataset.read(data_dir).train
     # A label may be any byte: own networks have any number of classes.
     verification.verify(records, 256 ** len(records.label_weights))
@@ -91,9 +81,7 @@ def distorted_inputs(
     with tf.device('/cpu:0'), tf.name_scope('data_augmentation'):
         labels, images = lesson.shuffled_records(records, num_examples, batch_size)
         images = distortions.distort(images, *distortions.draws(batch_size, size=size), size=size)
-        images, labels = lesson.prefetch_queue(
-            images, labels, _PREFETCHED_BATCHES, _PREFETCH_THREADS
-        ).dequeue()
+        images, labels = lesson.prefetch_queue(images, labels, 2, num_threads=2).dequeue()
     tf.summary.image('images', images)
     return images, labels
 

@@ -109,9 +109,7 @@ def explain(error, directory):
         return None
     text = '%s: %s' % (type(error).__name__, ' '.join(str(error).split()))
     told = '%s in %s' % (text, frame and frame.line)
-    hints = [hint for pattern, hint in _HINTS if re.search(pattern, told)]
-    if not hints and isinstance(error, (AttributeError, ImportError)):
-        hints = _hints_for_name(text)
+    hints = [hint for pattern, hint in _HINTS if re.search(pattern, told)] or _hints_for_name(text)
     if not hints:
         return None
     return '%s%s; %s' % (place, re.split(r'\.? You can |\. `|\.$| \(', text)[0], hints[0])

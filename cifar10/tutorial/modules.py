@@ -112,9 +112,11 @@ def _difference(path):
         names = _values(ast.parse(opened.read()))
     added = [name for name in values if name not in names and not name.startswith('__')]
     changed = [
-        name
-        for name, digest in function_digests(tree, lines).items()
-        if name in names and digest not in _PUBLISHED
+        statement.name
+        for statement in tree.body
+        if isinstance(statement, ast.FunctionDef)
+        and statement.name in names
+        and _digest(inspect.getblock(lines[statement.lineno - 1 :])) not in _PUBLISHED
     ]
     settings = [
         '%s = %r' % (name, values[name])
@@ -169,15 +171,6 @@ def _flag_defaults(tree):
             name, default = map(_literal, arguments[:2])
             if name and default is not None:
                 yield name.lstrip('-'), default
-
-
-def function_digests(tree, lines):
-    """Returns the digest of each top-level function of a module, by name."""
-    return {
-        statement.name: _digest(inspect.getblock(lines[statement.lineno - 1 :]))
-        for statement in tree.body
-        if isinstance(statement, ast.FunctionDef)
-    }
 
 
 def _digest(lines):

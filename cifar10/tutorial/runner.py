@@ -42,15 +42,17 @@ def run(path, arguments, own_modules=False):
     main.__file__ = code.co_filename
     try:
         exec(code, vars(main))
-    except (SystemExit, KeyboardInterrupt):
-        raise
-    except BaseException as error:
-        line = error_hints.explain(error, directory)
-        if line:
-            raise UserError(line)
-        frames = error.__traceback__.tb_next  # without that of this function
-        sys.excepthook(type(error), error.with_traceback(frames), frames)
-        sys.exit(1)
+    except Exception as error:
+        _end(error, directory, error.__traceback__.tb_next)  # without the frame of this function
+
+
+def _end(error, directory, frames):
+    """Ends with the hint for an error, or else with its traceback."""
+    line = error_hints.explain(error, directory)
+    if line:
+        raise UserError(line)
+    sys.excepthook(type(error), error.with_traceback(frames), frames)
+    sys.exit(1)
 
 
 def _compiled(path):
@@ -70,11 +72,7 @@ def _compiled(path):
             % (path, error.strerror)
         )
     except SyntaxError as error:
-        line = error_hints.explain(error, '')
-        if line:
-            raise UserError(line)
-        sys.excepthook(type(error), error.with_traceback(None), None)
-        sys.exit(1)
+        _end(error, '', None)
 
 
 def _is_notebook(source):

@@ -53,6 +53,7 @@ _OLD_NAMES = {  # by module; those before 1.0 as RELEASE.md of TensorFlow 1.0 li
         'pywrap_tensorflow': pywrap_tensorflow,
         **contrib.SUMMARIES,
     },
+    time: {'clock': time.perf_counter},  # gone since Python 3.8; programs measure steps with it
     tf.train: {'SummaryWriter': tf.summary.FileWriter},
     tf.image: {'per_image_whitening': tf.image.per_image_standardization},
     # Private modules that programs import.
@@ -67,9 +68,6 @@ def install():
     _quieten()
     if importlib.util.find_spec('tf_keras'):
         os.environ.setdefault('TF_USE_LEGACY_KERAS', '1')  # tf.layers and tf.nn.rnn_cell need it
-    if not hasattr(time, 'clock'):
-        # gone since Python 3.8; programs measure their steps with it
-        time.clock = time.perf_counter
     tf.disable_v2_behavior()
     for module, names in _OLD_NAMES.items():
         for name, value in names.items():
@@ -154,7 +152,6 @@ def _accept_old_orders():
         setattr(owner, name, _in_either_order(getattr(owner, name), old_order, first))
     resize = tf.image.resize_images
 
-    @functools.wraps(resize)
     def resize_either_way(images, size, *rest, **named):
         if isinstance(size, int):
             size, rest = [size, rest[0]], rest[1:]
@@ -163,7 +160,6 @@ def _accept_old_orders():
     tf.image.resize_images = resize_either_way
     make_sync = tf.train.SyncReplicasOptimizer.__init__
 
-    @functools.wraps(make_sync)
     def make_sync_either_way(self, *positional, replica_id=None, **named):
         make_sync(self, *positional, **named)
         # now, because programs ask for it when the graph has been finalized
@@ -177,7 +173,6 @@ def _in_either_order(function, old_order, first):
     """Returns a function that also takes the old names of arguments, and the old order, which
     begins with an argument of the type `first`."""
 
-    @functools.wraps(function)
     def call(*positional, **named):
         named = {_OLD_ARGUMENTS.get(name, name): value for name, value in named.items()}
         if positional and isinstance(positional[0], first):
@@ -191,7 +186,6 @@ def _with_new_variables(method):
     """Returns a method that makes variables also after `reuse_variables`, which before 1.0 did not
     forbid that."""
 
-    @functools.wraps(method)
     def call(*positional, **named):
         scope = tf.get_variable_scope()
         if not scope.reuse:
@@ -207,7 +201,6 @@ def _let_flags_be_set():
     wrapper = type(tf.app.flags.FLAGS)
     set_flag = wrapper.__setattr__
 
-    @functools.wraps(set_flag)
     def define_and_set(self, name, value):
         if name not in self:
             tf.app.flags.DEFINE_string(name, None, '')
@@ -224,7 +217,6 @@ def _warn_of_unknown_flags():
     version 1."""
     parse, warned = flags.FlagValues.__call__, set()
 
-    @functools.wraps(parse)
     def parse_and_warn(self, argv, known_only=False):
         rest = parse(self, argv, known_only)
         if self is flags.FLAGS and known_only:
@@ -251,7 +243,6 @@ def _follow_sessions():
     base = tf.Session.__mro__[1]
     init = base.__init__
 
-    @functools.wraps(init)
     def init_and_remember(self, target='', graph=None, config=None):
         if not has_gpu:
             config = config or tf.ConfigProto()

@@ -6,7 +6,6 @@ from cifar10 import optimizer
 from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, Pace
 
-_LOSS_DECAY = 0.9  # of the tutorial's averages of the losses
 CLASSIC_PACE = Pace(CLASSIC.batch_size, dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN)
 
 
@@ -19,7 +18,7 @@ def add_loss_summaries(total_loss):
     Returns:
       The op that updates the averages.
     """
-    averages = tf.train.ExponentialMovingAverage(_LOSS_DECAY, name='avg')
+    averages = tf.train.ExponentialMovingAverage(0.9, name='avg')
     losses = tf.get_collection('losses') + [total_loss]
     averages_op = averages.apply(losses)
     for part in losses:
