@@ -43,10 +43,10 @@ def check_trusted(path):
                 '%s belongs to another user, and is in a place where every user can write: give another directory'
                 % place
             )
-        further = [parent] + (
-            [os.path.join(parent, os.readlink(place))] if os.path.islink(place) else []
-        )
-        places += [os.path.normpath(way) for way in further if os.path.normpath(way) not in places]
+        further = [parent]
+        if os.path.islink(place):
+            further.append(os.path.normpath(os.path.join(parent, os.readlink(place))))
+        places += [way for way in further if way not in places]
 
 
 def check_for_checkpoints(directory):
@@ -92,12 +92,7 @@ def check_no_file(path):
     absent = missing(path)
     place = os.path.dirname(absent[-1]) if absent else path
     if not os.path.isdir(place):
-        kind = (
-            (files.special_kind(os.stat(place).st_mode) or 'a file')
-            if os.path.exists(place)
-            else 'a link to nothing'
-        )
-        raise UserError('%s is %s, not a directory: give another one' % (place, kind))
+        raise UserError('%s is not a directory: give another one' % place)
 
 
 def check_exists(path, remedy):

@@ -12,7 +12,6 @@ import stat
 from cifar10 import errors
 from cifar10.errors import UserError
 
-_CONTENT_ERRORS = ValueError, OverflowError, KeyError, TypeError, AttributeError
 _KINDS = [
     (stat.S_ISDIR, 'a directory'),
     (stat.S_ISFIFO, 'a FIFO'),
@@ -93,7 +92,15 @@ def read_json(path, validate, remedy):
         check_regular(path, remedy)
         with open(path, encoding='utf-8') as opened:
             return validate(json.load(opened))
-    except (OSError, RecursionError, *_CONTENT_ERRORS) as error:
+    except (
+        OSError,
+        RecursionError,
+        ValueError,
+        OverflowError,
+        KeyError,
+        TypeError,
+        AttributeError,
+    ) as error:
         raise UserError('%s is damaged (%s): %s' % (path, errors.reason(error), remedy))
 
 

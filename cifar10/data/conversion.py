@@ -115,9 +115,8 @@ def find_images(images_dir, test_fraction, seed):
                 '%s holds no file: put images there, or remove it' % os.path.join(top, name)
             )
         rng.shuffle(paths)
-        num_test = 0
-        if not test_dir and len(paths) > 1:
-            num_test = min(len(paths) - 1, max(1, round(test_fraction * len(paths))))
+        num_test = min(len(paths) - 1, max(1, round(test_fraction * len(paths))))
+        num_test = 0 if test_dir else num_test
         test += [(path, label) for path in paths[:num_test]]
         train += [(path, label) for path in paths[num_test:]]
     if not test:
@@ -178,10 +177,9 @@ def _folders(directory):
     folders = [name for name in names if os.path.isdir(os.path.join(directory, name))]
     others = sorted(set(names) - set(folders))
     if others:
-        more = '; nor are %d other files there' % (len(others) - 1) if others[1:] else ''
         errors.warn(
-            '%s is not in the folder of a class, and not used%s'
-            % (os.path.join(directory, others[0]), more)
+            '%s is not in the folder of a class, and not used (files like this: %d)'
+            % (os.path.join(directory, others[0]), len(others))
         )
     return folders
 

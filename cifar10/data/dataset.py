@@ -178,13 +178,15 @@ def read(data_dir=DATA_DIR, label=None):
         return described
     listing, num_classes, weights = published.labels[label or list(published.labels)[0]]
     names = _class_names(os.path.join(directory, listing), num_classes)
-    parts = [
-        Records(
-            [File(os.path.join(directory, name)) for name in split], num_classes, names, weights
-        )
-        for split in (published.train_files, published.test_files)
-    ]
-    return DataSet(directory, *parts)
+    return DataSet(
+        directory,
+        *(
+            Records(
+                [File(os.path.join(directory, name)) for name in split], num_classes, names, weights
+            )
+            for split in (published.train_files, published.test_files)
+        ),
+    )
 
 
 def _described(directory, content):
@@ -199,7 +201,7 @@ def _described(directory, content):
     check_class_names(names)
     if set(content['train']) & set(content['test']):
         raise ValueError('train and test have a file in common')
-    if num_bytes not in (1, 2) or num_bytes < label_bytes(len(names)):
+    if num_bytes not in range(label_bytes(len(names)), 3):
         raise ValueError('label_bytes is %r for %d classes' % (num_bytes, len(names)))
     parts = []
     for split in ('train', 'test'):
@@ -209,10 +211,8 @@ def _described(directory, content):
         for name, about in content[split].items():
             if os.path.basename(name) != name or not name.isprintable() or name in ('', '.', '..'):
                 raise ValueError('%s is not the name of a file' % ascii(name))
-            if not isinstance(about['examples'], int) or not isinstance(about['sha256'], str):
-                raise ValueError('%s needs examples, a number, and sha256, a text' % name)
             path = os.path.join(directory, name)
-            parts[-1].files.append(File(path, about['examples'], about['sha256']))
+            parts[-1].files.append(File(path, int(about['examples']), str(about['sha256'])))
     return DataSet(directory, *parts)
 
 
@@ -246,11 +246,9 @@ def _class_names(path, num_classes):
     files.check_regular(path, remedy)
     with open(path, encoding='utf-8', errors='replace') as listing:
         names = listing.read().split()
-    if len(names) != num_classes:
-        raise UserError(
-            '%s lists %d class names, not %d: %s' % (path, len(names), num_classes, remedy)
-        )
     try:
+        if len(names) != num_classes:
+            raise ValueError('it lists %d class names, not %d' % (len(names), num_classes))
         check_class_names(names)
     except ValueError as error:
         raise UserError('%s is damaged (%s): %s' % (path, error, remedy))

@@ -183,8 +183,9 @@ def small_images_of_files(contents):
     same pixels.
     """
     with tf.device('/cpu:0'):
-        small = tf.map_fn(lambda content: _scaled(_decoded(content)[None])[0], contents, tf.uint8)
-        return _channels_first(small)  # at once, which is faster
+        return tf.map_fn(
+            lambda content: small_images(_decoded(content)[None])[0], contents, tf.uint8
+        )
 
 
 def _decoded(content):
@@ -203,16 +204,7 @@ def _on_white(image):
 
 def small_images(images):
     """The centres of images, their largest squares: uint8 [n, height, width, 1 or 3] to uint8 [n,
-    3, 32, 32]."""
-    return _channels_first(_scaled(images))
-
-
-def _channels_first(images):
-    return tf.transpose(images, [0, 3, 1, 2])
-
-
-def _scaled(images):
-    """The centres of images, uint8 [n, 32, 32, 3].
+    3, 32, 32].
 
     They are scaled by a triangle filter, which is wider than a pixel where an image shrinks.
     """
@@ -225,7 +217,7 @@ def _scaled(images):
     )
     small.set_shape([None, dataset.HEIGHT, dataset.WIDTH, None])
     # One channel becomes three, which is much faster here than for the whole image.
-    return small + tf.zeros([dataset.DEPTH], tf.uint8)
+    return tf.transpose(small + tf.zeros([dataset.DEPTH], tf.uint8), [0, 3, 1, 2])
 
 
 def _scaled_centres(images, height_and_width):

@@ -3,7 +3,6 @@ place only when they are complete."""
 
 import errno
 import os
-import shlex
 import shutil
 import stat
 import tarfile
@@ -164,13 +163,10 @@ def _fetch_with_retries(archive, part):
             if is_hopeless or failed_tries == 3:
                 kept = '; what came is kept, and the next start resumes there' if have else ''
                 path = os.path.abspath(part)[: -len('.part')]
-                command = 'cifar10_dataset.py download --data_dir=%s --data_url=URL' % shlex.quote(
-                    os.path.dirname(path)
-                )
                 raise UserError(
-                    'Cannot download %s (%s%s): check the network and the disk, try `%s` with another address, or put a '
-                    'copy of the archive at %s. Without a network, use the images that `cifar10_dataset.py synthetic` '
-                    'makes' % (archive.url, error, kept, command, path)
+                    'Cannot download %s (%s%s): check the network and the disk, try `cifar10_dataset.py download` with '
+                    'another --data_url, or put a copy of the archive at %s. Without a network, use the images that '
+                    '`cifar10_dataset.py synthetic` makes' % (archive.url, error, kept, path)
                 )
             print('\nThe download was interrupted (%s): trying again' % error, flush=True)
         time.sleep(archive.retry_secs * 2 ** max(0, failed_tries - 1))

@@ -11,7 +11,7 @@ from cifar10.data import dataset, verification
 
 _ROWS, _COLUMNS = 100, {'train': 12, 'test': 4}  # of a contact sheet, at most
 _LISTED = 10  # duplicates
-_SCALE, _GAP = 2, 4  # pixels of the sheet for a pixel of an image, and between two images
+_SCALE = 2  # pixels of the sheet for a pixel of an image, and of the border around each image
 
 
 def summarize(records):
@@ -25,7 +25,7 @@ def summarize(records):
       UserError: a file is malformed.
     """
     counts = verification.count_labels(records)
-    sums, squares = np.zeros(dataset.DEPTH), np.zeros(dataset.DEPTH)
+    sums, squares = np.zeros([2, dataset.DEPTH])
     for _, images in verification.examples(records):
         values = images.astype(np.int64)
         sums += values.sum((0, 2, 3))
@@ -70,22 +70,23 @@ def contact_sheet(data_set):
     Returns:
       uint8 [height, width, 3], white between the images.
     """
-    size = dataset.HEIGHT * _SCALE + _GAP
     rows = min(data_set.num_classes, _ROWS)
     columns = sum(_COLUMNS.values()) + 1  # and an empty one between the parts
-    sheet = np.full([rows * size + _GAP, columns * size + _GAP, dataset.DEPTH], 255, np.uint8)
+    bordered = dataset.HEIGHT + 2, dataset.WIDTH + 2, dataset.DEPTH
+    sheet = np.full([rows, columns, *bordered], 255, np.uint8)
     for split, first_column in [('train', 0), ('test', _COLUMNS['train'] + 1)]:
         shown = [0] * rows
         for labels, images in verification.examples(getattr(data_set, split)):
             for label, image in zip(labels, images):
                 if label < rows and shown[label] < _COLUMNS[split]:
-                    top, left = label * size + _GAP, (first_column + shown[label]) * size + _GAP
-                    enlarged = image.transpose(1, 2, 0).repeat(_SCALE, 0).repeat(_SCALE, 1)
-                    sheet[top : top + size - _GAP, left : left + size - _GAP] = enlarged
+                    column = first_column + shown[label]
+                    sheet[label, column, 1:-1, 1:-1] = image.transpose(1, 2, 0)
                     shown[label] += 1
             if min(shown) == _COLUMNS[split]:
                 break
-    return sheet
+    # It joins the rows below each other, then the columns.
+    joined = np.hstack(np.hstack(sheet))
+    return joined.repeat(_SCALE, 0).repeat(_SCALE, 1)
 
 
 def report(data_set):

@@ -23,7 +23,8 @@ class ProgressBar:
         file."""
         self._done += count
         is_terminal = self._stream.isatty()
-        steps = (100 if is_terminal else 10) * self._done // self._total
+        percent = 100 * self._done // self._total
+        steps = percent // (1 if is_terminal else 10)
         if steps > self._steps:
             self._steps = steps
             speed = self._done / max(time.monotonic() - self._start, 1e-3)
@@ -34,7 +35,7 @@ class ProgressBar:
                 '%s %d%%: %d of %d %s, %.0f %s/s, %s left'
                 % (
                     self._action,
-                    100 * self._done // self._total,
+                    percent,
                     self._done,
                     self._total,
                     self._unit,

@@ -17,13 +17,12 @@ _PIECE = 1000  # records that are read at a time
 _REMEDY = 'replace it with a good copy'
 
 
-def verify(records, num_classes=None):
+def verify(records):
     """Checks that each file is a whole number of records, as many as dataset.json says, with labels
     below the number of classes.
 
     Args:
       records: a Records.
-      num_classes: the number of classes; None takes that of the records.
 
     Returns:
       The number of examples in all files together.
@@ -31,14 +30,13 @@ def verify(records, num_classes=None):
     Raises:
       UserError: names the first bad file and what is wrong with it.
     """
-    return int(np.sum(count_labels(records, num_classes)))
+    return int(np.sum(count_labels(records)))
 
 
-def count_labels(records, num_classes=None):
+def count_labels(records):
     """The number of examples of each class, int64 [num_classes]; raises UserError as `verify`
     does."""
-    num_classes = num_classes or records.num_classes
-    counts = [_verified_counts(records, file, num_classes) for file in records.files]
+    counts = [_verified_counts(records, file) for file in records.files]
     return np.sum(counts, axis=0, dtype=np.int64)  # of no file, too
 
 
@@ -94,11 +92,11 @@ def check_file(path):
         )
 
 
-def _verified_counts(records, file, num_classes):
+def _verified_counts(records, file):
     """How often each label is in the file, int64 [num_classes]; raises UserError if something is
     wrong with it."""
     check_file(file.path)
-    size = records.record_bytes
+    size, num_classes = records.record_bytes, records.num_classes
     num_bytes, counts, _ = _content(file.path, records.label_weights)
     num_examples, num_more = divmod(num_bytes, size)
     bad = np.flatnonzero(counts[num_classes:]) + num_classes
@@ -143,9 +141,9 @@ def _content(path, label_weights):
 @functools.lru_cache(maxsize=64)  # a trainer asks several times
 def _content_in_state(path, label_weights, unused_state):
     records = dataset.Records((), label_weights=label_weights)
+    size = records.record_bytes
     counts, num_bytes, crc = np.zeros(256 ** len(label_weights), np.int64), 0, 0
-    for piece in pieces(path, records.record_bytes):
-        size = records.record_bytes
+    for piece in pieces(path, size):
         whole = np.frombuffer(piece, np.uint8)[: len(piece) // size * size]
         labels = records.labels(whole.reshape(-1, size))
         counts += np.bincount(labels, minlength=len(counts))

@@ -21,10 +21,7 @@ def is_present(data_dir, published=dataset.CIFAR10):
         replaced.
     """
     directory = dataset.files_dir(data_dir, published)
-    if os.path.lexists(directory) and not os.path.isdir(directory):
-        raise UserError(
-            '%s is not a directory: move it away, or give another --data_dir' % directory
-        )
+    directories.check_no_file(directory)
     if not os.path.isdir(directory) or not os.listdir(directory):
         return False
     found = dataset.read(directory)

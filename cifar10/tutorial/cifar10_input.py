@@ -72,7 +72,7 @@ def distorted_inputs(
     num_examples = num_examples or NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
     records = dataset.read(data_dir).train
     # A label may be any byte: own networks have any number of classes.
-    verification.verify(records, 256 ** len(records.label_weights))
+    verification.verify(records._replace(num_classes=256 ** len(records.label_weights)))
     print(
         'Filling queue with %d CIFAR images before starting to train. This will take a few minutes.'
         % int(num_examples * lesson.MIN_FRACTION_OF_EXAMPLES_IN_QUEUE),
@@ -113,7 +113,7 @@ def inputs(
     size = _checked_size(image_size)
     found = dataset.read(data_dir)
     records = found.test if eval_data else found.train
-    verification.verify(records, 256 ** len(records.label_weights))
+    verification.verify(records._replace(num_classes=256 ** len(records.label_weights)))
     labels, images = lesson.undistorted_records(records, batch_size, num_epochs)
     with tf.device('/cpu:0'), tf.name_scope('input'):
         images = distortions.crop(images, size=size)

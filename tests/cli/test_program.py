@@ -121,12 +121,16 @@ MISTAKES = [
     (
         'cifar10_train --data_dir={tmp}/file',
         2,
-        'flag --data_dir={tmp}/file: {tmp}/file is a file, not a directory: give another one; .*',
+        'flag --data_dir={tmp}/file: {tmp}/file is not a directory: give another one; .*',
     ),
     ('cifar10_train --data_dir=', 2, 'flag --data_dir=: the name is missing; .*'),
-    ('cifar10_train --train_dir={tmp}/file/run', 2, '.*: {tmp}/file is a file, not a .*'),
-    ('cifar10_eval --checkpoint_dir={tmp}/file', 2, 'flag --checkpoint_dir=.* is a file, .*'),
-    ('cifar10_dataset holdout {tmp}/file {tmp}/new', 1, '{tmp}/file is a file, not a .*'),
+    ('cifar10_train --train_dir={tmp}/file/run', 2, '.*: {tmp}/file is not a directory: .*'),
+    (
+        'cifar10_eval --checkpoint_dir={tmp}/file',
+        2,
+        'flag --checkpoint_dir=.* is not a directory: .*',
+    ),
+    ('cifar10_dataset holdout {tmp}/file {tmp}/new', 1, '{tmp}/file is not a directory: .*'),
     ('cifar10_dataset download --data_url=', 2, 'flag --data_url=: the name is missing; .*'),
     (
         'cifar10_dataset info --contact_sheet={tmp}/x.gif',

@@ -84,7 +84,7 @@ def test_files_beside_the_folders_are_named(tmp_path, capsys):
     top = _touch(tmp_path, 'labels.csv', 'x.jpg', 'y.jpg', 'a/1', 'a/2', 'b/1', 'b/2')
     conversion.find_images(top, 0.5, 0)
     (told,) = capsys.readouterr().err.splitlines()
-    assert 'labels.csv is not in the folder of a class, and not used; nor are 2 other' in told
+    assert 'labels.csv is not in the folder of a class, and not used (files like this: 3)' in told
 
 
 @pytest.mark.parametrize(

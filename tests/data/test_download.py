@@ -115,7 +115,7 @@ def test_a_server_that_stays_broken(archive, tmp_path, monkeypatch, status, trie
         cifar10.maybe_download_and_extract(str(tmp_path), server.url)
     told = str(raised.value)
     assert told.startswith('Cannot download http://127.0.0.1:') and str(status) in told
-    assert 'cifar10_dataset.py download --data_dir=%s --data_url=URL' % tmp_path in told
+    assert '`cifar10_dataset.py download` with another --data_url' in told
     assert len(server.ranges) == tries and slept == [1, 2][: tries - 1]
     assert os.listdir(str(tmp_path)) == []
 

@@ -83,16 +83,16 @@ def test_the_contact_sheet(own_data_dir, tmp_path):
     assert (status, stderr) == (0, '') and str(path) in stdout
     assert stdout.splitlines()[-1].startswith('300 training and 50 test examples of disc, ')
     sheet = np.asarray(Image.open(str(path)))
-    assert sheet.shape == (10 * 68 + 4, 17 * 68 + 4, 3)
+    assert sheet.shape == (10 * 68, 17 * 68, 3)
     found = dataset.read(own_data_dir)
     for records, first, count in [(found.train, 0, 12), (found.test, 13, 4)]:
         labels, images = oracle.read_records(records.paths)
         for label in range(10):
             for i, image in enumerate(images[labels == label][:count]):
-                top, left = label * 68 + 4, (first + i) * 68 + 4
+                top, left = label * 68 + 2, (first + i) * 68 + 2
                 enlarged = image.repeat(2, 0).repeat(2, 1)
                 np.testing.assert_array_equal(sheet[top : top + 64, left : left + 64], enlarged)
-    assert (sheet[:, 12 * 68 + 4 : 13 * 68] == 255).all()
+    assert (sheet[:, 12 * 68 : 13 * 68] == 255).all()
 
 
 @pytest.mark.parametrize('name, kind', [('sheet.JPEG', 'JPEG'), ('sheet.Png', 'PNG')])

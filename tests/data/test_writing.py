@@ -41,7 +41,7 @@ def test_no_directory_in_place_of_the_data_set(tmp_path, kind):
     else:
         special_files.make(path, kind)
     before = os.lstat(str(path))
-    with pytest.raises(UserError, match='^%s is not a directory: move it away, or ' % path):
+    with pytest.raises(UserError, match='^%s is not a directory: give another one' % path):
         synthetic.maybe_write(str(tmp_path))
     assert os.path.samestat(os.lstat(str(path)), before)
     assert os.listdir(str(tmp_path)) == [dataset.DIRECTORY]

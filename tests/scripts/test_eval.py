@@ -76,7 +76,7 @@ def test_mistakes_in_flags(tmp_path, data_dir, monkeypatch):
         ('--top_k=11', '--top_k=11 is more than the 10 classes: give at most 10'),
         ('--num_examples=51', '--num_examples=51 is more than the 50 existing examples: leave it'),
         ('--predictions={}/none/p.csv', 'Cannot write {}/none/p.csv (No such file'),
-        ('--figures={}/file', '{}/file is a file, not a directory: give another'),
+        ('--figures={}/file', '{}/file is not a directory: give another'),
         ('--figures={}', 'Cannot write {}/mistakes.png (Is a directory'),
         ('--figures=', '--figures=: the name is missing'),
         ('--figures={}/new', '--figures needs matplotlib: pip install matplotlib'),
