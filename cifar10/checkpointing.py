@@ -26,13 +26,14 @@ class FiniteHook(hooks.FetchingHook):
             norms = [
                 tf.global_norm([gradient for gradient, _ in grads]) for grads in graph.tower_grads
             ]
-        fetches = {
-            'step': step,
-            'losses': graph.losses,
-            'norms': norms,
-            'learning_rate': graph.learning_rate,
-        }
-        super().__init__(fetches)
+        super().__init__(
+            {
+                'step': step,
+                'losses': graph.losses,
+                'norms': norms,
+                'learning_rate': graph.learning_rate,
+            }
+        )
         self._train_dir = train_dir
 
     def begin(self):
@@ -46,18 +47,15 @@ class FiniteHook(hooks.FetchingHook):
     def after_run(self, run_context, run_values):
         self._fetched = run_values.results
         if not np.isfinite(self._fetched['losses'] + self._fetched['norms']).all():
-            raise self._error(self._bad_variables(run_context.session))
+            raise self._error(run_context.session.run(self._is_finite))
 
     def check_variables(self, session):
         """Raises UserError if a variable is not finite."""
-        bad = self._bad_variables(session)
-        if bad:
-            raise self._error(bad)
+        is_finite = session.run(self._is_finite)
+        if not all(is_finite.values()):
+            raise self._error(is_finite)
 
-    def _bad_variables(self, session):
-        return sorted(name for name, finite in session.run(self._is_finite).items() if not finite)
-
-    def _error(self, bad_variables):
+    def _error(self, is_finite):
         def towers(values):
             return ', '.join(str(i) for i in np.flatnonzero(~np.isfinite(values))) or 'none'
 
@@ -72,7 +70,7 @@ class FiniteHook(hooks.FetchingHook):
                 self._fetched['learning_rate'],
                 towers(self._fetched['losses']),
                 towers(self._fetched['norms']),
-                ', '.join(bad_variables) or 'none',
+                ', '.join(sorted(name for name in is_finite if not is_finite[name])) or 'none',
                 saved[0],
             )
         )

@@ -8,7 +8,6 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation, hooks
 from cifar10.data import verification
-from cifar10.errors import UserError
 from cifar10.report import tensorboard
 from cifar10.runs import checkpoint, checkpoint_files, watch
 
@@ -23,7 +22,7 @@ class ScoreHook(hooks.FetchingHook):
 
     _evaluator = None  # is made when it is needed, so that the first step need not wait for it
     _scored = None  # the step of the last evaluation
-    _unkept = 0  # the greatest precision of a checkpoint that could not be kept
+    _greatest = 0  # precision so far, whether its checkpoint could be kept or not
 
     def __init__(self, step, job, run, write, failures):
         """Looks at the test files, so that it is not at the end that they turn out to be damaged.
@@ -52,8 +51,8 @@ class ScoreHook(hooks.FetchingHook):
 
     def after_run(self, run_context, run_values):
         before, self._looked = self._looked, run_values.results
-        every, is_last = self._job.intervals.eval_steps, self._looked >= self._job.pace.last_step
-        if every and not is_last and hooks.is_due(self._looked, before, every):
+        every, last_step = self._job.intervals.eval_steps, self._job.pace.last_step
+        if every and self._looked < last_step and hooks.is_due(self._looked, before, every):
             path = os.path.join(self._run.path, '%s-%d' % (checkpoint_files.PREFIX, self._looked))
             values = run_context.session.run(self._variables)
             with self._failures.collecting('an evaluation'):  # A test file may have changed.
@@ -84,15 +83,8 @@ class ScoreHook(hooks.FetchingHook):
             result.step,
         )
         if self._job.intervals.keep_best:
-            self._keep_best(restored, precision)
-
-    def _keep_best(self, restored, precision):
-        name = 'the best checkpoint'
-        try:
-            checkpoint_files.keep_best(self._run, restored, precision)
-        except UserError as error:
-            self._unkept = max(self._unkept, precision)
-            self._failures.add(name, error)
-        else:
-            if precision >= self._unkept:
-                self._failures.remove(name)
+            self._greatest = max(self._greatest, precision)
+            with self._failures.collecting('the best checkpoint'):
+                checkpoint_files.keep_best(self._run, restored, precision)
+                if precision == self._greatest:
+                    self._failures.remove('the best checkpoint')

@@ -39,12 +39,11 @@ def define_integer(name, default, description, lower, upper=2**31 - 1):
     flags.DEFINE_integer(name, default, description, lower_bound=lower, upper_bound=upper)
 
 
-def define_directory(name, default, description, check=files.check_name):
+def define_directory(name, default, description, check=directories.check_no_file):
     """Defines the flag of a directory on this machine; `check` raises UserError for one that cannot
     be used."""
     flags.DEFINE_string(name, default, description)
     validate(name, files.check_name)
-    validate(name, directories.check_no_file)
     validate(name, check)
 
 
@@ -162,12 +161,13 @@ def make(dataset_name, is_wanted=True):
             '--label=%s is for CIFAR-100: give --dataset=cifar100 too, or leave it out'
             % FLAGS.label
         )
-    with signals.Interruptible():
-        if dataset_name == 'synthetic' and (is_wanted or not is_present):
-            synthetic.maybe_write(path)
-        elif is_wanted or not is_present:
-            archive = _ARCHIVES[dataset_name]
-            download.prepare(archive._replace(url=FLAGS.data_url or archive.url), path)
+    if is_wanted or not is_present:
+        with signals.Interruptible():
+            if dataset_name == 'synthetic':
+                synthetic.maybe_write(path)
+            else:
+                archive = _ARCHIVES[dataset_name]
+                download.prepare(archive._replace(url=FLAGS.data_url or archive.url), path)
     return dataset.read(path, FLAGS.label)
 
 

@@ -12,7 +12,7 @@ from cifar10.data import dataset, verification
 from cifar10.errors import UserError
 from cifar10.hparams import CLASSIC, VARIABLE_STRATEGIES, Intervals
 from cifar10.report import tensorboard
-from cifar10.runs import event_file, machine, run_directory
+from cifar10.runs import checkpoint_files, event_file, machine, run_directory
 from cifar10.runs.machine import Threads
 from cifar10.training import Job
 
@@ -47,9 +47,10 @@ def prepare(
       UserError: flags contradict each other, the data set is missing or malformed, or the batch is
         too large for it.
     """
-    hparams = job_flags.given_hparams(
-        run_directory.resumed_hparams(FLAGS.train_dir) if resumes and not FLAGS.fresh else None
-    )
+    recorded = CLASSIC
+    if resumes and not FLAGS.fresh and checkpoint_files.candidates(FLAGS.train_dir):
+        recorded = run_directory.recorded_hparams(FLAGS.train_dir)
+    hparams = job_flags.given_hparams(recorded)
     check_division(num_devices, devices_per_tower)
     devices = placement.tower_devices(num_devices)
     if FLAGS.deterministic and machine.is_gpu(devices[0]):
@@ -92,8 +93,6 @@ def count_examples(data_set, batch_size):
 def check_division(num_devices, devices_per_tower):
     """Raises UserError if the devices cannot be divided among towers, or the layers over the
     devices of a tower."""
-    if devices_per_tower == 1:
-        return
     num_layers = len(placement.LAYERS)
     if devices_per_tower > num_layers:
         raise UserError(
@@ -176,9 +175,11 @@ def _lines(job, first_step, is_alone):
             % (profile_step, '' if is_traced else ', which this start does not make: none')
         )
     if job.seed is not None:
-        fixed = 'everything on this machine'
-        if not job.deterministic:
-            fixed = 'initial values and distortions, but not the order of the images'
+        fixed = (
+            'everything on this machine'
+            if job.deterministic
+            else 'initial values and distortions, but not the order of the images'
+        )
         lines.append('Seed: %d, which fixes %s' % (job.seed, fixed))
     return lines
 

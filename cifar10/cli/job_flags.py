@@ -249,10 +249,9 @@ def define_recipe():
             flags.DEFINE_integer if isinstance(getattr(CLASSIC, name), int) else flags.DEFINE_float
         )
         kind(name, None, description + '.' + _defaults(name), lower_bound=lower, upper_bound=upper)
-        if kind is flags.DEFINE_float:
-            flags.register_validator(
-                name, lambda value: value is None or not math.isnan(value), 'is not a number'
-            )
+        flags.register_validator(
+            name, lambda value: value is None or not math.isnan(value), 'is not a number'
+        )
 
 
 def _defaults(name):
@@ -263,14 +262,14 @@ def _defaults(name):
     )
 
 
-def given_hparams(recorded=None):
+def given_hparams(recorded=CLASSIC):
     """Returns the HParams that the flags set.
 
     Without --warmup_epochs, a new run warms up for the same share of its epochs as the recipe, and
     a resumed run keeps its warm-up.
 
     Args:
-      recorded: the HParams of the run that is resumed; None for a new run.
+      recorded: of the run that is resumed; CLASSIC, which has no warm-up, for a new run.
 
     Raises:
       UserError: flags contradict each other, or have no effect.
@@ -284,7 +283,7 @@ def given_hparams(recorded=None):
     combined = recipe._replace(**given)
     is_linear = combined.schedule == 'linear'
     if is_linear and 'warmup_epochs' not in given and math.isfinite(combined.epochs):
-        if recorded and recorded.has_effect('warmup_epochs') and recorded.recipe == recipe.recipe:
+        if recorded.has_effect('warmup_epochs') and recorded.recipe == recipe.recipe:
             combined = combined._replace(warmup_epochs=recorded.warmup_epochs)
             if combined.warmup_epochs >= combined.epochs:
                 raise UserError(

@@ -41,12 +41,13 @@ def versions(config=None):
 
     from cifar10.runs import machine
 
-    computing = ['%s (cores: %d)' % (machine.processor(), machine.num_cores())]
     return 'cifar10 %s, Python %s, TensorFlow %s; %s' % (
         __version__,
         platform.python_version(),
         tf.__version__,
-        ', '.join(computing + machine.gpus(config)),
+        ', '.join(
+            ['%s (cores: %d)' % (machine.processor(), machine.num_cores())] + machine.gpus(config)
+        ),
     )
 
 

@@ -12,8 +12,6 @@ import tempfile
 from cifar10 import errors
 from cifar10.runs import signals
 
-_PACKAGES = ['absl', 'numpy', 'six', 'tensorflow']
-
 
 def start(name):
     """Makes ready what a script needs from its first moment on; does nothing if the script is
@@ -46,7 +44,7 @@ def _open_standard_files():
 def _check_packages():
     """Ends the script with one line if a package is missing: often the virtual environment has not
     been activated."""
-    for name in _PACKAGES:
+    for name in ('absl', 'numpy', 'six', 'tensorflow'):
         if name not in sys.modules and importlib.util.find_spec(name) is None:
             sys.exit(
                 '%s: error: the package %s is not installed: activate the environment (. venv/bin/activate), or run pip install '

@@ -136,8 +136,10 @@ def save(saver, session, directory, step):
         return saver.save(session, prefix, step)
     except (tf.errors.OpError, OSError, RuntimeError, ValueError) as error:
         remove_unfinished(directory)
-        lost = tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError
-        if isinstance(error, lost):
+        if isinstance(
+            error,
+            (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError),
+        ):
             raise
         raise UserError(
             'Cannot save a checkpoint (%s): make room for %s-%d, and make sure that its directory can be written'
@@ -199,7 +201,7 @@ def _write(path, values):
     """Writes a checkpoint with the operation that a tf.train.Saver uses. The Saver of the session
     would save what the variables hold now, which the workers of a cluster may have changed since
     the evaluation."""
-    with tf.Graph().as_default(), tf.device('/cpu:0'), tf.Session(
+    with tf.Graph().as_default(), tf.Session(
         config=tf.ConfigProto(device_count={'GPU': 0})
     ) as session:
         session.run(

@@ -79,11 +79,7 @@ def choose_threads(devices, batch_size, given=Threads()):
     prefetch = given.prefetch or min(num_cores(), max(2, len(devices)))
     all_slices = num_slices(devices, batch_size, given.inter_op) * len(devices)
     one_per_operation = not is_gpu(devices[0]) and all_slices >= (given.inter_op or num_cores())
-    return Threads(
-        intra_op=given.intra_op or (1 if one_per_operation else 0),
-        inter_op=given.inter_op,
-        prefetch=prefetch,
-    )
+    return given._replace(intra_op=given.intra_op or int(one_per_operation), prefetch=prefetch)
 
 
 def session_config(devices, threads=None, log_device_placement=False):
@@ -94,10 +90,10 @@ def session_config(devices, threads=None, log_device_placement=False):
       threads: a Threads; None leaves threads and graph optimizers to TensorFlow.
       log_device_placement: whether to print the device of every operation.
     """
-    num_gpus = len({device for device in devices if is_gpu(device)})
-    num_cpus = len({device for device in devices if not is_gpu(device)})
+    distinct = set(devices)
+    num_gpus = sum(map(is_gpu, distinct))
     config = tf.ConfigProto(
-        device_count={'CPU': max(1, num_cpus), 'GPU': num_gpus},
+        device_count={'CPU': max(1, len(distinct) - num_gpus), 'GPU': num_gpus},
         gpu_options=tf.GPUOptions(allow_growth=True),
         allow_soft_placement=True,
         log_device_placement=log_device_placement,

@@ -67,7 +67,6 @@ def held(train_dir, fresh, job):
         another optimizer, or its record or all its checkpoints are damaged.
     """
     train_dir = os.path.abspath(train_dir)  # "." would move with the directory
-    directories.check_for_checkpoints(train_dir)
     busy = 'Another process is training in %s: stop it, or give another --train_dir' % train_dir
     directories.make(train_dir)
     if fresh and any(map(_RUN_FILE.fullmatch, checkpoint_files.names(train_dir))):
@@ -111,18 +110,6 @@ def _known_best(train_dir, is_checked):
             '%s. The next evaluation replaces it as the best one, whatever its precision' % error,
             flush=True,
         )
-
-
-def resumed_hparams(train_dir):
-    """Returns the recorded HParams of the run in the directory that would be resumed; None if there
-    is none.
-
-    Raises:
-      UserError: the record is damaged.
-    """
-    if not checkpoint_files.candidates(train_dir) or not read_record(train_dir):
-        return None
-    return recorded_hparams(train_dir)
 
 
 def has_ended(train_dir, last_step=None):
@@ -192,7 +179,6 @@ def _validated(record):
     """
     if not isinstance(record, dict):
         raise ValueError('it is not a JSON object')
-    record = dict(record)
     for name, classic in dict(CLASSIC._asdict(), last_step=math.inf).items():
         value = record.get(name, classic)
         kind = type(classic)
@@ -242,10 +228,7 @@ def _compare(train_dir, record, hparams):
       UserError: the classes, the recipe or the optimizer differ, or the number of examples where
         the schedule depends on it.
     """
-    recorded = read_record(train_dir)
-    if not recorded:
-        return
-    recorded = dict(record, **recorded)  # what is not recorded counts as the same
+    recorded = dict(record, **read_record(train_dir))  # what is not recorded counts as the same
     fixed = ['class_names', 'recipe', 'optimizer']  # other optimizers have other variables
     for name in fixed + (['num_examples'] if hparams.counts_epochs else []):
         if recorded[name] != record[name]:

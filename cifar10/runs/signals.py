@@ -9,8 +9,9 @@ import socket
 import sys
 import threading
 
-_NAMES = ['SIGINT', 'SIGTERM', 'SIGHUP']  # Windows has no SIGHUP
-STOPPING = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
+STOPPING = [  # Windows has no SIGHUP
+    getattr(signal, name) for name in ('SIGINT', 'SIGTERM', 'SIGHUP') if hasattr(signal, name)
+]
 NOBODY_READS = getattr(signal, 'SIGPIPE', signal.SIGTERM)  # Windows has no SIGPIPE, nor SIGKILL
 _KILL = getattr(signal, 'SIGKILL', signal.SIGTERM)
 
@@ -104,11 +105,10 @@ def _handlers():
     takes no handlers."""
     if threading.current_thread() is not threading.main_thread():
         return {}
-    before = {number: signal.getsignal(number) for number in STOPPING}
     # nohup ignores SIGHUP; None is a handler that is not Python's.
     return {
         number: found
-        for number, found in before.items()
+        for number, found in zip(STOPPING, map(signal.getsignal, STOPPING))
         if found is not None and (found != signal.SIG_IGN or number == signal.SIGINT)
     }
 

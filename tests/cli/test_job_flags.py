@@ -141,7 +141,7 @@ def test_defaults_of_the_books():
     ]
 
 
-def hparams(*args, recorded=None):
+def hparams(*args, recorded=CLASSIC):
     flags.FLAGS.unparse_flags()
     flags.FLAGS(['a script'] + list(args))
     return job_flags.given_hparams(recorded)
