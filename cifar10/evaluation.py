@@ -11,12 +11,10 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import directories, distortions, input as cifar10_input, model, summaries
 from cifar10.data import verification
+from cifar10.errors import UserError
 from cifar10.report import figures, tensorboard, text_report
 from cifar10.report.scores import Mistake, Scores
 from cifar10.runs import checkpoint, machine, run_directory, watch
-
-_MISTAKES = 24  # that are shown
-_DISTANCE = 3  # pixels from the centre of the image to that of an outer crop, down and across
 
 
 class Result(NamedTuple):
@@ -40,17 +38,21 @@ class Evaluator:
         Args:
           records: the Records that are scored, like those of a DataSet for the test.
           device: the device to compute on.
-          num_examples: score only this many examples, the first ones, which exist; None scores
-            all.
+          num_examples: score only this many examples, the first ones; None scores all.
           num_views: the number of views per image, see crop_and_mirror.
 
         Raises:
-          UserError: a file is missing or malformed.
+          UserError: a file is missing or malformed, or there are fewer examples.
         """
         self._watch = watch.Watch(records)
         num_present = verification.verify(records)
         self._class_names = records.class_names
         self._num_examples = num_examples or num_present
+        if self._num_examples > num_present:
+            raise UserError(
+                '--num_examples=%d is more than the %d existing examples: leave it out to score all'
+                % (num_examples, num_present)
+            )
         self._num_views = num_views
         self._config = machine.session_config(
             [device], machine.choose_threads([device], cifar10_input.BATCH_SIZE)
@@ -123,7 +125,7 @@ class Evaluator:
                     batch = Scores(labels, log_probabilities)
                     mistakes += batch.mistakes(images, self._num_examples - missing)
                     mistakes.sort(key=lambda mistake: -mistake.probability)
-                    del mistakes[_MISTAKES:]
+                    del mistakes[24:]  # as many are shown
                     batches.append(batch)
                     missing -= batch.num_examples
                 coord.request_stop()
@@ -151,7 +153,8 @@ def crop_and_mirror(images, num_views):
     """
     shifts = [(0, 0)]
     if num_views == 10:
-        shifts += itertools.product([-_DISTANCE, _DISTANCE], repeat=2)
+        # pixels from the centre of the image to that of a crop, down and across
+        shifts += itertools.product([-3, 3], repeat=2)
     crops = [distortions.crop(images, *shift) for shift in shifts]
     return crops if num_views == 1 else crops + [crop[:, :, ::-1] for crop in crops]
 

@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 """Makes a data set ready, makes one of your own images, or looks into one.
 
-cifar10_dataset.py download                 downloads CIFAR-10 to --data_dir, or CIFAR-100 with
---dataset=cifar100 cifar10_dataset.py synthetic                draws the synthetic data set there
-cifar10_dataset.py convert IMAGES_DIR OUT   makes a data set in OUT of a folder of images per
-class cifar10_dataset.py holdout SRC OUT          makes one in OUT of the training images in SRC,
-with some of them as test images cifar10_dataset.py info                     tells what is in
---data_dir, and draws a contact sheet cifar10_dataset.py verify                   checks every
-file there
+cifar10_dataset.py download
+    downloads CIFAR-10 to --data_dir, or CIFAR-100 with --dataset=cifar100
+cifar10_dataset.py synthetic
+    draws the synthetic data set there
+cifar10_dataset.py convert IMAGES_DIR OUT
+    makes a data set in OUT of a folder of images per class
+cifar10_dataset.py holdout SRC OUT
+    makes one in OUT of the training images in SRC, with some of them as test images
+cifar10_dataset.py info
+    tells what is in --data_dir, and draws a contact sheet
+cifar10_dataset.py verify
+    checks every file there
 """
 
 import os

@@ -41,7 +41,7 @@ def check():
         data_flags.check_exists()
     if not follows():
         data_flags.check_checkpoint_exists()
-    if FLAGS.figures is not None and not figures.is_available():
+    if FLAGS.figures and not figures.is_available():
         raise UserError('--figures needs matplotlib: pip install matplotlib')
 
 
@@ -95,7 +95,6 @@ if __name__ == '__main__':
     program.parse(check=check)
 
 from cifar10 import evaluation, placement
-from cifar10.data import verification
 from cifar10.runs import following, run_directory
 
 
@@ -103,17 +102,7 @@ def evaluator():
     """The Evaluator that the flags describe, with its data set made ready."""
     found = data_flags.prepare()
     records = found.test if FLAGS.eval_data == 'test' else found.train
-    num_present = verification.verify(records)
-    if FLAGS.num_examples is not None and FLAGS.num_examples > num_present:
-        raise UserError(
-            '--num_examples=%d is more than the %d existing examples: leave it out to score all'
-            % (FLAGS.num_examples, num_present)
-        )
-    if FLAGS.top_k is not None and FLAGS.top_k > records.num_classes:
-        raise UserError(
-            '--top_k=%d is more than the %d classes: give at most %d'
-            % (FLAGS.top_k, records.num_classes, records.num_classes)
-        )
+    data_flags.check_top_k(records.num_classes)
     (device,) = placement.tower_devices(1) if FLAGS.use_gpu else ['/cpu:0']
     return evaluation.Evaluator(records, device, FLAGS.num_examples, int(FLAGS.views))
 
@@ -129,9 +118,9 @@ def checkpoints():
 
 def main():
     """Evaluates what the flags name."""
-    if FLAGS.predictions is not None:
+    if FLAGS.predictions:
         files.check_writable(FLAGS.predictions)
-    if FLAGS.figures is not None:
+    if FLAGS.figures:
         directories.make(FLAGS.figures)
         files.check_writable(os.path.join(FLAGS.figures, 'mistakes.png'))
     result = evaluation.evaluate(evaluator(), checkpoints(), FLAGS.eval_dir, FLAGS.top_k)

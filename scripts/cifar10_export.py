@@ -50,14 +50,14 @@ from cifar10.serving import exporting, trained
 
 def main():
     """Exports the checkpoint that the flags name."""
-    if FLAGS.tflite is not None:
+    if FLAGS.tflite:
         files.check_writable(FLAGS.tflite)
     network = trained.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
     with signals.Interruptible():
-        converted = exporting.convert_to_lite(network) if FLAGS.tflite is not None else None
+        converted = exporting.convert_to_lite(network) if FLAGS.tflite else None
         path = exporting.export(network, FLAGS.export_dir, FLAGS.model_version)
         print('Exported %s to %s' % (network.saved.path, path), flush=True)
-        if converted is not None:
+        if converted:
             files.write_whole(FLAGS.tflite, converted, 'name another file with --tflite')
             print('Converted it to %s' % FLAGS.tflite, flush=True)
 

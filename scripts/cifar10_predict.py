@@ -33,15 +33,15 @@ def check():
     if FLAGS.json and FLAGS.csv:
         raise UserError('--json and --csv are two formats: give one of them')
     for name in ('checkpoint_dir', 'checkpoint', 'views'):
-        if FLAGS.saved_model is not None and FLAGS[name].present:
+        if FLAGS.saved_model and FLAGS[name].present:
             raise UserError('--%s has no effect with --saved_model: leave out one of them' % name)
-    if FLAGS.saved_model is None:
-        data_flags.check_checkpoint_exists()
-    else:
+    if FLAGS.saved_model:
         directories.check_exists(
             FLAGS.saved_model,
             'export a model with cifar10_export.py, or give another --saved_model',
         )
+    else:
+        data_flags.check_checkpoint_exists()
 
 
 # a mistake in the flags is told before TensorFlow is imported, which takes seconds
@@ -70,22 +70,12 @@ from cifar10.serving import predicting, trained
 
 def predictor(num_images):
     """The function from images to probabilities that the flags name, and the class names."""
-    if FLAGS.saved_model is not None:
+    if FLAGS.saved_model:
         return predicting.saved_model_predictor(FLAGS.saved_model)
     with contextlib.redirect_stdout(sys.stderr):  # what is told of the checkpoint is no prediction
         network = trained.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
     predict = predicting.checkpoint_predictor(network, int(FLAGS.views), num_images)
     return predict, network.class_names
-
-
-def top_k(class_names):
-    """The number of classes to print."""
-    if FLAGS.top_k is not None and FLAGS.top_k > len(class_names):
-        raise UserError(
-            '--top_k=%d is more than the %d classes: give at most %d'
-            % (FLAGS.top_k, len(class_names), len(class_names))
-        )
-    return FLAGS.top_k or min(5, len(class_names))
 
 
 def main(*names):
@@ -94,13 +84,14 @@ def main(*names):
         failures = []
         paths = predicting.find_files(names, FLAGS.recursive, failures)
         predict, class_names = predictor(len(paths))
-        count = top_k(class_names)
-        lines = predicting.json_lines if FLAGS.json else predicting.text
+        data_flags.check_top_k(len(class_names))
+        count = FLAGS.top_k or min(5, len(class_names))
+        line = predicting.json_line if FLAGS.json else predicting.text_line
         if FLAGS.csv:
-            lines = predicting.csv_lines
+            line = predicting.csv_line
             sys.stdout.write(predicting.csv_header(count))
         for predictions in predicting.predict(paths, predict, class_names, count, failures):
-            sys.stdout.write(lines(predictions))
+            sys.stdout.writelines(map(line, predictions))
     return int(bool(failures))
 
 

@@ -196,6 +196,15 @@ def check_checkpoint_exists():
         )
 
 
+def check_top_k(num_classes):
+    """Raises UserError if --top_k is more than the number of classes."""
+    if FLAGS.top_k and FLAGS.top_k > num_classes:
+        raise UserError(
+            '--top_k=%d is more than the %d classes: give at most %d'
+            % (FLAGS.top_k, num_classes, num_classes)
+        )
+
+
 def define_views():
     """Defines --views."""
     flags.DEFINE_enum(

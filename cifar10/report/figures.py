@@ -4,17 +4,13 @@ import importlib.util
 import io
 import math
 import os
-import struct
 
 import numpy as np
 
 from cifar10 import files
 from cifar10.report import text_report
 
-_MAX_CLASSES = 200  # of a confusion matrix
-_MAX_TICKS = 100
 _MAX_NUMBERED = 30  # classes of a confusion matrix with numbers in its cells
-_NAME = 20  # characters of a name, at most
 _COLUMNS = 6  # of the mistakes
 
 
@@ -33,7 +29,7 @@ def draw(result):
         'reliability': reliability(scores.calibration()),
         'mistakes': mistakes(result.mistakes, names),
     }
-    if scores.num_classes <= _MAX_CLASSES:
+    if scores.num_classes <= 200:
         drawn['confusion_matrix'] = confusion_matrix(scores.confusion(), names)
     return drawn
 
@@ -57,11 +53,6 @@ def encoded(figure, file_format):
     return content.getvalue()
 
 
-def size(png):
-    """Width and height in the header of a PNG file."""
-    return struct.unpack('>II', png[16:24])
-
-
 def _labels(class_names):
     """Returns the names of the classes, shortened; the number in place of a name for which the font
     lacks a character."""
@@ -69,7 +60,7 @@ def _labels(class_names):
 
     font = font_manager.get_font(font_manager.findfont(font_manager.FontProperties()))
     return [
-        text_report.shortened(name, _NAME).replace('$', r'\$')  # or matplotlib sees a formula
+        text_report.shortened(name, 20).replace('$', r'\$')  # or matplotlib sees a formula
         if all(font.get_char_index(ord(character)) for character in name)
         else str(number)
         for number, name in enumerate(class_names)
@@ -105,7 +96,7 @@ def confusion_matrix(matrix, names):
         for (row, column), count in np.ndenumerate(matrix):
             color = 'white' if shares[row, column] > 0.3 else 'black'
             axes.text(column, row, count, color=color, ha='center', va='center')
-    ticks = range(0, num_classes, math.ceil(num_classes / _MAX_TICKS))
+    ticks = range(0, num_classes, math.ceil(num_classes / 100))  # at most 100 fit
     labels = [names[tick] for tick in ticks]
     font_size = 10 if num_classes <= _MAX_NUMBERED else 7
     axes.set_xticks(ticks, labels, rotation=90, fontsize=font_size)

@@ -5,8 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-# 95 % of the standard normal distribution lie between minus this and this
-_NORMAL_QUANTILE = 1.959963984540054
 _BINS = 15  # of the calibration
 
 
@@ -26,7 +24,7 @@ class Calibration(NamedTuple):
         """The expected calibration error: the mean over the examples of the gap between precision
         and confidence of their bin."""
         gaps = np.abs(self.precisions - self.confidences)
-        return float(np.nansum(self.counts * gaps) / self.counts.sum())
+        return np.nansum(self.counts * gaps) / self.counts.sum()
 
 
 class Mistake(NamedTuple):
@@ -94,7 +92,8 @@ class Scores(NamedTuple):
         precision +- 1.96 standard errors, it stays between 0 and 1, and has a width if everything
         is correct.
         """
-        square = _NORMAL_QUANTILE**2 / self.num_examples
+        # 95 % of the standard normal distribution lie between minus this quantile and it.
+        square = 1.959963984540054**2 / self.num_examples
         middle = self.precision + square / 2
         half = math.sqrt(square * (self.precision * (1 - self.precision) + square / 4))
         return max(0.0, (middle - half) / (1 + square)), min(1.0, (middle + half) / (1 + square))
@@ -102,16 +101,15 @@ class Scores(NamedTuple):
     def precision_at(self, k):
         """The share of the examples whose label is among the k most probable classes; of equals,
         the first class comes first."""
-        own = -self.cross_entropies[:, np.newaxis]
-        comes_first = np.arange(self.num_classes) < self.labels[:, np.newaxis]
-        is_before = (self.log_probabilities > own) | (self.log_probabilities == own) & comes_first
-        return float((is_before.sum(1) < k).mean())
+        most_probable = np.argsort(-self.log_probabilities, kind='stable')[:, :k]
+        return (most_probable == self.labels[:, np.newaxis]).any(1).mean()
 
     def confusion(self):
         """The number of examples by label (rows) and most probable class (columns): int64 [classes,
         classes]."""
-        cells = self.labels.astype(np.int64) * self.num_classes + self.classes
-        return np.bincount(cells, minlength=self.num_classes**2).reshape(self.num_classes, -1)
+        matrix = np.zeros([self.num_classes] * 2, np.int64)
+        np.add.at(matrix, (self.labels, self.classes), 1)
+        return matrix
 
     def by_class(self):
         """Precision, recall and number of examples of each class, three arrays [classes]; nan where
@@ -147,11 +145,11 @@ class Scores(NamedTuple):
         classes, confidences = self.classes, self.confidences
         return [
             Mistake(
-                first_index + int(i),
+                first_index + i,
                 images[i].copy(),
-                int(self.labels[i]),
-                int(classes[i]),
-                float(confidences[i]),
+                self.labels[i],
+                classes[i],
+                confidences[i],
             )
             for i in np.flatnonzero(~self.is_correct)
         ]

@@ -6,6 +6,7 @@ ones, because TensorBoard takes those of any run), its values, and when it has c
 """
 
 import math
+import struct
 import textwrap
 
 from google.protobuf import json_format
@@ -150,11 +151,13 @@ def evaluation(result, top_k):
       top_k: for precision @ k as well; None for precision @ 1 alone.
     """
     scores = result.scores
-    values = {PRECISION: scores.precision}
+    values = {
+        PRECISION: scores.precision,
+        'calibration_error': scores.calibration().expected_error,
+        **result.losses,
+    }
     if top_k:
         values['Precision @ %d' % top_k] = scores.precision_at(top_k)
-    values['calibration_error'] = scores.calibration().expected_error
-    values.update(result.losses)
     # as code, in which the characters of a name mean nothing
     table = textwrap.indent(text_report.by_class(scores, result.class_names), '    ')
     shown = _text(with_views('classes', result.num_views) + '/text_summary', table)
@@ -162,7 +165,7 @@ def evaluation(result, top_k):
         shown.value.add(tag=with_views(tag, result.num_views), simple_value=value)
     for tag, figure in figures.draw(result).items():
         png = figures.encoded(figure, 'png')
-        width, height = figures.size(png)
-        image = tf.Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=png)
+        width, height = struct.unpack('>II', png[16:24])  # in the header of the file
+        image = tf.Summary.Image(height=height, width=width, encoded_image_string=png)
         shown.value.add(tag=with_views(tag, result.num_views), image=image)
     return shown

@@ -8,12 +8,6 @@ import unicodedata
 
 import numpy as np
 
-_MATRIX_CLASSES = 20  # with more, the confusion matrix does not fit a terminal
-_HEADING = 10  # characters of the heading of a column
-_CONFUSIONS = 20  # listed instead, at most
-_MISTAKES = 10  # listed, at most
-_NAME = 40  # characters of a name, at most
-
 
 def whole(result):
     """Returns all tables of an evaluation.Result."""
@@ -30,7 +24,7 @@ def whole(result):
                 scores.confidences.mean(),
                 scores.precision,
             ),
-            mistakes(result.mistakes[:_MISTAKES], class_names),
+            mistakes(result.mistakes[:10], class_names),
         ]
     )
 
@@ -62,7 +56,7 @@ def shortened(text, length):
 
 def _shortened(names):
     """Returns the names, shortened unless some of them would be the same."""
-    short = [shortened(name, _NAME) for name in names]
+    short = [shortened(name, 40) for name in names]
     return short if len(set(short)) == len(names) else names
 
 
@@ -77,10 +71,10 @@ def confusion(scores, class_names):
       scores: a Scores.
       class_names: in label order.
     """
-    if scores.num_classes > _MATRIX_CLASSES:
+    if scores.num_classes > 20:  # the matrix would not fit a terminal
         return _frequent_confusions(scores, class_names)
     names = headings = _shortened(class_names)
-    if scores.num_classes > 10 or max(map(len, names)) > _HEADING:
+    if scores.num_classes > 10 or max(map(len, names)) > 10:  # too wide as headings of columns
         headings = [str(number) for number in range(scores.num_classes)]
         names = ['%s %s' % pair for pair in zip(headings, names)]
     rows = [[name] + [str(count) for count in row] for name, row in zip(names, scores.confusion())]
@@ -93,7 +87,7 @@ def _frequent_confusions(scores, class_names):
     # The matrix may be too large to make.
     wrong = ~scores.is_correct
     pairs = zip(scores.labels[wrong].tolist(), scores.classes[wrong].tolist())
-    found = collections.Counter(sorted(pairs)).most_common(_CONFUSIONS)
+    found = collections.Counter(sorted(pairs)).most_common(20)
     totals = np.bincount(scores.labels)
     return '\n'.join(
         ['The most frequent confusions:' if found else 'No confusions']
@@ -167,6 +161,6 @@ def predictions(scores, class_names):
     writer.writerow(['index', 'label'] + class_names)
     for index, (label, row) in enumerate(zip(scores.labels, scores.log_probabilities)):
         # 7 digits tell float32 to 5e-7 of itself
-        probabilities = np.exp(row.astype(np.float64)).tolist()
+        probabilities = np.exp(row.astype(np.float64))
         writer.writerow([index, label] + ['%.7g' % probability for probability in probabilities])
     return text.getvalue()

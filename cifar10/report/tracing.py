@@ -45,7 +45,6 @@ class TraceHook(tf.train.SessionRunHook):
         self._step_tensor = step
         self._steps_per_run, self._profile_step = job.pace.steps_per_run, job.intervals.profile_step
         self._train_dir, self._write, self._failures = train_dir, write, failures
-        self._traces = False
 
     def after_create_session(self, session, coord):
         self._step = session.run(tf.train.get_global_step())

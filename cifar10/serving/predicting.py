@@ -104,44 +104,37 @@ def predict(paths, predictor, class_names, top_k, failures):
             progress.advance(len(decoded.places) + len(decoded.failures))
 
 
-def text(predictions):
-    """Lines like 'cat.jpg: cat 0.912, dog 0.053'."""
-    lines = []
-    for path, _, names, probabilities in predictions:
-        pairs = ['%s %.3f' % pair for pair in zip(names, probabilities)]
-        lines.append('%s: %s\n' % (errors.printable(path), ', '.join(pairs)))
-    return ''.join(lines)
+def text_line(prediction):
+    """A line like 'cat.jpg: cat 0.912, dog 0.053'."""
+    pairs = ['%s %.3f' % pair for pair in zip(prediction.names, prediction.probabilities)]
+    return '%s: %s\n' % (errors.printable(prediction.path), ', '.join(pairs))
 
 
-def json_lines(predictions):
-    """Lines with an object each: the file, and for each of its predictions class, name and
+def json_line(prediction):
+    """A line with an object: the file, and for each of its predictions class, name and
     probability."""
-    lines = []
-    for path, *columns in predictions:
-        told = [
-            {'class': number, 'name': name, 'probability': float('%.7g' % probability)}
-            for number, name, probability in zip(*columns)
-        ]
-        lines.append(json.dumps({'file': path, 'predictions': told}) + '\n')
-    return ''.join(lines)
+    path, *columns = prediction
+    told = [
+        {'class': number, 'name': name, 'probability': float('%.7g' % probability)}
+        for number, name, probability in zip(*columns)
+    ]
+    return json.dumps({'file': path, 'predictions': told}) + '\n'
 
 
 def csv_header(top_k):
-    """The line that names the columns of csv_lines."""
+    """The line that names the columns of csv_line."""
     columns = ['name_%d,probability_%d' % (i, i) for i in range(1, top_k + 1)]
     return ','.join(['file'] + columns) + '\n'
 
 
-def csv_lines(predictions):
-    """Lines with the file, and name and probability of each class."""
-    lines = io.StringIO()
-    writer = csv.writer(lines, lineterminator='\n')
-    for path, _, names, probabilities in predictions:
-        row = [errors.printable(path)]
-        for name, probability in zip(names, probabilities):
-            row += [name, '%.7g' % probability]
-        writer.writerow(row)
-    return lines.getvalue()
+def csv_line(prediction):
+    """A line with the file, and name and probability of each class."""
+    row = [errors.printable(prediction.path)]
+    for name, probability in zip(prediction.names, prediction.probabilities):
+        row += [name, '%.7g' % probability]
+    line = io.StringIO()
+    csv.writer(line, lineterminator='\n').writerow(row)
+    return line.getvalue()
 
 
 def checkpoint_predictor(trained, num_views, batch_size):

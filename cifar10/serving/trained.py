@@ -1,15 +1,13 @@
 """A trained network: the weights in a checkpoint as constants, and the names of its classes."""
 
 import os
-from typing import Dict, NamedTuple, Sequence
+from typing import NamedTuple, Sequence
 
 import tensorflow.compat.v1 as tf
 
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, run_directory
-
-_LAST_BIASES = 'softmax_linear/biases'
 
 
 class Trained(NamedTuple):
@@ -26,7 +24,16 @@ class Trained(NamedTuple):
         Raises:
           UserError: the checkpoint does not fit the network.
         """
-        return tf.variable_scope('', custom_getter=_Constants(self))
+        made = {}
+
+        def constant(getter, name, shape, dtype, **unused_arguments):
+            if name not in made:
+                source = name + self.suffix
+                checkpoint.check_fits(self.saved, {source: tf.TensorSpec(shape, dtype)})
+                made[name] = tf.constant(self.saved.values[source], name=name)
+            return made[name]
+
+        return tf.variable_scope('', custom_getter=constant)
 
 
 def read(directory, choice):
@@ -41,11 +48,12 @@ def read(directory, choice):
     """
     saved = run_directory.read_chosen(directory, choice)
     suffix = checkpoint.suffix_in_use(saved)
-    biases = saved.values.get(_LAST_BIASES + suffix)
+    name = 'softmax_linear/biases' + suffix
+    biases = saved.values.get(name)
     if biases is None or biases.ndim != 1:
         raise UserError(
             'The checkpoint %s does not fit: it has no %s. Give the directory of a run of this network'
-            % (saved.path, _LAST_BIASES + suffix)
+            % (saved.path, name)
         )
     return Trained(saved, suffix, _class_names(os.path.dirname(saved.path), len(biases)))
 
@@ -65,27 +73,11 @@ def _class_names(train_dir, num_classes):
         )
     if names:
         return names
-    is_like_cifar10 = num_classes == dataset.NUM_CLASSES
+    names = [str(label) for label in range(num_classes)]
+    if num_classes == dataset.NUM_CLASSES:
+        names = dataset.CLASS_NAMES
     print(
-        'No record beside the checkpoint names its classes: %s'
-        % (
-            'using the names of CIFAR-10' if is_like_cifar10 else 'they are called by their numbers'
-        ),
+        'No record beside the checkpoint names its classes: using %s' % dataset.listed(names),
         flush=True,
     )
-    return dataset.CLASS_NAMES if is_like_cifar10 else [str(label) for label in range(num_classes)]
-
-
-class _Constants:
-    """A custom getter for tf.variable_scope that gives constants in place of variables."""
-
-    def __init__(self, trained):
-        self._trained = trained
-        self._made: Dict[str, tf.Tensor] = {}
-
-    def __call__(self, getter, name, shape, dtype, **unused_arguments):
-        if name not in self._made:
-            source = name + self._trained.suffix
-            checkpoint.check_fits(self._trained.saved, {source: tf.TensorSpec(shape, dtype)})
-            self._made[name] = tf.constant(self._trained.saved.values[source], name=name)
-        return self._made[name]
+    return names
