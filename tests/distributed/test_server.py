@@ -5,12 +5,13 @@ import socket
 import subprocess
 import sys
 import threading
+from unittest import mock
 
 import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10.distributed import server
-from cifar10.distributed.cluster import FILLING, TRAINING, Cluster, Task
+from cifar10.distributed.cluster import CONNECTING, FILLING, JOINING, TRAINING, Cluster, Task
 from cifar10.distributed.server import Card
 from cifar10.errors import UserError
 from tests.helpers import programs
@@ -226,3 +227,14 @@ def test_a_port_in_use(capsys):
         'give the task another port' % port
     )
     server._try_port(port)
+
+
+@pytest.mark.parametrize('phases', [[None, CONNECTING, None, JOINING, FILLING], [JOINING, None]])
+def test_a_run_that_is_awaited(monkeypatch, phases):
+    """Until the chief trains, or has joined, found nothing to do, and ended."""
+    cards = [Card('', 'worker 0', 7, phase) if phase else 'no answer' for phase in phases]
+    read = mock.Mock(side_effect=cards)
+    monkeypatch.setattr(server, 'read_card', read)
+    monkeypatch.setattr(server, '_LOOK_SECS', 0)
+    server.await_run(Cluster((), ('a:1',)), 60)
+    assert read.call_count == len(cards)

@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 from cifar10.data import dataset
 from cifar10.distributed import worker
 from cifar10.distributed.cluster import Cluster, Strategy, Timeouts
-from cifar10.distributed.run_state import Notice
+from cifar10.distributed.run_state import Boards, Notice
 from cifar10.distributed.server import Card
 from cifar10.errors import UserError
 from cifar10.training import Job
@@ -160,3 +160,13 @@ def test_hosts_that_cannot_be_reached(make, monkeypatch):
     assert made._read() is None
     made._read()
     assert read_cards.call_args_list == [mock.call(CLUSTER.servers)] * 3
+
+
+def test_a_session_that_has_lost_a_host_is_not_used_again():
+    connect = mock.Mock()
+    connect.return_value.run.side_effect = tf.errors.AbortedError(None, None, 'reset')
+    boards = Boards(CLUSTER.servers, CLUSTER.workers, connect)
+    for count in (1, 2):
+        with pytest.raises(tf.errors.AbortedError):
+            boards.wake()
+        assert connect.call_count == count

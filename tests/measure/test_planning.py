@@ -70,6 +70,8 @@ def test_plan(monkeypatch):
         ((2, 1, 'spread'), 2 * P + BATCH, 6 * 4 * (4800 + 64 + 884736) / 500e9, 128),
         # The activations, and the images
         ((2, 2, 'first_device'), 2 * (FC + 64 * 2304 * 4) + BATCH - 256, 5 * P / 500e9, 64),
+        # The same but for the images, which the first one gets; one tower
+        ((2, 2, 'cpu'), 2 * (FC + 64 * 2304 * 4) + 256, 0.22e-3 + 0.23e-3, 64),
     ],
 )
 def test_estimate_of_several_gpus(arguments, link_bytes, update, examples):

@@ -169,5 +169,13 @@ def test_another_encoding(tmp_path):
     assert 'save the file as UTF-8, or name its encoding' in message
 
 
+def test_a_package_that_is_installed_in_the_directory(tmp_path):
+    path = tmp_path / 'site-packages' / 'package.py'
+    path.parent.mkdir()
+    path.write_text('import cPickle')
+    message = _explain('exec(compile("import cPickle", %r, "exec"))' % str(path), tmp_path)
+    assert message.startswith('%s:2: ' % (tmp_path / 'program.py'))
+
+
 def test_an_error_without_a_frame_in_the_directory(tmp_path):
     assert error_hints.explain(UserError('A line'), str(tmp_path)) == 'A line'
