@@ -117,14 +117,10 @@ def given_strategy(given):
       UserError: it cannot be with these tasks, or a flag has no effect.
     """
     mode = FLAGS.mode or ('sync' if given.ps else 'allreduce')
-    if mode == 'allreduce' and given.ps:
+    if (mode == 'allreduce') == bool(given.ps):
         raise UserError(
-            '--mode=allreduce has no parameter servers: leave out --ps_hosts, or give another --mode'
-        )
-    if mode != 'allreduce' and not given.ps:
-        raise UserError(
-            '--mode=%s needs a parameter server: give --ps_hosts=host:port, or --mode=allreduce'
-            % mode
+            '--mode=%s cannot be with %d parameter servers: --mode=allreduce has none, every other '
+            'mode needs --ps_hosts' % (mode, len(given.ps))
         )
     strategy = Strategy(
         mode,

@@ -17,7 +17,13 @@ def update(replica, copies, gradients, learning_rate, apply):
     """The worker's gradients are applied as soon as it has them; see synchronous.update."""
     strategy, global_step = replica.strategy, tf.train.get_global_step()
     descend = copies.descend(gradients, learning_rate) if strategy.fetch_steps > 1 else tf.no_op()
-    sums = [_sum_beside(copy) for _, copy in gradients] if strategy.push_steps > 1 else []
+    sums = []
+    if strategy.push_steps > 1:
+        # Not on a parameter server, where all workers would have the same ones.
+        sums = [
+            copies.local('sums/' + copy.op.name, tf.zeros(copy.shape), copy.device)
+            for _, copy in gradients
+        ]
     with tf.control_dependencies([descend]):
         local_op = tf.group(
             *(held.assign_add(gradient) for held, (gradient, _) in zip(sums, gradients))
@@ -42,22 +48,10 @@ def update(replica, copies, gradients, learning_rate, apply):
         fetch_op=fetch,
         hooks=[
             _LocalSteps(replica, fetch, local_op),
-            StalenessHook(staleness, applied, replica.job.intervals.log_frequency),
+            StalenessHook(replica, staleness, applied),
         ],
         summaries=_summaries(tables),
     )
-
-
-def _sum_beside(copy):
-    """A variable for the sum of some gradients: not on a parameter server, where all workers would
-    have the same ones."""
-    with tf.device(copy.device):
-        return tf.Variable(
-            tf.zeros(copy.shape),
-            trainable=False,
-            collections=[tf.GraphKeys.LOCAL_VARIABLES],
-            name='sums/' + copy.op.name,
-        )
 
 
 def _empty(held):
@@ -118,13 +112,11 @@ class StalenessHook(tf.train.SessionRunHook):
     """Prints the staleness of this worker's updates: how many others were made since it had fetched
     the weights."""
 
-    def __init__(self, staleness, step, every):
+    def __init__(self, replica, staleness, step):
         self._fetches = [staleness, step]
-        self._every = every
+        self._every = replica.job.intervals.log_frequency
+        self._printed = replica.first_step
         self._values = []
-
-    def after_create_session(self, session, coord):
-        self._printed = session.run(tf.train.get_global_step())
 
     def before_run(self, run_context):
         return tf.train.SessionRunArgs(self._fetches)

@@ -48,22 +48,18 @@ def update(replica, unused_copies, gradients, unused_learning_rate, apply):
         start_op,
         tf.group(*first),
         generation,
-        hooks=[_LocalSteps(replica, local_op)],
+        hooks=[_LocalSteps(replica, local_op, step)],
     )
 
 
 class _LocalSteps(tf.train.SessionRunHook):
     """Makes the steps of a period but the last one."""
 
-    def __init__(self, replica, local_op):
-        self._replica = replica
-        self._local_op = local_op
-
-    def after_create_session(self, session, coord):
-        self._global_step = tf.train.get_global_step()
+    def __init__(self, replica, local_op, step):
+        self._replica, self._local_op, self._step = replica, local_op, step
 
     def before_run(self, run_context):
-        left = self._replica.job.pace.last_step - run_context.session.run(self._global_step)
+        left = self._replica.job.pace.last_step - run_context.session.run(self._step)
         for _ in range(min(self._replica.strategy.average_period, left) - 1):
             run_context.session.run(self._local_op)
             self._replica.made_local_step()
@@ -149,10 +145,19 @@ class WeightAverager:
         """Makes rounds without end."""
         threading.Thread(target=self._receive, daemon=True).start()
         while True:
+            # None before anybody has arrived
+            remaining = max(0, self._deadline - time.monotonic()) if self._arrived else None
             try:
-                self._take(*self._arrivals.get(timeout=self._remaining()))
+                self._take(*self._arrivals.get(timeout=remaining))
             except queue.Empty:
-                self._leave_out(self._members - self._arrived)
+                missing = sorted(self._members - self._arrived)
+                names = [self._cluster.named(self._cluster.workers[i]) for i in missing]
+                print(
+                    'Averaging goes on without %s, who sent nothing for %d seconds'
+                    % (', '.join(names), self._patience),
+                    flush=True,
+                )
+                self._members = set(self._arrived)
             if self._members and self._members <= self._arrived:
                 self._average()
 
@@ -165,11 +170,6 @@ class WeightAverager:
         session = self._connect(graph, [host])
         while True:
             self._arrivals.put(session.run(arrival).tolist())
-
-    def _remaining(self):
-        """The seconds until the members that have not arrived are left out; None before anybody has
-        arrived."""
-        return max(0, self._deadline - time.monotonic()) if self._arrived else None
 
     def _take(self, generation, step, worker):
         """Counts an arrival, which also makes the worker a member."""
@@ -189,15 +189,6 @@ class WeightAverager:
                 self._deadline = now + self._patience
             self._arrived.add(worker)
             self._reached = step
-
-    def _leave_out(self, missing):
-        names = [self._cluster.named(self._cluster.workers[i]) for i in sorted(missing)]
-        print(
-            'Averaging goes on without %s, who sent nothing for %d seconds'
-            % (', '.join(names), self._patience),
-            flush=True,
-        )
-        self._members -= missing
 
     def _average(self):
         is_counted = np.isin(np.arange(len(self._cluster.workers)), list(self._arrived))

@@ -97,11 +97,7 @@ def mean_of_counted(tensors, is_counted):
       tensors: float32, of the same shape.
       is_counted: bool [number of tensors].
     """
-    counted = [
-        tf.where_v2(is_counted[i], tensor, tf.zeros_like(tensor))
-        for i, tensor in enumerate(tensors)
-    ]
-    return tf.add_n(counted) / tf.reduce_sum(tf.cast(is_counted, tf.float32))
+    return tf.reduce_mean(tf.boolean_mask(tf.stack(tensors), is_counted), 0)
 
 
 def announce(hosts, workers, step):

@@ -10,6 +10,7 @@ import subprocess
 import time
 
 from cifar10 import errors
+from cifar10.distributed.cluster import Cluster
 from cifar10.distributed.task_process import TaskProcess
 from cifar10.errors import UserError
 from cifar10.runs import signals
@@ -19,7 +20,6 @@ SERVER_SECS = 10  # for the parameter servers to end by themselves after the wor
 GRACE_SECS = 5  # for other tasks to end
 STOPPED_SECS = 10  # for a stopped task (SIGSTOP) to go on
 _LOOK_SECS = 0.05
-_NVIDIA_SMI_SECS = 30  # Without persistence mode, the driver initializes every GPU first.
 
 _OWN_FLAG = re.compile('--?(ps_hosts|worker_hosts|job_name|task_index)(=.*)?', re.DOTALL)
 _FRESH = re.compile('--?(no)?fresh(=.*)?')
@@ -90,8 +90,8 @@ class Launcher:
                 self._start(self._names)
                 return self._supervise()
             except signals.Interrupted:
-                self._end(self._running('worker 0'), CHIEF_SECS)
-                self._end(self._running(), GRACE_SECS)
+                self._end('worker 0', CHIEF_SECS)
+                self._end('', GRACE_SECS)
                 if self._tasks['worker 0'].status:
                     raise
                 return 0
@@ -101,9 +101,7 @@ class Launcher:
 
     def _choose_ports(self):
         hosts = ['localhost:%d' % port for port in free_ports(len(self._names))]
-        self._cluster = ['--worker_hosts=' + ','.join(hosts[self._num_ps :])]
-        if self._num_ps:
-            self._cluster.append('--ps_hosts=' + ','.join(hosts[: self._num_ps]))
+        self._cluster = Cluster(hosts[: self._num_ps], hosts[self._num_ps :]).text.split()
 
     def _assign_gpus(self):
         """Assigns GPUs to the workers, in groups of --num_gpus, and prints which worker gets
@@ -117,16 +115,11 @@ class Launcher:
             self._gpus[i] = list(dict.fromkeys(itertools.islice(endless, self._num_gpus)))
         told = ['worker %d gets %s' % (i, ', '.join(self._gpus[i])) for i in indexes]
         print('GPUs: ' + '; '.join(told), flush=True)
-        sharing = {gpu: [str(i) for i in indexes if gpu in self._gpus[i]] for gpu in gpus}
-        told = [
-            'workers %s share GPU %s' % (', '.join(workers), gpu)
-            for gpu, workers in sharing.items()
-            if len(workers) > 1
-        ]
-        if told:
+        wanted = self._num_workers * self._num_gpus
+        if len(gpus) < wanted:
             print(
-                'Fewer GPUs (%d) than the workers ask for (%d): %s'
-                % (len(gpus), self._num_workers * self._num_gpus, '; '.join(told)),
+                'Fewer GPUs (%d) than the workers ask for (%d): they are shared'
+                % (len(gpus), wanted),
                 flush=True,
             )
 
@@ -164,8 +157,8 @@ class Launcher:
                 return 0
             if self._failed() and not self._start_again():
                 status = self._failed()[0].status
-                self._end(self._running('worker'), GRACE_SECS)
-                self._end(self._running(), GRACE_SECS)
+                self._end('worker', GRACE_SECS)
+                self._end('', GRACE_SECS)
                 return status if status > 0 else 128 - status
 
     def _watch(self):
@@ -191,8 +184,9 @@ class Launcher:
         while not all(task.has_ended() for task in waited_for) and time.monotonic() < deadline:
             self._watch()
 
-    def _end(self, running, secs):
-        """Asks tasks to end, and kills them after some seconds."""
+    def _end(self, prefix, secs):
+        """Asks the tasks whose names begin so to end, and kills them after some seconds."""
+        running = self._running(prefix)
         for task in running:
             task.terminate()
         self._wait(running, secs)
@@ -205,7 +199,7 @@ class Launcher:
             errors.warn(
                 '%s is still running %d s after the workers: it is ended' % (task.name, SERVER_SECS)
             )
-        self._end(self._running(), GRACE_SECS)
+        self._end('', GRACE_SECS)
 
     def _start_again(self):
         """Starts again what has to be after a task failed; returns whether it did. A line tells."""
@@ -274,9 +268,8 @@ def _visible_gpus():
         try:
             visible = subprocess.check_output(
                 command,
-                stdin=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                timeout=_NVIDIA_SMI_SECS,
+                timeout=30,  # Without persistence mode, the driver initializes every GPU first.
                 universal_newlines=True,
             ).replace('\n', ',')
         except (OSError, subprocess.SubprocessError):

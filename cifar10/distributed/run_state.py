@@ -57,24 +57,13 @@ class Boards:
           workers: the Tasks of the workers.
           connect: a function that makes a tf.Session for a graph.
         """
+        self._host, self._workers = hosts[0], workers
         self._connect, self._session = connect, None
         self._empty = Notice(gone=[0] * len(workers))._asdict()
         with tf.Graph().as_default() as self._graph:
             self._variables = [
                 {name: variable(host, name, value) for name, value in self._empty.items()}
                 for host in hosts
-            ]
-            self._values = [
-                {name: held.read_value() for name, held in board.items()}
-                for board in self._variables
-            ]
-            self._index, self._is_gone = [tf.placeholder(tf.int64, []) for _ in range(2)]
-            self._set_gone = [
-                tf.scatter_update(board['gone'], self._index, self._is_gone)
-                for board in self._variables
-            ]
-            self._wake = [
-                wake_queue(hosts[0], worker).enqueue(tf.constant(0, tf.int64)) for worker in workers
             ]
 
     def open(self):
@@ -93,8 +82,11 @@ class Boards:
 
     def set_gone(self, worker, value):
         """Writes on every board whether a worker has no session any more."""
-        feed = {self._index: worker.index, self._is_gone: value}
-        self._run(lambda session: session.run(self._set_gone, feed))
+        self._run(
+            lambda session: session.run(
+                [tf.scatter_update(board['gone'], worker.index, value) for board in self._variables]
+            )
+        )
 
     def read(self):
         """A Notice for each board.
@@ -104,12 +96,16 @@ class Boards:
         """
         return [
             Notice(values.pop('agreement').decode(), **{n: v.tolist() for n, v in values.items()})
-            for values in self._run(lambda session: session.run(self._values))
+            for values in self._run(lambda session: session.run(self._variables))
         ]
 
     def wake(self):
         """Has every worker that waits for an update look at the board."""
-        self._run(lambda session: session.run(self._wake))
+        self._run(
+            lambda session: session.run(
+                [wake_queue(self._host, worker).enqueue(0) for worker in self._workers]
+            )
+        )
 
     def _run(self, function):
         """Calls function(session); after an error the next call makes another session."""

@@ -18,7 +18,6 @@ from cifar10.distributed.cluster import CONNECTING, FILLING, JOINING, TRAINING
 from cifar10.errors import UserError, reason
 
 _CONNECT_SECS = 2
-_ANSWER_SECS = 4
 _LOOK_SECS = 0.5
 # What TensorFlow's runtime raises when a peer is gone, or has begun anew.
 LOSSES = (
@@ -55,8 +54,7 @@ def start(cluster, task, config):
     )
     try:
         _try_port(_host_and_port(cluster.address(task))[1])
-        spec = tf.train.ClusterSpec(cluster.spec)
-        return tf.train.Server(spec, task.job, task.index, config=combined).target
+        return tf.train.Server(cluster.spec, task.job, task.index, config=combined).target
     except (OSError, tf.errors.OpError) as error:
         raise UserError(
             '%s cannot listen: %s. End what listens there, or give the task another port'
@@ -117,9 +115,7 @@ def read_card(address):
     refusal = _refusal(address)
     if refusal:
         return refusal
-    config = tf.ConfigProto(
-        device_filters=['/job:none'], operation_timeout_in_ms=int(1000 * _ANSWER_SECS)
-    )
+    config = tf.ConfigProto(device_filters=['/job:none'], operation_timeout_in_ms=4000)
     # After a network failure, the connections that the sessions of a process share can hang for
     # minutes.
     config.rpc_options.disable_session_connection_sharing = True

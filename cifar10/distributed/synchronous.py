@@ -70,7 +70,7 @@ def slot(worker, variable):
       variable: a variable of the network.
     """
     with tf.device(variable.device):
-        zeros = tf.zeros(variable.shape, variable.dtype.base_dtype)
+        zeros = tf.zeros(variable.shape)
     return shared_variable(variable.device, 'slots/%s_%d/' % worker + variable.op.name, zeros)
 
 

@@ -12,7 +12,6 @@ import time
 from cifar10.distributed.cluster import STALLED
 from cifar10.runs import signals
 
-_LAST_LINES_SECS = 1  # for what a task has written before its end
 _STEP = ': step '  # in the log lines of a trainer
 _CANNOT_LISTEN = ' cannot listen: '  # in its line when another process has its port
 
@@ -94,7 +93,7 @@ class TaskProcess:
             self.status = self._process.returncode
             signals.children.discard(self._process.pid)
             for reader in self._readers:
-                reader.join(_LAST_LINES_SECS)  # Another process may hold the pipe open.
+                reader.join(timeout=1)  # Another process may hold the pipe open.
             self.show()
         return self.status is not None
 

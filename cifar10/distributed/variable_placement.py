@@ -9,9 +9,6 @@ import tensorflow.compat.v1 as tf
 from cifar10 import placement
 from cifar10.placement import Balance
 
-# as in tf.train.replica_device_setter
-_VARIABLE_OPS = ['Variable', 'VariableV2', 'AutoReloadVariable', 'VarHandleOp']
-
 
 def on_servers(cluster, worker):
     """A device function: variables go to the parameter servers, balanced by bytes, everything else
@@ -22,9 +19,8 @@ def on_servers(cluster, worker):
     balance = Balance(range(len(cluster.ps)))
     return tf.train.replica_device_setter(
         worker_device=worker.device,
-        cluster=tf.train.ClusterSpec(cluster.spec),
+        cluster=cluster.spec,
         ps_strategy=lambda op: balance.place(op.name, op.get_attr('shape'), op.get_attr('dtype')),
-        ps_ops=_VARIABLE_OPS,
     )
 
 
@@ -83,14 +79,15 @@ class Copies:
         self._balance = Balance(devices)
         self._originals, self._copies = {}, {}  # by name
         # of the originals when the copies were fetched
-        self.step = self._local('step', tf.constant(0, tf.int64), '/cpu:0')
+        self.step = self.local('copies/step', tf.constant(0, tf.int64), '/cpu:0')
 
-    def _local(self, name, initial, device, trainable=False):
+    def local(self, name, initial, device, trainable=False):
+        """A variable on a device of the worker, which no other worker sees."""
         with tf.device(self._worker.device), tf.device(device):
             return tf.Variable(
                 initial,
                 trainable=trainable,
-                name='copies/' + name,
+                name=name,
                 collections=[tf.GraphKeys.LOCAL_VARIABLES],
             )
 
@@ -113,8 +110,8 @@ class Copies:
         if name not in self._copies:
             self._originals[name] = original
             dtype = original.dtype.base_dtype
-            self._copies[name] = self._local(
-                name,
+            self._copies[name] = self.local(
+                'copies/' + name,
                 tf.zeros(original.shape, dtype),
                 self._balance.place(name, original.shape, dtype),
                 trainable=True,

@@ -1,7 +1,6 @@
 """A worker of a cluster: it joins the others, trains, joins again after a loss, and leaves."""
 
 import contextlib
-import itertools
 import threading
 import time
 
@@ -93,8 +92,8 @@ class Worker(tf.train.SessionRunHook):
           signals.Interrupted: a signal has stopped the run, which is saved.
           MissingOutputs: the run has come to its end, but its chief could not write something.
         """
-        missing = None
-        for is_first in itertools.chain([True], itertools.repeat(False)):
+        missing, is_first = None, True
+        while True:
             try:
                 stopped_by = attempt(is_first)
                 if self.generation and not self.task.is_chief:
@@ -108,6 +107,7 @@ class Worker(tf.train.SessionRunHook):
                 self.station.set_phase(CONNECTING)
             except server.LOSSES + (RuntimeError,) as error:
                 self._explain_loss(error)
+            is_first = False
         self.station.watchdog.rest()
         if self.generation:
             farewell = threading.Thread(
@@ -317,8 +317,7 @@ class Worker(tf.train.SessionRunHook):
     def before_run(self, run_context):
         """Asks for the generation, if the mode has one to look at."""
         self.station.set_phase(TRAINING)
-        if self._update.generation is not None:
-            return tf.train.SessionRunArgs(self._update.generation)
+        return tf.train.SessionRunArgs(self._update.generation)
 
     def after_run(self, run_context, run_values):
         """Notes an update, or raises BegunAnew."""

@@ -44,6 +44,7 @@ def replica(strategy, num_servers=1, index=0, last_step=1000, generation=7):
         hosts=tasks.servers,
         task=tasks.workers[index],
         generation=generation,
+        first_step=0,
         job=job,
         made_local_step=lambda: None,
     )
