@@ -45,7 +45,7 @@ def update(replica, copies, gradients, learning_rate, apply):
         totals,
         start_op=tf.no_op(),
         publish_op=tf.group(*(table.initializer for table in tables)),
-        fetch_op=fetch,
+        fetch_ops=[fetch],
         hooks=[
             _LocalSteps(replica, fetch, local_op),
             StalenessHook(replica, staleness, applied),

@@ -24,8 +24,8 @@ class Update(NamedTuple):
     generation: Optional[tf.Tensor] = None
     hooks: Sequence[tf.train.SessionRunHook] = ()
     summaries: Sequence[tf.Tensor] = ()  # further ones
-    # fetches the weights now and then, if the train op does not
-    fetch_op: Optional[tf.Operation] = None
+    # that fetch the weights now and then, if the train op does not
+    fetch_ops: Sequence[tf.Operation] = ()
 
 
 def flatten(tensors):

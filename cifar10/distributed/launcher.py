@@ -106,14 +106,15 @@ class Launcher:
     def _assign_gpus(self):
         """Assigns GPUs to the workers, in groups of --num_gpus, and prints which worker gets
         which."""
-        gpus, indexes = _visible_gpus(), range(self._num_workers)
-        self._gpus = [None for _ in indexes]
+        gpus = _visible_gpus()
+        endless = itertools.cycle(gpus)  # from the first GPU again if there are too few
+        self._gpus = [
+            list(dict.fromkeys(itertools.islice(endless, self._num_gpus))) or None
+            for _ in range(self._num_workers)
+        ]
         if not gpus:
             return
-        endless = itertools.cycle(gpus)  # from the first GPU again if there are too few
-        for i in indexes:
-            self._gpus[i] = list(dict.fromkeys(itertools.islice(endless, self._num_gpus)))
-        told = ['worker %d gets %s' % (i, ', '.join(self._gpus[i])) for i in indexes]
+        told = ['worker %d gets %s' % (i, ', '.join(own)) for i, own in enumerate(self._gpus)]
         print('GPUs: ' + '; '.join(told), flush=True)
         wanted = self._num_workers * self._num_gpus
         if len(gpus) < wanted:

@@ -144,9 +144,8 @@ class Station:
         self._card = server.OwnCard(self.target, cluster, task)
         self._is_known = False  # whether the address of the task leads to it
         self._has_met = False  # whether the chief has ever answered; for the chief, any other task
-        self._has_progressed = False  # whether there was an update since the task joined
         self.watchdog = Watchdog(self._describe)
-        self._start_timer()
+        self._start_timer('connect')
         self._await_own_card()
 
     def _await_own_card(self):
@@ -174,25 +173,24 @@ class Station:
         if phase != self._card.card.phase:
             self._card.set_phase(phase)
 
-    def _start_timer(self):
-        """Starts the timer: the process ends unless it makes progress in time."""
-        name = 'stall' if self._has_progressed else 'connect'
+    def _start_timer(self, name):
+        """Starts the timer of one of the Timeouts: the process ends unless it makes progress in
+        time."""
+        self._timer = name
         self.watchdog.watch(getattr(self.timeouts, name), name + '_timeout_secs')
 
     def join(self, phase, restarts_timer=True):
         """Notes that the task has joined the others, and now is in this phase."""
         self._has_met |= not self.task.is_chief
         if restarts_timer:
-            self._has_progressed = False
-            self._start_timer()
+            self._start_timer('connect')
         self.set_phase(phase)
 
     def made_progress(self):
         """Starts the timer anew after an update."""
         self._has_met = True
-        if not self._has_progressed:
-            self._has_progressed = True
-            self._start_timer()
+        if self._timer != 'stall':
+            self._start_timer('stall')
         self.watchdog.progress()
 
     def read_cards(self, tasks):

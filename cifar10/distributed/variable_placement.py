@@ -42,7 +42,7 @@ def print_layout(worker, worker_update, copies):
     if copies:
         name, variables = 'Copies of the weights', copies.variables
     when = 'per step' if worker.strategy.needs_all else 'in a step with an exchange'
-    operations = [worker_update.train_op] + list(filter(None, [worker_update.fetch_op]))
+    operations = [worker_update.train_op, *worker_update.fetch_ops]
     found = placement.layout(operations, variables, worker.task.device)
     print('\n'.join(found.describe(name, worker.job.variable_strategy, when)), flush=True)
 

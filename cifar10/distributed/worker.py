@@ -252,12 +252,11 @@ class Worker(tf.train.SessionRunHook):
         else:
             self._cards = self.station.read_cards(others)
             missing = [host for host, card in self._cards.items() if isinstance(card, str)]
-        notices = None
         with contextlib.suppress(tf.errors.OpError):
-            notices = None if missing else self._boards.read()
-        if not notices:
-            self._cards = {}
-        return notices
+            if not missing:
+                return self._boards.read()
+        self._cards = {}
+        return None
 
     def made_local_step(self):
         """Notes a step of which the others see nothing; tells them now and then of it."""

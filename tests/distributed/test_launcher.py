@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from cifar10.distributed import launcher, task_process
+from cifar10.distributed import launcher
 from cifar10.errors import UserError
 from tests.helpers.fake_tasks import DEADLINE_SECS, hosts, launch, own_flags
 
@@ -67,9 +67,8 @@ def test_lines_come_at_once(trainer, tmp_path, monkeypatch):
     assert launch(trainer("print('hello'); wait_for('shown')"), 0, 1) == 0
 
 
-def test_a_pipe_that_outlives_the_task(trainer, capsys, tmp_path, monkeypatch):
+def test_a_pipe_that_outlives_the_task(trainer, capsys, tmp_path):
     """A process that the task has started holds its output open: nobody waits for that."""
-    monkeypatch.setattr(task_process, '_LAST_LINES_SECS', 0.2)
     one = trainer("""
 os.write(1, b'written\\n')
 number = os.fork()

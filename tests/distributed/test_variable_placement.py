@@ -224,7 +224,7 @@ def test_the_weight_averager_averages_where_the_parts_are():
     averaged = averaging.round_op(
         cluster, tf.placeholder(tf.bool, [2]), tf.placeholder(tf.int64, [])
     )
-    sums = [op for op in ancestors(averaged) if op.type == 'AddN']
+    sums = [op for op in ancestors(averaged) if op.type == 'Mean']
     assert {task_of(op) for op in sums} == {'ps 0', 'ps 1', 'ps 2'}
     assert all(task_of(tensor.op) == task_of(op) for op in sums for tensor in op.inputs)
 
