@@ -128,26 +128,22 @@ class TrainGraph(NamedTuple):
 
 
 def build_step(job, batches):
-    """Builds the step of job.num_towers towers on job.devices: their mean gradient makes one
-    update.
+    """Builds the step of scripts/cifar10_multi_gpu_train.py, without its input and summaries.
 
     Args:
       job: a Job.
       batches: one (images, labels) per tower.
 
     Returns:
-      A TrainGraph.
+      The train op.
     """
     global_step = tf.train.get_or_create_global_step()
     learning_rate = optimizer.learning_rate(global_step, job.pace, job.hparams)
     opt = optimizer.create(learning_rate, job.hparams)
     with placement.variables_on(job.variable_devices):
-        losses, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.network)
+        _, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.network)
     gradients = multi_gpu.average_gradients(tower_grads)
-    train_op = optimizer.train(opt, gradients, global_step, job.pace, job.hparams)
-    first_images, _ = batches[0]
-    summary_op = summaries.training(first_images, losses, learning_rate, gradients)
-    return TrainGraph(train_op, losses, tower_grads, learning_rate, summary_op)
+    return optimizer.train(opt, gradients, global_step, job.pace, job.hparams)
 
 
 def layout(job):
@@ -156,8 +152,8 @@ def layout(job):
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         images = tf.placeholder(tf.float32, [batch_size, size, size, 3])
         labels = tf.placeholder(tf.int32, [batch_size])
-        step = build_step(job, [(images, labels)] * job.num_towers)
-        return placement.layout([step.train_op], tf.trainable_variables())
+        train_op = build_step(job, [(images, labels)] * job.num_towers)
+        return placement.layout([train_op], tf.trainable_variables())
 
 
 def set_seed(seed, first_step, worker=0):

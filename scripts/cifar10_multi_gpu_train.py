@@ -32,7 +32,7 @@ if __name__ == '__main__':
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, training
+from cifar10 import input as cifar10_input, multi_gpu, optimizer, placement, summaries, training
 from cifar10.cli import given_job
 
 FLAGS = flags.FLAGS
@@ -54,7 +54,17 @@ def train(job, run):
             images, labels, 2 * job.num_towers, job.threads.prefetch
         )
         batches = cifar10_input.dequeue(queue, job.num_towers)
-        training.run(training.build_step(job, batches), job, run)
+        global_step = tf.train.get_or_create_global_step()
+        learning_rate = optimizer.learning_rate(global_step, job.pace, job.hparams)
+        opt = optimizer.create(learning_rate, job.hparams)
+        with placement.variables_on(job.variable_devices):
+            losses, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.network)
+        gradients = multi_gpu.average_gradients(tower_grads)
+        train_op = optimizer.train(opt, gradients, global_step, job.pace, job.hparams)
+        first_images, _ = batches[0]
+        summary_op = summaries.training(first_images, losses, learning_rate, gradients)
+        graph = training.TrainGraph(train_op, losses, tower_grads, learning_rate, summary_op)
+        training.run(graph, job, run)
 
 
 def main():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import model, multi_gpu, optimizer, placement, training
+from cifar10 import input as cifar10_input, model, multi_gpu, optimizer, placement, training
 from cifar10.data import dataset
 from cifar10.hparams import BEST, CLASSIC, FAST, Pace
 from cifar10.runs import machine, run_directory
@@ -266,3 +266,23 @@ def test_variables_cross_once_per_tower():
         assert layout.sent.pop(('/cpu:0', gpu)) == NUM_BYTES + 4 * 16 * (24 * 24 * 3 + 1)
         assert layout.sent.pop((gpu, '/cpu:0')) == NUM_BYTES
     assert not layout.sent
+
+
+def test_build_step_builds_the_graph_of_the_script(data_dir):
+    """All that the train op needs: names, types and devices."""
+    job = _job(data_dir, ['/cpu:%d' % i for i in range(4)], 2, 'spread')
+    graphs = []
+
+    def keep(train_op):
+        graph = train_op.graph.as_graph_def()
+        needed = tf.graph_util.extract_sub_graph(graph, [train_op.name])
+        graphs.append([(node.name, node.op, node.device) for node in needed.node])
+
+    run = mock.Mock(path='', first_step=0)
+    with mock.patch.object(training, 'run', lambda graph, *unused: keep(graph.train_op)):
+        cifar10_multi_gpu_train.train(job, run)
+    with tf.Graph().as_default(), tf.device('/cpu:0'):
+        images, labels = cifar10_input.distorted_inputs(job.data, job.hparams.batch_size)
+        queue = cifar10_input.prefetch_queue(images, labels, 2 * job.num_towers)
+        keep(training.build_step(job, cifar10_input.dequeue(queue, job.num_towers)))
+    assert graphs[0] == graphs[1] and len(graphs[0]) > 500

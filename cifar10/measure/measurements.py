@@ -103,7 +103,7 @@ def _step_session(formulation, job, warmup):
             with tf.device(device):
                 batches.append([tf.Variable(x, trainable=False) for x in (images, labels)])
         if formulation == OURS:
-            train_op = training.build_step(job, batches).train_op
+            train_op = training.build_step(job, batches)
         else:
             train_op, _, _ = classic.training_step(job, batches)
         with tf.Session(config=_config(formulation, job, job.devices)) as session:
