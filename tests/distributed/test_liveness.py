@@ -290,3 +290,11 @@ def test_another_process_at_the_address(watched, monkeypatch, seconds, is_reject
             liveness.Station(CLUSTER, Task('worker', 1), None, Timeouts())
     else:
         liveness.Station(CLUSTER, Task('worker', 1), None, Timeouts())
+
+
+def test_who_cannot_be_reached_need_not_depart(watched, monkeypatch):
+    made = liveness.Station(CLUSTER, Task('worker', 0), None, Timeouts())
+    boards = SimpleNamespace(read=lambda: [SimpleNamespace(gone=[1, 0])])
+    monkeypatch.setattr(server, 'unreachable', lambda cluster, tasks: tasks)
+    monkeypatch.setattr(liveness, 'time', SimpleNamespace(monotonic=lambda: 0))  # nobody sleeps
+    made.await_departures(boards)

@@ -170,3 +170,13 @@ def test_a_session_that_has_lost_a_host_is_not_used_again():
         with pytest.raises(tf.errors.AbortedError):
             boards.wake()
         assert connect.call_count == count
+
+
+def test_the_last_checkpoint_is_awaited_while_the_chief_starts_again(make):
+    made = make()
+    made.generation = 7
+    made._boards.read.side_effect = [_under_way(made, 0), _under_way(made, finished=1)]
+    made._await_chief()
+    made._boards.read.side_effect = [_under_way(made, 8)]
+    with pytest.raises(worker.BegunAnew):
+        made._await_chief()

@@ -39,7 +39,7 @@ def test_confusion_matrix():
 
 
 @pytest.mark.parametrize(
-    'num_classes, numbers, labels', [(30, 900, 30), (31, 0, 31), (200, 0, 100)]
+    'num_classes, numbers, labels', [(30, 900, 30), (31, 0, 31), (150, 0, 75), (200, 0, 100)]
 )
 def test_many_classes(num_classes, numbers, labels):
     """Neither numbers nor names overlap, and the figure fits a screen."""
