@@ -2,7 +2,6 @@
 
 import functools
 import os
-from typing import NamedTuple
 import zlib
 
 import numpy as np
@@ -76,7 +75,7 @@ def examples(records):
 
 def total_checksum(records):
     """Returns a CRC-32 of all files of a Records, in their order, as eight hexadecimal digits."""
-    checksums = [_content(path, records.label_weights).checksum for path in records.paths]
+    checksums = [_checksum(path, records.label_weights) for path in records.paths]
     return '%08x' % zlib.crc32(repr(checksums).encode())
 
 
@@ -124,14 +123,14 @@ def _verified_counts(records, file):
     return counts[:num_classes]
 
 
-class _Content(NamedTuple):
-    num_bytes: int
-    counts: np.ndarray  # how often each possible label is in the file
-    checksum: int  # CRC-32
+def _checksum(path, label_weights):
+    _, _, crc = _content(path, label_weights)
+    return crc
 
 
 def _content(path, label_weights):
-    """The _Content of a file. It is read once, until it changes."""
+    """The bytes of a file, how often each possible label is in it, int64 [n], and its CRC-32. It is
+    read once, until it changes."""
     found = os.stat(path)
     # The change time shows that the file was written, even if its modification time is restored.
     state = found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
@@ -149,7 +148,7 @@ def _content_in_state(path, label_weights, unused_state):
         counts += np.bincount(labels, minlength=len(counts))
         num_bytes += len(piece)
         crc = zlib.crc32(piece, crc)
-    return _Content(num_bytes, counts, crc)
+    return num_bytes, counts, crc
 
 
 class Snapshot:
@@ -162,10 +161,7 @@ class Snapshot:
         self._found = {}
         for path in records.paths:
             check_file(path)
-            self._found[path] = os.stat(path), self._checksum(path)
-
-    def _checksum(self, path):
-        return _content(path, self._label_weights).checksum
+            self._found[path] = os.stat(path), _checksum(path, records.label_weights)
 
     def changed(self):
         """None, or a line that names the first file that has changed, and says how.
@@ -184,7 +180,8 @@ class Snapshot:
                     sizes = before.st_size, now.st_size
                     return '%s has changed: it had %d bytes, now %d' % (path, *sizes)
                 if now.st_mtime_ns != before.st_mtime_ns or (
-                    now.st_ctime_ns != before.st_ctime_ns and self._checksum(path) != checksum
+                    now.st_ctime_ns != before.st_ctime_ns
+                    and _checksum(path, self._label_weights) != checksum
                 ):
                     return '%s has changed since the start' % path
             except FileNotFoundError:

@@ -25,12 +25,12 @@ def is_present(data_dir, published=dataset.CIFAR10):
     if not os.path.isdir(directory) or not os.listdir(directory):
         return False
     found = dataset.read(directory)
-    missing = [path for path in found.train.paths + found.test.paths if not os.path.exists(path)]
-    if missing:
-        raise UserError(
-            '%s is missing: put it back, or move %s away, and the whole data set is written again'
-            % (missing[0], directory)
-        )
+    for path in found.train.paths + found.test.paths:
+        if not os.path.exists(path):
+            raise UserError(
+                '%s is missing: put it back, or move %s away, and the whole data set is written again'
+                % (path, directory)
+            )
     return True
 
 
