@@ -56,13 +56,6 @@ def distorted_inputs(data_dir, batch_size):
     return images, tf.reshape(labels, [batch_size])
 
 
-def prefetch_queue(images, labels, capacity):
-    """A tf.FIFOQueue of batches, filled by one thread."""
-    queue = tf.FIFOQueue(capacity, [images.dtype, labels.dtype], [images.shape, labels.shape])
-    tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue([images, labels])]))
-    return queue
-
-
 def inference(images, num_classes):
     """The network's logits, float32 [batch, num_classes]."""
 
@@ -164,7 +157,7 @@ def train(job, train_dir):
     intervals, data_files = job.intervals, hooks.DataFilesHook(job)
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         images, labels = distorted_inputs(job.data, job.hparams.batch_size)
-        queue = prefetch_queue(images, labels, capacity=2 * len(job.devices))
+        queue = cifar10_input.prefetch_queue(images, labels, capacity=2 * len(job.devices))
         batches = [queue.dequeue() for _ in job.devices]
         train_op, total_loss, gradients = training_step(job, batches)
         for gradient, variable in gradients:

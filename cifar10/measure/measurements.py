@@ -46,14 +46,12 @@ def input_figures(formulation, job, steps):
     machine.set_up_tensorflow()
     start = time.perf_counter()
     data_files, capacity = watch.Watch(job.data.train), 2 * len(job.devices)
-    with tf.Graph().as_default():
-        if formulation == OURS:
-            images, labels = cifar10_input.distorted_inputs(job.data, job.hparams.batch_size)
-            queue = cifar10_input.prefetch_queue(images, labels, capacity, job.threads.prefetch)
-        else:
-            with tf.device('/cpu:0'):
-                images, labels = classic.distorted_inputs(job.data, job.hparams.batch_size)
-                queue = classic.prefetch_queue(images, labels, capacity)
+    make, num_threads = classic.distorted_inputs, 1
+    if formulation == OURS:
+        make, num_threads = cifar10_input.distorted_inputs, job.threads.prefetch
+    with tf.Graph().as_default(), tf.device('/cpu:0'):
+        images, labels = make(job.data, job.hparams.batch_size)
+        queue = cifar10_input.prefetch_queue(images, labels, capacity, num_threads)
         batch = tf.group(*queue.dequeue())
         with data_files.explaining(), tf.Session(
             config=_config(formulation, job, ['/cpu:0'])
