@@ -18,7 +18,6 @@ from cifar10.errors import UserError
 from cifar10.report import tensorboard
 from cifar10.runs import watch
 
-_POLL_SECS = 0.05
 _RECENT_LINES = 100  # log lines that the estimate of the remaining time is based on
 
 
@@ -132,7 +131,7 @@ class QueueFillHook(tf.train.SessionRunHook):
                 printed = percent
             if filled >= wanted:
                 return
-            coord.wait_for_stop(timeout=_POLL_SECS)
+            coord.wait_for_stop(timeout=0.05)
 
 
 class LoggingHook(FetchingHook):

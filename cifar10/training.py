@@ -236,8 +236,9 @@ def _train(graph, job, run, session, restore):
         with tf.control_dependencies([graph.train_op]):
             step = tf.identity(tf.train.get_global_step().read_value(), name='step')
         loss = tf.divide(tf.add_n(graph.losses), float(len(graph.losses)), name='loss')
-    init_op = None if session.initialises else tf.no_op()
-    scaffold = tf.train.Scaffold(init_op=init_op, init_fn=restore, saver=saver)
+    scaffold = tf.train.Scaffold(
+        init_op=None if session.initialises else tf.no_op(), init_fn=restore, saver=saver
+    )
     stop, data_files = signals.StopRequest(), hooks.DataFilesHook(job)
     finite = checkpointing.FiniteHook(step, graph, run and run.path)
     # In this order: the first speed does not count the filling, and nothing that is not finite is

@@ -27,7 +27,6 @@ from tensorflow.python.framework import graph_util
 from cifar10 import errors
 from cifar10.tutorial import contrib
 
-_PATIENCE_SECS = 10
 # what a thread of a queue says that was between two of its steps
 _CLOSED = 'Session has been closed'
 _OLD_ARGUMENTS = {
@@ -263,4 +262,4 @@ def close_sessions():
         if thread.name.startswith('QueueRunnerThread') and not thread.name.endswith(
             'close_on_stop'
         ):
-            thread.join(_PATIENCE_SECS)
+            thread.join(timeout=10)

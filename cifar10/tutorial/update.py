@@ -6,8 +6,6 @@ from cifar10 import optimizer
 from cifar10.data import dataset
 from cifar10.hparams import CLASSIC, Pace
 
-CLASSIC_PACE = Pace(CLASSIC.batch_size, dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN)
-
 
 def add_loss_summaries(total_loss):
     """Averages each loss over the steps, and makes a summary of each value and of each average.
@@ -45,7 +43,12 @@ def learning_rate(global_step, pace, hparams):
     return rate
 
 
-def train(total_loss, global_step, pace=CLASSIC_PACE, hparams=CLASSIC):
+def train(
+    total_loss,
+    global_step,
+    pace=Pace(CLASSIC.batch_size, dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN),
+    hparams=CLASSIC,
+):
     """Returns the train op of the tutorial's `cifar10.train`.
 
     Averages the losses, computes the gradients, applies them, and then updates the moving averages
