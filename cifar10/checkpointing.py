@@ -120,4 +120,4 @@ class CheckpointHook(hooks.FetchingHook):
             self._check_variables(session)
             self._save(session)
         if self._saved:
-            print('Saved %s' % self._saved, flush=True)
+            print('Saved %s' % self._saved)

@@ -218,12 +218,12 @@ def evaluate(evaluator, checkpoints, eval_dir, top_k=None):
     result = None
     directories.make(eval_dir)
     if not figures.is_available():
-        print('No figures, which need matplotlib: pip install matplotlib', flush=True)
+        print('No figures, which need matplotlib: pip install matplotlib')
     with evaluator.graph.as_default(), summaries.writer(eval_dir) as write:
         for restored in checkpoints:
             result = evaluator.evaluate(restored)
-            print(describe(result, top_k), flush=True)
+            print(describe(result, top_k))
             write(tensorboard.evaluation(result, top_k), result.step)
     if result:
-        print(text_report.whole(result), flush=True)
+        print(text_report.whole(result))
     return result

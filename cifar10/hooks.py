@@ -125,8 +125,7 @@ class QueueFillHook(tf.train.SessionRunHook):
             if percent != printed:
                 print(
                     'Filling the shuffle queue with %d images before training starts: %d%%'
-                    % (wanted, percent),
-                    flush=True,
+                    % (wanted, percent)
                 )
                 printed = percent
             if filled >= wanted:
@@ -171,8 +170,7 @@ class LoggingHook(FetchingHook):
                 pace.epochs(step),
                 round(pace.epochs(pace.last_step), 2),
                 datetime.timedelta(seconds=round(left)),
-            ),
-            flush=True,
+            )
         )
 
     def _sec_per_step(self, line):

@@ -22,15 +22,11 @@ def tower_devices(num_devices):
         devices = ['/cpu:%d' % i for i in range(num_devices)]
         print(
             "No GPU found: using %s (if there is an NVIDIA GPU: pip install 'tensorflow[and-cuda]' on Linux; TF_CPP_MIN_LOG_LEVEL=0 "
-            'shows what TensorFlow says about GPUs)' % ', '.join(devices),
-            flush=True,
+            'shows what TensorFlow says about GPUs)' % ', '.join(devices)
         )
         return devices
     if num_gpus < num_devices:
-        print(
-            'Fewer GPUs (%d) than asked for (%d): they are shared' % (num_gpus, num_devices),
-            flush=True,
-        )
+        print('Fewer GPUs (%d) than asked for (%d): they are shared' % (num_gpus, num_devices))
     return ['/gpu:%d' % (i % num_gpus) for i in range(num_devices)]
 
 

@@ -74,8 +74,7 @@ class ScoreHook(hooks.FetchingHook):
         self._scored = restored.step
         print(
             '%s\nThe evaluation took %.1f s'
-            % (evaluation.describe(result), time.monotonic() - start),
-            flush=True,
+            % (evaluation.describe(result), time.monotonic() - start)
         )
         precision = result.scores.precision
         self._write(

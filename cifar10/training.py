@@ -180,7 +180,7 @@ def _restoring(resumed):
         return None
     variables = {variable.op.name: variable for variable in tf.global_variables()}
     checkpoint.check_fits(resumed, variables)
-    print('Resuming from %s, step %d' % (resumed.path, resumed.step), flush=True)
+    print('Resuming from %s, step %d' % (resumed.path, resumed.step))
 
     def restore(scaffold, session):
         for name, variable in variables.items():
@@ -213,7 +213,7 @@ def run(graph, job, run, session=None):
         session = session._replace(first_step=run.first_step)
     restore = _restoring(run.resumed) if run and session.initialises else None
     if session.first_step >= last_step and (run is None or run.first_step == session.first_step):
-        print('Nothing to do: the run ends at step %d' % last_step, flush=True)
+        print('Nothing to do: the run ends at step %d' % last_step)
         if run and job.intervals.keep_best and not run.record.get('best'):
             failures = errors.Failures()
             failures.is_over = True
@@ -222,8 +222,7 @@ def run(graph, job, run, session=None):
         return None
     print(
         'Network: %d parameters'
-        % sum(variable.shape.num_elements() for variable in tf.trainable_variables()),
-        flush=True,
+        % sum(variable.shape.num_elements() for variable in tf.trainable_variables())
     )
     return _train(graph, job, run, session, restore)
 
@@ -302,4 +301,4 @@ def _repeat(monitored, train_op, stop, data_files):
             if stop.received:
                 break
     if stop.received:
-        print('%s: stopping' % stop.received.name, flush=True)
+        print('%s: stopping' % stop.received.name)

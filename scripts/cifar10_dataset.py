@@ -35,14 +35,6 @@ from cifar10.runs import signals
 
 FLAGS = flags.FLAGS
 DATA_FLAGS = ['dataset', 'data_dir', 'data_url', 'label']
-FLAGS_OF = {
-    'download': DATA_FLAGS,
-    'synthetic': ['dataset', 'data_dir'],
-    'convert': ['test_fraction', 'seed', 'strict'],
-    'holdout': ['examples', 'seed', 'label'],
-    'info': DATA_FLAGS + ['contact_sheet'],
-    'verify': DATA_FLAGS,
-}
 
 
 def download():
@@ -133,24 +125,24 @@ def tell(found):
     )
 
 
-COMMANDS = {
-    'download': download,
-    'synthetic': synthetic,
-    'convert': convert,
-    'holdout': hold_out,
-    'info': info,
-    'verify': verify,
+COMMANDS = {  # function, arguments, flags
+    'download': (download, (), DATA_FLAGS),
+    'synthetic': (synthetic, (), ['dataset', 'data_dir']),
+    'convert': (convert, ('IMAGES_DIR', 'OUT'), ['test_fraction', 'seed', 'strict']),
+    'holdout': (hold_out, ('SRC', 'OUT'), ['examples', 'seed', 'label']),
+    'info': (info, (), DATA_FLAGS + ['contact_sheet']),
+    'verify': (verify, (), DATA_FLAGS),
 }
-ARGUMENTS = dict(dict.fromkeys(COMMANDS, ()), convert=('IMAGES_DIR', 'OUT'), holdout=('SRC', 'OUT'))
 
 
 def main(command, *arguments):
     """Carries out one command, which prints what is there; returns 1 if something of it is
     missing."""
-    for name in sorted(set(sum(FLAGS_OF.values(), [])) - set(FLAGS_OF[command])):
-        if FLAGS[name].present:
+    function, _, used = COMMANDS[command]
+    for name in sorted({name for _, _, names in COMMANDS.values() for name in names}):
+        if FLAGS[name].present and name not in used:
             raise UserError('--%s has no effect on %s: leave it out' % (name, command))
-    return COMMANDS[command](*arguments)
+    return function(*arguments)
 
 
 if __name__ == '__main__':
@@ -177,4 +169,5 @@ if __name__ == '__main__':
         'Where info draws images of each class: a file .png, .jpg or .jpeg.',
         endings=('.png', '.jpg', '.jpeg'),
     )
-    program.run(main, program.parse(ARGUMENTS, needs_tensorflow=('convert', 'info')))
+    words = {name: names for name, (_, names, _) in COMMANDS.items()}
+    program.run(main, program.parse(words, needs_tensorflow=('convert', 'info')))

@@ -56,10 +56,10 @@ def main():
     with signals.Interruptible():
         converted = exporting.convert_to_lite(network) if FLAGS.tflite else None
         path = exporting.export(network, FLAGS.export_dir, FLAGS.model_version)
-        print('Exported %s to %s' % (network.saved.path, path), flush=True)
+        print('Exported %s to %s' % (network.saved.path, path))
         if converted:
             files.write_whole(FLAGS.tflite, converted, 'name another file with --tflite')
-            print('Converted it to %s' % FLAGS.tflite, flush=True)
+            print('Converted it to %s' % FLAGS.tflite)
 
 
 if __name__ == '__main__':

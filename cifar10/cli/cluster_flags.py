@@ -75,8 +75,7 @@ def check():
         ):
             print(
                 'TF_CONFIG gives another --%s (%s): the flag wins'
-                % (name, ','.join(value) if isinstance(value, tuple) else value),
-                flush=True,
+                % (name, ','.join(value) if isinstance(value, tuple) else value)
             )
     given_strategy(given)
 

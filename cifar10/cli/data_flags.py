@@ -140,7 +140,7 @@ def prepare():
     directories.check_exists(os.path.dirname(path), 'make it, or give another --data_dir')
     if not os.path.exists(path):
         # the name may be mistyped
-        print('%s does not exist yet: making it for the data set' % path, flush=True)
+        print('%s does not exist yet: making it for the data set' % path)
     return make(FLAGS.dataset, is_wanted=not FLAGS['dataset'].using_default_value)
 
 

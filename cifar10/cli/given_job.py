@@ -133,7 +133,7 @@ def print_plan(job, run, cluster_line=None):
     lines = ([cluster_line] if cluster_line else []) + _lines(
         job, run.first_step if run else 0, not cluster_line
     )
-    print('\n'.join(lines), flush=True)
+    print('\n'.join(lines))
     if run and run.first_step < job.pace.last_step:
         with event_file.EventFile(run.path) as opened:
             opened.write(tf.Event(step=run.first_step, summary=tensorboard.plan(lines)))

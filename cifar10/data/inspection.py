@@ -121,6 +121,5 @@ def draw(data_set, path):
     shown = '' if data_set.num_classes <= _ROWS else ', the first %d' % _ROWS
     print(
         'A row of images of each class%s, training images to the left, test images to the right: %s'
-        % (shown, path),
-        flush=True,
+        % (shown, path)
     )

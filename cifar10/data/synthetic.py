@@ -94,7 +94,7 @@ def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
 
 
 def _write(path, records_per_file, seed):
-    print('Writing the synthetic data set to %s' % path, flush=True)
+    print('Writing the synthetic data set to %s' % path)
     with writing.new_directory(path) as directory:
         for index, name in enumerate(dataset.TRAIN_FILES + dataset.TEST_FILES):
             records(records_per_file, np.random.default_rng([seed, index])).tofile(

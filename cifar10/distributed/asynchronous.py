@@ -135,7 +135,6 @@ class StalenessHook(tf.train.SessionRunHook):
     def _print(self):
         print(
             'Staleness of %d updates by this worker: mean %.2f, maximum %d'
-            % (len(self._values), np.mean(self._values), max(self._values)),
-            flush=True,
+            % (len(self._values), np.mean(self._values), max(self._values))
         )
         self._values = []

@@ -154,8 +154,7 @@ class WeightAverager:
                 names = [self._cluster.named(self._cluster.workers[i]) for i in missing]
                 print(
                     'Averaging goes on without %s, who sent nothing for %d seconds'
-                    % (', '.join(names), self._patience),
-                    flush=True,
+                    % (', '.join(names), self._patience)
                 )
                 self._members = set(self._arrived)
             if self._members and self._members <= self._arrived:

@@ -115,13 +115,12 @@ class Launcher:
         if not gpus:
             return
         told = ['worker %d gets %s' % (i, ', '.join(own)) for i, own in enumerate(self._gpus)]
-        print('GPUs: ' + '; '.join(told), flush=True)
+        print('GPUs: ' + '; '.join(told))
         wanted = self._num_workers * self._num_gpus
         if len(gpus) < wanted:
             print(
                 'Fewer GPUs (%d) than the workers ask for (%d): they are shared'
-                % (len(gpus), wanted),
-                flush=True,
+                % (len(gpus), wanted)
             )
 
     def _start(self, names):

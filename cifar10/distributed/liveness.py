@@ -98,7 +98,7 @@ class Watchdog:
             if waited >= next_message:
                 next_message += _NEXT_MESSAGE_SECS
                 if awaited:
-                    print('%s: waiting for %s' % (phase.capitalize(), awaited), flush=True)
+                    print('%s: waiting for %s' % (phase.capitalize(), awaited))
 
     def _end_unless_in_doubt(self, phase, awaited, doubt, attempts):
         secs, flag = self._limit

@@ -21,7 +21,7 @@ def serve(station):
     cluster, task = station.cluster, station.task
     boards = Boards([task], cluster.workers, lambda graph: station.connect(graph, [task]))
     boards.open()
-    print('%s is ready' % cluster.named(task), flush=True)
+    print('%s is ready' % cluster.named(task))
     while not boards.read()[0].generation:
         time.sleep(_LOOK_SECS)
     station.join(TRAINING)
@@ -40,4 +40,4 @@ def serve(station):
     station.watchdog.rest()
     # a worker that has lost its server while it closes its session waits for minutes
     station.await_departures(boards)
-    print('The run has finished at step %d' % notice.step, flush=True)
+    print('The run has finished at step %d' % notice.step)

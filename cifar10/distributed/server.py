@@ -49,8 +49,7 @@ def start(cluster, task, config):
         combined.experimental.collective_group_leader = '/job:worker/replica:0/task:0'
     print(
         '%s listens on all network interfaces and does what anybody asks: let only the cluster reach its port'
-        % cluster.named(task),
-        flush=True,
+        % cluster.named(task)
     )
     try:
         _try_port(_host_and_port(cluster.address(task))[1])
@@ -180,7 +179,7 @@ def absent(cluster, cards):
 def await_run(cluster, secs):
     """Waits until the chief trains, or has found nothing to do, but at most `secs` seconds."""
     chief, deadline, phase = cluster.workers[0], time.monotonic() + secs, None
-    print('Waiting for %s to train' % cluster.named(chief), flush=True)
+    print('Waiting for %s to train' % cluster.named(chief))
     while time.monotonic() < deadline and phase not in (FILLING, TRAINING):
         card = read_card(cluster.address(chief))
         if isinstance(card, Card):

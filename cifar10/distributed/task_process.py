@@ -85,7 +85,7 @@ class TaskProcess:
             with contextlib.suppress(OSError):  # nobody may read stderr any more
                 is_output = pipe is self._process.stdout
                 file = sys.stdout if is_output else sys.stderr
-                print('[%s] %s' % (self.name, line), file=file, flush=True)
+                print('[%s] %s' % (self.name, line), file=file)
 
     def has_ended(self):
         """Whether the process has ended; sets `status`, and shows its last lines."""

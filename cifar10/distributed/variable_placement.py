@@ -32,7 +32,7 @@ def print_bytes(variables):
         size = variable.shape.num_elements() * variable.dtype.size
         held['%s %s' % (spec.job, spec.task)] += size
     texts = ['%.1f MB on %s' % (size / 1e6, name) for name, size in sorted(held.items())]
-    print('Variables: ' + ', '.join(texts), flush=True)
+    print('Variables: ' + ', '.join(texts))
 
 
 def print_layout(worker, worker_update, copies):
@@ -44,7 +44,7 @@ def print_layout(worker, worker_update, copies):
     when = 'per step' if worker.strategy.needs_all else 'in a step with an exchange'
     operations = [worker_update.train_op, *worker_update.fetch_ops]
     found = placement.layout(operations, variables, worker.task.device)
-    print('\n'.join(found.describe(name, worker.job.variable_strategy, when)), flush=True)
+    print('\n'.join(found.describe(name, worker.job.variable_strategy, when)))
 
 
 def shared_variable(device, name, initial):

@@ -103,7 +103,7 @@ class Worker(tf.train.SessionRunHook):
                 missing, stopped_by = error, error.stopped_by
                 break
             except BegunAnew:
-                print('The chief has restarted the run: joining it', flush=True)
+                print('The chief has restarted the run: joining it')
                 self.station.set_phase(CONNECTING)
             except server.LOSSES + (RuntimeError,) as error:
                 self._explain_loss(error)
@@ -169,7 +169,7 @@ class Worker(tf.train.SessionRunHook):
         is_waiting = isinstance(error, tf.errors.UnavailableError)
         if self._joinings > _ATTEMPTS and not is_waiting and not lost:
             raise error
-        print(cause + ': joining again', flush=True)
+        print(cause + ': joining again')
         time.sleep(_RETRY_SECS if self._joinings > 1 else 0)
 
     def _say_goodbye(self, is_over):
@@ -221,7 +221,7 @@ class Worker(tf.train.SessionRunHook):
             is_back = self.generation
             self.generation, self.first_step = newest.generation, newest.step
             if self.first_step or is_back:
-                print('Joining the run at step %d' % self.first_step, flush=True)
+                print('Joining the run at step %d' % self.first_step)
             self._boards.set_gone(self.task, 0)
         return True
 
@@ -233,7 +233,7 @@ class Worker(tf.train.SessionRunHook):
         return 0 if server.is_here(self.cluster.worker[0]) else self.station.timeouts.connect / 2
 
     def _go_home(self, notices):
-        print('Nothing to do: the run has ended', flush=True)
+        print('Nothing to do: the run has ended')
         self.generation = 0
         if notices:
             with contextlib.suppress(tf.errors.OpError):  # the hosts may end meanwhile

@@ -4,7 +4,6 @@ import collections
 import csv
 import io
 import math
-import unicodedata
 
 import numpy as np
 
@@ -120,23 +119,10 @@ def mistakes(found, class_names):
 def _aligned(rows):
     """Columns of text, the first one to the left and the others to the right, two spaces between
     them."""
-    widths = [max(map(_width, column)) for column in zip(*rows)]
-    lines = []
-    for row in rows:
-        spaces = [' ' * (width - _width(cell)) for width, cell in zip(widths, row)]
-        right = [space + cell for space, cell in zip(spaces[1:], row[1:])]
-        lines.append('  '.join([row[0] + spaces[0]] + right))
-    return '\n'.join(lines)
-
-
-def _width(text):
-    """Columns of a terminal: none for an accent on the character before, two for a wide
-    character."""
-    return sum(
-        1
-        + (unicodedata.east_asian_width(character) in 'FW')
-        - bool(unicodedata.combining(character))
-        for character in text
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return '\n'.join(
+        '  '.join([row[0].ljust(widths[0])] + list(map(str.rjust, row[1:], widths[1:])))
+        for row in rows
     )
 
 

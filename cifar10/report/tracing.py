@@ -68,8 +68,7 @@ class TraceHook(tf.train.SessionRunHook):
         )
         print(
             'Traced step %d: open %s with https://ui.perfetto.dev or chrome://tracing'
-            % (self._step, path),
-            flush=True,
+            % (self._step, path)
         )
         tagged = tf.summary.TaggedRunMetadata(
             tag='step %d' % self._step, run_metadata=metadata.SerializeToString()

@@ -54,7 +54,7 @@ def read_latest(directory):
             complaints.append(str(error))
             continue
         if complaints:
-            print('%s. Using %s' % ('. '.join(complaints), path), flush=True)
+            print('%s. Using %s' % ('. '.join(complaints), path))
         return saved
     if before or os.path.exists(listing):
         raise UserError(
@@ -111,7 +111,7 @@ def suffix_in_use(saved):
     averages, or '' if it has none, and a line says so."""
     if any(name.endswith(_AVERAGE) for name in saved.values):
         return _AVERAGE
-    print('%s has no moving averages: using the weights themselves' % saved.path, flush=True)
+    print('%s has no moving averages: using the weights themselves' % saved.path)
     return ''
 
 

@@ -194,7 +194,7 @@ def keep_best(run, evaluated, precision):
             'Cannot keep the best checkpoint (%s): make room for %s' % (errors.reason(error), path)
         )
     _remove_others(run.path, name)
-    print('Best so far: precision @ 1 = %.3f, kept as %s' % (precision, path), flush=True)
+    print('Best so far: precision @ 1 = %.3f, kept as %s' % (precision, path))
 
 
 def _write(path, values):

@@ -26,7 +26,7 @@ def new_checkpoints(checkpoint_dir, interval_secs=300, timeout_secs=None):
     found = seen = last = None  # what is to be used; the same, and what was, at the last reading
     found_time = due_time = time.monotonic()
     if not checkpoint_files.stamp(checkpoint_dir):
-        print('Waiting for a checkpoint in %s' % checkpoint_dir, flush=True)
+        print('Waiting for a checkpoint in %s' % checkpoint_dir)
     while True:
         # in this order, or the last checkpoint could come in between
         has_ended = run_directory.has_ended(checkpoint_dir)
@@ -48,9 +48,7 @@ def new_checkpoints(checkpoint_dir, interval_secs=300, timeout_secs=None):
                 checkpoint_dir, 'it has been moved or removed: put it back, and start again'
             )
         if has_ended and not directories.is_locked(checkpoint_dir):  # or it is just being resumed
-            print(
-                'The run in %s has ended: this was its last checkpoint' % checkpoint_dir, flush=True
-            )
+            print('The run in %s has ended: this was its last checkpoint' % checkpoint_dir)
             return
         if is_over and last is None:
             raise UserError(
@@ -58,6 +56,6 @@ def new_checkpoints(checkpoint_dir, interval_secs=300, timeout_secs=None):
                 % (checkpoint_dir, timeout_secs)
             )
         if is_over:
-            print('No new checkpoint in %s for %d seconds' % (checkpoint_dir, waited), flush=True)
+            print('No new checkpoint in %s for %d seconds' % (checkpoint_dir, waited))
             return
         time.sleep(_LOOK_SECS)

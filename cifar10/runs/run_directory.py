@@ -106,10 +106,7 @@ def _known_best(train_dir, is_checked):
             checkpoint.read(os.path.join(train_dir, best['checkpoint']))
         return best
     except UserError as error:
-        print(
-            '%s. The next evaluation replaces it as the best one, whatever its precision' % error,
-            flush=True,
-        )
+        print('%s. The next evaluation replaces it as the best one, whatever its precision' % error)
 
 
 def has_ended(train_dir, last_step=None):
@@ -143,7 +140,7 @@ def _move_aside(train_dir, data_dir):
             'Cannot move the run aside (%s), from %s to %s: give another --train_dir'
             % (error.strerror, train_dir, aside)
         )
-    print('Moved the run in %s to %s' % (train_dir, aside), flush=True)
+    print('Moved the run in %s to %s' % (train_dir, aside))
 
 
 def recorded_hparams(train_dir):
@@ -248,8 +245,7 @@ def _compare(train_dir, record, hparams):
     if changed:
         print(
             'The run in %s is resumed with different hyperparameters: %s. The learning-rate schedule counts the steps so far as '
-            'if they had been made with these' % (train_dir, ', '.join(changed)),
-            flush=True,
+            'if they had been made with these' % (train_dir, ', '.join(changed))
         )
 
 

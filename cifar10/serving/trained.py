@@ -76,8 +76,5 @@ def _class_names(train_dir, num_classes):
     names = [str(label) for label in range(num_classes)]
     if num_classes == dataset.NUM_CLASSES:
         names = dataset.CLASS_NAMES
-    print(
-        'No record beside the checkpoint names its classes: using %s' % dataset.listed(names),
-        flush=True,
-    )
+    print('No record beside the checkpoint names its classes: using %s' % dataset.listed(names))
     return names
