@@ -46,9 +46,8 @@ def _move_to_another_host(port):
     make_server = tf.train.Server
 
     def make_moved_server(spec, job, index, **options):
-        jobs = spec.as_dict()
-        jobs[job][index] = 'localhost:%d' % port
-        return make_server(tf.train.ClusterSpec(jobs), job, index, **options)
+        spec[job][index] = 'localhost:%d' % port
+        return make_server(spec, job, index, **options)
 
     tf.train.Server = make_moved_server
     server._try_port = lambda port: None
