@@ -55,3 +55,11 @@ def test_the_difference_from_the_published_functions(tmp_path, before, after, di
     path.write_text(PUBLISHED.replace(before, after, 1))
     found = modules._difference(str(path))
     assert found == difference or difference and found.startswith(difference), found
+
+
+def test_the_copies_beside_a_program(tmp_path):
+    """The program itself may have the name of a module."""
+    paths = [tmp_path / name for name in ('cifar10.py', 'cifar10_input.py')]
+    for path in paths:
+        path.touch()
+    assert modules._copies(str(paths[0])) == {str(paths[1]): 'cifar10_input'}
