@@ -18,8 +18,6 @@ from cifar10.errors import UserError
 from cifar10.report import tensorboard
 from cifar10.runs import watch
 
-_RECENT_LINES = 100  # log lines that the estimate of the remaining time is based on
-
 
 def is_due(step, last, every):
     """Whether a multiple of `every` has been reached since the step `last`; other workers' steps
@@ -145,7 +143,8 @@ class LoggingHook(FetchingHook):
 
     def after_create_session(self, session, coord):
         start = time.monotonic(), session.run(tf.train.get_global_step())
-        self._lines = collections.deque([start], maxlen=_RECENT_LINES + 2)  # time and step of each
+        # Time and step of each; the estimate of the time that is left is based on 100 lines.
+        self._lines = collections.deque([start], maxlen=102)
 
     def after_run(self, run_context, run_values):
         self._unprinted = run_values.results

@@ -3,9 +3,10 @@
 
 Start it once for each task of the cluster, everywhere with the same --ps_hosts and --worker_hosts:
 
-  cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 --job_name=ps
-  --task_index=0 cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222
-  --job_name=worker --task_index=0
+  cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 \\
+    --job_name=ps --task_index=0
+  cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 \\
+    --job_name=worker --task_index=0
 
 Each worker has its share of the examples, and towers of its own on --num_gpus devices. --mode says
 how the workers come together.

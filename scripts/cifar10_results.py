@@ -4,8 +4,8 @@ minutes.
 
 A run is NAME:TRAIN_DIR:EVAL_DIR; runs of the same name are repetitions.
 
-  cifar10_results.py --runs=classic:/tmp/classic:/tmp/classic_eval,fast:/tmp/fast:/tmp/fast_eval
-  --plot=precision.svg
+  cifar10_results.py --plot=precision.svg \\
+    --runs=classic:/tmp/classic:/tmp/classic_eval,fast:/tmp/fast:/tmp/fast_eval
 """
 
 import os

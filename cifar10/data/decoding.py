@@ -160,7 +160,7 @@ def read_opened(opened):
     if content.startswith(_JPEG) and b'Exif\0\0' in content:
         with warnings.catch_warnings(), contextlib.suppress(Exception):
             warnings.simplefilter('ignore')  # Damaged EXIF data give warnings, or errors.
-            image = _pillow().open(io.BytesIO(content), formats=['JPEG'])
+            image = _pillow().open(io.BytesIO(content))
             orientation = image.getexif()[_ORIENTATION]
     return content, orientation if orientation in range(1, 9) else 1
 

@@ -168,7 +168,7 @@ def _fetch_with_retries(archive, part):
                     'another --data_url, or put a copy of the archive at %s. Without a network, use the images that '
                     '`cifar10_dataset.py synthetic` makes' % (archive.url, error, kept, path)
                 )
-            print('\nThe download was interrupted (%s): trying again' % error)
+            print('The download was interrupted (%s): trying again' % error)
         time.sleep(archive.retry_secs * 2 ** max(0, failed_tries - 1))
 
 

@@ -83,7 +83,7 @@ class Watchdog:
             limit = self._limit  # which another thread can set at any moment
             if not limit:
                 continue
-            secs, flag = limit
+            secs, _ = limit
             if progressed != self._progressed:
                 progressed, next_message, attempts = self._progressed, _FIRST_MESSAGE_SECS, 1
             if time.monotonic() - progressed < min(next_message, attempts * secs):
@@ -93,15 +93,16 @@ class Watchdog:
                 continue
             waited = time.monotonic() - progressed
             if waited >= attempts * secs:
-                self._end_unless_in_doubt(phase, awaited, doubt, attempts)
+                self._end_unless_in_doubt(limit, phase, awaited, doubt, attempts)
                 attempts += 1
             if waited >= next_message:
                 next_message += _NEXT_MESSAGE_SECS
                 if awaited:
                     print('%s: waiting for %s' % (phase.capitalize(), awaited))
 
-    def _end_unless_in_doubt(self, phase, awaited, doubt, attempts):
-        secs, flag = self._limit
+    @staticmethod
+    def _end_unless_in_doubt(limit, phase, awaited, doubt, attempts):
+        secs, flag = limit
         waited = '%s: waited %d seconds (%s--%s)' % (
             phase.capitalize(),
             attempts * secs,

@@ -100,7 +100,6 @@ def read(path):
         RuntimeError,
         ValueError,
         IndexError,
-        OverflowError,
         OSError,
     ) as error:
         raise UserError('The checkpoint %s is damaged (%s)' % (path, errors.reason(error)))

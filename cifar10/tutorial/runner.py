@@ -42,7 +42,9 @@ def run(path, arguments, own_modules=False):
     main.__file__ = code.co_filename
     try:
         exec(code, vars(main))
-    except Exception as error:
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:
         _end(error, directory, error.__traceback__.tb_next)  # without the frame of this function
 
 

@@ -4,7 +4,7 @@ removed, on Pillow."""
 import numpy as np
 
 
-def toimage(arr, cmin=None, cmax=None, mode=None, channel_axis=None):
+def toimage(arr, *, cmin=None, cmax=None, mode=None, channel_axis=None):
     """Makes a picture of an array.
 
     Args:
