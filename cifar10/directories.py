@@ -157,7 +157,7 @@ class Lock:
         except BlockingIOError:
             if self._busy:
                 raise UserError(self._busy)
-            print('Waiting for another process that works in %s' % self._path)
+            print('Waiting for another process that works in %s' % self._path, flush=True)
             fcntl.flock(self._handle, fcntl.LOCK_EX)
         except OSError:  # The file system has no locks.
             return

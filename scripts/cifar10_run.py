@@ -54,8 +54,6 @@ def parse():
 # a mistake in the flags is told before TensorFlow is imported, which takes seconds
 if __name__ == '__main__':
     GIVEN = parse()
-    if sys.stdout:
-        sys.stdout.reconfigure(line_buffering=True)
     quiet.import_tensorflow()
 
 from cifar10.errors import UserError

@@ -90,7 +90,7 @@ def prepare(archive, data_dir):
 
 def _extract(published, path, directory):
     """Extracts the files of the data set, and nothing else."""
-    print('Extracting %s' % path)
+    print('Extracting %s' % path, flush=True)
     listings = [listing for listing, _, _ in published.labels.values()]
     try:
         with tarfile.open(path, 'r:gz') as tar, writing.new_directory(directory) as new:
@@ -168,7 +168,7 @@ def _fetch_with_retries(archive, part):
                     'another --data_url, or put a copy of the archive at %s. Without a network, use the images that '
                     '`cifar10_dataset.py synthetic` makes' % (archive.url, error, kept, path)
                 )
-            print('The download was interrupted (%s): trying again' % error)
+            print('The download was interrupted (%s): trying again' % error, flush=True)
         time.sleep(archive.retry_secs * 2 ** max(0, failed_tries - 1))
 
 

@@ -75,7 +75,8 @@ def distorted_inputs(
     verification.verify(records._replace(num_classes=256 ** len(records.label_weights)))
     print(
         'Filling queue with %d CIFAR images before starting to train. This will take a few minutes.'
-        % int(num_examples * lesson.MIN_FRACTION_OF_EXAMPLES_IN_QUEUE)
+        % int(num_examples * lesson.MIN_FRACTION_OF_EXAMPLES_IN_QUEUE),
+        flush=True,
     )
     with tf.device('/cpu:0'), tf.name_scope('data_augmentation'):
         labels, images = lesson.shuffled_records(records, num_examples, batch_size)

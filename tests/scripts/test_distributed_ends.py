@@ -32,9 +32,8 @@ def _saved(tmp_path):
     return int(checkpoint_files.listed_latest(str(tmp_path / 'run')).rsplit('-', 1)[1])
 
 
-@pytest.mark.parametrize(
-    'mode', ['async', pytest.param('sync', marks=LONG), pytest.param('average', marks=LONG)]
-)
+@LONG
+@pytest.mark.parametrize('mode', ['async', 'sync', 'average'])
 def test_a_chief_that_is_asked_to_end(tmp_path, make_cluster, mode):
     """It saves, and its status says that the run is not over. Others who come to the end wait until
     it is back and saves that."""

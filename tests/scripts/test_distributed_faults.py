@@ -82,6 +82,7 @@ def test_sync(tmp_path, make_cluster, num_ps):
     _assert_whole(tmp_path / 'run', 40, every=5)
 
 
+@LONG
 def test_a_chief_that_restarts_without_a_checkpoint(tmp_path, make_cluster):
     """Before it, the chief names a worker that has not arrived: it answers, but fills its queue."""
     cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=9', '--checkpoint_steps=1000', gate=7)
@@ -104,6 +105,7 @@ def test_a_chief_that_restarts_without_a_checkpoint(tmp_path, make_cluster):
     cluster.succeed()
 
 
+@LONG
 def test_backup_workers(tmp_path, make_cluster):
     """The others go on at once without one worker, and then without another one when the first is
     back."""
@@ -215,18 +217,9 @@ def _assert_stalled(cluster, name, stopped):
     ]
 
 
-@pytest.mark.parametrize(
-    'mode', ['sync', pytest.param('async', marks=LONG), pytest.param('average', marks=LONG)]
-)
-@pytest.mark.parametrize(
-    'fallen',
-    [
-        'ps 0',
-        pytest.param('ps 1', marks=LONG),
-        pytest.param('worker 0', marks=LONG),
-        pytest.param('worker 1', marks=LONG),
-    ],
-)
+@LONG
+@pytest.mark.parametrize('mode', ['sync', 'async', 'average'])
+@pytest.mark.parametrize('fallen', ['ps 0', 'ps 1', 'worker 0', 'worker 1'])
 def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
     """It may stop for less than the limit. After it, those who cannot go on end with a line, and go
     on when they are started again."""

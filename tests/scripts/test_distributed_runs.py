@@ -135,6 +135,7 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
     )
 
 
+@LONG
 def test_a_resumed_run_keeps_its_warm_up(tmp_path, make_cluster):
     """That of the chief, whatever run another worker has in its own --train_dir. At first the
     parameter server is late: each worker waits, and says for whom."""

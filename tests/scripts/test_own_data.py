@@ -153,6 +153,7 @@ def test_two_classes_from_folders_to_precision(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_300_classes_in_a_cluster_and_in_towers(tmp_path):
     """Labels of two bytes, in every kind of training; a run of one is resumed by another."""
     for i in range(300):

@@ -44,13 +44,8 @@ def _train(directory, data_dir, recipe, flags, max_steps):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    'num_towers, recipe',
-    [
-        (1, []),
-        pytest.param(2, ['--recipe=fast', '--epochs=4'], marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize('num_towers, recipe', [(1, []), (2, ['--recipe=fast', '--epochs=4'])])
 def test_each_placement_resumes_any_other(tmp_path, data_dir, num_towers, recipe):
     """As a run does that is resumed as often, with a device per tower and all variables on the
     CPU."""
