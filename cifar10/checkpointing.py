@@ -1,4 +1,4 @@
-"""What happens around the training step to save it: divergence is noticed, checkpoints are written.
+"""Hooks that stop a diverged run and save checkpoints.
 
 See also hooks.py, which says what a hook is.
 """

@@ -1,1 +1,1 @@
-"""What the scripts share: a quiet start, flags, the plan, errors in one line."""
+"""Command line of the scripts: a quiet start, flags, the plan, errors in one line."""

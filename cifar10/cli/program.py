@@ -1,5 +1,4 @@
-"""What every script does with its flags and its main function: flags are parsed, and errors end it
-with one line."""
+"""Command line of the scripts: parses flags and arguments, and ends with one line at an error."""
 
 import contextlib
 import ctypes

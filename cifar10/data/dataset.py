@@ -77,7 +77,7 @@ class Records(NamedTuple):
 
 
 class DataSet(NamedTuple):
-    """What a data directory holds."""
+    """The data set in a directory."""
 
     directory: str  # of the files
     train: Records

@@ -1,4 +1,4 @@
-"""What is in a data set: examples by class, colours, the same image twice, pictures to look at."""
+"""Statistics of a data set: examples by class, colours, duplicates, a contact sheet."""
 
 import hashlib
 import os
