@@ -19,10 +19,10 @@ _MODULES = {  # where each name is defined
     'NUM_CLASSES': 'cifar10.data.dataset',
     'NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN': 'cifar10.data.dataset',
     'NUM_EXAMPLES_PER_EPOCH_FOR_EVAL': 'cifar10.data.dataset',
-    'MOVING_AVERAGE_DECAY': 'cifar10.hparams',
-    'NUM_EPOCHS_PER_DECAY': 'cifar10.hparams',
-    'LEARNING_RATE_DECAY_FACTOR': 'cifar10.hparams',
-    'INITIAL_LEARNING_RATE': 'cifar10.hparams',
+    'MOVING_AVERAGE_DECAY': 'cifar10.config',
+    'NUM_EPOCHS_PER_DECAY': 'cifar10.config',
+    'LEARNING_RATE_DECAY_FACTOR': 'cifar10.config',
+    'INITIAL_LEARNING_RATE': 'cifar10.config',
     'TOWER_NAME': 'cifar10.multi_gpu',
 }
 __all__ = sorted(_MODULES)

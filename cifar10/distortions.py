@@ -6,8 +6,8 @@ same images, but take more than ten times the CPU time.
 
 import tensorflow.compat.v1 as tf
 
+from cifar10.config import CLASSIC
 from cifar10.data.dataset import DEPTH, HEIGHT, WIDTH
-from cifar10.hparams import CLASSIC
 
 IMAGE_SIZE = 24
 

@@ -9,12 +9,13 @@ from typing import Dict, NamedTuple, Sequence
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import directories, distortions, input as cifar10_input, model, summaries
-from cifar10.data import verification
+from cifar10 import distortions, input as cifar10_input, model, summaries
+from cifar10.data import verification, watch
 from cifar10.errors import UserError
 from cifar10.report import figures, tensorboard, text_report
-from cifar10.report.scores import Mistake, Scores
-from cifar10.runs import checkpoint, machine, run_directory, watch
+from cifar10.report.metrics import Mistake, Scores
+from cifar10.runs import checkpoint, run_directory
+from cifar10.system import directories, machine
 
 
 class Result(NamedTuple):

@@ -8,10 +8,10 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions
+from cifar10.config import CLASSIC
 from cifar10.data import dataset, verification
 from cifar10.distortions import IMAGE_SIZE  # noqa: F401 (listings look for it here)
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC
 
 BATCH_SIZE = CLASSIC.batch_size
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import tensorflow.compat.v1 as tf
 
 from cifar10 import model, placement
-from cifar10.hparams import CLASSIC
+from cifar10.config import CLASSIC
 
 TOWER_NAME = 'tower'
 

@@ -5,7 +5,7 @@ import math
 import tensorflow.compat.v1 as tf
 
 from cifar10 import muon, placement
-from cifar10.hparams import RECIPES
+from cifar10.config import RECIPES
 
 
 def examples_per_decay(pace, hparams):

@@ -6,22 +6,14 @@ from typing import NamedTuple, Optional, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import (
-    checkpointing,
-    distortions,
-    errors,
-    hooks,
-    multi_gpu,
-    optimizer,
-    placement,
-    scoring,
-    summaries,
-)
+from cifar10 import distortions, errors, multi_gpu, optimizer, placement, summaries
+from cifar10.config import CLASSIC, MAX_STEPS, HParams, Intervals, Pace
 from cifar10.data.dataset import DataSet
-from cifar10.hparams import CLASSIC, MAX_STEPS, HParams, Intervals, Pace
-from cifar10.report import tensorboard, tracing
-from cifar10.runs import checkpoint, machine, signals
-from cifar10.runs.machine import Threads
+from cifar10.hooks import checkpoint_hooks, eval_hook, profiler_hook, session_hooks
+from cifar10.report import tensorboard
+from cifar10.runs import checkpoint
+from cifar10.system import machine, signals
+from cifar10.system.machine import Threads
 
 _SEEDS_PER_WORKER = 2**22  # of 2^31 - 1, which TensorFlow tells apart
 
@@ -217,7 +209,7 @@ def run(graph, job, run, session=None):
         if run and job.intervals.keep_best and not run.record.get('best'):
             failures = errors.Failures()
             failures.is_over = True
-            scoring.ScoreHook(None, job, run, lambda *unused: None, failures).score_last()
+            eval_hook.ScoreHook(None, job, run, lambda *unused: None, failures).score_last()
             failures.check(None)
         return None
     print(
@@ -238,16 +230,16 @@ def _train(graph, job, run, session, restore):
     scaffold = tf.train.Scaffold(
         init_op=None if session.initialises else tf.no_op(), init_fn=restore, saver=saver
     )
-    stop, data_files = signals.StopRequest(), hooks.DataFilesHook(job)
-    finite = checkpointing.FiniteHook(step, graph, run and run.path)
+    stop, data_files = signals.StopRequest(), session_hooks.DataFilesHook(job)
+    finite = checkpoint_hooks.FiniteHook(step, graph, run and run.path)
     # In this order: the first speed does not count the filling, and nothing that is not finite is
     # printed or saved.
     all_hooks = list(session.hooks) + [
-        hooks.StopAtStepHook(step, pace.last_step, failures),
+        session_hooks.StopAtStepHook(step, pace.last_step, failures),
         data_files,
-        hooks.QueueFillHook(lambda: stop.received),
+        session_hooks.QueueFillHook(lambda: stop.received),
         finite,
-        hooks.LoggingHook(step, loss, pace, intervals.log_frequency),
+        session_hooks.LoggingHook(step, loss, pace, intervals.log_frequency),
     ]
     scores = []
     with contextlib.ExitStack() as stack:
@@ -255,20 +247,22 @@ def _train(graph, job, run, session, restore):
             write = stack.enter_context(summaries.writer(run.path, session.first_step))
             for summary in tensorboard.run_started(run.record):
                 write(summary, session.first_step)
-            write = hooks.patient(write, failures)
+            write = session_hooks.patient(write, failures)
             run.write_record()
             saver.recover_last_checkpoints(run.saved)
             if intervals.eval_steps != 0:
-                scores = [scoring.ScoreHook(step, job, run, write, failures)]
+                scores = [eval_hook.ScoreHook(step, job, run, write, failures)]
             all_hooks += [
-                hooks.TrainDirHook(run.place),
-                hooks.SummaryHook(step, graph.summary_op, write, pace, intervals.summary_steps),
-                checkpointing.CheckpointHook(
+                session_hooks.TrainDirHook(run.place),
+                session_hooks.SummaryHook(
+                    step, graph.summary_op, write, pace, intervals.summary_steps
+                ),
+                checkpoint_hooks.CheckpointHook(
                     step, saver, run, intervals.checkpoint_steps, finite.check_variables
                 ),
             ]
             if intervals.profile_step:
-                all_hooks.append(tracing.TraceHook(step, job, run.path, write, failures))
+                all_hooks.append(profiler_hook.TraceHook(step, job, run.path, write, failures))
             all_hooks += scores
         # A worker that saves nothing is interrupted at once.
         with stop if run else contextlib.nullcontext(), data_files.explaining():

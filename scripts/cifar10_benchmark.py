@@ -20,21 +20,21 @@ import sys
 # A checkout needs no installation.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import quiet
+from cifar10.cli import startup
 
-quiet.start(__name__)
+startup.start(__name__)
 
 from absl import flags
 
-from cifar10.cli import data_flags, job_flags, program
+from cifar10.cli import data_flags, program, training_flags
 
 # a mistake in the flags is told before TensorFlow is imported, which takes seconds
 if __name__ == '__main__':
     data_flags.define(default_dataset='synthetic')
-    job_flags.define_batch_size()
-    job_flags.define_num_gpus()
-    job_flags.define_placement()
-    job_flags.define_threads()
+    training_flags.define_batch_size()
+    training_flags.define_num_gpus()
+    training_flags.define_placement()
+    training_flags.define_threads()
     flags.DEFINE_boolean('baseline', False, 'Measure the classic formulation in turn with ours.')
     data_flags.define_integer('rounds', 5, 'How often to measure.', 1, 1000)
     data_flags.define_integer('warmup_steps', 0, 'Steps before those; 0: what suits.', 0, 10**6)
@@ -51,14 +51,14 @@ if __name__ == '__main__':
     )
 
 
-from cifar10 import files, placement
-from cifar10.cli import given_job
+from cifar10 import placement
+from cifar10.benchmark import estimates, subcommands
+from cifar10.benchmark.measurements import BASELINE, OURS, Steps
+from cifar10.cli import training_job
+from cifar10.config import CLASSIC
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC
-from cifar10.measure import benchmark, planning
-from cifar10.measure.measurements import BASELINE, OURS, Steps
-from cifar10.runs import signals
+from cifar10.system import files, signals
 from cifar10.training import Job
 
 FLAGS = flags.FLAGS
@@ -72,22 +72,22 @@ def request(command):
     # a step alone needs no more of it than the number of classes
     data = data_flags.prepare() if is_read else dataset.read('')
     if is_read:
-        given_job.count_examples(data, FLAGS.batch_size)
+        training_job.count_examples(data, FLAGS.batch_size)
     num_devices = FLAGS.num_gpus
     if command == 'towers':
-        num_devices = benchmark.MOST_TOWERS * FLAGS.devices_per_tower
-        given_job.check_division(num_devices, FLAGS.devices_per_tower)
+        num_devices = subcommands.MOST_TOWERS * FLAGS.devices_per_tower
+        training_job.check_division(num_devices, FLAGS.devices_per_tower)
     job = Job(
         data=data,
         num_examples=dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
         hparams=CLASSIC._replace(batch_size=FLAGS.batch_size),
         devices=placement.tower_devices(num_devices),
-        given_threads=given_job.threads(),
+        given_threads=training_job.threads(),
         devices_per_tower=FLAGS.devices_per_tower,
         variable_strategy=FLAGS.variable_strategy,
     )
     threads = ['intra_op_threads', 'inter_op_threads', 'input_threads']
-    return benchmark.Request(
+    return subcommands.Request(
         job=job,
         steps=Steps(warmup=FLAGS.warmup_steps, measured=FLAGS.steps),
         scripts_dir=os.path.dirname(os.path.realpath(__file__)),
@@ -109,7 +109,7 @@ def main(command):
         if FLAGS.json is not None:
             raise UserError('plan measures nothing: leave out --json')
         with signals.Interruptible():
-            for tables in (planning.cluster_plan, planning.multi_gpu_plan):
+            for tables in (estimates.cluster_plan, estimates.multi_gpu_plan):
                 print(tables(FLAGS.batch_size, FLAGS.gpu_gflops) + '\n')
         return
     if FLAGS.json is not None:
@@ -123,19 +123,19 @@ def main(command):
     requested = request(command)
     # the measuring processes are ended, and what they have written is removed
     with signals.Interruptible():
-        rounds = benchmark.in_turn(
+        results = subcommands.in_turn(
             command,
             requested,
             [OURS, BASELINE] if FLAGS.baseline else [OURS],
             FLAGS.rounds,
         )
-    print(benchmark.tables(command, rounds, requested))
+    print(subcommands.tables(command, results, requested))
     if FLAGS.json is not None:
         flag_values = {
             flag.name: flag.value for flag in FLAGS.get_key_flags_for_module(sys.argv[0])
         }
         files.write_whole(
-            FLAGS.json, benchmark.report(command, rounds, flag_values), 'name another file'
+            FLAGS.json, subcommands.report(command, results, flag_values), 'name another file'
         )
 
 

@@ -10,26 +10,26 @@ import sys
 # A checkout needs no installation.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import quiet
+from cifar10.cli import startup
 
-quiet.start(__name__)
+startup.start(__name__)
 
 from absl import flags
 
-from cifar10.cli import data_flags, job_flags, program
+from cifar10.cli import data_flags, program, training_flags
 
 # a mistake in the flags is told before TensorFlow is imported, which takes seconds
 if __name__ == '__main__':
     data_flags.define()
-    job_flags.define_run()
-    job_flags.define_batch_size()
-    job_flags.define_num_gpus()
-    program.parse(check=job_flags.check_run)
+    training_flags.define_run()
+    training_flags.define_batch_size()
+    training_flags.define_num_gpus()
+    program.parse(check=training_flags.check_run)
 
 from cifar10 import placement
-from cifar10.cli import given_job
-from cifar10.hparams import CLASSIC, Intervals
-from cifar10.measure import classic
+from cifar10.benchmark import classic
+from cifar10.cli import training_job
+from cifar10.config import CLASSIC, Intervals
 from cifar10.training import Job
 
 FLAGS = flags.FLAGS
@@ -40,7 +40,7 @@ def main():
     data = data_flags.prepare()
     job = Job(
         data=data,
-        num_examples=given_job.count_examples(data, FLAGS.batch_size),
+        num_examples=training_job.count_examples(data, FLAGS.batch_size),
         hparams=CLASSIC._replace(batch_size=FLAGS.batch_size),
         devices=placement.tower_devices(FLAGS.num_gpus),
         max_steps=FLAGS.max_steps,

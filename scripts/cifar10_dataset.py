@@ -21,17 +21,16 @@ import sys
 # A checkout needs no installation.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import quiet
+from cifar10.cli import startup
 
-quiet.start(__name__)
+startup.start(__name__)
 
 from absl import flags
 
-from cifar10 import directories
 from cifar10.cli import data_flags, program
-from cifar10.data import dataset, verification, writing
+from cifar10.data import dataset, dataset_writer, verification
 from cifar10.errors import UserError
-from cifar10.runs import signals
+from cifar10.system import directories, signals
 
 FLAGS = flags.FLAGS
 DATA_FLAGS = ['dataset', 'data_dir', 'data_url', 'label']
@@ -58,7 +57,7 @@ def synthetic():
 def convert(images_dir, out):
     """Makes a data set of folders of images; returns 1 if a file cannot be used."""
     from cifar10.data import conversion
-    from cifar10.runs import machine
+    from cifar10.system import machine
 
     with signals.Interruptible():
         num_damaged = conversion.convert(
@@ -77,17 +76,17 @@ def hold_out(source, out):
     """Divides the training images of a data set."""
     directories.check_exists(source, 'give the --data_dir of a data set')
     with signals.Interruptible():
-        writing.hold_out(dataset.read(source, FLAGS.label), out, FLAGS.examples, FLAGS.seed)
+        dataset_writer.hold_out(dataset.read(source, FLAGS.label), out, FLAGS.examples, FLAGS.seed)
     tell(dataset.read(out))
 
 
 def info():
     """Tells what is in a data set."""
-    from cifar10.data import inspection
+    from cifar10.data import dataset_info
 
     found = present()
-    print(inspection.report(found))
-    inspection.draw(found, FLAGS.contact_sheet)
+    print(dataset_info.report(found))
+    dataset_info.draw(found, FLAGS.contact_sheet)
     tell(found)
 
 

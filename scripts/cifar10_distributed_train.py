@@ -18,19 +18,19 @@ import sys
 # A checkout needs no installation.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import quiet
+from cifar10.cli import startup
 
-quiet.start(__name__)
+startup.start(__name__)
 
 from absl import flags
 
-from cifar10.cli import cluster_flags, job_flags, program
+from cifar10.cli import cluster_flags, program, training_flags
 
 # a mistake in the flags is told before TensorFlow is imported, which takes seconds
 if __name__ == '__main__':
-    job_flags.define()
-    job_flags.define_num_gpus()
-    job_flags.define_placement()
+    training_flags.define()
+    training_flags.define_num_gpus()
+    training_flags.define_placement()
     cluster_flags.define()
     program.parse(check=cluster_flags.check)
 
@@ -39,12 +39,13 @@ import contextlib
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation, input as cifar10_input, multi_gpu, optimizer, summaries, training
-from cifar10.cli import data_flags, given_job
+from cifar10.cli import data_flags, training_job
 from cifar10.distributed import parameter_server, server
 from cifar10.distributed.cluster import EVALUATOR
-from cifar10.distributed.liveness import Station
+from cifar10.distributed.task_context import Station
 from cifar10.distributed.worker import Worker
-from cifar10.runs import following, machine, run_directory
+from cifar10.runs import checkpoints_iterator, run_directory
+from cifar10.system import machine
 
 FLAGS = flags.FLAGS
 
@@ -95,7 +96,7 @@ def evaluate(cluster, timeouts):
     # The directory may hold an older run, which the chief resumes or moves aside.
     server.await_run(cluster, timeouts.connect)
     evaluator = evaluation.Evaluator(data_flags.prepare().test)
-    checkpoints = following.new_checkpoints(FLAGS.train_dir)
+    checkpoints = checkpoints_iterator.new_checkpoints(FLAGS.train_dir)
     evaluation.evaluate(evaluator, checkpoints, os.path.join(FLAGS.train_dir, 'eval'))
 
 
@@ -108,11 +109,11 @@ def main():
         evaluate(cluster, timeouts)
         return
     if task.job == 'ps':
-        config = machine.session_config(['/cpu:0'], given_job.threads())
+        config = machine.session_config(['/cpu:0'], training_job.threads())
         parameter_server.serve(Station(cluster, task, config, timeouts))
         return
     strategy = cluster_flags.given_strategy(cluster)
-    job = given_job.prepare(
+    job = training_job.prepare(
         FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy, task.is_chief
     )._replace(batches_per_step=strategy.batches_per_step, steps_per_run=strategy.steps_per_run)
     replica = Worker(
@@ -124,7 +125,7 @@ def main():
 
     def attempt(is_first):
         with (
-            given_job.held_run(job, is_first) if task.is_chief else contextlib.nullcontext()
+            training_job.held_run(job, is_first) if task.is_chief else contextlib.nullcontext()
         ) as run:
             if not replica.join(
                 run,
@@ -135,8 +136,8 @@ def main():
             ):
                 return None
             if is_first:
-                given_job.print_plan(
-                    replica.job, run, given_job.of_cluster(cluster, task, strategy)
+                training_job.print_plan(
+                    replica.job, run, training_job.of_cluster(cluster, task, strategy)
                 )
             return train(replica.job, run, replica)
 

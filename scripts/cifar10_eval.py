@@ -14,16 +14,16 @@ import sys
 # A checkout needs no installation.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import quiet
+from cifar10.cli import startup
 
-quiet.start(__name__)
+startup.start(__name__)
 
 from absl import flags
 
-from cifar10 import directories, files
 from cifar10.cli import data_flags, program
 from cifar10.errors import UserError
 from cifar10.report import figures, text_report
+from cifar10.system import directories, files
 
 FLAGS = flags.FLAGS
 
@@ -95,7 +95,7 @@ if __name__ == '__main__':
     program.parse(check=check)
 
 from cifar10 import evaluation, placement
-from cifar10.runs import following, run_directory
+from cifar10.runs import checkpoints_iterator, run_directory
 
 
 def evaluator():
@@ -110,7 +110,7 @@ def evaluator():
 def checkpoints():
     """The chosen checkpoint; without a choice the latest one and each newer one."""
     if follows():
-        return following.new_checkpoints(
+        return checkpoints_iterator.new_checkpoints(
             FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs
         )
     return [run_directory.read_chosen(FLAGS.checkpoint_dir, FLAGS.checkpoint)]

@@ -11,14 +11,14 @@ import sys
 # A checkout needs no installation.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import quiet
+from cifar10.cli import startup
 
-quiet.start(__name__)
+startup.start(__name__)
 
 from absl import flags
 
-from cifar10 import files
 from cifar10.cli import data_flags, program
+from cifar10.system import files
 
 FLAGS = flags.FLAGS
 
@@ -44,18 +44,18 @@ if __name__ == '__main__':
     data_flags.define_output('tflite', None, 'Write this file for TensorFlow Lite too.')
     program.parse(check=check)
 
-from cifar10.runs import signals
-from cifar10.serving import exporting, trained
+from cifar10.serving import export, trained_model
+from cifar10.system import signals
 
 
 def main():
     """Exports the checkpoint that the flags name."""
     if FLAGS.tflite:
         files.check_writable(FLAGS.tflite)
-    network = trained.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
+    network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
     with signals.Interruptible():
-        converted = exporting.convert_to_lite(network) if FLAGS.tflite else None
-        path = exporting.export(network, FLAGS.export_dir, FLAGS.model_version)
+        converted = export.convert_to_lite(network) if FLAGS.tflite else None
+        path = export.export(network, FLAGS.export_dir, FLAGS.model_version)
         print('Exported %s to %s' % (network.saved.path, path))
         if converted:
             files.write_whole(FLAGS.tflite, converted, 'name another file with --tflite')

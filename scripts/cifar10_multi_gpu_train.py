@@ -15,25 +15,25 @@ import sys
 # A checkout needs no installation.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import quiet
+from cifar10.cli import startup
 
-quiet.start(__name__)
+startup.start(__name__)
 
 from absl import flags
 
-from cifar10.cli import job_flags, program
+from cifar10.cli import program, training_flags
 
 # a mistake in the flags is told before TensorFlow is imported, which takes seconds
 if __name__ == '__main__':
-    job_flags.define()
-    job_flags.define_num_gpus()
-    job_flags.define_placement()
-    program.parse(check=job_flags.check)
+    training_flags.define()
+    training_flags.define_num_gpus()
+    training_flags.define_placement()
+    program.parse(check=training_flags.check)
 
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, multi_gpu, optimizer, placement, summaries, training
-from cifar10.cli import given_job
+from cifar10.cli import training_job
 
 FLAGS = flags.FLAGS
 
@@ -69,9 +69,9 @@ def train(job, run):
 
 def main():
     """Makes data and training directory ready, prints the plan, and trains."""
-    job = given_job.prepare(FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy)
-    with given_job.held_run(job) as run:
-        given_job.print_plan(job, run)
+    job = training_job.prepare(FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy)
+    with training_job.held_run(job) as run:
+        training_job.print_plan(job, run)
         train(job, run)
 
 

@@ -15,15 +15,15 @@ import sys
 # A checkout needs no installation.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import quiet
+from cifar10.cli import startup
 
-quiet.start(__name__)
+startup.start(__name__)
 
 from absl import flags
 
-from cifar10 import directories
 from cifar10.cli import data_flags, program
 from cifar10.errors import UserError
+from cifar10.system import directories
 
 FLAGS = flags.FLAGS
 
@@ -64,17 +64,17 @@ if __name__ == '__main__':
 
 import contextlib
 
-from cifar10.runs import signals
-from cifar10.serving import predicting, trained
+from cifar10.serving import prediction, trained_model
+from cifar10.system import signals
 
 
 def predictor(num_images):
     """The function from images to probabilities that the flags name, and the class names."""
     if FLAGS.saved_model:
-        return predicting.saved_model_predictor(FLAGS.saved_model)
+        return prediction.saved_model_predictor(FLAGS.saved_model)
     with contextlib.redirect_stdout(sys.stderr):  # what is told of the checkpoint is no prediction
-        network = trained.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
-    predict = predicting.checkpoint_predictor(network, int(FLAGS.views), num_images)
+        network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
+    predict = prediction.checkpoint_predictor(network, int(FLAGS.views), num_images)
     return predict, network.class_names
 
 
@@ -82,15 +82,15 @@ def main(*names):
     """Prints the predictions; returns 1 if a file cannot be used."""
     with signals.Interruptible():
         failures = []
-        paths = predicting.find_files(names, FLAGS.recursive, failures)
+        paths = prediction.find_files(names, FLAGS.recursive, failures)
         predict, class_names = predictor(len(paths))
         data_flags.check_top_k(len(class_names))
         count = FLAGS.top_k or min(5, len(class_names))
-        line = predicting.json_line if FLAGS.json else predicting.text_line
+        line = prediction.json_line if FLAGS.json else prediction.text_line
         if FLAGS.csv:
-            line = predicting.csv_line
-            sys.stdout.write(predicting.csv_header(count))
-        for predictions in predicting.predict(paths, predict, class_names, count, failures):
+            line = prediction.csv_line
+            sys.stdout.write(prediction.csv_header(count))
+        for predictions in prediction.predict(paths, predict, class_names, count, failures):
             sys.stdout.writelines(map(line, predictions))
     return int(bool(failures))
 

@@ -14,18 +14,18 @@ import sys
 # A checkout needs no installation.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import quiet
+from cifar10.cli import startup
 
-quiet.start(__name__)
+startup.start(__name__)
 
 import collections
 import logging
 
 from absl import flags
 
-from cifar10 import files
 from cifar10.cli import data_flags, program
 from cifar10.errors import UserError
+from cifar10.system import files
 
 FLAGS = flags.FLAGS
 
@@ -74,7 +74,7 @@ if __name__ == '__main__':
     )
     program.parse()
 
-from cifar10.measure import results
+from cifar10.benchmark import results
 
 
 def main():

@@ -13,9 +13,9 @@ import sys
 # A checkout needs no installation. The directory of the program takes this place later.
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
-from cifar10.cli import quiet
+from cifar10.cli import startup
 
-quiet.start(__name__)
+startup.start(__name__)
 
 import argparse
 
@@ -54,7 +54,7 @@ def parse():
 # a mistake in the flags is told before TensorFlow is imported, which takes seconds
 if __name__ == '__main__':
     GIVEN = parse()
-    quiet.import_tensorflow()
+    startup.import_tensorflow()
 
 from cifar10.errors import UserError
 from cifar10.tutorial import runner

@@ -12,22 +12,22 @@ import sys
 # A checkout needs no installation.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import quiet
+from cifar10.cli import startup
 
-quiet.start(__name__)
+startup.start(__name__)
 
-from cifar10.cli import job_flags, program
+from cifar10.cli import program, training_flags
 
 # a mistake in the flags is told before TensorFlow is imported, which takes seconds
 if __name__ == '__main__':
-    job_flags.define()
-    program.parse(check=job_flags.check)
+    training_flags.define()
+    program.parse(check=training_flags.check)
 
 import tensorflow.compat.v1 as tf
 
 import cifar10
 from cifar10 import optimizer, summaries, training
-from cifar10.cli import given_job
+from cifar10.cli import training_job
 
 
 def train(job, run):
@@ -64,9 +64,9 @@ def train(job, run):
 
 def main():
     """Makes data and training directory ready, prints the plan, and trains."""
-    job = given_job.prepare()
-    with given_job.held_run(job) as run:
-        given_job.print_plan(job, run)
+    job = training_job.prepare()
+    with training_job.held_run(job) as run:
+        training_job.print_plan(job, run)
         train(job, run)
 
 

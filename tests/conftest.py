@@ -9,7 +9,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10.cli import program
-from cifar10.runs import machine, signals
+from cifar10.system import machine, signals
 from tests.helpers import clusters, data_sets, programs
 
 machine.set_up_tensorflow()

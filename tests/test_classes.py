@@ -7,11 +7,11 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, multi_gpu
-from cifar10.data import dataset, writing
-from cifar10.distributed import run_state
+from cifar10.benchmark import classic, cluster_estimate
+from cifar10.data import dataset, dataset_writer
+from cifar10.distributed import cluster_state
 from cifar10.distributed.cluster import Strategy
 from cifar10.errors import UserError
-from cifar10.measure import classic, cluster_estimate
 from cifar10.runs import run_directory
 from cifar10.training import Job
 from tests.helpers import queues
@@ -27,12 +27,12 @@ def many_dir(tmp_path):
     labels = np.random.RandomState(0).permutation(300)
     images = np.zeros([300, 3, 32, 32], np.uint8)
     images[:, 0, 0, 0], images[:, 0, 0, 1] = labels // 256, labels % 256
-    with writing.new_data_set(str(tmp_path / 'many')) as directory:
+    with dataset_writer.new_data_set(str(tmp_path / 'many')) as directory:
         for names, count in [(dataset.TRAIN_FILES, 263), (dataset.TEST_FILES, 300)]:
-            writer = writing.Writer(directory, names, count, 2)
+            writer = dataset_writer.Writer(directory, names, count, 2)
             for part in np.split(np.arange(count), [100, 101]):
                 writer.add(labels[part], images[part])
-        writing.describe(directory, ['class %d' % i for i in range(300)], 'a test')
+        dataset_writer.describe(directory, ['class %d' % i for i in range(300)], 'a test')
     return str(tmp_path / 'many')
 
 
@@ -110,7 +110,7 @@ def test_the_classic_formulation_has_them_too(many_dir):
 
 def test_workers_must_have_the_same_classes(many_dir, data_dir):
     ours, theirs = (
-        run_state.agreement(Job(dataset.read(path), 300), Strategy('sync', 2), '')
+        cluster_state.agreement(Job(dataset.read(path), 300), Strategy('sync', 2), '')
         for path in (many_dir, data_dir)
     )
     assert json.loads(ours)['class_names'][299] == 'class 299'
@@ -118,7 +118,7 @@ def test_workers_must_have_the_same_classes(many_dir, data_dir):
         UserError,
         match=r"^The run has class_names \['disc', .*, \.\.\.\], but worker 1 has \['class 0', ",
     ):
-        run_state.check_agreement('worker 1', ours, theirs)
+        cluster_state.check_agreement('worker 1', ours, theirs)
 
 
 @pytest.mark.parametrize(

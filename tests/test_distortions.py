@@ -5,8 +5,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, input as cifar10_input
+from cifar10.benchmark import classic
 from cifar10.data import dataset
-from cifar10.measure import classic
 from tests.helpers import data_sets, oracle, queues
 
 

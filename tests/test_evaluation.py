@@ -9,9 +9,9 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
+from cifar10.config import FAST
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.hparams import FAST
 from cifar10.runs import checkpoint
 from tests.helpers import checkpoints, data_sets, events, faults, oracle
 

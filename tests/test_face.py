@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import cifar10
-from cifar10.hparams import CLASSIC
+from cifar10.config import CLASSIC
 from tests.helpers import programs
 
 CONSTANTS = {

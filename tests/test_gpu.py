@@ -6,9 +6,10 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation, model, multi_gpu, optimizer, placement
+from cifar10.config import CLASSIC, Pace
 from cifar10.data import dataset
-from cifar10.hparams import CLASSIC, Pace
-from cifar10.runs import checkpoint, machine
+from cifar10.runs import checkpoint
+from cifar10.system import machine
 from tests.helpers import checkpoints, networks, oracle
 
 RNG = np.random.RandomState(0)

@@ -5,7 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import multi_gpu
-from cifar10.hparams import CLASSIC
+from cifar10.config import CLASSIC
 from tests.helpers import networks
 
 IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)

@@ -5,7 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import muon, optimizer
-from cifar10.hparams import CLASSIC
+from cifar10.config import CLASSIC
 
 HPARAMS = CLASSIC._replace(
     optimizer='muon',

@@ -5,7 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
-from cifar10.hparams import BEST, CLASSIC, FAST, RECIPES, HParams, Pace
+from cifar10.config import BEST, CLASSIC, FAST, RECIPES, HParams, Pace
 
 PACE = Pace(128, 50000)
 LINEAR = CLASSIC._replace(schedule='linear', initial_learning_rate=0.5, epochs=5.0)

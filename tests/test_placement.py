@@ -10,9 +10,10 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, model, multi_gpu, optimizer, placement, training
+from cifar10.config import BEST, CLASSIC, FAST, Pace
 from cifar10.data import dataset
-from cifar10.hparams import BEST, CLASSIC, FAST, Pace
-from cifar10.runs import machine, run_directory
+from cifar10.runs import run_directory
+from cifar10.system import machine
 from scripts import cifar10_multi_gpu_train
 from tests.helpers import networks
 from tests.helpers.parted_graphs import PartedGraphs

@@ -9,12 +9,14 @@ import pytest
 from tensorboard.backend.event_processing import event_accumulator
 import tensorflow.compat.v1 as tf
 
-from cifar10 import hooks, training
+from cifar10 import training
+from cifar10.config import CLASSIC, FAST, RECIPES, Pace
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC, FAST, RECIPES, Pace
-from cifar10.runs import checkpoint, machine, signals
-from cifar10.runs.machine import Threads
+from cifar10.hooks import session_hooks
+from cifar10.runs import checkpoint
+from cifar10.system import machine, signals
+from cifar10.system.machine import Threads
 from cifar10.training import Job
 from tests.helpers import events, measured_runs
 from tests.helpers.small_run import HPARAMS, LINE, assert_saved, numpy_run, train
@@ -93,7 +95,7 @@ def test_no_overlap_in_tensorboard(tmp_path, data_dir):
 
 def test_nothing_is_saved_without_a_step(tmp_path, data_dir, capsys, monkeypatch):
     monkeypatch.setattr(
-        hooks.QueueFillHook,
+        session_hooks.QueueFillHook,
         'after_create_session',
         lambda *unused: os.kill(os.getpid(), signal.SIGINT),
     )
@@ -105,7 +107,7 @@ def test_nothing_is_saved_without_a_step(tmp_path, data_dir, capsys, monkeypatch
 
 def test_a_signal_just_before_the_first_step(tmp_path, data_dir, monkeypatch, capsys):
     """The step is made, and saved: a status that says so must not lie."""
-    explaining, entered = hooks.DataFilesHook.explaining, []
+    explaining, entered = session_hooks.DataFilesHook.explaining, []
 
     def then_signal(hook):
         entered.append(hook)
@@ -113,7 +115,7 @@ def test_a_signal_just_before_the_first_step(tmp_path, data_dir, monkeypatch, ca
             os.kill(os.getpid(), signal.SIGINT)
         return explaining(hook)
 
-    monkeypatch.setattr(hooks.DataFilesHook, 'explaining', then_signal)
+    monkeypatch.setattr(session_hooks.DataFilesHook, 'explaining', then_signal)
     train(tmp_path, data_dir, 3)
     assert 'SIGINT: stopping' in capsys.readouterr().out
     assert_saved(tmp_path, 1)

@@ -11,9 +11,9 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, training
-from cifar10.data import dataset
+from cifar10.data import dataset, watch
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint, run_directory, watch
+from cifar10.runs import checkpoint, run_directory
 from tests.helpers import events, faults
 from tests.helpers.small_run import PACE, assert_saved, job, train, work
 
@@ -158,7 +158,7 @@ def test_data_that_change_under_the_run(
 ):
     """Some of these would be read for ever, some give an error of TensorFlow in one of several
     threads. Labels that are none are noticed also where the times of files tell nothing."""
-    monkeypatch.setattr('cifar10.runs.watch._SECONDS', 0.05)
+    monkeypatch.setattr('cifar10.data.watch._SECONDS', 0.05)
     if blind:
         monkeypatch.setattr('cifar10.data.verification.Snapshot.changed', lambda snapshot: None)
     paths = dataset.read(own_data_dir).train.paths

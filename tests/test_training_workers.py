@@ -7,8 +7,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import training
+from cifar10.config import Pace
 from cifar10.errors import UserError
-from cifar10.hparams import Pace
 from cifar10.runs import run_directory
 from tests.helpers import events
 from tests.helpers.small_run import LINE, job, work

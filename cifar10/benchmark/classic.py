@@ -10,11 +10,13 @@ import os
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import directories, hooks, input as cifar10_input, summaries
+from cifar10 import input as cifar10_input, summaries
+from cifar10.config import Pace
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
-from cifar10.hparams import Pace
-from cifar10.runs import checkpoint_files, machine
+from cifar10.hooks import session_hooks
+from cifar10.runs import checkpoint_files
+from cifar10.system import directories, machine
 from cifar10.tutorial import update as tutorial_update
 
 
@@ -154,7 +156,7 @@ def train(job, train_dir):
             '%s is not empty, and this program cannot resume a run: give another --train_dir'
             % train_dir
         )
-    intervals, data_files = job.intervals, hooks.DataFilesHook(job)
+    intervals, data_files = job.intervals, session_hooks.DataFilesHook(job)
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         images, labels = distorted_inputs(job.data, job.hparams.batch_size)
         queue = cifar10_input.prefetch_queue(images, labels, capacity=2 * len(job.devices))
@@ -167,7 +169,7 @@ def train(job, train_dir):
         saver = tf.train.Saver()
         with tf.control_dependencies([train_op]):
             updates = tf.identity(tf.train.get_global_step())
-        log = hooks.LoggingHook(updates, total_loss, job.pace, intervals.log_frequency)
+        log = session_hooks.LoggingHook(updates, total_loss, job.pace, intervals.log_frequency)
         config = machine.session_config(job.devices)
         with data_files.explaining(), summaries.writer(
             train_dir

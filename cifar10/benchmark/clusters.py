@@ -5,8 +5,8 @@ import os
 import sys
 import tempfile
 
-from cifar10.measure import cluster_estimate, processes
-from cifar10.measure.cluster_estimate import ALLREDUCE, ASYNC, AVERAGE, AVERAGE_PERIOD, LOCAL
+from cifar10.benchmark import cluster_estimate, processes
+from cifar10.benchmark.cluster_estimate import ALLREDUCE, ASYNC, AVERAGE, AVERAGE_PERIOD, LOCAL
 
 
 def measure(unused_formulation, request):

@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 
 from cifar10 import training
+from cifar10.benchmark import cluster_estimate, measurements
+from cifar10.benchmark.cluster_estimate import ALLREDUCE, ASYNC, AVERAGE, AVERAGE_PERIOD, SYNC
+from cifar10.config import CLASSIC, VARIABLE_STRATEGIES
 from cifar10.data import dataset
-from cifar10.hparams import CLASSIC, VARIABLE_STRATEGIES
-from cifar10.measure import cluster_estimate, measurements
-from cifar10.measure.cluster_estimate import ALLREDUCE, ASYNC, AVERAGE, AVERAGE_PERIOD, SYNC
 from cifar10.report import text_report
 
 WORKERS, GIGABITS = (8, 32, 128), (10, 25, 100)

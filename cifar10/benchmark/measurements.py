@@ -14,9 +14,10 @@ import tensorflow.compat.v1 as tf
 from tensorflow.python.framework import ops
 
 from cifar10 import input as cifar10_input, model, placement, training
-from cifar10.measure import classic, processes
-from cifar10.report import tracing
-from cifar10.runs import machine, watch
+from cifar10.benchmark import classic, processes
+from cifar10.data import watch
+from cifar10.hooks import profiler_hook
+from cifar10.system import machine
 
 OURS, BASELINE = 'ours', 'classic'  # formulations
 SUM = 'sum of all operations'  # of their single times: in parallel they take less
@@ -132,13 +133,13 @@ def profile_figures(formulation, job, steps):
         took = collections.Counter()
         for _ in range(steps.measured):
             metadata = tf.RunMetadata()
-            session.run(train_op, options=tracing.OPTIONS, run_metadata=metadata)
+            session.run(train_op, options=profiler_hook.OPTIONS, run_metadata=metadata)
             for node in [node for dev in metadata.step_stats.dev_stats for node in dev.node_stats]:
                 kind = ''.join(re.findall(r' = (\w+)\(', node.timeline_label)[:1])
                 ms = (node.op_end_rel_micros - node.op_start_rel_micros) / 1e3
                 for name in ('%s (%s)' % (node.node_name, kind), SUM):
                     took[name] += ms / steps.measured
-    return dict(took), tracing.chrome_trace(metadata)
+    return dict(took), profiler_hook.chrome_trace(metadata)
 
 
 @functools.lru_cache(maxsize=None)

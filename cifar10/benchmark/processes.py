@@ -12,7 +12,7 @@ import time
 from typing import NamedTuple
 
 from cifar10.errors import UserError
-from cifar10.runs import signals
+from cifar10.system import signals
 
 try:
     import resource

@@ -9,9 +9,10 @@ from google.protobuf import message
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import directories, errors, files
+from cifar10 import errors
 from cifar10.errors import UserError
 from cifar10.report import tensorboard, text_report
+from cifar10.system import directories, files
 
 
 def _check_intact(path):

@@ -4,7 +4,7 @@ import os
 
 from absl import flags
 
-from cifar10.cli import data_flags, job_flags
+from cifar10.cli import data_flags, training_flags
 from cifar10.distributed import cluster
 from cifar10.distributed.cluster import MODES, Cluster, Strategy, Task, Timeouts
 from cifar10.errors import UserError
@@ -64,7 +64,7 @@ def define():
 def check():
     """Raises UserError if the flags of training or of the cluster contradict each other; prints
     where flags override TF_CONFIG."""
-    job_flags.check()
+    training_flags.check()
     given, task = given_cluster()
     for name, value in _tf_config().items():
         flag = FLAGS[name].value

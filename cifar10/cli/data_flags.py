@@ -5,11 +5,10 @@ import os
 
 from absl import flags
 
-from cifar10 import directories, files
-from cifar10.data import dataset, download, synthetic, writing
+from cifar10.config import NUM_VIEWS
+from cifar10.data import dataset, dataset_writer, download, synthetic
 from cifar10.errors import UserError
-from cifar10.hparams import NUM_VIEWS
-from cifar10.runs import signals
+from cifar10.system import directories, files, signals
 
 FLAGS = flags.FLAGS
 
@@ -155,7 +154,7 @@ def make(dataset_name, is_wanted=True):
       UserError: it cannot be downloaded or written.
     """
     path = data_dir(dataset_name)
-    is_present = writing.is_present(dataset.find(path))
+    is_present = dataset_writer.is_present(dataset.find(path))
     if FLAGS.label and dataset_name != 'cifar100' and not is_present:
         raise UserError(
             '--label=%s is for CIFAR-100: give --dataset=cifar100 too, or leave it out'

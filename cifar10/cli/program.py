@@ -9,8 +9,8 @@ import sys
 from absl import app, flags
 
 from cifar10 import __version__, errors
-from cifar10.cli import quiet
-from cifar10.runs import signals
+from cifar10.cli import startup
+from cifar10.system import signals
 
 FLAGS = flags.FLAGS
 
@@ -25,7 +25,7 @@ _HINTS = {
 
 def print_versions():
     """Prints one line for a bug report."""
-    quiet.import_tensorflow()
+    startup.import_tensorflow()
     print(versions())
 
 
@@ -38,7 +38,7 @@ def versions(config=None):
     """
     import tensorflow.compat.v1 as tf
 
-    from cifar10.runs import machine
+    from cifar10.system import machine
 
     return 'cifar10 %s, Python %s, TensorFlow %s; %s' % (
         __version__,
@@ -69,7 +69,7 @@ def parse(commands=None, rest=None, check=None, needs_tensorflow=True, words=Non
 
     A mistake gives one line on stderr and exit status 2, or 1 if the flags do not fit together.
     """
-    quiet.guard_output()
+    startup.guard_output()
     app.define_help_flags()
     flags.DEFINE_boolean(
         'version',
@@ -90,7 +90,7 @@ def parse(commands=None, rest=None, check=None, needs_tensorflow=True, words=Non
     except errors.UserError as error:
         _fail(1, 'error: %s' % error)
     if needs_tensorflow is True or needs_tensorflow and arguments[0] in needs_tensorflow:
-        quiet.import_tensorflow()
+        startup.import_tensorflow()
     return arguments
 
 
@@ -102,7 +102,7 @@ def run(main, arguments=()):
     number. A bug keeps its traceback.
     """
     if sys.modules.get('tensorflow'):
-        from cifar10.runs import machine
+        from cifar10.system import machine
 
         machine.set_up_tensorflow()
     app.run(lambda _: _call(main, arguments), flags_parser=lambda argv: argv)
@@ -173,4 +173,4 @@ def _end(status):
         sys.stdout.flush()
         if os.name == 'posix':
             ctypes.CDLL(None).fflush(None)  # TensorFlow prints device placements by C's printf
-    os._exit(status or int(quiet.has_lost_output()))
+    os._exit(status or int(startup.has_lost_output()))

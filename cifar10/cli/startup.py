@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 from cifar10 import errors
-from cifar10.runs import signals
+from cifar10.system import signals
 
 
 def start(name):

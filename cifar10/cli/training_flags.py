@@ -5,10 +5,8 @@ import math
 
 from absl import flags
 
-from cifar10 import directories
 from cifar10.cli import data_flags
-from cifar10.errors import UserError
-from cifar10.hparams import (
+from cifar10.config import (
     CLASSIC,
     LR_SCALINGS,
     MAX_STEPS,
@@ -19,6 +17,8 @@ from cifar10.hparams import (
     VARIABLE_STRATEGIES,
     Intervals,
 )
+from cifar10.errors import UserError
+from cifar10.system import directories
 
 FLAGS = flags.FLAGS
 

@@ -7,13 +7,14 @@ from absl import flags
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer, placement, training
-from cifar10.cli import data_flags, job_flags, program
+from cifar10.cli import data_flags, program, training_flags
+from cifar10.config import CLASSIC, VARIABLE_STRATEGIES, Intervals
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC, VARIABLE_STRATEGIES, Intervals
 from cifar10.report import tensorboard
-from cifar10.runs import checkpoint_files, event_file, machine, run_directory
-from cifar10.runs.machine import Threads
+from cifar10.runs import checkpoint_files, event_file, run_directory
+from cifar10.system import machine
+from cifar10.system.machine import Threads
 from cifar10.training import Job
 
 FLAGS = flags.FLAGS
@@ -50,7 +51,7 @@ def prepare(
     recorded = CLASSIC
     if resumes and not FLAGS.fresh and checkpoint_files.candidates(FLAGS.train_dir):
         recorded = run_directory.recorded_hparams(FLAGS.train_dir)
-    hparams = job_flags.given_hparams(recorded)
+    hparams = training_flags.given_hparams(recorded)
     check_division(num_devices, devices_per_tower)
     devices = placement.tower_devices(num_devices)
     if FLAGS.deterministic and machine.is_gpu(devices[0]):

@@ -7,10 +7,11 @@ import re
 
 import numpy as np
 
-from cifar10 import directories, errors
-from cifar10.data import dataset, decoding, writing
-from cifar10.data.progress_bar import ProgressBar
+from cifar10 import errors
+from cifar10.data import dataset, dataset_writer, decoding
+from cifar10.data.progress import ProgressBar
 from cifar10.errors import UserError
+from cifar10.system import directories
 
 TEST_FRACTION = 0.1
 # names of folders with parts of a data set rather than classes, such as seg_train and val2017
@@ -35,18 +36,18 @@ def convert(images_dir, path, num_threads, test_fraction=None, seed=0, strict=Fa
       UserError: the folders are no classes, a class has no image for training, a file is damaged
         and `strict`, or the data set cannot be written, or would be among the folders.
     """
-    writing.check_new(path)  # before all folders are listed
+    dataset_writer.check_new(path)  # before all folders are listed
     if pathlib.Path(os.path.realpath(images_dir)) in pathlib.Path(os.path.realpath(path)).parents:
         raise UserError(
             '%s is in %s, and would be one of its folders: give a directory elsewhere'
             % (path, images_dir)
         )
     class_names, train, test = find_images(images_dir, test_fraction, seed)
-    with writing.new_data_set(path) as directory:
+    with dataset_writer.new_data_set(path) as directory:
         label_bytes = dataset.label_bytes(len(class_names))
         failures, progress = [], ProgressBar('Converting', len(train) + len(test))
         for names, examples in [(dataset.TRAIN_FILES, train), (dataset.TEST_FILES, test)]:
-            writer = writing.Writer(directory, names, len(examples), label_bytes)
+            writer = dataset_writer.Writer(directory, names, len(examples), label_bytes)
             labels = np.array([label for _, label in examples])
             for decoded in decoding.decode([path for path, _ in examples], num_threads):
                 writer.add(labels[decoded.places], decoded.images)
@@ -71,7 +72,7 @@ def convert(images_dir, path, num_threads, test_fraction=None, seed=0, strict=Fa
             raise UserError('No image for the test can be used: add images')
         fraction = '' if test_fraction is None else '--test_fraction=%g ' % test_fraction
         origin = '%s, converted with %s--seed=%d' % (os.path.abspath(images_dir), fraction, seed)
-        writing.describe(directory, class_names, origin)
+        dataset_writer.describe(directory, class_names, origin)
     return len(failures)
 
 

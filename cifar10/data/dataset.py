@@ -11,8 +11,8 @@ from typing import Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from cifar10 import files
 from cifar10.errors import UserError
+from cifar10.system import files
 
 HEIGHT = WIDTH = 32
 DEPTH = 3

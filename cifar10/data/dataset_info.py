@@ -6,8 +6,8 @@ import os
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import files
 from cifar10.data import dataset, verification
+from cifar10.system import files
 
 _ROWS, _COLUMNS = 100, {'train': 12, 'test': 4}  # of a contact sheet, at most
 _LISTED = 10  # duplicates

@@ -7,9 +7,9 @@ import os
 
 import numpy as np
 
-from cifar10 import directories, files
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
+from cifar10.system import directories, files
 
 
 def is_present(data_dir, published=dataset.CIFAR10):

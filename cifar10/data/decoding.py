@@ -11,9 +11,10 @@ import warnings
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, files
+from cifar10 import errors
 from cifar10.data import dataset
 from cifar10.errors import UserError
+from cifar10.system import files
 
 _CHUNK_FILES = 256  # that one session run decodes
 _CHUNK_BYTES = 1 << 24  # or fewer files of so many bytes

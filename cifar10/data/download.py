@@ -12,10 +12,10 @@ import zlib
 
 from six.moves import http_client, urllib
 
-from cifar10 import directories, files
-from cifar10.data import dataset, writing
-from cifar10.data.progress_bar import ProgressBar
+from cifar10.data import dataset, dataset_writer
+from cifar10.data.progress import ProgressBar
 from cifar10.errors import UserError
+from cifar10.system import directories, files
 
 _CHUNK_BYTES = 1 << 18
 _MAX_BYTES = 10 * 170052171  # ten times the archive of CIFAR-10: what sends more may never end
@@ -71,7 +71,7 @@ def maybe_download_and_extract(
 
 def prepare(archive, data_dir):
     """Puts the files of an Archive into their directory, as `maybe_download_and_extract` does."""
-    with writing.preparing(data_dir, archive.published) as directory:
+    with dataset_writer.preparing(data_dir, archive.published) as directory:
         if directory is None:
             return
         path = os.path.join(os.path.dirname(directory), archive.published.archive)
@@ -93,7 +93,7 @@ def _extract(published, path, directory):
     print('Extracting %s' % path, flush=True)
     listings = [listing for listing, _, _ in published.labels.values()]
     try:
-        with tarfile.open(path, 'r:gz') as tar, writing.new_directory(directory) as new:
+        with tarfile.open(path, 'r:gz') as tar, dataset_writer.new_directory(directory) as new:
             for name in published.train_files + published.test_files + listings:
                 member = tar.extractfile('%s/%s' % (published.directory, name))
                 with open(os.path.join(new, name), 'wb') as extracted:

@@ -10,7 +10,7 @@ import os
 
 import numpy as np
 
-from cifar10.data import dataset, writing
+from cifar10.data import dataset, dataset_writer
 from cifar10.errors import UserError
 
 DATA_DIR = '/tmp/cifar10_synthetic'
@@ -83,7 +83,7 @@ def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
     Raises:
       UserError: the directory holds another data set.
     """
-    with writing.preparing(data_dir) as path:
+    with dataset_writer.preparing(data_dir) as path:
         if path is not None:
             _write(path, records_per_file, seed)
         elif dataset.read(data_dir).class_names != CLASS_NAMES:
@@ -95,7 +95,7 @@ def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
 
 def _write(path, records_per_file, seed):
     print('Writing the synthetic data set to %s' % path)
-    with writing.new_directory(path) as directory:
+    with dataset_writer.new_directory(path) as directory:
         for index, name in enumerate(dataset.TRAIN_FILES + dataset.TEST_FILES):
             records(records_per_file, np.random.default_rng([seed, index])).tofile(
                 os.path.join(directory, name)

@@ -6,9 +6,9 @@ import zlib
 
 import numpy as np
 
-from cifar10 import files
 from cifar10.data import dataset
 from cifar10.errors import UserError
+from cifar10.system import files
 
 # part of the error for a label that the verified files did not have
 CHANGED = 'a data file has changed'

@@ -8,9 +8,9 @@ moves its own copy by plain gradient descent in between.
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import hooks
 from cifar10.distributed import exchange
 from cifar10.distributed.variable_placement import shared_variable
+from cifar10.hooks import session_hooks
 
 
 def update(replica, copies, gradients, learning_rate, apply):
@@ -124,7 +124,7 @@ class StalenessHook(tf.train.SessionRunHook):
     def after_run(self, run_context, run_values):
         staleness, step = run_values.results
         self._values.append(staleness)
-        if hooks.is_due(step, self._printed, self._every):
+        if session_hooks.is_due(step, self._printed, self._every):
             self._print()
             self._printed = step
 

@@ -12,7 +12,7 @@ import time
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10.distributed import exchange, run_state
+from cifar10.distributed import cluster_state, exchange
 from cifar10.distributed.variable_placement import shared_variable
 
 # How long others are waited for when the fastest worker has arrived, at least and in terms of the
@@ -28,7 +28,7 @@ def update(replica, unused_copies, gradients, unused_learning_rate, apply):
     hosts, step = replica.hosts, tf.train.get_global_step()
     local_op = apply(gradients)
     averaged = tf.trainable_variables() + tf.global_variables('.*/ExponentialMovingAverage')
-    newest = run_state.variable(hosts[0], 'step')
+    newest = cluster_state.variable(hosts[0], 'step')
     with tf.control_dependencies([local_op]):
         parts, reached = _cut(averaged, len(hosts)), step.read_value()
     filled = [slot(host, replica.task, part.shape).assign(part) for host, part in zip(hosts, parts)]
@@ -93,7 +93,7 @@ def _cut(variables, num_parts):
 def _take(variables, hosts, parts, step):
     """An operation that gives the variables the newest average, whose parts have the shapes of
     `parts`, and `step` the step of it."""
-    newest = run_state.variable(hosts[0], 'step').read_value()
+    newest = cluster_state.variable(hosts[0], 'step').read_value()
     # if another average is made meanwhile, the step is that of the older one
     with tf.control_dependencies([newest]):
         flat = tf.concat(

@@ -10,7 +10,7 @@ from typing import NamedTuple, Optional, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.distributed import run_state
+from cifar10.distributed import cluster_state
 
 
 class Update(NamedTuple):
@@ -103,11 +103,11 @@ def mean_of_counted(tensors, is_counted):
 def announce(hosts, workers, step):
     """An operation that writes the step, int64 scalar, on the boards of the hosts, and wakes the
     workers that wait for it."""
-    notes = [run_state.variable(host, 'step').assign(step) for host in hosts]
+    notes = [cluster_state.variable(host, 'step').assign(step) for host in hosts]
     with tf.control_dependencies(notes), tf.device(hosts[0].device):
         zero = tf.constant(0, tf.int64)
         return tf.group(
-            *(run_state.wake_queue(hosts[0], worker).enqueue(zero) for worker in workers)
+            *(cluster_state.wake_queue(hosts[0], worker).enqueue(zero) for worker in workers)
         )
 
 
@@ -121,8 +121,8 @@ def wait_for_update(replica, current_step, step):
       step: int64 scalar.
     """
     host = replica.hosts[0]
-    queue = run_state.wake_queue(host, replica.task)
-    held = run_state.variable(host, 'generation')
+    queue = cluster_state.wake_queue(host, replica.task)
+    held = cluster_state.variable(host, 'generation')
     with tf.device(host.device), tf.name_scope('wait_for_update'):
         looked = tf.while_loop(
             lambda _: tf.equal(held.read_value(), replica.generation) & (current_step() <= step),

@@ -13,7 +13,7 @@ from cifar10 import errors
 from cifar10.distributed.cluster import Cluster
 from cifar10.distributed.task_process import TaskProcess
 from cifar10.errors import UserError
-from cifar10.runs import signals
+from cifar10.system import signals
 
 CHIEF_SECS = 30  # for the chief to save a checkpoint after a signal
 SERVER_SECS = 10  # for the parameter servers to end by themselves after the workers

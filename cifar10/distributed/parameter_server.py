@@ -6,7 +6,7 @@ import time
 
 from cifar10.distributed.averaging import WeightAverager
 from cifar10.distributed.cluster import TRAINING
-from cifar10.distributed.run_state import Boards
+from cifar10.distributed.cluster_state import Boards
 
 _LOOK_SECS = 0.1
 

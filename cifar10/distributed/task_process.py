@@ -10,7 +10,7 @@ import threading
 import time
 
 from cifar10.distributed.cluster import STALLED
-from cifar10.runs import signals
+from cifar10.system import signals
 
 _STEP = ': step '  # in the log lines of a trainer
 _CANNOT_LISTEN = ' cannot listen: '  # in its line when another process has its port

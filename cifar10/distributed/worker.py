@@ -12,15 +12,15 @@ from cifar10.distributed import (
     allreduce,
     asynchronous,
     averaging,
-    liveness,
-    run_state,
+    cluster_state,
     server,
     synchronous,
+    task_context,
     variable_placement,
 )
 from cifar10.distributed.cluster import CONNECTING, FILLING, JOINING, TRAINING
 from cifar10.errors import MissingOutputs, reason, warn
-from cifar10.runs import signals
+from cifar10.system import signals
 from cifar10.training import SessionSettings
 
 _UPDATES = {
@@ -62,7 +62,7 @@ class Worker(tf.train.SessionRunHook):
         self.station, self.strategy, self.job = station, strategy, job
         self.cluster, self.task = station.cluster, station.task
         self.hosts = self.cluster.servers or self.cluster.workers[:1]
-        self._boards = run_state.Boards(
+        self._boards = cluster_state.Boards(
             self.hosts,
             self.cluster.workers,
             lambda graph: station.connect(graph, self.hosts + [self.task]),
@@ -77,7 +77,7 @@ class Worker(tf.train.SessionRunHook):
 
     @property
     def _agreement(self):
-        return run_state.agreement(self.job, self.strategy, self._data_checksum)
+        return cluster_state.agreement(self.job, self.strategy, self._data_checksum)
 
     def run_with_recovery(self, attempt):
         """Joins and trains, again whenever others were lost, and then tells them that it leaves.
@@ -138,7 +138,9 @@ class Worker(tf.train.SessionRunHook):
             if notices and _is_ready(notices) and notices[0].generation != self.generation:
                 raise BegunAnew
             if not notices and not self.cluster.ps:
-                liveness.end('Lost the chief before it had saved the last update' + _RESTART_JOB)
+                task_context.end(
+                    'Lost the chief before it had saved the last update' + _RESTART_JOB
+                )
             time.sleep(_LOOK_SECS)
 
     def _explain_loss(self, error):
@@ -164,7 +166,7 @@ class Worker(tf.train.SessionRunHook):
             % (' or '.join(map(self.cluster.named, needed)), reason(error))
         )
         if not self.cluster.ps:
-            liveness.end(cause + _RESTART_JOB)
+            task_context.end(cause + _RESTART_JOB)
         # gRPC waits before it connects again to a task that was away
         is_waiting = isinstance(error, tf.errors.UnavailableError)
         if self._joinings > _ATTEMPTS and not is_waiting and not lost:
@@ -210,8 +212,8 @@ class Worker(tf.train.SessionRunHook):
         )
         if is_under_way:
             if not self.task.is_chief:
-                self.job = run_state.adopted(self.job, self._adopts, newest.agreement)
-            run_state.check_agreement(
+                self.job = cluster_state.adopted(self.job, self._adopts, newest.agreement)
+            cluster_state.check_agreement(
                 self.cluster.named(self.task), self._agreement, newest.agreement
             )
         if self.initializes_variables:

@@ -6,12 +6,13 @@ See also hooks.py, which says what a hook is.
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, hooks
+from cifar10 import errors
 from cifar10.errors import UserError
+from cifar10.hooks import session_hooks
 from cifar10.runs import checkpoint_files
 
 
-class FiniteHook(hooks.FetchingHook):
+class FiniteHook(session_hooks.FetchingHook):
     """Stops training when a tower's loss or gradient, or a variable about to be saved, is NaN or
     infinite.
 
@@ -76,7 +77,7 @@ class FiniteHook(hooks.FetchingHook):
         )
 
 
-class CheckpointHook(hooks.FetchingHook):
+class CheckpointHook(session_hooks.FetchingHook):
     """Saves a checkpoint every `every` steps and after the last one; its number is the number of
     updates in it."""
 
@@ -98,7 +99,7 @@ class CheckpointHook(hooks.FetchingHook):
         self._unsaved = run_values.results
         # `end` saves the last step. A failure then prints one line, not two.
         if (
-            hooks.is_due(self._unsaved, self._attempted, self._every)
+            session_hooks.is_due(self._unsaved, self._attempted, self._every)
             and not run_context.stop_requested
         ):
             self._attempted = self._unsaved

@@ -6,13 +6,14 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import evaluation, hooks
-from cifar10.data import verification
+from cifar10 import evaluation
+from cifar10.data import verification, watch
+from cifar10.hooks import session_hooks
 from cifar10.report import tensorboard
-from cifar10.runs import checkpoint, checkpoint_files, watch
+from cifar10.runs import checkpoint, checkpoint_files
 
 
-class ScoreHook(hooks.FetchingHook):
+class ScoreHook(session_hooks.FetchingHook):
     """Evaluates the moving averages on the test images every job.intervals.eval_steps steps;
     `score_last` does so after the run.
 
@@ -52,7 +53,7 @@ class ScoreHook(hooks.FetchingHook):
     def after_run(self, run_context, run_values):
         before, self._looked = self._looked, run_values.results
         every, last_step = self._job.intervals.eval_steps, self._job.pace.last_step
-        if every and self._looked < last_step and hooks.is_due(self._looked, before, every):
+        if every and self._looked < last_step and session_hooks.is_due(self._looked, before, every):
             path = os.path.join(self._run.path, '%s-%d' % (checkpoint_files.PREFIX, self._looked))
             values = run_context.session.run(self._variables)
             with self._failures.collecting('an evaluation'):  # A test file may have changed.

@@ -8,7 +8,7 @@ import os
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import files
+from cifar10.system import files
 
 OPTIONS = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
 

@@ -14,9 +14,9 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors, input as cifar10_input
+from cifar10.data import watch
 from cifar10.errors import UserError
 from cifar10.report import tensorboard
-from cifar10.runs import watch
 
 
 def is_due(step, last, every):

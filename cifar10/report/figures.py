@@ -7,8 +7,8 @@ import os
 
 import numpy as np
 
-from cifar10 import files
 from cifar10.report import text_report
+from cifar10.system import files
 
 _MAX_NUMBERED = 30  # classes of a confusion matrix with numbers in its cells
 _COLUMNS = 6  # of the mistakes

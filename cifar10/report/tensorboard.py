@@ -14,7 +14,7 @@ from tensorboard.plugins.custom_scalar import layout_pb2, summary as layout_summ
 from tensorboard.plugins.hparams import api_pb2, summary as hparams_summary
 import tensorflow.compat.v1 as tf
 
-from cifar10.hparams import LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES, HParams
+from cifar10.config import LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES, HParams
 from cifar10.report import figures, text_report
 
 PRECISION = 'Precision @ 1'

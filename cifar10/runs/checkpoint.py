@@ -7,9 +7,10 @@ from typing import Dict, NamedTuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import directories, errors, files
+from cifar10 import errors
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint_files
+from cifar10.system import directories, files
 
 _AVERAGE = '/ExponentialMovingAverage'
 

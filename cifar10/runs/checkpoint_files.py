@@ -8,8 +8,9 @@ import re
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, files
+from cifar10 import errors
 from cifar10.errors import UserError
+from cifar10.system import files
 
 PREFIX = 'model.ckpt'
 LISTING = 'checkpoint'  # the file in which a tf.train.Saver lists what it has saved

@@ -3,9 +3,9 @@
 import os
 import time
 
-from cifar10 import directories
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, checkpoint_files, run_directory
+from cifar10.system import directories
 
 _LOOK_SECS = 2
 

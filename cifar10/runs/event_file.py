@@ -12,7 +12,8 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, files
+from cifar10 import errors
+from cifar10.system import files
 
 _ERRORS = RuntimeError, OSError, tf.errors.OpError
 

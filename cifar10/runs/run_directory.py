@@ -10,11 +10,11 @@ import reprlib
 import time
 from typing import NamedTuple, Optional, Sequence
 
-from cifar10 import directories, files
+from cifar10.config import CLASSIC, LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES, HParams
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC, LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES, HParams
 from cifar10.runs import checkpoint, checkpoint_files
+from cifar10.system import directories, files
 
 RECORD = 'run.json'
 _BEST = re.compile(r'best\.ckpt-\d+')

@@ -8,9 +8,10 @@ import sys
 from absl import logging
 import tensorflow.compat.v1 as tf
 
-from cifar10 import directories, distortions, errors, files, model
+from cifar10 import distortions, errors, model
 from cifar10.data import dataset, decoding
 from cifar10.errors import UserError
+from cifar10.system import directories, files
 
 CLASS_NAMES_FILE = ('assets.extra', 'class_names.txt')  # a name per line, in label order
 UINT8_SIGNATURE = 'predict_images_uint8'

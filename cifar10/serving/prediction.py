@@ -12,10 +12,10 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import errors, evaluation
 from cifar10.data import dataset, decoding
-from cifar10.data.progress_bar import ProgressBar
+from cifar10.data.progress import ProgressBar
 from cifar10.errors import UserError
-from cifar10.runs import machine
-from cifar10.serving import exporting
+from cifar10.serving import export
+from cifar10.system import machine
 
 STANDARD_INPUT = '-'
 _MANY = 500  # files, for which progress is shown
@@ -175,14 +175,14 @@ def saved_model_predictor(path):
     Raises:
       UserError: there is no model that cifar10_export.py has written.
     """
-    path = os.path.join(path, *map(str, sorted(exporting.versions(path))[-1:]))
+    path = os.path.join(path, *map(str, sorted(export.versions(path))[-1:]))
     session = tf.Session(graph=tf.Graph(), config=machine.session_config([_DEVICE]))
     try:
-        with open(os.path.join(path, *exporting.CLASS_NAMES_FILE), encoding='utf-8') as listing:
+        with open(os.path.join(path, *export.CLASS_NAMES_FILE), encoding='utf-8') as listing:
             class_names = listing.read().split('\n')[:-1]
         with session.graph.as_default():
             model = tf.saved_model.load(session, [tf.saved_model.SERVING], path)
-        signature = model.signature_def[exporting.UINT8_SIGNATURE]
+        signature = model.signature_def[export.UINT8_SIGNATURE]
         probabilities = signature.outputs['probabilities']
         num_classes = probabilities.tensor_shape.dim[1].size
         if num_classes != len(class_names):

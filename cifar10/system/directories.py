@@ -7,8 +7,8 @@ import shutil
 import stat
 import tempfile
 
-from cifar10 import files
 from cifar10.errors import UserError
+from cifar10.system import files
 
 try:
     import fcntl

@@ -13,9 +13,9 @@ import sys
 import tokenize
 
 import cifar10 as _PACKAGE
+from cifar10.config import CLASSIC
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC
 from cifar10.tutorial import cifar10_input
 
 _NAMES = ['cifar10', 'cifar10_input']

@@ -7,9 +7,8 @@ import shlex
 import sys
 import types
 
-from cifar10 import files
 from cifar10.errors import UserError
-from cifar10.runs import signals
+from cifar10.system import files, signals
 from cifar10.tutorial import error_hints, modules, tf1
 
 

@@ -3,8 +3,8 @@
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
+from cifar10.config import CLASSIC, Pace
 from cifar10.data import dataset
-from cifar10.hparams import CLASSIC, Pace
 
 
 def add_loss_summaries(total_loss):

@@ -5,11 +5,11 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, multi_gpu, optimizer
+from cifar10.benchmark import classic
+from cifar10.config import CLASSIC, Intervals, Pace
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC, Intervals, Pace
-from cifar10.measure import classic
-from cifar10.runs import machine
+from cifar10.system import machine
 from cifar10.training import Job
 from tests.helpers import events, networks, oracle, queues
 from tests.helpers.small_run import LINE

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cifar10.measure import cluster_estimate
-from cifar10.measure.cluster_estimate import ALLREDUCE, ASYNC, AVERAGE, LOCAL, SYNC
+from cifar10.benchmark import cluster_estimate
+from cifar10.benchmark.cluster_estimate import ALLREDUCE, ASYNC, AVERAGE, LOCAL, SYNC
 
 P = 4 * 1068298
 COPY = 0.0252 / (4 * P)  # sync takes 25.2 ms longer than one process, and copies 4 P at two ends

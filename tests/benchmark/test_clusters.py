@@ -5,10 +5,10 @@ import json
 
 import pytest
 
+from cifar10.benchmark import clusters, processes, subcommands
+from cifar10.benchmark.measurements import Steps
+from cifar10.config import CLASSIC
 from cifar10.data import dataset
-from cifar10.hparams import CLASSIC
-from cifar10.measure import benchmark, clusters, processes
-from cifar10.measure.measurements import Steps
 from cifar10.training import Job
 from tests.helpers import programs
 
@@ -29,7 +29,7 @@ def test_figures_of_clusters(monkeypatch):
 
     monkeypatch.setattr(processes, 'run_trainer', run_trainer)
     job = Job(dataset.read(''), 50000, CLASSIC._replace(batch_size=8))
-    request = benchmark.Request(job, Steps(10, 20), 'scripts', [], '', ['--data_dir=there'])
+    request = subcommands.Request(job, Steps(10, 20), 'scripts', [], '', ['--data_dir=there'])
     figures = clusters.measure('ours', request)
     assert len(commands) == 10
     assert figures['updates/sec, one process, 2 towers'] == 1

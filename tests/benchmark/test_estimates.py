@@ -4,8 +4,8 @@ import functools
 
 import pytest
 
-from cifar10.hparams import VARIABLE_STRATEGIES
-from cifar10.measure import cluster_estimate, measurements, planning
+from cifar10.benchmark import cluster_estimate, estimates, measurements
+from cifar10.config import VARIABLE_STRATEGIES
 from tests.helpers import programs
 
 P = 4 * 1068298
@@ -20,11 +20,13 @@ def _cells(table):
 
 
 def test_plan(monkeypatch):
-    monkeypatch.setattr(planning, 'WORKERS', (2, 4))
-    monkeypatch.setattr(planning, 'GIGABITS', (10,))
-    monkeypatch.setattr(planning, 'GPUS', (2,))
-    monkeypatch.setattr(planning, 'BATCHES', (16,))
-    monkeypatch.setattr(planning, 'estimate', functools.lru_cache(maxsize=None)(planning.estimate))
+    monkeypatch.setattr(estimates, 'WORKERS', (2, 4))
+    monkeypatch.setattr(estimates, 'GIGABITS', (10,))
+    monkeypatch.setattr(estimates, 'GPUS', (2,))
+    monkeypatch.setattr(estimates, 'BATCHES', (16,))
+    monkeypatch.setattr(
+        estimates, 'estimate', functools.lru_cache(maxsize=None)(estimates.estimate)
+    )
     status, stdout, stderr = programs.call(
         'cifar10_benchmark', 'plan', '--batch_size=64', '--gpu_gflops=5000'
     )
@@ -48,11 +50,11 @@ def test_plan(monkeypatch):
     assert [row[:3] for row in gpus[1:]] == [
         ['2', towers, strategy] for towers in ('2 x 1', '1 x 2') for strategy in VARIABLE_STRATEGIES
     ]
-    link_bytes, speeds = planning.estimate(2, 2, 'spread', 64, second / 64)
+    link_bytes, speeds = estimates.estimate(2, 2, 'spread', 64, second / 64)
     assert gpus[-1][3:] == ['%.1f' % (link_bytes / 1e6)] + ['%.0f' % speed for speed in speeds]
     best = [
         max(
-            planning.estimate(2, per_tower, strategy, 16, second / 64)[1][1]
+            estimates.estimate(2, per_tower, strategy, 16, second / 64)[1][1]
             for strategy in VARIABLE_STRATEGIES
         )
         for per_tower in (2, 1)
@@ -75,7 +77,7 @@ def test_plan(monkeypatch):
     ],
 )
 def test_estimate_of_several_gpus(arguments, link_bytes, update, examples):
-    found, speeds = planning.estimate(*arguments, batch_size=64, seconds_per_image=1e-5)
+    found, speeds = estimates.estimate(*arguments, batch_size=64, seconds_per_image=1e-5)
     assert found == link_bytes
     seconds = [64e-5 + link_bytes / link + update for link in (8e9, 25e9, 300e9)]
     assert speeds == pytest.approx([examples / second for second in seconds])

@@ -6,12 +6,11 @@ import os
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.data import dataset
+from cifar10.benchmark import measurements
+from cifar10.benchmark.measurements import Steps
+from cifar10.config import CLASSIC
+from cifar10.data import dataset, watch
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC
-from cifar10.measure import measurements
-from cifar10.measure.measurements import Steps
-from cifar10.runs import watch
 from cifar10.training import Job
 
 FORMULATIONS = pytest.mark.parametrize('formulation', ['ours', 'classic'])

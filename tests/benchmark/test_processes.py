@@ -12,8 +12,8 @@ import time
 import numpy as np
 import pytest
 
+from cifar10.benchmark import processes
 from cifar10.errors import UserError
-from cifar10.measure import processes
 
 
 def _fail(message):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
+from cifar10.benchmark import results
 from cifar10.errors import UserError
-from cifar10.measure import results
 from tests.helpers import measured_runs, programs
 
 

@@ -6,7 +6,7 @@ from absl import flags
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.cli import cluster_flags, job_flags
+from cifar10.cli import cluster_flags, training_flags
 from cifar10.data import download, synthetic
 from cifar10.distributed.cluster import Cluster, Strategy, Task, Timeouts
 from cifar10.errors import UserError
@@ -29,7 +29,7 @@ def without_tf_config(monkeypatch):
 def _parsed(words, function, *args):
     """Calls a function while the flags have been parsed."""
     with programs.own_flags():
-        job_flags.define()
+        training_flags.define()
         cluster_flags.define()
         flags.FLAGS(['a script'] + list(words))
         return function(*args)

@@ -12,10 +12,10 @@ import tensorflow.compat.v1 as tf
 
 import cifar10
 from cifar10.cli import program
+from cifar10.config import HParams
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.hparams import HParams
-from cifar10.runs import machine, signals
+from cifar10.system import machine, signals
 from tests.helpers import programs
 
 RUN = 'data_dir dataset data_url label train_dir max_steps log_frequency summary_steps checkpoint_steps '

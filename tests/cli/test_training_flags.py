@@ -3,11 +3,11 @@
 from absl import flags
 import pytest
 
-from cifar10.cli import given_job, job_flags
+from cifar10.cli import training_flags, training_job
+from cifar10.config import BEST, CLASSIC, FAST, RECIPES, HParams, Intervals
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.hparams import BEST, CLASSIC, FAST, RECIPES, HParams, Intervals
-from cifar10.runs.machine import Threads
+from cifar10.system.machine import Threads
 from cifar10.training import Job
 from tests.helpers import programs
 
@@ -16,13 +16,13 @@ from tests.helpers import programs
 def defined():
     """The flags, for one test."""
     with programs.own_flags():
-        job_flags.define()
+        training_flags.define()
         yield
 
 
 def test_without_flags_the_defaults_of_the_job(data_dir):
     flags.FLAGS(['a script', '--data_dir=' + data_dir])
-    assert given_job.prepare() == Job(dataset.read(data_dir), 300, devices=['/cpu:0'])
+    assert training_job.prepare() == Job(dataset.read(data_dir), 300, devices=['/cpu:0'])
 
 
 def test_every_flag_reaches_the_job(data_dir):
@@ -47,7 +47,7 @@ def test_every_flag_reaches_the_job(data_dir):
             '--profile_step=6',
         ]
     )
-    assert given_job.prepare(6, 3, 'spread') == Job(
+    assert training_job.prepare(6, 3, 'spread') == Job(
         data=dataset.read(data_dir),
         num_examples=300,
         hparams=FAST._replace(batch_size=5),
@@ -74,7 +74,7 @@ def test_the_best_is_chosen_of_all_checkpoints_by_default(data_dir, args, eval_s
     flags.FLAGS(
         ['a script', '--data_dir=' + data_dir, '--keep_best', '--checkpoint_steps=9'] + args
     )
-    intervals = given_job.prepare().intervals
+    intervals = training_job.prepare().intervals
     assert (intervals.keep_best, intervals.eval_steps) == (True, eval_steps)
 
 
@@ -88,7 +88,7 @@ def test_the_best_is_chosen_of_all_checkpoints_by_default(data_dir, args, eval_s
 def test_outputs_that_would_be_missing(args, complaint):
     flags.FLAGS(['a script'] + args)
     with pytest.raises(UserError, match='^' + complaint):
-        job_flags.check()
+        training_flags.check()
 
 
 def test_the_run_is_held_in_train_dir(tmp_path, data_dir):
@@ -100,8 +100,8 @@ def test_the_run_is_held_in_train_dir(tmp_path, data_dir):
             '--recipe=fast',
         ]
     )
-    job = given_job.prepare(4, 2)
-    with given_job.held_run(job) as run:
+    job = training_job.prepare(4, 2)
+    with training_job.held_run(job) as run:
         assert run.record['last_step'] == job.pace.last_step == 38
         assert (run.path, run.resumed) == (str(tmp_path / 'run'), None)
         assert (run.record['recipe'], run.record['num_towers'], run.record['class_names'][0]) == (
@@ -112,8 +112,8 @@ def test_the_run_is_held_in_train_dir(tmp_path, data_dir):
 
 
 def test_defaults_of_the_books():
-    job_flags.define_num_gpus()
-    job_flags.define_placement()
+    training_flags.define_num_gpus()
+    training_flags.define_placement()
     flags.FLAGS(['a script'])
     names = [
         'num_gpus',
@@ -144,7 +144,7 @@ def test_defaults_of_the_books():
 def hparams(*args, recorded=CLASSIC):
     flags.FLAGS.unparse_flags()
     flags.FLAGS(['a script'] + list(args))
-    return job_flags.given_hparams(recorded)
+    return training_flags.given_hparams(recorded)
 
 
 @pytest.mark.parametrize('recipe', RECIPES)

@@ -9,11 +9,11 @@ import pytest
 from tensorboard import plugin_util
 
 from cifar10 import summaries
-from cifar10.cli import given_job
+from cifar10.cli import training_job
+from cifar10.config import BEST, CLASSIC, FAST, Intervals
 from cifar10.data import dataset
-from cifar10.hparams import BEST, CLASSIC, FAST, Intervals
-from cifar10.runs import machine
-from cifar10.runs.machine import Threads
+from cifar10.system import machine
+from cifar10.system.machine import Threads
 from cifar10.training import Job
 from tests.helpers import events
 
@@ -27,7 +27,7 @@ def two_cores(monkeypatch):
 def _plan(capsys, job, first_step=0):
     """The printed lines, by what comes before the colon."""
     with tempfile.TemporaryDirectory() as train_dir:
-        given_job.print_plan(job, SimpleNamespace(path=train_dir, first_step=first_step))
+        training_job.print_plan(job, SimpleNamespace(path=train_dir, first_step=first_step))
     lines = capsys.readouterr().out.splitlines()[1:]  # the first one tells the versions
     return dict(line.split(': ', 1) for line in lines)
 
@@ -40,7 +40,7 @@ def test_the_whole_plan(data_dir, capsys):
     job = Job(
         dataset.read(data_dir), 50000, devices=_cpus(2), given_threads=Threads(prefetch=3), seed=3
     )
-    given_job.print_plan(job, None)
+    training_job.print_plan(job, None)
     first, *others = capsys.readouterr().out.splitlines()
     assert re.match(r'cifar10 \S+, Python \S+, TensorFlow \S+; .* \(cores: 2\)', first)
     assert others == [
@@ -161,7 +161,7 @@ def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
     for first_step in (0, 20, 50):
         with summaries.writer(str(tmp_path), first_step):
             pass
-        given_job.print_plan(
+        training_job.print_plan(
             Job(dataset.read(str(odd)), 300, max_steps=50),
             SimpleNamespace(path=str(tmp_path), first_step=first_step),
             'Cluster: two',

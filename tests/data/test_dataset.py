@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cifar10
-from cifar10.data import dataset, synthetic, verification, writing
+from cifar10.data import dataset, dataset_writer, synthetic, verification
 from cifar10.errors import UserError
 from tests.helpers import data_sets, programs, queues, special_files
 from tests.helpers.special_files import deadline  # noqa: F401
@@ -40,7 +40,7 @@ def test_the_directory_of_the_files_as_data_dir(own_data_dir, tmp_path):
         assert dataset.read(data_dir).test.paths == [os.path.join(data_dir, 'test_batch.bin')]
         assert dataset.read(data_dir).class_names == synthetic.CLASS_NAMES
     os.rename(inner, str(tmp_path / 'renamed'))
-    assert writing.is_present(str(tmp_path / 'renamed'))
+    assert dataset_writer.is_present(str(tmp_path / 'renamed'))
     assert verification.verify(dataset.read(str(tmp_path / 'renamed')).test) == 50
 
 
@@ -165,7 +165,7 @@ def test_both_kinds_of_labels(tmp_path, cifar100_dir, label, names, column):
         np.concatenate(queues.run(labels, 4)), data_sets.cifar100_rows(200, 1)[:, column]
     )
     assert verification.count_labels(found.test).tolist() == [200 // len(names)] * len(names)
-    writing.hold_out(found, str(tmp_path / 'held'), 100, 0)
+    dataset_writer.hold_out(found, str(tmp_path / 'held'), 100, 0)
     held = dataset.read(str(tmp_path / 'held'))
     assert held.class_names == names and held.train.record_bytes == 3073
     assert verification.count_labels(held.test).tolist() == [100 // len(names)] * len(names)

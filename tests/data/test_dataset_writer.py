@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cifar10
-from cifar10.data import dataset, synthetic, verification, writing
+from cifar10.data import dataset, dataset_writer, synthetic, verification
 from cifar10.errors import UserError
 from tests.helpers import data_sets, oracle, programs, queues, special_files
 from tests.helpers.special_files import deadline  # noqa: F401
@@ -23,7 +23,10 @@ def test_every_name_of_a_directory(tmp_path, name):
     (tmp_path / name / 'incomplete').mkdir()  # of the user
     data_dir = str(tmp_path / name)
     synthetic.maybe_write(data_dir, records_per_file=10)
-    assert writing.is_present(data_dir) and verification.verify(dataset.read(data_dir).train) == 50
+    assert (
+        dataset_writer.is_present(data_dir)
+        and verification.verify(dataset.read(data_dir).train) == 50
+    )
     _, labels = cifar10.inputs(eval_data=True, data_dir=data_dir, batch_size=10)
     assert sorted(queues.run(labels, 1)[0]) == list(range(10))
     assert os.listdir(str(tmp_path)) == [name]
@@ -59,21 +62,21 @@ def test_an_error_leaves_nothing(tmp_path):
     """Files that are no data set, or an exception in the block."""
     path = str(tmp_path / dataset.DIRECTORY)
     with pytest.raises(UserError, match='data_batch_1.bin is empty'):
-        with writing.new_directory(path) as directory:
+        with dataset_writer.new_directory(path) as directory:
             open(os.path.join(directory, 'data_batch_1.bin'), 'w').close()
     with pytest.raises(ZeroDivisionError):
-        with writing.new_directory(path):
+        with dataset_writer.new_directory(path):
             1 / 0  # noqa: B018
     assert os.listdir(str(tmp_path)) == []
     missing = str(tmp_path / 'missing' / 'out')
     with pytest.raises(UserError, match='^Cannot write the data set to %s .*No such' % missing):
-        with writing.new_directory(missing):
+        with dataset_writer.new_directory(missing):
             pass
 
 
 def test_a_second_process_finds_the_data_set(tmp_path):
     script = 'from cifar10.data import synthetic; synthetic.maybe_write(%r, records_per_file=20)'
-    with writing.preparing(str(tmp_path)) as missing:
+    with dataset_writer.preparing(str(tmp_path)) as missing:
         assert missing
         process = subprocess.Popen(
             [sys.executable, '-u', '-c', script % str(tmp_path)],
@@ -111,9 +114,11 @@ def test_a_data_set_is_written_below_the_parent(tmp_path, monkeypatch, data_dir)
 
 
 def test_a_data_set_that_is_present(data_dir, tmp_path):
-    assert writing.is_present(data_dir) and not writing.is_present(str(tmp_path / 'missing'))
+    assert dataset_writer.is_present(data_dir) and not dataset_writer.is_present(
+        str(tmp_path / 'missing')
+    )
     (tmp_path / dataset.DIRECTORY).mkdir()
-    assert not writing.is_present(str(tmp_path))  # an empty directory may be filled
+    assert not dataset_writer.is_present(str(tmp_path))  # an empty directory may be filled
 
 
 def _bytes(records):
@@ -124,7 +129,7 @@ def test_training_images_are_divided_by_class(tmp_path, data_dir):
     """The source has 300 training images, 30 of each class, and 50 test images, which are not
     looked at."""
     source = dataset.read(data_dir)
-    writing.hold_out(source, str(tmp_path / 'out'), 50, seed=0)
+    dataset_writer.hold_out(source, str(tmp_path / 'out'), 50, seed=0)
     found = dataset.read(str(tmp_path / 'out'))
     assert found.class_names == source.class_names
     assert np.bincount(oracle.read_records(found.test.paths)[0]).tolist() == [5] * 10
@@ -140,7 +145,7 @@ def test_training_images_are_divided_by_class(tmp_path, data_dir):
 def test_the_seed_chooses(tmp_path, data_dir):
     chosen = []
     for name, seed in [('a', 1), ('b', 1), ('c', 2)]:
-        writing.hold_out(dataset.read(data_dir), str(tmp_path / name), 20, seed)
+        dataset_writer.hold_out(dataset.read(data_dir), str(tmp_path / name), 20, seed)
         chosen.append(_bytes(dataset.read(str(tmp_path / name)).test))
     assert chosen[0] == chosen[1] and set(chosen[0]) != set(chosen[2])
 
@@ -149,11 +154,11 @@ def _make(directory, counts):
     """A data set with so many images of the first classes."""
     labels = np.repeat(np.arange(len(counts)), counts)
     images = np.zeros([len(labels), 3, 32, 32], np.uint8)
-    with writing.new_data_set(str(directory)) as new:
+    with dataset_writer.new_data_set(str(directory)) as new:
         for files in (dataset.TRAIN_FILES, dataset.TEST_FILES):
-            writer = writing.Writer(new, files, len(labels), 1)
+            writer = dataset_writer.Writer(new, files, len(labels), 1)
             writer.add(labels, images)
-        writing.describe(new, ['class %d' % i for i in range(len(counts))], origin='a test')
+        dataset_writer.describe(new, ['class %d' % i for i in range(len(counts))], origin='a test')
     return dataset.read(str(directory))
 
 
@@ -169,7 +174,7 @@ def _make(directory, counts):
 def test_the_part_of_each_class(tmp_path, counts, total, quotas):
     """One image of each class stays for training."""
     source = _make(tmp_path / 'source', counts)
-    writing.hold_out(source, str(tmp_path / 'out'), total, 0)
+    dataset_writer.hold_out(source, str(tmp_path / 'out'), total, 0)
     found = dataset.read(str(tmp_path / 'out'))
     assert verification.count_labels(found.test).tolist() == quotas
     assert verification.count_labels(found.train).tolist() == list(np.subtract(counts, quotas))
@@ -177,11 +182,11 @@ def test_the_part_of_each_class(tmp_path, counts, total, quotas):
     with pytest.raises(
         UserError, match='^--examples=%d leaves .*: give at most %d$' % (most + 1, most)
     ):
-        writing.hold_out(source, str(tmp_path / 'more'), most + 1, 0)
+        dataset_writer.hold_out(source, str(tmp_path / 'more'), most + 1, 0)
     assert sorted(os.listdir(str(tmp_path))) == ['out', 'source']
 
 
 def test_classes_without_names(tmp_path, own_data_dir):
     os.remove(os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE))
-    writing.hold_out(dataset.read(own_data_dir), str(tmp_path / 'out'), 10, 0)
+    dataset_writer.hold_out(dataset.read(own_data_dir), str(tmp_path / 'out'), 10, 0)
     assert dataset.read(str(tmp_path / 'out')).class_names == list('0123456789')

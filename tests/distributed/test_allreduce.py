@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import checkpointing
+from cifar10.config import FAST
 from cifar10.distributed import allreduce
 from cifar10.distributed.cluster import Strategy, Task
-from cifar10.hparams import FAST
+from cifar10.hooks import checkpoint_hooks
 from tests.helpers import worker_graphs
 from tests.helpers.worker_graphs import ancestors
 
@@ -57,7 +57,7 @@ def test_what_one_worker_fetches_alone_needs_no_collective(data_dir):
     trained = _collectives(worker.update.train_op)
     assert _collectives(worker.fetches.summary_op) <= trained
     with worker.graph.as_default():
-        finite = checkpointing.FiniteHook(tf.train.get_global_step(), worker.fetches, None)
+        finite = checkpoint_hooks.FiniteHook(tf.train.get_global_step(), worker.fetches, None)
         finite.begin()
         assert len(finite._is_finite) == 20
         alone = [

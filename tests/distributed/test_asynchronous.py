@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.distributed import asynchronous, run_state
+from cifar10.distributed import asynchronous, cluster_state
 from cifar10.distributed.cluster import Strategy
 from cifar10.distributed.variable_placement import Copies
 from tests.helpers import tasks_here
@@ -60,7 +60,7 @@ def test_downpour(capsys, fetch_steps, push_steps):
     state = [
         weights.read_value(),
         tf.train.get_global_step().read_value(),
-        run_state.variable(replica.hosts[0], 'step').read_value(),
+        cluster_state.variable(replica.hosts[0], 'step').read_value(),
     ]
     with tf.train.SingularMonitoredSession(update.hooks) as monitored:
         session = monitored.raw_session()

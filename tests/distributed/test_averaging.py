@@ -12,10 +12,10 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
-from cifar10.distributed import averaging, exchange, run_state
+from cifar10.config import FAST, Pace
+from cifar10.distributed import averaging, cluster_state, exchange
 from cifar10.distributed.cluster import Cluster, Strategy
-from cifar10.distributed.run_state import Notice
-from cifar10.hparams import FAST, Pace
+from cifar10.distributed.cluster_state import Notice
 from tests.helpers import tasks_here
 
 
@@ -31,7 +31,7 @@ def test_a_round(session):
     is_counted, step = tf.placeholder(tf.bool, [3]), tf.placeholder(tf.int64, [])
     made = averaging.round_op(cluster, is_counted, step)
     averages = [averaging.average(host) for host in cluster.servers]
-    queue = run_state.wake_queue(cluster.servers[0], cluster.workers[2])
+    queue = cluster_state.wake_queue(cluster.servers[0], cluster.workers[2])
     for number, counted in enumerate([[1, 1, 1], [1, 0, 1], [0, 1, 0]], 1):
         expected = []
         for i, host in enumerate(cluster.servers):
@@ -83,11 +83,11 @@ class _Worker:
         )
         self._arrival = exchange.arrivals(self.replica.hosts[0]).dequeue()
         session.run(tf.global_variables_initializer())
-        run_state.variable(self.replica.hosts[0], 'generation').load(
+        cluster_state.variable(self.replica.hosts[0], 'generation').load(
             self.replica.generation, session
         )
         for host in self.replica.hosts:
-            run_state.variable(host, 'step').load(0, session)
+            cluster_state.variable(host, 'step').load(0, session)
         session.run(self.update.publish_op)
 
     def arrival(self):
@@ -139,7 +139,7 @@ def test_the_start_takes_what_the_chief_has_published(session):
     published = session.run(worker.variables)
     for variable in worker.weights:
         session.run(variable.assign(tf.zeros_like(variable)))
-    run_state.variable(worker.replica.hosts[0], 'step').load(30, session)
+    cluster_state.variable(worker.replica.hosts[0], 'step').load(30, session)
     session.run(worker.update.start_op)
     values = session.run(worker.variables)
     assert values.pop('global_step') == 30
@@ -149,7 +149,7 @@ def test_the_start_takes_what_the_chief_has_published(session):
 
 def test_the_chief_has_begun_anew(session):
     worker = _Worker(session, 1)
-    run_state.variable(worker.replica.hosts[0], 'generation').load(8, session)
+    cluster_state.variable(worker.replica.hosts[0], 'generation').load(8, session)
     assert session.run([worker.update.train_op, worker.update.generation])[1] == 8
 
 

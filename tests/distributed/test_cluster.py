@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from cifar10.config import CLASSIC
 from cifar10.data import dataset
 from cifar10.distributed.cluster import Cluster, Strategy, Task, from_tf_config
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC
 from cifar10.training import Job
 
 CLUSTER = Cluster(('a:1',), ('b:2', 'c:3'))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.distributed import exchange, run_state
+from cifar10.distributed import cluster_state, exchange
 from cifar10.distributed.cluster import Strategy
 from tests.helpers import tasks_here
 
@@ -91,9 +91,9 @@ class _Waiting:
         replica = tasks_here.replica(Strategy('sync', 3), 2, index=1, generation=GENERATION)
         hosts, workers = replica.hosts, replica.cluster.workers
         self.session = session
-        self.generation = run_state.variable(hosts[0], 'generation')
-        self.steps = [run_state.variable(host, 'step') for host in hosts]
-        self.queues = [run_state.wake_queue(hosts[0], worker) for worker in workers]
+        self.generation = cluster_state.variable(hosts[0], 'generation')
+        self.steps = [cluster_state.variable(host, 'step') for host in hosts]
+        self.queues = [cluster_state.wake_queue(hosts[0], worker) for worker in workers]
         self._wait = exchange.wait_for_update(
             replica, self.steps[0].read_value, tf.constant(5, tf.int64)
         )

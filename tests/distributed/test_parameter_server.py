@@ -4,7 +4,7 @@ from unittest import mock
 
 from cifar10.distributed import parameter_server
 from cifar10.distributed.cluster import TRAINING, Cluster, Task
-from cifar10.distributed.run_state import Notice
+from cifar10.distributed.cluster_state import Notice
 
 
 def test_a_chief_that_is_late_and_begins_anew(monkeypatch, capsys):

@@ -5,10 +5,10 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
-from cifar10.distributed import exchange, run_state, synchronous
+from cifar10.config import CLASSIC
+from cifar10.distributed import cluster_state, exchange, synchronous
 from cifar10.distributed.cluster import Strategy
 from cifar10.distributed.variable_placement import Copies
-from cifar10.hparams import CLASSIC
 from tests.helpers import tasks_here
 
 RATE, DECAY = 0.5, 0.05  # the warm-up of the moving averages has no effect
@@ -62,7 +62,9 @@ class _Run:
 
     def assert_is(self, step, weights, average=None):
         """Asserts that all weights, and their moving averages, have one value."""
-        assert self.session.run([self.step, run_state.variable(self.replica.hosts[0], 'step')]) == [
+        assert self.session.run(
+            [self.step, cluster_state.variable(self.replica.hosts[0], 'step')]
+        ) == [
             step,
             step,
         ]
@@ -109,7 +111,8 @@ def test_the_other_workers_are_woken(session):
     run = _Run(session, 3, 1)
     session.run(run.update.train_op)
     queues = [
-        run_state.wake_queue(run.replica.hosts[0], worker) for worker in run.replica.cluster.workers
+        cluster_state.wake_queue(run.replica.hosts[0], worker)
+        for worker in run.replica.cluster.workers
     ]
     assert session.run([queue.size() for queue in queues]) == [0, 1, 1]
 

@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 
-from cifar10.distributed import liveness, server
+from cifar10.distributed import server, task_context
 from cifar10.distributed.cluster import (
     CONNECTING,
     FILLING,
@@ -66,7 +66,7 @@ class _Watch:
 
     def __init__(self, clock, capsys):
         self.phase, self.awaited, self.doubt = TRAINING, lambda: 'worker 1', ''
-        self.dog = liveness.Watchdog(lambda: (self.phase, self.awaited(), self.doubt))
+        self.dog = task_context.Watchdog(lambda: (self.phase, self.awaited(), self.doubt))
         self._clock, self._capsys = clock, capsys
 
     def told(self, *times):
@@ -81,8 +81,8 @@ class _Watch:
 @pytest.fixture
 def watch(monkeypatch, capsys):
     clock = Clock()
-    monkeypatch.setattr(liveness, 'time', clock)
-    monkeypatch.setattr(liveness, 'end', clock.end)
+    monkeypatch.setattr(task_context, 'time', clock)
+    monkeypatch.setattr(task_context, 'end', clock.end)
     return _Watch(clock, capsys)
 
 
@@ -182,8 +182,8 @@ def test_the_end_of_a_process(monkeypatch, capsys, error):
     stdout, leave = mock.Mock(flush=mock.Mock(side_effect=error)), mock.Mock()
     monkeypatch.setattr(os, '_exit', leave)
     monkeypatch.setattr(sys, 'stdout', stdout)
-    liveness.end('why')
-    liveness.end('why', status=1)
+    task_context.end('why')
+    task_context.end('why', status=1)
     assert leave.call_args_list == [mock.call(75), mock.call(1)] and stdout.flush.call_count == 2
     assert capsys.readouterr().err.count(': why\n') == 2
 
@@ -197,7 +197,7 @@ def watched(monkeypatch):
     monkeypatch.setattr(server, 'OwnCard', lambda *args: own)
     monkeypatch.setattr(server, 'read_card', lambda address: own.card)
     monkeypatch.setattr(
-        liveness,
+        task_context,
         'Watchdog',
         lambda describe: SimpleNamespace(
             watch=lambda secs, flag: told.append((secs, flag)),
@@ -209,7 +209,7 @@ def watched(monkeypatch):
 
 def test_the_limits_of_a_task_that_joins_again(watched):
     connect, stall = (7, 'connect_timeout_secs'), (8, 'stall_timeout_secs')
-    task = liveness.Station(CLUSTER, Task('worker', 1), None, Timeouts(connect=7, stall=8))
+    task = task_context.Station(CLUSTER, Task('worker', 1), None, Timeouts(connect=7, stall=8))
     assert watched == [connect]
     for _ in range(2):
         del watched[:]
@@ -241,7 +241,7 @@ def test_tasks_that_may_never_come(watched, monkeypatch, task, answering, doubt)
         'read_cards',
         lambda cluster, tasks: {each: answers.get(each, 'no answer') for each in tasks},
     )
-    made = liveness.Station(CLUSTER, task, None, Timeouts())
+    made = task_context.Station(CLUSTER, task, None, Timeouts())
     found = made._describe()[2]
     assert found == ('%s; the run has ended, or the addresses are wrong' % doubt if doubt else '')
     answers.clear()
@@ -255,7 +255,7 @@ def test_tasks_that_may_never_come(watched, monkeypatch, task, answering, doubt)
 def test_a_task_that_nobody_reaches(watched):
     """Another process has its address."""
     task = Task('worker', 1)
-    made = liveness.Station(CLUSTER, task, None, Timeouts())
+    made = task_context.Station(CLUSTER, task, None, Timeouts())
     made._is_known = False
     _, awaited, doubt = made._describe()
     assert awaited == 'worker 1 (c:1: worker 1 answers), the address of this task'
@@ -264,7 +264,7 @@ def test_a_task_that_nobody_reaches(watched):
 
 def test_other_addresses(watched, monkeypatch):
     other, task = CLUSTER.workers
-    made = liveness.Station(CLUSTER, task, None, Timeouts())
+    made = task_context.Station(CLUSTER, task, None, Timeouts())
     card = Card(CLUSTER.text, 'worker 0', 7)
     monkeypatch.setattr(server, 'read_cards', lambda cluster, tasks: {other: card})
     assert made.read_cards([other]) == {other: card}
@@ -284,17 +284,17 @@ def test_another_process_at_the_address(watched, monkeypatch, seconds, is_reject
 
     monkeypatch.setattr(server, 'read_card', lambda address: next(found))
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
-    monkeypatch.setattr(liveness, 'time', clock)
+    monkeypatch.setattr(task_context, 'time', clock)
     if is_rejected:
         with pytest.raises(UserError, match=r'^Another process .* worker 1 \(c:1\), as worker 0: '):
-            liveness.Station(CLUSTER, Task('worker', 1), None, Timeouts())
+            task_context.Station(CLUSTER, Task('worker', 1), None, Timeouts())
     else:
-        liveness.Station(CLUSTER, Task('worker', 1), None, Timeouts())
+        task_context.Station(CLUSTER, Task('worker', 1), None, Timeouts())
 
 
 def test_who_cannot_be_reached_need_not_depart(watched, monkeypatch):
-    made = liveness.Station(CLUSTER, Task('worker', 0), None, Timeouts())
+    made = task_context.Station(CLUSTER, Task('worker', 0), None, Timeouts())
     boards = SimpleNamespace(read=lambda: [SimpleNamespace(gone=[1, 0])])
     monkeypatch.setattr(server, 'unreachable', lambda cluster, tasks: tasks)
-    monkeypatch.setattr(liveness, 'time', SimpleNamespace(monotonic=lambda: 0))  # nobody sleeps
+    monkeypatch.setattr(task_context, 'time', SimpleNamespace(monotonic=lambda: 0))  # nobody sleeps
     made.await_departures(boards)

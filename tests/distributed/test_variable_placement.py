@@ -5,9 +5,9 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import model
+from cifar10.config import CLASSIC, FAST
 from cifar10.distributed import averaging, variable_placement
 from cifar10.distributed.cluster import Cluster, Task
-from cifar10.hparams import CLASSIC, FAST
 from tests.helpers import tasks_here, worker_graphs
 from tests.helpers.worker_graphs import ancestors, sent, task_of
 

@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 from cifar10.data import dataset
 from cifar10.distributed import worker
 from cifar10.distributed.cluster import Cluster, Strategy, Timeouts
-from cifar10.distributed.run_state import Boards, Notice
+from cifar10.distributed.cluster_state import Boards, Notice
 from cifar10.distributed.server import Card
 from cifar10.errors import UserError
 from cifar10.training import Job

@@ -18,10 +18,10 @@ import sys
 import traceback
 import warnings
 
-from cifar10.cli import quiet
+from cifar10.cli import startup
 
 if __name__ == '__main__':
-    quiet.start('__mp_main__')
+    startup.start('__mp_main__')
 
 from scripts import cifar10_distributed_train  # noqa: F401 (what scripts need)
 from tests.helpers import observed

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from cifar10 import evaluation
 from cifar10.data import dataset
-from cifar10.runs import following, machine
+from cifar10.runs import checkpoints_iterator
+from cifar10.system import machine
 from tests.helpers import programs
 
 
@@ -88,7 +89,9 @@ def main(data_dir, checkpoint_dir, eval_dir, polls):
     """Evaluates the checkpoint in a directory at each of so many polls."""
     machine.set_up_tensorflow()
     evaluator = evaluation.Evaluator(dataset.read(data_dir).test)
-    checkpoints = _saved_again(following.new_checkpoints(checkpoint_dir, interval_secs=0))
+    checkpoints = _saved_again(
+        checkpoints_iterator.new_checkpoints(checkpoint_dir, interval_secs=0)
+    )
     evaluation.evaluate(
         evaluator, (restored for _, restored in zip(range(int(polls)), checkpoints)), eval_dir
     )

@@ -7,7 +7,7 @@ import time
 import tensorflow.compat.v1 as tf
 
 from cifar10 import training
-from cifar10.distributed import liveness, server
+from cifar10.distributed import server, task_context
 from tests.helpers.parted_graphs import PartedGraphs
 
 _LOOK_SECS = 0.01
@@ -51,7 +51,7 @@ def _move_to_another_host(port):
 
     tf.train.Server = make_moved_server
     server._try_port = lambda port: None
-    liveness._SUCCESSION_SECS = 1
+    task_context._SUCCESSION_SECS = 1
 
 
 class _Gate(tf.train.SessionRunHook):

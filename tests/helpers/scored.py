@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cifar10.report.scores import Scores
+from cifar10.report.metrics import Scores
 
 
 def scores(num_examples, num_classes, seed=0):

@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import multi_gpu, optimizer, training
+from cifar10.config import CLASSIC, Intervals, Pace
 from cifar10.data import dataset
 from cifar10.data.dataset import Records
-from cifar10.hparams import CLASSIC, Intervals, Pace
 from cifar10.runs import checkpoint, run_directory
 
 HPARAMS = CLASSIC._replace(

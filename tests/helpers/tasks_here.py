@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import tensorflow.compat.v1 as tf
 
+from cifar10.config import Intervals, Pace
 from cifar10.distributed.cluster import Cluster, Task
-from cifar10.hparams import Intervals, Pace
 
 DEADLINE_SECS = 60
 

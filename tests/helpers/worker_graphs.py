@@ -6,12 +6,12 @@ from unittest import mock
 import tensorflow.compat.v1 as tf
 
 from cifar10 import training
+from cifar10.config import CLASSIC
 from cifar10.data import dataset
 from cifar10.distributed.cluster import Cluster, Strategy
 from cifar10.distributed.exchange import Update
 from cifar10.distributed.variable_placement import Copies
 from cifar10.distributed.worker import Worker
-from cifar10.hparams import CLASSIC
 from scripts import cifar10_distributed_train
 
 GENERATION = 5  # of the variables

@@ -9,11 +9,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cifar10 import errors, evaluation, hooks, scoring
+from cifar10 import errors, evaluation
+from cifar10.config import CLASSIC, Intervals
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC, Intervals
-from cifar10.report.scores import Scores
+from cifar10.hooks import eval_hook, session_hooks
+from cifar10.report.metrics import Scores
 from cifar10.runs import checkpoint, checkpoint_files, run_directory
 from cifar10.training import Job
 from scripts import cifar10_train
@@ -94,7 +95,7 @@ def test_its_time_counts_in_the_speed(tmp_path, data_dir, capsys, monkeypatch):
         now[0] += seconds
         return now[0]
 
-    monkeypatch.setattr(hooks.time, 'monotonic', tick)
+    monkeypatch.setattr(session_hooks.time, 'monotonic', tick)
     _before_each_evaluation(monkeypatch, lambda step: tick(1000))
     _train(tmp_path, data_dir, 4, eval_steps=2)
     output = capsys.readouterr().out
@@ -106,14 +107,14 @@ def test_its_time_counts_in_the_speed(tmp_path, data_dir, capsys, monkeypatch):
 @pytest.mark.parametrize('eval_steps', [None, 3])
 def test_what_a_signal_has_ended_is_evaluated(tmp_path, data_dir, capsys, monkeypatch, eval_steps):
     """Once, also if the step is one that is evaluated anyway."""
-    log = hooks.LoggingHook.after_run
+    log = session_hooks.LoggingHook.after_run
 
     def send(hook, run_context, run_values):
         log(hook, run_context, run_values)
         if run_values.results[0] == 3:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(hooks.LoggingHook, 'after_run', send)
+    monkeypatch.setattr(session_hooks.LoggingHook, 'after_run', send)
     _train(tmp_path, data_dir, 1000, eval_steps=eval_steps)
     step = checkpoint.read_latest(str(tmp_path)).step
     assert step < 6 and [found[1:] for found in PRECISION.findall(capsys.readouterr().out)] == [
@@ -131,7 +132,7 @@ def test_the_device_is_the_first_one(tmp_path, data_dir, monkeypatch):
     monkeypatch.setattr(evaluation, 'Evaluator', note)
     failures = errors.Failures()
     job = Job(dataset.read(data_dir), 300, devices=['/gpu:1', '/gpu:0'])
-    hook = scoring.ScoreHook(None, job, SimpleNamespace(path=str(tmp_path)), None, failures)
+    hook = eval_hook.ScoreHook(None, job, SimpleNamespace(path=str(tmp_path)), None, failures)
     checkpoints.save(tmp_path, 3)
     hook.score_last()
     with pytest.raises(UserError, match='^The run is saved, but without an evaluation: noted$'):
@@ -164,13 +165,13 @@ def test_test_images_that_change_before_the_first_evaluation(
     tmp_path, own_data_dir, capsys, monkeypatch
 ):
     (path,) = dataset.read(own_data_dir).test.paths
-    begin = scoring.ScoreHook.begin
+    begin = eval_hook.ScoreHook.begin
 
     def relabel_and_begin(hook):
         faults.relabel(path, 3)
         begin(hook)
 
-    monkeypatch.setattr(scoring.ScoreHook, 'begin', relabel_and_begin)
+    monkeypatch.setattr(eval_hook.ScoreHook, 'begin', relabel_and_begin)
     with pytest.raises(UserError, match='test_batch.bin has changed since the start'):
         _train(tmp_path / 'run', own_data_dir, 2)
     assert not PRECISION.findall(capsys.readouterr().out)

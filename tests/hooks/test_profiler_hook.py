@@ -5,8 +5,8 @@ import json
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import files
 from cifar10.errors import UserError
+from cifar10.system import files
 from tests.helpers import events
 from tests.helpers.small_run import train
 

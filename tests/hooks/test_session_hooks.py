@@ -6,14 +6,19 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, hooks, input as cifar10_input
-from cifar10.hparams import Pace
+from cifar10 import errors, input as cifar10_input
+from cifar10.config import Pace
+from cifar10.hooks import session_hooks
 
 
 def test_what_is_due():
     """Once for all multiples of the interval that have been passed."""
-    assert [step for step in range(8) if hooks.is_due(step, step - 1, 3)] == [0, 3, 6]
-    assert hooks.is_due(9, 4, 3) and not hooks.is_due(8, 6, 3) and not hooks.is_due(6, 6, 3)
+    assert [step for step in range(8) if session_hooks.is_due(step, step - 1, 3)] == [0, 3, 6]
+    assert (
+        session_hooks.is_due(9, 4, 3)
+        and not session_hooks.is_due(8, 6, 3)
+        and not session_hooks.is_due(6, 6, 3)
+    )
 
 
 @pytest.mark.parametrize('jump, last_step, end', [(1, 5, 5), (7, 21, 21), (7, 22, 28)])
@@ -23,7 +28,7 @@ def test_the_end_when_the_step_jumps(jump, last_step, end):
         reached = step.read_value()
     runs = 0
     with tf.train.SingularMonitoredSession(
-        [hooks.StopAtStepHook(reached, last_step, failures)]
+        [session_hooks.StopAtStepHook(reached, last_step, failures)]
     ) as monitored:
         while not monitored.should_stop() and runs < 9:
             assert not failures.is_over
@@ -34,9 +39,9 @@ def test_the_end_when_the_step_jumps(jump, last_step, end):
 def _positions(monkeypatch, capsys, pace, every, seconds_per_step, last, first_step=0):
     """What the lines say after the speed, by a clock that steps alone move."""
     now = [0.0]
-    monkeypatch.setattr(hooks.time, 'monotonic', lambda: now[0])
+    monkeypatch.setattr(session_hooks.time, 'monotonic', lambda: now[0])
     global_step = tf.train.get_or_create_global_step()
-    hook = hooks.LoggingHook(global_step, tf.constant(1.0), pace, every)
+    hook = session_hooks.LoggingHook(global_step, tf.constant(1.0), pace, every)
     with tf.Session() as session:
         global_step.load(first_step, session)
         hook.after_create_session(session, None)
@@ -106,7 +111,7 @@ def _fill(sizes, minima, waits=9, should_stop=lambda: False):
     for i, minimum in enumerate(minima):
         tf.add_to_collection(cifar10_input.SHUFFLE_QUEUE_SIZE, tensors[i])
         tf.add_to_collection(cifar10_input.SHUFFLE_QUEUE_MIN, minimum)
-    hook = hooks.QueueFillHook(should_stop)
+    hook = session_hooks.QueueFillHook(should_stop)
     with tf.Session() as session:
         hook.after_create_session(session, _Coordinator(waits))
     return list(looks)

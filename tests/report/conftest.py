@@ -3,8 +3,8 @@
 import pytest
 
 from cifar10 import evaluation
+from cifar10.config import CLASSIC, FAST, Intervals
 from cifar10.data import dataset
-from cifar10.hparams import CLASSIC, FAST, Intervals
 from cifar10.runs import checkpoint, run_directory
 from cifar10.training import Job
 from scripts import cifar10_multi_gpu_train

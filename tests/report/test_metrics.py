@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cifar10.report.scores import Scores
+from cifar10.report.metrics import Scores
 from tests.helpers import scored
 
 

@@ -14,8 +14,8 @@ from tensorboard.plugins.hparams import api_pb2, metadata
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
+from cifar10.config import CLASSIC
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC
 from cifar10.report import tensorboard
 from tests.helpers import events, scored, small_run
 from tests.report.conftest import HPARAMS

@@ -6,7 +6,7 @@ import numpy as np
 
 from cifar10.evaluation import Result
 from cifar10.report import text_report
-from cifar10.report.scores import Mistake
+from cifar10.report.metrics import Mistake
 from tests.helpers import scored
 
 SCORES = scored.of_matrix([[8, 2, 0], [1, 3, 0], [5, 1, 0]])

@@ -7,10 +7,10 @@ import os
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import directories
+from cifar10.config import CLASSIC
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC
-from cifar10.runs import checkpoint_files, following
+from cifar10.runs import checkpoint_files, checkpoints_iterator
+from cifar10.system import directories
 
 
 def _save_number(directory, step):
@@ -40,7 +40,7 @@ class _Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = _Clock()
-    monkeypatch.setattr(following, 'time', clock)
+    monkeypatch.setattr(checkpoints_iterator, 'time', clock)
     return clock
 
 
@@ -55,7 +55,8 @@ def _saves(directory, clock, steps):
 
 def _found(directory, clock, *args):
     return [
-        (restored.step, clock.now) for restored in following.new_checkpoints(str(directory), *args)
+        (restored.step, clock.now)
+        for restored in checkpoints_iterator.new_checkpoints(str(directory), *args)
     ]
 
 
@@ -146,7 +147,7 @@ def test_the_directory_is_gone(tmp_path, clock, comes_back):
     run = tmp_path / 'run'
     run.mkdir()
     _save_number(run, 1)
-    checkpoints = following.new_checkpoints(str(run), 10, 50)
+    checkpoints = checkpoints_iterator.new_checkpoints(str(run), 10, 50)
     assert next(checkpoints).step == 1
     run.rename(tmp_path / 'aside')
     if comes_back:

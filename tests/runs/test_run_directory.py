@@ -9,11 +9,11 @@ import os
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import directories
+from cifar10.config import CLASSIC, FAST
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.hparams import CLASSIC, FAST
 from cifar10.runs import run_directory
+from cifar10.system import directories
 from tests.helpers.small_run import HPARAMS, assert_saved, job, train
 
 

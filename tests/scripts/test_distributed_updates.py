@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from cifar10 import hparams as recipes
+from cifar10 import config as recipes
 from cifar10.data import dataset
 from cifar10.input import Share
 from cifar10.runs import checkpoint

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from cifar10.hparams import FAST, HParams
+from cifar10.config import FAST, HParams
 from tests.helpers import events, programs
 from tests.helpers.small_run import LINE
 from tests.scripts.test_trainers import args_of

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
+from cifar10.config import CLASSIC, Intervals
 from cifar10.data import dataset
-from cifar10.hparams import CLASSIC, Intervals
 from cifar10.runs import checkpoint, run_directory
-from cifar10.runs.machine import Threads
+from cifar10.system.machine import Threads
 from cifar10.training import Job
 from scripts import cifar10_multi_gpu_train, cifar10_train
 from tests.helpers import events, programs

@@ -16,7 +16,7 @@ from cifar10 import evaluation
 from cifar10.data import dataset, synthetic
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint
-from cifar10.serving import exporting, trained
+from cifar10.serving import export, trained_model
 from tests.helpers import checkpoints, oracle, programs
 from tests.helpers.image_files import SCALED, SMALL, decode, photograph
 
@@ -193,7 +193,7 @@ def test_versions(run):
 
 
 def test_whole_or_not_at_all(run, monkeypatch):
-    network = trained.read(run.directory, 'latest')
+    network = trained_model.read(run.directory, 'latest')
 
     class Builder(tf.saved_model.Builder):
         def save(self, *args):
@@ -205,7 +205,7 @@ def test_whole_or_not_at_all(run, monkeypatch):
         UserError,
         match='Cannot write the model to .*/1 .*No space left on device.*: make room there',
     ):
-        exporting.export(network, run.out)
+        export.export(network, run.out)
     assert os.listdir(run.out) == []
 
 

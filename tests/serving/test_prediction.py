@@ -14,7 +14,7 @@ import pytest
 from cifar10 import evaluation
 from cifar10.data import dataset, synthetic
 from cifar10.runs import checkpoint
-from cifar10.serving import predicting
+from cifar10.serving import prediction
 from tests.helpers import checkpoints, oracle, pictures, programs
 from tests.helpers.image_files import photograph
 
@@ -176,7 +176,7 @@ def test_the_standard_input(run, monkeypatch):
 
 
 def test_progress_on_many_files(run):
-    many = run.files * (predicting._MANY // COUNT + 1)
+    many = run.files * (prediction._MANY // COUNT + 1)
     status, stdout, stderr = _predict(run, *many)
     assert status == 0 and [line.split(': ')[0] for line in stdout.splitlines()] == many
     assert (

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from cifar10 import directories
 from cifar10.errors import UserError
+from cifar10.system import directories
 from tests.helpers.special_files import needs_root
 
 needs_locks = pytest.mark.skipif(directories.fcntl is None, reason='this system has no locks')

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from cifar10 import files
 from cifar10.errors import UserError
+from cifar10.system import files
 from tests.helpers import special_files
 from tests.helpers.special_files import deadline  # noqa: F401
 

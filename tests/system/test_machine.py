@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.runs import machine
-from cifar10.runs.machine import Threads
+from cifar10.system import machine
+from cifar10.system.machine import Threads
 
 
 def _cpus(count):

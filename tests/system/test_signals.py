@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from cifar10.runs import signals
+from cifar10.system import signals
 from tests.helpers import programs
 
 BOTH = [signal.SIGINT, signal.SIGTERM]

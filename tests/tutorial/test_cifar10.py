@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
+from cifar10.config import CLASSIC, Pace
 from cifar10.data import download
-from cifar10.hparams import CLASSIC, Pace
 from cifar10.tutorial import cifar10_input, update
 from tests.helpers import programs
 

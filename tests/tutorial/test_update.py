@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 import cifar10
-from cifar10.hparams import CLASSIC, Pace
+from cifar10.config import CLASSIC, Pace
 
 
 def test_three_steps_by_numpy():

@@ -7,10 +7,10 @@ import re
 import pytest
 import tensorflow.compat.v1 as tf
 
+from cifar10.benchmark import measurements, processes, subcommands
+from cifar10.benchmark.measurements import Steps
+from cifar10.config import CLASSIC
 from cifar10.data import dataset
-from cifar10.hparams import CLASSIC
-from cifar10.measure import benchmark, measurements, processes
-from cifar10.measure.measurements import Steps
 from cifar10.training import Job
 from tests.helpers import programs
 
@@ -18,7 +18,7 @@ CPU_JOB = Job(dataset.read('there'), 50000, CLASSIC._replace(batch_size=8), ['/c
 
 
 def _request(job=CPU_JOB, steps=Steps(0, 0), scripts_dir='', trace_path=''):
-    return benchmark.Request(
+    return subcommands.Request(
         job, steps, scripts_dir, ['--input_threads=3'], trace_path, ['--data_dir=there']
     )
 
@@ -29,14 +29,14 @@ def test_comparison():
         'ours': {'ms': [2, 1234.5, 0.12345], 's': [99.96], 'none': [1]},
         'classic': {'ms': [1, 10, 2], 'none': [0]},
     }
-    assert benchmark.comparison(rounds).splitlines() == [
+    assert subcommands.comparison(rounds).splitlines() == [
         '|  | ours | classic | ours / classic |',
         '| --- | --- | --- | --- |',
         '| ms | 2 (0.123 to 1234) | 2 (1 to 10) | 2 (0.0617 to 123) |',
         '| s | 100 (100 to 100) |  |  |',
         '| none | 1 (1 to 1) | 0 (0 to 0) |  |',
     ]
-    assert benchmark.comparison({'ours': {'s': [1]}}).splitlines()[0] == '|  | ours |'
+    assert subcommands.comparison({'ours': {'s': [1]}}).splitlines()[0] == '|  | ours |'
 
 
 @pytest.mark.parametrize(
@@ -70,16 +70,16 @@ def test_input_verdict():
     rounds = {
         'ours': {'images/sec': [100, 400, 300], 'images/sec that the step takes': [1000, 50, 200]}
     }
-    told = benchmark.input_verdict(rounds, CPU_JOB)
+    told = subcommands.input_verdict(rounds, CPU_JOB)
     assert 'can feed the towers on /cpu:0, /cpu:1' in told and 'makes 1.5 times' in told
     rounds['ours']['images/sec'] = [99, 98, 100]
-    assert 'CANNOT feed' in benchmark.input_verdict(rounds, CPU_JOB)
+    assert 'CANNOT feed' in subcommands.input_verdict(rounds, CPU_JOB)
 
 
 def test_flops_verdict():
     share = 'share of the matrix product'
     rounds = {'ours': {share: [0.84, 0.2, 0.9]}, 'classic': {share: [0.4, 0.6, 0.44]}}
-    lines = benchmark.flops_verdict(rounds, CPU_JOB).splitlines()
+    lines = subcommands.flops_verdict(rounds, CPU_JOB).splitlines()
     assert lines[1] == '  conv1          2 products    0.0885 GFLOP' and len(lines) == 9
     assert lines[6].endswith(' 0.8424 GFLOP')
     assert lines[7].startswith('Limit: arithmetic for ours (84 % of the rate of a matrix product')
@@ -92,7 +92,7 @@ def test_profile_tables():
     figures['conv (Conv2D)'] = [50, 5, 30]
     figures['sum of all operations'] = [100, 50, 40]
     rounds = {'ours': figures, 'classic': {'sum of all operations': [50, 50, 50]}}
-    title, table, other, _, sums = benchmark.tables(
+    title, table, other, _, sums = subcommands.tables(
         'profile', rounds, _request(trace_path='trace.json')
     ).split('\n\n')
     assert title == 'ours, Chrome trace in trace.json (open it in ui.perfetto.dev)'
@@ -117,7 +117,7 @@ def test_limit_counts_each_gpu_and_all_cores_once(monkeypatch, devices, times):
         return {'ms per step': 50.0, 'images/sec': 1.0}
 
     monkeypatch.setattr(processes, 'fresh_process', without_process)
-    figures = benchmark.measure_step('ours', _request(CPU_JOB._replace(devices=devices)))
+    figures = subcommands.measure_step('ours', _request(CPU_JOB._replace(devices=devices)))
     gflops = measurements.step_operations(8) * len(devices) / 0.05 / 1e9
     assert figures == {
         'ms per step': 50,
@@ -143,7 +143,7 @@ def test_trainer_gets_flags_and_is_timed(tmp_path, monkeypatch, formulation, scr
         % str(tmp_path / 'argv')
     )
     monkeypatch.setattr(processes, 'fresh_process', lambda function, device: 1e9)
-    figures = benchmark.measure_train(
+    figures = subcommands.measure_train(
         formulation,
         _request(steps=Steps(12, 16), scripts_dir=str(tmp_path)),
     )
@@ -169,7 +169,7 @@ def test_towers_share_one_batch(monkeypatch):
     monkeypatch.setattr(processes, 'fresh_process', without_process)
     cpus = ['/cpu:%d' % i for i in range(8)]
     job = CPU_JOB._replace(devices=cpus)
-    figures = benchmark.measure_towers('classic', _request(job, Steps(3, 0)))
+    figures = subcommands.measure_towers('classic', _request(job, Steps(3, 0)))
     usual = [('classic', cpus[:n], 1, 'cpu', 8 // n, (3, 100)) for n in (1, 2, 4)]
     assert parts == usual
     assert figures == {
@@ -181,7 +181,7 @@ def test_towers_share_one_batch(monkeypatch):
     }
     del parts[:]
     job = job._replace(devices_per_tower=2, variable_strategy='spread')
-    figures = benchmark.measure_towers('classic', _request(job, Steps(0, 7)))
+    figures = subcommands.measure_towers('classic', _request(job, Steps(0, 7)))
     assert parts[1::2] == [
         ('classic', cpus[: 2 * n], 2, 'spread', 8 // n, (10, 7)) for n in (1, 2, 4)
     ]
@@ -199,7 +199,7 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
         requests.append((formulation, request))
         return {'ms': len(requests), 'share of the matrix product': 1 / len(requests)}
 
-    monkeypatch.setitem(benchmark.MEASURES, 'train', measure)
+    monkeypatch.setitem(subcommands.MEASURES, 'train', measure)
     args = [
         '--data_dir=' + data_dir,
         '--num_gpus=2',
@@ -222,7 +222,7 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
         ['/cpu:0', '/cpu:1'],
         (5, 6, 7),
     )
-    expected = benchmark.Request(
+    expected = subcommands.Request(
         job,
         Steps(3, 4),
         os.path.join(programs.ROOT, 'scripts'),

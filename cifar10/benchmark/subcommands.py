@@ -14,11 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import files
-from cifar10.measure import clusters, measurements, processes
-from cifar10.measure.measurements import BASELINE, OURS, SUM, Steps
+from cifar10.benchmark import clusters, measurements, processes
+from cifar10.benchmark.measurements import BASELINE, OURS, SUM, Steps
 from cifar10.report import text_report
-from cifar10.runs import machine
+from cifar10.system import files, machine
 from cifar10.training import Job
 
 MOST_TOWERS = 4  # among which `towers` divides a batch
