@@ -84,6 +84,13 @@ FAST = HParams(
 BEST = FAST._replace(recipe='best', matrix_weight_decay=1.5, warmup_epochs=5.0, epochs=100.0)
 RECIPES = {recipe.recipe: recipe for recipe in (CLASSIC, FAST, BEST)}
 
+# Of CIFAR-10.
+HEIGHT = WIDTH = 32  # pixels
+DEPTH = 3  # red, green, blue
+NUM_CLASSES = 10
+NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN = 50000
+NUM_EXAMPLES_PER_EPOCH_FOR_EVAL = 10000
+
 # The classic recipe's numbers by the names that books use.
 MOVING_AVERAGE_DECAY = CLASSIC.moving_average_decay
 NUM_EPOCHS_PER_DECAY = CLASSIC.num_epochs_per_decay

@@ -6,8 +6,7 @@ same images, but take more than ten times the CPU time.
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.config import CLASSIC
-from cifar10.data.dataset import DEPTH, HEIGHT, WIDTH
+from cifar10.config import CLASSIC, DEPTH, HEIGHT, WIDTH
 
 IMAGE_SIZE = 24
 

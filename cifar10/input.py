@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions
-from cifar10.config import CLASSIC
+from cifar10.config import CLASSIC, DEPTH, HEIGHT, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, WIDTH
 from cifar10.data import dataset, verification
 from cifar10.distortions import IMAGE_SIZE  # noqa: F401 (listings look for it here)
 from cifar10.errors import UserError
@@ -49,9 +49,9 @@ def read_cifar10(filename_queue, label_weights=(1,)):
     record = tf.reshape(tf.decode_raw(value, tf.uint8), [1, record_bytes])
     labels, images = _split(record, label_weights)
     return types.SimpleNamespace(
-        height=dataset.HEIGHT,
-        width=dataset.WIDTH,
-        depth=dataset.DEPTH,
+        height=HEIGHT,
+        width=WIDTH,
+        depth=DEPTH,
         key=key,
         label=labels,
         uint8image=tf.transpose(images[0], [1, 2, 0]),
@@ -63,7 +63,7 @@ def _split(rows, label_weights):
     32]."""
     label_bytes, pixels = rows[:, : len(label_weights)], rows[:, len(label_weights) :]
     labels = tf.reduce_sum(tf.cast(label_bytes, tf.int32) * list(label_weights), 1)
-    return labels, tf.reshape(pixels, [-1, dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH])
+    return labels, tf.reshape(pixels, [-1, DEPTH, HEIGHT, WIDTH])
 
 
 def distorted_inputs(
@@ -117,8 +117,7 @@ def shuffled_records(records, num_examples, batch_size, deterministic=False, sha
       images: uint8 [batch_size, 3, 32, 32].
     """
     minimum = int(
-        min(num_examples, dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN)
-        * MIN_FRACTION_OF_EXAMPLES_IN_QUEUE
+        min(num_examples, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN) * MIN_FRACTION_OF_EXAMPLES_IN_QUEUE
     )
     # With room for one record more than must stay, it is full whenever one is drawn, and what it
     # holds is certain.

@@ -7,8 +7,7 @@ and a linear layer that gives the logits: 1,068,298 parameters for images of 24 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10.config import CLASSIC
-from cifar10.data.dataset import NUM_CLASSES
+from cifar10.config import CLASSIC, NUM_CLASSES
 
 _LRN_RADIUS, _LRN_BIAS, _LRN_ALPHA, _LRN_BETA = 4, 1.0, 0.001 / 9, 0.75
 

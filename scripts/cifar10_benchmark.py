@@ -21,6 +21,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import startup
+from cifar10.config import NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
 
 startup.start(__name__)
 
@@ -79,7 +80,7 @@ def request(command):
         training_job.check_division(num_devices, FLAGS.devices_per_tower)
     job = Job(
         data=data,
-        num_examples=dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
+        num_examples=NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
         hparams=CLASSIC._replace(batch_size=FLAGS.batch_size),
         devices=placement.tower_devices(num_devices),
         given_threads=training_job.threads(),

@@ -11,7 +11,7 @@ import os
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, summaries
-from cifar10.config import Pace
+from cifar10.config import NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, Pace
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
 from cifar10.hooks import session_hooks
@@ -35,7 +35,7 @@ def distorted_inputs(data_dir, batch_size):
     """Batches of distorted images, float32 [batch_size, 24, 24, 3], and labels, int32
     [batch_size]."""
     records = dataset.read(data_dir).train
-    minimum = int(0.4 * min(verification.verify(records), dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN))
+    minimum = int(0.4 * min(verification.verify(records), NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN))
     record = cifar10_input.read_cifar10(
         tf.train.string_input_producer(records.paths), records.label_weights
     )

@@ -11,17 +11,11 @@ from typing import Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
+from cifar10.config import DEPTH, HEIGHT, NUM_CLASSES, WIDTH
 from cifar10.errors import UserError
 from cifar10.system import files
 
-HEIGHT = WIDTH = 32
-DEPTH = 3
 IMAGE_BYTES = HEIGHT * WIDTH * DEPTH
-
-NUM_CLASSES = 10
-NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN = 50000
-NUM_EXAMPLES_PER_EPOCH_FOR_EVAL = 10000
-
 DATA_DIR = '/tmp/cifar10_data'
 CIFAR100_DATA_DIR = '/tmp/cifar100_data'
 DIRECTORY = 'cifar-10-batches-bin'

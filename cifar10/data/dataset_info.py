@@ -6,7 +6,8 @@ import os
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10.data import dataset, verification
+from cifar10.config import DEPTH, HEIGHT, WIDTH
+from cifar10.data import verification
 from cifar10.system import files
 
 _ROWS, _COLUMNS = 100, {'train': 12, 'test': 4}  # of a contact sheet, at most
@@ -25,12 +26,12 @@ def summarize(records):
       UserError: a file is malformed.
     """
     counts = verification.count_labels(records)
-    sums, squares = np.zeros([2, dataset.DEPTH])
+    sums, squares = np.zeros([2, DEPTH])
     for _, images in verification.examples(records):
         values = images.astype(np.int64)
         sums += values.sum((0, 2, 3))
         squares += np.square(values).sum((0, 2, 3))
-    num_values = counts.sum() * dataset.HEIGHT * dataset.WIDTH
+    num_values = counts.sum() * HEIGHT * WIDTH
     mean = sums / num_values
     return counts, mean, np.sqrt(np.maximum(squares / num_values - mean**2, 0))
 
@@ -72,7 +73,7 @@ def contact_sheet(data_set):
     """
     rows = min(data_set.num_classes, _ROWS)
     columns = sum(_COLUMNS.values()) + 1  # and an empty one between the parts
-    bordered = dataset.HEIGHT + 2, dataset.WIDTH + 2, dataset.DEPTH
+    bordered = HEIGHT + 2, WIDTH + 2, DEPTH
     sheet = np.full([rows, columns, *bordered], 255, np.uint8)
     for split, first_column in [('train', 0), ('test', _COLUMNS['train'] + 1)]:
         shown = [0] * rows

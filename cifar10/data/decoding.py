@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
-from cifar10.data import dataset
+from cifar10.config import DEPTH, HEIGHT, WIDTH
 from cifar10.errors import UserError
 from cifar10.system import files
 
@@ -92,7 +92,7 @@ def _decode_chunk(run, chunk, failures):
                 failures.append((read.path, reason))
         chunk = whole
     upright = [_upright(image, read.orientation) for image, read in zip(images, chunk)]
-    shape = -1, dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH
+    shape = -1, DEPTH, HEIGHT, WIDTH
     return Decoded(
         np.array(upright, np.uint8).reshape(shape), [read.place for read in chunk], failures
     )
@@ -210,25 +210,25 @@ def small_images(images):
     They are scaled by a triangle filter, which is wider than a pixel where an image shrinks.
     """
     height_and_width = tf.shape(images)[1:3]
-    is_small = tf.reduce_all(tf.equal(height_and_width, [dataset.HEIGHT, dataset.WIDTH]))
+    is_small = tf.reduce_all(tf.equal(height_and_width, [HEIGHT, WIDTH]))
     small = tf.cond(
         is_small,
         lambda: images,
         lambda: _scaled_centres(images, tf.cast(height_and_width, tf.float32)),
     )
-    small.set_shape([None, dataset.HEIGHT, dataset.WIDTH, None])
+    small.set_shape([None, HEIGHT, WIDTH, None])
     # One channel becomes three, which is much faster here than for the whole image.
-    return tf.transpose(small + tf.zeros([dataset.DEPTH], tf.uint8), [0, 3, 1, 2])
+    return tf.transpose(small + tf.zeros([DEPTH], tf.uint8), [0, 3, 1, 2])
 
 
 def _scaled_centres(images, height_and_width):
     """The centres of images, scaled so that their short side becomes 32 pixels."""
-    scale = dataset.HEIGHT / tf.reduce_min(height_and_width)
+    scale = HEIGHT / tf.reduce_min(height_and_width)
     scaled = tf.raw_ops.ScaleAndTranslate(
         images=images,
-        size=[dataset.HEIGHT, dataset.WIDTH],
+        size=[HEIGHT, WIDTH],
         scale=tf.stack([scale, scale]),
-        translation=(dataset.HEIGHT - height_and_width * scale) / 2,
+        translation=(HEIGHT - height_and_width * scale) / 2,
         kernel_type='triangle',
         antialias=True,
     )

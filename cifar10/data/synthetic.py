@@ -10,6 +10,7 @@ import os
 
 import numpy as np
 
+from cifar10.config import DEPTH, HEIGHT, NUM_CLASSES, WIDTH
 from cifar10.data import dataset, dataset_writer
 from cifar10.errors import UserError
 
@@ -43,19 +44,19 @@ def draw(label, count, rng):
     def uniform(low, high):
         return rng.uniform(low, high, [count, 1, 1]).astype(np.float32)
 
-    y, x = np.mgrid[: dataset.HEIGHT, : dataset.WIDTH].astype(np.float32)
+    y, x = np.mgrid[:HEIGHT, :WIDTH].astype(np.float32)
     radius = uniform(7, 11)
     inside = _FIGURES[label][1]((x - uniform(11, 20)) / radius, (y - uniform(11, 20)) / radius)[
         :, None
     ]
-    background = rng.uniform(40, 215, [count, dataset.DEPTH, 1, 1]).astype(np.float32)
+    background = rng.uniform(40, 215, [count, DEPTH, 1, 1]).astype(np.float32)
     # At least 50 grey levels apart in every channel, so that a figure is visible whatever the
     # noise.
     step = (rng.uniform(50, 120, background.shape) * rng.choice([-1, 1], background.shape)).astype(
         np.float32
     )
     step = np.where(np.abs(background + step - 127.5) > 127.5, -step, step)
-    noise = rng.standard_normal([count, dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH], np.float32)
+    noise = rng.standard_normal([count, DEPTH, HEIGHT, WIDTH], np.float32)
     return np.clip(background + step * inside + uniform(5, 20)[:, None] * noise, 0, 255).astype(
         np.uint8
     )
@@ -65,8 +66,8 @@ def records(count, rng):
     """Draws `count` records, uint8 [count, 3073]: equally many of each class, in random order."""
     drawn = np.empty([count, 1 + dataset.IMAGE_BYTES], np.uint8)
     order = rng.permutation(count)
-    for label in range(dataset.NUM_CLASSES):
-        places = order[label :: dataset.NUM_CLASSES]
+    for label in range(NUM_CLASSES):
+        places = order[label::NUM_CLASSES]
         drawn[places, 0] = label
         drawn[places, 1:] = draw(label, len(places), rng).reshape(-1, dataset.IMAGE_BYTES)
     return drawn

@@ -6,6 +6,7 @@ import zlib
 
 import numpy as np
 
+from cifar10.config import DEPTH, HEIGHT, WIDTH
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.system import files
@@ -69,7 +70,7 @@ def examples(records):
             images = rows[:, -dataset.IMAGE_BYTES :]
             yield (
                 records.labels(rows),
-                images.reshape(-1, dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH),
+                images.reshape(-1, DEPTH, HEIGHT, WIDTH),
             )
 
 

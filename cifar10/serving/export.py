@@ -9,7 +9,8 @@ from absl import logging
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, errors, model
-from cifar10.data import dataset, decoding
+from cifar10.config import DEPTH, HEIGHT, WIDTH
+from cifar10.data import decoding
 from cifar10.errors import UserError
 from cifar10.system import directories, files
 
@@ -96,7 +97,7 @@ def _save(trained, directory):
 
 def _signatures(class_names):
     """Builds the graph; returns its signatures by name."""
-    size = [None, None, None, dataset.DEPTH]
+    size = [None, None, None, DEPTH]
     images = tf.placeholder(tf.float32, size, 'images')
     uint8_images = tf.placeholder(tf.uint8, size, 'uint8_images')
     contents = tf.placeholder(tf.string, [None], 'contents')
@@ -154,9 +155,7 @@ def convert_to_lite(trained):
         [os.path.dirname(sys.executable), os.environ.get('PATH', '')]
     )
     with _session() as session:
-        images = tf.placeholder(
-            tf.float32, [None, dataset.HEIGHT, dataset.WIDTH, dataset.DEPTH], 'images'
-        )
+        images = tf.placeholder(tf.float32, [None, HEIGHT, WIDTH, DEPTH], 'images')
         with trained.constants():
             probabilities = _standard_probabilities(
                 tf.transpose(images, [0, 3, 1, 2]), len(trained.class_names)

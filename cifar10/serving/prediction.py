@@ -11,7 +11,8 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors, evaluation
-from cifar10.data import dataset, decoding
+from cifar10.config import DEPTH, HEIGHT, WIDTH
+from cifar10.data import decoding
 from cifar10.data.progress import ProgressBar
 from cifar10.errors import UserError
 from cifar10.serving import export
@@ -152,7 +153,7 @@ def checkpoint_predictor(trained, num_views, batch_size):
       UserError: the checkpoint does not fit the network.
     """
     with tf.Graph().as_default() as graph, tf.device(_DEVICE), trained.constants():
-        images = tf.placeholder(tf.uint8, [None, dataset.DEPTH, dataset.HEIGHT, dataset.WIDTH])
+        images = tf.placeholder(tf.uint8, [None, DEPTH, HEIGHT, WIDTH])
         num_slices = machine.num_slices([_DEVICE], batch_size)
         log_probabilities = evaluation.mean_log_probabilities(
             images, num_views, len(trained.class_names), num_slices, fc_weight_decay=0.0

@@ -5,6 +5,7 @@ from typing import NamedTuple, Sequence
 
 import tensorflow.compat.v1 as tf
 
+from cifar10.config import NUM_CLASSES
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, run_directory
@@ -74,7 +75,7 @@ def _class_names(train_dir, num_classes):
     if names:
         return names
     names = [str(label) for label in range(num_classes)]
-    if num_classes == dataset.NUM_CLASSES:
+    if num_classes == NUM_CLASSES:
         names = dataset.CLASS_NAMES
     print('No record beside the checkpoint names its classes: using %s' % dataset.listed(names))
     return names

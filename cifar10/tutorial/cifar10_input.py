@@ -10,13 +10,16 @@ from six.moves import xrange  # noqa: F401 (as `os`)
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, input as lesson
+from cifar10.config import (  # noqa: F401 (programs take them from here)
+    HEIGHT,
+    NUM_CLASSES,
+    NUM_EXAMPLES_PER_EPOCH_FOR_EVAL,
+    NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
+)
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
 
 IMAGE_SIZE = distortions.IMAGE_SIZE
-NUM_CLASSES = dataset.NUM_CLASSES
-NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN = dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
-NUM_EXAMPLES_PER_EPOCH_FOR_EVAL = dataset.NUM_EXAMPLES_PER_EPOCH_FOR_EVAL
 
 read_cifar10 = lesson.read_cifar10
 _NUM_PREPROCESS_THREADS = 16
@@ -123,9 +126,9 @@ def inputs(
 
 def _checked_size(image_size):
     size = IMAGE_SIZE if image_size is None else image_size
-    if size not in range(1, dataset.HEIGHT + 1):
+    if size not in range(1, HEIGHT + 1):
         raise UserError(
             'IMAGE_SIZE = %s is not from 1 to %d, the size of the images in the files'
-            % (size, dataset.HEIGHT)
+            % (size, HEIGHT)
         )
     return int(size)

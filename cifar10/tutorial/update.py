@@ -3,8 +3,7 @@
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
-from cifar10.config import CLASSIC, Pace
-from cifar10.data import dataset
+from cifar10.config import CLASSIC, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, Pace
 
 
 def add_loss_summaries(total_loss):
@@ -46,7 +45,7 @@ def learning_rate(global_step, pace, hparams):
 def train(
     total_loss,
     global_step,
-    pace=Pace(CLASSIC.batch_size, dataset.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN),
+    pace=Pace(CLASSIC.batch_size, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN),
     hparams=CLASSIC,
 ):
     """Returns the train op of the tutorial's `cifar10.train`.
