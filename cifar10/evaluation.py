@@ -9,12 +9,12 @@ from typing import Dict, NamedTuple, Sequence
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions, input as cifar10_input, model, summaries
+from cifar10 import distortions, input as cifar10_input, model
 from cifar10.data import verification, watch
 from cifar10.errors import UserError
 from cifar10.report import figures, tensorboard, text_report
 from cifar10.report.metrics import Mistake, Scores
-from cifar10.runs import checkpoint, run_directory
+from cifar10.runs import checkpoint, event_file, run_directory
 from cifar10.system import directories, machine
 
 
@@ -220,11 +220,12 @@ def evaluate(evaluator, checkpoints, eval_dir, top_k=None):
     directories.make(eval_dir)
     if not figures.is_available():
         print('No figures, which need matplotlib: pip install matplotlib')
-    with evaluator.graph.as_default(), summaries.writer(eval_dir) as write:
+    with event_file.SummaryWriter(eval_dir) as summary_writer:
+        tensorboard.start(summary_writer, evaluator.graph)
         for restored in checkpoints:
             result = evaluator.evaluate(restored)
             print(describe(result, top_k))
-            write(tensorboard.evaluation(result, top_k), result.step)
+            summary_writer.add_summary(tensorboard.evaluation(result, top_k), result.step)
     if result:
         print(text_report.whole(result))
     return result

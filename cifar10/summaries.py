@@ -5,7 +5,6 @@ take the tag as it is; tf.summary would prefix it with the name scope, and appen
 operation has that name already.
 """
 
-import contextlib
 import math
 import re
 
@@ -14,7 +13,6 @@ import tensorflow.compat.v1 as tf
 from cifar10 import input as cifar10_input
 from cifar10.multi_gpu import TOWER_NAME
 from cifar10.report import tensorboard
-from cifar10.runs import event_file
 
 
 def _without_tower(name):
@@ -114,32 +112,3 @@ def training(images, losses, learning_rate, gradients, further=()):
                 grid = filter_grid(variable)[tf.newaxis]
                 made.append(tf.raw_ops.ImageSummary(tag='conv1/filters', tensor=grid, max_images=1))
         return tf.summary.merge(made)
-
-
-@contextlib.contextmanager
-def writer(directory, first_step=None):
-    """Writes the default graph and the dashboard to `directory`, and yields write(summary, step),
-    which writes a summary immediately.
-
-    `write` passes further arguments by name on to tf.Event; the summary may be None.
-
-    Args:
-      directory: where TensorBoard looks.
-      first_step: the step from which a training run is resumed. TensorBoard drops what a killed
-        process wrote about later steps; the run will write them again.
-
-    Raises:
-      UserError: nothing can be written there; `write` raises it too, and can be called again.
-    """
-    with event_file.EventFile(directory) as opened:
-
-        def write(summary, step, **further):
-            opened.write(tf.Event(step=step, summary=summary, **further))
-
-        graph_def = tf.get_default_graph().as_graph_def(add_shapes=True)
-        write(None, None, graph_def=graph_def.SerializeToString())
-        write(tensorboard.dashboard(), None)
-        if first_step is not None:
-            start = tf.SessionLog(status=tf.SessionLog.START)
-            write(None, first_step + 1, session_log=start)
-        yield write

@@ -1,31 +1,19 @@
-"""What is to be trained, the graph that a script's train() builds of it, and the one session
-loop."""
+"""Building a training step, and the session that runs it."""
 
 import contextlib
+from types import SimpleNamespace
 from typing import NamedTuple, Optional, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions, errors, multi_gpu, optimizer, placement, summaries
+from cifar10 import distortions, multi_gpu, optimizer, placement
 from cifar10.config import CLASSIC, MAX_STEPS, HParams, Intervals, Pace
 from cifar10.data.dataset import DataSet
-from cifar10.hooks import checkpoint_hooks, eval_hook, profiler_hook, session_hooks
-from cifar10.report import tensorboard
-from cifar10.runs import checkpoint
-from cifar10.system import machine, signals
+from cifar10.hooks import checkpoint_hooks, session_hooks
+from cifar10.system import machine
 from cifar10.system.machine import Threads
 
 _SEEDS_PER_WORKER = 2**22  # of 2^31 - 1, which TensorFlow tells apart
-
-
-class SessionSettings(NamedTuple):
-    """How the session of a run is made."""
-
-    config: tf.ConfigProto
-    master: str = ''  # the target of a tf.train.Server; '' is a session of this process alone
-    first_step: Optional[int] = None  # of the variables; None means that of the checkpoint, or 0
-    initialises: bool = True  # whether this process gives the variables their values
-    hooks: Sequence[tf.train.SessionRunHook] = ()  # which come before all others
 
 
 class Job(NamedTuple):
@@ -102,21 +90,32 @@ class Job(NamedTuple):
         )
 
     @property
-    def session(self):
-        """The SessionSettings."""
-        return SessionSettings(
-            machine.session_config(self.devices, self.threads, self.log_device_placement)
-        )
+    def session_config(self):
+        """The tf.ConfigProto of its session."""
+        return machine.session_config(self.devices, self.threads, self.log_device_placement)
 
 
-class TrainGraph(NamedTuple):
-    """What a script's train() has built."""
+class Step:
+    """Tensors and operations of a training step.
 
-    train_op: tf.Operation  # makes one update and counts it in the global step
-    losses: Sequence[tf.Tensor]  # each tower's
-    tower_grads: Sequence[list]  # each tower's list of (gradient, variable)
-    learning_rate: tf.Tensor  # a scalar
-    summary_op: tf.Tensor  # a string scalar, run together with the train op
+    Attributes:
+      train_op: the operation that makes one update and counts it in the global step.
+      losses: a list with each tower's loss, float32 scalars.
+      tower_grads: a list with each tower's list of (gradient, variable).
+      learning_rate: a scalar.
+      summary_op: a string scalar, run together with the train op.
+      global_step: int64 scalar, the number of updates including this one.
+      loss: float32 scalar, the mean of the losses.
+    """
+
+    def __init__(self, train_op, losses, tower_grads, learning_rate, summary_op):
+        """Adds global_step and loss to the default graph; for the arguments see above."""
+        self.train_op, self.losses, self.tower_grads = train_op, losses, tower_grads
+        self.learning_rate, self.summary_op = learning_rate, summary_op
+        with tf.device('/cpu:0'):
+            with tf.control_dependencies([train_op]):
+                self.global_step = tf.identity(tf.train.get_global_step().read_value(), name='step')
+            self.loss = tf.divide(tf.add_n(losses), float(len(losses)), name='loss')
 
 
 def build_step(job, batches):
@@ -158,141 +157,67 @@ def set_seed(seed, first_step, worker=0):
         tf.set_random_seed(seed + first_step + _SEEDS_PER_WORKER * worker)
 
 
-def _restoring(resumed):
-    """What initialises the variables after their initial values: a function for tf.train.Scaffold,
-    or None for a new run.
+class SessionSettings(NamedTuple):
+    """Settings of the session of a worker of a cluster."""
 
-    The values are those that have been read and checked: what the files hold meanwhile does not
-    matter.
-
-    Raises:
-      UserError: the checkpoint does not fit the graph.
-    """
-    if not resumed:
-        return None
-    variables = {variable.op.name: variable for variable in tf.global_variables()}
-    checkpoint.check_fits(resumed, variables)
-    print('Resuming from %s, step %d' % (resumed.path, resumed.step))
-
-    def restore(scaffold, session):
-        for name, variable in variables.items():
-            variable.load(resumed.values[name], session)
-
-    return restore
+    config: tf.ConfigProto
+    master: str = ''  # the target of a tf.train.Server; '' is a session of this process alone
+    initializes_variables: bool = True  # whether this process gives the variables their values
+    hooks: Sequence[tf.train.SessionRunHook] = ()  # come before all others
 
 
-def run(graph, job, run, session=None):
-    """Trains until `job.pace.last_step` or a signal to stop, saves a checkpoint at the end, and
-    evaluates it.
+@contextlib.contextmanager
+def session(step, job, run, saver, summary_writer, settings=None):
+    """Yields a session that trains, and at its end saves a checkpoint and evaluates it.
+
+    Its should_stop() is true after the last step or a signal.
 
     Args:
-      graph: a TrainGraph, in the default graph.
+      step: a Step, in the default graph.
       job: a Job.
-      run: a RunDirectory; training resumes from its checkpoint, if it has one. None for a worker
-        that leaves all writing to another.
-      session: a SessionSettings; None takes that of the job.
-
-    Returns:
-      None if the run has come to its end, else the signal that stopped it.
+      run: a ChiefRun, from whose checkpoint training is resumed, or a WorkerRun.
+      saver: a tf.train.Saver.
+      summary_writer: what run.summary_writer() yields.
+      settings: a SessionSettings; None for a process that trains alone.
 
     Raises:
       UserError: a loss, a gradient or a variable is not finite, the checkpoint does not fit, a data
         file changes (a checkpoint is saved first), the directory is moved, the last checkpoint
-        cannot be saved, or something is missing at the end.
+        cannot be saved, or an output is missing at the end.
     """
-    session, last_step = session or job.session, job.pace.last_step
-    if session.first_step is None:
-        session = session._replace(first_step=run.first_step)
-    restore = _restoring(run.resumed) if run and session.initialises else None
-    if session.first_step >= last_step and (run is None or run.first_step == session.first_step):
+    settings = settings or SessionSettings(job.session_config)
+    init_fn = run.init_fn() if settings.initializes_variables else None
+    last_step = job.pace.last_step
+    if run.is_complete(last_step):
         print('Nothing to do: the run ends at step %d' % last_step)
-        if run and job.intervals.keep_best and not run.record.get('best'):
-            failures = errors.Failures()
-            failures.is_over = True
-            eval_hook.ScoreHook(None, job, run, lambda *unused: None, failures).score_last()
-            failures.check(None)
-        return None
-    print(
-        'Network: %d parameters'
-        % sum(variable.shape.num_elements() for variable in tf.trainable_variables())
-    )
-    return _train(graph, job, run, session, restore)
-
-
-def _train(graph, job, run, session, restore):
-    """Trains and saves; see `run`. `restore` is the init_fn of the tf.train.Scaffold."""
-    pace, intervals, failures = job.pace, job.intervals, errors.Failures()
-    with tf.device('/cpu:0'):
-        saver = tf.train.Saver(max_to_keep=intervals.max_to_keep, save_relative_paths=True)
-        with tf.control_dependencies([graph.train_op]):
-            step = tf.identity(tf.train.get_global_step().read_value(), name='step')
-        loss = tf.divide(tf.add_n(graph.losses), float(len(graph.losses)), name='loss')
-    scaffold = tf.train.Scaffold(
-        init_op=None if session.initialises else tf.no_op(), init_fn=restore, saver=saver
-    )
-    stop, data_files = signals.StopRequest(), session_hooks.DataFilesHook(job)
-    finite = checkpoint_hooks.FiniteHook(step, graph, run and run.path)
-    # In this order: the first speed does not count the filling, and nothing that is not finite is
-    # printed or saved.
-    all_hooks = list(session.hooks) + [
-        session_hooks.StopAtStepHook(step, pace.last_step, failures),
+        run.keep_best(job, summary_writer)
+        yield SimpleNamespace(should_stop=lambda: True)
+        return
+    num_parameters = sum(variable.shape.num_elements() for variable in tf.trainable_variables())
+    print('Network: %d parameters' % num_parameters)
+    data_files = session_hooks.DataFilesHook(job)
+    nan_hook = checkpoint_hooks.NanHook(step, run.last_checkpoint)
+    # In this order: the first speed does not count the filling of the queue, and nothing that is
+    # not finite is printed or saved.
+    hooks = [
+        session_hooks.StopOnSignalHook(run),
+        *settings.hooks,
+        session_hooks.StopAtStepHook(step, last_step, run),
         data_files,
-        session_hooks.QueueFillHook(lambda: stop.received),
-        finite,
-        session_hooks.LoggingHook(step, loss, pace, intervals.log_frequency),
+        session_hooks.QueueFillHook(run),
+        nan_hook,
+        session_hooks.LoggingHook(step, job.pace, job.intervals.log_frequency),
+        *run.hooks(step, nan_hook, job, saver, summary_writer),
     ]
-    scores = []
-    with contextlib.ExitStack() as stack:
-        if run:
-            write = stack.enter_context(summaries.writer(run.path, session.first_step))
-            for summary in tensorboard.run_started(run.record):
-                write(summary, session.first_step)
-            write = session_hooks.patient(write, failures)
-            run.write_record()
-            saver.recover_last_checkpoints(run.saved)
-            if intervals.eval_steps != 0:
-                scores = [eval_hook.ScoreHook(step, job, run, write, failures)]
-            all_hooks += [
-                session_hooks.TrainDirHook(run.place),
-                session_hooks.SummaryHook(
-                    step, graph.summary_op, write, pace, intervals.summary_steps
-                ),
-                checkpoint_hooks.CheckpointHook(
-                    step, saver, run, intervals.checkpoint_steps, finite.check_variables
-                ),
-            ]
-            if intervals.profile_step:
-                all_hooks.append(profiler_hook.TraceHook(step, job, run.path, write, failures))
-            all_hooks += scores
-        # A worker that saves nothing is interrupted at once.
-        with stop if run else contextlib.nullcontext(), data_files.explaining():
-            with tf.train.SingularMonitoredSession(
-                all_hooks, scaffold, session.master, session.config, stop_grace_period_secs=10
-            ) as monitored:
-                # Else other workers have come to the end; only save.
-                if session.first_step < pace.last_step:
-                    _repeat(monitored, graph.train_op, stop, data_files)
-        failures.is_over = True  # also after a signal
-        if run:
-            # The directory may have been moved while the last checkpoint was saved.
-            run.place.check()
-        data_files.check()
-        for score in scores:
-            score.score_last()
-        if run and not stop.received:
-            write(tensorboard.run_ended(), pace.last_step)
-        failures.check(stop.received)
-        return stop.received
-
-
-def _repeat(monitored, train_op, stop, data_files):
-    """Runs the train op until the session, or a signal, wants to stop."""
-    if stop.received:  # while the queue was filled: there is nothing to save
-        raise signals.Interrupted(stop.received)
-    with data_files.explaining():  # so that the session ends as it should, with a checkpoint
-        while not monitored.should_stop():
-            monitored.run(train_op)
-            if stop.received:
-                break
-    if stop.received:
-        print('%s: stopping' % stop.received.name)
+    init_op = None if settings.initializes_variables else tf.no_op()
+    scaffold = tf.train.Scaffold(init_op=init_op, init_fn=init_fn, saver=saver)
+    with run.stop_request(), data_files.explaining(), tf.train.SingularMonitoredSession(
+        hooks, scaffold, settings.master, settings.config, stop_grace_period_secs=10
+    ) as monitored:
+        with data_files.explaining():  # so that the session ends normally, with a checkpoint
+            yield monitored
+        if run.stopped_by:
+            print('%s: stopping' % run.stopped_by.name)
+    run.failures.is_over = True  # also after a signal
+    data_files.check()
+    run.finish(summary_writer, last_step)

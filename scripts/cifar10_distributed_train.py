@@ -44,6 +44,7 @@ from cifar10.distributed import parameter_server, server
 from cifar10.distributed.cluster import EVALUATOR
 from cifar10.distributed.task_context import Station
 from cifar10.distributed.worker import Worker
+from cifar10.hooks.outputs import WorkerRun
 from cifar10.runs import checkpoints_iterator, run_directory
 from cifar10.system import machine
 
@@ -55,14 +56,11 @@ def train(job, run, replica):
 
     Args:
       job: a training.Job.
-      run: a RunDirectory, or None for a worker that is not the chief.
+      run: the ChiefRun of the chief, the WorkerRun of another worker.
       replica: a Worker that has joined the others.
-
-    Returns:
-      None if the run has come to its end, else the signal that stopped it.
     """
     with tf.Graph().as_default(), tf.device(replica.device):
-        training.set_seed(job.seed, replica.first_step, replica.task.index)
+        training.set_seed(job.seed, run.first_step, replica.task.index)
         share = cifar10_input.Share(replica.task.index, replica.strategy.num_workers)
         images, labels = cifar10_input.distorted_inputs(
             job.data, job.hparams.batch_size, job.hparams.contrast, job.deterministic, share
@@ -86,8 +84,13 @@ def train(job, run, replica):
         summary_op = summaries.training(
             first_images, losses, learning_rate, update.gradients, update.summaries
         )
-        graph = training.TrainGraph(update.train_op, losses, tower_grads, learning_rate, summary_op)
-        return training.run(graph, job, run, replica.session(update))
+        saver = tf.train.Saver(max_to_keep=job.intervals.max_to_keep, save_relative_paths=True)
+        step = training.Step(update.train_op, losses, tower_grads, learning_rate, summary_op)
+        with run.summary_writer() as summary_writer, training.session(
+            step, job, run, saver, summary_writer, replica.session(update)
+        ) as session:
+            while not session.should_stop():
+                session.run(update.train_op)
 
 
 def evaluate(cluster, timeouts):
@@ -117,7 +120,7 @@ def main():
         FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy, task.is_chief
     )._replace(batches_per_step=strategy.batches_per_step, steps_per_run=strategy.steps_per_run)
     replica = Worker(
-        Station(cluster, task, job.session.config, timeouts),
+        Station(cluster, task, job.session_config, timeouts),
         strategy,
         job,
         adopts=['warmup_epochs'] if FLAGS.warmup_epochs is None else [],
@@ -125,7 +128,9 @@ def main():
 
     def attempt(is_first):
         with (
-            training_job.held_run(job, is_first) if task.is_chief else contextlib.nullcontext()
+            training_job.open_run(job, is_first)
+            if task.is_chief
+            else contextlib.nullcontext(WorkerRun())
         ) as run:
             if not replica.join(
                 run,
@@ -139,7 +144,8 @@ def main():
                 training_job.print_plan(
                     replica.job, run, training_job.of_cluster(cluster, task, strategy)
                 )
-            return train(replica.job, run, replica)
+            train(replica.job, run, replica)
+            return run.stopped_by
 
     replica.run_with_recovery(attempt)
 

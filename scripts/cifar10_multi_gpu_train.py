@@ -43,7 +43,7 @@ def train(job, run):
 
     Args:
       job: a training.Job.
-      run: a RunDirectory; training resumes from its checkpoint, if it has one.
+      run: a ChiefRun; training resumes from its checkpoint, if it has one.
     """
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(job.seed, run.first_step)
@@ -63,14 +63,19 @@ def train(job, run):
         train_op = optimizer.train(opt, gradients, global_step, job.pace, job.hparams)
         first_images, _ = batches[0]
         summary_op = summaries.training(first_images, losses, learning_rate, gradients)
-        graph = training.TrainGraph(train_op, losses, tower_grads, learning_rate, summary_op)
-        training.run(graph, job, run)
+        saver = tf.train.Saver(max_to_keep=job.intervals.max_to_keep, save_relative_paths=True)
+        step = training.Step(train_op, losses, tower_grads, learning_rate, summary_op)
+        with run.summary_writer() as summary_writer, training.session(
+            step, job, run, saver, summary_writer
+        ) as session:
+            while not session.should_stop():
+                session.run(train_op)
 
 
 def main():
     """Makes data and training directory ready, prints the plan, and trains."""
     job = training_job.prepare(FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy)
-    with training_job.held_run(job) as run:
+    with training_job.open_run(job) as run:
         training_job.print_plan(job, run)
         train(job, run)
 

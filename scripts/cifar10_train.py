@@ -35,7 +35,7 @@ def train(job, run):
 
     Args:
       job: a training.Job.
-      run: a RunDirectory; training resumes from its checkpoint, if it has one.
+      run: a ChiefRun; training resumes from its checkpoint, if it has one.
     """
     (device,) = job.devices
     hparams = job.hparams
@@ -58,14 +58,19 @@ def train(job, run):
             gradients = opt.compute_gradients(loss)
         train_op = optimizer.train(opt, gradients, global_step, job.pace, hparams)
         summary_op = summaries.training(images, [loss], learning_rate, gradients)
-        graph = training.TrainGraph(train_op, [loss], [gradients], learning_rate, summary_op)
-        training.run(graph, job, run)
+        saver = tf.train.Saver(max_to_keep=job.intervals.max_to_keep, save_relative_paths=True)
+        step = training.Step(train_op, [loss], [gradients], learning_rate, summary_op)
+        with run.summary_writer() as summary_writer, training.session(
+            step, job, run, saver, summary_writer
+        ) as session:
+            while not session.should_stop():
+                session.run(train_op)
 
 
 def main():
     """Makes data and training directory ready, prints the plan, and trains."""
     job = training_job.prepare()
-    with training_job.held_run(job) as run:
+    with training_job.open_run(job) as run:
         training_job.print_plan(job, run)
         train(job, run)
 

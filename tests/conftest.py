@@ -8,9 +8,16 @@ import sys
 import pytest
 import tensorflow.compat.v1 as tf
 
+from cifar10 import evaluation
 from cifar10.cli import program
+from cifar10.config import CLASSIC, FAST, Intervals
+from cifar10.data import dataset
+from cifar10.hooks import outputs
+from cifar10.runs import checkpoint
 from cifar10.system import machine, signals
-from tests.helpers import clusters, data_sets, programs
+from cifar10.training import Job
+from scripts import cifar10_multi_gpu_train
+from tests.helpers import clusters, data_sets, programs, small_run
 
 machine.set_up_tensorflow()
 os.environ['TF_FORCE_GPU_ALLOW_GROWTH'] = 'true'  # Several processes share a GPU.
@@ -21,6 +28,9 @@ signals.end_on_signals = lambda: None
 # would inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# The hyperparameters of the fixture `runs`.
+RUNS = {'classic': CLASSIC, 'fast': FAST._replace(batch_size=8)}
 
 
 def pytest_configure(config):
@@ -81,3 +91,24 @@ def no_process_stays():
     yield
     clusters.end_all()
     programs.end_all()
+
+
+@pytest.fixture(scope='session')
+def runs(tmp_path_factory, data_dir):
+    """A directory with the runs 'classic', of one variable, and 'fast', whose step 2 is traced, and
+    an evaluation."""
+    parent, data = tmp_path_factory.mktemp('runs'), dataset.read(data_dir)
+    small_run.train(parent / 'classic', data_dir, 2, hparams=RUNS['classic'], num_examples=300)
+    job = Job(
+        data,
+        300,
+        RUNS['fast'],
+        ['/cpu:0', '/cpu:1'],
+        max_steps=3,
+        intervals=Intervals(summary_steps=1, profile_step=2, eval_steps=2),
+    )
+    with outputs.open_run(str(parent / 'fast'), False, job) as run:
+        cifar10_multi_gpu_train.train(job, run)
+    last = checkpoint.read_latest(str(parent / 'fast'))
+    evaluation.evaluate(evaluation.Evaluator(data.test), [last], str(parent / 'eval'))
+    return parent

@@ -17,6 +17,7 @@ import pytest
 
 from cifar10 import evaluation
 from cifar10.data import dataset
+from cifar10.hooks import outputs
 from cifar10.runs import checkpoint, run_directory
 from cifar10.training import Job
 from scripts import cifar10_multi_gpu_train, cifar10_train
@@ -79,7 +80,7 @@ def test_it_is_evaluated_as_before(tmp_path, earlier, train_dir, plain_data_dir,
 def test_it_is_resumed_as_before(train_dir, plain_data_dir, expected, capsys, script):
     hparams = run_directory.recorded_hparams(train_dir)
     job = Job(dataset.read(plain_data_dir), 100, hparams, max_steps=7, seed=1)
-    with run_directory.held(train_dir, False, job) as run:
+    with outputs.open_run(train_dir, False, job) as run:
         script.train(job, run)
     output = capsys.readouterr().out
     assert 'Resuming from %s/model.ckpt-5, step 5\n' % train_dir in output

@@ -12,10 +12,10 @@ import tensorflow.compat.v1 as tf
 from cifar10 import input as cifar10_input, model, multi_gpu, optimizer, placement, training
 from cifar10.config import BEST, CLASSIC, FAST, Pace
 from cifar10.data import dataset
-from cifar10.runs import run_directory
+from cifar10.hooks import outputs
 from cifar10.system import machine
 from scripts import cifar10_multi_gpu_train
-from tests.helpers import networks
+from tests.helpers import networks, observed
 from tests.helpers.parted_graphs import PartedGraphs
 
 SLOW = pytest.mark.slow
@@ -222,15 +222,11 @@ def test_the_plan_tells_what_training_transfers(
 ):
     """Single numbers, like losses and rates, are not told."""
     job = _job(data_dir, ['/cpu:%d' % i for i in range(num_devices)], per_tower, strategy, recipe)
-    parted, run = PartedGraphs(), training.run
-
-    def with_hook(graph, job, directory):
-        return run(graph, job, directory, job.session._replace(hooks=[parted]))
-
-    with mock.patch.object(training, 'run', with_hook), run_directory.held(
+    parted = PartedGraphs()
+    with mock.patch.object(training, 'session', observed.with_hooks([parted])), outputs.open_run(
         str(tmp_path / 'run'), False, job
-    ) as directory:
-        cifar10_multi_gpu_train.train(job, directory)
+    ) as run:
+        cifar10_multi_gpu_train.train(job, run)
     tensors = {
         tuple('/cpu:' + end.rpartition(':')[2] for end in arrow): sum(
             size for count, size in sent if count > 1

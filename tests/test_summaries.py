@@ -4,6 +4,8 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, multi_gpu, summaries
+from cifar10.report import tensorboard
+from cifar10.runs import event_file
 from tests.helpers import events
 
 LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
@@ -131,9 +133,11 @@ def test_the_writer_of_a_resumed_run(tmp_path):
     """It writes the graph, tells TensorBoard to drop what an earlier file has from its step on, and
     then writes each summary immediately."""
     tf.constant(1, name='one')
-    with summaries.writer(str(tmp_path), 7) as write:
+    with event_file.SummaryWriter(str(tmp_path)) as summary_writer:
+        tensorboard.start(summary_writer, tf.get_default_graph(), 7)
         for step in (3, 5):
-            write(tf.Summary(value=[tf.Summary.Value(tag='loss', simple_value=step)]), step)
+            value = tf.Summary.Value(tag='loss', simple_value=step)
+            summary_writer.add_summary(tf.Summary(value=[value]), step)
             assert events.scalars(tmp_path)[-1] == (step, 'loss', step)
     graphs, starts = [], []
     for event in events.read(tmp_path):

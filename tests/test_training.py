@@ -107,15 +107,13 @@ def test_nothing_is_saved_without_a_step(tmp_path, data_dir, capsys, monkeypatch
 
 def test_a_signal_just_before_the_first_step(tmp_path, data_dir, monkeypatch, capsys):
     """The step is made, and saved: a status that says so must not lie."""
-    explaining, entered = session_hooks.DataFilesHook.explaining, []
+    before_run = session_hooks.LoggingHook.before_run
 
-    def then_signal(hook):
-        entered.append(hook)
-        if len(entered) == 2:  # around the steps
-            os.kill(os.getpid(), signal.SIGINT)
-        return explaining(hook)
+    def signal_before_run(hook, run_context):
+        os.kill(os.getpid(), signal.SIGINT)
+        return before_run(hook, run_context)
 
-    monkeypatch.setattr(session_hooks.DataFilesHook, 'explaining', then_signal)
+    monkeypatch.setattr(session_hooks.LoggingHook, 'before_run', signal_before_run)
     train(tmp_path, data_dir, 3)
     assert 'SIGINT: stopping' in capsys.readouterr().out
     assert_saved(tmp_path, 1)

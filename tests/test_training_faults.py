@@ -13,9 +13,10 @@ import tensorflow.compat.v1 as tf
 from cifar10 import input as cifar10_input, training
 from cifar10.data import dataset, watch
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint, run_directory
+from cifar10.hooks import outputs
+from cifar10.runs import checkpoint
 from tests.helpers import events, faults
-from tests.helpers.small_run import PACE, assert_saved, job, train, work
+from tests.helpers.small_run import PACE, assert_saved, job, run_steps, train, work
 
 
 def _obstacle(tmp_path, blocked, freed):
@@ -122,7 +123,7 @@ def _fifo(path):
 
 def _train_on_data(train_dir, data_dir, after_step):
     """Trains one variable on the labels of the data, without end."""
-    with run_directory.held(str(train_dir), False, job(data_dir)) as run, tf.Graph().as_default():
+    with outputs.open_run(str(train_dir), False, job(data_dir)) as run, tf.Graph().as_default():
         images, labels = cifar10_input.distorted_inputs(data_dir, 4)
         _, labels = cifar10_input.prefetch_queue(images, labels, 2).dequeue()
         logits = tf.tile(
@@ -136,12 +137,10 @@ def _train_on_data(train_dir, data_dir, after_step):
         train_op = opt.apply_gradients(gradients, tf.train.get_or_create_global_step())
         with tf.control_dependencies([train_op]):
             train_op = tf.py_func(after_step, [tf.identity(tf.train.get_global_step())], [])
-        graph = training.TrainGraph(
-            train_op, [loss], [gradients], tf.constant(0.1), tf.constant(b'')
-        )
+        step = training.Step(train_op, [loss], [gradients], tf.constant(0.1), tf.constant(b''))
         given = work(PACE._replace(last_step=10**6))
         given.data, given.num_examples = dataset.read(data_dir), 300
-        training.run(graph, given, run)
+        run_steps(step, given, run)
 
 
 @pytest.mark.parametrize(

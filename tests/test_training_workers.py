@@ -9,17 +9,16 @@ import tensorflow.compat.v1 as tf
 from cifar10 import training
 from cifar10.config import Pace
 from cifar10.errors import UserError
-from cifar10.runs import run_directory
+from cifar10.hooks import outputs
+from cifar10.hooks.outputs import WorkerRun
 from tests.helpers import events
-from tests.helpers.small_run import LINE, job, work
-
-SESSION = training.SessionSettings(tf.ConfigProto(), first_step=0)
+from tests.helpers.small_run import LINE, job, run_steps, work
 
 
-def _graph(jump, *losses):
+def _step(jump, *losses):
     """A run of its train op takes `jump` steps."""
     train_op = tf.assign_add(tf.train.get_or_create_global_step(), jump)
-    return training.TrainGraph(
+    return training.Step(
         train_op,
         [tf.constant(loss) for loss in losses],
         [[(tf.constant(0.0), None)]],
@@ -29,12 +28,10 @@ def _graph(jump, *losses):
 
 
 def _train(tmp_path, data_dir, jump, last_step, steps_per_run=1, **intervals):
-    with run_directory.held(str(tmp_path), False, job(data_dir)) as run:
-        return training.run(
-            _graph(jump, 1.0),
-            work(Pace(10, 100, last_step, steps_per_run), SESSION, **intervals),
-            run,
-        )
+    with outputs.open_run(str(tmp_path), False, job(data_dir)) as run:
+        step = _step(jump, 1.0)
+        run_steps(step, work(Pace(10, 100, last_step, steps_per_run), **intervals), run)
+        return run.stopped_by
 
 
 def _first_past(steps, every):
@@ -87,14 +84,14 @@ def test_summaries_when_others_make_steps(tmp_path, data_dir):
     ]
 
 
-def _without_run(graph, last_step=6, session=SESSION):
-    return training.run(graph, work(Pace(10, 100, last_step), session, log_frequency=2), None)
+def _train_worker(step, first_step=0):
+    run_steps(step, work(Pace(10, 100, 6), log_frequency=2), WorkerRun(first_step))
 
 
 def test_a_worker_without_a_run_writes_nothing(tmp_path, monkeypatch, capsys):
     """Its lines tell the mean of the losses of the towers."""
     monkeypatch.chdir(tmp_path)
-    assert _without_run(_graph(1, 1.0, 4.0)) is None
+    _train_worker(_step(1, 1.0, 4.0))
     assert os.listdir(str(tmp_path)) == []
     output = capsys.readouterr().out
     assert [line[:2] for line in LINE.findall(output)] == [(step, '2.50') for step in '246']
@@ -102,7 +99,7 @@ def test_a_worker_without_a_run_writes_nothing(tmp_path, monkeypatch, capsys):
 
 
 def test_a_worker_without_a_run_comes_too_late(capsys):
-    assert _without_run(_graph(1, 1.0), session=SESSION._replace(first_step=6)) is None
+    _train_worker(_step(1, 1.0), first_step=6)
     assert capsys.readouterr().out == 'Nothing to do: the run ends at step 6\n'
 
 
@@ -110,4 +107,4 @@ def test_a_worker_without_a_run_diverges():
     """Only the chief knows of checkpoints."""
     complaint = 'at step 1 .*losses of towers: 1; .* checkpoint is the one of the chief$'
     with pytest.raises(UserError, match=complaint):
-        _without_run(_graph(1, 1.0, float('nan')))
+        _train_worker(_step(1, 1.0, float('nan')))

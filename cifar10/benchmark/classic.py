@@ -10,12 +10,12 @@ import os
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, summaries
+from cifar10 import input as cifar10_input, training
 from cifar10.config import NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, Pace
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
 from cifar10.hooks import session_hooks
-from cifar10.runs import checkpoint_files
+from cifar10.runs import checkpoint_files, event_file
 from cifar10.system import directories, machine
 from cifar10.tutorial import update as tutorial_update
 
@@ -167,18 +167,21 @@ def train(job, train_dir):
             tf.summary.histogram(variable.op.name + '/gradients', gradient)
         summary_op = tf.summary.merge_all()
         saver = tf.train.Saver()
-        with tf.control_dependencies([train_op]):
-            updates = tf.identity(tf.train.get_global_step())
-        log = session_hooks.LoggingHook(updates, total_loss, job.pace, intervals.log_frequency)
+        made = training.Step(train_op, [total_loss], [gradients], None, summary_op)
+        log = session_hooks.LoggingHook(made, job.pace, intervals.log_frequency)
         config = machine.session_config(job.devices)
-        with data_files.explaining(), summaries.writer(
+        with data_files.explaining(), event_file.SummaryWriter(
             train_dir
-        ) as write, tf.train.SingularMonitoredSession([data_files, log], config=config) as session:
+        ) as summary_writer, tf.train.SingularMonitoredSession(
+            [data_files, log], config=config
+        ) as session:
+            summary_writer.add_graph(session.graph)
             raw_session = session.raw_session()  # without hooks, which make another step
             for step in range(1, job.max_steps + 1):
                 session.run(train_op)
                 if step % intervals.summary_steps == 0:
-                    write(tf.Summary.FromString(raw_session.run(summary_op)), step)
+                    summary = tf.Summary.FromString(raw_session.run(summary_op))
+                    summary_writer.add_summary(summary, step)
                 if step % intervals.checkpoint_steps == 0 or step == job.max_steps:
                     checkpoint_files.save(saver, raw_session, train_dir, step)
     data_files.check()

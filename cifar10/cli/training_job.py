@@ -4,15 +4,14 @@ run, and the plan, which a trainer prints and writes for TensorBoard before it s
 import math
 
 from absl import flags
-import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer, placement, training
 from cifar10.cli import data_flags, program, training_flags
 from cifar10.config import CLASSIC, VARIABLE_STRATEGIES, Intervals
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
-from cifar10.report import tensorboard
-from cifar10.runs import checkpoint_files, event_file, run_directory
+from cifar10.hooks import outputs
+from cifar10.runs import checkpoint_files, run_directory
 from cifar10.system import machine
 from cifar10.system.machine import Threads
 from cifar10.training import Job
@@ -107,37 +106,31 @@ def check_division(num_devices, devices_per_tower):
         )
 
 
-def held_run(job, is_first=True):
-    """Holds --train_dir for the Job: a context manager that yields a RunDirectory, see
-    run_directory.held.
+def open_run(job, is_first=True):
+    """Locks --train_dir for the Job: a context manager that yields a ChiefRun, see
+    outputs.open_run.
 
     Args:
       job: a Job.
-      is_first: whether --fresh moves aside what is there: not what this process has made itself.
+      is_first: whether --fresh moves an existing run aside: not the run that this process has
+        started itself.
     """
-    return run_directory.held(FLAGS.train_dir, FLAGS.fresh and is_first, job)
+    return outputs.open_run(FLAGS.train_dir, FLAGS.fresh and is_first, job)
 
 
 def print_plan(job, run, cluster_line=None):
-    """Prints what is trained on what, and how the learning rate will change; TensorBoard shows the
-    same lines in its tab Text.
+    """Prints what is trained on what, and how the learning rate will change; the run writes the
+    same lines for the tab Text of TensorBoard.
 
     Args:
       job: a Job.
-      run: a RunDirectory, where the lines are written if there is something to do; None for a
-        worker that leaves all writing to another.
+      run: a ChiefRun or a WorkerRun.
       cluster_line: of a worker of a cluster, see `of_cluster`.
-
-    Raises:
-      UserError: they cannot be written.
     """
-    lines = ([cluster_line] if cluster_line else []) + _lines(
-        job, run.first_step if run else 0, not cluster_line
-    )
+    lines = [cluster_line] if cluster_line else []
+    lines += _lines(job, run.first_step, not cluster_line)
     print('\n'.join(lines))
-    if run and run.first_step < job.pace.last_step:
-        with event_file.EventFile(run.path) as opened:
-            opened.write(tf.Event(step=run.first_step, summary=tensorboard.plan(lines)))
+    run.plan = lines
 
 
 def _lines(job, first_step, is_alone):
@@ -146,7 +139,7 @@ def _lines(job, first_step, is_alone):
     pace, hparams, threads = job.pace, job.hparams, job.threads
     profile_step = job.intervals.profile_step
     lines = [
-        program.versions(job.session.config),
+        program.versions(job.session_config),
         'Data: %d examples of %s in %s'
         % (job.num_examples, dataset.listed(job.data.class_names), job.data.directory),
         'Devices: %s' % ', '.join(job.devices),

@@ -115,7 +115,7 @@ class StalenessHook(tf.train.SessionRunHook):
     def __init__(self, replica, staleness, step):
         self._fetches = [staleness, step]
         self._every = replica.job.intervals.log_frequency
-        self._printed = replica.first_step
+        self._printed = replica.run.first_step
         self._values = []
 
     def before_run(self, run_context):

@@ -53,7 +53,7 @@ class Worker(tf.train.SessionRunHook):
       hosts: the Tasks that hold the boards.
       generation: the number of the variables' values, see run_state.Notice; 0 before it has joined.
       initializes_variables: whether this worker gives the variables their values.
-      first_step: of the run when it has joined.
+      run: the ChiefRun or WorkerRun that it has joined.
     """
 
     def __init__(self, station, strategy, job, adopts=()):
@@ -185,7 +185,7 @@ class Worker(tf.train.SessionRunHook):
         """Waits for those without whom this worker cannot begin, and joins them.
 
         Args:
-          run: the RunDirectory of the chief, None for other workers.
+          run: a ChiefRun or a WorkerRun; its first_step becomes the step at which it joins.
           begins: whether the chief begins anew even if a run goes on without it.
           has_ended: returns whether the directory of this worker holds a run that has ended.
 
@@ -207,6 +207,7 @@ class Worker(tf.train.SessionRunHook):
         self._joinings += 1
         # Without the limit, a task that joins again and again would never end.
         self.station.join(JOINING, restarts_timer=self._joinings <= _ATTEMPTS)
+        self.run = run
         self.initializes_variables = self.task.is_chief and (
             begins or self.strategy.needs_all or not is_under_way
         )
@@ -217,13 +218,13 @@ class Worker(tf.train.SessionRunHook):
                 self.cluster.named(self.task), self._agreement, newest.agreement
             )
         if self.initializes_variables:
-            self.generation, self.first_step = time.time_ns() // 1000, run.first_step
-            self._boards.write(generation=0, step=self.first_step)
+            self.generation = time.time_ns() // 1000
+            self._boards.write(generation=0, step=run.first_step)
         else:
             is_back = self.generation
-            self.generation, self.first_step = newest.generation, newest.step
-            if self.first_step or is_back:
-                print('Joining the run at step %d' % self.first_step)
+            self.generation, run.first_step = newest.generation, newest.step
+            if run.first_step or is_back:
+                print('Joining the run at step %d' % run.first_step)
             self._boards.set_gone(self.task, 0)
         return True
 
@@ -297,9 +298,8 @@ class Worker(tf.train.SessionRunHook):
         if self.job.devices_per_tower > 1 or self.job.variable_strategy != 'cpu':
             variable_placement.print_layout(self, worker_update, self._copies)
         return SessionSettings(
-            server.session_config(self.cluster.servers + [self.task], self.job.session.config),
+            server.session_config(self.cluster.servers + [self.task], self.job.session_config),
             self.station.target,
-            self.first_step,
             self.initializes_variables or self._is_local,
             [self] + list(worker_update.hooks),
         )

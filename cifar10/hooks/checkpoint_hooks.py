@@ -1,7 +1,4 @@
-"""Hooks that stop a diverged run and save checkpoints.
-
-See also hooks.py, which says what a hook is.
-"""
+"""Hooks that stop a diverged run and save checkpoints."""
 
 import numpy as np
 import tensorflow.compat.v1 as tf
@@ -12,30 +9,37 @@ from cifar10.hooks import session_hooks
 from cifar10.runs import checkpoint_files
 
 
-class FiniteHook(session_hooks.FetchingHook):
+class NanHook(session_hooks.FetchingHook):
     """Stops training when a tower's loss or gradient, or a variable about to be saved, is NaN or
     infinite.
 
     The loss alone does not show it: max pooling on the CPU ignores a NaN.
     """
 
-    def __init__(self, step, graph, train_dir):
+    def __init__(self, step, last_checkpoint):
+        """Makes the hook.
+
+        Args:
+          step: a training.Step.
+          last_checkpoint: a function that returns the name of the newest checkpoint, for the
+            message.
+        """
         # tf.add_n adds up in an order that depends on which of its inputs nothing else waits for.
         # The norms wait until the averages of the gradients are made, so that something waits for
         # each input, whatever the timing of threads.
-        with tf.name_scope('gradient_norms'), tf.control_dependencies([graph.train_op]):
+        with tf.name_scope('gradient_norms'), tf.control_dependencies([step.train_op]):
             norms = [
-                tf.global_norm([gradient for gradient, _ in grads]) for grads in graph.tower_grads
+                tf.global_norm([gradient for gradient, _ in grads]) for grads in step.tower_grads
             ]
         super().__init__(
             {
-                'step': step,
-                'losses': graph.losses,
+                'step': step.global_step,
+                'losses': step.losses,
                 'norms': norms,
-                'learning_rate': graph.learning_rate,
+                'learning_rate': step.learning_rate,
             }
         )
-        self._train_dir = train_dir
+        self._last_checkpoint = last_checkpoint
 
     def begin(self):
         with tf.name_scope('is_finite'):
@@ -60,9 +64,6 @@ class FiniteHook(session_hooks.FetchingHook):
         def towers(values):
             return ', '.join(str(i) for i in np.flatnonzero(~np.isfinite(values))) or 'none'
 
-        saved = ['the one of the chief']
-        if self._train_dir:
-            saved = checkpoint_files.candidates(self._train_dir) or ['none yet']
         return UserError(
             'Training diverged at step %d with learning rate %g. Not finite: losses of towers: %s; gradients of towers: %s; '
             'variables: %s. Lower --initial_learning_rate. The last good checkpoint is %s'
@@ -72,27 +73,27 @@ class FiniteHook(session_hooks.FetchingHook):
                 towers(self._fetched['losses']),
                 towers(self._fetched['norms']),
                 ', '.join(sorted(name for name in is_finite if not is_finite[name])) or 'none',
-                saved[0],
+                self._last_checkpoint(),
             )
         )
 
 
-class CheckpointHook(session_hooks.FetchingHook):
+class CheckpointSaverHook(session_hooks.FetchingHook):
     """Saves a checkpoint every `every` steps and after the last one; its number is the number of
     updates in it."""
 
-    def __init__(self, step, saver, run, every, check_variables):
-        super().__init__(step)
+    def __init__(self, step, saver, directory, every, nan_hook):
+        super().__init__(step.global_step)
         self._saver = saver
-        self._run = run
+        self._directory = directory
         self._every = every
-        self._check_variables = check_variables
+        self._nan_hook = nan_hook
         self._unsaved = self._saved = None
 
     def after_create_session(self, session, coord):
         self._attempted = session.run(tf.train.get_global_step())
-        # other workers have gone on while this one was away
-        if self._attempted != self._run.first_step:
+        # Other workers have trained while this one was away.
+        if self._attempted != self._directory.saved_step:
             self._unsaved = self._attempted
 
     def after_run(self, run_context, run_values):
@@ -103,7 +104,7 @@ class CheckpointHook(session_hooks.FetchingHook):
             and not run_context.stop_requested
         ):
             self._attempted = self._unsaved
-            self._check_variables(run_context.session)
+            self._nan_hook.check_variables(run_context.session)
             try:
                 self._save(run_context.session)
             except UserError as error:  # the disk may be full only for a while
@@ -113,12 +114,14 @@ class CheckpointHook(session_hooks.FetchingHook):
                 )
 
     def _save(self, session):
-        self._saved = checkpoint_files.save(self._saver, session, self._run.path, self._unsaved)
+        self._saved = checkpoint_files.save(
+            self._saver, session, self._directory.path, self._unsaved
+        )
         self._unsaved = None
 
     def end(self, session):
         if self._unsaved is not None:
-            self._check_variables(session)
+            self._nan_hook.check_variables(session)
             self._save(session)
         if self._saved:
             print('Saved %s' % self._saved)

@@ -1,5 +1,4 @@
-"""How good the network is, told by the trainer: the evaluation of cifar10_eval.py while it trains,
-and of its last checkpoint."""
+"""Evaluation by the trainer, while it trains and of its last checkpoint."""
 
 import os
 import time
@@ -13,34 +12,34 @@ from cifar10.report import tensorboard
 from cifar10.runs import checkpoint, checkpoint_files
 
 
-class ScoreHook(session_hooks.FetchingHook):
+class EvalHook(session_hooks.FetchingHook):
     """Evaluates the moving averages on the test images every job.intervals.eval_steps steps;
-    `score_last` does so after the run.
+    `evaluate_last` does so after the run.
 
     It prints and writes the precision, and keeps the best checkpoint if job.intervals.keep_best.
-    Training waits meanwhile, which counts in its speed.
+    Training waits for it, which counts in its speed.
     """
 
-    _evaluator = None  # is made when it is needed, so that the first step need not wait for it
-    _scored = None  # the step of the last evaluation
+    _evaluator = None  # is made by the first evaluation, so that the first step need not wait
+    _evaluated = None  # the step of the last evaluation
     _greatest = 0  # precision so far, whether its checkpoint could be kept or not
 
-    def __init__(self, step, job, run, write, failures):
-        """Looks at the test files, so that it is not at the end that they turn out to be damaged.
+    def __init__(self, step, job, directory, summary_writer, failures):
+        """Verifies the test files now, so that a damaged one does not come to light at the end.
 
         Args:
-          step: a tensor, the number of updates.
+          step: a training.Step.
           job: a Job.
-          run: a RunDirectory.
-          write: what hooks.patient returns.
+          directory: the RunDirectory.
+          summary_writer: a SummaryWriter.
           failures: the errors.Failures of the run.
 
         Raises:
           UserError: a test file is missing or malformed.
         """
-        super().__init__(step)
-        self._job, self._run = job, run
-        self._write, self._failures = write, failures
+        super().__init__(step and step.global_step)
+        self._job, self._directory = job, directory
+        self._summary_writer, self._failures = summary_writer, failures
         self._watch = watch.Watch(job.data.test)
         verification.verify(job.data.test)
 
@@ -48,43 +47,45 @@ class ScoreHook(session_hooks.FetchingHook):
         self._variables = {variable.op.name: variable for variable in tf.global_variables()}
 
     def after_create_session(self, session, coord):
-        self._looked = session.run(tf.train.get_global_step())
+        self._step = session.run(tf.train.get_global_step())
 
     def after_run(self, run_context, run_values):
-        before, self._looked = self._looked, run_values.results
+        before, self._step = self._step, run_values.results
         every, last_step = self._job.intervals.eval_steps, self._job.pace.last_step
-        if every and self._looked < last_step and session_hooks.is_due(self._looked, before, every):
-            path = os.path.join(self._run.path, '%s-%d' % (checkpoint_files.PREFIX, self._looked))
+        if every and self._step < last_step and session_hooks.is_due(self._step, before, every):
+            path = os.path.join(
+                self._directory.path, '%s-%d' % (checkpoint_files.PREFIX, self._step)
+            )
             values = run_context.session.run(self._variables)
             with self._failures.collecting('an evaluation'):  # A test file may have changed.
-                self._score(checkpoint.Checkpoint(path, int(self._looked), values))
+                self._evaluate(checkpoint.Checkpoint(path, int(self._step), values))
 
-    def score_last(self):
+    def evaluate_last(self):
         """Evaluates the last checkpoint of the run, unless its step has just been evaluated."""
         with self._failures.collecting('an evaluation'):  # The checkpoint may not fit the network.
-            last = checkpoint.read_latest(self._run.path)
-            if last and last.step != self._scored:
-                self._score(last)
+            last = checkpoint.read_latest(self._directory.path)
+            if last and last.step != self._evaluated:
+                self._evaluate(last)
 
-    def _score(self, restored):
+    def _evaluate(self, restored):
         start = time.monotonic()
         if self._evaluator is None:
             self._evaluator = evaluation.Evaluator(self._job.data.test, self._job.devices[0])
         self._watch.check()  # The Evaluator knows the files only as they were when it was made.
         result = self._evaluator.evaluate(restored)
-        self._scored = restored.step
+        self._evaluated = restored.step
         print(
             '%s\nThe evaluation took %.1f s'
             % (evaluation.describe(result), time.monotonic() - start)
         )
         precision = result.scores.precision
-        self._write(
+        self._summary_writer.add_summary(
             tf.Summary(value=[tf.Summary.Value(tag=tensorboard.PRECISION, simple_value=precision)]),
             result.step,
         )
         if self._job.intervals.keep_best:
             self._greatest = max(self._greatest, precision)
             with self._failures.collecting('the best checkpoint'):
-                checkpoint_files.keep_best(self._run, restored, precision)
+                checkpoint_files.keep_best(self._directory, restored, precision)
                 if precision == self._greatest:
                     self._failures.remove('the best checkpoint')

@@ -25,26 +25,27 @@ def chrome_trace(metadata):
     return timeline.Timeline(metadata.step_stats).generate_chrome_trace_format()
 
 
-class TraceHook(tf.train.SessionRunHook):
+class ProfilerHook(tf.train.SessionRunHook):
     """Traces one step, if the run comes to it.
 
     In a cluster, other workers' steps can lie in between: then it is the first step of this process
     from there on.
     """
 
-    def __init__(self, step, job, train_dir, write, failures):
+    def __init__(self, step, job, train_dir, summary_writer, failures):
         """Makes the hook.
 
         Args:
-          step: a tensor, the number of updates.
-          job: a Job, whose intervals say which step.
+          step: a training.Step.
+          job: a Job; its intervals say which step.
           train_dir: the directory of the run.
-          write: what hooks.patient returns.
+          summary_writer: a SummaryWriter.
           failures: the errors.Failures of the run.
         """
-        self._step_tensor = step
+        self._fetches = step.global_step
         self._steps_per_run, self._profile_step = job.pace.steps_per_run, job.intervals.profile_step
-        self._train_dir, self._write, self._failures = train_dir, write, failures
+        self._train_dir, self._failures = train_dir, failures
+        self._summary_writer = summary_writer
 
     def after_create_session(self, session, coord):
         self._step = session.run(tf.train.get_global_step())
@@ -52,7 +53,7 @@ class TraceHook(tf.train.SessionRunHook):
 
     def before_run(self, run_context):
         self._traces = self._waits and self._step + self._steps_per_run >= self._profile_step
-        return tf.train.SessionRunArgs(self._step_tensor, options=OPTIONS if self._traces else None)
+        return tf.train.SessionRunArgs(self._fetches, options=OPTIONS if self._traces else None)
 
     def after_run(self, run_context, run_values):
         self._step = run_values.results
@@ -70,7 +71,4 @@ class TraceHook(tf.train.SessionRunHook):
             'Traced step %d: open %s with https://ui.perfetto.dev or chrome://tracing'
             % (self._step, path)
         )
-        tagged = tf.summary.TaggedRunMetadata(
-            tag='step %d' % self._step, run_metadata=metadata.SerializeToString()
-        )
-        self._write(None, self._step, tagged_run_metadata=tagged)
+        self._summary_writer.add_run_metadata(metadata, 'step %d' % self._step, self._step)

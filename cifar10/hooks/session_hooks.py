@@ -1,8 +1,7 @@
 """Hooks of the training session: its end, data files, filling the queue, log lines, summaries.
 
-See also checkpointing.py, scoring.py and report/tracing.py. Each hook fetches what it needs in the
-session run that makes the update. A hook gets `step` as a tensor: the number of updates, including
-this one.
+Each hook fetches what it needs in the session run that makes the update. `step` is a training.Step:
+its global_step counts this update too.
 """
 
 import collections
@@ -17,6 +16,7 @@ from cifar10 import errors, input as cifar10_input
 from cifar10.data import watch
 from cifar10.errors import UserError
 from cifar10.report import tensorboard
+from cifar10.system import signals
 
 
 def is_due(step, last, every):
@@ -42,15 +42,44 @@ class StopAtStepHook(FetchingHook):
     other workers have made updates at the same time.
     """
 
-    def __init__(self, step, last_step, failures):
-        """Takes the step, the number of the last step, and the errors.Failures of the run."""
-        super().__init__(step)
+    def __init__(self, step, last_step, run):
+        """Makes the hook.
+
+        Args:
+          step: a training.Step.
+          last_step: the last global step.
+          run: a ChiefRun or a WorkerRun.
+        """
+        super().__init__(step.global_step)
         self._last_step = last_step
-        self._failures = failures
+        self._run = run
+
+    def after_create_session(self, session, coord):
+        if self._run.first_step >= self._last_step:
+            coord.request_stop()  # Other workers have made the last step; only save.
 
     def after_run(self, run_context, run_values):
         if run_values.results >= self._last_step:
-            self._failures.is_over = True
+            self._run.failures.is_over = True
+            run_context.request_stop()
+
+
+class StopOnSignalHook(tf.train.SessionRunHook):
+    """Requests a stop when a signal has asked for it; raises Interrupted before the first step,
+    when there is nothing to save."""
+
+    def __init__(self, run):
+        """Makes the hook of a ChiefRun or a WorkerRun."""
+        self._run = run
+        self._has_trained = False
+
+    def before_run(self, run_context):
+        if self._run.stopped_by and not self._has_trained:
+            raise signals.Interrupted(self._run.stopped_by)
+
+    def after_run(self, run_context, run_values):
+        self._has_trained = True
+        if self._run.stopped_by:
             run_context.request_stop()
 
 
@@ -58,11 +87,12 @@ class TrainDirHook(tf.train.SessionRunHook):
     """Ends the run when its directory has been moved or removed: TensorFlow would recreate the
     directory and write there."""
 
-    def __init__(self, place):
-        self._place = place
+    def __init__(self, lock):
+        """Takes the directories.Lock of the directory."""
+        self._lock = lock
 
     def after_run(self, run_context, run_values):
-        self._place.check()
+        self._lock.check()
 
 
 class DataFilesHook(tf.train.SessionRunHook):
@@ -110,14 +140,15 @@ class DataFilesHook(tf.train.SessionRunHook):
 class QueueFillHook(tf.train.SessionRunHook):
     """Waits until the shuffle queues hold enough images to draw from, and prints the progress."""
 
-    def __init__(self, should_stop):
-        self._should_stop = should_stop
+    def __init__(self, run):
+        """Makes the hook of a ChiefRun or a WorkerRun, whose signals end the wait."""
+        self._run = run
 
     def after_create_session(self, session, coord):
         sizes = session.graph.get_collection(cifar10_input.SHUFFLE_QUEUE_SIZE)
         minima = session.graph.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)
         wanted, printed = sum(minima), None
-        while not coord.should_stop() and not self._should_stop():
+        while not coord.should_stop() and not self._run.stopped_by:
             filled = int(np.minimum(session.run(sizes), minima).sum())
             percent = 10 * (10 * filled // wanted) if wanted else None
             if percent != printed:
@@ -135,8 +166,8 @@ class LoggingHook(FetchingHook):
     """Prints the loss, the speed, the epoch and the time that is left every `every` steps and after
     the last one. The speed counts everything that happens in between."""
 
-    def __init__(self, step, loss, pace, every):
-        super().__init__([step, loss])
+    def __init__(self, step, pace, every):
+        super().__init__([step.global_step, step.loss])
         self._pace = pace
         self._every = every
         self._unprinted = None
@@ -182,29 +213,12 @@ class LoggingHook(FetchingHook):
             self._print()
 
 
-def patient(write, failures):
-    """Returns a function like `write`, which summaries.writer yields, that adds an error to the
-    errors.Failures.
-
-    The disk may be full only for a while: the next success writes the summaries that had to wait.
-    """
-
-    def attempt(*args, **kwargs):
-        with failures.collecting('summaries'):
-            write(*args, **kwargs)
-            failures.remove('summaries')
-
-    return attempt
-
-
 class SummaryHook(tf.train.SessionRunHook):
-    """Writes the summaries, the speed and the number of epochs every `every` steps; `write` is
-    patient."""
+    """Writes the summaries, the speed and the number of epochs every `every` steps."""
 
-    def __init__(self, step, summary_op, write, pace, every):
-        self._step_tensor = step
-        self._summary_op = summary_op
-        self._write = write
+    def __init__(self, step, summary_writer, pace, every):
+        self._fetches = [step.global_step, step.summary_op]
+        self._summary_writer = summary_writer
         self._pace = pace
         self._every = every
 
@@ -214,19 +228,19 @@ class SummaryHook(tf.train.SessionRunHook):
 
     def before_run(self, run_context):
         is_next = is_due(self._step + self._pace.steps_per_run, self._written, self._every)
-        return tf.train.SessionRunArgs([self._step_tensor, self._summary_op if is_next else []])
+        return tf.train.SessionRunArgs(self._fetches if is_next else self._fetches[:1])
 
     def after_run(self, run_context, run_values):
-        self._step, serialized = run_values.results
+        self._step, *serialized = run_values.results
         if serialized:
             now = time.monotonic()
             sec_per_step = (now - self._time) / (self._step - self._written)
             self._time, self._written = now, self._step
-            summary = tf.Summary.FromString(serialized)
+            summary = tf.Summary.FromString(*serialized)
             for tag, value in [
                 (tensorboard.EPOCH, self._pace.epochs(self._step)),
                 (tensorboard.EXAMPLES_PER_SEC, self._pace.examples_per_step / sec_per_step),
                 (tensorboard.SEC_PER_BATCH, sec_per_step),
             ]:
                 summary.value.add(tag=tag, simple_value=value)
-            self._write(summary, self._step)
+            self._summary_writer.add_summary(summary, self._step)

@@ -82,6 +82,22 @@ def dashboard():
     return _converted(layout_summary.pb(layout_pb2.Layout(category=[category])))
 
 
+def start(summary_writer, graph, first_step=None):
+    """Writes a graph and the dashboard.
+
+    Args:
+      summary_writer: a SummaryWriter.
+      graph: a tf.Graph.
+      first_step: the step from which a training run is resumed; None for an evaluation. TensorBoard
+        drops what a killed process wrote about later steps: the run will write them again.
+    """
+    summary_writer.add_graph(graph)
+    summary_writer.add_summary(dashboard())
+    if first_step is not None:
+        log = tf.SessionLog(status=tf.SessionLog.START)
+        summary_writer.add_session_log(log, first_step + 1)
+
+
 def plan(lines):
     """The tf.Summary of the lines that a trainer prints before it starts; long ones are wrapped, or
     one would have to scroll."""

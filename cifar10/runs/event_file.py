@@ -1,9 +1,4 @@
-"""An event file, which TensorBoard reads: written line by line, so that what cannot be written is
-known at once.
-
-tf.summary.FileWriter writes in a thread of its own. TensorFlow 1.15 loses its errors; 2.21 raises
-the first one, with the traceback of the thread, and drops all later events.
-"""
+"""Event files, which TensorBoard reads."""
 
 import contextlib
 import os
@@ -18,31 +13,57 @@ from cifar10.system import files
 _ERRORS = RuntimeError, OSError, tf.errors.OpError
 
 
-class EventFile:
-    """Writes events to a new file in a directory, and to another one after an error; a context
-    manager."""
+class SummaryWriter:
+    """Writer of an event file, with the methods of tf.summary.FileWriter; a context manager.
+
+    An event is on the disk when its method returns. tf.summary.FileWriter writes in a thread of its
+    own: TensorFlow 1.15 loses its errors; 2.21 raises the first one, with the traceback of the
+    thread, and drops all later events.
+
+    The first event opens the file, and the first one after an error another file. Each method
+    raises UserError if it cannot write, or adds the error to `failures`.
+
+    Attributes:
+      failures: the errors.Failures to which errors are added; None to raise them.
+    """
 
     def __init__(self, directory):
-        """Opens a file in the directory, where TensorBoard looks; raises UserError if it cannot be
-        written."""
+        """Makes a writer for a directory where TensorBoard looks."""
         self._directory = directory
         self._unwritten = []
         self._writer = None
-        self._write()
+        self.failures = None
 
-    def write(self, event):
-        """Writes an event, and what an error has kept from being written before it; it is on the
-        disk at once.
+    def add_summary(self, summary, global_step=None):
+        """Writes a tf.Summary."""
+        self._add(tf.Event(step=global_step, summary=summary))
 
-        Args:
-          event: a tf.Event; it gets the time.
+    def add_graph(self, graph):
+        """Writes a tf.Graph."""
+        graph_def = graph.as_graph_def(add_shapes=True)
+        self._add(tf.Event(graph_def=graph_def.SerializeToString()))
 
-        Raises:
-          UserError: it cannot be written, or the file has been removed.
-        """
+    def add_session_log(self, session_log, global_step):
+        """Writes a tf.SessionLog."""
+        self._add(tf.Event(step=global_step, session_log=session_log))
+
+    def add_run_metadata(self, run_metadata, tag, global_step):
+        """Writes the tf.RunMetadata of a session run."""
+        tagged = tf.summary.TaggedRunMetadata(
+            tag=tag, run_metadata=run_metadata.SerializeToString()
+        )
+        self._add(tf.Event(step=global_step, tagged_run_metadata=tagged))
+
+    def _add(self, event):
         event.wall_time = time.time()
         self._unwritten.append(event)
-        self._write()
+        if self.failures is None:
+            self._write()
+        else:
+            # The disk may be full only for a while: the next success writes what is missing.
+            with self.failures.collecting('summaries'):
+                self._write()
+                self.failures.remove('summaries')
 
     def _write(self):
         try:
@@ -62,7 +83,7 @@ class EventFile:
 
     def _open(self):
         name = 'events.out.tfevents.%010d.%s' % (time.time(), socket.gethostname())
-        # several processes may write to one directory
+        # Several processes may write to one directory.
         with files.open_new(os.path.join(self._directory, name)) as new:
             self._path, self._good_size = new.name, 0
         self._writer = tf.io.TFRecordWriter(self._path)
@@ -70,8 +91,8 @@ class EventFile:
         self._writer.write(version.SerializeToString())
 
     def _close(self):
-        """Closes the file, and cuts off what was being written when the disk was full: TensorBoard
-        would read no further."""
+        """Closes the file, and cuts off a partly written event: TensorBoard would read no
+        further."""
         if self._writer is None:
             return
         with contextlib.suppress(*_ERRORS):

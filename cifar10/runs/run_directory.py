@@ -26,20 +26,19 @@ _RUN_FILE = re.compile(r'checkpoint|model\.ckpt-.*|events\..*|run\.json')
 
 
 class RunDirectory(NamedTuple):
-    """A training directory that this process holds."""
+    """A training directory that this process has locked."""
 
     path: str
     resumed: Optional[checkpoint.Checkpoint]  # from which training is resumed
-    # the hyperparameters, the number of towers, what the data set holds, the seed, the best
-    # checkpoint
+    # The hyperparameters, the number of towers, the data set, the seed, the best checkpoint.
     record: dict
-    place: directories.Lock
-    # the paths of its checkpoints, oldest first, of which a tf.train.Saver deletes the oldest
+    lock: directories.Lock
+    # The paths of its checkpoints, oldest first; a tf.train.Saver deletes the oldest.
     saved: Sequence[str]
 
     @property
-    def first_step(self):
-        """The step from which training is resumed, or 0."""
+    def saved_step(self):
+        """The global step of the checkpoint from which training is resumed, or 0."""
         return self.resumed.step if self.resumed else 0
 
     def write_record(self):
@@ -52,8 +51,8 @@ class RunDirectory(NamedTuple):
 
 
 @contextlib.contextmanager
-def held(train_dir, fresh, job):
-    """Holds the training directory for a new run, or to resume the run in it, and yields its
+def lock(train_dir, fresh, job):
+    """Locks the training directory for a new run, or to resume the run in it; yields its
     RunDirectory.
 
     Args:
@@ -73,7 +72,7 @@ def held(train_dir, fresh, job):
         with directories.Lock(train_dir, busy):
             _move_aside(train_dir, job.data.directory)
         directories.make(train_dir)
-    with directories.Lock(train_dir, busy) as place:
+    with directories.Lock(train_dir, busy) as train_dir_lock:
         resumed = checkpoint.read_latest(train_dir)
         record = dict(
             job.hparams._asdict(),
@@ -92,7 +91,7 @@ def held(train_dir, fresh, job):
             train_dir,
             resumed,
             record,
-            place,
+            train_dir_lock,
             checkpoint_files.listed(train_dir, resumed.path if resumed else None),
         )
 

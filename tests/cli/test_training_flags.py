@@ -101,7 +101,7 @@ def test_the_run_is_held_in_train_dir(tmp_path, data_dir):
         ]
     )
     job = training_job.prepare(4, 2)
-    with training_job.held_run(job) as run:
+    with training_job.open_run(job) as run:
         assert run.record['last_step'] == job.pace.last_step == 38
         assert (run.path, run.resumed) == (str(tmp_path / 'run'), None)
         assert (run.record['recipe'], run.record['num_towers'], run.record['class_names'][0]) == (

@@ -2,20 +2,21 @@
 
 import html
 import re
-import tempfile
-from types import SimpleNamespace
 
 import pytest
 from tensorboard import plugin_util
+import tensorflow.compat.v1 as tf
 
-from cifar10 import summaries
+from cifar10 import training
 from cifar10.cli import training_job
 from cifar10.config import BEST, CLASSIC, FAST, Intervals
 from cifar10.data import dataset
+from cifar10.hooks import outputs
+from cifar10.hooks.outputs import WorkerRun
 from cifar10.system import machine
 from cifar10.system.machine import Threads
 from cifar10.training import Job
-from tests.helpers import events
+from tests.helpers import events, small_run
 
 
 @pytest.fixture(autouse=True)
@@ -26,8 +27,7 @@ def two_cores(monkeypatch):
 
 def _plan(capsys, job, first_step=0):
     """The printed lines, by what comes before the colon."""
-    with tempfile.TemporaryDirectory() as train_dir:
-        training_job.print_plan(job, SimpleNamespace(path=train_dir, first_step=first_step))
+    training_job.print_plan(job, WorkerRun(first_step))
     lines = capsys.readouterr().out.splitlines()[1:]  # the first one tells the versions
     return dict(line.split(': ', 1) for line in lines)
 
@@ -40,7 +40,7 @@ def test_the_whole_plan(data_dir, capsys):
     job = Job(
         dataset.read(data_dir), 50000, devices=_cpus(2), given_threads=Threads(prefetch=3), seed=3
     )
-    training_job.print_plan(job, None)
+    training_job.print_plan(job, WorkerRun())
     first, *others = capsys.readouterr().out.splitlines()
     assert re.match(r'cifar10 \S+, Python \S+, TensorFlow \S+; .* \(cores: 2\)', first)
     assert others == [
@@ -158,15 +158,15 @@ def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
     odd = tmp_path / 'a *b* __c__ <i> | `d`'
     odd.symlink_to(data_dir)
     printed = []
-    for first_step in (0, 20, 50):
-        with summaries.writer(str(tmp_path), first_step):
-            pass
-        training_job.print_plan(
-            Job(dataset.read(str(odd)), 300, max_steps=50),
-            SimpleNamespace(path=str(tmp_path), first_step=first_step),
-            'Cluster: two',
-        )
-        printed.append((first_step, capsys.readouterr().out))
+    for max_steps in (2, 4, 4):
+        job = small_run.job(str(odd))._replace(max_steps=max_steps)
+        with outputs.open_run(str(tmp_path), False, job) as run, tf.Graph().as_default():
+            training_job.print_plan(job, run, 'Cluster: two')
+            printed.append((run.first_step, capsys.readouterr().out))
+            update = tf.assign_add(tf.train.get_or_create_global_step(), 1)
+            zero = tf.constant(0.0)
+            step = training.Step(update, [zero], [[(zero, None)]], zero, tf.constant(b''))
+            small_run.run_steps(step, small_run.work(job.pace), run)
     shown = [
         (
             step,
@@ -176,5 +176,5 @@ def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
     ]
     assert max(len(line) for _, text in shown for line in text.splitlines()) <= 120
     shown = [(step, text.replace('\n    ', ' ')) for step, text in shown]
-    assert shown == printed[:2]  # at step 50 there was nothing to do
+    assert shown == printed[:2]  # the third start had nothing to do
     assert all(text.startswith('Cluster: two\n') and str(odd) in text for _, text in shown)

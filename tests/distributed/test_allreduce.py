@@ -57,9 +57,9 @@ def test_what_one_worker_fetches_alone_needs_no_collective(data_dir):
     trained = _collectives(worker.update.train_op)
     assert _collectives(worker.fetches.summary_op) <= trained
     with worker.graph.as_default():
-        finite = checkpoint_hooks.FiniteHook(tf.train.get_global_step(), worker.fetches, None)
-        finite.begin()
-        assert len(finite._is_finite) == 20
+        nan_hook = checkpoint_hooks.NanHook(worker.fetches, None)
+        nan_hook.begin()
+        assert len(nan_hook._is_finite) == 20
         alone = [
             tf.global_variables_initializer(),
             tf.local_variables_initializer(),
@@ -67,10 +67,10 @@ def test_what_one_worker_fetches_alone_needs_no_collective(data_dir):
             worker.update.publish_op,
             worker.fetches.learning_rate,
         ]
-    alone += list(finite._is_finite.values()) + worker.fetches.losses
+    alone += list(nan_hook._is_finite.values()) + worker.fetches.losses
     alone += [gradient for grads in worker.fetches.tower_grads for gradient, _ in grads]
     assert _collectives(*alone) == set()
-    assert _collectives(*finite._fetches['norms']) <= trained
+    assert _collectives(*nan_hook._fetches['norms']) <= trained
 
 
 def test_one_worker_needs_no_collective(data_dir):

@@ -12,11 +12,11 @@ from tests.helpers import programs
 
 _LAUNCHER = """
 import sys
-from cifar10.cli import quiet
+from cifar10.cli import startup
 from cifar10.distributed import launcher
-from cifar10.runs import signals
+from cifar10.system import signals
 signals.end_on_signals()
-quiet.guard_output()
+startup.guard_output()
 launcher.CHIEF_SECS, launcher.GRACE_SECS = map(float, sys.argv[1:3])
 try:
     status = launcher.Launcher(sys.argv[3:], [], 1, 2, 3).run()

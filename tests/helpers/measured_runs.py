@@ -4,17 +4,19 @@ import os
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import summaries
+from cifar10.report import tensorboard
+from cifar10.runs import event_file
 
 
 def write(directory, first_step=None, **scalars):
     """Writes {tag: {step: value}} as a trainer or an evaluation would that starts at
     `first_step`."""
     os.makedirs(str(directory), exist_ok=True)
-    with tf.Graph().as_default(), summaries.writer(str(directory), first_step) as write_summary:
+    with event_file.SummaryWriter(str(directory)) as summary_writer:
+        tensorboard.start(summary_writer, tf.Graph(), first_step)
         for tag, values in scalars.items():
             for step, value in values.items():
-                write_summary(
+                summary_writer.add_summary(
                     tf.Summary(value=[tf.Summary.Value(tag=tag, simple_value=value)]), step
                 )
 

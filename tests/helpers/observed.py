@@ -14,7 +14,7 @@ _LOOK_SECS = 0.01
 
 
 def observe(gate=None, digests=False, transfers=False, listens_at=None):
-    """Changes training.run for this process, or its server.
+    """Changes training.session for this process, or its server.
 
     Args:
       gate: a file that holds the step before which the worker stays until another number is written
@@ -27,17 +27,21 @@ def observe(gate=None, digests=False, transfers=False, listens_at=None):
     """
     if listens_at:
         _move_to_another_host(listens_at)
-    run, observers = (
-        training.run,
-        ([_Gate(gate)] if gate else []) + ([_Digests()] if digests else []),
-    )
+    observers = ([_Gate(gate)] if gate else []) + ([_Digests()] if digests else [])
     observers += [_Transfers()] if transfers else []
+    training.session = with_hooks(observers)
 
-    def observed_run(graph, job, directory, session=None):
-        session = session or job.session
-        return run(graph, job, directory, session._replace(hooks=observers + list(session.hooks)))
 
-    training.run = observed_run
+def with_hooks(hooks):
+    """Returns a training.session with further hooks, which come before all others."""
+    make_session = training.session
+
+    def session(step, job, run, saver, summary_writer, settings=None):
+        settings = settings or training.SessionSettings(job.session_config)
+        settings = settings._replace(hooks=hooks + list(settings.hooks))
+        return make_session(step, job, run, saver, summary_writer, settings)
+
+    return session
 
 
 def _move_to_another_host(port):

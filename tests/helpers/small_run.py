@@ -11,13 +11,13 @@ from cifar10 import multi_gpu, optimizer, training
 from cifar10.config import CLASSIC, Intervals, Pace
 from cifar10.data import dataset
 from cifar10.data.dataset import Records
-from cifar10.runs import checkpoint, run_directory
+from cifar10.hooks import outputs
+from cifar10.runs import checkpoint
 
 HPARAMS = CLASSIC._replace(
     initial_learning_rate=0.25, moving_average_decay=0.3, num_epochs_per_decay=3.0
 )
 PACE = Pace(examples_per_step=10, examples_per_epoch=100)  # the rate decays every 30 steps
-SESSION = training.SessionSettings(tf.ConfigProto())
 
 LINE = re.compile(
     r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: step (\d+), loss = (\S+) '
@@ -27,22 +27,32 @@ LINE = re.compile(
 
 
 def job(data_dir, hparams=HPARAMS, num_examples=100, num_towers=2):
-    """What a RunDirectory is held for."""
+    """The Job of a run directory."""
     return training.Job(
         dataset.read(data_dir), num_examples, hparams, ['/cpu:%d' % i for i in range(num_towers)]
     )
 
 
-def work(pace, session=SESSION, **intervals):
-    """What training.run needs of a Job; no data are read, and nothing is evaluated, because the
+def work(pace, **intervals):
+    """What training.session needs of a Job; no data are read, and nothing is evaluated, because the
     variables are not those of the network."""
     return SimpleNamespace(
         data=dataset.DataSet('', Records(()), Records(())),
         num_examples=0,
         pace=pace,
-        session=session,
+        session_config=tf.ConfigProto(),
         intervals=Intervals(**dict(intervals, eval_steps=0)),
     )
+
+
+def run_steps(step, job, run, settings=None):
+    """Trains as the scripts do, with the training.Step that the default graph holds."""
+    saver = tf.train.Saver(max_to_keep=job.intervals.max_to_keep, save_relative_paths=True)
+    with run.summary_writer() as summary_writer, training.session(
+        step, job, run, saver, summary_writer, settings
+    ) as session:
+        while not session.should_stop():
+            session.run(step.train_op)
 
 
 def train(
@@ -69,25 +79,21 @@ def train(
       intervals: fields of Intervals.
     """
     pace = PACE._replace(last_step=max_steps or optimizer.num_steps(PACE, hparams))
-    with run_directory.held(
+    with outputs.open_run(
         str(train_dir), fresh, job(data_dir, hparams, num_examples)
     ) as run, tf.Graph().as_default():
-        graph = _build(
+        step = _build(
             pace,
             hparams,
             initial or {'weights': (8, -4)},
             -1 if poison is None else poison - 1,
             clean,
+            after_step,
         )
-        if after_step:
-            with tf.control_dependencies([graph.train_op]):
-                graph = graph._replace(
-                    train_op=tf.py_func(after_step, [tf.identity(tf.train.get_global_step())], [])
-                )
-        training.run(graph, work(pace, **intervals), run)
+        run_steps(step, work(pace, **intervals), run)
 
 
-def _build(pace, hparams, initial, poisoned_step, clean):
+def _build(pace, hparams, initial, poisoned_step, clean, after_step):
     variables = [
         tf.get_variable(name, initializer=np.array(value, np.float32))
         for name, value in initial.items()
@@ -113,7 +119,10 @@ def _build(pace, hparams, initial, poisoned_step, clean):
     summary_op = tf.summary.merge(
         [tf.summary.scalar('loss', loss), tf.summary.scalar('rate', rate)]
     )
-    return training.TrainGraph(train_op, losses, tower_grads, rate, summary_op)
+    if after_step:
+        with tf.control_dependencies([train_op]):
+            train_op = tf.py_func(after_step, [tf.identity(global_step)], [])
+    return training.Step(train_op, losses, tower_grads, rate, summary_op)
 
 
 def numpy_run(steps):

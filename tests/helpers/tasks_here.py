@@ -7,6 +7,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.config import Intervals, Pace
 from cifar10.distributed.cluster import Cluster, Task
+from cifar10.hooks.outputs import WorkerRun
 
 DEADLINE_SECS = 60
 
@@ -44,7 +45,7 @@ def replica(strategy, num_servers=1, index=0, last_step=1000, generation=7):
         hosts=tasks.servers,
         task=tasks.workers[index],
         generation=generation,
-        first_step=0,
+        run=WorkerRun(),
         job=job,
         made_local_step=lambda: None,
     )

@@ -12,6 +12,7 @@ from cifar10.distributed.cluster import Cluster, Strategy
 from cifar10.distributed.exchange import Update
 from cifar10.distributed.variable_placement import Copies
 from cifar10.distributed.worker import Worker
+from cifar10.hooks.outputs import WorkerRun
 from scripts import cifar10_distributed_train
 
 GENERATION = 5  # of the variables
@@ -21,7 +22,7 @@ class WorkerGraph(NamedTuple):
     """What the trainer has built for one worker."""
 
     graph: tf.Graph
-    fetches: training.TrainGraph
+    fetches: training.Step
     update: Update
     copies: Copies  # or None
     replica: Worker
@@ -54,13 +55,13 @@ def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **
     )
     replica = Worker(mock.Mock(cluster=cluster, task=cluster.workers[index]), strategy, job)
     # as by join()
-    replica.generation, replica.first_step = GENERATION, 0
+    replica.generation, replica.run = GENERATION, WorkerRun()
     replica.initializes_variables = index == 0
-    with mock.patch.object(replica, 'session') as session, mock.patch.object(
-        training, 'run'
-    ) as run:
-        cifar10_distributed_train.train(job, None, replica)
-    fetches, (update,) = run.call_args[0][0], session.call_args[0]
+    with mock.patch.object(replica, 'session') as settings, mock.patch.object(
+        training, 'session'
+    ) as session:
+        cifar10_distributed_train.train(job, replica.run, replica)
+    fetches, (update,) = session.call_args[0][0], settings.call_args[0]
     return WorkerGraph(update.train_op.graph, fetches, update, replica._copies, replica)
 
 

@@ -13,7 +13,7 @@ from cifar10 import errors, evaluation
 from cifar10.config import CLASSIC, Intervals
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.hooks import eval_hook, session_hooks
+from cifar10.hooks import eval_hook, outputs, session_hooks
 from cifar10.report.metrics import Scores
 from cifar10.runs import checkpoint, checkpoint_files, run_directory
 from cifar10.training import Job
@@ -38,7 +38,7 @@ def _train(train_dir, data_dir, max_steps, **intervals):
         max_steps=max_steps,
         intervals=Intervals(checkpoint_steps=1, log_frequency=1, max_to_keep=0, **intervals),
     )
-    with run_directory.held(str(train_dir), False, job) as run:
+    with outputs.open_run(str(train_dir), False, job) as run:
         cifar10_train.train(job, run)
 
 
@@ -132,9 +132,9 @@ def test_the_device_is_the_first_one(tmp_path, data_dir, monkeypatch):
     monkeypatch.setattr(evaluation, 'Evaluator', note)
     failures = errors.Failures()
     job = Job(dataset.read(data_dir), 300, devices=['/gpu:1', '/gpu:0'])
-    hook = eval_hook.ScoreHook(None, job, SimpleNamespace(path=str(tmp_path)), None, failures)
+    hook = eval_hook.EvalHook(None, job, SimpleNamespace(path=str(tmp_path)), None, failures)
     checkpoints.save(tmp_path, 3)
-    hook.score_last()
+    hook.evaluate_last()
     with pytest.raises(UserError, match='^The run is saved, but without an evaluation: noted$'):
         failures.check(None)
     assert used == [(dataset.read(data_dir).test.paths, '/gpu:1')]
@@ -165,13 +165,13 @@ def test_test_images_that_change_before_the_first_evaluation(
     tmp_path, own_data_dir, capsys, monkeypatch
 ):
     (path,) = dataset.read(own_data_dir).test.paths
-    begin = eval_hook.ScoreHook.begin
+    begin = eval_hook.EvalHook.begin
 
     def relabel_and_begin(hook):
         faults.relabel(path, 3)
         begin(hook)
 
-    monkeypatch.setattr(eval_hook.ScoreHook, 'begin', relabel_and_begin)
+    monkeypatch.setattr(eval_hook.EvalHook, 'begin', relabel_and_begin)
     with pytest.raises(UserError, match='test_batch.bin has changed since the start'):
         _train(tmp_path / 'run', own_data_dir, 2)
     assert not PRECISION.findall(capsys.readouterr().out)

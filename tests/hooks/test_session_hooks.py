@@ -1,14 +1,17 @@
 """The hooks of the training session: when they act, and what the log line says."""
 
 import re
+import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, input as cifar10_input
+from cifar10 import input as cifar10_input
 from cifar10.config import Pace
 from cifar10.hooks import session_hooks
+from cifar10.hooks.outputs import WorkerRun
 
 
 def test_what_is_due():
@@ -23,17 +26,25 @@ def test_what_is_due():
 
 @pytest.mark.parametrize('jump, last_step, end', [(1, 5, 5), (7, 21, 21), (7, 22, 28)])
 def test_the_end_when_the_step_jumps(jump, last_step, end):
-    step, failures = tf.train.get_or_create_global_step(), errors.Failures()
-    with tf.control_dependencies([step.assign_add(jump)]):
-        reached = step.read_value()
+    global_step, run = tf.train.get_or_create_global_step(), WorkerRun()
+    with tf.control_dependencies([global_step.assign_add(jump)]):
+        step = SimpleNamespace(global_step=global_step.read_value())
     runs = 0
     with tf.train.SingularMonitoredSession(
-        [session_hooks.StopAtStepHook(reached, last_step, failures)]
+        [session_hooks.StopAtStepHook(step, last_step, run)]
     ) as monitored:
         while not monitored.should_stop() and runs < 9:
-            assert not failures.is_over
-            found, runs = monitored.run(reached), runs + 1
-    assert (found, runs, failures.is_over) == (end, end // jump, True)
+            assert not run.failures.is_over
+            found, runs = monitored.run(step.global_step), runs + 1
+    assert (found, runs, run.failures.is_over) == (end, end // jump, True)
+
+
+def test_others_have_made_the_last_step():
+    """Then nothing is left to do but to save."""
+    step = SimpleNamespace(global_step=tf.train.get_or_create_global_step())
+    hook = session_hooks.StopAtStepHook(step, 5, WorkerRun(5))
+    with tf.train.SingularMonitoredSession([hook]) as monitored:
+        assert monitored.should_stop()
 
 
 def _positions(monkeypatch, capsys, pace, every, seconds_per_step, last, first_step=0):
@@ -41,7 +52,8 @@ def _positions(monkeypatch, capsys, pace, every, seconds_per_step, last, first_s
     now = [0.0]
     monkeypatch.setattr(session_hooks.time, 'monotonic', lambda: now[0])
     global_step = tf.train.get_or_create_global_step()
-    hook = session_hooks.LoggingHook(global_step, tf.constant(1.0), pace, every)
+    step = SimpleNamespace(global_step=global_step, loss=tf.constant(1.0))
+    hook = session_hooks.LoggingHook(step, pace, every)
     with tf.Session() as session:
         global_step.load(first_step, session)
         hook.after_create_session(session, None)
@@ -103,7 +115,7 @@ class _Coordinator:
         self.waits -= 1
 
 
-def _fill(sizes, minima, waits=9, should_stop=lambda: False):
+def _fill(sizes, minima, waits=9, run=WorkerRun()):
     """Runs the QueueFillHook against queues of these sizes, those of each look in a list; returns
     those that it has not looked at."""
     looks = iter(sizes)
@@ -111,7 +123,7 @@ def _fill(sizes, minima, waits=9, should_stop=lambda: False):
     for i, minimum in enumerate(minima):
         tf.add_to_collection(cifar10_input.SHUFFLE_QUEUE_SIZE, tensors[i])
         tf.add_to_collection(cifar10_input.SHUFFLE_QUEUE_MIN, minimum)
-    hook = session_hooks.QueueFillHook(should_stop)
+    hook = session_hooks.QueueFillHook(run)
     with tf.Session() as session:
         hook.after_create_session(session, _Coordinator(waits))
     return list(looks)
@@ -125,8 +137,12 @@ def test_training_waits_for_full_queues(capsys):
 
 
 def test_filling_ends_with_a_request_to_stop():
-    answers = iter([False, False, True])
-    assert len(_fill([[0]] * 5, [10], should_stop=lambda: next(answers))) == 3
+
+    class Run:
+        answers = iter([None, None, signal.SIGTERM])
+        stopped_by = property(lambda self: next(self.answers))
+
+    assert len(_fill([[0]] * 5, [10], run=Run())) == 3
     with tf.Graph().as_default():
         assert len(_fill([[0]] * 5, [10], waits=1)) == 3  # of the Coordinator
 

@@ -17,8 +17,8 @@ from cifar10 import evaluation
 from cifar10.config import CLASSIC
 from cifar10.errors import UserError
 from cifar10.report import tensorboard
+from tests.conftest import RUNS
 from tests.helpers import events, scored, small_run
-from tests.report.conftest import HPARAMS
 
 FIRST = {'recipe', 'optimizer', 'initial_learning_rate', 'batch_size', 'num_towers'}
 
@@ -48,7 +48,7 @@ def test_runs_in_one_directory_compare(runs):
     assert columns == others
     infos = {column.name: column for column in columns.hparam_infos}
     assert set(infos) == set(CLASSIC._fields) | {'num_towers', 'num_examples'}
-    for name, hparams in HPARAMS.items():
+    for name, hparams in RUNS.items():
         expected = {
             field: value
             for field, value in hparams._asdict().items()

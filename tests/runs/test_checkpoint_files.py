@@ -22,7 +22,7 @@ def _checkpoint(step):
 
 
 def _held(train_dir, data_dir):
-    return run_directory.held(str(train_dir), False, job(data_dir))
+    return run_directory.lock(str(train_dir), False, job(data_dir))
 
 
 def _best_files(train_dir):
@@ -75,7 +75,7 @@ def test_it_is_damaged_when_the_run_is_resumed(tmp_path, data_dir, capsys):
     with _held(tmp_path, data_dir) as run:  # Without --keep_best nobody looks at it.
         assert run.record['best'] and 'is damaged' not in capsys.readouterr().out
     given = job(data_dir)
-    with run_directory.held(
+    with run_directory.lock(
         str(tmp_path), False, given._replace(intervals=given.intervals._replace(keep_best=True))
     ) as run:
         (told,) = [line for line in capsys.readouterr().out.splitlines() if 'best.ckpt-1' in line]

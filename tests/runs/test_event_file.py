@@ -7,22 +7,21 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
-from cifar10.runs.event_file import EventFile
+from cifar10.runs.event_file import SummaryWriter
 from tests.helpers import events
 
 COMPLAINT = r'^Cannot write summaries \([^;]+\): make room in %s, or give another directory$'
 
 
-def _event(step):
-    return tf.Event(
-        step=step, summary=tf.Summary(value=[tf.Summary.Value(tag='loss', simple_value=step)])
-    )
+def _add(summary_writer, step):
+    value = tf.Summary.Value(tag='loss', simple_value=step)
+    summary_writer.add_summary(tf.Summary(value=[value]), step)
 
 
 def test_events_are_written_immediately(tmp_path):
-    with EventFile(str(tmp_path)) as opened:
+    with SummaryWriter(str(tmp_path)) as summary_writer:
         for step in (3, 5):
-            opened.write(_event(step))
+            _add(summary_writer, step)
             assert events.scalars(tmp_path)[-1] == (step, 'loss', step)
     assert events.read(tmp_path)[0].file_version == 'brain.Event:2'
     assert all(event.wall_time > 1.5e9 for event in events.read(tmp_path))
@@ -34,8 +33,8 @@ def test_files_of_the_same_second(tmp_path, monkeypatch):
     monkeypatch.setattr('cifar10.runs.event_file.socket.gethostname', lambda: 'host')
     (tmp_path / 'events.out.tfevents.1700000000.host.0').symlink_to(tmp_path / 'victim')
     for step in (1, 2):
-        with EventFile(str(tmp_path)) as opened:
-            opened.write(_event(step))
+        with SummaryWriter(str(tmp_path)) as summary_writer:
+            _add(summary_writer, step)
     assert sorted(name[-6:] for name in os.listdir(str(tmp_path))) == [
         'host.%d' % i for i in range(3)
     ]
@@ -47,19 +46,19 @@ def test_a_directory_that_is_none(tmp_path):
     (tmp_path / 'file').write_text('')
     for name in ('file', 'missing'):
         with pytest.raises(UserError, match=COMPLAINT % (tmp_path / name)):
-            EventFile(str(tmp_path / name))
+            _add(SummaryWriter(str(tmp_path / name)), 1)
 
 
 def test_a_new_file_after_the_old_one_was_removed(tmp_path):
-    with EventFile(str(tmp_path)) as opened:
-        opened.write(_event(1))
+    with SummaryWriter(str(tmp_path)) as summary_writer:
+        _add(summary_writer, 1)
         (name,) = os.listdir(str(tmp_path))
         (tmp_path / name).unlink()
         with pytest.raises(
             UserError, match=r'^Cannot write summaries \(No such file or directory\): '
         ):
-            opened.write(_event(2))
-        opened.write(_event(3))
+            _add(summary_writer, 2)
+        _add(summary_writer, 3)
         # The first event was on the disk, and is lost with it; the second one was not.
         assert events.scalars(tmp_path) == [(2, 'loss', 2), (3, 'loss', 3)]
 
@@ -70,19 +69,19 @@ def test_a_full_disk(tmp_path):
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (5, limit[1]))
         with pytest.raises(UserError, match=COMPLAINT % tmp_path):
-            EventFile(str(tmp_path))
+            _add(SummaryWriter(str(tmp_path)), 1)
         assert list(tmp_path.iterdir()) == []
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-        with EventFile(str(tmp_path)) as opened:
-            opened.write(_event(1))
+        with SummaryWriter(str(tmp_path)) as summary_writer:
+            _add(summary_writer, 1)
             (path,) = tmp_path.iterdir()
             size = path.stat().st_size
             resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, limit[1]))
             with pytest.raises(UserError, match=COMPLAINT % tmp_path):
-                opened.write(_event(2))
+                _add(summary_writer, 2)
             assert path.stat().st_size == size
             resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-            opened.write(_event(3))
+            _add(summary_writer, 3)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert [step for step, _, _ in events.scalars(tmp_path)] == [1, 2, 3]

@@ -199,7 +199,7 @@ def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
     for seed, deterministic in (before, after):
         capsys.readouterr()
         given = job(data_dir)._replace(seed=seed, deterministic=deterministic)
-        with run_directory.held(str(tmp_path), False, given) as run:
+        with run_directory.lock(str(tmp_path), False, given) as run:
             run.write_record()
     printed = capsys.readouterr().out
     assert 'different hyperparameters: %s. ' % told in printed if told else printed == ''

@@ -10,7 +10,8 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.config import CLASSIC, Intervals
 from cifar10.data import dataset
-from cifar10.runs import checkpoint, run_directory
+from cifar10.hooks import outputs
+from cifar10.runs import checkpoint
 from cifar10.system.machine import Threads
 from cifar10.training import Job
 from scripts import cifar10_multi_gpu_train, cifar10_train
@@ -35,7 +36,7 @@ def args_of(data_dir, train_dir, max_steps):
 
 
 def _train(script, job, train_dir):
-    with run_directory.held(str(train_dir), False, job) as run:
+    with outputs.open_run(str(train_dir), False, job) as run:
         script.train(job, run)
     return tf.train.latest_checkpoint(str(train_dir))
 

@@ -1,0 +1,196 @@
+"""A training run as its processes see it: the chief writes its files, other workers write none."""
+
+import contextlib
+
+import tensorflow.compat.v1 as tf
+
+from cifar10 import errors
+from cifar10.hooks import checkpoint_hooks, eval_hook, profiler_hook, session_hooks
+from cifar10.report import tensorboard
+from cifar10.runs import checkpoint, checkpoint_files, event_file, run_directory
+from cifar10.system import signals
+
+
+@contextlib.contextmanager
+def open_run(train_dir, fresh, job):
+    """Locks the training directory for a new run, or to resume the run in it; yields a ChiefRun.
+
+    Args:
+      train_dir: the directory.
+      fresh: whether to move an existing run aside.
+      job: the training.Job.
+
+    Raises:
+      UserError: see run_directory.lock.
+    """
+    with run_directory.lock(train_dir, fresh, job) as directory:
+        yield ChiefRun(directory)
+
+
+class ChiefRun:
+    """A run whose files this process writes: it trains alone, or it is the chief of a cluster.
+
+    Attributes:
+      directory: the RunDirectory.
+      first_step: the global step at which this process starts to train.
+      failures: the errors.Failures.
+      plan: the lines of the plan, which TensorBoard shows in its tab Text; None for no plan.
+    """
+
+    def __init__(self, directory):
+        """Makes the run in a RunDirectory."""
+        self.directory = directory
+        self.first_step = directory.saved_step
+        self.failures = errors.Failures()
+        self.plan = None
+        self._stop_request = signals.StopRequest()
+        self._eval_hook = None
+
+    @property
+    def stopped_by(self):
+        """The signal.Signals that asks the run to stop, or None."""
+        return self._stop_request.received
+
+    def stop_request(self):
+        """Returns a context manager in which the first signal ends the run with a checkpoint."""
+        return self._stop_request
+
+    def summary_writer(self):
+        """Returns an event_file.SummaryWriter, a context manager."""
+        return event_file.SummaryWriter(self.directory.path)
+
+    def is_complete(self, last_step):
+        """Returns whether the checkpoint of the last step exists."""
+        return self.first_step >= last_step and self.first_step == self.directory.saved_step
+
+    def last_checkpoint(self):
+        """Returns the path of the newest checkpoint, for a message."""
+        return (checkpoint_files.candidates(self.directory.path) or ['none yet'])[0]
+
+    def init_fn(self):
+        """Returns the function for a tf.train.Scaffold that restores the checkpoint, or None.
+
+        It assigns the values that have been read and checked: the files may have changed since.
+
+        Raises:
+          UserError: the checkpoint does not fit the default graph.
+        """
+        resumed = self.directory.resumed
+        if not resumed:
+            return None
+        variables = {variable.op.name: variable for variable in tf.global_variables()}
+        checkpoint.check_fits(resumed, variables)
+        print('Resuming from %s, step %d' % (resumed.path, resumed.step))
+
+        def restore(scaffold, session):
+            for name, variable in variables.items():
+                variable.load(resumed.values[name], session)
+
+        return restore
+
+    def hooks(self, step, nan_hook, job, saver, summary_writer):
+        """Writes what TensorBoard shows of the start, and the record; returns the hooks that write
+        files.
+
+        Args:
+          step: a training.Step.
+          nan_hook: a NanHook.
+          job: a training.Job.
+          saver: a tf.train.Saver.
+          summary_writer: a SummaryWriter.
+
+        Raises:
+          UserError: a file cannot be written, or a test file is missing or malformed.
+        """
+        directory, intervals = self.directory, job.intervals
+        tensorboard.start(summary_writer, tf.get_default_graph(), self.first_step)
+        plan = [tensorboard.plan(self.plan)] if self.plan else []
+        for summary in plan + tensorboard.run_started(directory.record):
+            summary_writer.add_summary(summary, self.first_step)
+        summary_writer.failures = self.failures
+        directory.write_record()
+        saver.recover_last_checkpoints(directory.saved)
+        hooks = [
+            session_hooks.TrainDirHook(directory.lock),
+            session_hooks.SummaryHook(step, summary_writer, job.pace, intervals.summary_steps),
+            checkpoint_hooks.CheckpointSaverHook(
+                step, saver, directory, intervals.checkpoint_steps, nan_hook
+            ),
+        ]
+        if intervals.profile_step:
+            hooks.append(
+                profiler_hook.ProfilerHook(step, job, directory.path, summary_writer, self.failures)
+            )
+        if intervals.eval_steps != 0:
+            self._eval_hook = eval_hook.EvalHook(
+                step, job, directory, summary_writer, self.failures
+            )
+            hooks.append(self._eval_hook)
+        return hooks
+
+    def finish(self, summary_writer, last_step):
+        """Evaluates the last checkpoint, and notes the end of the run for TensorBoard.
+
+        Raises:
+          UserError: the directory has been moved, or an output is missing.
+        """
+        # It may have been moved while the last checkpoint was saved.
+        self.directory.lock.check()
+        if self._eval_hook:
+            self._eval_hook.evaluate_last()
+        if not self.stopped_by:
+            summary_writer.add_summary(tensorboard.run_ended(), last_step)
+        self.failures.check(self.stopped_by)
+
+    def keep_best(self, job, summary_writer):
+        """Evaluates the last checkpoint of a complete run that should have kept its best one, and
+        has not."""
+        if job.intervals.keep_best and not self.directory.record.get('best'):
+            self.failures.is_over = True
+            eval_hook.EvalHook(
+                None, job, self.directory, summary_writer, self.failures
+            ).evaluate_last()
+            self.failures.check(None)
+
+
+class WorkerRun:
+    """A run of a cluster as a worker sees it that is not the chief: it writes no file, and a signal
+    ends it at once.
+
+    Attributes: see ChiefRun.
+    """
+
+    directory = stopped_by = plan = None
+
+    def __init__(self, first_step=0):
+        """Makes the run of a worker that joins it at this global step."""
+        self.first_step = first_step
+        self.failures = errors.Failures()
+
+    def stop_request(self):
+        """Returns a context manager that changes nothing."""
+        return contextlib.nullcontext()
+
+    def summary_writer(self):
+        """Returns a context manager that yields None."""
+        return contextlib.nullcontext()
+
+    def is_complete(self, last_step):
+        """Returns whether the run has reached its last step."""
+        return self.first_step >= last_step
+
+    def last_checkpoint(self):
+        """Returns the name of the newest checkpoint, for a message."""
+        return 'the one of the chief'
+
+    def init_fn(self):
+        """Returns None: the chief restores the checkpoint."""
+
+    def hooks(self, *unused):
+        """Returns no hooks."""
+        return []
+
+    def finish(self, *unused):
+        """Has nothing to write."""
+
+    keep_best = finish
