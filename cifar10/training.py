@@ -200,7 +200,6 @@ def session(step, job, run, saver, summary_writer, settings=None):
     # In this order: the first speed does not count the filling of the queue, and nothing that is
     # not finite is printed or saved.
     hooks = [
-        session_hooks.StopOnSignalHook(run),
         *settings.hooks,
         session_hooks.StopAtStepHook(step, last_step, run),
         data_files,
@@ -208,6 +207,7 @@ def session(step, job, run, saver, summary_writer, settings=None):
         nan_hook,
         session_hooks.LoggingHook(step, job.pace, job.intervals.log_frequency),
         *run.hooks(step, nan_hook, job, saver, summary_writer),
+        session_hooks.StopOnSignalHook(run),
     ]
     init_op = None if settings.initializes_variables else tf.no_op()
     scaffold = tf.train.Scaffold(init_op=init_op, init_fn=init_fn, saver=saver)
