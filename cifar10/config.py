@@ -1,5 +1,5 @@
-"""The hyperparameters in one table, the recipes (named sets of their values), the pace and the
-intervals of a run.
+"""The hyperparameters in one table, the recipes (named sets of their values), the run length and
+the intervals of a run.
 
 Nothing here needs TensorFlow: the flags are read before its import, which takes seconds.
 """
@@ -11,9 +11,9 @@ OPTIMIZERS = ['gradient_descent', 'momentum', 'muon']
 SCHEDULES = ['staircase', 'linear']
 LR_SCALINGS = ['none', 'linear']
 VARIABLE_STRATEGIES = ['cpu', 'first_device', 'spread']  # where the variables live
-NUM_VIEWS = [1, 2, 10]  # of an image in an evaluation
+NUM_VIEWS_CHOICES = [1, 2, 10]  # of an image in an evaluation
 MAX_STEPS = 1000000
-ONLY_WITH = {  # a field: (another field, the values of that field with which this one is used)
+CONDITIONAL_HPARAMS = {  # a field: (another field, the values of that field with which this one is used)
     'momentum': ('optimizer', ['momentum', 'muon']),
     'matrix_learning_rate': ('optimizer', ['muon']),
     'matrix_weight_decay': ('optimizer', ['muon']),
@@ -54,11 +54,11 @@ class HParams(NamedTuple):
 
     def has_effect(self, name):
         """Whether anything reads the field `name`, given the other fields."""
-        other, values = ONLY_WITH.get(name, (None, None))
+        other, values = CONDITIONAL_HPARAMS.get(name, (None, None))
         return other is None or getattr(self, other) in values
 
     @property
-    def counts_epochs(self):
+    def is_epoch_based(self):
         """Whether the learning rate, or the end of the run, depends on the number of examples in an
         epoch."""
         return (
@@ -98,15 +98,15 @@ LEARNING_RATE_DECAY_FACTOR = CLASSIC.learning_rate_decay_factor
 INITIAL_LEARNING_RATE = CLASSIC.initial_learning_rate
 
 
-class Pace(NamedTuple):
+class RunLength(NamedTuple):
     """How many examples a step and an epoch take, and where the run ends."""
 
     examples_per_step: int  # of all towers together
     examples_per_epoch: int  # in the training set
     last_step: float = math.inf
-    steps_per_run: int = 1  # that a session run of the train op makes
+    steps_per_execution: int = 1  # that a session run of the train op makes
 
-    def epochs(self, step):
+    def epoch_at(self, step):
         """The number of epochs, a fraction, that so many steps are."""
         return step * (self.examples_per_step / self.examples_per_epoch)
 
@@ -116,9 +116,9 @@ class Intervals(NamedTuple):
     keeps."""
 
     log_frequency: int = 10
-    summary_steps: int = 100
-    checkpoint_steps: int = 1000
+    save_summaries_steps: int = 100
+    save_checkpoint_steps: int = 1000
     max_to_keep: int = 5  # checkpoints; 0 keeps all
-    eval_steps: Optional[int] = None  # None evaluates only the last checkpoint, 0 nothing at all
+    eval_every: Optional[int] = None  # None evaluates only the last checkpoint, 0 nothing at all
     keep_best: bool = False  # whether the checkpoint of the best precision is kept as well
     profile_step: Optional[int] = None  # the step that is traced

@@ -11,28 +11,28 @@ from cifar10.config import CLASSIC, DEPTH, HEIGHT, WIDTH
 IMAGE_SIZE = 24
 
 
-def draws(n, contrast=CLASSIC.contrast, size=IMAGE_SIZE):
+def sample_parameters(n, contrast=CLASSIC.contrast, image_size=IMAGE_SIZE):
     """Draws the random numbers that `distort` needs for n images.
 
     Args:
       n: the number of images.
       contrast: contrast factors are drawn from 1 - contrast to 1 + contrast.
-      size: height and width of the crops, up to 32.
+      image_size: height and width of the crops, up to 32.
 
     Returns:
-      rows: the first row of each crop, int32 [n], 0 to 32 - size.
-      columns: the first column of each crop, int32 [n], 0 to 32 - size.
-      mirror: whether to mirror each image, bool [n]; both are equally likely.
-      factors: the contrast factor of each image, float32 [n].
+      rows: the first row of each crop, int32 [n], 0 to 32 - image_size.
+      columns: the first column of each crop, int32 [n], 0 to 32 - image_size.
+      flip: whether to flip each image, bool [n]; both are equally likely.
+      contrast_factors: the contrast factor of each image, float32 [n].
     """
-    rows = tf.random_uniform([n], maxval=HEIGHT - size + 1, dtype=tf.int32)
-    columns = tf.random_uniform([n], maxval=WIDTH - size + 1, dtype=tf.int32)
-    mirror = tf.random_uniform([n]) < 0.5
-    factors = tf.random_uniform([n], 1 - contrast, 1 + contrast)
-    return rows, columns, mirror, factors
+    rows = tf.random_uniform([n], maxval=HEIGHT - image_size + 1, dtype=tf.int32)
+    columns = tf.random_uniform([n], maxval=WIDTH - image_size + 1, dtype=tf.int32)
+    flip = tf.random_uniform([n]) < 0.5
+    contrast_factors = tf.random_uniform([n], 1 - contrast, 1 + contrast)
+    return rows, columns, flip, contrast_factors
 
 
-def distort(images, rows, columns, mirror, factors, size=IMAGE_SIZE):
+def distort(images, rows, columns, flip, contrast_factors, image_size=IMAGE_SIZE):
     """Crops, mirrors, changes the contrast of, and standardises each image of a batch.
 
     Equal to tf.image's crop, flip, adjust_brightness, adjust_contrast and per_image_standardization
@@ -42,24 +42,24 @@ def distort(images, rows, columns, mirror, factors, size=IMAGE_SIZE):
 
     Args:
       images: uint8 [n, 3, 32, 32].
-      rows, columns, mirror, factors: as `draws` returns them.
-      size: height and width of the crops.
+      rows, columns, flip, contrast_factors: as `sample_parameters` returns them.
+      image_size: height and width of the crops.
 
     Returns:
-      float32 [n, size, size, 3].
+      float32 [n, image_size, image_size, 3].
     """
-    offsets = tf.range(size)
+    offsets = tf.range(image_size)
     images = tf.gather(images, rows[:, None] + offsets, axis=2, batch_dims=1)
-    columns = columns[:, None] + tf.where_v2(mirror[:, None], offsets[::-1], offsets)
+    columns = columns[:, None] + tf.where_v2(flip[:, None], offsets[::-1], offsets)
     # A product with ones and zeros picks the columns exactly; gathering byte by byte would take ten
     # times as long.
     picks = tf.one_hot(columns, WIDTH, axis=1, dtype=tf.float32)
-    images = tf.reshape(tf.cast(images, tf.float32), [-1, DEPTH * size, WIDTH])
-    images = tf.reshape(tf.matmul(images, picks), [-1, DEPTH, size, size])
-    return _standardize(images, factors)
+    images = tf.reshape(tf.cast(images, tf.float32), [-1, DEPTH * image_size, WIDTH])
+    images = tf.reshape(tf.matmul(images, picks), [-1, DEPTH, image_size, image_size])
+    return _standardize(images, contrast_factors)
 
 
-def _standardize(images, factors):
+def _standardize(images, contrast_factors):
     """Contrast about each channel's mean, then zero mean and unit variance over each image.
 
     With m_c the mean of channel c, m the mean of the image and f the contrast factor, the contrast
@@ -69,37 +69,37 @@ def _standardize(images, factors):
 
     Args:
       images: float32 [n, 3, height, width].
-      factors: of the contrast; float32, [n] or a scalar.
+      contrast_factors: of the contrast; float32, [n] or a scalar.
 
     Returns:
       float32 [n, height, width, 3].
     """
-    factors = tf.reshape(factors, [-1, 1, 1, 1])
+    contrast_factors = tf.reshape(contrast_factors, [-1, 1, 1, 1])
     channel_mean = tf.reduce_mean(images, [2, 3], keepdims=True)
     channel_offset = channel_mean - tf.reduce_mean(channel_mean, 1, keepdims=True)
     images -= channel_mean
     variances = [
         tf.reduce_mean(tf.square(x), [1, 2, 3], keepdims=True) for x in (images, channel_offset)
     ]
-    variance = tf.square(factors) * variances[0] + variances[1]
+    variance = tf.square(contrast_factors) * variances[0] + variances[1]
     # in this order: TensorFlow Lite makes NaN of rsqrt(0)
     inverse_stddev = tf.rsqrt(tf.maximum(variance, 1 / images.shape[1:].num_elements()))
-    images = images * (factors * inverse_stddev) + channel_offset * inverse_stddev
+    images = images * (contrast_factors * inverse_stddev) + channel_offset * inverse_stddev
     return tf.transpose(images, [0, 2, 3, 1])
 
 
-def crop(images, down=0, across=0, size=IMAGE_SIZE):
+def crop(images, row_offset=0, column_offset=0, image_size=IMAGE_SIZE):
     """Crops and standardises images.
 
     Args:
       images: uint8 [n, 3, 32, 32].
-      down, across: pixels from the centre of the image to that of the crop; at most as many as are
-        around the crop.
-      size: height and width of the crop, up to 32.
+      row_offset, column_offset: pixels from the centre of the image to that of the
+        crop; at most as many as are around the crop.
+      image_size: height and width of the crop, up to 32.
 
     Returns:
-      float32 [n, size, size, 3].
+      float32 [n, image_size, image_size, 3].
     """
-    top, left = (HEIGHT - size) // 2 + down, (WIDTH - size) // 2 + across
-    images = images[:, :, top : top + size, left : left + size]
+    top, left = (HEIGHT - image_size) // 2 + row_offset, (WIDTH - image_size) // 2 + column_offset
+    images = images[:, :, top : top + image_size, left : left + image_size]
     return _standardize(tf.cast(images, tf.float32), 1.0)

@@ -40,7 +40,7 @@ class Evaluator:
           records: the Records that are scored, like those of a DataSet for the test.
           device: the device to compute on.
           num_examples: score only this many examples, the first ones; None scores all.
-          num_views: the number of views per image, see crop_and_mirror.
+          num_views: the number of views per image, see crop_and_flip.
 
         Raises:
           UserError: a file is missing or malformed, or there are fewer examples.
@@ -58,7 +58,7 @@ class Evaluator:
         self._config = machine.session_config(
             [device], machine.choose_threads([device], cifar10_input.BATCH_SIZE)
         )
-        num_slices = machine.num_slices([device], cifar10_input.BATCH_SIZE)
+        num_sub_batches = machine.num_sub_batches([device], cifar10_input.BATCH_SIZE)
         self.graph = tf.Graph()
         with self.graph.as_default():
             labels, images = cifar10_input.undistorted_records(records, num_epochs=1)
@@ -67,7 +67,7 @@ class Evaluator:
                 # With a weight decay of 1, 'losses' holds l2_loss itself; `evaluate` multiplies it
                 # by that of the run.
                 log_probabilities = mean_log_probabilities(
-                    images, num_views, records.num_classes, num_slices, fc_weight_decay=1.0
+                    images, num_views, records.num_classes, num_sub_batches, fc_weight_decay=1.0
                 )
             self._batch = labels, images, log_probabilities
             self._l2_losses = {
@@ -75,14 +75,14 @@ class Evaluator:
             }
             self._variables = {variable.op.name: variable for variable in tf.trainable_variables()}
 
-    def evaluate(self, restored):
+    def evaluate(self, ckpt):
         """Scores the moving averages in a checkpoint; if it has none, says so and scores its raw
         weights.
 
         The weight decay in the losses is that of the run, which the checkpoint's directory records.
 
         Args:
-          restored: a Checkpoint.
+          ckpt: a Checkpoint.
 
         Returns:
           A Result.
@@ -93,31 +93,31 @@ class Evaluator:
             was made.
         """
         self._watch.check()
-        train_dir = os.path.dirname(restored.path)
+        train_dir = os.path.dirname(ckpt.path)
         run_directory.check_classes(train_dir, self._class_names)
         decay = run_directory.recorded_hparams(train_dir).fc_weight_decay
-        suffix = checkpoint.suffix_in_use(restored)
+        suffix = checkpoint.suffix_in_use(ckpt)
         variables = {name + suffix: variable for name, variable in self._variables.items()}
-        checkpoint.check_fits(restored, variables)
+        checkpoint.check_fits(ckpt, variables)
         with tf.Session(graph=self.graph, config=self._config) as session:
             for name, variable in variables.items():
-                variable.load(restored.values[name], session)
-            scores, mistakes = self._run_over_examples(session)
+                variable.load(ckpt.values[name], session)
+            scores, mistakes = self._evaluate_examples(session)
             l2_losses = session.run(self._l2_losses)
         losses = {tag: decay * float(value) for tag, value in l2_losses.items()}
         losses[tensorboard.CROSS_ENTROPY] = float(scores.cross_entropies.mean())
         losses[tensorboard.TOTAL_LOSS] = sum(losses.values())
         names = list(self._class_names or map(str, range(scores.num_classes)))
-        return Result(restored.step, self._num_views, scores, mistakes, names, losses)
+        return Result(ckpt.step, self._num_views, scores, mistakes, names, losses)
 
-    def _run_over_examples(self, session):
+    def _evaluate_examples(self, session):
         """The Scores of the examples, and the most confident mistakes."""
         batches, mistakes = [], []
         missing = self._num_examples
         coord = tf.train.Coordinator()
         threads = tf.train.start_queue_runners(session, coord)
         self._watch.start(coord)
-        with self._watch.explaining():
+        with self._watch.translate_errors():
             try:
                 while missing > 0:
                     labels, images, log_probabilities = [
@@ -141,7 +141,7 @@ class Evaluator:
         return Scores(*map(np.concatenate, zip(*batches))), mistakes
 
 
-def crop_and_mirror(images, num_views):
+def crop_and_flip(images, num_views):
     """Views of each image, standardised.
 
     Args:
@@ -160,26 +160,26 @@ def crop_and_mirror(images, num_views):
     return crops if num_views == 1 else crops + [crop[:, :, ::-1] for crop in crops]
 
 
-def mean_log_probabilities(images, num_views, num_classes, num_slices, fc_weight_decay):
+def mean_log_probabilities(images, num_views, num_classes, num_sub_batches, fc_weight_decay):
     """The logarithm of the mean, over the views, of the probabilities of the classes.
 
     Args:
       images: uint8 [n, 3, 32, 32].
-      num_views: see `crop_and_mirror`.
-      num_classes, num_slices, fc_weight_decay: see model.inference.
+      num_views: see `crop_and_flip`.
+      num_classes, num_sub_batches, fc_weight_decay: see model.inference.
 
     Returns:
       float32 [n, num_classes].
     """
     with tf.name_scope('views'):
-        images = tf.concat(crop_and_mirror(images, num_views), 0)
-    logits = model.inference(images, num_classes, num_slices, fc_weight_decay)
+        images = tf.concat(crop_and_flip(images, num_views), 0)
+    logits = model.inference(images, num_classes, num_sub_batches, fc_weight_decay)
     with tf.name_scope('log_probabilities'):
         log_softmax = tf.reshape(tf.nn.log_softmax(logits), [num_views, -1, num_classes])
         return tf.reduce_logsumexp(log_softmax, 0) - math.log(num_views)
 
 
-def describe(result, top_k=None):
+def format_result(result, top_k=None):
     """The line that tells the precision of a Result, with its confidence interval; with `top_k`
     also precision @ k."""
     scores = result.scores
@@ -197,7 +197,7 @@ def describe(result, top_k=None):
     return line
 
 
-def evaluate(evaluator, checkpoints, eval_dir, top_k=None):
+def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):
     """Evaluates checkpoints; prints the precision of each and writes it, and what else is known,
     for TensorBoard.
 
@@ -222,9 +222,9 @@ def evaluate(evaluator, checkpoints, eval_dir, top_k=None):
         print('No figures, which need matplotlib: pip install matplotlib')
     with event_file.SummaryWriter(eval_dir) as summary_writer:
         tensorboard.start(summary_writer, evaluator.graph)
-        for restored in checkpoints:
-            result = evaluator.evaluate(restored)
-            print(describe(result, top_k))
+        for ckpt in checkpoints:
+            result = evaluator.evaluate(ckpt)
+            print(format_result(result, top_k))
             summary_writer.add_summary(tensorboard.evaluation(result, top_k), result.step)
     if result:
         print(text_report.whole(result))

@@ -23,12 +23,12 @@ QUEUE_FILL = 'queue_fill'  # scalar tensors from 0 to 1, named after the queue
 MIN_FRACTION_OF_EXAMPLES_IN_QUEUE = 0.4
 
 
-class Share(NamedTuple):
-    """Which part of the examples a process reads: one of `count` equal parts, which have no example
-    in common."""
+class Shard(NamedTuple):
+    """Which part of the examples a process reads: one of `num_shards` equal parts, which have no
+    example in common."""
 
     index: int = 0
-    count: int = 1
+    num_shards: int = 1
 
 
 def read_cifar10(filename_queue, label_weights=(1,)):
@@ -47,7 +47,7 @@ def read_cifar10(filename_queue, label_weights=(1,)):
     record_bytes = len(label_weights) + dataset.IMAGE_BYTES
     key, value = tf.FixedLengthRecordReader(record_bytes).read(filename_queue)
     record = tf.reshape(tf.decode_raw(value, tf.uint8), [1, record_bytes])
-    labels, images = _split(record, label_weights)
+    labels, images = _split_records(record, label_weights)
     return types.SimpleNamespace(
         height=HEIGHT,
         width=WIDTH,
@@ -58,7 +58,7 @@ def read_cifar10(filename_queue, label_weights=(1,)):
     )
 
 
-def _split(rows, label_weights):
+def _split_records(rows, label_weights):
     """Splits records, uint8 [n, record_bytes], into labels, int32 [n], and images, uint8 [n, 3, 32,
     32]."""
     label_bytes, pixels = rows[:, : len(label_weights)], rows[:, len(label_weights) :]
@@ -71,7 +71,7 @@ def distorted_inputs(
     batch_size=BATCH_SIZE,
     contrast=CLASSIC.contrast,
     deterministic=False,
-    share=Share(),
+    shard=Shard(),
 ):
     """Batches of distorted training images, in random order, without end.
 
@@ -80,7 +80,7 @@ def distorted_inputs(
       batch_size: examples per batch.
       contrast: contrast factors are drawn from 1 - contrast to 1 + contrast.
       deterministic: whether the seed of the graph fixes the order too, see `shuffled_records`.
-      share: the Share of the examples that is read.
+      shard: the Shard of the examples that is read.
 
     Returns:
       images: float32 [batch_size, 24, 24, 3].
@@ -88,17 +88,17 @@ def distorted_inputs(
 
     Raises:
       cifar10.errors.UserError: a file is missing or malformed, or has fewer examples than there are
-      shares.
+      shards.
     """
     records = dataset.read(data_dir).train
-    num_examples = verification.verify(records) // share.count
+    num_examples = verification.verify(records) // shard.num_shards
     with tf.device('/cpu:0'), tf.name_scope('distorted_inputs'):
-        labels, images = shuffled_records(records, num_examples, batch_size, deterministic, share)
-        images = distortions.distort(images, *distortions.draws(batch_size, contrast))
+        labels, images = shuffled_records(records, num_examples, batch_size, deterministic, shard)
+        images = distortions.distort(images, *distortions.sample_parameters(batch_size, contrast))
         return images, check_labels(labels, records.num_classes)
 
 
-def shuffled_records(records, num_examples, batch_size, deterministic=False, share=Share()):
+def shuffled_records(records, num_examples, batch_size, deterministic=False, shard=Shard()):
     """Batches as they are in the files, in random order, from a shuffle queue that is filled from
     the files again and again.
 
@@ -110,7 +110,7 @@ def shuffled_records(records, num_examples, batch_size, deterministic=False, sha
       deterministic: whether the seed of the graph fixes the order too, if one thread takes the
         batches. Otherwise it depends on the timing of threads which records are in the queue when
         one of them is drawn.
-      share: the Share of the records that is read.
+      shard: the Shard of the records that is read.
 
     Returns:
       labels: int32 [batch_size].
@@ -127,42 +127,42 @@ def shuffled_records(records, num_examples, batch_size, deterministic=False, sha
         queue = tf.RandomShuffleQueue(
             capacity, minimum, [tf.uint8], [[records.record_bytes]], name='shuffle_queue'
         )
-        enqueue = queue.enqueue_many([_read_records(filenames, records, share)])
+        enqueue = queue.enqueue_many([_read_records(filenames, records, shard)])
         num_threads = 1 if deterministic else 2  # one fills the queue while the other reads a file
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue] * num_threads))
         size = queue.size()
         tf.add_to_collection(SHUFFLE_QUEUE_SIZE, size)
         tf.add_to_collection(SHUFFLE_QUEUE_MIN, minimum)
         tf.add_to_collection(QUEUE_FILL, tf.divide(size, capacity, name='fill'))
-        return _split(queue.dequeue_many(batch_size), records.label_weights)
+        return _split_records(queue.dequeue_many(batch_size), records.label_weights)
 
 
-def _read_records(filename_queue, records, share=Share()):
+def _read_records(filename_queue, records, shard=Shard()):
     """Reads about 256 records at a time, uint8 [n, record_bytes], in blocks as large as the sizes
     of the files allow.
 
-    Each share gets every share.count-th block of each file.
+    Each shard gets every shard.num_shards-th block of each file.
 
     Raises:
-      UserError: a file has fewer records than there are shares.
+      UserError: a file has fewer records than there are shards.
     """
     paths, record_bytes = records.paths, records.record_bytes
     lengths = [os.path.getsize(path) // record_bytes for path in paths]
     for path, length in zip(paths, lengths):
-        if length < share.count:
+        if length < shard.num_shards:
             raise UserError(
                 '%s has %d examples, which cannot be shared by %d workers: start fewer, or give more data'
-                % (path, length, share.count)
+                % (path, length, shard.num_shards)
             )
     # A reader takes blocks of one size, so the block must divide the length of each file, or it
-    # would cut a record at its end. A block of one record leaves shares that differ by one record
-    # per file; there is no larger one that suits every share.
+    # would cut a record at its end. A block of one record leaves shards that differ by one record
+    # per file; there is no larger one that suits every shard.
     common = np.gcd.reduce(lengths)
-    blocks = [count for count in range(1, 257) if common % (count * share.count) == 0]
+    blocks = [count for count in range(1, 257) if common % (count * shard.num_shards) == 0]
     block = max(blocks, default=1)
     size = block * record_bytes
     reader = tf.FixedLengthRecordReader(
-        size, header_bytes=share.index * size, hop_bytes=share.count * size
+        size, header_bytes=shard.index * size, hop_bytes=shard.num_shards * size
     )
     _, values = reader.read_up_to(filename_queue, 256 // block)
     return tf.reshape(tf.decode_raw(values, tf.uint8), [-1, record_bytes])
@@ -202,7 +202,7 @@ def prefetch_queue(images, labels, capacity, num_threads=1):
     return queue
 
 
-def dequeue(queue, num_towers):
+def tower_batches(queue, num_towers):
     """The next batch for each tower, one after the other, so that which tower gets which batch does
     not depend on timing.
 
@@ -260,17 +260,17 @@ def undistorted_records(records, batch_size=BATCH_SIZE, num_epochs=None):
             4 * batch_size, [tf.uint8], [[records.record_bytes]], name='record_queue'
         )
         if num_epochs:
-            filenames = _closing_queue(records.paths * num_epochs)
+            filenames = _filename_queue(records.paths * num_epochs)
             rows = queue.dequeue_up_to(batch_size)
         else:
             filenames = tf.train.string_input_producer(records.paths, shuffle=False)
             rows = queue.dequeue_many(batch_size)
         enqueue = queue.enqueue_many([_read_records(filenames, records)])
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue]))
-        return _split(rows, records.label_weights)
+        return _split_records(rows, records.label_weights)
 
 
-def _closing_queue(paths):
+def _filename_queue(paths):
     """A queue of the file names that is closed after the last one.
 
     tf.train.string_input_producer(num_epochs=1) would count in a local variable, which a listing

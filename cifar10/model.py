@@ -12,32 +12,32 @@ from cifar10.config import CLASSIC, NUM_CLASSES
 _LRN_RADIUS, _LRN_BIAS, _LRN_ALPHA, _LRN_BETA = 4, 1.0, 0.001 / 9, 0.75
 
 
-def _variables(shape, dtype, stddev, bias):
+def _weights_and_biases(shape, dtype, stddev, bias):
     """Weights of this shape from a truncated normal distribution, and biases, in the memory of the
     CPU, where the towers of all devices share them."""
-    draw = tf.truncated_normal_initializer(stddev=stddev, dtype=dtype)
+    initializer = tf.truncated_normal_initializer(stddev=stddev, dtype=dtype)
     with tf.device('/cpu:0'):
-        weights = tf.get_variable('weights', shape, dtype, draw)
+        weights = tf.get_variable('weights', shape, dtype, initializer)
         return weights, tf.get_variable('biases', shape[-1:], dtype, tf.constant_initializer(bias))
 
 
-def _convolutional(slices, name, bias):
+def _conv_layer(sub_batches, name, bias):
     with tf.variable_scope(name) as scope:
-        shape = [5, 5, int(slices[0].shape[3]), 64]
-        weights, biases = _variables(shape, slices[0].dtype, 5e-2, bias)
-        convolved = [tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME') for x in slices]
-        slices = [tf.nn.relu(tf.nn.bias_add(x, biases), name=scope.name) for x in convolved]
-    tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, slices[0])
-    return slices
+        shape = [5, 5, int(sub_batches[0].shape[3]), 64]
+        weights, biases = _weights_and_biases(shape, sub_batches[0].dtype, 5e-2, bias)
+        convolved = [tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME') for x in sub_batches]
+        sub_batches = [tf.nn.relu(tf.nn.bias_add(x, biases), name=scope.name) for x in convolved]
+    tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, sub_batches[0])
+    return sub_batches
 
 
 def _max_pool(x, name):
     return tf.nn.max_pool(x, [1, 3, 3, 1], [1, 2, 2, 1], 'SAME', name=name)
 
 
-def _fully_connected(x, name, size, weight_decay):
+def _fully_connected_layer(x, name, size, weight_decay):
     with tf.variable_scope(name) as scope:
-        weights, biases = _variables([int(x.shape[1]), size], x.dtype, 0.04, 0.1)
+        weights, biases = _weights_and_biases([int(x.shape[1]), size], x.dtype, 0.04, 0.1)
         if weight_decay:
             decay = tf.multiply(tf.nn.l2_loss(weights), weight_decay, name='weight_loss')
             tf.add_to_collection('losses', decay)
@@ -101,18 +101,18 @@ def _band_matrix_lrn(x):
     return tf.reshape(y, shape), gradient
 
 
-def _split(images, num_slices):
-    """The batch cut into slices whose sizes differ by at most 1."""
-    if num_slices == 1:
+def _split_batch(images, num_sub_batches):
+    """The batch cut into sub-batches whose sizes differ by at most 1."""
+    if num_sub_batches == 1:
         return [images]
-    with tf.name_scope('slices'):
+    with tf.name_scope('sub_batches'):
         total = images.shape.as_list()[0] or tf.shape(images)[0]
-        sizes = [(total + i) // num_slices for i in range(num_slices)]
-        return tf.split(images, sizes, num=num_slices)
+        sizes = [(total + i) // num_sub_batches for i in range(num_sub_batches)]
+        return tf.split(images, sizes, num=num_sub_batches)
 
 
 def inference(
-    images, num_classes=NUM_CLASSES, num_slices=1, fc_weight_decay=CLASSIC.fc_weight_decay
+    images, num_classes=NUM_CLASSES, num_sub_batches=1, fc_weight_decay=CLASSIC.fc_weight_decay
 ):
     """Builds the network.
 
@@ -120,28 +120,28 @@ def inference(
       images: [batch, height, width, 3], float32 or float16, which the variables are then too;
         height and width must be known.
       num_classes: the number of classes.
-      num_slices: the convolutional layers cut the batch into this many slices and compute them in
-        parallel, so that the threads of a CPU need not wait for each other within every operation.
-        The result is the same.
+      num_sub_batches: the convolutional layers cut the batch into this many sub-batches and
+        compute them in parallel, so that the threads of a CPU need not wait for each other within
+        every operation. The result is the same.
       fc_weight_decay: each fully connected hidden layer adds fc_weight_decay * l2_loss(weights) to
         the collection 'losses'.
 
     Returns:
       Logits, [batch, num_classes], not softmaxed.
     """
-    slices = _split(images, num_slices)
-    slices = _convolutional(slices, 'conv1', bias=0.0)
-    slices = [_max_pool(x, 'pool1') for x in slices]
-    slices = [local_response_normalization(x, 'norm1') for x in slices]
-    slices = _convolutional(slices, 'conv2', bias=0.1)
-    slices = [local_response_normalization(x, 'norm2') for x in slices]
-    slices = [_max_pool(x, 'pool2') for x in slices]
-    x = tf.concat(slices, 0)
+    sub_batches = _split_batch(images, num_sub_batches)
+    sub_batches = _conv_layer(sub_batches, 'conv1', bias=0.0)
+    sub_batches = [_max_pool(x, 'pool1') for x in sub_batches]
+    sub_batches = [local_response_normalization(x, 'norm1') for x in sub_batches]
+    sub_batches = _conv_layer(sub_batches, 'conv2', bias=0.1)
+    sub_batches = [local_response_normalization(x, 'norm2') for x in sub_batches]
+    sub_batches = [_max_pool(x, 'pool2') for x in sub_batches]
+    x = tf.concat(sub_batches, 0)
     x = tf.reshape(x, [-1, x.shape[1:].num_elements()])
-    x = _fully_connected(x, 'local3', 384, fc_weight_decay)
-    x = _fully_connected(x, 'local4', 192, fc_weight_decay)
+    x = _fully_connected_layer(x, 'local3', 384, fc_weight_decay)
+    x = _fully_connected_layer(x, 'local4', 192, fc_weight_decay)
     with tf.variable_scope('softmax_linear') as scope:
-        weights, biases = _variables([192, num_classes], x.dtype, 1 / 192, 0.0)
+        weights, biases = _weights_and_biases([192, num_classes], x.dtype, 1 / 192, 0.0)
         logits = tf.add(tf.matmul(x, weights), biases, name=scope.name)
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, logits)
     return logits

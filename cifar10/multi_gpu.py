@@ -10,16 +10,16 @@ from cifar10.config import CLASSIC
 TOWER_NAME = 'tower'
 
 
-class Network(NamedTuple):
+class ModelParams(NamedTuple):
     """What each tower computes; see model.inference and model.loss."""
 
     num_classes: int = model.NUM_CLASSES
-    num_slices: int = 1
+    num_sub_batches: int = 1
     fc_weight_decay: float = CLASSIC.fc_weight_decay
     label_smoothing: float = CLASSIC.label_smoothing
 
 
-def _read_once(getter, name, **kwargs):
+def _read_variable_once(getter, name, **kwargs):
     """A custom getter that reads the variable: otherwise each use in a tower would be a transfer of
     its own."""
     variable = getter(name, **kwargs)
@@ -27,25 +27,25 @@ def _read_once(getter, name, **kwargs):
         return variable.value()
 
 
-def tower_loss(scope, images, labels, network=Network()):
+def tower_loss(scope, images, labels, model_params=ModelParams()):
     """The total loss of one tower.
 
     Args:
       scope: the tower's name scope, like 'tower_0/'.
       images: float32 [batch, 24, 24, 3].
       labels: int32 [batch].
-      network: a Network.
+      model_params: a ModelParams.
 
     Returns:
       A float32 scalar.
     """
     logits = model.inference(
-        images, network.num_classes, network.num_slices, network.fc_weight_decay
+        images, model_params.num_classes, model_params.num_sub_batches, model_params.fc_weight_decay
     )
-    return model.loss(logits, labels, scope, network.label_smoothing)
+    return model.loss(logits, labels, scope, model_params.label_smoothing)
 
 
-def tower_gradients(devices, batches, opt, network=Network()):
+def tower_gradients(devices, batches, opt, model_params=ModelParams()):
     """Builds one tower per batch; all towers share one set of variables.
 
     Args:
@@ -53,26 +53,28 @@ def tower_gradients(devices, batches, opt, network=Network()):
         are divided over them.
       batches: one (images, labels) per tower.
       opt: a tf.train.Optimizer.
-      network: a Network.
+      model_params: a ModelParams.
 
     Returns:
       losses: a list with each tower's loss.
       tower_grads: a list with each tower's list of (gradient, variable).
     """
     losses, tower_grads = [], []
-    per_tower = len(devices) // len(batches)
+    devices_per_tower = len(devices) // len(batches)
     for i, (images, labels) in enumerate(batches):
-        own = devices[i * per_tower : (i + 1) * per_tower]
-        device = own[0] if per_tower == 1 else placement.LayerDevices(own)
+        own = devices[i * devices_per_tower : (i + 1) * devices_per_tower]
+        device = own[0] if devices_per_tower == 1 else placement.LayerDeviceSetter(own)
         with tf.device(device), tf.name_scope(
             '%s_%d' % (TOWER_NAME, i)
         ) as scope, tf.variable_scope(
-            tf.get_variable_scope(), reuse=i > 0, custom_getter=_read_once
+            tf.get_variable_scope(), reuse=i > 0, custom_getter=_read_variable_once
         ):
-            losses.append(tower_loss(scope, images, labels, network))
+            losses.append(tower_loss(scope, images, labels, model_params))
             tower_grads.append(
                 opt.compute_gradients(
-                    losses[-1], tf.trainable_variables(), colocate_gradients_with_ops=per_tower > 1
+                    losses[-1],
+                    tf.trainable_variables(),
+                    colocate_gradients_with_ops=devices_per_tower > 1,
                 )
             )
     return losses, tower_grads
@@ -98,11 +100,11 @@ def average_gradients(tower_grads):
             'The towers have gradients for different numbers of variables: %s' % lengths
         )
     with tf.name_scope('average_gradients'):
-        averages = [_average(grads_and_vars) for grads_and_vars in zip(*tower_grads)]
+        averages = [_average_gradient(grads_and_vars) for grads_and_vars in zip(*tower_grads)]
     return [(gradient, variable) for gradient, variable in averages if gradient is not None]
 
 
-def _average(grads_and_vars):
+def _average_gradient(grads_and_vars):
     """The mean of one variable's gradients (None if no tower has one), and the variable."""
     gradients = [gradient for gradient, _ in grads_and_vars]
     variable = grads_and_vars[0][1]

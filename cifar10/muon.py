@@ -84,8 +84,10 @@ class Muon(tf.train.MomentumOptimizer):
             for first in range(0, columns, _BLOCK_COLUMNS)
         ]
         update = tf.reshape(tf.concat(blocks, 1), variable.shape)
-        kept = 1 - self._matrix_learning_rate * self._matrix_weight_decay
-        return tf.group(momentum.assign(velocity), variable.assign(kept * variable - update))
+        weight_factor = 1 - self._matrix_learning_rate * self._matrix_weight_decay
+        return tf.group(
+            momentum.assign(velocity), variable.assign(weight_factor * variable - update)
+        )
 
 
 def _is_hidden(variable):

@@ -8,32 +8,32 @@ from cifar10 import muon, placement
 from cifar10.config import RECIPES
 
 
-def examples_per_decay(pace, hparams):
+def examples_per_decay(run_length, hparams):
     """The number of examples after which the learning rate of the staircase decays, at least 1."""
-    return max(1, int(round(pace.examples_per_epoch * hparams.num_epochs_per_decay)))
+    return max(1, int(round(run_length.examples_per_epoch * hparams.num_epochs_per_decay)))
 
 
-def num_steps(pace, hparams):
+def num_steps(run_length, hparams):
     """The number of steps in hparams.epochs, rounded up, at least 1; infinity for a run without
     end."""
     if math.isinf(hparams.epochs):
         return math.inf
-    steps = hparams.epochs * pace.examples_per_epoch / pace.examples_per_step
+    steps = hparams.epochs * run_length.examples_per_epoch / run_length.examples_per_step
     return max(1, math.ceil(round(steps, 6)))  # rounding error: 1.1 * 100 > 110
 
 
-def batch_factor(pace, hparams):
+def batch_factor(run_length, hparams):
     """The number of examples per step, divided by the batch size of the recipe."""
-    return pace.examples_per_step / RECIPES[hparams.recipe].batch_size
+    return run_length.examples_per_step / RECIPES[hparams.recipe].batch_size
 
 
-def peak_learning_rate(pace, hparams):
+def peak_learning_rate(run_length, hparams):
     """The highest rate of the schedule: initial_learning_rate, scaled as lr_scaling says."""
-    factors = {'none': 1, 'linear': batch_factor(pace, hparams)}
+    factors = {'none': 1, 'linear': batch_factor(run_length, hparams)}
     return hparams.initial_learning_rate * factors[hparams.lr_scaling]
 
 
-def learning_rate(global_step, pace, hparams):
+def learning_rate(global_step, run_length, hparams):
     """The learning rate of the next step.
 
     The schedules count examples, so that they do not depend on the number of towers.
@@ -46,7 +46,7 @@ def learning_rate(global_step, pace, hparams):
 
     Args:
       global_step: the number of updates so far, an integer scalar.
-      pace: a Pace.
+      run_length: a RunLength.
       hparams: an HParams.
 
     Returns:
@@ -61,10 +61,10 @@ def learning_rate(global_step, pace, hparams):
         # up to 2^24 = 16.8 million; 350 epochs are 17.5 million examples.
         step = tf.cast(global_step, tf.int64)
         if hparams.schedule == 'staircase':
-            decays = step * pace.examples_per_step // examples_per_decay(pace, hparams)
+            decays = step * run_length.examples_per_step // examples_per_decay(run_length, hparams)
             factor = tf.pow(hparams.learning_rate_decay_factor, tf.cast(decays, tf.float32))
         elif hparams.schedule == 'linear':
-            epoch = pace.epochs(tf.cast(step, tf.float64) + 0.5)
+            epoch = run_length.epoch_at(tf.cast(step, tf.float64) + 0.5)
             warmup = hparams.warmup_epochs
             factor = tf.maximum((hparams.epochs - epoch) / (hparams.epochs - warmup), 0)
             if warmup:
@@ -72,30 +72,34 @@ def learning_rate(global_step, pace, hparams):
             factor = tf.cast(factor, tf.float32)
         else:
             raise ValueError('Unknown schedule: %s' % hparams.schedule)
-        return tf.multiply(peak_learning_rate(pace, hparams), factor, name='rate')
+        return tf.multiply(peak_learning_rate(run_length, hparams), factor, name='rate')
 
 
-def create(rate, hparams):
+def create(learning_rate, hparams):
     """The optimizer that hparams.optimizer names, a tf.train.Optimizer.
 
     Args:
-      rate: a scalar tensor, see `learning_rate`.
+      learning_rate: a scalar tensor, see `learning_rate`.
       hparams: an HParams.
 
     Raises:
       ValueError: hparams.optimizer is unknown.
     """
     if hparams.optimizer == 'gradient_descent':
-        return tf.train.GradientDescentOptimizer(rate)
+        return tf.train.GradientDescentOptimizer(learning_rate)
     if hparams.optimizer == 'momentum':
-        return tf.train.MomentumOptimizer(rate, hparams.momentum, use_nesterov=True)
+        return tf.train.MomentumOptimizer(learning_rate, hparams.momentum, use_nesterov=True)
     if hparams.optimizer == 'muon':
-        matrix_rate = rate * (hparams.matrix_learning_rate / hparams.initial_learning_rate)
-        return muon.Muon(rate, hparams.momentum, matrix_rate, hparams.matrix_weight_decay)
+        matrix_learning_rate = learning_rate * (
+            hparams.matrix_learning_rate / hparams.initial_learning_rate
+        )
+        return muon.Muon(
+            learning_rate, hparams.momentum, matrix_learning_rate, hparams.matrix_weight_decay
+        )
     raise ValueError('Unknown optimizer: %s' % hparams.optimizer)
 
 
-def train(opt, gradients, global_step, pace, hparams):
+def train(opt, gradients, global_step, run_length, hparams):
     """Applies the gradients, then updates the moving averages of all trainable variables.
 
     An average moves towards the weights after the update with decay = min(d, (1 + step) / (10 +
@@ -107,7 +111,7 @@ def train(opt, gradients, global_step, pace, hparams):
       opt: a tf.train.Optimizer.
       gradients: list of (gradient, variable).
       global_step: the variable that counts updates.
-      pace: a Pace.
+      run_length: a RunLength.
       hparams: an HParams.
 
     Returns:
@@ -115,7 +119,7 @@ def train(opt, gradients, global_step, pace, hparams):
     """
     decay = hparams.moving_average_decay
     if hparams.moving_average_fraction:
-        decay = max(0.0, 1 - 1 / (hparams.moving_average_fraction * num_steps(pace, hparams)))
+        decay = max(0.0, 1 - 1 / (hparams.moving_average_fraction * num_steps(run_length, hparams)))
     # The weight decay reads the weights, and no gradient waits for it: without the dependency it
     # might read the updated ones.
     with tf.name_scope('update'), tf.control_dependencies(tf.get_collection('losses')):

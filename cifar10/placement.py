@@ -48,7 +48,7 @@ def divide_layers(num_devices):
     return [[layer] for layer in LAYERS[: num_devices - 1]] + [LAYERS[num_devices - 1 :]]
 
 
-class LayerDevices:
+class LayerDeviceSetter:
     """A device function for a tower: the operations of a layer go to its device, and what comes
     between two layers goes with the first."""
 
@@ -72,26 +72,26 @@ def first_input_device(op):
     return op.device
 
 
-def variable_devices(strategy, devices):
+def variable_devices(variable_strategy, devices):
     """The devices over which `variables_on` spreads the variables.
 
     Args:
-      strategy: one of hparams.VARIABLE_STRATEGIES.
+      variable_strategy: one of hparams.VARIABLE_STRATEGIES.
       devices: the device names of all towers.
     """
-    return {'cpu': ['/cpu:0'], 'first_device': devices[:1], 'spread': devices}[strategy]
+    return {'cpu': ['/cpu:0'], 'first_device': devices[:1], 'spread': devices}[variable_strategy]
 
 
-class Balance:
+class GreedyLoadBalancer:
     """Assignment of each new variable to the device that holds the fewest bytes of variables so
     far, the first one of several."""
 
     def __init__(self, devices):
         """Begins with empty devices, or tasks."""
-        self._held = dict.fromkeys(devices, 0)
+        self._num_bytes = dict.fromkeys(devices, 0)
         self._devices = {}  # by the names of variables
 
-    def place(self, name, shape, dtype):
+    def assign_device(self, name, shape, dtype):
         """The device of a variable, the same each time.
 
         Args:
@@ -99,9 +99,9 @@ class Balance:
           shape, dtype: what tf.TensorShape and tf.as_dtype understand.
         """
         if name not in self._devices:
-            self._devices[name] = min(self._held, key=self._held.get)
+            self._devices[name] = min(self._num_bytes, key=self._num_bytes.get)
             size = tf.TensorShape(shape).num_elements() * tf.as_dtype(dtype).size
-            self._held[self._devices[name]] += size
+            self._num_bytes[self._devices[name]] += size
         return self._devices[name]
 
 
@@ -113,44 +113,46 @@ def variables_on(devices):
     An optimizer's slots, the moving averages and the average of the gradients go with their
     variable.
     """
-    balance = Balance(devices)
+    balancer = GreedyLoadBalancer(devices)
 
     def get(getter, name, shape, dtype, **kwargs):
-        with tf.device(balance.place(name, shape, dtype)):
+        with tf.device(balancer.assign_device(name, shape, dtype)):
             return getter(name, shape=shape, dtype=dtype, **kwargs)
 
     with tf.variable_scope(tf.get_variable_scope(), custom_getter=get):
         yield
 
 
-class Layout(NamedTuple):
+class PlacementStats(NamedTuple):
     """The bytes of a training step on the devices of a process, which have names like '/gpu:0'."""
 
-    held: dict  # from a device to the bytes of its weights and biases
-    sent: dict  # from (sender, receiver) to the bytes of a step
+    variable_bytes: dict  # from a device to the bytes of its weights and biases
+    transfer_bytes: dict  # from (sender, receiver) to the bytes of a step
 
-    def describe(self, name, strategy, when):
+    def format_lines(self, name, variable_strategy, unit):
         """Two lines of text.
 
         Args:
-          name: of what is held.
-          strategy: the variable strategy.
-          when: what the bytes are for, like 'per step'.
+          name: of the variables.
+          variable_strategy: one of hparams.VARIABLE_STRATEGIES.
+          unit: what the bytes are for, like 'per step'.
         """
-        held = ', '.join(
-            '%.2f MB on %s' % (size / 1e6, device) for device, size in self.held.items()
+        devices_text = ', '.join(
+            '%.2f MB on %s' % (size / 1e6, device) for device, size in self.variable_bytes.items()
         )
-        most = max(sorted(self.sent), key=self.sent.get, default=None)
-        busiest = '; the most, %d, from %s to %s' % ((self.sent[most],) + most) if most else ''
+        most = max(sorted(self.transfer_bytes), key=self.transfer_bytes.get, default=None)
+        busiest = (
+            '; the most, %d, from %s to %s' % ((self.transfer_bytes[most],) + most) if most else ''
+        )
         return [
-            '%s: %s (--variable_strategy=%s)' % (name, held, strategy),
+            '%s: %s (--variable_strategy=%s)' % (name, devices_text, variable_strategy),
             'Between devices: %d bytes %s, with images and labels%s'
-            % (sum(self.sent.values()), when, busiest),
+            % (sum(self.transfer_bytes.values()), unit, busiest),
         ]
 
 
-def layout(operations, variables, task=''):
-    """Finds the Layout of a process in a graph that has been built.
+def placement_stats(operations, variables, task=''):
+    """Finds the PlacementStats of a process in a graph that has been built.
 
     A tensor that several operations on a device need is sent to it once. Tensors of one element,
     like losses and the learning rate, are not counted; nor is what summaries and checkpoints need.
@@ -161,32 +163,32 @@ def layout(operations, variables, task=''):
       task: the device name of the process; devices of others are left out.
     """
     process = tf.DeviceSpec.from_string(task)
-    held, sizes, sent = collections.Counter(), {}, collections.Counter()
+    variable_bytes, sizes, transfer_bytes = collections.Counter(), {}, collections.Counter()
     for variable in variables:
-        held[_device_name(_spec(variable.op))] += _size(variable)
+        variable_bytes[_device_name(_device_spec(variable.op))] += _tensor_bytes(variable)
     graph = operations[0].graph
     needed = tf.graph_util.extract_sub_graph(graph.as_graph_def(), [op.name for op in operations])
     for op in [graph.get_operation_by_name(node.name) for node in needed.node]:
         for tensor in op.inputs:
-            ends = _spec(tensor.op), _spec(op)
+            ends = _device_spec(tensor.op), _device_spec(op)
             sender, receiver = map(_device_name, ends)
             is_own = all((end.job, end.task) == (process.job, process.task) for end in ends)
             if is_own and sender != receiver and (tensor.shape.num_elements() or 0) > 1:
-                sizes[sender, receiver, tensor.name] = _size(tensor)
+                sizes[sender, receiver, tensor.name] = _tensor_bytes(tensor)
     for (sender, receiver, _), size in sizes.items():
-        sent[sender, receiver] += size
-    return Layout(dict(held), dict(sent))
+        transfer_bytes[sender, receiver] += size
+    return PlacementStats(dict(variable_bytes), dict(transfer_bytes))
 
 
-def _size(tensor):
+def _tensor_bytes(tensor):
     return tensor.shape.num_elements() * tensor.dtype.size
 
 
-def _spec(op):
+def _device_spec(op):
     """The device of an operation; what uses a variable runs where it is."""
     for tensor in op.inputs:
         if tensor.dtype == tf.resource:
-            return _spec(tensor.op)
+            return _device_spec(tensor.op)
     return tf.DeviceSpec.from_string(op.device)
 
 

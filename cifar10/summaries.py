@@ -15,7 +15,7 @@ from cifar10.multi_gpu import TOWER_NAME
 from cifar10.report import tensorboard
 
 
-def _without_tower(name):
+def _strip_tower_name(name):
     return re.sub('^%s_[0-9]+/' % TOWER_NAME, '', name)
 
 
@@ -30,12 +30,12 @@ def _histogram(tag, values):
     return tf.raw_ops.HistogramSummary(tag=tag, values=values)
 
 
-def _losses(totals):
+def _loss_summaries(totals):
     """Each part of the loss, averaged over the towers, once the totals are known."""
     parts = {}
     for part in tf.get_collection('losses'):
-        parts.setdefault(_without_tower(part.op.name), []).append(part)
-    # or the order in which tf.add_n makes a total would depend on timing: see FiniteHook
+        parts.setdefault(_strip_tower_name(part.op.name), []).append(part)
+    # or the order in which tf.add_n makes a total would depend on timing: see NanHook
     with tf.control_dependencies(totals):
         return [
             _scalar('losses/' + name, tf.add_n(values) / len(values))
@@ -43,12 +43,12 @@ def _losses(totals):
         ]
 
 
-def _activations():
+def _activation_summaries():
     """Histogram and sparsity of each layer's activations in the first tower; for convolutional
-    layers, in its first slice."""
+    layers, in its first sub-batch."""
     layers = {}
     for activations in tf.get_collection(tf.GraphKeys.ACTIVATIONS):
-        layers.setdefault(_without_tower(activations.op.name).split('/')[0], activations)
+        layers.setdefault(_strip_tower_name(activations.op.name).split('/')[0], activations)
     for layer, activations in layers.items():
         yield _histogram(layer + '/activations', activations)
         yield _scalar(layer + '/sparsity', tf.nn.zero_fraction(activations))
@@ -80,7 +80,7 @@ def filter_grid(kernels):
     return tf.cast(enlarged, tf.uint8)
 
 
-def training(images, losses, learning_rate, gradients, further=()):
+def training(images, losses, learning_rate, gradients, extra_summaries=()):
     """Merges the summaries of a training step. Run it together with the train op: a run of its own
     would take another batch.
 
@@ -89,26 +89,28 @@ def training(images, losses, learning_rate, gradients, further=()):
       losses: a list with each tower's total loss.
       learning_rate: a scalar.
       gradients: list of (gradient, variable), averaged over the towers.
-      further: string scalars, further summaries.
+      extra_summaries: string scalars, further summaries.
 
     Returns:
       A string scalar: a serialised Summary.
     """
     with tf.device('/cpu:0'), tf.name_scope('summaries'):
-        made = [
+        summary_ops = [
             _scalar(tensorboard.LEARNING_RATE, learning_rate),
             _scalar(tensorboard.TOTAL_LOSS, tf.add_n(losses) / len(losses)),
             tf.raw_ops.ImageSummary(tag='images', tensor=images, max_images=3),
-            *_losses(losses),
-            *_activations(),
-            *further,
+            *_loss_summaries(losses),
+            *_activation_summaries(),
+            *extra_summaries,
         ]
         for fill in tf.get_collection(cifar10_input.QUEUE_FILL):
-            made.append(_scalar('/'.join(fill.op.name.split('/')[-2:]), fill))
+            summary_ops.append(_scalar('/'.join(fill.op.name.split('/')[-2:]), fill))
         for gradient, variable in gradients:
             name = variable.op.name
-            made += [_histogram(name, variable), _histogram(name + '/gradients', gradient)]
+            summary_ops += [_histogram(name, variable), _histogram(name + '/gradients', gradient)]
             if name == 'conv1/weights':
                 grid = filter_grid(variable)[tf.newaxis]
-                made.append(tf.raw_ops.ImageSummary(tag='conv1/filters', tensor=grid, max_images=1))
-        return tf.summary.merge(made)
+                summary_ops.append(
+                    tf.raw_ops.ImageSummary(tag='conv1/filters', tensor=grid, max_images=1)
+                )
+        return tf.summary.merge(summary_ops)

@@ -7,7 +7,7 @@ from typing import NamedTuple, Optional, Sequence
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, multi_gpu, optimizer, placement
-from cifar10.config import CLASSIC, MAX_STEPS, HParams, Intervals, Pace
+from cifar10.config import CLASSIC, MAX_STEPS, HParams, Intervals, RunLength
 from cifar10.data.dataset import DataSet
 from cifar10.hooks import checkpoint_hooks, session_hooks
 from cifar10.system import machine
@@ -19,11 +19,11 @@ _SEEDS_PER_WORKER = 2**22  # of 2^31 - 1, which TensorFlow tells apart
 class Job(NamedTuple):
     """What is to be trained, on which data and devices."""
 
-    data: DataSet
+    dataset: DataSet
     num_examples: int  # in the training set
     hparams: HParams = CLASSIC
     devices: Sequence[str] = ('/cpu:0',)  # of the towers, one after the other
-    given_threads: Threads = Threads()
+    requested_threads: Threads = Threads()
     max_steps: int = MAX_STEPS
     intervals: Intervals = Intervals()
     seed: Optional[int] = None  # of initial values and distortions
@@ -34,14 +34,14 @@ class Job(NamedTuple):
     variable_strategy: str = 'cpu'  # where the variables live, one of hparams.VARIABLE_STRATEGIES
     # that each tower takes, or, if there are several workers, those towers of theirs together
     batches_per_step: int = 1
-    steps_per_run: int = 1  # that a session run of the train op makes
+    steps_per_execution: int = 1  # that a session run of the train op makes
 
     @property
-    def network(self):
-        """The Network of each tower."""
-        return multi_gpu.Network(
-            self.data.num_classes,
-            self.num_slices,
+    def model_params(self):
+        """The ModelParams of each tower."""
+        return multi_gpu.ModelParams(
+            self.dataset.num_classes,
+            self.num_sub_batches,
             self.hparams.fc_weight_decay,
             self.hparams.label_smoothing,
         )
@@ -62,12 +62,12 @@ class Job(NamedTuple):
         return self.devices[:: self.devices_per_tower]
 
     @property
-    def pace(self):
-        """The Pace, which ends after max_steps or hparams.epochs, whichever comes first."""
-        endless = Pace(
+    def run_length(self):
+        """The RunLength, which ends after max_steps or hparams.epochs, whichever comes first."""
+        endless = RunLength(
             self.hparams.batch_size * self.num_towers * self.batches_per_step,
             self.num_examples,
-            steps_per_run=self.steps_per_run,
+            steps_per_execution=self.steps_per_execution,
         )
         return endless._replace(
             last_step=min(self.max_steps, optimizer.num_steps(endless, self.hparams))
@@ -77,16 +77,16 @@ class Job(NamedTuple):
     def threads(self):
         """The Threads, those that are not given chosen by the number of cores."""
         if self.deterministic:  # threads that share an operation add up in another order each time
-            return self.given_threads._replace(intra_op=1, prefetch=1)
+            return self.requested_threads._replace(intra_op=1, prefetch=1)
         return machine.choose_threads(
-            self.first_devices, self.hparams.batch_size, self.given_threads
+            self.first_devices, self.hparams.batch_size, self.requested_threads
         )
 
     @property
-    def num_slices(self):
-        """The number of slices of each tower's batch, see model.inference."""
-        return machine.num_slices(
-            self.first_devices, self.hparams.batch_size, self.given_threads.inter_op
+    def num_sub_batches(self):
+        """The number of sub-batches of each tower's batch, see model.inference."""
+        return machine.num_sub_batches(
+            self.first_devices, self.hparams.batch_size, self.requested_threads.inter_op
         )
 
     @property
@@ -129,32 +129,32 @@ def build_step(job, batches):
       The train op.
     """
     global_step = tf.train.get_or_create_global_step()
-    learning_rate = optimizer.learning_rate(global_step, job.pace, job.hparams)
+    learning_rate = optimizer.learning_rate(global_step, job.run_length, job.hparams)
     opt = optimizer.create(learning_rate, job.hparams)
     with placement.variables_on(job.variable_devices):
-        _, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.network)
+        _, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.model_params)
     gradients = multi_gpu.average_gradients(tower_grads)
-    return optimizer.train(opt, gradients, global_step, job.pace, job.hparams)
+    return optimizer.train(opt, gradients, global_step, job.run_length, job.hparams)
 
 
-def layout(job):
-    """Returns the placement.Layout of a step of a Job in one process."""
+def placement_stats(job):
+    """Returns the placement.PlacementStats of a step of a Job in one process."""
     size, batch_size = distortions.IMAGE_SIZE, job.hparams.batch_size
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         images = tf.placeholder(tf.float32, [batch_size, size, size, 3])
         labels = tf.placeholder(tf.int32, [batch_size])
         train_op = build_step(job, [(images, labels)] * job.num_towers)
-        return placement.layout([train_op], tf.trainable_variables())
+        return placement.placement_stats([train_op], tf.trainable_variables())
 
 
-def set_seed(seed, first_step, worker=0):
+def set_seed(seed, first_step, worker_index=0):
     """Seeds the default graph, unless `seed` is None.
 
     A resumed run draws other random numbers than its first steps did, and each worker of a cluster
     draws its own.
     """
     if seed is not None:
-        tf.set_random_seed(seed + first_step + _SEEDS_PER_WORKER * worker)
+        tf.set_random_seed(seed + first_step + _SEEDS_PER_WORKER * worker_index)
 
 
 class SessionSettings(NamedTuple):
@@ -187,7 +187,7 @@ def session(step, job, run, saver, summary_writer, settings=None):
     """
     settings = settings or SessionSettings(job.session_config)
     init_fn = run.init_fn() if settings.initializes_variables else None
-    last_step = job.pace.last_step
+    last_step = job.run_length.last_step
     if run.is_complete(last_step):
         print('Nothing to do: the run ends at step %d' % last_step)
         run.keep_best(job, summary_writer)
@@ -205,16 +205,16 @@ def session(step, job, run, saver, summary_writer, settings=None):
         data_files,
         session_hooks.QueueFillHook(run),
         nan_hook,
-        session_hooks.LoggingHook(step, job.pace, job.intervals.log_frequency),
+        session_hooks.LoggingHook(step, job.run_length, job.intervals.log_frequency),
         *run.hooks(step, nan_hook, job, saver, summary_writer),
         session_hooks.StopOnSignalHook(run),
     ]
     init_op = None if settings.initializes_variables else tf.no_op()
     scaffold = tf.train.Scaffold(init_op=init_op, init_fn=init_fn, saver=saver)
-    with run.stop_request(), data_files.explaining(), tf.train.SingularMonitoredSession(
+    with run.stop_request(), data_files.translate_errors(), tf.train.SingularMonitoredSession(
         hooks, scaffold, settings.master, settings.config, stop_grace_period_secs=10
     ) as monitored:
-        with data_files.explaining():  # so that the session ends normally, with a checkpoint
+        with data_files.translate_errors():  # so that the session ends normally, with a checkpoint
             yield monitored
         if run.stopped_by:
             print('%s: stopping' % run.stopped_by.name)

@@ -2,7 +2,7 @@
 """Measures the input pipeline, the training step, whole training and its towers, here and in the
 classic formulation.
 
-Each figure comes from a process of its own, after a warm-up that is not measured; tables show
+Each metric comes from a process of its own, after a warm-up that is not measured; tables show
 median (least to greatest).
 
   cifar10_benchmark.py input        batches out of the input pipeline alone
@@ -11,7 +11,7 @@ median (least to greatest).
   cifar10_benchmark.py towers       one tower with a whole batch, two with half, four with a quarter
   cifar10_benchmark.py profile      the most expensive operations of a step, and a Chrome trace
   cifar10_benchmark.py distributed  clusters of 2 and 4 workers on this machine, beside one process
-  cifar10_benchmark.py plan         by formulas: 8, 32 and 128 machines; 1 to 8 GPUs in one
+  cifar10_benchmark.py estimate     by formulas: 8, 32 and 128 machines; 1 to 8 GPUs in one
 """
 
 import os
@@ -41,20 +41,24 @@ if __name__ == '__main__':
     data_flags.define_integer('warmup_steps', 0, 'Steps before those; 0: what suits.', 0, 10**6)
     data_flags.define_integer('steps', 0, 'Measured steps; 0: what suits the subcommand.', 0, 10**6)
     data_flags.define_integer(
-        'gpu_gflops', 10000, 'For `plan`: GFLOP/s of a GPU, as `step` measures them.', 1, 10**8
+        'gpu_gflops', 10000, 'For `estimate`: GFLOP/s of a GPU, as `step` measures them.', 1, 10**8
     )
-    data_flags.define_output('json', None, 'Write the figures of every round to this file.')
-    data_flags.define_output(
-        'trace', '/tmp/cifar10_trace.json', 'Where `profile` writes the Chrome trace.'
+    data_flags.define_output_file(
+        'json_file', None, 'Write the metrics of every round to this file.'
+    )
+    data_flags.define_output_file(
+        'trace_file', '/tmp/cifar10_trace.json', 'Where `profile` writes the Chrome trace.'
     )
     ARGUMENTS = program.parse(
-        dict.fromkeys(['input', 'step', 'train', 'towers', 'profile', 'distributed', 'plan'], ())
+        dict.fromkeys(
+            ['input', 'step', 'train', 'towers', 'profile', 'distributed', 'estimate'], ()
+        )
     )
 
 
 from cifar10 import placement
 from cifar10.benchmark import estimates, subcommands
-from cifar10.benchmark.measurements import BASELINE, OURS, Steps
+from cifar10.benchmark.measurements import BASELINE, OURS, StepCounts
 from cifar10.cli import training_job
 from cifar10.config import CLASSIC
 from cifar10.data import dataset
@@ -65,78 +69,80 @@ from cifar10.training import Job
 FLAGS = flags.FLAGS
 
 
-def request(command):
-    """The Request that the flags describe, with the data set made ready if the command needs it."""
-    is_read = command in ('input', 'train', 'distributed') or any(
-        FLAGS[name].present for name in ('dataset', 'data_dir', 'label')
+def benchmark_params(subcommand):
+    """The BenchmarkParams that the flags describe, with the data set made ready if the
+    subcommand needs it."""
+    is_read = subcommand in ('input', 'train', 'distributed') or any(
+        FLAGS[name].present for name in ('dataset', 'data_dir', 'label_mode')
     )
     # a step alone needs no more of it than the number of classes
     data = data_flags.prepare() if is_read else dataset.read('')
     if is_read:
         training_job.count_examples(data, FLAGS.batch_size)
     num_devices = FLAGS.num_gpus
-    if command == 'towers':
-        num_devices = subcommands.MOST_TOWERS * FLAGS.devices_per_tower
+    if subcommand == 'towers':
+        num_devices = subcommands.MAX_TOWERS * FLAGS.devices_per_tower
         training_job.check_division(num_devices, FLAGS.devices_per_tower)
     job = Job(
-        data=data,
+        dataset=data,
         num_examples=NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
         hparams=CLASSIC._replace(batch_size=FLAGS.batch_size),
         devices=placement.tower_devices(num_devices),
-        given_threads=training_job.threads(),
+        requested_threads=training_job.threads(),
         devices_per_tower=FLAGS.devices_per_tower,
         variable_strategy=FLAGS.variable_strategy,
     )
-    threads = ['intra_op_threads', 'inter_op_threads', 'input_threads']
-    return subcommands.Request(
+    threads = ['intra_op_threads', 'inter_op_threads', 'num_preprocess_threads']
+    return subcommands.BenchmarkParams(
         job=job,
-        steps=Steps(warmup=FLAGS.warmup_steps, measured=FLAGS.steps),
+        steps=StepCounts(warmup=FLAGS.warmup_steps, measured=FLAGS.steps),
         scripts_dir=os.path.dirname(os.path.realpath(__file__)),
-        trainer_flags=[FLAGS[name].serialize() for name in threads] + ['--eval_steps=0'],
-        trace_path=FLAGS.trace,
+        trainer_flags=[FLAGS[name].serialize() for name in threads] + ['--eval_every=0'],
+        trace_path=FLAGS.trace_file,
         data_flags=['--data_dir=' + data.directory]
-        + (['--label=' + FLAGS.label] if FLAGS.label else []),
+        + (['--label_mode=' + FLAGS.label_mode] if FLAGS.label_mode else []),
     )
 
 
-def main(command):
-    """Measures what the command names, and prints and writes the figures; or prints the plan."""
+def main(subcommand):
+    """Measures what the subcommand names, and prints and writes the metrics; or prints the
+    estimates."""
     if (FLAGS.devices_per_tower, FLAGS.variable_strategy) != (1, 'cpu'):
-        if command != 'towers' or FLAGS.baseline:
+        if subcommand != 'towers' or FLAGS.baseline:
             raise UserError(
                 '--devices_per_tower and --variable_strategy are measured by towers, without --baseline: leave them out'
             )
-    if command == 'plan':
-        if FLAGS.json is not None:
-            raise UserError('plan measures nothing: leave out --json')
+    if subcommand == 'estimate':
+        if FLAGS.json_file is not None:
+            raise UserError('estimate measures nothing: leave out --json_file')
         with signals.Interruptible():
-            for tables in (estimates.cluster_plan, estimates.multi_gpu_plan):
-                print(tables(FLAGS.batch_size, FLAGS.gpu_gflops) + '\n')
+            for make_tables in (estimates.cluster_tables, estimates.multi_gpu_tables):
+                print(make_tables(FLAGS.batch_size, FLAGS.gpu_gflops) + '\n')
         return
-    if FLAGS.json is not None:
-        files.check_writable(FLAGS.json)
-    if command == 'profile':
-        files.check_writable(FLAGS.trace)
-    if command == 'towers' and FLAGS.batch_size % 4:
+    if FLAGS.json_file is not None:
+        files.check_writable(FLAGS.json_file)
+    if subcommand == 'profile':
+        files.check_writable(FLAGS.trace_file)
+    if subcommand == 'towers' and FLAGS.batch_size % 4:
         raise UserError('--batch_size must be a multiple of 4, to be divided among four towers')
-    if command == 'distributed' and FLAGS.baseline:
+    if subcommand == 'distributed' and FLAGS.baseline:
         raise UserError('distributed has no classic formulation: leave out --baseline')
-    requested = request(command)
+    params = benchmark_params(subcommand)
     # the measuring processes are ended, and what they have written is removed
     with signals.Interruptible():
-        results = subcommands.in_turn(
-            command,
-            requested,
+        results = subcommands.measure_rounds(
+            subcommand,
+            params,
             [OURS, BASELINE] if FLAGS.baseline else [OURS],
             FLAGS.rounds,
         )
-    print(subcommands.tables(command, results, requested))
-    if FLAGS.json is not None:
+    print(subsubcommands.tables(command, results, params))
+    if FLAGS.json_file is not None:
         flag_values = {
             flag.name: flag.value for flag in FLAGS.get_key_flags_for_module(sys.argv[0])
         }
         files.write_whole(
-            FLAGS.json, subcommands.report(command, results, flag_values), 'name another file'
+            FLAGS.json_file, subsubcommands.json_report(command, results, flag_values), 'name another file'
         )
 
 

@@ -39,15 +39,15 @@ def main():
     """Makes the data set ready, and trains."""
     data = data_flags.prepare()
     job = Job(
-        data=data,
+        dataset=data,
         num_examples=training_job.count_examples(data, FLAGS.batch_size),
         hparams=CLASSIC._replace(batch_size=FLAGS.batch_size),
         devices=placement.tower_devices(FLAGS.num_gpus),
         max_steps=FLAGS.max_steps,
         intervals=Intervals(
             log_frequency=FLAGS.log_frequency,
-            summary_steps=FLAGS.summary_steps,
-            checkpoint_steps=FLAGS.checkpoint_steps,
+            save_summaries_steps=FLAGS.save_summaries_steps,
+            save_checkpoint_steps=FLAGS.save_checkpoint_steps,
         ),
     )
     classic.train(job, FLAGS.train_dir)

@@ -33,7 +33,7 @@ from cifar10.errors import UserError
 from cifar10.system import directories, signals
 
 FLAGS = flags.FLAGS
-DATA_FLAGS = ['dataset', 'data_dir', 'data_url', 'label']
+DATA_FLAGS = ['dataset', 'data_dir', 'data_url', 'label_mode']
 
 
 def download():
@@ -42,7 +42,7 @@ def download():
         raise UserError(
             '--dataset=synthetic is not downloaded: use the command synthetic, or give cifar10 or cifar100'
         )
-    tell(data_flags.make(FLAGS.dataset))
+    print_counts(data_flags.make(FLAGS.dataset))
 
 
 def synthetic():
@@ -51,7 +51,7 @@ def synthetic():
         raise UserError(
             '--dataset=%s is not drawn: use the command download, or leave it out' % FLAGS.dataset
         )
-    tell(data_flags.make('synthetic'))
+    print_counts(data_flags.make('synthetic'))
 
 
 def convert(images_dir, out):
@@ -68,7 +68,7 @@ def convert(images_dir, out):
             FLAGS.seed,
             FLAGS.strict,
         )
-    tell(dataset.read(out))
+    print_counts(dataset.read(out))
     return int(num_damaged > 0)
 
 
@@ -76,42 +76,44 @@ def hold_out(source, out):
     """Divides the training images of a data set."""
     directories.check_exists(source, 'give the --data_dir of a data set')
     with signals.Interruptible():
-        dataset_writer.hold_out(dataset.read(source, FLAGS.label), out, FLAGS.examples, FLAGS.seed)
-    tell(dataset.read(out))
+        dataset_writer.hold_out(
+            dataset.read(source, FLAGS.label_mode), out, FLAGS.num_examples, FLAGS.seed
+        )
+    print_counts(dataset.read(out))
 
 
 def info():
     """Tells what is in a data set."""
     from cifar10.data import dataset_info
 
-    found = present()
+    found = existing_dataset()
     print(dataset_info.report(found))
-    dataset_info.draw(found, FLAGS.contact_sheet)
-    tell(found)
+    dataset_info.draw(found, FLAGS.contact_sheet_file)
+    print_counts(found)
 
 
 def verify():
     """Checks the files of a data set, also by their checksums if it has some."""
-    found = present()
+    found = existing_dataset()
     for records in (found.train, found.test):
         verification.verify(records)
         verification.check_sums(records)
-    tell(found)
+    print_counts(found)
 
 
-def present():
+def existing_dataset():
     """The DataSet in --data_dir; raises UserError if there is no such directory, or no CIFAR-100 in
     it that --dataset names."""
-    data_flags.check_exists()
-    path = data_flags.data_dir(FLAGS.dataset)
+    data_flags.check_data_dir_exists()
+    path = data_flags.files_dir(FLAGS.dataset)
     directories.check_exists(
         path,
         'download it with `cifar10_dataset.py download --dataset=cifar100`, or leave out --dataset',
     )
-    return dataset.read(path, FLAGS.label)
+    return dataset.read(path, FLAGS.label_mode)
 
 
-def tell(found):
+def print_counts(found):
     """Prints what is in a DataSet."""
     print(
         '%d training and %d test examples of %s in %s'
@@ -128,8 +130,8 @@ COMMANDS = {  # function, arguments, flags
     'download': (download, (), DATA_FLAGS),
     'synthetic': (synthetic, (), ['dataset', 'data_dir']),
     'convert': (convert, ('IMAGES_DIR', 'OUT'), ['test_fraction', 'seed', 'strict']),
-    'holdout': (hold_out, ('SRC', 'OUT'), ['examples', 'seed', 'label']),
-    'info': (info, (), DATA_FLAGS + ['contact_sheet']),
+    'holdout': (hold_out, ('SRC', 'OUT'), ['num_examples', 'seed', 'label_mode']),
+    'info': (info, (), DATA_FLAGS + ['contact_sheet_file']),
     'verify': (verify, (), DATA_FLAGS),
 }
 
@@ -161,12 +163,12 @@ if __name__ == '__main__':
         'seed', 0, 'For convert and holdout: seed of the choice of test images.', 0
     )
     flags.DEFINE_boolean('strict', False, 'For convert: write nothing if a file is damaged.')
-    data_flags.define_integer('examples', 5000, 'For holdout: the number of test images.', 1)
-    data_flags.define_output(
-        'contact_sheet',
+    data_flags.define_integer('num_examples', 5000, 'For holdout: the number of test images.', 1)
+    data_flags.define_output_file(
+        'contact_sheet_file',
         '/tmp/cifar10_contact_sheet.png',
         'Where info draws images of each class: a file .png, .jpg or .jpeg.',
-        endings=('.png', '.jpg', '.jpeg'),
+        extensions=('.png', '.jpg', '.jpeg'),
     )
     words = {name: names for name, (_, names, _) in COMMANDS.items()}
     program.run(main, program.parse(words, needs_tensorflow=('convert', 'info')))

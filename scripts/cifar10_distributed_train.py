@@ -8,7 +8,7 @@ Start it once for each task of the cluster, everywhere with the same --ps_hosts 
   cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 \\
     --job_name=worker --task_index=0
 
-Each worker has its share of the examples, and towers of its own on --num_gpus devices. --mode says
+Each worker has its shard of the examples, and towers of its own on --num_gpus devices. --mode says
 how the workers come together.
 """
 
@@ -42,7 +42,7 @@ from cifar10 import evaluation, input as cifar10_input, multi_gpu, optimizer, su
 from cifar10.cli import data_flags, training_job
 from cifar10.distributed import parameter_server, server
 from cifar10.distributed.cluster import EVALUATOR
-from cifar10.distributed.task_context import Station
+from cifar10.distributed.task_context import TaskContext
 from cifar10.distributed.worker import Worker
 from cifar10.hooks.outputs import WorkerRun
 from cifar10.runs import checkpoints_iterator, run_directory
@@ -61,24 +61,28 @@ def train(job, run, replica):
     """
     with tf.Graph().as_default(), tf.device(replica.device):
         training.set_seed(job.seed, run.first_step, replica.task.index)
-        share = cifar10_input.Share(replica.task.index, replica.strategy.num_workers)
+        shard = cifar10_input.Shard(replica.task.index, replica.strategy.num_workers)
         images, labels = cifar10_input.distorted_inputs(
-            job.data, job.hparams.batch_size, job.hparams.contrast, job.deterministic, share
+            job.dataset, job.hparams.batch_size, job.hparams.contrast, job.deterministic, shard
         )
         queue = cifar10_input.prefetch_queue(
             images, labels, 2 * job.num_towers, job.threads.prefetch
         )
-        batches = cifar10_input.dequeue(queue, job.num_towers)
+        batches = cifar10_input.tower_batches(queue, job.num_towers)
         global_step = tf.train.get_or_create_global_step()
-        learning_rate = optimizer.learning_rate(global_step, job.pace, job.hparams)
+        learning_rate = optimizer.learning_rate(global_step, job.run_length, job.hparams)
         opt = optimizer.create(learning_rate, job.hparams)
         with replica.variables():
-            losses, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.network)
+            losses, tower_grads = multi_gpu.tower_gradients(
+                job.devices, batches, opt, job.model_params
+            )
         gradients = multi_gpu.average_gradients(tower_grads)
         update = replica.update(
             gradients,
             learning_rate,
-            lambda averages: optimizer.train(opt, averages, global_step, job.pace, job.hparams),
+            lambda averages: optimizer.train(
+                opt, averages, global_step, job.run_length, job.hparams
+            ),
         )
         first_images, _ = batches[0]
         summary_op = summaries.training(
@@ -97,33 +101,35 @@ def evaluate(cluster, timeouts):
     """Evaluates new checkpoints in --train_dir until the run has ended, as cifar10_eval.py does;
     writes to its directory eval."""
     # The directory may hold an older run, which the chief resumes or moves aside.
-    server.await_run(cluster, timeouts.connect)
+    server.wait_for_chief(cluster, timeouts.connect)
     evaluator = evaluation.Evaluator(data_flags.prepare().test)
     checkpoints = checkpoints_iterator.new_checkpoints(FLAGS.train_dir)
-    evaluation.evaluate(evaluator, checkpoints, os.path.join(FLAGS.train_dir, 'eval'))
+    evaluation.evaluate_checkpoints(evaluator, checkpoints, os.path.join(FLAGS.train_dir, 'eval'))
 
 
 def main():
     """Serves variables, evaluates, or makes data and directory ready, prints the plan, and trains
     until the run is over."""
-    cluster, task = cluster_flags.given_cluster()
-    timeouts = cluster_flags.given_timeouts()
-    if task.job == EVALUATOR:
+    cluster, task = cluster_flags.cluster_from_flags()
+    timeouts = cluster_flags.timeouts_from_flags()
+    if task.job_name == EVALUATOR:
         evaluate(cluster, timeouts)
         return
-    if task.job == 'ps':
+    if task.job_name == 'ps':
         config = machine.session_config(['/cpu:0'], training_job.threads())
-        parameter_server.serve(Station(cluster, task, config, timeouts))
+        parameter_server.serve(TaskContext(cluster, task, config, timeouts))
         return
-    strategy = cluster_flags.given_strategy(cluster)
+    strategy = cluster_flags.strategy_from_flags(cluster)
     job = training_job.prepare(
         FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy, task.is_chief
-    )._replace(batches_per_step=strategy.batches_per_step, steps_per_run=strategy.steps_per_run)
+    )._replace(
+        batches_per_step=strategy.batches_per_step, steps_per_execution=strategy.steps_per_execution
+    )
     replica = Worker(
-        Station(cluster, task, job.session_config, timeouts),
+        TaskContext(cluster, task, job.session_config, timeouts),
         strategy,
         job,
-        adopts=['warmup_epochs'] if FLAGS.warmup_epochs is None else [],
+        adopted_hparams=['warmup_epochs'] if FLAGS.warmup_epochs is None else [],
     )
 
     def attempt(is_first):
@@ -134,15 +140,16 @@ def main():
         ) as run:
             if not replica.join(
                 run,
-                begins=FLAGS.fresh and is_first,
+                starts_new_run=FLAGS.fresh and is_first,
                 has_ended=lambda: (
-                    not FLAGS.fresh and run_directory.has_ended(FLAGS.train_dir, job.pace.last_step)
+                    not FLAGS.fresh
+                    and run_directory.has_ended(FLAGS.train_dir, job.run_length.last_step)
                 ),
             ):
                 return None
             if is_first:
                 training_job.print_plan(
-                    replica.job, run, training_job.of_cluster(cluster, task, strategy)
+                    replica.job, run, training_job.describe_cluster(cluster, task, strategy)
                 )
             train(replica.job, run, replica)
             return run.stopped_by

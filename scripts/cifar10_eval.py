@@ -28,7 +28,7 @@ from cifar10.system import directories, files
 FLAGS = flags.FLAGS
 
 
-def follows():
+def evaluates_continuously():
     """Whether newer checkpoints are evaluated too."""
     return FLAGS.checkpoint == 'latest' and not FLAGS.run_once
 
@@ -36,13 +36,13 @@ def follows():
 def check():
     """Raises UserError if the flags do not fit together, or a directory that is given does not
     exist."""
-    data_flags.check_different('eval_dir', 'checkpoint_dir', 'data_dir')
+    data_flags.check_directories_differ('eval_dir', 'checkpoint_dir', 'data_dir')
     if not FLAGS['data_dir'].using_default_value:
-        data_flags.check_exists()
-    if not follows():
+        data_flags.check_data_dir_exists()
+    if not evaluates_continuously():
         data_flags.check_checkpoint_exists()
-    if FLAGS.figures and not figures.is_available():
-        raise UserError('--figures needs matplotlib: pip install matplotlib')
+    if FLAGS.figures_dir and not figures.is_available():
+        raise UserError('--figures_dir needs matplotlib: pip install matplotlib')
 
 
 # a mistake in the flags is told before TensorFlow is imported, which takes seconds
@@ -64,11 +64,13 @@ if __name__ == '__main__':
         1,
         65536,
     )
-    data_flags.define_output(
-        'predictions', None, 'A CSV file for the probabilities of all classes, for each example.'
+    data_flags.define_output_file(
+        'predictions_file',
+        None,
+        'A CSV file for the probabilities of all classes, for each example.',
     )
     data_flags.define_directory(
-        'figures', None, 'A directory for the figures, as PNG and SVG; needs matplotlib.'
+        'figures_dir', None, 'A directory for the figures, as PNG and SVG; needs matplotlib.'
     )
     data_flags.define_integer(
         'num_examples', None, 'Score only this many examples, the first ones; all by default.', 1
@@ -104,12 +106,12 @@ def evaluator():
     records = found.test if FLAGS.eval_data == 'test' else found.train
     data_flags.check_top_k(records.num_classes)
     (device,) = placement.tower_devices(1) if FLAGS.use_gpu else ['/cpu:0']
-    return evaluation.Evaluator(records, device, FLAGS.num_examples, int(FLAGS.views))
+    return evaluation.Evaluator(records, device, FLAGS.num_examples, int(FLAGS.num_views))
 
 
 def checkpoints():
     """The chosen checkpoint; without a choice the latest one and each newer one."""
-    if follows():
+    if evaluates_continuously():
         return checkpoints_iterator.new_checkpoints(
             FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs
         )
@@ -118,17 +120,19 @@ def checkpoints():
 
 def main():
     """Evaluates what the flags name."""
-    if FLAGS.predictions:
-        files.check_writable(FLAGS.predictions)
-    if FLAGS.figures:
-        directories.make(FLAGS.figures)
-        files.check_writable(os.path.join(FLAGS.figures, 'mistakes.png'))
-    result = evaluation.evaluate(evaluator(), checkpoints(), FLAGS.eval_dir, FLAGS.top_k)
-    if result and FLAGS.predictions:
+    if FLAGS.predictions_file:
+        files.check_writable(FLAGS.predictions_file)
+    if FLAGS.figures_dir:
+        directories.make(FLAGS.figures_dir)
+        files.check_writable(os.path.join(FLAGS.figures_dir, 'mistakes.png'))
+    result = evaluation.evaluate_checkpoints(
+        evaluator(), checkpoints(), FLAGS.eval_dir, FLAGS.top_k
+    )
+    if result and FLAGS.predictions_file:
         content = text_report.predictions(result.scores, result.class_names)
-        files.write_whole(FLAGS.predictions, content, 'name another file')
-    if result and FLAGS.figures:
-        figures.write(result, FLAGS.figures)
+        files.write_whole(FLAGS.predictions_file, content, 'name another file')
+    if result and FLAGS.figures_dir:
+        figures.write(result, FLAGS.figures_dir)
 
 
 if __name__ == '__main__':

@@ -26,7 +26,7 @@ FLAGS = flags.FLAGS
 def check():
     """Raises UserError if the flags do not fit together, or there is no directory of
     checkpoints."""
-    data_flags.check_different('export_dir', 'checkpoint_dir')
+    data_flags.check_directories_differ('export_dir', 'checkpoint_dir')
     data_flags.check_checkpoint_exists()
 
 
@@ -41,7 +41,7 @@ if __name__ == '__main__':
     data_flags.define_integer(
         'model_version', None, 'The number of the version; by default the next one.', 0
     )
-    data_flags.define_output('tflite', None, 'Write this file for TensorFlow Lite too.')
+    data_flags.define_output_file('tflite_file', None, 'Write this file for TensorFlow Lite too.')
     program.parse(check=check)
 
 from cifar10.serving import export, trained_model
@@ -50,16 +50,16 @@ from cifar10.system import signals
 
 def main():
     """Exports the checkpoint that the flags name."""
-    if FLAGS.tflite:
-        files.check_writable(FLAGS.tflite)
+    if FLAGS.tflite_file:
+        files.check_writable(FLAGS.tflite_file)
     network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
     with signals.Interruptible():
-        converted = export.convert_to_lite(network) if FLAGS.tflite else None
+        converted = export.convert_to_lite(network) if FLAGS.tflite_file else None
         path = export.export(network, FLAGS.export_dir, FLAGS.model_version)
         print('Exported %s to %s' % (network.saved.path, path))
         if converted:
-            files.write_whole(FLAGS.tflite, converted, 'name another file with --tflite')
-            print('Converted it to %s' % FLAGS.tflite)
+            files.write_whole(FLAGS.tflite_file, converted, 'name another file with --tflite_file')
+            print('Converted it to %s' % FLAGS.tflite_file)
 
 
 if __name__ == '__main__':

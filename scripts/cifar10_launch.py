@@ -41,7 +41,11 @@ def main(trainer_flags):
         )
     trainer = os.path.join(os.path.dirname(os.path.realpath(__file__)), TRAINER)
     return launcher.Launcher(
-        [sys.executable, trainer], trainer_flags, FLAGS.num_ps, FLAGS.num_workers, FLAGS.restarts
+        [sys.executable, trainer],
+        trainer_flags,
+        FLAGS.num_ps,
+        FLAGS.num_workers,
+        FLAGS.max_restarts,
     ).run()
 
 
@@ -55,10 +59,10 @@ if __name__ == '__main__':
     )
     flags.DEFINE_integer('num_workers', 2, 'Number of workers.', lower_bound=1, upper_bound=64)
     flags.DEFINE_integer(
-        'restarts',
+        'max_restarts',
         3,
         'How often, in the whole launch, something that died is started again.',
         lower_bound=0,
         upper_bound=10**6,
     )
-    program.run(main, program.parse(rest='the flags of ' + TRAINER, needs_tensorflow=False))
+    program.run(main, program.parse(remainder='the flags of ' + TRAINER, needs_tensorflow=False))

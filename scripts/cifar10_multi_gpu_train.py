@@ -48,19 +48,21 @@ def train(job, run):
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(job.seed, run.first_step)
         images, labels = cifar10_input.distorted_inputs(
-            job.data, job.hparams.batch_size, job.hparams.contrast, job.deterministic
+            job.dataset, job.hparams.batch_size, job.hparams.contrast, job.deterministic
         )
         queue = cifar10_input.prefetch_queue(
             images, labels, 2 * job.num_towers, job.threads.prefetch
         )
-        batches = cifar10_input.dequeue(queue, job.num_towers)
+        batches = cifar10_input.tower_batches(queue, job.num_towers)
         global_step = tf.train.get_or_create_global_step()
-        learning_rate = optimizer.learning_rate(global_step, job.pace, job.hparams)
+        learning_rate = optimizer.learning_rate(global_step, job.run_length, job.hparams)
         opt = optimizer.create(learning_rate, job.hparams)
         with placement.variables_on(job.variable_devices):
-            losses, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.network)
+            losses, tower_grads = multi_gpu.tower_gradients(
+                job.devices, batches, opt, job.model_params
+            )
         gradients = multi_gpu.average_gradients(tower_grads)
-        train_op = optimizer.train(opt, gradients, global_step, job.pace, job.hparams)
+        train_op = optimizer.train(opt, gradients, global_step, job.run_length, job.hparams)
         first_images, _ = batches[0]
         summary_op = summaries.training(first_images, losses, learning_rate, gradients)
         saver = tf.train.Saver(max_to_keep=job.intervals.max_to_keep, save_relative_paths=True)

@@ -32,13 +32,15 @@ def check():
     """Raises UserError if the flags do not fit together, or there is no directory of a model."""
     if FLAGS.json and FLAGS.csv:
         raise UserError('--json and --csv are two formats: give one of them')
-    for name in ('checkpoint_dir', 'checkpoint', 'views'):
-        if FLAGS.saved_model and FLAGS[name].present:
-            raise UserError('--%s has no effect with --saved_model: leave out one of them' % name)
-    if FLAGS.saved_model:
+    for name in ('checkpoint_dir', 'checkpoint', 'num_views'):
+        if FLAGS.saved_model_dir and FLAGS[name].present:
+            raise UserError(
+                '--%s has no effect with --saved_model_dir: leave out one of them' % name
+            )
+    if FLAGS.saved_model_dir:
         directories.check_exists(
-            FLAGS.saved_model,
-            'export a model with cifar10_export.py, or give another --saved_model',
+            FLAGS.saved_model_dir,
+            'export a model with cifar10_export.py, or give another --saved_model_dir',
         )
     else:
         data_flags.check_checkpoint_exists()
@@ -60,7 +62,7 @@ if __name__ == '__main__':
     flags.DEFINE_boolean('recursive', False, 'Take the images of directories in directories too.')
     flags.DEFINE_boolean('json', False, 'Print a line of JSON per image.')
     flags.DEFINE_boolean('csv', False, 'Print comma-separated values.')
-    IMAGES = program.parse(words='IMAGE', check=check)
+    ARGUMENTS = program.parse(metavar='IMAGE', check=check)
 
 import contextlib
 
@@ -70,11 +72,11 @@ from cifar10.system import signals
 
 def predictor(num_images):
     """The function from images to probabilities that the flags name, and the class names."""
-    if FLAGS.saved_model:
-        return prediction.saved_model_predictor(FLAGS.saved_model)
+    if FLAGS.saved_model_dir:
+        return prediction.saved_model_predictor(FLAGS.saved_model_dir)
     with contextlib.redirect_stdout(sys.stderr):  # what is told of the checkpoint is no prediction
         network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
-    predict = prediction.checkpoint_predictor(network, int(FLAGS.views), num_images)
+    predict = prediction.checkpoint_predictor(network, int(FLAGS.num_views), num_images)
     return predict, network.class_names
 
 
@@ -96,4 +98,4 @@ def main(*names):
 
 
 if __name__ == '__main__':
-    program.run(main, IMAGES)
+    program.run(main, ARGUMENTS)

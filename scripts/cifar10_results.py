@@ -4,7 +4,7 @@ minutes.
 
 A run is NAME:TRAIN_DIR:EVAL_DIR; runs of the same name are repetitions.
 
-  cifar10_results.py --plot=precision.svg \\
+  cifar10_results.py --plot_file=precision.svg \\
     --runs=classic:/tmp/classic:/tmp/classic_eval,fast:/tmp/fast:/tmp/fast_eval
 """
 
@@ -30,7 +30,7 @@ from cifar10.system import files
 FLAGS = flags.FLAGS
 
 
-def numbers(values):
+def parse_numbers(values):
     """The values of a list flag as numbers; raises UserError if one is none."""
     try:
         return [float(value) for value in values]
@@ -38,7 +38,7 @@ def numbers(values):
         raise UserError('it must be a list of numbers: %s' % error)
 
 
-def runs(texts):
+def parse_runs(texts):
     """The name, train_dir and eval_dir of each run that --runs lists.
 
     Raises:
@@ -62,13 +62,13 @@ if __name__ == '__main__':
         'at_epochs', [], 'Also rows for the first evaluation after these numbers of epochs.'
     )
     flags.DEFINE_list(
-        'reach', [], 'Also rows for the first evaluation with at least these precisions.'
+        'target_precision', [], 'Also rows for the first evaluation with at least these precisions.'
     )
-    data_flags.validate('runs', runs)
-    for name in ('at_epochs', 'reach'):
-        data_flags.validate(name, numbers)
-    data_flags.define_output(
-        'plot',
+    data_flags.validate('runs', parse_runs)
+    for name in ('at_epochs', 'target_precision'):
+        data_flags.validate(name, parse_numbers)
+    data_flags.define_output_file(
+        'plot_file',
         None,
         'Draw precision against epochs and minutes to this file (.svg, .png); needs matplotlib.',
     )
@@ -81,14 +81,18 @@ def main():
     """Prints the table and draws the plot that the flags name."""
     # it reports every file and every resumed run
     logging.getLogger('tensorboard').setLevel(logging.ERROR)
-    if FLAGS.plot is not None:
-        files.check_writable(FLAGS.plot)
+    if FLAGS.plot_file is not None:
+        files.check_writable(FLAGS.plot_file)
     curves = collections.defaultdict(list)
-    for name, train_dir, eval_dir in runs(FLAGS.runs):
+    for name, train_dir, eval_dir in parse_runs(FLAGS.runs):
         curves[name].append(results.read_curve(train_dir, eval_dir))
-    print(results.comparison(curves, numbers(FLAGS.at_epochs), numbers(FLAGS.reach)))
-    if FLAGS.plot is not None:
-        results.plot(curves, FLAGS.plot)
+    print(
+        results.comparison(
+            curves, parse_numbers(FLAGS.at_epochs), parse_numbers(FLAGS.target_precision)
+        )
+    )
+    if FLAGS.plot_file is not None:
+        results.plot(curves, FLAGS.plot_file)
 
 
 if __name__ == '__main__':

@@ -25,13 +25,13 @@ from cifar10.cli import program
 def parse():
     """Returns the flags of this script, the path of the program, and the program's own flags."""
     parser = argparse.ArgumentParser(
-        usage='cifar10_run.py [--own-modules] PROGRAM.py [ITS FLAGS]',
+        usage='cifar10_run.py [--own_modules] PROGRAM.py [ITS FLAGS]',
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument(
-        '--own-modules',
+        '--own_modules',
         action='store_true',
         help="use the program's own copies of cifar10.py and cifar10_input.py, which are in its directory",
     )
@@ -42,18 +42,18 @@ def parse():
     )
     parser.add_argument('program', metavar='PROGRAM.py', nargs='?', help='the program')
     parser.add_argument('flags', metavar='ITS FLAGS', nargs=argparse.REMAINDER)
-    given = parser.parse_args()
-    if given.version:
+    arguments = parser.parse_args()
+    if arguments.version:
         program.print_versions()
         sys.exit()
-    if not given.program:
+    if not arguments.program:
         parser.error('the name of the program is missing: give the path of a Python file')
-    return given
+    return arguments
 
 
 # a mistake in the flags is told before TensorFlow is imported, which takes seconds
 if __name__ == '__main__':
-    GIVEN = parse()
+    ARGUMENTS = parse()
     startup.import_tensorflow()
 
 from cifar10.errors import UserError
@@ -63,7 +63,7 @@ from cifar10.tutorial import runner
 def main():
     """Runs the program that the command line names."""
     try:
-        runner.run(GIVEN.program, GIVEN.flags, GIVEN.own_modules)
+        runner.run(ARGUMENTS.program, ARGUMENTS.flags, ARGUMENTS.own_modules)
     except UserError as error:
         sys.exit('cifar10_run.py: error: %s' % error)
     except KeyboardInterrupt:

@@ -42,21 +42,21 @@ def train(job, run):
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(job.seed, run.first_step)
         images, labels = cifar10.distorted_inputs(
-            job.data, hparams.batch_size, hparams.contrast, job.deterministic
+            job.dataset, hparams.batch_size, hparams.contrast, job.deterministic
         )
         images, labels = cifar10.input.prefetch_queue(
             images, labels, 2, job.threads.prefetch
         ).dequeue()
         global_step = tf.train.get_or_create_global_step()
-        learning_rate = optimizer.learning_rate(global_step, job.pace, hparams)
+        learning_rate = optimizer.learning_rate(global_step, job.run_length, hparams)
         opt = optimizer.create(learning_rate, hparams)
         with tf.device(device):
             logits = cifar10.inference(
-                images, job.data.num_classes, job.num_slices, hparams.fc_weight_decay
+                images, job.dataset.num_classes, job.num_sub_batches, hparams.fc_weight_decay
             )
             loss = cifar10.loss(logits, labels, label_smoothing=hparams.label_smoothing)
             gradients = opt.compute_gradients(loss)
-        train_op = optimizer.train(opt, gradients, global_step, job.pace, hparams)
+        train_op = optimizer.train(opt, gradients, global_step, job.run_length, hparams)
         summary_op = summaries.training(images, [loss], learning_rate, gradients)
         saver = tf.train.Saver(max_to_keep=job.intervals.max_to_keep, save_relative_paths=True)
         step = training.Step(train_op, [loss], [gradients], learning_rate, summary_op)

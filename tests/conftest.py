@@ -105,10 +105,10 @@ def runs(tmp_path_factory, data_dir):
         RUNS['fast'],
         ['/cpu:0', '/cpu:1'],
         max_steps=3,
-        intervals=Intervals(summary_steps=1, profile_step=2, eval_steps=2),
+        intervals=Intervals(save_summaries_steps=1, profile_step=2, eval_every=2),
     )
     with outputs.open_run(str(parent / 'fast'), False, job) as run:
         cifar10_multi_gpu_train.train(job, run)
     last = checkpoint.read_latest(str(parent / 'fast'))
-    evaluation.evaluate(evaluation.Evaluator(data.test), [last], str(parent / 'eval'))
+    evaluation.evaluate_checkpoints(evaluation.Evaluator(data.test), [last], str(parent / 'eval'))
     return parent

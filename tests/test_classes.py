@@ -81,11 +81,11 @@ def test_the_shuffle_queue_is_bounded(tmp_path, many_dir):
 
 
 def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
-    network = Job(dataset.read(many_dir), 263).network
-    assert network == multi_gpu.Network(300, network.num_slices)
+    model_params = Job(dataset.read(many_dir), 263).model_params
+    assert model_params == multi_gpu.ModelParams(300, model_params.num_sub_batches)
     batches = [(tf.zeros([2, 24, 24, 3]), tf.constant([0, 299]))] * 2
     multi_gpu.tower_gradients(
-        ['/cpu:0', '/cpu:1'], batches, tf.train.GradientDescentOptimizer(0.1), network
+        ['/cpu:0', '/cpu:1'], batches, tf.train.GradientDescentOptimizer(0.1), model_params
     )
     shapes = {variable.op.name: variable.shape.as_list() for variable in tf.trainable_variables()}
     assert (
@@ -96,7 +96,7 @@ def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
     sizes = [int(np.prod(shape)) * 4 for shape in shapes.values()]
     assert (
         cluster_estimate.server_bytes(1, 300) == [sum(sizes)]
-        and Job(dataset.read(''), 50000).network.num_classes == 10
+        and Job(dataset.read(''), 50000).model_params.num_classes == 10
     )
 
 
@@ -104,13 +104,13 @@ def test_the_classic_formulation_has_them_too(many_dir):
     job = Job(dataset.read(many_dir), 263)
     classic.training_step(job, [(tf.zeros([2, 24, 24, 3]), tf.constant([0, 299]))])
     assert tf.trainable_variables()[-1].shape.as_list() == [300]
-    images, labels = classic.distorted_inputs(job.data, 5)
+    images, labels = classic.distorted_inputs(job.dataset, 5)
     assert set(np.concatenate(queues.run(labels, 20))) - set(range(256))
 
 
 def test_workers_must_have_the_same_classes(many_dir, data_dir):
     ours, theirs = (
-        cluster_state.agreement(Job(dataset.read(path), 300), Strategy('sync', 2), '')
+        cluster_state.run_config(Job(dataset.read(path), 300), Strategy('sync', 2), '')
         for path in (many_dir, data_dir)
     )
     assert json.loads(ours)['class_names'][299] == 'class 299'
@@ -118,7 +118,7 @@ def test_workers_must_have_the_same_classes(many_dir, data_dir):
         UserError,
         match=r"^The run has class_names \['disc', .*, \.\.\.\], but worker 1 has \['class 0', ",
     ):
-        cluster_state.check_agreement('worker 1', ours, theirs)
+        cluster_state.check_run_config('worker 1', ours, theirs)
 
 
 @pytest.mark.parametrize(

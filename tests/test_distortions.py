@@ -66,13 +66,13 @@ def test_the_least_standard_deviation():
 
 def test_draws_are_even_and_independent():
     with tf.Session() as session:
-        rows, columns, mirror, contrast = draws = session.run(distortions.draws(20000))
+        rows, columns, flip, contrast = draws = session.run(distortions.sample_parameters(20000))
     for offsets in (rows, columns):
         counts = np.bincount(offsets, minlength=9)
         assert len(counts) == 9
         # five standard deviations
         assert np.abs(counts - 20000 / 9).max() < 5 * (20000 * 8 / 81) ** 0.5
-    assert abs(mirror.mean() - 0.5) < 5 * 0.5 / 20000**0.5
+    assert abs(flip.mean() - 0.5) < 5 * 0.5 / 20000**0.5
     assert contrast.min() >= 0.2 and contrast.max() < 1.8
     counts, _ = np.histogram(contrast, 10, (0.2, 1.8))
     assert np.abs(counts - 2000).max() < 5 * (20000 * 0.09) ** 0.5
@@ -88,13 +88,13 @@ def test_draws_are_even_and_independent():
 @pytest.mark.parametrize('size', [32, 20])
 def test_crops_of_another_size(size):
     images = np.random.RandomState(6).randint(0, 256, [1000, 3, 32, 32]).astype(np.uint8)
-    draws = distortions.draws(1000, size=size)
+    draws = distortions.sample_parameters(1000, image_size=size)
     with tf.Session() as session:
         drawn, distorted, cropped = session.run(
             [
                 draws,
-                distortions.distort(images, *draws, size=size),
-                distortions.crop(images[:1], size=size),
+                distortions.distort(images, *draws, image_size=size),
+                distortions.crop(images[:1], image_size=size),
             ]
         )
     assert set(drawn[0]) == set(drawn[1]) == set(range(32 - size + 1))
@@ -128,10 +128,10 @@ def test_each_training_image_has_its_own_draws(tmp_path, monkeypatch):
     monkeypatch.setattr(distortions, '_standardize', lambda images, contrast: (images, contrast))
     (images, contrast), _ = cifar10_input.distorted_inputs(data_dir, 100)
     images, contrast = (np.concatenate(parts) for parts in zip(*queues.run([images, contrast], 40)))
-    rows, columns, mirror = (
+    rows, columns, flip = (
         images[:, 0, 0, 0],
         images[:, 1].min((1, 2)),
         images[:, 1, 0, 0] > images[:, 1, 0, 1],
     )
-    assert len(set(zip(rows, columns, mirror))) == 9 * 9 * 2
+    assert len(set(zip(rows, columns, flip))) == 9 * 9 * 2
     assert len(set(contrast)) > 3900 and contrast.min() < 0.21 and contrast.max() > 1.79

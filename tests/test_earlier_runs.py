@@ -67,7 +67,9 @@ def expected(earlier):
 
 def test_it_is_evaluated_as_before(tmp_path, earlier, train_dir, plain_data_dir, expected, capsys):
     evaluator = evaluation.Evaluator(dataset.read(plain_data_dir).test)
-    evaluation.evaluate(evaluator, [checkpoint.read_latest(train_dir)], str(tmp_path / 'eval'))
+    evaluation.evaluate_checkpoints(
+        evaluator, [checkpoint.read_latest(train_dir)], str(tmp_path / 'eval')
+    )
     assert capsys.readouterr().out[26:].startswith(': %s, 95 %% interval ' % RUNS[earlier])
     found = {tag: value for _, tag, value in events.scalars(tmp_path / 'eval')}
     # newer versions write more

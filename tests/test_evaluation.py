@@ -128,7 +128,9 @@ def test_what_is_printed_and_written(tmp_path, data_dir, paths, capsys, monkeypa
         monkeypatch.setitem(sys.modules, 'matplotlib', None)
     path, variables = checkpoints.save(tmp_path / 'train', 12)
     evaluator = _evaluator(paths)
-    last = evaluation.evaluate(evaluator, [checkpoint.read(path)], str(tmp_path / 'eval'), 10)
+    last = evaluation.evaluate_checkpoints(
+        evaluator, [checkpoint.read(path)], str(tmp_path / 'eval'), 10
+    )
     assert (last.step, last.class_names) == (12, [str(number) for number in range(10)])
     correct, _ = checkpoints.expected_result(data_dir, variables)
     *missing, line, report = capsys.readouterr().out.split('\n', 1 if is_available else 2)
@@ -153,7 +155,7 @@ def test_what_is_printed_and_written(tmp_path, data_dir, paths, capsys, monkeypa
         'losses/local4/weight_loss',
     } | ({'confusion_matrix', 'reliability', 'mistakes'} if is_available else set())
     assert {step for step, _ in written.values()} == {12}
-    assert evaluation.evaluate(evaluator, [], str(tmp_path / 'eval')) is None
+    assert evaluation.evaluate_checkpoints(evaluator, [], str(tmp_path / 'eval')) is None
 
 
 def _views(images, num_views):
@@ -178,4 +180,6 @@ def test_probabilities_are_averaged_over_views(tmp_path, paths, num_views):
     probabilities = np.exp(logits - logits.max(2, keepdims=True))
     probabilities = (probabilities / probabilities.sum(2, keepdims=True)).mean(0)
     np.testing.assert_allclose(np.exp(result.scores.log_probabilities), probabilities, atol=1e-5)
-    assert ' of 6, %d views, step 1), 95 %% interval ' % num_views in evaluation.describe(result)
+    assert ' of 6, %d views, step 1), 95 %% interval ' % num_views in evaluation.format_result(
+        result
+    )

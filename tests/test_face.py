@@ -59,7 +59,7 @@ def test_the_defaults_of_the_functions():
             'batch_size': 128,
             'contrast': 0.8,
             'deterministic': False,
-            'share': (0, 1),
+            'shard': (0, 1),
         },
         'inputs': {
             'eval_data': missing,
@@ -69,7 +69,7 @@ def test_the_defaults_of_the_functions():
         },
         'inference': {
             'images': missing,
-            'num_slices': 1,
+            'num_sub_batches': 1,
             'fc_weight_decay': 0.004,
             'num_classes': 10,
         },
@@ -77,7 +77,7 @@ def test_the_defaults_of_the_functions():
         'train': {
             'total_loss': missing,
             'global_step': missing,
-            'pace': (128, 50000, math.inf, 1),
+            'run_length': (128, 50000, math.inf, 1),
             'hparams': CLASSIC,
         },
     }

@@ -6,7 +6,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation, model, multi_gpu, optimizer, placement
-from cifar10.config import CLASSIC, Pace
+from cifar10.config import CLASSIC, RunLength
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
 from cifar10.system import machine
@@ -39,15 +39,17 @@ def _update(devices):
     """One update of two towers from given weights: their losses, all variables after it, and the
     nodes that ran."""
     with tf.Graph().as_default(), tf.device('/cpu:0'):
-        global_step, pace = (
+        global_step, run_length = (
             tf.train.get_or_create_global_step(),
-            Pace(examples_per_step=16, examples_per_epoch=16),
+            RunLength(examples_per_step=16, examples_per_epoch=16),
         )
-        opt = optimizer.create(optimizer.learning_rate(global_step, pace, CLASSIC), CLASSIC)
+        opt = optimizer.create(optimizer.learning_rate(global_step, run_length, CLASSIC), CLASSIC)
         batches = [tuple(map(tf.constant, batch)) for batch in BATCHES]
-        losses, tower_grads = multi_gpu.tower_gradients(devices, batches, opt, networks.of(CLASSIC))
+        losses, tower_grads = multi_gpu.tower_gradients(
+            devices, batches, opt, networks.from_hparams(CLASSIC)
+        )
         train_op = optimizer.train(
-            opt, multi_gpu.average_gradients(tower_grads), global_step, pace, CLASSIC
+            opt, multi_gpu.average_gradients(tower_grads), global_step, run_length, CLASSIC
         )
         variables = {variable.op.name: variable for variable in tf.global_variables()}
         rng = np.random.RandomState(1)

@@ -142,23 +142,25 @@ def test_lrn_on_gpus(monkeypatch, graph, device, gpus, kinds):
             np.testing.assert_allclose(values, [4, 1, 0.001 / 9, 0.75], rtol=1e-6)
 
 
-def test_slices_change_nothing():
+def test_sub_batches_change_nothing():
     images, labels = tf.constant(_images(7)), tf.constant(np.arange(7))
     both = []
-    for slices, reuse in ((1, False), (2, True)):
-        with tf.name_scope('slices_%d' % slices) as scope, tf.variable_scope('', reuse=reuse):
-            logits = model.inference(images, num_slices=slices)
+    for num_sub_batches, reuse in ((1, False), (2, True)):
+        with tf.name_scope('sub_batches_%d' % num_sub_batches) as scope, tf.variable_scope(
+            '', reuse=reuse
+        ):
+            logits = model.inference(images, num_sub_batches=num_sub_batches)
             loss = model.loss(logits, labels, scope)
         both.append([logits, loss] + tf.gradients(loss, tf.trainable_variables()))
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
-        for whole, sliced in zip(*session.run(both)):
-            assert np.abs(whole - sliced).max() <= 1e-5 * np.abs(whole).max()
+        for whole, parallel in zip(*session.run(both)):
+            assert np.abs(whole - parallel).max() <= 1e-5 * np.abs(whole).max()
             assert np.abs(whole).max() > 0
 
 
-def test_slices_are_as_even_as_can_be(graph):
-    model.inference(tf.constant(_images(11)), num_slices=4)
+def test_sub_batches_are_as_even_as_can_be(graph):
+    model.inference(tf.constant(_images(11)), num_sub_batches=4)
     sizes = [
         op.outputs[0].shape[0]
         for op in graph.get_operations()

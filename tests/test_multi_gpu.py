@@ -72,7 +72,7 @@ def test_tower_loss_follows_the_hyperparameters():
         with tf.name_scope('tower_%d' % i) as scope, tf.variable_scope('', reuse=tf.AUTO_REUSE):
             losses.append(
                 multi_gpu.tower_loss(
-                    scope, tf.constant(IMAGES), tf.constant(LABELS), networks.of(hparams)
+                    scope, tf.constant(IMAGES), tf.constant(LABELS), networks.from_hparams(hparams)
                 )
             )
     decay = tf.add_n(tf.get_collection('losses', 'tower_0/')[:2])

@@ -5,16 +5,16 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
-from cifar10.config import BEST, CLASSIC, FAST, RECIPES, HParams, Pace
+from cifar10.config import BEST, CLASSIC, FAST, RECIPES, HParams, RunLength
 
-PACE = Pace(128, 50000)
+RUN_LENGTH = RunLength(128, 50000)
 LINEAR = CLASSIC._replace(schedule='linear', initial_learning_rate=0.5, epochs=5.0)
 
 
-def _rates(pace, hparams, steps):
+def _rates(run_length, hparams, steps):
     """The learning rate at these steps."""
     step = tf.placeholder(tf.int64, [])
-    rate = optimizer.learning_rate(step, pace, hparams)
+    rate = optimizer.learning_rate(step, run_length, hparams)
     with tf.Session() as session:
         return [session.run(rate, {step: i}) for i in steps]
 
@@ -22,7 +22,9 @@ def _rates(pace, hparams, steps):
 @pytest.mark.parametrize('towers, decays', [(1, 1), (4, 1), (4, 5)])
 def test_the_rate_falls_after_350_epochs(towers, decays):
     boundary = -(-decays * 350 * 50000 // (128 * towers))  # 136719 for one tower, 34180 for four
-    rates = _rates(Pace(128 * towers, 50000), CLASSIC, [0, boundary - 1, boundary, boundary + 9999])
+    rates = _rates(
+        RunLength(128 * towers, 50000), CLASSIC, [0, boundary - 1, boundary, boundary + 9999]
+    )
     np.testing.assert_allclose(rates, 0.1 ** np.array([1, decays, decays + 1, decays + 1]), 1e-5)
 
 
@@ -54,22 +56,22 @@ def test_hyperparameters_without_effect(hparams, without_effect):
 
 def test_what_counts_epochs():
     constant = CLASSIC._replace(learning_rate_decay_factor=1)
-    assert not constant.counts_epochs
+    assert not constant.is_epoch_based
     for hparams in (CLASSIC, constant._replace(epochs=2.0), constant._replace(schedule='linear')):
-        assert hparams.counts_epochs
+        assert hparams.is_epoch_based
 
 
 @pytest.mark.parametrize('name', ['optimizer', 'schedule', 'lr_scaling'])
 def test_an_unknown_name(name):
     hparams = CLASSIC._replace(**{name: 'other'})
     with pytest.raises((KeyError, ValueError), match='other'):
-        optimizer.create(optimizer.learning_rate(tf.constant(0), PACE, hparams), hparams)
+        optimizer.create(optimizer.learning_rate(tf.constant(0), RUN_LENGTH, hparams), hparams)
 
 
 def test_lengths():
     for num_epochs, examples in [(350.0, 17500000), (0.001, 50), (1e-9, 1)]:
         hparams = CLASSIC._replace(num_epochs_per_decay=num_epochs)
-        assert optimizer.examples_per_decay(PACE, hparams) == examples
+        assert optimizer.examples_per_decay(RUN_LENGTH, hparams) == examples
     for examples, epochs, steps in [
         (128, np.inf, np.inf),
         (128, 256.0, 100000),
@@ -77,16 +79,16 @@ def test_lengths():
         (128, 1e-9, 1),
     ]:
         hparams = CLASSIC._replace(epochs=epochs)
-        assert optimizer.num_steps(Pace(examples, 50000), hparams) == steps
+        assert optimizer.num_steps(RunLength(examples, 50000), hparams) == steps
 
 
 @pytest.mark.parametrize('towers, warmup', [(1, 0.0), (1, 0.5), (4, 2.0)])
 def test_linear_schedule_at_every_step(towers, warmup):
     """Against interpolation between its corners, with 100 examples per epoch and 8 per tower."""
-    hparams, pace = LINEAR._replace(warmup_epochs=warmup), Pace(8 * towers, 100)
-    steps = optimizer.num_steps(pace, hparams)
+    hparams, run_length = LINEAR._replace(warmup_epochs=warmup), RunLength(8 * towers, 100)
+    steps = optimizer.num_steps(run_length, hparams)
     assert steps == {1: 63, 4: 16}[towers]  # 62.5, 15.625
-    rates = _rates(pace, hparams, range(steps + 2))
+    rates = _rates(run_length, hparams, range(steps + 2))
     epochs = (np.arange(steps + 2) + 0.5) * 8 * towers / 100
     corners = ([0, warmup, 5], [0, 0.5, 0]) if warmup else ([0, 5], [0.5, 0])
     np.testing.assert_allclose(rates, np.interp(epochs, *corners), rtol=1e-6)
@@ -95,7 +97,7 @@ def test_linear_schedule_at_every_step(towers, warmup):
 
 def test_linear_schedule_counts_far():
     """At step 10^8 float32 would no longer tell a step from the next."""
-    rates = _rates(Pace(100, 100), LINEAR._replace(epochs=2e8), [10**8, 10**8 + 10**6])
+    rates = _rates(RunLength(100, 100), LINEAR._replace(epochs=2e8), [10**8, 10**8 + 10**6])
     np.testing.assert_allclose(rates, [0.25, 0.2475], rtol=1e-6)
 
 
@@ -103,10 +105,10 @@ def test_linear_schedule_counts_far():
     'lr_scaling, examples, factor', [('none', 512, 1), ('linear', 512, 4), ('linear', 32, 0.25)]
 )
 def test_scaling_of_the_learning_rate(lr_scaling, examples, factor):
-    hparams, pace = CLASSIC._replace(lr_scaling=lr_scaling), Pace(examples, 50000)
-    np.testing.assert_allclose(_rates(pace, hparams, [3]), 0.1 * factor, rtol=1e-6)
-    assert optimizer.peak_learning_rate(pace, hparams) == pytest.approx(0.1 * factor)
-    assert optimizer.batch_factor(pace, hparams) == examples / 128
+    hparams, run_length = CLASSIC._replace(lr_scaling=lr_scaling), RunLength(examples, 50000)
+    np.testing.assert_allclose(_rates(run_length, hparams, [3]), 0.1 * factor, rtol=1e-6)
+    assert optimizer.peak_learning_rate(run_length, hparams) == pytest.approx(0.1 * factor)
+    assert optimizer.batch_factor(run_length, hparams) == examples / 128
 
 
 def test_momentum_is_nesterovs():
@@ -139,7 +141,9 @@ def test_averages_follow_the_updated_weights(first_step, hparams, limit):
     weights = tf.get_variable('weights', initializer=np.array([1.0, -2.0], np.float32))
     global_step = tf.train.get_or_create_global_step()
     sgd = tf.train.GradientDescentOptimizer(0.25)
-    train_op = optimizer.train(sgd, [(2 * weights, weights)], global_step, Pace(10, 100), hparams)
+    train_op = optimizer.train(
+        sgd, [(2 * weights, weights)], global_step, RunLength(10, 100), hparams
+    )
     expected_weights = expected_average = np.array([1.0, -2.0])
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())

@@ -10,18 +10,18 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, model, multi_gpu, optimizer, placement, training
-from cifar10.config import BEST, CLASSIC, FAST, Pace
+from cifar10.config import BEST, CLASSIC, FAST, RunLength
 from cifar10.data import dataset
 from cifar10.hooks import outputs
 from cifar10.system import machine
 from scripts import cifar10_multi_gpu_train
 from tests.helpers import networks, observed
-from tests.helpers.parted_graphs import PartedGraphs
+from tests.helpers.parted_graphs import PartitionGraphs
 
 SLOW = pytest.mark.slow
 IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)
 LABELS = np.arange(8, dtype=np.int32)
-PACE = Pace(examples_per_step=8, examples_per_epoch=16)
+RUN_LENGTH = RunLength(examples_per_step=8, examples_per_epoch=16)
 RECIPES = {
     'classic': CLASSIC._replace(initial_learning_rate=0.02),
     'fast': FAST._replace(warmup_epochs=0.0, moving_average_fraction=0.0, moving_average_decay=0.3),
@@ -72,35 +72,37 @@ def test_the_layers_are_those_of_the_network():
 def test_each_variable_goes_to_the_emptiest_device():
     """The first one of several, as NumPy's argmin has it; the type counts."""
     rng, held = np.random.default_rng(0), np.zeros(3)
-    balance = placement.Balance(['a', 'b', 'c'])
+    balancer = placement.GreedyLoadBalancer(['a', 'b', 'c'])
     for i in range(40):
         shape, dtype = rng.integers(1, 5, 2), [np.float16, np.float32, np.int64][i % 3]
         expected = held.argmin()
         held[expected] += shape.prod() * dtype(0).nbytes
         for _ in range(2):  # a second tower asks again
-            device = balance.place('variable %d' % i, shape.tolist(), tf.as_dtype(dtype))
+            device = balancer.assign_device('variable %d' % i, shape.tolist(), tf.as_dtype(dtype))
             assert device == 'abc'[expected]
 
 
 def _build(hparams, devices, num_towers, strategy):
     """The towers and their update; returns losses, the averaged gradients and the train op."""
     global_step = tf.train.get_or_create_global_step()
-    opt = optimizer.create(optimizer.learning_rate(global_step, PACE, hparams), hparams)
+    opt = optimizer.create(optimizer.learning_rate(global_step, RUN_LENGTH, hparams), hparams)
     batches = list(zip(tf.split(IMAGES, num_towers), tf.split(LABELS, num_towers)))
     with placement.variables_on(placement.variable_devices(strategy, devices)):
-        losses, tower_grads = multi_gpu.tower_gradients(devices, batches, opt, networks.of(hparams))
+        losses, tower_grads = multi_gpu.tower_gradients(
+            devices, batches, opt, networks.from_hparams(hparams)
+        )
     gradients = multi_gpu.average_gradients(tower_grads)
-    return losses, gradients, optimizer.train(opt, gradients, global_step, PACE, hparams)
+    return losses, gradients, optimizer.train(opt, gradients, global_step, RUN_LENGTH, hparams)
 
 
 def _build_on_one_device(hparams):
     """The same without towers."""
     global_step = tf.train.get_or_create_global_step()
-    opt = optimizer.create(optimizer.learning_rate(global_step, PACE, hparams), hparams)
+    opt = optimizer.create(optimizer.learning_rate(global_step, RUN_LENGTH, hparams), hparams)
     logits = model.inference(tf.constant(IMAGES), fc_weight_decay=hparams.fc_weight_decay)
     loss = model.loss(logits, LABELS, label_smoothing=hparams.label_smoothing)
     gradients = opt.compute_gradients(loss)
-    return [loss], gradients, optimizer.train(opt, gradients, global_step, PACE, hparams)
+    return [loss], gradients, optimizer.train(opt, gradients, global_step, RUN_LENGTH, hparams)
 
 
 def _update(build, devices):
@@ -169,10 +171,10 @@ def _layer(name):
 
 
 @pytest.mark.parametrize(
-    'per_tower, strategy', [(1, 'cpu'), (2, 'spread'), (2, 'first_device'), (5, 'spread')]
+    'devices_per_tower, strategy', [(1, 'cpu'), (2, 'spread'), (2, 'first_device'), (5, 'spread')]
 )
-def test_every_operation_is_on_its_device(graph, per_tower, strategy):
-    devices = ['/device:GPU:%d' % i for i in range(2 * per_tower)]
+def test_every_operation_is_on_its_device(graph, devices_per_tower, strategy):
+    devices = ['/device:GPU:%d' % i for i in range(2 * devices_per_tower)]
     with tf.device('/cpu:0'):
         _, gradients, _ = _build(RECIPES['fast'], devices, 2, strategy)
     holders, kinds = _holders(devices, strategy), set()
@@ -191,38 +193,42 @@ def test_every_operation_is_on_its_device(graph, per_tower, strategy):
         if re.match('tower_[0-9]/gradients/(AddN|zeros_like)', op.name):
             assert {tensor.device for tensor in op.inputs} == {op.device}, op.name
         else:
-            (part,) = [i for i, part in enumerate(DIVISIONS[per_tower]) if _layer(op.name) in part]
-            assert op.device == devices[int(op.name[6]) * per_tower + part], op.name
+            (part,) = [
+                i for i, part in enumerate(DIVISIONS[devices_per_tower]) if _layer(op.name) in part
+            ]
+            assert op.device == devices[int(op.name[6]) * devices_per_tower + part], op.name
             kinds.add((op.type, op.device))
-    for kind, where in [('Conv2DBackpropFilter', 0), ('MatMul', per_tower - 1)]:
-        assert {(kind, device) for device in devices[where::per_tower]} <= kinds
+    for kind, where in [('Conv2DBackpropFilter', 0), ('MatMul', devices_per_tower - 1)]:
+        assert {(kind, device) for device in devices[where::devices_per_tower]} <= kinds
 
 
-def _job(data_dir, devices, per_tower=1, strategy='cpu', recipe=CLASSIC):
+def _job(data_dir, devices, devices_per_tower=1, strategy='cpu', recipe=CLASSIC):
     return training.Job(
         dataset.read(data_dir),
         300,
         recipe._replace(batch_size=16),
         devices,
         max_steps=1,
-        devices_per_tower=per_tower,
+        devices_per_tower=devices_per_tower,
         variable_strategy=strategy,
     )
 
 
 @pytest.mark.parametrize(
-    'num_devices, per_tower, strategy, recipe',
+    'num_devices, devices_per_tower, strategy, recipe',
     [
         (4, 2, 'first_device', CLASSIC),
         pytest.param(3, 1, 'spread', FAST._replace(epochs=100.0), marks=SLOW),
     ],
 )
 def test_the_plan_tells_what_training_transfers(
-    tmp_path, data_dir, num_devices, per_tower, strategy, recipe
+    tmp_path, data_dir, num_devices, devices_per_tower, strategy, recipe
 ):
     """Single numbers, like losses and rates, are not told."""
-    job = _job(data_dir, ['/cpu:%d' % i for i in range(num_devices)], per_tower, strategy, recipe)
-    parted = PartedGraphs()
+    job = _job(
+        data_dir, ['/cpu:%d' % i for i in range(num_devices)], devices_per_tower, strategy, recipe
+    )
+    parted = PartitionGraphs()
     with mock.patch.object(training, 'session', observed.with_hooks([parted])), outputs.open_run(
         str(tmp_path / 'run'), False, job
     ) as run:
@@ -233,7 +239,9 @@ def test_the_plan_tells_what_training_transfers(
         )
         for arrow, sent in parted.transfers().items()
     }
-    assert training.layout(job).sent == {arrow: size for arrow, size in tensors.items() if size}
+    assert training.placement_stats(job).transfer_bytes == {
+        arrow: size for arrow, size in tensors.items() if size
+    }
 
 
 def test_the_transfers_of_two_devices():
@@ -241,28 +249,28 @@ def test_the_transfers_of_two_devices():
     first device."""
     fully_connected = 4 * sum(SIZES[4:])
     activations, images, labels = 4 * 16 * 2304, 4 * 16 * 24 * 24 * 3, 4 * 16
-    layout = training.layout(_job('', ['/gpu:0', '/gpu:1'], 2, 'first_device'))
-    assert layout.held == {'/gpu:0': NUM_BYTES}
-    assert layout.sent == {
+    stats = training.placement_stats(_job('', ['/gpu:0', '/gpu:1'], 2, 'first_device'))
+    assert stats.variable_bytes == {'/gpu:0': NUM_BYTES}
+    assert stats.transfer_bytes == {
         ('/cpu:0', '/gpu:0'): images,
         ('/cpu:0', '/gpu:1'): labels,
         ('/gpu:0', '/gpu:1'): fully_connected + activations,
         ('/gpu:1', '/gpu:0'): fully_connected + activations,
     }
-    weights, between = layout.describe('Weights', 'first_device', 'per step')
+    weights, between = stats.format_lines('Weights', 'first_device', 'per step')
     assert weights == 'Weights: 4.27 MB on /gpu:0 (--variable_strategy=first_device)'
-    assert ': %d bytes per step' % sum(layout.sent.values()) in between
+    assert ': %d bytes per step' % sum(stats.transfer_bytes.values()) in between
     assert between.endswith('%d, from /gpu:0 to /gpu:1' % (fully_connected + activations))
 
 
 def test_variables_cross_once_per_tower():
     """On a GPU each is used several times, by a product, the weight decay and their gradients."""
-    layout = training.layout(_job('', ['/gpu:0', '/gpu:1']))
-    assert layout.held == {'/cpu:0': NUM_BYTES}
+    stats = training.placement_stats(_job('', ['/gpu:0', '/gpu:1']))
+    assert stats.variable_bytes == {'/cpu:0': NUM_BYTES}
     for gpu in ('/gpu:0', '/gpu:1'):
-        assert layout.sent.pop(('/cpu:0', gpu)) == NUM_BYTES + 4 * 16 * (24 * 24 * 3 + 1)
-        assert layout.sent.pop((gpu, '/cpu:0')) == NUM_BYTES
-    assert not layout.sent
+        assert stats.transfer_bytes.pop(('/cpu:0', gpu)) == NUM_BYTES + 4 * 16 * (24 * 24 * 3 + 1)
+        assert stats.transfer_bytes.pop((gpu, '/cpu:0')) == NUM_BYTES
+    assert not stats.transfer_bytes
 
 
 def test_build_step_builds_the_graph_of_the_script(data_dir):
@@ -279,7 +287,7 @@ def test_build_step_builds_the_graph_of_the_script(data_dir):
     with mock.patch.object(training, 'run', lambda graph, *unused: keep(graph.train_op)):
         cifar10_multi_gpu_train.train(job, run)
     with tf.Graph().as_default(), tf.device('/cpu:0'):
-        images, labels = cifar10_input.distorted_inputs(job.data, job.hparams.batch_size)
+        images, labels = cifar10_input.distorted_inputs(job.dataset, job.hparams.batch_size)
         queue = cifar10_input.prefetch_queue(images, labels, 2 * job.num_towers)
-        keep(training.build_step(job, cifar10_input.dequeue(queue, job.num_towers)))
+        keep(training.build_step(job, cifar10_input.tower_batches(queue, job.num_towers)))
     assert graphs[0] == graphs[1] and len(graphs[0]) > 500

@@ -1,4 +1,4 @@
-"""The shares of the examples that several workers read."""
+"""The shards of the examples that several workers read."""
 
 import os
 
@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import input as cifar10_input, training
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.input import Share
+from cifar10.input import Shard
 from tests.helpers import data_sets, oracle, queues
 
 
@@ -20,12 +20,12 @@ def test_all_shares_together_have_each_record_once(tmp_path, lengths, count):
     paths = [str(tmp_path / str(i)) for i in range(len(lengths))]
     for path, part in zip(paths, np.split(records, np.cumsum(lengths)[:-1])):
         part.tofile(path)
-    shares = [queues.epoch(paths, Share(index, count)) for index in range(count)]
-    assert sorted(record.tobytes() for share in shares for record in share) == sorted(
+    shards = [queues.epoch(paths, Shard(index, count)) for index in range(count)]
+    assert sorted(record.tobytes() for shard in shards for record in shard) == sorted(
         record.tobytes() for record in records
     )
     np.testing.assert_array_equal(queues.epoch(paths), records)
-    sizes = [len(share) for share in shares]
+    sizes = [len(shard) for shard in shards]
     assert max(sizes) - min(sizes) <= (
         0 if all(length % count == 0 for length in lengths) else len(lengths)
     )
@@ -48,7 +48,7 @@ def test_blocks_are_as_large_as_they_can_be(tmp_path, graph, lengths, count, blo
         with open(path, 'wb') as data:
             os.truncate(data.fileno(), length * 3073)
     cifar10_input._read_records(
-        tf.train.string_input_producer(paths), data_sets.records(paths), Share(count - 1, count)
+        tf.train.string_input_producer(paths), data_sets.records(paths), Shard(count - 1, count)
     )
     (reader,) = [
         op for op in graph.get_operations() if op.type.startswith('FixedLengthRecordReader')
@@ -65,33 +65,33 @@ def test_too_few_examples(tmp_path):
     with pytest.raises(
         UserError, match='/b has 6 examples, which cannot be shared by 7 workers: start fewer'
     ):
-        queues.epoch(paths, Share(0, 7))
-    assert len(queues.epoch(paths, Share(0, 6))) == 3
+        queues.epoch(paths, Shard(0, 7))
+    assert len(queues.epoch(paths, Shard(0, 6))) == 3
 
 
 @pytest.mark.parametrize('count', [1, 2, 7])
 def test_a_shuffle_queue_for_each_share(data_dir, count):
-    """It keeps 40 % of the share's records, and they all belong to the share."""
-    cifar10_input.distorted_inputs(data_dir, 4, share=Share(1 % count, count))
+    """It keeps 40 % of the shard's records, and they all belong to the shard."""
+    cifar10_input.distorted_inputs(data_dir, 4, shard=Shard(1 % count, count))
     (minimum,) = tf.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)
     assert minimum == int(300 // count * 0.4)
 
 
 def _order(data_dir, worker, first_step=0):
-    """The places in the files of 300 images that a worker draws from its share, one of two."""
+    """The places in the files of 300 images that a worker draws from its shard, one of two."""
     paths = dataset.read(data_dir).train.paths
     known = {image.tobytes(): i for i, image in enumerate(oracle.read_records(paths)[1])}
     with tf.Graph().as_default():
         training.set_seed(3, first_step, worker)
         _, images = cifar10_input.shuffled_records(
-            data_sets.records(paths), 150, 50, deterministic=True, share=Share(worker % 2, 2)
+            data_sets.records(paths), 150, 50, deterministic=True, shard=Shard(worker % 2, 2)
         )
         batches = queues.run(tf.transpose(images, [0, 2, 3, 1]), 6)
     return [known[image.tobytes()] for batch in batches for image in batch]
 
 
 def test_each_worker_has_an_order_of_its_own(data_dir):
-    """Workers 0 and 2 read the same share here, which two workers never do; so their orders can be
+    """Workers 0 and 2 read the same shard here, which two workers never do; so their orders can be
     compared."""
     first, again, second, third = [_order(data_dir, worker) for worker in (0, 0, 1, 2)]
     assert first == again != third and set(first) == set(third)

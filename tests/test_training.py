@@ -10,7 +10,7 @@ from tensorboard.backend.event_processing import event_accumulator
 import tensorflow.compat.v1 as tf
 
 from cifar10 import training
-from cifar10.config import CLASSIC, FAST, RECIPES, Pace
+from cifar10.config import CLASSIC, FAST, RECIPES, RunLength
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hooks import session_hooks
@@ -23,7 +23,7 @@ from tests.helpers.small_run import HPARAMS, LINE, assert_saved, numpy_run, trai
 
 
 def test_steps_are_numbers_of_updates(tmp_path, data_dir, capsys):
-    train(tmp_path, data_dir, 5, log_frequency=2, summary_steps=2, checkpoint_steps=3)
+    train(tmp_path, data_dir, 5, log_frequency=2, save_summaries_steps=2, save_checkpoint_steps=3)
     output = capsys.readouterr().out
     # The loss in a line is the one whose gradient made the update: that of the weights after one
     # update fewer.
@@ -85,9 +85,9 @@ def test_resume_in_the_middle(tmp_path, data_dir, recipe):
 
 def test_no_overlap_in_tensorboard(tmp_path, data_dir):
     """A run was killed after step 7, its last checkpoint is of step 4."""
-    train(tmp_path, data_dir, 4, summary_steps=1, checkpoint_steps=4)
+    train(tmp_path, data_dir, 4, save_summaries_steps=1, save_checkpoint_steps=4)
     measured_runs.write(tmp_path, loss={5: -1, 6: -1, 7: -1})
-    train(tmp_path, data_dir, 6, summary_steps=1)
+    train(tmp_path, data_dir, 6, save_summaries_steps=1)
     shown = event_accumulator.EventAccumulator(str(tmp_path)).Reload().Scalars('loss')
     assert [point.step for point in shown] == [1, 2, 3, 4, 5, 6]
     assert min(point.value for point in shown) > 0
@@ -123,14 +123,22 @@ NAMES = 'weights, weights/ExponentialMovingAverage'
 
 
 @pytest.mark.parametrize(
-    'clean, losses, gradients, variables',
+    'finite_part, losses, gradients, variables',
     [(None, '1', '1', NAMES), ('loss', 'none', '1', NAMES), ('gradient', '1', 'none', 'none')],
 )
 def test_a_loss_or_gradient_that_is_not_finite(
-    tmp_path, data_dir, clean, losses, gradients, variables
+    tmp_path, data_dir, finite_part, losses, gradients, variables
 ):
     with pytest.raises(UserError) as error:
-        train(tmp_path, data_dir, 50, poison=35, clean=clean, checkpoint_steps=20, summary_steps=5)
+        train(
+            tmp_path,
+            data_dir,
+            50,
+            nan_step=35,
+            finite_part=finite_part,
+            save_checkpoint_steps=20,
+            save_summaries_steps=5,
+        )
     assert str(error.value) == (
         'Training diverged at step 35 with learning rate 0.025. Not finite: losses of towers: %s; gradients of towers: %s; '
         'variables: %s. Lower --initial_learning_rate. The last good checkpoint is %s'
@@ -152,7 +160,7 @@ def test_variables_that_are_not_finite(tmp_path, data_dir):
             data_dir,
             50,
             hparams=HPARAMS._replace(initial_learning_rate=1e38),
-            checkpoint_steps=1,
+            save_checkpoint_steps=1,
         )
     assert not glob.glob(str(tmp_path / 'model.ckpt-*'))
 
@@ -176,7 +184,7 @@ def test_a_signal_saves_and_ends_the_run(tmp_path, data_dir, capsys):
     'max_steps, epochs, last_step',
     [(1000, np.inf, 1000), (1000, 256.0, 1000), (200000, 256.0, 50000), (7, 1e-9, 1)],
 )
-def test_the_pace_of_a_job(max_steps, epochs, last_step):
+def test_the_run_length_of_a_job(max_steps, epochs, last_step):
     job = Job(
         dataset.read('data'),
         50000,
@@ -184,9 +192,9 @@ def test_the_pace_of_a_job(max_steps, epochs, last_step):
         ['/cpu:0', '/cpu:1'],
         max_steps=max_steps,
     )
-    assert job.pace == Pace(256, 50000, last_step)
-    assert Job(job.data, 50000).pace == Pace(128, 50000, 1000000)
-    assert Job(job.data, 50000).intervals == (10, 100, 1000, 5, None, False, None)
+    assert job.run_length == RunLength(256, 50000, last_step)
+    assert Job(job.dataset, 50000).run_length == RunLength(128, 50000, 1000000)
+    assert Job(job.dataset, 50000).intervals == (10, 100, 1000, 5, None, False, None)
 
 
 def test_the_threads_of_a_job(monkeypatch):
@@ -198,10 +206,10 @@ def test_the_threads_of_a_job(monkeypatch):
         ['/cpu:0', '/cpu:1'],
         log_device_placement=True,
     )
-    assert (job.threads, job.num_slices) == (Threads(1, 0, 2), 4)
+    assert (job.threads, job.num_sub_batches) == (Threads(1, 0, 2), 4)
     assert job.session.config == machine.session_config(job.devices, job.threads, True)
-    job = job._replace(given_threads=Threads(4, 3, 5), hparams=FAST, log_device_placement=False)
-    assert (job.threads, job.num_slices) == (Threads(4, 3, 5), 3)
+    job = job._replace(requested_threads=Threads(4, 3, 5), hparams=FAST, log_device_placement=False)
+    assert (job.threads, job.num_sub_batches) == (Threads(4, 3, 5), 3)
     assert job.session.config == machine.session_config(job.devices, Threads(4, 3, 5), False)
 
 

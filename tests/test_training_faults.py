@@ -16,7 +16,7 @@ from cifar10.errors import UserError
 from cifar10.hooks import outputs
 from cifar10.runs import checkpoint
 from tests.helpers import events, faults
-from tests.helpers.small_run import PACE, assert_saved, job, run_steps, train, work
+from tests.helpers.small_run import RUN_LENGTH, assert_saved, fake_job, job, run_steps, train
 
 
 def _obstacle(tmp_path, blocked, freed):
@@ -33,7 +33,7 @@ def _obstacle(tmp_path, blocked, freed):
 
 
 def test_training_goes_on_after_a_checkpoint_that_cannot_be_saved(tmp_path, data_dir, capsys):
-    train(tmp_path, data_dir, 7, after_step=_obstacle(tmp_path, 3, 5), checkpoint_steps=2)
+    train(tmp_path, data_dir, 7, after_step=_obstacle(tmp_path, 3, 5), save_checkpoint_steps=2)
     assert_saved(tmp_path, 6)
     assert_saved(tmp_path, 7)
     (told,) = capsys.readouterr().err.splitlines()
@@ -46,7 +46,9 @@ def test_training_goes_on_after_a_checkpoint_that_cannot_be_saved(tmp_path, data
 
 def test_the_last_checkpoint_cannot_be_saved(tmp_path, data_dir, capsys):
     with pytest.raises(UserError, match='^Cannot save a checkpoint .*/model.ckpt-4, '):
-        train(tmp_path, data_dir, 4, after_step=_obstacle(tmp_path, 3, None), checkpoint_steps=2)
+        train(
+            tmp_path, data_dir, 4, after_step=_obstacle(tmp_path, 3, None), save_checkpoint_steps=2
+        )
     assert capsys.readouterr().err == ''  # the error itself is the only line
     assert_saved(tmp_path, 2)
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith('model.ckpt-2')
@@ -63,7 +65,7 @@ def _remove_events(tmp_path, when):
 
 
 def test_training_goes_on_after_a_summary_that_cannot_be_written(tmp_path, data_dir, capsys):
-    train(tmp_path, data_dir, 6, after_step=_remove_events(tmp_path, 3), summary_steps=2)
+    train(tmp_path, data_dir, 6, after_step=_remove_events(tmp_path, 3), save_summaries_steps=2)
     (told,) = capsys.readouterr().err.splitlines()
     assert ': Cannot write summaries ' in told and told.endswith('. Training goes on')
     assert {step for step, tag, _ in events.scalars(tmp_path)} == {4, 6}
@@ -79,7 +81,7 @@ def test_the_last_summary_cannot_be_written(tmp_path, data_dir, capsys, monkeypa
     with pytest.raises(
         UserError, match='^The run is saved, but without summaries: Cannot write .*No space left'
     ):
-        train(tmp_path, data_dir, 6, after_step=fill, summary_steps=2)
+        train(tmp_path, data_dir, 6, after_step=fill, save_summaries_steps=2)
     assert_saved(tmp_path, 6)
     assert capsys.readouterr().err == ''  # the error itself is the only line
 
@@ -95,19 +97,19 @@ def test_a_directory_that_is_moved_under_the_run(tmp_path, data_dir, replaced):
     with pytest.raises(
         UserError, match='^%s/run has been moved or removed: put it back' % tmp_path
     ):
-        train(tmp_path / 'run', data_dir, 50, after_step=move, checkpoint_steps=4)
+        train(tmp_path / 'run', data_dir, 50, after_step=move, save_checkpoint_steps=4)
     assert_saved(tmp_path / 'aside', 4)
     assert not (tmp_path / 'run').exists() or os.listdir(str(tmp_path / 'run')) == []
 
 
 def test_what_the_saver_may_delete(tmp_path, data_dir):
     """A list that is copied with its run names the checkpoints of the other directory."""
-    train(tmp_path / 'one', data_dir, 3, checkpoint_steps=1)
+    train(tmp_path / 'one', data_dir, 3, save_checkpoint_steps=1)
     listing = tmp_path / 'one' / 'checkpoint'
     listing.write_text(re.sub('"(model.*)"', r'"%s/one/\1"' % tmp_path, listing.read_text()))
     shutil.copytree(str(tmp_path / 'one'), str(tmp_path / 'two'))
     before = {path.name: path.read_bytes() for path in (tmp_path / 'one').iterdir()}
-    train(tmp_path / 'two', data_dir, 6, checkpoint_steps=1, max_to_keep=1)
+    train(tmp_path / 'two', data_dir, 6, save_checkpoint_steps=1, max_to_keep=1)
     assert {path.name: path.read_bytes() for path in (tmp_path / 'one').iterdir()} == before
     assert_saved(tmp_path / 'two', 6)
 
@@ -138,8 +140,8 @@ def _train_on_data(train_dir, data_dir, after_step):
         with tf.control_dependencies([train_op]):
             train_op = tf.py_func(after_step, [tf.identity(tf.train.get_global_step())], [])
         step = training.Step(train_op, [loss], [gradients], tf.constant(0.1), tf.constant(b''))
-        given = work(PACE._replace(last_step=10**6))
-        given.data, given.num_examples = dataset.read(data_dir), 300
+        given = fake_job(RUN_LENGTH._replace(last_step=10**6))
+        given.dataset, given.num_examples = dataset.read(data_dir), 300
         run_steps(step, given, run)
 
 
@@ -183,7 +185,7 @@ def test_a_label_that_another_thread_has_found(data_dir):
     watched.start(coord)
     with pytest.raises(
         UserError, match='^a label is ...: a data file has changed: put the data back'
-    ), watched.explaining():
+    ), watched.translate_errors():
         raise tf.errors.OutOfRangeError(None, None, 'The queue is closed')
 
 

@@ -7,12 +7,12 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import training
-from cifar10.config import Pace
+from cifar10.config import RunLength
 from cifar10.errors import UserError
 from cifar10.hooks import outputs
 from cifar10.hooks.outputs import WorkerRun
 from tests.helpers import events
-from tests.helpers.small_run import LINE, job, run_steps, work
+from tests.helpers.small_run import LINE, fake_job, job, run_steps
 
 
 def _step(jump, *losses):
@@ -27,10 +27,12 @@ def _step(jump, *losses):
     )
 
 
-def _train(tmp_path, data_dir, jump, last_step, steps_per_run=1, **intervals):
+def _train(tmp_path, data_dir, jump, last_step, steps_per_execution=1, **intervals):
     with outputs.open_run(str(tmp_path), False, job(data_dir)) as run:
         step = _step(jump, 1.0)
-        run_steps(step, work(Pace(10, 100, last_step, steps_per_run), **intervals), run)
+        run_steps(
+            step, fake_job(RunLength(10, 100, last_step, steps_per_execution), **intervals), run
+        )
         return run.stopped_by
 
 
@@ -49,7 +51,7 @@ def test_lines_and_checkpoints_when_the_step_jumps(
     tmp_path, data_dir, capsys, jump, log, checkpoint
 ):
     steps = list(range(jump, 50 + jump, jump))
-    intervals = dict(log_frequency=log, checkpoint_steps=checkpoint, max_to_keep=0)
+    intervals = dict(log_frequency=log, save_checkpoint_steps=checkpoint, max_to_keep=0)
     assert _train(tmp_path, data_dir, jump, 50, **intervals) is None
     expected = _first_past(steps, log)
     assert [int(line[0]) for line in LINE.findall(capsys.readouterr().out)] == expected + [
@@ -66,7 +68,7 @@ def test_lines_and_checkpoints_when_the_step_jumps(
 def test_summaries_of_runs_of_several_steps(tmp_path, data_dir, jump, every):
     """As with averaging: it is known before a run where it will end."""
     steps = list(range(jump, 200 + jump, jump))
-    _train(tmp_path, data_dir, jump, 200, steps_per_run=jump, summary_steps=every)
+    _train(tmp_path, data_dir, jump, 200, steps_per_execution=jump, save_summaries_steps=every)
     written = [(step, value) for step, tag, value in events.scalars(tmp_path) if tag == 'epoch']
     assert [step for step, _ in written] == _first_past(steps, every)
     assert [value for _, value in written] == pytest.approx([step / 10 for step, _ in written])
@@ -74,7 +76,7 @@ def test_summaries_of_runs_of_several_steps(tmp_path, data_dir, jump, every):
 
 def test_summaries_when_others_make_steps(tmp_path, data_dir):
     """Before a run it is not known how far the others get: a summary can come a run later."""
-    _train(tmp_path, data_dir, 7, 100, summary_steps=10)
+    _train(tmp_path, data_dir, 7, 100, save_summaries_steps=10)
     assert [step for step, tag, _ in events.scalars(tmp_path) if tag == 'loss'] == [
         21,
         42,
@@ -85,7 +87,7 @@ def test_summaries_when_others_make_steps(tmp_path, data_dir):
 
 
 def _train_worker(step, first_step=0):
-    run_steps(step, work(Pace(10, 100, 6), log_frequency=2), WorkerRun(first_step))
+    run_steps(step, fake_job(RunLength(10, 100, 6), log_frequency=2), WorkerRun(first_step))
 
 
 def test_a_worker_without_a_run_writes_nothing(tmp_path, monkeypatch, capsys):

@@ -11,7 +11,7 @@ import os
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, training
-from cifar10.config import NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, Pace
+from cifar10.config import NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, RunLength
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
 from cifar10.hooks import session_hooks
@@ -20,12 +20,12 @@ from cifar10.system import directories, machine
 from cifar10.tutorial import update as tutorial_update
 
 
-def distort(image, row, column, mirror, brightness, contrast):
+def distort(image, row, column, flip, brightness, contrast):
     """Distorts one image, uint8 [32, 32, 3], with tf.image and the given random numbers: float32
     [24, 24, 3]."""
     image = tf.cast(image, tf.float32)
     image = tf.slice(image, [row, column, 0], [24, 24, 3])  # what tf.random_crop ends in
-    image = tf.cond(mirror, lambda: tf.image.flip_left_right(image), lambda: image)
+    image = tf.cond(flip, lambda: tf.image.flip_left_right(image), lambda: image)
     image = tf.image.adjust_brightness(image, brightness)
     image = tf.image.adjust_contrast(image, contrast)
     return tf.image.per_image_standardization(image)
@@ -123,16 +123,18 @@ def training_step(job, batches):
     loss and the gradients."""
     hparams, devices = job.hparams, job.devices
     global_step = tf.train.get_or_create_global_step()
-    pace = Pace(int(batches[0][0].shape[0]), job.num_examples)  # a step counts one tower's batch
+    run_length = RunLength(
+        int(batches[0][0].shape[0]), job.num_examples
+    )  # a step counts one tower's batch
     sgd = tf.train.GradientDescentOptimizer(
-        tutorial_update.learning_rate(global_step, pace, hparams)
+        tutorial_update.learning_rate(global_step, run_length, hparams)
     )
     tower_grads = []
     for i, (device, (images, labels)) in enumerate(zip(devices, batches)):
         with tf.device(device), tf.name_scope('tower_%d' % i) as scope, tf.variable_scope(
             tf.get_variable_scope(), reuse=i > 0
         ):
-            total_loss = loss(inference(images, job.data.num_classes), labels, scope)
+            total_loss = loss(inference(images, job.dataset.num_classes), labels, scope)
             tower_grads.append(sgd.compute_gradients(total_loss))
     gradients = average_gradients(tower_grads) if len(devices) > 1 else tower_grads[0]
     update = sgd.apply_gradients(gradients, global_step=global_step)
@@ -158,7 +160,7 @@ def train(job, train_dir):
         )
     intervals, data_files = job.intervals, session_hooks.DataFilesHook(job)
     with tf.Graph().as_default(), tf.device('/cpu:0'):
-        images, labels = distorted_inputs(job.data, job.hparams.batch_size)
+        images, labels = distorted_inputs(job.dataset, job.hparams.batch_size)
         queue = cifar10_input.prefetch_queue(images, labels, capacity=2 * len(job.devices))
         batches = [queue.dequeue() for _ in job.devices]
         train_op, total_loss, gradients = training_step(job, batches)
@@ -168,9 +170,9 @@ def train(job, train_dir):
         summary_op = tf.summary.merge_all()
         saver = tf.train.Saver()
         made = training.Step(train_op, [total_loss], [gradients], None, summary_op)
-        log = session_hooks.LoggingHook(made, job.pace, intervals.log_frequency)
+        log = session_hooks.LoggingHook(made, job.run_length, intervals.log_frequency)
         config = machine.session_config(job.devices)
-        with data_files.explaining(), event_file.SummaryWriter(
+        with data_files.translate_errors(), event_file.SummaryWriter(
             train_dir
         ) as summary_writer, tf.train.SingularMonitoredSession(
             [data_files, log], config=config
@@ -179,9 +181,9 @@ def train(job, train_dir):
             raw_session = session.raw_session()  # without hooks, which make another step
             for step in range(1, job.max_steps + 1):
                 session.run(train_op)
-                if step % intervals.summary_steps == 0:
+                if step % intervals.save_summaries_steps == 0:
                     summary = tf.Summary.FromString(raw_session.run(summary_op))
                     summary_writer.add_summary(summary, step)
-                if step % intervals.checkpoint_steps == 0 or step == job.max_steps:
+                if step % intervals.save_checkpoint_steps == 0 or step == job.max_steps:
                     checkpoint_files.save(saver, raw_session, train_dir, step)
     data_files.check()

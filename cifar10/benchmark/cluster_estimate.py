@@ -16,7 +16,7 @@ LOCAL, SYNC, ASYNC, ALLREDUCE, AVERAGE = 'local', 'sync', 'async', 'allreduce', 
 AVERAGE_PERIOD = 10  # steps
 # Milliseconds of an update of 2 and 4 workers with batches of 64 that share MEASURED_CORES cores,
 # see docs/distributed.md
-MEASURED = {
+MEASURED_MS = {
     LOCAL: (57.4, 112.6),
     ALLREDUCE: (69.4, 153.8),
     SYNC: (82.6, 165.1),
@@ -26,7 +26,7 @@ MEASURED = {
 MEASURED_CORES = 2
 # Assumed: latency of a message; cores of a machine for messages; standard deviation of the time of
 # a gradient over its mean
-LATENCY, CORES, JITTER = 250e-6, 16, 0.03
+LATENCY, CORES_PER_MACHINE, JITTER = 250e-6, 16, 0.03
 
 
 def server_bytes(num_ps=1, num_classes=model.NUM_CLASSES):
@@ -41,7 +41,7 @@ def server_bytes(num_ps=1, num_classes=model.NUM_CLASSES):
     return list(held.values())
 
 
-def traffic(mode, num_workers, servers):
+def traffic(mode, num_workers, bytes_per_server):
     """The bytes that a worker and the busiest server send for an update; each receives as many.
 
     An all-reduce in a ring sends 2 (N - 1) / N times the gradients (Patarasuk and Yuan, "Bandwidth
@@ -52,9 +52,9 @@ def traffic(mode, num_workers, servers):
     Args:
       mode: one of the modes.
       num_workers: the number of workers.
-      servers: the bytes of the variables on each server; for ALLREDUCE their sum counts.
+      bytes_per_server: the bytes of the variables on each server; for ALLREDUCE their sum counts.
     """
-    size, largest = sum(servers), max(servers)
+    size, largest = sum(bytes_per_server), max(bytes_per_server)
     if mode == LOCAL:
         return 0, 0
     if mode == ALLREDUCE:
@@ -64,22 +64,25 @@ def traffic(mode, num_workers, servers):
     return share * size, share * largest * (1 if mode == ASYNC else num_workers)
 
 
-def shared_cores_seconds(mode, num_workers, size, compute, copy):
+def shared_cores_seconds(mode, num_workers, size, compute_seconds, copy_seconds_per_byte):
     """The time of an update of workers on one machine, where everything shares MEASURED_CORES:
-    gradients of `compute` seconds, and `copy` seconds per byte at each end of a message."""
+    gradients of `compute_seconds`, and `copy_seconds_per_byte` at each end of a message."""
     worker, server = traffic(mode, num_workers, [size])
     batches = 1 if mode == ASYNC else num_workers
-    return (batches * (compute + 2 * copy * worker) + 2 * copy * server) / MEASURED_CORES
+    return (
+        batches * (compute_seconds + 2 * copy_seconds_per_byte * worker)
+        + 2 * copy_seconds_per_byte * server
+    ) / MEASURED_CORES
 
 
 def fit(size):
-    """Returns (compute, copy), for which LOCAL and SYNC with 2 workers take as long as measured in
-    `shared_cores_seconds`."""
-    local, sync = [MEASURED[mode][0] * 1e-3 for mode in (LOCAL, SYNC)]
+    """Returns (compute_seconds, copy_seconds_per_byte), for which LOCAL and SYNC with 2 workers
+    take as long as measured in `shared_cores_seconds`."""
+    local, sync = [MEASURED_MS[mode][0] * 1e-3 for mode in (LOCAL, SYNC)]
     return local, (sync - local) * MEASURED_CORES / (8 * size)
 
 
-def slowest(num_workers):
+def expected_maximum(num_workers):
     """The expected maximum of standard normal values, one per worker: the integral of x dF(x)^N,
     integrated by parts (David and Nagaraja, "Order statistics", 2003, section 3.1)."""
     x = np.arange(-8, 8, 0.01) + 0.005
@@ -87,7 +90,7 @@ def slowest(num_workers):
     return 8 - (normal**num_workers).sum() * 0.01
 
 
-def seconds(mode, num_workers, servers, gigabits, compute):
+def seconds_per_batch(mode, num_workers, bytes_per_server, gigabits_per_sec, compute_seconds):
     """The time in which each worker trains on one batch.
 
     A message takes a latency and a time per byte (Hockney, "The communication challenge for MPP",
@@ -97,21 +100,30 @@ def seconds(mode, num_workers, servers, gigabits, compute):
 
     Args:
       mode: SYNC, ASYNC, ALLREDUCE or AVERAGE.
-      num_workers, servers: see `traffic`.
-      gigabits: 10^9 bits per second of each network card, in each direction.
-      compute: the mean time of the gradients of a batch.
+      num_workers, bytes_per_server: see `traffic`.
+      gigabits_per_sec: 10^9 bits per second of each network card, in each direction.
+      compute_seconds: the mean time of the gradients of a batch.
     """
-    per_byte, (_, copy) = 8e-9 / gigabits, fit(sum(servers))
-    worker, server = traffic(mode, num_workers, servers)
+    per_byte, (_, copy_seconds_per_byte) = 8e-9 / gigabits_per_sec, fit(sum(bytes_per_server))
+    worker, server = traffic(mode, num_workers, bytes_per_server)
     period = AVERAGE_PERIOD if mode == AVERAGE else 1
     # The sum of several steps varies less than a step.
-    slowest_compute = compute * (1 + JITTER / math.sqrt(period) * slowest(num_workers))
+    slowest_compute = compute_seconds * (
+        1 + JITTER / math.sqrt(period) * expected_maximum(num_workers)
+    )
     if mode == ALLREDUCE:  # messages follow each other round the ring
-        return slowest_compute + 2 * (num_workers - 1) * LATENCY + worker * (per_byte + 2 * copy)
+        return (
+            slowest_compute
+            + 2 * (num_workers - 1) * LATENCY
+            + worker * (per_byte + 2 * copy_seconds_per_byte)
+        )
     # The messages of several servers are copied at the same time.
-    message = worker * max(servers) / sum(servers)
-    copying = copy * (message + max(message, server / CORES))
+    message = worker * max(bytes_per_server) / sum(bytes_per_server)
+    copying = copy_seconds_per_byte * (message + max(message, server / CORES_PER_MACHINE))
     exchange = 2 * (LATENCY / period + max(worker, server) * per_byte + copying)
     if mode == ASYNC:
-        return max(compute + exchange, num_workers * server * max(per_byte, 2 * copy / CORES))
+        return max(
+            compute_seconds + exchange,
+            num_workers * server * max(per_byte, 2 * copy_seconds_per_byte / CORES_PER_MACHINE),
+        )
     return slowest_compute + exchange

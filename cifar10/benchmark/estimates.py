@@ -1,4 +1,4 @@
-"""Tables of `cifar10_benchmark.py plan`: many machines, and several GPUs in one, by formulas."""
+"""Tables of `cifar10_benchmark.py estimate`: many machines, several GPUs in one, by formulas."""
 
 import itertools
 
@@ -11,29 +11,29 @@ from cifar10.config import CLASSIC, VARIABLE_STRATEGIES
 from cifar10.data import dataset
 from cifar10.report import text_report
 
-WORKERS, GIGABITS = (8, 32, 128), (10, 25, 100)
+NUM_WORKERS, NETWORK_GIGABITS_PER_SEC = (8, 32, 128), (10, 25, 100)
 CPU_GFLOPS = 316  # of the training step on two cores, see docs/speed.md
-GPUS, BATCHES = (1, 2, 4, 8), (8, 128, 1024)
+NUM_GPUS, BATCH_SIZES = (1, 2, 4, 8), (8, 128, 1024)
 # GB/s of each GPU in each direction: PCIe 3 with 8 lanes, PCIe 4 with 16, NVLink of an A100
-LINKS = (8, 25, 300)
-_GPU_MEMORY = 500e9  # bytes per second, for average and update on a GPU: assumed
+LINK_GIGABYTES_PER_SEC = (8, 25, 300)
+_GPU_MEMORY_BANDWIDTH = 500e9  # bytes per second, for average and update on a GPU: assumed
 # seconds of average and update on the CPU, and for each tower more: measured, see docs/speed.md
-_CPU_UPDATE = 0.22e-3, 0.23e-3
+_CPU_UPDATE_SECONDS = 0.22e-3, 0.23e-3
 # the weights and their moving averages are read and written in an update, besides the gradients
 _PASSES = 4
 
 
-def cluster_plan(batch_size, gpu_gflops):
+def cluster_tables(batch_size, gpu_gflops):
     """Tables of machines with one GPU each and what they assume, in Markdown.
 
     Args:
       batch_size: examples per worker per step.
       gpu_gflops: 10^9 floating-point operations per second of a GPU in this network.
     """
-    operations = measurements.step_operations(1)
-    alone = gpu_gflops * 1e9 / operations  # images per second of a GPU
+    flops = measurements.step_flops(1)
+    gpu_images_per_sec = gpu_gflops * 1e9 / flops  # images per second of a GPU
     one, two = cluster_estimate.server_bytes(1), cluster_estimate.server_bytes(2)
-    layouts = {  # mode, bytes of each parameter server, batch size
+    configurations = {  # mode, bytes of each parameter server, batch size
         'sync, 1 server': (SYNC, one, batch_size),
         'sync, 2 servers': (SYNC, two, batch_size),
         'sync, 8 servers, variables cut': (SYNC, [one[0] / 8] * 8, batch_size),
@@ -45,31 +45,33 @@ def cluster_plan(batch_size, gpu_gflops):
     }
 
     sent = []
-    for num_workers in WORKERS:
+    for num_workers in NUM_WORKERS:
         sent.append([num_workers])
-        for mode, servers, _ in layouts.values():
-            worker, server = cluster_estimate.traffic(mode, num_workers, servers)
+        for mode, bytes_per_server, _ in configurations.values():
+            worker, server = cluster_estimate.traffic(mode, num_workers, bytes_per_server)
             sent[-1].append('%.1f, %.1f' % (worker / 1e6, server / 1e6))
     return '\n\n'.join(
         [
-            _assumptions(batch_size, gpu_gflops, alone),
+            _assumptions(batch_size, gpu_gflops, gpu_images_per_sec),
             'Images per second with %d per worker (over those of one GPU alone):' % batch_size,
-            _rates(layouts, alone, alone),
+            _rates(configurations, gpu_images_per_sec, gpu_images_per_sec),
             'The same without a GPU, on machines that compute %d GFLOP/s:' % CPU_GFLOPS,
-            _rates(layouts, CPU_GFLOPS * 1e9 / operations, alone),
+            _rates(configurations, CPU_GFLOPS * 1e9 / flops, gpu_images_per_sec),
             'MB of an update that a worker sends, and the busiest server (each receives as many; async: for one worker):',
-            text_report.markdown_table(['workers'] + list(layouts), sent),
+            text_report.markdown_table(['workers'] + list(configurations), sent),
         ]
     )
 
 
-def _assumptions(batch_size, gpu_gflops, alone):
+def _assumptions(batch_size, gpu_gflops, gpu_images_per_sec):
     (size,) = cluster_estimate.server_bytes(1)
-    compute, copy = cluster_estimate.fit(size)
+    compute_seconds, copy_seconds_per_byte = cluster_estimate.fit(size)
     checks = []
-    for mode, times in cluster_estimate.MEASURED.items():
+    for mode, times in cluster_estimate.MEASURED_MS.items():
         for num_workers, ms in zip((2, 4), times):
-            seconds = cluster_estimate.shared_cores_seconds(mode, num_workers, size, compute, copy)
+            seconds = cluster_estimate.shared_cores_seconds(
+                mode, num_workers, size, compute_seconds, copy_seconds_per_byte
+            )
             checks.append([mode, num_workers, ms, '%.2f' % (seconds * 1e3 / ms)])
     text = (
         'Closed formulas, not a measurement. They assume:\n'
@@ -78,39 +80,41 @@ def _assumptions(batch_size, gpu_gflops, alone):
         '- %.2f ms of a core per MB of a message at each end, fitted to local and sync with 2 workers, measured on %d cores:\n\n'
     ) % (
         gpu_gflops,
-        alone,
-        batch_size / alone * 1e3,
+        gpu_images_per_sec,
+        batch_size / gpu_images_per_sec * 1e3,
         batch_size,
         100 * cluster_estimate.JITTER,
-        cluster_estimate.CORES,
+        cluster_estimate.CORES_PER_MACHINE,
         cluster_estimate.LATENCY * 1e6,
-        copy * 1e9,
+        copy_seconds_per_byte * 1e9,
         cluster_estimate.MEASURED_CORES,
     )
     header = ['mode', 'workers', 'ms, measured', 'formula / measured']
     return text + text_report.markdown_table(header, checks)
 
 
-def _rates(layouts, images_per_sec, alone):
+def _rates(configurations, images_per_sec, gpu_images_per_sec):
     """A table of the images per second of clusters, and how many times that of one GPU."""
     rows = []
-    for num_workers, gigabits in itertools.product(WORKERS, GIGABITS):
-        rows.append([num_workers, gigabits])
-        for mode, servers, batch in layouts.values():
-            seconds = cluster_estimate.seconds(
-                mode, num_workers, servers, gigabits, batch / images_per_sec
+    for num_workers, gigabits_per_sec in itertools.product(NUM_WORKERS, NETWORK_GIGABITS_PER_SEC):
+        rows.append([num_workers, gigabits_per_sec])
+        for mode, bytes_per_server, batch in configurations.values():
+            seconds = cluster_estimate.seconds_per_batch(
+                mode, num_workers, bytes_per_server, gigabits_per_sec, batch / images_per_sec
             )
             rate = num_workers * batch / seconds
-            rows[-1].append('%.0f (%.2g)' % (rate, rate / alone))
-    return text_report.markdown_table(['workers', 'Gb/s'] + list(layouts), rows)
+            rows[-1].append('%.0f (%.2g)' % (rate, rate / gpu_images_per_sec))
+    return text_report.markdown_table(['workers', 'Gb/s'] + list(configurations), rows)
 
 
-def estimate(num_gpus, devices_per_tower, strategy, batch_size, seconds_per_image):
+def multi_gpu_estimate(
+    num_gpus, devices_per_tower, variable_strategy, batch_size, seconds_per_image
+):
     """Estimates a step on GPUs that need so many seconds for the operations of an image.
 
     Returns:
       The bytes that the busiest GPU sends and receives: weights before it computes, gradients
-      afterwards; and the images per second with each of LINKS, as an array.
+      afterwards; and the images per second with each of LINK_GIGABYTES_PER_SEC, as an array.
     """
     job = training.Job(
         dataset.read(''),
@@ -118,43 +122,65 @@ def estimate(num_gpus, devices_per_tower, strategy, batch_size, seconds_per_imag
         CLASSIC._replace(batch_size=batch_size),
         ['/gpu:%d' % i for i in range(num_gpus)],
         devices_per_tower=devices_per_tower,
-        variable_strategy=strategy,
+        variable_strategy=variable_strategy,
     )
-    layout = training.layout(job)
+    stats = training.placement_stats(job)
     link_bytes = max(
-        sum(size for arrow, size in layout.sent.items() if gpu in arrow) for gpu in job.devices
+        sum(size for arrow, size in stats.transfer_bytes.items() if gpu in arrow)
+        for gpu in job.devices
     )
-    if strategy == 'cpu':
-        update = _CPU_UPDATE[0] + _CPU_UPDATE[1] * job.num_towers
+    if variable_strategy == 'cpu':
+        update = _CPU_UPDATE_SECONDS[0] + _CPU_UPDATE_SECONDS[1] * job.num_towers
     else:  # where the most weights are
-        update = max(layout.held.values()) * (job.num_towers + _PASSES) / _GPU_MEMORY
-    seconds = batch_size * seconds_per_image + link_bytes / (np.array(LINKS) * 1e9) + update
+        update = (
+            max(stats.variable_bytes.values()) * (job.num_towers + _PASSES) / _GPU_MEMORY_BANDWIDTH
+        )
+    seconds = (
+        batch_size * seconds_per_image
+        + link_bytes / (np.array(LINK_GIGABYTES_PER_SEC) * 1e9)
+        + update
+    )
     return link_bytes, job.num_towers * batch_size / seconds
 
 
-def multi_gpu_plan(batch_size, gpu_gflops):
-    """Tables of several GPUs in one machine, in Markdown; for the arguments see `cluster_plan`."""
-    seconds_per_image = measurements.step_operations(1) / (gpu_gflops * 1e9)
+def multi_gpu_tables(batch_size, gpu_gflops):
+    """Tables of several GPUs in one machine, in Markdown; for the arguments see
+    `cluster_tables`."""
+    seconds_per_image = measurements.step_flops(1) / (gpu_gflops * 1e9)
     rows, ratios = [], []
-    for gpus, per_tower, strategy in itertools.product(GPUS, (1, 2, 4), VARIABLE_STRATEGIES):
-        if per_tower <= gpus:
-            link_bytes, rates = estimate(gpus, per_tower, strategy, batch_size, seconds_per_image)
-            towers = '%d x %d' % (gpus // per_tower, per_tower)
-            row = [gpus, towers, strategy, '%.1f' % (link_bytes / 1e6)]
+    for gpus, devices_per_tower, variable_strategy in itertools.product(
+        NUM_GPUS, (1, 2, 4), VARIABLE_STRATEGIES
+    ):
+        if devices_per_tower <= gpus:
+            link_bytes, rates = multi_gpu_estimate(
+                gpus, devices_per_tower, variable_strategy, batch_size, seconds_per_image
+            )
+            towers = '%d x %d' % (gpus // devices_per_tower, devices_per_tower)
+            row = [gpus, towers, variable_strategy, '%.1f' % (link_bytes / 1e6)]
             rows.append(row + ['%.0f' % rate for rate in rates])
-    for batch in BATCHES:
+    for batch in BATCH_SIZES:
         towers, divided = [
-            np.max([estimate(2, n, x, batch, seconds_per_image)[1] for x in VARIABLE_STRATEGIES], 0)
+            np.max(
+                [
+                    multi_gpu_estimate(2, n, x, batch, seconds_per_image)[1]
+                    for x in VARIABLE_STRATEGIES
+                ],
+                0,
+            )
             for n in (1, 2)
         ]
         ratios.append([batch] + ['%.2f' % ratio for ratio in divided / towers])
-    speeds = ['%d GB/s' % link for link in LINKS]
+    speeds = ['%d GB/s' % link for link in LINK_GIGABYTES_PER_SEC]
     return '\n\n'.join(
         [
             'One machine with several GPUs. Nothing overlaps, and the devices of a tower wait for each other. It assumes:\n'
             '- GPUs as above, each with a link of its own, also to the other GPUs\n'
             '- average and update: %.2f ms on the CPU and %.2f for each tower, or %.0f GB/s on a GPU'
-            % (_CPU_UPDATE[0] * 1e3, _CPU_UPDATE[1] * 1e3, _GPU_MEMORY / 1e9),
+            % (
+                _CPU_UPDATE_SECONDS[0] * 1e3,
+                _CPU_UPDATE_SECONDS[1] * 1e3,
+                _GPU_MEMORY_BANDWIDTH / 1e9,
+            ),
             'Images per second with %d per tower (towers x devices of each; MB that the busiest GPU sends and receives in a step):'
             % batch_size,
             text_report.markdown_table(['GPUs', 'towers', 'variables', 'MB'] + speeds, rows),

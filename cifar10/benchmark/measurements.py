@@ -23,39 +23,39 @@ OURS, BASELINE = 'ours', 'classic'  # formulations
 SUM = 'sum of all operations'  # of their single times: in parallel they take less
 
 
-class Steps(NamedTuple):
+class StepCounts(NamedTuple):
     """Steps of a measurement."""
 
     warmup: int  # not measured
     measured: int
 
 
-def input_figures(formulation, job, steps):
+def input_metrics(formulation, job, steps):
     """Runs the input pipeline alone, with the prefetch queue of a trainer.
 
     Args:
       formulation: OURS or BASELINE.
       job: a Job.
-      steps: a Steps, in batches.
+      steps: a StepCounts, in batches.
 
     Returns:
-      A dict of figures.
+      A dict of metrics.
 
     Raises:
       UserError: a data file is missing, or changes.
     """
     machine.set_up_tensorflow()
     start = time.perf_counter()
-    data_files, capacity = watch.Watch(job.data.train), 2 * len(job.devices)
-    make, num_threads = classic.distorted_inputs, 1
+    data_files, capacity = watch.Watch(job.dataset.train), 2 * len(job.devices)
+    inputs_fn, num_threads = classic.distorted_inputs, 1
     if formulation == OURS:
-        make, num_threads = cifar10_input.distorted_inputs, job.threads.prefetch
+        inputs_fn, num_threads = cifar10_input.distorted_inputs, job.threads.prefetch
     with tf.Graph().as_default(), tf.device('/cpu:0'):
-        images, labels = make(job.data, job.hparams.batch_size)
+        images, labels = inputs_fn(job.dataset, job.hparams.batch_size)
         queue = cifar10_input.prefetch_queue(images, labels, capacity, num_threads)
         batch = tf.group(*queue.dequeue())
-        with data_files.explaining(), tf.Session(
-            config=_config(formulation, job, ['/cpu:0'])
+        with data_files.translate_errors(), tf.Session(
+            config=_session_config(formulation, job, ['/cpu:0'])
         ) as session:
             building = time.perf_counter() - start
             session.run(tf.global_variables_initializer())  # first of all, as a trainer does
@@ -67,10 +67,10 @@ def input_figures(formulation, job, steps):
             first = time.perf_counter() - start
             for _ in range(steps.warmup):
                 session.run(batch)
-            (cpu, _), start = processes.usage(), time.perf_counter()
+            (cpu, _), start = processes.resource_usage(), time.perf_counter()
             for _ in range(steps.measured):
                 session.run(batch)
-            seconds, (cpu_after, peak_mb) = time.perf_counter() - start, processes.usage()
+            seconds, (cpu_after, peak_mb) = time.perf_counter() - start, processes.resource_usage()
             coord.request_stop()
             coord.join(queue_threads, stop_grace_period_secs=10, ignore_live_threads=True)
     images = steps.measured * job.hparams.batch_size
@@ -83,7 +83,7 @@ def input_figures(formulation, job, steps):
     }
 
 
-def _config(formulation, job, devices):
+def _session_config(formulation, job, devices):
     return machine.session_config(devices, job.threads if formulation == OURS else None)
 
 
@@ -98,31 +98,31 @@ def _step_session(formulation, job, warmup):
         batches = []
         for device in job.first_devices:
             images = rng.standard_normal([size, 24, 24, 3], np.float32)
-            labels = rng.integers(0, job.data.num_classes, size).astype(np.int32)
+            labels = rng.integers(0, job.dataset.num_classes, size).astype(np.int32)
             with tf.device(device):
                 batches.append([tf.Variable(x, trainable=False) for x in (images, labels)])
         if formulation == OURS:
             train_op = training.build_step(job, batches)
         else:
             train_op, _, _ = classic.training_step(job, batches)
-        with tf.Session(config=_config(formulation, job, job.devices)) as session:
+        with tf.Session(config=_session_config(formulation, job, job.devices)) as session:
             session.run(tf.global_variables_initializer())
             for _ in range(warmup):
                 session.run(train_op)
             yield session, train_op
 
 
-def step_figures(formulation, job, steps):
-    """Runs the training step alone: see `input_figures`."""
+def step_metrics(formulation, job, steps):
+    """Runs the training step alone: see `input_metrics`."""
     with _step_session(formulation, job, steps.warmup) as (session, train_op):
         start = time.perf_counter()
         for _ in range(steps.measured):
             session.run(train_op)
         seconds = (time.perf_counter() - start) / steps.measured
-    return {'ms per step': seconds * 1e3, 'images/sec': job.pace.examples_per_step / seconds}
+    return {'ms per step': seconds * 1e3, 'images/sec': job.run_length.examples_per_step / seconds}
 
 
-def profile_figures(formulation, job, steps):
+def profile_metrics(formulation, job, steps):
     """Traces the training step.
 
     Returns:
@@ -130,7 +130,7 @@ def profile_figures(formulation, job, steps):
       the last step as a Chrome trace in JSON.
     """
     with _step_session(formulation, job, steps.warmup) as (session, train_op):
-        took = collections.Counter()
+        op_ms = collections.Counter()
         for _ in range(steps.measured):
             metadata = tf.RunMetadata()
             session.run(train_op, options=profiler_hook.OPTIONS, run_metadata=metadata)
@@ -138,12 +138,12 @@ def profile_figures(formulation, job, steps):
                 kind = ''.join(re.findall(r' = (\w+)\(', node.timeline_label)[:1])
                 ms = (node.op_end_rel_micros - node.op_start_rel_micros) / 1e3
                 for name in ('%s (%s)' % (node.node_name, kind), SUM):
-                    took[name] += ms / steps.measured
-    return dict(took), profiler_hook.chrome_trace(metadata)
+                    op_ms[name] += ms / steps.measured
+    return dict(op_ms), profiler_hook.chrome_trace(metadata)
 
 
 @functools.lru_cache(maxsize=None)
-def step_products(batch_size, num_classes=model.NUM_CLASSES):
+def layer_flops(batch_size, num_classes=model.NUM_CLASSES):
     """Counts the floating-point operations of a training step of one tower, as TensorFlow's
     operations state them.
 
@@ -181,14 +181,14 @@ def step_products(batch_size, num_classes=model.NUM_CLASSES):
     }
 
 
-def step_operations(batch_size, num_classes=model.NUM_CLASSES):
-    """The floating-point operations of all `step_products`."""
-    return sum(sum(operations) for operations in step_products(batch_size, num_classes).values())
+def step_flops(batch_size, num_classes=model.NUM_CLASSES):
+    """The floating-point operations of all `layer_flops`."""
+    return sum(sum(flops) for flops in layer_flops(batch_size, num_classes).values())
 
 
-def matrix_product_rate(device, size=4096, num_runs=5):
+def matmul_flops_per_sec(device, size=4096, num_repeats=5):
     """Floating-point operations per second of a float32 matrix product of size x size on a device:
-    the median of some runs.
+    the median of the repeats.
 
     On recent GPUs TensorFlow rounds its factors to TF32, as it does in the network.
     """
@@ -198,7 +198,7 @@ def matrix_product_rate(device, size=4096, num_runs=5):
         seconds = []
         with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
             session.run(tf.global_variables_initializer())
-            for _ in range(num_runs + 1):
+            for _ in range(num_repeats + 1):
                 start = time.perf_counter()
                 session.run(product)
                 seconds.append(time.perf_counter() - start)

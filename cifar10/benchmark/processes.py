@@ -23,7 +23,7 @@ _STEP_LINE = re.compile(r'(?:\[worker 0\] )?(\S+ \S+): step (\d+), ')
 _LOOPBACK = '/sys/class/net/lo/statistics/tx_bytes'  # on Linux
 
 
-def fresh_process(function, *args):
+def call_in_new_process(function, *args):
     """Returns function(*args), called in a new process: nothing is warmed up there, and its memory
     is its own.
 
@@ -63,33 +63,33 @@ def _send(sender, function, args):
         sender.send(error)
 
 
-def usage():
+def resource_usage():
     """The CPU seconds that this process has used (user and system), and its peak memory in MB."""
     return time.process_time(), _peak_mb(resource and resource.getrusage(resource.RUSAGE_SELF))
 
 
-class Mark(NamedTuple):
+class LoggedStep(NamedTuple):
     """What was seen with the log line of a step."""
 
     time: datetime.datetime
-    sent: float  # bytes so far over the loopback interface; NaN if the system does not tell
+    bytes_sent: float  # bytes so far over the loopback interface; NaN if the system does not tell
 
 
-def run_trainer(command, needed_step, end_early=subprocess.Popen.kill):
+def run_trainer(command, min_last_step, terminate_fn=subprocess.Popen.kill):
     """Runs a training script, or the launcher of several, to its end.
 
     Args:
       command: list of strings.
-      needed_step: a step that it must reach.
-      end_early: a function that ends the process when something else interrupts the measurement.
+      min_last_step: a step that it must reach.
+      terminate_fn: a function that ends the process when something else interrupts the measurement.
 
     Returns:
-      A dict from each logged step, of the chief, to its Mark; and the peak memory in MB.
+      A dict from each logged step, of the chief, to its LoggedStep; and the peak memory in MB.
 
     Raises:
       UserError: it failed, and stderr shows why; or it was stopped.
     """
-    marks = {}
+    logged_steps = {}
     with contextlib.ExitStack() as end:
         # in a session of its own, Ctrl-C does not reach the script; the benchmark ends it
         with signals.held_back():
@@ -100,25 +100,25 @@ def run_trainer(command, needed_step, end_early=subprocess.Popen.kill):
             )
             signals.children.add(process.pid)
             end.callback(signals.children.discard, process.pid)
-            end.callback(end_early, process)
+            end.callback(terminate_fn, process)
         for line in process.stdout:
             match = _STEP_LINE.match(line)
             if match:
                 when = datetime.datetime.fromisoformat(match.group(1))
-                marks[int(match.group(2))] = Mark(when, _loopback_bytes())
-        used = None
+                logged_steps[int(match.group(2))] = LoggedStep(when, _loopback_bytes())
+        rusage = None
         if resource:
-            _, process.returncode, used = os.wait4(process.pid, 0)
+            _, process.returncode, rusage = os.wait4(process.pid, 0)
         status = process.wait()
     script = os.path.basename(command[1])
     if status:
         raise UserError('%s failed' % script)
-    if max(marks, default=0) < needed_step:  # a signal has ended it
-        raise UserError('%s was stopped before step %d: measure again' % (script, needed_step))
-    return marks, _peak_mb(used)
+    if max(logged_steps, default=0) < min_last_step:  # a signal has ended it
+        raise UserError('%s was stopped before step %d: measure again' % (script, min_last_step))
+    return logged_steps, _peak_mb(rusage)
 
 
-def end_with_tasks(process):
+def terminate_gracefully(process):
     """Ends a script that has to end what it has started."""
     process.terminate()
     try:
@@ -134,7 +134,7 @@ def _loopback_bytes():
         return int(counter.read())
 
 
-def _peak_mb(used):
-    if used is None:
+def _peak_mb(rusage):
+    if rusage is None:
         return math.nan
-    return used.ru_maxrss / (2**20 if sys.platform == 'darwin' else 2**10)
+    return rusage.ru_maxrss / (2**20 if sys.platform == 'darwin' else 2**10)

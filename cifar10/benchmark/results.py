@@ -28,12 +28,12 @@ def _check_intact(path):
         raise UserError('%s is damaged (%s): move it away' % (path, errors.reason(error)))
 
 
-def _read_scalars(directory, needed_tags):
+def _read_scalars(directory, required_tags):
     """Reads the event files in a directory. A step that a resumed run has repeated counts once.
 
     Args:
       directory: a directory that a trainer or an evaluation has written to.
-      needed_tags: names of scalars that it must hold.
+      required_tags: names of scalars that it must hold.
 
     Returns:
       A dict from the tag of each scalar to a dict from step to value, in the order of steps.
@@ -57,10 +57,10 @@ def _read_scalars(directory, needed_tags):
     for tag in accumulator.Tags()['scalars']:
         in_order = sorted(accumulator.Scalars(tag), key=lambda event: event.step)
         scalars[tag] = {event.step: event.value for event in in_order}
-    for tag in needed_tags:
+    for tag in required_tags:
         if tag not in scalars:
             raise UserError(
-                '%s holds no event file with "%s": %s; a run shorter than --summary_steps has none'
+                '%s holds no event file with "%s": %s; a run shorter than --save_summaries_steps has none'
                 % (directory, tag, remedy)
             )
     return scalars
@@ -76,10 +76,10 @@ def read_curve(train_dir, eval_dir):
     Raises:
       UserError: a directory lacks what a run writes.
     """
-    trained = _read_scalars(train_dir, [tensorboard.EPOCH, tensorboard.SEC_PER_BATCH])
+    train_scalars = _read_scalars(train_dir, [tensorboard.EPOCH, tensorboard.SEC_PER_BATCH])
     evaluations = _read_scalars(eval_dir, [tensorboard.PRECISION])
     ten_views = evaluations.get(tensorboard.with_views(tensorboard.PRECISION, 10), {})
-    epoch_at, speed_at = trained[tensorboard.EPOCH], trained[tensorboard.SEC_PER_BATCH]
+    epoch_at, speed_at = train_scalars[tensorboard.EPOCH], train_scalars[tensorboard.SEC_PER_BATCH]
     # A killed process may have written only one of them.
     steps = [step for step in epoch_at if step > 0 and step in speed_at]
     if not steps:
@@ -102,14 +102,14 @@ def read_curve(train_dir, eval_dir):
     )
 
 
-def comparison(curves, epochs, precisions):
+def comparison(curves, epochs, target_precisions):
     """A table in Markdown; for repetitions it gives means and spreads.
 
     Args:
       curves: a dict from each name to the curves of its runs, which `read_curve` returns.
       epochs: numbers of epochs; for each, a row for the first evaluation after so many epochs, if
         it is not the last one.
-      precisions: for each, a row for the first evaluation with at least this precision.
+      target_precisions: for each, a row for the first evaluation with at least this precision.
     """
     rows = []
     for name, group in curves.items():
@@ -119,7 +119,7 @@ def comparison(curves, epochs, precisions):
             if all(map(len, found)):
                 rows.append(_row(name, [points[0] for points in found]))
         rows.append(_row(name, [points[-1] for points in group]))
-    for precision in precisions:
+    for precision in target_precisions:
         for name, group in curves.items():
             # Event files hold float32.
             found = [points[points[:, 2] >= np.float32(precision)] for points in group]
@@ -157,7 +157,7 @@ def plot(curves, path):
     try:
         from matplotlib import figure
     except ImportError:
-        raise UserError('--plot needs matplotlib: pip install matplotlib')
+        raise UserError('--plot_file needs matplotlib: pip install matplotlib')
     drawing = figure.Figure(figsize=(10, 4), layout='constrained')
     for column, axes in enumerate(drawing.subplots(1, 2, sharey=True)):
         for color, (name, group) in enumerate(curves.items()):
@@ -169,11 +169,11 @@ def plot(curves, path):
         axes.grid(alpha=0.3)
     drawing.axes[0].set_ylabel(tensorboard.PRECISION)
     drawing.axes[0].legend()
-    drawn = io.BytesIO()
+    image_file = io.BytesIO()
     try:
-        drawing.savefig(drawn, format=os.path.splitext(path)[1][1:].lower())
+        drawing.savefig(image_file, format=os.path.splitext(path)[1][1:].lower())
     except (RuntimeError, ValueError) as error:  # ValueError: an unknown suffix
         raise UserError(
             'Cannot draw %s (%s): give another suffix, like .svg' % (path, errors.reason(error))
         )
-    files.write_whole(path, drawn.getvalue(), 'name another file')
+    files.write_whole(path, image_file.getvalue(), 'name another file')

@@ -5,8 +5,16 @@ import os
 from absl import flags
 
 from cifar10.cli import data_flags, training_flags
-from cifar10.distributed import cluster
-from cifar10.distributed.cluster import MODES, Cluster, Strategy, Task, Timeouts
+from cifar10.distributed.cluster import (
+    EVALUATOR,
+    JOBS,
+    MODES,
+    Cluster,
+    Strategy,
+    Task,
+    Timeouts,
+    from_tf_config,
+)
 from cifar10.errors import UserError
 
 FLAGS = flags.FLAGS
@@ -23,7 +31,7 @@ def define():
     flags.DEFINE_enum(
         'job_name',
         None,
-        cluster.JOBS + (cluster.EVALUATOR,),
+        JOBS + (EVALUATOR,),
         'Job of this process; an evaluator needs no index.',
     )
     data_flags.define_integer('task_index', None, 'Index of this process in its job, from 0.', 0)
@@ -34,7 +42,7 @@ def define():
         'How the workers come together; the default is sync with parameter servers, and allreduce '
         'without.',
     )
-    for name, default, lowest, description in [
+    for name, default, lower_bound, description in [
         (
             'replicas_to_aggregate',
             0,
@@ -58,14 +66,14 @@ def define():
             'End with status 75 after these seconds without a further update.',
         ),
     ]:
-        data_flags.define_integer(name, default, description, lowest)
+        data_flags.define_integer(name, default, description, lower_bound)
 
 
 def check():
     """Raises UserError if the flags of training or of the cluster contradict each other; prints
     where flags override TF_CONFIG."""
     training_flags.check()
-    given, task = given_cluster()
+    cluster, task = cluster_from_flags()
     for name, value in _tf_config().items():
         flag = FLAGS[name].value
         if (
@@ -77,10 +85,10 @@ def check():
                 'TF_CONFIG gives another --%s (%s): the flag wins'
                 % (name, ','.join(value) if isinstance(value, tuple) else value)
             )
-    given_strategy(given)
+    strategy_from_flags(cluster)
 
 
-def given_cluster():
+def cluster_from_flags():
     """Returns the Cluster and the Task of this process, from the flags and TF_CONFIG. Flags win.
 
     Raises:
@@ -90,40 +98,40 @@ def given_cluster():
         name: value if FLAGS[name].value is None else FLAGS[name].value
         for name, value in _tf_config().items()
     }
-    given = Cluster(tuple(values['ps_hosts']), tuple(values['worker_hosts']))
+    cluster = Cluster(tuple(values['ps_hosts']), tuple(values['worker_hosts']))
     for name in ('job_name', 'task_index'):
-        if values[name] is None and values['job_name'] != cluster.EVALUATOR:
+        if values[name] is None and values['job_name'] != EVALUATOR:
             raise UserError(
                 '--%s is missing: say with --worker_hosts, --ps_hosts, --job_name and --task_index which task of which '
                 'cluster this is, or set TF_CONFIG' % name
             )
     task = Task(values['job_name'], values['task_index'] or 0)
-    given.check(task)
-    return given, task
+    cluster.check(task)
+    return cluster, task
 
 
 def _tf_config():
     """Returns the values of TF_CONFIG by the names of flags; empty or None where it has none."""
     text = os.environ.get('TF_CONFIG')
-    given, task = cluster.from_tf_config(text) if text else (Cluster((), ()), (None, None))
-    return dict(zip(('ps_hosts', 'worker_hosts', 'job_name', 'task_index'), given + tuple(task)))
+    cluster, task = from_tf_config(text) if text else (Cluster((), ()), (None, None))
+    return dict(zip(('ps_hosts', 'worker_hosts', 'job_name', 'task_index'), cluster + tuple(task)))
 
 
-def given_strategy(given):
+def strategy_from_flags(cluster):
     """The Strategy for a Cluster.
 
     Raises:
       UserError: it cannot be with these tasks, or a flag has no effect.
     """
-    mode = FLAGS.mode or ('sync' if given.ps else 'allreduce')
-    if (mode == 'allreduce') == bool(given.ps):
+    mode = FLAGS.mode or ('sync' if cluster.ps_hosts else 'allreduce')
+    if (mode == 'allreduce') == bool(cluster.ps_hosts):
         raise UserError(
             '--mode=%s cannot be with %d parameter servers: --mode=allreduce has none, every other '
-            'mode needs --ps_hosts' % (mode, len(given.ps))
+            'mode needs --ps_hosts' % (mode, len(cluster.ps_hosts))
         )
     strategy = Strategy(
         mode,
-        len(given.worker),
+        len(cluster.worker_hosts),
         FLAGS.replicas_to_aggregate,
         FLAGS.fetch_steps,
         FLAGS.push_steps,
@@ -138,6 +146,6 @@ def given_strategy(given):
     return strategy
 
 
-def given_timeouts():
+def timeouts_from_flags():
     """The Timeouts."""
     return Timeouts(FLAGS.connect_timeout_secs, FLAGS.stall_timeout_secs)

@@ -5,7 +5,7 @@ import os
 
 from absl import flags
 
-from cifar10.config import NUM_VIEWS
+from cifar10.config import NUM_VIEWS_CHOICES
 from cifar10.data import dataset, dataset_writer, download, synthetic
 from cifar10.errors import UserError
 from cifar10.system import directories, files, signals
@@ -33,9 +33,11 @@ def validate(name, check):
     flags.register_validator(name, is_valid)
 
 
-def define_integer(name, default, description, lower, upper=2**31 - 1):
-    """Defines the flag of a whole number; without the default `upper`, it would have no bounds."""
-    flags.DEFINE_integer(name, default, description, lower_bound=lower, upper_bound=upper)
+def define_integer(name, default, description, lower_bound, upper_bound=2**31 - 1):
+    """Defines the flag of a whole number; without the default `upper_bound`, it would have no bounds."""
+    flags.DEFINE_integer(
+        name, default, description, lower_bound=lower_bound, upper_bound=upper_bound
+    )
 
 
 def define_directory(name, default, description, check=directories.check_no_file):
@@ -46,13 +48,13 @@ def define_directory(name, default, description, check=directories.check_no_file
     validate(name, check)
 
 
-def define_output(name, default, description, endings=('',)):
+def define_output_file(name, default, description, extensions=('',)):
     """Defines the flag of a file that is written, whose name ends in one of these ways."""
 
     def check(path):
         files.check_name(path)
-        if not path.lower().endswith(endings):
-            raise UserError('the name of the file must end in %s' % ' or '.join(endings))
+        if not path.lower().endswith(extensions):
+            raise UserError('the name of the file must end in %s' % ' or '.join(extensions))
         if os.path.islink(path):  # it would be replaced: /dev/stdout, say
             raise UserError('%s is a link: name a file' % path)
         if os.path.exists(path):
@@ -82,41 +84,41 @@ def define(default_dataset='cifar10'):
     )
     validate('data_url', str)
     flags.DEFINE_enum(
-        'label',
+        'label_mode',
         None,
-        dataset.LABELS,
+        dataset.LABEL_MODES,
         'With CIFAR-100: the 100 classes (fine, the default) or the 20 superclasses.',
     )
 
 
-def place(dataset_name):
+def data_dir(dataset_name):
     """Returns the directory that --data_dir names; its default depends on the data set."""
     defaults = {'cifar100': dataset.CIFAR100_DATA_DIR, 'synthetic': synthetic.DATA_DIR}
-    is_given = not FLAGS['data_dir'].using_default_value
-    return FLAGS.data_dir if is_given else defaults.get(dataset_name, FLAGS.data_dir)
+    is_set = not FLAGS['data_dir'].using_default_value
+    return FLAGS.data_dir if is_set else defaults.get(dataset_name, FLAGS.data_dir)
 
 
-def data_dir(dataset_name):
+def files_dir(dataset_name):
     """Returns the directory with the files of the data set. CIFAR-100 has its own, because CIFAR-10
     may be beside it."""
-    path = place(dataset_name)
+    path = data_dir(dataset_name)
     return dataset.files_dir(path, dataset.CIFAR100) if dataset_name == 'cifar100' else path
 
 
-def check_exists():
+def check_data_dir_exists():
     """Raises UserError unless --data_dir is a directory."""
     directories.check_exists(
-        place(FLAGS.dataset),
+        data_dir(FLAGS.dataset),
         'make a data set with `cifar10_dataset.py download` or `cifar10_dataset.py '
         'synthetic`, or give another --data_dir',
     )
 
 
-def check_different(name, *others):
+def check_directories_differ(name, *others):
     """Raises UserError if the directory of a flag is that of another flag too, or the one in
     --data_dir that holds the files."""
     for other in others:
-        path = place(FLAGS.dataset) if other == 'data_dir' else FLAGS[other].value
+        path = data_dir(FLAGS.dataset) if other == 'data_dir' else FLAGS[other].value
         if other == 'checkpoint_dir' and FLAGS.checkpoint not in ('latest', 'best'):
             other, path = 'checkpoint', os.path.dirname(os.path.abspath(FLAGS.checkpoint))
         parts = '', dataset.CIFAR10.directory, dataset.CIFAR100.directory
@@ -135,39 +137,39 @@ def prepare():
     Raises:
       UserError: --data_dir and the directory around it do not exist; else see `make`.
     """
-    path = os.path.abspath(place(FLAGS.dataset))
+    path = os.path.abspath(data_dir(FLAGS.dataset))
     directories.check_exists(os.path.dirname(path), 'make it, or give another --data_dir')
     if not os.path.exists(path):
         # the name may be mistyped
         print('%s does not exist yet: making it for the data set' % path)
-    return make(FLAGS.dataset, is_wanted=not FLAGS['dataset'].using_default_value)
+    return make(FLAGS.dataset, is_explicit=not FLAGS['dataset'].using_default_value)
 
 
-def make(dataset_name, is_wanted=True):
+def make(dataset_name, is_explicit=True):
     """Downloads or draws a data set, unless there is one; returns the DataSet.
 
     Args:
       dataset_name: 'cifar10', 'cifar100' or 'synthetic'.
-      is_wanted: whether the user wants this very data set, not any that is there.
+      is_explicit: whether the user wants this very data set, not any that is there.
 
     Raises:
       UserError: it cannot be downloaded or written.
     """
-    path = data_dir(dataset_name)
+    path = files_dir(dataset_name)
     is_present = dataset_writer.is_present(dataset.find(path))
-    if FLAGS.label and dataset_name != 'cifar100' and not is_present:
+    if FLAGS.label_mode and dataset_name != 'cifar100' and not is_present:
         raise UserError(
-            '--label=%s is for CIFAR-100: give --dataset=cifar100 too, or leave it out'
-            % FLAGS.label
+            '--label_mode=%s is for CIFAR-100: give --dataset=cifar100 too, or leave it out'
+            % FLAGS.label_mode
         )
-    if is_wanted or not is_present:
+    if is_explicit or not is_present:
         with signals.Interruptible():
             if dataset_name == 'synthetic':
                 synthetic.maybe_write(path)
             else:
                 archive = _ARCHIVES[dataset_name]
                 download.prepare(archive._replace(url=FLAGS.data_url or archive.url), path)
-    return dataset.read(path, FLAGS.label)
+    return dataset.read(path, FLAGS.label_mode)
 
 
 def define_checkpoint():
@@ -205,22 +207,24 @@ def check_top_k(num_classes):
 
 
 def define_views():
-    """Defines --views."""
+    """Defines --num_views."""
     flags.DEFINE_enum(
-        'views',
+        'num_views',
         '1',
-        [str(number) for number in NUM_VIEWS],
+        [str(number) for number in NUM_VIEWS_CHOICES],
         'Views per image, whose class probabilities are averaged: 1 is the centre, 2 are the centre and its mirror '
         'image, 10 are five crops and their mirror images.',
     )
 
 
 def define_saved_model():
-    """Defines --saved_model."""
+    """Defines --saved_model_dir."""
     flags.DEFINE_string(
-        'saved_model', None, 'A model that cifar10_export.py has written, in place of a checkpoint.'
+        'saved_model_dir',
+        None,
+        'A model that cifar10_export.py has written, in place of a checkpoint.',
     )
-    validate('saved_model', files.check_name)
+    validate('saved_model_dir', files.check_name)
 
 
 def _check_checkpoint(choice):

@@ -29,12 +29,12 @@ def print_versions():
     print(versions())
 
 
-def versions(config=None):
+def versions(config_proto=None):
     """Returns the versions of the package, Python and TensorFlow, and the names of the processor
     and the GPUs.
 
     Args:
-      config: see machine.gpus.
+      config_proto: see machine.gpus.
     """
     import tensorflow.compat.v1 as tf
 
@@ -45,31 +45,32 @@ def versions(config=None):
         platform.python_version(),
         tf.__version__,
         ', '.join(
-            ['%s (cores: %d)' % (machine.processor(), machine.num_cores())] + machine.gpus(config)
+            ['%s (cores: %d)' % (machine.processor(), machine.num_cores())]
+            + machine.gpus(config_proto)
         ),
     )
 
 
-def parse(commands=None, rest=None, check=None, needs_tensorflow=True, words=None):
+def parse(commands=None, remainder=None, check=None, needs_tensorflow=True, metavar=None):
     """Parses the command line by the flags that are defined, then imports TensorFlow, which takes
     seconds.
 
     Args:
       commands: the words from which the user chooses one, each with the names of its arguments, if
         there are any.
-      rest: what words after -- are, as in 'the flags of the trainer'; None if there are none.
-      words: what the other words are, of which the user gives one or more, as in 'IMAGE'; None if
+      remainder: what words after -- are, as in 'the flags of the trainer'; None if there are none.
+      metavar: what the other words are, of which the user gives one or more, as in 'IMAGE'; None if
         there are none.
       check: a function that raises UserError if the flags do not fit together.
       needs_tensorflow: whether the script needs it, or which of the commands do.
 
     Returns:
       The arguments of the script's main function: the command and its arguments, or the words; or
-      with `rest` a list of the words after --.
+      with `remainder` a list of the words after --.
 
     A mistake gives one line on stderr and exit status 2, or 1 if the flags do not fit together.
     """
-    startup.guard_output()
+    startup.protect_stdout()
     app.define_help_flags()
     flags.DEFINE_boolean(
         'version',
@@ -83,7 +84,7 @@ def parse(commands=None, rest=None, check=None, needs_tensorflow=True, words=Non
         if module.startswith('cifar10.'):  # --help lists these as the script's own flags
             for flag in module_flags:
                 FLAGS.register_key_flag_for_module(sys.argv[0], flag)
-    arguments = _parse(sys.argv, commands, rest, words)
+    arguments = _parse(sys.argv, commands, remainder, metavar)
     try:
         if check:
             check()
@@ -108,35 +109,35 @@ def run(main, arguments=()):
     app.run(lambda _: _call(main, arguments), flags_parser=lambda argv: argv)
 
 
-def _parse(argv, commands, rest, words):
-    """The arguments: none, or one of `commands` and its arguments, or `words`, or with `rest` a
+def _parse(argv, commands, remainder, metavar):
+    """The arguments: none, or one of `commands` and its arguments, or `metavar`, or with `remainder` a
     list of the words after --."""
-    after = []
-    if rest and '--' in argv:
-        argv, after = argv[: argv.index('--')], argv[argv.index('--') + 1 :]
+    remaining = []
+    if remainder and '--' in argv:
+        argv, remaining = argv[: argv.index('--')], argv[argv.index('--') + 1 :]
     try:
-        given = FLAGS(argv)[1:]
+        arguments = FLAGS(argv)[1:]
     except (flags.Error, ValueError) as error:  # the second from absl's own flags
-        hint = '; %s come after --' % rest if rest else ''
-        told = ' '.join(str(error).split())
-        _fail(2, 'error: %s%s; --help lists the flags' % (told, hint))
+        hint = '; %s come after --' % remainder if remainder else ''
+        message = ' '.join(str(error).split())
+        _fail(2, 'error: %s%s; --help lists the flags' % (message, hint))
     except SystemExit:  # --help has been printed; absl ends with 1
         _end(0)
-    wanted = [words + '...'] if words else []
+    expected = [metavar + '...'] if metavar else []
     if commands:
-        command = given[0] if given else ''
-        wanted = [command if command in commands else '|'.join(commands)]
-        wanted += commands.get(command, ())
-        is_valid = command in commands and len(given) == len(wanted)
+        command = arguments[0] if arguments else ''
+        expected = [command if command in commands else '|'.join(commands)]
+        expected += commands.get(command, ())
+        is_valid = command in commands and len(arguments) == len(expected)
     else:
-        is_valid = len(given) == len(wanted) or words and given
-    if '' in given or not is_valid:
+        is_valid = len(arguments) == len(expected) or metavar and arguments
+    if '' in arguments or not is_valid:
         _fail(
             2,
             'error: the arguments must be %s, not %s; --help explains the usage'
-            % (' '.join(wanted) or 'flags only', ' '.join(map(repr, given)) or 'none'),
+            % (' '.join(expected) or 'flags only', ' '.join(map(repr, arguments)) or 'none'),
         )
-    return [after] if rest else given
+    return [remaining] if remainder else arguments
 
 
 def _call(main, arguments):

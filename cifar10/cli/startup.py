@@ -22,7 +22,7 @@ def start(name):
     # the second is the script's name in the processes that multiprocessing starts
     if name not in ('__main__', '__mp_main__'):
         return
-    _open_standard_files()
+    _open_standard_streams()
     _check_packages()
     os.umask(os.umask(0o022) | 0o002)  # what a script makes is not for every user to write
     if name == '__main__':
@@ -31,7 +31,7 @@ def start(name):
         import_tensorflow()
 
 
-def _open_standard_files():
+def _open_standard_streams():
     """Opens /dev/null for what is closed of the input, the output and stderr, or the next file
     would be taken for it."""
     for number in range(3):
@@ -58,19 +58,19 @@ def import_tensorflow():
     is_quiet = os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3') not in ('0', '1')
     # there is nothing to collect: to look for it would take a sixth of the time of the import
     gc.disable()
-    with _no_messages() if is_quiet else contextlib.nullcontext():
+    with _capture_stderr() if is_quiet else contextlib.nullcontext():
         import tensorflow.compat.v1  # noqa: F401
     gc.freeze()
     gc.enable()
 
 
 @contextlib.contextmanager
-def _no_messages():
+def _capture_stderr():
     """Makes a temporary file of stderr; its content is shown if the block fails."""
     # Up to TensorFlow 2.21 some messages are written before the variable takes effect.
     stderr = os.dup(2)
     signals.stderr = stderr
-    with _scratch() as messages:
+    with _temporary_file() as messages:
         os.dup2(messages.fileno(), 2)
         try:
             yield
@@ -84,14 +84,14 @@ def _no_messages():
             os.close(stderr)
 
 
-def _scratch():
+def _temporary_file():
     try:
         return tempfile.TemporaryFile()
     except OSError:  # the disk is full
         return open(os.devnull, 'w+b')
 
 
-class _Output(io.TextIOWrapper):
+class _TolerantStdout(io.TextIOWrapper):
     """The standard output, whose errors do not interrupt what is being printed about."""
 
     error = None  # the first one, other than that nobody reads any more
@@ -119,7 +119,7 @@ class _Output(io.TextIOWrapper):
                 )
 
 
-def guard_output():
+def protect_stdout():
     """Replaces sys.stdout by one that works on where a character or a line cannot be written.
 
     Characters that its encoding lacks are written as escapes. When nobody reads any more, as after
@@ -130,7 +130,7 @@ def guard_output():
         sys.stdout = open(os.devnull, 'w', errors='backslashreplace')
     elif sys.stdout is sys.__stdout__:
         sys.stdout.flush()
-        sys.stdout = _Output(
+        sys.stdout = _TolerantStdout(
             io.BufferedWriter(io.FileIO(1, 'w', closefd=False)),
             sys.stdout.encoding,
             'backslashreplace',

@@ -8,9 +8,9 @@ from absl import flags
 from cifar10.cli import data_flags
 from cifar10.config import (
     CLASSIC,
+    CONDITIONAL_HPARAMS,
     LR_SCALINGS,
     MAX_STEPS,
-    ONLY_WITH,
     OPTIMIZERS,
     RECIPES,
     SCHEDULES,
@@ -99,7 +99,7 @@ def define():
         0,
     )
     data_flags.define_integer(
-        'eval_steps',
+        'eval_every',
         None,
         'Steps between two evaluations on the test images. By default only the last checkpoint '
         'is evaluated; with 0, not even that.',
@@ -109,7 +109,7 @@ def define():
         'keep_best',
         False,
         'Keep the checkpoint of the best precision too, as best.ckpt-STEP; evaluates every '
-        '--checkpoint_steps unless --eval_steps is given.',
+        '--save_checkpoint_steps unless --eval_every is given.',
     )
     data_flags.define_integer(
         'profile_step',
@@ -147,8 +147,8 @@ def define_run():
     )
     for name, description in [
         ('log_frequency', 'log lines'),
-        ('summary_steps', 'summaries'),
-        ('checkpoint_steps', 'checkpoints'),
+        ('save_summaries_steps', 'summaries'),
+        ('save_checkpoint_steps', 'checkpoints'),
     ]:
         data_flags.define_integer(
             name, getattr(intervals, name), 'Steps between two %s.' % description, 1
@@ -192,11 +192,11 @@ def define_placement():
 
 
 def define_threads():
-    """Defines --intra_op_threads, --inter_op_threads and --input_threads."""
+    """Defines --intra_op_threads, --inter_op_threads and --num_preprocess_threads."""
     for name, description in [
         ('intra_op_threads', 'that share one operation'),
         ('inter_op_threads', 'for operations that run in parallel'),
-        ('input_threads', 'that fill the prefetch queue'),
+        ('num_preprocess_threads', 'that fill the prefetch queue'),
     ]:
         data_flags.define_integer(
             name, 0, 'Threads %s; 0 chooses by the number of cores.' % description, 0, 1024
@@ -205,17 +205,17 @@ def define_threads():
 
 def check_run():
     """Raises UserError if the flags that `define_run` defines contradict those of the data."""
-    data_flags.check_different('train_dir', 'data_dir')
+    data_flags.check_directories_differ('train_dir', 'data_dir')
 
 
 def check():
     """Raises UserError if the flags that `define` defines contradict each other, or have no
     effect."""
     check_run()
-    given_hparams()
-    if FLAGS.keep_best and FLAGS.eval_steps == 0:
+    hparams_from_flags()
+    if FLAGS.keep_best and FLAGS.eval_every == 0:
         raise UserError(
-            '--keep_best needs evaluations, and --eval_steps=0 makes none: leave out one of them'
+            '--keep_best needs evaluations, and --eval_every=0 makes none: leave out one of them'
         )
     if FLAGS.profile_step and FLAGS.profile_step > FLAGS.max_steps:
         raise UserError(
@@ -226,7 +226,7 @@ def check():
         return
     if FLAGS.seed is None:
         raise UserError('--deterministic needs a seed: give --seed=1, say')
-    for name in ('intra_op_threads', 'input_threads'):
+    for name in ('intra_op_threads', 'num_preprocess_threads'):
         if FLAGS[name].value > 1:
             raise UserError(
                 '--%s=%d leaves the order of sums, or of images, to chance: leave it out with --deterministic'
@@ -262,7 +262,7 @@ def _defaults(name):
     )
 
 
-def given_hparams(recorded=CLASSIC):
+def hparams_from_flags(recorded=CLASSIC):
     """Returns the HParams that the flags set.
 
     Without --warmup_epochs, a new run warms up for the same share of its epochs as the recipe, and
@@ -297,7 +297,7 @@ def given_hparams(recorded=CLASSIC):
             combined = combined._replace(warmup_epochs=round(share * combined.epochs, 9))
     for name in given:
         if not combined.has_effect(name):
-            condition, values = ONLY_WITH[name]
+            condition, values = CONDITIONAL_HPARAMS[name]
             raise UserError(
                 '--%s has no effect with --%s=%s: leave it out, or give --%s=%s'
                 % (

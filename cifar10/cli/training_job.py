@@ -28,7 +28,7 @@ def threads():
     return Threads(
         intra_op=FLAGS.intra_op_threads,
         inter_op=FLAGS.inter_op_threads,
-        prefetch=FLAGS.input_threads,
+        prefetch=FLAGS.num_preprocess_threads,
     )
 
 
@@ -50,7 +50,7 @@ def prepare(
     recorded = CLASSIC
     if resumes and not FLAGS.fresh and checkpoint_files.candidates(FLAGS.train_dir):
         recorded = run_directory.recorded_hparams(FLAGS.train_dir)
-    hparams = training_flags.given_hparams(recorded)
+    hparams = training_flags.hparams_from_flags(recorded)
     check_division(num_devices, devices_per_tower)
     devices = placement.tower_devices(num_devices)
     if FLAGS.deterministic and machine.is_gpu(devices[0]):
@@ -59,14 +59,14 @@ def prepare(
         )
     data = data_flags.prepare()
     intervals = Intervals(**{name: FLAGS[name].value for name in Intervals._fields})
-    if intervals.keep_best and intervals.eval_steps is None:
-        intervals = intervals._replace(eval_steps=intervals.checkpoint_steps)
+    if intervals.keep_best and intervals.eval_every is None:
+        intervals = intervals._replace(eval_every=intervals.save_checkpoint_steps)
     return Job(
-        data=data,
+        dataset=data,
         num_examples=count_examples(data, hparams.batch_size),
         hparams=hparams,
         devices=devices,
-        given_threads=threads(),
+        requested_threads=threads(),
         max_steps=FLAGS.max_steps,
         intervals=intervals,
         seed=FLAGS.seed,
@@ -125,48 +125,53 @@ def print_plan(job, run, cluster_line=None):
     Args:
       job: a Job.
       run: a ChiefRun or a WorkerRun.
-      cluster_line: of a worker of a cluster, see `of_cluster`.
+      cluster_line: of a worker of a cluster, see `describe_cluster`.
     """
     lines = [cluster_line] if cluster_line else []
-    lines += _lines(job, run.first_step, not cluster_line)
+    lines += _plan_lines(job, run.first_step, not cluster_line)
     print('\n'.join(lines))
     run.plan = lines
 
 
-def _lines(job, first_step, is_alone):
+def _plan_lines(job, first_step, is_single_process):
     """Returns the lines; a worker of a cluster is not alone, and tells where the weights are when
     it has built its graph."""
-    pace, hparams, threads = job.pace, job.hparams, job.threads
+    run_length, hparams, threads = job.run_length, job.hparams, job.threads
     profile_step = job.intervals.profile_step
     lines = [
         program.versions(job.session_config),
         'Data: %d examples of %s in %s'
-        % (job.num_examples, dataset.listed(job.data.class_names), job.data.directory),
+        % (job.num_examples, dataset.listed(job.dataset.class_names), job.dataset.directory),
         'Devices: %s' % ', '.join(job.devices),
     ]
-    lines += _placement(job, is_alone)
+    lines += _placement(job, is_single_process)
     lines += [
         'Threads: %s per operation (intra-op), %s across operations (inter-op), %d for the input'
         % (threads.intra_op or 'all cores', threads.inter_op or 'all cores', threads.prefetch),
-        'Batch: %d examples per tower (slices: %d), %d examples per step, %g times the batch of the recipe'
+        'Batch: %d examples per tower (sub-batches: %d), %d examples per step, %g times the batch of the recipe'
         % (
             hparams.batch_size,
-            job.num_slices,
-            pace.examples_per_step,
-            optimizer.batch_factor(pace, hparams),
+            job.num_sub_batches,
+            run_length.examples_per_step,
+            optimizer.batch_factor(run_length, hparams),
         ),
         'Epoch: %d examples, %.1f steps'
-        % (pace.examples_per_epoch, pace.examples_per_epoch / pace.examples_per_step),
+        % (
+            run_length.examples_per_epoch,
+            run_length.examples_per_epoch / run_length.examples_per_step,
+        ),
         'Recipe: ' + _recipe(hparams),
-        'Learning rate: %s (--lr_scaling=%s)' % (_learning_rate(pace, hparams), hparams.lr_scaling),
-        'End: step %d, epoch %.1f' % (pace.last_step, pace.epochs(pace.last_step)),
+        'Learning rate: %s (--lr_scaling=%s)'
+        % (_learning_rate(run_length, hparams), hparams.lr_scaling),
+        'End: step %d, epoch %.1f'
+        % (run_length.last_step, run_length.epoch_at(run_length.last_step)),
         'Evaluation: ' + _evaluation(job.intervals),
     ]
     if profile_step:
-        is_traced = first_step < profile_step <= pace.last_step
+        is_profiled = first_step < profile_step <= run_length.last_step
         lines.append(
             'Trace: of step %d%s (--profile_step)'
-            % (profile_step, '' if is_traced else ', which this start does not make: none')
+            % (profile_step, '' if is_profiled else ', which this start does not make: none')
         )
     if job.seed is not None:
         fixed = (
@@ -178,7 +183,7 @@ def _lines(job, first_step, is_alone):
     return lines
 
 
-def _placement(job, is_alone):
+def _placement(job, is_single_process):
     """Returns lines that tell which layer is where, if the towers are divided, where the weights
     are, if there is a choice, and what several devices mean where there is no GPU."""
     if len(job.devices) == 1:
@@ -195,10 +200,12 @@ def _placement(job, is_alone):
             'Speed: nothing is gained by %d CPU devices, because they share the same cores'
             % len(job.devices)
         )
-    if is_alone and job.devices_per_tower == 1 and job.variable_strategy == 'cpu':
+    if is_single_process and job.devices_per_tower == 1 and job.variable_strategy == 'cpu':
         lines.append('Weights: on /cpu:0 (--variable_strategy=cpu)')  # without counting bytes
-    elif is_alone:
-        lines += training.layout(job).describe('Weights', job.variable_strategy, 'per step')
+    elif is_single_process:
+        lines += training.placement_stats(job).format_lines(
+            'Weights', job.variable_strategy, 'per step'
+        )
     return lines
 
 
@@ -218,39 +225,39 @@ def _recipe(hparams):
     )
 
 
-def _learning_rate(pace, hparams):
+def _learning_rate(run_length, hparams):
     """Returns the schedule of the learning rate."""
-    rate = optimizer.peak_learning_rate(pace, hparams)
+    rate = optimizer.peak_learning_rate(run_length, hparams)
     if hparams.schedule == 'linear':
         return 'rises to %g over %g epochs, then falls to 0 at the end of epoch %g (step %d)' % (
             rate,
             hparams.warmup_epochs,
             hparams.epochs,
-            optimizer.num_steps(pace, hparams),
+            optimizer.num_steps(run_length, hparams),
         )
     return '%g, times %g every %g epochs (%d steps)' % (
         rate,
         hparams.learning_rate_decay_factor,
         hparams.num_epochs_per_decay,
-        math.ceil(optimizer.examples_per_decay(pace, hparams) / pace.examples_per_step),
+        math.ceil(optimizer.examples_per_decay(run_length, hparams) / run_length.examples_per_step),
     )
 
 
 def _evaluation(intervals):
-    if intervals.eval_steps == 0:
-        return 'none (--eval_steps=0)'
-    if intervals.eval_steps is None:
+    if intervals.eval_every == 0:
+        return 'none (--eval_every=0)'
+    if intervals.eval_every is None:
         return (
-            'the last checkpoint on the test images (--eval_steps=1000: every 1000 steps as well)'
+            'the last checkpoint on the test images (--eval_every=1000: every 1000 steps as well)'
         )
     kept = '; the best checkpoint is kept (--keep_best)' if intervals.keep_best else ''
     return (
         'every %d steps and at the end, on the test images; training waits for it, which counts in examples/sec and in the '
-        'time left%s' % (intervals.eval_steps, kept)
+        'time left%s' % (intervals.eval_every, kept)
     )
 
 
-def of_cluster(cluster, task, strategy):
+def describe_cluster(cluster, task, strategy):
     """Returns the line that tells who trains together, and how.
 
     Args:
@@ -260,8 +267,8 @@ def of_cluster(cluster, task, strategy):
     """
     return 'Cluster: mode %s, parameter servers: %d, workers: %d; this is %s%s' % (
         strategy.mode,
-        len(cluster.ps),
-        len(cluster.worker),
-        cluster.named(task),
+        len(cluster.ps_hosts),
+        len(cluster.worker_hosts),
+        cluster.describe(task),
         ', the chief' if task.is_chief else '',
     )

@@ -36,7 +36,7 @@ CLASS_NAMES = [
     'ship',
     'truck',
 ]
-LABELS = ['fine', 'coarse']  # of CIFAR-100: the classes and the superclasses
+LABEL_MODES = ['fine', 'coarse']  # of CIFAR-100: the classes and the superclasses
 
 
 class File(NamedTuple):
@@ -140,13 +140,13 @@ def _holds_files(directory, *kinds):
     return any(os.path.lexists(os.path.join(directory, name)) for name in names + [DESCRIPTION])
 
 
-def read(data_dir=DATA_DIR, label=None):
+def read(data_dir=DATA_DIR, label_mode=None):
     """Finds out what a data directory holds. It does not look into the files of records.
 
     Args:
       data_dir: the directory of a data set, or the parent of a published one; '' for none. A
         DataSet is returned as it is.
-      label: one of LABELS, for CIFAR-100; None means 'fine'.
+      label_mode: one of LABEL_MODES, for CIFAR-100; None means 'fine'.
 
     Returns:
       A DataSet; that of CIFAR-10 if there is nothing.
@@ -163,14 +163,14 @@ def read(data_dir=DATA_DIR, label=None):
         'put the original back, or make the data set again',
     )
     published = CIFAR100 if _holds_files(directory, CIFAR100) else CIFAR10
-    if label and (described or label not in published.labels):
+    if label_mode and (described or label_mode not in published.labels):
         raise UserError(
-            '--label=%s is for CIFAR-100, and %s holds another data set: leave it out'
-            % (label, directory)
+            '--label_mode=%s is for CIFAR-100, and %s holds another data set: leave it out'
+            % (label_mode, directory)
         )
     if described:
         return described
-    listing, num_classes, weights = published.labels[label or list(published.labels)[0]]
+    listing, num_classes, weights = published.labels[label_mode or list(published.labels)[0]]
     names = _class_names(os.path.join(directory, listing), num_classes)
     return DataSet(
         directory,

@@ -118,7 +118,7 @@ def draw(data_set, path):
     encode = tf.image.encode_png if path.lower().endswith('.png') else tf.image.encode_jpeg
     with tf.Graph().as_default(), tf.Session() as session:
         content = session.run(encode(contact_sheet(data_set)))
-    files.write_whole(path, content, 'name another file with --contact_sheet')
+    files.write_whole(path, content, 'name another file with --contact_sheet_file')
     shown = '' if data_set.num_classes <= _ROWS else ', the first %d' % _ROWS
     print(
         'A row of images of each class%s, training images to the left, test images to the right: %s'

@@ -188,7 +188,7 @@ def hold_out(source, path, num_examples, seed):
             chosen, is_test = np.split(is_test, [len(labels)])
             train.add(labels[~chosen], images[~chosen])
             test.add(labels[chosen], images[chosen])
-        origin = 'the training images of %s, held out with --examples=%d --seed=%d'
+        origin = 'the training images of %s, held out with --num_examples=%d --seed=%d'
         describe(directory, names, origin % (os.path.abspath(source.directory), num_examples, seed))
 
 
@@ -202,7 +202,7 @@ def _held_out(records, num_examples, rng):
     most = np.maximum(counts - 1, 0).sum()
     if num_examples > most:
         raise UserError(
-            '--examples=%d leaves a class without an image for training: give at most %d'
+            '--num_examples=%d leaves a class without an image for training: give at most %d'
             % (num_examples, most)
         )
     labels = np.concatenate([labels for labels, _ in verification.examples(records)])

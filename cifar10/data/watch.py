@@ -50,7 +50,7 @@ class Watch:
             time.sleep(0.1)
 
     @contextlib.contextmanager
-    def explaining(self):
+    def translate_errors(self):
         """Raises UserError in place of an error of TensorFlow in the block if a file has
         changed."""
         try:

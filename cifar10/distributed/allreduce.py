@@ -12,29 +12,29 @@ from tensorflow.python.ops import collective_ops  # no public name has it for gr
 
 from cifar10.distributed import exchange
 
-_GROUP = 1  # the key of the group of all workers
+_GROUP_KEY = 1  # the key of the group of all workers
 # the key of the collective of the gradients; the following numbers are those of the first values
-_GRADIENT = 1
+_GRADIENT_KEY = 1
 
 
-def update(replica, unused_copies, gradients, unused_learning_rate, apply):
+def update(replica, unused_copies, gradients, unused_learning_rate, apply_gradients):
     """One step of all workers; see synchronous.update."""
     variables = [variable for _, variable in gradients]
     flat = exchange.flatten([gradient for gradient, _ in gradients])
-    means = exchange.unflatten(_sum(replica, flat, _GRADIENT, 'Div'), variables)
+    means = exchange.unflatten(_all_reduce(replica, flat, _GRADIENT_KEY, 'Div'), variables)
     gradients = list(zip(means, variables))
-    train_op = apply(gradients)
-    first = []
-    for key, variable in enumerate(tf.global_variables(), _GRADIENT + 1):
+    train_op = apply_gradients(gradients)
+    init_ops = []
+    for instance_key, variable in enumerate(tf.global_variables(), _GRADIENT_KEY + 1):
         # All take the chief's values: the others add zeros to them.
         value = variable.read_value()
         own = value if replica.task.is_chief else tf.zeros_like(value)
-        first.append(variable.assign(_sum(replica, own, key)))
-    return exchange.Update(train_op, gradients, tf.group(*first), publish_op=tf.no_op())
+        init_ops.append(variable.assign(_all_reduce(replica, own, instance_key)))
+    return exchange.Update(train_op, gradients, tf.group(*init_ops), chief_init_op=tf.no_op())
 
 
-def _sum(replica, tensor, key, final='Id'):
+def _all_reduce(replica, tensor, instance_key, final_op='Id'):
     num_workers = replica.strategy.num_workers
     if num_workers == 1:
         return tensor
-    return collective_ops.all_reduce(tensor, num_workers, _GROUP, key, 'Add', final)
+    return collective_ops.all_reduce(tensor, num_workers, _GROUP_KEY, instance_key, 'Add', final_op)

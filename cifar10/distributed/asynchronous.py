@@ -13,55 +13,61 @@ from cifar10.distributed.variable_placement import shared_variable
 from cifar10.hooks import session_hooks
 
 
-def update(replica, copies, gradients, learning_rate, apply):
+def update(replica, copies, gradients, learning_rate, apply_gradients):
     """The worker's gradients are applied as soon as it has them; see synchronous.update."""
     strategy, global_step = replica.strategy, tf.train.get_global_step()
     descend = copies.descend(gradients, learning_rate) if strategy.fetch_steps > 1 else tf.no_op()
-    sums = []
+    accumulators = []
     if strategy.push_steps > 1:
         # Not on a parameter server, where all workers would have the same ones.
-        sums = [
-            copies.local('sums/' + copy.op.name, tf.zeros(copy.shape), copy.device)
+        accumulators = [
+            copies.local_variable('sums/' + copy.op.name, tf.zeros(copy.shape), copy.device)
             for _, copy in gradients
         ]
     with tf.control_dependencies([descend]):
         local_op = tf.group(
-            *(held.assign_add(gradient) for held, (gradient, _) in zip(sums, gradients))
+            *(
+                accumulator.assign_add(gradient)
+                for accumulator, (gradient, _) in zip(accumulators, gradients)
+            )
         )
-    totals = copies.of_originals(
-        [_total(held, *pair) for held, pair in zip(sums, gradients)] or gradients
+    totals = copies.map_to_originals(
+        [_total(accumulator, *pair) for accumulator, pair in zip(accumulators, gradients)]
+        or gradients
     )
-    with tf.control_dependencies([apply(totals), descend]):
-        applied = global_step.read_value()
-        emptied = [_empty(held) for held in sums]
-    with tf.control_dependencies(emptied):
-        staleness = tf.identity(applied - 1 - copies.step.read_value(), name='staleness')
-    tables = [staleness_table(replica.hosts[0], worker) for worker in replica.cluster.workers]
-    with tf.control_dependencies([_note(tables[replica.task.index], staleness)]):
-        train_op = exchange.announce(replica.hosts, [], applied)
+    with tf.control_dependencies([apply_gradients(totals), descend]):
+        update_step = global_step.read_value()
+        reset_ops = [_reset(accumulator) for accumulator in accumulators]
+    with tf.control_dependencies(reset_ops):
+        staleness = tf.identity(update_step - 1 - copies.step.read_value(), name='staleness')
+    stats = [
+        staleness_stats(replica.state_tasks[0], worker) for worker in replica.cluster.worker_tasks
+    ]
+    with tf.control_dependencies([_add_staleness(stats[replica.task.index], staleness)]):
+        train_op = exchange.publish_step(replica.state_tasks, [], update_step)
     fetch = copies.fetch()
     return exchange.Update(
         train_op,
         totals,
-        start_op=tf.no_op(),
-        publish_op=tf.group(*(table.initializer for table in tables)),
+        worker_init_op=tf.no_op(),
+        chief_init_op=tf.group(*(worker_stats.initializer for worker_stats in stats)),
         fetch_ops=[fetch],
         hooks=[
             _LocalSteps(replica, fetch, local_op),
-            StalenessHook(replica, staleness, applied),
+            StalenessHook(replica, staleness, update_step),
         ],
-        summaries=_summaries(tables),
+        summaries=_summaries(stats),
     )
 
 
-def _empty(held):
-    with tf.device(held.device):
-        return held.assign(tf.zeros_like(held))
+def _reset(accumulator):
+    with tf.device(accumulator.device):
+        return accumulator.assign(tf.zeros_like(accumulator))
 
 
-def _total(held, gradient, copy):
+def _total(accumulator, gradient, copy):
     with tf.device(copy.device):
-        return held.read_value() + gradient, copy
+        return accumulator.read_value() + gradient, copy
 
 
 class _LocalSteps(tf.train.SessionRunHook):
@@ -77,30 +83,32 @@ class _LocalSteps(tf.train.SessionRunHook):
         for i in range(strategy.push_steps):
             if i:
                 run_context.session.run(self._local_op)
-                self._replica.made_local_step()
+                self._replica.report_local_step()
             if self._steps % strategy.fetch_steps == 0:
                 run_context.session.run(self._fetch)
             self._steps += 1
 
 
-def staleness_table(host, worker):
+def staleness_stats(state_task, worker):
     """The variable that counts a worker's updates: int64 [3], their number, the sum and the maximum
     of their staleness."""
-    with tf.device(host.device):
+    with tf.device(state_task.device):
         zeros = tf.zeros([3], tf.int64)
-    return shared_variable(host.device, 'staleness/worker_%d' % worker.index, zeros)
+    return shared_variable(state_task.device, 'staleness/worker_%d' % worker.index, zeros)
 
 
-def _note(table, staleness):
-    """Adds an update to a worker's table."""
-    with tf.device(table.device):
-        count, total, maximum = tf.unstack(table.read_value())
-        return table.assign([count + 1, total + staleness, tf.maximum(maximum, staleness)])
+def _add_staleness(worker_stats, staleness):
+    """Adds an update to a worker's statistics."""
+    with tf.device(worker_stats.device):
+        count, total, maximum = tf.unstack(worker_stats.read_value())
+        return worker_stats.assign([count + 1, total + staleness, tf.maximum(maximum, staleness)])
 
 
-def _summaries(tables):
+def _summaries(stats):
     """The staleness of all workers' updates since the variables got their values."""
-    counts, totals, maxima = tf.unstack(tf.stack([table.read_value() for table in tables], axis=1))
+    counts, totals, maxima = tf.unstack(
+        tf.stack([worker_stats.read_value() for worker_stats in stats], axis=1)
+    )
     mean = tf.reduce_sum(totals) / tf.maximum(tf.reduce_sum(counts), 1)
     return [
         tf.raw_ops.ScalarSummary(tags='staleness/' + name, values=tf.cast(value, tf.float32))
@@ -114,8 +122,8 @@ class StalenessHook(tf.train.SessionRunHook):
 
     def __init__(self, replica, staleness, step):
         self._fetches = [staleness, step]
-        self._every = replica.job.intervals.log_frequency
-        self._printed = replica.run.first_step
+        self._every_n_steps = replica.job.intervals.log_frequency
+        self._last_printed_step = replica.run.first_step
         self._values = []
 
     def before_run(self, run_context):
@@ -124,9 +132,9 @@ class StalenessHook(tf.train.SessionRunHook):
     def after_run(self, run_context, run_values):
         staleness, step = run_values.results
         self._values.append(staleness)
-        if session_hooks.is_due(step, self._printed, self._every):
+        if session_hooks.should_trigger(step, self._last_printed_step, self._every_n_steps):
             self._print()
-            self._printed = step
+            self._last_printed_step = step
 
     def end(self, session):
         if self._values:

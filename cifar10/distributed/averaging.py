@@ -17,36 +17,44 @@ from cifar10.distributed.variable_placement import shared_variable
 
 # How long others are waited for when the fastest worker has arrived, at least and in terms of the
 # time that it took.
-_FIRST_PATIENCE_SECS = 30  # in the first round: they may be starting still
-_PATIENCE_SECS = 10
-_PATIENCE_FACTOR = 2
+_FIRST_ROUND_TIMEOUT_SECS = 30  # in the first round: they may be starting still
+_MIN_TIMEOUT_SECS = 10
+_TIMEOUT_FACTOR = 2
 
 
-def update(replica, unused_copies, gradients, unused_learning_rate, apply):
+def update(replica, unused_copies, gradients, unused_learning_rate, apply_gradients):
     """The last step before an exchange, and the exchange; the steps before it come from a hook. See
     synchronous.update."""
-    hosts, step = replica.hosts, tf.train.get_global_step()
-    local_op = apply(gradients)
-    averaged = tf.trainable_variables() + tf.global_variables('.*/ExponentialMovingAverage')
-    newest = cluster_state.variable(hosts[0], 'step')
+    ps_tasks, step = replica.state_tasks, tf.train.get_global_step()
+    local_op = apply_gradients(gradients)
+    averaged_variables = tf.trainable_variables() + tf.global_variables(
+        '.*/ExponentialMovingAverage'
+    )
+    newest_step = cluster_state.variable(ps_tasks[0], 'step')
     with tf.control_dependencies([local_op]):
-        parts, reached = _cut(averaged, len(hosts)), step.read_value()
-    filled = [slot(host, replica.task, part.shape).assign(part) for host, part in zip(hosts, parts)]
-    with tf.control_dependencies([exchange.push(replica, reached, filled)]):
-        generation = exchange.wait_for_update(replica, newest.read_value, reached - 1)
+        parts, reached_step = _split(averaged_variables, len(ps_tasks)), step.read_value()
+    assign_ops = [
+        buffer(ps_task, replica.task, part.shape).assign(part)
+        for ps_task, part in zip(ps_tasks, parts)
+    ]
+    with tf.control_dependencies([exchange.report_arrival(replica, reached_step, assign_ops)]):
+        generation = exchange.wait_for_update(replica, newest_step.read_value, reached_step - 1)
     with tf.control_dependencies([generation]):
-        train_op = _take(averaged, hosts, parts, step)
-    first = []
-    for host, part in zip(hosts, _cut(averaged, len(hosts))):
-        first.append(average(host, part.shape).assign(part))
-        first += [slot(host, worker, part.shape).initializer for worker in replica.cluster.workers]
-    with tf.control_dependencies([exchange.push(replica, tf.constant(-1, tf.int64), [])]):
-        start_op = _take(averaged, hosts, parts, step)
+        train_op = _assign_average(averaged_variables, ps_tasks, parts, step)
+    init_ops = []
+    for ps_task, part in zip(ps_tasks, _split(averaged_variables, len(ps_tasks))):
+        init_ops.append(average(ps_task, part.shape).assign(part))
+        init_ops += [
+            buffer(ps_task, worker, part.shape).initializer
+            for worker in replica.cluster.worker_tasks
+        ]
+    with tf.control_dependencies([exchange.report_arrival(replica, tf.constant(-1, tf.int64), [])]):
+        worker_init_op = _assign_average(averaged_variables, ps_tasks, parts, step)
     return exchange.Update(
         train_op,
         gradients,
-        start_op,
-        tf.group(*first),
+        worker_init_op,
+        tf.group(*init_ops),
         generation,
         hooks=[_LocalSteps(replica, local_op, step)],
     )
@@ -59,29 +67,31 @@ class _LocalSteps(tf.train.SessionRunHook):
         self._replica, self._local_op, self._step = replica, local_op, step
 
     def before_run(self, run_context):
-        left = self._replica.job.pace.last_step - run_context.session.run(self._step)
-        for _ in range(min(self._replica.strategy.average_period, left) - 1):
+        remaining_steps = self._replica.job.run_length.last_step - run_context.session.run(
+            self._step
+        )
+        for _ in range(min(self._replica.strategy.average_period, remaining_steps) - 1):
             run_context.session.run(self._local_op)
-            self._replica.made_local_step()
+            self._replica.report_local_step()
 
 
-def _part(host, name, shape):
+def _part(ps_task, name, shape):
     # The weight averager does not know the network: an initial value of unknown shape.
     initial = tf.placeholder_with_default(0.0, None) if shape is None else tf.zeros(shape)
-    return shared_variable(host.device, 'averaging/%s_%d/' % host + name, initial)
+    return shared_variable(ps_task.device, 'averaging/%s_%d/' % ps_task + name, initial)
 
 
-def slot(host, worker, shape=None):
+def buffer(ps_task, worker, shape=None):
     """A parameter server's part of what a worker has sent; without a shape if it is not known."""
-    return _part(host, 'worker_%d' % worker.index, shape)
+    return _part(ps_task, 'worker_%d' % worker.index, shape)
 
 
-def average(host, shape=None):
+def average(ps_task, shape=None):
     """A parameter server's part of the newest average."""
-    return _part(host, 'average', shape)
+    return _part(ps_task, 'average', shape)
 
 
-def _cut(variables, num_parts):
+def _split(variables, num_parts):
     """The values of the variables in one vector, cut into parts that are equal, but for the last
     one."""
     flat = exchange.flatten([variable.read_value() for variable in variables])
@@ -90,56 +100,58 @@ def _cut(variables, num_parts):
     return tf.split(flat, [min(part, size - start) for start in range(0, size, part)])
 
 
-def _take(variables, hosts, parts, step):
+def _assign_average(variables, ps_tasks, parts, step):
     """An operation that gives the variables the newest average, whose parts have the shapes of
     `parts`, and `step` the step of it."""
-    newest = cluster_state.variable(hosts[0], 'step').read_value()
+    newest_step = cluster_state.variable(ps_tasks[0], 'step').read_value()
     # if another average is made meanwhile, the step is that of the older one
-    with tf.control_dependencies([newest]):
+    with tf.control_dependencies([newest_step]):
         flat = tf.concat(
-            [average(host, part.shape).read_value() for host, part in zip(hosts, parts)], 0
+            [average(ps_task, part.shape).read_value() for ps_task, part in zip(ps_tasks, parts)], 0
         )
     pairs = zip(variables, exchange.unflatten(flat, variables))
-    return tf.group(step.assign(newest), *(variable.assign(value) for variable, value in pairs))
+    return tf.group(
+        step.assign(newest_step), *(variable.assign(value) for variable, value in pairs)
+    )
 
 
-def round_op(cluster, is_counted, step):
+def average_op(cluster, mask, step):
     """An operation of the weight averager that averages what the counted workers have sent, and
     wakes all.
 
     Args:
       cluster: a Cluster.
-      is_counted: bool [number of workers].
+      mask: bool [number of workers].
       step: int64 scalar, the step that they have reached.
     """
     averages = []
-    for host in cluster.servers:
-        with tf.device(host.device):
-            sent = [slot(host, worker).read_value() for worker in cluster.workers]
-            averages.append(average(host).assign(exchange.mean_of_counted(sent, is_counted)))
+    for ps_task in cluster.ps_tasks:
+        with tf.device(ps_task.device):
+            sent = [buffer(ps_task, worker).read_value() for worker in cluster.worker_tasks]
+            averages.append(average(ps_task).assign(exchange.masked_mean(sent, mask)))
     with tf.control_dependencies(averages):
-        return exchange.announce(cluster.servers, cluster.workers, step)
+        return exchange.publish_step(cluster.ps_tasks, cluster.worker_tasks, step)
 
 
 class WeightAverager:
     """Averages in rounds, on the first parameter server: a round ends when all members have
     arrived. Who does not come in time is no member until it arrives again."""
 
-    def __init__(self, cluster, connect, read_board):
+    def __init__(self, cluster, connect, read_state):
         """Makes a weight averager.
 
         Args:
           cluster: a Cluster.
           connect: a function that makes a tf.Session for a graph with these Tasks.
-          read_board: a function that returns the Notice of the first parameter server.
+          read_state: a function that returns the ClusterState of the first parameter server.
         """
-        self._cluster, self._connect, self._read_board = cluster, connect, read_board
+        self._cluster, self._connect, self._read_state = cluster, connect, read_state
         self._arrivals = queue.Queue()
-        self._generation, self._members, self._arrived = 0, set(), set()
+        self._generation, self._active_workers, self._arrived = 0, set(), set()
         with tf.Graph().as_default() as self._graph:
-            self._step_reached = tf.placeholder(tf.int64, [])
-            self._is_counted = tf.placeholder(tf.bool, [len(cluster.workers)])
-            self._round = round_op(cluster, self._is_counted, self._step_reached)
+            self._step_placeholder = tf.placeholder(tf.int64, [])
+            self._mask_placeholder = tf.placeholder(tf.bool, [len(cluster.worker_tasks)])
+            self._average_op = average_op(cluster, self._mask_placeholder, self._step_placeholder)
 
     def run(self):
         """Makes rounds without end."""
@@ -148,57 +160,58 @@ class WeightAverager:
             # None before anybody has arrived
             remaining = max(0, self._deadline - time.monotonic()) if self._arrived else None
             try:
-                self._take(*self._arrivals.get(timeout=remaining))
+                self._count_arrival(*self._arrivals.get(timeout=remaining))
             except queue.Empty:
-                missing = sorted(self._members - self._arrived)
-                names = [self._cluster.named(self._cluster.workers[i]) for i in missing]
+                missing = sorted(self._active_workers - self._arrived)
+                names = [self._cluster.describe(self._cluster.worker_tasks[i]) for i in missing]
                 print(
                     'Averaging goes on without %s, who sent nothing for %d seconds'
-                    % (', '.join(names), self._patience)
+                    % (', '.join(names), self._timeout)
                 )
-                self._members = set(self._arrived)
-            if self._members and self._members <= self._arrived:
+                self._active_workers = set(self._arrived)
+            if self._active_workers and self._active_workers <= self._arrived:
                 self._average()
 
     def _receive(self):
         """Puts arrivals into a queue of Python as they come, where they can be waited for with a
         time limit."""
-        host = self._cluster.servers[0]
+        ps_task = self._cluster.ps_tasks[0]
         with tf.Graph().as_default() as graph:
-            arrival = exchange.arrivals(host).dequeue()
-        session = self._connect(graph, [host])
+            arrival = exchange.arrival_queue(ps_task).dequeue()
+        session = self._connect(graph, [ps_task])
         while True:
             self._arrivals.put(session.run(arrival).tolist())
 
-    def _take(self, generation, step, worker):
+    def _count_arrival(self, generation, step, worker):
         """Counts an arrival, which also makes the worker a member."""
         if generation != self._generation:
-            notice = self._read_board()
-            if generation != notice.generation:
+            state = self._read_state()
+            if generation != state.generation:
                 return
-            self._generation, self._step = generation, notice.step
-            self._least_patience, self._began = _FIRST_PATIENCE_SECS, time.monotonic()
-            self._members, self._arrived = set(range(len(self._cluster.workers))), set()
-            self._session = self._connect(self._graph, self._cluster.servers)
-        self._members.add(worker)
+            self._generation, self._step = generation, state.step
+            self._min_timeout, self._round_start = _FIRST_ROUND_TIMEOUT_SECS, time.monotonic()
+            self._active_workers, self._arrived = set(range(len(self._cluster.worker_tasks))), set()
+            self._session = self._connect(self._graph, self._cluster.ps_tasks)
+        self._active_workers.add(worker)
         if step > self._step:
             if not self._arrived:
                 now = time.monotonic()
-                self._patience = max(self._least_patience, _PATIENCE_FACTOR * (now - self._began))
-                self._deadline = now + self._patience
+                self._timeout = max(self._min_timeout, _TIMEOUT_FACTOR * (now - self._round_start))
+                self._deadline = now + self._timeout
             self._arrived.add(worker)
-            self._reached = step
+            self._next_step = step
 
     def _average(self):
-        is_counted = np.isin(np.arange(len(self._cluster.workers)), list(self._arrived))
+        mask = np.isin(np.arange(len(self._cluster.worker_tasks)), list(self._arrived))
         self._arrived = set()
         try:
             self._session.run(
-                self._round, {self._is_counted: is_counted, self._step_reached: self._reached}
+                self._average_op,
+                {self._mask_placeholder: mask, self._step_placeholder: self._next_step},
             )
         except tf.errors.OpError:
             # another parameter server is gone: the chief begins another generation when it is back
-            self._generation, self._members = 0, set()
+            self._generation, self._active_workers = 0, set()
             return
-        self._began, self._least_patience = time.monotonic(), _PATIENCE_SECS
-        self._step = self._reached
+        self._round_start, self._min_timeout = time.monotonic(), _MIN_TIMEOUT_SECS
+        self._step = self._next_step

@@ -18,7 +18,7 @@ CONNECTING, JOINING, FILLING, TRAINING = 'connecting', 'joining', 'filling the q
 # The exit status of a task without peers or progress, which is to be started again (EX_TEMPFAIL of
 # sysexits.h). 0 means that the run is over; 1 and 2 mean a mistake; 128 + the number of a signal
 # means that the run is not over, although the chief may have saved a checkpoint.
-STALLED = 75
+EX_TEMPFAIL = 75
 _ADDRESS = re.compile(
     r'([\w-]{1,63}(\.[\w-]{1,63})*\.?|\[[0-9A-F:.]+\]):(\d{1,5})', re.ASCII | re.IGNORECASE
 )
@@ -27,7 +27,7 @@ _ADDRESS = re.compile(
 class Task(NamedTuple):
     """One process of a cluster."""
 
-    job: str  # one of JOBS, or EVALUATOR
+    job_name: str  # one of JOBS, or EVALUATOR
     index: int  # from 0 in its job
 
     def __str__(self):
@@ -55,27 +55,27 @@ class Cluster(NamedTuple):
     """The addresses, 'host:port', of all tasks; the index of a task is its place in the list of its
     job."""
 
-    ps: Tuple[str, ...]
-    worker: Tuple[str, ...]
+    ps_hosts: Tuple[str, ...]
+    worker_hosts: Tuple[str, ...]
 
     @property
-    def servers(self):
+    def ps_tasks(self):
         """The tasks of the parameter servers."""
-        return [Task('ps', index) for index in range(len(self.ps))]
+        return [Task('ps', index) for index in range(len(self.ps_hosts))]
 
     @property
-    def workers(self):
+    def worker_tasks(self):
         """The tasks of the workers."""
-        return [Task('worker', index) for index in range(len(self.worker))]
+        return [Task('worker', index) for index in range(len(self.worker_hosts))]
 
     @property
     def spec(self):
         """A dict from the jobs that have tasks to lists of addresses, as tf.train.ClusterSpec takes
         it."""
-        return {job: list(hosts) for job, hosts in self._asdict().items() if hosts}
+        return {job: list(hosts) for job, hosts in zip(JOBS, self) if hosts}
 
     @property
-    def text(self):
+    def flags_string(self):
         """The flags that describe the cluster."""
         return ' '.join(
             '--%s_hosts=%s' % (job, ','.join(hosts)) for job, hosts in self.spec.items()
@@ -83,9 +83,9 @@ class Cluster(NamedTuple):
 
     def address(self, task):
         """The 'host:port' of a Task."""
-        return getattr(self, task.job)[task.index]
+        return getattr(self, task.job_name + '_hosts')[task.index]
 
-    def named(self, task):
+    def describe(self, task):
         """A Task and its address, for messages."""
         return '%s (%s)' % (task, self.address(task))
 
@@ -95,11 +95,11 @@ class Cluster(NamedTuple):
         Raises:
           UserError: names what is missing, malformed or doubled.
         """
-        if not self.worker:
+        if not self.worker_hosts:
             raise UserError(
                 'No worker is given: name the workers with --worker_hosts=host:port,host:port or in TF_CONFIG'
             )
-        addresses = collections.Counter(self.ps + self.worker)
+        addresses = collections.Counter(self.ps_hosts + self.worker_hosts)
         for address, count in addresses.items():
             found = _ADDRESS.fullmatch(address)
             if not found or not 0 < int(found.group(3)) < 2**16:
@@ -111,10 +111,10 @@ class Cluster(NamedTuple):
                     'The address %s is given %d times: each task needs a port of its own'
                     % (address, count)
                 )
-        if task and task.job != EVALUATOR and task not in self.servers + self.workers:
+        if task and task.job_name != EVALUATOR and task not in self.ps_tasks + self.worker_tasks:
             raise UserError(
                 'There is no %s: --%s_hosts has %d addresses, and indexes count from 0'
-                % (task, task.job, len(getattr(self, task.job)))
+                % (task, task.job_name, len(getattr(self, task.job_name + '_hosts')))
             )
 
 
@@ -130,7 +130,7 @@ class Strategy(NamedTuple):
     average_period: int = 10  # with average, after how many steps the weights are averaged
 
     @property
-    def needs_all(self):
+    def is_synchronous(self):
         """Whether the run stands still without its chief, and then begins again at the last
         checkpoint."""
         return self.mode in ('sync', 'allreduce')
@@ -148,7 +148,7 @@ class Strategy(NamedTuple):
         )
 
     @property
-    def steps_per_run(self):
+    def steps_per_execution(self):
         """The steps of the run that a session run of a worker's train op makes."""
         return self.average_period if self.mode == 'average' else 1
 
@@ -185,15 +185,15 @@ def from_tf_config(text):
     """
     try:
         config = json.loads(text)
-        hosts, job, index = config['cluster'], config['task']['type'], config['task']['index']
-        for name, addresses in [(job, [])] + list(hosts.items()):
+        hosts, job_name, index = config['cluster'], config['task']['type'], config['task']['index']
+        for name, addresses in [(job_name, [])] + list(hosts.items()):
             if name not in ('chief', EVALUATOR) + JOBS:
                 raise ValueError('only chief, ps, worker and evaluator are jobs, not %r' % name)
             if not isinstance(addresses, list) or not all(isinstance(a, str) for a in addresses):
                 raise ValueError('the addresses of %s are not a list of strings' % name)
         chief, ps, worker = [tuple(hosts.get(name, [])) for name in ('chief',) + JOBS]
         index = int(str(index))
-        if len(chief) > 1 or job == 'chief' and index not in range(len(chief)):
+        if len(chief) > 1 or job_name == 'chief' and index not in range(len(chief)):
             raise ValueError('there can be one chief, with the index 0')
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(
@@ -201,6 +201,6 @@ def from_tf_config(text):
             '["host:port"]}, "task": {"type": "worker", "index": 0}}'
             % ('%s is missing' % error if isinstance(error, KeyError) else error)
         )
-    if job == 'worker' and index >= 0:
+    if job_name == 'worker' and index >= 0:
         index += len(chief)
-    return Cluster(ps, chief + worker), Task('worker' if job == 'chief' else job, index)
+    return Cluster(ps, chief + worker), Task('worker' if job_name == 'chief' else job_name, index)

@@ -1,7 +1,7 @@
-"""The state of a run: boards, which are variables on the tasks that hold the state of the network,
+"""The cluster state: variables on the tasks that hold the state of the network,
 and by which all tasks know what the run is at; and what all workers must have in common.
 
-Each parameter server holds a board of its own, or the chief where there is none. A board lives as
+Each parameter server holds a copy, or the chief where there is none. A copy lives as
 long as that process.
 """
 
@@ -15,95 +15,100 @@ from cifar10.distributed.variable_placement import shared_variable
 from cifar10.errors import UserError
 
 
-class Notice(NamedTuple):
-    """What a board says."""
+class ClusterState(NamedTuple):
+    """The state of a run, as one task holds it."""
 
-    agreement: str = ''  # what all workers must have in common, as the chief has it
+    run_config: str = ''  # what all workers must have in common, as the chief has it
     # a new number each time that the chief has given the variables their values; 0 while it does so
     generation: int = 0
     step: int = 0  # of the newest update
-    beat: int = 0  # changes while a worker makes steps of which the others see nothing
+    heartbeat: int = 0  # changes while a worker makes steps of which the others see nothing
     finished: int = 0  # 1 after the last update, when everything is saved
-    gone: Sequence[int] = ()  # 1 for each worker that has no session any more
+    left: Sequence[int] = ()  # 1 for each worker that has no session any more
 
 
-def variable(host, name, initial=0):
-    """One of a board's variables, in the default graph.
+def variable(state_task, name, initial=0):
+    """One of the variables of the cluster state, in the default graph.
 
     Args:
-      host: the Task that holds the board.
-      name: a field of Notice.
+      state_task: the Task that holds it.
+      name: a field of ClusterState.
       initial: a value of the type of the variable.
     """
-    initial = tf.constant(initial, tf.string if name == 'agreement' else tf.int64)
-    return shared_variable(host.device, '%s_%d/board/' % host + name, initial)
+    initial = tf.constant(initial, tf.string if name == 'run_config' else tf.int64)
+    return shared_variable(state_task.device, '%s_%d/cluster_state/' % state_task + name, initial)
 
 
-def wake_queue(host, worker):
-    """The queue on the first host into which the chief puts something whenever a worker that waits
+def token_queue(state_task, worker):
+    """The queue on the first task into which the chief puts something whenever a worker that waits
     should look again."""
-    with tf.device(host.device):
-        return tf.FIFOQueue(-1, [tf.int64], [[]], shared_name='wake_%d' % worker.index)
+    with tf.device(state_task.device):
+        return tf.FIFOQueue(-1, [tf.int64], [[]], shared_name='tokens_%d' % worker.index)
 
 
-class Boards:
-    """The boards of all hosts, read and written in sessions that are apart from training."""
+class ClusterStateVariables:
+    """The cluster state on all its tasks, read and written in sessions that are apart from training."""
 
-    def __init__(self, hosts, workers, connect):
+    def __init__(self, state_tasks, workers, connect):
         """Builds the graph.
 
         Args:
-          hosts: the Tasks that hold a board.
+          state_tasks: the Tasks that hold the cluster state.
           workers: the Tasks of the workers.
           connect: a function that makes a tf.Session for a graph.
         """
-        self._host, self._workers = hosts[0], workers
+        self._first_task, self._workers = state_tasks[0], workers
         self._connect, self._session = connect, None
-        self._empty = Notice(gone=[0] * len(workers))._asdict()
+        self._empty = ClusterState(left=[0] * len(workers))._asdict()
         with tf.Graph().as_default() as self._graph:
             self._variables = [
-                {name: variable(host, name, value) for name, value in self._empty.items()}
-                for host in hosts
+                {name: variable(state_task, name, value) for name, value in self._empty.items()}
+                for state_task in state_tasks
             ]
 
-    def open(self):
-        """Writes an empty Notice on each board."""
+    def initialize(self):
+        """Writes an empty ClusterState to each task."""
         self.write(**self._empty)
 
     def write(self, **values):
-        """Writes values of fields of Notice on every board."""
+        """Writes values of fields of ClusterState to every task."""
         self._run(
             lambda session: [
-                board[name].load(value, session)
-                for board in self._variables
+                variables[name].load(value, session)
+                for variables in self._variables
                 for name, value in values.items()
             ]
         )
 
-    def set_gone(self, worker, value):
-        """Writes on every board whether a worker has no session any more."""
+    def set_left(self, worker, value):
+        """Writes to every task whether a worker has no session any more."""
         self._run(
             lambda session: session.run(
-                [tf.scatter_update(board['gone'], worker.index, value) for board in self._variables]
+                [
+                    tf.scatter_update(variables['left'], worker.index, value)
+                    for variables in self._variables
+                ]
             )
         )
 
     def read(self):
-        """A Notice for each board.
+        """A ClusterState for each task.
 
         Raises:
-          tf.errors.OpError: a host is not there, or has not opened its board yet.
+          tf.errors.OpError: a task is not there, or has not initialized its variables yet.
         """
         return [
-            Notice(values.pop('agreement').decode(), **{n: v.tolist() for n, v in values.items()})
+            ClusterState(
+                values.pop('run_config').decode(), **{n: v.tolist() for n, v in values.items()}
+            )
             for values in self._run(lambda session: session.run(self._variables))
         ]
 
-    def wake(self):
-        """Has every worker that waits for an update look at the board."""
+    def enqueue_tokens(self):
+        """Has every worker that waits for an update look at the cluster state."""
         self._run(
             lambda session: session.run(
-                [wake_queue(self._host, worker).enqueue(0) for worker in self._workers]
+                [token_queue(self._first_task, worker).enqueue(0) for worker in self._workers]
             )
         )
 
@@ -115,11 +120,11 @@ class Boards:
             with self._graph.as_default():
                 return function(self._session)
         except tf.errors.OpError:
-            self._session = None  # not closed: that would wait for a host that is gone
+            self._session = None  # not closed: that would wait for a task that is gone
             raise
 
 
-def agreement(job, strategy, data_checksum):
+def run_config(job, strategy, data_checksum):
     """The hyperparameters, the Strategy and the data of a training.Job, by the names of flags, as
     JSON."""
     return json.dumps(
@@ -130,33 +135,35 @@ def agreement(job, strategy, data_checksum):
             seed=job.seed,
             deterministic=job.deterministic,
             num_examples=job.num_examples,
-            class_names=job.data.class_names,
+            class_names=job.dataset.class_names,
             data_checksum=data_checksum,
             **strategy._asdict(),
         )
     )
 
 
-def adopted(job, names, theirs):
+def adopt_hparams(job, names, chief_config):
     """Returns the Job with the hyperparameters of these names as the run has them, by its text."""
-    run = json.loads(theirs)
-    return job._replace(hparams=job.hparams._replace(**{name: run[name] for name in names}))
+    chief_values = json.loads(chief_config)
+    return job._replace(
+        hparams=job.hparams._replace(**{name: chief_values[name] for name in names})
+    )
 
 
-def check_agreement(name, ours, theirs):
+def check_run_config(name, own_config, chief_config):
     """Compares two texts.
 
     Args:
       name: of this worker.
-      ours, theirs: the texts of this worker and of the run.
+      own_config, chief_config: the texts of this worker and of the run.
 
     Raises:
       UserError: names the first value in which they differ.
     """
-    run = json.loads(theirs)
-    for field, value in json.loads(ours).items():
-        if run.get(field) != value:
+    chief_values = json.loads(chief_config)
+    for field, value in json.loads(own_config).items():
+        if chief_values.get(field) != value:
             raise UserError(
                 'The run has %s %s, but %s has %s: give all workers the same flags and data'
-                % (field, reprlib.repr(run.get(field)), name, reprlib.repr(value))
+                % (field, reprlib.repr(chief_values.get(field)), name, reprlib.repr(value))
             )

@@ -1,8 +1,8 @@
-"""How the workers' tensors come together on the parameter servers: slots, arrivals, waiting for the
+"""How the workers' tensors come together on the parameter servers: buffers, arrivals, waiting for the
 next update.
 
-Each worker has a slot of its own for each tensor, so that it cannot count twice: what it sends
-again, as after a restart, takes the place of what it sent before. When its slots are filled it
+Each worker has a buffer of its own for each tensor, so that it cannot count twice: what it sends
+again, as after a restart, takes the place of what it sent before. When its buffers are filled it
 reports its arrival.
 """
 
@@ -18,8 +18,10 @@ class Update(NamedTuple):
 
     train_op: tf.Operation
     gradients: Sequence[tuple]  # of (gradient, variable), for the summaries
-    start_op: tf.Operation  # runs once, before the first step
-    publish_op: tf.Operation  # runs before it, at the worker that gives the variables their values
+    worker_init_op: tf.Operation  # runs once, before the first step
+    chief_init_op: (
+        tf.Operation
+    )  # runs before it, at the worker that gives the variables their values
     # of the variables; another one means that the chief has given them other values
     generation: Optional[tf.Tensor] = None
     hooks: Sequence[tf.train.SessionRunHook] = ()
@@ -39,28 +41,28 @@ def unflatten(flat, like):
     return [tf.reshape(part, one.shape) for part, one in zip(parts, like)]
 
 
-def arrivals(host):
-    """The queue of arrivals on a host: elements int64 [3], which are a generation, the step of the
+def arrival_queue(state_task):
+    """The queue of arrivals on a task: elements int64 [3], which are a generation, the step of the
     weights, and the index of a worker."""
-    with tf.device(host.device):
+    with tf.device(state_task.device):
         return tf.FIFOQueue(-1, [tf.int64], [[3]], shared_name='arrivals')
 
 
-def push(replica, step, filled):
+def report_arrival(replica, step, assign_ops):
     """An operation that reports the arrival of a worker.
 
     Args:
       replica: the Worker.
       step: int64 scalar, the step of the weights from which the worker computed what it sends.
-      filled: the operations that fill its slots.
+      assign_ops: the operations that fill its buffers.
     """
-    host = replica.hosts[0]
-    with tf.control_dependencies(filled), tf.device(host.device):
+    state_task = replica.state_tasks[0]
+    with tf.control_dependencies(assign_ops), tf.device(state_task.device):
         arrival = tf.stack([replica.generation, step, replica.task.index])
-        return arrivals(host).enqueue([arrival])
+        return arrival_queue(state_task).enqueue([arrival])
 
 
-def gather(replica, step):
+def wait_for_arrivals(replica, step):
     """Waits until as many workers as count have arrived with tensors of this step; what is stale is
     dropped.
 
@@ -71,8 +73,8 @@ def gather(replica, step):
     Returns:
       bool [number of workers]: which of them have arrived.
     """
-    num_workers = len(replica.cluster.workers)
-    queue = arrivals(replica.hosts[0])
+    num_workers = len(replica.cluster.worker_tasks)
+    queue = arrival_queue(replica.state_tasks[0])
     expected = tf.stack([replica.generation, step])
 
     def body(arrived):
@@ -80,7 +82,7 @@ def gather(replica, step):
         is_fresh = tf.reduce_all(tf.equal(arrival[:2], expected))
         return arrived | (is_fresh & tf.one_hot(arrival[2], num_workers, True, False))
 
-    with tf.device(replica.hosts[0].device), tf.name_scope('gather'):
+    with tf.device(replica.state_tasks[0].device), tf.name_scope('wait_for_arrivals'):
         return tf.while_loop(
             lambda arrived: tf.math.count_nonzero(arrived) < replica.strategy.num_aggregated,
             body,
@@ -90,24 +92,26 @@ def gather(replica, step):
         )
 
 
-def mean_of_counted(tensors, is_counted):
+def masked_mean(tensors, mask):
     """The mean of those tensors of a list that count, whatever is in the others.
 
     Args:
       tensors: float32, of the same shape.
-      is_counted: bool [number of tensors].
+      mask: bool [number of tensors].
     """
-    return tf.reduce_mean(tf.boolean_mask(tf.stack(tensors), is_counted), 0)
+    return tf.reduce_mean(tf.boolean_mask(tf.stack(tensors), mask), 0)
 
 
-def announce(hosts, workers, step):
-    """An operation that writes the step, int64 scalar, on the boards of the hosts, and wakes the
+def publish_step(state_tasks, workers, step):
+    """An operation that writes the step, int64 scalar, to the cluster state, and wakes the
     workers that wait for it."""
-    notes = [cluster_state.variable(host, 'step').assign(step) for host in hosts]
-    with tf.control_dependencies(notes), tf.device(hosts[0].device):
+    assign_ops = [
+        cluster_state.variable(state_task, 'step').assign(step) for state_task in state_tasks
+    ]
+    with tf.control_dependencies(assign_ops), tf.device(state_tasks[0].device):
         zero = tf.constant(0, tf.int64)
         return tf.group(
-            *(cluster_state.wake_queue(hosts[0], worker).enqueue(zero) for worker in workers)
+            *(cluster_state.token_queue(state_tasks[0], worker).enqueue(zero) for worker in workers)
         )
 
 
@@ -120,16 +124,18 @@ def wait_for_update(replica, current_step, step):
       current_step: a function that makes a tensor of the newest step, int64 scalar.
       step: int64 scalar.
     """
-    host = replica.hosts[0]
-    queue = cluster_state.wake_queue(host, replica.task)
-    held = cluster_state.variable(host, 'generation')
-    with tf.device(host.device), tf.name_scope('wait_for_update'):
-        looked = tf.while_loop(
-            lambda _: tf.equal(held.read_value(), replica.generation) & (current_step() <= step),
+    state_task = replica.state_tasks[0]
+    queue = cluster_state.token_queue(state_task, replica.task)
+    generation = cluster_state.variable(state_task, 'generation')
+    with tf.device(state_task.device), tf.name_scope('wait_for_update'):
+        loop = tf.while_loop(
+            lambda _: (
+                tf.equal(generation.read_value(), replica.generation) & (current_step() <= step)
+            ),
             lambda _: queue.dequeue(),
             [tf.constant(0, tf.int64)],
             parallel_iterations=1,
             back_prop=False,
         )
-        with tf.control_dependencies([looked]):
-            return held.read_value()
+        with tf.control_dependencies([loop]):
+            return generation.read_value()

@@ -15,11 +15,11 @@ from cifar10.distributed.task_process import TaskProcess
 from cifar10.errors import UserError
 from cifar10.system import signals
 
-CHIEF_SECS = 30  # for the chief to save a checkpoint after a signal
-SERVER_SECS = 10  # for the parameter servers to end by themselves after the workers
+CHIEF_GRACE_SECS = 30  # for the chief to save a checkpoint after a signal
+PS_GRACE_SECS = 10  # for the parameter servers to end by themselves after the workers
 GRACE_SECS = 5  # for other tasks to end
-STOPPED_SECS = 10  # for a stopped task (SIGSTOP) to go on
-_LOOK_SECS = 0.05
+STOPPED_TIMEOUT_SECS = 10  # for a stopped task (SIGSTOP) to go on
+_POLL_SECS = 0.05
 
 _OWN_FLAG = re.compile('--?(ps_hosts|worker_hosts|job_name|task_index)(=.*)?', re.DOTALL)
 _FRESH = re.compile('--?(no)?fresh(=.*)?')
@@ -30,7 +30,7 @@ _GPU = re.compile(r'\d+|(GPU|MIG)-.+')  # in CUDA_VISIBLE_DEVICES: an index or a
 class Launcher:
     """Runs the tasks of one cluster until they have done their work.
 
-    A task that was ended by a signal, or that ended with STALLED, is started again: alone if there
+    A task that was ended by a signal, or that ended with EX_TEMPFAIL, is started again: alone if there
     are parameter servers, else together with all other workers, because an all-reduce needs every
     one of them. A worker that ended with 0 stays ended, but in an all-reduce the others need it
     too. A task keeps its port. If a port is in use before any task has trained, all tasks are
@@ -46,7 +46,7 @@ class Launcher:
     SIGKILL: then the tasks end later, by their own watchdogs, or when they have done their work.
     """
 
-    def __init__(self, command, flags, num_ps, num_workers, restarts):
+    def __init__(self, command, flags, num_ps, num_workers, max_restarts):
         """Starts nothing yet.
 
         Args:
@@ -54,7 +54,7 @@ class Launcher:
           flags: list of strings, what follows the task's own flags.
           num_ps, num_workers: parameter servers and workers; without parameter servers it is an
             all-reduce.
-          restarts: how often something may be started again.
+          max_restarts: how often something may be started again.
 
         Raises:
           UserError: `flags` hold one that each task gets from the launcher.
@@ -62,7 +62,7 @@ class Launcher:
         for flag in flags:
             if _OWN_FLAG.fullmatch(flag):
                 raise UserError('%s is set by the launcher, for each task: leave it out' % flag)
-        self._command, self._flags, self._restarts = command, flags, restarts
+        self._command, self._flags, self._restarts_left = command, flags, max_restarts
         self._num_ps, self._num_workers = num_ps, num_workers
         self._names = ['ps %d' % index for index in range(num_ps)]
         self._names += ['worker %d' % index for index in range(num_workers)]
@@ -90,7 +90,7 @@ class Launcher:
                 self._start(self._names)
                 return self._supervise()
             except signals.Interrupted:
-                self._end('worker 0', CHIEF_SECS)
+                self._end('worker 0', CHIEF_GRACE_SECS)
                 self._end('', GRACE_SECS)
                 if self._tasks['worker 0'].status:
                     raise
@@ -101,26 +101,28 @@ class Launcher:
 
     def _choose_ports(self):
         hosts = ['localhost:%d' % port for port in free_ports(len(self._names))]
-        self._cluster = Cluster(hosts[: self._num_ps], hosts[self._num_ps :]).text.split()
+        self._cluster = Cluster(hosts[: self._num_ps], hosts[self._num_ps :]).flags_string.split()
 
     def _assign_gpus(self):
         """Assigns GPUs to the workers, in groups of --num_gpus, and prints which worker gets
         which."""
         gpus = _visible_gpus()
-        endless = itertools.cycle(gpus)  # from the first GPU again if there are too few
+        gpu_cycle = itertools.cycle(gpus)  # from the first GPU again if there are too few
         self._gpus = [
-            list(dict.fromkeys(itertools.islice(endless, self._num_gpus))) or None
+            list(dict.fromkeys(itertools.islice(gpu_cycle, self._num_gpus))) or None
             for _ in range(self._num_workers)
         ]
         if not gpus:
             return
-        told = ['worker %d gets %s' % (i, ', '.join(own)) for i, own in enumerate(self._gpus)]
-        print('GPUs: ' + '; '.join(told))
-        wanted = self._num_workers * self._num_gpus
-        if len(gpus) < wanted:
+        assignments = [
+            'worker %d gets %s' % (i, ', '.join(own)) for i, own in enumerate(self._gpus)
+        ]
+        print('GPUs: ' + '; '.join(assignments))
+        num_requested = self._num_workers * self._num_gpus
+        if len(gpus) < num_requested:
             print(
                 'Fewer GPUs (%d) than the workers ask for (%d): they are shared'
-                % (len(gpus), wanted)
+                % (len(gpus), num_requested)
             )
 
     def _start(self, names):
@@ -129,7 +131,7 @@ class Launcher:
             own = ['--job_name=' + job_name, '--task_index=' + index]
             cores, gpus = (), []
             if job_name == 'worker':
-                cores, gpus = _share_of_cores(int(index), self._num_workers), self._gpus[int(index)]
+                cores, gpus = _worker_cores(int(index), self._num_workers), self._gpus[int(index)]
             self._tasks[name] = TaskProcess(
                 name, self._command + self._cluster + own + self._flags, cores, gpus
             )
@@ -146,43 +148,43 @@ class Launcher:
         """The tasks that ended with another status than 0, those first that cannot be started
         again."""
         failed = [task for task in self._tasks.values() if task.status]
-        return sorted(failed, key=lambda task: task.can_start_again)
+        return sorted(failed, key=lambda task: task.is_restartable)
 
     def _supervise(self):
         while True:
-            self._watch()
+            self._poll()
             workers = [self._tasks[name] for name in self._names[self._num_ps :]]
             if all(worker.status == 0 for worker in workers):
-                self._end_servers()
+                self._end_ps_tasks()
                 return 0
-            if self._failed() and not self._start_again():
+            if self._failed() and not self._restart():
                 status = self._failed()[0].status
                 self._end('worker', GRACE_SECS)
                 self._end('', GRACE_SECS)
                 return status if status > 0 else 128 - status
 
-    def _watch(self):
+    def _poll(self):
         """Shows what the tasks print, for a moment.
 
         Raises:
           signals.Interrupted: a signal has come, the first time.
         """
-        time.sleep(_LOOK_SECS)
+        time.sleep(_POLL_SECS)
         for task in self._tasks.values():
-            task.show()
-            if not task.has_ended() and task.stopped_secs() > STOPPED_SECS:
+            task.print_lines()
+            if not task.has_ended() and task.stopped_secs() > STOPPED_TIMEOUT_SECS:
                 errors.warn(
-                    '%s has been stopped for %d s: it is killed' % (task.name, STOPPED_SECS)
+                    '%s has been stopped for %d s: it is killed' % (task.name, STOPPED_TIMEOUT_SECS)
                 )
                 task.kill()
         if self._stop.received and not self._is_stopping:
             self._is_stopping = True
             raise signals.Interrupted(self._stop.received)
 
-    def _wait(self, waited_for, secs):
+    def _wait(self, tasks, secs):
         deadline = time.monotonic() + secs
-        while not all(task.has_ended() for task in waited_for) and time.monotonic() < deadline:
-            self._watch()
+        while not all(task.has_ended() for task in tasks) and time.monotonic() < deadline:
+            self._poll()
 
     def _end(self, prefix, secs):
         """Asks the tasks whose names begin so to end, and kills them after some seconds."""
@@ -193,17 +195,18 @@ class Launcher:
         for task in running:
             task.kill()
 
-    def _end_servers(self):
-        self._wait(self._running(), SERVER_SECS)
+    def _end_ps_tasks(self):
+        self._wait(self._running(), PS_GRACE_SECS)
         for task in self._running():
             errors.warn(
-                '%s is still running %d s after the workers: it is ended' % (task.name, SERVER_SECS)
+                '%s is still running %d s after the workers: it is ended'
+                % (task.name, PS_GRACE_SECS)
             )
         self._end('', GRACE_SECS)
 
-    def _start_again(self):
+    def _restart(self):
         """Starts again what has to be after a task failed; returns whether it did. A line tells."""
-        if not self._num_ps and self._failed()[0].can_start_again:
+        if not self._num_ps and self._failed()[0].is_restartable:
             # the others soon notice, or have an error of their own to tell
             self._wait(self._running(), GRACE_SECS)
         task, *others = self._failed()
@@ -211,20 +214,20 @@ class Launcher:
         needs_ports = any(failed.cannot_listen for failed in [task] + others) and not any(
             each.has_trained for each in self._tasks.values()
         )
-        names, meaning = [task.name], 'it is started again'
-        if not needs_ports and not task.can_start_again:
-            names, meaning = [], 'it is not started again'
-        elif not self._restarts:
-            names, meaning = [], 'no restarts are left'
+        names, action = [task.name], 'it is started again'
+        if not needs_ports and not task.is_restartable:
+            names, action = [], 'it is not started again'
+        elif not self._restarts_left:
+            names, action = [], 'no restarts are left'
         elif needs_ports:
-            names, meaning = self._names, 'all tasks are started again on other ports'
+            names, action = self._names, 'all tasks are started again on other ports'
             self._choose_ports()
         elif not self._num_ps:
-            names, meaning = self._names, 'all workers are started again'
+            names, action = self._names, 'all workers are started again'
         if names:
-            self._restarts -= 1
-            meaning += ' (%d restarts left)' % self._restarts
-        errors.warn('%s: %s' % (task.end, meaning))
+            self._restarts_left -= 1
+            action += ' (%d restarts left)' % self._restarts_left
+        errors.warn('%s: %s' % (task.end_message, action))
         # --fresh would move this run aside; a --flagfile may hold it too
         if self._tasks['worker 0'].has_trained:
             self._flags = [flag for flag in self._flags if not _FRESH.fullmatch(flag)]
@@ -241,16 +244,16 @@ def free_ports(number):
     They are below those that Linux, macOS and Windows give to outgoing connections, so that none of
     these takes one before its server starts.
     """
-    found = []
+    ports = []
     # Two launchers that start at the same time seldom choose the same.
     for port in random.SystemRandom().sample(range(10001, 2**15), 100 + number):
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.bind(('', port))
-            found.append(port)
-    return found[:number]
+            ports.append(port)
+    return ports[:number]
 
 
-def _share_of_cores(index, num_workers):
+def _worker_cores(index, num_workers):
     """The cores of a worker; none if the workers cannot share them equally."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else []
     if not cores or max(len(cores), num_workers) % min(len(cores), num_workers):

@@ -6,38 +6,40 @@ import time
 
 from cifar10.distributed.averaging import WeightAverager
 from cifar10.distributed.cluster import TRAINING
-from cifar10.distributed.cluster_state import Boards
+from cifar10.distributed.cluster_state import ClusterStateVariables
 
-_LOOK_SECS = 0.1
+_POLL_SECS = 0.1
 
 
-def serve(station):
+def serve(context):
     """Serves until the run has finished; ends the process if no chief comes, or no update is made
     for too long.
 
     Args:
-      station: the Station of this process.
+      context: the TaskContext of this process.
     """
-    cluster, task = station.cluster, station.task
-    boards = Boards([task], cluster.workers, lambda graph: station.connect(graph, [task]))
-    boards.open()
-    print('%s is ready' % cluster.named(task))
-    while not boards.read()[0].generation:
-        time.sleep(_LOOK_SECS)
-    station.join(TRAINING)
-    notice = last = boards.read()[0]
-    if task.index == 0 and json.loads(notice.agreement)['mode'] == 'average':
-        averager = WeightAverager(cluster, station.connect, lambda: boards.read()[0])
+    cluster, task = context.cluster, context.task
+    state_variables = ClusterStateVariables(
+        [task], cluster.worker_tasks, lambda graph: context.connect(graph, [task])
+    )
+    state_variables.initialize()
+    print('%s is ready' % cluster.describe(task))
+    while not state_variables.read()[0].generation:
+        time.sleep(_POLL_SECS)
+    context.join(TRAINING)
+    state = last_state = state_variables.read()[0]
+    if task.index == 0 and json.loads(state.run_config)['mode'] == 'average':
+        averager = WeightAverager(cluster, context.connect, lambda: state_variables.read()[0])
         threading.Thread(target=averager.run, daemon=True).start()
-    while not notice.finished:
-        if notice.generation != last.generation:
-            station.join(TRAINING)
-        elif notice != last:
-            station.made_progress()
-        last = notice
-        time.sleep(_LOOK_SECS)
-        notice = boards.read()[0]
-    station.watchdog.rest()
+    while not state.finished:
+        if state.generation != last_state.generation:
+            context.join(TRAINING)
+        elif state != last_state:
+            context.report_progress()
+        last_state = state
+        time.sleep(_POLL_SECS)
+        state = state_variables.read()[0]
+    context.watchdog.stop()
     # a worker that has lost its server while it closes its session waits for minutes
-    station.await_departures(boards)
-    print('The run has finished at step %d' % notice.step)
+    context.wait_for_workers_to_leave(state_variables)
+    print('The run has finished at step %d' % state.step)

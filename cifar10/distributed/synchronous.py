@@ -13,7 +13,7 @@ from cifar10.distributed import exchange
 from cifar10.distributed.variable_placement import shared_variable
 
 
-def update(replica, copies, gradients, unused_learning_rate, apply):
+def update(replica, copies, gradients, unused_learning_rate, apply_gradients):
     """One step of a worker: its gradients go to the servers, and it waits for the update, which the
     chief makes.
 
@@ -21,47 +21,51 @@ def update(replica, copies, gradients, unused_learning_rate, apply):
       replica: a Worker.
       copies: Copies.
       gradients: a list of (gradient, copy), averaged over the worker's towers.
-      apply: a function that takes a list of (gradient, variable) and makes the operation of an
+      apply_gradients: a function that takes a list of (gradient, variable) and makes the operation of an
         update.
 
     Returns:
       An Update.
     """
-    gradients = copies.of_originals(gradients)
+    gradients = copies.map_to_originals(gradients)
     step, global_step = copies.step.read_value(), tf.train.get_global_step()
-    filled = []
+    assign_ops = []
     for gradient, variable in gradients:
         with tf.device(variable.device):
-            filled.append(slot(replica.task, variable).assign(gradient))
-    push_op = exchange.push(replica, step, filled)
+            assign_ops.append(buffer(replica.task, variable).assign(gradient))
+    arrival_op = exchange.report_arrival(replica, step, assign_ops)
     if replica.task.is_chief:
-        workers = replica.cluster.workers
-        slots = [[slot(worker, variable) for worker in workers] for _, variable in gradients]
-        publish_op = tf.group(*(held.initializer for row in slots for held in row))
-        with tf.control_dependencies([push_op]):
-            arrived = exchange.gather(replica, step)
+        workers = replica.cluster.worker_tasks
+        buffers = [[buffer(worker, variable) for worker in workers] for _, variable in gradients]
+        chief_init_op = tf.group(
+            *(buffer_variable.initializer for row in buffers for buffer_variable in row)
+        )
+        with tf.control_dependencies([arrival_op]):
+            arrived = exchange.wait_for_arrivals(replica, step)
         gradients = [
             _average(row, variable, arrived, replica.strategy.num_aggregated)
-            for row, (_, variable) in zip(slots, gradients)
+            for row, (_, variable) in zip(buffers, gradients)
         ]
-        with tf.control_dependencies([apply(gradients)]):
-            made = exchange.announce(replica.hosts, workers[1:], global_step.read_value())
+        with tf.control_dependencies([apply_gradients(gradients)]):
+            update_done = exchange.publish_step(
+                replica.state_tasks, workers[1:], global_step.read_value()
+            )
     else:
-        publish_op = tf.no_op()
-        with tf.control_dependencies([push_op]):
-            made = exchange.wait_for_update(replica, global_step.read_value, step)
-    with tf.control_dependencies([made]):
+        chief_init_op = tf.no_op()
+        with tf.control_dependencies([arrival_op]):
+            update_done = exchange.wait_for_update(replica, global_step.read_value, step)
+    with tf.control_dependencies([update_done]):
         train_op = copies.fetch()
     return exchange.Update(
         train_op,
         gradients,
-        start_op=copies.fetch(),
-        publish_op=publish_op,
-        generation=None if replica.task.is_chief else made,
+        worker_init_op=copies.fetch(),
+        chief_init_op=chief_init_op,
+        generation=None if replica.task.is_chief else update_done,
     )
 
 
-def slot(worker, variable):
+def buffer(worker, variable):
     """The variable in which the gradient of a variable waits for those of the other workers, beside
     it.
 
@@ -71,21 +75,21 @@ def slot(worker, variable):
     """
     with tf.device(variable.device):
         zeros = tf.zeros(variable.shape)
-    return shared_variable(variable.device, 'slots/%s_%d/' % worker + variable.op.name, zeros)
+    return shared_variable(variable.device, 'buffers/%s_%d/' % worker + variable.op.name, zeros)
 
 
-def _average(slots, variable, arrived, wanted):
+def _average(buffers, variable, arrived, num_aggregated):
     """The average gradient of the workers that have arrived, and the variable; computed where the
     variable is.
 
     Args:
-      slots: the slots of all workers.
+      buffers: the buffers of all workers.
       variable: a variable.
       arrived: bool [number of workers].
-      wanted: how many have.
+      num_aggregated: how many have.
     """
     with tf.device(variable.device), tf.control_dependencies([arrived]):
-        sent = [held.read_value() for held in slots]
-        if wanted == len(slots):
+        sent = [buffer_variable.read_value() for buffer_variable in buffers]
+        if num_aggregated == len(buffers):
             return multi_gpu.average_gradients([[(gradient, variable)] for gradient in sent])[0]
-        return exchange.mean_of_counted(sent, arrived), variable
+        return exchange.masked_mean(sent, arrived), variable

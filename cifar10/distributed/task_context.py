@@ -1,4 +1,4 @@
-"""The life of a task in a cluster: its TensorFlow server, its card, and the watchdog, which says
+"""The life of a task in a cluster: its TensorFlow server, its TaskInfo, and the watchdog, which says
 for whom the task waits and ends the process when it has waited too long.
 
 A call of TensorFlow's runtime never returns if its peer is stopped or cut off, so the process has
@@ -15,18 +15,18 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
 from cifar10.distributed import server
-from cifar10.distributed.cluster import FILLING, STALLED
+from cifar10.distributed.cluster import EX_TEMPFAIL, FILLING
 from cifar10.errors import UserError
 
-_LOOK_SECS = 0.2
+_POLL_SECS = 0.2
 _FIRST_MESSAGE_SECS = 5
 _NEXT_MESSAGE_SECS = 30
 _ATTEMPTS = 3  # each of --connect_timeout_secs, to reach tasks that may never come
 # After a task has moved to another host, the name of the host can lead to the old one for a while.
-_SUCCESSION_SECS = 30
+_DNS_UPDATE_SECS = 30
 
 
-def end(message, status=STALLED):
+def exit_process(message, status=EX_TEMPFAIL):
     """Ends the process, by default with the status that asks a supervisor to start it again."""
     errors.warn(message)
     with contextlib.suppress(OSError, ValueError):  # nobody may read any more
@@ -38,7 +38,7 @@ class Watchdog:
     """A thread that ends the process when nothing has progressed for too long."""
 
     def __init__(self, describe):
-        """Starts the thread, which waits for `watch`.
+        """Starts the thread, which waits for `start`.
 
         Args:
           describe: a function that returns the phase, the tasks for which the process waits as a
@@ -47,10 +47,10 @@ class Watchdog:
         """
         self._describe = describe
         self._limit = None
-        threading.Thread(target=self._guard, daemon=True).start()
+        threading.Thread(target=self._run, daemon=True).start()
 
-    def watch(self, secs, flag):
-        """From now on, the process ends when `progress` has not been called for `secs` seconds.
+    def start(self, secs, flag):
+        """From now on, the process ends when `reset` has not been called for `secs` seconds.
 
         It waits three times as long for what may never come, and then ends with status 1, so that
         nobody starts it again.
@@ -59,41 +59,41 @@ class Watchdog:
           secs: the longest time without progress.
           flag: the flag that gives `secs`.
         """
-        self.progress()
+        self.reset()
         self._limit = secs, flag
 
-    def rest(self):
+    def stop(self):
         """Ends the watch."""
         self._limit = None
 
-    def progress(self):
+    def reset(self):
         """Starts the time anew."""
-        self._progressed = time.monotonic()
+        self._last_progress = time.monotonic()
 
-    def _guard(self):
+    def _run(self):
         try:
-            self._look()
+            self._poll()
         except Exception as error:  # without it the process could wait for ever
-            end('The watchdog failed (%s): start this task again' % error)
+            exit_process('The watchdog failed (%s): start this task again' % error)
 
-    def _look(self):
-        progressed = None
+    def _poll(self):
+        last_progress = None
         while True:
-            time.sleep(_LOOK_SECS)
+            time.sleep(_POLL_SECS)
             limit = self._limit  # which another thread can set at any moment
             if not limit:
                 continue
             secs, _ = limit
-            if progressed != self._progressed:
-                progressed, next_message, attempts = self._progressed, _FIRST_MESSAGE_SECS, 1
-            if time.monotonic() - progressed < min(next_message, attempts * secs):
+            if last_progress != self._last_progress:
+                last_progress, next_message, attempts = self._last_progress, _FIRST_MESSAGE_SECS, 1
+            if time.monotonic() - last_progress < min(next_message, attempts * secs):
                 continue
-            phase, awaited, doubt = self._describe()
-            if progressed != self._progressed or not self._limit:
+            phase, awaited, unreachable_reason = self._describe()
+            if last_progress != self._last_progress or not self._limit:
                 continue
-            waited = time.monotonic() - progressed
+            waited = time.monotonic() - last_progress
             if waited >= attempts * secs:
-                self._end_unless_in_doubt(limit, phase, awaited, doubt, attempts)
+                self._end_after_timeout(limit, phase, awaited, unreachable_reason, attempts)
                 attempts += 1
             if waited >= next_message:
                 next_message += _NEXT_MESSAGE_SECS
@@ -101,7 +101,7 @@ class Watchdog:
                     print('%s: waiting for %s' % (phase.capitalize(), awaited))
 
     @staticmethod
-    def _end_unless_in_doubt(limit, phase, awaited, doubt, attempts):
+    def _end_after_timeout(limit, phase, awaited, unreachable_reason, attempts):
         secs, flag = limit
         waited = '%s: waited %d seconds (%s--%s)' % (
             phase.capitalize(),
@@ -109,16 +109,18 @@ class Watchdog:
             '%d times ' % attempts if attempts > 1 else '',
             flag,
         )
-        if doubt and attempts == _ATTEMPTS:
-            end('%s for %s: %s' % (waited, awaited, doubt), status=1)
-        if not doubt and phase == FILLING:
-            end(waited + ': start this task again, with a longer time if the disk is slow')
-        if not doubt:
+        if unreachable_reason and attempts == _ATTEMPTS:
+            exit_process('%s for %s: %s' % (waited, awaited, unreachable_reason), status=1)
+        if not unreachable_reason and phase == FILLING:
+            exit_process(waited + ': start this task again, with a longer time if the disk is slow')
+        if not unreachable_reason:
             awaited = awaited or 'the others, although all of them answer'
-            end('%s for %s: start this task again when the others are there' % (waited, awaited))
+            exit_process(
+                '%s for %s: start this task again when the others are there' % (waited, awaited)
+            )
 
 
-class Station:
+class TaskContext:
     """A task with its TensorFlow server.
 
     Attributes:
@@ -129,123 +131,130 @@ class Station:
       watchdog: a Watchdog.
     """
 
-    def __init__(self, cluster, task, config, timeouts):
+    def __init__(self, cluster, task, config_proto, timeouts):
         """Starts the server, and waits until the address of the task leads to it.
 
         Args:
           cluster, task, timeouts: see above.
-          config: a tf.ConfigProto, see server.start.
+          config_proto: a tf.ConfigProto, see server.start.
 
         Raises:
           UserError: the server cannot listen at its port, or another process answers at the address
             of the task.
         """
         self.cluster, self.task, self.timeouts = cluster, task, timeouts
-        self.target = server.start(cluster, task, config)
-        self._card = server.OwnCard(self.target, cluster, task)
-        self._is_known = False  # whether the address of the task leads to it
-        self._has_met = False  # whether the chief has ever answered; for the chief, any other task
+        self.target = server.start(cluster, task, config_proto)
+        self._task_info = server.OwnTaskInfo(self.target, cluster, task)
+        self._is_address_verified = False  # whether the address of the task leads to it
+        self._has_connected = (
+            False  # whether the chief has ever answered; for the chief, any other task
+        )
         self.watchdog = Watchdog(self._describe)
         self._start_timer('connect')
-        self._await_own_card()
+        self._verify_own_address()
 
-    def _await_own_card(self):
+    def _verify_own_address(self):
         first_seen = None  # when another process answered
         while True:
-            found = server.read_card(self.cluster.address(self.task))
-            self._is_known = found == self._card.card
-            if self._is_known:
+            found = server.read_task_info(self.cluster.address(self.task))
+            self._is_address_verified = found == self._task_info.task_info
+            if self._is_address_verified:
                 return
-            if isinstance(found, server.Card):
+            if isinstance(found, server.TaskInfo):
                 first_seen = first_seen or time.monotonic()
-                if time.monotonic() > first_seen + _SUCCESSION_SECS:
+                if time.monotonic() > first_seen + _DNS_UPDATE_SECS:
                     raise UserError(
                         'Another process answers at the address of %s, as %s: check --task_index and the addresses, or end '
-                        'that process' % (self.cluster.named(self.task), found.name)
+                        'that process' % (self.cluster.describe(self.task), found.name)
                     )
-            time.sleep(_LOOK_SECS)
+            time.sleep(_POLL_SECS)
 
     def connect(self, graph, tasks):
         """A tf.Session for a graph whose operations are on these Tasks; any other may be away."""
-        return tf.Session(self.target, graph, server.session_config(tasks))
+        return tf.Session(self.target, graph, server.config_with_device_filters(tasks))
 
     def set_phase(self, phase):
         """Tells the others in which phase the task is, one of those in cluster.py."""
-        if phase != self._card.card.phase:
-            self._card.set_phase(phase)
+        if phase != self._task_info.task_info.phase:
+            self._task_info.set_phase(phase)
 
     def _start_timer(self, name):
         """Starts the timer of one of the Timeouts: the process ends unless it makes progress in
         time."""
         self._timer = name
-        self.watchdog.watch(getattr(self.timeouts, name), name + '_timeout_secs')
+        self.watchdog.start(getattr(self.timeouts, name), name + '_timeout_secs')
 
     def join(self, phase, restarts_timer=True):
         """Notes that the task has joined the others, and now is in this phase."""
-        self._has_met |= not self.task.is_chief
+        self._has_connected |= not self.task.is_chief
         if restarts_timer:
             self._start_timer('connect')
         self.set_phase(phase)
 
-    def made_progress(self):
+    def report_progress(self):
         """Starts the timer anew after an update."""
-        self._has_met = True
+        self._has_connected = True
         if self._timer != 'stall':
             self._start_timer('stall')
-        self.watchdog.progress()
+        self.watchdog.reset()
 
-    def read_cards(self, tasks):
-        """The cards of other tasks, see server.read_cards.
+    def read_task_infos(self, tasks):
+        """The TaskInfos of other tasks, see server.read_task_infos.
 
         Raises:
           UserError: a task was started with other addresses.
         """
-        cards = self._ask(tasks)
-        for other, card in cards.items():
-            if isinstance(card, server.Card) and card.cluster != self.cluster.text:
-                name, own = self.cluster.named(other), self.cluster.named(self.task)
+        task_infos = self._read_task_infos(tasks)
+        for other, task_info in task_infos.items():
+            if (
+                isinstance(task_info, server.TaskInfo)
+                and task_info.cluster != self.cluster.flags_string
+            ):
+                name, own = self.cluster.describe(other), self.cluster.describe(self.task)
                 raise UserError(
                     '%s was started with %s, but %s with %s: give all tasks the same'
-                    % (name, card.cluster, own, self.cluster.text)
+                    % (name, task_info.cluster, own, self.cluster.flags_string)
                 )
-        return cards
+        return task_infos
 
-    def _ask(self, tasks):
-        cards = server.read_cards(self.cluster, tasks)
-        for task, card in cards.items():
-            if isinstance(card, server.Card) and (self.task.is_chief or task.is_chief):
-                self._has_met = True
-        return cards
+    def _read_task_infos(self, tasks):
+        task_infos = server.read_task_infos(self.cluster, tasks)
+        for task, task_info in task_infos.items():
+            if isinstance(task_info, server.TaskInfo) and (self.task.is_chief or task.is_chief):
+                self._has_connected = True
+        return task_infos
 
-    def await_departures(self, boards):
+    def wait_for_workers_to_leave(self, state_variables):
         """Waits until the workers that can be reached have read that the run is over; not for ever:
         one of them may be stopped."""
         deadline = time.monotonic() + self.timeouts.stall
         while time.monotonic() < deadline:
-            gone = boards.read()[0].gone
-            staying = [worker for worker in self.cluster.workers if not gone[worker.index]]
-            if len(server.unreachable(self.cluster, staying)) == len(staying):
+            left = state_variables.read()[0].left
+            remaining = [worker for worker in self.cluster.worker_tasks if not left[worker.index]]
+            if len(server.unreachable_tasks(self.cluster, remaining)) == len(remaining):
                 break
-            time.sleep(_LOOK_SECS)
+            time.sleep(_POLL_SECS)
 
     def _describe(self):
         """Returns the phase, the awaited tasks, and the reason why they may never come; see
         Watchdog."""
-        phase = self._card.card.phase
+        phase = self._task_info.task_info.phase
         if phase == FILLING:
             return phase, '', ''
-        if not self._is_known:
+        if not self._is_address_verified:
             address = self.cluster.address(self.task)
-            found = server.read_card(address)
+            found = server.read_task_info(address)
             reason = found if isinstance(found, str) else '%s answers' % found.name
             return (
                 phase,
                 '%s (%s: %s), the address of this task' % (self.task, address, reason),
                 'check --task_index and the addresses',
             )
-        others = [task for task in self.cluster.servers + self.cluster.workers if task != self.task]
-        awaited = ', '.join(server.absent(self.cluster, self._ask(others)))
-        if self._has_met or not others:
+        others = [
+            task for task in self.cluster.ps_tasks + self.cluster.worker_tasks if task != self.task
+        ]
+        awaited = ', '.join(server.missing_tasks(self.cluster, self._read_task_infos(others)))
+        if self._has_connected or not others:
             return phase, awaited, ''
         who = 'no other task has ever' if self.task.is_chief else 'the chief has never'
         return phase, awaited, who + ' answered; the run has ended, or the addresses are wrong'

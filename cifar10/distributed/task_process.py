@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 
-from cifar10.distributed.cluster import STALLED
+from cifar10.distributed.cluster import EX_TEMPFAIL
 from cifar10.system import signals
 
 _STEP = ': step '  # in the log lines of a trainer
@@ -62,7 +62,7 @@ class TaskProcess:
         if cores:
             with contextlib.suppress(ProcessLookupError):  # it has ended
                 os.sched_setaffinity(self._process.pid, cores)
-        self._last_awake = time.monotonic()
+        self._last_running = time.monotonic()
         self._lines = queue.Queue()
         self._readers = [
             threading.Thread(target=self._read, args=(pipe,), daemon=True)
@@ -76,7 +76,7 @@ class TaskProcess:
             for line in pipe:
                 self._lines.put((pipe, line.rstrip('\n')))
 
-    def show(self):
+    def print_lines(self):
         """Shows the lines that have come."""
         while not self._lines.empty():
             pipe, line = self._lines.get()
@@ -94,7 +94,7 @@ class TaskProcess:
             signals.children.discard(self._process.pid)
             for reader in self._readers:
                 reader.join(timeout=1)  # Another process may hold the pipe open.
-            self.show()
+            self.print_lines()
         return self.status is not None
 
     def stopped_secs(self):
@@ -105,8 +105,8 @@ class TaskProcess:
         with contextlib.suppress(ChildProcessError):  # it has just ended
             is_stopped = options and os.waitid(os.P_PID, self._process.pid, options)
         if not is_stopped:
-            self._last_awake = time.monotonic()
-        return time.monotonic() - self._last_awake
+            self._last_running = time.monotonic()
+        return time.monotonic() - self._last_running
 
     def terminate(self):
         """Asks the process to end."""
@@ -120,13 +120,13 @@ class TaskProcess:
             self.has_ended()
 
     @property
-    def can_start_again(self):
+    def is_restartable(self):
         """Whether the process ended of something that does not have to happen again: a signal, or
         its peers."""
-        return self.status == STALLED or self.status < 0 or self.status > 128
+        return self.status == EX_TEMPFAIL or self.status < 0 or self.status > 128
 
     @property
-    def end(self):
+    def end_message(self):
         """How it ended, in words."""
         how = 'ended with status %d' % self.status
         if self.status < 0:

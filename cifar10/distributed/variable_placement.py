@@ -7,44 +7,46 @@ import contextlib
 import tensorflow.compat.v1 as tf
 
 from cifar10 import placement
-from cifar10.placement import Balance
+from cifar10.placement import GreedyLoadBalancer
 
 
-def on_servers(cluster, worker):
+def ps_device_setter(cluster, worker):
     """A device function: variables go to the parameter servers, balanced by bytes, everything else
     to the CPU of the worker.
 
     An optimizer's slots and the moving averages are put beside their variables.
     """
-    balance = Balance(range(len(cluster.ps)))
+    balancer = GreedyLoadBalancer(range(len(cluster.ps_hosts)))
     return tf.train.replica_device_setter(
         worker_device=worker.device,
         cluster=cluster.spec,
-        ps_strategy=lambda op: balance.place(op.name, op.get_attr('shape'), op.get_attr('dtype')),
+        ps_strategy=lambda op: balancer.assign_device(
+            op.name, op.get_attr('shape'), op.get_attr('dtype')
+        ),
     )
 
 
-def print_bytes(variables):
+def print_variable_sizes(variables):
     """Prints the size of the variables on each task that has some."""
-    held = collections.Counter()
+    sizes = collections.Counter()
     for variable in variables:
         spec = tf.DeviceSpec.from_string(variable.device)
         size = variable.shape.num_elements() * variable.dtype.size
-        held['%s %s' % (spec.job, spec.task)] += size
-    texts = ['%.1f MB on %s' % (size / 1e6, name) for name, size in sorted(held.items())]
+        sizes['%s %s' % (spec.job, spec.task)] += size
+    texts = ['%.1f MB on %s' % (size / 1e6, name) for name, size in sorted(sizes.items())]
     print('Variables: ' + ', '.join(texts))
 
 
-def print_layout(worker, worker_update, copies):
+def print_layout(replica, worker_update, copies):
     """Prints what the devices of a Worker with this Update hold, and what they send to each other;
     without Copies, its variables are its own."""
     name, variables = 'Weights', tf.trainable_variables()
     if copies:
         name, variables = 'Copies of the weights', copies.variables
-    when = 'per step' if worker.strategy.needs_all else 'in a step with an exchange'
+    unit = 'per step' if replica.strategy.is_synchronous else 'in a step with an exchange'
     operations = [worker_update.train_op, *worker_update.fetch_ops]
-    found = placement.layout(operations, variables, worker.task.device)
-    print('\n'.join(found.describe(name, worker.job.variable_strategy, when)))
+    stats = placement.placement_stats(operations, variables, replica.task.device)
+    print('\n'.join(stats.format_lines(name, replica.job.variable_strategy, unit)))
 
 
 def shared_variable(device, name, initial):
@@ -76,12 +78,12 @@ class Copies:
         """Makes copies for the Task of a worker, balanced over devices of it, in the default graph,
         which has a global step."""
         self._worker = worker
-        self._balance = Balance(devices)
+        self._balancer = GreedyLoadBalancer(devices)
         self._originals, self._copies = {}, {}  # by name
         # of the originals when the copies were fetched
-        self.step = self.local('copies/step', tf.constant(0, tf.int64), '/cpu:0')
+        self.step = self.local_variable('copies/step', tf.constant(0, tf.int64), '/cpu:0')
 
-    def local(self, name, initial, device, trainable=False):
+    def local_variable(self, name, initial, device, trainable=False):
         """A variable on a device of the worker, which no other worker sees."""
         with tf.device(self._worker.device), tf.device(device):
             return tf.Variable(
@@ -100,25 +102,25 @@ class Copies:
     def read(self):
         """In the block, tf.get_variable makes a variable and its copy, and returns the copy, which
         is what is trainable there."""
-        with tf.variable_scope(tf.get_variable_scope(), custom_getter=self._get):
+        with tf.variable_scope(tf.get_variable_scope(), custom_getter=self._custom_getter):
             yield
         trainable = tf.get_collection_ref(tf.GraphKeys.TRAINABLE_VARIABLES)
         trainable[:] = self._originals.values()
 
-    def _get(self, getter, name, *args, **kwargs):
+    def _custom_getter(self, getter, name, *args, **kwargs):
         original = getter(name, *args, **dict(kwargs, trainable=False))
         if name not in self._copies:
             self._originals[name] = original
             dtype = original.dtype.base_dtype
-            self._copies[name] = self.local(
+            self._copies[name] = self.local_variable(
                 'copies/' + name,
                 tf.zeros(original.shape, dtype),
-                self._balance.place(name, original.shape, dtype),
+                self._balancer.assign_device(name, original.shape, dtype),
                 trainable=True,
             )
         return self._copies[name]
 
-    def of_originals(self, gradients):
+    def map_to_originals(self, gradients):
         """The list of (gradient, copy) as one of (gradient, original)."""
         originals = {id(copy): self._originals[name] for name, copy in self._copies.items()}
         return [(gradient, originals[id(copy)]) for gradient, copy in gradients]
@@ -136,11 +138,11 @@ class Copies:
                 )
             )
 
-    def descend(self, gradients, rate):
+    def descend(self, gradients, learning_rate):
         """An operation that moves the copies against their gradients, a list of (gradient,
         copy)."""
-        moved = []
+        updates = []
         for gradient, copy in gradients:
             with tf.device(copy.device):
-                moved.append(copy.assign_sub(rate * gradient))
-        return tf.group(*moved)
+                updates.append(copy.assign_sub(learning_rate * gradient))
+        return tf.group(*updates)

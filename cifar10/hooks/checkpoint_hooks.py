@@ -50,17 +50,17 @@ class NanHook(session_hooks.FetchingHook):
             }
 
     def after_run(self, run_context, run_values):
-        self._fetched = run_values.results
-        if not np.isfinite(self._fetched['losses'] + self._fetched['norms']).all():
-            raise self._error(run_context.session.run(self._is_finite))
+        self._results = run_values.results
+        if not np.isfinite(self._results['losses'] + self._results['norms']).all():
+            raise self._divergence_error(run_context.session.run(self._is_finite))
 
     def check_variables(self, session):
         """Raises UserError if a variable is not finite."""
         is_finite = session.run(self._is_finite)
         if not all(is_finite.values()):
-            raise self._error(is_finite)
+            raise self._divergence_error(is_finite)
 
-    def _error(self, is_finite):
+    def _divergence_error(self, is_finite):
         def towers(values):
             return ', '.join(str(i) for i in np.flatnonzero(~np.isfinite(values))) or 'none'
 
@@ -68,10 +68,10 @@ class NanHook(session_hooks.FetchingHook):
             'Training diverged at step %d with learning rate %g. Not finite: losses of towers: %s; gradients of towers: %s; '
             'variables: %s. Lower --initial_learning_rate. The last good checkpoint is %s'
             % (
-                self._fetched['step'],
-                self._fetched['learning_rate'],
-                towers(self._fetched['losses']),
-                towers(self._fetched['norms']),
+                self._results['step'],
+                self._results['learning_rate'],
+                towers(self._results['losses']),
+                towers(self._results['norms']),
                 ', '.join(sorted(name for name in is_finite if not is_finite[name])) or 'none',
                 self._last_checkpoint(),
             )
@@ -79,49 +79,51 @@ class NanHook(session_hooks.FetchingHook):
 
 
 class CheckpointSaverHook(session_hooks.FetchingHook):
-    """Saves a checkpoint every `every` steps and after the last one; its number is the number of
-    updates in it."""
+    """Saves a checkpoint every `every_n_steps` steps and after the last one; its number is that of
+    the updates in it."""
 
-    def __init__(self, step, saver, directory, every, nan_hook):
+    def __init__(self, step, saver, directory, every_n_steps, nan_hook):
         super().__init__(step.global_step)
         self._saver = saver
         self._directory = directory
-        self._every = every
+        self._every_n_steps = every_n_steps
         self._nan_hook = nan_hook
-        self._unsaved = self._saved = None
+        self._unsaved_step = self._saved_path = None
 
     def after_create_session(self, session, coord):
-        self._attempted = session.run(tf.train.get_global_step())
+        self._attempted_step = session.run(tf.train.get_global_step())
         # Other workers have trained while this one was away.
-        if self._attempted != self._directory.saved_step:
-            self._unsaved = self._attempted
+        if self._attempted_step != self._directory.saved_step:
+            self._unsaved_step = self._attempted_step
 
     def after_run(self, run_context, run_values):
-        self._unsaved = run_values.results
+        self._unsaved_step = run_values.results
         # `end` saves the last step. A failure then prints one line, not two.
         if (
-            session_hooks.is_due(self._unsaved, self._attempted, self._every)
+            session_hooks.should_trigger(
+                self._unsaved_step, self._attempted_step, self._every_n_steps
+            )
             and not run_context.stop_requested
         ):
-            self._attempted = self._unsaved
+            self._attempted_step = self._unsaved_step
             self._nan_hook.check_variables(run_context.session)
             try:
                 self._save(run_context.session)
             except UserError as error:  # the disk may be full only for a while
                 errors.warn(
                     '%s. Training goes on; the next attempt is after %d steps'
-                    % (error, self._every)
+                    % (error, self._every_n_steps)
                 )
 
     def _save(self, session):
-        self._saved = checkpoint_files.save(
-            self._saver, session, self._directory.path, self._unsaved
+        self._saved_path = checkpoint_files.save(
+            self._saver, session, self._directory.path, self._unsaved_step
         )
-        self._unsaved = None
+        self._unsaved_step = None
 
     def end(self, session):
-        if self._unsaved is not None:
+        if self._unsaved_step is not None:
             self._nan_hook.check_variables(session)
             self._save(session)
-        if self._saved:
-            print('Saved %s' % self._saved)
+        if self._saved_path:
+            print('Saved %s' % self._saved_path)

@@ -13,7 +13,7 @@ from cifar10.runs import checkpoint, checkpoint_files
 
 
 class EvalHook(session_hooks.FetchingHook):
-    """Evaluates the moving averages on the test images every job.intervals.eval_steps steps;
+    """Evaluates the moving averages on the test images every job.intervals.eval_every steps;
     `evaluate_last` does so after the run.
 
     It prints and writes the precision, and keeps the best checkpoint if job.intervals.keep_best.
@@ -22,7 +22,7 @@ class EvalHook(session_hooks.FetchingHook):
 
     _evaluator = None  # is made by the first evaluation, so that the first step need not wait
     _evaluated = None  # the step of the last evaluation
-    _greatest = 0  # precision so far, whether its checkpoint could be kept or not
+    _best_precision = 0  # precision so far, whether its checkpoint could be kept or not
 
     def __init__(self, step, job, directory, summary_writer, failures):
         """Verifies the test files now, so that a damaged one does not come to light at the end.
@@ -40,8 +40,8 @@ class EvalHook(session_hooks.FetchingHook):
         super().__init__(step and step.global_step)
         self._job, self._directory = job, directory
         self._summary_writer, self._failures = summary_writer, failures
-        self._watch = watch.Watch(job.data.test)
-        verification.verify(job.data.test)
+        self._watch = watch.Watch(job.dataset.test)
+        verification.verify(job.dataset.test)
 
     def begin(self):
         self._variables = {variable.op.name: variable for variable in tf.global_variables()}
@@ -51,8 +51,12 @@ class EvalHook(session_hooks.FetchingHook):
 
     def after_run(self, run_context, run_values):
         before, self._step = self._step, run_values.results
-        every, last_step = self._job.intervals.eval_steps, self._job.pace.last_step
-        if every and self._step < last_step and session_hooks.is_due(self._step, before, every):
+        every, last_step = self._job.intervals.eval_every, self._job.run_length.last_step
+        if (
+            every
+            and self._step < last_step
+            and session_hooks.should_trigger(self._step, before, every)
+        ):
             path = os.path.join(
                 self._directory.path, '%s-%d' % (checkpoint_files.PREFIX, self._step)
             )
@@ -67,16 +71,16 @@ class EvalHook(session_hooks.FetchingHook):
             if last and last.step != self._evaluated:
                 self._evaluate(last)
 
-    def _evaluate(self, restored):
+    def _evaluate(self, ckpt):
         start = time.monotonic()
         if self._evaluator is None:
-            self._evaluator = evaluation.Evaluator(self._job.data.test, self._job.devices[0])
+            self._evaluator = evaluation.Evaluator(self._job.dataset.test, self._job.devices[0])
         self._watch.check()  # The Evaluator knows the files only as they were when it was made.
-        result = self._evaluator.evaluate(restored)
-        self._evaluated = restored.step
+        result = self._evaluator.evaluate(ckpt)
+        self._evaluated = ckpt.step
         print(
             '%s\nThe evaluation took %.1f s'
-            % (evaluation.describe(result), time.monotonic() - start)
+            % (evaluation.format_result(result), time.monotonic() - start)
         )
         precision = result.scores.precision
         self._summary_writer.add_summary(
@@ -84,8 +88,8 @@ class EvalHook(session_hooks.FetchingHook):
             result.step,
         )
         if self._job.intervals.keep_best:
-            self._greatest = max(self._greatest, precision)
+            self._best_precision = max(self._best_precision, precision)
             with self._failures.collecting('the best checkpoint'):
-                checkpoint_files.keep_best(self._directory, restored, precision)
-                if precision == self._greatest:
+                checkpoint_files.keep_best(self._directory, ckpt, precision)
+                if precision == self._best_precision:
                     self._failures.remove('the best checkpoint')

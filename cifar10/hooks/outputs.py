@@ -112,16 +112,18 @@ class ChiefRun:
         saver.recover_last_checkpoints(directory.saved)
         hooks = [
             session_hooks.TrainDirHook(directory.lock),
-            session_hooks.SummaryHook(step, summary_writer, job.pace, intervals.summary_steps),
+            session_hooks.SummaryHook(
+                step, summary_writer, job.run_length, intervals.save_summaries_steps
+            ),
             checkpoint_hooks.CheckpointSaverHook(
-                step, saver, directory, intervals.checkpoint_steps, nan_hook
+                step, saver, directory, intervals.save_checkpoint_steps, nan_hook
             ),
         ]
         if intervals.profile_step:
             hooks.append(
                 profiler_hook.ProfilerHook(step, job, directory.path, summary_writer, self.failures)
             )
-        if intervals.eval_steps != 0:
+        if intervals.eval_every != 0:
             self._eval_hook = eval_hook.EvalHook(
                 step, job, directory, summary_writer, self.failures
             )

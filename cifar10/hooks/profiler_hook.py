@@ -43,22 +43,27 @@ class ProfilerHook(tf.train.SessionRunHook):
           failures: the errors.Failures of the run.
         """
         self._fetches = step.global_step
-        self._steps_per_run, self._profile_step = job.pace.steps_per_run, job.intervals.profile_step
+        self._steps_per_execution, self._profile_step = (
+            job.run_length.steps_per_execution,
+            job.intervals.profile_step,
+        )
         self._train_dir, self._failures = train_dir, failures
         self._summary_writer = summary_writer
 
     def after_create_session(self, session, coord):
         self._step = session.run(tf.train.get_global_step())
-        self._waits = self._step < self._profile_step
+        self._is_pending = self._step < self._profile_step
 
     def before_run(self, run_context):
-        self._traces = self._waits and self._step + self._steps_per_run >= self._profile_step
-        return tf.train.SessionRunArgs(self._fetches, options=OPTIONS if self._traces else None)
+        self._is_tracing = (
+            self._is_pending and self._step + self._steps_per_execution >= self._profile_step
+        )
+        return tf.train.SessionRunArgs(self._fetches, options=OPTIONS if self._is_tracing else None)
 
     def after_run(self, run_context, run_values):
         self._step = run_values.results
-        if self._traces:
-            self._waits = False
+        if self._is_tracing:
+            self._is_pending = False
             with self._failures.collecting('the trace'):  # The disk may be full.
                 self._save(run_values.run_metadata)
 

@@ -19,10 +19,10 @@ from cifar10.report import tensorboard
 from cifar10.system import signals
 
 
-def is_due(step, last, every):
-    """Whether a multiple of `every` has been reached since the step `last`; other workers' steps
-    can lie in between."""
-    return step // every > last // every
+def should_trigger(step, last_triggered_step, every_n_steps):
+    """Whether a multiple of `every_n_steps` has been reached since `last_triggered_step`;
+    other workers' steps can lie in between."""
+    return step // every_n_steps > last_triggered_step // every_n_steps
 
 
 class FetchingHook(tf.train.SessionRunHook):
@@ -103,20 +103,20 @@ class DataFilesHook(tf.train.SessionRunHook):
         """Raises UserError unless the files hold as many examples as the Job, as they did when the
         schedule was made."""
         self._change = None
-        self._watch = watch.Watch(job.data.train, job.num_examples)
+        self._watch = watch.Watch(job.dataset.train, job.num_examples)
 
     def after_create_session(self, session, coord):
         self._watch.start(coord)
 
     def check(self):
         """Raises UserError if a data file has changed, also if it has been put back since
-        `explaining` noticed it."""
+        `translate_errors` noticed it."""
         if self._change:
             raise self._change
         self._watch.check()
 
     @contextlib.contextmanager
-    def explaining(self):
+    def translate_errors(self):
         """Ends the block quietly at an error of TensorFlow if a data file has changed, which
         `check` then tells.
 
@@ -147,30 +147,31 @@ class QueueFillHook(tf.train.SessionRunHook):
     def after_create_session(self, session, coord):
         sizes = session.graph.get_collection(cifar10_input.SHUFFLE_QUEUE_SIZE)
         minima = session.graph.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)
-        wanted, printed = sum(minima), None
+        required, printed = sum(minima), None
         while not coord.should_stop() and not self._run.stopped_by:
             filled = int(np.minimum(session.run(sizes), minima).sum())
-            percent = 10 * (10 * filled // wanted) if wanted else None
+            percent = 10 * (10 * filled // required) if required else None
             if percent != printed:
                 print(
                     'Filling the shuffle queue with %d images before training starts: %d%%'
-                    % (wanted, percent)
+                    % (required, percent)
                 )
                 printed = percent
-            if filled >= wanted:
+            if filled >= required:
                 return
             coord.wait_for_stop(timeout=0.05)
 
 
 class LoggingHook(FetchingHook):
-    """Prints the loss, the speed, the epoch and the time that is left every `every` steps and after
-    the last one. The speed counts everything that happens in between."""
+    """Prints the loss, the speed, the epoch and the time that is left every
+    `every_n_steps` steps and after the last one. The speed counts everything that happens in
+    between."""
 
-    def __init__(self, step, pace, every):
+    def __init__(self, step, run_length, every_n_steps):
         super().__init__([step.global_step, step.loss])
-        self._pace = pace
-        self._every = every
-        self._unprinted = None
+        self._run_length = run_length
+        self._every_n_steps = every_n_steps
+        self._pending_results = None
 
     def after_create_session(self, session, coord):
         start = time.monotonic(), session.run(tf.train.get_global_step())
@@ -178,27 +179,29 @@ class LoggingHook(FetchingHook):
         self._lines = collections.deque([start], maxlen=102)
 
     def after_run(self, run_context, run_values):
-        self._unprinted = run_values.results
-        if is_due(self._unprinted[0], self._lines[-1][1], self._every):
+        self._pending_results = run_values.results
+        if should_trigger(self._pending_results[0], self._lines[-1][1], self._every_n_steps):
             self._print()
 
     def _print(self):
-        (step, loss), pace = self._unprinted, self._pace
-        self._unprinted = None
+        (step, loss), run_length = self._pending_results, self._run_length
+        self._pending_results = None
         self._lines.append((time.monotonic(), step))
         sec_per_step = self._sec_per_step(-2)
         # Only the first line counts the slow first steps. Other workers may be past the end.
-        left = max(0, pace.last_step - step) * self._sec_per_step(min(1, len(self._lines) - 2))
+        left = max(0, run_length.last_step - step) * self._sec_per_step(
+            min(1, len(self._lines) - 2)
+        )
         print(
             '%s: step %d, loss = %.2f (%.1f examples/sec; %.3f sec/batch), epoch %.2f of %g, %s left'
             % (
                 datetime.datetime.now().isoformat(' ', 'microseconds'),
                 step,
                 loss,
-                pace.examples_per_step / sec_per_step,
+                run_length.examples_per_step / sec_per_step,
                 sec_per_step,
-                pace.epochs(step),
-                round(pace.epochs(pace.last_step), 2),
+                run_length.epoch_at(step),
+                round(run_length.epoch_at(run_length.last_step), 2),
                 datetime.timedelta(seconds=round(left)),
             )
         )
@@ -209,37 +212,41 @@ class LoggingHook(FetchingHook):
         return (now - start) / (step - first_step)
 
     def end(self, session):
-        if self._unprinted:
+        if self._pending_results:
             self._print()
 
 
 class SummaryHook(tf.train.SessionRunHook):
-    """Writes the summaries, the speed and the number of epochs every `every` steps."""
+    """Writes the summaries, the speed and the number of epochs every `every_n_steps` steps."""
 
-    def __init__(self, step, summary_writer, pace, every):
+    def __init__(self, step, summary_writer, run_length, every_n_steps):
         self._fetches = [step.global_step, step.summary_op]
         self._summary_writer = summary_writer
-        self._pace = pace
-        self._every = every
+        self._run_length = run_length
+        self._every_n_steps = every_n_steps
 
     def after_create_session(self, session, coord):
-        self._step = self._written = session.run(tf.train.get_global_step())
-        self._time = time.monotonic()
+        self._step = self._last_written_step = session.run(tf.train.get_global_step())
+        self._last_written_time = time.monotonic()
 
     def before_run(self, run_context):
-        is_next = is_due(self._step + self._pace.steps_per_run, self._written, self._every)
+        is_next = should_trigger(
+            self._step + self._run_length.steps_per_execution,
+            self._last_written_step,
+            self._every_n_steps,
+        )
         return tf.train.SessionRunArgs(self._fetches if is_next else self._fetches[:1])
 
     def after_run(self, run_context, run_values):
         self._step, *serialized = run_values.results
         if serialized:
             now = time.monotonic()
-            sec_per_step = (now - self._time) / (self._step - self._written)
-            self._time, self._written = now, self._step
+            sec_per_step = (now - self._last_written_time) / (self._step - self._last_written_step)
+            self._last_written_time, self._last_written_step = now, self._step
             summary = tf.Summary.FromString(*serialized)
             for tag, value in [
-                (tensorboard.EPOCH, self._pace.epochs(self._step)),
-                (tensorboard.EXAMPLES_PER_SEC, self._pace.examples_per_step / sec_per_step),
+                (tensorboard.EPOCH, self._run_length.epoch_at(self._step)),
+                (tensorboard.EXAMPLES_PER_SEC, self._run_length.examples_per_step / sec_per_step),
                 (tensorboard.SEC_PER_BATCH, sec_per_step),
             ]:
                 summary.value.add(tag=tag, simple_value=value)

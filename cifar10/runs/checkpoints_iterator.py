@@ -7,7 +7,7 @@ from cifar10.errors import UserError
 from cifar10.runs import checkpoint, checkpoint_files, run_directory
 from cifar10.system import directories
 
-_LOOK_SECS = 2
+_POLL_SECS = 2
 
 
 def new_checkpoints(checkpoint_dir, interval_secs=300, timeout_secs=None):
@@ -36,11 +36,11 @@ def new_checkpoints(checkpoint_dir, interval_secs=300, timeout_secs=None):
         waited = now - found_time
         is_over = timeout_secs is not None and waited >= timeout_secs
         if found != seen and (now >= due_time or has_ended or is_over):
-            seen, restored = found, checkpoint.read_latest(checkpoint_dir)
-            used = restored and (restored.path, checkpoint_files.saved_time(restored.path))
+            seen, ckpt = found, checkpoint.read_latest(checkpoint_dir)
+            used = ckpt and (ckpt.path, checkpoint_files.saved_time(ckpt.path))
             if used and used != last:  # The newest may be damaged, and the one before it known.
                 last, due_time = used, now + interval_secs
-                yield restored
+                yield ckpt
                 continue
         if last and not os.path.isdir(checkpoint_dir):
             time.sleep(1)  # a trainer with --fresh moves it aside and makes it again
@@ -58,4 +58,4 @@ def new_checkpoints(checkpoint_dir, interval_secs=300, timeout_secs=None):
         if is_over:
             print('No new checkpoint in %s for %d seconds' % (checkpoint_dir, waited))
             return
-        time.sleep(_LOOK_SECS)
+        time.sleep(_POLL_SECS)

@@ -70,7 +70,7 @@ def lock(train_dir, fresh, job):
     directories.make(train_dir)
     if fresh and any(map(_RUN_FILE.fullmatch, checkpoint_files.names(train_dir))):
         with directories.Lock(train_dir, busy):
-            _move_aside(train_dir, job.data.directory)
+            _move_aside(train_dir, job.dataset.directory)
         directories.make(train_dir)
     with directories.Lock(train_dir, busy) as train_dir_lock:
         resumed = checkpoint.read_latest(train_dir)
@@ -78,8 +78,8 @@ def lock(train_dir, fresh, job):
             job.hparams._asdict(),
             num_towers=job.num_towers * job.batches_per_step,
             num_examples=job.num_examples,
-            class_names=job.data.class_names,
-            last_step=job.pace.last_step,
+            class_names=job.dataset.class_names,
+            last_step=job.run_length.last_step,
             seed=job.seed,
             deterministic=job.deterministic,
         )
@@ -226,7 +226,7 @@ def _compare(train_dir, record, hparams):
     """
     recorded = dict(record, **read_record(train_dir))  # what is not recorded counts as the same
     fixed = ['class_names', 'recipe', 'optimizer']  # other optimizers have other variables
-    for name in fixed + (['num_examples'] if hparams.counts_epochs else []):
+    for name in fixed + (['num_examples'] if hparams.is_epoch_based else []):
         if recorded[name] != record[name]:
             told = dataset.listed if name == 'class_names' else str
             raise UserError(

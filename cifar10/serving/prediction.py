@@ -143,7 +143,7 @@ def checkpoint_predictor(trained, num_views, batch_size):
 
     Args:
       trained: a Trained.
-      num_views: per image, see evaluation.crop_and_mirror.
+      num_views: per image, see evaluation.crop_and_flip.
       batch_size: the number of images that is to be expected.
 
     Returns:
@@ -154,9 +154,9 @@ def checkpoint_predictor(trained, num_views, batch_size):
     """
     with tf.Graph().as_default() as graph, tf.device(_DEVICE), trained.constants():
         images = tf.placeholder(tf.uint8, [None, DEPTH, HEIGHT, WIDTH])
-        num_slices = machine.num_slices([_DEVICE], batch_size)
+        num_sub_batches = machine.num_sub_batches([_DEVICE], batch_size)
         log_probabilities = evaluation.mean_log_probabilities(
-            images, num_views, len(trained.class_names), num_slices, fc_weight_decay=0.0
+            images, num_views, len(trained.class_names), num_sub_batches, fc_weight_decay=0.0
         )
         probabilities = tf.exp(log_probabilities)
     config = machine.session_config([_DEVICE], machine.choose_threads([_DEVICE], batch_size))
@@ -191,7 +191,7 @@ def saved_model_predictor(path):
         run = session.make_callable(probabilities.name, [signature.inputs['images'].name])
     except (tf.errors.OpError, OSError, ValueError, RuntimeError, KeyError) as error:
         raise UserError(
-            '%s is no model that cifar10_export.py has written (%s): export it again, or give another --saved_model'
+            '%s is no model that cifar10_export.py has written (%s): export it again, or give another --saved_model_dir'
             % (path, errors.reason(error))
         )
     return lambda images: run(np.transpose(images, [0, 2, 3, 1])), class_names

@@ -1,4 +1,4 @@
-"""How a run uses the machine and TensorFlow: threads and slices by the number of cores, the
+"""How a run uses the machine and TensorFlow: threads and sub-batches by the number of cores, the
 session's configuration."""
 
 import os
@@ -9,8 +9,8 @@ from typing import NamedTuple
 import tensorflow.compat.v1 as tf
 from tensorflow.python.client import device_lib
 
-_SLICES_PER_CORE = 2  # so that a core that falls behind has less to do
-_MIN_EXAMPLES_PER_SLICE = 8  # smaller slices cost more than they bring
+_SUB_BATCHES_PER_CORE = 2  # so that a core that falls behind has less to do
+_MIN_EXAMPLES_PER_SUB_BATCH = 8  # smaller sub-batches cost more than they bring
 
 
 class Threads(NamedTuple):
@@ -40,8 +40,8 @@ def is_gpu(device):
     return (tf.DeviceSpec.from_string(device).device_type or '').upper() == 'GPU'
 
 
-def num_slices(devices, batch_size, inter_op=0):
-    """The number of slices of each tower's batch that make use of all cores; 1 on GPUs.
+def num_sub_batches(devices, batch_size, inter_op=0):
+    """The number of sub-batches of each tower's batch that make use of all cores; 1 on GPUs.
 
     Args:
       devices: one device name per tower.
@@ -53,8 +53,8 @@ def num_slices(devices, batch_size, inter_op=0):
     return max(
         1,
         min(
-            _SLICES_PER_CORE * (inter_op or num_cores()) // len(devices),
-            batch_size // _MIN_EXAMPLES_PER_SLICE,
+            _SUB_BATCHES_PER_CORE * (inter_op or num_cores()) // len(devices),
+            batch_size // _MIN_EXAMPLES_PER_SUB_BATCH,
         ),
     )
 
@@ -64,7 +64,7 @@ def choose_threads(devices, batch_size, given=Threads()):
 
     On a CPU, cores that work on examples of their own are faster than cores that share every
     operation and wait for each other at its end. So each operation gets one thread, and the towers'
-    batches are cut into slices for the cores.
+    batches are cut into sub-batches for the cores.
 
     Args:
       devices: one device name per tower.
@@ -77,8 +77,10 @@ def choose_threads(devices, batch_size, given=Threads()):
     # At least two: with one thread the trainer spends CPU time on waiting whenever the input is the
     # bottleneck.
     prefetch = given.prefetch or min(num_cores(), max(2, len(devices)))
-    all_slices = num_slices(devices, batch_size, given.inter_op) * len(devices)
-    one_per_operation = not is_gpu(devices[0]) and all_slices >= (given.inter_op or num_cores())
+    all_sub_batches = num_sub_batches(devices, batch_size, given.inter_op) * len(devices)
+    one_per_operation = not is_gpu(devices[0]) and all_sub_batches >= (
+        given.inter_op or num_cores()
+    )
     return given._replace(intra_op=given.intra_op or int(one_per_operation), prefetch=prefetch)
 
 

@@ -18,7 +18,7 @@ from six.moves import urllib  # noqa: F401
 import tensorflow.compat.v1 as tf
 
 from cifar10 import config, input, model, multi_gpu  # noqa: F401 (`cifar10.input`: as in the face)
-from cifar10.config import CLASSIC, Pace
+from cifar10.config import CLASSIC, RunLength
 from cifar10.data import download
 from cifar10.tutorial import cifar10_input, update
 
@@ -172,7 +172,7 @@ def train(total_loss, global_step):
     return update.train(
         total_loss,
         global_step,
-        Pace(_flag('batch_size'), NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN),
+        RunLength(_flag('batch_size'), NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN),
         CLASSIC._replace(
             initial_learning_rate=INITIAL_LEARNING_RATE,
             num_epochs_per_decay=NUM_EPOCHS_PER_DECAY,

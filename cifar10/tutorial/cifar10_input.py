@@ -71,7 +71,7 @@ def distorted_inputs(
     Raises:
       UserError: a file is missing or malformed, or the images are smaller than `image_size`.
     """
-    size = _checked_size(image_size)
+    image_size = _checked_size(image_size)
     num_examples = num_examples or NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
     records = dataset.read(data_dir).train
     # A label may be any byte: own networks have any number of classes.
@@ -83,7 +83,11 @@ def distorted_inputs(
     )
     with tf.device('/cpu:0'), tf.name_scope('data_augmentation'):
         labels, images = lesson.shuffled_records(records, num_examples, batch_size)
-        images = distortions.distort(images, *distortions.draws(batch_size, size=size), size=size)
+        images = distortions.distort(
+            images,
+            *distortions.sample_parameters(batch_size, image_size=image_size),
+            image_size=image_size,
+        )
         images, labels = lesson.prefetch_queue(images, labels, 2, num_threads=2).dequeue()
     tf.summary.image('images', images)
     return images, labels
@@ -113,13 +117,13 @@ def inputs(
     Raises:
       UserError: a file is missing or malformed, or the images are smaller than `image_size`.
     """
-    size = _checked_size(image_size)
+    image_size = _checked_size(image_size)
     found = dataset.read(data_dir)
     records = found.test if eval_data else found.train
     verification.verify(records._replace(num_classes=256 ** len(records.label_weights)))
     labels, images = lesson.undistorted_records(records, batch_size, num_epochs)
     with tf.device('/cpu:0'), tf.name_scope('input'):
-        images = distortions.crop(images, size=size)
+        images = distortions.crop(images, image_size=image_size)
     tf.summary.image('images', images)
     return images, labels
 

@@ -12,8 +12,10 @@ import tensorflow.compat.v1 as tf
 from cifar10.errors import UserError
 
 _PACKAGE_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), '')
-_TO_PYTHON_3 = 'this is Python 2: convert the program with 2to3, which comes with Python up to 3.12'
-_OWN_MODULES = 'If the program came with its own copy, give --own-modules before its name'
+_PYTHON_3_HINT = (
+    'this is Python 2: convert the program with 2to3, which comes with Python up to 3.12'
+)
+_OWN_MODULES_HINT = 'If the program came with its own copy, give --own_modules before its name'
 _PYTHON_2_SYNTAX = '|'.join(  # in a line whose strings are empty
     [
         r"(^|[:;]) *(print|exec) +[\w'{-]",
@@ -42,7 +44,7 @@ _PYTHON_2_ERRORS = '|'.join(
         r"unsupported operand type\(s\) for >>: 'builtin_function_or_method'",
     ]
 )
-_NO_NAME = [  # patterns of messages, with the module and the name
+_MISSING_NAME_PATTERNS = [  # patterns of messages, with the module and the name
     r"module '(?P<module>[\w.]+)' has no attribute '(?P<name>\w+)'",
     r"cannot import name '(?P<name>\w+)' from '(?P<module>[\w.]+)'",
     r"No module named '(?P<module>tensorflow[\w.]*|cifar10)\.(?P<name>\w+)",
@@ -50,7 +52,7 @@ _NO_NAME = [  # patterns of messages, with the module and the name
 ]
 _HINTS = [  # pattern of the error's class and message, ' in ', and the program's line; the hint
     (r"NameError: name 'get_ipython'", 'this line is of a notebook: remove it'),
-    (_PYTHON_2_ERRORS, _TO_PYTHON_3),
+    (_PYTHON_2_ERRORS, _PYTHON_3_HINT),
     (
         r"module 'numpy' has no attribute '\w+'\. `",
         'NumPy has dropped this name: write it without np.',
@@ -67,7 +69,7 @@ _HINTS = [  # pattern of the error's class and message, ' in ', and the program'
     (r'not available with Keras 3', 'make it available: pip install tf_keras'),
     (
         r'TypeError: (\w+)\(\) .* in .*cifar10(_input)?\.\1\(',
-        "the tutorial's function differs. " + _OWN_MODULES,
+        "the tutorial's function differs. " + _OWN_MODULES_HINT,
     ),
     (r"No module named 'PIL'", 'pip install pillow'),
     (
@@ -85,7 +87,7 @@ _HINTS = [  # pattern of the error's class and message, ' in ', and the program'
 ]
 
 
-def explain(error, directory):
+def find_hint(error, directory):
     """Returns one line about a known error; None for any other.
 
     Args:
@@ -93,7 +95,7 @@ def explain(error, directory):
       directory: an absolute path.
     """
     if isinstance(error, SyntaxError) and error.filename and os.path.exists(error.filename):
-        return _explain_syntax(error)
+        return _find_syntax_hint(error)
     # The innermost frame of the program, and not of a package that is installed in its directory.
     frame = None
     for found in traceback.extract_tb(error.__traceback__):
@@ -108,17 +110,21 @@ def explain(error, directory):
     if isinstance(error, tf.errors.OpError):
         return None
     text = '%s: %s' % (type(error).__name__, ' '.join(str(error).split()))
-    told = '%s in %s' % (text, frame and frame.line)
-    hints = [hint for pattern, hint in _HINTS if re.search(pattern, told)] or _hints_for_name(text)
+    error_and_line = '%s in %s' % (text, frame and frame.line)
+    hints = [
+        hint for pattern, hint in _HINTS if re.search(pattern, error_and_line)
+    ] or _find_name_hints(text)
     if not hints:
         return None
     return '%s%s; %s' % (place, re.split(r'\.? You can |\. `|\.$| \(', text)[0], hints[0])
 
 
-def _hints_for_name(text):
+def _find_name_hints(text):
     """Returns a list with the hint for a name that is not in a module of TensorFlow or of the
     tutorial; an empty list for any other error."""
-    found = next(filter(None, (re.search(pattern, text) for pattern in _NO_NAME)), None)
+    found = next(
+        filter(None, (re.search(pattern, text) for pattern in _MISSING_NAME_PATTERNS)), None
+    )
     if not found:
         return []
     module, name = found.group('module', 'name')
@@ -126,7 +132,7 @@ def _hints_for_name(text):
     similar = difflib.get_close_matches(name, dir(owner), 1, 0.7)
     question = "did you mean '%s'? " % similar[0] if similar else ''
     if (getattr(owner, '__file__', None) or '').startswith(_PACKAGE_DIR):
-        return [question + "The tutorial's module has no such name. " + _OWN_MODULES]
+        return [question + "The tutorial's module has no such name. " + _OWN_MODULES_HINT]
     if 'tf_slim' in text:
         return [question + 'More names: pip install tf_slim tf_keras']
     if re.match(r'(tensorflow(_core)?|tf\.contrib)\b', module):
@@ -137,7 +143,7 @@ def _hints_for_name(text):
     return []
 
 
-def _explain_syntax(error):
+def _find_syntax_hint(error):
     """Returns one line about Python 2 or an unknown encoding; None for other errors, which Python
     shows better."""
     line = (error.text or '').strip()
@@ -149,7 +155,7 @@ def _explain_syntax(error):
     elif re.search('Missing parentheses', error.msg) or re.search(
         _PYTHON_2_SYNTAX, without_strings
     ):
-        hint = _TO_PYTHON_3
+        hint = _PYTHON_3_HINT
     else:
         return None
     return '%s:%s: %s: `%s`; %s' % (error.filename, error.lineno, error.msg, line, hint)

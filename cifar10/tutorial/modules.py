@@ -18,7 +18,7 @@ from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.tutorial import cifar10_input
 
-_NAMES = ['cifar10', 'cifar10_input']
+_MODULE_NAMES = ['cifar10', 'cifar10_input']
 _FORMER_PACKAGES = [
     'tensorflow.models.image.cifar10',
     'tensorflow.models.tutorials.image.cifar10',
@@ -26,17 +26,17 @@ _FORMER_PACKAGES = [
     'tutorials.image.cifar10',
 ]
 _PACKAGES = _FORMER_PACKAGES + ['cifar10']
-_DEFAULTS = {'batch_size': CLASSIC.batch_size, 'data_dir': dataset.DATA_DIR, 'use_fp16': False}
+_FLAG_DEFAULTS = {'batch_size': CLASSIC.batch_size, 'data_dir': dataset.DATA_DIR, 'use_fp16': False}
 # See `_digest`: of the functions in the versions of the tutorial from November 2015 to 2019, and,
 # in the last line, of those that copies have in common, with the names of TensorFlow 1.0 or with
 # os.mkdir.
-_PUBLISHED = """
+_PUBLISHED_DIGESTS = """
 07ac93 0cb5fb 0f6390 0fc091 114436 19a067 1bc549 1bc9d8 210701 272b90 29935c 2e9a7c 4b4710 52b330 53d9b7 53f63f 6317e7
 6540c5 674e03 6aa20e 6e34fc 6e978d 75770a 77303f 7ceeef 7d1f79 7ed07d 843949 8c6f22 8d0f27 92a8f6 92d4e1 9e422d a47157
 a6a52d a86643 b4a2b9 b547c3 b8ef3c b947df bfb012 c51f0d c80183 c83512 c9d3f4 cb5349 ce047d d3352c d67409 d7e482 d9d92e
 e303b8 e3b350 ea2aa1 ec7258 edfa78 f0928e f623d1 f98880 fbaac8
 407425 7e25ea 98c2a5 cb1765 dc1bdf f9c556""".split()
-_LAYOUT = {tokenize.INDENT: '>', tokenize.DEDENT: '<', tokenize.NEWLINE: ';'}
+_LAYOUT_TOKENS = {tokenize.INDENT: '>', tokenize.DEDENT: '<', tokenize.NEWLINE: ';'}
 
 
 def install(program_path, own_modules):
@@ -51,40 +51,40 @@ def install(program_path, own_modules):
       UserError: there are no copies.
     """
     directory = os.path.dirname(program_path)
-    copies = _copies(program_path)
+    copies = _find_copies(program_path)
     if own_modules and not copies:
         raise UserError(
-            'There is no cifar10.py or cifar10_input.py of its own in %s: leave out --own-modules'
+            'There is no cifar10.py or cifar10_input.py of its own in %s: leave out --own_modules'
             % directory
         )
     if own_modules:
-        _say('using %s' % ' and '.join(copies))
+        _print_message('using %s' % ' and '.join(copies))
     elif copies:
-        _say(
-            "using this package's %s, not the copies in %s (--own-modules takes them)"
-            % (' and '.join(_NAMES), directory)
+        _print_message(
+            "using this package's %s, not the copies in %s (--own_modules takes them)"
+            % (' and '.join(_MODULE_NAMES), directory)
         )
         for path in copies:
-            difference = _difference(path)
+            difference = _describe_difference(path)
             if difference:
-                _say('%s, unlike the tutorial, %s' % (path, difference))
-    taken = set(copies.values()) if own_modules else set()
-    if 'cifar10_input' not in taken:
+                _print_message('%s, unlike the tutorial, %s' % (path, difference))
+    replaced_modules = set(copies.values()) if own_modules else set()
+    if 'cifar10_input' not in replaced_modules:
         sys.modules['cifar10_input'] = cifar10_input
     # The package with its lazy names: from now on the name is the tutorial's module.
     del sys.modules['cifar10']
-    sys.meta_path.insert(0, _Finder(directory, taken))
+    sys.meta_path.insert(0, _Finder(directory, replaced_modules))
 
 
-def _say(message):
+def _print_message(message):
     print('cifar10_run.py: ' + message, file=sys.stderr, flush=True)
 
 
-def _copies(program_path):
+def _find_copies(program_path):
     """Returns the copies of the tutorial's modules beside the program: a dict from their paths to
     the module or the package that they belong to."""
-    names = _NAMES + ['cifar10.__init__']
-    names += [package + '.' + name for package in _PACKAGES for name in _NAMES]
+    names = _MODULE_NAMES + ['cifar10.__init__']
+    names += [package + '.' + name for package in _PACKAGES for name in _MODULE_NAMES]
     beside = {
         os.path.join(os.path.dirname(program_path), *name.split('.')) + '.py': name
         for name in names
@@ -98,7 +98,7 @@ def _copies(program_path):
     }
 
 
-def _difference(path):
+def _describe_difference(path):
     """Compares the names, functions, constants and defaults of flags of a copy of a module with the
     tutorial's; returns an empty text if they agree."""
     try:
@@ -107,16 +107,16 @@ def _difference(path):
         tree = ast.parse(''.join(lines), path)
     except (SyntaxError, ValueError) as error:  # ValueError: a null byte, or other characters
         return 'has a syntax error: %s' % error
-    values = _values(tree)
-    with open(_path(os.path.basename(path)), encoding='utf-8') as opened:
-        names = _values(ast.parse(opened.read()))
+    values = _module_values(tree)
+    with open(_path_in_package(os.path.basename(path)), encoding='utf-8') as opened:
+        names = _module_values(ast.parse(opened.read()))
     added = [name for name in values if name not in names and not name.startswith('__')]
     changed = [
         statement.name
         for statement in tree.body
         if isinstance(statement, ast.FunctionDef)
         and statement.name in names
-        and _digest(inspect.getblock(lines[statement.lineno - 1 :])) not in _PUBLISHED
+        and _digest(inspect.getblock(lines[statement.lineno - 1 :])) not in _PUBLISHED_DIGESTS
     ]
     settings = [
         '%s = %r' % (name, values[name])
@@ -125,17 +125,17 @@ def _difference(path):
     ] + [
         '--%s=%s' % (name, value)
         for name, value in _flag_defaults(tree)
-        if value != _DEFAULTS.get(name)
+        if value != _FLAG_DEFAULTS.get(name)
     ]
     parts = [('has', added), ('changes', changed), ('sets', settings)]
     return ' and '.join('%s %s' % (verb, ', '.join(found)) for verb, found in parts if found)
 
 
-def _path(name):
+def _path_in_package(name):
     return os.path.join(os.path.dirname(__file__), name)
 
 
-def _values(tree):
+def _module_values(tree):
     """Returns the functions, classes and variables of a module, by name: a variable's value if it
     is a literal, else None."""
     values = {}
@@ -180,13 +180,13 @@ def _digest(lines):
         is_unused_string = (
             token.type == tokenize.NEWLINE
             and tokens[-1].type == tokenize.STRING
-            and tokens[-2].type in _LAYOUT
+            and tokens[-2].type in _LAYOUT_TOKENS
         )
         if is_unused_string:
             tokens.pop()
         elif token.type not in (tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER):
             tokens.append(token)
-    text = ' '.join(_LAYOUT.get(token.type, token.string) for token in tokens[:-1])
+    text = ' '.join(_LAYOUT_TOKENS.get(token.type, token.string) for token in tokens[:-1])
     # Formatters and 2to3 change these.
     text = text.replace('"', "'").replace('xrange', 'range')
     return hashlib.sha256(text.encode()).hexdigest()[:6]
@@ -196,9 +196,11 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finder of the tutorial's modules, unless a copy replaces them, also in the packages where
     they once were, and of scipy.misc."""
 
-    def __init__(self, directory, taken):
+    def __init__(self, directory, replaced_modules):
         self._directory = directory  # The program's.
-        self._taken = taken  # The modules and packages of which it gets its own copy.
+        self._replaced_modules = (
+            replaced_modules  # The modules and packages of which it gets its own copy.
+        )
 
     def find_spec(self, fullname, path=None, target=None):
         """Returns the spec of a module of the tutorial, a package where they were, or scipy.misc;
@@ -212,8 +214,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if fullname == 'cifar10':
             return self._find_cifar10()
         if fullname == 'scipy.misc':
-            return spec_from_file_location(fullname, _path('scipy_misc.py'))
-        if name in _NAMES and package in _PACKAGES and package not in self._taken:
+            return spec_from_file_location(fullname, _path_in_package('scipy_misc.py'))
+        if name in _MODULE_NAMES and package in _PACKAGES and package not in self._replaced_modules:
             return spec_from_loader(fullname, self)
         if any((former + '.').startswith(fullname + '.') for former in _FORMER_PACKAGES):
             own = PathFinder.find_spec(fullname, path)
@@ -221,15 +223,15 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return None
 
     def _find_cifar10(self):
-        if 'cifar10' in self._taken:
+        if 'cifar10' in self._replaced_modules:
             return PathFinder.find_spec('cifar10', [self._directory])
-        if 'cifar10_input' in self._taken:
+        if 'cifar10_input' in self._replaced_modules:
             raise UserError(
-                "--own-modules takes only cifar10_input.py, which this package's cifar10 does not use: put a cifar10.py "
+                "--own_modules takes only cifar10_input.py, which this package's cifar10 does not use: put a cifar10.py "
                 'beside it'
             )
         return spec_from_file_location(
-            'cifar10', _path('cifar10.py'), submodule_search_locations=_PACKAGE.__path__
+            'cifar10', _path_in_package('cifar10.py'), submodule_search_locations=_PACKAGE.__path__
         )
 
     def create_module(self, spec):

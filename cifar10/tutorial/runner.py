@@ -28,7 +28,7 @@ def run(path, arguments, own_modules=False):
       UserError: the program cannot be read, or its error is in `error_hints`.
       SystemExit: the program ends.
     """
-    code = _compiled(path)
+    code = _compile_program(path)
     directory = os.path.dirname(os.path.realpath(path))
     modules.install(os.path.realpath(path), own_modules)
     tf1.install()
@@ -44,19 +44,21 @@ def run(path, arguments, own_modules=False):
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:
-        _end(error, directory, error.__traceback__.tb_next)  # without the frame of this function
+        _exit_with_error(
+            error, directory, error.__traceback__.tb_next
+        )  # without the frame of this function
 
 
-def _end(error, directory, frames):
+def _exit_with_error(error, directory, frames):
     """Ends with the hint for an error, or else with its traceback."""
-    line = error_hints.explain(error, directory)
+    line = error_hints.find_hint(error, directory)
     if line:
         raise UserError(line)
     sys.excepthook(type(error), error.with_traceback(frames), frames)
     sys.exit(1)
 
 
-def _compiled(path):
+def _compile_program(path):
     try:
         files.check_regular(path, 'give the path of a Python file')
         with open(path, 'rb') as opened:
@@ -73,7 +75,7 @@ def _compiled(path):
             % (path, error.strerror)
         )
     except SyntaxError as error:
-        _end(error, '', None)
+        _exit_with_error(error, '', None)
 
 
 def _is_notebook(source):

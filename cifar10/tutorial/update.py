@@ -3,7 +3,7 @@
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
-from cifar10.config import CLASSIC, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, Pace
+from cifar10.config import CLASSIC, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, RunLength
 
 
 def add_loss_summaries(total_loss):
@@ -25,11 +25,11 @@ def add_loss_summaries(total_loss):
     return averages_op
 
 
-def learning_rate(global_step, pace, hparams):
+def learning_rate(global_step, run_length, hparams):
     """The learning rate of tf.train.exponential_decay with int(num_epochs_per_decay * steps per
     epoch) steps, and a summary of it; for the arguments see `train`."""
     decay_steps = int(
-        pace.examples_per_epoch / pace.examples_per_step * hparams.num_epochs_per_decay
+        run_length.examples_per_epoch / run_length.examples_per_step * hparams.num_epochs_per_decay
     )
     rate = tf.train.exponential_decay(
         hparams.initial_learning_rate,
@@ -45,7 +45,7 @@ def learning_rate(global_step, pace, hparams):
 def train(
     total_loss,
     global_step,
-    pace=Pace(CLASSIC.batch_size, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN),
+    run_length=RunLength(CLASSIC.batch_size, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN),
     hparams=CLASSIC,
 ):
     """Returns the train op of the tutorial's `cifar10.train`.
@@ -58,13 +58,13 @@ def train(
     Args:
       total_loss: a scalar, as `loss` returns it.
       global_step: the variable that counts updates.
-      pace: a Pace.
+      run_length: a RunLength.
       hparams: an HParams, of which the learning rate, its decay and moving_average_decay are used.
 
     Returns:
       The train op.
     """
-    rate = learning_rate(global_step, pace, hparams)
+    rate = learning_rate(global_step, run_length, hparams)
     with tf.control_dependencies([add_loss_summaries(total_loss)]):
         opt = tf.train.GradientDescentOptimizer(rate)
         gradients = opt.compute_gradients(total_loss)
@@ -72,4 +72,4 @@ def train(
         tf.summary.histogram(variable.op.name, variable)
         if gradient is not None:
             tf.summary.histogram(variable.op.name + '/gradients', gradient)
-    return optimizer.train(opt, gradients, global_step, pace, hparams)
+    return optimizer.train(opt, gradients, global_step, run_length, hparams)

@@ -6,7 +6,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, multi_gpu, optimizer
 from cifar10.benchmark import classic
-from cifar10.config import CLASSIC, Intervals, Pace
+from cifar10.config import CLASSIC, Intervals, RunLength
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.system import machine
@@ -15,7 +15,7 @@ from tests.helpers import events, networks, oracle, queues
 from tests.helpers.small_run import LINE
 
 BATCH = 128
-PACE = Pace(BATCH, 50000)
+RUN_LENGTH = RunLength(BATCH, 50000)
 
 
 class _Trainer:
@@ -91,29 +91,29 @@ def _classic(num_towers):
     return build
 
 
-def _ours(num_towers, num_slices):
+def _ours(num_towers, num_sub_batches):
     def build(raw, labels, draws):
-        rows, columns, mirror, _, contrast = draws
-        images = distortions.distort(
-            tf.transpose(raw, [0, 3, 1, 2]), rows, columns, mirror, contrast
-        )
+        rows, columns, flip, _, contrast = draws
+        images = distortions.distort(tf.transpose(raw, [0, 3, 1, 2]), rows, columns, flip, contrast)
         global_step = tf.train.get_or_create_global_step()
-        sgd = tf.train.GradientDescentOptimizer(optimizer.learning_rate(global_step, PACE, CLASSIC))
+        sgd = tf.train.GradientDescentOptimizer(
+            optimizer.learning_rate(global_step, RUN_LENGTH, CLASSIC)
+        )
         batches = list(zip(tf.split(images, num_towers), tf.split(labels, num_towers)))
-        network = networks.of(CLASSIC, num_slices)
+        model_params = networks.from_hparams(CLASSIC, num_sub_batches)
         _, tower_grads = multi_gpu.tower_gradients(
-            ['/cpu:0', '/cpu:1'][:num_towers], batches, sgd, network
+            ['/cpu:0', '/cpu:1'][:num_towers], batches, sgd, model_params
         )
         gradients = multi_gpu.average_gradients(tower_grads)
-        return optimizer.train(sgd, gradients, global_step, PACE, CLASSIC)
+        return optimizer.train(sgd, gradients, global_step, RUN_LENGTH, CLASSIC)
 
     return build
 
 
 @pytest.mark.slow
 def test_each_step_equals_the_classic_one(data_dir):
-    """From the same weights each time: ours with four slices; in the first step also without, and
-    both with two towers.
+    """From the same weights each time: ours with four sub-batches; in the first step also
+    without, and both with two towers.
 
     The moving averages, which the classic formulation may take of the weights before the update,
     apart. Where two values of a pooling window are nearly equal, rounding decides which one takes
@@ -146,9 +146,9 @@ def test_input_draws_for_each_image(data_dir, monkeypatch):
     )
     batches = queues.run(classic.distorted_inputs(data_dir, 100), 40)
     draws, labels = (np.concatenate(parts) for parts in zip(*batches))
-    rows, columns, mirror, brightness, contrast = draws.T
+    rows, columns, flip, brightness, contrast = draws.T
     assert set(labels) == set(range(10))
-    assert len(set(zip(rows, columns, mirror))) == 9 * 9 * 2
+    assert len(set(zip(rows, columns, flip))) == 9 * 9 * 2
     assert len(set(contrast)) > 3900 and contrast.min() < 0.21 and contrast.max() > 1.79
     assert len(set(brightness)) > 3900 and brightness.min() < -62 and brightness.max() > 62
 
@@ -160,7 +160,7 @@ def test_train_prints_writes_and_saves(tmp_path, data_dir, capsys):
         CLASSIC._replace(batch_size=8),
         ['/cpu:0', '/cpu:1'],
         max_steps=5,
-        intervals=Intervals(log_frequency=2, summary_steps=2, checkpoint_steps=4),
+        intervals=Intervals(log_frequency=2, save_summaries_steps=2, save_checkpoint_steps=4),
     )
     classic.train(job, str(tmp_path / 'run'))
     lines = LINE.findall(capsys.readouterr().out)

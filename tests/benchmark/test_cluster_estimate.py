@@ -14,12 +14,15 @@ def test_variables_are_balanced_over_servers():
     """local3/weights alone is 83 % and stays on one server."""
     assert cluster_estimate.server_bytes() == [P]
     assert cluster_estimate.server_bytes(1, 300) == [P + 4 * 290 * 193]
-    servers = cluster_estimate.server_bytes(2)
-    assert sum(servers) == P and 4 * 2304 * 384 < max(servers) < 1.01 * 4 * 2304 * 384
+    bytes_per_server = cluster_estimate.server_bytes(2)
+    assert (
+        sum(bytes_per_server) == P
+        and 4 * 2304 * 384 < max(bytes_per_server) < 1.01 * 4 * 2304 * 384
+    )
 
 
 @pytest.mark.parametrize(
-    'mode, servers, expected',
+    'mode, bytes_per_server, expected',
     [
         (LOCAL, [5, 3], (0, 0)),
         (SYNC, [8], (8, 4 * 8)),
@@ -29,20 +32,22 @@ def test_variables_are_balanced_over_servers():
         (ALLREDUCE, [5, 3], (2 * 3 / 4 * 8, 0)),
     ],
 )
-def test_traffic(mode, servers, expected):
-    assert cluster_estimate.traffic(mode, 4, servers) == pytest.approx(expected)
+def test_traffic(mode, bytes_per_server, expected):
+    assert cluster_estimate.traffic(mode, 4, bytes_per_server) == pytest.approx(expected)
 
 
 def test_slowest_of_normal_values():
     """Exact for 1 to 3 (David and Nagaraja); for 50 against random draws."""
-    found = [cluster_estimate.slowest(n) for n in (1, 2, 3)]
+    found = [cluster_estimate.expected_maximum(n) for n in (1, 2, 3)]
     assert found == pytest.approx([0, np.pi**-0.5, 1.5 * np.pi**-0.5], abs=1e-5)
     draws = np.random.default_rng(0).standard_normal([20000, 50]).max(1)
-    assert cluster_estimate.slowest(50) == pytest.approx(draws.mean(), abs=0.01)
+    assert cluster_estimate.expected_maximum(50) == pytest.approx(draws.mean(), abs=0.01)
 
 
-def _seconds(mode, num_workers, servers, gigabits=10, compute=0.002):
-    return cluster_estimate.seconds(mode, num_workers, servers, gigabits, compute)
+def _seconds(mode, num_workers, bytes_per_server, gigabits_per_sec=10, compute_seconds=0.002):
+    return cluster_estimate.seconds_per_batch(
+        mode, num_workers, bytes_per_server, gigabits_per_sec, compute_seconds
+    )
 
 
 def test_seconds_of_synchronous_modes(monkeypatch):
@@ -71,17 +76,21 @@ def test_asynchronous_workers_meet_a_limit():
 
 def test_synchronous_workers_wait_for_the_slowest():
     for mode, jitter in ((SYNC, 0.03), (ALLREDUCE, 0.03), (AVERAGE, 0.03 / 10**0.5)):
-        more = _seconds(mode, 8, [P], compute=1) - _seconds(mode, 8, [P], compute=0)
-        assert more == pytest.approx(1 + jitter * cluster_estimate.slowest(8)), mode
+        more = _seconds(mode, 8, [P], compute_seconds=1) - _seconds(mode, 8, [P], compute_seconds=0)
+        assert more == pytest.approx(1 + jitter * cluster_estimate.expected_maximum(8)), mode
 
 
 def test_two_measured_times_give_the_other_eight():
     """Within 4 %: see docs/distributed.md."""
-    compute, copy = cluster_estimate.fit(P)
-    assert (compute, copy) == pytest.approx((0.0574, COPY))
-    for mode, times in cluster_estimate.MEASURED.items():
+    compute_seconds, copy_seconds_per_byte = cluster_estimate.fit(P)
+    assert (compute_seconds, copy_seconds_per_byte) == pytest.approx((0.0574, COPY))
+    for mode, times in cluster_estimate.MEASURED_MS.items():
         found = [
-            1e3 * cluster_estimate.shared_cores_seconds(mode, n, P, compute, copy) for n in (2, 4)
+            1e3
+            * cluster_estimate.shared_cores_seconds(
+                mode, n, P, compute_seconds, copy_seconds_per_byte
+            )
+            for n in (2, 4)
         ]
         exact = mode in (LOCAL, SYNC)
         assert found[0] == pytest.approx(times[0], rel=1e-6 if exact else 0.04), mode

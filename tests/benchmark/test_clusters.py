@@ -1,4 +1,4 @@
-"""Clusters that are measured: the figures, and a whole measurement."""
+"""Clusters that are measured: the metrics, and a whole measurement."""
 
 import datetime
 import json
@@ -6,50 +6,58 @@ import json
 import pytest
 
 from cifar10.benchmark import clusters, processes, subcommands
-from cifar10.benchmark.measurements import Steps
+from cifar10.benchmark.measurements import StepCounts
 from cifar10.config import CLASSIC
 from cifar10.data import dataset
 from cifar10.training import Job
 from tests.helpers import programs
 
 
-def test_figures_of_clusters(monkeypatch):
+def test_metrics_of_clusters(monkeypatch):
     commands = []
 
-    def run_trainer(command, needed_step, end_early):
+    def run_trainer(command, min_last_step, terminate_fn):
         commands.append(command)
-        assert needed_step == 11 and end_early is processes.end_with_tasks
+        assert min_last_step == 11 and terminate_fn is processes.terminate_gracefully
         seconds = 1 + (len(commands) - 1) % 5  # of an update: 1 for one process, 5 for average
         start = datetime.datetime.now() + datetime.timedelta(seconds=7 * len(commands))
         return {
-            1: processes.Mark(start, 0),
-            10: processes.Mark(start, 1e6),
-            30: processes.Mark(start + datetime.timedelta(seconds=20 * seconds), 41e6),
+            1: processes.LoggedStep(start, 0),
+            10: processes.LoggedStep(start, 1e6),
+            30: processes.LoggedStep(start + datetime.timedelta(seconds=20 * seconds), 41e6),
         }, 0
 
     monkeypatch.setattr(processes, 'run_trainer', run_trainer)
     job = Job(dataset.read(''), 50000, CLASSIC._replace(batch_size=8))
-    request = subcommands.Request(job, Steps(10, 20), 'scripts', [], '', ['--data_dir=there'])
-    figures = clusters.measure('ours', request)
+    params = subcommands.BenchmarkParams(
+        job, StepCounts(10, 20), 'scripts', [], '', ['--data_dir=there']
+    )
+    metrics = clusters.measure_distributed('ours', params)
     assert len(commands) == 10
-    assert figures['updates/sec, one process, 2 towers'] == 1
+    assert metrics['updates/sec, one process, 2 towers'] == 1
     sync, asynchronous = 'sync, 4 workers', 'async, 4 workers'
-    assert figures['updates/sec, ' + sync] == pytest.approx(1 / 3)
-    assert figures['images/sec, ' + sync] == pytest.approx(4 * 8 / 3)
-    assert figures['images/sec, ' + asynchronous] == pytest.approx(8 / 4)
-    assert figures['time of 4 batches / one process, ' + sync] == pytest.approx(3)
-    assert figures['time of 4 batches / one process, ' + asynchronous] == pytest.approx(16)
+    assert metrics['updates/sec, ' + sync] == pytest.approx(1 / 3)
+    assert metrics['images/sec, ' + sync] == pytest.approx(4 * 8 / 3)
+    assert metrics['images/sec, ' + asynchronous] == pytest.approx(8 / 4)
+    assert metrics['time of 4 batches / one process, ' + sync] == pytest.approx(3)
+    assert metrics['time of 4 batches / one process, ' + asynchronous] == pytest.approx(16)
     name = 'seconds to the first update beyond one process, ' + sync
-    assert figures[name] == pytest.approx(14, abs=1)
-    end = figures['seconds from the last update to the end, ' + sync]
+    assert metrics[name] == pytest.approx(14, abs=1)
+    end = metrics['seconds from the last update to the end, ' + sync]
     assert end == pytest.approx(-7 * 8 - 60, abs=1)
-    assert figures['MB per update, ' + sync] == 2
+    assert metrics['MB per update, ' + sync] == 2
     paper = 'MB per update on paper, '
-    assert figures[paper + sync] == pytest.approx(8 * 4.273192)
-    assert figures[paper + asynchronous] == pytest.approx(2 * 4.273192)
-    assert figures[paper + 'allreduce, 2 workers'] == pytest.approx(2 * 4.273192)
+    assert metrics[paper + sync] == pytest.approx(8 * 4.273192)
+    assert metrics[paper + asynchronous] == pytest.approx(2 * 4.273192)
+    assert metrics[paper + 'allreduce, 2 workers'] == pytest.approx(2 * 4.273192)
     assert commands[0][1:3] == ['scripts/cifar10_multi_gpu_train.py', '--num_gpus=2']
-    launch = ['scripts/cifar10_launch.py', '--num_ps=1', '--num_workers=4', '--restarts=0', '--']
+    launch = [
+        'scripts/cifar10_launch.py',
+        '--num_ps=1',
+        '--num_workers=4',
+        '--max_restarts=0',
+        '--',
+    ]
     assert commands[9][1:7] == launch + ['--mode=average']
     assert '--average_period=10' in commands[9] and '--num_ps=0' in commands[6]
     for command in commands:
@@ -59,7 +67,7 @@ def test_figures_of_clusters(monkeypatch):
 @pytest.mark.long
 def test_the_subcommand(tmp_path, data_dir):
     """What the loopback interface carries is what is sent on paper, give or take a tenth."""
-    path = tmp_path / 'figures.json'
+    path = tmp_path / 'metrics.json'
     programs.DEADLINE_SECS, before = 600, programs.DEADLINE_SECS
     try:
         stdout = programs.succeed(
@@ -70,16 +78,16 @@ def test_the_subcommand(tmp_path, data_dir):
             '--warmup_steps=10',
             '--steps=20',
             '--data_dir=%s' % data_dir,
-            '--json=%s' % path,
+            '--json_file=%s' % path,
         )
     finally:
         programs.DEADLINE_SECS = before
-    (figures,) = json.loads(path.read_text())['rounds'].values()
+    (metrics,) = json.loads(path.read_text())['rounds'].values()
     for mode in ('allreduce', 'sync', 'async', 'average'):
         for workers in (2, 4):
             name = '%s, %d workers' % (mode, workers)
-            (measured,) = figures['MB per update, ' + name]
-            (on_paper,) = figures['MB per update on paper, ' + name]
+            (measured,) = metrics['MB per update, ' + name]
+            (on_paper,) = metrics['MB per update on paper, ' + name]
             assert on_paper <= measured < 1.1 * on_paper, name
-            assert figures['updates/sec, ' + name][0] > 0
+            assert metrics['updates/sec, ' + name][0] > 0
     assert 'updates/sec, one process, 4 towers' in stdout

@@ -1,4 +1,4 @@
-"""The tables of `cifar10_benchmark.py plan`."""
+"""The tables of `cifar10_benchmark.py estimate`."""
 
 import functools
 
@@ -19,45 +19,47 @@ def _cells(table):
     return rows[:1] + rows[2:]
 
 
-def test_plan(monkeypatch):
-    monkeypatch.setattr(estimates, 'WORKERS', (2, 4))
-    monkeypatch.setattr(estimates, 'GIGABITS', (10,))
-    monkeypatch.setattr(estimates, 'GPUS', (2,))
-    monkeypatch.setattr(estimates, 'BATCHES', (16,))
+def test_estimate(monkeypatch):
+    monkeypatch.setattr(estimates, 'NUM_WORKERS', (2, 4))
+    monkeypatch.setattr(estimates, 'NETWORK_GIGABITS_PER_SEC', (10,))
+    monkeypatch.setattr(estimates, 'NUM_GPUS', (2,))
+    monkeypatch.setattr(estimates, 'BATCH_SIZES', (16,))
     monkeypatch.setattr(
         estimates, 'estimate', functools.lru_cache(maxsize=None)(estimates.estimate)
     )
     status, stdout, stderr = programs.call(
-        'cifar10_benchmark', 'plan', '--batch_size=64', '--gpu_gflops=5000'
+        'cifar10_benchmark', 'estimate', '--batch_size=64', '--gpu_gflops=5000'
     )
     assert (status, stderr) == (0, '')
     parts = stdout.strip().split('\n\n')
-    second = measurements.step_operations(64) / 5e12
+    second = measurements.step_flops(64) / 5e12
     alone = 'computes 5000 GFLOP/s in this network: alone %.0f images/sec, or %.2f ms for 64,'
     assert alone % (64 / second, second * 1e3) in parts[0]
     checks, rates, cpus, sent, gpus, ratios = [_cells(part) for part in parts if part[0] == '|']
     assert ['sync', '4', '165.1', '1.00'] in checks and len(checks) == 11
     assert rates[0][:3] == ['workers', 'Gb/s', 'sync, 1 server']
     assert rates[0][-2:] == ['sync, batch 512', 'allreduce, batch 512']
-    seconds = cluster_estimate.seconds('sync', 4, [P], 10, second)
+    seconds = cluster_estimate.seconds_per_batch('sync', 4, [P], 10, second)
     assert rates[2][:2] == ['4', '10']
     assert rates[2][2] == '%.0f (%.2g)' % (4 * 64 / seconds, 4 * second / seconds)
     for table, gflops in ((rates, 5000), (cpus, 316)):
         compute = 8 * second * 5000 / gflops
-        rate = 2 * 512 / cluster_estimate.seconds('allreduce', 2, [P], 10, compute)
+        rate = 2 * 512 / cluster_estimate.seconds_per_batch('allreduce', 2, [P], 10, compute)
         assert table[1][-1] == '%.0f (%.2g)' % (rate, rate * second / 64)
     assert sent[2][:2] == ['4', '4.3, 17.1'] and sent[2][-1] == '6.4, 0.0'
     assert [row[:3] for row in gpus[1:]] == [
-        ['2', towers, strategy] for towers in ('2 x 1', '1 x 2') for strategy in VARIABLE_STRATEGIES
+        ['2', towers, variable_strategy]
+        for towers in ('2 x 1', '1 x 2')
+        for variable_strategy in VARIABLE_STRATEGIES
     ]
     link_bytes, speeds = estimates.estimate(2, 2, 'spread', 64, second / 64)
     assert gpus[-1][3:] == ['%.1f' % (link_bytes / 1e6)] + ['%.0f' % speed for speed in speeds]
     best = [
         max(
-            estimates.estimate(2, per_tower, strategy, 16, second / 64)[1][1]
-            for strategy in VARIABLE_STRATEGIES
+            estimates.estimate(2, devices_per_tower, variable_strategy, 16, second / 64)[1][1]
+            for variable_strategy in VARIABLE_STRATEGIES
         )
-        for per_tower in (2, 1)
+        for devices_per_tower in (2, 1)
     ]
     assert ratios[1][::2] == ['16', '%.2f' % (best[0] / best[1])]
 

@@ -1,4 +1,4 @@
-"""The figures of input, step and profile, measured inside the test's process."""
+"""The metrics of input, step and profile, measured inside the test's process."""
 
 import json
 import os
@@ -7,14 +7,14 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10.benchmark import measurements
-from cifar10.benchmark.measurements import Steps
+from cifar10.benchmark.measurements import StepCounts
 from cifar10.config import CLASSIC
 from cifar10.data import dataset, watch
 from cifar10.errors import UserError
 from cifar10.training import Job
 
 FORMULATIONS = pytest.mark.parametrize('formulation', ['ours', 'classic'])
-INPUT_FIGURES = [
+INPUT_METRICS = [
     'images/sec',
     'CPU microseconds per image',
     'seconds to build the graph',
@@ -28,11 +28,11 @@ def _job(data_dir=''):
 
 
 @FORMULATIONS
-def test_input_figures(data_dir, formulation):
-    figures = measurements.input_figures(formulation, _job(data_dir), Steps(1, 2))
-    assert list(figures) == INPUT_FIGURES
-    assert all(value > 0 for value in figures.values())
-    assert 100 < figures['peak memory, MB'] < 100000
+def test_input_metrics(data_dir, formulation):
+    metrics = measurements.input_metrics(formulation, _job(data_dir), StepCounts(1, 2))
+    assert list(metrics) == INPUT_METRICS
+    assert all(value > 0 for value in metrics.values())
+    assert 100 < metrics['peak memory, MB'] < 100000
 
 
 @FORMULATIONS
@@ -46,51 +46,52 @@ def test_data_that_change_meanwhile(own_data_dir, monkeypatch, formulation):
 
     monkeypatch.setattr(watch, '_SECONDS', 0.05)
     # which is called before the measured steps
-    monkeypatch.setattr(measurements.processes, 'usage', empty)
+    monkeypatch.setattr(measurements.processes, 'resource_usage', empty)
     with pytest.raises(
         UserError,
         match='^%s has changed: it had 184380 bytes, now 0: put the data back as it was, '
         % paths[0],
     ):
-        measurements.input_figures(formulation, _job(own_data_dir), Steps(1, 10**9))
+        measurements.input_metrics(formulation, _job(own_data_dir), StepCounts(1, 10**9))
 
 
 def test_the_baseline_has_the_threads_of_tensorflow():
     ours, classic = [
-        measurements._config(formulation, _job(), ['/cpu:0']) for formulation in ('ours', 'classic')
+        measurements._session_config(formulation, _job(), ['/cpu:0'])
+        for formulation in ('ours', 'classic')
     ]
     assert ours.HasField('graph_options') and not classic.HasField('graph_options')
     assert (classic.intra_op_parallelism_threads, classic.inter_op_parallelism_threads) == (0, 0)
 
 
 @FORMULATIONS
-def test_step_figures(formulation, monkeypatch):
+def test_step_metrics(formulation, monkeypatch):
     """Two towers make two steps in three seconds."""
     times = iter([10, 13])
     monkeypatch.setattr(measurements.time, 'perf_counter', lambda: next(times))
-    figures = measurements.step_figures(formulation, _job(), Steps(1, 2))
-    assert figures == {'ms per step': 1500, 'images/sec': 2 * 8 / 1.5}
+    metrics = measurements.step_metrics(formulation, _job(), StepCounts(1, 2))
+    assert metrics == {'ms per step': 1500, 'images/sec': 2 * 8 / 1.5}
 
 
 @FORMULATIONS
-def test_profile_figures(formulation, monkeypatch):
+def test_profile_metrics(formulation, monkeypatch):
     """Means of the traced steps. Ours has made its own normalisation for CPUs."""
     traced, make = [], tf.RunMetadata
     monkeypatch.setattr(tf, 'RunMetadata', lambda: traced.append(make()) or traced[-1])
-    figures, trace = measurements.profile_figures(formulation, _job(), Steps(1, 2))
-    total = figures.pop('sum of all operations')
-    assert total == pytest.approx(sum(figures.values())) and len(traced) == 2
+    metrics, trace = measurements.profile_metrics(formulation, _job(), StepCounts(1, 2))
+    total = metrics.pop('sum of all operations')
+    assert total == pytest.approx(sum(metrics.values())) and len(traced) == 2
     nodes = [
         node for step in traced for dev in step.step_stats.dev_stats for node in dev.node_stats
     ]
     microseconds = sum(node.op_end_rel_micros - node.op_start_rel_micros for node in nodes)
     assert total == pytest.approx(microseconds / 1e3 / 2)
     for i in range(2):
-        assert any(name.startswith('tower_%d/' % i) and 'Conv2D)' in name for name in figures)
+        assert any(name.startswith('tower_%d/' % i) and 'Conv2D)' in name for name in metrics)
     names = ' '.join(
         event['name'] for event in json.loads(trace)['traceEvents'] if event['ph'] == 'X'
     )
-    for found in (' '.join(figures), names):
+    for found in (' '.join(metrics), names):
         assert 'Conv2DBackpropFilter' in found
         assert ('LRNGrad' in found) == (formulation == 'classic')
 
@@ -109,13 +110,13 @@ LAYERS = [
 def test_operations_of_each_layer():
     """Each product, for outputs, weights or inputs, takes a multiplication and an addition per
     weight and place."""
-    products = measurements.step_products(6)
+    products = measurements.layer_flops(6)
     assert list(products.items()) == [
         (layer, count * [2 * 6 * places * inputs * outputs])
         for layer, places, inputs, outputs, count in LAYERS
     ]
-    assert measurements.step_operations(6) == sum(map(sum, products.values()))
-    last = measurements.step_products(6, 300)['softmax_linear']
+    assert measurements.step_flops(6) == sum(map(sum, products.values()))
+    last = measurements.layer_flops(6, 300)['softmax_linear']
     assert last == [30 * operations for operations in products['softmax_linear']]
 
 
@@ -123,4 +124,4 @@ def test_matrix_product_has_a_rate(monkeypatch):
     """The median, without the first run: each takes 1, 2, 3 or 4 seconds."""
     times = iter([0, 100, 200, 201, 300, 304, 400, 402])
     monkeypatch.setattr(measurements.time, 'perf_counter', lambda: next(times))
-    assert measurements.matrix_product_rate('/cpu:0', size=64, num_runs=3) == 2 * 64**3 / 2
+    assert measurements.matmul_flops_per_sec('/cpu:0', size=64, num_repeats=3) == 2 * 64**3 / 2

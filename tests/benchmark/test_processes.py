@@ -20,18 +20,18 @@ def _fail(message):
     raise UserError(message)
 
 
-def test_fresh_process_raises_what_a_user_did():
+def test_call_in_new_process_raises_what_a_user_did():
     with pytest.raises(UserError, match='^no such thing$'):
-        processes.fresh_process(_fail, 'no such thing')
+        processes.call_in_new_process(_fail, 'no such thing')
 
 
 def _kill():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_fresh_process_may_die():
+def test_call_in_new_process_may_die():
     with pytest.raises(UserError, match='^The measuring process ended with status -9: is there '):
-        processes.fresh_process(_kill)
+        processes.call_in_new_process(_kill)
 
 
 def _blocked():
@@ -40,20 +40,20 @@ def _blocked():
 
 def test_ctrl_c_does_not_reach_a_fresh_process():
     """The benchmark tells of it."""
-    assert signal.SIGINT in processes.fresh_process(_blocked)
+    assert signal.SIGINT in processes.call_in_new_process(_blocked)
     assert signal.SIGINT not in _blocked()
 
 
 def _use(system_calls, megabytes):
-    """What usage() and os.times() say of some system calls, of 300 MB more than `megabytes`; and
-    the id of the process."""
+    """What resource_usage() and os.times() say of some system calls, of 300 MB more than
+    `megabytes`; and the id of the process."""
     np.ones(megabytes << 20, np.uint8)
-    (cpu, peak), times = processes.usage(), os.times()
+    (cpu, peak), times = processes.resource_usage(), os.times()
     with open(os.devnull, 'wb', buffering=0) as null:
         for _ in range(system_calls):
             null.write(b'x')
     np.ones(megabytes + 300 << 20, np.uint8)
-    (cpu_after, peak_after), times_after = processes.usage(), os.times()
+    (cpu_after, peak_after), times_after = processes.resource_usage(), os.times()
     expected = sum(times_after[:2]) - sum(times[:2])
     return (
         cpu_after - cpu,
@@ -66,8 +66,8 @@ def _use(system_calls, megabytes):
 
 def test_usage_is_time_and_peak_of_memory():
     # Linux counts a new process's peak from that of the process that starts it
-    _, inherited = processes.usage()
-    cpu, expected, system, memory, pid = processes.fresh_process(_use, 200000, int(inherited))
+    _, inherited = processes.resource_usage()
+    cpu, expected, system, memory, pid = processes.call_in_new_process(_use, 200000, int(inherited))
     assert pid != os.getpid()
     assert system > 0.04  # four ticks of the clock of os.times()
     assert abs(cpu - expected) < 0.03
@@ -110,7 +110,7 @@ class _SignalWhileSent:
 
 def test_signal_ends_a_fresh_process():
     with _interrupted_by(signal.SIGINT) as children:
-        processes.fresh_process(time.sleep, _SignalWhileSent(signal.SIGINT, 20))
+        processes.call_in_new_process(time.sleep, _SignalWhileSent(signal.SIGINT, 20))
     (child,) = children  # it had started, or nothing would have ended it
     assert child.exitcode == -signal.SIGKILL
 
@@ -127,8 +127,8 @@ def test_signal_ends_a_trainer(tmp_path):
 LINE = '2026-01-01 00:00:0%d.500000: step %d, loss = 1.00 (1.0 examples/sec; 1.000 sec/batch)\n'
 
 
-def _run(text, needed_step, more=''):
-    return processes.run_trainer([sys.executable, '-c', more + 'print(%r)' % text], needed_step)
+def _run(text, min_last_step, more=''):
+    return processes.run_trainer([sys.executable, '-c', more + 'print(%r)' % text], min_last_step)
 
 
 def test_marks_of_a_trainer(monkeypatch):
@@ -136,15 +136,15 @@ def test_marks_of_a_trainer(monkeypatch):
     sent = iter([1000, 5000])
     monkeypatch.setattr(processes, '_loopback_bytes', lambda: next(sent))
     text = '[worker 0] ' + LINE % (1, 10) + '[worker 1] ' + LINE % (2, 99) + LINE % (3, 20) + 'End'
-    marks, _ = _run(text, 20)
-    assert marks == {
+    logged_steps, _ = _run(text, 20)
+    assert logged_steps == {
         10: (datetime.datetime(2026, 1, 1, 0, 0, 1, 500000), 1000),
         20: (datetime.datetime(2026, 1, 1, 0, 0, 3, 500000), 5000),
     }
 
 
 def test_trainer_has_a_peak_of_memory():
-    megabytes = int(processes.usage()[1]) + 100
+    megabytes = int(processes.resource_usage()[1]) + 100
     _, peak = _run(LINE % (1, 10), 10, 'bytearray(%d << 20); ' % megabytes)
     assert megabytes < peak < megabytes + 100
 

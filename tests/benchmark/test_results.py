@@ -64,7 +64,10 @@ def runs(tmp_path):
 def test_table(runs, run):
     """A process of its own shows whether TensorBoard's reader keeps quiet."""
     status, stdout, stderr = run(
-        'cifar10_results', '--runs=' + runs, '--at_epochs=1.995,4,4.5,1000', '--reach=0.5,0.84'
+        'cifar10_results',
+        '--runs=' + runs,
+        '--at_epochs=1.995,4,4.5,1000',
+        '--target_precision=0.5,0.84',
     )
     assert (status, stderr) == (0, '')
     assert stdout.splitlines() == [
@@ -85,13 +88,13 @@ def test_plot(runs, tmp_path):
     """A picture with a curve for each run."""
     pytest.importorskip('matplotlib')
     path = tmp_path / 'plot.svg'
-    status, _, stderr = programs.call('cifar10_results', '--runs=' + runs, '--plot=%s' % path)
+    status, _, stderr = programs.call('cifar10_results', '--runs=' + runs, '--plot_file=%s' % path)
     assert (status, stderr) == (0, '')
     picture = path.read_text()
     # and the legend
     assert picture.count('stroke: #1f77b4') == 2 + 1 and picture.count('stroke: #ff7f0e') == 4 + 1
     path = '%s.never' % path
-    status, _, stderr = programs.call('cifar10_results', '--runs=' + runs, '--plot=' + path)
+    status, _, stderr = programs.call('cifar10_results', '--runs=' + runs, '--plot_file=' + path)
     assert status == 1 and not os.path.exists(path)
     assert stderr.startswith('cifar10_results.py: error: Cannot draw %s (' % path)
     assert stderr.count('\n') == 1
@@ -99,7 +102,7 @@ def test_plot(runs, tmp_path):
 
 def test_plot_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, 'matplotlib', None)
-    with pytest.raises(UserError, match='^--plot needs matplotlib: pip install matplotlib$'):
+    with pytest.raises(UserError, match='^--plot_file needs matplotlib: pip install matplotlib$'):
         results.plot({}, 'plot.svg')
 
 
@@ -118,7 +121,7 @@ FORM = ' is not of the form NAME:TRAIN_DIR:EVAL_DIR, each without a colon'
             '{tmp}/train holds no event file with "Precision @ 1": ',
         ),
         (
-            [RUNS, '--plot={tmp}/nowhere/x.svg'],
+            [RUNS, '--plot_file={tmp}/nowhere/x.svg'],
             1,
             'Cannot write {tmp}/nowhere/x.svg (No such file or directory): name a file in an ',
         ),
@@ -127,7 +130,11 @@ FORM = ' is not of the form NAME:TRAIN_DIR:EVAL_DIR, each without a colon'
         (['--runs=a:b'], 2, "flag --runs=['a:b']: a:b" + FORM),
         (['--runs=a::c'], 2, "flag --runs=['a::c']: a::c" + FORM),
         (['--runs=a:gs://b/c:d'], 2, "flag --runs=['a:gs://b/c:d']: a:gs://b/c:d" + FORM),
-        ([RUNS, '--reach=high'], 2, "flag --reach=['high']: it must be a list of numbers: "),
+        (
+            [RUNS, '--target_precision=high'],
+            2,
+            "flag --target_precision=['high']: it must be a list of numbers: ",
+        ),
     ],
 )
 def test_mistake_gets_one_clear_line(tmp_path, args, expected, complaint):

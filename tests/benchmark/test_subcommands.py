@@ -8,7 +8,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10.benchmark import measurements, processes, subcommands
-from cifar10.benchmark.measurements import Steps
+from cifar10.benchmark.measurements import StepCounts
 from cifar10.config import CLASSIC
 from cifar10.data import dataset
 from cifar10.training import Job
@@ -17,35 +17,35 @@ from tests.helpers import programs
 CPU_JOB = Job(dataset.read('there'), 50000, CLASSIC._replace(batch_size=8), ['/cpu:0', '/cpu:1'])
 
 
-def _request(job=CPU_JOB, steps=Steps(0, 0), scripts_dir='', trace_path=''):
-    return subcommands.Request(
-        job, steps, scripts_dir, ['--input_threads=3'], trace_path, ['--data_dir=there']
+def _params(job=CPU_JOB, steps=StepCounts(0, 0), scripts_dir='', trace_path=''):
+    return subcommands.BenchmarkParams(
+        job, steps, scripts_dir, ['--num_preprocess_threads=3'], trace_path, ['--data_dir=there']
     )
 
 
 def test_comparison():
-    """Three digits, or all before the point; a column may lack a figure, and a ratio too."""
+    """Three digits, or all before the point; a column may lack a metric, and a ratio too."""
     rounds = {
         'ours': {'ms': [2, 1234.5, 0.12345], 's': [99.96], 'none': [1]},
         'classic': {'ms': [1, 10, 2], 'none': [0]},
     }
-    assert subcommands.comparison(rounds).splitlines() == [
+    assert subcommands.summary_table(rounds).splitlines() == [
         '|  | ours | classic | ours / classic |',
         '| --- | --- | --- | --- |',
         '| ms | 2 (0.123 to 1234) | 2 (1 to 10) | 2 (0.0617 to 123) |',
         '| s | 100 (100 to 100) |  |  |',
         '| none | 1 (1 to 1) | 0 (0 to 0) |  |',
     ]
-    assert subcommands.comparison({'ours': {'s': [1]}}).splitlines()[0] == '|  | ours |'
+    assert subcommands.summary_table({'ours': {'s': [1]}}).splitlines()[0] == '|  | ours |'
 
 
 @pytest.mark.parametrize(
     'args, status, complaint',
     [
-        ([], 2, 'the arguments must be input|step|train|towers|profile|distributed|plan, not '),
+        ([], 2, 'the arguments must be input|step|train|towers|profile|distributed|estimate, not '),
         (['step', '--rounds=0'], 2, 'flag --rounds=0: '),
-        (['step', '--json={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such '),
-        (['profile', '--trace={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such '),
+        (['step', '--json_file={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such '),
+        (['profile', '--trace_file={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such '),
         (['towers', '--batch_size=3'], 1, '--batch_size must be a multiple of 4'),
         (['step', '--devices_per_tower=2'], 1, '--devices_per_tower and --variable_strategy are '),
         (['towers', '--variable_strategy=spread', '--baseline'], 1, '--devices_per_tower and '),
@@ -70,16 +70,16 @@ def test_input_verdict():
     rounds = {
         'ours': {'images/sec': [100, 400, 300], 'images/sec that the step takes': [1000, 50, 200]}
     }
-    told = subcommands.input_verdict(rounds, CPU_JOB)
-    assert 'can feed the towers on /cpu:0, /cpu:1' in told and 'makes 1.5 times' in told
+    text = subcommands.input_analysis(rounds, CPU_JOB)
+    assert 'can feed the towers on /cpu:0, /cpu:1' in text and 'makes 1.5 times' in text
     rounds['ours']['images/sec'] = [99, 98, 100]
-    assert 'CANNOT feed' in subcommands.input_verdict(rounds, CPU_JOB)
+    assert 'CANNOT feed' in subcommands.input_analysis(rounds, CPU_JOB)
 
 
 def test_flops_verdict():
     share = 'share of the matrix product'
     rounds = {'ours': {share: [0.84, 0.2, 0.9]}, 'classic': {share: [0.4, 0.6, 0.44]}}
-    lines = subcommands.flops_verdict(rounds, CPU_JOB).splitlines()
+    lines = subcommands.flops_analysis(rounds, CPU_JOB).splitlines()
     assert lines[1] == '  conv1          2 products    0.0885 GFLOP' and len(lines) == 9
     assert lines[6].endswith(' 0.8424 GFLOP')
     assert lines[7].startswith('Limit: arithmetic for ours (84 % of the rate of a matrix product')
@@ -88,12 +88,12 @@ def test_flops_verdict():
 
 def test_profile_tables():
     """The most expensive operations come first, at most 25 of them, with shares round by round."""
-    figures = {'op%d (Add)' % i: [i / 10, i / 10, 0] for i in range(1, 31)}
-    figures['conv (Conv2D)'] = [50, 5, 30]
-    figures['sum of all operations'] = [100, 50, 40]
-    rounds = {'ours': figures, 'classic': {'sum of all operations': [50, 50, 50]}}
+    metrics = {'op%d (Add)' % i: [i / 10, i / 10, 0] for i in range(1, 31)}
+    metrics['conv (Conv2D)'] = [50, 5, 30]
+    metrics['sum of all operations'] = [100, 50, 40]
+    rounds = {'ours': metrics, 'classic': {'sum of all operations': [50, 50, 50]}}
     title, table, other, _, sums = subcommands.tables(
-        'profile', rounds, _request(trace_path='trace.json')
+        'profile', rounds, _params(trace_path='trace.json')
     ).split('\n\n')
     assert title == 'ours, Chrome trace in trace.json (open it in ui.perfetto.dev)'
     assert other.startswith('classic, Chrome trace in trace.json.classic ')
@@ -111,15 +111,15 @@ def test_profile_tables():
 )
 def test_limit_counts_each_gpu_and_all_cores_once(monkeypatch, devices, times):
     def without_process(function, *args):
-        if function is measurements.matrix_product_rate:
+        if function is measurements.matmul_flops_per_sec:
             assert args == (devices[0],)
             return 3e9
         return {'ms per step': 50.0, 'images/sec': 1.0}
 
-    monkeypatch.setattr(processes, 'fresh_process', without_process)
-    figures = subcommands.measure_step('ours', _request(CPU_JOB._replace(devices=devices)))
-    gflops = measurements.step_operations(8) * len(devices) / 0.05 / 1e9
-    assert figures == {
+    monkeypatch.setattr(processes, 'call_in_new_process', without_process)
+    metrics = subcommands.measure_step('ours', _params(CPU_JOB._replace(devices=devices)))
+    gflops = measurements.step_flops(8) * len(devices) / 0.05 / 1e9
+    assert metrics == {
         'ms per step': 50,
         'images/sec': 1,
         'GFLOP/s': pytest.approx(gflops),
@@ -131,7 +131,7 @@ def test_limit_counts_each_gpu_and_all_cores_once(monkeypatch, devices, times):
 @pytest.mark.parametrize(
     'formulation, script, extra',
     [
-        ('ours', 'cifar10_multi_gpu_train.py', ['--input_threads=3']),
+        ('ours', 'cifar10_multi_gpu_train.py', ['--num_preprocess_threads=3']),
         ('classic', 'cifar10_classic.py', []),
     ],
 )
@@ -142,19 +142,21 @@ def test_trainer_gets_flags_and_is_timed(tmp_path, monkeypatch, formulation, scr
         'for i in range(1, 8): print("2026-01-01 00:00:0%%d.000000: step %%d, " %% (i, 4 * i))'
         % str(tmp_path / 'argv')
     )
-    monkeypatch.setattr(processes, 'fresh_process', lambda function, device: 1e9)
-    figures = subcommands.measure_train(
+    monkeypatch.setattr(processes, 'call_in_new_process', lambda function, device: 1e9)
+    metrics = subcommands.measure_train(
         formulation,
-        _request(steps=Steps(12, 16), scripts_dir=str(tmp_path)),
+        _params(steps=StepCounts(12, 16), scripts_dir=str(tmp_path)),
     )
-    assert (figures['ms per step'], figures['images/sec']) == (250, 64)
-    assert figures['peak memory, MB'] > 0 and figures['matrix product, GFLOP/s'] == 1
+    assert (metrics['ms per step'], metrics['images/sec']) == (250, 64)
+    assert metrics['peak memory, MB'] > 0 and metrics['matrix product, GFLOP/s'] == 1
     with open(str(tmp_path / 'argv')) as argv:
         path, data_dir, train_dir, *others = json.load(argv)
     assert (path, data_dir) == (str(tmp_path / script), '--data_dir=there')
     assert re.match('--train_dir=.', train_dir) and not os.path.exists(train_dir.split('=')[1])
-    expected = '--num_gpus=2 --batch_size=8 --max_steps=28 --log_frequency=2 --summary_steps=100'
-    assert others == expected.split() + ['--checkpoint_steps=16'] + extra
+    expected = (
+        '--num_gpus=2 --batch_size=8 --max_steps=28 --log_frequency=2 --save_summaries_steps=100'
+    )
+    assert others == expected.split() + ['--save_checkpoint_steps=16'] + extra
 
 
 def test_towers_share_one_batch(monkeypatch):
@@ -166,13 +168,13 @@ def test_towers_share_one_batch(monkeypatch):
         parts.append((formulation, job.devices) + placed + (job.hparams.batch_size, steps))
         return {'ms per step': 10.0 + len(parts)}
 
-    monkeypatch.setattr(processes, 'fresh_process', without_process)
+    monkeypatch.setattr(processes, 'call_in_new_process', without_process)
     cpus = ['/cpu:%d' % i for i in range(8)]
     job = CPU_JOB._replace(devices=cpus)
-    figures = subcommands.measure_towers('classic', _request(job, Steps(3, 0)))
+    metrics = subcommands.measure_towers('classic', _params(job, StepCounts(3, 0)))
     usual = [('classic', cpus[:n], 1, 'cpu', 8 // n, (3, 100)) for n in (1, 2, 4)]
     assert parts == usual
-    assert figures == {
+    assert metrics == {
         'ms per step, 1 x 8': 11,
         'ms per step, 2 x 4': 12,
         'ms per step, 4 x 2': 13,
@@ -181,39 +183,39 @@ def test_towers_share_one_batch(monkeypatch):
     }
     del parts[:]
     job = job._replace(devices_per_tower=2, variable_strategy='spread')
-    figures = subcommands.measure_towers('classic', _request(job, Steps(0, 7)))
+    metrics = subcommands.measure_towers('classic', _params(job, StepCounts(0, 7)))
     assert parts[1::2] == [
         ('classic', cpus[: 2 * n], 2, 'spread', 8 // n, (10, 7)) for n in (1, 2, 4)
     ]
     placed = 'ms per step, 2 x 4, divided by 2, variables spread'
-    assert len(figures) == 11 and figures[placed] == 14
-    assert figures[placed + ' / without'] == 14 / 13
-    assert figures['ms per step, 2 x 4 / 1 x 8'] == 13 / 11
+    assert len(metrics) == 11 and metrics[placed] == 14
+    assert metrics[placed + ' / without'] == 14 / 13
+    assert metrics['ms per step, 2 x 4 / 1 x 8'] == 13 / 11
 
 
 def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
     """With a measure that only notes what it gets."""
     requests = []
 
-    def measure(formulation, request):
-        requests.append((formulation, request))
+    def measure(formulation, params):
+        requests.append((formulation, params))
         return {'ms': len(requests), 'share of the matrix product': 1 / len(requests)}
 
-    monkeypatch.setitem(subcommands.MEASURES, 'train', measure)
+    monkeypatch.setitem(subcommands.BENCHMARKS, 'train', measure)
     args = [
         '--data_dir=' + data_dir,
         '--num_gpus=2',
         '--batch_size=16',
         '--intra_op_threads=5',
         '--inter_op_threads=6',
-        '--input_threads=7',
+        '--num_preprocess_threads=7',
         '--warmup_steps=3',
         '--steps=4',
-        '--trace=trace',
+        '--trace_file=trace',
     ]
     path = tmp_path / 'report.json'
     status, stdout, stderr = programs.call(
-        'cifar10_benchmark', 'train', '--baseline', '--rounds=2', '--json=%s' % path, *args
+        'cifar10_benchmark', 'train', '--baseline', '--rounds=2', '--json_file=%s' % path, *args
     )
     job = Job(
         dataset.read(data_dir),
@@ -222,13 +224,13 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
         ['/cpu:0', '/cpu:1'],
         (5, 6, 7),
     )
-    expected = subcommands.Request(
+    expected = subcommands.BenchmarkParams(
         job,
-        Steps(3, 4),
+        StepCounts(3, 4),
         os.path.join(programs.ROOT, 'scripts'),
-        args[3:6] + ['--eval_steps=0'],
+        args[3:6] + ['--eval_every=0'],
         'trace',
-        ['--data_dir=' + job.data.directory],
+        ['--data_dir=' + job.dataset.directory],
     )
     assert requests == [('ours', expected), ('classic', expected)] * 2
     assert (status, stderr) == (
@@ -253,7 +255,7 @@ def test_profile(tmp_path):
     path, trace = tmp_path / 'report.json', tmp_path / 'trace.json'
     flags = '--num_gpus=2 --rounds=1 --batch_size=16 --warmup_steps=1 --steps=2'.split()
     status, stdout, stderr = programs.run(
-        'cifar10_benchmark', 'profile', '--json=%s' % path, '--trace=%s' % trace, *flags
+        'cifar10_benchmark', 'profile', '--json_file=%s' % path, '--trace_file=%s' % trace, *flags
     )
     assert (status, stderr) == (0, 'Round 1 of 1: ours\n')
     report = json.loads(path.read_text())

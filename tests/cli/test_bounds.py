@@ -19,8 +19,15 @@ SCRIPTS = sorted(
 )
 UNBOUNDED = {'epochs'}  # inf is a run without end
 NOT_PLACES = {'data_url'}  # string flags that name no file or directory
-FILES = {'json', 'trace', 'plot', 'contact_sheet', 'predictions', 'tflite'}
-ENDINGS = {'contact_sheet': '.PNG'}  # that the name of a file must have
+FILES = {
+    'json_file',
+    'trace_file',
+    'plot_file',
+    'contact_sheet_file',
+    'predictions_file',
+    'tflite_file',
+}
+ENDINGS = {'contact_sheet_file': '.PNG'}  # that the name of a file must have
 CHECKPOINTS = {'train_dir', 'checkpoint_dir', 'checkpoint'}
 
 

@@ -36,7 +36,7 @@ def _parsed(words, function, *args):
 
 
 def _given(*words):
-    return _parsed(words, cluster_flags.given_cluster)
+    return _parsed(words, cluster_flags.cluster_from_flags)
 
 
 def test_flags_alone(capsys):
@@ -58,10 +58,10 @@ def test_tf_config_and_flags_that_agree_with_it(monkeypatch, capsys, words):
     [
         (
             ['--ps_hosts=d:4,e:5'],
-            (CLUSTER._replace(ps=('d:4', 'e:5')), Task('worker', 1)),
+            (CLUSTER._replace(ps_hosts=('d:4', 'e:5')), Task('worker', 1)),
             ['ps_hosts (a:1)'],
         ),
-        (['--ps_hosts='], (CLUSTER._replace(ps=()), Task('worker', 1)), ['ps_hosts (a:1)']),
+        (['--ps_hosts='], (CLUSTER._replace(ps_hosts=()), Task('worker', 1)), ['ps_hosts (a:1)']),
         (['--task_index=0'], (CLUSTER, Task('worker', 0)), ['task_index (1)']),
         (
             ['--ps_hosts=d:4', '--worker_hosts=e:5,f:6', '--job_name=ps', '--task_index=0'],
@@ -109,10 +109,10 @@ def test_a_flag_that_is_missing(words, name):
 
 
 def _strategy(cluster, *words):
-    return _parsed(words, cluster_flags.given_strategy, cluster)
+    return _parsed(words, cluster_flags.strategy_from_flags, cluster)
 
 
-WITHOUT_SERVERS = CLUSTER._replace(ps=())
+WITHOUT_SERVERS = CLUSTER._replace(ps_hosts=())
 
 
 @pytest.mark.parametrize(
@@ -148,9 +148,9 @@ def test_strategies(cluster, words, strategy):
 
 
 def test_timeouts():
-    assert _parsed([], cluster_flags.given_timeouts) == Timeouts() == (300, 120)
+    assert _parsed([], cluster_flags.timeouts_from_flags) == Timeouts() == (300, 120)
     words = ['--connect_timeout_secs=7', '--stall_timeout_secs=8']
-    assert _parsed(words, cluster_flags.given_timeouts) == Timeouts(connect=7, stall=8)
+    assert _parsed(words, cluster_flags.timeouts_from_flags) == Timeouts(connect=7, stall=8)
 
 
 MISTAKES = [  # flags beside HOSTS and TASK, the complaint

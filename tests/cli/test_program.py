@@ -18,10 +18,10 @@ from cifar10.errors import UserError
 from cifar10.system import machine, signals
 from tests.helpers import programs
 
-RUN = 'data_dir dataset data_url label train_dir max_steps log_frequency summary_steps checkpoint_steps '
+RUN = 'data_dir dataset data_url label_mode train_dir max_steps log_frequency save_summaries_steps save_checkpoint_steps '
 TRAINING = RUN + (
-    'fresh max_to_keep keep_best eval_steps profile_step seed deterministic log_device_placement intra_op_threads '
-    'inter_op_threads input_threads ' + ' '.join(HParams._fields)
+    'fresh max_to_keep keep_best eval_every profile_step seed deterministic log_device_placement intra_op_threads '
+    'inter_op_threads num_preprocess_threads ' + ' '.join(HParams._fields)
 )
 PLACEMENT = ' num_gpus devices_per_tower variable_strategy'
 
@@ -34,8 +34,8 @@ PLACEMENT = ' num_gpus devices_per_tower variable_strategy'
         ('cifar10_classic', RUN + 'batch_size num_gpus'),
         (
             'cifar10_benchmark',
-            'baseline rounds warmup_steps steps json trace num_gpus batch_size dataset data_dir data_url label '
-            'intra_op_threads inter_op_threads input_threads gpu_gflops devices_per_tower variable_strategy',
+            'baseline rounds warmup_steps steps json_file trace_file num_gpus batch_size dataset data_dir data_url label_mode '
+            'intra_op_threads inter_op_threads num_preprocess_threads gpu_gflops devices_per_tower variable_strategy',
         ),
         (
             'cifar10_distributed_train',
@@ -47,16 +47,19 @@ PLACEMENT = ' num_gpus devices_per_tower variable_strategy'
         (
             'cifar10_eval',
             'data_dir eval_dir checkpoint_dir eval_data num_examples eval_interval_secs run_once timeout_secs dataset '
-            'data_url label views use_gpu checkpoint top_k predictions figures',
+            'data_url label_mode num_views use_gpu checkpoint top_k predictions_file figures_dir',
         ),
-        ('cifar10_predict', 'checkpoint_dir checkpoint saved_model views top_k recursive json csv'),
-        ('cifar10_export', 'checkpoint_dir checkpoint export_dir model_version tflite'),
+        (
+            'cifar10_predict',
+            'checkpoint_dir checkpoint saved_model_dir num_views top_k recursive json csv',
+        ),
+        ('cifar10_export', 'checkpoint_dir checkpoint export_dir model_version tflite_file'),
         (
             'cifar10_dataset',
-            'dataset data_dir data_url label test_fraction seed strict examples contact_sheet',
+            'dataset data_dir data_url label_mode test_fraction seed strict num_examples contact_sheet_file',
         ),
-        ('cifar10_results', 'runs at_epochs reach plot'),
-        ('cifar10_launch', 'num_ps num_workers restarts'),
+        ('cifar10_results', 'runs at_epochs target_precision plot_file'),
+        ('cifar10_launch', 'num_ps num_workers max_restarts'),
     ],
 )
 def test_help_lists_every_flag(script, names):
@@ -94,9 +97,13 @@ MISTAKES = [
     ),
     ('cifar10_multi_gpu_train --devices_per_tower=2', 1, '--num_gpus=1 devices cannot be .*'),
     ('cifar10_benchmark step --devices_per_tower=2', 1, '.* without --baseline: leave them out'),
-    ('cifar10_benchmark plan --variable_strategy=spread', 1, '.* measured by towers, .*'),
+    ('cifar10_benchmark estimate --variable_strategy=spread', 1, '.* measured by towers, .*'),
     ('cifar10_benchmark towers --devices_per_tower=9', 1, '--devices_per_tower=9 is more .*'),
-    ('cifar10_benchmark plan --json={tmp}/x', 1, 'plan measures nothing: leave out --json'),
+    (
+        'cifar10_benchmark estimate --json_file={tmp}/x',
+        1,
+        'estimate measures nothing: leave out --json_file',
+    ),
     ('cifar10_eval --norun_once=1', 2, '--norun_once=1 does not take an argument; --help .*'),
     ('cifar10_eval --flagfile={data}/cifar-10-batches-bin/test_batch.bin', 2, "'utf-8' codec .*"),
     # The arguments.
@@ -133,9 +140,9 @@ MISTAKES = [
     ('cifar10_dataset holdout {tmp}/file {tmp}/new', 1, '{tmp}/file is not a directory: .*'),
     ('cifar10_dataset download --data_url=', 2, 'flag --data_url=: the name is missing; .*'),
     (
-        'cifar10_dataset info --contact_sheet={tmp}/x.gif',
+        'cifar10_dataset info --contact_sheet_file={tmp}/x.gif',
         2,
-        'flag --contact_sheet=.*: the name of the file must end in .png or .jpg or .jpeg; .*',
+        'flag --contact_sheet_file=.*: the name of the file must end in .png or .jpg or .jpeg; .*',
     ),
     (
         'cifar10_train --data_dir={tmp}/new --data_url=http://127.0.0.1:1/x',
@@ -146,7 +153,7 @@ MISTAKES = [
     ('cifar10_eval --data_dir={data} --checkpoint_dir={tmp} --run_once', 1, 'There is no ch.*'),
     ('cifar10_eval --data_dir={tmp}/nowhere', 1, '{tmp}/nowhere does not exist: make a data .*'),
     ('cifar10_eval --run_once --checkpoint_dir={tmp}/no', 1, '{tmp}/no does not exist: train .*'),
-    ('cifar10_predict x --saved_model={tmp}/no', 1, '{tmp}/no does not exist: export a .*'),
+    ('cifar10_predict x --saved_model_dir={tmp}/no', 1, '{tmp}/no does not exist: export a .*'),
     ('cifar10_export --checkpoint_dir={tmp}/no', 1, '{tmp}/no does not exist: train first, .*'),
     (
         'cifar10_dataset info --data_dir={data} --dataset=cifar100',

@@ -76,8 +76,8 @@ def test_mistakes_need_no_tensorflow(tmp_path, script):
         ('cifar10_train', ['--deterministic'], '--deterministic needs a seed: give --seed=1, say'),
         (
             'cifar10_multi_gpu_train',
-            ['--deterministic', '--seed=1', '--input_threads=2'],
-            '--input_threads=2 leaves the order of sums, or of images, to chance: ',
+            ['--deterministic', '--seed=1', '--num_preprocess_threads=2'],
+            '--num_preprocess_threads=2 leaves the order of sums, or of images, to chance: ',
         ),
         (
             'cifar10_distributed_train',
@@ -167,7 +167,7 @@ sys.argv = ['program.py']
 from cifar10.cli import program, quiet
 from cifar10.runs import signals
 signals.end_on_signals()
-quiet.guard_output()
+quiet.protect_stdout()
 %s
 sys.stdout.flush()
 sys.exit(3 if quiet.has_lost_output() else 0)
@@ -257,5 +257,5 @@ def test_nobody_reads(program, status, stderr):
 
 
 def test_no_standard_output_at_all():
-    program = "sys.stdout = None; quiet.guard_output(); print('x'); print(quiet.has_lost_output(), file=sys.stderr)"
+    program = "sys.stdout = None; quiet.protect_stdout(); print('x'); print(quiet.has_lost_output(), file=sys.stderr)"
     assert _print(program, subprocess.DEVNULL) == (0, None, 'False\n')

@@ -35,33 +35,33 @@ def test_every_flag_reaches_the_job(data_dir):
             '--batch_size=5',
             '--intra_op_threads=2',
             '--inter_op_threads=3',
-            '--input_threads=4',
+            '--num_preprocess_threads=4',
             '--max_steps=6',
             '--log_frequency=7',
-            '--summary_steps=8',
-            '--checkpoint_steps=9',
+            '--save_summaries_steps=8',
+            '--save_checkpoint_steps=9',
             '--max_to_keep=10',
-            '--eval_steps=12',
+            '--eval_every=12',
             '--seed=11',
             '--log_device_placement',
             '--profile_step=6',
         ]
     )
     assert training_job.prepare(6, 3, 'spread') == Job(
-        data=dataset.read(data_dir),
+        dataset=dataset.read(data_dir),
         num_examples=300,
         hparams=FAST._replace(batch_size=5),
         devices=['/cpu:%d' % i for i in range(6)],
         devices_per_tower=3,
         variable_strategy='spread',
-        given_threads=Threads(intra_op=2, inter_op=3, prefetch=4),
+        requested_threads=Threads(intra_op=2, inter_op=3, prefetch=4),
         max_steps=6,
         intervals=Intervals(
             log_frequency=7,
-            summary_steps=8,
-            checkpoint_steps=9,
+            save_summaries_steps=8,
+            save_checkpoint_steps=9,
             max_to_keep=10,
-            eval_steps=12,
+            eval_every=12,
             profile_step=6,
         ),
         seed=11,
@@ -69,19 +69,19 @@ def test_every_flag_reaches_the_job(data_dir):
     )
 
 
-@pytest.mark.parametrize('args, eval_steps', [([], 9), (['--eval_steps=4'], 4)])
-def test_the_best_is_chosen_of_all_checkpoints_by_default(data_dir, args, eval_steps):
+@pytest.mark.parametrize('args, eval_every', [([], 9), (['--eval_every=4'], 4)])
+def test_the_best_is_chosen_of_all_checkpoints_by_default(data_dir, args, eval_every):
     flags.FLAGS(
-        ['a script', '--data_dir=' + data_dir, '--keep_best', '--checkpoint_steps=9'] + args
+        ['a script', '--data_dir=' + data_dir, '--keep_best', '--save_checkpoint_steps=9'] + args
     )
     intervals = training_job.prepare().intervals
-    assert (intervals.keep_best, intervals.eval_steps) == (True, eval_steps)
+    assert (intervals.keep_best, intervals.eval_every) == (True, eval_every)
 
 
 @pytest.mark.parametrize(
     'args, complaint',
     [
-        (['--keep_best', '--eval_steps=0'], '--keep_best needs evaluations, and --eval_steps=0 '),
+        (['--keep_best', '--eval_every=0'], '--keep_best needs evaluations, and --eval_every=0 '),
         (['--max_steps=6', '--profile_step=7'], '--profile_step=7 is after the end of the run, '),
     ],
 )
@@ -102,7 +102,7 @@ def test_the_run_is_held_in_train_dir(tmp_path, data_dir):
     )
     job = training_job.prepare(4, 2)
     with training_job.open_run(job) as run:
-        assert run.record['last_step'] == job.pace.last_step == 38
+        assert run.record['last_step'] == job.run_length.last_step == 38
         assert (run.path, run.resumed) == (str(tmp_path / 'run'), None)
         assert (run.record['recipe'], run.record['num_towers'], run.record['class_names'][0]) == (
             'fast',
@@ -121,8 +121,8 @@ def test_defaults_of_the_books():
         'data_dir',
         'max_steps',
         'log_frequency',
-        'summary_steps',
-        'checkpoint_steps',
+        'save_summaries_steps',
+        'save_checkpoint_steps',
         'max_to_keep',
         'devices_per_tower',
         'variable_strategy',
@@ -144,7 +144,7 @@ def test_defaults_of_the_books():
 def hparams(*args, recorded=CLASSIC):
     flags.FLAGS.unparse_flags()
     flags.FLAGS(['a script'] + list(args))
-    return training_flags.given_hparams(recorded)
+    return training_flags.hparams_from_flags(recorded)
 
 
 @pytest.mark.parametrize('recipe', RECIPES)

@@ -38,24 +38,28 @@ def _cpus(count):
 
 def test_the_whole_plan(data_dir, capsys):
     job = Job(
-        dataset.read(data_dir), 50000, devices=_cpus(2), given_threads=Threads(prefetch=3), seed=3
+        dataset.read(data_dir),
+        50000,
+        devices=_cpus(2),
+        requested_threads=Threads(prefetch=3),
+        seed=3,
     )
     training_job.print_plan(job, WorkerRun())
     first, *others = capsys.readouterr().out.splitlines()
     assert re.match(r'cifar10 \S+, Python \S+, TensorFlow \S+; .* \(cores: 2\)', first)
     assert others == [
         'Data: 50000 examples of disc, ring, square, triangle, cross, horizontal_stripes, vertical_stripes, diagonal_stripes, '
-        'checkerboard, dots in ' + job.data.directory,
+        'checkerboard, dots in ' + job.dataset.directory,
         'Devices: /cpu:0, /cpu:1',
         'Speed: nothing is gained by 2 CPU devices, because they share the same cores',
         'Weights: on /cpu:0 (--variable_strategy=cpu)',
         'Threads: 1 per operation (intra-op), all cores across operations (inter-op), 3 for the input',
-        'Batch: 128 examples per tower (slices: 2), 256 examples per step, 2 times the batch of the recipe',
+        'Batch: 128 examples per tower (sub-batches: 2), 256 examples per step, 2 times the batch of the recipe',
         'Epoch: 50000 examples, 195.3 steps',
         'Recipe: classic, with the hyperparameters of the books',
         'Learning rate: 0.1, times 0.1 every 350 epochs (68360 steps) (--lr_scaling=none)',
         'End: step 1000000, epoch 5120.0',
-        'Evaluation: the last checkpoint on the test images (--eval_steps=1000: every 1000 steps as well)',
+        'Evaluation: the last checkpoint on the test images (--eval_every=1000: every 1000 steps as well)',
         'Seed: 3, which fixes initial values and distortions, but not the order of the images',
     ]
 
@@ -70,7 +74,7 @@ def test_parts_of_the_plan(data_dir, capsys):
     assert spread['Weights'] == '3.56 MB on /cpu:0, 0.71 MB on /cpu:1 (--variable_strategy=spread)'
     divided = _plan(capsys, job._replace(devices=_cpus(4), devices_per_tower=2))
     assert divided['Tower 1'].endswith(' on /cpu:2; local3, local4, softmax_linear on /cpu:3')
-    chosen = _plan(capsys, job._replace(given_threads=Threads(4, 2, 3)))['Threads']
+    chosen = _plan(capsys, job._replace(requested_threads=Threads(4, 2, 3)))['Threads']
     assert chosen == '4 per operation (intra-op), 2 across operations (inter-op), 3 for the input'
     seeded = _plan(capsys, job._replace(seed=1, deterministic=True))['Seed']
     assert seeded == '1, which fixes everything on this machine'
@@ -79,8 +83,8 @@ def test_parts_of_the_plan(data_dir, capsys):
 @pytest.mark.parametrize(
     'intervals, text',
     [
-        (Intervals(eval_steps=0), 'none (--eval_steps=0)'),
-        (Intervals(eval_steps=7), 'every 7 steps and at the end, '),
+        (Intervals(eval_every=0), 'none (--eval_every=0)'),
+        (Intervals(eval_every=7), 'every 7 steps and at the end, '),
     ],
 )
 def test_when_it_is_evaluated(data_dir, capsys, intervals, text):
@@ -88,7 +92,7 @@ def test_when_it_is_evaluated(data_dir, capsys, intervals, text):
     told = _plan(capsys, job)['Evaluation']
     assert told.startswith(text) and '--keep_best' not in told
     kept = job._replace(intervals=intervals._replace(keep_best=True))
-    assert ('--keep_best' in _plan(capsys, kept)['Evaluation']) == bool(intervals.eval_steps)
+    assert ('--keep_best' in _plan(capsys, kept)['Evaluation']) == bool(intervals.eval_every)
 
 
 def test_classes_without_names(tmp_path, capsys):
@@ -166,7 +170,7 @@ def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
             update = tf.assign_add(tf.train.get_or_create_global_step(), 1)
             zero = tf.constant(0.0)
             step = training.Step(update, [zero], [[(zero, None)]], zero, tf.constant(b''))
-            small_run.run_steps(step, small_run.work(job.pace), run)
+            small_run.run_steps(step, small_run.work(job.run_length), run)
     shown = [
         (
             step,

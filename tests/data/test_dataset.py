@@ -58,7 +58,9 @@ def test_class_names(own_data_dir):
     assert dataset.read(own_data_dir).class_names == names
     os.remove(path)
     assert dataset.read(own_data_dir).class_names is None
-    with pytest.raises(UserError, match='^--label=coarse is for CIFAR-100, and %s' % own_data_dir):
+    with pytest.raises(
+        UserError, match='^--label_mode=coarse is for CIFAR-100, and %s' % own_data_dir
+    ):
         dataset.read(own_data_dir, 'coarse')
 
 
@@ -102,7 +104,7 @@ def test_a_description(tmp_path):
     assert found.train.record_bytes == 3073
     _describe(tmp_path, label_bytes=2)
     assert dataset.read(str(tmp_path)).test.record_bytes == 3074
-    with pytest.raises(UserError, match='^--label=fine is for CIFAR-100, and '):
+    with pytest.raises(UserError, match='^--label_mode=fine is for CIFAR-100, and '):
         dataset.read(str(tmp_path), 'fine')
 
 
@@ -191,10 +193,10 @@ def test_what_is_there_is_used_unless_another_one_is_wanted(cifar100_dir):
         assert status == 1 and ' error: Cannot download nowhere (' in stderr
     status, stdout, stderr = programs.call(
         'cifar10_train',
-        '--label=coarse',
+        '--label_mode=coarse',
         '--max_steps=1',
         '--batch_size=4',
-        '--eval_steps=0',
+        '--eval_every=0',
         '--train_dir=%s/run' % parent,
         *args,
     )

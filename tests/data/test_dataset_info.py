@@ -78,7 +78,7 @@ def test_the_contact_sheet(own_data_dir, tmp_path):
     images."""
     path = tmp_path / 'sheet.png'
     status, stdout, stderr = programs.call(
-        'cifar10_dataset', 'info', '--data_dir=' + own_data_dir, '--contact_sheet=%s' % path
+        'cifar10_dataset', 'info', '--data_dir=' + own_data_dir, '--contact_sheet_file=%s' % path
     )
     assert (status, stderr) == (0, '') and str(path) in stdout
     assert stdout.splitlines()[-1].startswith('300 training and 50 test examples of disc, ')

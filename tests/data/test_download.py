@@ -316,6 +316,6 @@ def test_cifar100(tmp_path, monkeypatch):
     directory = out / 'cifar-100-binary'
     assert stdout.endswith(line % ('100 classes (fine_0, fine_1, fine_2 ... fine_99)', directory))
     for command in ('download', 'verify'):
-        status, stdout, _ = programs.call('cifar10_dataset', command, '--label=coarse', *args)
+        status, stdout, _ = programs.call('cifar10_dataset', command, '--label_mode=coarse', *args)
         assert (status, stdout) == (0, line % (', '.join(names['coarse']), directory))
     assert sorted(os.listdir(str(directory))) == sorted(os.listdir(str(tmp_path / 'made')))

@@ -38,7 +38,7 @@ def test_one_collective_for_all_gradients(data_dir):
         assert list(_described(gradients).values()) == [
             ['(%d,)' % NUM_PARAMETERS, 1, 3, b'Add', b'Div']
         ]
-        first = _collectives(worker.update.start_op)
+        first = _collectives(worker.update.worker_init_op)
         with worker.graph.as_default():
             shapes = [str(variable.shape) for variable in tf.global_variables()]
         described = _described(gradients | first)
@@ -64,7 +64,7 @@ def test_what_one_worker_fetches_alone_needs_no_collective(data_dir):
             tf.global_variables_initializer(),
             tf.local_variables_initializer(),
             tf.train.get_global_step().read_value(),
-            worker.update.publish_op,
+            worker.update.chief_init_op,
             worker.fetches.learning_rate,
         ]
     alone += list(nan_hook._is_finite.values()) + worker.fetches.losses
@@ -110,7 +110,7 @@ def test_all_start_with_the_values_of_the_chief(monkeypatch, index):
     variables = [tf.get_variable('v%d' % i, initializer=value) for i, value in enumerate(values)]
     start = allreduce.update(
         _alone(2, index), None, [(tf.zeros([2, 3]), variables[0])], None, lambda means: tf.no_op()
-    ).start_op
+    ).worker_init_op
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         session.run(start)

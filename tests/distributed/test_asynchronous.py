@@ -55,16 +55,16 @@ def _simulate(fetch_steps, push_steps, pushes):
 @pytest.mark.parametrize('fetch_steps, push_steps', [(1, 1), (5, 1), (3, 2)])
 def test_downpour(capsys, fetch_steps, push_steps):
     replica, weights, update = _build(fetch_steps=fetch_steps, push_steps=push_steps)
-    table = asynchronous.staleness_table(replica.hosts[0], replica.task)
+    table = asynchronous.staleness_stats(replica.state_tasks[0], replica.task)
     expected = list(_simulate(fetch_steps, push_steps, 7))
     state = [
         weights.read_value(),
         tf.train.get_global_step().read_value(),
-        cluster_state.variable(replica.hosts[0], 'step').read_value(),
+        cluster_state.variable(replica.state_tasks[0], 'step').read_value(),
     ]
     with tf.train.SingularMonitoredSession(update.hooks) as monitored:
         session = monitored.raw_session()
-        session.run(update.publish_op)
+        session.run(update.chief_init_op)
         for push, (value, _) in enumerate(expected, 1):
             monitored.run(update.train_op)
             reached, *steps = session.run(state)
@@ -89,14 +89,14 @@ def test_staleness_counts_the_updates_of_others():
     steps = update.hooks[0]
     with tf.Session() as session:
         session.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
-        session.run(update.publish_op)
+        session.run(update.chief_init_op)
         for count in counts:
             steps.before_run(SimpleNamespace(session=session))
             session.run(run_by_others, {others: count})
             session.run(update.train_op)
         tables = [
-            asynchronous.staleness_table(replica.hosts[0], worker)
-            for worker in replica.cluster.workers
+            asynchronous.staleness_stats(replica.state_tasks[0], worker)
+            for worker in replica.cluster.worker_tasks
         ]
         assert session.run(tables[0]).tolist() == [3, 5, 4] and session.run(tables[1]).tolist() == [
             0,
@@ -117,7 +117,7 @@ def test_staleness_counts_the_updates_of_others():
 def test_nothing_has_been_made_yet():
     _, _, update = _build()
     with tf.Session() as session:
-        session.run(update.publish_op)
+        session.run(update.chief_init_op)
         assert [
             tf.Summary.FromString(summary).value[0].simple_value
             for summary in session.run(list(update.summaries))

@@ -12,10 +12,10 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
-from cifar10.config import FAST, Pace
+from cifar10.config import FAST, RunLength
 from cifar10.distributed import averaging, cluster_state, exchange
 from cifar10.distributed.cluster import Cluster, Strategy
-from cifar10.distributed.cluster_state import Notice
+from cifar10.distributed.cluster_state import ClusterState
 from tests.helpers import tasks_here
 
 
@@ -26,21 +26,21 @@ def session(graph):
 
 
 def test_a_round(session):
-    """What a worker left in its slots, when it does not count, has no effect, not even NaN."""
+    """What a worker left in its buffers, when it does not count, has no effect, not even NaN."""
     cluster, rng = tasks_here.cluster(2, 3), np.random.RandomState(0)
-    is_counted, step = tf.placeholder(tf.bool, [3]), tf.placeholder(tf.int64, [])
-    made = averaging.round_op(cluster, is_counted, step)
-    averages = [averaging.average(host) for host in cluster.servers]
-    queue = cluster_state.wake_queue(cluster.servers[0], cluster.workers[2])
+    mask, step = tf.placeholder(tf.bool, [3]), tf.placeholder(tf.int64, [])
+    made = averaging.average_op(cluster, mask, step)
+    averages = [averaging.average(ps_task) for ps_task in cluster.ps_tasks]
+    queue = cluster_state.token_queue(cluster.ps_tasks[0], cluster.worker_tasks[2])
     for number, counted in enumerate([[1, 1, 1], [1, 0, 1], [0, 1, 0]], 1):
         expected = []
-        for i, host in enumerate(cluster.servers):
+        for i, ps_task in enumerate(cluster.ps_tasks):
             sent = rng.randn(3, 4 + i).astype(np.float32)
             sent[np.flatnonzero(np.logical_not(counted))] = np.nan
-            for worker, value in zip(cluster.workers, sent):
-                session.run(averaging.slot(host, worker).assign(value))
+            for worker, value in zip(cluster.worker_tasks, sent):
+                session.run(averaging.buffer(ps_task, worker).assign(value))
             expected.append(sent[np.array(counted, bool)].mean(0))
-        session.run(made, {is_counted: counted, step: 10 * number})
+        session.run(made, {mask: counted, step: 10 * number})
         for average, value in zip(session.run(averages), expected):
             np.testing.assert_allclose(average, value, rtol=1e-6)
         assert session.run(queue.size()) == number
@@ -71,24 +71,25 @@ class _Worker:
             None,
             gradients,
             None,
-            lambda averages: optimizer.train(opt, averages, self.step, Pace(10, 100), hparams),
+            lambda averages: optimizer.train(opt, averages, self.step, RunLength(10, 100), hparams),
         )
         self.variables = {variable.op.name: variable for variable in tf.global_variables()}
         self.other = [
-            averaging.slot(host, self.replica.cluster.workers[1]) for host in self.replica.hosts
+            averaging.buffer(ps_task, self.replica.cluster.worker_tasks[1])
+            for ps_task in self.replica.state_tasks
         ]
         self._reached = tf.placeholder(tf.int64, [])
-        self._round = averaging.round_op(
+        self._round = averaging.average_op(
             self.replica.cluster, tf.constant([True, True]), self._reached
         )
-        self._arrival = exchange.arrivals(self.replica.hosts[0]).dequeue()
+        self._arrival = exchange.arrival_queue(self.replica.state_tasks[0]).dequeue()
         session.run(tf.global_variables_initializer())
-        cluster_state.variable(self.replica.hosts[0], 'generation').load(
+        cluster_state.variable(self.replica.state_tasks[0], 'generation').load(
             self.replica.generation, session
         )
-        for host in self.replica.hosts:
-            cluster_state.variable(host, 'step').load(0, session)
-        session.run(self.update.publish_op)
+        for ps_task in self.replica.state_tasks:
+            cluster_state.variable(ps_task, 'step').load(0, session)
+        session.run(self.update.chief_init_op)
 
     def arrival(self):
         return self.session.start(self._arrival).result().tolist()
@@ -100,20 +101,23 @@ class _Worker:
 def test_a_worker_takes_the_average(session):
     """Of weights and moving averages; the momentum stays its own."""
     worker = _Worker(session, 3)
-    session.run(worker.update.start_op)
+    session.run(worker.update.worker_init_op)
     assert worker.arrival() == [7, -1, 0]
     before = session.run(worker.variables)
     made = session.start(worker.update.train_op)
     assert worker.arrival() == [7, 1, 0] and not made.done()
     sizes = [
-        slot.size
-        for slot in session.run(
-            [averaging.slot(host, worker.replica.task) for host in worker.replica.hosts]
+        buffer.size
+        for buffer in session.run(
+            [
+                averaging.buffer(ps_task, worker.replica.task)
+                for ps_task in worker.replica.state_tasks
+            ]
         )
     ]
     assert sizes == [8, 8, 6]
-    for slot, size in zip(worker.other, sizes):
-        session.run(slot.assign(np.full(size, 100, np.float32)))
+    for buffer, size in zip(worker.other, sizes):
+        session.run(buffer.assign(np.full(size, 100, np.float32)))
     worker.round(1)
     assert made.result() is None
     after = session.run(worker.variables)
@@ -139,8 +143,8 @@ def test_the_start_takes_what_the_chief_has_published(session):
     published = session.run(worker.variables)
     for variable in worker.weights:
         session.run(variable.assign(tf.zeros_like(variable)))
-    cluster_state.variable(worker.replica.hosts[0], 'step').load(30, session)
-    session.run(worker.update.start_op)
+    cluster_state.variable(worker.replica.state_tasks[0], 'step').load(30, session)
+    session.run(worker.update.worker_init_op)
     values = session.run(worker.variables)
     assert values.pop('global_step') == 30
     for name, value in values.items():
@@ -149,7 +153,7 @@ def test_the_start_takes_what_the_chief_has_published(session):
 
 def test_the_chief_has_begun_anew(session):
     worker = _Worker(session, 1)
-    cluster_state.variable(worker.replica.hosts[0], 'generation').load(8, session)
+    cluster_state.variable(worker.replica.state_tasks[0], 'generation').load(8, session)
     assert session.run([worker.update.train_op, worker.update.generation])[1] == 8
 
 
@@ -182,28 +186,26 @@ class _Play:
 
     Attributes:
       rounds: (workers that were counted, step) of each round.
-      notice: what the board says.
+      state: the ClusterState.
       lost: whether a parameter server is gone.
     """
 
     def __init__(self, monkeypatch):
-        self.rounds, self.notice, self.lost, self._now = [], Notice(generation=7), False, 100.0
+        self.rounds, self.state, self.lost, self._now = [], ClusterState(generation=7), False, 100.0
         monkeypatch.setattr(averaging, 'time', SimpleNamespace(monotonic=lambda: self._now))
-        self._averager = averaging.WeightAverager(CLUSTER, self._connect, lambda: self.notice)
+        self._averager = averaging.WeightAverager(CLUSTER, self._connect, lambda: self.state)
         monkeypatch.setattr(self._averager, '_receive', lambda: None)
         monkeypatch.setattr(self._averager, '_arrivals', self)
 
     def _connect(self, graph, tasks):
-        assert tasks == CLUSTER.servers
+        assert tasks == CLUSTER.ps_tasks
         return SimpleNamespace(run=self._run)
 
     def _run(self, fetch, feed):
         if self.lost:
             raise tf.errors.UnavailableError(None, None, 'gone')
         by_type = {placeholder.dtype: value for placeholder, value in feed.items()}
-        self.rounds.append(
-            ([int(is_counted) for is_counted in by_type[tf.bool]], by_type[tf.int64])
-        )
+        self.rounds.append(([int(mask) for mask in by_type[tf.bool]], by_type[tf.int64]))
 
     def get(self, timeout):
         """The next arrival, (generation, step, worker), or nothing in so many seconds."""
@@ -273,7 +275,7 @@ def test_the_chief_begins_anew(play):
     """Nobody is left out any more; who has sent something in the old generation does not count."""
     play.go_on((7, 10, 0), (7, 10, 1), 30)
     play.go_on((7, 20, 0))
-    play.notice = Notice(generation=8, step=5)
+    play.state = ClusterState(generation=8, step=5)
     assert play.go_on((8, 15, 1), (8, 15, 0)) == []
     # one older arrival, one of the step that all begin with
     assert play.go_on((7, 20, 2), (8, 5, 2)) == []
@@ -284,6 +286,6 @@ def test_a_parameter_server_is_gone(play):
     """The chief gives all variables their values when it is back: another generation."""
     play.lost = True
     assert play.go_on(*_all(10)) == []
-    play.lost, play.notice = False, Notice(generation=8, step=0)
+    play.lost, play.state = False, ClusterState(generation=8, step=0)
     assert play.go_on(*_all(10)) == []  # sent before their workers knew
     assert play.go_on(*_all(10, 8)) == [(ALL, 10)]

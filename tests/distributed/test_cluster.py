@@ -23,13 +23,17 @@ def _complaint(call, *args):
 
 def test_tasks():
     chief, other = Task('worker', 0), Task('worker', 1)
-    assert CLUSTER.servers == [Task('ps', 0)] and CLUSTER.workers == [chief, other]
-    assert [task.is_chief for task in CLUSTER.servers + CLUSTER.workers] == [False, True, False]
-    assert CLUSTER.named(other) == 'worker 1 (c:3)'
+    assert CLUSTER.ps_tasks == [Task('ps', 0)] and CLUSTER.worker_tasks == [chief, other]
+    assert [task.is_chief for task in CLUSTER.ps_tasks + CLUSTER.worker_tasks] == [
+        False,
+        True,
+        False,
+    ]
+    assert CLUSTER.describe(other) == 'worker 1 (c:3)'
     assert Task('worker', 12).device == '/job:worker/task:12/cpu:0'
-    assert CLUSTER.text == '--ps_hosts=a:1 --worker_hosts=b:2,c:3'
-    assert Cluster((), ('b:2',)).text == '--worker_hosts=b:2'
-    for task in CLUSTER.servers + CLUSTER.workers + [Task('evaluator', 7)]:
+    assert CLUSTER.flags_string == '--ps_hosts=a:1 --worker_hosts=b:2,c:3'
+    assert Cluster((), ('b:2',)).flags_string == '--worker_hosts=b:2'
+    for task in CLUSTER.ps_tasks + CLUSTER.worker_tasks + [Task('evaluator', 7)]:
         CLUSTER.check(task)
 
 
@@ -160,7 +164,7 @@ def test_malformed_tf_config(text, what):
 
 
 @pytest.mark.parametrize(
-    'strategy, examples, steps_per_run',
+    'strategy, examples, steps_per_execution',
     [
         (Strategy('sync', 4), 4 * 2 * 128, 1),
         (Strategy('sync', 4, replicas_to_aggregate=3), 3 * 2 * 128, 1),
@@ -168,7 +172,7 @@ def test_malformed_tf_config(text, what):
         (Strategy('average', 4, average_period=5), 4 * 2 * 128, 5),
     ],
 )
-def test_a_step_of_the_run(strategy, examples, steps_per_run):
+def test_a_step_of_the_run(strategy, examples, steps_per_execution):
     """With two towers in each worker: what is seen between two values of the global step, and how
     far a session run takes it."""
     strategy.check()
@@ -178,9 +182,9 @@ def test_a_step_of_the_run(strategy, examples, steps_per_run):
         CLASSIC._replace(epochs=2.0),
         ['/cpu:0', '/cpu:1'],
         batches_per_step=strategy.batches_per_step,
-        steps_per_run=strategy.steps_per_run,
+        steps_per_execution=strategy.steps_per_execution,
     )
-    assert job.pace == (examples, 50000, -(-100000 // examples), steps_per_run)
+    assert job.run_length == (examples, 50000, -(-100000 // examples), steps_per_execution)
 
 
 @pytest.mark.parametrize(

@@ -19,15 +19,15 @@ def session(graph):
         yield session
 
 
-def _push(index, step=5, generation=GENERATION, filled=()):
+def _push(index, step=5, generation=GENERATION, assign_ops=()):
     """The arrival of one of three workers."""
     replica = tasks_here.replica(Strategy('sync', 3), index=index, generation=generation)
-    return exchange.push(replica, tf.constant(step, tf.int64), filled)
+    return exchange.report_arrival(replica, tf.constant(step, tf.int64), assign_ops)
 
 
 def _gather(wanted, step=5):
     """Tells which of the workers have arrived."""
-    return exchange.gather(
+    return exchange.wait_for_arrivals(
         tasks_here.replica(Strategy('sync', 3, wanted)), tf.constant(step, tf.int64)
     )
 
@@ -37,7 +37,7 @@ class _Hub:
 
     def __init__(self, session):
         self.session = session
-        self.queue = exchange.arrivals(tasks_here.Here('ps', 0))
+        self.queue = exchange.arrival_queue(tasks_here.LocalTask('ps', 0))
 
     def push(self, *args, **options):
         """A worker arrives."""
@@ -79,7 +79,7 @@ def test_stale_arrivals_are_dropped(hub, step, generation):
 def test_an_arrival_comes_after_what_it_announces(hub):
     held = tf.get_variable('held', initializer=0, use_resource=True)
     hub.session.run(held.initializer)
-    hub.push(2, filled=[held.assign(3)])
+    hub.push(2, assign_ops=[held.assign(3)])
     assert hub.session.run(held) == 3
     assert hub.session.run(hub.queue.dequeue()).tolist() == [GENERATION, 5, 2]
 
@@ -89,16 +89,16 @@ class _Waiting:
 
     def __init__(self, session):
         replica = tasks_here.replica(Strategy('sync', 3), 2, index=1, generation=GENERATION)
-        hosts, workers = replica.hosts, replica.cluster.workers
+        state_tasks, workers = replica.state_tasks, replica.cluster.worker_tasks
         self.session = session
-        self.generation = cluster_state.variable(hosts[0], 'generation')
-        self.steps = [cluster_state.variable(host, 'step') for host in hosts]
-        self.queues = [cluster_state.wake_queue(hosts[0], worker) for worker in workers]
+        self.generation = cluster_state.variable(state_tasks[0], 'generation')
+        self.steps = [cluster_state.variable(state_task, 'step') for state_task in state_tasks]
+        self.queues = [cluster_state.token_queue(state_tasks[0], worker) for worker in workers]
         self._wait = exchange.wait_for_update(
             replica, self.steps[0].read_value, tf.constant(5, tf.int64)
         )
         self._step = tf.placeholder(tf.int64, [])
-        self._announce = exchange.announce(hosts, workers[1:], self._step)
+        self._announce = exchange.publish_step(state_tasks, workers[1:], self._step)
         for variable, value in [(self.generation, GENERATION)] + [(step, 5) for step in self.steps]:
             self.write(variable, value)
 

@@ -98,7 +98,7 @@ def test_another_status_ends_all(trainer, capsys, num_ps, status):
 
 
 def test_servers_end_by_themselves(trainer, capsys, monkeypatch):
-    monkeypatch.setattr(launcher, 'SERVER_SECS', DEADLINE_SECS)
+    monkeypatch.setattr(launcher, 'PS_GRACE_SECS', DEADLINE_SECS)
     one = trainer("if task == 'ps 0': wait_for_end('worker 0'); sys.exit(1)")
     assert launch(one, 1, 1) == 0 and capsys.readouterr().err == ''
 
@@ -165,12 +165,12 @@ def test_a_port_that_is_taken(monkeypatch):
 )
 def test_shares_of_the_cores(monkeypatch, cores, num_workers, shares):
     monkeypatch.setattr(os, 'sched_getaffinity', lambda process: cores, raising=False)
-    assert [launcher._share_of_cores(index, num_workers) for index in range(num_workers)] == shares
+    assert [launcher._worker_cores(index, num_workers) for index in range(num_workers)] == shares
 
 
 def test_a_system_that_does_not_tell_the_cores(monkeypatch):
     monkeypatch.delattr(os, 'sched_getaffinity', raising=False)
-    assert launcher._share_of_cores(0, 1) == []
+    assert launcher._worker_cores(0, 1) == []
 
 
 @pytest.mark.skipif(

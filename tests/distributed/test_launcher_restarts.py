@@ -32,7 +32,7 @@ def test_one_task_is_started_again(trainer, capsys, task, end, told):
 
 
 def test_a_stopped_task_is_started_again(trainer, capsys, monkeypatch):
-    monkeypatch.setattr(launcher, 'STOPPED_SECS', 0.5)
+    monkeypatch.setattr(launcher, 'STOPPED_TIMEOUT_SECS', 0.5)
     one = trainer(
         "if task == 'ps 0' and not start: os.kill(os.getpid(), signal.SIGSTOP)\nif task == 'ps 0': touch('again')\n"
         "wait_for('again')"
@@ -61,7 +61,7 @@ def test_an_all_reduce_starts_again_as_a_whole(trainer, capsys):
         "if start: sys.exit(0)\nif task == 'worker 1': wait_for_all(); %s\n"
         "if task == 'worker 2': wait_for_end('worker 1'); sys.exit(75)\nwait_for()" % KILL
     )
-    assert launch(one, 0, 3, restarts=1) == 0
+    assert launch(one, 0, 3, max_restarts=1) == 0
     assert one.tasks() == sorted(2 * ['worker 0', 'worker 1', 'worker 2'])
     for task in set(one.tasks()):
         first, second = one.words(task)
@@ -81,19 +81,19 @@ def test_an_all_reduce_whose_worker_diverges(trainer, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    'num_ps, end, status, restarts',
+    'num_ps, end, status, max_restarts',
     [
         (0, KILL, 137, 1),
         (1, 'sys.exit(75)', 75, 2),
     ],
 )
-def test_restarts_are_used_up(trainer, capsys, num_ps, end, status, restarts):
+def test_restarts_are_used_up(trainer, capsys, num_ps, end, status, max_restarts):
     one = trainer("if task == 'worker 1': %s\nwait_for()" % end)
-    assert launch(one, num_ps, 2, restarts) == status
-    assert one.tasks().count('worker 1') == restarts + 1
+    assert launch(one, num_ps, 2, max_restarts) == status
+    assert one.tasks().count('worker 1') == max_restarts + 1
     said = capsys.readouterr().err
     assert [int(number) for number in re.findall(r'\((\d) restarts left\)', said)] == list(
-        range(restarts)
+        range(max_restarts)
     )[::-1]
     assert said.count('no restarts are left') == 1
 
@@ -123,7 +123,7 @@ def test_a_port_in_use(trainer, capsys, num_ps, stream):
         "print('error: ps 0 cannot listen: x', file=sys.%s); sys.exit(int(task == 'worker 1'))"
         % stream
     )
-    assert launch(one, num_ps, 2, restarts=1, flags=['--fresh']) == 0
+    assert launch(one, num_ps, 2, max_restarts=1, flags=['--fresh']) == 0
     assert one.tasks() == 2 * num_ps * ['ps 0'] + 2 * ['worker 0'] + 2 * ['worker 1']
     first, second = [own_flags(words, ['--fresh']) for words in one.words('worker 1')]
     assert set(hosts(first, 'worker_hosts')).isdisjoint(hosts(second, 'worker_hosts'))

@@ -16,8 +16,8 @@ from cifar10.cli import startup
 from cifar10.distributed import launcher
 from cifar10.system import signals
 signals.end_on_signals()
-startup.guard_output()
-launcher.CHIEF_SECS, launcher.GRACE_SECS = map(float, sys.argv[1:3])
+startup.protect_stdout()
+launcher.CHIEF_GRACE_SECS, launcher.GRACE_SECS = map(float, sys.argv[1:3])
 try:
     status = launcher.Launcher(sys.argv[3:], [], 1, 2, 3).run()
 except signals.Interrupted as interrupt:

@@ -1,30 +1,30 @@
-"""A parameter server, against a board that is a mock."""
+"""A parameter server, against a cluster state that is a mock."""
 
 from unittest import mock
 
 from cifar10.distributed import parameter_server
 from cifar10.distributed.cluster import TRAINING, Cluster, Task
-from cifar10.distributed.cluster_state import Notice
+from cifar10.distributed.cluster_state import ClusterState
 
 
 def test_a_chief_that_is_late_and_begins_anew(monkeypatch, capsys):
     """The server joins each of its generations, and notes each update."""
-    notices = [Notice(), Notice(), Notice('{"mode": "sync"}', 7)]
-    notices.append(notices[2]._replace(step=1))
-    notices.append(notices[2]._replace(generation=8))
-    notices.append(notices[4]._replace(step=9, finished=1))
-    boards = mock.Mock()
-    boards.read.side_effect = [[notice] for notice in notices[:3] + notices[2:]]
-    station = mock.Mock(cluster=Cluster(('a:1',), ('b:1',)), task=Task('ps', 0))
-    monkeypatch.setattr(parameter_server, 'Boards', lambda *unused: boards)
+    states = [ClusterState(), ClusterState(), ClusterState('{"mode": "sync"}', 7)]
+    states.append(states[2]._replace(step=1))
+    states.append(states[2]._replace(generation=8))
+    states.append(states[4]._replace(step=9, finished=1))
+    state_variables = mock.Mock()
+    state_variables.read.side_effect = [[state] for state in states[:3] + states[2:]]
+    context = mock.Mock(cluster=Cluster(('a:1',), ('b:1',)), task=Task('ps', 0))
+    monkeypatch.setattr(parameter_server, 'ClusterStateVariables', lambda *unused: state_variables)
     monkeypatch.setattr(parameter_server.time, 'sleep', lambda secs: None)
-    parameter_server.serve(station)
-    assert station.mock_calls == [
+    parameter_server.serve(context)
+    assert context.mock_calls == [
         mock.call.join(TRAINING),
-        mock.call.made_progress(),
+        mock.call.report_progress(),
         mock.call.join(TRAINING),
-        mock.call.watchdog.rest(),
-        mock.call.await_departures(boards),
+        mock.call.watchdog.stop(),
+        mock.call.wait_for_workers_to_leave(state_variables),
     ]
     assert capsys.readouterr().out.splitlines() == [
         'ps 0 (a:1) is ready',

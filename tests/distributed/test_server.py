@@ -12,7 +12,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.distributed import server
 from cifar10.distributed.cluster import CONNECTING, FILLING, JOINING, TRAINING, Cluster, Task
-from cifar10.distributed.server import Card
+from cifar10.distributed.server import TaskInfo
 from cifar10.errors import UserError
 from tests.helpers import programs
 
@@ -37,12 +37,12 @@ def _closed():
 
 def _absent(*addresses):
     cluster = Cluster((), addresses)
-    return server.absent(cluster, server.read_cards(cluster, cluster.workers))
+    return server.missing_tasks(cluster, server.read_task_infos(cluster, cluster.worker_tasks))
 
 
 def _unreachable(*addresses):
     cluster = Cluster((), addresses)
-    return server.unreachable(cluster, cluster.workers)
+    return server.unreachable_tasks(cluster, cluster.worker_tasks)
 
 
 def test_ipv6():
@@ -69,16 +69,16 @@ def test_an_unknown_host():
 
 
 @pytest.mark.parametrize(
-    'address, is_here',
+    'address, is_local_address',
     [
         ('localhost:2222', True),
         ('192.0.2.1:2222', False),
         ('no-such-host.invalid:2222', False),
     ],
 )
-def test_addresses_of_this_machine(address, is_here):
+def test_addresses_of_this_machine(address, is_local_address):
     """192.0.2.1 is for documentation: no machine has it (RFC 5737)."""
-    assert server.is_here(address) == is_here
+    assert server.is_local_address(address) == is_local_address
 
 
 def test_no_answer(monkeypatch):
@@ -95,14 +95,14 @@ def test_only_who_is_asked_for_and_in_order():
         cluster = Cluster(
             ('127.0.0.1:%d' % closed,), ('127.0.0.1:%d' % port, '127.0.0.1:%d' % other)
         )
-        assert server.unreachable(cluster, cluster.servers + cluster.workers) == [
+        assert server.unreachable_tasks(cluster, cluster.ps_tasks + cluster.worker_tasks) == [
             Task('ps', 0),
             Task('worker', 1),
         ]
-        assert server.unreachable(cluster, cluster.workers[::-1]) == [Task('worker', 1)]
+        assert server.unreachable_tasks(cluster, cluster.worker_tasks[::-1]) == [Task('worker', 1)]
         assert (
-            server.unreachable(cluster, cluster.workers[:1])
-            == server.unreachable(cluster, [])
+            server.unreachable_tasks(cluster, cluster.worker_tasks[:1])
+            == server.unreachable_tasks(cluster, [])
             == []
         )
 
@@ -110,32 +110,32 @@ def test_only_who_is_asked_for_and_in_order():
 def test_all_are_asked_at_the_same_time(monkeypatch):
     # which a second one would not reach before the first one has its answer
     barrier = threading.Barrier(3, timeout=30)
-    monkeypatch.setattr(server, '_refusal', lambda address: barrier.wait() < 0)
+    monkeypatch.setattr(server, '_connection_error', lambda address: barrier.wait() < 0)
     assert _unreachable('a:1', 'b:1', 'c:1') == []
 
 
-_CARD = Card('--worker_hosts=a:1,b:2', 'worker 0', 7)
+_TASK_INFO = TaskInfo('--worker_hosts=a:1,b:2', 'worker 0', 7)
 
 
 @pytest.mark.parametrize(
-    'cards, expected',
+    'task_infos, expected',
     [
-        ([_CARD._replace(phase=TRAINING)] * 2, []),
-        (['no answer', _CARD], ['worker 0 (a:1: no answer)']),
+        ([_TASK_INFO._replace(phase=TRAINING)] * 2, []),
+        (['no answer', _TASK_INFO], ['worker 0 (a:1: no answer)']),
         (
-            [_CARD, _CARD._replace(phase=FILLING)],
+            [_TASK_INFO, _TASK_INFO._replace(phase=FILLING)],
             ['worker 0 (a:1: connecting)', 'worker 1 (b:2: filling the queue)'],
         ),
         (
-            [_CARD, _CARD._replace(cluster='--worker_hosts=b:2')],
+            [_TASK_INFO, _TASK_INFO._replace(cluster='--worker_hosts=b:2')],
             ['worker 1 (b:2: started with --worker_hosts=b:2)'],
         ),
     ],
 )
-def test_absent_tasks(cards, expected):
+def test_absent_tasks(task_infos, expected):
     """Tasks that are on their way are named only if all others are there."""
     cluster = Cluster((), ('a:1', 'b:2'))
-    assert server.absent(cluster, dict(zip(cluster.workers, cards))) == expected
+    assert server.missing_tasks(cluster, dict(zip(cluster.worker_tasks, task_infos))) == expected
 
 
 _ASK = """
@@ -146,15 +146,15 @@ from cifar10.distributed.cluster import Cluster, Task
 
 running = tf.train.Server.create_local_server()
 address, task = running.target[len('grpc://'):], Task(running.server_def.job_name, 0)
-print(server.read_card(address))
-own = server.OwnCard(running.target, Cluster((), (address,)), task)
+print(server.read_task_info(address))
+own = server.OwnTaskInfo(running.target, Cluster((), (address,)), task)
 for phase in ('connecting', 'training'):
     own.set_phase(phase)
-    assert server.read_card(address) == own.card == ('--worker_hosts=' + address, str(task), own.card.incarnation, phase), phase
-another = server.OwnCard(running.target, Cluster((), (address,)), task)
-assert another.card.incarnation != own.card.incarnation
-own._session.run(own._assign, {own._text: '["a card", "of another version"]'})
-print(server.read_card(address))
+    assert server.read_task_info(address) == own.task_info == ('--worker_hosts=' + address, str(task), own.task_info.incarnation, phase)
+another = server.OwnTaskInfo(running.target, Cluster((), (address,)), task)
+assert another.task_info.incarnation != own.task_info.incarnation
+own._session.run(own._assign, {own._text: '["a task info", "of another version"]'})
+print(server.read_task_info(address))
 own.set_phase('training')
 
 # An old connection hangs, as TCP lets it for minutes after a cut, and new ones work.
@@ -187,9 +187,9 @@ is_cut[0] = True
 try:
     session.run(answer)
 except tf.errors.DeadlineExceededError:
-    print(server.read_card(through) == own.card)
+    print(server.read_task_info(through) == own.task_info)
 server._ANSWER_SECS = 0.5
-print(server.read_card('127.0.0.1:' + sys.argv[1]), flush=True)
+print(server.read_task_info('127.0.0.1:' + sys.argv[1]), flush=True)
 os._exit(0)
 """
 
@@ -221,20 +221,20 @@ def test_a_port_in_use(capsys):
     with _listening() as port:
         cluster = Cluster((), ('127.0.0.1:%d' % port,))
         with pytest.raises(UserError) as error:
-            server.start(cluster, cluster.workers[0], tf.ConfigProto())
+            server.start(cluster, cluster.worker_tasks[0], tf.ConfigProto())
     assert str(error.value) == (
         'worker 0 (127.0.0.1:%d) cannot listen: Address already in use. End what listens there, or '
         'give the task another port' % port
     )
-    server._try_port(port)
+    server._check_port(port)
 
 
 @pytest.mark.parametrize('phases', [[None, CONNECTING, None, JOINING, FILLING], [JOINING, None]])
 def test_a_run_that_is_awaited(monkeypatch, phases):
     """Until the chief trains, or has joined, found nothing to do, and ended."""
-    cards = [Card('', 'worker 0', 7, phase) if phase else 'no answer' for phase in phases]
-    read = mock.Mock(side_effect=cards)
-    monkeypatch.setattr(server, 'read_card', read)
-    monkeypatch.setattr(server, '_LOOK_SECS', 0)
-    server.await_run(Cluster((), ('a:1',)), 60)
-    assert read.call_count == len(cards)
+    task_infos = [TaskInfo('', 'worker 0', 7, phase) if phase else 'no answer' for phase in phases]
+    read = mock.Mock(side_effect=task_infos)
+    monkeypatch.setattr(server, 'read_task_info', read)
+    monkeypatch.setattr(server, '_POLL_SECS', 0)
+    server.wait_for_chief(Cluster((), ('a:1',)), 60)
+    assert read.call_count == len(task_infos)

@@ -40,7 +40,9 @@ class _Run:
             copies,
             gradients,
             None,
-            lambda averages: optimizer.train(sgd, averages, self.step, replica.job.pace, hparams),
+            lambda averages: optimizer.train(
+                sgd, averages, self.step, replica.job.run_length, hparams
+            ),
         )
         self.averages = [
             variable
@@ -48,22 +50,22 @@ class _Run:
             if variable.op.name.endswith('/ExponentialMovingAverage')
         ]
         session.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
-        session.run(self.update.publish_op)
-        session.run(self.update.start_op)
+        session.run(self.update.chief_init_op)
+        session.run(self.update.worker_init_op)
 
     def send(self, index, value, step):
         """Another worker sends gradients of this value."""
         sender = tasks_here.replica(self.replica.strategy, index=index)
-        filled = []
+        assign_ops = []
         for weights in self.weights:
-            slot = synchronous.slot(sender.task, weights)
-            filled.append(slot.assign(tf.fill(slot.shape, value)))
-        self.session.run(exchange.push(sender, tf.constant(step, tf.int64), filled))
+            buffer = synchronous.buffer(sender.task, weights)
+            assign_ops.append(buffer.assign(tf.fill(buffer.shape, value)))
+        self.session.run(exchange.report_arrival(sender, tf.constant(step, tf.int64), assign_ops))
 
     def assert_is(self, step, weights, average=None):
         """Asserts that all weights, and their moving averages, have one value."""
         assert self.session.run(
-            [self.step, cluster_state.variable(self.replica.hosts[0], 'step')]
+            [self.step, cluster_state.variable(self.replica.state_tasks[0], 'step')]
         ) == [
             step,
             step,
@@ -97,7 +99,7 @@ def test_the_average_of_all(session):
 
 @pytest.mark.parametrize('wanted, senders, value', [(1, [], 1.0), (2, [2], 6.0)])
 def test_backup_workers(session, wanted, senders, value):
-    """Who has not arrived does not count, whatever is in its slots."""
+    """Who has not arrived does not count, whatever is in its buffers."""
     run = _Run(session, 3, wanted)
     for index in {1, 2} - set(senders):
         run.send(index, np.nan, -1)
@@ -111,8 +113,8 @@ def test_the_other_workers_are_woken(session):
     run = _Run(session, 3, 1)
     session.run(run.update.train_op)
     queues = [
-        cluster_state.wake_queue(run.replica.hosts[0], worker)
-        for worker in run.replica.cluster.workers
+        cluster_state.token_queue(run.replica.state_tasks[0], worker)
+        for worker in run.replica.cluster.worker_tasks
     ]
     assert session.run([queue.size() for queue in queues]) == [0, 1, 1]
 
@@ -120,9 +122,12 @@ def test_the_other_workers_are_woken(session):
 def test_slots():
     """Each worker has its own for each variable, and finds it again; no checkpoint holds them."""
     weights, biases = tf.get_variable('weights', [2, 3]), tf.get_variable('biases', [3])
-    workers = tasks_here.cluster(1, 2).workers
-    slots = [synchronous.slot(worker, weights) for worker in workers]
-    assert synchronous.slot(workers[1], weights) is slots[1] is not slots[0]
-    assert synchronous.slot(workers[1], biases) is not slots[1]
-    assert [slot.op.name for slot in slots] == ['slots/worker_0/weights', 'slots/worker_1/weights']
+    workers = tasks_here.cluster(1, 2).worker_tasks
+    buffers = [synchronous.buffer(worker, weights) for worker in workers]
+    assert synchronous.buffer(workers[1], weights) is buffers[1] is not buffers[0]
+    assert synchronous.buffer(workers[1], biases) is not buffers[1]
+    assert [buffer.op.name for buffer in buffers] == [
+        'buffers/worker_0/weights',
+        'buffers/worker_1/weights',
+    ]
     assert tf.global_variables() == [weights, biases]

@@ -13,15 +13,15 @@ import pytest
 from cifar10.distributed import server, task_context
 from cifar10.distributed.cluster import (
     CONNECTING,
+    EX_TEMPFAIL,
     FILLING,
     JOINING,
-    STALLED,
     TRAINING,
     Cluster,
     Task,
     Timeouts,
 )
-from cifar10.distributed.server import Card
+from cifar10.distributed.server import TaskInfo
 from cifar10.errors import UserError
 
 CLUSTER = Cluster(('a:1',), ('b:1', 'c:1'))
@@ -50,9 +50,9 @@ class Clock:
         self._turns.put(1000.0 + now)
         self._looks.put(self._looks.get(timeout=60))
 
-    def end(self, message, status=STALLED):
-        """In the place of liveness.end: the thread of the watchdog does nothing any more."""
-        print('END %s%s' % (message, '' if status == STALLED else ' [%d]' % status))
+    def end(self, message, status=EX_TEMPFAIL):
+        """In the place of liveness.exit_process: the thread of the watchdog does nothing any more."""
+        print('END %s%s' % (message, '' if status == EX_TEMPFAIL else ' [%d]' % status))
         self._looks.put(None)
         threading.Event().wait()
 
@@ -61,12 +61,14 @@ class _Watch:
     """A watchdog, what it is told, and what it prints.
 
     Attributes:
-      phase, awaited, doubt: what it is told when it asks; a function for `awaited` is called.
+      phase, awaited, unreachable_reason: what it is told when it asks; a function for `awaited` is called.
     """
 
     def __init__(self, clock, capsys):
-        self.phase, self.awaited, self.doubt = TRAINING, lambda: 'worker 1', ''
-        self.dog = task_context.Watchdog(lambda: (self.phase, self.awaited(), self.doubt))
+        self.phase, self.awaited, self.unreachable_reason = TRAINING, lambda: 'worker 1', ''
+        self.dog = task_context.Watchdog(
+            lambda: (self.phase, self.awaited(), self.unreachable_reason)
+        )
         self._clock, self._capsys = clock, capsys
 
     def told(self, *times):
@@ -90,7 +92,7 @@ WAITING = 'Training: waiting for worker 1\n'
 
 
 def test_who_is_waited_for_is_told_after_5_seconds_and_then_every_30(watch):
-    watch.dog.watch(100, 'stall_timeout_secs')
+    watch.dog.start(100, 'stall_timeout_secs')
     assert watch.told(4.9, 5, 5.2, 34.9, 35, 35.2, 64.9, 65, 99.9, 100) == {
         5: WAITING,
         35: WAITING,
@@ -101,7 +103,7 @@ def test_who_is_waited_for_is_told_after_5_seconds_and_then_every_30(watch):
 
 
 def test_a_limit_below_5_seconds(watch):
-    watch.dog.watch(2, 'connect_timeout_secs')
+    watch.dog.start(2, 'connect_timeout_secs')
     told = watch.told(1.9, 2)
     assert list(told) == [2] and told[2].startswith(
         'END Training: waited 2 seconds (--connect_timeout_secs) for worker 1: '
@@ -109,32 +111,32 @@ def test_a_limit_below_5_seconds(watch):
 
 
 def test_progress_begins_the_time_anew(watch):
-    watch.dog.watch(50, 'stall_timeout_secs')
+    watch.dog.start(50, 'stall_timeout_secs')
     assert list(watch.told(5, 35, 40)) == [5, 35]
-    watch.dog.progress()
+    watch.dog.reset()
     assert list(watch.told(44.9, 45, 75, 89.9, 90)) == [45, 75, 90]
 
 
-@pytest.mark.parametrize('what', ['progress', 'rest'])
+@pytest.mark.parametrize('what', ['reset', 'stop'])
 def test_what_happens_while_the_others_are_asked(watch, what):
     """To ask them takes seconds."""
     watch.awaited = lambda: getattr(watch.dog, what)() or 'worker 1'
-    watch.dog.watch(50, 'stall_timeout_secs')
-    assert watch.told(6, 12, 60 if what == 'progress' else 100) == {}
+    watch.dog.start(50, 'stall_timeout_secs')
+    assert watch.told(6, 12, 60 if what == 'reset' else 100) == {}
 
 
 def test_without_a_watch_nothing_is_told(watch):
     assert watch.told(1000) == {}
-    watch.dog.watch(50, 'stall_timeout_secs')
+    watch.dog.start(50, 'stall_timeout_secs')
     assert watch.told(1004, 1005) == {1005: WAITING}
-    watch.dog.rest()
+    watch.dog.stop()
     assert watch.told(2000) == {}
 
 
 def test_the_others_answer(watch):
     """Only the end says so: a step can take long."""
     watch.awaited = str
-    watch.dog.watch(50, 'stall_timeout_secs')
+    watch.dog.start(50, 'stall_timeout_secs')
     told = watch.told(5, 35, 50)
     assert list(told) == [50] and ' for the others, although all of them answer: start' in told[50]
 
@@ -142,15 +144,15 @@ def test_the_others_answer(watch):
 def test_a_queue_that_does_not_fill(watch):
     """No other task is the reason."""
     watch.phase, watch.awaited = FILLING, str
-    watch.dog.watch(20, 'connect_timeout_secs')
+    watch.dog.start(20, 'connect_timeout_secs')
     assert 'if the disk is slow' in watch.told(5, 19.9, 20).pop(20)
 
 
 def test_nobody_has_ever_answered(watch):
     """After three times the limit nobody will come: a status by which the task is not started
     again."""
-    watch.phase, watch.doubt = CONNECTING, 'nobody answers'
-    watch.dog.watch(50, 'connect_timeout_secs')
+    watch.phase, watch.unreachable_reason = CONNECTING, 'nobody answers'
+    watch.dog.start(50, 'connect_timeout_secs')
     told = watch.told(4.9, 5, 35, 50, 60, 65, 95, 100, 125, 149.9, 150)
     assert list(told) == [5, 35, 65, 95, 125, 150]
     assert told[150].endswith('(3 times --connect_timeout_secs) for worker 1: nobody answers [1]\n')
@@ -158,10 +160,10 @@ def test_nobody_has_ever_answered(watch):
 
 def test_somebody_answers_after_the_limit(watch):
     """It ends at the end of the next attempt, with the status by which it is started again."""
-    watch.doubt = 'nobody answers'
-    watch.dog.watch(50, 'connect_timeout_secs')
+    watch.unreachable_reason = 'nobody answers'
+    watch.dog.start(50, 'connect_timeout_secs')
     assert list(watch.told(5, 50)) == [5, 50]
-    watch.doubt = ''
+    watch.unreachable_reason = ''
     told = watch.told(99.9, 100)
     assert list(told) == [99.9, 100] and told[100].startswith(
         'END Training: waited 100 seconds (2 times --connect_timeout_secs)'
@@ -170,7 +172,7 @@ def test_somebody_answers_after_the_limit(watch):
 
 def test_a_bug_ends_the_process(watch):
     watch.awaited = lambda: 1 / 0
-    watch.dog.watch(50, 'stall_timeout_secs')
+    watch.dog.start(50, 'stall_timeout_secs')
     assert watch.told(5) == {
         5: 'END The watchdog failed (division by zero): start this task again\n'
     }
@@ -190,18 +192,18 @@ def test_the_end_of_a_process(monkeypatch, capsys, error):
 
 @pytest.fixture
 def watched(monkeypatch):
-    """Makes servers, cards and watchdogs stand-ins; a list of what the watchdog is told."""
+    """Makes servers, TaskInfos and watchdogs stand-ins; a list of what the watchdog is told."""
     told = []
-    own = SimpleNamespace(card=Card('', 'worker 1', 7), set_phase=lambda phase: None)
+    own = SimpleNamespace(task_info=TaskInfo('', 'worker 1', 7), set_phase=lambda phase: None)
     monkeypatch.setattr(server, 'start', lambda *args: 'target')
-    monkeypatch.setattr(server, 'OwnCard', lambda *args: own)
-    monkeypatch.setattr(server, 'read_card', lambda address: own.card)
+    monkeypatch.setattr(server, 'OwnTaskInfo', lambda *args: own)
+    monkeypatch.setattr(server, 'read_task_info', lambda address: own.task_info)
     monkeypatch.setattr(
         task_context,
         'Watchdog',
         lambda describe: SimpleNamespace(
-            watch=lambda secs, flag: told.append((secs, flag)),
-            progress=lambda: told.append('progress'),
+            start=lambda secs, flag: told.append((secs, flag)),
+            reset=lambda: told.append('progress'),
         ),
     )
     return told
@@ -209,7 +211,7 @@ def watched(monkeypatch):
 
 def test_the_limits_of_a_task_that_joins_again(watched):
     connect, stall = (7, 'connect_timeout_secs'), (8, 'stall_timeout_secs')
-    task = task_context.Station(CLUSTER, Task('worker', 1), None, Timeouts(connect=7, stall=8))
+    task = task_context.TaskContext(CLUSTER, Task('worker', 1), None, Timeouts(connect=7, stall=8))
     assert watched == [connect]
     for _ in range(2):
         del watched[:]
@@ -217,7 +219,7 @@ def test_the_limits_of_a_task_that_joins_again(watched):
         task.set_phase(TRAINING)
         assert watched == [connect]
         for _ in range(3):
-            task.made_progress()
+            task.report_progress()
         assert watched[1:] == [stall] + 3 * ['progress']
     del watched[:]
     task.join(JOINING, restarts_timer=False)
@@ -225,7 +227,7 @@ def test_the_limits_of_a_task_that_joins_again(watched):
 
 
 @pytest.mark.parametrize(
-    'task, answering, doubt',
+    'task, answering, unreachable_reason',
     [
         (Task('worker', 1), Task('ps', 0), 'the chief has never answered'),
         (Task('worker', 1), Task('worker', 0), None),
@@ -233,68 +235,72 @@ def test_the_limits_of_a_task_that_joins_again(watched):
         (Task('worker', 0), Task('worker', 1), None),
     ],
 )
-def test_tasks_that_may_never_come(watched, monkeypatch, task, answering, doubt):
+def test_tasks_that_may_never_come(watched, monkeypatch, task, answering, unreachable_reason):
     """Without the chief, a run may be over; and nobody doubts any more after joining it."""
-    answers = {answering: Card(CLUSTER.text, '', 8)}
+    answers = {answering: TaskInfo(CLUSTER.flags_string, '', 8)}
     monkeypatch.setattr(
         server,
-        'read_cards',
+        'read_task_infos',
         lambda cluster, tasks: {each: answers.get(each, 'no answer') for each in tasks},
     )
-    made = task_context.Station(CLUSTER, task, None, Timeouts())
+    made = task_context.TaskContext(CLUSTER, task, None, Timeouts())
     found = made._describe()[2]
-    assert found == ('%s; the run has ended, or the addresses are wrong' % doubt if doubt else '')
+    assert found == (
+        '%s; the run has ended, or the addresses are wrong' % unreachable_reason
+        if unreachable_reason
+        else ''
+    )
     answers.clear()
     assert made._describe()[2] == found
     made.join(TRAINING)
     assert made._describe()[2] == (found if task.is_chief else '')
-    made.made_progress()
+    made.report_progress()
     assert made._describe()[2] == ''
 
 
 def test_a_task_that_nobody_reaches(watched):
     """Another process has its address."""
     task = Task('worker', 1)
-    made = task_context.Station(CLUSTER, task, None, Timeouts())
-    made._is_known = False
-    _, awaited, doubt = made._describe()
+    made = task_context.TaskContext(CLUSTER, task, None, Timeouts())
+    made._is_address_verified = False
+    _, awaited, unreachable_reason = made._describe()
     assert awaited == 'worker 1 (c:1: worker 1 answers), the address of this task'
-    assert doubt == 'check --task_index and the addresses'
+    assert unreachable_reason == 'check --task_index and the addresses'
 
 
 def test_other_addresses(watched, monkeypatch):
-    other, task = CLUSTER.workers
-    made = task_context.Station(CLUSTER, task, None, Timeouts())
-    card = Card(CLUSTER.text, 'worker 0', 7)
-    monkeypatch.setattr(server, 'read_cards', lambda cluster, tasks: {other: card})
-    assert made.read_cards([other]) == {other: card}
-    card = card._replace(cluster='--worker_hosts=b:1')
+    other, task = CLUSTER.worker_tasks
+    made = task_context.TaskContext(CLUSTER, task, None, Timeouts())
+    task_info = TaskInfo(CLUSTER.flags_string, 'worker 0', 7)
+    monkeypatch.setattr(server, 'read_task_infos', lambda cluster, tasks: {other: task_info})
+    assert made.read_task_infos([other]) == {other: task_info}
+    task_info = task_info._replace(cluster='--worker_hosts=b:1')
     with pytest.raises(UserError, match=r'^worker 0 .*=b:1, but worker 1 \(c:1\) with .*b:1,c:1: '):
-        made.read_cards([other])
+        made.read_task_infos([other])
 
 
 @pytest.mark.parametrize('seconds, is_rejected', [(29, False), (31, True)])
 def test_another_process_at_the_address(watched, monkeypatch, seconds, is_rejected):
     """The name of a host may lead to an old one for 30 seconds."""
-    own, other = server.read_card('c:1'), Card(CLUSTER.text, 'worker 0', 8)
+    own, other = server.read_task_info('c:1'), TaskInfo(CLUSTER.flags_string, 'worker 0', 8)
     now, found = [1000], iter(['no answer', other, other, own])
 
     def sleep(unused_secs):
         now[0] += seconds
 
-    monkeypatch.setattr(server, 'read_card', lambda address: next(found))
+    monkeypatch.setattr(server, 'read_task_info', lambda address: next(found))
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
     monkeypatch.setattr(task_context, 'time', clock)
     if is_rejected:
         with pytest.raises(UserError, match=r'^Another process .* worker 1 \(c:1\), as worker 0: '):
-            task_context.Station(CLUSTER, Task('worker', 1), None, Timeouts())
+            task_context.TaskContext(CLUSTER, Task('worker', 1), None, Timeouts())
     else:
-        task_context.Station(CLUSTER, Task('worker', 1), None, Timeouts())
+        task_context.TaskContext(CLUSTER, Task('worker', 1), None, Timeouts())
 
 
 def test_who_cannot_be_reached_need_not_depart(watched, monkeypatch):
-    made = task_context.Station(CLUSTER, Task('worker', 0), None, Timeouts())
-    boards = SimpleNamespace(read=lambda: [SimpleNamespace(gone=[1, 0])])
-    monkeypatch.setattr(server, 'unreachable', lambda cluster, tasks: tasks)
+    made = task_context.TaskContext(CLUSTER, Task('worker', 0), None, Timeouts())
+    state_variables = SimpleNamespace(read=lambda: [SimpleNamespace(left=[1, 0])])
+    monkeypatch.setattr(server, 'unreachable_tasks', lambda cluster, tasks: tasks)
     monkeypatch.setattr(task_context, 'time', SimpleNamespace(monotonic=lambda: 0))  # nobody sleeps
-    made.await_departures(boards)
+    made.wait_for_workers_to_leave(state_variables)

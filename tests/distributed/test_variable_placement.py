@@ -221,7 +221,7 @@ def test_averaging_moves_weights_and_averages_once(build):
 
 def test_the_weight_averager_averages_where_the_parts_are():
     cluster = Cluster(('a:1', 'b:1', 'c:1'), ('d:1', 'e:1'))
-    averaged = averaging.round_op(
+    averaged = averaging.average_op(
         cluster, tf.placeholder(tf.bool, [2]), tf.placeholder(tf.int64, [])
     )
     sums = [op for op in ancestors(averaged) if op.type == 'Mean']
@@ -237,13 +237,13 @@ def test_nothing_of_all_reduce_is_elsewhere(build):
 def test_bytes_held(capsys):
     """A moving average counts as its variable does."""
     with tf.device(
-        variable_placement.on_servers(Cluster(('a:1', 'b:1'), ('c:1',)), Task('worker', 0))
+        variable_placement.ps_device_setter(Cluster(('a:1', 'b:1'), ('c:1',)), Task('worker', 0))
     ):
         step = tf.train.get_or_create_global_step()
         weights = tf.get_variable('weights', [300, 500])
         tf.get_variable('half', [150000], tf.float16)
         tf.train.ExponentialMovingAverage(0.9, step).apply([weights])
-    variable_placement.print_bytes(tf.global_variables())
+    variable_placement.print_variable_sizes(tf.global_variables())
     assert capsys.readouterr().out == 'Variables: 0.3 MB on ps 0, 1.2 MB on ps 1\n'
 
 
@@ -259,7 +259,7 @@ def test_copies():
         tf.constant([1, 2, 3, 4]),
     )
     global_step = tf.train.get_or_create_global_step()
-    copies = variable_placement.Copies(tasks_here.Here('worker', 0))
+    copies = variable_placement.Copies(tasks_here.LocalTask('worker', 0))
     with copies.read():
         loss = _loss(images, labels)
         copied = tf.trainable_variables()
@@ -277,7 +277,7 @@ def test_copies():
         and not set(copied) & set(tf.global_variables())
     )
     assert set(originals) == set(tf.global_variables()) - {global_step}
-    of_originals = copies.of_originals(gradients[::-1])
+    of_originals = copies.map_to_originals(gradients[::-1])
     assert [variable.op.name for _, variable in of_originals] == [
         variable.op.name for variable in originals[::-1]
     ]

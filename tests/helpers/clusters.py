@@ -21,8 +21,8 @@ class Task:
     looked at.
 
     Attributes:
-      seen: a list of lines of the output.
-      complaints: a list of all lines on stderr.
+      stdout_lines: a list of lines of the output.
+      stderr_lines: a list of all lines on stderr.
     """
 
     def __init__(self, command, environment=None, **observation):
@@ -30,12 +30,12 @@ class Task:
         self._process = forks.Process(
             [programs.path('cifar10_distributed_train')] + command, environment, **observation
         )
-        self.seen, self.complaints, self._lines = [], [], queue.Queue()
+        self.stdout_lines, self.stderr_lines, self._lines = [], [], queue.Queue()
         self._readers = [
             threading.Thread(target=_read, args=arguments, daemon=True)
             for arguments in [
                 (self._process.stdout, self._lines.put, [None]),
-                (self._process.stderr, self.complaints.append, []),
+                (self._process.stderr, self.stderr_lines.append, []),
             ]
         ]
         for reader in self._readers:
@@ -57,9 +57,10 @@ class Task:
             if line is None:
                 self._lines.put(None)
                 raise AssertionError(
-                    'No line with %r:\n%s' % (pattern, '\n'.join(self.seen[-50:] + self.complaints))
+                    'No line with %r:\n%s'
+                    % (pattern, '\n'.join(self.stdout_lines[-50:] + self.stderr_lines))
                 )
-            self.seen.append(line)
+            self.stdout_lines.append(line)
             match = re.search(pattern, line)
             if match:
                 return match
@@ -70,16 +71,16 @@ class Task:
             try:
                 self._process.wait(DEADLINE_SECS)
             except subprocess.TimeoutExpired:
-                self.seen += filter(None, self._lines.queue)
+                self.stdout_lines += filter(None, self._lines.queue)
                 raise AssertionError(
-                    'It does not end:\n%s' % '\n'.join(self.seen + self.complaints)
+                    'It does not end:\n%s' % '\n'.join(self.stdout_lines + self.stderr_lines)
                 )
             for reader in self._readers:
                 reader.join(DEADLINE_SECS)
             self._process.stdin.close()
             _running.remove(self)
             while self._lines.queue[0] is not None:
-                self.seen.append(self._lines.get())
+                self.stdout_lines.append(self._lines.get())
         return self._process.returncode
 
     def signal(self, number):
@@ -125,7 +126,7 @@ class Cluster:
         self.tasks = {}
         self._observation = dict(observation, gate=gate)
 
-    def another(self, name, *flags, **observation):
+    def start_another(self, name, *flags, **observation):
         """Starts and returns a Task of this name that is none of `tasks`."""
         job, index = name.split()
         own = ['--job_name=' + job, '--task_index=' + index]
@@ -134,7 +135,7 @@ class Cluster:
     def start(self, *names, flags=()):
         """Starts the tasks of these names, or all."""
         for name in names or self.names:
-            self.tasks[name] = self.another(name, *flags)
+            self.tasks[name] = self.start_another(name, *flags)
 
     def kill(self, name):
         """Kills a task."""
@@ -145,22 +146,22 @@ class Cluster:
         second worker there for ever."""
         observed.write(self._observation['gate'], step)
 
-    def wait_until_held(self, step, *names):
+    def wait_until_blocked(self, step, *names):
         """Waits until each of these workers, or all, has come to the gate at this step, or a later
         one."""
         for name in names or [name for name in self.names if name.startswith('worker')]:
-            while int(self.wait_for(name, r'^Held at step (\d+)$').group(1)) < step:
+            while int(self.wait_for(name, r'^Blocked at step (\d+)$').group(1)) < step:
                 pass
 
     def wait_for(self, name, pattern):
         """See Task.wait_for."""
         return self.tasks[name].wait_for(pattern)
 
-    def joined_at(self, name):
+    def joined_step(self, name):
         """The step at which a worker joins the run."""
         return int(self.wait_for(name, r'^Joining the run at step (\d+)$').group(1))
 
-    def resumed_at(self):
+    def resumed_step(self):
         """The step at which the chief resumes the run."""
         return int(self.wait_for('worker 0', r'^Resuming from .*, step (\d+)$').group(1))
 
@@ -175,10 +176,10 @@ class Cluster:
 
     def text(self, name):
         """What has been seen of the lines of a task."""
-        return '\n'.join(self.tasks[name].seen)
+        return '\n'.join(self.tasks[name].stdout_lines)
 
 
-def maker(tmp_path, data_dir, flags, gate=10**9):
+def factory(tmp_path, data_dir, flags, gate=10**9):
     """Returns a function that makes a Cluster, whose run is in tmp_path / 'run', and which trains
     up to the step of its gate."""
 

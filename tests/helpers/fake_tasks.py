@@ -95,9 +95,9 @@ class Trainer:
             os.kill(number, signal.SIGKILL)
 
 
-def launch(trainer, num_ps, num_workers, restarts=3, flags=()):
+def launch(trainer, num_ps, num_workers, max_restarts=3, flags=()):
     """Launches a Trainer from this process; returns the exit status."""
-    return launcher.Launcher(trainer.command, list(flags), num_ps, num_workers, restarts).run()
+    return launcher.Launcher(trainer.command, list(flags), num_ps, num_workers, max_restarts).run()
 
 
 def hosts(words, name):

@@ -24,7 +24,7 @@ FIFO_SECS = 20  # then a FIFO gives way, and the test fails
 def job(data_dir, train_dir, *more):
     """The arguments of a training run whose steps are quick, without an evaluation; `more` come
     last."""
-    return classic_job(data_dir, train_dir, '--eval_steps=0', *more)
+    return classic_job(data_dir, train_dir, '--eval_every=0', *more)
 
 
 def classic_job(data_dir, train_dir, *more):

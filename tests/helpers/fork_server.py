@@ -26,13 +26,13 @@ if __name__ == '__main__':
 from scripts import cifar10_distributed_train  # noqa: F401 (what scripts need)
 from tests.helpers import observed
 
-_LOOK_SECS = 0.01
+_POLL_SECS = 0.01
 
 
 def _serve(channel):
     requests, children = open(0, 'rb', buffering=0), set()
     while True:
-        if select.select([requests], [], [], _LOOK_SECS)[0]:
+        if select.select([requests], [], [], _POLL_SECS)[0]:
             line = requests.readline()
             if not line:
                 break

@@ -80,9 +80,9 @@ def assert_flat(samples, warm_up):
 def _saved_again(checkpoints):
     """Yields the checkpoints, and makes each look as if it had been saved again before the next is
     looked for."""
-    for number, restored in enumerate(checkpoints):
-        yield restored
-        os.utime(restored.path + '.index', (number, number))
+    for number, ckpt in enumerate(checkpoints):
+        yield ckpt
+        os.utime(ckpt.path + '.index', (number, number))
 
 
 def main(data_dir, checkpoint_dir, eval_dir, polls):
@@ -92,8 +92,8 @@ def main(data_dir, checkpoint_dir, eval_dir, polls):
     checkpoints = _saved_again(
         checkpoints_iterator.new_checkpoints(checkpoint_dir, interval_secs=0)
     )
-    evaluation.evaluate(
-        evaluator, (restored for _, restored in zip(range(int(polls)), checkpoints)), eval_dir
+    evaluation.evaluate_checkpoints(
+        evaluator, (ckpt for _, ckpt in zip(range(int(polls)), checkpoints)), eval_dir
     )
 
 

@@ -3,6 +3,8 @@
 from cifar10 import multi_gpu
 
 
-def of(hparams, num_slices=1):
-    """The Network of ten classes with these hyperparameters."""
-    return multi_gpu.Network(10, num_slices, hparams.fc_weight_decay, hparams.label_smoothing)
+def from_hparams(hparams, num_sub_batches=1):
+    """The ModelParams of ten classes with these hyperparameters."""
+    return multi_gpu.ModelParams(
+        10, num_sub_batches, hparams.fc_weight_decay, hparams.label_smoothing
+    )

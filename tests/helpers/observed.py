@@ -8,9 +8,9 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import training
 from cifar10.distributed import server, task_context
-from tests.helpers.parted_graphs import PartedGraphs
+from tests.helpers.parted_graphs import PartitionGraphs
 
-_LOOK_SECS = 0.01
+_POLL_SECS = 0.01
 
 
 def observe(gate=None, digests=False, transfers=False, listens_at=None):
@@ -54,8 +54,8 @@ def _move_to_another_host(port):
         return make_server(spec, job, index, **options)
 
     tf.train.Server = make_moved_server
-    server._try_port = lambda port: None
-    task_context._SUCCESSION_SECS = 1
+    server._check_port = lambda port: None
+    task_context._DNS_UPDATE_SECS = 1
 
 
 class _Gate(tf.train.SessionRunHook):
@@ -71,9 +71,9 @@ class _Gate(tf.train.SessionRunHook):
     def before_run(self, run_context):
         step = run_context.session.run(self._step)
         if step >= read(self._path):
-            print('Held at step %d' % step, flush=True)
+            print('Blocked at step %d' % step, flush=True)
         while step >= read(self._path):
-            time.sleep(_LOOK_SECS)
+            time.sleep(_POLL_SECS)
 
 
 def read(path):
@@ -103,7 +103,7 @@ class _Digests(tf.train.SessionRunHook):
         )
 
 
-class _Transfers(PartedGraphs):
+class _Transfers(PartitionGraphs):
     """Prints the bytes of tensors with several elements that the devices of this process have sent
     to each other in each step."""
 

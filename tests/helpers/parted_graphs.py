@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 
-class PartedGraphs(tf.train.SessionRunHook):
+class PartitionGraphs(tf.train.SessionRunHook):
     """Keeps the whole graph, and its parts as they ran in the last step, a list of GraphDefs."""
 
     def before_run(self, run_context):

@@ -19,11 +19,11 @@ def run(fetches, times):
     return values
 
 
-def epoch(paths, *share):
+def epoch(paths, *shard):
     """What input._read_records gives of one epoch of these files, uint8 [n, 3073]."""
     with tf.Graph().as_default(), tf.Session() as session:
         filenames = tf.train.string_input_producer(paths, shuffle=False, num_epochs=1)
-        read = cifar10_input._read_records(filenames, data_sets.records(paths), *share)
+        read = cifar10_input._read_records(filenames, data_sets.records(paths), *shard)
         session.run(tf.local_variables_initializer())
         coord = tf.train.Coordinator()
         runners = tf.train.start_queue_runners(session, coord)

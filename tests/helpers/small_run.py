@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import multi_gpu, optimizer, training
-from cifar10.config import CLASSIC, Intervals, Pace
+from cifar10.config import CLASSIC, Intervals, RunLength
 from cifar10.data import dataset
 from cifar10.data.dataset import Records
 from cifar10.hooks import outputs
@@ -17,7 +17,9 @@ from cifar10.runs import checkpoint
 HPARAMS = CLASSIC._replace(
     initial_learning_rate=0.25, moving_average_decay=0.3, num_epochs_per_decay=3.0
 )
-PACE = Pace(examples_per_step=10, examples_per_epoch=100)  # the rate decays every 30 steps
+RUN_LENGTH = RunLength(
+    examples_per_step=10, examples_per_epoch=100
+)  # the rate decays every 30 steps
 
 LINE = re.compile(
     r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: step (\d+), loss = (\S+) '
@@ -33,15 +35,15 @@ def job(data_dir, hparams=HPARAMS, num_examples=100, num_towers=2):
     )
 
 
-def work(pace, **intervals):
+def fake_job(run_length, **intervals):
     """What training.session needs of a Job; no data are read, and nothing is evaluated, because the
     variables are not those of the network."""
     return SimpleNamespace(
-        data=dataset.DataSet('', Records(()), Records(())),
+        dataset=dataset.DataSet('', Records(()), Records(())),
         num_examples=0,
-        pace=pace,
+        run_length=run_length,
         session_config=tf.ConfigProto(),
-        intervals=Intervals(**dict(intervals, eval_steps=0)),
+        intervals=Intervals(**dict(intervals, eval_every=0)),
     )
 
 
@@ -60,8 +62,8 @@ def train(
     data_dir,
     max_steps,
     fresh=False,
-    poison=None,
-    clean=None,
+    nan_step=None,
+    finite_part=None,
     after_step=None,
     hparams=HPARAMS,
     initial=None,
@@ -72,49 +74,51 @@ def train(
 
     Args:
       max_steps: None trains as long as `hparams` say.
-      poison: the step in which loss and gradient of the second tower become NaN.
-      clean: 'loss' or 'gradient' if only the other becomes NaN.
+      nan_step: the step in which loss and gradient of the second tower become NaN.
+      finite_part: 'loss' or 'gradient' if only the other becomes NaN.
       after_step: called with the step after each update.
       initial: initial values by name; for None `weights` is (8, -4).
       intervals: fields of Intervals.
     """
-    pace = PACE._replace(last_step=max_steps or optimizer.num_steps(PACE, hparams))
+    run_length = RUN_LENGTH._replace(
+        last_step=max_steps or optimizer.num_steps(RUN_LENGTH, hparams)
+    )
     with outputs.open_run(
         str(train_dir), fresh, job(data_dir, hparams, num_examples)
     ) as run, tf.Graph().as_default():
         step = _build(
-            pace,
+            run_length,
             hparams,
             initial or {'weights': (8, -4)},
-            -1 if poison is None else poison - 1,
-            clean,
+            -1 if nan_step is None else nan_step - 1,
+            finite_part,
             after_step,
         )
-        run_steps(step, work(pace, **intervals), run)
+        run_steps(step, fake_job(run_length, **intervals), run)
 
 
-def _build(pace, hparams, initial, poisoned_step, clean, after_step):
+def _build(run_length, hparams, initial, nan_global_step, finite_part, after_step):
     variables = [
         tf.get_variable(name, initializer=np.array(value, np.float32))
         for name, value in initial.items()
     ]
     global_step = tf.train.get_or_create_global_step()
-    rate = optimizer.learning_rate(global_step, pace, hparams)
+    rate = optimizer.learning_rate(global_step, run_length, hparams)
     loss = tf.add_n([tf.reduce_sum(tf.square(variable)) for variable in variables])
-    poisoned = loss * tf.where(tf.equal(global_step, poisoned_step), np.nan, 1.0)
+    nan_loss = loss * tf.where(tf.equal(global_step, nan_global_step), np.nan, 1.0)
     opt = optimizer.create(rate, hparams)
     losses, tower_grads = (
-        [loss, poisoned],
-        [opt.compute_gradients(loss), opt.compute_gradients(poisoned)],
+        [loss, nan_loss],
+        [opt.compute_gradients(loss), opt.compute_gradients(nan_loss)],
     )
-    if clean == 'loss':
+    if finite_part == 'loss':
         losses = [loss, loss]
-    if clean == 'gradient':
+    if finite_part == 'gradient':
         tower_grads = tower_grads[:1]
     # a loss that no gradient needs must not read the next step either
     with tf.control_dependencies(losses):
         train_op = optimizer.train(
-            opt, multi_gpu.average_gradients(tower_grads), global_step, pace, hparams
+            opt, multi_gpu.average_gradients(tower_grads), global_step, run_length, hparams
         )
     summary_op = tf.summary.merge(
         [tf.summary.scalar('loss', loss), tf.summary.scalar('rate', rate)]

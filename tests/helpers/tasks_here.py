@@ -5,29 +5,31 @@ from types import SimpleNamespace
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.config import Intervals, Pace
+from cifar10.config import Intervals, RunLength
 from cifar10.distributed.cluster import Cluster, Task
 from cifar10.hooks.outputs import WorkerRun
 
 DEADLINE_SECS = 60
 
 
-class Here(Task):
+class LocalTask(Task):
     """A Task on whatever device the session has."""
 
     device = ''
 
 
-class HereCluster(Cluster):
+class LocalCluster(Cluster):
     """A Cluster of such tasks."""
 
-    servers = property(lambda self: [Here('ps', i) for i in range(len(self.ps))])
-    workers = property(lambda self: [Here('worker', i) for i in range(len(self.worker))])
+    ps_tasks = property(lambda self: [LocalTask('ps', i) for i in range(len(self.ps_hosts))])
+    worker_tasks = property(
+        lambda self: [LocalTask('worker', i) for i in range(len(self.worker_hosts))]
+    )
 
 
 def cluster(num_servers, num_workers):
     """A cluster of so many tasks."""
-    return HereCluster(
+    return LocalCluster(
         tuple('ps%d:1' % i for i in range(num_servers)),
         tuple('worker%d:1' % i for i in range(num_workers)),
     )
@@ -37,17 +39,18 @@ def replica(strategy, num_servers=1, index=0, last_step=1000, generation=7):
     """What the modes need of a Worker; its tasks are here."""
     tasks = cluster(num_servers, strategy.num_workers)
     job = SimpleNamespace(
-        pace=Pace(10, 100, last_step, strategy.steps_per_run), intervals=Intervals(log_frequency=2)
+        run_length=RunLength(10, 100, last_step, strategy.steps_per_execution),
+        intervals=Intervals(log_frequency=2),
     )
     return SimpleNamespace(
         strategy=strategy,
         cluster=tasks,
-        hosts=tasks.servers,
-        task=tasks.workers[index],
+        state_tasks=tasks.ps_tasks,
+        task=tasks.worker_tasks[index],
         generation=generation,
         run=WorkerRun(),
         job=job,
-        made_local_step=lambda: None,
+        report_local_step=lambda: None,
     )
 
 

@@ -8,14 +8,14 @@ from cifar10 import input as cifar10_input, multi_gpu, optimizer, training
 from tests.helpers import networks, queues
 
 
-def batches(job, first_step, share, count):
+def batches(job, first_step, shard, count):
     """The batches (images, labels) that a worker of a cluster takes, with --deterministic, after a
     start at this step."""
     with tf.Graph().as_default(), tf.device('/cpu:0'):
-        training.set_seed(job.seed, first_step, share.index)
+        training.set_seed(job.seed, first_step, shard.index)
         return queues.run(
             cifar10_input.distorted_inputs(
-                job.data, job.hparams.batch_size, job.hparams.contrast, job.deterministic, share
+                job.dataset, job.hparams.batch_size, job.hparams.contrast, job.deterministic, shard
             ),
             count,
         )
@@ -24,7 +24,7 @@ def batches(job, first_step, share, count):
 class Trainer:
     """A graph of towers, whose variables can be read and written."""
 
-    def __init__(self, hparams, pace, num_towers):
+    def __init__(self, hparams, run_length, num_towers):
         with tf.Graph().as_default() as graph:
             tf.set_random_seed(3)
             self._session = tf.Session(config=tf.ConfigProto(device_count={'CPU': num_towers}))
@@ -34,11 +34,11 @@ class Trainer:
                 for _ in range(num_towers)
             ]
             global_step = tf.train.get_or_create_global_step()
-            rate = optimizer.learning_rate(global_step, pace, hparams)
+            rate = optimizer.learning_rate(global_step, run_length, hparams)
             opt = optimizer.create(rate, hparams)
             devices = ['/cpu:%d' % i for i in range(num_towers)]
             _, tower_grads = multi_gpu.tower_gradients(
-                devices, self._batches, opt, networks.of(hparams)
+                devices, self._batches, opt, networks.from_hparams(hparams)
             )
             # The update takes placeholders, so that a test can also give it other gradients; so it
             # does not wait for the losses.
@@ -47,18 +47,18 @@ class Trainer:
                 variable.op.name: gradient
                 for gradient, variable in multi_gpu.average_gradients(tower_grads)
             }
-            self._given = {
+            self._gradient_placeholders = {
                 variable.op.name: tf.placeholder(tf.float32, variable.shape)
                 for variable in tf.trainable_variables()
             }
             self._train_op = optimizer.train(
                 opt,
                 [
-                    (self._given[variable.op.name], variable)
+                    (self._gradient_placeholders[variable.op.name], variable)
                     for variable in tf.trainable_variables()
                 ],
                 global_step,
-                pace,
+                run_length,
                 hparams,
             )
             self._variables = {variable.op.name: variable for variable in tf.global_variables()}
@@ -90,7 +90,8 @@ class Trainer:
     def apply(self, gradients):
         """Makes an update from gradients, by the names of variables."""
         self._session.run(
-            self._train_op, {self._given[name]: gradient for name, gradient in gradients.items()}
+            self._train_op,
+            {self._gradient_placeholders[name]: gradient for name, gradient in gradients.items()},
         )
 
     def step(self, batches):

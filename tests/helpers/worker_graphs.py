@@ -50,10 +50,10 @@ def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **
         300,
         hparams._replace(batch_size=2),
         batches_per_step=strategy.batches_per_step,
-        steps_per_run=strategy.steps_per_run,
+        steps_per_execution=strategy.steps_per_execution,
         **{name: value for name, value in numbers.items() if name in training.Job._fields},
     )
-    replica = Worker(mock.Mock(cluster=cluster, task=cluster.workers[index]), strategy, job)
+    replica = Worker(mock.Mock(cluster=cluster, task=cluster.worker_tasks[index]), strategy, job)
     # as by join()
     replica.generation, replica.run = GENERATION, WorkerRun()
     replica.initializes_variables = index == 0

@@ -36,7 +36,7 @@ def _train(train_dir, data_dir, max_steps, **intervals):
         300,
         CLASSIC._replace(batch_size=8),
         max_steps=max_steps,
-        intervals=Intervals(checkpoint_steps=1, log_frequency=1, max_to_keep=0, **intervals),
+        intervals=Intervals(save_checkpoint_steps=1, log_frequency=1, max_to_keep=0, **intervals),
     )
     with outputs.open_run(str(train_dir), False, job) as run:
         cifar10_train.train(job, run)
@@ -46,9 +46,9 @@ def _before_each_evaluation(monkeypatch, act):
     """Calls act(step) before a checkpoint of this step is evaluated."""
     evaluate = evaluation.Evaluator.evaluate
 
-    def act_and_evaluate(evaluator, restored):
-        act(restored.step)
-        return evaluate(evaluator, restored)
+    def act_and_evaluate(evaluator, ckpt):
+        act(ckpt.step)
+        return evaluate(evaluator, ckpt)
 
     monkeypatch.setattr(evaluation.Evaluator, 'evaluate', act_and_evaluate)
 
@@ -64,15 +64,15 @@ def _expected(train_dir, data_dir, step):
 
 
 @pytest.mark.parametrize(
-    'eval_steps, steps',
+    'eval_every, steps',
     [
         pytest.param(None, [4], marks=SLOW),
         pytest.param(0, [], marks=SLOW),
         (2, [2, 4]),
     ],
 )
-def test_what_is_evaluated(tmp_path, data_dir, capsys, eval_steps, steps):
-    _train(tmp_path, data_dir, 4, eval_steps=eval_steps)
+def test_what_is_evaluated(tmp_path, data_dir, capsys, eval_every, steps):
+    _train(tmp_path, data_dir, 4, eval_every=eval_every)
     output = capsys.readouterr().out
     correct = [_expected(tmp_path, data_dir, step) for step in steps]
     assert PRECISION.findall(output) == [
@@ -97,15 +97,15 @@ def test_its_time_counts_in_the_speed(tmp_path, data_dir, capsys, monkeypatch):
 
     monkeypatch.setattr(session_hooks.time, 'monotonic', tick)
     _before_each_evaluation(monkeypatch, lambda step: tick(1000))
-    _train(tmp_path, data_dir, 4, eval_steps=2)
+    _train(tmp_path, data_dir, 4, eval_every=2)
     output = capsys.readouterr().out
     seconds = [float(line[3]) for line in LINE.findall(output)]
     assert seconds[2] > 1000 and max(seconds[0], seconds[1], seconds[3]) < 1
     assert output.count('The evaluation took 1000.0 s\n') == 2
 
 
-@pytest.mark.parametrize('eval_steps', [None, 3])
-def test_what_a_signal_has_ended_is_evaluated(tmp_path, data_dir, capsys, monkeypatch, eval_steps):
+@pytest.mark.parametrize('eval_every', [None, 3])
+def test_what_a_signal_has_ended_is_evaluated(tmp_path, data_dir, capsys, monkeypatch, eval_every):
     """Once, also if the step is one that is evaluated anyway."""
     log = session_hooks.LoggingHook.after_run
 
@@ -115,7 +115,7 @@ def test_what_a_signal_has_ended_is_evaluated(tmp_path, data_dir, capsys, monkey
             os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(session_hooks.LoggingHook, 'after_run', send)
-    _train(tmp_path, data_dir, 1000, eval_steps=eval_steps)
+    _train(tmp_path, data_dir, 1000, eval_every=eval_every)
     step = checkpoint.read_latest(str(tmp_path)).step
     assert step < 6 and [found[1:] for found in PRECISION.findall(capsys.readouterr().out)] == [
         (str(_expected(tmp_path, data_dir, step)), str(step))
@@ -146,7 +146,7 @@ def test_test_images_that_are_damaged_are_told_at_the_start(tmp_path, own_data_d
     with pytest.raises(UserError, match='test_batch.bin is not a whole number of records'):
         _train(tmp_path / 'run', own_data_dir, 2)
     assert not LINE.findall(capsys.readouterr().out)
-    _train(tmp_path / 'run', own_data_dir, 2, eval_steps=0)
+    _train(tmp_path / 'run', own_data_dir, 2, eval_every=0)
 
 
 def test_test_images_that_change_cost_no_step(tmp_path, own_data_dir, capsys, monkeypatch):
@@ -154,7 +154,7 @@ def test_test_images_that_change_cost_no_step(tmp_path, own_data_dir, capsys, mo
     (path,) = dataset.read(own_data_dir).test.paths
     _before_each_evaluation(monkeypatch, lambda step: os.utime(path, (step, step)))
     with pytest.raises(UserError, match='test_batch.bin has changed since the start'):
-        _train(tmp_path / 'run', own_data_dir, 4, eval_steps=2)
+        _train(tmp_path / 'run', own_data_dir, 4, eval_every=2)
     captured = capsys.readouterr()
     assert 'has changed since the start: ' in captured.err and '. Training goes on' in captured.err
     assert 'Saved %s\n' % (tmp_path / 'run' / 'model.ckpt-4') in captured.out
@@ -188,7 +188,7 @@ def test_an_evaluation_that_is_missing_at_the_end(tmp_path, data_dir, capsys, mo
     with pytest.raises(
         UserError, match='^The run is saved, but without an evaluation: The test images are away$'
     ):
-        _train(tmp_path, data_dir, 3, eval_steps=2)
+        _train(tmp_path, data_dir, 3, eval_every=2)
     captured = capsys.readouterr()
     assert captured.err.endswith(': The test images are away. Training goes on\n')
     assert [step for _, _, step in PRECISION.findall(captured.out)] == ['3']
@@ -201,7 +201,7 @@ def test_a_best_checkpoint_that_cannot_be_kept(
     """A later one that is as good makes up for it."""
     values = iter([0.6, precision])
     monkeypatch.setattr(Scores, 'precision', property(lambda scores: next(values)))
-    monkeypatch.setattr(evaluation, 'describe', lambda result: '')
+    monkeypatch.setattr(evaluation, 'format_result', lambda result: '')
     write = checkpoint_files._write
 
     def full_at_first(path, values):
@@ -212,7 +212,7 @@ def test_a_best_checkpoint_that_cannot_be_kept(
     monkeypatch.setattr(checkpoint_files, '_write', full_at_first)
     missing = pytest.raises(UserError, match='^The run is saved, but without the best checkpoint: ')
     with missing if is_missing else contextlib.nullcontext():
-        _train(tmp_path, data_dir, 2, eval_steps=1, keep_best=True)
+        _train(tmp_path, data_dir, 2, eval_every=1, keep_best=True)
     assert run_directory.read_chosen(str(tmp_path), 'best').step == 2
 
 
@@ -225,7 +225,7 @@ def test_a_complete_run_without_its_best_checkpoint(tmp_path, data_dir):
 
 def test_the_best_checkpoint_is_kept(tmp_path, data_dir, capsys):
     """The first one of the best by NumPy, with the very values of that step."""
-    _train(tmp_path, data_dir, 4, eval_steps=1, keep_best=True)
+    _train(tmp_path, data_dir, 4, eval_every=1, keep_best=True)
     correct = [_expected(tmp_path, data_dir, step) for step in range(1, 5)]
     best = 1 + correct.index(max(correct))
     kept, saved = (

@@ -9,18 +9,22 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input
-from cifar10.config import Pace
+from cifar10.config import RunLength
 from cifar10.hooks import session_hooks
 from cifar10.hooks.outputs import WorkerRun
 
 
 def test_what_is_due():
     """Once for all multiples of the interval that have been passed."""
-    assert [step for step in range(8) if session_hooks.is_due(step, step - 1, 3)] == [0, 3, 6]
+    assert [step for step in range(8) if session_hooks.should_trigger(step, step - 1, 3)] == [
+        0,
+        3,
+        6,
+    ]
     assert (
-        session_hooks.is_due(9, 4, 3)
-        and not session_hooks.is_due(8, 6, 3)
-        and not session_hooks.is_due(6, 6, 3)
+        session_hooks.should_trigger(9, 4, 3)
+        and not session_hooks.should_trigger(8, 6, 3)
+        and not session_hooks.should_trigger(6, 6, 3)
     )
 
 
@@ -47,13 +51,13 @@ def test_others_have_made_the_last_step():
         assert monitored.should_stop()
 
 
-def _positions(monkeypatch, capsys, pace, every, seconds_per_step, last, first_step=0):
+def _positions(monkeypatch, capsys, run_length, every, seconds_per_step, last, first_step=0):
     """What the lines say after the speed, by a clock that steps alone move."""
     now = [0.0]
     monkeypatch.setattr(session_hooks.time, 'monotonic', lambda: now[0])
     global_step = tf.train.get_or_create_global_step()
     step = SimpleNamespace(global_step=global_step, loss=tf.constant(1.0))
-    hook = session_hooks.LoggingHook(step, pace, every)
+    hook = session_hooks.LoggingHook(step, run_length, every)
     with tf.Session() as session:
         global_step.load(first_step, session)
         hook.after_create_session(session, None)
@@ -67,8 +71,10 @@ def _positions(monkeypatch, capsys, pace, every, seconds_per_step, last, first_s
 def test_the_speed_the_epoch_and_the_time_that_is_left(monkeypatch, capsys):
     """The first step takes a minute, which only the first line counts; the others take 2 seconds
     each."""
-    pace = Pace(100, 1000, last_step=325)
-    assert _positions(monkeypatch, capsys, pace, 10, lambda step: 60 if step == 1 else 2, 31) == [
+    run_length = RunLength(100, 1000, last_step=325)
+    assert _positions(
+        monkeypatch, capsys, run_length, 10, lambda step: 60 if step == 1 else 2, 31
+    ) == [
         # 315 steps of 7.8 s
         '(12.8 examples/sec; 7.800 sec/batch), epoch 1.00 of 32.5, 0:40:57 left',
         '(50.0 examples/sec; 2.000 sec/batch), epoch 2.00 of 32.5, 0:10:10 left',
@@ -78,8 +84,8 @@ def test_the_speed_the_epoch_and_the_time_that_is_left(monkeypatch, capsys):
 
 
 def test_a_resumed_run_counts_all_epochs(monkeypatch, capsys):
-    pace = Pace(100, 1000, last_step=320)
-    found = _positions(monkeypatch, capsys, pace, 10, lambda step: 1, 310, first_step=290)
+    run_length = RunLength(100, 1000, last_step=320)
+    found = _positions(monkeypatch, capsys, run_length, 10, lambda step: 1, 310, first_step=290)
     assert [line.partition('), ')[2] for line in found] == [
         'epoch 30.00 of 32, 0:00:20 left',
         'epoch 31.00 of 32, 0:00:10 left',
@@ -88,8 +94,8 @@ def test_a_resumed_run_counts_all_epochs(monkeypatch, capsys):
 
 def test_a_speed_that_changes_is_followed(monkeypatch, capsys):
     """It is that of the latest 100 lines: in the middle, 49 steps of one second and 51 of three."""
-    pace = Pace(1, 1000, last_step=10000)
-    found = _positions(monkeypatch, capsys, pace, 1, lambda step: 1 if step < 500 else 3, 800)
+    run_length = RunLength(1, 1000, last_step=10000)
+    found = _positions(monkeypatch, capsys, run_length, 1, lambda step: 1 if step < 500 else 3, 800)
     assert [found[step - 1].rpartition(', ')[2] for step in (400, 550, 800)] == [
         '2:40:00 left',
         '5:18:09 left',
@@ -98,7 +104,7 @@ def test_a_speed_that_changes_is_followed(monkeypatch, capsys):
 
 
 def test_others_have_come_further_than_the_end(monkeypatch, capsys):
-    (line,) = _positions(monkeypatch, capsys, Pace(1, 10, last_step=3), 5, lambda step: 1, 5)
+    (line,) = _positions(monkeypatch, capsys, RunLength(1, 10, last_step=3), 5, lambda step: 1, 5)
     assert line.endswith(' epoch 0.50 of 0.3, 0:00:00 left')
 
 

@@ -75,7 +75,7 @@ def test_runs_in_one_directory_compare(runs):
 def test_a_resumed_run_is_one_row(tmp_path, data_dir):
     """Its end is told when it has come to it, not when it has diverged."""
     with pytest.raises(UserError, match='^Training diverged at step 4'):
-        small_run.train(tmp_path / 'run', data_dir, 5, checkpoint_steps=2, poison=4)
+        small_run.train(tmp_path / 'run', data_dir, 5, save_checkpoint_steps=2, nan_step=4)
     (row,) = _hparams(tmp_path).values()
     assert sorted(row) == [metadata.EXPERIMENT_TAG, metadata.SESSION_START_INFO_TAG]
     for max_steps in (3, 6):

@@ -111,7 +111,7 @@ def test_what_cannot_be_kept(tmp_path, data_dir, monkeypatch):
 
 
 def test_choices(tmp_path, data_dir):
-    train(tmp_path, data_dir, 2, checkpoint_steps=1)
+    train(tmp_path, data_dir, 2, save_checkpoint_steps=1)
     for choice, step in [('latest', 2)] + [
         (str(tmp_path / 'model.ckpt-1') + suffix, 1)
         for suffix in ('', '.meta', '.data-00000-of-00001')

@@ -55,8 +55,8 @@ def _saves(directory, clock, steps):
 
 def _found(directory, clock, *args):
     return [
-        (restored.step, clock.now)
-        for restored in checkpoints_iterator.new_checkpoints(str(directory), *args)
+        (ckpt.step, clock.now)
+        for ckpt in checkpoints_iterator.new_checkpoints(str(directory), *args)
     ]
 
 

@@ -98,7 +98,7 @@ def test_a_bad_checkpoint_is_not_overwritten(tmp_path, data_dir):
 
 
 def test_a_run_is_resumed_from_the_newest_intact_checkpoint(tmp_path, data_dir, capsys):
-    train(tmp_path, data_dir, 2, checkpoint_steps=1)
+    train(tmp_path, data_dir, 2, save_checkpoint_steps=1)
     (tmp_path / 'model.ckpt-2.index').unlink()
     train(tmp_path, data_dir, 4)
     output = capsys.readouterr().out

@@ -16,7 +16,8 @@ def trained(tmp_path_factory, data_dir):
     """A run with the checkpoints of steps 1 and 2."""
     directory = tmp_path_factory.mktemp('trained') / 'run'
     status, _, stderr = programs.call(
-        'cifar10_train', *faults.job(data_dir, directory, '--max_steps=2', '--checkpoint_steps=1')
+        'cifar10_train',
+        *faults.job(data_dir, directory, '--max_steps=2', '--save_checkpoint_steps=1'),
     )
     assert (status, stderr) == (0, '')
     return directory

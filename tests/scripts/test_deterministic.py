@@ -19,8 +19,8 @@ def _train_twice(directories, data_dir, steps, num_gpus, recipe):
         '--recipe=' + recipe,
         '--batch_size=8',
         '--epochs=100',
-        '--summary_steps=1',
-        '--eval_steps=0',
+        '--save_summaries_steps=1',
+        '--eval_every=0',
         '--dataset=synthetic',
         '--data_dir=' + data_dir,
     ]

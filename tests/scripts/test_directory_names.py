@@ -44,7 +44,7 @@ def test_refused_to_trainers(tmp_path, data_dir, script, name):
     keep = [] if script == 'cifar10_classic' else ['--max_to_keep=1']
     job = faults.classic_job if script == 'cifar10_classic' else faults.job
     _assert_refused(
-        tmp_path, script, *job(data_dir, name, '--max_steps=2', '--checkpoint_steps=1', *keep)
+        tmp_path, script, *job(data_dir, name, '--max_steps=2', '--save_checkpoint_steps=1', *keep)
     )
 
 
@@ -89,7 +89,7 @@ def test_a_list_that_names_checkpoints_elsewhere(tmp_path, data_dir):
     """As in a copy of a directory of the original tutorial, which lists absolute paths: the
     original stays as it is."""
     original = tmp_path / 'original'
-    args = ['--checkpoint_steps=1', '--seed=1']
+    args = ['--save_checkpoint_steps=1', '--seed=1']
     assert (
         programs.call('cifar10_train', *faults.job(data_dir, original, '--max_steps=3', *args))[0]
         == 0

@@ -57,9 +57,9 @@ class _Disk:
             *faults.job(
                 data_dir,
                 directory,
-                '--checkpoint_steps=5',
+                '--save_checkpoint_steps=5',
                 '--max_to_keep=2',
-                '--summary_steps=2',
+                '--save_summaries_steps=2',
                 *args,
             ),
             wrapper=faults.small_disk(directory, '60m'),

@@ -12,20 +12,20 @@ pytestmark = pytest.mark.slow
 LONG = pytest.mark.long
 SCRIPT = 'cifar10_distributed_train.py: '
 FLAGS = [
-    '--eval_steps=0',
+    '--eval_every=0',
     '--batch_size=8',
     '--log_frequency=1',
     '--intra_op_threads=1',
     '--inter_op_threads=1',
-    '--input_threads=1',
+    '--num_preprocess_threads=1',
 ]
 ENDED = 'Nothing to do: the run has ended'
 
 
 @pytest.fixture
 def make_cluster(tmp_path, data_dir):
-    """See clusters.maker."""
-    return clusters.maker(tmp_path, data_dir, FLAGS)
+    """See clusters.factory."""
+    return clusters.factory(tmp_path, data_dir, FLAGS)
 
 
 def _saved(tmp_path):
@@ -46,12 +46,12 @@ def test_a_chief_that_is_asked_to_end(tmp_path, make_cluster, mode):
         gate=7,
     )
     cluster.start()
-    cluster.wait_until_held(7)
+    cluster.wait_until_blocked(7)
     chief = cluster.tasks['worker 0']
     chief.signal(signal.SIGTERM)
     cluster.allow(15)
     cluster.wait_for('worker 0', '^SIGTERM: stopping$')
-    assert chief.end() == 128 + signal.SIGTERM and chief.complaints == [
+    assert chief.end() == 128 + signal.SIGTERM and chief.stderr_lines == [
         SCRIPT + 'interrupted (SIGTERM)'
     ]
     stopped_at = _saved(tmp_path)
@@ -85,19 +85,21 @@ def test_a_job_that_is_started_again_after_its_end(tmp_path, make_cluster, num_p
     cluster.wait_for('worker 1', 'listens')
     cluster.start(*[name for name in cluster.names if name != 'worker 1'])
     cluster.succeed()
-    assert cluster.tasks['worker 1'].seen[-1] == ENDED
+    assert cluster.tasks['worker 1'].stdout_lines[-1] == ENDED
     assert 'Nothing to do: the run ends at step 2' in cluster.text('worker 0')
     for name in cluster.names[:num_ps]:
-        assert cluster.tasks[name].seen[-1] == 'The run has finished at step %d' % _saved(tmp_path)
+        assert cluster.tasks[name].stdout_lines[-1] == 'The run has finished at step %d' % _saved(
+            tmp_path
+        )
     if mode == 'sync':
         cluster.start('ps 0', 'worker 1')
         assert cluster.tasks['worker 1'].end() == 0
-        assert cluster.tasks['worker 1'].seen[-1] == ENDED
+        assert cluster.tasks['worker 1'].stdout_lines[-1] == ENDED
         cluster.kill('ps 0')
         hosts = '--worker_hosts=192.0.2.1:2222,%s' % cluster.addresses['worker 1']
         cluster.start('worker 1', flags=[hosts, '--connect_timeout_secs=8'])
         assert cluster.tasks['worker 1'].end() == 0
-        assert cluster.tasks['worker 1'].seen[-1] == ENDED
+        assert cluster.tasks['worker 1'].stdout_lines[-1] == ENDED
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_a_chief_that_cannot_write_everything(tmp_path, make_cluster, num_ps, en
     cluster = make_cluster(num_ps, 2, mode, '--max_steps=20', '--profile_step=3', gate=6)
     cluster.start('worker 1', flags=['--train_dir=%s' % (tmp_path / 'other')])
     cluster.start(*[name for name in cluster.names if name != 'worker 1'])
-    cluster.wait_until_held(6)
+    cluster.wait_until_blocked(6)
     chief, other = cluster.tasks['worker 0'], cluster.tasks['worker 1']
     if not ends:
         chief.signal(signal.SIGTERM)
@@ -122,7 +124,7 @@ def test_a_chief_that_cannot_write_everything(tmp_path, make_cluster, num_ps, en
     cluster.allow()
     assert chief.end() == (1 if ends else 128 + signal.SIGTERM)
     other.signal(signal.SIGCONT)
-    warning, *complaints = chief.complaints
+    warning, *complaints = chief.stderr_lines
     lost = 'Cannot write %s (Is a directory): ' % (tmp_path / 'run' / 'trace-3.json')
     assert warning.startswith(SCRIPT + lost) and warning.endswith('Training goes on')
     assert complaints[0].startswith(

@@ -10,23 +10,23 @@ from tests.helpers import clusters, events, observed
 
 pytestmark = pytest.mark.slow
 LONG = pytest.mark.long
-STALLED = 75
+EX_TEMPFAIL = 75
 FLAGS = [
-    '--eval_steps=0',
+    '--eval_every=0',
     '--batch_size=8',
     '--log_frequency=1',
-    '--summary_steps=5',
-    '--checkpoint_steps=10',
+    '--save_summaries_steps=5',
+    '--save_checkpoint_steps=10',
     '--intra_op_threads=1',
     '--inter_op_threads=1',
-    '--input_threads=1',
+    '--num_preprocess_threads=1',
 ]
 
 
 @pytest.fixture
 def make_cluster(tmp_path, data_dir):
-    """See clusters.maker."""
-    return clusters.maker(tmp_path, data_dir, FLAGS, gate=17)
+    """See clusters.factory."""
+    return clusters.factory(tmp_path, data_dir, FLAGS, gate=17)
 
 
 def _steps(lines):
@@ -51,21 +51,21 @@ def test_sync(tmp_path, make_cluster, num_ps):
     last checkpoint."""
     cluster = make_cluster(num_ps, 2, '--mode=sync', '--max_steps=40')
     cluster.start()
-    cluster.wait_until_held(17)
+    cluster.wait_until_blocked(17)
     cluster.kill('worker 1')
     cluster.allow(27)
     cluster.start('worker 1')
-    assert cluster.joined_at('worker 1') == 17
-    cluster.wait_until_held(27)
+    assert cluster.joined_step('worker 1') == 17
+    cluster.wait_until_blocked(27)
     before = cluster.tasks['worker 0']
-    assert _steps(before.seen) == list(range(1, 28))
+    assert _steps(before.stdout_lines) == list(range(1, 28))
     before.kill()
     cluster.allow(37)
     cluster.start('worker 0')
-    assert cluster.resumed_at() == 20
+    assert cluster.resumed_step() == 20
     cluster.wait_for('worker 1', '^The chief has restarted the run: joining it$')
-    assert cluster.joined_at('worker 1') == 20
-    cluster.wait_until_held(37)
+    assert cluster.joined_step('worker 1') == 20
+    cluster.wait_until_blocked(37)
     last = 'ps %d' % (num_ps - 1)
     cluster.kill(last)
     cluster.allow()
@@ -76,27 +76,31 @@ def test_sync(tmp_path, make_cluster, num_ps):
             r'^Lost (the connection to )?%s \(%s.*\): joining again$'
             % (last, cluster.addresses[last]),
         )
-    assert cluster.resumed_at() == 30
+    assert cluster.resumed_step() == 30
     cluster.succeed()
-    assert _steps(cluster.tasks['worker 0'].seen) == list(range(21, 38)) + list(range(31, 41))
+    assert _steps(cluster.tasks['worker 0'].stdout_lines) == list(range(21, 38)) + list(
+        range(31, 41)
+    )
     _assert_whole(tmp_path / 'run', 40, every=5)
 
 
 @LONG
 def test_a_chief_that_restarts_without_a_checkpoint(tmp_path, make_cluster):
     """Before it, the chief names a worker that has not arrived: it answers, but fills its queue."""
-    cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=9', '--checkpoint_steps=1000', gate=7)
+    cluster = make_cluster(
+        1, 2, '--mode=sync', '--max_steps=9', '--save_checkpoint_steps=1000', gate=7
+    )
     cluster.start('ps 0', 'worker 0')
     gate = str(tmp_path / 'another gate')
     observed.write(gate, 0)
-    cluster.tasks['worker 1'] = cluster.another('worker 1', gate=gate)
+    cluster.tasks['worker 1'] = cluster.start_another('worker 1', gate=gate)
     cluster.wait_for(
         'worker 0',
         r'^Training: waiting for worker 1 \(%s: filling the queue\)$'
         % cluster.addresses['worker 1'],
     )
     observed.write(gate, 10**9)
-    cluster.wait_until_held(7, 'worker 0')
+    cluster.wait_until_blocked(7, 'worker 0')
     cluster.kill('worker 0')
     cluster.allow()
     cluster.start('worker 0')
@@ -111,13 +115,13 @@ def test_backup_workers(tmp_path, make_cluster):
     back."""
     cluster = make_cluster(1, 3, '--mode=sync', '--replicas_to_aggregate=2', '--max_steps=40')
     cluster.start()
-    cluster.wait_until_held(17, 'worker 0')
+    cluster.wait_until_blocked(17, 'worker 0')
     cluster.kill('worker 2')
     cluster.allow(27)
-    cluster.wait_until_held(27, 'worker 0')
+    cluster.wait_until_blocked(27, 'worker 0')
     cluster.start('worker 2')
-    assert cluster.joined_at('worker 2') == 27
-    cluster.wait_until_held(27, 'worker 2')
+    assert cluster.joined_step('worker 2') == 27
+    cluster.wait_until_blocked(27, 'worker 2')
     cluster.kill('worker 1')
     cluster.allow()
     assert cluster.end_all() == {
@@ -126,7 +130,7 @@ def test_backup_workers(tmp_path, make_cluster):
         'worker 1': -signal.SIGKILL,
         'worker 2': 0,
     }
-    assert _steps(cluster.tasks['worker 0'].seen) == list(
+    assert _steps(cluster.tasks['worker 0'].stdout_lines) == list(
         range(1, 41)
     ) and 'Lost' not in cluster.text('worker 0')
     _assert_whole(tmp_path / 'run', 40, every=5)
@@ -148,23 +152,23 @@ def test_async_and_average(tmp_path, make_cluster, mode, num_ps):
         num_ps, 2, '--mode=' + mode, '--max_steps=60', *['--average_period=2'] * (mode == 'average')
     )
     cluster.start()
-    cluster.wait_until_held(17)
+    cluster.wait_until_blocked(17)
     for name, other, gate in [('worker 1', 'worker 0', 27), ('worker 0', 'worker 1', 37)]:
         cluster.kill(name)
         cluster.allow(gate)
-        cluster.wait_until_held(gate, other)
+        cluster.wait_until_blocked(gate, other)
         cluster.start(name)
-        assert cluster.joined_at(name) >= gate
-        cluster.wait_until_held(gate, name)
+        assert cluster.joined_step(name) >= gate
+        cluster.wait_until_blocked(gate, name)
     cluster.allow(47)
-    cluster.wait_until_held(47)
+    cluster.wait_until_blocked(47)
     # nothing is made twice
-    assert all(step > 37 for step in _steps(cluster.tasks['worker 0'].seen))
+    assert all(step > 37 for step in _steps(cluster.tasks['worker 0'].stdout_lines))
     last = 'ps %d' % (num_ps - 1)
     cluster.kill(last)
     cluster.allow()
     cluster.start(last)
-    assert 40 <= cluster.resumed_at() <= 48
+    assert 40 <= cluster.resumed_step() <= 48
     cluster.succeed()
     _assert_whole(tmp_path / 'run', 60)
 
@@ -182,12 +186,12 @@ def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
     """All end, and go on from the last checkpoint, also with another number of workers."""
     cluster = make_cluster(0, 2, '--max_steps=40', '--stall_timeout_secs=6')
     cluster.start()
-    cluster.wait_until_held(17, *cluster.names)
+    cluster.wait_until_blocked(17, *cluster.names)
     (other,) = set(cluster.names) - {fallen}
     cluster.tasks[fallen].signal(number)
     cluster.allow()
-    assert cluster.tasks[other].end() == STALLED
-    (complaint,) = cluster.tasks[other].complaints
+    assert cluster.tasks[other].end() == EX_TEMPFAIL
+    (complaint,) = cluster.tasks[other].stderr_lines
     if number == signal.SIGKILL:
         # TensorFlow 1.15 may not notice that a peer is gone; then the watchdog does.
         assert re.match(
@@ -202,16 +206,16 @@ def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
     again = make_cluster(0, survivors, '--max_steps=20')
     again.allow()
     again.start()
-    assert again.resumed_at() == 10
+    assert again.resumed_step() == 10
     again.succeed()
-    assert _steps(again.tasks['worker 0'].seen) == list(range(11, 21))
+    assert _steps(again.tasks['worker 0'].stdout_lines) == list(range(11, 21))
     _assert_whole(tmp_path / 'run', 20, every=5)
 
 
 def _assert_stalled(cluster, name, stopped):
     """Asserts that a task ended because another one has stopped, which its line names."""
-    assert cluster.tasks[name].end() == STALLED
-    assert cluster.tasks[name].complaints == [
+    assert cluster.tasks[name].end() == EX_TEMPFAIL
+    assert cluster.tasks[name].stderr_lines == [
         'cifar10_distributed_train.py: Training: waited 6 seconds (--stall_timeout_secs) for %s (%s: it does not answer): start this '
         'task again when the others are there' % (stopped, cluster.addresses[stopped])
     ]
@@ -228,7 +232,7 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
     )
     cluster = make_cluster(1 + (fallen == 'ps 1'), 2, '--max_steps=100000', *flags)
     cluster.start()
-    cluster.wait_until_held(17)
+    cluster.wait_until_blocked(17)
     cluster.tasks[fallen].signal(signal.SIGSTOP)
     cluster.allow()
     cluster.tasks[fallen].signal(signal.SIGCONT)
@@ -241,7 +245,14 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
         for name in others:
             _assert_stalled(cluster, name, fallen)
     else:  # the other worker goes on
-        reached = max(_steps(cluster.tasks['worker 0'].seen + cluster.tasks['worker 1'].seen)) + 100
+        reached = (
+            max(
+                _steps(
+                    cluster.tasks['worker 0'].stdout_lines + cluster.tasks['worker 1'].stdout_lines
+                )
+            )
+            + 100
+        )
         (other_worker,) = [name for name in others if name.startswith('worker')]
         while _steps([cluster.wait_for(other_worker, ': step .*, loss').string])[0] < reached:
             pass

@@ -12,28 +12,28 @@ from tests.helpers import clusters, events
 pytestmark = pytest.mark.slow
 FLAGS = [
     '--batch_size=8',
-    '--eval_steps=0',
+    '--eval_every=0',
     '--log_frequency=1',
     '--intra_op_threads=1',
     '--inter_op_threads=1',
-    '--input_threads=1',
+    '--num_preprocess_threads=1',
 ]
 
 
 @pytest.fixture
 def make_cluster(tmp_path, data_dir):
-    """See clusters.maker."""
-    return clusters.maker(tmp_path, data_dir, FLAGS)
+    """See clusters.factory."""
+    return clusters.factory(tmp_path, data_dir, FLAGS)
 
 
 def test_a_second_task_on_another_host(tmp_path, make_cluster):
     """It ends with one line, and the run does not notice it."""
     cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=20', gate=7)
     cluster.start()
-    cluster.wait_until_held(7)
-    second = cluster.another('worker 1', listens_at=launcher.free_ports(1)[0])
+    cluster.wait_until_blocked(7)
+    second = cluster.start_another('worker 1', listens_at=launcher.free_ports(1)[0])
     assert second.end() == 1
-    assert ' answers at the address of worker 1 ' in second.complaints[0]
+    assert ' answers at the address of worker 1 ' in second.stderr_lines[0]
     cluster.allow()
     cluster.succeed()
     for task in cluster.names:
@@ -60,13 +60,13 @@ def test_tf_config_with_a_chief_and_an_evaluator(tmp_path, make_cluster):
     assert {job: task.end() for job, task in reversed(list(tasks.items()))} == dict.fromkeys(
         tasks, 0
     )
-    assert [task.complaints for task in tasks.values()] == [[]] * 4
+    assert [task.stderr_lines for task in tasks.values()] == [[]] * 4
     for job, index in [('chief', 0), ('worker', 1)]:
         assert 'this is worker %d (%s)' % (
             index,
             cluster.addresses['worker %d' % index],
-        ) in '\n'.join(tasks[job].seen)
-    assert 'of 50, step 4)' in '\n'.join(tasks['evaluator'].seen)
+        ) in '\n'.join(tasks[job].stdout_lines)
+    assert 'of 50, step 4)' in '\n'.join(tasks['evaluator'].stdout_lines)
     assert events.shown_steps(tmp_path / 'run' / 'eval')['Precision @ 1'] == [4]
 
 
@@ -79,5 +79,5 @@ def test_an_evaluator_before_the_chief(tmp_path, make_cluster):
     evaluator.wait_for(r'^Waiting for worker 0 \(%s\) to train$' % cluster.addresses['worker 0'])
     cluster.start(flags=['--max_steps=6'])
     assert (cluster.tasks['worker 0'].end(), evaluator.end()) == (0, 0)
-    assert 'of 50, step 6)' in '\n'.join(evaluator.seen)
+    assert 'of 50, step 6)' in '\n'.join(evaluator.stdout_lines)
     assert events.shown_steps(tmp_path / 'run' / 'eval')['Precision @ 1'][-1] == 6

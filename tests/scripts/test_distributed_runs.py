@@ -13,13 +13,13 @@ from tests.helpers import clusters, data_sets, events, programs
 
 pytestmark = pytest.mark.slow
 LONG = pytest.mark.long
-STALLED = 75
+EX_TEMPFAIL = 75
 SCRIPT = 'cifar10_distributed_train.py: '
 FLAGS = [
     '--batch_size=8',
     '--seed=1',
     '--log_frequency=2',
-    '--summary_steps=2',
+    '--save_summaries_steps=2',
     '--intra_op_threads=1',
     '--inter_op_threads=1',
 ]
@@ -27,17 +27,19 @@ FLAGS = [
 
 @pytest.fixture
 def make_cluster(tmp_path, data_dir):
-    """See clusters.maker."""
-    return clusters.maker(tmp_path, data_dir, FLAGS)
+    """See clusters.factory."""
+    return clusters.factory(tmp_path, data_dir, FLAGS)
 
 
 def _succeed(cluster):
     cluster.succeed()
-    assert [task.complaints for task in cluster.tasks.values()] == [[]] * len(cluster.names)
+    assert [task.stderr_lines for task in cluster.tasks.values()] == [[]] * len(cluster.names)
 
 
 def _steps(task):
-    return [int(step) for step in re.findall(r': step (\d+), loss = \d', '\n'.join(task.seen))]
+    return [
+        int(step) for step in re.findall(r': step (\d+), loss = \d', '\n'.join(task.stdout_lines))
+    ]
 
 
 def _num_ended(num_workers, mode):
@@ -139,7 +141,7 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
 def test_a_resumed_run_keeps_its_warm_up(tmp_path, make_cluster):
     """That of the chief, whatever run another worker has in its own --train_dir. At first the
     parameter server is late: each worker waits, and says for whom."""
-    flags = ['--recipe=fast', '--epochs=1', '--eval_steps=0', '--num_gpus=2']
+    flags = ['--recipe=fast', '--epochs=1', '--eval_every=0', '--num_gpus=2']
     cluster = make_cluster(1, 2, '--max_steps=2', *flags)
     cluster.start('worker 0', 'worker 1')
     cluster.wait_for(
@@ -204,9 +206,9 @@ def test_mistakes_that_others_notice(tmp_path, make_cluster):
         ),
         ('ps 0', [], 'ps 0 (%s) cannot listen: Address already in use. ' % address['ps 0']),
     ]:
-        task = cluster.another(name, *flags)
-        assert task.end() == 1 and len(task.complaints) == 1
-        assert task.complaints[0].startswith(SCRIPT + 'error: ' + complaint)
+        task = cluster.start_another(name, *flags)
+        assert task.end() == 1 and len(task.stderr_lines) == 1
+        assert task.stderr_lines[0].startswith(SCRIPT + 'error: ' + complaint)
     cluster.start('worker 2')
     cluster.wait_for('worker 2', ': step [0-9]+, loss')
 
@@ -225,11 +227,11 @@ def test_a_diverging_run_described_by_tf_config(make_cluster, num_ps):
         config = {'cluster': hosts, 'task': {'type': job, 'index': int(index)}}
         cluster.tasks[name] = clusters.Task(cluster.flags, {'TF_CONFIG': json.dumps(config)})
     assert cluster.tasks['worker 0'].end() == 1
-    (complaint,) = cluster.tasks['worker 0'].complaints
+    (complaint,) = cluster.tasks['worker 0'].stderr_lines
     assert re.match(
         r'%serror: Training diverged at step \d with learning rate 1e\+08\. .* The last good checkpoint is none yet$'
         % SCRIPT,
         complaint,
     )
-    assert set(cluster.end_all().values()) <= {1, STALLED}
-    assert all(len(task.complaints) == 1 for task in cluster.tasks.values())
+    assert set(cluster.end_all().values()) <= {1, EX_TEMPFAIL}
+    assert all(len(task.stderr_lines) == 1 for task in cluster.tasks.values())

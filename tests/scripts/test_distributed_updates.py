@@ -8,7 +8,7 @@ import pytest
 
 from cifar10 import config as recipes
 from cifar10.data import dataset
-from cifar10.input import Share
+from cifar10.input import Shard
 from cifar10.runs import checkpoint
 from cifar10.training import Job
 from tests.helpers import clusters, data_sets
@@ -16,12 +16,12 @@ from tests.helpers.two_towers import Trainer, batches
 
 pytestmark = pytest.mark.slow
 FLAGS = [
-    '--eval_steps=0',
+    '--eval_every=0',
     '--batch_size=8',
     '--seed=1',
     '--intra_op_threads=1',
     '--inter_op_threads=1',
-    '--input_threads=1',
+    '--num_preprocess_threads=1',
 ]
 RECIPES = {
     'classic': ([], recipes.CLASSIC),
@@ -47,7 +47,7 @@ def _job(data_dir, recipe, num_workers=2):
 def _begin(directory, job, num_towers=2):
     """A Trainer, and its values after a first update, which also are a checkpoint in the
     directory."""
-    trainer = Trainer(job.hparams, job.pace, num_towers)
+    trainer = Trainer(job.hparams, job.run_length, num_towers)
     rng = np.random.default_rng(5)
     trainer.step(
         [(rng.normal(size=(8, 24, 24, 3)), rng.integers(0, 10, 8)) for _ in range(num_towers)]
@@ -62,7 +62,7 @@ def _run(directory, job, recipe, num_ps, num_workers, max_steps, *flags, **optio
     cluster = clusters.Cluster(
         num_ps,
         num_workers,
-        '--data_dir=' + job.data.directory,
+        '--data_dir=' + job.dataset.directory,
         '--train_dir=%s' % directory,
         '--max_steps=%d' % max_steps,
         *FLAGS + RECIPES[recipe][0] + list(flags),
@@ -70,7 +70,7 @@ def _run(directory, job, recipe, num_ps, num_workers, max_steps, *flags, **optio
     )
     cluster.start()
     cluster.succeed()
-    assert [task.complaints for task in cluster.tasks.values()] == [[]] * len(cluster.names)
+    assert [task.stderr_lines for task in cluster.tasks.values()] == [[]] * len(cluster.names)
     return cluster
 
 
@@ -123,12 +123,12 @@ def test_two_workers_are_two_towers(tmp_path, data_dir, recipe, num_ps, mode):
         2,
         4,
         '--deterministic',
-        '--checkpoint_steps=1',
+        '--save_checkpoint_steps=1',
         *mode,
         digests=not num_ps,
         transfers='--num_gpus=2' in mode,
     )
-    taken = [batches(job, 1, Share(i, 2), 3) for i in range(2)]
+    taken = [batches(job, 1, Shard(i, 2), 3) for i in range(2)]
     for step in range(3):
         trainer.step([taken[0][step], taken[1][step]])
         _assert_same(_saved(tmp_path / 'run', 2 + step), trainer.values(), first)
@@ -137,7 +137,11 @@ def test_two_workers_are_two_towers(tmp_path, data_dir, recipe, num_ps, mode):
             _assert_transfers_are_told(cluster.text('worker %d' % i))
     if not num_ps:  # all workers stay the same, bit for bit
         digests = [
-            [line for line in cluster.tasks['worker %d' % i].seen if line.startswith('Digest')]
+            [
+                line
+                for line in cluster.tasks['worker %d' % i].stdout_lines
+                if line.startswith('Digest')
+            ]
             for i in range(2)
         ]
         assert digests[0] == digests[1] and len(set(digests[0])) == 3
@@ -164,12 +168,12 @@ def test_averages_of_two_copies(tmp_path, data_dir, num_ps):
         2,
         9,
         '--deterministic',
-        '--checkpoint_steps=1',
+        '--save_checkpoint_steps=1',
         '--mode=average',
         '--average_period=3',
     )
-    taken = [batches(job, 1, Share(i, 2), 8) for i in range(2)]
-    alone = Trainer(job.hparams, job.pace, 1)
+    taken = [batches(job, 1, Shard(i, 2), 8) for i in range(2)]
+    alone = Trainer(job.hparams, job.run_length, 1)
     copies = [
         first,
         {name: 0 * value if name.endswith('/Momentum') else value for name, value in first.items()},
@@ -206,13 +210,13 @@ def test_downpour_of_one_worker(tmp_path, recipe, fetch_steps, push_steps):
         1,
         1,
         4,
-        '--checkpoint_steps=1',
+        '--save_checkpoint_steps=1',
         '--log_frequency=1',
         '--mode=async',
         *flags,
     )
-    taken = batches(job, 1, Share(0, 1), 3 * push_steps)
-    local = Trainer(job.hparams, job.pace, 1)
+    taken = batches(job, 1, Shard(0, 1), 3 * push_steps)
+    local = Trainer(job.hparams, job.run_length, 1)
     copy = total = None
     staleness = []
     for step, batch in enumerate(taken):

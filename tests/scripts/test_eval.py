@@ -48,8 +48,8 @@ def test_top_k_predictions_and_figures(tmp_path, data_dir):
         'cifar10_eval',
         '--run_once',
         '--top_k=3',
-        '--predictions=%s' % (tmp_path / 'p.csv'),
-        '--figures=%s' % (tmp_path / 'new' / 'figures'),
+        '--predictions_file=%s' % (tmp_path / 'p.csv'),
+        '--figures_dir=%s' % (tmp_path / 'new' / 'figures'),
         *_args(data_dir, tmp_path),
     )
     top_3 = np.mean([label in order[:3] for label, order in zip(labels, np.argsort(-logits, 1))])
@@ -75,11 +75,11 @@ def test_mistakes_in_flags(tmp_path, data_dir, monkeypatch):
     for flag, complaint in [
         ('--top_k=11', '--top_k=11 is more than the 10 classes: give at most 10'),
         ('--num_examples=51', '--num_examples=51 is more than the 50 existing examples: leave it'),
-        ('--predictions={}/none/p.csv', 'Cannot write {}/none/p.csv (No such file'),
-        ('--figures={}/file', '{}/file is not a directory: give another'),
-        ('--figures={}', 'Cannot write {}/mistakes.png (Is a directory'),
-        ('--figures=', '--figures=: the name is missing'),
-        ('--figures={}/new', '--figures needs matplotlib: pip install matplotlib'),
+        ('--predictions_file={}/none/p.csv', 'Cannot write {}/none/p.csv (No such file'),
+        ('--figures_dir={}/file', '{}/file is not a directory: give another'),
+        ('--figures_dir={}', 'Cannot write {}/mistakes.png (Is a directory'),
+        ('--figures_dir=', '--figures_dir=: the name is missing'),
+        ('--figures_dir={}/new', '--figures_dir needs matplotlib: pip install matplotlib'),
     ]:
         if 'matplotlib' in complaint:
             monkeypatch.setitem(sys.modules, 'matplotlib', None)

@@ -35,7 +35,15 @@ def launched(monkeypatch):
         ([], [], (1, 2, 3)),
         (['--num_ps=0', '--', '--max_steps=5', '--', 'x'], ['--max_steps=5', '--', 'x'], (0, 2, 3)),
         (
-            ['--num_ps=64', '--num_workers', '64', '--restarts=0', '--', '--num_ps=1', '--help'],
+            [
+                '--num_ps=64',
+                '--num_workers',
+                '64',
+                '--max_restarts=0',
+                '--',
+                '--num_ps=1',
+                '--help',
+            ],
             ['--num_ps=1', '--help'],
             (64, 64, 0),
         ),

@@ -25,9 +25,9 @@ def test_a_trainer_does_not_grow(tmp_path, data_dir):
             '--initial_learning_rate=0.001',
             '--max_steps=20000',
             '--log_frequency=50',
-            '--eval_steps=0',
-            '--summary_steps=99',
-            '--checkpoint_steps=999',
+            '--eval_every=0',
+            '--save_summaries_steps=99',
+            '--save_checkpoint_steps=999',
         ],
         r': step \d+, loss = ',
         deadline_secs=1120,
@@ -64,5 +64,5 @@ def test_the_graph_is_finalized_while_training(tmp_path, data_dir, monkeypatch):
         return save(saver, session, *args, **kwargs)
 
     monkeypatch.setattr(tf.train.Saver, 'save', saving)
-    small_run.train(tmp_path, data_dir, 3, checkpoint_steps=1)
+    small_run.train(tmp_path, data_dir, 3, save_checkpoint_steps=1)
     assert finalized == [True] * 3

@@ -31,7 +31,7 @@ def test_convert_holdout_verify(tmp_path):
         _convert(tmp_path, top, out, '--test_fraction=0.25')
         == '30 training and 10 test examples of cats, d\u00f6gs in ' + out
     )
-    assert programs.call('cifar10_dataset', 'holdout', out, held, '--examples=6') == (
+    assert programs.call('cifar10_dataset', 'holdout', out, held, '--num_examples=6') == (
         0,
         '24 training and 6 test examples of cats, d\u00f6gs in %s\n' % held,
         '',
@@ -71,9 +71,13 @@ def test_the_status_tells_that_files_are_left_out(tmp_path):
         (['holdout', 'a'], 2, 'the arguments must be holdout SRC OUT, not '),
         (['verify', 'x'], 2, 'the arguments must be verify, not '),
         (['verify', '--strict'], 1, '--strict has no effect on verify: leave it out'),
-        (['convert', 'a', 'b', '--examples=5'], 1, '--examples has no effect on convert: '),
-        (['convert', 'a', 'b', '--label=coarse'], 1, '--label has no effect on convert: '),
-        (['synthetic', '--label=coarse'], 1, '--label has no effect on synthetic: '),
+        (['convert', 'a', 'b', '--num_examples=5'], 1, '--num_examples has no effect on convert: '),
+        (
+            ['convert', 'a', 'b', '--label_mode=coarse'],
+            1,
+            '--label_mode has no effect on convert: ',
+        ),
+        (['synthetic', '--label_mode=coarse'], 1, '--label_mode has no effect on synthetic: '),
         (['holdout', 'a', 'b', '--test_fraction=0.5'], 1, '--test_fraction has no effect on '),
         (['convert', 'nothing', 'b'], 1, 'nothing does not exist: give a directory that '),
         (['holdout', 'nothing', 'b'], 1, 'nothing does not exist: give the --data_dir of '),
@@ -137,7 +141,7 @@ def test_two_classes_from_folders_to_precision(tmp_path):
     assert 'Network: %d parameters' % (1068298 - 8 * 193) in stdout
     assert _precision(stdout) == 1
     evaluate = ['--checkpoint_dir=' + run, '--eval_dir=' + run + '_eval', '--run_once']
-    stdout = programs.succeed('cifar10_eval', '--data_dir=' + out, '--views=10', *evaluate)
+    stdout = programs.succeed('cifar10_eval', '--data_dir=' + out, '--num_views=10', *evaluate)
     assert '(8 of 8, 10 views, step 60)' in stdout
     other = str(tmp_path / 'other')
     _convert(tmp_path, pictures.write(tmp_path / 'more', ['cat', 'horse'], 10), other)

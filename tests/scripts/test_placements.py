@@ -13,7 +13,7 @@ FLAGS = [
     '--seed=4',
     '--batch_size=8',
     '--log_frequency=1',
-    '--eval_steps=0',
+    '--eval_every=0',
 ]
 ALONE = {1: ['--num_gpus=1'], 2: ['--num_gpus=2']}
 PLACEMENTS = {

@@ -17,7 +17,7 @@ RECIPE = [
     '--warmup_epochs=0.1',
     '--lr_scaling=linear',
     '--moving_average_fraction=0.15',
-    '--checkpoint_steps=1',
+    '--save_checkpoint_steps=1',
     '--max_to_keep=0',
 ]
 

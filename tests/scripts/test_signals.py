@@ -110,7 +110,7 @@ def test_nobody_reads_the_output_of_the_others(tmp_path, data_dir):
             'cifar10_dataset',
             'info',
             '--data_dir=%s' % data_dir,
-            '--contact_sheet=%s' % (tmp_path / 'x.png'),
+            '--contact_sheet_file=%s' % (tmp_path / 'x.png'),
         ),
     ]
     for process in processes:

@@ -29,9 +29,9 @@ def args_of(data_dir, train_dir, max_steps):
         '--seed=1',
         '--max_steps=%d' % max_steps,
         '--log_frequency=2',
-        '--summary_steps=2',
-        '--checkpoint_steps=4',
-        '--eval_steps=0',
+        '--save_summaries_steps=2',
+        '--save_checkpoint_steps=4',
+        '--eval_every=0',
     ]
 
 
@@ -53,7 +53,9 @@ def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
         CLASSIC._replace(batch_size=8, contrast=0.25, num_epochs_per_decay=0.125),
         devices,
         max_steps=4,
-        intervals=Intervals(log_frequency=2, summary_steps=4, checkpoint_steps=3, max_to_keep=1),
+        intervals=Intervals(
+            log_frequency=2, save_summaries_steps=4, save_checkpoint_steps=3, max_to_keep=1
+        ),
     )
     path = _train(script, job, tmp_path)
     assert path == str(tmp_path / 'model.ckpt-4')
@@ -84,14 +86,14 @@ def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
 )
 def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers):
     """GPU names can be placed on the CPU; the graph keeps them."""
-    for kind, slices in [('cpu', 2), ('gpu', 1)]:
+    for kind, num_sub_batches in [('cpu', 2), ('gpu', 1)]:
         job = Job(
             dataset.read(data_dir),
             300,
             CLASSIC._replace(batch_size=16),
             ['/%s:%d' % (kind, i) for i in range(towers)],
             max_steps=1,
-            given_threads=Threads(inter_op=towers, prefetch=3),
+            requested_threads=Threads(inter_op=towers, prefetch=3),
         )
         path = _train(script, job, tmp_path / kind)
         with tf.Graph().as_default() as graph:
@@ -102,7 +104,9 @@ def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers)
                 if op.type == 'Conv2D' and 'conv1' in op.name
             ]
             assert sorted(convolutions) == [
-                '/device:%s:%d' % (kind.upper(), i) for i in range(towers) for _ in range(slices)
+                '/device:%s:%d' % (kind.upper(), i)
+                for i in range(towers)
+                for _ in range(num_sub_batches)
             ]
             variables = {variable.op.device for variable in tf.global_variables()}
             assert len(variables) == 1 and variables.pop().endswith('/device:CPU:0')
@@ -194,13 +198,18 @@ def test_towers_take_batches_of_their_own(tmp_path, data_dir, graph):
 @pytest.mark.slow
 def test_train_resume_evaluate(tmp_path, data_dir):
     train_dir = tmp_path / 'train'
-    threads = ['--num_gpus=2', '--intra_op_threads=3', '--inter_op_threads=4', '--input_threads=2']
+    threads = [
+        '--num_gpus=2',
+        '--intra_op_threads=3',
+        '--inter_op_threads=4',
+        '--num_preprocess_threads=2',
+    ]
     args = args_of(data_dir, train_dir, 5) + threads
     stdout = programs.succeed('cifar10_multi_gpu_train', *args)
     assert re.search(
         r'^Devices: /cpu:0, /cpu:1\n(?:Speed: .*\n)?Weights: on /cpu:0 .*\n'
         r'Threads: 3 per operation \(intra-op\), 4 across operations \(inter-op\), 2 for the input\n'
-        r'Batch: 8 examples per tower \(slices: .*\), 16 examples per step, .*\n'
+        r'Batch: 8 examples per tower \(sub-batches: .*\), 16 examples per step, .*\n'
         r'Epoch: 300 examples, 18.8 steps$',
         stdout,
         re.M,
@@ -211,7 +220,7 @@ def test_train_resume_evaluate(tmp_path, data_dir):
     assert all(4 < float(loss) < 6 for _, loss, _, _ in lines)
     first = checkpoint.read(str(train_dir / 'model.ckpt-5')).values
 
-    stdout = programs.succeed('cifar10_multi_gpu_train', *args, '--max_steps=6', '--eval_steps=2')
+    stdout = programs.succeed('cifar10_multi_gpu_train', *args, '--max_steps=6', '--eval_every=2')
     (precision,) = re.findall(r': precision @ 1 = .*\n', stdout)
     assert 'Resuming from %s, step 5\n' % (train_dir / 'model.ckpt-5') in stdout
     assert [step for step, *_ in LINE.findall(stdout)] == ['6']

@@ -44,13 +44,15 @@ def test_the_train_dir_vanishes(tmp_path, data_dir):
     processes = [
         programs.start(
             script,
-            *faults.job(data_dir, directory, '--checkpoint_steps=5', '--summary_steps=5'),
+            *faults.job(
+                data_dir, directory, '--save_checkpoint_steps=5', '--save_summaries_steps=5'
+            ),
             observation=dict(gate=gate),
         )
         for (script, _), directory in zip(faults_of, directories)
     ]
     for (_, vanish), directory, process in zip(faults_of, directories, processes):
-        faults.read_until(process, 'Held at step 6')
+        faults.read_until(process, 'Blocked at step 6')
         vanish(directory)
     observed.write(gate, 10**9)
     for directory, process in zip(directories, processes):

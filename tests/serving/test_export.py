@@ -113,7 +113,7 @@ def test_a_process_without_this_package(run, tmp_path):
 @pytest.mark.slow
 def test_tensorflow_lite(run, tmp_path, monkeypatch):
     monkeypatch.setenv('PATH', '/usr/bin:/bin')  # TensorFlow 1.15 starts its converter
-    status, stdout, _ = _export(run, '--tflite=%s' % (tmp_path / 'model.tflite'))
+    status, stdout, _ = _export(run, '--tflite_file=%s' % (tmp_path / 'model.tflite'))
     assert status == 0 and stdout.endswith('Converted it to %s\n' % (tmp_path / 'model.tflite'))
     interpreter = tf.lite.Interpreter(str(tmp_path / 'model.tflite'))
     (given,) = interpreter.get_input_details()
@@ -178,7 +178,7 @@ def test_versions(run):
     assert sorted(os.listdir(run.out + '/10')) == ['assets.extra', 'saved_model.pb', 'variables']
     with open(run.out + '/10/assets.extra/class_names.txt') as names:
         assert names.read().split('\n') == synthetic.CLASS_NAMES + ['']
-    status, _, stderr = _export(run, '--tflite=%s/no_such_directory/x.tflite' % run.out)
+    status, _, stderr = _export(run, '--tflite_file=%s/no_such_directory/x.tflite' % run.out)
     assert (
         status == 1
         and 'Cannot write %s/no_such_directory/x.tflite (No such file or directory): name' % run.out
@@ -186,7 +186,9 @@ def test_versions(run):
     )
     with open(run.out + '/9/assets.extra/class_names.txt', 'w') as names:
         names.write('one\n')
-    status, _, stderr = programs.call('cifar10_predict', '--saved_model=%s/9' % run.out, 'x.png')
+    status, _, stderr = programs.call(
+        'cifar10_predict', '--saved_model_dir=%s/9' % run.out, 'x.png'
+    )
     assert status == 1 and 'it names 1 classes, and has 10' in stderr
     status, stdout, stderr = _export(run, '--model_version=9')
     assert (status, stdout) == (1, '') and '/9 exists: give another --model_version' in stderr
@@ -216,7 +218,9 @@ def test_predictions_of_an_exported_model(run, tmp_path):
     image = str(tmp_path / 'image.png')
     Image.fromarray(run.images[4]).save(image)
     for path in (run.out, run.out + '/1'):
-        _, stdout, _ = programs.call('cifar10_predict', '--saved_model=' + path, '--json', image)
+        _, stdout, _ = programs.call(
+            'cifar10_predict', '--saved_model_dir=' + path, '--json', image
+        )
         (told, *_) = json.loads(stdout)['predictions']
         assert (told['class'], told['name']) == (run.classes[4], names[run.classes[4]])
         assert told['probability'] == pytest.approx(run.probabilities[4].max(), abs=1e-5)

@@ -57,7 +57,7 @@ def _told(stdout):
 
 @pytest.mark.parametrize('num_views', [1, 10])
 def test_what_the_evaluation_says_of_the_same_pixels(run, data_dir, num_views):
-    views = '--views=%d' % num_views
+    views = '--num_views=%d' % num_views
     status, stdout, stderr = _predict(run, '--json', '--top_k=10', views, *run.files)
     told, probabilities = _told(stdout)
     assert (status, stderr, [one['file'] for one in told]) == (0, '', run.files)
@@ -209,9 +209,12 @@ def test_the_chosen_checkpoint(run, tmp_path):
     'args, complaint',
     [
         (['--json', '--csv', 'x.png'], '--json and --csv are two formats'),
-        (['--saved_model=x', '--views=2', 'x.png'], '--views has no effect with --saved_model'),
         (
-            ['--saved_model=no_such_model', 'x.png'],
+            ['--saved_model_dir=x', '--num_views=2', 'x.png'],
+            '--num_views has no effect with --saved_model_dir',
+        ),
+        (
+            ['--saved_model_dir=no_such_model', 'x.png'],
             'no_such_model does not exist: export a model with cifar10_export.py',
         ),
         (['--top_k=11', 'x.png'], '--top_k=11 is more than the 10 classes: give at most 10'),
@@ -220,7 +223,7 @@ def test_the_chosen_checkpoint(run, tmp_path):
     ],
 )
 def test_mistakes_in_one_line(run, args, complaint):
-    if '--saved_model' in ' '.join(args):
+    if '--saved_model_dir' in ' '.join(args):
         status, stdout, stderr = programs.call('cifar10_predict', *args)
     else:
         status, stdout, stderr = _predict(run, *args)

@@ -1,4 +1,4 @@
-"""Threads and slices by the number of cores, the configuration of the session, graph mode."""
+"""Threads and sub-batches by the number of cores, the configuration of the session, graph mode."""
 
 import os
 from types import SimpleNamespace
@@ -34,25 +34,27 @@ def test_names_of_gpus():
 
 
 @pytest.mark.parametrize(
-    'cores, devices, batch_size, given, chosen, slices',
+    'cores, devices, batch_size, given, chosen, sub_batches',
     [
         (2, _cpus(1), 128, Threads(), Threads(1, 0, 2), 4),
         (2, _cpus(3), 128, Threads(), Threads(1, 0, 2), 1),
         (8, _cpus(2), 128, Threads(), Threads(1, 0, 2), 8),
-        # no slice has fewer than 8 examples: too few slices for the cores
+        # no sub-batch has fewer than 8 examples: too few sub-batches for the cores
         (64, _cpus(1), 128, Threads(), Threads(0, 0, 2), 16),
         (2, _cpus(1), 5, Threads(), Threads(0, 0, 2), 1),
-        (4, _cpus(1), 32, Threads(), Threads(1, 0, 2), 4),  # one slice per core
+        (4, _cpus(1), 32, Threads(), Threads(1, 0, 2), 4),  # one sub-batch per core
         (8, _cpus(1), 128, Threads(inter_op=2), Threads(1, 2, 2), 4),
         (8, _cpus(1), 128, Threads(4, 2, 3), Threads(4, 2, 3), 4),
         (8, _gpus(4), 128, Threads(), Threads(0, 0, 4), 1),
         (1, _gpus(2), 128, Threads(), Threads(0, 0, 1), 1),
     ],
 )
-def test_threads_and_slices(monkeypatch, cores, devices, batch_size, given, chosen, slices):
+def test_threads_and_sub_batches(
+    monkeypatch, cores, devices, batch_size, given, chosen, sub_batches
+):
     monkeypatch.setattr(machine, 'num_cores', lambda: cores)
     assert machine.choose_threads(devices, batch_size, given) == chosen
-    assert machine.num_slices(devices, batch_size, given.inter_op) == slices
+    assert machine.num_sub_batches(devices, batch_size, given.inter_op) == sub_batches
 
 
 @pytest.mark.skipif(

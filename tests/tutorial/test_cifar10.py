@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.config import CLASSIC, Pace
+from cifar10.config import CLASSIC, RunLength
 from cifar10.data import download
 from cifar10.tutorial import cifar10_input, update
 from tests.helpers import programs
@@ -108,4 +108,4 @@ def test_the_constants_of_training(cifar10, monkeypatch):
         learning_rate_decay_factor=0.01,
         moving_average_decay=0.2,
     )
-    assert cifar10.train('loss', 'step') == ('loss', 'step', Pace(100, 250), hparams)
+    assert cifar10.train('loss', 'step') == ('loss', 'step', RunLength(100, 250), hparams)

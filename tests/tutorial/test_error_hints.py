@@ -21,7 +21,7 @@ def _explain(text, directory):
     try:
         exec(compile(program.read_text(), str(program), 'exec'), {})
     except Exception as error:
-        return error_hints.explain(error, str(directory))
+        return error_hints.find_hint(error, str(directory))
     raise AssertionError('no error')
 
 
@@ -58,7 +58,7 @@ def _explain(text, directory):
         ('raise ModuleNotFoundError("No module named \'PIL\'")', 2, 'pip install pillow'),
         ('import a_package_that_nobody_has.part', 2, 'put this module beside the program'),
         (INPUT + 'c.distored_inputs', 3, "did you mean 'distorted_inputs'? The tutorial's module"),
-        ('import cifar10.my_network', 2, '--own-modules'),
+        ('import cifar10.my_network', 2, '--own_modules'),
         ('import cifar10\ncifar10.my_network', 3, "; The tutorial's module has no such name. If"),
         ('import cifar10\ncifar10.inference()', 3, "the tutorial's function differs. If"),
         ('from absl import flags\nflags.FLAGS(["x", "--nix"])', 3, 'its own --help may list'),
@@ -120,7 +120,7 @@ def _explain_syntax(path, text):
     path.write_bytes(text)
     with pytest.raises(SyntaxError) as caught:
         compile(text, str(path), 'exec')
-    return error_hints.explain(caught.value, str(path.parent))
+    return error_hints.find_hint(caught.value, str(path.parent))
 
 
 @pytest.mark.parametrize(
@@ -178,4 +178,4 @@ def test_a_package_that_is_installed_in_the_directory(tmp_path):
 
 
 def test_an_error_without_a_frame_in_the_directory(tmp_path):
-    assert error_hints.explain(UserError('A line'), str(tmp_path)) == 'A line'
+    assert error_hints.find_hint(UserError('A line'), str(tmp_path)) == 'A line'

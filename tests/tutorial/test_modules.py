@@ -53,7 +53,7 @@ def _variable_with_weight_decay(name, shape, stddev, wd):
 def test_the_difference_from_the_published_functions(tmp_path, before, after, difference):
     path = tmp_path / 'cifar10.py'
     path.write_text(PUBLISHED.replace(before, after, 1))
-    found = modules._difference(str(path))
+    found = modules._describe_difference(str(path))
     assert found == difference or difference and found.startswith(difference), found
 
 
@@ -62,4 +62,4 @@ def test_the_copies_beside_a_program(tmp_path):
     paths = [tmp_path / name for name in ('cifar10.py', 'cifar10_input.py')]
     for path in paths:
         path.touch()
-    assert modules._copies(str(paths[0])) == {str(paths[1]): 'cifar10_input'}
+    assert modules._find_copies(str(paths[0])) == {str(paths[1]): 'cifar10_input'}

@@ -134,7 +134,7 @@ def test_copies_beside_the_program(own, data_dir):
     assert data.endswith(
         'cifar10_input.py, unlike the tutorial, changes inputs and sets NUM_CLASSES = 6'
     )
-    status, _, stderr = programs.run('cifar10_run', '--own-modules', program, batches)
+    status, _, stderr = programs.run('cifar10_run', '--own_modules', program, batches)
     assert status == 1 and stderr.startswith('cifar10_run.py: using %s/cifar10.py and ' % directory)
     assert 'TypeError: inputs() got an unexpected keyword argument' in stderr
 
@@ -225,7 +225,7 @@ def test_the_traceback_is_that_of_the_program(tmp_path):
     [
         (['nix.py'], 'Cannot read the program nix.py (No such file or directory): give the path'),
         (
-            ['--own-modules', 'three.py'],
+            ['--own_modules', 'three.py'],
             'There is no cifar10.py or cifar10_input.py of its own in /',
         ),
         (['fifo.py'], 'fifo.py is a FIFO, not a file: give the path of a Python file'),
@@ -286,7 +286,7 @@ def test_packages_of_the_program_come_before_former_places(tmp_path):
         stdout == '1 2 24 10\n'
         and "using this package's cifar10 and cifar10_input, not the copies" in stderr
     )
-    stdout, stderr = _succeed('--own-modules', str(tmp_path / 'program.py'))
+    stdout, stderr = _succeed('--own_modules', str(tmp_path / 'program.py'))
     assert stdout == '1 2 40 7\n'
     assert stderr.startswith('cifar10_run.py: using ')
     assert str(tmp_path / 'models/tutorials/image/cifar10/cifar10_input.py') in stderr

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 import cifar10
-from cifar10.config import CLASSIC, Pace
+from cifar10.config import CLASSIC, RunLength
 
 
 def test_three_steps_by_numpy():
@@ -22,7 +22,7 @@ def test_three_steps_by_numpy():
         moving_average_decay=0.3,
     )
     train_op = cifar10.train(
-        total_loss, global_step, Pace(examples_per_step=100, examples_per_epoch=250), hparams
+        total_loss, global_step, RunLength(examples_per_step=100, examples_per_epoch=250), hparams
     )
     names = [
         'weight',

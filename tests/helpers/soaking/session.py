@@ -99,8 +99,8 @@ class Soak:
             '--batch_size=8',
             '--log_frequency=5',
             '--initial_learning_rate=0.001',
-            '--summary_steps=%d' % SUMMARY_STEPS,
-            '--checkpoint_steps=%d' % CHECKPOINT_STEPS,
+            '--save_summaries_steps=%d' % SUMMARY_STEPS,
+            '--save_checkpoint_steps=%d' % CHECKPOINT_STEPS,
             '--max_to_keep=%d' % MAX_TO_KEEP,
         ]
 
