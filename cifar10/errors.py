@@ -8,7 +8,7 @@ import re
 import sys
 
 # What TensorFlow's messages have around what they tell.
-_AROUND = (
+_BOILERPLATE_PREFIXES = (
     'Graph execution error',
     'Detected at node',
     'Node:',
@@ -23,7 +23,7 @@ _AROUND = (
     'UNAVAILABLE: From /job:',
     'Additional GRPC',
 )
-_CAUSES = {os.strerror(number) for number in errno.errorcode}
+_OS_ERROR_MESSAGES = {os.strerror(number) for number in errno.errorcode}
 
 
 class UserError(Exception):
@@ -34,7 +34,7 @@ class UserError(Exception):
     """
 
 
-def printable(text):
+def escape_unprintable(text):
     """A text in one line; what cannot be printed, like the end of a line in the name of a file, is
     written as an escape."""
     return ''.join(
@@ -45,44 +45,44 @@ def printable(text):
 def warn(message):
     """Tells on stderr what went wrong while the work goes on, in one line, whatever names are in
     the message."""
-    line = printable(str(message))
+    line = escape_unprintable(str(message))
     if sys.stderr is not None:  # or print would write to the standard output
         with contextlib.suppress(OSError):  # nobody may read it any more
             print('%s: %s' % (os.path.basename(sys.argv[0]), line), file=sys.stderr, flush=True)
 
 
-class MissingOutputs(UserError):
-    """Outputs are missing of a run that is saved. `stopped_by` is the signal that stopped it, or
+class MissingOutputsError(UserError):
+    """Outputs are missing of a run that is saved. `stop_signal` is the signal that stopped it, or
     None if it has come to its end."""
 
-    def __init__(self, message, stopped_by):
+    def __init__(self, message, stop_signal):
         super().__init__(message)
-        self.stopped_by = stopped_by
+        self.stop_signal = stop_signal
 
 
-class Failures:
+class OutputErrors:
     """Failed outputs of a run, like a summary or a trace. They do not stop the run, but it then
     ends with an error.
 
     Attributes:
-      is_over: whether the run has made its last step, after which no line says that training goes
+      training_ended: whether the run has made its last step, after which no line says that training goes
         on.
     """
 
     def __init__(self):
         self._errors = {}
-        self.is_over = False
+        self.training_ended = False
 
     def add(self, name, error):
         """Adds the UserError of the output called `name`, and warns of it, unless the output failed
         for the same reason before."""
         is_new = str(self._errors.get(name)) != str(error)
         self._errors[name] = error
-        if is_new and not self.is_over:
+        if is_new and not self.training_ended:
             warn('%s. Training goes on' % error)
 
     @contextlib.contextmanager
-    def collecting(self, name):
+    def collect(self, name):
         """Adds a UserError of the block, which makes the output called `name`."""
         try:
             yield
@@ -93,32 +93,36 @@ class Failures:
         """Removes an output that has succeeded after all."""
         self._errors.pop(name, None)
 
-    def check(self, stopped_by):
-        """Raises MissingOutputs if an output has failed."""
+    def check(self, stop_signal):
+        """Raises MissingOutputsError if an output has failed."""
         if self._errors:
-            raise MissingOutputs(
+            raise MissingOutputsError(
                 'The run is saved, but %s'
                 % '; '.join('without %s: %s' % named for named in self._errors.items()),
-                stopped_by,
+                stop_signal,
             )
 
 
 def reason(error):
     """Returns the cause in the message of an error: without the path that an error of files names,
     as the line around it does."""
-    message = getattr(error, 'strerror', None) or line(error)
+    message = getattr(error, 'strerror', None) or one_line_message(error)
     last = message.rsplit('; ', 1)[-1]  # of TensorFlow's 'PATH; No space left on device'
-    return last if last in _CAUSES else message
+    return last if last in _OS_ERROR_MESSAGES else message
 
 
-def line(error):
+def one_line_message(error):
     """Returns the message of an error, like a tf.errors.OpError, in one line, without the names of
     nodes and the stack."""
     lines = [part.strip() for part in getattr(error, 'message', str(error)).splitlines()]
-    told = [
+    message_lines = [
         part
         for before, part in zip([''] + lines, lines)
         # after which a line of source may come
-        if part and not part.startswith(_AROUND) and not before.startswith('File "')
+        if part and not part.startswith(_BOILERPLATE_PREFIXES) and not before.startswith('File "')
     ]
-    return re.sub(r'^assertion failed: \[(.*)\]$', r'\1', told[0]) if told else type(error).__name__
+    return (
+        re.sub(r'^assertion failed: \[(.*)\]$', r'\1', message_lines[0])
+        if message_lines
+        else type(error).__name__
+    )

@@ -13,7 +13,7 @@ from cifar10 import distortions, input as cifar10_input, model
 from cifar10.data import verification, watch
 from cifar10.errors import UserError
 from cifar10.report import figures, tensorboard, text_report
-from cifar10.report.metrics import Mistake, Scores
+from cifar10.report.metrics import Metrics, Mistake
 from cifar10.runs import checkpoint, event_file, run_directory
 from cifar10.system import directories, machine
 
@@ -23,7 +23,7 @@ class Result(NamedTuple):
 
     step: int
     num_views: int
-    scores: Scores
+    metrics: Metrics
     mistakes: Sequence[Mistake]  # the most confident ones
     class_names: Sequence[str]  # in label order; the numbers of the classes if they have no names
     # by summary tag; the cross entropy is the mean over the examples, without label smoothing
@@ -31,23 +31,23 @@ class Result(NamedTuple):
 
 
 class Evaluator:
-    """Builds the evaluation graph once and scores any number of checkpoints with it."""
+    """Builds the evaluation graph once and evaluates any number of checkpoints with it."""
 
-    def __init__(self, records, device='/cpu:0', num_examples=None, num_views=1):
+    def __init__(self, split, device='/cpu:0', num_examples=None, num_views=1):
         """Builds the graph.
 
         Args:
-          records: the Records that are scored, like those of a DataSet for the test.
+          split: the Split to evaluate, like the test split of a DataSet.
           device: the device to compute on.
-          num_examples: score only this many examples, the first ones; None scores all.
+          num_examples: evaluate only this many examples, the first ones; None takes all.
           num_views: the number of views per image, see crop_and_flip.
 
         Raises:
           UserError: a file is missing or malformed, or there are fewer examples.
         """
-        self._watch = watch.Watch(records)
-        num_present = verification.verify(records)
-        self._class_names = records.class_names
+        self._file_watcher = watch.FileWatcher(split)
+        num_present = verification.verify(split)
+        self._class_names = split.class_names
         self._num_examples = num_examples or num_present
         if self._num_examples > num_present:
             raise UserError(
@@ -61,13 +61,13 @@ class Evaluator:
         num_sub_batches = machine.num_sub_batches([device], cifar10_input.BATCH_SIZE)
         self.graph = tf.Graph()
         with self.graph.as_default():
-            labels, images = cifar10_input.undistorted_records(records, num_epochs=1)
-            labels = cifar10_input.check_labels(labels, records.num_classes)
+            labels, images = cifar10_input.undistorted_records(split, num_epochs=1)
+            labels = cifar10_input.check_labels(labels, split.num_classes)
             with tf.device(device):
                 # With a weight decay of 1, 'losses' holds l2_loss itself; `evaluate` multiplies it
                 # by that of the run.
                 log_probabilities = mean_log_probabilities(
-                    images, num_views, records.num_classes, num_sub_batches, fc_weight_decay=1.0
+                    images, num_views, split.num_classes, num_sub_batches, fc_weight_decay=1.0
                 )
             self._batch = labels, images, log_probabilities
             self._l2_losses = {
@@ -76,7 +76,7 @@ class Evaluator:
             self._variables = {variable.op.name: variable for variable in tf.trainable_variables()}
 
     def evaluate(self, ckpt):
-        """Scores the moving averages in a checkpoint; if it has none, says so and scores its raw
+        """Evaluates the moving averages in a checkpoint; if it has none, says so and evaluates its raw
         weights.
 
         The weight decay in the losses is that of the run, which the checkpoint's directory records.
@@ -92,38 +92,38 @@ class Evaluator:
             finite, the record is damaged, or a file of the examples has changed since the Evaluator
             was made.
         """
-        self._watch.check()
+        self._file_watcher.check()
         train_dir = os.path.dirname(ckpt.path)
         run_directory.check_classes(train_dir, self._class_names)
-        decay = run_directory.recorded_hparams(train_dir).fc_weight_decay
-        suffix = checkpoint.suffix_in_use(ckpt)
+        decay = run_directory.read_hparams(train_dir).fc_weight_decay
+        suffix = checkpoint.variable_suffix(ckpt)
         variables = {name + suffix: variable for name, variable in self._variables.items()}
         checkpoint.check_fits(ckpt, variables)
         with tf.Session(graph=self.graph, config=self._config) as session:
             for name, variable in variables.items():
                 variable.load(ckpt.values[name], session)
-            scores, mistakes = self._evaluate_examples(session)
+            metrics, mistakes = self._evaluate_examples(session)
             l2_losses = session.run(self._l2_losses)
         losses = {tag: decay * float(value) for tag, value in l2_losses.items()}
-        losses[tensorboard.CROSS_ENTROPY] = float(scores.cross_entropies.mean())
+        losses[tensorboard.CROSS_ENTROPY] = float(metrics.cross_entropies.mean())
         losses[tensorboard.TOTAL_LOSS] = sum(losses.values())
-        names = list(self._class_names or map(str, range(scores.num_classes)))
-        return Result(ckpt.step, self._num_views, scores, mistakes, names, losses)
+        names = list(self._class_names or map(str, range(metrics.num_classes)))
+        return Result(ckpt.step, self._num_views, metrics, mistakes, names, losses)
 
     def _evaluate_examples(self, session):
-        """The Scores of the examples, and the most confident mistakes."""
+        """The Metrics of the examples, and the most confident mistakes."""
         batches, mistakes = [], []
         missing = self._num_examples
         coord = tf.train.Coordinator()
         threads = tf.train.start_queue_runners(session, coord)
-        self._watch.start(coord)
-        with self._watch.translate_errors():
+        self._file_watcher.start(coord)
+        with self._file_watcher.translate_errors():
             try:
                 while missing > 0:
                     labels, images, log_probabilities = [
                         values[:missing] for values in session.run(self._batch)
                     ]
-                    batch = Scores(labels, log_probabilities)
+                    batch = Metrics(labels, log_probabilities)
                     mistakes += batch.mistakes(images, self._num_examples - missing)
                     mistakes.sort(key=lambda mistake: -mistake.probability)
                     del mistakes[24:]  # as many are shown
@@ -137,8 +137,8 @@ class Evaluator:
                 raise
             finally:
                 coord.request_stop()
-        self._watch.check()
-        return Scores(*map(np.concatenate, zip(*batches))), mistakes
+        self._file_watcher.check()
+        return Metrics(*map(np.concatenate, zip(*batches))), mistakes
 
 
 def crop_and_flip(images, num_views):
@@ -182,18 +182,18 @@ def mean_log_probabilities(images, num_views, num_classes, num_sub_batches, fc_w
 def format_result(result, top_k=None):
     """The line that tells the precision of a Result, with its confidence interval; with `top_k`
     also precision @ k."""
-    scores = result.scores
+    metrics = result.metrics
     line = '%s: precision @ 1 = %.3f (%d of %d, %sstep %d), 95 %% interval %.3f to %.3f' % (
         datetime.datetime.now().isoformat(' ', 'microseconds'),
-        scores.precision,
-        scores.num_correct,
-        scores.num_examples,
+        metrics.precision,
+        metrics.num_correct,
+        metrics.num_examples,
         '%d views, ' % result.num_views if result.num_views > 1 else '',
         result.step,
-        *scores.interval,
+        *metrics.confidence_interval,
     )
     if top_k:
-        line += ', precision @ %d = %.3f' % (top_k, scores.precision_at(top_k))
+        line += ', precision @ %d = %.3f' % (top_k, metrics.precision_at_k(top_k))
     return line
 
 
@@ -225,7 +225,7 @@ def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):
         for ckpt in checkpoints:
             result = evaluator.evaluate(ckpt)
             print(format_result(result, top_k))
-            summary_writer.add_summary(tensorboard.evaluation(result, top_k), result.step)
+            summary_writer.add_summary(tensorboard.evaluation_summary(result, top_k), result.step)
     if result:
-        print(text_report.whole(result))
+        print(text_report.full_report(result))
     return result

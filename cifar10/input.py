@@ -38,7 +38,7 @@ def read_cifar10(filename_queue, label_weights=(1,)):
 
     Args:
       filename_queue: the queue.
-      label_weights: of the bytes of a label, see dataset.Records; CIFAR-10 has one byte.
+      label_weights: of the bytes of a label, see dataset.Split; CIFAR-10 has one byte.
 
     Returns:
       An object with the fields height, width and depth; key, a string scalar, 'file:record'; label,
@@ -90,20 +90,20 @@ def distorted_inputs(
       cifar10.errors.UserError: a file is missing or malformed, or has fewer examples than there are
       shards.
     """
-    records = dataset.read(data_dir).train
-    num_examples = verification.verify(records) // shard.num_shards
+    split = dataset.read(data_dir).train
+    num_examples = verification.verify(split) // shard.num_shards
     with tf.device('/cpu:0'), tf.name_scope('distorted_inputs'):
-        labels, images = shuffled_records(records, num_examples, batch_size, deterministic, shard)
+        labels, images = shuffled_records(split, num_examples, batch_size, deterministic, shard)
         images = distortions.distort(images, *distortions.sample_parameters(batch_size, contrast))
-        return images, check_labels(labels, records.num_classes)
+        return images, check_labels(labels, split.num_classes)
 
 
-def shuffled_records(records, num_examples, batch_size, deterministic=False, shard=Shard()):
+def shuffled_records(split, num_examples, batch_size, deterministic=False, shard=Shard()):
     """Batches as they are in the files, in random order, from a shuffle queue that is filled from
     the files again and again.
 
     Args:
-      records: a Records.
+      split: a Split.
       num_examples: the queue keeps at least 40 % of this number of records, but no more than of
         CIFAR-10: its memory is bounded.
       batch_size: examples per batch.
@@ -122,22 +122,22 @@ def shuffled_records(records, num_examples, batch_size, deterministic=False, sha
     # With room for one record more than must stay, it is full whenever one is drawn, and what it
     # holds is certain.
     capacity = minimum + (1 if deterministic else 3 * batch_size)
-    filenames = tf.train.string_input_producer(records.paths)
+    filenames = tf.train.string_input_producer(split.paths)
     with tf.name_scope('shuffle_queue'):
         queue = tf.RandomShuffleQueue(
-            capacity, minimum, [tf.uint8], [[records.record_bytes]], name='shuffle_queue'
+            capacity, minimum, [tf.uint8], [[split.record_bytes]], name='shuffle_queue'
         )
-        enqueue = queue.enqueue_many([_read_records(filenames, records, shard)])
+        enqueue = queue.enqueue_many([_read_records(filenames, split, shard)])
         num_threads = 1 if deterministic else 2  # one fills the queue while the other reads a file
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue] * num_threads))
         size = queue.size()
         tf.add_to_collection(SHUFFLE_QUEUE_SIZE, size)
         tf.add_to_collection(SHUFFLE_QUEUE_MIN, minimum)
         tf.add_to_collection(QUEUE_FILL, tf.divide(size, capacity, name='fill'))
-        return _split_records(queue.dequeue_many(batch_size), records.label_weights)
+        return _split_records(queue.dequeue_many(batch_size), split.label_weights)
 
 
-def _read_records(filename_queue, records, shard=Shard()):
+def _read_records(filename_queue, split, shard=Shard()):
     """Reads about 256 records at a time, uint8 [n, record_bytes], in blocks as large as the sizes
     of the files allow.
 
@@ -146,7 +146,7 @@ def _read_records(filename_queue, records, shard=Shard()):
     Raises:
       UserError: a file has fewer records than there are shards.
     """
-    paths, record_bytes = records.paths, records.record_bytes
+    paths, record_bytes = split.paths, split.record_bytes
     lengths = [os.path.getsize(path) // record_bytes for path in paths]
     for path, length in zip(paths, lengths):
         if length < shard.num_shards:
@@ -176,7 +176,10 @@ def check_labels(labels, num_classes):
     has changed since it was verified.
     """
     with tf.device('/cpu:0'), tf.name_scope('check_labels'):
-        message = 'a label is outside 0 to %d, because %s' % (num_classes - 1, verification.CHANGED)
+        message = 'a label is outside 0 to %d, because %s' % (
+            num_classes - 1,
+            verification.CHANGED_MESSAGE,
+        )
         check = tf.debugging.Assert(tf.reduce_max(labels) < num_classes, [message])
         with tf.control_dependencies([check]):
             return tf.identity(labels)
@@ -236,18 +239,18 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, num_epoc
       cifar10.errors.UserError: a file is missing or malformed.
     """
     found = dataset.read(data_dir)
-    records = found.test if eval_data else found.train
-    verification.verify(records)
-    labels, images = undistorted_records(records, batch_size, num_epochs)
+    split = found.test if eval_data else found.train
+    verification.verify(split)
+    labels, images = undistorted_records(split, batch_size, num_epochs)
     with tf.device('/cpu:0'), tf.name_scope('crop'):
-        return distortions.crop(images), check_labels(labels, records.num_classes)
+        return distortions.crop(images), check_labels(labels, split.num_classes)
 
 
-def undistorted_records(records, batch_size=BATCH_SIZE, num_epochs=None):
+def undistorted_records(split, batch_size=BATCH_SIZE, num_epochs=None):
     """Batches as they are in the files, in order; see `inputs`.
 
     Args:
-      records: a Records.
+      split: a Split.
       batch_size: examples per batch.
       num_epochs: how often each example comes; None means without end.
 
@@ -257,17 +260,17 @@ def undistorted_records(records, batch_size=BATCH_SIZE, num_epochs=None):
     """
     with tf.device('/cpu:0'), tf.name_scope('inputs'):
         queue = tf.FIFOQueue(
-            4 * batch_size, [tf.uint8], [[records.record_bytes]], name='record_queue'
+            4 * batch_size, [tf.uint8], [[split.record_bytes]], name='record_queue'
         )
         if num_epochs:
-            filenames = _filename_queue(records.paths * num_epochs)
+            filenames = _filename_queue(split.paths * num_epochs)
             rows = queue.dequeue_up_to(batch_size)
         else:
-            filenames = tf.train.string_input_producer(records.paths, shuffle=False)
+            filenames = tf.train.string_input_producer(split.paths, shuffle=False)
             rows = queue.dequeue_many(batch_size)
-        enqueue = queue.enqueue_many([_read_records(filenames, records)])
+        enqueue = queue.enqueue_many([_read_records(filenames, split)])
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue]))
-        return _split_records(rows, records.label_weights)
+        return _split_records(rows, split.label_weights)
 
 
 def _filename_queue(paths):

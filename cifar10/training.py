@@ -216,8 +216,8 @@ def session(step, job, run, saver, summary_writer, settings=None):
     ) as monitored:
         with data_files.translate_errors():  # so that the session ends normally, with a checkpoint
             yield monitored
-        if run.stopped_by:
-            print('%s: stopping' % run.stopped_by.name)
-    run.failures.is_over = True  # also after a signal
+        if run.stop_signal:
+            print('%s: stopping' % run.stop_signal.name)
+    run.output_errors.training_ended = True  # also after a signal
     data_files.check()
     run.finish(summary_writer, last_step)

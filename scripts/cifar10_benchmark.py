@@ -115,7 +115,7 @@ def main(subcommand):
     if subcommand == 'estimate':
         if FLAGS.json_file is not None:
             raise UserError('estimate measures nothing: leave out --json_file')
-        with signals.Interruptible():
+        with signals.RaiseOnSignal():
             for make_tables in (estimates.cluster_tables, estimates.multi_gpu_tables):
                 print(make_tables(FLAGS.batch_size, FLAGS.gpu_gflops) + '\n')
         return
@@ -129,20 +129,22 @@ def main(subcommand):
         raise UserError('distributed has no classic formulation: leave out --baseline')
     params = benchmark_params(subcommand)
     # the measuring processes are ended, and what they have written is removed
-    with signals.Interruptible():
+    with signals.RaiseOnSignal():
         results = subcommands.measure_rounds(
             subcommand,
             params,
             [OURS, BASELINE] if FLAGS.baseline else [OURS],
             FLAGS.rounds,
         )
-    print(subsubcommands.tables(command, results, params))
+    print(subcommands.tables(subcommand, results, params))
     if FLAGS.json_file is not None:
         flag_values = {
             flag.name: flag.value for flag in FLAGS.get_key_flags_for_module(sys.argv[0])
         }
-        files.write_whole(
-            FLAGS.json_file, subsubcommands.json_report(command, results, flag_values), 'name another file'
+        files.atomic_write(
+            FLAGS.json_file,
+            subcommands.json_report(subcommand, results, flag_values),
+            'name another file',
         )
 
 

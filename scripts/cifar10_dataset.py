@@ -59,7 +59,7 @@ def convert(images_dir, out):
     from cifar10.data import conversion
     from cifar10.system import machine
 
-    with signals.Interruptible():
+    with signals.RaiseOnSignal():
         num_damaged = conversion.convert(
             images_dir,
             out,
@@ -75,7 +75,7 @@ def convert(images_dir, out):
 def hold_out(source, out):
     """Divides the training images of a data set."""
     directories.check_exists(source, 'give the --data_dir of a data set')
-    with signals.Interruptible():
+    with signals.RaiseOnSignal():
         dataset_writer.hold_out(
             dataset.read(source, FLAGS.label_mode), out, FLAGS.num_examples, FLAGS.seed
         )
@@ -87,17 +87,17 @@ def info():
     from cifar10.data import dataset_info
 
     found = existing_dataset()
-    print(dataset_info.report(found))
-    dataset_info.draw(found, FLAGS.contact_sheet_file)
+    print(dataset_info.describe(found))
+    dataset_info.write_contact_sheet(found, FLAGS.contact_sheet_file)
     print_counts(found)
 
 
 def verify():
     """Checks the files of a data set, also by their checksums if it has some."""
     found = existing_dataset()
-    for records in (found.train, found.test):
-        verification.verify(records)
-        verification.check_sums(records)
+    for split in (found.train, found.test):
+        verification.verify(split)
+        verification.verify_checksums(split)
     print_counts(found)
 
 
@@ -120,7 +120,7 @@ def print_counts(found):
         % (
             verification.verify(found.train),
             verification.verify(found.test),
-            dataset.listed(found.class_names),
+            dataset.format_class_names(found.class_names),
             found.directory,
         )
     )

@@ -152,7 +152,7 @@ def main():
                     replica.job, run, training_job.describe_cluster(cluster, task, strategy)
                 )
             train(replica.job, run, replica)
-            return run.stopped_by
+            return run.stop_signal
 
     replica.run_with_recovery(attempt)
 

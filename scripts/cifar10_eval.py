@@ -2,7 +2,7 @@
 """Evaluates the latest checkpoint of a training run, then newer ones to the end of the run; with
 --run_once only the latest.
 
-Scores the moving averages of the weights on every example exactly once. Computes on the CPU, so
+Evaluates the moving averages of the weights on every example exactly once. Computes on the CPU, so
 that a trainer has the GPUs for itself.
 
   cifar10_eval.py --run_once
@@ -103,10 +103,10 @@ from cifar10.runs import checkpoints_iterator, run_directory
 def evaluator():
     """The Evaluator that the flags describe, with its data set made ready."""
     found = data_flags.prepare()
-    records = found.test if FLAGS.eval_data == 'test' else found.train
-    data_flags.check_top_k(records.num_classes)
+    split = found.test if FLAGS.eval_data == 'test' else found.train
+    data_flags.check_top_k(split.num_classes)
     (device,) = placement.tower_devices(1) if FLAGS.use_gpu else ['/cpu:0']
-    return evaluation.Evaluator(records, device, FLAGS.num_examples, int(FLAGS.num_views))
+    return evaluation.Evaluator(split, device, FLAGS.num_examples, int(FLAGS.num_views))
 
 
 def checkpoints():
@@ -115,7 +115,7 @@ def checkpoints():
         return checkpoints_iterator.new_checkpoints(
             FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs
         )
-    return [run_directory.read_chosen(FLAGS.checkpoint_dir, FLAGS.checkpoint)]
+    return [run_directory.read_checkpoint(FLAGS.checkpoint_dir, FLAGS.checkpoint)]
 
 
 def main():
@@ -129,8 +129,8 @@ def main():
         evaluator(), checkpoints(), FLAGS.eval_dir, FLAGS.top_k
     )
     if result and FLAGS.predictions_file:
-        content = text_report.predictions(result.scores, result.class_names)
-        files.write_whole(FLAGS.predictions_file, content, 'name another file')
+        content = text_report.predictions_csv(result.metrics, result.class_names)
+        files.atomic_write(FLAGS.predictions_file, content, 'name another file')
     if result and FLAGS.figures_dir:
         figures.write(result, FLAGS.figures_dir)
 

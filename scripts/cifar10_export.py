@@ -53,12 +53,12 @@ def main():
     if FLAGS.tflite_file:
         files.check_writable(FLAGS.tflite_file)
     network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
-    with signals.Interruptible():
-        converted = export.convert_to_lite(network) if FLAGS.tflite_file else None
+    with signals.RaiseOnSignal():
+        converted = export.convert_to_tflite(network) if FLAGS.tflite_file else None
         path = export.export(network, FLAGS.export_dir, FLAGS.model_version)
-        print('Exported %s to %s' % (network.saved.path, path))
+        print('Exported %s to %s' % (network.ckpt.path, path))
         if converted:
-            files.write_whole(FLAGS.tflite_file, converted, 'name another file with --tflite_file')
+            files.atomic_write(FLAGS.tflite_file, converted, 'name another file with --tflite_file')
             print('Converted it to %s' % FLAGS.tflite_file)
 
 

@@ -82,7 +82,7 @@ def predictor(num_images):
 
 def main(*names):
     """Prints the predictions; returns 1 if a file cannot be used."""
-    with signals.Interruptible():
+    with signals.RaiseOnSignal():
         failures = []
         paths = prediction.find_files(names, FLAGS.recursive, failures)
         predict, class_names = predictor(len(paths))

@@ -23,7 +23,7 @@ machine.set_up_tensorflow()
 os.environ['TF_FORCE_GPU_ALLOW_GROWTH'] = 'true'  # Several processes share a GPU.
 # A script that runs in this process must not end all tests.
 program._end = sys.exit
-signals.end_on_signals = lambda: None
+signals.install_handlers = lambda: None
 # A shell that runs the tests in the background ignores SIGINT, and nohup SIGHUP. Child processes
 # would inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -76,7 +76,7 @@ def graph():
 def signals_stay():
     """Each test finds the signals as the first one did: what is blocked or ignored is so in each
     process that it starts."""
-    handlers = {number: signal.getsignal(number) for number in signals.STOPPING}
+    handlers = {number: signal.getsignal(number) for number in signals.STOP_SIGNALS}
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     yield
     for number, handler in handlers.items():

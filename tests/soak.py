@@ -31,7 +31,7 @@ from tests.helpers.soaking.session import SUMMARY_STEPS, Soak, fingerprint  # no
 
 DISK_BYTES = 256 * 2**20
 MAX_RUN_BYTES = 128 * 2**20  # a longer run is moved aside, and a new one begins
-STOPPING = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+STOP_SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 START_SECS = 8  # of a trainer, at most; a little longer, so that faults hit it at every moment
 PRECISION = r': (precision @ 1 = \d\.\d{3} \(\d+ of 50, step (\d+)\)), 95 % interval'
 
@@ -71,7 +71,7 @@ def stop_for_a_while(soak):
 
 def signals(soak):
     trainer = _at_any_moment(soak)
-    numbers = [soak.rng.choice(STOPPING) for _ in range(soak.rng.choice([1, 2]))]
+    numbers = [soak.rng.choice(STOP_SIGNALS) for _ in range(soak.rng.choice([1, 2]))]
     for number in numbers:
         trainer.send(number)
         time.sleep(soak.rng.choice([0, 0.001, 0.01, 0.1]))
@@ -138,7 +138,7 @@ def evaluation_while_training(soak):
     trainer = soak.training()
     evaluator = soak.evaluation(soak.run, '--eval_interval_secs=1')
     evaluator.wait_for(PRECISION, 3)
-    number = soak.rng.choice(STOPPING)
+    number = soak.rng.choice(STOP_SIGNALS)
     evaluator.send(number)
     evaluator.end(128 + number, line=r'interrupted \(%s\)' % number.name)
     steps = [int(step) for _, step in re.findall(PRECISION, evaluator.stdout())]
@@ -178,7 +178,7 @@ def full_disk(soak):
     with _filled(soak, soak.rng.choice([0, 100000, soak.rng.randrange(30 * 2**20)])):
         soak.pause(6)
         if soak.rng.random() < 0.5:
-            trainer.send(soak.rng.choice(STOPPING))
+            trainer.send(soak.rng.choice(STOP_SIGNALS))
             soak.ended(0, 1, line='Cannot save|Cannot write summaries')
     soak.complete_after = soak.step() + 2 * SUMMARY_STEPS
     if soak.trainer:

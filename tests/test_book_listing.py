@@ -23,7 +23,7 @@ def test_the_listing_trains_and_evaluates(tmp_path, data_dir, capsys):
     assert re.match(r'step 10, loss = [3-5]\.', output)
     evaluator = evaluation.Evaluator(dataset.read(data_dir).test)
     result = evaluator.evaluate(checkpoint.read(str(tmp_path / 'model.ckpt-10')))
-    assert result.step == 10 and '(%d of 50)' % result.scores.num_correct in output
+    assert result.step == 10 and '(%d of 50)' % result.metrics.num_correct in output
 
     _, variables = checkpoints.save(tmp_path / 'ours', 1)
     names['TRAIN_DIR'] = str(tmp_path / 'ours')

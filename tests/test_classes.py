@@ -27,12 +27,12 @@ def many_dir(tmp_path):
     labels = np.random.RandomState(0).permutation(300)
     images = np.zeros([300, 3, 32, 32], np.uint8)
     images[:, 0, 0, 0], images[:, 0, 0, 1] = labels // 256, labels % 256
-    with dataset_writer.new_data_set(str(tmp_path / 'many')) as directory:
+    with dataset_writer.new_dataset(str(tmp_path / 'many')) as directory:
         for names, count in [(dataset.TRAIN_FILES, 263), (dataset.TEST_FILES, 300)]:
-            writer = dataset_writer.Writer(directory, names, count, 2)
+            writer = dataset_writer.RecordWriter(directory, names, count, 2)
             for part in np.split(np.arange(count), [100, 101]):
-                writer.add(labels[part], images[part])
-        dataset_writer.describe(directory, ['class %d' % i for i in range(300)], 'a test')
+                writer.write(labels[part], images[part])
+        dataset_writer.write_dataset_info(directory, ['class %d' % i for i in range(300)], 'a test')
     return str(tmp_path / 'many')
 
 
@@ -54,9 +54,9 @@ def test_labels_of_two_bytes_out_of_the_queues(many_dir):
 
 
 def test_one_example_of_two_label_bytes(many_dir):
-    records = dataset.read(many_dir).train
+    split = dataset.read(many_dir).train
     example = cifar10_input.read_cifar10(
-        tf.train.string_input_producer(records.paths, shuffle=False), records.label_weights
+        tf.train.string_input_producer(split.paths, shuffle=False), split.label_weights
     )
     for label, image in queues.run([example.label, example.uint8image], 60):
         assert label == int(image[0, 0, 0]) * 256 + int(image[0, 1, 0])
@@ -64,10 +64,10 @@ def test_one_example_of_two_label_bytes(many_dir):
 
 def test_the_shuffle_queue_is_bounded(tmp_path, many_dir):
     """Whatever the number of examples, it waits for no more than with CIFAR-10."""
-    records = dataset.read(many_dir).train
+    split = dataset.read(many_dir).train
     for num_examples, minimum in [(3000000, 20000), (50000, 20000), (263, 105)]:
         with tf.Graph().as_default():
-            cifar10_input.shuffled_records(records, num_examples, 128)
+            cifar10_input.shuffled_records(split, num_examples, 128)
             assert tf.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN) == [minimum]
             (queue,) = [
                 op

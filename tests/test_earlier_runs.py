@@ -46,7 +46,7 @@ def train_dir(tmp_path, earlier):
 @pytest.fixture
 def plain_data_dir(tmp_path):
     """100 equal training images of class 3, and 50 test images of random pixels."""
-    batches = tmp_path / 'data' / dataset.DIRECTORY
+    batches = tmp_path / 'data' / dataset.CIFAR10_DIRECTORY
     batches.mkdir(parents=True)
     record = np.concatenate([[3], np.repeat([200, 90, 30], 1024)]).astype(np.uint8)
     for path in dataset.read(str(tmp_path / 'data')).train.paths:
@@ -80,7 +80,7 @@ def test_it_is_evaluated_as_before(tmp_path, earlier, train_dir, plain_data_dir,
 
 @pytest.mark.parametrize('script', [cifar10_train, cifar10_multi_gpu_train])
 def test_it_is_resumed_as_before(train_dir, plain_data_dir, expected, capsys, script):
-    hparams = run_directory.recorded_hparams(train_dir)
+    hparams = run_directory.read_hparams(train_dir)
     job = Job(dataset.read(plain_data_dir), 100, hparams, max_steps=7, seed=1)
     with outputs.open_run(train_dir, False, job) as run:
         script.train(job, run)

@@ -19,7 +19,7 @@ def test_an_error_of_an_operation():
     with tf.Session() as session, pytest.raises(tf.errors.NotFoundError) as error:
         session.run(missing)
     assert 'reading' in error.value.message and '\n' in error.value.message
-    assert errors.line(error.value) == '/no/such/file; No such file or directory'
+    assert errors.one_line_message(error.value) == '/no/such/file; No such file or directory'
     assert errors.reason(error.value) == 'No such file or directory'
 
 
@@ -59,7 +59,7 @@ def test_the_cause_without_the_path(error, reason):
 
 
 def test_a_failed_output_is_told_again_when_its_reason_changes(capsys):
-    failures = errors.Failures()
+    output_errors = errors.OutputErrors()
     for name, reason in [
         ('a trace', 'full'),
         ('a trace', 'full'),
@@ -67,7 +67,7 @@ def test_a_failed_output_is_told_again_when_its_reason_changes(capsys):
         ('a trace', 'gone'),
         ('a trace', 'full'),
     ]:
-        failures.add(name, errors.UserError(reason))
+        output_errors.add(name, errors.UserError(reason))
     assert [line.split(': ')[1] for line in capsys.readouterr().err.splitlines()] == [
         reason + '. Training goes on' for reason in ('full', 'full', 'gone', 'full')
     ]
@@ -75,4 +75,4 @@ def test_a_failed_output_is_told_again_when_its_reason_changes(capsys):
         errors.UserError,
         match='^The run is saved, but without a trace: full; without summaries: full$',
     ):
-        failures.check(None)
+        output_errors.check(None)

@@ -34,8 +34,8 @@ def test_each_example_is_scored_once(tmp_path, num_examples):
     path, variables = checkpoints.save(tmp_path, 7)
     result = _evaluator(paths, num_examples).evaluate(checkpoint.read(path))
     correct, cross_entropy = checkpoints.expected_result(data_dir, variables, num_examples)
-    scores = result.scores
-    assert (scores.num_correct, scores.num_examples) == (correct, num_examples or 150)
+    metrics = result.metrics
+    assert (metrics.num_correct, metrics.num_examples) == (correct, num_examples or 150)
     assert (result.step, result.num_views) == (7, 1)
     losses = {
         'losses/%s/weight_loss' % layer: 0.004
@@ -47,8 +47,8 @@ def test_each_example_is_scored_once(tmp_path, num_examples):
     losses['total_loss'] = sum(losses.values())
     assert result.losses == pytest.approx(losses, rel=1e-4)
     # the most confident mistakes, and of equals the first one
-    wrong = np.flatnonzero(~scores.is_correct).tolist()
-    wrong.sort(key=lambda i: (-scores.confidences[i], i))
+    wrong = np.flatnonzero(~metrics.is_correct).tolist()
+    wrong.sort(key=lambda i: (-metrics.confidences[i], i))
     assert [mistake.index for mistake in result.mistakes] == wrong[:24]
     _, images = oracle.read_records(paths)
     for mistake in result.mistakes:
@@ -58,7 +58,7 @@ def test_each_example_is_scored_once(tmp_path, num_examples):
 def test_raw_weights_without_averages(tmp_path, data_dir, paths, capsys):
     path, variables = checkpoints.save(tmp_path, 3, averages=False, global_step=False)
     result = _evaluator(paths).evaluate(checkpoint.read(path))
-    assert (result.step, result.scores.num_correct) == (
+    assert (result.step, result.metrics.num_correct) == (
         3,
         checkpoints.expected_result(data_dir, variables)[0],
     )
@@ -98,7 +98,7 @@ def test_labels_that_change(tmp_path, own_data_dir, monkeypatch, label, blind, t
     evaluator, saved = _evaluator([path]), checkpoint.read(checkpoints.save(tmp_path, 1)[0])
     faults.relabel(path, label)
     if blind:
-        monkeypatch.setattr('cifar10.data.verification.Snapshot.changed', lambda snapshot: None)
+        monkeypatch.setattr('cifar10.data.verification.Snapshot.find_change', lambda snapshot: None)
     with pytest.raises(UserError, match=told.format(path=path)):
         evaluator.evaluate(saved)
 
@@ -113,7 +113,7 @@ def test_one_graph_for_many_checkpoints(tmp_path, data_dir, paths):
         path, variables = checkpoints.save(tmp_path, step, seed=step)
         result = evaluator.evaluate(checkpoint.read(path))
         correct, cross_entropy = checkpoints.expected_result(data_dir, variables)
-        assert result.scores.num_correct == correct
+        assert result.metrics.num_correct == correct
         expected = decay * (variables['local3/weights'].astype(float) ** 2).sum() / 2
         assert result.losses['losses/local3/weight_loss'] == pytest.approx(expected, rel=1e-4)
         assert (result.losses['total_loss'] == pytest.approx(cross_entropy, rel=1e-4)) == (
@@ -179,7 +179,7 @@ def test_probabilities_are_averaged_over_views(tmp_path, paths, num_views):
     logits = oracle.logits(views, variables).reshape(num_views, 6, 10)
     probabilities = np.exp(logits - logits.max(2, keepdims=True))
     probabilities = (probabilities / probabilities.sum(2, keepdims=True)).mean(0)
-    np.testing.assert_allclose(np.exp(result.scores.log_probabilities), probabilities, atol=1e-5)
+    np.testing.assert_allclose(np.exp(result.metrics.log_probabilities), probabilities, atol=1e-5)
     assert ' of 6, %d views, step 1), 95 %% interval ' % num_views in evaluation.format_result(
         result
     )

@@ -128,7 +128,7 @@ def test_an_evaluation_equals_that_on_the_cpu(tmp_path, data_dir):
     found, expected = [
         evaluation.Evaluator(dataset.read(data_dir).test, device)
         .evaluate(checkpoint.read(path))
-        .scores
+        .metrics
         for device in placement.tower_devices(1) + ['/cpu:0']
     ]
     np.testing.assert_allclose(found.log_probabilities, expected.log_probabilities, atol=1e-3)

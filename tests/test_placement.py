@@ -13,6 +13,7 @@ from cifar10 import input as cifar10_input, model, multi_gpu, optimizer, placeme
 from cifar10.config import BEST, CLASSIC, FAST, RunLength
 from cifar10.data import dataset
 from cifar10.hooks import outputs
+from cifar10.hooks.outputs import WorkerRun
 from cifar10.system import machine
 from scripts import cifar10_multi_gpu_train
 from tests.helpers import networks, observed
@@ -283,9 +284,9 @@ def test_build_step_builds_the_graph_of_the_script(data_dir):
         needed = tf.graph_util.extract_sub_graph(graph, [train_op.name])
         graphs.append([(node.name, node.op, node.device) for node in needed.node])
 
-    run = mock.Mock(path='', first_step=0)
-    with mock.patch.object(training, 'run', lambda graph, *unused: keep(graph.train_op)):
-        cifar10_multi_gpu_train.train(job, run)
+    with mock.patch.object(training, 'session') as session:
+        cifar10_multi_gpu_train.train(job, WorkerRun())
+    keep(session.call_args[0][0].train_op)
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         images, labels = cifar10_input.distorted_inputs(job.dataset, job.hparams.batch_size)
         queue = cifar10_input.prefetch_queue(images, labels, 2 * job.num_towers)

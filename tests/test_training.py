@@ -99,7 +99,7 @@ def test_nothing_is_saved_without_a_step(tmp_path, data_dir, capsys, monkeypatch
         'after_create_session',
         lambda *unused: os.kill(os.getpid(), signal.SIGINT),
     )
-    with pytest.raises(signals.Interrupted, match='^SIGINT$'):
+    with pytest.raises(signals.SignalInterrupt, match='^SIGINT$'):
         train(tmp_path, data_dir, 3)
     assert capsys.readouterr().out == 'Network: 2 parameters\n'
     assert tf.train.latest_checkpoint(str(tmp_path)) is None
@@ -107,13 +107,13 @@ def test_nothing_is_saved_without_a_step(tmp_path, data_dir, capsys, monkeypatch
 
 def test_a_signal_just_before_the_first_step(tmp_path, data_dir, monkeypatch, capsys):
     """The step is made, and saved: a status that says so must not lie."""
-    before_run = session_hooks.LoggingHook.before_run
+    before_run = session_hooks.StopOnSignalHook.before_run
 
-    def signal_before_run(hook, run_context):
+    def then_signal(hook, run_context):
+        before_run(hook, run_context)
         os.kill(os.getpid(), signal.SIGINT)
-        return before_run(hook, run_context)
 
-    monkeypatch.setattr(session_hooks.LoggingHook, 'before_run', signal_before_run)
+    monkeypatch.setattr(session_hooks.StopOnSignalHook, 'before_run', then_signal)
     train(tmp_path, data_dir, 3)
     assert 'SIGINT: stopping' in capsys.readouterr().out
     assert_saved(tmp_path, 1)

@@ -159,9 +159,9 @@ def test_data_that_change_under_the_run(
 ):
     """Some of these would be read for ever, some give an error of TensorFlow in one of several
     threads. Labels that are none are noticed also where the times of files tell nothing."""
-    monkeypatch.setattr('cifar10.data.watch._SECONDS', 0.05)
+    monkeypatch.setattr('cifar10.data.watch._POLL_SECS', 0.05)
     if blind:
-        monkeypatch.setattr('cifar10.data.verification.Snapshot.changed', lambda snapshot: None)
+        monkeypatch.setattr('cifar10.data.verification.Snapshot.find_change', lambda snapshot: None)
     paths = dataset.read(own_data_dir).train.paths
 
     def change_all(step):
@@ -177,7 +177,7 @@ def test_data_that_change_under_the_run(
 
 def test_a_label_that_another_thread_has_found(data_dir):
     """The main thread sees only the closed queue."""
-    coord, watched = tf.train.Coordinator(), watch.Watch(dataset.read(data_dir).train)
+    coord, watched = tf.train.Coordinator(), watch.FileWatcher(dataset.read(data_dir).train)
     with coord.stop_on_exception():
         raise tf.errors.InvalidArgumentError(
             None, None, 'assertion failed: [a label is ...: a data file has changed]'
@@ -193,9 +193,9 @@ def test_data_that_change_before_the_run(tmp_path, own_data_dir, monkeypatch):
     """While the graph is built: the schedule was made for 300 examples."""
     verified = cifar10_input.shuffled_records
 
-    def shrink_and_go_on(records, *args):
-        os.truncate(records.paths[0], 7 * 3073)
-        return verified(records, *args)
+    def shrink_and_go_on(split, *args):
+        os.truncate(split.paths[0], 7 * 3073)
+        return verified(split, *args)
 
     monkeypatch.setattr(cifar10_input, 'shuffled_records', shrink_and_go_on)
     with pytest.raises(

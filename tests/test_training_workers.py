@@ -33,7 +33,7 @@ def _train(tmp_path, data_dir, jump, last_step, steps_per_execution=1, **interva
         run_steps(
             step, fake_job(RunLength(10, 100, last_step, steps_per_execution), **intervals), run
         )
-        return run.stopped_by
+        return run.stop_signal
 
 
 def _first_past(steps, every):

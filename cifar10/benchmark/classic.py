@@ -34,10 +34,10 @@ def distort(image, row, column, flip, brightness, contrast):
 def distorted_inputs(data_dir, batch_size):
     """Batches of distorted images, float32 [batch_size, 24, 24, 3], and labels, int32
     [batch_size]."""
-    records = dataset.read(data_dir).train
-    minimum = int(0.4 * min(verification.verify(records), NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN))
+    split = dataset.read(data_dir).train
+    minimum = int(0.4 * min(verification.verify(split), NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN))
     record = cifar10_input.read_cifar10(
-        tf.train.string_input_producer(records.paths), records.label_weights
+        tf.train.string_input_producer(split.paths), split.label_weights
     )
     row, column = (tf.random_uniform([], maxval=9, dtype=tf.int32) for _ in range(2))
     image = distort(

@@ -46,7 +46,7 @@ def input_metrics(formulation, job, steps):
     """
     machine.set_up_tensorflow()
     start = time.perf_counter()
-    data_files, capacity = watch.Watch(job.dataset.train), 2 * len(job.devices)
+    data_files, capacity = watch.FileWatcher(job.dataset.train), 2 * len(job.devices)
     inputs_fn, num_threads = classic.distorted_inputs, 1
     if formulation == OURS:
         inputs_fn, num_threads = cifar10_input.distorted_inputs, job.threads.prefetch
@@ -133,7 +133,7 @@ def profile_metrics(formulation, job, steps):
         op_ms = collections.Counter()
         for _ in range(steps.measured):
             metadata = tf.RunMetadata()
-            session.run(train_op, options=profiler_hook.OPTIONS, run_metadata=metadata)
+            session.run(train_op, options=profiler_hook.RUN_OPTIONS, run_metadata=metadata)
             for node in [node for dev in metadata.step_stats.dev_stats for node in dev.node_stats]:
                 kind = ''.join(re.findall(r' = (\w+)\(', node.timeline_label)[:1])
                 ms = (node.op_end_rel_micros - node.op_start_rel_micros) / 1e3

@@ -36,10 +36,10 @@ def call_in_new_process(function, *args):
     process = context.Process(target=_send, args=(sender, function, args), daemon=True)
     with contextlib.ExitStack() as end:  # whatever interrupts the benchmark ends the process too
         # of Ctrl-C the benchmark tells, and ends it
-        with signals.held_back(), signals.sigint_blocked():
+        with signals.delay_signals(), signals.block_sigint():
             process.start()
-            signals.children.add(process.pid)
-            end.callback(signals.children.discard, process.pid)
+            signals.child_pids.add(process.pid)
+            end.callback(signals.child_pids.discard, process.pid)
             end.callback(process.join)
             end.callback(process.kill)
         sender.close()
@@ -92,14 +92,14 @@ def run_trainer(command, min_last_step, terminate_fn=subprocess.Popen.kill):
     logged_steps = {}
     with contextlib.ExitStack() as end:
         # in a session of its own, Ctrl-C does not reach the script; the benchmark ends it
-        with signals.held_back():
+        with signals.delay_signals():
             process = end.enter_context(
                 subprocess.Popen(
                     command, stdout=subprocess.PIPE, universal_newlines=True, start_new_session=True
                 )
             )
-            signals.children.add(process.pid)
-            end.callback(signals.children.discard, process.pid)
+            signals.child_pids.add(process.pid)
+            end.callback(signals.child_pids.discard, process.pid)
             end.callback(terminate_fn, process)
         for line in process.stdout:
             match = _STEP_LINE.match(line)

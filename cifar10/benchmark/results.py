@@ -43,8 +43,8 @@ def _read_scalars(directory, required_tags):
     """
     from tensorboard.backend.event_processing import event_accumulator
 
-    remedy = 'name the directory of a run that has written summaries'
-    directories.check_exists(directory, remedy)
+    hint = 'name the directory of a run that has written summaries'
+    directories.check_exists(directory, hint)
     accumulator = event_accumulator.EventAccumulator(
         directory, size_guidance={event_accumulator.SCALARS: 0}
     )
@@ -61,7 +61,7 @@ def _read_scalars(directory, required_tags):
         if tag not in scalars:
             raise UserError(
                 '%s holds no event file with "%s": %s; a run shorter than --save_summaries_steps has none'
-                % (directory, tag, remedy)
+                % (directory, tag, hint)
             )
     return scalars
 
@@ -78,7 +78,7 @@ def read_curve(train_dir, eval_dir):
     """
     train_scalars = _read_scalars(train_dir, [tensorboard.EPOCH, tensorboard.SEC_PER_BATCH])
     evaluations = _read_scalars(eval_dir, [tensorboard.PRECISION])
-    ten_views = evaluations.get(tensorboard.with_views(tensorboard.PRECISION, 10), {})
+    ten_views = evaluations.get(tensorboard.tag_with_views(tensorboard.PRECISION, 10), {})
     epoch_at, speed_at = train_scalars[tensorboard.EPOCH], train_scalars[tensorboard.SEC_PER_BATCH]
     # A killed process may have written only one of them.
     steps = [step for step in epoch_at if step > 0 and step in speed_at]
@@ -176,4 +176,4 @@ def plot(curves, path):
         raise UserError(
             'Cannot draw %s (%s): give another suffix, like .svg' % (path, errors.reason(error))
         )
-    files.write_whole(path, image_file.getvalue(), 'name another file')
+    files.atomic_write(path, image_file.getvalue(), 'name another file')

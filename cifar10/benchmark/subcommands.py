@@ -94,10 +94,10 @@ def json_report(subcommand, rounds, flag_values):
             'subcommand': subcommand,
             'time': time.strftime('%Y-%m-%dT%H:%M:%S%z'),
             'host': {
-                'processor': machine.processor(),
+                'processor': machine.cpu_name(),
                 'cores': machine.num_cores(),
                 'system': platform.platform(),
-                'gpus': machine.gpus(),
+                'gpus': machine.gpu_names(),
                 'python': platform.python_version(),
                 'tensorflow': tf.__version__,
                 'numpy': np.__version__,
@@ -265,7 +265,7 @@ def measure_profile(formulation, params):
     metrics, trace = processes.call_in_new_process(
         measurements.profile_metrics, formulation, params.job, params.steps_or_default(10, 20)
     )
-    files.write_whole(_trace_path(formulation, params), trace, 'give another --trace_file')
+    files.atomic_write(_trace_path(formulation, params), trace, 'give another --trace_file')
     return metrics
 
 

@@ -58,7 +58,7 @@ def define_output_file(name, default, description, extensions=('',)):
         if os.path.islink(path):  # it would be replaced: /dev/stdout, say
             raise UserError('%s is a link: name a file' % path)
         if os.path.exists(path):
-            files.check_regular(path, 'name a file')
+            files.check_regular_file(path, 'name a file')
 
     flags.DEFINE_string(name, default, description)
     validate(name, check)
@@ -77,7 +77,7 @@ def define(default_dataset='cifar10'):
         dataset.DATA_DIR,
         'Directory of a data set, or the parent of %s; with --dataset=cifar100 the default '
         'is %s, with --dataset=synthetic %s.'
-        % (dataset.DIRECTORY, dataset.CIFAR100_DATA_DIR, synthetic.DATA_DIR),
+        % (dataset.CIFAR10_DIRECTORY, dataset.CIFAR100_DATA_DIR, synthetic.DATA_DIR),
     )
     flags.DEFINE_string(
         'data_url', None, 'Where the archive is downloaded from; by default its official place.'
@@ -156,19 +156,21 @@ def make(dataset_name, is_explicit=True):
       UserError: it cannot be downloaded or written.
     """
     path = files_dir(dataset_name)
-    is_present = dataset_writer.is_present(dataset.find(path))
+    is_present = dataset_writer.is_present(dataset.find_files_dir(path))
     if FLAGS.label_mode and dataset_name != 'cifar100' and not is_present:
         raise UserError(
             '--label_mode=%s is for CIFAR-100: give --dataset=cifar100 too, or leave it out'
             % FLAGS.label_mode
         )
     if is_explicit or not is_present:
-        with signals.Interruptible():
+        with signals.RaiseOnSignal():
             if dataset_name == 'synthetic':
                 synthetic.maybe_write(path)
             else:
                 archive = _ARCHIVES[dataset_name]
-                download.prepare(archive._replace(url=FLAGS.data_url or archive.url), path)
+                download.download_and_extract(
+                    archive._replace(url=FLAGS.data_url or archive.url), path
+                )
     return dataset.read(path, FLAGS.label_mode)
 
 
@@ -178,7 +180,7 @@ def define_checkpoint():
         'checkpoint_dir',
         '/tmp/cifar10_train',
         'Directory of the checkpoints.',
-        directories.check_for_checkpoints,
+        directories.check_checkpoint_dir,
     )
     flags.DEFINE_string(
         'checkpoint',
@@ -229,4 +231,4 @@ def define_saved_model():
 
 def _check_checkpoint(choice):
     files.check_name(choice)
-    directories.check_no_pattern(os.path.abspath(choice))
+    directories.check_no_wildcards(os.path.abspath(choice))

@@ -34,7 +34,7 @@ def versions(config_proto=None):
     and the GPUs.
 
     Args:
-      config_proto: see machine.gpus.
+      config_proto: see machine.gpu_names.
     """
     import tensorflow.compat.v1 as tf
 
@@ -45,8 +45,8 @@ def versions(config_proto=None):
         platform.python_version(),
         tf.__version__,
         ', '.join(
-            ['%s (cores: %d)' % (machine.processor(), machine.num_cores())]
-            + machine.gpus(config_proto)
+            ['%s (cores: %d)' % (machine.cpu_name(), machine.num_cores())]
+            + machine.gpu_names(config_proto)
         ),
     )
 
@@ -149,14 +149,14 @@ def _call(main, arguments):
     except BaseException as error:
         hint = _HINTS.get(type(error).__name__)
         if hint is not None:
-            _fail(1, 'error: %s%s' % (errors.line(error), hint))
+            _fail(1, 'error: %s%s' % (errors.one_line_message(error), hint))
         # TensorFlow's context managers raise errors of their own on top of a signal's.
-        while not isinstance(error, signals.Interrupted):
+        while not isinstance(error, signals.SignalInterrupt):
             if error.__context__ is None:
                 raise
             error = error.__context__
-        status = 128 + error.number
-        if error.number != signals.NOBODY_READS:
+        status = 128 + error.signum
+        if error.signum != signals.BROKEN_PIPE_SIGNAL:
             errors.warn('interrupted (%s)' % error)
     _end(status or 0)
 
@@ -170,7 +170,7 @@ def _end(status):
     """Ends the process without what Python and TensorFlow do at the end: it could wait for ever for
     threads that are blocked."""
     # a signal, or nobody reads any more: be quick
-    with contextlib.suppress(OSError, signals.Interrupted), signals.Interruptible():
+    with contextlib.suppress(OSError, signals.SignalInterrupt), signals.RaiseOnSignal():
         sys.stdout.flush()
         if os.name == 'posix':
             ctypes.CDLL(None).fflush(None)  # TensorFlow prints device placements by C's printf

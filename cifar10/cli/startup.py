@@ -26,7 +26,7 @@ def start(name):
     _check_packages()
     os.umask(os.umask(0o022) | 0o002)  # what a script makes is not for every user to write
     if name == '__main__':
-        signals.end_on_signals()
+        signals.install_handlers()
     else:
         import_tensorflow()
 
@@ -69,7 +69,7 @@ def _capture_stderr():
     """Makes a temporary file of stderr; its content is shown if the block fails."""
     # Up to TensorFlow 2.21 some messages are written before the variable takes effect.
     stderr = os.dup(2)
-    signals.stderr = stderr
+    signals.stderr_fd = stderr
     with _temporary_file() as messages:
         os.dup2(messages.fileno(), 2)
         try:
@@ -80,7 +80,7 @@ def _capture_stderr():
             raise
         finally:
             os.dup2(stderr, 2)
-            signals.stderr = 2
+            signals.stderr_fd = 2
             os.close(stderr)
 
 
@@ -110,7 +110,7 @@ class _TolerantStdout(io.TextIOWrapper):
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, self.fileno())
             os.close(null)
-            signals.receive(signals.NOBODY_READS)
+            signals.raise_signal(signals.BROKEN_PIPE_SIGNAL)
         except OSError as error:  # a full disk, say, while training goes on
             if self.error is None:
                 self.error = error

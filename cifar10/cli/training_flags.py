@@ -139,7 +139,7 @@ def define_run():
         'train_dir',
         '/tmp/cifar10_train',
         'Directory of checkpoints and summaries; an existing run is resumed.',
-        directories.check_for_checkpoints,
+        directories.check_checkpoint_dir,
     )
     intervals = Intervals()
     data_flags.define_integer(

@@ -49,7 +49,7 @@ def prepare(
     """
     recorded = CLASSIC
     if resumes and not FLAGS.fresh and checkpoint_files.candidates(FLAGS.train_dir):
-        recorded = run_directory.recorded_hparams(FLAGS.train_dir)
+        recorded = run_directory.read_hparams(FLAGS.train_dir)
     hparams = training_flags.hparams_from_flags(recorded)
     check_division(num_devices, devices_per_tower)
     devices = placement.tower_devices(num_devices)
@@ -141,7 +141,11 @@ def _plan_lines(job, first_step, is_single_process):
     lines = [
         program.versions(job.session_config),
         'Data: %d examples of %s in %s'
-        % (job.num_examples, dataset.listed(job.dataset.class_names), job.dataset.directory),
+        % (
+            job.num_examples,
+            dataset.format_class_names(job.dataset.class_names),
+            job.dataset.directory,
+        ),
         'Devices: %s' % ', '.join(job.devices),
     ]
     lines += _placement(job, is_single_process)

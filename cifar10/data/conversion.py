@@ -14,8 +14,8 @@ from cifar10.errors import UserError
 from cifar10.system import directories
 
 TEST_FRACTION = 0.1
-# names of folders with parts of a data set rather than classes, such as seg_train and val2017
-_PART = re.compile(
+# names of folders with splits of a data set rather than classes, such as seg_train and val2017
+_SPLIT_NAME = re.compile(
     '(?<![a-z])(train|test|val|dev|eval|pred|holdout)(ing|id|idate|idation|uation|iction)?'
     '(set|data)?(?![a-z])'
 )
@@ -36,23 +36,23 @@ def convert(images_dir, path, num_threads, test_fraction=None, seed=0, strict=Fa
       UserError: the folders are no classes, a class has no image for training, a file is damaged
         and `strict`, or the data set cannot be written, or would be among the folders.
     """
-    dataset_writer.check_new(path)  # before all folders are listed
+    dataset_writer.check_new_directory(path)  # before all folders are listed
     if pathlib.Path(os.path.realpath(images_dir)) in pathlib.Path(os.path.realpath(path)).parents:
         raise UserError(
             '%s is in %s, and would be one of its folders: give a directory elsewhere'
             % (path, images_dir)
         )
     class_names, train, test = find_images(images_dir, test_fraction, seed)
-    with dataset_writer.new_data_set(path) as directory:
+    with dataset_writer.new_dataset(path) as directory:
         label_bytes = dataset.label_bytes(len(class_names))
         failures, progress = [], ProgressBar('Converting', len(train) + len(test))
         for names, examples in [(dataset.TRAIN_FILES, train), (dataset.TEST_FILES, test)]:
-            writer = dataset_writer.Writer(directory, names, len(examples), label_bytes)
+            writer = dataset_writer.RecordWriter(directory, names, len(examples), label_bytes)
             labels = np.array([label for _, label in examples])
             for decoded in decoding.decode([path for path, _ in examples], num_threads):
-                writer.add(labels[decoded.places], decoded.images)
+                writer.write(labels[decoded.indices], decoded.images)
                 failures += decoded.failures
-                progress.advance(len(decoded.places) + len(decoded.failures))
+                progress.advance(len(decoded.indices) + len(decoded.failures))
         for damaged, reason in failures:
             errors.warn('%s is left out: %s' % (damaged, reason))
         if failures and strict:
@@ -60,19 +60,19 @@ def convert(images_dir, path, num_threads, test_fraction=None, seed=0, strict=Fa
                 'Nothing was written because of damaged files (%d): repair or remove them, or leave out --strict'
                 % len(failures)
             )
-        damaged = {damaged for damaged, _ in failures}
-        trained = {label for path, label in train if path not in damaged}
+        damaged_paths = {damaged for damaged, _ in failures}
+        labels_with_images = {label for path, label in train if path not in damaged_paths}
         for label, name in enumerate(class_names):
-            if label not in trained:
+            if label not in labels_with_images:
                 raise UserError(
                     'The class %s has no image for training that can be used: add images, or remove its folder'
                     % name
                 )
-        if all(path in damaged for path, _ in test):
+        if all(path in damaged_paths for path, _ in test):
             raise UserError('No image for the test can be used: add images')
         fraction = '' if test_fraction is None else '--test_fraction=%g ' % test_fraction
         origin = '%s, converted with %s--seed=%d' % (os.path.abspath(images_dir), fraction, seed)
-        dataset_writer.describe(directory, class_names, origin)
+        dataset_writer.write_dataset_info(directory, class_names, origin)
     return len(failures)
 
 
@@ -94,7 +94,7 @@ def find_images(images_dir, test_fraction, seed):
         data set.
     """
     rng = np.random.RandomState(seed)
-    top, test_dir, class_names = _parts(images_dir)
+    top, test_dir, class_names = _find_splits(images_dir)
     if test_dir and test_fraction is not None:
         raise UserError(
             '--test_fraction has no effect, because %s holds the images for the test: leave it out'
@@ -108,9 +108,9 @@ def find_images(images_dir, test_fraction, seed):
             'The folders of %s cannot be classes: %s. Make a folder for each class, with its images in it'
             % (top, error)
         )
-    train, test = [], _labelled(test_dir, class_names) if test_dir else []
+    train, test = [], _test_images(test_dir, class_names) if test_dir else []
     for label, name in enumerate(class_names):
-        paths = _paths(os.path.join(top, name))
+        paths = _list_files(os.path.join(top, name))
         if not paths:
             raise UserError(
                 '%s holds no file: put images there, or remove it' % os.path.join(top, name)
@@ -130,22 +130,22 @@ def find_images(images_dir, test_fraction, seed):
     return class_names, train, test
 
 
-def _parts(images_dir):
+def _find_splits(images_dir):
     """The directory of the classes, that of the classes for the test or None, and the names of the
     classes."""
-    folders = _folders(images_dir)
+    folders = _list_folders(images_dir)
     names = sorted(name.lower() for name in folders)
     if names in (['train'], ['test', 'train']):
         paths = {name.lower(): os.path.join(images_dir, name) for name in folders}
-        return paths['train'], paths.get('test'), _folders(paths['train'])
-    # Classes may be called train, test_tube and train_station. Parts are cars_train and cars_test,
-    # or folders that are all called like parts.
+        return paths['train'], paths.get('test'), _list_folders(paths['train'])
+    # Classes may be called train, test_tube and train_station. Splits are cars_train and cars_test,
+    # or folders that are all called like splits.
     words = [re.sub('([a-z])([A-Z])', r'\1_\2', name).lower() for name in folders]
-    matches = list(filter(None, map(_PART.search, words)))
-    parts = {match.group(1) for match in matches}
+    matches = list(filter(None, map(_SPLIT_NAME.search, words)))
+    splits = {match.group(1) for match in matches}
     rests = {match.string.replace(match.group(), '') for match in matches}
-    all_are_parts = len(matches) == len(names) and len(parts) > 1
-    if 'test' in names or len(rests) < len(matches) or all_are_parts:
+    all_are_splits = len(matches) == len(names) and len(splits) > 1
+    if 'test' in names or len(rests) < len(matches) or all_are_splits:
         raise UserError(
             '%s has the folders %s: there must be train and test, in upper or lower case, and nothing else, or one folder '
             'for each class: rename or remove the others'
@@ -154,21 +154,21 @@ def _parts(images_dir):
     return images_dir, None, folders
 
 
-def _labelled(test_dir, class_names):
+def _test_images(test_dir, class_names):
     """The paths and labels in the folder of the test images; it may lack classes."""
     found, labels = [], {name: label for label, name in enumerate(class_names)}
-    for name in _folders(test_dir):
+    for name in _list_folders(test_dir):
         folder = os.path.join(test_dir, name)
         if name not in labels:
             raise UserError(
                 '%s is not a class of the training images: rename it, or add such a folder there'
                 % folder
             )
-        found += [(path, labels[name]) for path in _paths(folder)]
+        found += [(path, labels[name]) for path in _list_files(folder)]
     return found
 
 
-def _folders(directory):
+def _list_folders(directory):
     """The names of the folders in a directory, in sorted order; says which files beside them are
     not used."""
     directories.check_exists(
@@ -185,7 +185,7 @@ def _folders(directory):
     return folders
 
 
-def _paths(folder):
+def _list_files(folder):
     """The files in a class's folder and in the folders below it, in sorted order."""
 
     def fail(error):

@@ -18,11 +18,11 @@ from cifar10.system import files
 IMAGE_BYTES = HEIGHT * WIDTH * DEPTH
 DATA_DIR = '/tmp/cifar10_data'
 CIFAR100_DATA_DIR = '/tmp/cifar100_data'
-DIRECTORY = 'cifar-10-batches-bin'
+CIFAR10_DIRECTORY = 'cifar-10-batches-bin'
 TRAIN_FILES = ['data_batch_%d.bin' % i for i in range(1, 6)]
 TEST_FILES = ['test_batch.bin']
 CLASS_NAMES_FILE = 'batches.meta.txt'
-DESCRIPTION = 'dataset.json'
+DATASET_INFO_FILE = 'dataset.json'
 MAX_CLASSES = 256**2  # a label has one byte or two
 CLASS_NAMES = [
     'airplane',
@@ -39,7 +39,7 @@ CLASS_NAMES = [
 LABEL_MODES = ['fine', 'coarse']  # of CIFAR-100: the classes and the superclasses
 
 
-class File(NamedTuple):
+class DataFile(NamedTuple):
     """A file of records."""
 
     path: str
@@ -47,10 +47,10 @@ class File(NamedTuple):
     sha256: Optional[str] = None  # in hexadecimal digits
 
 
-class Records(NamedTuple):
+class Split(NamedTuple):
     """Files of records of the same form."""
 
-    files: Sequence[File]
+    files: Sequence[DataFile]
     num_classes: int = NUM_CLASSES
     class_names: Optional[Sequence[str]] = None  # in label order; None if nothing tells them
     label_weights: Sequence[int] = (1,)  # a label is the sum of its bytes, each times its weight
@@ -74,8 +74,8 @@ class DataSet(NamedTuple):
     """The data set in a directory."""
 
     directory: str  # of the files
-    train: Records
-    test: Records
+    train: Split
+    test: Split
 
     @property
     def class_names(self):
@@ -88,25 +88,25 @@ class DataSet(NamedTuple):
         return self.train.num_classes
 
 
-class Published(NamedTuple):
+class DatasetSpec(NamedTuple):
     """The form of a published data set."""
 
-    archive: str  # the name of its file
+    archive_name: str  # the name of its file
     directory: str
     train_files: Sequence[str]
     test_files: Sequence[str]
     # a kind of labels: the file and the number of its classes, and its weights
-    labels: Mapping[str, Tuple[str, int, Sequence[int]]]
+    label_modes: Mapping[str, Tuple[str, int, Sequence[int]]]
 
 
-CIFAR10 = Published(
+CIFAR10 = DatasetSpec(
     'cifar-10-binary.tar.gz',
-    DIRECTORY,
+    CIFAR10_DIRECTORY,
     TRAIN_FILES,
     TEST_FILES,
     {'class': (CLASS_NAMES_FILE, NUM_CLASSES, (1,))},
 )
-CIFAR100 = Published(
+CIFAR100 = DatasetSpec(
     'cifar-100-binary.tar.gz',
     'cifar-100-binary',
     ['train.bin'],
@@ -118,26 +118,32 @@ CIFAR100 = Published(
 )
 
 
-def files_dir(data_dir=DATA_DIR, published=CIFAR10):
+def files_dir(data_dir=DATA_DIR, dataset_spec=CIFAR10):
     """The directory of the files: `data_dir` itself if it holds a data set or is called as it is
     published, else the one in it."""
-    inner = os.path.join(data_dir, published.directory)
-    if os.path.isdir(inner):
-        return inner
-    is_itself = os.path.basename(os.path.abspath(data_dir)) == published.directory
-    return data_dir if is_itself or _holds_files(data_dir, CIFAR10, CIFAR100) else inner
+    subdirectory = os.path.join(data_dir, dataset_spec.directory)
+    if os.path.isdir(subdirectory):
+        return subdirectory
+    is_itself = os.path.basename(os.path.abspath(data_dir)) == dataset_spec.directory
+    return data_dir if is_itself or _holds_files(data_dir, CIFAR10, CIFAR100) else subdirectory
 
 
-def find(data_dir):
+def find_files_dir(data_dir):
     """The directory of the files of whatever data set `data_dir` holds; where CIFAR-10's would be,
     if it holds none."""
-    places = [files_dir(data_dir), files_dir(data_dir, CIFAR100)]
-    return next(filter(os.path.isdir, places), places[0])
+    candidates = [files_dir(data_dir), files_dir(data_dir, CIFAR100)]
+    return next(filter(os.path.isdir, candidates), candidates[0])
 
 
 def _holds_files(directory, *kinds):
-    names = [name for published in kinds for name in published.train_files + published.test_files]
-    return any(os.path.lexists(os.path.join(directory, name)) for name in names + [DESCRIPTION])
+    names = [
+        name
+        for dataset_spec in kinds
+        for name in dataset_spec.train_files + dataset_spec.test_files
+    ]
+    return any(
+        os.path.lexists(os.path.join(directory, name)) for name in names + [DATASET_INFO_FILE]
+    )
 
 
 def read(data_dir=DATA_DIR, label_mode=None):
@@ -156,34 +162,39 @@ def read(data_dir=DATA_DIR, label_mode=None):
     """
     if isinstance(data_dir, DataSet):
         return data_dir
-    directory = find(data_dir)
-    described = data_dir and files.read_json(
-        os.path.join(directory, DESCRIPTION),
-        lambda content: _described(directory, content),
+    directory = find_files_dir(data_dir)
+    custom_dataset = data_dir and files.read_json(
+        os.path.join(directory, DATASET_INFO_FILE),
+        lambda content: _parse_dataset_info(directory, content),
         'put the original back, or make the data set again',
     )
-    published = CIFAR100 if _holds_files(directory, CIFAR100) else CIFAR10
-    if label_mode and (described or label_mode not in published.labels):
+    dataset_spec = CIFAR100 if _holds_files(directory, CIFAR100) else CIFAR10
+    if label_mode and (custom_dataset or label_mode not in dataset_spec.label_modes):
         raise UserError(
             '--label_mode=%s is for CIFAR-100, and %s holds another data set: leave it out'
             % (label_mode, directory)
         )
-    if described:
-        return described
-    listing, num_classes, weights = published.labels[label_mode or list(published.labels)[0]]
-    names = _class_names(os.path.join(directory, listing), num_classes)
+    if custom_dataset:
+        return custom_dataset
+    names_file, num_classes, weights = dataset_spec.label_modes[
+        label_mode or list(dataset_spec.label_modes)[0]
+    ]
+    names = _read_class_names(os.path.join(directory, names_file), num_classes)
     return DataSet(
         directory,
         *(
-            Records(
-                [File(os.path.join(directory, name)) for name in split], num_classes, names, weights
+            Split(
+                [DataFile(os.path.join(directory, name)) for name in file_names],
+                num_classes,
+                names,
+                weights,
             )
-            for split in (published.train_files, published.test_files)
+            for file_names in (dataset_spec.train_files, dataset_spec.test_files)
         ),
     )
 
 
-def _described(directory, content):
+def _parse_dataset_info(directory, content):
     """The DataSet in a directory with this content of dataset.json.
 
     Raises:
@@ -197,17 +208,19 @@ def _described(directory, content):
         raise ValueError('train and test have a file in common')
     if num_bytes not in range(label_bytes(len(names)), 3):
         raise ValueError('label_bytes is %r for %d classes' % (num_bytes, len(names)))
-    parts = []
-    for split in ('train', 'test'):
-        if not content[split]:
-            raise ValueError('it names no files for %s' % split)
-        parts.append(Records([], len(names), names, (256, 1)[-num_bytes:]))
-        for name, about in content[split].items():
+    splits = []
+    for split_name in ('train', 'test'):
+        if not content[split_name]:
+            raise ValueError('it names no files for %s' % split_name)
+        splits.append(Split([], len(names), names, (256, 1)[-num_bytes:]))
+        for name, file_info in content[split_name].items():
             if os.path.basename(name) != name or not name.isprintable() or name in ('', '.', '..'):
                 raise ValueError('%s is not the name of a file' % ascii(name))
             path = os.path.join(directory, name)
-            parts[-1].files.append(File(path, int(about['examples']), str(about['sha256'])))
-    return DataSet(directory, *parts)
+            splits[-1].files.append(
+                DataFile(path, int(file_info['examples']), str(file_info['sha256']))
+            )
+    return DataSet(directory, *splits)
 
 
 def label_bytes(num_classes):
@@ -228,28 +241,28 @@ def check_class_names(names):
         raise ValueError('two classes have the same name')
 
 
-def _class_names(path, num_classes):
+def _read_class_names(path, num_classes):
     """The class names that a file lists, in label order; None if there is no such file.
 
     Raises:
       UserError: it lists more or fewer than `num_classes`, or what lies there is no such list.
     """
-    remedy = 'correct it, or delete it'
+    hint = 'correct it, or delete it'
     if not os.path.exists(path):
         return None
-    files.check_regular(path, remedy)
-    with open(path, encoding='utf-8', errors='replace') as listing:
-        names = listing.read().split()
+    files.check_regular_file(path, hint)
+    with open(path, encoding='utf-8', errors='replace') as names_file:
+        names = names_file.read().split()
     try:
         if len(names) != num_classes:
             raise ValueError('it lists %d class names, not %d' % (len(names), num_classes))
         check_class_names(names)
     except ValueError as error:
-        raise UserError('%s is damaged (%s): %s' % (path, error, remedy))
+        raise UserError('%s is damaged (%s): %s' % (path, error, hint))
     return names
 
 
-def listed(class_names):
+def format_class_names(class_names):
     """The class names as text; if they are many, the first ones, the last one and their number."""
     if not class_names:
         return 'unnamed classes'

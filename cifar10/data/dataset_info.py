@@ -10,13 +10,13 @@ from cifar10.config import DEPTH, HEIGHT, WIDTH
 from cifar10.data import verification
 from cifar10.system import files
 
-_ROWS, _COLUMNS = 100, {'train': 12, 'test': 4}  # of a contact sheet, at most
-_LISTED = 10  # duplicates
+_MAX_ROWS, _MAX_COLUMNS = 100, {'train': 12, 'test': 4}  # of a contact sheet, at most
+_MAX_LISTED = 10  # duplicates
 _SCALE = 2  # pixels of the sheet for a pixel of an image, and of the border around each image
 
 
-def summarize(records):
-    """Counts the examples and describes the colours of Records.
+def split_statistics(split):
+    """Counts the examples and describes the colours of a Split.
 
     Returns:
       The number of examples of each class, int64 [classes], and for each channel the mean and the
@@ -25,9 +25,9 @@ def summarize(records):
     Raises:
       UserError: a file is malformed.
     """
-    counts = verification.count_labels(records)
+    counts = verification.count_labels(split)
     sums, squares = np.zeros([2, DEPTH])
-    for _, images in verification.examples(records):
+    for _, images in verification.read_examples(split):
         values = images.astype(np.int64)
         sums += values.sum((0, 2, 3))
         squares += np.square(values).sum((0, 2, 3))
@@ -36,28 +36,28 @@ def summarize(records):
     return counts, mean, np.sqrt(np.maximum(squares / num_values - mean**2, 0))
 
 
-def duplicates(data_set):
+def find_duplicates(data_set):
     """The test images of a DataSet that are training images too, byte by byte.
 
     Returns:
-      For each of them, its place and that of the first equal training image, as file:record,
-      counted from 0, with the labels: (test place, test label, train place, train label).
+      For each of them, its key and that of the first equal training image, as file:record,
+      counted from 0, with the labels: (test key, test label, train key, train label).
     """
     first = {}
-    for digest, place, label in _digests(data_set.train):
-        first.setdefault(digest, (place, label))
+    for digest, key, label in _image_digests(data_set.train):
+        first.setdefault(digest, (key, label))
     return [
-        (place, label) + first[digest]
-        for digest, place, label in _digests(data_set.test)
+        (key, label) + first[digest]
+        for digest, key, label in _image_digests(data_set.test)
         if digest in first
     ]
 
 
-def _digests(records):
+def _image_digests(split):
     """Yields for each example a digest of the image, file:record, and the label."""
-    for file in records.files:
+    for file in split.files:
         record = 0
-        for labels, images in verification.examples(records._replace(files=[file])):
+        for labels, images in verification.read_examples(split._replace(files=[file])):
             for label, image in zip(labels, images):
                 digest = hashlib.md5(image.tobytes()).digest()
                 yield digest, '%s:%d' % (os.path.basename(file.path), record), int(label)
@@ -71,29 +71,29 @@ def contact_sheet(data_set):
     Returns:
       uint8 [height, width, 3], white between the images.
     """
-    rows = min(data_set.num_classes, _ROWS)
-    columns = sum(_COLUMNS.values()) + 1  # and an empty one between the parts
+    rows = min(data_set.num_classes, _MAX_ROWS)
+    columns = sum(_MAX_COLUMNS.values()) + 1  # and an empty one between the splits
     bordered = HEIGHT + 2, WIDTH + 2, DEPTH
     sheet = np.full([rows, columns, *bordered], 255, np.uint8)
-    for split, first_column in [('train', 0), ('test', _COLUMNS['train'] + 1)]:
+    for split_name, first_column in [('train', 0), ('test', _MAX_COLUMNS['train'] + 1)]:
         shown = [0] * rows
-        for labels, images in verification.examples(getattr(data_set, split)):
+        for labels, images in verification.read_examples(getattr(data_set, split_name)):
             for label, image in zip(labels, images):
-                if label < rows and shown[label] < _COLUMNS[split]:
+                if label < rows and shown[label] < _MAX_COLUMNS[split_name]:
                     column = first_column + shown[label]
                     sheet[label, column, 1:-1, 1:-1] = image.transpose(1, 2, 0)
                     shown[label] += 1
-            if min(shown) == _COLUMNS[split]:
+            if min(shown) == _MAX_COLUMNS[split_name]:
                 break
     # It joins the rows below each other, then the columns.
     joined = np.hstack(np.hstack(sheet))
     return joined.repeat(_SCALE, 0).repeat(_SCALE, 1)
 
 
-def report(data_set):
-    """What is in a DataSet, as text: examples by class, colours, images in both parts; raises like
+def describe(data_set):
+    """What is in a DataSet, as text: examples by class, colours, images in both splits; raises like
     verify."""
-    counts, means, deviations = zip(*map(summarize, (data_set.train, data_set.test)))
+    counts, means, deviations = zip(*map(split_statistics, (data_set.train, data_set.test)))
     names = data_set.class_names or [str(label) for label in range(data_set.num_classes)]
     width = max(map(len, list(names) + ['deviation of green']))
     lines = ['%-*s %12s %12s' % (width, 'class', 'training', 'test')]
@@ -103,23 +103,23 @@ def report(data_set):
     for title, values in [('mean', means), ('deviation', deviations)]:
         for color, pair in zip(['red', 'green', 'blue'], zip(*values)):
             lines.append('%-*s %12.2f %12.2f' % (width, '%s of %s' % (title, color), *pair))
-    pairs = duplicates(data_set)
+    pairs = find_duplicates(data_set)
     lines.append('Test images that are also training images: %d' % len(pairs))
-    for test, test_label, train, train_label in pairs[:_LISTED]:
+    for test, test_label, train, train_label in pairs[:_MAX_LISTED]:
         lines.append('  %s (%s) is %s (%s)' % (test, names[test_label], train, names[train_label]))
-    if len(pairs) > _LISTED:
-        lines.append('  and %d more' % (len(pairs) - _LISTED))
+    if len(pairs) > _MAX_LISTED:
+        lines.append('  and %d more' % (len(pairs) - _MAX_LISTED))
     return '\n'.join(lines)
 
 
-def draw(data_set, path):
+def write_contact_sheet(data_set, path):
     """Writes the contact sheet of a DataSet to a file, PNG if its name ends in .png, else JPEG, and
     tells where."""
     encode = tf.image.encode_png if path.lower().endswith('.png') else tf.image.encode_jpeg
     with tf.Graph().as_default(), tf.Session() as session:
         content = session.run(encode(contact_sheet(data_set)))
-    files.write_whole(path, content, 'name another file with --contact_sheet_file')
-    shown = '' if data_set.num_classes <= _ROWS else ', the first %d' % _ROWS
+    files.atomic_write(path, content, 'name another file with --contact_sheet_file')
+    shown = '' if data_set.num_classes <= _MAX_ROWS else ', the first %d' % _MAX_ROWS
     print(
         'A row of images of each class%s, training images to the left, test images to the right: %s'
         % (shown, path)

@@ -12,7 +12,7 @@ from cifar10.errors import UserError
 from cifar10.system import directories, files
 
 
-def is_present(data_dir, published=dataset.CIFAR10):
+def is_present(data_dir, dataset_spec=dataset.CIFAR10):
     """Whether `data_dir` holds all files of a data set: the published one, or any other that is in
     `data_dir` itself.
 
@@ -20,7 +20,7 @@ def is_present(data_dir, published=dataset.CIFAR10):
       UserError: it holds only some of them, or what should be its directory is none; it must not be
         replaced.
     """
-    directory = dataset.files_dir(data_dir, published)
+    directory = dataset.files_dir(data_dir, dataset_spec)
     directories.check_no_file(directory)
     if not os.path.isdir(directory) or not os.listdir(directory):
         return False
@@ -35,34 +35,34 @@ def is_present(data_dir, published=dataset.CIFAR10):
 
 
 @contextlib.contextmanager
-def preparing(data_dir, published=dataset.CIFAR10):
+def lock_files_dir(data_dir, dataset_spec=dataset.CIFAR10):
     """Yields the path of the directory in which the data set must be written; None if the data set
     is present.
 
     No other process writes it meanwhile.
     """
-    if is_present(data_dir, published):
+    if is_present(data_dir, dataset_spec):
         yield None
         return
     files.check_name(data_dir)
-    path = dataset.files_dir(data_dir, published)
-    with _alone_beside(path):
-        yield None if is_present(data_dir, published) else path
+    path = dataset.files_dir(data_dir, dataset_spec)
+    with _lock_parent(path):
+        yield None if is_present(data_dir, dataset_spec) else path
 
 
 @contextlib.contextmanager
-def new_data_set(path):
-    """Yields a directory that becomes `path` at the end of the block, as `new_directory` does.
+def new_dataset(path):
+    """Yields a directory that becomes `path` at the end of the block, as `verified_directory` does.
 
     Raises:
       UserError: there is something at `path`, or it cannot be written.
     """
-    check_new(path)
-    with _alone_beside(path), new_directory(path) as directory:
+    check_new_directory(path)
+    with _lock_parent(path), verified_directory(path) as directory:
         yield directory
 
 
-def check_new(path):
+def check_new_directory(path):
     """Raises UserError unless a new directory can be called `path`: there may be an empty one."""
     if not path:
         raise UserError('The name of the new directory is empty: give one')
@@ -74,13 +74,13 @@ def check_new(path):
 
 
 @contextlib.contextmanager
-def _alone_beside(path):
+def _lock_parent(path):
     """Locks the parent directory of `path`, after making it. Removes what it has made if that is
     empty at the end."""
     parent = os.path.dirname(os.path.abspath(path))
-    missing = directories.missing(parent)
+    missing = directories.missing_directories(parent)
     directories.make(parent)
-    with directories.alone_in(parent):  # Whoever waits for it notices that it has been removed.
+    with directories.write_lock(parent):  # Whoever waits for it notices that it has been removed.
         try:
             yield
         finally:
@@ -90,7 +90,7 @@ def _alone_beside(path):
 
 
 @contextlib.contextmanager
-def new_directory(path):
+def verified_directory(path):
     """Yields a temporary directory beside `path` that becomes `path` at the end of the block.
 
     The files in it are verified first; after an error it is removed.
@@ -99,7 +99,7 @@ def new_directory(path):
       UserError: it cannot be written, or its files are malformed.
     """
     try:
-        with directories.written_whole(path) as directory:
+        with directories.atomic_directory(path) as directory:
             yield directory
             found = dataset.read(directory)
             for split in (found.train, found.test):
@@ -111,31 +111,31 @@ def new_directory(path):
         )
 
 
-class Writer:
-    """Writes the records of one part of a data set to its files, one file after the other."""
+class RecordWriter:
+    """Writes the records of one split of a data set to its files, one file after the other."""
 
     def __init__(self, directory, names, num_examples, label_bytes):
         """Takes where to write, at most so many examples divided evenly among the files, with so
         many bytes for a label."""
         self._paths = [os.path.join(directory, name) for name in names]
-        self._per_file = -(-num_examples // len(names))
+        self._examples_per_file = -(-num_examples // len(names))
         self._label_bytes = label_bytes
         self._count = 0
 
-    def add(self, labels, images):
+    def write(self, labels, images):
         """Writes the labels, integers [n], and the images, uint8 [n, 3, 32, 32]."""
         both_bytes = np.asarray(labels, '>u2').reshape(-1, 1).view(np.uint8)
         pixels = np.reshape(images, [-1, dataset.IMAGE_BYTES])
         rows = np.concatenate([both_bytes[:, 2 - self._label_bytes :], pixels], 1)
         while len(rows):
-            file, used = divmod(self._count, self._per_file)
-            part, rows = np.split(rows, [self._per_file - used])
-            with open(self._paths[file], 'ab') as opened:
-                opened.write(part.tobytes())
+            file_index, num_written = divmod(self._count, self._examples_per_file)
+            part, rows = np.split(rows, [self._examples_per_file - num_written])
+            with open(self._paths[file_index], 'ab') as file:
+                file.write(part.tobytes())
             self._count += len(part)
 
 
-def describe(directory, class_names, origin):
+def write_dataset_info(directory, class_names, origin):
     """Writes dataset.json, and the class names to batches.meta.txt too, where programs of books
     look for them.
 
@@ -146,17 +146,17 @@ def describe(directory, class_names, origin):
     """
     label_bytes = dataset.label_bytes(len(class_names))
     content = {'classes': class_names, 'label_bytes': label_bytes, 'origin': origin}
-    for split, names in [('train', dataset.TRAIN_FILES), ('test', dataset.TEST_FILES)]:
-        content[split] = {}
+    for split_name, names in [('train', dataset.TRAIN_FILES), ('test', dataset.TEST_FILES)]:
+        content[split_name] = {}
         for name in names:
             path = os.path.join(directory, name)
             if os.path.exists(path):  # there may be fewer images than files
-                content[split][name] = {
+                content[split_name][name] = {
                     'examples': os.path.getsize(path) // (label_bytes + dataset.IMAGE_BYTES),
                     'sha256': files.digest(path, 'sha256'),
                 }
-    with open(os.path.join(directory, dataset.DESCRIPTION), 'w') as opened:
-        json.dump(content, opened, indent=1)
+    with open(os.path.join(directory, dataset.DATASET_INFO_FILE), 'w') as file:
+        json.dump(content, file, indent=1)
     with open(os.path.join(directory, dataset.CLASS_NAMES_FILE), 'w', encoding='utf-8') as names:
         names.write('\n'.join(class_names) + '\n')
 
@@ -177,35 +177,37 @@ def hold_out(source, path, num_examples, seed):
     Raises:
       UserError: there are too few images, a file is malformed, or the data set cannot be written.
     """
-    is_test = _held_out(source.train, num_examples, np.random.RandomState(seed))
+    is_test = _select_held_out(source.train, num_examples, np.random.RandomState(seed))
     names = list(source.class_names or map(str, range(source.num_classes)))
     label_bytes = dataset.label_bytes(len(names))
-    with new_data_set(path) as directory:
+    with new_dataset(path) as directory:
         num_train = len(is_test) - num_examples
-        train = Writer(directory, dataset.TRAIN_FILES, num_train, label_bytes)
-        test = Writer(directory, dataset.TEST_FILES, num_examples, label_bytes)
-        for labels, images in verification.examples(source.train):
+        train = RecordWriter(directory, dataset.TRAIN_FILES, num_train, label_bytes)
+        test = RecordWriter(directory, dataset.TEST_FILES, num_examples, label_bytes)
+        for labels, images in verification.read_examples(source.train):
             chosen, is_test = np.split(is_test, [len(labels)])
-            train.add(labels[~chosen], images[~chosen])
-            test.add(labels[chosen], images[chosen])
+            train.write(labels[~chosen], images[~chosen])
+            test.write(labels[chosen], images[chosen])
         origin = 'the training images of %s, held out with --num_examples=%d --seed=%d'
-        describe(directory, names, origin % (os.path.abspath(source.directory), num_examples, seed))
+        write_dataset_info(
+            directory, names, origin % (os.path.abspath(source.directory), num_examples, seed)
+        )
 
 
-def _held_out(records, num_examples, rng):
+def _select_held_out(split, num_examples, rng):
     """Which examples are held out, bool [n].
 
     The images of a class are ranked at random, and a rank stands for (rank + 0.5) / count of the
     class. The lowest ones of all classes together are held out, so that each class has its part.
     """
-    counts = verification.count_labels(records)
+    counts = verification.count_labels(split)
     most = np.maximum(counts - 1, 0).sum()
     if num_examples > most:
         raise UserError(
             '--num_examples=%d leaves a class without an image for training: give at most %d'
             % (num_examples, most)
         )
-    labels = np.concatenate([labels for labels, _ in verification.examples(records)])
+    labels = np.concatenate([labels for labels, _ in verification.read_examples(split)])
     by_class = np.argsort(labels, kind='stable')
     ranks = np.concatenate([rng.permutation(count) for count in counts])
     counts = np.repeat(counts, counts)

@@ -19,21 +19,21 @@ from cifar10.system import files
 _CHUNK_FILES = 256  # that one session run decodes
 _CHUNK_BYTES = 1 << 24  # or fewer files of so many bytes
 MAX_BYTES = 1 << 28  # of a file
-_FIRST_BYTES = 1 << 16  # of a file: they show whether it is an image
-_STARTS = _JPEG, *_ = b'\xff\xd8\xff', b'\x89PNG\r\n\x1a\n', b'GIF8', b'BM'
+_HEADER_BYTES = 1 << 16  # of a file: they show whether it is an image
+_MAGIC_BYTES = _JPEG, *_ = b'\xff\xd8\xff', b'\x89PNG\r\n\x1a\n', b'GIF8', b'BM'
 _ORIENTATION = 0x0112  # the EXIF tag (CIPA DC-008)
 
 
-class Decoded(NamedTuple):
+class DecodedImages(NamedTuple):
     """The images of some consecutive files."""
 
     images: np.ndarray  # uint8 [n, 3, 32, 32]
-    places: Sequence[int]  # of their files
+    indices: Sequence[int]  # of their files
     failures: Sequence[Tuple[str, str]]  # the paths of the other files, and what is wrong with them
 
 
-class _Read(NamedTuple):
-    place: int  # in the list of paths
+class _ImageFile(NamedTuple):
+    index: int  # in the list of paths
     path: str
     content: bytes
     orientation: int
@@ -41,7 +41,7 @@ class _Read(NamedTuple):
 
 def decode(paths, num_threads, read_file=None):
     """Decodes files of JPEG, PNG, GIF (the first picture) and BMP (24 bits), whatever their names
-    end in, as `small_images_of_files` does. A photograph is turned as its EXIF orientation says.
+    end in, as `decode_and_resize` does. A photograph is turned as its EXIF orientation says.
 
     Args:
       paths: of the files.
@@ -49,15 +49,15 @@ def decode(paths, num_threads, read_file=None):
       read_file: a function from a path to what `read` returns; None for `read`.
 
     Yields:
-      a Decoded for each chunk of the files, in their order.
+      a DecodedImages for each chunk of the files, in their order.
 
     Raises:
       UserError: there is no Pillow.
     """
-    _pillow()
+    _import_pillow()
     with tf.Graph().as_default() as graph:
         contents = tf.placeholder(tf.string, [None])
-        images = small_images_of_files(contents)
+        images = decode_and_resize(contents)
     config = tf.ConfigProto(
         device_count={'GPU': 0},
         intra_op_parallelism_threads=1,
@@ -68,37 +68,42 @@ def decode(paths, num_threads, read_file=None):
     with contextlib.closing(
         tf.Session(graph=graph, config=config)
     ) as session, concurrent.futures.ThreadPoolExecutor(num_threads) as pool:
-        run = session.make_callable(images, [contents])
-        for chunk, failures in _chunks(paths, read_file or read):
-            pending.append(pool.submit(_decode_chunk, run, chunk, failures))
+        decode_fn = session.make_callable(images, [contents])
+        for chunk, failures in _read_chunks(paths, read_file or read):
+            pending.append(pool.submit(_decode_chunk, decode_fn, chunk, failures))
             if len(pending) > 2 * num_threads:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
 
 
-def _decode_chunk(run, chunk, failures):
-    """The Decoded of some _Read; `run` is the function from contents to images."""
+def _decode_chunk(decode_fn, chunk, failures):
+    """The DecodedImages of some _ImageFile; `decode_fn` is the function from contents to images."""
     try:
-        images = list(run([read.content for read in chunk]))
+        images = list(decode_fn([image_file.content for image_file in chunk]))
     except tf.errors.OpError:  # One of the files is damaged.
-        images, whole = [], []
-        for read in chunk:
+        images, intact_files = [], []
+        for image_file in chunk:
             try:
-                images += list(run([read.content]))
-                whole.append(read)
+                images += list(decode_fn([image_file.content]))
+                intact_files.append(image_file)
             except tf.errors.OpError as error:
                 reason = 'the image is damaged or incomplete (%s)' % errors.reason(error)
-                failures.append((read.path, reason))
-        chunk = whole
-    upright = [_upright(image, read.orientation) for image, read in zip(images, chunk)]
+                failures.append((image_file.path, reason))
+        chunk = intact_files
+    upright = [
+        _apply_orientation(image, image_file.orientation)
+        for image, image_file in zip(images, chunk)
+    ]
     shape = -1, DEPTH, HEIGHT, WIDTH
-    return Decoded(
-        np.array(upright, np.uint8).reshape(shape), [read.place for read in chunk], failures
+    return DecodedImages(
+        np.array(upright, np.uint8).reshape(shape),
+        [image_file.index for image_file in chunk],
+        failures,
     )
 
 
-def _upright(image, orientation):
+def _apply_orientation(image, orientation):
     """Turns an image, [channels, size, size], of this EXIF orientation, 1 to 8."""
     if orientation >= 5:
         image = image.swapaxes(1, 2)
@@ -109,17 +114,17 @@ def _upright(image, orientation):
     return image
 
 
-def _chunks(paths, read_file):
-    """Yields a list of _Read for so many consecutive files, or so many bytes, and the failures
+def _read_chunks(paths, read_file):
+    """Yields a list of _ImageFile for so many consecutive files, or so many bytes, and the failures
     among these files.
 
     Only one thread reads: several would wait for each other, because Python lets one of them run at
     a time.
     """
     chunk, failures, num_bytes = [], [], 0
-    for place, path in enumerate(paths):
+    for index, path in enumerate(paths):
         try:
-            chunk.append(_Read(place, path, *read_file(path)))
+            chunk.append(_ImageFile(index, path, *read_file(path)))
             num_bytes += len(chunk[-1].content)
         except (UserError, OSError) as error:
             failures.append((path, getattr(error, 'strerror', None) or str(error)))
@@ -136,20 +141,20 @@ def read(path):
       UserError: it is not the file of an image that can be decoded.
       OSError: it cannot be read.
     """
-    kind = files.special_kind(os.stat(path).st_mode)
-    if kind:
-        raise UserError('it is %s' % kind)  # A FIFO would be waited for.
-    with open(path, 'rb') as opened:
-        return read_opened(opened)
+    file_type = files.special_file_type(os.stat(path).st_mode)
+    if file_type:
+        raise UserError('it is %s' % file_type)  # A FIFO would be waited for.
+    with open(path, 'rb') as stream:
+        return read_stream(stream)
 
 
-def read_opened(opened):
+def read_stream(stream):
     """As `read`, of a binary file that is open."""
-    content = opened.read(_FIRST_BYTES)
-    if not content.startswith(_STARTS):
+    content = stream.read(_HEADER_BYTES)
+    if not content.startswith(_MAGIC_BYTES):
         raise UserError('it is no JPEG, PNG, GIF or BMP file')
-    if len(content) == _FIRST_BYTES:  # For so many more Python makes room first, which takes time.
-        content += opened.read(MAX_BYTES)
+    if len(content) == _HEADER_BYTES:  # For so many more Python makes room first, which takes time.
+        content += stream.read(MAX_BYTES)
     if len(content) > MAX_BYTES:
         raise UserError('it is larger than %d MB' % (MAX_BYTES >> 20))
     if content.startswith(b'BM') and content[28:30] != b'\x18\0':
@@ -161,12 +166,12 @@ def read_opened(opened):
     if content.startswith(_JPEG) and b'Exif\0\0' in content:
         with warnings.catch_warnings(), contextlib.suppress(Exception):
             warnings.simplefilter('ignore')  # Damaged EXIF data give warnings, or errors.
-            image = _pillow().open(io.BytesIO(content))
+            image = _import_pillow().open(io.BytesIO(content))
             orientation = image.getexif()[_ORIENTATION]
     return content, orientation if orientation in range(1, 9) else 1
 
 
-def _pillow():
+def _import_pillow():
     """Pillow's module Image; raises UserError if there is none."""
     try:
         from PIL import Image
@@ -176,7 +181,7 @@ def _pillow():
     return Image
 
 
-def small_images_of_files(contents):
+def decode_and_resize(contents):
     """Builds the graph from the bytes of files, string [n], to images, uint8 [n, 3, 32, 32].
 
     What is transparent in a PNG file becomes white. To compute it raises tf.errors.OpError if a
@@ -185,25 +190,27 @@ def small_images_of_files(contents):
     """
     with tf.device('/cpu:0'):
         return tf.map_fn(
-            lambda content: small_images(_decoded(content)[None])[0], contents, tf.uint8
+            lambda content: center_crop_and_resize(_decode_image(content)[None])[0],
+            contents,
+            tf.uint8,
         )
 
 
-def _decoded(content):
+def _decode_image(content):
     """The image, uint8 [height, width, 1 or 3], of the bytes of a file, a scalar."""
     image = tf.io.decode_image(content, expand_animations=False)
     has_alpha = tf.equal(tf.shape(image)[2] % 2, 0)  # 2 channels, or 4
-    return tf.cond(has_alpha, lambda: _on_white(image), lambda: image)
+    return tf.cond(has_alpha, lambda: _blend_on_white(image), lambda: image)
 
 
-def _on_white(image):
+def _blend_on_white(image):
     """Puts an image with an alpha channel on a white background."""
     image = tf.cast(image, tf.float32)
     alpha = image[:, :, -1:] / 255
     return tf.cast(tf.round(255 + (image[:, :, :-1] - 255) * alpha), tf.uint8)
 
 
-def small_images(images):
+def center_crop_and_resize(images):
     """The centres of images, their largest squares: uint8 [n, height, width, 1 or 3] to uint8 [n,
     3, 32, 32].
 
@@ -214,14 +221,14 @@ def small_images(images):
     small = tf.cond(
         is_small,
         lambda: images,
-        lambda: _scaled_centres(images, tf.cast(height_and_width, tf.float32)),
+        lambda: _scale_and_center_crop(images, tf.cast(height_and_width, tf.float32)),
     )
     small.set_shape([None, HEIGHT, WIDTH, None])
     # One channel becomes three, which is much faster here than for the whole image.
     return tf.transpose(small + tf.zeros([DEPTH], tf.uint8), [0, 3, 1, 2])
 
 
-def _scaled_centres(images, height_and_width):
+def _scale_and_center_crop(images, height_and_width):
     """The centres of images, scaled so that their short side becomes 32 pixels."""
     scale = HEIGHT / tf.reduce_min(height_and_width)
     scaled = tf.raw_ops.ScaleAndTranslate(

@@ -20,14 +20,14 @@ from cifar10.system import directories, files
 _CHUNK_BYTES = 1 << 18
 _MAX_BYTES = 10 * 170052171  # ten times the archive of CIFAR-10: what sends more may never end
 # Bytes per second; a slower connection counts as broken. With less the archive takes two days.
-_MIN_RATE = 1000
-_SHORTER = 'the server sends less than is in %s already: delete that if the server is right'
+_MIN_BYTES_PER_SEC = 1000
+_SHORTER_MESSAGE = 'the server sends less than is in %s already: delete that if the server is right'
 
 
 class Archive(NamedTuple):
     """An official archive, and how patiently it is downloaded."""
 
-    published: dataset.Published
+    dataset_spec: dataset.DatasetSpec
     url: str
     md5: str  # in hexadecimal digits
     timeout_secs: float = 30  # seconds without a byte after which a connection counts as broken
@@ -66,36 +66,38 @@ def maybe_download_and_extract(
       UserError: the archive cannot be downloaded or is not the published one, or the directory
         holds only some of the files.
     """
-    prepare(Archive(dataset.CIFAR10, data_url, md5, timeout_secs, retry_secs), data_dir)
+    download_and_extract(
+        Archive(dataset.CIFAR10, data_url, md5, timeout_secs, retry_secs), data_dir
+    )
 
 
-def prepare(archive, data_dir):
+def download_and_extract(archive, data_dir):
     """Puts the files of an Archive into their directory, as `maybe_download_and_extract` does."""
-    with dataset_writer.preparing(data_dir, archive.published) as directory:
+    with dataset_writer.lock_files_dir(data_dir, archive.dataset_spec) as directory:
         if directory is None:
             return
-        path = os.path.join(os.path.dirname(directory), archive.published.archive)
+        path = os.path.join(os.path.dirname(directory), archive.dataset_spec.archive_name)
         if not os.path.exists(path):
             _download(archive, path)
         else:
-            files.check_regular(path, 'delete it to have it downloaded')
-            found = files.digest(path, 'md5')
-            if found != archive.md5:
+            files.check_regular_file(path, 'delete it to have it downloaded')
+            actual_md5 = files.digest(path, 'md5')
+            if actual_md5 != archive.md5:
                 raise UserError(
                     '%s is not the published archive (its MD5 is %s, not %s): delete it to have it downloaded'
-                    % (path, found, archive.md5)
+                    % (path, actual_md5, archive.md5)
                 )
-        _extract(archive.published, path, directory)
+        _extract(archive.dataset_spec, path, directory)
 
 
-def _extract(published, path, directory):
+def _extract(dataset_spec, path, directory):
     """Extracts the files of the data set, and nothing else."""
     print('Extracting %s' % path, flush=True)
-    listings = [listing for listing, _, _ in published.labels.values()]
+    names_files = [names_file for names_file, _, _ in dataset_spec.label_modes.values()]
     try:
-        with tarfile.open(path, 'r:gz') as tar, dataset_writer.new_directory(directory) as new:
-            for name in published.train_files + published.test_files + listings:
-                member = tar.extractfile('%s/%s' % (published.directory, name))
+        with tarfile.open(path, 'r:gz') as tar, dataset_writer.verified_directory(directory) as new:
+            for name in dataset_spec.train_files + dataset_spec.test_files + names_files:
+                member = tar.extractfile('%s/%s' % (dataset_spec.directory, name))
                 with open(os.path.join(new, name), 'wb') as extracted:
                     shutil.copyfileobj(member, extracted)
     except (tarfile.TarError, KeyError, EOFError, zlib.error) as error:
@@ -109,25 +111,25 @@ def _download(archive, path):
     Raises:
       UserError: the file cannot be downloaded, or is another one.
     """
-    part = path + '.part'
-    _check_part(part)
+    partial_path = path + '.part'
+    _check_partial(partial_path)
     # An earlier run may have left a part of another file: then start again.
-    for is_leftover in (_size(part) > 0, False):
-        _fetch_with_retries(archive, part)
-        found = files.digest(part, 'md5')
-        if found == archive.md5:
-            os.replace(part, path)
+    for is_leftover in (_size(partial_path) > 0, False):
+        _fetch_with_retries(archive, partial_path)
+        actual_md5 = files.digest(partial_path, 'md5')
+        if actual_md5 == archive.md5:
+            os.replace(partial_path, path)
             return
-        os.remove(part)
+        os.remove(partial_path)
         if not is_leftover:
             break
     raise UserError(
         '%s is not the published archive (its MD5 is %s, not %s): try another --data_url, or put a good copy at %s'
-        % (archive.url, found, archive.md5, path)
+        % (archive.url, actual_md5, archive.md5, path)
     )
 
 
-def _check_part(path):
+def _check_partial(path):
     """Raises UserError if there is something that cannot be the part of a download, like a link."""
     directories.check_trusted(path)
     if os.path.lexists(path):
@@ -138,35 +140,37 @@ def _check_part(path):
             )
 
 
-def _fetch_with_retries(archive, part):
+def _fetch_with_retries(archive, partial_path):
     """Fetches until the file is complete; gives up after three tries in a row that brought less
-    than _MIN_RATE."""
+    than _MIN_BYTES_PER_SEC."""
     failed_tries = 0
     while True:
-        start, before = time.monotonic(), _size(part)
+        start, before = time.monotonic(), _size(partial_path)
         try:
-            return _fetch(archive, part)
+            return _fetch(archive, partial_path)
         except (OSError, ValueError, http_client.HTTPException) as error:
             # URLError and HTTPError are OSErrors
             code = getattr(error, 'code', None)
-            have = _size(part)
+            num_received = _size(partial_path)
             # what is there is as long as the file or longer: its MD5 tells
-            if code == 416 and have:
+            if code == 416 and num_received:
                 return None
-            is_fast = have - before > _MIN_RATE * (time.monotonic() - start)
+            is_fast = num_received - before > _MIN_BYTES_PER_SEC * (time.monotonic() - start)
             failed_tries = 0 if is_fast else failed_tries + 1
-            is_hopeless = (
+            is_permanent = (
                 isinstance(error, ValueError)
                 or getattr(error, 'errno', None) == errno.ENOSPC
                 or (code and code < 500 and code not in (408, 429))
             )
-            if is_hopeless or failed_tries == 3:
-                kept = '; what came is kept, and the next start resumes there' if have else ''
-                path = os.path.abspath(part)[: -len('.part')]
+            if is_permanent or failed_tries == 3:
+                resume_hint = (
+                    '; what came is kept, and the next start resumes there' if num_received else ''
+                )
+                path = os.path.abspath(partial_path)[: -len('.part')]
                 raise UserError(
                     'Cannot download %s (%s%s): check the network and the disk, try `cifar10_dataset.py download` with '
                     'another --data_url, or put a copy of the archive at %s. Without a network, use the images that '
-                    '`cifar10_dataset.py synthetic` makes' % (archive.url, error, kept, path)
+                    '`cifar10_dataset.py synthetic` makes' % (archive.url, error, resume_hint, path)
                 )
             print('The download was interrupted (%s): trying again' % error, flush=True)
         time.sleep(archive.retry_secs * 2 ** max(0, failed_tries - 1))
@@ -176,48 +180,48 @@ def _size(path):
     return os.path.getsize(path) if os.path.exists(path) else 0
 
 
-def _fetch(archive, part):
-    """Appends to `part` the rest of the file of an Archive."""
-    have = _size(part)
-    headers = {'Range': 'bytes=%d-' % have} if have else {}
+def _fetch(archive, partial_path):
+    """Appends to `partial_path` the rest of the file of an Archive."""
+    num_received = _size(partial_path)
+    headers = {'Range': 'bytes=%d-' % num_received} if num_received else {}
     request = urllib.request.Request(archive.url, headers=headers)
     with urllib.request.urlopen(request, timeout=archive.timeout_secs) as response:
         # bytes that are here already: the server sends the whole file
-        known = 0 if response.getcode() == 206 else have
+        num_to_skip = 0 if response.getcode() == 206 else num_received
         length = int(response.headers.get('Content-Length') or 0)
-        total = have - known + length if length else None
-        if total and total < have:
-            raise ValueError(_SHORTER % part)
-        progress = ProgressBar('Downloading ' + archive.published.archive, length, 'bytes')
-        _check_part(part)
-        with open(part, 'ab') as out:
-            for chunk in _chunks(response, archive.timeout_secs):
-                new = chunk[known:]
-                known -= len(chunk) - len(new)
+        total = num_received - num_to_skip + length if length else None
+        if total and total < num_received:
+            raise ValueError(_SHORTER_MESSAGE % partial_path)
+        progress = ProgressBar('Downloading ' + archive.dataset_spec.archive_name, length, 'bytes')
+        _check_partial(partial_path)
+        with open(partial_path, 'ab') as out:
+            for chunk in _read_chunks(response, archive.timeout_secs):
+                new = chunk[num_to_skip:]
+                num_to_skip -= len(chunk) - len(new)
                 out.write(new)
-                have += len(new)
-                if have > _MAX_BYTES:
+                num_received += len(new)
+                if num_received > _MAX_BYTES:
                     break
                 if length:
                     progress.advance(len(chunk))
-    if have > _MAX_BYTES:
-        os.remove(part)
+    if num_received > _MAX_BYTES:
+        os.remove(partial_path)
         raise ValueError('the server sent more than %d bytes' % _MAX_BYTES)
-    if known and not total:
-        raise ConnectionError(_SHORTER % part)
-    if total and have - known < total:
-        raise ConnectionError('closed after %d of %d bytes' % (have - known, total))
+    if num_to_skip and not total:
+        raise ConnectionError(_SHORTER_MESSAGE % partial_path)
+    if total and num_received - num_to_skip < total:
+        raise ConnectionError('closed after %d of %d bytes' % (num_received - num_to_skip, total))
 
 
-def _chunks(response, timeout_secs):
-    """Yields the bytes as they come; raises ConnectionError if fewer than _MIN_RATE come on average
+def _read_chunks(response, timeout_secs):
+    """Yields the bytes as they come; raises ConnectionError if fewer than _MIN_BYTES_PER_SEC come on average
     over `timeout_secs`."""
-    start, came = time.monotonic(), 0
+    start, num_bytes = time.monotonic(), 0
     # read would lose what came before a stall
     for chunk in iter(lambda: response.read1(_CHUNK_BYTES), b''):
         yield chunk
-        came, seconds = came + len(chunk), time.monotonic() - start
+        num_bytes, seconds = num_bytes + len(chunk), time.monotonic() - start
         if seconds >= timeout_secs:
-            if came < _MIN_RATE * seconds:
-                raise ConnectionError('fewer than %d bytes per second came' % _MIN_RATE)
-            start, came = time.monotonic(), 0
+            if num_bytes < _MIN_BYTES_PER_SEC * seconds:
+                raise ConnectionError('fewer than %d bytes per second came' % _MIN_BYTES_PER_SEC)
+            start, num_bytes = time.monotonic(), 0

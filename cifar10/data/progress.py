@@ -24,5 +24,5 @@ class ProgressBar:
         if 10 * self._done // self._total > 10 * before // self._total:
             speed = self._done / max(time.monotonic() - self._start, 1e-3)
             left = datetime.timedelta(seconds=round((self._total - self._done) / speed))
-            told = 100 * self._done // self._total, self._done, self._total, speed, left
-            print(self._line % told, file=self._stream or sys.stdout, flush=True)
+            values = 100 * self._done // self._total, self._done, self._total, speed, left
+            print(self._line % values, file=self._stream or sys.stdout, flush=True)

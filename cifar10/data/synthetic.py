@@ -17,7 +17,7 @@ from cifar10.errors import UserError
 DATA_DIR = '/tmp/cifar10_synthetic'
 
 # Whether the point (u, v), in units of the figure's radius, belongs to the figure.
-_FIGURES = [
+_PATTERNS = [
     ('disc', lambda u, v: u * u + v * v < 1),
     ('ring', lambda u, v: np.abs(u * u + v * v - 0.75) < 0.35),
     ('square', lambda u, v: np.maximum(np.abs(u), np.abs(v)) < 0.8),
@@ -34,7 +34,7 @@ _FIGURES = [
     ('checkerboard', lambda u, v: np.sin(6 * u) * np.sin(6 * v) > 0),
     ('dots', lambda u, v: np.sin(6 * u) * np.sin(6 * v) > 0.4),
 ]
-CLASS_NAMES = [name for name, _ in _FIGURES]
+CLASS_NAMES = [name for name, _ in _PATTERNS]
 
 
 def draw(label, count, rng):
@@ -46,31 +46,31 @@ def draw(label, count, rng):
 
     y, x = np.mgrid[:HEIGHT, :WIDTH].astype(np.float32)
     radius = uniform(7, 11)
-    inside = _FIGURES[label][1]((x - uniform(11, 20)) / radius, (y - uniform(11, 20)) / radius)[
+    mask = _PATTERNS[label][1]((x - uniform(11, 20)) / radius, (y - uniform(11, 20)) / radius)[
         :, None
     ]
     background = rng.uniform(40, 215, [count, DEPTH, 1, 1]).astype(np.float32)
     # At least 50 grey levels apart in every channel, so that a figure is visible whatever the
     # noise.
-    step = (rng.uniform(50, 120, background.shape) * rng.choice([-1, 1], background.shape)).astype(
-        np.float32
-    )
-    step = np.where(np.abs(background + step - 127.5) > 127.5, -step, step)
+    offset = (
+        rng.uniform(50, 120, background.shape) * rng.choice([-1, 1], background.shape)
+    ).astype(np.float32)
+    offset = np.where(np.abs(background + offset - 127.5) > 127.5, -offset, offset)
     noise = rng.standard_normal([count, DEPTH, HEIGHT, WIDTH], np.float32)
-    return np.clip(background + step * inside + uniform(5, 20)[:, None] * noise, 0, 255).astype(
+    return np.clip(background + offset * mask + uniform(5, 20)[:, None] * noise, 0, 255).astype(
         np.uint8
     )
 
 
-def records(count, rng):
+def draw_records(count, rng):
     """Draws `count` records, uint8 [count, 3073]: equally many of each class, in random order."""
-    drawn = np.empty([count, 1 + dataset.IMAGE_BYTES], np.uint8)
+    rows = np.empty([count, 1 + dataset.IMAGE_BYTES], np.uint8)
     order = rng.permutation(count)
     for label in range(NUM_CLASSES):
-        places = order[label::NUM_CLASSES]
-        drawn[places, 0] = label
-        drawn[places, 1:] = draw(label, len(places), rng).reshape(-1, dataset.IMAGE_BYTES)
-    return drawn
+        indices = order[label::NUM_CLASSES]
+        rows[indices, 0] = label
+        rows[indices, 1:] = draw(label, len(indices), rng).reshape(-1, dataset.IMAGE_BYTES)
+    return rows
 
 
 def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
@@ -84,7 +84,7 @@ def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
     Raises:
       UserError: the directory holds another data set.
     """
-    with dataset_writer.preparing(data_dir) as path:
+    with dataset_writer.lock_files_dir(data_dir) as path:
         if path is not None:
             _write(path, records_per_file, seed)
         elif dataset.read(data_dir).class_names != CLASS_NAMES:
@@ -96,9 +96,9 @@ def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
 
 def _write(path, records_per_file, seed):
     print('Writing the synthetic data set to %s' % path)
-    with dataset_writer.new_directory(path) as directory:
+    with dataset_writer.verified_directory(path) as directory:
         for index, name in enumerate(dataset.TRAIN_FILES + dataset.TEST_FILES):
-            records(records_per_file, np.random.default_rng([seed, index])).tofile(
+            draw_records(records_per_file, np.random.default_rng([seed, index])).tofile(
                 os.path.join(directory, name)
             )
         with open(os.path.join(directory, dataset.CLASS_NAMES_FILE), 'w') as names:

@@ -12,41 +12,41 @@ from cifar10 import errors
 from cifar10.data import verification
 from cifar10.errors import UserError
 
-_SECONDS = 5
+_POLL_SECS = 5
 
 
-class Watch:
+class FileWatcher:
     """Looks at the files every few seconds, and stops the session's Coordinator when one has
     changed."""
 
-    def __init__(self, records, num_examples=None):
+    def __init__(self, split, num_examples=None):
         """Notes what the files are now.
 
         Args:
-          records: the Records in the files.
+          split: the Split in the files.
           num_examples: that were found in them before; None if they are verified after this.
 
         Raises:
           UserError: a file is missing or malformed, or they hold another number of examples.
         """
         self._coord = tf.train.Coordinator()  # until `start`
-        self._paths = records.paths
-        self._snapshot = verification.Snapshot(records)
-        if num_examples is not None and verification.verify(records) != num_examples:
+        self._paths = split.paths
+        self._snapshot = verification.Snapshot(split)
+        if num_examples is not None and verification.verify(split) != num_examples:
             raise UserError('%s or a file beside it has changed: start again' % self._paths[0])
 
     def start(self, coord):
         """Starts to look, until the tf.train.Coordinator stops."""
         self._coord = coord
-        threading.Thread(target=self._look, args=(coord,), daemon=True).start()
+        threading.Thread(target=self._poll, args=(coord,), daemon=True).start()
 
-    def _look(self, coord):
-        while not coord.wait_for_stop(_SECONDS):
-            if self._snapshot.changed():
+    def _poll(self, coord):
+        while not coord.wait_for_stop(_POLL_SECS):
+            if self._snapshot.find_change():
                 coord.request_stop()  # which closes the queues, so that nobody waits for them
-        while not coord.joined and self._snapshot.changed():
+        while not coord.joined and self._snapshot.find_change():
             for path in self._paths:
-                _release(path)
+                _unblock_reader(path)
             time.sleep(0.1)
 
     @contextlib.contextmanager
@@ -66,14 +66,14 @@ class Watch:
           error: a tf.errors.OpError. It, or the error of another thread that has caused it, may
             come from input.check_labels. None if there is none.
         """
-        change = self._snapshot.changed()
+        change = self._snapshot.find_change()
         if not change and error:
-            lines = [errors.line(found) for found in (error, self._error_of_a_thread())]
-            change = next((line for line in lines if verification.CHANGED in line), None)
+            lines = [errors.one_line_message(found) for found in (error, self._thread_error())]
+            change = next((line for line in lines if verification.CHANGED_MESSAGE in line), None)
         if change:
             raise UserError('%s: put the data back as it was, and start again' % change)
 
-    def _error_of_a_thread(self):
+    def _thread_error(self):
         """Returns the error that has stopped the Coordinator. The queues were closed for it, so
         other threads have later errors."""
         try:
@@ -82,7 +82,7 @@ class Watch:
             return error
 
 
-def _release(path):
+def _unblock_reader(path):
     """Lets a thread go on that waits at a FIFO: it finds its end."""
     with contextlib.suppress(OSError):
         if stat.S_ISFIFO(os.stat(path).st_mode):

@@ -81,7 +81,7 @@ class Launcher:
         kills them at once.
 
         Raises:
-          signals.Interrupted: the first signal, if the chief did not end with 0.
+          signals.SignalInterrupt: the first signal, if the chief did not end with 0.
         """
         with self._stop:
             try:
@@ -89,7 +89,7 @@ class Launcher:
                 self._choose_ports()
                 self._start(self._names)
                 return self._supervise()
-            except signals.Interrupted:
+            except signals.SignalInterrupt:
                 self._end('worker 0', CHIEF_GRACE_SECS)
                 self._end('', GRACE_SECS)
                 if self._tasks['worker 0'].status:
@@ -167,7 +167,7 @@ class Launcher:
         """Shows what the tasks print, for a moment.
 
         Raises:
-          signals.Interrupted: a signal has come, the first time.
+          signals.SignalInterrupt: a signal has come, the first time.
         """
         time.sleep(_POLL_SECS)
         for task in self._tasks.values():
@@ -177,9 +177,9 @@ class Launcher:
                     '%s has been stopped for %d s: it is killed' % (task.name, STOPPED_TIMEOUT_SECS)
                 )
                 task.kill()
-        if self._stop.received and not self._is_stopping:
+        if self._stop.received_signal and not self._is_stopping:
             self._is_stopping = True
-            raise signals.Interrupted(self._stop.received)
+            raise signals.SignalInterrupt(self._stop.received_signal)
 
     def _wait(self, tasks, secs):
         deadline = time.monotonic() + secs

@@ -47,7 +47,7 @@ class TaskProcess:
             if 'CUDA_VISIBLE_DEVICES' not in environment:
                 environment.setdefault('CUDA_DEVICE_ORDER', 'PCI_BUS_ID')
             environment['CUDA_VISIBLE_DEVICES'] = ','.join(gpus) or '-1'
-        with signals.held_back():
+        with signals.delay_signals():
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -58,7 +58,7 @@ class TaskProcess:
                 env=environment,
                 start_new_session=True,
             )
-            signals.children.add(self._process.pid)
+            signals.child_pids.add(self._process.pid)
         if cores:
             with contextlib.suppress(ProcessLookupError):  # it has ended
                 os.sched_setaffinity(self._process.pid, cores)
@@ -91,7 +91,7 @@ class TaskProcess:
         """Whether the process has ended; sets `status`, and shows its last lines."""
         if self.status is None and self._process.poll() is not None:
             self.status = self._process.returncode
-            signals.children.discard(self._process.pid)
+            signals.child_pids.discard(self._process.pid)
             for reader in self._readers:
                 reader.join(timeout=1)  # Another process may hold the pipe open.
             self.print_lines()

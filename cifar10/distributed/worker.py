@@ -19,7 +19,7 @@ from cifar10.distributed import (
     variable_placement,
 )
 from cifar10.distributed.cluster import CONNECTING, FILLING, JOINING, TRAINING
-from cifar10.errors import MissingOutputs, reason, warn
+from cifar10.errors import MissingOutputsError, reason, warn
 from cifar10.system import signals
 from cifar10.training import SessionSettings
 
@@ -91,18 +91,18 @@ class Worker(tf.train.SessionRunHook):
             signal that has stopped it; its argument is whether it is the first attempt.
 
         Raises:
-          signals.Interrupted: a signal has stopped the run, which is saved.
-          MissingOutputs: the run has come to its end, but its chief could not write something.
+          signals.SignalInterrupt: a signal has stopped the run, which is saved.
+          MissingOutputsError: the run has come to its end, but its chief could not write something.
         """
         missing, is_first = None, True
         while True:
             try:
-                stopped_by = attempt(is_first)
+                stop_signal = attempt(is_first)
                 if self.generation and not self.task.is_chief:
                     self._wait_for_last_checkpoint()
                 break
-            except MissingOutputs as error:  # of the chief; the others need not know
-                missing, stopped_by = error, error.stopped_by
+            except MissingOutputsError as error:  # of the chief; the others need not know
+                missing, stop_signal = error, error.stop_signal
                 break
             except RunRestarted:
                 print('The chief has restarted the run: joining it')
@@ -112,14 +112,14 @@ class Worker(tf.train.SessionRunHook):
             is_first = False
         self.context.watchdog.stop()
         if self.generation:
-            leave_thread = threading.Thread(target=self._leave, args=[not stopped_by], daemon=True)
+            leave_thread = threading.Thread(target=self._leave, args=[not stop_signal], daemon=True)
             leave_thread.start()
             # all is saved: nobody needs to wait for a server that is gone
             leave_thread.join(_LEAVE_TIMEOUT_SECS)
-        if stopped_by:
+        if stop_signal:
             if missing:
                 warn(missing)
-            raise signals.Interrupted(stopped_by)
+            raise signals.SignalInterrupt(stop_signal)
         if self.state_tasks == [self.task]:  # the others read the cluster state on this process
             self.context.wait_for_workers_to_leave(self._state_variables)
         if missing:
@@ -138,7 +138,7 @@ class Worker(tf.train.SessionRunHook):
             if states and _is_ready(states) and states[0].generation != self.generation:
                 raise RunRestarted
             if not states and not self.cluster.ps_hosts:
-                task_context.end(
+                task_context.exit_process(
                     'Lost the chief before it had saved the last update' + _RESTART_JOB
                 )
             time.sleep(_POLL_SECS)
@@ -168,7 +168,7 @@ class Worker(tf.train.SessionRunHook):
             % (' or '.join(map(self.cluster.describe, needed)), reason(error))
         )
         if not self.cluster.ps_hosts:
-            task_context.end(message + _RESTART_JOB)
+            task_context.exit_process(message + _RESTART_JOB)
         # gRPC waits before it connects again to a task that was away
         is_waiting = isinstance(error, tf.errors.UnavailableError)
         if self._join_attempts > _MAX_JOIN_ATTEMPTS and not is_waiting and not lost:

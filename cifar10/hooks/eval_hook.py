@@ -24,7 +24,7 @@ class EvalHook(session_hooks.FetchingHook):
     _evaluated = None  # the step of the last evaluation
     _best_precision = 0  # precision so far, whether its checkpoint could be kept or not
 
-    def __init__(self, step, job, directory, summary_writer, failures):
+    def __init__(self, step, job, directory, summary_writer, output_errors):
         """Verifies the test files now, so that a damaged one does not come to light at the end.
 
         Args:
@@ -32,15 +32,15 @@ class EvalHook(session_hooks.FetchingHook):
           job: a Job.
           directory: the RunDirectory.
           summary_writer: a SummaryWriter.
-          failures: the errors.Failures of the run.
+          output_errors: the errors.OutputErrors of the run.
 
         Raises:
           UserError: a test file is missing or malformed.
         """
         super().__init__(step and step.global_step)
         self._job, self._directory = job, directory
-        self._summary_writer, self._failures = summary_writer, failures
-        self._watch = watch.Watch(job.dataset.test)
+        self._summary_writer, self._output_errors = summary_writer, output_errors
+        self._file_watcher = watch.FileWatcher(job.dataset.test)
         verification.verify(job.dataset.test)
 
     def begin(self):
@@ -61,12 +61,14 @@ class EvalHook(session_hooks.FetchingHook):
                 self._directory.path, '%s-%d' % (checkpoint_files.PREFIX, self._step)
             )
             values = run_context.session.run(self._variables)
-            with self._failures.collecting('an evaluation'):  # A test file may have changed.
+            with self._output_errors.collect('an evaluation'):  # A test file may have changed.
                 self._evaluate(checkpoint.Checkpoint(path, int(self._step), values))
 
     def evaluate_last(self):
         """Evaluates the last checkpoint of the run, unless its step has just been evaluated."""
-        with self._failures.collecting('an evaluation'):  # The checkpoint may not fit the network.
+        with self._output_errors.collect(
+            'an evaluation'
+        ):  # The checkpoint may not fit the network.
             last = checkpoint.read_latest(self._directory.path)
             if last and last.step != self._evaluated:
                 self._evaluate(last)
@@ -75,21 +77,21 @@ class EvalHook(session_hooks.FetchingHook):
         start = time.monotonic()
         if self._evaluator is None:
             self._evaluator = evaluation.Evaluator(self._job.dataset.test, self._job.devices[0])
-        self._watch.check()  # The Evaluator knows the files only as they were when it was made.
+        self._file_watcher.check()  # The Evaluator knows the files only as they were when it was made.
         result = self._evaluator.evaluate(ckpt)
         self._evaluated = ckpt.step
         print(
             '%s\nThe evaluation took %.1f s'
             % (evaluation.format_result(result), time.monotonic() - start)
         )
-        precision = result.scores.precision
+        precision = result.metrics.precision
         self._summary_writer.add_summary(
             tf.Summary(value=[tf.Summary.Value(tag=tensorboard.PRECISION, simple_value=precision)]),
             result.step,
         )
         if self._job.intervals.keep_best:
             self._best_precision = max(self._best_precision, precision)
-            with self._failures.collecting('the best checkpoint'):
+            with self._output_errors.collect('the best checkpoint'):
                 checkpoint_files.keep_best(self._directory, ckpt, precision)
                 if precision == self._best_precision:
-                    self._failures.remove('the best checkpoint')
+                    self._output_errors.remove('the best checkpoint')

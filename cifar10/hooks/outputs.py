@@ -33,7 +33,7 @@ class ChiefRun:
     Attributes:
       directory: the RunDirectory.
       first_step: the global step at which this process starts to train.
-      failures: the errors.Failures.
+      output_errors: the errors.OutputErrors.
       plan: the lines of the plan, which TensorBoard shows in its tab Text; None for no plan.
     """
 
@@ -41,15 +41,15 @@ class ChiefRun:
         """Makes the run in a RunDirectory."""
         self.directory = directory
         self.first_step = directory.saved_step
-        self.failures = errors.Failures()
+        self.output_errors = errors.OutputErrors()
         self.plan = None
         self._stop_request = signals.StopRequest()
         self._eval_hook = None
 
     @property
-    def stopped_by(self):
+    def stop_signal(self):
         """The signal.Signals that asks the run to stop, or None."""
-        return self._stop_request.received
+        return self._stop_request.received_signal
 
     def stop_request(self):
         """Returns a context manager in which the first signal ends the run with a checkpoint."""
@@ -104,10 +104,10 @@ class ChiefRun:
         """
         directory, intervals = self.directory, job.intervals
         tensorboard.start(summary_writer, tf.get_default_graph(), self.first_step)
-        plan = [tensorboard.plan(self.plan)] if self.plan else []
-        for summary in plan + tensorboard.run_started(directory.record):
+        plan = [tensorboard.plan_summary(self.plan)] if self.plan else []
+        for summary in plan + tensorboard.run_start_summaries(directory.record):
             summary_writer.add_summary(summary, self.first_step)
-        summary_writer.failures = self.failures
+        summary_writer.output_errors = self.output_errors
         directory.write_record()
         saver.recover_last_checkpoints(directory.saved)
         hooks = [
@@ -121,11 +121,13 @@ class ChiefRun:
         ]
         if intervals.profile_step:
             hooks.append(
-                profiler_hook.ProfilerHook(step, job, directory.path, summary_writer, self.failures)
+                profiler_hook.ProfilerHook(
+                    step, job, directory.path, summary_writer, self.output_errors
+                )
             )
         if intervals.eval_every != 0:
             self._eval_hook = eval_hook.EvalHook(
-                step, job, directory, summary_writer, self.failures
+                step, job, directory, summary_writer, self.output_errors
             )
             hooks.append(self._eval_hook)
         return hooks
@@ -140,19 +142,19 @@ class ChiefRun:
         self.directory.lock.check()
         if self._eval_hook:
             self._eval_hook.evaluate_last()
-        if not self.stopped_by:
-            summary_writer.add_summary(tensorboard.run_ended(), last_step)
-        self.failures.check(self.stopped_by)
+        if not self.stop_signal:
+            summary_writer.add_summary(tensorboard.run_end_summary(), last_step)
+        self.output_errors.check(self.stop_signal)
 
     def keep_best(self, job, summary_writer):
         """Evaluates the last checkpoint of a complete run that should have kept its best one, and
         has not."""
         if job.intervals.keep_best and not self.directory.record.get('best'):
-            self.failures.is_over = True
+            self.output_errors.training_ended = True
             eval_hook.EvalHook(
-                None, job, self.directory, summary_writer, self.failures
+                None, job, self.directory, summary_writer, self.output_errors
             ).evaluate_last()
-            self.failures.check(None)
+            self.output_errors.check(None)
 
 
 class WorkerRun:
@@ -162,12 +164,12 @@ class WorkerRun:
     Attributes: see ChiefRun.
     """
 
-    directory = stopped_by = plan = None
+    directory = stop_signal = plan = None
 
     def __init__(self, first_step=0):
         """Makes the run of a worker that joins it at this global step."""
         self.first_step = first_step
-        self.failures = errors.Failures()
+        self.output_errors = errors.OutputErrors()
 
     def stop_request(self):
         """Returns a context manager that changes nothing."""

@@ -10,14 +10,14 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.system import files
 
-OPTIONS = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+RUN_OPTIONS = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
 
 
 def chrome_trace(metadata):
     """The trace of a session run, as JSON.
 
     Args:
-      metadata: the tf.RunMetadata of a run with OPTIONS.
+      metadata: the tf.RunMetadata of a run with RUN_OPTIONS.
     """
     # no public name has it, and only a trace needs it
     from tensorflow.python.client import timeline
@@ -32,7 +32,7 @@ class ProfilerHook(tf.train.SessionRunHook):
     from there on.
     """
 
-    def __init__(self, step, job, train_dir, summary_writer, failures):
+    def __init__(self, step, job, train_dir, summary_writer, output_errors):
         """Makes the hook.
 
         Args:
@@ -40,14 +40,14 @@ class ProfilerHook(tf.train.SessionRunHook):
           job: a Job; its intervals say which step.
           train_dir: the directory of the run.
           summary_writer: a SummaryWriter.
-          failures: the errors.Failures of the run.
+          output_errors: the errors.OutputErrors of the run.
         """
         self._fetches = step.global_step
         self._steps_per_execution, self._profile_step = (
             job.run_length.steps_per_execution,
             job.intervals.profile_step,
         )
-        self._train_dir, self._failures = train_dir, failures
+        self._train_dir, self._output_errors = train_dir, output_errors
         self._summary_writer = summary_writer
 
     def after_create_session(self, session, coord):
@@ -58,18 +58,20 @@ class ProfilerHook(tf.train.SessionRunHook):
         self._is_tracing = (
             self._is_pending and self._step + self._steps_per_execution >= self._profile_step
         )
-        return tf.train.SessionRunArgs(self._fetches, options=OPTIONS if self._is_tracing else None)
+        return tf.train.SessionRunArgs(
+            self._fetches, options=RUN_OPTIONS if self._is_tracing else None
+        )
 
     def after_run(self, run_context, run_values):
         self._step = run_values.results
         if self._is_tracing:
             self._is_pending = False
-            with self._failures.collecting('the trace'):  # The disk may be full.
+            with self._output_errors.collect('the trace'):  # The disk may be full.
                 self._save(run_values.run_metadata)
 
     def _save(self, metadata):
         path = os.path.join(self._train_dir, 'trace-%d.json' % self._step)
-        files.write_whole(
+        files.atomic_write(
             path, chrome_trace(metadata), 'make room there, or give another --train_dir'
         )
         print(

@@ -60,12 +60,12 @@ class StopAtStepHook(FetchingHook):
 
     def after_run(self, run_context, run_values):
         if run_values.results >= self._last_step:
-            self._run.failures.is_over = True
+            self._run.output_errors.training_ended = True
             run_context.request_stop()
 
 
 class StopOnSignalHook(tf.train.SessionRunHook):
-    """Requests a stop when a signal has asked for it; raises Interrupted before the first step,
+    """Requests a stop when a signal has asked for it; raises SignalInterrupt before the first step,
     when there is nothing to save."""
 
     def __init__(self, run):
@@ -74,12 +74,12 @@ class StopOnSignalHook(tf.train.SessionRunHook):
         self._has_trained = False
 
     def before_run(self, run_context):
-        if self._run.stopped_by and not self._has_trained:
-            raise signals.Interrupted(self._run.stopped_by)
+        if self._run.stop_signal and not self._has_trained:
+            raise signals.SignalInterrupt(self._run.stop_signal)
 
     def after_run(self, run_context, run_values):
         self._has_trained = True
-        if self._run.stopped_by:
+        if self._run.stop_signal:
             run_context.request_stop()
 
 
@@ -103,17 +103,17 @@ class DataFilesHook(tf.train.SessionRunHook):
         """Raises UserError unless the files hold as many examples as the Job, as they did when the
         schedule was made."""
         self._change = None
-        self._watch = watch.Watch(job.dataset.train, job.num_examples)
+        self._file_watcher = watch.FileWatcher(job.dataset.train, job.num_examples)
 
     def after_create_session(self, session, coord):
-        self._watch.start(coord)
+        self._file_watcher.start(coord)
 
     def check(self):
         """Raises UserError if a data file has changed, also if it has been put back since
         `translate_errors` noticed it."""
         if self._change:
             raise self._change
-        self._watch.check()
+        self._file_watcher.check()
 
     @contextlib.contextmanager
     def translate_errors(self):
@@ -128,7 +128,7 @@ class DataFilesHook(tf.train.SessionRunHook):
             yield
         except tf.errors.OpError as error:
             try:
-                self._watch.check(error)
+                self._file_watcher.check(error)
             except UserError as change:
                 self._change = change
                 return
@@ -148,7 +148,7 @@ class QueueFillHook(tf.train.SessionRunHook):
         sizes = session.graph.get_collection(cifar10_input.SHUFFLE_QUEUE_SIZE)
         minima = session.graph.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)
         required, printed = sum(minima), None
-        while not coord.should_stop() and not self._run.stopped_by:
+        while not coord.should_stop() and not self._run.stop_signal:
             filled = int(np.minimum(session.run(sizes), minima).sum())
             percent = 10 * (10 * filled // required) if required else None
             if percent != printed:

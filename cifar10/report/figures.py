@@ -24,14 +24,14 @@ def draw(result):
     if there are more than 200 classes, and empty without matplotlib."""
     if not is_available():
         return {}
-    scores, names = result.scores, _labels(result.class_names)
-    drawn = {
-        'reliability': reliability(scores.calibration()),
-        'mistakes': mistakes(result.mistakes, names),
+    metrics, class_names = result.metrics, _display_names(result.class_names)
+    all_figures = {
+        'reliability': reliability_diagram(metrics.calibration()),
+        'mistakes': mistakes(result.mistakes, class_names),
     }
-    if scores.num_classes <= 200:
-        drawn['confusion_matrix'] = confusion_matrix(scores.confusion(), names)
-    return drawn
+    if metrics.num_classes <= 200:
+        all_figures['confusion_matrix'] = confusion_matrix(metrics.confusion_matrix(), class_names)
+    return all_figures
 
 
 def write(result, directory):
@@ -43,49 +43,49 @@ def write(result, directory):
     for name, figure in draw(result).items():
         for file_format in ('png', 'svg'):
             path = os.path.join(directory, '%s.%s' % (name, file_format))
-            files.write_whole(path, encoded(figure, file_format), 'name another directory')
+            files.atomic_write(path, image_bytes(figure, file_format), 'name another directory')
 
 
-def encoded(figure, file_format):
+def image_bytes(figure, file_format):
     """Returns the bytes of a file with the figure."""
     content = io.BytesIO()
     figure.savefig(content, format=file_format, bbox_inches='tight')
     return content.getvalue()
 
 
-def _labels(class_names):
+def _display_names(class_names):
     """Returns the names of the classes, shortened; the number in place of a name for which the font
     lacks a character."""
     from matplotlib import font_manager
 
     font = font_manager.get_font(font_manager.findfont(font_manager.FontProperties()))
     return [
-        text_report.shortened(name, 20).replace('$', r'\$')  # or matplotlib sees a formula
+        text_report.shorten(name, 20).replace('$', r'\$')  # or matplotlib sees a formula
         if all(font.get_char_index(ord(character)) for character in name)
         else str(number)
         for number, name in enumerate(class_names)
     ]
 
 
-def confusion_matrix(matrix, names):
+def confusion_matrix(matrix, class_names):
     """Draws the confusion matrix: blue what is right, red what is wrong. The strength of the color
     is the square root of the share of the row, which shows one confusion in a hundred. It depends
     on no other row, so that the figures of two checkpoints can be compared.
 
     Args:
       matrix: int64 [classes, classes], rows: label, columns: predicted class.
-      names: in label order.
+      class_names: in label order.
     """
     from matplotlib import figure, ticker
 
     num_classes = len(matrix)
     side = min(14, max(4, 0.7 * num_classes))
-    drawn = figure.Figure(figsize=(1.2 * side, side))
-    axes = drawn.subplots()
-    shares = matrix / np.maximum(1, matrix.sum(1, keepdims=True))
+    fig = figure.Figure(figsize=(1.2 * side, side))
+    axes = fig.subplots()
+    fractions = matrix / np.maximum(1, matrix.sum(1, keepdims=True))
     signs = 2 * np.eye(num_classes) - 1
-    image = axes.imshow(signs * np.sqrt(shares), 'RdBu', vmin=-1, vmax=1)
-    drawn.colorbar(
+    image = axes.imshow(signs * np.sqrt(fractions), 'RdBu', vmin=-1, vmax=1)
+    fig.colorbar(
         image,
         ax=axes,
         shrink=0.6,
@@ -94,10 +94,10 @@ def confusion_matrix(matrix, names):
     )
     if num_classes <= _MAX_NUMBERED:
         for (row, column), count in np.ndenumerate(matrix):
-            color = 'white' if shares[row, column] > 0.3 else 'black'
+            color = 'white' if fractions[row, column] > 0.3 else 'black'
             axes.text(column, row, count, color=color, ha='center', va='center')
     ticks = range(0, num_classes, math.ceil(num_classes / 100))  # at most 100 fit
-    labels = [names[tick] for tick in ticks]
+    labels = [class_names[tick] for tick in ticks]
     font_size = 10 if num_classes <= _MAX_NUMBERED else 7
     axes.set_xticks(ticks, labels, rotation=90, fontsize=font_size)
     axes.set_yticks(ticks, labels, fontsize=font_size)
@@ -106,17 +106,17 @@ def confusion_matrix(matrix, names):
         xlabel='predicted class',
         ylabel='label',
     )
-    return drawn
+    return fig
 
 
-def reliability(bins):
-    """Draws precision and number of examples by confidence, of a scores.Calibration."""
+def reliability_diagram(calibration):
+    """Draws precision and number of examples by confidence, of a metrics.Calibration."""
     from matplotlib import figure
 
     # Older versions draw no bar where the first one is nan.
-    counts, confidences, precisions = map(np.nan_to_num, bins)
-    drawn = figure.Figure(figsize=(5.5, 6))
-    above, below = drawn.subplots(2, sharex=True, gridspec_kw={'height_ratios': [4, 1]})
+    counts, confidences, precisions = map(np.nan_to_num, calibration)
+    fig = figure.Figure(figsize=(5.5, 6))
+    above, below = fig.subplots(2, sharex=True, gridspec_kw={'height_ratios': [4, 1]})
     width = 1 / len(counts)
     centers = (np.arange(len(counts)) + 0.5) * width
     above.bar(centers, precisions, 0.9 * width, label='precision')
@@ -133,37 +133,38 @@ def reliability(bins):
     above.plot([0, 1], [0, 1], '--', color='black', label='no gap')
     above.legend()
     above.set(
-        title='Reliability: expected calibration error %.3f' % bins.expected_error,
+        title='Reliability: expected calibration error %.3f'
+        % calibration.expected_calibration_error,
         ylabel='precision',
         xlim=(0, 1),
         ylim=(0, 1),
     )
     below.bar(centers, counts, 0.9 * width, color='gray')
     below.set(xlabel='confidence: probability of the predicted class', ylabel='examples')
-    return drawn
+    return fig
 
 
-def mistakes(found, names):
+def mistakes(found, class_names):
     """Draws the images of a list of Mistake, and above each the predicted class, the label, and the
     probability of the predicted class."""
     from matplotlib import figure
 
     rows = max(1, math.ceil(len(found) / _COLUMNS))
-    drawn = figure.Figure(figsize=(2 * _COLUMNS, 2.4 * rows))
+    fig = figure.Figure(figsize=(2 * _COLUMNS, 2.4 * rows))
     # All in one: axes for each image would take several times as long.
-    axes = drawn.add_axes([0, 0, 1, 1])
-    for place, mistake in enumerate(found):
-        row, column = divmod(place, _COLUMNS)
+    axes = fig.add_axes([0, 0, 1, 1])
+    for index, mistake in enumerate(found):
+        row, column = divmod(index, _COLUMNS)
         top = 1.2 * row
         image = mistake.image.transpose(1, 2, 0)
         axes.imshow(image, extent=(column + 0.02, column + 0.98, top + 0.96, top))
         caption = '%s,\nnot %s %.2f' % (
-            names[mistake.predicted],
-            names[mistake.label],
+            class_names[mistake.predicted_class],
+            class_names[mistake.label],
             mistake.probability,
         )
         axes.text(column + 0.5, top - 0.02, caption, fontsize=9, ha='center', va='bottom')
     axes.set_title('The most confident mistakes' if found else 'No mistakes')
     axes.set(xlim=(0, _COLUMNS), ylim=(1.2 * rows - 0.24, -0.24))
     axes.axis('off')
-    return drawn
+    return fig

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-_BINS = 15  # of the calibration
+_NUM_BINS = 15  # of the calibration
 
 
 class Calibration(NamedTuple):
@@ -20,7 +20,7 @@ class Calibration(NamedTuple):
     precisions: np.ndarray  # float64 [bins]; nan in an empty bin
 
     @property
-    def expected_error(self):
+    def expected_calibration_error(self):
         """The expected calibration error: the mean over the examples of the gap between precision
         and confidence of their bin."""
         gaps = np.abs(self.precisions - self.confidences)
@@ -33,11 +33,11 @@ class Mistake(NamedTuple):
     index: int  # of the example, from 0
     image: np.ndarray  # uint8 [3, 32, 32]
     label: int
-    predicted: int
+    predicted_class: int
     probability: float  # of the predicted class
 
 
-class Scores(NamedTuple):
+class Metrics(NamedTuple):
     """Labels and predictions of examples, in order."""
 
     labels: np.ndarray  # int32 [n], n > 0
@@ -54,7 +54,7 @@ class Scores(NamedTuple):
         return self.log_probabilities.shape[1]
 
     @property
-    def classes(self):
+    def predicted_classes(self):
         """The most probable class of each example, the first one of equals: int64 [n]."""
         return self.log_probabilities.argmax(1)
 
@@ -66,7 +66,7 @@ class Scores(NamedTuple):
     @property
     def is_correct(self):
         """Whether each example is classified correctly: bool [n]."""
-        return self.classes == self.labels
+        return self.predicted_classes == self.labels
 
     @property
     def num_correct(self):
@@ -84,7 +84,7 @@ class Scores(NamedTuple):
         return -self.log_probabilities[np.arange(self.num_examples), self.labels]
 
     @property
-    def interval(self):
+    def confidence_interval(self):
         """The ends of the 95 % confidence interval of the precision.
 
         The score interval of E. B. Wilson, "Probable inference, the law of succession, and
@@ -98,20 +98,20 @@ class Scores(NamedTuple):
         half = math.sqrt(square * (self.precision * (1 - self.precision) + square / 4))
         return max(0.0, (middle - half) / (1 + square)), min(1.0, (middle + half) / (1 + square))
 
-    def precision_at(self, k):
+    def precision_at_k(self, k):
         """The share of the examples whose label is among the k most probable classes; of equals,
         the first class comes first."""
         most_probable = np.argsort(-self.log_probabilities, kind='stable')[:, :k]
         return (most_probable == self.labels[:, np.newaxis]).any(1).mean()
 
-    def confusion(self):
+    def confusion_matrix(self):
         """The number of examples by label (rows) and most probable class (columns): int64 [classes,
         classes]."""
         matrix = np.zeros([self.num_classes] * 2, np.int64)
-        np.add.at(matrix, (self.labels, self.classes), 1)
+        np.add.at(matrix, (self.labels, self.predicted_classes), 1)
         return matrix
 
-    def by_class(self):
+    def per_class_metrics(self):
         """Precision, recall and number of examples of each class, three arrays [classes]; nan where
         no example is predicted as the class, or belongs to it.
 
@@ -119,20 +119,20 @@ class Scores(NamedTuple):
         """
         count, predicted, correct = [
             np.bincount(numbers, minlength=self.num_classes)
-            for numbers in (self.labels, self.classes, self.labels[self.is_correct])
+            for numbers in (self.labels, self.predicted_classes, self.labels[self.is_correct])
         ]
         with np.errstate(invalid='ignore'):
             return correct / predicted, correct / count, count
 
     def calibration(self):
         """Returns the Calibration."""
-        bins = np.digitize(self.confidences, np.arange(1, _BINS) / _BINS, right=True)
-        counts = np.bincount(bins, minlength=_BINS)
+        bins = np.digitize(self.confidences, np.arange(1, _NUM_BINS) / _NUM_BINS, right=True)
+        counts = np.bincount(bins, minlength=_NUM_BINS)
         with np.errstate(invalid='ignore'):
             return Calibration(
                 counts,
-                np.bincount(bins, self.confidences, _BINS) / counts,
-                np.bincount(bins, self.is_correct, _BINS) / counts,
+                np.bincount(bins, self.confidences, _NUM_BINS) / counts,
+                np.bincount(bins, self.is_correct, _NUM_BINS) / counts,
             )
 
     def mistakes(self, images, first_index):
@@ -142,7 +142,7 @@ class Scores(NamedTuple):
           images: uint8 [n, 3, 32, 32], the images of the examples; those of mistakes are copied.
           first_index: the index of the first example.
         """
-        classes, confidences = self.classes, self.confidences
+        classes, confidences = self.predicted_classes, self.confidences
         return [
             Mistake(
                 first_index + i,

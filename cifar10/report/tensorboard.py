@@ -26,7 +26,7 @@ EXAMPLES_PER_SEC = 'examples_per_sec'
 SEC_PER_BATCH = 'sec_per_batch'
 HYPERPARAMETERS = 'hyperparameters'  # a text, the others are scalars
 
-_VIEWS = r'(, \d+ views)?'  # see with_views
+_VIEWS = r'(, \d+ views)?'  # see tag_with_views
 _CHARTS = [  # title, and regular expressions for the tags of its curves
     ('Precision of the moving averages', [PRECISION + _VIEWS]),
     ('Total loss', [TOTAL_LOSS + _VIEWS]),
@@ -43,32 +43,33 @@ _CHOICES = {
     'lr_scaling': LR_SCALINGS,
 }
 # The tab HParams shows five columns until one asks for more.
-_FIRST = ['recipe', 'optimizer', 'initial_learning_rate', 'batch_size', 'num_towers']
+_DISPLAYED_HPARAMS = ['recipe', 'optimizer', 'initial_learning_rate', 'batch_size', 'num_towers']
 _COLUMNS = sorted(
-    HParams._fields + ('num_towers', 'num_examples'), key=lambda name: name not in _FIRST
+    HParams._fields + ('num_towers', 'num_examples'),
+    key=lambda name: name not in _DISPLAYED_HPARAMS,
 )
 
 
-def with_views(tag, num_views):
+def tag_with_views(tag, num_views):
     """The tag of an evaluation with this many views, so that several evaluations may share a
     directory."""
     return tag if num_views == 1 else '%s, %d views' % (tag, num_views)
 
 
-def _converted(made):
+def _to_tf_summary(summary):
     """A tf.Summary of TensorBoard's own, which may be of another class."""
-    return tf.Summary.FromString(made.SerializeToString())
+    return tf.Summary.FromString(summary.SerializeToString())
 
 
-def _text(tag, content):
+def _text_summary(tag, content):
     """The tf.Summary that shows `content`, Markdown, in TensorBoard's tab Text."""
-    shown = tf.Summary()
-    value = shown.value.add(tag=tag, tensor=tf.make_tensor_proto(content.encode()))
+    summary = tf.Summary()
+    value = summary.value.add(tag=tag, tensor=tf.make_tensor_proto(content.encode()))
     value.metadata.plugin_data.plugin_name = 'text'
-    return shown
+    return summary
 
 
-def dashboard():
+def custom_scalars_summary():
     """The tf.Summary of the tab Custom Scalars, with the curves to look at first, of training and
     evaluation. Directories of several runs may hold it: equal charts are shown once."""
     charts = [
@@ -79,7 +80,7 @@ def dashboard():
         for title, tags in _CHARTS
     ]
     category = layout_pb2.Category(title='The run at a glance', chart=charts)
-    return _converted(layout_summary.pb(layout_pb2.Layout(category=[category])))
+    return _to_tf_summary(layout_summary.pb(layout_pb2.Layout(category=[category])))
 
 
 def start(summary_writer, graph, first_step=None):
@@ -92,17 +93,17 @@ def start(summary_writer, graph, first_step=None):
         drops what a killed process wrote about later steps: the run will write them again.
     """
     summary_writer.add_graph(graph)
-    summary_writer.add_summary(dashboard())
+    summary_writer.add_summary(custom_scalars_summary())
     if first_step is not None:
         log = tf.SessionLog(status=tf.SessionLog.START)
         summary_writer.add_session_log(log, first_step + 1)
 
 
-def plan(lines):
+def plan_summary(lines):
     """The tf.Summary of the lines that a trainer prints before it starts; long ones are wrapped, or
     one would have to scroll."""
     # Markdown shows indented lines unchanged, whatever is in a path.
-    return _text(
+    return _text_summary(
         'plan',
         '\n'.join(
             textwrap.fill(
@@ -118,7 +119,7 @@ def plan(lines):
     )
 
 
-def run_started(record):
+def run_start_summaries(record):
     """The tf.Summaries of a run that starts.
 
     Args:
@@ -132,15 +133,15 @@ def run_started(record):
     # An infinite number is no JSON: the tab would stay empty.
     finite = {name: value for name, value in used.items() if value != math.inf}
     return [
-        _text(HYPERPARAMETERS, table),
+        _text_summary(HYPERPARAMETERS, table),
         _columns(),
-        _converted(hparams_summary.session_start_pb(finite)),
+        _to_tf_summary(hparams_summary.session_start_pb(finite)),
     ]
 
 
-def run_ended():
+def run_end_summary():
     """The tf.Summary of a run that has come to its end."""
-    return _converted(hparams_summary.session_end_pb(api_pb2.STATUS_SUCCESS))
+    return _to_tf_summary(hparams_summary.session_end_pb(api_pb2.STATUS_SUCCESS))
 
 
 def _columns():
@@ -148,17 +149,17 @@ def _columns():
     hparams = []
     for name in _COLUMNS:
         # by `differs`, newer versions sort
-        column = {'name': name, 'type': 'DATA_TYPE_FLOAT64', 'differs': name in _FIRST}
+        column = {'name': name, 'type': 'DATA_TYPE_FLOAT64', 'differs': name in _DISPLAYED_HPARAMS}
         if name in _CHOICES:
             column.update(type='DATA_TYPE_STRING', domainDiscrete=_CHOICES[name])
         hparams.append(
             json_format.ParseDict(column, api_pb2.HParamInfo(), ignore_unknown_fields=True)
         )
     metrics = [api_pb2.MetricInfo(name=api_pb2.MetricName(tag=tag)) for tag in (PRECISION, EPOCH)]
-    return _converted(hparams_summary.experiment_pb(hparams, metrics, time_created_secs=0))
+    return _to_tf_summary(hparams_summary.experiment_pb(hparams, metrics, time_created_secs=0))
 
 
-def evaluation(result, top_k):
+def evaluation_summary(result, top_k):
     """The tf.Summary of an evaluation: precision, losses, calibration, the classes as text, and
     figures if matplotlib is installed.
 
@@ -166,22 +167,22 @@ def evaluation(result, top_k):
       result: an evaluation.Result.
       top_k: for precision @ k as well; None for precision @ 1 alone.
     """
-    scores = result.scores
+    metrics = result.metrics
     values = {
-        PRECISION: scores.precision,
-        'calibration_error': scores.calibration().expected_error,
+        PRECISION: metrics.precision,
+        'calibration_error': metrics.calibration().expected_calibration_error,
         **result.losses,
     }
     if top_k:
-        values['Precision @ %d' % top_k] = scores.precision_at(top_k)
+        values['Precision @ %d' % top_k] = metrics.precision_at_k(top_k)
     # as code, in which the characters of a name mean nothing
-    table = textwrap.indent(text_report.by_class(scores, result.class_names), '    ')
-    shown = _text(with_views('classes', result.num_views) + '/text_summary', table)
+    table = textwrap.indent(text_report.classification_report(metrics, result.class_names), '    ')
+    summary = _text_summary(tag_with_views('classes', result.num_views) + '/text_summary', table)
     for tag, value in values.items():
-        shown.value.add(tag=with_views(tag, result.num_views), simple_value=value)
+        summary.value.add(tag=tag_with_views(tag, result.num_views), simple_value=value)
     for tag, figure in figures.draw(result).items():
-        png = figures.encoded(figure, 'png')
+        png = figures.image_bytes(figure, 'png')
         width, height = struct.unpack('>II', png[16:24])  # in the header of the file
         image = tf.Summary.Image(height=height, width=width, encoded_image_string=png)
-        shown.value.add(tag=with_views(tag, result.num_views), image=image)
-    return shown
+        summary.value.add(tag=tag_with_views(tag, result.num_views), image=image)
+    return summary

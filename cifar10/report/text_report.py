@@ -8,86 +8,89 @@ import math
 import numpy as np
 
 
-def whole(result):
+def full_report(result):
     """Returns all tables of an evaluation.Result."""
-    scores, class_names = result.scores, result.class_names
-    calibration = scores.calibration()
+    metrics, class_names = result.metrics, result.class_names
+    calibration = metrics.calibration()
     return '\n'.join(
         [
-            by_class(scores, class_names),
-            confusion(scores, class_names),
+            classification_report(metrics, class_names),
+            confusion_matrix(metrics, class_names),
             'Calibration: expected error %.3f (%d bins), mean confidence %.3f, precision %.3f'
             % (
-                calibration.expected_error,
+                calibration.expected_calibration_error,
                 len(calibration.counts),
-                scores.confidences.mean(),
-                scores.precision,
+                metrics.confidences.mean(),
+                metrics.precision,
             ),
             mistakes(result.mistakes[:10], class_names),
         ]
     )
 
 
-def by_class(scores, class_names):
+def classification_report(metrics, class_names):
     """Precision, recall and number of examples of each class, and of all.
 
     Args:
-      scores: a Scores.
+      metrics: a Metrics.
       class_names: in label order.
     """
     # Each example is predicted once: over all classes, precision and recall are the same.
-    rows = list(zip(_shortened(class_names), *scores.by_class())) + [
-        ('all', scores.precision, scores.precision, scores.num_examples)
+    rows = list(zip(_shorten_names(class_names), *metrics.per_class_metrics())) + [
+        ('all', metrics.precision, metrics.precision, metrics.num_examples)
     ]
-    return _aligned(
+    return _align_columns(
         [['class', 'precision', 'recall', 'count']]
         + [
-            [name, _share(precision), _share(recall), str(count)]
+            [name, _format_fraction(precision), _format_fraction(recall), str(count)]
             for name, precision, recall, count in rows
         ]
     )
 
 
-def shortened(text, length):
+def shorten(text, length):
     """Returns the text, or its beginning and '...' if it is longer than `length` characters."""
     return text if len(text) <= length else text[: length - 3].rstrip() + '...'
 
 
-def _shortened(names):
+def _shorten_names(names):
     """Returns the names, shortened unless some of them would be the same."""
-    short = [shortened(name, 40) for name in names]
+    short = [shorten(name, 40) for name in names]
     return short if len(set(short)) == len(names) else names
 
 
-def _share(value):
+def _format_fraction(value):
     return '-' if math.isnan(value) else '%.3f' % value
 
 
-def confusion(scores, class_names):
+def confusion_matrix(metrics, class_names):
     """Returns the confusion matrix; with more than 20 classes, the most frequent confusions.
 
     Args:
-      scores: a Scores.
+      metrics: a Metrics.
       class_names: in label order.
     """
-    if scores.num_classes > 20:  # the matrix would not fit a terminal
-        return _frequent_confusions(scores, class_names)
-    names = headings = _shortened(class_names)
-    if scores.num_classes > 10 or max(map(len, names)) > 10:  # too wide as headings of columns
-        headings = [str(number) for number in range(scores.num_classes)]
+    if metrics.num_classes > 20:  # the matrix would not fit a terminal
+        return _frequent_confusions(metrics, class_names)
+    names = headings = _shorten_names(class_names)
+    if metrics.num_classes > 10 or max(map(len, names)) > 10:  # too wide as headings of columns
+        headings = [str(number) for number in range(metrics.num_classes)]
         names = ['%s %s' % pair for pair in zip(headings, names)]
-    rows = [[name] + [str(count) for count in row] for name, row in zip(names, scores.confusion())]
-    return 'Confusion matrix (rows: label; columns: predicted class):\n' + _aligned(
+    rows = [
+        [name] + [str(count) for count in row]
+        for name, row in zip(names, metrics.confusion_matrix())
+    ]
+    return 'Confusion matrix (rows: label; columns: predicted class):\n' + _align_columns(
         [[''] + headings] + rows
     )
 
 
-def _frequent_confusions(scores, class_names):
+def _frequent_confusions(metrics, class_names):
     # The matrix may be too large to make.
-    wrong = ~scores.is_correct
-    pairs = zip(scores.labels[wrong].tolist(), scores.classes[wrong].tolist())
+    wrong = ~metrics.is_correct
+    pairs = zip(metrics.labels[wrong].tolist(), metrics.predicted_classes[wrong].tolist())
     found = collections.Counter(sorted(pairs)).most_common(20)
-    totals = np.bincount(scores.labels)
+    totals = np.bincount(metrics.labels)
     return '\n'.join(
         ['The most frequent confusions:' if found else 'No confusions']
         + [
@@ -107,7 +110,7 @@ def mistakes(found, class_names):
             '  example %d: %s, not %s %.2f'
             % (
                 mistake.index,
-                class_names[mistake.predicted],
+                class_names[mistake.predicted_class],
                 class_names[mistake.label],
                 mistake.probability,
             )
@@ -116,7 +119,7 @@ def mistakes(found, class_names):
     )
 
 
-def _aligned(rows):
+def _align_columns(rows):
     """Columns of text, the first one to the left and the others to the right, two spaces between
     them."""
     widths = [max(map(len, column)) for column in zip(*rows)]
@@ -139,13 +142,13 @@ def markdown_table(header, rows):
     )
 
 
-def predictions(scores, class_names):
+def predictions_csv(metrics, class_names):
     """Returns CSV with a row for each example, in order: index (from 0), label (the number of the
     class), probability of each class. The header has the names of the classes."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator='\n')
     writer.writerow(['index', 'label'] + class_names)
-    for index, (label, row) in enumerate(zip(scores.labels, scores.log_probabilities)):
+    for index, (label, row) in enumerate(zip(metrics.labels, metrics.log_probabilities)):
         # 7 digits tell float32 to 5e-7 of itself
         probabilities = np.exp(row.astype(np.float64))
         writer.writerow([index, label] + ['%.7g' % probability for probability in probabilities])

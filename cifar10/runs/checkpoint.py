@@ -12,7 +12,7 @@ from cifar10.errors import UserError
 from cifar10.runs import checkpoint_files
 from cifar10.system import directories, files
 
-_AVERAGE = '/ExponentialMovingAverage'
+_AVERAGE_SUFFIX = '/ExponentialMovingAverage'
 
 
 class Checkpoint(NamedTuple):
@@ -36,31 +36,31 @@ def read_latest(directory):
     Raises:
       UserError: there is a checkpoint or a list, but no intact checkpoint.
     """
-    directories.check_for_checkpoints(directory)
-    listing = os.path.join(directory, checkpoint_files.LISTING)
-    before = checkpoint_files.stamp(directory)
-    latest = checkpoint_files.listed_latest(directory)
-    complaints = []
+    directories.check_checkpoint_dir(directory)
+    state_file = os.path.join(directory, checkpoint_files.CHECKPOINT_STATE_FILE)
+    before = checkpoint_files.fingerprint(directory)
+    latest = checkpoint_files.latest_checkpoint(directory)
+    problems = []
     if latest is None:
-        complaints = ['%s is missing or damaged' % listing]
+        problems = ['%s is missing or damaged' % state_file]
     elif os.path.realpath(os.path.dirname(latest)) != os.path.realpath(directory):
-        complaints = ['%s names a checkpoint in another directory' % listing]
+        problems = ['%s names a checkpoint in another directory' % state_file]
     for path in checkpoint_files.candidates(directory):
         try:
-            saved = read(path)
+            ckpt = read(path)
         except UserError as error:
             # a trainer has just saved the next one, and deleted an old one
-            if checkpoint_files.stamp(directory) != before:
+            if checkpoint_files.fingerprint(directory) != before:
                 return read_latest(directory)
-            complaints.append(str(error))
+            problems.append(str(error))
             continue
-        if complaints:
-            print('%s. Using %s' % ('. '.join(complaints), path))
-        return saved
-    if before or os.path.exists(listing):
+        if problems:
+            print('%s. Using %s' % ('. '.join(problems), path))
+        return ckpt
+    if before or os.path.exists(state_file):
         raise UserError(
             '%s. There is no other intact checkpoint: put back a copy of one, or use another directory'
-            % '. '.join(complaints)
+            % '. '.join(problems)
         )
     return None
 
@@ -80,12 +80,12 @@ def read(path):
     directory, name = os.path.split(path)
     # Before TensorFlow 0.12, a checkpoint was one file, without a suffix.
     form = re.compile(re.escape(name) + r'(\.index|\.data-\d+-of-\d+)?')
-    parts = list(filter(form.fullmatch, checkpoint_files.names(directory)))
+    parts = list(filter(form.fullmatch, checkpoint_files.file_names(directory)))
     if name not in parts and name + '.index' not in parts:
         raise UserError('The checkpoint %s is missing' % path)
     try:
         for part in parts:
-            files.check_regular(os.path.join(directory, part), 'it cannot be read')
+            files.check_regular_file(os.path.join(directory, part), 'it cannot be read')
         reader = tf.train.load_checkpoint(path)
         values = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
         number = name.rsplit('-', 1)[-1]
@@ -106,20 +106,20 @@ def read(path):
         raise UserError('The checkpoint %s is damaged (%s)' % (path, errors.reason(error)))
 
 
-def suffix_in_use(saved):
+def variable_suffix(ckpt):
     """Returns the suffix of the variable names to load from a Checkpoint: that of the moving
     averages, or '' if it has none, and a line says so."""
-    if any(name.endswith(_AVERAGE) for name in saved.values):
-        return _AVERAGE
-    print('%s has no moving averages: using the weights themselves' % saved.path)
+    if any(name.endswith(_AVERAGE_SUFFIX) for name in ckpt.values):
+        return _AVERAGE_SUFFIX
+    print('%s has no moving averages: using the weights themselves' % ckpt.path)
     return ''
 
 
-def check_fits(saved, variables):
+def check_fits(ckpt, variables):
     """Checks that a checkpoint has a finite value of the right type and shape for each variable.
 
     Args:
-      saved: a Checkpoint.
+      ckpt: a Checkpoint.
       variables: dict from names in the checkpoint to variables, or to tf.TensorSpecs.
 
     Raises:
@@ -127,16 +127,16 @@ def check_fits(saved, variables):
         shape there, or is not finite.
     """
     for name, variable in sorted(variables.items()):
-        value = saved.values.get(name)
-        wanted = '%s %s' % (variable.dtype.base_dtype.name, variable.shape.as_list())
+        value = ckpt.values.get(name)
+        expected = '%s %s' % (variable.dtype.base_dtype.name, variable.shape.as_list())
         found = 'missing' if value is None else '%s %s' % (value.dtype, list(value.shape))
-        if found != wanted:
+        if found != expected:
             raise UserError(
                 'The checkpoint %s does not fit: its %s is %s, not %s. Give the directory of a run of this network'
-                % (saved.path, name, found, wanted)
+                % (ckpt.path, name, found, expected)
             )
         if not np.isfinite(value).all():
             raise UserError(
                 'The checkpoint %s cannot be used: its %s is not finite. Use an older one, by naming it in the list %s'
-                % (saved.path, name, checkpoint_files.LISTING)
+                % (ckpt.path, name, checkpoint_files.CHECKPOINT_STATE_FILE)
             )

@@ -13,12 +13,12 @@ from cifar10.errors import UserError
 from cifar10.system import files
 
 PREFIX = 'model.ckpt'
-LISTING = 'checkpoint'  # the file in which a tf.train.Saver lists what it has saved
+CHECKPOINT_STATE_FILE = 'checkpoint'  # the file in which a tf.train.Saver lists what it has saved
 _INDEX = re.compile(r'(model\.ckpt-(\d+))\.index')
 _DATA = re.compile(r'(model\.ckpt-\d+)\.data-\d+-of-\d+')
 _BEST = re.compile(r'(best\.ckpt-\d+)\.(index|data-\d+-of-\d+)(\.tempstate\d+)?')
 # What a process that was killed while it saved leaves behind: names in TensorFlow's BundleWriter
-# and atomic_write_string_to_file, and in files.write_whole.
+# and atomic_write_string_to_file, and in files.atomic_write.
 _UNFINISHED = re.compile(
     r'(checkpoint|model\.ckpt-\d+\..*)\.(tempstate\d+|tmp[0-9a-f]{32})|run\.json\.new(\.\d+)?'
 )
@@ -34,20 +34,20 @@ def candidates(directory):
     Raises:
       UserError: the list is a directory, a FIFO or the like.
     """
-    found = filter(None, map(_INDEX.fullmatch, names(directory)))
+    found = filter(None, map(_INDEX.fullmatch, file_names(directory)))
     steps = {os.path.join(directory, match.group(1)): int(match.group(2)) for match in found}
-    latest = listed_latest(directory)
-    listed_time = _modification_time(os.path.join(directory, LISTING))
+    latest = latest_checkpoint(directory)
+    listed_time = _modification_time(os.path.join(directory, CHECKPOINT_STATE_FILE))
 
     def preference(path):
         step = steps.get(path, 0)
-        is_newer = step > steps.get(latest, math.inf) and saved_time(path) > listed_time
+        is_newer = step > steps.get(latest, math.inf) and modification_time(path) > listed_time
         return is_newer, path == latest, step
 
     return sorted({*steps, latest} - {None}, key=preference, reverse=True)
 
 
-def listed_latest(directory):
+def latest_checkpoint(directory):
     """Returns the path that the directory's list names as the latest; None if there is no list, or
     if it names none.
 
@@ -58,7 +58,7 @@ def listed_latest(directory):
     return state.model_checkpoint_path if state else None
 
 
-def listed(directory, last=None):
+def listed_checkpoints(directory, last=None):
     """Returns the paths of the existing checkpoints that the list names and that a saver
     has written to the directory itself, oldest first.
 
@@ -80,15 +80,15 @@ def listed(directory, last=None):
         if path
         and os.path.dirname(path) == directory
         and _INDEX.fullmatch(os.path.basename(path) + '.index')
-        and saved_time(path)
+        and modification_time(path)
     ]
 
 
 def _state(directory):
-    listing = os.path.join(directory, LISTING)
-    if not os.path.exists(listing):
+    state_file = os.path.join(directory, CHECKPOINT_STATE_FILE)
+    if not os.path.exists(state_file):
         return None
-    files.check_regular(listing, 'remove it, and the newest checkpoint is used')
+    files.check_regular_file(state_file, 'remove it, and the newest checkpoint is used')
     try:
         state = tf.train.get_checkpoint_state(directory)
         if state:
@@ -98,7 +98,7 @@ def _state(directory):
         return None
 
 
-def saved_time(path):
+def modification_time(path):
     """Returns the modification time of the file of a checkpoint that a saver completes last; 0
     where there is none."""
     return _modification_time(path + '.index')
@@ -111,7 +111,7 @@ def _modification_time(path):
         return 0
 
 
-def names(directory):
+def file_names(directory):
     """Returns the names of the files in a directory; none if it does not exist."""
     try:
         return os.listdir(directory or '.')
@@ -119,10 +119,10 @@ def names(directory):
         return []
 
 
-def stamp(directory):
+def fingerprint(directory):
     """Returns a value that differs as soon as another checkpoint is to be used first, even if a new
     run has saved it under the same name."""
-    return [(path, saved_time(path)) for path in candidates(directory)[:1]]
+    return [(path, modification_time(path)) for path in candidates(directory)[:1]]
 
 
 def save(saver, session, directory, step):
@@ -151,7 +151,7 @@ def save(saver, session, directory, step):
 def remove_unfinished(directory):
     """Removes what processes that were killed, or whose disk was full, while they saved have left
     in `directory`: files that were not yet renamed, and data without an index."""
-    found = names(directory)
+    found = file_names(directory)
     for name in found:
         data = _DATA.fullmatch(name)
         if _UNFINISHED.fullmatch(name) or data and data.group(1) + '.index' not in found:
@@ -164,13 +164,13 @@ def _remove(directory, name):
         os.remove(os.path.join(directory, name))
 
 
-def keep_best(run, evaluated, precision):
+def keep_best(run, ckpt, precision):
     """Keeps a checkpoint in place of the best one so far, if its precision is greater; the run's
     record names it. Whenever the process is killed, the record names one that is complete.
 
     Args:
       run: a RunDirectory.
-      evaluated: the Checkpoint, with the very values that have been evaluated.
+      ckpt: the Checkpoint, with the very values that have been evaluated.
       precision: the share of the examples that are classified correctly.
 
     Raises:
@@ -179,22 +179,22 @@ def keep_best(run, evaluated, precision):
     best = run.record.get('best')
     if best and precision <= best['precision']:
         return
-    name = 'best.ckpt-%d' % evaluated.step
+    name = 'best.ckpt-%d' % ckpt.step
     path = os.path.join(run.path, name)
     try:
         if best and best['checkpoint'] == name:  # A run that was killed has come here again.
             run.record['best'] = best = None
             run.write_record()
-        _write(path, evaluated.values)
+        _write(path, ckpt.values)
         run.record['best'] = {'checkpoint': name, 'precision': precision}
         run.write_record()
     except (tf.errors.OpError, OSError, UserError) as error:
         run.record['best'] = best
-        _remove_others(run.path, best and best['checkpoint'])
+        _remove_other_best_files(run.path, best and best['checkpoint'])
         raise UserError(
             'Cannot keep the best checkpoint (%s): make room for %s' % (errors.reason(error), path)
         )
-    _remove_others(run.path, name)
+    _remove_other_best_files(run.path, name)
     print('Best so far: precision @ 1 = %.3f, kept as %s' % (precision, path))
 
 
@@ -215,8 +215,8 @@ def _write(path, values):
         )
 
 
-def _remove_others(directory, kept):
-    for name in names(directory):
+def _remove_other_best_files(directory, kept_name):
+    for name in file_names(directory):
         match = _BEST.fullmatch(name)
-        if match and (match.group(1) != kept or match.group(3)):
+        if match and (match.group(1) != kept_name or match.group(3)):
             _remove(directory, name)

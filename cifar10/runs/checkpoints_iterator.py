@@ -10,8 +10,8 @@ from cifar10.system import directories
 _POLL_SECS = 2
 
 
-def new_checkpoints(checkpoint_dir, interval_secs=300, timeout_secs=None):
-    """Yields the newest Checkpoint, at most one every `interval_secs` seconds, and the last one of
+def new_checkpoints(checkpoint_dir, min_interval_secs=300, timeout_secs=None):
+    """Yields the newest Checkpoint, at most one every `min_interval_secs` seconds, and the last one of
     the run in any case.
 
     Looks every two seconds. Ends when the run has ended, or after `timeout_secs` seconds without a
@@ -25,21 +25,21 @@ def new_checkpoints(checkpoint_dir, interval_secs=300, timeout_secs=None):
     """
     found = seen = last = None  # what is to be used; the same, and what was, at the last reading
     found_time = due_time = time.monotonic()
-    if not checkpoint_files.stamp(checkpoint_dir):
+    if not checkpoint_files.fingerprint(checkpoint_dir):
         print('Waiting for a checkpoint in %s' % checkpoint_dir)
     while True:
         # in this order, or the last checkpoint could come in between
         has_ended = run_directory.has_ended(checkpoint_dir)
-        stamp, now = checkpoint_files.stamp(checkpoint_dir), time.monotonic()
-        if stamp != found:
-            found, found_time = stamp, now
+        fingerprint, now = checkpoint_files.fingerprint(checkpoint_dir), time.monotonic()
+        if fingerprint != found:
+            found, found_time = fingerprint, now
         waited = now - found_time
         is_over = timeout_secs is not None and waited >= timeout_secs
         if found != seen and (now >= due_time or has_ended or is_over):
             seen, ckpt = found, checkpoint.read_latest(checkpoint_dir)
-            used = ckpt and (ckpt.path, checkpoint_files.saved_time(ckpt.path))
+            used = ckpt and (ckpt.path, checkpoint_files.modification_time(ckpt.path))
             if used and used != last:  # The newest may be damaged, and the one before it known.
-                last, due_time = used, now + interval_secs
+                last, due_time = used, now + min_interval_secs
                 yield ckpt
                 continue
         if last and not os.path.isdir(checkpoint_dir):

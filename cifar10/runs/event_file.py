@@ -21,18 +21,18 @@ class SummaryWriter:
     thread, and drops all later events.
 
     The first event opens the file, and the first one after an error another file. Each method
-    raises UserError if it cannot write, or adds the error to `failures`.
+    raises UserError if it cannot write, or adds the error to `output_errors`.
 
     Attributes:
-      failures: the errors.Failures to which errors are added; None to raise them.
+      output_errors: the errors.OutputErrors to which errors are added; None to raise them.
     """
 
     def __init__(self, directory):
         """Makes a writer for a directory where TensorBoard looks."""
         self._directory = directory
-        self._unwritten = []
+        self._pending_events = []
         self._writer = None
-        self.failures = None
+        self.output_errors = None
 
     def add_summary(self, summary, global_step=None):
         """Writes a tf.Summary."""
@@ -56,24 +56,24 @@ class SummaryWriter:
 
     def _add(self, event):
         event.wall_time = time.time()
-        self._unwritten.append(event)
-        if self.failures is None:
+        self._pending_events.append(event)
+        if self.output_errors is None:
             self._write()
         else:
             # The disk may be full only for a while: the next success writes what is missing.
-            with self.failures.collecting('summaries'):
+            with self.output_errors.collect('summaries'):
                 self._write()
-                self.failures.remove('summaries')
+                self.output_errors.remove('summaries')
 
     def _write(self):
         try:
             if self._writer is None:
                 self._open()
-            for event in self._unwritten:
+            for event in self._pending_events:
                 self._writer.write(event.SerializeToString())
             self._writer.flush()
-            self._good_size = os.path.getsize(self._path)  # raises if it has been removed
-            self._unwritten = []
+            self._flushed_size = os.path.getsize(self._path)  # raises if it has been removed
+            self._pending_events = []
         except _ERRORS as error:
             self._close()
             raise errors.UserError(
@@ -85,7 +85,7 @@ class SummaryWriter:
         name = 'events.out.tfevents.%010d.%s' % (time.time(), socket.gethostname())
         # Several processes may write to one directory.
         with files.open_new(os.path.join(self._directory, name)) as new:
-            self._path, self._good_size = new.name, 0
+            self._path, self._flushed_size = new.name, 0
         self._writer = tf.io.TFRecordWriter(self._path)
         version = tf.Event(wall_time=time.time(), file_version='brain.Event:2')
         self._writer.write(version.SerializeToString())
@@ -99,8 +99,8 @@ class SummaryWriter:
             self._writer.close()
         self._writer = None
         with contextlib.suppress(OSError):
-            os.truncate(self._path, self._good_size)
-            if not self._good_size:
+            os.truncate(self._path, self._flushed_size)
+            if not self._flushed_size:
                 os.remove(self._path)
 
     def __enter__(self):

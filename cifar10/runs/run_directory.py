@@ -19,7 +19,7 @@ from cifar10.system import directories, files
 RECORD = 'run.json'
 _BEST = re.compile(r'best\.ckpt-\d+')
 _CHECKPOINT_FILE = re.compile(r'\.(index|meta|data-\d+-of-\d+)$')
-_TEXTS = dict(
+_CHOICES = dict(
     recipe=list(RECIPES), optimizer=OPTIMIZERS, schedule=SCHEDULES, lr_scaling=LR_SCALINGS
 )
 _RUN_FILE = re.compile(r'checkpoint|model\.ckpt-.*|events\..*|run\.json')
@@ -43,7 +43,7 @@ class RunDirectory(NamedTuple):
 
     def write_record(self):
         """Records in the directory what is trained in it, for the next start to compare."""
-        files.write_whole(
+        files.atomic_write(
             os.path.join(self.path, RECORD),
             json.dumps(self.record, indent=1),
             'make room there, or give another --train_dir',
@@ -66,13 +66,15 @@ def lock(train_dir, fresh, job):
         another optimizer, or its record or all its checkpoints are damaged.
     """
     train_dir = os.path.abspath(train_dir)  # "." would move with the directory
-    busy = 'Another process is training in %s: stop it, or give another --train_dir' % train_dir
+    busy_message = (
+        'Another process is training in %s: stop it, or give another --train_dir' % train_dir
+    )
     directories.make(train_dir)
-    if fresh and any(map(_RUN_FILE.fullmatch, checkpoint_files.names(train_dir))):
-        with directories.Lock(train_dir, busy):
+    if fresh and any(map(_RUN_FILE.fullmatch, checkpoint_files.file_names(train_dir))):
+        with directories.Lock(train_dir, busy_message):
             _move_aside(train_dir, job.dataset.directory)
         directories.make(train_dir)
-    with directories.Lock(train_dir, busy) as train_dir_lock:
+    with directories.Lock(train_dir, busy_message) as train_dir_lock:
         resumed = checkpoint.read_latest(train_dir)
         record = dict(
             job.hparams._asdict(),
@@ -84,19 +86,19 @@ def lock(train_dir, fresh, job):
             deterministic=job.deterministic,
         )
         if resumed:
-            _compare(train_dir, record, job.hparams)
-            record['best'] = _known_best(train_dir, job.intervals.keep_best)
+            _check_resumable(train_dir, record, job.hparams)
+            record['best'] = _read_best(train_dir, job.intervals.keep_best)
         checkpoint_files.remove_unfinished(train_dir)
         yield RunDirectory(
             train_dir,
             resumed,
             record,
             train_dir_lock,
-            checkpoint_files.listed(train_dir, resumed.path if resumed else None),
+            checkpoint_files.listed_checkpoints(train_dir, resumed.path if resumed else None),
         )
 
 
-def _known_best(train_dir, is_checked):
+def _read_best(train_dir, is_checked):
     """Returns the recorded best checkpoint; None if there is none, or, with a message, if it is
     checked and cannot be read."""
     best = read_record(train_dir).get('best')
@@ -142,7 +144,7 @@ def _move_aside(train_dir, data_dir):
     print('Moved the run in %s to %s' % (train_dir, aside))
 
 
-def recorded_hparams(train_dir):
+def read_hparams(train_dir):
     """The HParams of the run in the directory; the classic ones if none are recorded.
 
     Raises:
@@ -163,11 +165,11 @@ def read_record(train_dir):
     Raises:
       UserError: the record is damaged.
     """
-    remedy = 'delete it to train or evaluate without the record'
-    return files.read_json(os.path.join(train_dir, RECORD), _validated, remedy) or {}
+    hint = 'delete it to train or evaluate without the record'
+    return files.read_json(os.path.join(train_dir, RECORD), _validate, hint) or {}
 
 
-def _validated(record):
+def _validate(record):
     """Returns the record with its numbers in the types of HParams.
 
     Raises:
@@ -178,7 +180,7 @@ def _validated(record):
     for name, classic in dict(CLASSIC._asdict(), last_step=math.inf).items():
         value = record.get(name, classic)
         kind = type(classic)
-        is_valid = value in _TEXTS[name] if kind is str else _is_number(value)
+        is_valid = value in _CHOICES[name] if kind is str else _is_number(value)
         if not is_valid or kind(value) != value:
             raise ValueError('%s is %s' % (name, reprlib.repr(value)))
         record[name] = kind(value)
@@ -212,11 +214,16 @@ def check_classes(train_dir, class_names):
     if recorded and class_names and recorded != list(class_names):
         raise UserError(
             'The run in %s was trained on other classes (%s) than those of the data (%s): give its data, or the directory '
-            'of another run' % (train_dir, dataset.listed(recorded), dataset.listed(class_names))
+            'of another run'
+            % (
+                train_dir,
+                dataset.format_class_names(recorded),
+                dataset.format_class_names(class_names),
+            )
         )
 
 
-def _compare(train_dir, record, hparams):
+def _check_resumable(train_dir, record, hparams):
     """Compares the recorded run with the one that is to resume it, and prints which hyperparameters
     and which seed differ.
 
@@ -225,13 +232,17 @@ def _compare(train_dir, record, hparams):
         the schedule depends on it.
     """
     recorded = dict(record, **read_record(train_dir))  # what is not recorded counts as the same
-    fixed = ['class_names', 'recipe', 'optimizer']  # other optimizers have other variables
-    for name in fixed + (['num_examples'] if hparams.is_epoch_based else []):
+    unchangeable_names = [
+        'class_names',
+        'recipe',
+        'optimizer',
+    ]  # other optimizers have other variables
+    for name in unchangeable_names + (['num_examples'] if hparams.is_epoch_based else []):
         if recorded[name] != record[name]:
-            told = dataset.listed if name == 'class_names' else str
+            formatted = dataset.format_class_names if name == 'class_names' else str
             raise UserError(
                 'The run in %s was trained with %s %s, not %s: give the same, another --train_dir, or --fresh to move '
-                'it aside' % (train_dir, name, told(recorded[name]), told(record[name]))
+                'it aside' % (train_dir, name, formatted(recorded[name]), formatted(record[name]))
             )
     unused = {'last_step'}
     if not recorded['deterministic'] and not record['deterministic']:
@@ -248,7 +259,7 @@ def _compare(train_dir, record, hparams):
         )
 
 
-def read_chosen(directory, choice):
+def read_checkpoint(directory, choice):
     """Reads the checkpoint that a user has chosen.
 
     Args:
@@ -282,7 +293,7 @@ def read_chosen(directory, choice):
         return checkpoint.read(path)
     except UserError as error:
         if choice == 'best' and read_record(directory).get('best') != best:  # It was just replaced.
-            return read_chosen(directory, choice)
+            return read_checkpoint(directory, choice)
         raise UserError(
             '%s. Give --checkpoint=latest, or the path of another checkpoint; its directory is --checkpoint_dir'
             % error

@@ -14,17 +14,17 @@ from cifar10.data import decoding
 from cifar10.errors import UserError
 from cifar10.system import directories, files
 
-CLASS_NAMES_FILE = ('assets.extra', 'class_names.txt')  # a name per line, in label order
+CLASS_NAMES_ASSET = ('assets.extra', 'class_names.txt')  # a name per line, in label order
 UINT8_SIGNATURE = 'predict_images_uint8'
 
 
-def versions(export_dir):
+def list_versions(export_dir):
     """The numbers of the versions in a directory."""
     names = os.listdir(export_dir) if os.path.isdir(export_dir) else []
     return [int(name) for name in names if name.isdecimal() and str(int(name)) == name]
 
 
-def export(trained, export_dir, version=None):
+def export(trained_model, export_dir, version=None):
     """Writes a SavedModel to EXPORT_DIR/VERSION, whole or not at all.
 
     Its signatures give for each image the most probable class (`classes`, int64 [n]), its name
@@ -34,7 +34,7 @@ def export(trained, export_dir, version=None):
     bytes of JPEG, PNG, GIF or BMP files; photographs are not turned by their EXIF orientation.
 
     Args:
-      trained: a Trained.
+      trained_model: a TrainedModel.
       export_dir: the directory of the versions; it is made.
       version: a number; None for the one after the highest.
 
@@ -48,8 +48,8 @@ def export(trained, export_dir, version=None):
     directories.make(export_dir)
     path = export_dir
     try:
-        with directories.alone_in(export_dir):
-            version = max(versions(export_dir), default=0) + 1 if version is None else version
+        with directories.write_lock(export_dir):
+            version = max(list_versions(export_dir), default=0) + 1 if version is None else version
             path = os.path.join(export_dir, str(version))
             if os.path.lexists(path):
                 raise UserError(
@@ -57,8 +57,8 @@ def export(trained, export_dir, version=None):
                     % path
                 )
             # TensorFlow Serving does not look at it: its name is no number
-            with directories.written_whole(path) as directory:
-                _save(trained, directory)
+            with directories.atomic_directory(path) as directory:
+                _save(trained_model, directory)
     except (tf.errors.OpError, OSError) as error:
         raise UserError(
             'Cannot write the model to %s (%s): make room there, make it writable, or give another --export_dir'
@@ -75,10 +75,10 @@ def _session():
         yield session
 
 
-def _save(trained, directory):
+def _save(trained_model, directory):
     with _session() as session:
-        with trained.constants():
-            signatures = _signatures(trained.class_names)
+        with trained_model.constants_scope():
+            signatures = _build_signatures(trained_model.class_names)
         builder = tf.saved_model.Builder(directory)
         builder.add_meta_graph_and_variables(
             session,
@@ -88,35 +88,37 @@ def _save(trained, directory):
             strip_default_attrs=True,
         )
         builder.save()
-    listing = os.path.join(directory, *CLASS_NAMES_FILE)
-    os.mkdir(os.path.dirname(listing))
-    files.write_whole(
-        listing, ''.join(name + '\n' for name in trained.class_names), 'make room there'
+    names_file = os.path.join(directory, *CLASS_NAMES_ASSET)
+    os.mkdir(os.path.dirname(names_file))
+    files.atomic_write(
+        names_file, ''.join(name + '\n' for name in trained_model.class_names), 'make room there'
     )
 
 
-def _signatures(class_names):
+def _build_signatures(class_names):
     """Builds the graph; returns its signatures by name."""
     size = [None, None, None, DEPTH]
     images = tf.placeholder(tf.float32, size, 'images')
     uint8_images = tf.placeholder(tf.uint8, size, 'uint8_images')
     contents = tf.placeholder(tf.string, [None], 'contents')
     rounded = tf.cast(tf.round(tf.clip_by_value(images, 0, 255)), tf.uint8)
-    of_images = _signature({'images': images}, decoding.small_images(rounded), class_names)
+    images_signature = _build_signature(
+        {'images': images}, decoding.center_crop_and_resize(rounded), class_names
+    )
     return {
-        'serving_default': of_images,
-        'predict_images': of_images,
-        UINT8_SIGNATURE: _signature(
-            {'images': uint8_images}, decoding.small_images(uint8_images), class_names
+        'serving_default': images_signature,
+        'predict_images': images_signature,
+        UINT8_SIGNATURE: _build_signature(
+            {'images': uint8_images}, decoding.center_crop_and_resize(uint8_images), class_names
         ),
-        'predict_bytes': _signature(
-            {'contents': contents}, decoding.small_images_of_files(contents), class_names
+        'predict_bytes': _build_signature(
+            {'contents': contents}, decoding.decode_and_resize(contents), class_names
         ),
     }
 
 
-def _signature(inputs, small_images, class_names):
-    probabilities = _standard_probabilities(small_images, len(class_names))
+def _build_signature(inputs, resized_images, class_names):
+    probabilities = _standard_probabilities(resized_images, len(class_names))
     classes = tf.argmax(probabilities, 1)
     outputs = {
         'classes': classes,
@@ -126,25 +128,25 @@ def _signature(inputs, small_images, class_names):
     return tf.saved_model.predict_signature_def(inputs, outputs)
 
 
-def _standard_probabilities(small_images, num_classes):
+def _standard_probabilities(resized_images, num_classes):
     """The probabilities of the classes, float32 [n, classes], of uint8 [n, 3, 32, 32], by
     TensorFlow's standard operations only."""
     # there the normalisation is one operation, not products with a band matrix; devices are not
     # exported
     with tf.device('/gpu:0'):
         return tf.nn.softmax(
-            model.inference(distortions.crop(small_images), num_classes, fc_weight_decay=0.0)
+            model.inference(distortions.crop(resized_images), num_classes, fc_weight_decay=0.0)
         )
 
 
-def convert_to_lite(trained):
+def convert_to_tflite(trained_model):
     """The bytes of a file for TensorFlow Lite, with the network and its weights.
 
     Its input `images` is float32 [n, 32, 32, 3] from 0 to 255; n is 1 unless the interpreter
     resizes it. Its output, `probabilities`, is float32 [n, classes].
 
     Args:
-      trained: a Trained.
+      trained_model: a TrainedModel.
 
     Raises:
       UserError: the checkpoint does not fit the network.
@@ -156,9 +158,9 @@ def convert_to_lite(trained):
     )
     with _session() as session:
         images = tf.placeholder(tf.float32, [None, HEIGHT, WIDTH, DEPTH], 'images')
-        with trained.constants():
+        with trained_model.constants_scope():
             probabilities = _standard_probabilities(
-                tf.transpose(images, [0, 3, 1, 2]), len(trained.class_names)
+                tf.transpose(images, [0, 3, 1, 2]), len(trained_model.class_names)
             )
         return tf.lite.TFLiteConverter.from_session(
             session, [images], [tf.identity(probabilities, 'probabilities')]

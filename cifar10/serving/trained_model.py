@@ -11,55 +11,55 @@ from cifar10.errors import UserError
 from cifar10.runs import checkpoint, run_directory
 
 
-class Trained(NamedTuple):
+class TrainedModel(NamedTuple):
     """What a checkpoint says of a network."""
 
-    saved: checkpoint.Checkpoint
-    suffix: str  # of the names of the weights in it, see checkpoint.suffix_in_use
+    ckpt: checkpoint.Checkpoint
+    suffix: str  # of the names of the weights in it, see checkpoint.variable_suffix
     class_names: Sequence[str]  # in label order
 
-    def constants(self):
+    def constants_scope(self):
         """A scope in which the network is made of the moving averages, as constants; they are the
         same however often it is built.
 
         Raises:
           UserError: the checkpoint does not fit the network.
         """
-        made = {}
+        constants = {}
 
         def constant(getter, name, shape, dtype, **unused_arguments):
-            if name not in made:
+            if name not in constants:
                 source = name + self.suffix
-                checkpoint.check_fits(self.saved, {source: tf.TensorSpec(shape, dtype)})
-                made[name] = tf.constant(self.saved.values[source], name=name)
-            return made[name]
+                checkpoint.check_fits(self.ckpt, {source: tf.TensorSpec(shape, dtype)})
+                constants[name] = tf.constant(self.ckpt.values[source], name=name)
+            return constants[name]
 
         return tf.variable_scope('', custom_getter=constant)
 
 
 def read(directory, choice):
-    """The Trained of a checkpoint.
+    """The TrainedModel of a checkpoint.
 
     Args:
-      directory, choice: see run_directory.read_chosen.
+      directory, choice: see run_directory.read_checkpoint.
 
     Raises:
       UserError: there is no such checkpoint, it is damaged, it is of another network, or the record
         of its run is of other classes.
     """
-    saved = run_directory.read_chosen(directory, choice)
-    suffix = checkpoint.suffix_in_use(saved)
+    ckpt = run_directory.read_checkpoint(directory, choice)
+    suffix = checkpoint.variable_suffix(ckpt)
     name = 'softmax_linear/biases' + suffix
-    biases = saved.values.get(name)
+    biases = ckpt.values.get(name)
     if biases is None or biases.ndim != 1:
         raise UserError(
             'The checkpoint %s does not fit: it has no %s. Give the directory of a run of this network'
-            % (saved.path, name)
+            % (ckpt.path, name)
         )
-    return Trained(saved, suffix, _class_names(os.path.dirname(saved.path), len(biases)))
+    return TrainedModel(ckpt, suffix, _read_class_names(os.path.dirname(ckpt.path), len(biases)))
 
 
-def _class_names(train_dir, num_classes):
+def _read_class_names(train_dir, num_classes):
     """Those of the run's record; without them CIFAR-10's, if there are as many classes, as in the
     tutorial's checkpoints.
 
@@ -77,5 +77,8 @@ def _class_names(train_dir, num_classes):
     names = [str(label) for label in range(num_classes)]
     if num_classes == NUM_CLASSES:
         names = dataset.CLASS_NAMES
-    print('No record beside the checkpoint names its classes: using %s' % dataset.listed(names))
+    print(
+        'No record beside the checkpoint names its classes: using %s'
+        % dataset.format_class_names(names)
+    )
     return names

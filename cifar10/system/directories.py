@@ -31,25 +31,25 @@ def check_trusted(path):
     """
     if not hasattr(os, 'getuid'):  # Windows
         return
-    places = [os.path.abspath(path)]
-    for place in places:
-        parent = os.path.dirname(place)
+    paths = [os.path.abspath(path)]
+    for ancestor in paths:
+        parent = os.path.dirname(ancestor)
         if (
-            os.path.lexists(place)
+            os.path.lexists(ancestor)
             and os.stat(parent).st_mode & stat.S_IWOTH
-            and os.lstat(place).st_uid not in (os.getuid(), 0)
+            and os.lstat(ancestor).st_uid not in (os.getuid(), 0)
         ):
             raise UserError(
                 '%s belongs to another user, and is in a place where every user can write: give another directory'
-                % place
+                % ancestor
             )
-        further = [parent]
-        if os.path.islink(place):
-            further.append(os.path.normpath(os.path.join(parent, os.readlink(place))))
-        places += [way for way in further if way not in places]
+        next_paths = [parent]
+        if os.path.islink(ancestor):
+            next_paths.append(os.path.normpath(os.path.join(parent, os.readlink(ancestor))))
+        paths += [path for path in next_paths if path not in paths]
 
 
-def check_for_checkpoints(directory):
+def check_checkpoint_dir(directory):
     """Checks that what is there is a directory, and that TensorFlow reads the name of a directory
     of checkpoints as what it is.
 
@@ -63,12 +63,12 @@ def check_for_checkpoints(directory):
     path = os.path.abspath(directory)
     files.check_name(path)
     check_no_file(path)
-    check_no_pattern(path)
+    check_no_wildcards(path)
 
 
-def check_no_pattern(path):
+def check_no_wildcards(path):
     """Raises UserError if TensorFlow reads the name of a checkpoint as a pattern, see
-    `check_for_checkpoints`."""
+    `check_checkpoint_dir`."""
     if any(character in path for character in '*?[]\\' if character != os.sep):
         raise UserError(
             '%s has one of the characters * ? [ ] \\, which TensorFlow reads as a pattern: rename it, or give another '
@@ -76,7 +76,7 @@ def check_no_pattern(path):
         )
 
 
-def missing(path):
+def missing_directories(path):
     """Returns the directories that must be made for the directory `path`: itself and its parents,
     the innermost first."""
     path, found = os.path.abspath(path), []
@@ -89,18 +89,18 @@ def missing(path):
 
 def check_no_file(path):
     """Raises UserError if something that is no directory lies at `path`, or on the way to it."""
-    absent = missing(path)
-    place = os.path.dirname(absent[-1]) if absent else path
-    if not os.path.isdir(place):
-        raise UserError('%s is not a directory: give another one' % place)
+    absent = missing_directories(path)
+    ancestor = os.path.dirname(absent[-1]) if absent else path
+    if not os.path.isdir(ancestor):
+        raise UserError('%s is not a directory: give another one' % ancestor)
 
 
-def check_exists(path, remedy):
-    """Raises UserError unless `path` is a directory; `remedy` is what the user can do if nothing is
+def check_exists(path, hint):
+    """Raises UserError unless `path` is a directory; `hint` is what the user can do if nothing is
     there."""
     check_no_file(path)
     if not os.path.isdir(path):
-        raise UserError('%s does not exist: %s' % (path, remedy))
+        raise UserError('%s does not exist: %s' % (path, hint))
 
 
 def make(path):
@@ -129,10 +129,10 @@ class Lock:
       is_held: whether there is a lock; Windows and some network file systems have none.
     """
 
-    def __init__(self, path, busy=None):
+    def __init__(self, path, busy_message=None):
         """Takes an existing directory, and what the UserError says if another process holds the
         lock; if None, waits for that process."""
-        self._path, self._busy = path, busy
+        self._path, self._busy_message = path, busy_message
         self._handle = None
         self.is_held = False
 
@@ -155,8 +155,8 @@ class Lock:
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if self._busy:
-                raise UserError(self._busy)
+            if self._busy_message:
+                raise UserError(self._busy_message)
             print('Waiting for another process that works in %s' % self._path, flush=True)
             fcntl.flock(self._handle, fcntl.LOCK_EX)
         except OSError:  # The file system has no locks.
@@ -166,21 +166,21 @@ class Lock:
 
     def check(
         self,
-        complaint='has been moved or removed: put it back, and start again; what was saved there is intact',
+        message='has been moved or removed: put it back, and start again; what was saved there is intact',
     ):
         """Raises UserError if the directory has been moved, removed or replaced."""
         if self._handle is None:
             return
         try:
-            is_there = os.path.samestat(os.fstat(self._handle), os.stat(self._path))
+            is_same = os.path.samestat(os.fstat(self._handle), os.stat(self._path))
         except OSError:
-            is_there = False
-        if not is_there:
-            raise UserError('%s %s' % (self._path, complaint))
+            is_same = False
+        if not is_same:
+            raise UserError('%s %s' % (self._path, message))
 
 
 @contextlib.contextmanager
-def written_whole(path):
+def atomic_directory(path):
     """Yields a temporary directory beside `path` that becomes `path` at the end of the block; after
     an error it is removed.
 
@@ -199,11 +199,11 @@ def written_whole(path):
 
 
 @contextlib.contextmanager
-def alone_in(directory):
+def write_lock(directory):
     """Holds the lock on a directory. At its begin and end, removes the temporary directories of
-    `written_whole` that are left there.
+    `atomic_directory` that are left there.
 
-    A killed process leaves one, and so can a signal that arrives just when `written_whole` makes
+    A killed process leaves one, and so can a signal that arrives just when `atomic_directory` makes
     it.
     """
     with Lock(directory) as lock:

@@ -12,7 +12,7 @@ import stat
 from cifar10 import errors
 from cifar10.errors import UserError
 
-_KINDS = [
+_SPECIAL_FILE_TYPES = [
     (stat.S_ISDIR, 'a directory'),
     (stat.S_ISFIFO, 'a FIFO'),
     (stat.S_ISSOCK, 'a socket'),
@@ -43,45 +43,45 @@ def check_name(path):
         raise UserError('%r has control characters: give another name' % path)
 
 
-def special_kind(mode):
+def special_file_type(mode):
     """What the `st_mode` of something that is no regular file says that it is, like 'a FIFO'; None
     for a regular file."""
-    return next((kind for is_kind, kind in _KINDS if is_kind(mode)), None)
+    return next((file_type for is_type, file_type in _SPECIAL_FILE_TYPES if is_type(mode)), None)
 
 
-def check_regular(path, remedy):
+def check_regular_file(path, hint):
     """Checks that what exists at `path` is a regular file: to read a FIFO can wait for ever, and a
     device never ends.
 
     Args:
       path: the file.
-      remedy: what the user can do if it is something else.
+      hint: what the user can do if it is something else.
 
     Raises:
       UserError: it is something else.
       OSError: it does not exist.
     """
-    kind = special_kind(os.stat(path).st_mode)
-    if kind:
-        raise UserError('%s is %s, not a file: %s' % (path, kind, remedy))
+    file_type = special_file_type(os.stat(path).st_mode)
+    if file_type:
+        raise UserError('%s is %s, not a file: %s' % (path, file_type, hint))
 
 
 def digest(path, algorithm):
     """The checksum of a file by an algorithm of hashlib, in hexadecimal digits."""
-    found = hashlib.new(algorithm)
-    with open(path, 'rb') as opened:
-        for piece in iter(lambda: opened.read(1 << 18), b''):
-            found.update(piece)
-    return found.hexdigest()
+    hasher = hashlib.new(algorithm)
+    with open(path, 'rb') as file:
+        for chunk in iter(lambda: file.read(1 << 18), b''):
+            hasher.update(chunk)
+    return hasher.hexdigest()
 
 
-def read_json(path, validate, remedy):
+def read_json(path, validate, hint):
     """What `validate` makes of the JSON in a file; None if there is no file.
 
     Args:
       path: the file.
       validate: a function of what the JSON says; it raises an error if it cannot use that.
-      remedy: what the user can do if the file is damaged.
+      hint: what the user can do if the file is damaged.
 
     Raises:
       UserError: the file is damaged.
@@ -89,9 +89,9 @@ def read_json(path, validate, remedy):
     if not os.path.lexists(path):
         return None
     try:
-        check_regular(path, remedy)
-        with open(path, encoding='utf-8') as opened:
-            return validate(json.load(opened))
+        check_regular_file(path, hint)
+        with open(path, encoding='utf-8') as file:
+            return validate(json.load(file))
     except (
         OSError,
         RecursionError,
@@ -101,7 +101,7 @@ def read_json(path, validate, remedy):
         TypeError,
         AttributeError,
     ) as error:
-        raise UserError('%s is damaged (%s): %s' % (path, errors.reason(error), remedy))
+        raise UserError('%s is damaged (%s): %s' % (path, errors.reason(error), hint))
 
 
 def open_new(path):
@@ -130,13 +130,13 @@ def check_writable(path):
         )
 
 
-def write_whole(path, content, remedy):
+def atomic_write(path, content, hint):
     """Writes a file completely, or leaves what was there.
 
     Args:
       path: the file; a link is replaced, not followed.
       content: a string or bytes.
-      remedy: what the user can do where it cannot be written.
+      hint: what the user can do where it cannot be written.
 
     Raises:
       UserError: it cannot be written.
@@ -148,7 +148,7 @@ def write_whole(path, content, remedy):
             new.write(content)
         os.replace(new.name, path)
     except OSError as error:
-        raise UserError('Cannot write %s (%s): %s' % (path, error.strerror, remedy))
+        raise UserError('Cannot write %s (%s): %s' % (path, error.strerror, hint))
     finally:
         if new:
             with contextlib.suppress(OSError):

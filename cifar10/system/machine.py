@@ -59,7 +59,7 @@ def num_sub_batches(devices, batch_size, inter_op=0):
     )
 
 
-def choose_threads(devices, batch_size, given=Threads()):
+def choose_threads(devices, batch_size, overrides=Threads()):
     """Chooses the numbers of threads that are not given.
 
     On a CPU, cores that work on examples of their own are faster than cores that share every
@@ -69,19 +69,21 @@ def choose_threads(devices, batch_size, given=Threads()):
     Args:
       devices: one device name per tower.
       batch_size: examples per tower.
-      given: a Threads.
+      overrides: a Threads.
 
     Returns:
       A Threads, in which 0 leaves the number to TensorFlow.
     """
     # At least two: with one thread the trainer spends CPU time on waiting whenever the input is the
     # bottleneck.
-    prefetch = given.prefetch or min(num_cores(), max(2, len(devices)))
-    all_sub_batches = num_sub_batches(devices, batch_size, given.inter_op) * len(devices)
+    prefetch = overrides.prefetch or min(num_cores(), max(2, len(devices)))
+    all_sub_batches = num_sub_batches(devices, batch_size, overrides.inter_op) * len(devices)
     one_per_operation = not is_gpu(devices[0]) and all_sub_batches >= (
-        given.inter_op or num_cores()
+        overrides.inter_op or num_cores()
     )
-    return given._replace(intra_op=given.intra_op or int(one_per_operation), prefetch=prefetch)
+    return overrides._replace(
+        intra_op=overrides.intra_op or int(one_per_operation), prefetch=prefetch
+    )
 
 
 def session_config(devices, threads=None, log_device_placement=False):
@@ -110,7 +112,7 @@ def session_config(devices, threads=None, log_device_placement=False):
     return config
 
 
-def processor():
+def cpu_name():
     """The name of the processor."""
     if os.path.exists('/proc/cpuinfo'):
         with open('/proc/cpuinfo') as info:
@@ -119,7 +121,7 @@ def processor():
     return platform.processor() or platform.machine()
 
 
-def gpus(config=None):
+def gpu_names(config=None):
     """The names of the GPUs.
 
     Args:

@@ -9,53 +9,55 @@ import socket
 import sys
 import threading
 
-STOPPING = [  # Windows has no SIGHUP
+STOP_SIGNALS = [  # Windows has no SIGHUP
     getattr(signal, name) for name in ('SIGINT', 'SIGTERM', 'SIGHUP') if hasattr(signal, name)
 ]
-NOBODY_READS = getattr(signal, 'SIGPIPE', signal.SIGTERM)  # Windows has no SIGPIPE, nor SIGKILL
+BROKEN_PIPE_SIGNAL = getattr(
+    signal, 'SIGPIPE', signal.SIGTERM
+)  # Windows has no SIGPIPE, nor SIGKILL
 _KILL = getattr(signal, 'SIGKILL', signal.SIGTERM)
 
-stderr = 2  # the file descriptor for lines; another one while 2 is something else
-children = set()  # the processes, by number, that must not outlive this one
-_arrived = []  # the signals that have come, also while no Python code could run in the main thread
-_ending = threading.Lock()  # held by the thread that ends the process
-_at_start = {}  # the handlers that Python has set
+stderr_fd = 2  # the file descriptor for lines; another one while 2 is something else
+child_pids = set()  # the ids of processes that must not outlive this one
+_received_signals = []  # the signals that have come, also while no Python code could run in the main thread
+_ending_lock = threading.Lock()  # held by the thread that ends the process
+_initial_handlers = {}  # the handlers that Python has set
 
 
-class Interrupted(KeyboardInterrupt):
+class SignalInterrupt(KeyboardInterrupt):
     """A signal asks the process to end."""
 
-    def __init__(self, number):
-        super().__init__(signal.Signals(number).name)
-        self.number = number
+    def __init__(self, signum):
+        super().__init__(signal.Signals(signum).name)
+        self.signum = signum
 
 
-def end_at_once(number, frame=None):
+def exit_immediately(signum, frame=None):
     """Ends the process and its children, with one line and exit status 128 + number, whatever it is
     doing; a handler of signals."""
-    if not _ending.acquire(blocking=False):
+    if not _ending_lock.acquire(blocking=False):
         return  # the end is under way
-    for child in children:
+    for child in child_pids:
         with contextlib.suppress(OSError):
             os.kill(child, _KILL)
-    if number != NOBODY_READS and _can_write():
-        name = signal.Signals(number).name
+    if signum != BROKEN_PIPE_SIGNAL and _can_write():
+        name = signal.Signals(signum).name
         line = '%s: interrupted (%s)\n' % (os.path.basename(sys.argv[0]), name)
         with contextlib.suppress(OSError):
-            os.write(stderr, line.encode())
-    os._exit(128 + number)
+            os.write(stderr_fd, line.encode())
+    os._exit(128 + signum)
 
 
 def _can_write():
     """Whether a line on stderr would be taken; if nobody reads at present, as of a pager, to write
     would wait."""
     try:  # Windows asks sockets only
-        return os.name == 'nt' or bool(select.select([], [stderr], [], 1)[1])
+        return os.name == 'nt' or bool(select.select([], [stderr_fd], [], 1)[1])
     except OSError:  # it is closed
         return False
 
 
-def end_on_signals():
+def install_handlers():
     """Makes every signal end the process at once, but where a StopRequest is entered only the
     second one.
 
@@ -63,41 +65,43 @@ def end_on_signals():
     The second works also while the main thread is in C++ code, where Python's handlers have to
     wait.
     """
-    _at_start.update(_handlers())
-    _set(dict.fromkeys(_at_start, end_at_once))
+    _initial_handlers.update(_handlers())
+    _set(dict.fromkeys(_initial_handlers, exit_immediately))
     reader, writer = socket.socketpair()
     writer.setblocking(False)
     signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=_end_at_second, args=(reader, writer), daemon=True).start()
+    threading.Thread(target=_exit_at_second_signal, args=(reader, writer), daemon=True).start()
 
 
-def _end_at_second(reader, unused_writer):
+def _exit_at_second_signal(reader, unused_writer):
     """Reads the numbers of signals, which Python's C code writes to a socket as they come; it must
     stay open."""
     while True:
-        number = reader.recv(1)[0]
-        if number in STOPPING and not (_arrived and _is_repeated(number, _arrived[0])):
-            _arrived.append(number)
-            if len(_arrived) == 2:
-                end_at_once(number)
+        signum = reader.recv(1)[0]
+        if signum in STOP_SIGNALS and not (
+            _received_signals and _is_repeated(signum, _received_signals[0])
+        ):
+            _received_signals.append(signum)
+            if len(_received_signals) == 2:
+                exit_immediately(signum)
 
 
-def _is_repeated(number, first):
+def _is_repeated(signum, first):
     """Whether a signal comes from the same event as the first one: when a terminal is closed, the
     shell and the system send SIGHUP."""
-    return number == first == getattr(signal, 'SIGHUP', None)
+    return signum == first == getattr(signal, 'SIGHUP', None)
 
 
-def restore_defaults():
-    """Makes signals act as they did before `end_on_signals`."""
+def restore_handlers():
+    """Makes signals act as they did before `install_handlers`."""
     signal.set_wakeup_fd(-1)
-    _set(_at_start)
+    _set(_initial_handlers)
 
 
-def receive(number):
-    """Acts as if the process had received the signal `number`, in the way that it treats SIGINT,
+def raise_signal(signum):
+    """Acts as if the process had received the signal `signum`, in the way that it treats SIGINT,
     which it never ignores."""
-    signal.getsignal(signal.SIGINT)(number, None)
+    signal.getsignal(signal.SIGINT)(signum, None)
 
 
 def _handlers():
@@ -107,78 +111,78 @@ def _handlers():
         return {}
     # nohup ignores SIGHUP; None is a handler that is not Python's.
     return {
-        number: found
-        for number, found in zip(STOPPING, map(signal.getsignal, STOPPING))
-        if found is not None and (found != signal.SIG_IGN or number == signal.SIGINT)
+        signum: found
+        for signum, found in zip(STOP_SIGNALS, map(signal.getsignal, STOP_SIGNALS))
+        if found is not None and (found != signal.SIG_IGN or signum == signal.SIGINT)
     }
 
 
 def _set(handlers):
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+    for signum, handler in handlers.items():
+        signal.signal(signum, handler)
 
 
 class StopRequest:
-    """While entered, the first signal only sets `received`, a signal.Signals; a second one acts as
+    """While entered, the first signal only sets `received_signal`, a signal.Signals; a second one acts as
     it did before."""
 
-    received = None
+    received_signal = None
 
     def __enter__(self):
         self._before = _handlers()  # which a second signal needs, even if it comes at once
-        _set(dict.fromkeys(self._before, self._receive))
+        _set(dict.fromkeys(self._before, self._handle))
         return self
 
-    def _receive(self, number, frame):
-        if self.received is None:
-            self.received = signal.Signals(number)
-        elif not _is_repeated(number, self.received):
+    def _handle(self, signum, frame):
+        if self.received_signal is None:
+            self.received_signal = signal.Signals(signum)
+        elif not _is_repeated(signum, self.received_signal):
             _set(self._before)
-            os.kill(os.getpid(), number)
+            os.kill(os.getpid(), signum)
 
     def __exit__(self, *unused_error):
         _set(self._before)
 
 
-class Interruptible(StopRequest):
-    """While entered, the first signal raises Interrupted in the main thread, so that what is half
+class RaiseOnSignal(StopRequest):
+    """While entered, the first signal raises SignalInterrupt in the main thread, so that what is half
     done is removed.
 
-    It is not for code that calls TensorFlow, see `end_on_signals`.
+    It is not for code that calls TensorFlow, see `install_handlers`.
     """
 
-    def _receive(self, number, frame):
-        is_first = self.received is None
-        super()._receive(number, frame)
+    def _handle(self, signum, frame):
+        is_first = self.received_signal is None
+        super()._handle(signum, frame)
         if is_first:
-            raise Interrupted(number)
+            raise SignalInterrupt(signum)
 
     def __exit__(self, error_type, *unused_error):
         super().__exit__()
         # it came up where errors are ignored, as in a __del__
-        if self.received and error_type is None:
-            raise Interrupted(self.received)
+        if self.received_signal and error_type is None:
+            raise SignalInterrupt(self.received_signal)
 
 
 @contextlib.contextmanager
-def held_back():
+def delay_signals():
     """Delays the signals to the end of the block, so that no process is lost while it starts."""
-    caught = []
+    delayed_signals = []
     before = _handlers()
-    _set(dict.fromkeys(before, lambda number, _: caught.append(number)))
+    _set(dict.fromkeys(before, lambda signum, _: delayed_signals.append(signum)))
     try:
         yield
     finally:
         _set(before)
-        for number in caught:
-            if callable(before[number]):
-                before[number](number, None)
+        for signum in delayed_signals:
+            if callable(before[signum]):
+                before[signum](signum, None)
             else:
-                os.kill(os.getpid(), number)
+                os.kill(os.getpid(), signum)
 
 
 @contextlib.contextmanager
-def sigint_blocked():
+def block_sigint():
     """Delays SIGINT to the end of the block; a process that is started in it never gets one."""
     if not hasattr(signal, 'pthread_sigmask'):  # Windows
         yield

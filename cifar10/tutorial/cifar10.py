@@ -17,8 +17,15 @@ from absl import flags
 from six.moves import urllib  # noqa: F401
 import tensorflow.compat.v1 as tf
 
-from cifar10 import config, input, model, multi_gpu  # noqa: F401 (`cifar10.input`: as in the face)
-from cifar10.config import CLASSIC, RunLength
+from cifar10 import input, model, multi_gpu  # noqa: F401 (`cifar10.input`: as in the face)
+from cifar10.config import (  # noqa: F401 (programs take them from here)
+    CLASSIC,
+    INITIAL_LEARNING_RATE,
+    LEARNING_RATE_DECAY_FACTOR,
+    MOVING_AVERAGE_DECAY,
+    NUM_EPOCHS_PER_DECAY,
+    RunLength,
+)
 from cifar10.data import download
 from cifar10.tutorial import cifar10_input, update
 
@@ -49,10 +56,6 @@ IMAGE_SIZE = cifar10_input.IMAGE_SIZE
 NUM_CLASSES = cifar10_input.NUM_CLASSES
 NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN = cifar10_input.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
 NUM_EXAMPLES_PER_EPOCH_FOR_EVAL = cifar10_input.NUM_EXAMPLES_PER_EPOCH_FOR_EVAL
-MOVING_AVERAGE_DECAY = config.MOVING_AVERAGE_DECAY
-NUM_EPOCHS_PER_DECAY = config.NUM_EPOCHS_PER_DECAY
-LEARNING_RATE_DECAY_FACTOR = config.LEARNING_RATE_DECAY_FACTOR
-INITIAL_LEARNING_RATE = config.INITIAL_LEARNING_RATE
 TOWER_NAME = multi_gpu.TOWER_NAME
 DATA_URL = download.DATA_URL
 

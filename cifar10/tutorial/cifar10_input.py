@@ -73,16 +73,16 @@ def distorted_inputs(
     """
     image_size = _checked_size(image_size)
     num_examples = num_examples or NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
-    records = dataset.read(data_dir).train
+    split = dataset.read(data_dir).train
     # A label may be any byte: own networks have any number of classes.
-    verification.verify(records._replace(num_classes=256 ** len(records.label_weights)))
+    verification.verify(split._replace(num_classes=256 ** len(split.label_weights)))
     print(
         'Filling queue with %d CIFAR images before starting to train. This will take a few minutes.'
         % int(num_examples * lesson.MIN_FRACTION_OF_EXAMPLES_IN_QUEUE),
         flush=True,
     )
     with tf.device('/cpu:0'), tf.name_scope('data_augmentation'):
-        labels, images = lesson.shuffled_records(records, num_examples, batch_size)
+        labels, images = lesson.shuffled_records(split, num_examples, batch_size)
         images = distortions.distort(
             images,
             *distortions.sample_parameters(batch_size, image_size=image_size),
@@ -119,9 +119,9 @@ def inputs(
     """
     image_size = _checked_size(image_size)
     found = dataset.read(data_dir)
-    records = found.test if eval_data else found.train
-    verification.verify(records._replace(num_classes=256 ** len(records.label_weights)))
-    labels, images = lesson.undistorted_records(records, batch_size, num_epochs)
+    split = found.test if eval_data else found.train
+    verification.verify(split._replace(num_classes=256 ** len(split.label_weights)))
+    labels, images = lesson.undistorted_records(split, batch_size, num_epochs)
     with tf.device('/cpu:0'), tf.name_scope('input'):
         images = distortions.crop(images, image_size=image_size)
     tf.summary.image('images', images)

@@ -34,7 +34,7 @@ def run(path, arguments, own_modules=False):
     tf1.install()
     # after the program's own threads have ended, and after what it registers itself
     atexit.register(tf1.close_sessions)
-    signals.restore_defaults()
+    signals.restore_handlers()
     sys.argv = [path] + arguments
     sys.path[0] = directory
     main = sys.modules['__main__'] = types.ModuleType('__main__')
@@ -60,7 +60,7 @@ def _exit_with_error(error, directory, frames):
 
 def _compile_program(path):
     try:
-        files.check_regular(path, 'give the path of a Python file')
+        files.check_regular_file(path, 'give the path of a Python file')
         with open(path, 'rb') as opened:
             source = opened.read()
         if path.endswith('.ipynb') or _is_notebook(source):

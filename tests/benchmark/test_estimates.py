@@ -25,7 +25,9 @@ def test_estimate(monkeypatch):
     monkeypatch.setattr(estimates, 'NUM_GPUS', (2,))
     monkeypatch.setattr(estimates, 'BATCH_SIZES', (16,))
     monkeypatch.setattr(
-        estimates, 'estimate', functools.lru_cache(maxsize=None)(estimates.estimate)
+        estimates,
+        'multi_gpu_estimate',
+        functools.lru_cache(maxsize=None)(estimates.multi_gpu_estimate),
     )
     status, stdout, stderr = programs.call(
         'cifar10_benchmark', 'estimate', '--batch_size=64', '--gpu_gflops=5000'
@@ -52,11 +54,13 @@ def test_estimate(monkeypatch):
         for towers in ('2 x 1', '1 x 2')
         for variable_strategy in VARIABLE_STRATEGIES
     ]
-    link_bytes, speeds = estimates.estimate(2, 2, 'spread', 64, second / 64)
+    link_bytes, speeds = estimates.multi_gpu_estimate(2, 2, 'spread', 64, second / 64)
     assert gpus[-1][3:] == ['%.1f' % (link_bytes / 1e6)] + ['%.0f' % speed for speed in speeds]
     best = [
         max(
-            estimates.estimate(2, devices_per_tower, variable_strategy, 16, second / 64)[1][1]
+            estimates.multi_gpu_estimate(2, devices_per_tower, variable_strategy, 16, second / 64)[
+                1
+            ][1]
             for variable_strategy in VARIABLE_STRATEGIES
         )
         for devices_per_tower in (2, 1)
@@ -79,7 +83,7 @@ def test_estimate(monkeypatch):
     ],
 )
 def test_estimate_of_several_gpus(arguments, link_bytes, update, examples):
-    found, speeds = estimates.estimate(*arguments, batch_size=64, seconds_per_image=1e-5)
+    found, speeds = estimates.multi_gpu_estimate(*arguments, batch_size=64, seconds_per_image=1e-5)
     assert found == link_bytes
     seconds = [64e-5 + link_bytes / link + update for link in (8e9, 25e9, 300e9)]
     assert speeds == pytest.approx([examples / second for second in seconds])

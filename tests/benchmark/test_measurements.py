@@ -44,7 +44,7 @@ def test_data_that_change_meanwhile(own_data_dir, monkeypatch, formulation):
             os.truncate(path, 0)
         return 0, 0
 
-    monkeypatch.setattr(watch, '_SECONDS', 0.05)
+    monkeypatch.setattr(watch, '_POLL_SECS', 0.05)
     # which is called before the measured steps
     monkeypatch.setattr(measurements.processes, 'resource_usage', empty)
     with pytest.raises(

@@ -208,8 +208,8 @@ def _raise(error):
     [
         (UserError('bad'), 1, 'error: bad'),
         (PermissionError(13, 'denied', '/x'), 1, "error: [Errno 13] denied: '/x'"),
-        (signals.Interrupted(signal.SIGINT), 130, 'interrupted (SIGINT)'),
-        (signals.Interrupted(signal.SIGTERM), 143, 'interrupted (SIGTERM)'),
+        (signals.SignalInterrupt(signal.SIGINT), 130, 'interrupted (SIGINT)'),
+        (signals.SignalInterrupt(signal.SIGTERM), 143, 'interrupted (SIGTERM)'),
     ],
 )
 def test_errors_that_give_one_line(capsys, monkeypatch, error, status, line):
@@ -252,7 +252,7 @@ def test_ctrl_c_under_another_error(capsys):
 
     def interrupted():
         try:
-            raise signals.Interrupted(signal.SIGINT)
+            raise signals.SignalInterrupt(signal.SIGINT)
         finally:
             raise ValueError
 
@@ -263,8 +263,10 @@ def test_ctrl_c_under_another_error(capsys):
 
 def test_the_versions(monkeypatch):
     monkeypatch.setattr(machine, 'num_cores', lambda: 3)
-    monkeypatch.setattr(machine, 'processor', lambda: 'Some Processor')
-    monkeypatch.setattr(machine, 'gpus', lambda config: ['Some GPU'] if config == 'config' else [])
+    monkeypatch.setattr(machine, 'cpu_name', lambda: 'Some Processor')
+    monkeypatch.setattr(
+        machine, 'gpu_names', lambda config: ['Some GPU'] if config == 'config' else []
+    )
     told = 'cifar10 %s, Python %s, TensorFlow %s; Some Processor (cores: 3)' % (
         cifar10.__version__,
         platform.python_version(),

@@ -166,7 +166,7 @@ import sys
 sys.argv = ['program.py']
 from cifar10.cli import program, quiet
 from cifar10.runs import signals
-signals.end_on_signals()
+signals.install_handlers()
 quiet.protect_stdout()
 %s
 sys.stdout.flush()
@@ -228,13 +228,13 @@ _SAVING = """
 with signals.StopRequest() as stop:
     print('nobody reads this')
     print('nor this')
-print(stop.received.name, file=sys.stderr)
+print(stop.received_signal.name, file=sys.stderr)
 """
 _TIDY = """
 try:
-    with signals.Interruptible():
+    with signals.RaiseOnSignal():
         print('nobody reads this')
-except signals.Interrupted as interrupt:
+except signals.SignalInterrupt as interrupt:
     print(interrupt, file=sys.stderr)
 """
 

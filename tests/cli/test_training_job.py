@@ -170,7 +170,7 @@ def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
             update = tf.assign_add(tf.train.get_or_create_global_step(), 1)
             zero = tf.constant(0.0)
             step = training.Step(update, [zero], [[(zero, None)]], zero, tf.constant(b''))
-            small_run.run_steps(step, small_run.work(job.run_length), run)
+            small_run.run_steps(step, small_run.fake_job(job.run_length), run)
     shown = [
         (
             step,

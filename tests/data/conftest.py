@@ -16,7 +16,7 @@ from tests.helpers.download_server import Server
 def archive(tmp_path_factory):
     """The bytes of a small archive with the official layout, random enough not to be compressed
     away."""
-    directory = tmp_path_factory.mktemp('archive') / dataset.DIRECTORY
+    directory = tmp_path_factory.mktemp('archive') / dataset.CIFAR10_DIRECTORY
     directory.mkdir()
     for name in dataset.TRAIN_FILES + dataset.TEST_FILES:
         (directory / name).write_bytes(
@@ -25,7 +25,7 @@ def archive(tmp_path_factory):
     (directory / dataset.CLASS_NAMES_FILE).write_text('\n'.join(dataset.CLASS_NAMES))
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode='w:gz') as tar:
-        tar.add(str(directory), dataset.DIRECTORY)
+        tar.add(str(directory), dataset.CIFAR10_DIRECTORY)
     return content.getvalue()
 
 

@@ -147,7 +147,7 @@ def test_every_image_is_there_once_with_its_label(tmp_path, capsys):
     assert convert(top, out, 2, 0.25, 3) == 0
     found = dataset.read(out)
     assert (found.class_names, found.directory) == (['a', 'b', 'c d'], out)
-    parts = [oracle.read_records(records.paths) for records in (found.train, found.test)]
+    parts = [oracle.read_records(split.paths) for split in (found.train, found.test)]
     assert [np.bincount(labels).tolist() for labels, _ in parts] == [[15] * 3, [5] * 3]
     wanted = {}
     for label, name in enumerate(['a', 'b', 'c d']):
@@ -203,10 +203,10 @@ def test_two_label_bytes_for_many_classes(tmp_path):
             picture.save(str(folder / ('%d.bmp' % j)))
     convert(str(tmp_path / 'photos'), str(tmp_path / 'out'), 2)
     found = dataset.read(str(tmp_path / 'out'))
-    for records in (found.train, found.test):
-        assert records.record_bytes == 3074
-        assert verification.count_labels(records).tolist() == [1] * 257
-        for labels, images in verification.examples(records):
+    for split in (found.train, found.test):
+        assert split.record_bytes == 3074
+        assert verification.count_labels(split).tolist() == [1] * 257
+        for labels, images in verification.read_examples(split):
             colors = images[:, :, 0, 0].astype(int)
             np.testing.assert_array_equal(labels, colors[:, 0] + 256 * colors[:, 1])
 

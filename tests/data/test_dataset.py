@@ -34,7 +34,7 @@ def test_the_files_of_cifar10():
 
 
 def test_the_directory_of_the_files_as_data_dir(own_data_dir, tmp_path):
-    inner = os.path.join(own_data_dir, dataset.DIRECTORY)
+    inner = os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY)
     for data_dir in (inner, os.path.join(inner, '')):
         synthetic.maybe_write(data_dir)  # finds it present
         assert dataset.read(data_dir).test.paths == [os.path.join(data_dir, 'test_batch.bin')]
@@ -45,7 +45,7 @@ def test_the_directory_of_the_files_as_data_dir(own_data_dir, tmp_path):
 
 
 def _write_class_names(data_dir, names):
-    path = os.path.join(data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE)
+    path = os.path.join(data_dir, dataset.CIFAR10_DIRECTORY, dataset.CLASS_NAMES_FILE)
     with open(path, 'wb') as opened:
         opened.write('\r\n'.join(names).encode())
     return path
@@ -79,9 +79,9 @@ def test_class_names_that_cannot_be(own_data_dir, names, fault):
 
 
 @pytest.mark.parametrize('kind', special_files.KINDS)
-@pytest.mark.parametrize('name', [dataset.CLASS_NAMES_FILE, dataset.DESCRIPTION])
+@pytest.mark.parametrize('name', [dataset.CLASS_NAMES_FILE, dataset.DATASET_INFO_FILE])
 def test_what_is_no_file(own_data_dir, kind, name):
-    path = os.path.join(own_data_dir, dataset.DIRECTORY, name)
+    path = os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY, name)
     if os.path.exists(path):
         os.remove(path)
     special_files.make(path, kind)
@@ -90,7 +90,7 @@ def test_what_is_no_file(own_data_dir, kind, name):
 
 
 def _describe(directory, **changes):
-    (directory / dataset.DESCRIPTION).write_text(json.dumps(dict(WHOLE, **changes)))
+    (directory / dataset.DATASET_INFO_FILE).write_text(json.dumps(dict(WHOLE, **changes)))
 
 
 def test_a_description(tmp_path):
@@ -98,7 +98,7 @@ def test_a_description(tmp_path):
     found = dataset.read(str(tmp_path))
     assert found.directory == str(tmp_path) and found.class_names == WHOLE['classes']
     assert found.train.files == [
-        dataset.File(str(tmp_path / name), 5, '0' * 64) for name in ('x.bin', 'y.bin')
+        dataset.DataFile(str(tmp_path / name), 5, '0' * 64) for name in ('x.bin', 'y.bin')
     ]
     assert found.test.paths == [str(tmp_path / 'test_batch.bin')]
     assert found.train.record_bytes == 3073
@@ -144,7 +144,7 @@ def test_a_damaged_description(tmp_path, changes, fault):
 
 @pytest.mark.parametrize('content', [b'', b'[]', b'\xff\xfe', b'[' * 100000])
 def test_what_is_no_description(tmp_path, content):
-    (tmp_path / dataset.DESCRIPTION).write_bytes(content)
+    (tmp_path / dataset.DATASET_INFO_FILE).write_bytes(content)
     with pytest.raises(UserError, match=r'^%s is damaged \(' % (tmp_path / 'dataset.json')):
         dataset.read(str(tmp_path))
 
@@ -207,8 +207,8 @@ def test_what_is_there_is_used_unless_another_one_is_wanted(cifar100_dir):
 def test_cifar10_is_not_looked_for_in_a_directory_of_cifar100(cifar100_dir):
     """Its parent may hold both."""
     parent = os.path.dirname(cifar100_dir)
-    os.mkdir(os.path.join(parent, dataset.DIRECTORY))
-    assert dataset.read(parent).directory == os.path.join(parent, dataset.DIRECTORY)
+    os.mkdir(os.path.join(parent, dataset.CIFAR10_DIRECTORY))
+    assert dataset.read(parent).directory == os.path.join(parent, dataset.CIFAR10_DIRECTORY)
     assert dataset.read(dataset.files_dir(parent, dataset.CIFAR100)).num_classes == 100
 
 
@@ -222,4 +222,4 @@ def test_cifar10_is_not_looked_for_in_a_directory_of_cifar100(cifar100_dir):
     ],
 )
 def test_class_names_as_text(names, text):
-    assert dataset.listed(names) == text
+    assert dataset.format_class_names(names) == text

@@ -21,9 +21,9 @@ def _figures(text):
 
 def test_counts_and_colours(data_dir):
     found = dataset.read(data_dir)
-    figures = _figures(dataset_info.report(found))
-    for column, records in enumerate((found.train, found.test)):
-        labels, images = oracle.read_records(records.paths)
+    figures = _figures(dataset_info.describe(found))
+    for column, split in enumerate((found.train, found.test)):
+        labels, images = oracle.read_records(split.paths)
         for label, name in enumerate(found.class_names):
             assert figures[name][column] == (labels == label).sum()
         assert figures['all'][column] == len(labels)
@@ -46,12 +46,12 @@ def test_images_in_both_parts(own_data_dir):
     rows[2][8] = rows[1][5]  # the first one is named
     tested.tofile(found.test.paths[0])
     rows[2].tofile(found.train.paths[2])
-    assert dataset_info.duplicates(found) == [
+    assert dataset_info.find_duplicates(found) == [
         ('test_batch.bin:7', tested[7, 0], 'data_batch_2.bin:5', rows[1][5, 0]),
         ('test_batch.bin:9', tested[9, 0], 'data_batch_2.bin:5', rows[1][5, 0]),
         ('test_batch.bin:30', tested[30, 0], 'data_batch_5.bin:59', rows[4][59, 0]),
     ]
-    report = dataset_info.report(found)
+    report = dataset_info.describe(found)
     assert 'Test images that are also training images: 3\n' in report
     names = found.class_names
     assert (
@@ -65,7 +65,7 @@ def test_many_images_in_both_parts(own_data_dir):
     found = dataset.read(own_data_dir)
     os.remove(found.test.paths[0])
     os.link(found.train.paths[0], found.test.paths[0])
-    lines = dataset_info.report(found).splitlines()
+    lines = dataset_info.describe(found).splitlines()
     assert (
         'Test images that are also training images: 60' in lines
         and lines[-1] == '  and 50 more'
@@ -85,8 +85,8 @@ def test_the_contact_sheet(own_data_dir, tmp_path):
     sheet = np.asarray(Image.open(str(path)))
     assert sheet.shape == (10 * 68, 17 * 68, 3)
     found = dataset.read(own_data_dir)
-    for records, first, count in [(found.train, 0, 12), (found.test, 13, 4)]:
-        labels, images = oracle.read_records(records.paths)
+    for split, first, count in [(found.train, 0, 12), (found.test, 13, 4)]:
+        labels, images = oracle.read_records(split.paths)
         for label in range(10):
             for i, image in enumerate(images[labels == label][:count]):
                 top, left = label * 68 + 2, (first + i) * 68 + 2
@@ -97,5 +97,5 @@ def test_the_contact_sheet(own_data_dir, tmp_path):
 
 @pytest.mark.parametrize('name, kind', [('sheet.JPEG', 'JPEG'), ('sheet.Png', 'PNG')])
 def test_the_ending_chooses_the_format(data_dir, tmp_path, name, kind):
-    dataset_info.draw(dataset.read(data_dir), str(tmp_path / name))
+    dataset_info.write_contact_sheet(dataset.read(data_dir), str(tmp_path / name))
     assert Image.open(str(tmp_path / name)).format == kind

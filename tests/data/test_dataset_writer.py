@@ -30,13 +30,13 @@ def test_every_name_of_a_directory(tmp_path, name):
     _, labels = cifar10.inputs(eval_data=True, data_dir=data_dir, batch_size=10)
     assert sorted(queues.run(labels, 1)[0]) == list(range(10))
     assert os.listdir(str(tmp_path)) == [name]
-    assert sorted(os.listdir(data_dir)) == [dataset.DIRECTORY, 'incomplete']
+    assert sorted(os.listdir(data_dir)) == [dataset.CIFAR10_DIRECTORY, 'incomplete']
 
 
 @pytest.mark.parametrize('kind', ['a file', 'a link'] + special_files.KINDS[1:])
 def test_no_directory_in_place_of_the_data_set(tmp_path, kind):
     """Named at the start, not after a download."""
-    path = tmp_path / dataset.DIRECTORY
+    path = tmp_path / dataset.CIFAR10_DIRECTORY
     if kind == 'a file':
         path.write_text('precious')
     elif kind == 'a link':
@@ -47,36 +47,36 @@ def test_no_directory_in_place_of_the_data_set(tmp_path, kind):
     with pytest.raises(UserError, match='^%s is not a directory: give another one' % path):
         synthetic.maybe_write(str(tmp_path))
     assert os.path.samestat(os.lstat(str(path)), before)
-    assert os.listdir(str(tmp_path)) == [dataset.DIRECTORY]
+    assert os.listdir(str(tmp_path)) == [dataset.CIFAR10_DIRECTORY]
 
 
 def test_half_a_data_set_is_left_alone(own_data_dir):
     os.remove(dataset.read(own_data_dir).train.paths[3])
-    before = sorted(os.listdir(os.path.join(own_data_dir, dataset.DIRECTORY)))
+    before = sorted(os.listdir(os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY)))
     with pytest.raises(UserError, match='data_batch_4.bin is missing: put it back, or move'):
         synthetic.maybe_write(own_data_dir)
-    assert sorted(os.listdir(os.path.join(own_data_dir, dataset.DIRECTORY))) == before
+    assert sorted(os.listdir(os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY))) == before
 
 
 def test_an_error_leaves_nothing(tmp_path):
     """Files that are no data set, or an exception in the block."""
-    path = str(tmp_path / dataset.DIRECTORY)
+    path = str(tmp_path / dataset.CIFAR10_DIRECTORY)
     with pytest.raises(UserError, match='data_batch_1.bin is empty'):
-        with dataset_writer.new_directory(path) as directory:
+        with dataset_writer.verified_directory(path) as directory:
             open(os.path.join(directory, 'data_batch_1.bin'), 'w').close()
     with pytest.raises(ZeroDivisionError):
-        with dataset_writer.new_directory(path):
+        with dataset_writer.verified_directory(path):
             1 / 0  # noqa: B018
     assert os.listdir(str(tmp_path)) == []
     missing = str(tmp_path / 'missing' / 'out')
     with pytest.raises(UserError, match='^Cannot write the data set to %s .*No such' % missing):
-        with dataset_writer.new_directory(missing):
+        with dataset_writer.verified_directory(missing):
             pass
 
 
 def test_a_second_process_finds_the_data_set(tmp_path):
     script = 'from cifar10.data import synthetic; synthetic.maybe_write(%r, records_per_file=20)'
-    with dataset_writer.preparing(str(tmp_path)) as missing:
+    with dataset_writer.lock_files_dir(str(tmp_path)) as missing:
         assert missing
         process = subprocess.Popen(
             [sys.executable, '-u', '-c', script % str(tmp_path)],
@@ -108,7 +108,7 @@ def test_a_signal_while_the_temporary_directory_is_made(tmp_path, monkeypatch):
 def test_a_data_set_is_written_below_the_parent(tmp_path, monkeypatch, data_dir):
     monkeypatch.chdir(tmp_path)
     synthetic.maybe_write(data_dir, records_per_file=10)
-    assert os.listdir('.') == ['a'] and os.listdir('a') == [dataset.DIRECTORY]
+    assert os.listdir('.') == ['a'] and os.listdir('a') == [dataset.CIFAR10_DIRECTORY]
     for path in ('a', data_dir):
         assert verification.verify(dataset.read(path).train) == 50
 
@@ -117,12 +117,12 @@ def test_a_data_set_that_is_present(data_dir, tmp_path):
     assert dataset_writer.is_present(data_dir) and not dataset_writer.is_present(
         str(tmp_path / 'missing')
     )
-    (tmp_path / dataset.DIRECTORY).mkdir()
+    (tmp_path / dataset.CIFAR10_DIRECTORY).mkdir()
     assert not dataset_writer.is_present(str(tmp_path))  # an empty directory may be filled
 
 
-def _bytes(records):
-    return [row.tobytes() for path in records.paths for row in np.fromfile(path, 'V3073')]
+def _bytes(split):
+    return [row.tobytes() for path in split.paths for row in np.fromfile(path, 'V3073')]
 
 
 def test_training_images_are_divided_by_class(tmp_path, data_dir):
@@ -154,11 +154,13 @@ def _make(directory, counts):
     """A data set with so many images of the first classes."""
     labels = np.repeat(np.arange(len(counts)), counts)
     images = np.zeros([len(labels), 3, 32, 32], np.uint8)
-    with dataset_writer.new_data_set(str(directory)) as new:
+    with dataset_writer.new_dataset(str(directory)) as new:
         for files in (dataset.TRAIN_FILES, dataset.TEST_FILES):
-            writer = dataset_writer.Writer(new, files, len(labels), 1)
-            writer.add(labels, images)
-        dataset_writer.describe(new, ['class %d' % i for i in range(len(counts))], origin='a test')
+            writer = dataset_writer.RecordWriter(new, files, len(labels), 1)
+            writer.write(labels, images)
+        dataset_writer.write_dataset_info(
+            new, ['class %d' % i for i in range(len(counts))], origin='a test'
+        )
     return dataset.read(str(directory))
 
 
@@ -187,6 +189,6 @@ def test_the_part_of_each_class(tmp_path, counts, total, quotas):
 
 
 def test_classes_without_names(tmp_path, own_data_dir):
-    os.remove(os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE))
+    os.remove(os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY, dataset.CLASS_NAMES_FILE))
     dataset_writer.hold_out(dataset.read(own_data_dir), str(tmp_path / 'out'), 10, 0)
     assert dataset.read(str(tmp_path / 'out')).class_names == list('0123456789')

@@ -20,7 +20,7 @@ def test_images_are_what_pillow_reads(tmp_path):
     rows, and again after the columns."""
     contents = dict(SMALL, **SCALED)
     found = decode(tmp_path, contents)
-    assert found.failures == [] and found.places == list(range(len(contents)))
+    assert found.failures == [] and found.indices == list(range(len(contents)))
     for name, image in zip(contents, found.images):
         difference = image - pictures.expected(contents[name]).astype(int)
         most = 0 if name in SMALL else 2
@@ -58,7 +58,7 @@ def test_a_damaged_exif_header_does_not_matter(tmp_path, at, recwarn):
 def test_damaged_files_are_named_and_the_others_decoded(tmp_path):
     contents = {name: content for name, (content, _) in DAMAGED.items()}
     found = decode(tmp_path, dict({'first': SMALL['png']}, **dict(contents, last=SMALL['gif'])))
-    assert found.places == [0, len(DAMAGED) + 1]
+    assert found.indices == [0, len(DAMAGED) + 1]
     wanted = [pictures.expected(SMALL[name]) for name in ('png', 'gif')]
     np.testing.assert_array_equal(found.images, wanted)
     told = {os.path.basename(path): reason for path, reason in found.failures}
@@ -84,10 +84,10 @@ def test_the_order_of_many_files(tmp_path, monkeypatch):
     contents['31'] = encoded(noise(32, 32), 'PNG')
     assert len(contents['31']) > 3000
     found = decode(tmp_path, contents)
-    assert found.places == list(range(60))
+    assert found.indices == list(range(60))
     reds = found.images[:, 0, 0, 0].tolist()
     assert reds[:31] + reds[32:] == list(range(31)) + list(range(32, 60))
-    assert max(len(part.places) for part in decoding.decode([str(tmp_path / '00')] * 20, 2)) == 7
+    assert max(len(part.indices) for part in decoding.decode([str(tmp_path / '00')] * 20, 2)) == 7
 
 
 def test_a_file_that_is_no_image_is_not_read_whole(tmp_path):

@@ -19,7 +19,7 @@ from tests.helpers import data_sets, download_server, programs, special_files
 from tests.helpers.download_server import assert_complete
 from tests.helpers.special_files import deadline, needs_root  # noqa: F401
 
-PART = dataset.CIFAR10.archive + '.part'
+PART = dataset.CIFAR10.archive_name + '.part'
 
 
 def test_whole_archive(fetch, tmp_path, capsys):
@@ -27,7 +27,7 @@ def test_whole_archive(fetch, tmp_path, capsys):
     assert_complete(tmp_path)
     assert server.ranges == [None]
     assert 'Downloading cifar-10-binary.tar.gz 100%' in capsys.readouterr().out
-    os.remove(str(tmp_path / dataset.CIFAR10.archive))
+    os.remove(str(tmp_path / dataset.CIFAR10.archive_name))
     assert fetch('none').ranges == []  # the files exist
 
 
@@ -206,7 +206,7 @@ def test_a_new_directory_for_a_trainer_and_for_the_command(tmp_path, archive, mo
     assert_complete(tmp_path / 'new')
     line = '%s does not exist yet: making it for the data set' % (tmp_path / 'new')
     assert capsys.readouterr().out.splitlines()[0] == line
-    for name in ('new', os.path.join('new', dataset.DIRECTORY)):
+    for name in ('new', os.path.join('new', dataset.CIFAR10_DIRECTORY)):
         prepare(name)
         assert capsys.readouterr().out == ''
     data_dir = tmp_path / 'a' / 'b'
@@ -218,7 +218,7 @@ def test_a_new_directory_for_a_trainer_and_for_the_command(tmp_path, archive, mo
 
 
 def test_a_local_copy_is_used_or_named_and_kept(tmp_path, archive):
-    path = tmp_path / dataset.CIFAR10.archive
+    path = tmp_path / dataset.CIFAR10.archive_name
     path.write_bytes(archive)
     with pytest.raises(UserError, match='^%s is not the published archive ' % path):
         cifar10.maybe_download_and_extract(str(tmp_path))
@@ -231,7 +231,7 @@ def test_a_local_copy_is_used_or_named_and_kept(tmp_path, archive):
 @pytest.mark.parametrize('fault', ['a file is missing', 'it is cut', 'it is no archive'])
 def test_an_archive_that_cannot_be_extracted(tmp_path, archive, fault):
     content = archive[: len(archive) // 2] if fault == 'it is cut' else b'text'
-    path = tmp_path / dataset.CIFAR10.archive
+    path = tmp_path / dataset.CIFAR10.archive_name
     path.write_bytes(content)
     if fault == 'a file is missing':
         with tarfile.open(str(path), 'w:gz'):
@@ -270,7 +270,9 @@ def test_a_part_that_is_no_part_is_not_written_to(fetch, tmp_path, put, complain
     put(part, target)
     with pytest.raises(UserError, match='^%s %s' % (part, complaint)):
         cifar10.maybe_download_and_extract(str(shared), 'http://127.0.0.1:1/')
-    assert target.read_bytes() == b'precious' and not (shared / dataset.CIFAR10.archive).exists()
+    assert (
+        target.read_bytes() == b'precious' and not (shared / dataset.CIFAR10.archive_name).exists()
+    )
 
 
 def test_a_link_that_is_put_there_during_the_download(fetch, tmp_path):
@@ -287,7 +289,7 @@ def test_a_link_that_is_put_there_during_the_download(fetch, tmp_path):
 
 
 def test_an_archive_that_is_no_file(fetch, tmp_path):
-    path = tmp_path / dataset.CIFAR10.archive
+    path = tmp_path / dataset.CIFAR10.archive_name
     special_files.make(path, 'a FIFO')
     with pytest.raises(UserError, match='^%s is a FIFO, not a file: delete it ' % path):
         fetch('none')

@@ -12,7 +12,7 @@ from cifar10.errors import UserError
 def test_balanced_and_written_once(tmp_path, capsys):
     synthetic.maybe_write(str(tmp_path), records_per_file=30)
     assert capsys.readouterr().out == 'Writing the synthetic data set to %s\n' % (
-        tmp_path / dataset.DIRECTORY
+        tmp_path / dataset.CIFAR10_DIRECTORY
     )
     for path in dataset.read(str(tmp_path)).train.paths + dataset.read(str(tmp_path)).test.paths:
         labels = np.fromfile(path, np.uint8).reshape(-1, 3073)[:, 0]
@@ -25,7 +25,7 @@ def test_balanced_and_written_once(tmp_path, capsys):
 
 
 def test_another_set_is_not_replaced(own_data_dir):
-    names = os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE)
+    names = os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY, dataset.CLASS_NAMES_FILE)
     with open(names, 'w') as other:
         other.write('\n'.join(dataset.CLASS_NAMES))
     with pytest.raises(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cifar10.data import dataset, verification
-from cifar10.data.dataset import File, Records
+from cifar10.data.dataset import DataFile, Split
 from cifar10.data.verification import Snapshot
 from cifar10.errors import UserError
 from tests.helpers import data_sets, faults, special_files
@@ -22,7 +22,7 @@ def _records(path, labels, label_bytes=1, **about):
         rows[:, i] = np.array(labels) >> 8 * (label_bytes - 1 - i) & 255
     rows.astype(np.uint8).tofile(str(path))
     weights, num_classes = ((1,), 10) if label_bytes == 1 else ((256, 1), 300)
-    return Records([File(str(path), **about)], num_classes, None, weights)
+    return Split([DataFile(str(path), **about)], num_classes, None, weights)
 
 
 def test_counts(data_dir, tmp_path):
@@ -73,34 +73,34 @@ def test_links_to_files(own_data_dir, tmp_path):
     path = dataset.read(own_data_dir).test.paths[0]
     os.rename(path, str(tmp_path / 'elsewhere'))
     os.symlink(str(tmp_path / 'elsewhere'), path)
-    records = data_sets.records([path])
-    assert verification.verify(records) == 50
-    snapshot = Snapshot(records)
+    split = data_sets.records([path])
+    assert verification.verify(split) == 50
+    snapshot = Snapshot(split)
     os.truncate(str(tmp_path / 'elsewhere'), 1)
-    assert snapshot.changed() == '%s has changed: it had 153650 bytes, now 1' % path
+    assert snapshot.find_change() == '%s has changed: it had 153650 bytes, now 1' % path
 
 
 def test_a_file_of_several_pieces(tmp_path):
-    """2,500 records are read in three pieces; the bad label is in the last one."""
-    records = _records(tmp_path / 'file', [0] * 2500)
-    assert verification.verify(records) == 2500
-    assert sum(len(labels) for labels, _ in verification.examples(records)) == 2500
+    """2,500 records are read in three chunks; the bad label is in the last one."""
+    split = _records(tmp_path / 'file', [0] * 2500)
+    assert verification.verify(split) == 2500
+    assert sum(len(labels) for labels, _ in verification.read_examples(split)) == 2500
     _records(tmp_path / 'file', [0] * 2400 + [10] + [0] * 99)
     with pytest.raises(UserError, match='1 of them, such as 10;'):
-        verification.verify(records)
-    os.truncate(records.paths[0], 2450 * 3073 - 1)
+        verification.verify(split)
+    os.truncate(split.paths[0], 2450 * 3073 - 1)
     with pytest.raises(UserError, match='are 2449 records of 3073 bytes and 3072 more;'):
-        verification.verify(records)
+        verification.verify(split)
 
 
 def test_labels_of_two_bytes(tmp_path):
     labels = [0, 1, 255, 256, 257, 299, 299]
-    records = _records(tmp_path / 'x', labels, 2)
-    assert records.record_bytes == 3074 and verification.verify(records) == 7
+    split = _records(tmp_path / 'x', labels, 2)
+    assert split.record_bytes == 3074 and verification.verify(split) == 7
     np.testing.assert_array_equal(
-        verification.count_labels(records), np.bincount(labels, minlength=300)
+        verification.count_labels(split), np.bincount(labels, minlength=300)
     )
-    ((found, images),) = verification.examples(records)
+    ((found, images),) = verification.read_examples(split)
     assert found.tolist() == labels and images.shape == (7, 3, 32, 32)
     rows = np.fromfile(str(tmp_path / 'x'), np.uint8).reshape(7, -1)
     np.testing.assert_array_equal(images.reshape(7, -1), rows[:, 2:])
@@ -111,15 +111,15 @@ def test_labels_of_two_bytes(tmp_path):
 
 def test_what_dataset_json_says(tmp_path):
     digest = hashlib.sha256(_content(_records(tmp_path / 'x', range(5)).paths[0])).hexdigest()
-    records = Records([File(str(tmp_path / 'x'), 5, digest)])
-    assert verification.verify(records) == 5
-    verification.check_sums(records)
+    split = Split([DataFile(str(tmp_path / 'x'), 5, digest)])
+    assert verification.verify(split) == 5
+    verification.verify_checksums(split)
     with pytest.raises(UserError, match='x has 5 examples, not the 4 that dataset.json says; '):
-        verification.verify(Records([File(str(tmp_path / 'x'), 4)]))
+        verification.verify(Split([DataFile(str(tmp_path / 'x'), 4)]))
     _records(tmp_path / 'x', range(1, 6))
-    verification.check_sums(Records([File(str(tmp_path / 'x'))]))  # which nothing describes
+    verification.verify_checksums(Split([DataFile(str(tmp_path / 'x'))]))  # which nothing describes
     with pytest.raises(UserError, match='x has been changed: its SHA-256 is not the one in '):
-        verification.check_sums(records)
+        verification.verify_checksums(split)
 
 
 def test_the_checksum_of_all_files(tmp_path):
@@ -146,12 +146,12 @@ def _content(path):
 
 def test_nothing_has_changed(paths, tmp_path):
     snapshot = Snapshot(data_sets.records(paths))
-    assert snapshot.changed() is None
+    assert snapshot.find_change() is None
     shutil.copy2(paths[1], str(tmp_path / 'copy'))  # with its time
     os.replace(str(tmp_path / 'copy'), paths[1])
     os.chmod(paths[2], 0o600)
     os.link(paths[3], str(tmp_path / 'backup'))
-    assert snapshot.changed() is None
+    assert snapshot.find_change() is None
 
 
 def _restore_time_after_relabelling(path):
@@ -180,28 +180,28 @@ def test_the_first_change_is_named(paths, change, line):
     snapshot = Snapshot(data_sets.records(paths))
     os.utime(paths[4], ns=(1, 1))  # not the first one
     change(paths[3])
-    assert snapshot.changed() == line.format(path=paths[3], first=paths[0])
+    assert snapshot.find_change() == line.format(path=paths[3], first=paths[0])
 
 
 @pytest.mark.parametrize('kind', special_files.KINDS)
 def test_something_else_in_its_place(paths, kind):
     """It must not be opened: a FIFO would wait for ever."""
-    records = data_sets.records(paths)
-    snapshot = Snapshot(records)
+    split = data_sets.records(paths)
+    snapshot = Snapshot(split)
     os.remove(paths[3])
     with pytest.raises(UserError, match='^%s is missing: ' % paths[3]):
-        Snapshot(records)
+        Snapshot(split)
     special_files.make(paths[3], kind)
-    assert snapshot.changed() == '%s is now %s' % (paths[3], kind)
+    assert snapshot.find_change() == '%s is now %s' % (paths[3], kind)
     for reading in (Snapshot, verification.verify):
         with pytest.raises(UserError, match='^%s is %s, not a file: replace ' % (paths[3], kind)):
-            reading(records)
+            reading(split)
 
 
 def test_a_loop_of_links(paths):
     snapshot = Snapshot(data_sets.records(paths))
     os.remove(paths[3])
     os.symlink(paths[3], paths[3])
-    assert snapshot.changed() == (
+    assert snapshot.find_change() == (
         '%s cannot be read any more (Too many levels of symbolic links)' % paths[3]
     )

@@ -15,13 +15,13 @@ import sys
 from cifar10.cli import startup
 from cifar10.distributed import launcher
 from cifar10.system import signals
-signals.end_on_signals()
+signals.install_handlers()
 startup.protect_stdout()
 launcher.CHIEF_GRACE_SECS, launcher.GRACE_SECS = map(float, sys.argv[1:3])
 try:
     status = launcher.Launcher(sys.argv[3:], [], 1, 2, 3).run()
-except signals.Interrupted as interrupt:
-    status = 128 + interrupt.number
+except signals.SignalInterrupt as interrupt:
+    status = 128 + interrupt.signum
 sys.exit(status)
 """
 # The chief says 'ready' when every task takes signals. A task that ends of SIGTERM writes its name

@@ -84,7 +84,7 @@ class _Watch:
 def watch(monkeypatch, capsys):
     clock = Clock()
     monkeypatch.setattr(task_context, 'time', clock)
-    monkeypatch.setattr(task_context, 'end', clock.end)
+    monkeypatch.setattr(task_context, 'exit_process', clock.end)
     return _Watch(clock, capsys)
 
 
@@ -184,8 +184,8 @@ def test_the_end_of_a_process(monkeypatch, capsys, error):
     stdout, leave = mock.Mock(flush=mock.Mock(side_effect=error)), mock.Mock()
     monkeypatch.setattr(os, '_exit', leave)
     monkeypatch.setattr(sys, 'stdout', stdout)
-    task_context.end('why')
-    task_context.end('why', status=1)
+    task_context.exit_process('why')
+    task_context.exit_process('why', status=1)
     assert leave.call_args_list == [mock.call(75), mock.call(1)] and stdout.flush.call_count == 2
     assert capsys.readouterr().err.count(': why\n') == 2
 

@@ -76,4 +76,7 @@ def assert_complete(data_dir):
     found = dataset.read(str(data_dir))
     assert (verification.verify(found.train), verification.verify(found.test)) == (200, 40)
     assert found.class_names == dataset.CLASS_NAMES
-    assert sorted(os.listdir(str(data_dir))) == [dataset.DIRECTORY, dataset.CIFAR10.archive]
+    assert sorted(os.listdir(str(data_dir))) == [
+        dataset.CIFAR10_DIRECTORY,
+        dataset.CIFAR10.archive_name,
+    ]

@@ -11,13 +11,13 @@ from tests.helpers.pictures import encoded, noise, smooth
 
 
 def decode(directory, contents):
-    """What is made of files with these contents, given by name: a Decoded with all of them."""
+    """What is made of files with these contents, given by name: a DecodedImages with all of them."""
     paths = []
     for name, content in contents.items():
         (directory / name).write_bytes(content)
         paths.append(str(directory / name))
-    images, places, failures = zip(*decoding.decode(paths, 2))
-    return decoding.Decoded(np.concatenate(images), sum(places, []), sum(failures, []))
+    images, indices, failures = zip(*decoding.decode(paths, 2))
+    return decoding.DecodedImages(np.concatenate(images), sum(indices, []), sum(failures, []))
 
 
 def photograph(orientation):

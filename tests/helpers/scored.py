@@ -1,21 +1,21 @@
-"""Scores of a network that is sometimes wrong, and often sure of it."""
+"""Metrics of a network that is sometimes wrong, and often sure of it."""
 
 import numpy as np
 
-from cifar10.report.metrics import Scores
+from cifar10.report.metrics import Metrics
 
 
-def scores(num_examples, num_classes, seed=0):
-    """Scores whose probabilities have few digits, so that some of them are equal."""
+def metrics(num_examples, num_classes, seed=0):
+    """Metrics whose probabilities have few digits, so that some of them are equal."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, num_classes, num_examples).astype(np.int32)
     weights = rng.integers(1, 5, [num_examples, num_classes]).astype(np.float64)
     weights[np.arange(num_examples), labels] += rng.integers(0, 8, num_examples)
-    return Scores(labels, np.log(weights / weights.sum(1, keepdims=True)).astype(np.float32))
+    return Metrics(labels, np.log(weights / weights.sum(1, keepdims=True)).astype(np.float32))
 
 
 def of_matrix(matrix):
-    """Scores whose confusion matrix is the given one; each prediction has the probability 0.9."""
+    """Metrics whose confusion matrix is the given one; each prediction has the probability 0.9."""
     num_classes = len(matrix)
     cells = [
         (label, predicted)
@@ -25,6 +25,6 @@ def of_matrix(matrix):
     ]
     probabilities = np.full([len(cells), num_classes], 0.1 / (num_classes - 1))
     probabilities[np.arange(len(cells)), [predicted for _, predicted in cells]] = 0.9
-    return Scores(
+    return Metrics(
         np.array([label for label, _ in cells], np.int32), np.log(probabilities).astype(np.float32)
     )

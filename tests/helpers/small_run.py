@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import multi_gpu, optimizer, training
 from cifar10.config import CLASSIC, Intervals, RunLength
 from cifar10.data import dataset
-from cifar10.data.dataset import Records
+from cifar10.data.dataset import Split
 from cifar10.hooks import outputs
 from cifar10.runs import checkpoint
 
@@ -39,7 +39,7 @@ def fake_job(run_length, **intervals):
     """What training.session needs of a Job; no data are read, and nothing is evaluated, because the
     variables are not those of the network."""
     return SimpleNamespace(
-        dataset=dataset.DataSet('', Records(()), Records(())),
+        dataset=dataset.DataSet('', Split(()), Split(())),
         num_examples=0,
         run_length=run_length,
         session_config=tf.ConfigProto(),

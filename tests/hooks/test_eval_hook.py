@@ -14,7 +14,7 @@ from cifar10.config import CLASSIC, Intervals
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hooks import eval_hook, outputs, session_hooks
-from cifar10.report.metrics import Scores
+from cifar10.report.metrics import Metrics
 from cifar10.runs import checkpoint, checkpoint_files, run_directory
 from cifar10.training import Job
 from scripts import cifar10_train
@@ -125,18 +125,18 @@ def test_what_a_signal_has_ended_is_evaluated(tmp_path, data_dir, capsys, monkey
 def test_the_device_is_the_first_one(tmp_path, data_dir, monkeypatch):
     used = []
 
-    def note(records, device):
-        used.append((records.paths, device))
+    def note(split, device):
+        used.append((split.paths, device))
         raise UserError('noted')
 
     monkeypatch.setattr(evaluation, 'Evaluator', note)
-    failures = errors.Failures()
+    output_errors = errors.OutputErrors()
     job = Job(dataset.read(data_dir), 300, devices=['/gpu:1', '/gpu:0'])
-    hook = eval_hook.EvalHook(None, job, SimpleNamespace(path=str(tmp_path)), None, failures)
+    hook = eval_hook.EvalHook(None, job, SimpleNamespace(path=str(tmp_path)), None, output_errors)
     checkpoints.save(tmp_path, 3)
     hook.evaluate_last()
     with pytest.raises(UserError, match='^The run is saved, but without an evaluation: noted$'):
-        failures.check(None)
+        output_errors.check(None)
     assert used == [(dataset.read(data_dir).test.paths, '/gpu:1')]
 
 
@@ -200,7 +200,7 @@ def test_a_best_checkpoint_that_cannot_be_kept(
 ):
     """A later one that is as good makes up for it."""
     values = iter([0.6, precision])
-    monkeypatch.setattr(Scores, 'precision', property(lambda scores: next(values)))
+    monkeypatch.setattr(Metrics, 'precision', property(lambda metrics: next(values)))
     monkeypatch.setattr(evaluation, 'format_result', lambda result: '')
     write = checkpoint_files._write
 
@@ -213,14 +213,14 @@ def test_a_best_checkpoint_that_cannot_be_kept(
     missing = pytest.raises(UserError, match='^The run is saved, but without the best checkpoint: ')
     with missing if is_missing else contextlib.nullcontext():
         _train(tmp_path, data_dir, 2, eval_every=1, keep_best=True)
-    assert run_directory.read_chosen(str(tmp_path), 'best').step == 2
+    assert run_directory.read_checkpoint(str(tmp_path), 'best').step == 2
 
 
 def test_a_complete_run_without_its_best_checkpoint(tmp_path, data_dir):
     _train(tmp_path, data_dir, 1, keep_best=True)
     os.remove(str(tmp_path / 'best.ckpt-1.index'))
     _train(tmp_path, data_dir, 1, keep_best=True)
-    assert run_directory.read_chosen(str(tmp_path), 'best').step == 1
+    assert run_directory.read_checkpoint(str(tmp_path), 'best').step == 1
 
 
 def test_the_best_checkpoint_is_kept(tmp_path, data_dir, capsys):
@@ -229,7 +229,7 @@ def test_the_best_checkpoint_is_kept(tmp_path, data_dir, capsys):
     correct = [_expected(tmp_path, data_dir, step) for step in range(1, 5)]
     best = 1 + correct.index(max(correct))
     kept, saved = (
-        run_directory.read_chosen(str(tmp_path), 'best'),
+        run_directory.read_checkpoint(str(tmp_path), 'best'),
         checkpoint.read(str(tmp_path / ('model.ckpt-%d' % best))),
     )
     assert (kept.step, os.path.basename(kept.path)) == (best, 'best.ckpt-%d' % best)

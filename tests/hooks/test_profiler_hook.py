@@ -53,14 +53,14 @@ def test_one_step_is_traced(tmp_path, data_dir, capsys, profile_step):
 
 def test_a_trace_that_cannot_be_written(tmp_path, data_dir, monkeypatch, capsys):
     """Training goes on, with one line; at the end it is missing."""
-    write_whole = files.write_whole
+    atomic_write = files.atomic_write
 
     def full(path, *args):
         if 'trace-2' in path:
             raise UserError('Cannot write ' + path)
-        write_whole(path, *args)
+        atomic_write(path, *args)
 
-    monkeypatch.setattr(files, 'write_whole', full)
+    monkeypatch.setattr(files, 'atomic_write', full)
     with pytest.raises(UserError, match='^The run is saved, but without the trace: .*trace-2.json'):
         train(tmp_path, data_dir, 4, profile_step=2)
     told = capsys.readouterr()

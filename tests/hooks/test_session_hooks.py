@@ -38,9 +38,9 @@ def test_the_end_when_the_step_jumps(jump, last_step, end):
         [session_hooks.StopAtStepHook(step, last_step, run)]
     ) as monitored:
         while not monitored.should_stop() and runs < 9:
-            assert not run.failures.is_over
+            assert not run.output_errors.training_ended
             found, runs = monitored.run(step.global_step), runs + 1
-    assert (found, runs, run.failures.is_over) == (end, end // jump, True)
+    assert (found, runs, run.output_errors.training_ended) == (end, end // jump, True)
 
 
 def test_others_have_made_the_last_step():
@@ -146,7 +146,7 @@ def test_filling_ends_with_a_request_to_stop():
 
     class Run:
         answers = iter([None, None, signal.SIGTERM])
-        stopped_by = property(lambda self: next(self.answers))
+        stop_signal = property(lambda self: next(self.answers))
 
     assert len(_fill([[0]] * 5, [10], run=Run())) == 3
     with tf.Graph().as_default():

@@ -11,10 +11,10 @@ from cifar10.report import figures, text_report
 from tests.helpers import scored
 
 
-def _result(scores, names=None, num_mistakes=24):
-    images = np.random.default_rng(0).integers(0, 256, [scores.num_examples, 3, 32, 32])
-    mistakes = scores.mistakes(images.astype(np.uint8), 0)[:num_mistakes]
-    return Result(1, 1, scores, mistakes, names or list(map(str, range(scores.num_classes))), {})
+def _result(metrics, names=None, num_mistakes=24):
+    images = np.random.default_rng(0).integers(0, 256, [metrics.num_examples, 3, 32, 32])
+    mistakes = metrics.mistakes(images.astype(np.uint8), 0)[:num_mistakes]
+    return Result(1, 1, metrics, mistakes, names or list(map(str, range(metrics.num_classes))), {})
 
 
 def _labels(axis):
@@ -43,17 +43,17 @@ def test_confusion_matrix():
 )
 def test_many_classes(num_classes, numbers, labels):
     """Neither numbers nor names overlap, and the figure fits a screen."""
-    figure = figures.draw(_result(scored.scores(300, num_classes)))['confusion_matrix']
+    figure = figures.draw(_result(scored.metrics(300, num_classes)))['confusion_matrix']
     axes = figure.axes[0]
     assert (len(axes.texts), len(_labels(axes.xaxis))) == (numbers, labels)
     assert max(figure.get_size_inches() * figure.dpi) < 1700
-    assert len(figures.draw(_result(scored.scores(300, 201)))) == 2  # without the matrix
+    assert len(figures.draw(_result(scored.metrics(300, 201)))) == 2  # without the matrix
 
 
 def test_reliability():
     """The bars of precision, the gaps above them, the histogram below."""
     # all with a confidence of 0.9, which is in the bin before the last; 0.55 of them correct
-    drawn = figures.reliability(scored.of_matrix([[55, 45], [0, 0]]).calibration())
+    drawn = figures.reliability_diagram(scored.of_matrix([[55, 45], [0, 0]]).calibration())
     above, below = drawn.axes
     precision, gap = above.patches[13], above.patches[15 + 13]
     assert precision.get_bbox().bounds == pytest.approx((13.05 / 15, 0, 0.9 / 15, 0.55))
@@ -65,7 +65,7 @@ def test_reliability():
 @pytest.mark.parametrize('count, rows', [(0, 1), (6, 1), (7, 2)])
 def test_mistakes(count, rows):
     """In rows of six."""
-    result = _result(scored.scores(300, 3), ['cat', 'dog', 'bird'], count)
+    result = _result(scored.metrics(300, 3), ['cat', 'dog', 'bird'], count)
     (axes,) = figures.mistakes(result.mistakes, result.class_names).axes
     assert len(axes.images) == len(axes.texts) == count and not axes.axison
     for place, mistake in enumerate(result.mistakes):
@@ -88,7 +88,7 @@ def test_odd_names():
     """A number takes the place of a name for which the font lacks a character; nothing is a
     formula; no warning; nothing is cut off."""
     names = ['x' * 40, '猫科动物', 'größe élan', 'costs $5 or $6_x^2', '\U0001f408']
-    drawn = figures.draw(_result(scored.scores(100, 5), names, 3))
+    drawn = figures.draw(_result(scored.metrics(100, 5), names, 3))
     assert _labels(drawn['confusion_matrix'].axes[0].xaxis) == [
         'x' * 17 + '...',
         '1',
@@ -97,7 +97,7 @@ def test_odd_names():
         '4',
     ]
     for figure in drawn.values():
-        assert b'</svg>' in figures.encoded(figure, 'svg')
-        with Image.open(io.BytesIO(figures.encoded(figure, 'png'))) as image:
+        assert b'</svg>' in figures.image_bytes(figure, 'svg')
+        with Image.open(io.BytesIO(figures.image_bytes(figure, 'png'))) as image:
             pixels = np.asarray(image.convert('L'))
         assert pixels.min() < 60 and (pixels[[0, -1]] == 255).all()

@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from cifar10.report.metrics import Scores
+from cifar10.report.metrics import Metrics
 from tests.helpers import scored
 
 
 def test_against_loops():
     """Precision @ k, confusions and classes, with many equal probabilities."""
-    found = scored.scores(200, 5)
+    found = scored.metrics(200, 5)
     found = found._replace(labels=found.labels * (found.labels != 3))  # nothing has the label 3
     expected, ranks = np.zeros([5, 5], int), []
     for label, row in zip(found.labels, found.log_probabilities):
@@ -19,13 +19,13 @@ def test_against_loops():
         expected[label, order[0]] += 1
         ranks.append(order.index(label))
     for k in range(1, 6):
-        assert found.precision_at(k) == pytest.approx(np.mean(np.array(ranks) < k))
-    assert found.precision == found.precision_at(1) == found.num_correct / 200
-    assert (found.confusion() == expected).all()
+        assert found.precision_at_k(k) == pytest.approx(np.mean(np.array(ranks) < k))
+    assert found.precision == found.precision_at_k(1) == found.num_correct / 200
+    assert (found.confusion_matrix() == expected).all()
     with np.errstate(invalid='ignore'):
         precision, recall = [np.diag(expected) / expected.sum(axis) for axis in (0, 1)]
     assert np.isnan(recall[3])
-    np.testing.assert_allclose(found.by_class(), [precision, recall, expected.sum(1)])
+    np.testing.assert_allclose(found.per_class_metrics(), [precision, recall, expected.sum(1)])
 
 
 @pytest.mark.parametrize('num_correct', [81, 0, 100])
@@ -33,7 +33,7 @@ def test_interval(num_correct):
     """Its ends are the precisions that are 1.96 of their own standard errors away from the observed
     one."""
     found = scored.of_matrix([[num_correct, 100 - num_correct], [0, 0]])
-    low, high = found.interval
+    low, high = found.confidence_interval
     assert 0 <= low < high <= 1
     for end, limit in [(low, 0), (high, 1)]:
         if num_correct == 100 * limit:
@@ -47,13 +47,13 @@ def test_many_classes_need_no_matrix():
     """A matrix of 30,000 classes would take 7 GB."""
     log_probabilities = np.zeros([20, 30000], np.float32)
     log_probabilities[:10, 29999] = 1
-    found = Scores(np.full(20, 29999, np.int32), log_probabilities)
-    assert [values[29999] for values in found.by_class()] == [1, 0.5, 20]
-    assert (found.precision_at(29999), found.precision_at(30000)) == (0.5, 1)
+    found = Metrics(np.full(20, 29999, np.int32), log_probabilities)
+    assert [values[29999] for values in found.per_class_metrics()] == [1, 0.5, 20]
+    assert (found.precision_at_k(29999), found.precision_at_k(30000)) == (0.5, 1)
 
 
 def test_calibration_by_a_loop():
-    found = scored.scores(400, 4)
+    found = scored.metrics(400, 4)
     calibration = found.calibration()
     expected, error = [], 0
     for i in range(15):
@@ -64,23 +64,23 @@ def test_calibration_by_a_loop():
             error += inside.mean() * abs(values[0] - values[1])
         expected.append((inside.sum(),) + values)
     np.testing.assert_allclose(np.transpose(calibration), expected)
-    assert calibration.expected_error == pytest.approx(error) and error > 0.01
+    assert calibration.expected_calibration_error == pytest.approx(error) and error > 0.01
 
 
 def test_ends_belong_to_the_lower_bin():
     """And what rounding has put above 1 is in the last bin."""
     end = np.log(np.float32(0.6))
     below, above = np.nextafter(end, np.float32(-1)), np.nextafter(end, np.float32(0))
-    found = Scores(np.zeros(4, np.int32), np.float32([[below], [above], [0], [1e-7]]))
+    found = Metrics(np.zeros(4, np.int32), np.float32([[below], [above], [0], [1e-7]]))
     assert found.calibration().counts.tolist() == 8 * [0] + [1, 1] + 4 * [0] + [2]
 
 
 def test_mistakes():
     """Their images are copied: a view would keep every batch in memory, and change with it."""
-    scores = scored.of_matrix([[2, 0, 0], [0, 1, 1], [0, 0, 0]])
+    metrics = scored.of_matrix([[2, 0, 0], [0, 1, 1], [0, 0, 0]])
     images = np.ones([4, 3, 32, 32], np.uint8)
-    (mistake,) = scores.mistakes(images, 100)
+    (mistake,) = metrics.mistakes(images, 100)
     images[:] = 0
-    assert (mistake.index, mistake.label, mistake.predicted) == (103, 1, 2)
+    assert (mistake.index, mistake.label, mistake.predicted_class) == (103, 1, 2)
     assert mistake.probability == pytest.approx(0.9)
     assert mistake.image.all() and mistake.image.base is None

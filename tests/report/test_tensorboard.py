@@ -125,7 +125,7 @@ def test_every_chart_has_curves(runs):
 
 def test_the_plan():
     """Markdown shows it as it is; a long line is wrapped between words."""
-    (value,) = tensorboard.plan(['Data: *a*', 'Recipe: ' + 60 * 'x-y ']).value
+    (value,) = tensorboard.plan_summary(['Data: *a*', 'Recipe: ' + 60 * 'x-y ']).value
     assert value.tag == 'plan' and value.metadata.plugin_data.plugin_name == 'text'
     first, second, third, _ = tf.make_ndarray(value.tensor).item().decode().split('\n')
     assert first == '    Data: *a*' and second == '    Recipe: ' + 27 * 'x-y ' + 'x-y'
@@ -135,9 +135,9 @@ def test_the_plan():
 def test_an_evaluation(runs):
     """The tags, the classes as text, which the characters of a name do not change, and the
     images."""
-    scores = scored.of_matrix([[8, 2], [1, 3]])
-    result = evaluation.Result(7, 1, scores, [], ['*c_d*', '<e>|&[f]'], {'total_loss': 2.5})
-    shown = tensorboard.evaluation(result, 2)
+    metrics = scored.of_matrix([[8, 2], [1, 3]])
+    result = evaluation.Result(7, 1, metrics, [], ['*c_d*', '<e>|&[f]'], {'total_loss': 2.5})
+    shown = tensorboard.evaluation_summary(result, 2)
     values = {value.tag: value for value in shown.value}
     numbers = {tag: value.simple_value for tag, value in values.items() if value.simple_value}
     assert numbers == {
@@ -156,7 +156,8 @@ def test_an_evaluation(runs):
     html = plugin_util.markdown_to_safe_html(markdown)
     assert '*c_d*         0.889   0.800     10\n&lt;e&gt;|&amp;[f]      0.600' in html
     tags = {
-        value.tag for value in tensorboard.evaluation(result._replace(num_views=10), None).value
+        value.tag
+        for value in tensorboard.evaluation_summary(result._replace(num_views=10), None).value
     }
     assert {tag.replace(', 10 views', '') for tag in tags} == set(values) - {'Precision @ 2'}
     assert 'classes, 10 views/text_summary' in tags and all(', 10 views' in tag for tag in tags)

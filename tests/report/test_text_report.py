@@ -14,7 +14,7 @@ SCORES = scored.of_matrix([[8, 2, 0], [1, 3, 0], [5, 1, 0]])
 
 def test_by_class():
     """11 of 20 are correct."""
-    assert text_report.by_class(SCORES, ['airplane', 'é', '猫']).splitlines() == [
+    assert text_report.classification_report(SCORES, ['airplane', 'é', '猫']).splitlines() == [
         'class     precision  recall  count',
         'airplane      0.571   0.800     10',
         'é             0.500   0.750      4',
@@ -25,40 +25,40 @@ def test_by_class():
 
 def test_long_names():
     """They are shortened, unless they would be the same."""
-    lines = text_report.by_class(SCORES, ['x' * 41, 'y' * 40, 'z']).splitlines()
+    lines = text_report.classification_report(SCORES, ['x' * 41, 'y' * 40, 'z']).splitlines()
     assert lines[1].startswith('x' * 37 + '...  ') and lines[2].startswith('y' * 40 + '  ')
     names = ['x' * 40 + '1', 'x' * 40 + '2', 'z']
-    assert text_report.by_class(SCORES, names).splitlines()[1].startswith(names[0])
+    assert text_report.classification_report(SCORES, names).splitlines()[1].startswith(names[0])
 
 
 def test_confusion():
     """Numbers head the columns if a name is long, or there are more than 10 classes."""
-    assert text_report.confusion(SCORES, ['automobile', 'cat', 'dog']).splitlines() == [
+    assert text_report.confusion_matrix(SCORES, ['automobile', 'cat', 'dog']).splitlines() == [
         'Confusion matrix (rows: label; columns: predicted class):',
         '            automobile  cat  dog',
         'automobile           8    2    0',
         'cat                  1    3    0',
         'dog                  5    1    0',
     ]
-    lines = text_report.confusion(SCORES, ['cat', 'hippopotami', 'dog']).splitlines()
+    lines = text_report.confusion_matrix(SCORES, ['cat', 'hippopotami', 'dog']).splitlines()
     assert lines[1].split() == ['0', '1', '2'] and lines[3] == '1 hippopotami  1  3  0'
-    lines = text_report.confusion(scored.of_matrix(np.eye(11, dtype=int)), ['cat'] * 11)
+    lines = text_report.confusion_matrix(scored.of_matrix(np.eye(11, dtype=int)), ['cat'] * 11)
     assert lines.splitlines()[1].split() == [str(number) for number in range(11)]
 
 
 def test_most_frequent_confusions():
     matrix = np.diag(np.full(21, 5))
-    assert len(text_report.confusion(scored.of_matrix(matrix[:20, :20]), ['a'] * 20)) > 400
-    assert text_report.confusion(scored.of_matrix(matrix), []) == 'No confusions'
+    assert len(text_report.confusion_matrix(scored.of_matrix(matrix[:20, :20]), ['a'] * 20)) > 400
+    assert text_report.confusion_matrix(scored.of_matrix(matrix), []) == 'No confusions'
     matrix[3, 5], matrix[20, 0], matrix[2, 1] = 4, 7, 4
     names = ['class%d' % i for i in range(21)]
-    assert text_report.confusion(scored.of_matrix(matrix), names).splitlines() == [
+    assert text_report.confusion_matrix(scored.of_matrix(matrix), names).splitlines() == [
         'The most frequent confusions:',
         '  class20 taken for class0: 7 of 12',
         '  class2 taken for class1: 4 of 9',
         '  class3 taken for class5: 4 of 9',
     ]
-    told = text_report.confusion(scored.of_matrix(np.ones([21, 21], int)), names)
+    told = text_report.confusion_matrix(scored.of_matrix(np.ones([21, 21], int)), names)
     assert told.count('\n') == 20
 
 
@@ -66,13 +66,15 @@ def test_whole():
     """Everything has the probability 0.9; 0.55 are correct. Ten of the mistakes are told."""
     found = [Mistake(123, None, 1, 2, 0.981)] + 10 * [Mistake(7, None, 0, 1, 0.5)]
     names = ['bird', 'dog', 'cat']
-    report = text_report.whole(Result(1, 1, SCORES, found, names, {}))
+    report = text_report.full_report(Result(1, 1, SCORES, found, names, {}))
     assert report.splitlines()[-12:-9] == [
         'Calibration: expected error 0.350 (15 bins), mean confidence 0.900, precision 0.550',
         'The most confident mistakes:',
         '  example 123: cat, not dog 0.98',
     ]
-    assert report.startswith(text_report.by_class(SCORES, names) + '\nConfusion matrix')
+    assert report.startswith(
+        text_report.classification_report(SCORES, names) + '\nConfusion matrix'
+    )
     assert text_report.mistakes([], names) == 'No mistakes'
 
 
@@ -83,13 +85,13 @@ def test_markdown_table():
 
 def test_predictions():
     """Names with what divides fields and lines of CSV; float32 to 1e-6, however small."""
-    scores, names = scored.scores(50, 4), ['a,b', 'say "c"', '猫', 'd']
-    scores.log_probabilities[0, :2] = -80, -np.inf
-    content = text_report.predictions(scores, names)
+    metrics, names = scored.metrics(50, 4), ['a,b', 'say "c"', '猫', 'd']
+    metrics.log_probabilities[0, :2] = -80, -np.inf
+    content = text_report.predictions_csv(metrics, names)
     assert '\r' not in content and content.count('\n') == 51
     header, *rows = list(csv.reader(content.splitlines()))
     assert header == ['index', 'label'] + names
     found = np.array(rows, np.float64)
-    np.testing.assert_array_equal(found[:, :2].T, [np.arange(50), scores.labels])
-    expected = np.exp(scores.log_probabilities.astype(np.float64))
+    np.testing.assert_array_equal(found[:, :2].T, [np.arange(50), metrics.labels])
+    expected = np.exp(metrics.log_probabilities.astype(np.float64))
     np.testing.assert_allclose(found[:, 2:], expected, rtol=1e-6, atol=0)

@@ -38,7 +38,7 @@ def test_only_a_better_one_takes_its_place(tmp_path, data_dir, capsys):
         for step, precision, best in [(3, 0.5, 3), (4, 0.5, 3), (5, 0.4, 3), (6, 0.625, 6)]:
             checkpoint_files.keep_best(run, _checkpoint(step), precision)
             assert _best_files(tmp_path) == _files_of(best)
-            saved = run_directory.read_chosen(str(tmp_path), 'best')
+            saved = run_directory.read_checkpoint(str(tmp_path), 'best')
             assert (saved.path, saved.step) == (str(tmp_path / ('best.ckpt-%d' % best)), best)
             np.testing.assert_array_equal(
                 saved.values['conv1/weights'], np.full([2, 3], best + 0.1, np.float32)
@@ -60,7 +60,7 @@ def test_a_resumed_run_knows_it(tmp_path, data_dir):
     with _held(tmp_path, data_dir) as run:
         checkpoint_files.keep_best(run, _checkpoint(1), 0.5)
     train(tmp_path, data_dir, 2)
-    assert run_directory.read_chosen(str(tmp_path), 'best').step == 1
+    assert run_directory.read_checkpoint(str(tmp_path), 'best').step == 1
     with _held(tmp_path, data_dir) as run:
         checkpoint_files.keep_best(run, _checkpoint(2), 0.25)
     assert _best_files(tmp_path) == _files_of(1)
@@ -105,7 +105,7 @@ def test_what_cannot_be_kept(tmp_path, data_dir, monkeypatch):
             ):
                 checkpoint_files.keep_best(run, _checkpoint(4), 0.75)
         assert _best_files(tmp_path) == _files_of(3)
-        assert run_directory.read_chosen(str(tmp_path), 'best').step == 3
+        assert run_directory.read_checkpoint(str(tmp_path), 'best').step == 3
         checkpoint_files.keep_best(run, _checkpoint(5), 0.625)
     assert _best_files(tmp_path) == _files_of(5)
 
@@ -116,7 +116,7 @@ def test_choices(tmp_path, data_dir):
         (str(tmp_path / 'model.ckpt-1') + suffix, 1)
         for suffix in ('', '.meta', '.data-00000-of-00001')
     ]:
-        assert run_directory.read_chosen(str(tmp_path), choice).step == step
+        assert run_directory.read_checkpoint(str(tmp_path), choice).step == step
     for choice, complaint in [
         ('best', 'has kept no best checkpoint: train with --keep_best'),
         (
@@ -126,9 +126,9 @@ def test_choices(tmp_path, data_dir):
         (str(tmp_path), 'is a directory, .*; its directory is --checkpoint_dir$'),
     ]:
         with pytest.raises(UserError, match=complaint):
-            run_directory.read_chosen(str(tmp_path), choice)
+            run_directory.read_checkpoint(str(tmp_path), choice)
     with pytest.raises(UserError, match='There is no checkpoint in .*none: train first'):
-        run_directory.read_chosen(str(tmp_path / 'none'), 'latest')
+        run_directory.read_checkpoint(str(tmp_path / 'none'), 'latest')
 
 
 def test_a_parameter_server_that_is_lost_while_saving(tmp_path, monkeypatch):
@@ -151,7 +151,7 @@ def test_a_saver_does_not_know_of_the_best_one(tmp_path):
         (tmp_path / (name + '.index')).touch()
     paths = [str(tmp_path / name) for name in ('model.ckpt-1', 'best.ckpt-2', 'model.ckpt-3')]
     tf.train.update_checkpoint_state(str(tmp_path), paths[1], paths)
-    assert checkpoint_files.listed(str(tmp_path)) == paths[:1]
+    assert checkpoint_files.listed_checkpoints(str(tmp_path)) == paths[:1]
 
 
 def test_the_record_names_no_checkpoint_that_is_being_written(tmp_path, data_dir, monkeypatch):

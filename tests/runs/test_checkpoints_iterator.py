@@ -107,15 +107,15 @@ def test_a_checkpoint_that_comes_between_two_looks_is_not_missed(tmp_path, clock
     """The last one is saved while the evaluator looks what the newest one is."""
     _record(tmp_path, 2)
     _save_number(tmp_path, 1)
-    stamp = checkpoint_files.stamp
+    fingerprint = checkpoint_files.fingerprint
 
     def then_save(directory):
-        found = stamp(directory)
+        found = fingerprint(directory)
         if clock.now == 4:
             _save_number(tmp_path, 2)
         return found
 
-    monkeypatch.setattr(checkpoint_files, 'stamp', then_save)
+    monkeypatch.setattr(checkpoint_files, 'fingerprint', then_save)
     assert [step for step, _ in _found(tmp_path, clock, 300)] == [1, 2]
 
 

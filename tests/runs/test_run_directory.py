@@ -141,7 +141,7 @@ def test_a_checkpoint_of_another_network(tmp_path, data_dir):
 def test_a_run_on_other_classes(tmp_path, data_dir, own_data_dir):
     train(tmp_path / 'run', data_dir, 1)
     with open(
-        os.path.join(own_data_dir, dataset.DIRECTORY, dataset.CLASS_NAMES_FILE), 'w'
+        os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY, dataset.CLASS_NAMES_FILE), 'w'
     ) as names:
         names.write('\n'.join(dataset.CLASS_NAMES))
     complaint = r'The run in %s was trained with class_names disc, ring, .*: give the same' % (
@@ -228,7 +228,7 @@ def test_a_bad_value_in_the_record(tmp_path, name, value, fault):
     path = tmp_path / 'run.json'
     path.write_text(json.dumps({name: value}))
     with pytest.raises(UserError, match=r'^%s is damaged \(%s.*\): delete it' % (path, fault)):
-        run_directory.recorded_hparams(str(tmp_path))
+        run_directory.read_hparams(str(tmp_path))
 
 
 def test_a_link_that_leads_nowhere(tmp_path):
@@ -237,7 +237,7 @@ def test_a_link_that_leads_nowhere(tmp_path):
         UserError,
         match=r'/run.json is damaged \(.+\): delete it to train or evaluate without the record$',
     ):
-        run_directory.recorded_hparams(str(tmp_path))
+        run_directory.read_hparams(str(tmp_path))
 
 
 def test_a_directory_in_place_of_the_record(tmp_path):
@@ -246,7 +246,7 @@ def test_a_directory_in_place_of_the_record(tmp_path):
         UserError,
         match='run.json is a directory, not a file: delete it to train or evaluate without the record$',
     ):
-        run_directory.recorded_hparams(str(tmp_path))
+        run_directory.read_hparams(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_a_damaged_record(tmp_path, content, fault):
     path = tmp_path / 'run.json'
     path.write_text(content)
     with pytest.raises(UserError, match=r'^%s is damaged \(.*%s.*\): delete it' % (path, fault)):
-        run_directory.recorded_hparams(str(tmp_path))
+        run_directory.read_hparams(str(tmp_path))
 
 
 def test_a_record_of_an_earlier_version(tmp_path, data_dir, capsys):
@@ -270,7 +270,7 @@ def test_a_record_of_an_earlier_version(tmp_path, data_dir, capsys):
     record = json.loads((tmp_path / 'run.json').read_text())
     kept = ['initial_learning_rate', 'num_epochs_per_decay', 'moving_average_decay', 'num_towers']
     (tmp_path / 'run.json').write_text(json.dumps({name: record[name] for name in kept}))
-    assert run_directory.recorded_hparams(str(tmp_path)) == HPARAMS
+    assert run_directory.read_hparams(str(tmp_path)) == HPARAMS
     train(tmp_path, data_dir, 2)
     assert 'resumed with' not in capsys.readouterr().out
 
@@ -281,7 +281,7 @@ def test_a_run_without_end(tmp_path):
 
 
 def test_no_record_counts_as_classic(tmp_path):
-    assert run_directory.recorded_hparams(str(tmp_path)) == CLASSIC
+    assert run_directory.read_hparams(str(tmp_path)) == CLASSIC
 
 
 def test_another_number_of_examples(tmp_path, data_dir, capsys):

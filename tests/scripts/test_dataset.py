@@ -12,7 +12,7 @@ from tests.helpers.special_files import deadline  # noqa: F401
 def _summary(data_dir):
     return '50000 training and 10000 test examples of %s in %s\n' % (
         ', '.join(synthetic.CLASS_NAMES),
-        data_dir / dataset.DIRECTORY,
+        data_dir / dataset.CIFAR10_DIRECTORY,
     )
 
 
@@ -22,7 +22,7 @@ def test_commands(tmp_path):
     assert programs.succeed(
         'cifar10_dataset', 'synthetic', *args
     ) == 'Writing the synthetic data set to %s\n%s' % (
-        tmp_path / dataset.DIRECTORY,
+        tmp_path / dataset.CIFAR10_DIRECTORY,
         _summary(tmp_path),
     )
     for command in ('verify', 'synthetic', 'download'):  # the files exist: nothing is written

@@ -29,7 +29,7 @@ def make_cluster(tmp_path, data_dir):
 
 
 def _saved(tmp_path):
-    return int(checkpoint_files.listed_latest(str(tmp_path / 'run')).rsplit('-', 1)[1])
+    return int(checkpoint_files.latest_checkpoint(str(tmp_path / 'run')).rsplit('-', 1)[1])
 
 
 @LONG

@@ -36,7 +36,7 @@ def _steps(lines):
 def _assert_whole(directory, last_step, every=None):
     """Asserts that the run is saved at its end, and that no curve goes back; with `every`, that
     none has a gap."""
-    newest = checkpoint_files.listed_latest(str(directory))
+    newest = checkpoint_files.latest_checkpoint(str(directory))
     # another worker may have been under way
     assert last_step <= int(newest.rsplit('-', 1)[1]) <= last_step + 1
     for tag, steps in events.shown_steps(directory).items():
@@ -259,7 +259,7 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
         for name in others:
             cluster.kill(name)
     cluster.kill(fallen)
-    saved = int(checkpoint_files.listed_latest(str(tmp_path / 'run')).rsplit('-', 1)[1])
+    saved = int(checkpoint_files.latest_checkpoint(str(tmp_path / 'run')).rsplit('-', 1)[1])
     assert saved >= 10  # the chief may have been saving the next one
     cluster.flags.append('--max_steps=%d' % (saved + 10))
     cluster.start()

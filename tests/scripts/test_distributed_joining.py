@@ -38,7 +38,7 @@ def test_a_second_task_on_another_host(tmp_path, make_cluster):
     cluster.succeed()
     for task in cluster.names:
         assert not re.search('Lost|Joining|Resuming', cluster.text(task))
-    assert re.search(r'-2[01]$', checkpoint_files.listed_latest(str(tmp_path / 'run')))
+    assert re.search(r'-2[01]$', checkpoint_files.latest_checkpoint(str(tmp_path / 'run')))
 
 
 def test_tf_config_with_a_chief_and_an_evaluator(tmp_path, make_cluster):

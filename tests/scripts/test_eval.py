@@ -26,12 +26,12 @@ def test_what_is_evaluated(tmp_path, data_dir):
     path, chosen = checkpoints.save(tmp_path, 1)
     _, latest = checkpoints.save(tmp_path, 2, seed=1)
     found = dataset.read(data_dir)
-    for args, step, variables, records, count in [
+    for args, step, variables, split, count in [
         (['--eval_data=train_eval', '--checkpoint=%s.index' % path], 1, chosen, found.train, 300),
         (['--num_examples=7', '--run_once', '--use_gpu'], 2, latest, found.test, 7),
     ]:
         status, stdout, _ = programs.call('cifar10_eval', *args, *_args(data_dir, tmp_path))
-        correct, _ = checkpoints.expected_result(data_dir, variables, count, records.paths)
+        correct, _ = checkpoints.expected_result(data_dir, variables, count, split.paths)
         assert status == 0 and '(%d of %d, step %d)' % (correct, count, step) in stdout
         assert stdout.count('precision @ 1') == 1
     assert tf.config.experimental.list_physical_devices('GPU') or stdout.startswith(

@@ -76,7 +76,7 @@ def lax_umask():
 
 def test_nobody_else_can_write_to_what_is_made(tmp_path, data_dir, lax_umask, monkeypatch):
     monkeypatch.setattr(
-        synthetic, 'records', lambda count, rng, draw=synthetic.records: draw(10, rng)
+        synthetic, 'draw_records', lambda count, rng, draw=synthetic.draw_records: draw(10, rng)
     )
     top = tmp_path / 'made'
     os.umask(0o022)

@@ -48,14 +48,14 @@ def run(tmp_path, data_dir):
         json.dumps({'num_towers': 1, 'class_names': synthetic.CLASS_NAMES})
     )
     test = dataset.read(data_dir).test
-    scores = evaluation.Evaluator(test).evaluate(checkpoint.read(path)).scores
+    metrics = evaluation.Evaluator(test).evaluate(checkpoint.read(path)).metrics
     return SimpleNamespace(
         path=path,
         directory=str(tmp_path / 'run'),
         out=str(tmp_path / 'exported'),
         images=oracle.read_records(test.paths)[1],
-        probabilities=np.exp(scores.log_probabilities),
-        classes=scores.classes,
+        probabilities=np.exp(metrics.log_probabilities),
+        classes=metrics.predicted_classes,
     )
 
 

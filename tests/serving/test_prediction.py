@@ -62,7 +62,7 @@ def test_what_the_evaluation_says_of_the_same_pixels(run, data_dir, num_views):
     told, probabilities = _told(stdout)
     assert (status, stderr, [one['file'] for one in told]) == (0, '', run.files)
     evaluator = evaluation.Evaluator(dataset.read(data_dir).test, '/cpu:0', COUNT, num_views)
-    expected = np.exp(evaluator.evaluate(checkpoint.read(run.path)).scores.log_probabilities)
+    expected = np.exp(evaluator.evaluate(checkpoint.read(run.path)).metrics.log_probabilities)
     np.testing.assert_allclose(probabilities, expected, atol=1e-5)
     for one in told:
         given = [each['probability'] for each in one['predictions']]
@@ -176,7 +176,7 @@ def test_the_standard_input(run, monkeypatch):
 
 
 def test_progress_on_many_files(run):
-    many = run.files * (prediction._MANY // COUNT + 1)
+    many = run.files * (prediction._MIN_FILES_FOR_PROGRESS // COUNT + 1)
     status, stdout, stderr = _predict(run, *many)
     assert status == 0 and [line.split(': ')[0] for line in stdout.splitlines()] == many
     assert (

@@ -55,8 +55,8 @@ def test_a_directory_that_must_exist(tmp_path, monkeypatch):
     with pytest.raises(UserError, match='^a/b does not exist: make it$'):
         directories.check_exists('a/b', 'make it')
     assert (
-        directories.missing('a/b') == [str(tmp_path / 'a' / 'b'), str(tmp_path / 'a')]
-        and directories.missing('.') == []
+        directories.missing_directories('a/b') == [str(tmp_path / 'a' / 'b'), str(tmp_path / 'a')]
+        and directories.missing_directories('.') == []
     )
 
 
@@ -151,7 +151,7 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
 
     (tmp_path / '.cifar10-incomplete-x').mkdir()
     monkeypatch.setattr(directories.fcntl, 'flock', fail)
-    with directories.alone_in(str(tmp_path)):
+    with directories.write_lock(str(tmp_path)):
         assert os.listdir(str(tmp_path)) == ['.cifar10-incomplete-x']
     assert os.listdir(str(tmp_path)) == ['.cifar10-incomplete-x']
 

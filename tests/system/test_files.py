@@ -20,7 +20,7 @@ from tests.helpers.special_files import deadline  # noqa: F401
 )
 def test_text_and_bytes(tmp_path, content, written):
     for _ in range(2):  # a new file, and one that is replaced
-        files.write_whole(str(tmp_path / 'file'), content, 'remedy')
+        files.atomic_write(str(tmp_path / 'file'), content, 'remedy')
         assert (tmp_path / 'file').read_bytes() == written
         assert os.listdir(str(tmp_path)) == ['file']
 
@@ -30,7 +30,7 @@ def test_where_no_file_can_be(tmp_path):
     for path, reason in [('file', 'Is a directory'), ('no/file', 'No such file or directory')]:
         path = str(tmp_path / path)
         with pytest.raises(UserError, match=r'^Cannot write %s \(%s\): remedy$' % (path, reason)):
-            files.write_whole(path, 'new', 'remedy')
+            files.atomic_write(path, 'new', 'remedy')
     assert os.listdir(str(tmp_path)) == ['file'] and os.listdir(str(tmp_path / 'file')) == []
 
 
@@ -38,7 +38,7 @@ def test_what_was_there_stays_if_writing_fails(tmp_path):
     """A lone surrogate cannot be encoded: the file has been opened by then."""
     (tmp_path / 'file').write_text('old')
     with pytest.raises(UnicodeEncodeError):
-        files.write_whole(str(tmp_path / 'file'), '\ud800', 'remedy')
+        files.atomic_write(str(tmp_path / 'file'), '\ud800', 'remedy')
     assert os.listdir(str(tmp_path)) == ['file'] and (tmp_path / 'file').read_text() == 'old'
 
 
@@ -52,7 +52,7 @@ def test_what_was_there_stays_if_the_disk_is_full(tmp_path):
         with pytest.raises(
             UserError, match=r'^Cannot write %s/file \(File too large\): make room$' % tmp_path
         ):
-            files.write_whole(str(tmp_path / 'file'), 'new', 'make room')
+            files.atomic_write(str(tmp_path / 'file'), 'new', 'make room')
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert os.listdir(str(tmp_path)) == ['file'] and (tmp_path / 'file').read_text() == 'old'
@@ -70,7 +70,7 @@ def test_what_others_have_put_beside_it_stays(tmp_path, kind):
             special_files.make(other, kind)
     (tmp_path / 'file').symlink_to('target')  # which is replaced
     before = [os.lstat(str(other)) for other in others]
-    files.write_whole(str(tmp_path / 'file'), 'new', 'remedy')
+    files.atomic_write(str(tmp_path / 'file'), 'new', 'remedy')
     assert (tmp_path / 'target').read_text() == 'precious' and not (tmp_path / 'file').is_symlink()
     assert (tmp_path / 'file').read_text() == 'new'
     assert [os.lstat(str(other)) for other in others] == before
@@ -120,7 +120,7 @@ def test_no_regular_file(tmp_path, kind):
         with pytest.raises(
             UserError, match='^%s/%s is %s, not a file: remove it$' % (tmp_path, name, kind)
         ):
-            files.check_regular(str(tmp_path / name), 'remove it')
+            files.check_regular_file(str(tmp_path / name), 'remove it')
 
 
 def test_a_regular_file(tmp_path):
@@ -128,10 +128,10 @@ def test_a_regular_file(tmp_path):
     (tmp_path / 'link').symlink_to('file')
     (tmp_path / 'dangling').symlink_to('nowhere')
     for name in ('file', 'link'):
-        files.check_regular(str(tmp_path / name), 'remedy')
+        files.check_regular_file(str(tmp_path / name), 'remedy')
     for name in ('missing', 'dangling'):
         with pytest.raises(FileNotFoundError):
-            files.check_regular(str(tmp_path / name), 'remedy')
+            files.check_regular_file(str(tmp_path / name), 'remedy')
 
 
 def test_a_locale_that_is_not_utf_8(monkeypatch):

@@ -101,7 +101,7 @@ def test_graph_mode(graph):
 
 
 def test_the_processor():
-    assert machine.processor().strip()
+    assert machine.cpu_name().strip()
 
 
 @pytest.mark.parametrize('allow_growth', [True, False])
@@ -122,6 +122,6 @@ def test_descriptions_of_gpus(monkeypatch, allow_growth):
     monkeypatch.setattr(machine.device_lib, 'list_local_devices', listed)
     monkeypatch.setattr(tf.config.experimental, 'list_physical_devices', lambda kind: ['GPU'] * 2)
     config = None if allow_growth else tf.ConfigProto()
-    assert machine.gpus(config) == ['Tesla V100-SXM2-16GB'] * 2 and used == [allow_growth]
+    assert machine.gpu_names(config) == ['Tesla V100-SXM2-16GB'] * 2 and used == [allow_growth]
     monkeypatch.setattr(tf.config.experimental, 'list_physical_devices', lambda kind: [])
-    assert machine.gpus(config) == [] and len(used) == 1
+    assert machine.gpu_names(config) == [] and len(used) == 1

@@ -19,8 +19,8 @@ BOTH = [signal.SIGINT, signal.SIGTERM]
 def received():
     """The signals that come through; after the test the handlers are again what they were."""
     came = []
-    before = {number: signal.getsignal(number) for number in signals.STOPPING}
-    for number in signals.STOPPING:
+    before = {number: signal.getsignal(number) for number in signals.STOP_SIGNALS}
+    for number in signals.STOP_SIGNALS:
         signal.signal(number, lambda number, _: came.append(number))
     yield came
     for number, handler in before.items():
@@ -31,26 +31,26 @@ def _send(number):
     os.kill(os.getpid(), number)
 
 
-@pytest.mark.parametrize('number', signals.STOPPING)
+@pytest.mark.parametrize('number', signals.STOP_SIGNALS)
 def test_the_first_signal_raises(received, number):
-    with pytest.raises(signals.Interrupted) as error, signals.Interruptible():
+    with pytest.raises(signals.SignalInterrupt) as error, signals.RaiseOnSignal():
         _send(number)
-    assert (error.value.number, str(error.value)) == (number, signal.Signals(number).name)
+    assert (error.value.signum, str(error.value)) == (number, signal.Signals(number).name)
     _send(number)
     assert received == [number]
 
 
 def test_an_interrupt_that_was_lost(received):
     done = []
-    with pytest.raises(signals.Interrupted, match='^SIGTERM$'), signals.Interruptible():
-        with contextlib.suppress(signals.Interrupted):
+    with pytest.raises(signals.SignalInterrupt, match='^SIGTERM$'), signals.RaiseOnSignal():
+        with contextlib.suppress(signals.SignalInterrupt):
             _send(signal.SIGTERM)
         done.append('the rest of the block')
     assert (received, done) == ([], ['the rest of the block'])
 
 
 def test_another_error_passes(received):
-    with pytest.raises(ZeroDivisionError), signals.Interruptible():
+    with pytest.raises(ZeroDivisionError), signals.RaiseOnSignal():
         try:
             _send(signal.SIGTERM)
         finally:
@@ -93,9 +93,9 @@ def _line(number):
     return 'program.py: interrupted (%s)\n' % signal.Signals(number).name
 
 
-@pytest.mark.parametrize('number', signals.STOPPING)
+@pytest.mark.parametrize('number', signals.STOP_SIGNALS)
 def test_every_signal_ends_the_start(number):
-    assert _run('signals.end_on_signals()', 'signal.pause()', number) == (
+    assert _run('signals.install_handlers()', 'signal.pause()', number) == (
         128 + number,
         _line(number),
     )
@@ -112,7 +112,7 @@ Lost()
 def test_no_signal_is_lost():
     """Python ignores exceptions in some places, and so can TensorFlow where its C++ code calls
     Python."""
-    assert _run('signals.end_on_signals()', _LOST) == (128 + signal.SIGINT, _line(signal.SIGINT))
+    assert _run('signals.install_handlers()', _LOST) == (128 + signal.SIGINT, _line(signal.SIGINT))
 
 
 def test_one_line_though_another_signal_comes_meanwhile():
@@ -121,7 +121,7 @@ def test_one_line_though_another_signal_comes_meanwhile():
         'import types\ndef select(*args):\n    os.kill(os.getpid(), signal.SIGTERM)\n    return [], [2], []\n'
         'signals.select = types.SimpleNamespace(select=select); os.kill(os.getpid(), signal.SIGINT)'
     )
-    assert _run('signals.end_on_signals()', then) == (128 + signal.SIGINT, _line(signal.SIGINT))
+    assert _run('signals.install_handlers()', then) == (128 + signal.SIGINT, _line(signal.SIGINT))
 
 
 def test_nobody_reads_the_line_at_present():
@@ -133,7 +133,7 @@ def test_nobody_reads_the_line_at_present():
             os.write(writer, bytes(1 << 16))
     os.set_blocking(writer, True)
     process = subprocess.Popen(
-        [sys.executable, '-c', _PROGRAM % ('signals.end_on_signals()', 'signal.pause()')],
+        [sys.executable, '-c', _PROGRAM % ('signals.install_handlers()', 'signal.pause()')],
         stderr=writer,
         stdout=subprocess.PIPE,
         env=dict(os.environ, PYTHONPATH=programs.ROOT),
@@ -160,13 +160,13 @@ def test_defaults_are_restored():
     """A program that handles signals itself gets all of them."""
     handlers = '[signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], signal.set_wakeup_fd(-1)'
     then = 'assert (%s) == ([signal.default_int_handler, signal.SIG_DFL], -1)' % handlers
-    assert _run('signals.end_on_signals(); signals.restore_defaults()', then) == (0, '')
-    assert _run('signals.end_on_signals()', then)[0] == 1
-    ignored = 'signal.signal(signal.SIGINT, signal.SIG_IGN); signals.end_on_signals(); signals.restore_defaults()'
+    assert _run('signals.install_handlers(); signals.restore_handlers()', then) == (0, '')
+    assert _run('signals.install_handlers()', then)[0] == 1
+    ignored = 'signal.signal(signal.SIGINT, signal.SIG_IGN); signals.install_handlers(); signals.restore_handlers()'
     assert _run(ignored, 'assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN') == (0, '')
 
 
-_WAIT_TWICE = 'with signals.Interruptible():\n    try:\n        {0}\n    finally:\n        {0}'
+_WAIT_TWICE = 'with signals.RaiseOnSignal():\n    try:\n        {0}\n    finally:\n        {0}'
 
 
 @pytest.mark.parametrize(
@@ -178,14 +178,14 @@ _WAIT_TWICE = 'with signals.Interruptible():\n    try:\n        {0}\n    finally
 )
 def test_the_second_ends_a_program_whatever_it_does(waiting, first, second):
     """The main thread is in C code, where no handler of Python can run."""
-    found = _run('signals.end_on_signals()', waiting.format(_WAIT_IN_C), first, second)
+    found = _run('signals.install_handlers()', waiting.format(_WAIT_IN_C), first, second)
     # the system may deliver them in either order
     assert found in [(128 + last, _line(last)) for last in (first, second)]
 
 
 def test_the_second_ends_children_too():
     """The child holds stderr open, to whose end the test reads."""
-    setting = "signals.end_on_signals(); import subprocess; signals.children.add(subprocess.Popen(['sleep', '1000']).pid)"
+    setting = "signals.install_handlers(); import subprocess; signals.child_pids.add(subprocess.Popen(['sleep', '1000']).pid)"
     status, stderr = _run(
         setting, 'with signals.StopRequest():\n    ' + _WAIT_IN_C, signal.SIGTERM, signal.SIGINT
     )
@@ -194,11 +194,16 @@ def test_the_second_ends_children_too():
 
 def test_nohup():
     hang_up = 'os.kill(os.getpid(), signal.SIGHUP)'
-    then = '%s\nwith signals.StopRequest() as stop:\n    %s; assert stop.received is None' % (
-        hang_up,
-        hang_up,
+    then = (
+        '%s\nwith signals.StopRequest() as stop:\n    %s; assert stop.received_signal is None'
+        % (
+            hang_up,
+            hang_up,
+        )
     )
-    assert _run('signal.signal(signal.SIGHUP, signal.SIG_IGN); signals.end_on_signals()', then) == (
+    assert _run(
+        'signal.signal(signal.SIGHUP, signal.SIG_IGN); signals.install_handlers()', then
+    ) == (
         0,
         '',
     )
@@ -209,12 +214,15 @@ def test_no_handlers_outside_the_main_thread():
         assert pool.submit(signals._handlers).result() == {}
 
 
-@pytest.mark.parametrize('number', signals.STOPPING)
+@pytest.mark.parametrize('number', signals.STOP_SIGNALS)
 def test_the_first_signal_requests_a_stop(received, number):
     with signals.StopRequest() as stop:
-        assert stop.received is None
+        assert stop.received_signal is None
         _send(number)
-        assert stop.received == number and stop.received.name == signal.Signals(number).name
+        assert (
+            stop.received_signal == number
+            and stop.received_signal.name == signal.Signals(number).name
+        )
         assert received == []
 
 
@@ -223,13 +231,13 @@ def test_the_second_signal_acts_as_before(received, first, second):
     with signals.StopRequest() as stop:
         _send(first)
         _send(second)
-        assert (stop.received, received) == (first, [second])
+        assert (stop.received_signal, received) == (first, [second])
     _send(first)
     assert received == [second, first]
 
 
 def test_signals_are_held_back(received):
-    with signals.held_back():
+    with signals.delay_signals():
         for number in BOTH:
             _send(number)
         assert received == []
@@ -239,7 +247,7 @@ def test_signals_are_held_back(received):
 
 
 def test_held_back_signals_survive_an_error(received):
-    with pytest.raises(ValueError), signals.held_back():
+    with pytest.raises(ValueError), signals.delay_signals():
         _send(signal.SIGTERM)
         assert received == []
         raise ValueError
@@ -249,7 +257,7 @@ def test_held_back_signals_survive_an_error(received):
 def test_a_terminal_that_is_closed():
     """The shell and the system send SIGHUP one after the other: that is no second signal."""
     hang_up = 'os.kill(os.getpid(), signal.SIGHUP)'
-    requested = 'with signals.StopRequest() as stop:\n    {0}\n    {0}\n    assert stop.received == signal.SIGHUP'
-    raised = 'with signals.Interruptible():\n    try:\n        {0}\n    finally:\n        {0}\n        os._exit(7)'
+    requested = 'with signals.StopRequest() as stop:\n    {0}\n    {0}\n    assert stop.received_signal == signal.SIGHUP'
+    raised = 'with signals.RaiseOnSignal():\n    try:\n        {0}\n    finally:\n        {0}\n        os._exit(7)'
     for then, status in [(requested, 0), (raised, 7)]:
-        assert _run('signals.end_on_signals()', then.format(hang_up)) == (status, '')
+        assert _run('signals.install_handlers()', then.format(hang_up)) == (status, '')

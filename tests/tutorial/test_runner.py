@@ -43,7 +43,7 @@ def _succeed(*args, wrapper=()):
 def test_an_own_network_on_the_input(own, data_dir):
     """The labels of the test images come in the order of the file, and then from its start
     again."""
-    stdout, stderr = _succeed(own('own_network'), os.path.join(data_dir, dataset.DIRECTORY))
+    stdout, stderr = _succeed(own('own_network'), os.path.join(data_dir, dataset.CIFAR10_DIRECTORY))
     assert stderr == ''
     assert stdout.startswith(FILLING)
     assert re.findall(r'step (\d+), loss = [2-9]', stdout) == ['0', '10']
@@ -74,12 +74,12 @@ def test_the_tutorial_trains_and_evaluates(own, tmp_path, data_dir):
         '--checkpoint_dir=' + train_dir,
         '--eval_dir=%s' % (tmp_path / 'eval'),
         '--num_examples=50',
-        '--data_dir=' + os.path.join(data_dir, dataset.DIRECTORY),
+        '--data_dir=' + os.path.join(data_dir, dataset.CIFAR10_DIRECTORY),
         '--batch_size=25',
     )
     evaluator = evaluation.Evaluator(dataset.read(data_dir).test)
     result = evaluator.evaluate(checkpoint.read(train_dir + '/model.ckpt-5'))
-    assert '(%d of 50)' % result.scores.num_correct in stdout
+    assert '(%d of 50)' % result.metrics.num_correct in stdout
 
 
 def test_towers_on_gpus_that_are_not_there_and_the_other_kind_of_flags(own, tmp_path, data_dir):
@@ -119,7 +119,7 @@ def test_helpers_half_precision_and_a_changed_record(own, data_dir):
 
 
 def test_copies_beside_the_program(own, data_dir):
-    batches = os.path.join(data_dir, dataset.DIRECTORY)
+    batches = os.path.join(data_dir, dataset.CIFAR10_DIRECTORY)
     copies = dict(
         cifar10='import tensorflow as tf\nFLAGS = 0\ntf.app.flags.DEFINE_integer("batch_size", 1024, "")\n'
         'def network(): pass\ndef train(loss): return loss\n',
