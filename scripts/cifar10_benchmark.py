@@ -20,17 +20,18 @@ import sys
 # A checkout needs no installation.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import startup
-from cifar10.config import NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
-
-startup.start(__name__)
-
-from absl import flags
-
 from cifar10.cli import data_flags, program, training_flags
 
-# a mistake in the flags is told before TensorFlow is imported, which takes seconds
-if __name__ == '__main__':
+# isort: split
+from absl import flags
+
+
+@program.start(
+    __name__,
+    dict.fromkeys(['input', 'step', 'train', 'towers', 'profile', 'distributed', 'estimate'], ()),
+)
+def define_flags():
+    """Defines the flags."""
     data_flags.define(default_dataset='synthetic')
     training_flags.define_batch_size()
     training_flags.define_num_gpus()
@@ -49,18 +50,13 @@ if __name__ == '__main__':
     data_flags.define_output_file(
         'trace_file', '/tmp/cifar10_trace.json', 'Where `profile` writes the Chrome trace.'
     )
-    ARGUMENTS = program.parse(
-        dict.fromkeys(
-            ['input', 'step', 'train', 'towers', 'profile', 'distributed', 'estimate'], ()
-        )
-    )
 
 
 from cifar10 import placement
 from cifar10.benchmark import estimates, subcommands
 from cifar10.benchmark.measurements import BASELINE, OURS, StepCounts
 from cifar10.cli import training_job
-from cifar10.config import CLASSIC
+from cifar10.config import CLASSIC, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.system import files, signals
@@ -149,4 +145,4 @@ def main(subcommand):
 
 
 if __name__ == '__main__':
-    program.run(main, ARGUMENTS)
+    program.run(main)

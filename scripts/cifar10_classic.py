@@ -10,21 +10,21 @@ import sys
 # A checkout needs no installation.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import startup
-
-startup.start(__name__)
-
-from absl import flags
-
 from cifar10.cli import data_flags, program, training_flags
 
-# a mistake in the flags is told before TensorFlow is imported, which takes seconds
-if __name__ == '__main__':
+
+@program.start(__name__)
+def define_flags():
+    """Defines the flags, and checks them after they are parsed."""
     data_flags.define()
     training_flags.define_run()
     training_flags.define_batch_size()
     training_flags.define_num_gpus()
-    program.parse(check=training_flags.check_run)
+    yield
+    training_flags.check_run()
+
+
+from absl import flags
 
 from cifar10 import placement
 from cifar10.benchmark import classic

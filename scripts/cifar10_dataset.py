@@ -170,5 +170,6 @@ if __name__ == '__main__':
         'Where info draws images of each class: a file .png, .jpg or .jpeg.',
         extensions=('.png', '.jpg', '.jpeg'),
     )
-    words = {name: names for name, (_, names, _) in COMMANDS.items()}
-    program.run(main, program.parse(words, needs_tensorflow=('convert', 'info')))
+    arguments = {name: names for name, (_, names, _) in COMMANDS.items()}
+    program.parse(arguments, needs_tensorflow=('convert', 'info'))
+    program.run(main)

@@ -12,30 +12,28 @@ Each worker has its shard of the examples, and towers of its own on --num_gpus d
 how the workers come together.
 """
 
+import contextlib
 import os
 import sys
 
 # A checkout needs no installation.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import startup
-
-startup.start(__name__)
-
-from absl import flags
-
 from cifar10.cli import cluster_flags, program, training_flags
 
-# a mistake in the flags is told before TensorFlow is imported, which takes seconds
-if __name__ == '__main__':
+
+@program.start(__name__)
+def define_flags():
+    """Defines the flags, and checks them after they are parsed."""
     training_flags.define()
     training_flags.define_num_gpus()
     training_flags.define_placement()
     cluster_flags.define()
-    program.parse(check=cluster_flags.check)
+    yield
+    cluster_flags.check()
 
-import contextlib
 
+from absl import flags
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation, input as cifar10_input, multi_gpu, optimizer, summaries, training

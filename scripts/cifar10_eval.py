@@ -14,39 +14,20 @@ import sys
 # A checkout needs no installation.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import startup
-
-startup.start(__name__)
-
-from absl import flags
-
 from cifar10.cli import data_flags, program
+
+# isort: split
+from absl import flags
+from absl.flags import FLAGS
+
 from cifar10.errors import UserError
 from cifar10.report import figures, text_report
 from cifar10.system import directories, files
 
-FLAGS = flags.FLAGS
 
-
-def evaluates_continuously():
-    """Whether newer checkpoints are evaluated too."""
-    return FLAGS.checkpoint == 'latest' and not FLAGS.run_once
-
-
-def check():
-    """Raises UserError if the flags do not fit together, or a directory that is given does not
-    exist."""
-    data_flags.check_directories_differ('eval_dir', 'checkpoint_dir', 'data_dir')
-    if not FLAGS['data_dir'].using_default_value:
-        data_flags.check_data_dir_exists()
-    if not evaluates_continuously():
-        data_flags.check_checkpoint_exists()
-    if FLAGS.figures_dir and not figures.is_available():
-        raise UserError('--figures_dir needs matplotlib: pip install matplotlib')
-
-
-# a mistake in the flags is told before TensorFlow is imported, which takes seconds
-if __name__ == '__main__':
+@program.start(__name__)
+def define_flags():
+    """Defines the flags, and checks them after they are parsed."""
     data_flags.define()
     data_flags.define_directory(
         'eval_dir',
@@ -94,7 +75,15 @@ if __name__ == '__main__':
     flags.DEFINE_boolean('run_once', False, 'Evaluate the latest checkpoint and stop.')
     data_flags.define_checkpoint()
     flags.DEFINE_boolean('use_gpu', False, 'Compute on a GPU.')
-    program.parse(check=check)
+    yield
+    data_flags.check_directories_differ('eval_dir', 'checkpoint_dir', 'data_dir')
+    if not FLAGS['data_dir'].using_default_value:
+        data_flags.check_data_dir_exists()
+    if FLAGS.run_once or FLAGS.checkpoint != 'latest':
+        data_flags.check_checkpoint_exists()
+    if FLAGS.figures_dir and not figures.is_available():
+        raise UserError('--figures_dir needs matplotlib: pip install matplotlib')
+
 
 from cifar10 import evaluation, placement
 from cifar10.runs import checkpoints_iterator, run_directory
@@ -111,7 +100,7 @@ def evaluator():
 
 def checkpoints():
     """The chosen checkpoint; without a choice the latest one and each newer one."""
-    if evaluates_continuously():
+    if FLAGS.checkpoint == 'latest' and not FLAGS.run_once:
         return checkpoints_iterator.new_checkpoints(
             FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs
         )

@@ -11,27 +11,14 @@ import sys
 # A checkout needs no installation.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import startup
-
-startup.start(__name__)
-
-from absl import flags
-
 from cifar10.cli import data_flags, program
+
 from cifar10.system import files
 
-FLAGS = flags.FLAGS
 
-
-def check():
-    """Raises UserError if the flags do not fit together, or there is no directory of
-    checkpoints."""
-    data_flags.check_directories_differ('export_dir', 'checkpoint_dir')
-    data_flags.check_checkpoint_exists()
-
-
-# a mistake in the flags is told before TensorFlow is imported, which takes seconds
-if __name__ == '__main__':
+@program.start(__name__)
+def define_flags():
+    """Defines the flags, and checks them after they are parsed."""
     data_flags.define_checkpoint()
     data_flags.define_directory(
         'export_dir',
@@ -42,10 +29,17 @@ if __name__ == '__main__':
         'model_version', None, 'The number of the version; by default the next one.', 0
     )
     data_flags.define_output_file('tflite_file', None, 'Write this file for TensorFlow Lite too.')
-    program.parse(check=check)
+    yield
+    data_flags.check_directories_differ('export_dir', 'checkpoint_dir')
+    data_flags.check_checkpoint_exists()
+
+
+from absl import flags
 
 from cifar10.serving import export, trained_model
 from cifar10.system import signals
+
+FLAGS = flags.FLAGS
 
 
 def main():

@@ -65,4 +65,5 @@ if __name__ == '__main__':
         lower_bound=0,
         upper_bound=10**6,
     )
-    program.run(main, program.parse(remainder='the flags of ' + TRAINER, needs_tensorflow=False))
+    program.parse(remainder='the flags of ' + TRAINER, needs_tensorflow=False)
+    program.run(main)

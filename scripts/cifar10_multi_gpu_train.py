@@ -15,21 +15,20 @@ import sys
 # A checkout needs no installation.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import startup
-
-startup.start(__name__)
-
-from absl import flags
-
 from cifar10.cli import program, training_flags
 
-# a mistake in the flags is told before TensorFlow is imported, which takes seconds
-if __name__ == '__main__':
+
+@program.start(__name__)
+def define_flags():
+    """Defines the flags, and checks them after they are parsed."""
     training_flags.define()
     training_flags.define_num_gpus()
     training_flags.define_placement()
-    program.parse(check=training_flags.check)
+    yield
+    training_flags.check()
 
+
+from absl import flags
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, multi_gpu, optimizer, placement, summaries, training

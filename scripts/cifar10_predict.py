@@ -9,27 +9,41 @@ cropped and standardised.
   cifar10_predict.py --recursive --json photos > photos.json
 """
 
+import contextlib
 import os
 import sys
 
 # A checkout needs no installation.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import startup
-
-startup.start(__name__)
-
-from absl import flags
-
 from cifar10.cli import data_flags, program
+
+# isort: split
+from absl import flags
+from absl.flags import FLAGS
+
 from cifar10.errors import UserError
 from cifar10.system import directories
 
-FLAGS = flags.FLAGS
 
-
-def check():
-    """Raises UserError if the flags do not fit together, or there is no directory of a model."""
+@program.start(__name__, metavar='IMAGE')
+def define_flags():
+    """Defines the flags, and checks them after they are parsed."""
+    data_flags.define_checkpoint()
+    data_flags.define_saved_model()
+    data_flags.define_views()
+    data_flags.define_integer(
+        'top_k',
+        None,
+        'The number of classes to print, the most probable ones; 5 by default, or all if there '
+        'are fewer.',
+        1,
+        65536,
+    )
+    flags.DEFINE_boolean('recursive', False, 'Take the images of directories in directories too.')
+    flags.DEFINE_boolean('json', False, 'Print a line of JSON per image.')
+    flags.DEFINE_boolean('csv', False, 'Print comma-separated values.')
+    yield
     if FLAGS.json and FLAGS.csv:
         raise UserError('--json and --csv are two formats: give one of them')
     for name in ('checkpoint_dir', 'checkpoint', 'num_views'):
@@ -45,26 +59,6 @@ def check():
     else:
         data_flags.check_checkpoint_exists()
 
-
-# a mistake in the flags is told before TensorFlow is imported, which takes seconds
-if __name__ == '__main__':
-    data_flags.define_checkpoint()
-    data_flags.define_saved_model()
-    data_flags.define_views()
-    data_flags.define_integer(
-        'top_k',
-        None,
-        'The number of classes to print, the most probable ones; 5 by default, or all if there '
-        'are fewer.',
-        1,
-        65536,
-    )
-    flags.DEFINE_boolean('recursive', False, 'Take the images of directories in directories too.')
-    flags.DEFINE_boolean('json', False, 'Print a line of JSON per image.')
-    flags.DEFINE_boolean('csv', False, 'Print comma-separated values.')
-    ARGUMENTS = program.parse(metavar='IMAGE', check=check)
-
-import contextlib
 
 from cifar10.serving import prediction, trained_model
 from cifar10.system import signals
@@ -98,4 +92,4 @@ def main(*names):
 
 
 if __name__ == '__main__':
-    program.run(main, ARGUMENTS)
+    program.run(main)

@@ -55,30 +55,10 @@ def parse_runs(texts):
     return [text.split(':') for text in texts]
 
 
-# a mistake in the flags is told before TensorFlow is imported, which takes seconds
-if __name__ == '__main__':
-    flags.DEFINE_list('runs', None, 'Runs to compare, each NAME:TRAIN_DIR:EVAL_DIR.')
-    flags.DEFINE_list(
-        'at_epochs', [], 'Also rows for the first evaluation after these numbers of epochs.'
-    )
-    flags.DEFINE_list(
-        'target_precision', [], 'Also rows for the first evaluation with at least these precisions.'
-    )
-    data_flags.validate('runs', parse_runs)
-    for name in ('at_epochs', 'target_precision'):
-        data_flags.validate(name, parse_numbers)
-    data_flags.define_output_file(
-        'plot_file',
-        None,
-        'Draw precision against epochs and minutes to this file (.svg, .png); needs matplotlib.',
-    )
-    program.parse()
-
-from cifar10.benchmark import results
-
-
 def main():
     """Prints the table and draws the plot that the flags name."""
+    from cifar10.benchmark import results
+
     # it reports every file and every resumed run
     logging.getLogger('tensorboard').setLevel(logging.ERROR)
     if FLAGS.plot_file is not None:
@@ -96,4 +76,20 @@ def main():
 
 
 if __name__ == '__main__':
+    flags.DEFINE_list('runs', None, 'Runs to compare, each NAME:TRAIN_DIR:EVAL_DIR.')
+    flags.DEFINE_list(
+        'at_epochs', [], 'Also rows for the first evaluation after these numbers of epochs.'
+    )
+    flags.DEFINE_list(
+        'target_precision', [], 'Also rows for the first evaluation with at least these precisions.'
+    )
+    data_flags.validate('runs', parse_runs)
+    for name in ('at_epochs', 'target_precision'):
+        data_flags.validate(name, parse_numbers)
+    data_flags.define_output_file(
+        'plot_file',
+        None,
+        'Draw precision against epochs and minutes to this file (.svg, .png); needs matplotlib.',
+    )
+    program.parse()
     program.run(main)

@@ -20,6 +20,7 @@ startup.start(__name__)
 import argparse
 
 from cifar10.cli import program
+from cifar10.errors import UserError
 
 
 def parse():
@@ -51,19 +52,14 @@ def parse():
     return arguments
 
 
-# a mistake in the flags is told before TensorFlow is imported, which takes seconds
-if __name__ == '__main__':
-    ARGUMENTS = parse()
-    startup.import_tensorflow()
-
-from cifar10.errors import UserError
-from cifar10.tutorial import runner
-
-
 def main():
     """Runs the program that the command line names."""
+    arguments = parse()
+    startup.import_tensorflow()
+    from cifar10.tutorial import runner
+
     try:
-        runner.run(ARGUMENTS.program, ARGUMENTS.flags, ARGUMENTS.own_modules)
+        runner.run(arguments.program, arguments.flags, arguments.own_modules)
     except UserError as error:
         sys.exit('cifar10_run.py: error: %s' % error)
     except KeyboardInterrupt:

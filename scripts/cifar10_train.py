@@ -12,16 +12,16 @@ import sys
 # A checkout needs no installation.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import startup
-
-startup.start(__name__)
-
 from cifar10.cli import program, training_flags
 
-# a mistake in the flags is told before TensorFlow is imported, which takes seconds
-if __name__ == '__main__':
+
+@program.start(__name__)
+def define_flags():
+    """Defines the flags, and checks them after they are parsed."""
     training_flags.define()
-    program.parse(check=training_flags.check)
+    yield
+    training_flags.check()
+
 
 import tensorflow.compat.v1 as tf
 

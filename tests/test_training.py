@@ -207,10 +207,10 @@ def test_the_threads_of_a_job(monkeypatch):
         log_device_placement=True,
     )
     assert (job.threads, job.num_sub_batches) == (Threads(1, 0, 2), 4)
-    assert job.session.config == machine.session_config(job.devices, job.threads, True)
+    assert job.session_config == machine.session_config(job.devices, job.threads, True)
     job = job._replace(requested_threads=Threads(4, 3, 5), hparams=FAST, log_device_placement=False)
     assert (job.threads, job.num_sub_batches) == (Threads(4, 3, 5), 3)
-    assert job.session.config == machine.session_config(job.devices, Threads(4, 3, 5), False)
+    assert job.session_config == machine.session_config(job.devices, Threads(4, 3, 5), False)
 
 
 def _random_numbers(seed, first_step, worker=0):

@@ -1,1 +1,5 @@
-"""Command line of the scripts: a quiet start, flags, the plan, errors in one line."""
+"""Command line of the scripts: start-up, flags, the Job that they describe, errors in one line."""
+
+from cifar10.cli.startup import check_packages
+
+check_packages()  # before a module of this package imports one that is missing

@@ -14,6 +14,8 @@ from cifar10.system import signals
 
 FLAGS = flags.FLAGS
 
+_arguments = []  # of the main function, as `parse` has found them
+
 
 # What to do about errors of TensorFlow that are no bugs. It is not imported here.
 _HINTS = {
@@ -51,6 +53,29 @@ def versions(config_proto=None):
     )
 
 
+def start(name, commands=None, metavar=None):
+    """Starts a script that needs TensorFlow; does nothing if the script is imported as a library.
+
+    A decorator of the function that defines its flags. The function is a generator if it also
+    checks them: they are parsed when it yields. An error ends the script before TensorFlow, whose
+    import takes seconds, is imported.
+
+    Args:
+      name: the `__name__` of the script.
+      commands, metavar: see `parse`.
+    """
+
+    def decorate(define_flags):
+        startup.start(name)
+        if name == '__main__':
+            steps = iter(define_flags() or [])
+            next(steps, None)
+            parse(commands, metavar=metavar, check=lambda: next(steps, None))
+        return define_flags
+
+    return decorate
+
+
 def parse(commands=None, remainder=None, check=None, needs_tensorflow=True, metavar=None):
     """Parses the command line by the flags that are defined, then imports TensorFlow, which takes
     seconds.
@@ -64,9 +89,8 @@ def parse(commands=None, remainder=None, check=None, needs_tensorflow=True, meta
       check: a function that raises UserError if the flags do not fit together.
       needs_tensorflow: whether the script needs it, or which of the commands do.
 
-    Returns:
-      The arguments of the script's main function: the command and its arguments, or the words; or
-      with `remainder` a list of the words after --.
+    The main function gets the command and its arguments, or the words; or with `remainder` a list
+    of the words after --.
 
     A mistake gives one line on stderr and exit status 2, or 1 if the flags do not fit together.
     """
@@ -84,19 +108,18 @@ def parse(commands=None, remainder=None, check=None, needs_tensorflow=True, meta
         if module.startswith('cifar10.'):  # --help lists these as the script's own flags
             for flag in module_flags:
                 FLAGS.register_key_flag_for_module(sys.argv[0], flag)
-    arguments = _parse(sys.argv, commands, remainder, metavar)
+    _arguments[:] = _parse(sys.argv, commands, remainder, metavar)
     try:
         if check:
             check()
     except errors.UserError as error:
         _fail(1, 'error: %s' % error)
-    if needs_tensorflow is True or needs_tensorflow and arguments[0] in needs_tensorflow:
+    if needs_tensorflow is True or needs_tensorflow and _arguments[0] in needs_tensorflow:
         startup.import_tensorflow()
-    return arguments
 
 
-def run(main, arguments=()):
-    """Calls `main` with the arguments that `parse` has returned. What it returns is the exit
+def run(main):
+    """Calls `main` with the arguments that `parse` has found. What it returns is the exit
     status, None for 0.
 
     A user's mistake gives one line on stderr and exit status 1; a signal one line and 128 + its
@@ -106,7 +129,7 @@ def run(main, arguments=()):
         from cifar10.system import machine
 
         machine.set_up_tensorflow()
-    app.run(lambda _: _call(main, arguments), flags_parser=lambda argv: argv)
+    app.run(lambda _: _call(main, _arguments), flags_parser=lambda argv: argv)
 
 
 def _parse(argv, commands, remainder, metavar):

@@ -23,7 +23,6 @@ def start(name):
     if name not in ('__main__', '__mp_main__'):
         return
     _open_standard_streams()
-    _check_packages()
     os.umask(os.umask(0o022) | 0o002)  # what a script makes is not for every user to write
     if name == '__main__':
         signals.install_handlers()
@@ -41,7 +40,7 @@ def _open_standard_streams():
             os.open(os.devnull, os.O_RDWR)  # which gets the first free number
 
 
-def _check_packages():
+def check_packages():
     """Ends the script with one line if a package is missing: often the virtual environment has not
     been activated."""
     for name in ('absl', 'numpy', 'six', 'tensorflow'):

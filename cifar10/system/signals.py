@@ -101,6 +101,7 @@ def restore_handlers():
 def raise_signal(signum):
     """Acts as if the process had received the signal `signum`, in the way that it treats SIGINT,
     which it never ignores."""
+    _received_signals.append(signum)  # The next one is the second.
     signal.getsignal(signal.SIGINT)(signum, None)
 
 
@@ -123,30 +124,26 @@ def _set(handlers):
 
 
 class StopRequest:
-    """While entered, the first signal only sets `received_signal`, a signal.Signals; a second one acts as
-    it did before."""
+    """A block in which the first signal only sets `received_signal`, a signal.Signals. A second one
+    ends the process if `install_handlers` has been called."""
 
     received_signal = None
 
     def __enter__(self):
-        self._before = _handlers()  # which a second signal needs, even if it comes at once
+        self._before = _handlers()
         _set(dict.fromkeys(self._before, self._handle))
         return self
 
     def _handle(self, signum, frame):
-        if self.received_signal is None:
-            self.received_signal = signal.Signals(signum)
-        elif not _is_repeated(signum, self.received_signal):
-            _set(self._before)
-            os.kill(os.getpid(), signum)
+        self.received_signal = self.received_signal or signal.Signals(signum)
 
     def __exit__(self, *unused_error):
         _set(self._before)
 
 
 class RaiseOnSignal(StopRequest):
-    """While entered, the first signal raises SignalInterrupt in the main thread, so that what is half
-    done is removed.
+    """A block in which the first signal raises SignalInterrupt in the main thread, so that
+    half-written files are removed.
 
     It is not for code that calls TensorFlow, see `install_handlers`.
     """

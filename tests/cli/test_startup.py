@@ -96,9 +96,7 @@ def test_a_program_hides_what_the_import_writes(tmp_path):
     pythonpath = _stand_in(
         tmp_path, "import os; os.write(2, b'chatter'); print(os.environ['TF_CPP_MIN_LOG_LEVEL'])"
     )
-    source = (
-        "import os; from cifar10.cli import quiet; quiet.import_tensorflow(); os.write(2, b'after')"
-    )
+    source = "import os; from cifar10.cli import startup; startup.import_tensorflow(); os.write(2, b'after')"
     assert _run(source, pythonpath) == (0, '3\n', 'after')
     assert _run(source, pythonpath, TF_CPP_MIN_LOG_LEVEL='2') == (0, '2\n', 'after')
     assert _run(source, pythonpath, TF_CPP_MIN_LOG_LEVEL='1') == (0, '1\n', 'chatterafter')
@@ -108,7 +106,7 @@ def test_no_file_takes_the_place_of_one_that_is_closed(tmp_path):
     """What is written to stderr would go there."""
     pythonpath, found = _stand_in(tmp_path, ''), tmp_path / 'found'
     source = (
-        "import os; [os.close(number) for number in range(3)]; from cifar10.cli import quiet; quiet.start('__main__')\n"
+        "import os; [os.close(number) for number in range(3)]; from cifar10.cli import startup; startup.start('__main__')\n"
         'same = [os.path.samestat(os.fstat(number), os.stat(os.devnull)) for number in range(3)]\n'
         "open(%r, 'w').write(str(same))" % str(found)
     )
@@ -120,7 +118,7 @@ def test_a_failed_import_shows_what_it_wrote(tmp_path):
         tmp_path, "import os; os.write(2, b'chatter\\n'); raise ImportError('broken')"
     )
     status, stdout, stderr = _run(
-        'from cifar10.cli import quiet; quiet.import_tensorflow()', pythonpath
+        'from cifar10.cli import startup; startup.import_tensorflow()', pythonpath
     )
     assert (
         (status, stdout) == (1, '')
@@ -131,17 +129,17 @@ def test_a_failed_import_shows_what_it_wrote(tmp_path):
 
 def test_a_closed_stderr(tmp_path):
     pythonpath = _stand_in(tmp_path, "print('imported')")
-    source = "import os; os.close(2); from cifar10.cli import quiet; quiet.start('__main__'); quiet.import_tensorflow()"
+    source = "import os; os.close(2); from cifar10.cli import startup; startup.start('__main__'); startup.import_tensorflow()"
     assert _run(source, pythonpath) == (0, 'imported\n', '')
 
 
 def test_a_library_changes_nothing(tmp_path):
-    """Neither by quiet.start nor by the import of a script, once the modules that it needs are
+    """Neither by startup.start nor by the import of a script, once the modules that it needs are
     loaded."""
     pythonpath = _stand_in(tmp_path, "raise AssertionError('imported')")
     source = (
-        'import os, signal; from cifar10.cli import quiet; state = dict(os.environ), signal.getsignal(signal.SIGINT); '
-        "quiet.start('scripts.cifar10_train'); assert state == (dict(os.environ), signal.getsignal(signal.SIGINT))"
+        'import os, signal; from cifar10.cli import startup; state = dict(os.environ), signal.getsignal(signal.SIGINT); '
+        "startup.start('scripts.cifar10_train'); assert state == (dict(os.environ), signal.getsignal(signal.SIGINT))"
     )
     assert _run(source, pythonpath) == (0, '', '')
 
@@ -164,13 +162,13 @@ _PROGRAM = """
 import os
 import sys
 sys.argv = ['program.py']
-from cifar10.cli import program, quiet
-from cifar10.runs import signals
+from cifar10.cli import program, startup
+from cifar10.system import signals
 signals.install_handlers()
-quiet.protect_stdout()
+startup.protect_stdout()
 %s
 sys.stdout.flush()
-sys.exit(3 if quiet.has_lost_output() else 0)
+sys.exit(3 if startup.has_lost_output() else 0)
 """
 
 
@@ -257,5 +255,5 @@ def test_nobody_reads(program, status, stderr):
 
 
 def test_no_standard_output_at_all():
-    program = "sys.stdout = None; quiet.protect_stdout(); print('x'); print(quiet.has_lost_output(), file=sys.stderr)"
+    program = "sys.stdout = None; startup.protect_stdout(); print('x'); print(startup.has_lost_output(), file=sys.stderr)"
     assert _print(program, subprocess.DEVNULL) == (0, None, 'False\n')

@@ -102,9 +102,11 @@ def test_the_run_is_held_in_train_dir(tmp_path, data_dir):
     )
     job = training_job.prepare(4, 2)
     with training_job.open_run(job) as run:
-        assert run.record['last_step'] == job.run_length.last_step == 38
-        assert (run.path, run.resumed) == (str(tmp_path / 'run'), None)
-        assert (run.record['recipe'], run.record['num_towers'], run.record['class_names'][0]) == (
+        directory = run.directory
+        assert directory.record['last_step'] == job.run_length.last_step == 38
+        assert (directory.path, directory.resumed) == (str(tmp_path / 'run'), None)
+        record = directory.record
+        assert (record['recipe'], record['num_towers'], record['class_names'][0]) == (
             'fast',
             2,
             'disc',

@@ -165,6 +165,7 @@ def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
     for max_steps in (2, 4, 4):
         job = small_run.job(str(odd))._replace(max_steps=max_steps)
         with outputs.open_run(str(tmp_path), False, job) as run, tf.Graph().as_default():
+            capsys.readouterr()
             training_job.print_plan(job, run, 'Cluster: two')
             printed.append((run.first_step, capsys.readouterr().out))
             update = tf.assign_add(tf.train.get_or_create_global_step(), 1)

@@ -12,6 +12,7 @@ from cifar10.distributed.cluster import Cluster, Strategy, Timeouts
 from cifar10.distributed.cluster_state import ClusterState, ClusterStateVariables
 from cifar10.distributed.server import TaskInfo
 from cifar10.errors import UserError
+from cifar10.hooks.outputs import WorkerRun
 from cifar10.training import Job
 
 CLUSTER = Cluster(('p:1', 'q:1'), ('a:1', 'b:1'))
@@ -49,7 +50,7 @@ def test_a_worker_waits_until_all_boards_have_one_generation(make, capsys):
         [ready[0], ClusterState()],
         ready,
     ]
-    assert made.join(None)
+    assert made.join(WorkerRun())
     assert (made.generation, made.first_step, made.initializes_variables) == (7, 30, False)
     assert made._state_variables.set_left.call_args == mock.call(CLUSTER.worker_tasks[1], 0)
     assert capsys.readouterr().out == 'Joining the run at step 30\n'
@@ -59,7 +60,7 @@ def test_other_hyperparameters(make):
     made = make()
     made._state_variables.read.return_value = [ClusterState('{"mode": "sync"}', 7)] * 2
     with pytest.raises(UserError, match=r'^The run has .* None, but worker 1 \(b:1\) has '):
-        made.join(None)
+        made.join(WorkerRun())
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_what_the_chief_begins(make, mode, starts_new_run, is_running, initializ
 def test_a_run_that_has_ended(make, capsys):
     made = make()
     made._state_variables.read.return_value = _under_way(made, finished=1)
-    assert not made.join(None)
+    assert not made.join(WorkerRun())
     assert made.generation == 0 and made._state_variables.set_left.call_args[0][1] == 1
     assert capsys.readouterr().out == 'Nothing to do: the run has ended\n'
 
@@ -101,10 +102,10 @@ def test_the_timer_is_not_started_again_for_ever(make):
     made._state_variables.read.return_value = _under_way(made)
     made._update = mock.Mock(generation=None)
     for expected in [True] * 5 + [False]:
-        made.join(None)
+        made.join(WorkerRun())
         assert _restarts(made) == expected
     made.after_run(None, None)
-    made.join(None)
+    made.join(WorkerRun())
     assert _restarts(made) and made.context.report_progress.called
 
 
@@ -115,9 +116,9 @@ def test_losses_without_an_update(make, capsys, kind, is_raised):
     made._state_variables.read.return_value = _under_way(made)
     error = getattr(tf.errors, kind)(None, None, 'reset')
     for _ in range(5):
-        made.join(None)
+        made.join(WorkerRun())
         made._handle_lost_task(error)
-    made.join(None)
+    made.join(WorkerRun())
     if is_raised:
         with pytest.raises(tf.errors.InternalError):
             made._handle_lost_task(error)
