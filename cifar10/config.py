@@ -25,8 +25,10 @@ CONDITIONAL_HPARAMS = {  # a field: (another field, the values of that field wit
 
 
 class HParams(NamedTuple):
-    """Hyperparameters of a run. The defaults are the classic recipe of the TensorFlow CIFAR-10
-    tutorial."""
+    """Hyperparameters of a run.
+
+    The defaults are the classic recipe of the TensorFlow CIFAR-10 tutorial.
+    """
 
     recipe: str = 'classic'
     batch_size: int = 128  # examples per tower per step
@@ -53,14 +55,15 @@ class HParams(NamedTuple):
     contrast: float = 0.8  # contrast factors are drawn from 1 - contrast to 1 + contrast
 
     def has_effect(self, name):
-        """Whether anything reads the field `name`, given the other fields."""
+        """Return whether anything reads the field `name`, given the other fields."""
         other, values = CONDITIONAL_HPARAMS.get(name, (None, None))
         return other is None or getattr(self, other) in values
 
     @property
     def is_epoch_based(self):
         """Whether the learning rate, or the end of the run, depends on the number of examples in an
-        epoch."""
+        epoch.
+        """
         return (
             self.schedule != 'staircase'
             or self.learning_rate_decay_factor != 1
@@ -107,13 +110,14 @@ class RunLength(NamedTuple):
     steps_per_execution: int = 1  # that a session run of the train op makes
 
     def epoch_at(self, step):
-        """The number of epochs, a fraction, that so many steps are."""
+        """Return the number of epochs, a fraction, that so many steps are."""
         return step * (self.examples_per_step / self.examples_per_epoch)
 
 
 class Intervals(NamedTuple):
     """After how many steps a run prints, writes, saves and evaluates, and how many checkpoints it
-    keeps."""
+    keeps.
+    """
 
     log_frequency: int = 10
     save_summaries_steps: int = 100

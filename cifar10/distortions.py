@@ -12,7 +12,7 @@ IMAGE_SIZE = 24
 
 
 def sample_parameters(n, contrast=CLASSIC.contrast, image_size=IMAGE_SIZE):
-    """Draws the random numbers that `distort` needs for n images.
+    """Draw the random numbers that `distort` needs for n images.
 
     Args:
       n: the number of images.
@@ -89,7 +89,7 @@ def _standardize(images, contrast_factors):
 
 
 def crop(images, row_offset=0, column_offset=0, image_size=IMAGE_SIZE):
-    """Crops and standardises images.
+    """Crop and standardises images.
 
     Args:
       images: uint8 [n, 3, 32, 32].

@@ -1,5 +1,6 @@
 """The exception for a user's mistake, warnings, the failed outputs of a run, and TensorFlow's
-errors in one line."""
+errors in one line.
+"""
 
 import contextlib
 import errno
@@ -35,16 +36,19 @@ class UserError(Exception):
 
 
 def escape_unprintable(text):
-    """A text in one line; what cannot be printed, like the end of a line in the name of a file, is
-    written as an escape."""
+    """Return a text in one line.
+
+    What cannot be printed, like the end of a line in the name of a file, is written as an escape.
+    """
     return ''.join(
         character if character.isprintable() else ascii(character)[1:-1] for character in text
     )
 
 
 def warn(message):
-    """Tells on stderr what went wrong while the work goes on, in one line, whatever names are in
-    the message."""
+    """Tell on stderr what went wrong while the work goes on, in one line, whatever names are in the
+    message.
+    """
     line = escape_unprintable(str(message))
     if sys.stderr is not None:  # or print would write to the standard output
         with contextlib.suppress(OSError):  # nobody may read it any more
@@ -52,8 +56,10 @@ def warn(message):
 
 
 class MissingOutputsError(UserError):
-    """Outputs are missing of a run that is saved. `stop_signal` is the signal that stopped it, or
-    None if it has come to its end."""
+    """Outputs are missing of a run that is saved.
+
+    `stop_signal` is the signal that stopped it, or None if it has come to its end.
+    """
 
     def __init__(self, message, stop_signal):
         super().__init__(message)
@@ -61,8 +67,9 @@ class MissingOutputsError(UserError):
 
 
 class OutputErrors:
-    """Failed outputs of a run, like a summary or a trace. They do not stop the run, but it then
-    ends with an error.
+    """Failed outputs of a run, like a summary or a trace.
+
+    They do not stop the run, but it then ends with an error.
 
     Attributes:
       training_ended: whether the run has made its last step, after which no line says that training goes
@@ -74,8 +81,9 @@ class OutputErrors:
         self.training_ended = False
 
     def add(self, name, error):
-        """Adds the UserError of the output called `name`, and warns of it, unless the output failed
-        for the same reason before."""
+        """Add the UserError of the output called `name`, and warns of it, unless the output failed
+        for the same reason before.
+        """
         is_new = str(self._errors.get(name)) != str(error)
         self._errors[name] = error
         if is_new and not self.training_ended:
@@ -83,18 +91,18 @@ class OutputErrors:
 
     @contextlib.contextmanager
     def collect(self, name):
-        """Adds a UserError of the block, which makes the output called `name`."""
+        """Add a UserError of the block, which makes the output called `name`."""
         try:
             yield
         except UserError as error:
             self.add(name, error)
 
     def remove(self, name):
-        """Removes an output that has succeeded after all."""
+        """Remove an output that has succeeded after all."""
         self._errors.pop(name, None)
 
     def check(self, stop_signal):
-        """Raises MissingOutputsError if an output has failed."""
+        """Raise MissingOutputsError if an output has failed."""
         if self._errors:
             raise MissingOutputsError(
                 'The run is saved, but %s'
@@ -104,16 +112,19 @@ class OutputErrors:
 
 
 def reason(error):
-    """Returns the cause in the message of an error: without the path that an error of files names,
-    as the line around it does."""
+    """Return the cause in the message of an error.
+
+    Without the path that an error of files names, as the line around it does.
+    """
     message = getattr(error, 'strerror', None) or one_line_message(error)
     last = message.rsplit('; ', 1)[-1]  # of TensorFlow's 'PATH; No space left on device'
     return last if last in _OS_ERROR_MESSAGES else message
 
 
 def one_line_message(error):
-    """Returns the message of an error, like a tf.errors.OpError, in one line, without the names of
-    nodes and the stack."""
+    """Return the message of an error, like a tf.errors.OpError, in one line, without the names of
+    nodes and the stack.
+    """
     lines = [part.strip() for part in getattr(error, 'message', str(error)).splitlines()]
     message_lines = [
         part

@@ -34,7 +34,7 @@ class Evaluator:
     """Builds the evaluation graph once and evaluates any number of checkpoints with it."""
 
     def __init__(self, split, device='/cpu:0', num_examples=None, num_views=1):
-        """Builds the graph.
+        """Build the graph.
 
         Args:
           split: the Split to evaluate, like the test split of a DataSet.
@@ -76,8 +76,9 @@ class Evaluator:
             self._variables = {variable.op.name: variable for variable in tf.trainable_variables()}
 
     def evaluate(self, ckpt):
-        """Evaluates the moving averages in a checkpoint; if it has none, says so and evaluates its raw
-        weights.
+        """Evaluate the moving averages in a checkpoint.
+
+        If it has none, says so and evaluates its raw weights.
 
         The weight decay in the losses is that of the run, which the checkpoint's directory records.
 
@@ -111,7 +112,7 @@ class Evaluator:
         return Result(ckpt.step, self._num_views, metrics, mistakes, names, losses)
 
     def _evaluate_examples(self, session):
-        """The Metrics of the examples, and the most confident mistakes."""
+        """Return the Metrics of the examples, and the most confident mistakes."""
         batches, mistakes = [], []
         missing = self._num_examples
         coord = tf.train.Coordinator()
@@ -142,7 +143,7 @@ class Evaluator:
 
 
 def crop_and_flip(images, num_views):
-    """Views of each image, standardised.
+    """Return views of each image, standardised.
 
     Args:
       images: uint8 [n, 3, 32, 32].
@@ -161,7 +162,7 @@ def crop_and_flip(images, num_views):
 
 
 def mean_log_probabilities(images, num_views, num_classes, num_sub_batches, fc_weight_decay):
-    """The logarithm of the mean, over the views, of the probabilities of the classes.
+    """Return the logarithm of the mean, over the views, of the probabilities of the classes.
 
     Args:
       images: uint8 [n, 3, 32, 32].
@@ -180,8 +181,10 @@ def mean_log_probabilities(images, num_views, num_classes, num_sub_batches, fc_w
 
 
 def format_result(result, top_k=None):
-    """The line that tells the precision of a Result, with its confidence interval; with `top_k`
-    also precision @ k."""
+    """Return the line that tells the precision of a Result, with its confidence interval.
+
+    With `top_k` also precision @ k.
+    """
     metrics = result.metrics
     line = '%s: precision @ 1 = %.3f (%d of %d, %sstep %d), 95 %% interval %.3f to %.3f' % (
         datetime.datetime.now().isoformat(' ', 'microseconds'),
@@ -198,8 +201,9 @@ def format_result(result, top_k=None):
 
 
 def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):
-    """Evaluates checkpoints; prints the precision of each and writes it, and what else is known,
-    for TensorBoard.
+    """Evaluate checkpoints.
+
+    Print the precision of each and write it, and what else is known, for TensorBoard.
 
     In the end it prints the tables of the last one: precision and recall of each class, confusions,
     calibration, mistakes.

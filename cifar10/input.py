@@ -24,15 +24,17 @@ MIN_FRACTION_OF_EXAMPLES_IN_QUEUE = 0.4
 
 
 class Shard(NamedTuple):
-    """Which part of the examples a process reads: one of `num_shards` equal parts, which have no
-    example in common."""
+    """Which part of the examples a process reads.
+
+    One of `num_shards` equal parts, which have no example in common.
+    """
 
     index: int = 0
     num_shards: int = 1
 
 
 def read_cifar10(filename_queue, label_weights=(1,)):
-    """Reads one example from the files that `filename_queue`, a queue of strings, names.
+    """Read one example from the files that `filename_queue`, a queue of strings, names.
 
     Run it N times for N examples.
 
@@ -59,8 +61,9 @@ def read_cifar10(filename_queue, label_weights=(1,)):
 
 
 def _split_records(rows, label_weights):
-    """Splits records, uint8 [n, record_bytes], into labels, int32 [n], and images, uint8 [n, 3, 32,
-    32]."""
+    """Split records, uint8 [n, record_bytes], into labels, int32 [n], and images, uint8 [n, 3, 32,
+    32].
+    """
     label_bytes, pixels = rows[:, : len(label_weights)], rows[:, len(label_weights) :]
     labels = tf.reduce_sum(tf.cast(label_bytes, tf.int32) * list(label_weights), 1)
     return labels, tf.reshape(pixels, [-1, DEPTH, HEIGHT, WIDTH])
@@ -73,7 +76,7 @@ def distorted_inputs(
     deterministic=False,
     shard=Shard(),
 ):
-    """Batches of distorted training images, in random order, without end.
+    """Return batches of distorted training images, in random order, without end.
 
     Args:
       data_dir: a directory that holds a data set, or a DataSet; see dataset.read.
@@ -99,8 +102,8 @@ def distorted_inputs(
 
 
 def shuffled_records(split, num_examples, batch_size, deterministic=False, shard=Shard()):
-    """Batches as they are in the files, in random order, from a shuffle queue that is filled from
-    the files again and again.
+    """Return batches as they are in the files, in random order, from a shuffle queue that is filled
+    from the files again and again.
 
     Args:
       split: a Split.
@@ -138,8 +141,8 @@ def shuffled_records(split, num_examples, batch_size, deterministic=False, shard
 
 
 def _read_records(filename_queue, split, shard=Shard()):
-    """Reads about 256 records at a time, uint8 [n, record_bytes], in blocks as large as the sizes
-    of the files allow.
+    """Read about 256 records at a time, uint8 [n, record_bytes], in blocks as large as the sizes of
+    the files allow.
 
     Each shard gets every shard.num_shards-th block of each file.
 
@@ -169,8 +172,9 @@ def _read_records(filename_queue, split, shard=Shard()):
 
 
 def check_labels(labels, num_classes):
-    """Returns the labels, int32 [n]. Computing them raises InvalidArgumentError if one is not below
-    `num_classes`.
+    """Return the labels, int32 [n].
+
+    Computing them raises InvalidArgumentError if one is not below `num_classes`.
 
     Without this check a GPU computes a NaN for such a label, which can only come from a file that
     has changed since it was verified.
@@ -186,8 +190,8 @@ def check_labels(labels, num_classes):
 
 
 def prefetch_queue(images, labels, capacity, num_threads=1):
-    """A queue of up to `capacity` batches, which `num_threads` threads prepare while the devices
-    compute.
+    """Return a queue of up to `capacity` batches, which `num_threads` threads prepare while the
+    devices compute.
 
     Returns:
       A tf.FIFOQueue: each run of its dequeue() gives the next (images, labels).
@@ -206,8 +210,8 @@ def prefetch_queue(images, labels, capacity, num_threads=1):
 
 
 def tower_batches(queue, num_towers):
-    """The next batch for each tower, one after the other, so that which tower gets which batch does
-    not depend on timing.
+    """Return the next batch for each tower, one after the other, so that which tower gets which
+    batch does not depend on timing.
 
     Returns:
       A list of what queue.dequeue() gives.
@@ -220,7 +224,7 @@ def tower_batches(queue, num_towers):
 
 
 def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, num_epochs=None):
-    """Batches of undistorted images, in the order of the files.
+    """Return batches of undistorted images, in the order of the files.
 
     Args:
       eval_data: whether to read the test files rather than the training files.
@@ -247,7 +251,7 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, num_epoc
 
 
 def undistorted_records(split, batch_size=BATCH_SIZE, num_epochs=None):
-    """Batches as they are in the files, in order; see `inputs`.
+    """Return batches as they are in the files, in order; see `inputs`.
 
     Args:
       split: a Split.
@@ -274,7 +278,7 @@ def undistorted_records(split, batch_size=BATCH_SIZE, num_epochs=None):
 
 
 def _filename_queue(paths):
-    """A queue of the file names that is closed after the last one.
+    """Return a queue of the file names that is closed after the last one.
 
     tf.train.string_input_producer(num_epochs=1) would count in a local variable, which a listing
     that only restores a checkpoint does not initialise.

@@ -13,8 +13,9 @@ _LRN_RADIUS, _LRN_BIAS, _LRN_ALPHA, _LRN_BETA = 4, 1.0, 0.001 / 9, 0.75
 
 
 def _weights_and_biases(shape, dtype, stddev, bias):
-    """Weights of this shape from a truncated normal distribution, and biases, in the memory of the
-    CPU, where the towers of all devices share them."""
+    """Weight of this shape from a truncated normal distribution, and biases, in the memory of the
+    CPU, where the towers of all devices share them.
+    """
     initializer = tf.truncated_normal_initializer(stddev=stddev, dtype=dtype)
     with tf.device('/cpu:0'):
         weights = tf.get_variable('weights', shape, dtype, initializer)
@@ -102,7 +103,7 @@ def _band_matrix_lrn(x):
 
 
 def _split_batch(images, num_sub_batches):
-    """The batch cut into sub-batches whose sizes differ by at most 1."""
+    """Return the batch cut into sub-batches whose sizes differ by at most 1."""
     if num_sub_batches == 1:
         return [images]
     with tf.name_scope('sub_batches'):
@@ -114,7 +115,7 @@ def _split_batch(images, num_sub_batches):
 def inference(
     images, num_classes=NUM_CLASSES, num_sub_batches=1, fc_weight_decay=CLASSIC.fc_weight_decay
 ):
-    """Builds the network.
+    """Build the network.
 
     Args:
       images: [batch, height, width, 3], float32 or float16, which the variables are then too;
@@ -148,7 +149,8 @@ def inference(
 
 
 def loss(logits, labels, scope=None, label_smoothing=CLASSIC.label_smoothing):
-    """The mean cross entropy over the batch plus the weight decay of the fully connected layers.
+    """Return the mean cross entropy over the batch plus the weight decay of the fully connected
+    layers.
 
     With label smoothing e, the target is 1 - e for the label plus e spread evenly over all classes
     (Szegedy et al., 2015, arXiv 1512.00567).

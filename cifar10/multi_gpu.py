@@ -20,15 +20,17 @@ class ModelParams(NamedTuple):
 
 
 def _read_variable_once(getter, name, **kwargs):
-    """A custom getter that reads the variable: otherwise each use in a tower would be a transfer of
-    its own."""
+    """Return a custom getter that reads the variable.
+
+    Otherwise each use in a tower would be a transfer of its own.
+    """
     variable = getter(name, **kwargs)
     with tf.name_scope(variable.op.name + '/'):  # TensorBoard shows it there
         return variable.value()
 
 
 def tower_loss(scope, images, labels, model_params=ModelParams()):
-    """The total loss of one tower.
+    """Return the total loss of one tower.
 
     Args:
       scope: the tower's name scope, like 'tower_0/'.
@@ -46,7 +48,7 @@ def tower_loss(scope, images, labels, model_params=ModelParams()):
 
 
 def tower_gradients(devices, batches, opt, model_params=ModelParams()):
-    """Builds one tower per batch; all towers share one set of variables.
+    """Build one tower per batch; all towers share one set of variables.
 
     Args:
       devices: device names. Each tower gets as many consecutive ones as the others, and its layers
@@ -81,8 +83,9 @@ def tower_gradients(devices, batches, opt, model_params=ModelParams()):
 
 
 def average_gradients(tower_grads):
-    """Averages each variable's gradient over the towers: the synchronisation point, where the
-    towers wait for each other.
+    """Average each variable's gradient over the towers.
+
+    The synchronisation point, where the towers wait for each other.
 
     Args:
       tower_grads: a list with each tower's list of (gradient, variable).
@@ -105,7 +108,7 @@ def average_gradients(tower_grads):
 
 
 def _average_gradient(grads_and_vars):
-    """The mean of one variable's gradients (None if no tower has one), and the variable."""
+    """Return the mean of one variable's gradients (None if no tower has one), and the variable."""
     gradients = [gradient for gradient, _ in grads_and_vars]
     variable = grads_and_vars[0][1]
     if any(other is not variable for _, other in grads_and_vars):

@@ -17,7 +17,7 @@ _BLOCK_COLUMNS = 64
 
 
 def orthogonalize(matrix, scale=1.0):
-    """Brings the singular values of a matrix near `scale` by Newton-Schulz iterations.
+    """Bring the singular values of a matrix near `scale` by Newton-Schulz iterations.
 
     They start between 0 and 1, divided by the Frobenius norm, and one iteration takes X to X (a + b
     G + c G^2) with G = X^T X. All these factors are polynomials of the first G, so they are
@@ -43,8 +43,9 @@ def orthogonalize(matrix, scale=1.0):
 
 
 class Muon(tf.train.MomentumOptimizer):
-    """Orthogonalised Nesterov momentum for the weights of hidden layers; Nesterov momentum alone
-    for the others.
+    """Orthogonalised Nesterov momentum for the weights of hidden layers.
+
+    Nesterov momentum alone for the others.
 
     A convolution's weights [height, width, in, out] count as a matrix [height * width * in, out].
     Matrices are made orthogonal in blocks of at most 64 columns. The update's elements have a root
@@ -52,7 +53,7 @@ class Muon(tf.train.MomentumOptimizer):
     """
 
     def __init__(self, learning_rate, momentum, matrix_learning_rate, matrix_weight_decay):
-        """Makes the optimizer.
+        """Make the optimizer.
 
         Args:
           learning_rate: for the other variables, a scalar.
@@ -91,6 +92,6 @@ class Muon(tf.train.MomentumOptimizer):
 
 
 def _is_hidden(variable):
-    """Whether a variable is the weights of a hidden layer."""
+    """Return whether a variable is the weights of a hidden layer."""
     name = variable.op.name
     return name.endswith('/weights') and not name.startswith('softmax_linear/')

@@ -9,13 +9,17 @@ from cifar10.config import RECIPES
 
 
 def examples_per_decay(run_length, hparams):
-    """The number of examples after which the learning rate of the staircase decays, at least 1."""
+    """Return the number of examples after which the learning rate of the staircase decays, at least
+    1.
+    """
     return max(1, int(round(run_length.examples_per_epoch * hparams.num_epochs_per_decay)))
 
 
 def num_steps(run_length, hparams):
-    """The number of steps in hparams.epochs, rounded up, at least 1; infinity for a run without
-    end."""
+    """Return the number of steps in hparams.epochs, rounded up, at least 1.
+
+    Infinity for a run without end.
+    """
     if math.isinf(hparams.epochs):
         return math.inf
     steps = hparams.epochs * run_length.examples_per_epoch / run_length.examples_per_step
@@ -23,18 +27,18 @@ def num_steps(run_length, hparams):
 
 
 def batch_factor(run_length, hparams):
-    """The number of examples per step, divided by the batch size of the recipe."""
+    """Return the number of examples per step, divided by the batch size of the recipe."""
     return run_length.examples_per_step / RECIPES[hparams.recipe].batch_size
 
 
 def peak_learning_rate(run_length, hparams):
-    """The highest rate of the schedule: initial_learning_rate, scaled as lr_scaling says."""
+    """Return the highest rate of the schedule: initial_learning_rate, scaled as lr_scaling says."""
     factors = {'none': 1, 'linear': batch_factor(run_length, hparams)}
     return hparams.initial_learning_rate * factors[hparams.lr_scaling]
 
 
 def learning_rate(global_step, run_length, hparams):
-    """The learning rate of the next step.
+    """Return the learning rate of the next step.
 
     The schedules count examples, so that they do not depend on the number of towers.
 
@@ -76,7 +80,7 @@ def learning_rate(global_step, run_length, hparams):
 
 
 def create(learning_rate, hparams):
-    """The optimizer that hparams.optimizer names, a tf.train.Optimizer.
+    """Return the optimizer that hparams.optimizer names, a tf.train.Optimizer.
 
     Args:
       learning_rate: a scalar tensor, see `learning_rate`.
@@ -100,7 +104,7 @@ def create(learning_rate, hparams):
 
 
 def train(opt, gradients, global_step, run_length, hparams):
-    """Applies the gradients, then updates the moving averages of all trainable variables.
+    """Apply the gradients, then updates the moving averages of all trainable variables.
 
     An average moves towards the weights after the update with decay = min(d, (1 + step) / (10 +
     step)), where step is the number of updates including this one. d is 1 - 1 /

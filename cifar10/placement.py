@@ -1,5 +1,7 @@
-"""Placement on devices: which device holds which layer and which variable, and which bytes cross
-between devices."""
+"""Placement on devices.
+
+Which device holds which layer and which variable, and which bytes cross between devices.
+"""
 
 import collections
 import contextlib
@@ -11,7 +13,7 @@ LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
 
 
 def tower_devices(num_devices):
-    """Chooses the devices of the towers: GPUs (shared if there are fewer than asked for), or CPU
+    """Choose the devices of the towers: GPUs (shared if there are fewer than asked for), or CPU
     devices if there is no GPU.
 
     Returns:
@@ -31,7 +33,7 @@ def tower_devices(num_devices):
 
 
 def divide_layers(num_devices):
-    """Divides the layers of the network over the devices of a tower: consecutive layers for each.
+    """Divide the layers of the network over the devices of a tower: consecutive layers for each.
 
     For two devices: the convolutional layers, which compute most, and the fully connected ones,
     which hold most of the weights. For any other number, each device takes one layer and the last
@@ -49,11 +51,14 @@ def divide_layers(num_devices):
 
 
 class LayerDeviceSetter:
-    """A device function for a tower: the operations of a layer go to its device, and what comes
-    between two layers goes with the first."""
+    """A device function for a tower.
+
+    The operations of a layer go to its device, and what comes between two layers goes with the
+    first.
+    """
 
     def __init__(self, devices):
-        """Takes the names of the devices over which the layers are divided."""
+        """Take the names of the devices over which the layers are divided."""
         parts = divide_layers(len(devices))
         self._devices = {layer: device for device, part in zip(devices, parts) for layer in part}
         self._device = devices[0]
@@ -65,15 +70,18 @@ class LayerDeviceSetter:
 
 
 def first_input_device(op):
-    """A device function: an operation without a device goes where its first input is, so that what
-    is computed from a variable is computed where the variable is."""
+    """Return a device function.
+
+    An operation without a device goes where its first input is, so that what is computed from a
+    variable is computed where the variable is.
+    """
     while op.inputs and not op.device:  # reading a variable has no device either
         op = op.inputs[0].op
     return op.device
 
 
 def variable_devices(variable_strategy, devices):
-    """The devices over which `variables_on` spreads the variables.
+    """Return the devices over which `variables_on` spreads the variables.
 
     Args:
       variable_strategy: one of hparams.VARIABLE_STRATEGIES.
@@ -84,15 +92,16 @@ def variable_devices(variable_strategy, devices):
 
 class GreedyLoadBalancer:
     """Assignment of each new variable to the device that holds the fewest bytes of variables so
-    far, the first one of several."""
+    far, the first one of several.
+    """
 
     def __init__(self, devices):
-        """Begins with empty devices, or tasks."""
+        """Begin with empty devices, or tasks."""
         self._num_bytes = dict.fromkeys(devices, 0)
         self._devices = {}  # by the names of variables
 
     def assign_device(self, name, shape, dtype):
-        """The device of a variable, the same each time.
+        """Return the device of a variable, the same each time.
 
         Args:
           name: of the variable.
@@ -130,7 +139,7 @@ class PlacementStats(NamedTuple):
     transfer_bytes: dict  # from (sender, receiver) to the bytes of a step
 
     def format_lines(self, name, variable_strategy, unit):
-        """Two lines of text.
+        """Return two lines of text.
 
         Args:
           name: of the variables.
@@ -152,7 +161,7 @@ class PlacementStats(NamedTuple):
 
 
 def placement_stats(operations, variables, task=''):
-    """Finds the PlacementStats of a process in a graph that has been built.
+    """Find the PlacementStats of a process in a graph that has been built.
 
     A tensor that several operations on a device need is sent to it once. Tensors of one element,
     like losses and the learning rate, are not counted; nor is what summaries and checkpoints need.
@@ -185,7 +194,7 @@ def _tensor_bytes(tensor):
 
 
 def _device_spec(op):
-    """The device of an operation; what uses a variable runs where it is."""
+    """Return the device of an operation; what uses a variable runs where it is."""
     for tensor in op.inputs:
         if tensor.dtype == tf.resource:
             return _device_spec(tensor.op)

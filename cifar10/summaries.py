@@ -31,7 +31,7 @@ def _histogram(tag, values):
 
 
 def _loss_summaries(totals):
-    """Each part of the loss, averaged over the towers, once the totals are known."""
+    """Return each part of the loss, averaged over the towers, once the totals are known."""
     parts = {}
     for part in tf.get_collection('losses'):
         parts.setdefault(_strip_tower_name(part.op.name), []).append(part)
@@ -44,8 +44,10 @@ def _loss_summaries(totals):
 
 
 def _activation_summaries():
-    """Histogram and sparsity of each layer's activations in the first tower; for convolutional
-    layers, in its first sub-batch."""
+    """Histogram and sparsity of each layer's activations in the first tower.
+
+    For convolutional layers, in its first sub-batch.
+    """
     layers = {}
     for activations in tf.get_collection(tf.GraphKeys.ACTIVATIONS):
         layers.setdefault(_strip_tower_name(activations.op.name).split('/')[0], activations)
@@ -55,8 +57,8 @@ def _activation_summaries():
 
 
 def filter_grid(kernels):
-    """Draws filters row by row in a grid that is about as wide as high, each with a white line
-    above it and to its left.
+    """Draw filters row by row in a grid that is about as wide as high, each with a white line above
+    it and to its left.
 
     Args:
       kernels: float32 [height, width, 3, number of filters].
@@ -81,8 +83,9 @@ def filter_grid(kernels):
 
 
 def training(images, losses, learning_rate, gradients, extra_summaries=()):
-    """Merges the summaries of a training step. Run it together with the train op: a run of its own
-    would take another batch.
+    """Merge the summaries of a training step.
+
+    Run it together with the train op: a run of its own would take another batch.
 
     Args:
       images: the batch of the first tower, float32 [batch, height, width, 3].

@@ -109,7 +109,7 @@ class Step:
     """
 
     def __init__(self, train_op, losses, tower_grads, learning_rate, summary_op):
-        """Adds global_step and loss to the default graph; for the arguments see above."""
+        """Add global_step and loss to the default graph; for the arguments see above."""
         self.train_op, self.losses, self.tower_grads = train_op, losses, tower_grads
         self.learning_rate, self.summary_op = learning_rate, summary_op
         with tf.device('/cpu:0'):
@@ -119,7 +119,7 @@ class Step:
 
 
 def build_step(job, batches):
-    """Builds the step of scripts/cifar10_multi_gpu_train.py, without its input and summaries.
+    """Build the step of scripts/cifar10_multi_gpu_train.py, without its input and summaries.
 
     Args:
       job: a Job.
@@ -138,7 +138,7 @@ def build_step(job, batches):
 
 
 def placement_stats(job):
-    """Returns the placement.PlacementStats of a step of a Job in one process."""
+    """Return the placement.PlacementStats of a step of a Job in one process."""
     size, batch_size = distortions.IMAGE_SIZE, job.hparams.batch_size
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         images = tf.placeholder(tf.float32, [batch_size, size, size, 3])
@@ -148,7 +148,7 @@ def placement_stats(job):
 
 
 def set_seed(seed, first_step, worker_index=0):
-    """Seeds the default graph, unless `seed` is None.
+    """Seed the default graph, unless `seed` is None.
 
     A resumed run draws other random numbers than its first steps did, and each worker of a cluster
     draws its own.
@@ -168,7 +168,7 @@ class SessionSettings(NamedTuple):
 
 @contextlib.contextmanager
 def session(step, job, run, saver, summary_writer, settings=None):
-    """Yields a session that trains, and at its end saves a checkpoint and evaluates it.
+    """Yield a session that trains, and at its end saves a checkpoint and evaluates it.
 
     Its should_stop() is true after the last step or a signal.
 

@@ -31,7 +31,7 @@ from absl import flags
     dict.fromkeys(['input', 'step', 'train', 'towers', 'profile', 'distributed', 'estimate'], ()),
 )
 def define_flags():
-    """Defines the flags."""
+    """Define the flags."""
     data_flags.define(default_dataset='synthetic')
     training_flags.define_batch_size()
     training_flags.define_num_gpus()
@@ -66,8 +66,9 @@ FLAGS = flags.FLAGS
 
 
 def benchmark_params(subcommand):
-    """The BenchmarkParams that the flags describe, with the data set made ready if the
-    subcommand needs it."""
+    """Return the BenchmarkParams that the flags describe, with the data set made ready if the
+    subcommand needs it.
+    """
     is_read = subcommand in ('input', 'train', 'distributed') or any(
         FLAGS[name].present for name in ('dataset', 'data_dir', 'label_mode')
     )
@@ -101,8 +102,10 @@ def benchmark_params(subcommand):
 
 
 def main(subcommand):
-    """Measures what the subcommand names, and prints and writes the metrics; or prints the
-    estimates."""
+    """Measure what the subcommand names, and print and write the metrics.
+
+    Or prints the estimates.
+    """
     if (FLAGS.devices_per_tower, FLAGS.variable_strategy) != (1, 'cpu'):
         if subcommand != 'towers' or FLAGS.baseline:
             raise UserError(

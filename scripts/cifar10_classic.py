@@ -15,7 +15,7 @@ from cifar10.cli import data_flags, program, training_flags
 
 @program.start(__name__)
 def define_flags():
-    """Defines the flags, and checks them after they are parsed."""
+    """Define the flags, and check them after they are parsed."""
     data_flags.define()
     training_flags.define_run()
     training_flags.define_batch_size()
@@ -36,7 +36,7 @@ FLAGS = flags.FLAGS
 
 
 def main():
-    """Makes the data set ready, and trains."""
+    """Make the data set ready, and trains."""
     data = data_flags.prepare()
     job = Job(
         dataset=data,

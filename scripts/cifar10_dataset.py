@@ -37,7 +37,7 @@ DATA_FLAGS = ['dataset', 'data_dir', 'data_url', 'label_mode']
 
 
 def download():
-    """Downloads CIFAR-10 or CIFAR-100, unless it is there."""
+    """Download CIFAR-10 or CIFAR-100, unless it is there."""
     if FLAGS.dataset == 'synthetic':
         raise UserError(
             '--dataset=synthetic is not downloaded: use the command synthetic, or give cifar10 or cifar100'
@@ -46,7 +46,7 @@ def download():
 
 
 def synthetic():
-    """Draws the synthetic data set, unless it is there."""
+    """Draw the synthetic data set, unless it is there."""
     if FLAGS['dataset'].present and FLAGS.dataset != 'synthetic':
         raise UserError(
             '--dataset=%s is not drawn: use the command download, or leave it out' % FLAGS.dataset
@@ -55,7 +55,7 @@ def synthetic():
 
 
 def convert(images_dir, out):
-    """Makes a data set of folders of images; returns 1 if a file cannot be used."""
+    """Make a data set of folders of images; return 1 if a file cannot be used."""
     from cifar10.data import conversion
     from cifar10.system import machine
 
@@ -73,7 +73,7 @@ def convert(images_dir, out):
 
 
 def hold_out(source, out):
-    """Divides the training images of a data set."""
+    """Divide the training images of a data set."""
     directories.check_exists(source, 'give the --data_dir of a data set')
     with signals.RaiseOnSignal():
         dataset_writer.hold_out(
@@ -83,7 +83,7 @@ def hold_out(source, out):
 
 
 def info():
-    """Tells what is in a data set."""
+    """Tell what is in a data set."""
     from cifar10.data import dataset_info
 
     found = existing_dataset()
@@ -93,7 +93,7 @@ def info():
 
 
 def verify():
-    """Checks the files of a data set, also by their checksums if it has some."""
+    """Check the files of a data set, also by their checksums if it has some."""
     found = existing_dataset()
     for split in (found.train, found.test):
         verification.verify(split)
@@ -102,8 +102,10 @@ def verify():
 
 
 def existing_dataset():
-    """The DataSet in --data_dir; raises UserError if there is no such directory, or no CIFAR-100 in
-    it that --dataset names."""
+    """Return the DataSet in --data_dir.
+
+    Raise UserError if there is no such directory, or no CIFAR-100 in it that --dataset names.
+    """
     data_flags.check_data_dir_exists()
     path = data_flags.files_dir(FLAGS.dataset)
     directories.check_exists(
@@ -114,7 +116,7 @@ def existing_dataset():
 
 
 def print_counts(found):
-    """Prints what is in a DataSet."""
+    """Print what is in a DataSet."""
     print(
         '%d training and %d test examples of %s in %s'
         % (
@@ -137,8 +139,7 @@ COMMANDS = {  # function, arguments, flags
 
 
 def main(command, *arguments):
-    """Carries out one command, which prints what is there; returns 1 if something of it is
-    missing."""
+    """Carry out one command, which prints what is there; return 1 if something of it is missing."""
     function, _, used = COMMANDS[command]
     for name in sorted({name for _, _, names in COMMANDS.values() for name in names}):
         if FLAGS[name].present and name not in used:

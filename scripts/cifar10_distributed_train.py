@@ -24,7 +24,7 @@ from cifar10.cli import cluster_flags, program, training_flags
 
 @program.start(__name__)
 def define_flags():
-    """Defines the flags, and checks them after they are parsed."""
+    """Define the flags, and check them after they are parsed."""
     training_flags.define()
     training_flags.define_num_gpus()
     training_flags.define_placement()
@@ -50,7 +50,7 @@ FLAGS = flags.FLAGS
 
 
 def train(job, run, replica):
-    """Trains one worker's towers, on job.devices, together with the other workers.
+    """Train one worker's towers, on job.devices, together with the other workers.
 
     Args:
       job: a training.Job.
@@ -96,8 +96,10 @@ def train(job, run, replica):
 
 
 def evaluate(cluster, timeouts):
-    """Evaluates new checkpoints in --train_dir until the run has ended, as cifar10_eval.py does;
-    writes to its directory eval."""
+    """Evaluate new checkpoints in --train_dir until the run has ended, as cifar10_eval.py does.
+
+    Write to its directory eval.
+    """
     # The directory may hold an older run, which the chief resumes or moves aside.
     server.wait_for_chief(cluster, timeouts.connect)
     evaluator = evaluation.Evaluator(data_flags.prepare().test)
@@ -106,8 +108,9 @@ def evaluate(cluster, timeouts):
 
 
 def main():
-    """Serves variables, evaluates, or makes data and directory ready, prints the plan, and trains
-    until the run is over."""
+    """Serve variables, evaluates, or makes data and directory ready, prints the plan, and trains
+    until the run is over.
+    """
     cluster, task = cluster_flags.cluster_from_flags()
     timeouts = cluster_flags.timeouts_from_flags()
     if task.job_name == EVALUATOR:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Evaluates the latest checkpoint of a training run, then newer ones to the end of the run; with
---run_once only the latest.
+"""Evaluates the latest checkpoint of a training run, then newer ones to the end of the run.
+
+With --run_once only the latest.
 
 Evaluates the moving averages of the weights on every example exactly once. Computes on the CPU, so
 that a trainer has the GPUs for itself.
@@ -27,7 +28,7 @@ from cifar10.system import directories, files
 
 @program.start(__name__)
 def define_flags():
-    """Defines the flags, and checks them after they are parsed."""
+    """Define the flags, and check them after they are parsed."""
     data_flags.define()
     data_flags.define_directory(
         'eval_dir',
@@ -90,7 +91,7 @@ from cifar10.runs import checkpoints_iterator, run_directory
 
 
 def evaluator():
-    """The Evaluator that the flags describe, with its data set made ready."""
+    """Return the Evaluator that the flags describe, with its data set made ready."""
     found = data_flags.prepare()
     split = found.test if FLAGS.eval_data == 'test' else found.train
     data_flags.check_top_k(split.num_classes)
@@ -99,7 +100,7 @@ def evaluator():
 
 
 def checkpoints():
-    """The chosen checkpoint; without a choice the latest one and each newer one."""
+    """Return the chosen checkpoint; without a choice the latest one and each newer one."""
     if FLAGS.checkpoint == 'latest' and not FLAGS.run_once:
         return checkpoints_iterator.new_checkpoints(
             FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs
@@ -108,7 +109,7 @@ def checkpoints():
 
 
 def main():
-    """Evaluates what the flags name."""
+    """Evaluate what the flags name."""
     if FLAGS.predictions_file:
         files.check_writable(FLAGS.predictions_file)
     if FLAGS.figures_dir:

@@ -18,7 +18,7 @@ from cifar10.system import files
 
 @program.start(__name__)
 def define_flags():
-    """Defines the flags, and checks them after they are parsed."""
+    """Define the flags, and check them after they are parsed."""
     data_flags.define_checkpoint()
     data_flags.define_directory(
         'export_dir',
@@ -43,7 +43,7 @@ FLAGS = flags.FLAGS
 
 
 def main():
-    """Exports the checkpoint that the flags name."""
+    """Export the checkpoint that the flags name."""
     if FLAGS.tflite_file:
         files.check_writable(FLAGS.tflite_file)
     network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)

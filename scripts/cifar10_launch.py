@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Trains with several processes on this machine: starts parameter servers and workers, and starts
-again what dies.
+"""Trains with several processes on this machine.
+
+Starts parameter servers and workers, and starts again what dies.
 
   cifar10_launch.py --num_ps=1 --num_workers=2 -- --max_steps=1000
   cifar10_launch.py --num_ps=0 --num_workers=2 -- --max_steps=1000
@@ -34,7 +35,7 @@ TRAINER = 'cifar10_distributed_train.py'
 
 
 def main(trainer_flags):
-    """Runs all tasks to their end; returns the exit status."""
+    """Run all tasks to their end; return the exit status."""
     if os.name == 'nt':
         raise UserError(
             'The launcher needs Linux or macOS: on Windows use WSL2, or start each task by itself'

@@ -20,7 +20,7 @@ from cifar10.cli import program, training_flags
 
 @program.start(__name__)
 def define_flags():
-    """Defines the flags, and checks them after they are parsed."""
+    """Define the flags, and check them after they are parsed."""
     training_flags.define()
     training_flags.define_num_gpus()
     training_flags.define_placement()
@@ -38,7 +38,7 @@ FLAGS = flags.FLAGS
 
 
 def train(job, run):
-    """Trains job.num_towers towers on job.devices.
+    """Train job.num_towers towers on job.devices.
 
     Args:
       job: a training.Job.
@@ -74,7 +74,7 @@ def train(job, run):
 
 
 def main():
-    """Makes data and training directory ready, prints the plan, and trains."""
+    """Make data and training directory ready, prints the plan, and trains."""
     job = training_job.prepare(FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy)
     with training_job.open_run(job) as run:
         training_job.print_plan(job, run)

@@ -28,7 +28,7 @@ from cifar10.system import directories
 
 @program.start(__name__, metavar='IMAGE')
 def define_flags():
-    """Defines the flags, and checks them after they are parsed."""
+    """Define the flags, and check them after they are parsed."""
     data_flags.define_checkpoint()
     data_flags.define_saved_model()
     data_flags.define_views()
@@ -65,7 +65,7 @@ from cifar10.system import signals
 
 
 def predictor(num_images):
-    """The function from images to probabilities that the flags name, and the class names."""
+    """Return the function from images to probabilities that the flags name, and the class names."""
     if FLAGS.saved_model_dir:
         return prediction.saved_model_predictor(FLAGS.saved_model_dir)
     with contextlib.redirect_stdout(sys.stderr):  # what is told of the checkpoint is no prediction
@@ -75,7 +75,7 @@ def predictor(num_images):
 
 
 def main(*names):
-    """Prints the predictions; returns 1 if a file cannot be used."""
+    """Print the predictions; return 1 if a file cannot be used."""
     with signals.RaiseOnSignal():
         failures = []
         paths = prediction.find_files(names, FLAGS.recursive, failures)

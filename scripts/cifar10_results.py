@@ -31,7 +31,7 @@ FLAGS = flags.FLAGS
 
 
 def parse_numbers(values):
-    """The values of a list flag as numbers; raises UserError if one is none."""
+    """Return the values of a list flag as numbers; raise UserError if one is none."""
     try:
         return [float(value) for value in values]
     except ValueError as error:
@@ -39,7 +39,7 @@ def parse_numbers(values):
 
 
 def parse_runs(texts):
-    """The name, train_dir and eval_dir of each run that --runs lists.
+    """Return the name, train_dir and eval_dir of each run that --runs lists.
 
     Raises:
       UserError: there is none, or one is not of its form.
@@ -56,7 +56,7 @@ def parse_runs(texts):
 
 
 def main():
-    """Prints the table and draws the plot that the flags name."""
+    """Print the table and draws the plot that the flags name."""
     from cifar10.benchmark import results
 
     # it reports every file and every resumed run

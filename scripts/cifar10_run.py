@@ -24,7 +24,7 @@ from cifar10.errors import UserError
 
 
 def parse():
-    """Returns the flags of this script, the path of the program, and the program's own flags."""
+    """Return the flags of this script, the path of the program, and the program's own flags."""
     parser = argparse.ArgumentParser(
         usage='cifar10_run.py [--own_modules] PROGRAM.py [ITS FLAGS]',
         description=__doc__,
@@ -53,7 +53,7 @@ def parse():
 
 
 def main():
-    """Runs the program that the command line names."""
+    """Run the program that the command line names."""
     arguments = parse()
     startup.import_tensorflow()
     from cifar10.tutorial import runner

@@ -17,7 +17,7 @@ from cifar10.cli import program, training_flags
 
 @program.start(__name__)
 def define_flags():
-    """Defines the flags, and checks them after they are parsed."""
+    """Define the flags, and check them after they are parsed."""
     training_flags.define()
     yield
     training_flags.check()
@@ -31,7 +31,7 @@ from cifar10.cli import training_job
 
 
 def train(job, run):
-    """Trains on the one device of job.devices.
+    """Train on the one device of job.devices.
 
     Args:
       job: a training.Job.
@@ -68,7 +68,7 @@ def train(job, run):
 
 
 def main():
-    """Makes data and training directory ready, prints the plan, and trains."""
+    """Make data and training directory ready, prints the plan, and trains."""
     job = training_job.prepare()
     with training_job.open_run(job) as run:
         training_job.print_plan(job, run)

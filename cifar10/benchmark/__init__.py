@@ -1,2 +1,5 @@
-"""Measuring: the benchmark, the classic formulation that it compares with, and runs compared by
-their event files."""
+"""Measuring.
+
+The benchmark, the classic formulation that it compares with, and runs compared by their event
+files.
+"""

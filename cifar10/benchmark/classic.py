@@ -1,5 +1,6 @@
-"""The classic formulation of the books: what the benchmark compares with, and what the tests expect
-equal results from.
+"""The classic formulation of the books.
+
+What the benchmark compares with, and what the tests expect equal results from.
 
 Each example goes through tf.image alone and into tf.train.shuffle_batch, which 16 threads fill; a
 FIFO queue prefetches; local response normalisation is tf.nn.lrn; update and moving averages are a
@@ -21,8 +22,10 @@ from cifar10.tutorial import update as tutorial_update
 
 
 def distort(image, row, column, flip, brightness, contrast):
-    """Distorts one image, uint8 [32, 32, 3], with tf.image and the given random numbers: float32
-    [24, 24, 3]."""
+    """Distort one image, uint8 [32, 32, 3], with tf.image and the given random numbers.
+
+    Float32 [24, 24, 3].
+    """
     image = tf.cast(image, tf.float32)
     image = tf.slice(image, [row, column, 0], [24, 24, 3])  # what tf.random_crop ends in
     image = tf.cond(flip, lambda: tf.image.flip_left_right(image), lambda: image)
@@ -32,8 +35,9 @@ def distort(image, row, column, flip, brightness, contrast):
 
 
 def distorted_inputs(data_dir, batch_size):
-    """Batches of distorted images, float32 [batch_size, 24, 24, 3], and labels, int32
-    [batch_size]."""
+    """Return batches of distorted images, float32 [batch_size, 24, 24, 3], and labels, int32
+    [batch_size].
+    """
     split = dataset.read(data_dir).train
     minimum = int(0.4 * min(verification.verify(split), NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN))
     record = cifar10_input.read_cifar10(
@@ -59,7 +63,7 @@ def distorted_inputs(data_dir, batch_size):
 
 
 def inference(images, num_classes):
-    """The network's logits, float32 [batch, num_classes]."""
+    """Return the network's logits, float32 [batch, num_classes]."""
 
     def pool(x):
         return tf.nn.max_pool(x, [1, 3, 3, 1], [1, 2, 2, 1], 'SAME')
@@ -98,7 +102,7 @@ def inference(images, num_classes):
 
 
 def loss(logits, labels, scope):
-    """The total loss of the tower whose name scope is `scope`."""
+    """Return the total loss of the tower whose name scope is `scope`."""
     cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(
         labels=tf.cast(labels, tf.int64), logits=logits
     )
@@ -110,7 +114,7 @@ def loss(logits, labels, scope):
 
 
 def average_gradients(tower_grads):
-    """The towers' mean gradients, stacked first; a list of (gradient, variable)."""
+    """Return the towers' mean gradients, stacked first; a list of (gradient, variable)."""
     averages = []
     for grads_and_vars in zip(*tower_grads):
         gradients, variables = zip(*grads_and_vars)
@@ -119,8 +123,10 @@ def average_gradients(tower_grads):
 
 
 def training_step(job, batches):
-    """Builds a tower on each device of a Job and the update; returns the train op, the last tower's
-    loss and the gradients."""
+    """Build a tower on each device of a Job and the update.
+
+    Return the train op, the last tower's loss and the gradients.
+    """
     hparams, devices = job.hparams, job.devices
     global_step = tf.train.get_or_create_global_step()
     run_length = RunLength(
@@ -143,7 +149,7 @@ def training_step(job, batches):
 
 
 def train(job, train_dir):
-    """Trains in a new directory.
+    """Train in a new directory.
 
     Args:
       job: a Job, of which data, batch size, devices, number of steps and intervals count.

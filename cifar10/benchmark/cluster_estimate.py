@@ -30,8 +30,9 @@ LATENCY, CORES_PER_MACHINE, JITTER = 250e-6, 16, 0.03
 
 
 def server_bytes(num_ps=1, num_classes=model.NUM_CLASSES):
-    """The bytes of the network's variables on each parameter server that has any, balanced as in
-    training."""
+    """Return the bytes of the network's variables on each parameter server that has any, balanced
+    as in training.
+    """
     held = collections.Counter()
     size = cifar10_input.IMAGE_SIZE
     with tf.Graph().as_default(), placement.variables_on(['/cpu:%d' % i for i in range(num_ps)]):
@@ -42,7 +43,9 @@ def server_bytes(num_ps=1, num_classes=model.NUM_CLASSES):
 
 
 def traffic(mode, num_workers, bytes_per_server):
-    """The bytes that a worker and the busiest server send for an update; each receives as many.
+    """Return the bytes that a worker and the busiest server send for an update.
+
+    Each receives as many.
 
     An all-reduce in a ring sends 2 (N - 1) / N times the gradients (Patarasuk and Yuan, "Bandwidth
     optimal all-reduce algorithms for clusters of workstations", 2009). A parameter server sends all
@@ -65,8 +68,10 @@ def traffic(mode, num_workers, bytes_per_server):
 
 
 def shared_cores_seconds(mode, num_workers, size, compute_seconds, copy_seconds_per_byte):
-    """The time of an update of workers on one machine, where everything shares MEASURED_CORES:
-    gradients of `compute_seconds`, and `copy_seconds_per_byte` at each end of a message."""
+    """Return the time of an update of workers on one machine, where everything shares
+    MEASURED_CORES: gradients of `compute_seconds`, and `copy_seconds_per_byte` at each end of a
+    message.
+    """
     worker, server = traffic(mode, num_workers, [size])
     batches = 1 if mode == ASYNC else num_workers
     return (
@@ -76,22 +81,26 @@ def shared_cores_seconds(mode, num_workers, size, compute_seconds, copy_seconds_
 
 
 def fit(size):
-    """Returns (compute_seconds, copy_seconds_per_byte), for which LOCAL and SYNC with 2 workers
-    take as long as measured in `shared_cores_seconds`."""
+    """Return (compute_seconds, copy_seconds_per_byte), for which LOCAL and SYNC with 2 workers take
+    as long as measured in `shared_cores_seconds`.
+    """
     local, sync = [MEASURED_MS[mode][0] * 1e-3 for mode in (LOCAL, SYNC)]
     return local, (sync - local) * MEASURED_CORES / (8 * size)
 
 
 def expected_maximum(num_workers):
-    """The expected maximum of standard normal values, one per worker: the integral of x dF(x)^N,
-    integrated by parts (David and Nagaraja, "Order statistics", 2003, section 3.1)."""
+    """Return the expected maximum of standard normal values, one per worker.
+
+    The integral of x dF(x)^N, integrated by parts (David and Nagaraja, "Order statistics", 2003,
+    section 3.1).
+    """
     x = np.arange(-8, 8, 0.01) + 0.005
     normal = np.array([0.5 + 0.5 * math.erf(value / math.sqrt(2)) for value in x])
     return 8 - (normal**num_workers).sum() * 0.01
 
 
 def seconds_per_batch(mode, num_workers, bytes_per_server, gigabits_per_sec, compute_seconds):
-    """The time in which each worker trains on one batch.
+    """Return the time in which each worker trains on one batch.
 
     A message takes a latency and a time per byte (Hockney, "The communication challenge for MPP",
     1994): on the network, and on a core at each end, which is fitted. Synchronous workers wait for

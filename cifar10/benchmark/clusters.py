@@ -10,7 +10,7 @@ from cifar10.benchmark.cluster_estimate import ALLREDUCE, ASYNC, AVERAGE, AVERAG
 
 
 def measure_distributed(unused_formulation, params):
-    """Updates and images per second, and bytes per update, in each mode with 2 and 4 workers.
+    """Update and images per second, and bytes per update, in each mode with 2 and 4 workers.
 
     Args:
       params: a benchmark.BenchmarkParams.
@@ -45,7 +45,7 @@ def measure_distributed(unused_formulation, params):
 
 
 def _run(mode, num_workers, params):
-    """Runs a cluster, or one process with as many towers.
+    """Run a cluster, or one process with as many towers.
 
     Returns:
       Of an update: seconds, and bytes over the loopback interface; seconds from the start of all

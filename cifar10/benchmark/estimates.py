@@ -24,7 +24,7 @@ _PASSES = 4
 
 
 def cluster_tables(batch_size, gpu_gflops):
-    """Tables of machines with one GPU each and what they assume, in Markdown.
+    """Table of machines with one GPU each and what they assume, in Markdown.
 
     Args:
       batch_size: examples per worker per step.
@@ -94,7 +94,7 @@ def _assumptions(batch_size, gpu_gflops, gpu_images_per_sec):
 
 
 def _rates(configurations, images_per_sec, gpu_images_per_sec):
-    """A table of the images per second of clusters, and how many times that of one GPU."""
+    """Return a table of the images per second of clusters, and how many times that of one GPU."""
     rows = []
     for num_workers, gigabits_per_sec in itertools.product(NUM_WORKERS, NETWORK_GIGABITS_PER_SEC):
         rows.append([num_workers, gigabits_per_sec])
@@ -110,7 +110,7 @@ def _rates(configurations, images_per_sec, gpu_images_per_sec):
 def multi_gpu_estimate(
     num_gpus, devices_per_tower, variable_strategy, batch_size, seconds_per_image
 ):
-    """Estimates a step on GPUs that need so many seconds for the operations of an image.
+    """Estimate a step on GPUs that need so many seconds for the operations of an image.
 
     Returns:
       The bytes that the busiest GPU sends and receives: weights before it computes, gradients
@@ -144,8 +144,7 @@ def multi_gpu_estimate(
 
 
 def multi_gpu_tables(batch_size, gpu_gflops):
-    """Tables of several GPUs in one machine, in Markdown; for the arguments see
-    `cluster_tables`."""
+    """Table of several GPUs in one machine, in Markdown; for the arguments see `cluster_tables`."""
     seconds_per_image = measurements.step_flops(1) / (gpu_gflops * 1e9)
     rows, ratios = [], []
     for gpus, devices_per_tower, variable_strategy in itertools.product(

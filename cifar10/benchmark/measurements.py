@@ -1,5 +1,7 @@
-"""Measurements of the input pipeline and of the training step, each made in a process of its own;
-the operations of a step."""
+"""Measurements of the input pipeline and of the training step, each made in a process of its own.
+
+The operations of a step.
+"""
 
 import collections
 import contextlib
@@ -31,7 +33,7 @@ class StepCounts(NamedTuple):
 
 
 def input_metrics(formulation, job, steps):
-    """Runs the input pipeline alone, with the prefetch queue of a trainer.
+    """Run the input pipeline alone, with the prefetch queue of a trainer.
 
     Args:
       formulation: OURS or BASELINE.
@@ -89,8 +91,9 @@ def _session_config(formulation, job, devices):
 
 @contextlib.contextmanager
 def _step_session(formulation, job, warmup):
-    """Yields a session and the train op of a step on batches that stay in memory, after so many
-    steps."""
+    """Yield a session and the train op of a step on batches that stay in memory, after so many
+    steps.
+    """
     machine.set_up_tensorflow()
     rng = np.random.default_rng(0)
     size = job.hparams.batch_size
@@ -113,7 +116,7 @@ def _step_session(formulation, job, warmup):
 
 
 def step_metrics(formulation, job, steps):
-    """Runs the training step alone: see `input_metrics`."""
+    """Run the training step alone: see `input_metrics`."""
     with _step_session(formulation, job, steps.warmup) as (session, train_op):
         start = time.perf_counter()
         for _ in range(steps.measured):
@@ -123,7 +126,7 @@ def step_metrics(formulation, job, steps):
 
 
 def profile_metrics(formulation, job, steps):
-    """Traces the training step.
+    """Trace the training step.
 
     Returns:
       A dict from each operation, as 'name (type)', to its milliseconds per step, and their SUM; and
@@ -144,7 +147,7 @@ def profile_metrics(formulation, job, steps):
 
 @functools.lru_cache(maxsize=None)
 def layer_flops(batch_size, num_classes=model.NUM_CLASSES):
-    """Counts the floating-point operations of a training step of one tower, as TensorFlow's
+    """Count the floating-point operations of a training step of one tower, as TensorFlow's
     operations state them.
 
     A product of [m, k] and [k, n] takes 2 m k n operations: one multiplication and one addition per
@@ -182,13 +185,14 @@ def layer_flops(batch_size, num_classes=model.NUM_CLASSES):
 
 
 def step_flops(batch_size, num_classes=model.NUM_CLASSES):
-    """The floating-point operations of all `layer_flops`."""
+    """Return the floating-point operations of all `layer_flops`."""
     return sum(sum(flops) for flops in layer_flops(batch_size, num_classes).values())
 
 
 def matmul_flops_per_sec(device, size=4096, num_repeats=5):
-    """Floating-point operations per second of a float32 matrix product of size x size on a device:
-    the median of the repeats.
+    """Floating-point operations per second of a float32 matrix product of size x size on a device.
+
+    The median of the repeats.
 
     On recent GPUs TensorFlow rounds its factors to TF32, as it does in the network.
     """

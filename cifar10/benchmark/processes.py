@@ -24,8 +24,9 @@ _LOOPBACK = '/sys/class/net/lo/statistics/tx_bytes'  # on Linux
 
 
 def call_in_new_process(function, *args):
-    """Returns function(*args), called in a new process: nothing is warmed up there, and its memory
-    is its own.
+    """Return function(*args), called in a new process.
+
+    Nothing is warmed up there, and its memory is its own.
 
     Raises:
       UserError: `function` raised it, or the process died.
@@ -64,7 +65,9 @@ def _send(sender, function, args):
 
 
 def resource_usage():
-    """The CPU seconds that this process has used (user and system), and its peak memory in MB."""
+    """Return the CPU seconds that this process has used (user and system), and its peak memory in
+    MB.
+    """
     return time.process_time(), _peak_mb(resource and resource.getrusage(resource.RUSAGE_SELF))
 
 
@@ -76,7 +79,7 @@ class LoggedStep(NamedTuple):
 
 
 def run_trainer(command, min_last_step, terminate_fn=subprocess.Popen.kill):
-    """Runs a training script, or the launcher of several, to its end.
+    """Run a training script, or the launcher of several, to its end.
 
     Args:
       command: list of strings.
@@ -119,7 +122,7 @@ def run_trainer(command, min_last_step, terminate_fn=subprocess.Popen.kill):
 
 
 def terminate_gracefully(process):
-    """Ends a script that has to end what it has started."""
+    """End a script that has to end what it has started."""
     process.terminate()
     try:
         process.wait(timeout=20)

@@ -1,5 +1,7 @@
-"""Comparison of runs by their event files: a table, and a plot of precision against epochs and
-against minutes."""
+"""Comparison of runs by their event files.
+
+A table, and a plot of precision against epochs and against minutes.
+"""
 
 import glob
 import io
@@ -16,8 +18,11 @@ from cifar10.system import directories, files
 
 
 def _check_intact(path):
-    """Warns of a damaged event file: TensorBoard stops reading there, without a message. A killed
-    process may have left the last event incomplete. Raises UserError if a record is no event."""
+    """Warn of a damaged event file: TensorBoard stops reading there, without a message.
+
+    A killed process may have left the last event incomplete. Raises UserError if a record is no
+    event.
+    """
     try:
         for _ in tf.train.summary_iterator(path):
             pass
@@ -29,7 +34,7 @@ def _check_intact(path):
 
 
 def _read_scalars(directory, required_tags):
-    """Reads the event files in a directory. A step that a resumed run has repeated counts once.
+    """Read the event files in a directory. A step that a resumed run has repeated counts once.
 
     Args:
       directory: a directory that a trainer or an evaluation has written to.
@@ -67,7 +72,7 @@ def _read_scalars(directory, required_tags):
 
 
 def read_curve(train_dir, eval_dir):
-    """Reads a run at each of its evaluations, in the order of steps.
+    """Read a run at each of its evaluations, in the order of steps.
 
     Returns:
       float [evaluations, 4]: epochs, minutes of training without the time before the first step of
@@ -103,7 +108,7 @@ def read_curve(train_dir, eval_dir):
 
 
 def comparison(curves, epochs, target_precisions):
-    """A table in Markdown; for repetitions it gives means and spreads.
+    """Return a table in Markdown; for repetitions it gives means and spreads.
 
     Args:
       curves: a dict from each name to the curves of its runs, which `read_curve` returns.
@@ -135,7 +140,10 @@ def comparison(curves, epochs, target_precisions):
 
 
 def _row(label, points):
-    """The cells of one run, or of the repetitions of a run: each mean and, of several, extremes."""
+    """Return the cells of one run, or of the repetitions of a run.
+
+    Each mean and, of several, extremes.
+    """
     cells = [label, str(len(points))]
     for form, values in zip(('%.1f', '%.1f', '%.4f', '%.4f'), np.transpose(points)):
         if np.isnan(values).any():
@@ -149,7 +157,7 @@ def _row(label, points):
 
 
 def plot(curves, path):
-    """Draws the curves, as in `comparison`, to a file; its suffix chooses the format.
+    """Draw the curves, as in `comparison`, to a file; its suffix chooses the format.
 
     Raises:
       UserError: matplotlib is missing or cannot draw such a file, or it cannot be written.

@@ -26,7 +26,7 @@ _STEP_IMAGES = 'images/sec that the step takes'
 
 
 def measure_rounds(subcommand, params, formulations, num_rounds):
-    """Measures each formulation in turn, round after round.
+    """Measure each formulation in turn, round after round.
 
     Args:
       subcommand: the subcommand, one of BENCHMARKS.
@@ -48,7 +48,7 @@ def measure_rounds(subcommand, params, formulations, num_rounds):
 
 
 def ratios(rounds):
-    """The ratio of ours to the baseline's, round by round, of each metric that both have."""
+    """Return the ratio of ours to the baseline's, round by round, of each metric that both have."""
     baseline = rounds.get(BASELINE, {})
     return {
         name: [ours / classic for ours, classic in zip(values, baseline[name])]
@@ -58,13 +58,16 @@ def ratios(rounds):
 
 
 def summary_table(rounds):
-    """The table of the metrics, with the ratios if there is a baseline: see `metrics_table`."""
+    """Return the table of the metrics, with the ratios if there is a baseline.
+
+    See `metrics_table`.
+    """
     columns = dict(rounds, **{'ours / classic': ratios(rounds)} if BASELINE in rounds else {})
     return metrics_table(columns, rounds[OURS])
 
 
 def metrics_table(columns, names):
-    """A table in Markdown: median (least to greatest).
+    """Return a table in Markdown: median (least to greatest).
 
     Args:
       columns: a dict from each heading to a dict from a metric's name to its values.
@@ -88,7 +91,7 @@ def _cell(values):
 
 
 def json_report(subcommand, rounds, flag_values):
-    """The metrics of every round, their summaries, host, versions and flags, as JSON."""
+    """Return the metrics of every round, their summaries, host, versions and flags, as JSON."""
     return json.dumps(
         {
             'subcommand': subcommand,
@@ -129,7 +132,7 @@ class BenchmarkParams(NamedTuple):
     data_flags: list  # that name the data of the job to a trainer
 
     def steps_or_default(self, warmup, measured):
-        """The StepCounts, with these numbers instead of 0."""
+        """Return the StepCounts, with these numbers instead of 0."""
         return StepCounts(self.steps.warmup or warmup, self.steps.measured or measured)
 
 
@@ -140,7 +143,7 @@ def _step_metrics(formulation, params, job):
 
 
 def measure_input(formulation, params):
-    """Batches out of the input pipeline alone, and how many a step could use."""
+    """Return batches out of the input pipeline alone, and how many a step could use."""
     steps = params.steps_or_default(100, 500)
     metrics = processes.call_in_new_process(
         measurements.input_metrics, formulation, params.job, steps
@@ -150,7 +153,7 @@ def measure_input(formulation, params):
 
 
 def input_analysis(rounds, job):
-    """Whether the input is fast enough."""
+    """Return whether the input is fast enough."""
     produced, consumed = (
         statistics.median(rounds[OURS][name]) for name in ('images/sec', _STEP_IMAGES)
     )
@@ -165,12 +168,12 @@ def input_analysis(rounds, job):
 
 
 def measure_step(formulation, params):
-    """The training step on batches that stay in memory."""
+    """Return the training step on batches that stay in memory."""
     return _with_utilization(_step_metrics(formulation, params, params.job), params.job)
 
 
 def measure_train(formulation, params):
-    """The training script from end to end, by the times of its log lines."""
+    """Return the training script from end to end, by the times of its log lines."""
     job, steps = params.job, params.steps_or_default(100, 500)
     script = 'cifar10_multi_gpu_train.py' if formulation == OURS else 'cifar10_classic.py'
     with tempfile.TemporaryDirectory() as train_dir:
@@ -197,7 +200,7 @@ def measure_train(formulation, params):
 
 
 def _with_utilization(step_metrics, job):
-    """Adds the share of the machine's limit, which is measured each time."""
+    """Add the share of the machine's limit, which is measured each time."""
     flops = measurements.step_flops(job.hparams.batch_size, job.dataset.num_classes)
     rate = flops * len(job.devices) / (step_metrics['ms per step'] / 1e3)
     # CPU devices share the cores
@@ -214,7 +217,10 @@ def _with_utilization(step_metrics, job):
 
 
 def flops_analysis(rounds, job):
-    """The operations of a step; last, whether arithmetic or overhead takes most of its time."""
+    """Return the operations of a step.
+
+    Last, whether arithmetic or overhead takes most of its time.
+    """
     batch_size, num_classes = job.hparams.batch_size, job.dataset.num_classes
     lines = ['Floating-point operations per tower per step:'] + [
         '  %-14s %d products %9.4f GFLOP' % (layer, len(flops), sum(flops) / 1e9)
@@ -231,8 +237,10 @@ def flops_analysis(rounds, job):
 
 
 def measure_towers(formulation, params):
-    """One tower with the whole batch, two with half of it, four with a quarter; if the job places
-    them otherwise, both in turn."""
+    """Return one tower with the whole batch, two with half of it, four with a quarter.
+
+    If the job places them otherwise, both in turn.
+    """
     placed, size = params.job, params.job.hparams.batch_size
     usual = placed._replace(devices_per_tower=1, variable_strategy='cpu')
     whole = '1 x %d' % size
@@ -254,14 +262,14 @@ def measure_towers(formulation, params):
 
 
 def _towers_ms(formulation, params, job, num_towers):
-    """Milliseconds of a step in which so many towers share the batch of the job."""
+    """Millisecond of a step in which so many towers share the batch of the job."""
     hparams = job.hparams._replace(batch_size=job.hparams.batch_size // num_towers)
     part = job._replace(devices=job.devices[: num_towers * job.devices_per_tower], hparams=hparams)
     return _step_metrics(formulation, params, part)['ms per step']
 
 
 def measure_profile(formulation, params):
-    """The operations of a step; writes a Chrome trace."""
+    """Return the operations of a step; write a Chrome trace."""
     metrics, trace = processes.call_in_new_process(
         measurements.profile_metrics, formulation, params.job, params.steps_or_default(10, 20)
     )
@@ -274,7 +282,7 @@ def _trace_path(formulation, params):
 
 
 def tables(subcommand, rounds, params):
-    """The metrics of a subcommand as text: tables in Markdown, and what they mean."""
+    """Return the metrics of a subcommand as text: tables in Markdown, and what they mean."""
     if subcommand == 'profile':
         parts = [
             '%s, Chrome trace in %s (open it in ui.perfetto.dev)\n\n%s'
@@ -289,7 +297,7 @@ def tables(subcommand, rounds, params):
 
 
 def _most_expensive(op_ms):
-    """The most expensive operations and their share of the sum, as a table in Markdown.
+    """Return the most expensive operations and their share of the sum, as a table in Markdown.
 
     Args:
       op_ms: dict from each operation to its milliseconds in each round, as

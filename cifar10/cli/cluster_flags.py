@@ -21,7 +21,7 @@ FLAGS = flags.FLAGS
 
 
 def define():
-    """Defines the flags that say who trains together, and how."""
+    """Define the flags that say who trains together, and how."""
     flags.DEFINE_list(
         'ps_hosts', None, 'Addresses host:port of the parameter servers; none for all-reduce.'
     )
@@ -70,8 +70,10 @@ def define():
 
 
 def check():
-    """Raises UserError if the flags of training or of the cluster contradict each other; prints
-    where flags override TF_CONFIG."""
+    """Raise UserError if the flags of training or of the cluster contradict each other.
+
+    Print where flags override TF_CONFIG.
+    """
     training_flags.check()
     cluster, task = cluster_from_flags()
     for name, value in _tf_config().items():
@@ -89,7 +91,7 @@ def check():
 
 
 def cluster_from_flags():
-    """Returns the Cluster and the Task of this process, from the flags and TF_CONFIG. Flags win.
+    """Return the Cluster and the Task of this process, from the flags and TF_CONFIG. Flags win.
 
     Raises:
       UserError: they are incomplete or malformed.
@@ -111,14 +113,14 @@ def cluster_from_flags():
 
 
 def _tf_config():
-    """Returns the values of TF_CONFIG by the names of flags; empty or None where it has none."""
+    """Return the values of TF_CONFIG by the names of flags; empty or None where it has none."""
     text = os.environ.get('TF_CONFIG')
     cluster, task = from_tf_config(text) if text else (Cluster((), ()), (None, None))
     return dict(zip(('ps_hosts', 'worker_hosts', 'job_name', 'task_index'), cluster + tuple(task)))
 
 
 def strategy_from_flags(cluster):
-    """The Strategy for a Cluster.
+    """Return the Strategy for a Cluster.
 
     Raises:
       UserError: it cannot be with these tasks, or a flag has no effect.
@@ -147,5 +149,5 @@ def strategy_from_flags(cluster):
 
 
 def timeouts_from_flags():
-    """The Timeouts."""
+    """Return the Timeouts."""
     return Timeouts(FLAGS.connect_timeout_secs, FLAGS.stall_timeout_secs)

@@ -1,5 +1,7 @@
-"""The flags of what a script reads and writes: directories, files, the data set, a checkpoint; and
-the data set that they name."""
+"""The flags of what a script reads and writes: directories, files, the data set, a checkpoint.
+
+And the data set that they name.
+"""
 
 import os
 
@@ -16,8 +18,10 @@ _ARCHIVES = {'cifar10': download.CIFAR10, 'cifar100': download.CIFAR100}
 
 
 def validate(name, check):
-    """Has `check` look at the value of a flag before the script starts, if it has one; its
-    UserError is then a mistake in the command line."""
+    """Have `check` look at the value of a flag before the script starts, if it has one.
+
+    Its UserError is then a mistake in the command line.
+    """
 
     def is_valid(value):
         if value == '':
@@ -34,22 +38,26 @@ def validate(name, check):
 
 
 def define_integer(name, default, description, lower_bound, upper_bound=2**31 - 1):
-    """Defines the flag of a whole number; without the default `upper_bound`, it would have no bounds."""
+    """Define the flag of a whole number.
+
+    Without the default `upper_bound`, it would have no bounds.
+    """
     flags.DEFINE_integer(
         name, default, description, lower_bound=lower_bound, upper_bound=upper_bound
     )
 
 
 def define_directory(name, default, description, check=directories.check_no_file):
-    """Defines the flag of a directory on this machine; `check` raises UserError for one that cannot
-    be used."""
+    """Define the flag of a directory on this machine; `check` raises UserError for one that cannot
+    be used.
+    """
     flags.DEFINE_string(name, default, description)
     validate(name, files.check_name)
     validate(name, check)
 
 
 def define_output_file(name, default, description, extensions=('',)):
-    """Defines the flag of a file that is written, whose name ends in one of these ways."""
+    """Define the flag of a file that is written, whose name ends in one of these ways."""
 
     def check(path):
         files.check_name(path)
@@ -65,7 +73,7 @@ def define_output_file(name, default, description, extensions=('',)):
 
 
 def define(default_dataset='cifar10'):
-    """Defines --dataset, --data_dir and --data_url."""
+    """Define --dataset, --data_dir and --data_url."""
     flags.DEFINE_enum(
         'dataset',
         default_dataset,
@@ -92,21 +100,23 @@ def define(default_dataset='cifar10'):
 
 
 def data_dir(dataset_name):
-    """Returns the directory that --data_dir names; its default depends on the data set."""
+    """Return the directory that --data_dir names; its default depends on the data set."""
     defaults = {'cifar100': dataset.CIFAR100_DATA_DIR, 'synthetic': synthetic.DATA_DIR}
     is_set = not FLAGS['data_dir'].using_default_value
     return FLAGS.data_dir if is_set else defaults.get(dataset_name, FLAGS.data_dir)
 
 
 def files_dir(dataset_name):
-    """Returns the directory with the files of the data set. CIFAR-100 has its own, because CIFAR-10
-    may be beside it."""
+    """Return the directory with the files of the data set.
+
+    CIFAR-100 has its own, because CIFAR-10 may be beside it.
+    """
     path = data_dir(dataset_name)
     return dataset.files_dir(path, dataset.CIFAR100) if dataset_name == 'cifar100' else path
 
 
 def check_data_dir_exists():
-    """Raises UserError unless --data_dir is a directory."""
+    """Raise UserError unless --data_dir is a directory."""
     directories.check_exists(
         data_dir(FLAGS.dataset),
         'make a data set with `cifar10_dataset.py download` or `cifar10_dataset.py '
@@ -115,8 +125,9 @@ def check_data_dir_exists():
 
 
 def check_directories_differ(name, *others):
-    """Raises UserError if the directory of a flag is that of another flag too, or the one in
-    --data_dir that holds the files."""
+    """Raise UserError if the directory of a flag is that of another flag too, or the one in
+    --data_dir that holds the files.
+    """
     for other in others:
         path = data_dir(FLAGS.dataset) if other == 'data_dir' else FLAGS[other].value
         if other == 'checkpoint_dir' and FLAGS.checkpoint not in ('latest', 'best'):
@@ -131,8 +142,7 @@ def check_directories_differ(name, *others):
 
 
 def prepare():
-    """Downloads or draws the data set that --dataset names, unless there is one; returns the
-    DataSet.
+    """Download or draws the data set that --dataset names, unless there is one; return the DataSet.
 
     Raises:
       UserError: --data_dir and the directory around it do not exist; else see `make`.
@@ -146,7 +156,7 @@ def prepare():
 
 
 def make(dataset_name, is_explicit=True):
-    """Downloads or draws a data set, unless there is one; returns the DataSet.
+    """Download or draws a data set, unless there is one; return the DataSet.
 
     Args:
       dataset_name: 'cifar10', 'cifar100' or 'synthetic'.
@@ -175,7 +185,7 @@ def make(dataset_name, is_explicit=True):
 
 
 def define_checkpoint():
-    """Defines --checkpoint_dir and --checkpoint."""
+    """Define --checkpoint_dir and --checkpoint."""
     define_directory(
         'checkpoint_dir',
         '/tmp/cifar10_train',
@@ -191,8 +201,9 @@ def define_checkpoint():
 
 
 def check_checkpoint_exists():
-    """Raises UserError unless --checkpoint_dir is a directory, if the checkpoint is looked for
-    there."""
+    """Raise UserError unless --checkpoint_dir is a directory, if the checkpoint is looked for
+    there.
+    """
     if FLAGS.checkpoint in ('latest', 'best'):
         directories.check_exists(
             FLAGS.checkpoint_dir, 'train first, or give another --checkpoint_dir'
@@ -200,7 +211,7 @@ def check_checkpoint_exists():
 
 
 def check_top_k(num_classes):
-    """Raises UserError if --top_k is more than the number of classes."""
+    """Raise UserError if --top_k is more than the number of classes."""
     if FLAGS.top_k and FLAGS.top_k > num_classes:
         raise UserError(
             '--top_k=%d is more than the %d classes: give at most %d'
@@ -209,7 +220,7 @@ def check_top_k(num_classes):
 
 
 def define_views():
-    """Defines --num_views."""
+    """Define --num_views."""
     flags.DEFINE_enum(
         'num_views',
         '1',
@@ -220,7 +231,7 @@ def define_views():
 
 
 def define_saved_model():
-    """Defines --saved_model_dir."""
+    """Define --saved_model_dir."""
     flags.DEFINE_string(
         'saved_model_dir',
         None,

@@ -26,14 +26,14 @@ _HINTS = {
 
 
 def print_versions():
-    """Prints one line for a bug report."""
+    """Print one line for a bug report."""
     startup.import_tensorflow()
     print(versions())
 
 
 def versions(config_proto=None):
-    """Returns the versions of the package, Python and TensorFlow, and the names of the processor
-    and the GPUs.
+    """Return the versions of the package, Python and TensorFlow, and the names of the processor and
+    the GPUs.
 
     Args:
       config_proto: see machine.gpu_names.
@@ -54,7 +54,7 @@ def versions(config_proto=None):
 
 
 def start(name, commands=None, metavar=None):
-    """Starts a script that needs TensorFlow; does nothing if the script is imported as a library.
+    """Start a script that needs TensorFlow; does nothing if the script is imported as a library.
 
     A decorator of the function that defines its flags. The function is a generator if it also
     checks them: they are parsed when it yields. An error ends the script before TensorFlow, whose
@@ -77,7 +77,7 @@ def start(name, commands=None, metavar=None):
 
 
 def parse(commands=None, remainder=None, check=None, needs_tensorflow=True, metavar=None):
-    """Parses the command line by the flags that are defined, then imports TensorFlow, which takes
+    """Parse the command line by the flags that are defined, then imports TensorFlow, which takes
     seconds.
 
     Args:
@@ -119,8 +119,9 @@ def parse(commands=None, remainder=None, check=None, needs_tensorflow=True, meta
 
 
 def run(main):
-    """Calls `main` with the arguments that `parse` has found. What it returns is the exit
-    status, None for 0.
+    """Call `main` with the arguments that `parse` has found.
+
+    What it returns is the exit status, None for 0.
 
     A user's mistake gives one line on stderr and exit status 1; a signal one line and 128 + its
     number. A bug keeps its traceback.
@@ -133,8 +134,11 @@ def run(main):
 
 
 def _parse(argv, commands, remainder, metavar):
-    """The arguments: none, or one of `commands` and its arguments, or `metavar`, or with `remainder` a
-    list of the words after --."""
+    """Return the arguments.
+
+    None, or one of `commands` and its arguments, or `metavar`, or with `remainder` a list of the
+    words after --.
+    """
     remaining = []
     if remainder and '--' in argv:
         argv, remaining = argv[: argv.index('--')], argv[argv.index('--') + 1 :]
@@ -190,8 +194,10 @@ def _fail(status, message):
 
 
 def _end(status):
-    """Ends the process without what Python and TensorFlow do at the end: it could wait for ever for
-    threads that are blocked."""
+    """End the process without what Python and TensorFlow do at the end.
+
+    It could wait for ever for threads that are blocked.
+    """
     # a signal, or nobody reads any more: be quick
     with contextlib.suppress(OSError, signals.SignalInterrupt), signals.RaiseOnSignal():
         sys.stdout.flush()

@@ -1,5 +1,8 @@
-"""A quiet start: a signal ends the script with one line, TensorFlow is imported without its
-start-up messages, and the standard output may be full or closed."""
+"""A quiet start.
+
+A signal ends the script with one line, TensorFlow is imported without its start-up messages, and
+the standard output may be full or closed.
+"""
 
 import contextlib
 import gc
@@ -14,8 +17,9 @@ from cifar10.system import signals
 
 
 def start(name):
-    """Makes ready what a script needs from its first moment on; does nothing if the script is
-    imported as a library.
+    """Make ready what a script needs from its first moment on.
+
+    Does nothing if the script is imported as a library.
 
     A script calls it with its `__name__` before everything else.
     """
@@ -31,8 +35,9 @@ def start(name):
 
 
 def _open_standard_streams():
-    """Opens /dev/null for what is closed of the input, the output and stderr, or the next file
-    would be taken for it."""
+    """Open /dev/null for what is closed of the input, the output and stderr, or the next file would
+    be taken for it.
+    """
     for number in range(3):
         try:
             os.fstat(number)
@@ -41,8 +46,10 @@ def _open_standard_streams():
 
 
 def check_packages():
-    """Ends the script with one line if a package is missing: often the virtual environment has not
-    been activated."""
+    """End the script with one line if a package is missing.
+
+    Often the virtual environment has not been activated.
+    """
     for name in ('absl', 'numpy', 'six', 'tensorflow'):
         if name not in sys.modules and importlib.util.find_spec(name) is None:
             sys.exit(
@@ -52,7 +59,7 @@ def check_packages():
 
 
 def import_tensorflow():
-    """Imports TensorFlow. Set TF_CPP_MIN_LOG_LEVEL to 0 or 1 to see its messages."""
+    """Import TensorFlow. Set TF_CPP_MIN_LOG_LEVEL to 0 or 1 to see its messages."""
     # Level 3 also hides errors: those that matter reach Python as exceptions.
     is_quiet = os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3') not in ('0', '1')
     # there is nothing to collect: to look for it would take a sixth of the time of the import
@@ -65,7 +72,7 @@ def import_tensorflow():
 
 @contextlib.contextmanager
 def _capture_stderr():
-    """Makes a temporary file of stderr; its content is shown if the block fails."""
+    """Make a temporary file of stderr; its content is shown if the block fails."""
     # Up to TensorFlow 2.21 some messages are written before the variable takes effect.
     stderr = os.dup(2)
     signals.stderr_fd = stderr
@@ -119,7 +126,7 @@ class _TolerantStdout(io.TextIOWrapper):
 
 
 def protect_stdout():
-    """Replaces sys.stdout by one that works on where a character or a line cannot be written.
+    """Replace sys.stdout by one that works on where a character or a line cannot be written.
 
     Characters that its encoding lacks are written as escapes. When nobody reads any more, as after
     `| head`, that counts as a signal to end. After other errors the line is lost; `has_lost_output`
@@ -138,5 +145,5 @@ def protect_stdout():
 
 
 def has_lost_output():
-    """Whether lines could not be written."""
+    """Return whether lines could not be written."""
     return getattr(sys.stdout, 'error', None) is not None

@@ -1,5 +1,7 @@
-"""The flags of training, with one for each hyperparameter in a recipe; given_job makes a Job of
-them."""
+"""The flags of training, with one for each hyperparameter in a recipe.
+
+Given_job makes a Job of them.
+"""
 
 import math
 
@@ -84,7 +86,7 @@ _NUMBERS = {  # with lower and upper bounds
 
 
 def define():
-    """Defines the flags of the training scripts, except --num_gpus."""
+    """Define the flags of the training scripts, except --num_gpus."""
     data_flags.define()
     define_run()
     define_recipe()
@@ -134,7 +136,7 @@ def define():
 
 
 def define_run():
-    """Defines --train_dir, --max_steps and the intervals."""
+    """Define --train_dir, --max_steps and the intervals."""
     data_flags.define_directory(
         'train_dir',
         '/tmp/cifar10_train',
@@ -156,14 +158,14 @@ def define_run():
 
 
 def define_batch_size():
-    """Defines --batch_size, for scripts without --recipe."""
+    """Define --batch_size, for scripts without --recipe."""
     data_flags.define_integer(
         'batch_size', CLASSIC.batch_size, 'Examples per tower per step.', 1, 2**20
     )
 
 
 def define_num_gpus():
-    """Defines --num_gpus."""
+    """Define --num_gpus."""
     data_flags.define_integer(
         'num_gpus',
         1,
@@ -174,7 +176,7 @@ def define_num_gpus():
 
 
 def define_placement():
-    """Defines --devices_per_tower and --variable_strategy."""
+    """Define --devices_per_tower and --variable_strategy."""
     data_flags.define_integer(
         'devices_per_tower',
         1,
@@ -192,7 +194,7 @@ def define_placement():
 
 
 def define_threads():
-    """Defines --intra_op_threads, --inter_op_threads and --num_preprocess_threads."""
+    """Define --intra_op_threads, --inter_op_threads and --num_preprocess_threads."""
     for name, description in [
         ('intra_op_threads', 'that share one operation'),
         ('inter_op_threads', 'for operations that run in parallel'),
@@ -204,13 +206,12 @@ def define_threads():
 
 
 def check_run():
-    """Raises UserError if the flags that `define_run` defines contradict those of the data."""
+    """Raise UserError if the flags that `define_run` defines contradict those of the data."""
     data_flags.check_directories_differ('train_dir', 'data_dir')
 
 
 def check():
-    """Raises UserError if the flags that `define` defines contradict each other, or have no
-    effect."""
+    """Raise UserError if the flags that `define` defines contradict each other, or have no effect."""
     check_run()
     hparams_from_flags()
     if FLAGS.keep_best and FLAGS.eval_every == 0:
@@ -235,7 +236,7 @@ def check():
 
 
 def define_recipe():
-    """Defines --recipe and a flag for each other field of HParams."""
+    """Define --recipe and a flag for each other field of HParams."""
     flags.DEFINE_enum(
         'recipe',
         CLASSIC.recipe,
@@ -263,7 +264,7 @@ def _defaults(name):
 
 
 def hparams_from_flags(recorded=CLASSIC):
-    """Returns the HParams that the flags set.
+    """Return the HParams that the flags set.
 
     Without --warmup_epochs, a new run warms up for the same share of its epochs as the recipe, and
     a resumed run keeps its warm-up.

@@ -1,5 +1,6 @@
 """The Job that the flags of training describe, with its data set made ready, the directory of its
-run, and the plan, which a trainer prints and writes for TensorBoard before it starts."""
+run, and the plan, which a trainer prints and writes for TensorBoard before it starts.
+"""
 
 import math
 
@@ -24,7 +25,7 @@ _SMALL_BATCH = 1024
 
 
 def threads():
-    """The Threads that the flags give."""
+    """Return the Threads that the flags give."""
     return Threads(
         intra_op=FLAGS.intra_op_threads,
         inter_op=FLAGS.inter_op_threads,
@@ -35,7 +36,7 @@ def threads():
 def prepare(
     num_devices=1, devices_per_tower=1, variable_strategy=VARIABLE_STRATEGIES[0], resumes=True
 ):
-    """Makes the data set ready, and returns the Job that the flags and these numbers describe.
+    """Make the data set ready, and return the Job that the flags and these numbers describe.
 
     Args:
       num_devices: of all towers.
@@ -78,8 +79,10 @@ def prepare(
 
 
 def count_examples(data_set, batch_size):
-    """Returns the number of training examples of a DataSet; raises UserError if a file is
-    malformed, or the batch too large for them."""
+    """Return the number of training examples of a DataSet.
+
+    Raise UserError if a file is malformed, or the batch too large for them.
+    """
     num_examples = verification.verify(data_set.train)
     most = max(num_examples, _SMALL_BATCH)
     if batch_size > most:
@@ -91,8 +94,9 @@ def count_examples(data_set, batch_size):
 
 
 def check_division(num_devices, devices_per_tower):
-    """Raises UserError if the devices cannot be divided among towers, or the layers over the
-    devices of a tower."""
+    """Raise UserError if the devices cannot be divided among towers, or the layers over the devices
+    of a tower.
+    """
     num_layers = len(placement.LAYERS)
     if devices_per_tower > num_layers:
         raise UserError(
@@ -107,8 +111,7 @@ def check_division(num_devices, devices_per_tower):
 
 
 def open_run(job, is_first=True):
-    """Locks --train_dir for the Job: a context manager that yields a ChiefRun, see
-    outputs.open_run.
+    """Lock --train_dir for the Job: a context manager that yields a ChiefRun, see outputs.open_run.
 
     Args:
       job: a Job.
@@ -119,8 +122,9 @@ def open_run(job, is_first=True):
 
 
 def print_plan(job, run, cluster_line=None):
-    """Prints what is trained on what, and how the learning rate will change; the run writes the
-    same lines for the tab Text of TensorBoard.
+    """Print what is trained on what, and how the learning rate will change.
+
+    The run writes the same lines for the tab Text of TensorBoard.
 
     Args:
       job: a Job.
@@ -134,8 +138,10 @@ def print_plan(job, run, cluster_line=None):
 
 
 def _plan_lines(job, first_step, is_single_process):
-    """Returns the lines; a worker of a cluster is not alone, and tells where the weights are when
-    it has built its graph."""
+    """Return the lines.
+
+    A worker of a cluster is not alone, and tell where the weights are when it has built its graph.
+    """
     run_length, hparams, threads = job.run_length, job.hparams, job.threads
     profile_step = job.intervals.profile_step
     lines = [
@@ -188,8 +194,9 @@ def _plan_lines(job, first_step, is_single_process):
 
 
 def _placement(job, is_single_process):
-    """Returns lines that tell which layer is where, if the towers are divided, where the weights
-    are, if there is a choice, and what several devices mean where there is no GPU."""
+    """Return lines that tell which layer is where, if the towers are divided, where the weights
+    are, if there is a choice, and what several devices mean where there is no GPU.
+    """
     if len(job.devices) == 1:
         return []
     lines = []
@@ -214,7 +221,7 @@ def _placement(job, is_single_process):
 
 
 def _recipe(hparams):
-    """Returns the recipe, and how its hyperparameters differ from the classic ones."""
+    """Return the recipe, and how its hyperparameters differ from the classic ones."""
     differences = []
     for name, classic in CLASSIC._asdict().items():
         value = getattr(hparams, name)
@@ -230,7 +237,7 @@ def _recipe(hparams):
 
 
 def _learning_rate(run_length, hparams):
-    """Returns the schedule of the learning rate."""
+    """Return the schedule of the learning rate."""
     rate = optimizer.peak_learning_rate(run_length, hparams)
     if hparams.schedule == 'linear':
         return 'rises to %g over %g epochs, then falls to 0 at the end of epoch %g (step %d)' % (
@@ -262,7 +269,7 @@ def _evaluation(intervals):
 
 
 def describe_cluster(cluster, task, strategy):
-    """Returns the line that tells who trains together, and how.
+    """Return the line that tells who trains together, and how.
 
     Args:
       cluster: a Cluster.

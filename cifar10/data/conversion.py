@@ -1,5 +1,6 @@
 """Conversion of folders of images, one per class, with or without folders `train` and `test` around
-them, into a data set."""
+them, into a data set.
+"""
 
 import os
 import pathlib
@@ -22,8 +23,9 @@ _SPLIT_NAME = re.compile(
 
 
 def convert(images_dir, path, num_threads, test_fraction=None, seed=0, strict=False):
-    """Makes a data set of folders of images; tells which files cannot be used, and returns how many
-    they are.
+    """Make a data set of folders of images.
+
+    Tell which files cannot be used, and return how many they are.
 
     Args:
       images_dir, test_fraction: see `find_images`.
@@ -77,7 +79,7 @@ def convert(images_dir, path, num_threads, test_fraction=None, seed=0, strict=Fa
 
 
 def find_images(images_dir, test_fraction, seed):
-    """Finds the files of each class.
+    """Find the files of each class.
 
     Args:
       images_dir: the directory. Hidden files and folders do not count.
@@ -131,8 +133,9 @@ def find_images(images_dir, test_fraction, seed):
 
 
 def _find_splits(images_dir):
-    """The directory of the classes, that of the classes for the test or None, and the names of the
-    classes."""
+    """Return the directory of the classes, that of the classes for the test or None, and the names
+    of the classes.
+    """
     folders = _list_folders(images_dir)
     names = sorted(name.lower() for name in folders)
     if names in (['train'], ['test', 'train']):
@@ -155,7 +158,7 @@ def _find_splits(images_dir):
 
 
 def _test_images(test_dir, class_names):
-    """The paths and labels in the folder of the test images; it may lack classes."""
+    """Return the paths and labels in the folder of the test images; it may lack classes."""
     found, labels = [], {name: label for label, name in enumerate(class_names)}
     for name in _list_folders(test_dir):
         folder = os.path.join(test_dir, name)
@@ -169,8 +172,10 @@ def _test_images(test_dir, class_names):
 
 
 def _list_folders(directory):
-    """The names of the folders in a directory, in sorted order; says which files beside them are
-    not used."""
+    """Return the names of the folders in a directory, in sorted order.
+
+    Say which files beside them are not used.
+    """
     directories.check_exists(
         directory, 'give a directory that holds a folder of images for each class'
     )
@@ -186,7 +191,7 @@ def _list_folders(directory):
 
 
 def _list_files(folder):
-    """The files in a class's folder and in the folders below it, in sorted order."""
+    """Return the files in a class's folder and in the folders below it, in sorted order."""
 
     def fail(error):
         raise error

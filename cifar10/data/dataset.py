@@ -66,7 +66,7 @@ class Split(NamedTuple):
         return len(self.label_weights) + IMAGE_BYTES
 
     def labels(self, array):
-        """The labels, int64 [n], of records, uint8 [n, record_bytes]."""
+        """Return the labels, int64 [n], of records, uint8 [n, record_bytes]."""
         return array[:, : len(self.label_weights)].astype(np.int64).dot(self.label_weights)
 
 
@@ -119,8 +119,9 @@ CIFAR100 = DatasetSpec(
 
 
 def files_dir(data_dir=DATA_DIR, dataset_spec=CIFAR10):
-    """The directory of the files: `data_dir` itself if it holds a data set or is called as it is
-    published, else the one in it."""
+    """Return the directory of the files: `data_dir` itself if it holds a data set or is called as
+    it is published, else the one in it.
+    """
     subdirectory = os.path.join(data_dir, dataset_spec.directory)
     if os.path.isdir(subdirectory):
         return subdirectory
@@ -129,8 +130,10 @@ def files_dir(data_dir=DATA_DIR, dataset_spec=CIFAR10):
 
 
 def find_files_dir(data_dir):
-    """The directory of the files of whatever data set `data_dir` holds; where CIFAR-10's would be,
-    if it holds none."""
+    """Return the directory of the files of whatever data set `data_dir` holds.
+
+    Where CIFAR-10's would be, if it holds none.
+    """
     candidates = [files_dir(data_dir), files_dir(data_dir, CIFAR100)]
     return next(filter(os.path.isdir, candidates), candidates[0])
 
@@ -147,7 +150,7 @@ def _holds_files(directory, *kinds):
 
 
 def read(data_dir=DATA_DIR, label_mode=None):
-    """Finds out what a data directory holds. It does not look into the files of records.
+    """Find out what a data directory holds. It does not look into the files of records.
 
     Args:
       data_dir: the directory of a data set, or the parent of a published one; '' for none. A
@@ -195,7 +198,7 @@ def read(data_dir=DATA_DIR, label_mode=None):
 
 
 def _parse_dataset_info(directory, content):
-    """The DataSet in a directory with this content of dataset.json.
+    """Return the DataSet in a directory with this content of dataset.json.
 
     Raises:
       ValueError, KeyError, TypeError, AttributeError: no data set has it.
@@ -224,13 +227,12 @@ def _parse_dataset_info(directory, content):
 
 
 def label_bytes(num_classes):
-    """The bytes that the label of one of so many classes needs."""
+    """Return the bytes that the label of one of so many classes needs."""
     return 1 if num_classes <= 256 else 2
 
 
 def check_class_names(names):
-    """Raises ValueError unless these are from 2 to MAX_CLASSES different names that can be
-    printed."""
+    """Raise ValueError unless these are from 2 to MAX_CLASSES different names that can be printed."""
     if not 2 <= len(names) <= MAX_CLASSES:
         raise ValueError('it has %d classes, not 2 to %d' % (len(names), MAX_CLASSES))
     for name in names:
@@ -242,7 +244,7 @@ def check_class_names(names):
 
 
 def _read_class_names(path, num_classes):
-    """The class names that a file lists, in label order; None if there is no such file.
+    """Return the class names that a file lists, in label order; None if there is no such file.
 
     Raises:
       UserError: it lists more or fewer than `num_classes`, or what lies there is no such list.
@@ -263,7 +265,10 @@ def _read_class_names(path, num_classes):
 
 
 def format_class_names(class_names):
-    """The class names as text; if they are many, the first ones, the last one and their number."""
+    """Return the class names as text.
+
+    If they are many, the first ones, the last one and their number.
+    """
     if not class_names:
         return 'unnamed classes'
     if len(class_names) <= 20:

@@ -16,7 +16,7 @@ _SCALE = 2  # pixels of the sheet for a pixel of an image, and of the border aro
 
 
 def split_statistics(split):
-    """Counts the examples and describes the colours of a Split.
+    """Count the examples and describe the colours of a Split.
 
     Returns:
       The number of examples of each class, int64 [classes], and for each channel the mean and the
@@ -37,7 +37,7 @@ def split_statistics(split):
 
 
 def find_duplicates(data_set):
-    """The test images of a DataSet that are training images too, byte by byte.
+    """Return the test images of a DataSet that are training images too, byte by byte.
 
     Returns:
       For each of them, its key and that of the first equal training image, as file:record,
@@ -54,7 +54,7 @@ def find_duplicates(data_set):
 
 
 def _image_digests(split):
-    """Yields for each example a digest of the image, file:record, and the label."""
+    """Yield for each example a digest of the image, file:record, and the label."""
     for file in split.files:
         record = 0
         for labels, images in verification.read_examples(split._replace(files=[file])):
@@ -65,8 +65,9 @@ def _image_digests(split):
 
 
 def contact_sheet(data_set):
-    """The first images of each class: a row per class, in label order, training images to the left,
-    test images to the right.
+    """Return the first images of each class.
+
+    A row per class, in label order, training images to the left, test images to the right.
 
     Returns:
       uint8 [height, width, 3], white between the images.
@@ -91,8 +92,10 @@ def contact_sheet(data_set):
 
 
 def describe(data_set):
-    """What is in a DataSet, as text: examples by class, colours, images in both splits; raises like
-    verify."""
+    """What is in a DataSet, as text: examples by class, colours, images in both splits.
+
+    Raise like verify.
+    """
     counts, means, deviations = zip(*map(split_statistics, (data_set.train, data_set.test)))
     names = data_set.class_names or [str(label) for label in range(data_set.num_classes)]
     width = max(map(len, list(names) + ['deviation of green']))
@@ -113,8 +116,9 @@ def describe(data_set):
 
 
 def write_contact_sheet(data_set, path):
-    """Writes the contact sheet of a DataSet to a file, PNG if its name ends in .png, else JPEG, and
-    tells where."""
+    """Write the contact sheet of a DataSet to a file, PNG if its name ends in .png, else JPEG, and
+    tell where.
+    """
     encode = tf.image.encode_png if path.lower().endswith('.png') else tf.image.encode_jpeg
     with tf.Graph().as_default(), tf.Session() as session:
         content = session.run(encode(contact_sheet(data_set)))

@@ -1,5 +1,8 @@
-"""Writing of data sets: whole or not at all, beside their place, and put there when they are
-complete. Holding out a part of the training images."""
+"""Writing of data sets.
+
+Whole or not at all, beside their place, and put there when they are complete. Holding out a part of
+the training images.
+"""
 
 import contextlib
 import json
@@ -13,8 +16,9 @@ from cifar10.system import directories, files
 
 
 def is_present(data_dir, dataset_spec=dataset.CIFAR10):
-    """Whether `data_dir` holds all files of a data set: the published one, or any other that is in
-    `data_dir` itself.
+    """Return whether `data_dir` holds all files of a data set.
+
+    The published one, or any other that is in `data_dir` itself.
 
     Raises:
       UserError: it holds only some of them, or what should be its directory is none; it must not be
@@ -36,8 +40,9 @@ def is_present(data_dir, dataset_spec=dataset.CIFAR10):
 
 @contextlib.contextmanager
 def lock_files_dir(data_dir, dataset_spec=dataset.CIFAR10):
-    """Yields the path of the directory in which the data set must be written; None if the data set
-    is present.
+    """Yield the path of the directory in which the data set must be written.
+
+    None if the data set is present.
 
     No other process writes it meanwhile.
     """
@@ -52,7 +57,7 @@ def lock_files_dir(data_dir, dataset_spec=dataset.CIFAR10):
 
 @contextlib.contextmanager
 def new_dataset(path):
-    """Yields a directory that becomes `path` at the end of the block, as `verified_directory` does.
+    """Yield a directory that becomes `path` at the end of the block, as `verified_directory` does.
 
     Raises:
       UserError: there is something at `path`, or it cannot be written.
@@ -63,7 +68,7 @@ def new_dataset(path):
 
 
 def check_new_directory(path):
-    """Raises UserError unless a new directory can be called `path`: there may be an empty one."""
+    """Raise UserError unless a new directory can be called `path`: there may be an empty one."""
     if not path:
         raise UserError('The name of the new directory is empty: give one')
     files.check_name(path)
@@ -75,8 +80,10 @@ def check_new_directory(path):
 
 @contextlib.contextmanager
 def _lock_parent(path):
-    """Locks the parent directory of `path`, after making it. Removes what it has made if that is
-    empty at the end."""
+    """Lock the parent directory of `path`, after making it.
+
+    Removes what it has made if that is empty at the end.
+    """
     parent = os.path.dirname(os.path.abspath(path))
     missing = directories.missing_directories(parent)
     directories.make(parent)
@@ -91,7 +98,7 @@ def _lock_parent(path):
 
 @contextlib.contextmanager
 def verified_directory(path):
-    """Yields a temporary directory beside `path` that becomes `path` at the end of the block.
+    """Yield a temporary directory beside `path` that becomes `path` at the end of the block.
 
     The files in it are verified first; after an error it is removed.
 
@@ -115,15 +122,16 @@ class RecordWriter:
     """Writes the records of one split of a data set to its files, one file after the other."""
 
     def __init__(self, directory, names, num_examples, label_bytes):
-        """Takes where to write, at most so many examples divided evenly among the files, with so
-        many bytes for a label."""
+        """Take where to write, at most so many examples divided evenly among the files, with so
+        many bytes for a label.
+        """
         self._paths = [os.path.join(directory, name) for name in names]
         self._examples_per_file = -(-num_examples // len(names))
         self._label_bytes = label_bytes
         self._count = 0
 
     def write(self, labels, images):
-        """Writes the labels, integers [n], and the images, uint8 [n, 3, 32, 32]."""
+        """Write the labels, integers [n], and the images, uint8 [n, 3, 32, 32]."""
         both_bytes = np.asarray(labels, '>u2').reshape(-1, 1).view(np.uint8)
         pixels = np.reshape(images, [-1, dataset.IMAGE_BYTES])
         rows = np.concatenate([both_bytes[:, 2 - self._label_bytes :], pixels], 1)
@@ -136,8 +144,8 @@ class RecordWriter:
 
 
 def write_dataset_info(directory, class_names, origin):
-    """Writes dataset.json, and the class names to batches.meta.txt too, where programs of books
-    look for them.
+    """Write dataset.json, and the class names to batches.meta.txt too, where programs of books look
+    for them.
 
     Args:
       directory: of the files.
@@ -162,8 +170,9 @@ def write_dataset_info(directory, class_names, origin):
 
 
 def hold_out(source, path, num_examples, seed):
-    """Makes a data set of the training images of another one: some, drawn by class, are its test
-    images.
+    """Make a data set of the training images of another one.
+
+    Some, drawn by class, are its test images.
 
     They serve to choose hyperparameters without a look at the test images.
 

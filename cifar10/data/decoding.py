@@ -40,7 +40,7 @@ class _ImageFile(NamedTuple):
 
 
 def decode(paths, num_threads, read_file=None):
-    """Decodes files of JPEG, PNG, GIF (the first picture) and BMP (24 bits), whatever their names
+    """Decode files of JPEG, PNG, GIF (the first picture) and BMP (24 bits), whatever their names
     end in, as `decode_and_resize` does. A photograph is turned as its EXIF orientation says.
 
     Args:
@@ -78,7 +78,9 @@ def decode(paths, num_threads, read_file=None):
 
 
 def _decode_chunk(decode_fn, chunk, failures):
-    """The DecodedImages of some _ImageFile; `decode_fn` is the function from contents to images."""
+    """Return the DecodedImages of some _ImageFile; `decode_fn` is the function from contents to
+    images.
+    """
     try:
         images = list(decode_fn([image_file.content for image_file in chunk]))
     except tf.errors.OpError:  # One of the files is damaged.
@@ -104,7 +106,7 @@ def _decode_chunk(decode_fn, chunk, failures):
 
 
 def _apply_orientation(image, orientation):
-    """Turns an image, [channels, size, size], of this EXIF orientation, 1 to 8."""
+    """Turn an image, [channels, size, size], of this EXIF orientation, 1 to 8."""
     if orientation >= 5:
         image = image.swapaxes(1, 2)
     if orientation in (3, 4, 7, 8):
@@ -115,7 +117,7 @@ def _apply_orientation(image, orientation):
 
 
 def _read_chunks(paths, read_file):
-    """Yields a list of _ImageFile for so many consecutive files, or so many bytes, and the failures
+    """Yield a list of _ImageFile for so many consecutive files, or so many bytes, and the failures
     among these files.
 
     Only one thread reads: several would wait for each other, because Python lets one of them run at
@@ -135,7 +137,7 @@ def _read_chunks(paths, read_file):
 
 
 def read(path):
-    """The bytes of an image file, and its EXIF orientation, 1 to 8.
+    """Return the bytes of an image file, and its EXIF orientation, 1 to 8.
 
     Raises:
       UserError: it is not the file of an image that can be decoded.
@@ -172,7 +174,7 @@ def read_stream(stream):
 
 
 def _import_pillow():
-    """Pillow's module Image; raises UserError if there is none."""
+    """Pillow' module Image; raise UserError if there is none."""
     try:
         from PIL import Image
     except ImportError:
@@ -182,7 +184,7 @@ def _import_pillow():
 
 
 def decode_and_resize(contents):
-    """Builds the graph from the bytes of files, string [n], to images, uint8 [n, 3, 32, 32].
+    """Build the graph from the bytes of files, string [n], to images, uint8 [n, 3, 32, 32].
 
     What is transparent in a PNG file becomes white. To compute it raises tf.errors.OpError if a
     file is of another kind or damaged. Decoder and exported models use it, so that both give the
@@ -197,22 +199,23 @@ def decode_and_resize(contents):
 
 
 def _decode_image(content):
-    """The image, uint8 [height, width, 1 or 3], of the bytes of a file, a scalar."""
+    """Return the image, uint8 [height, width, 1 or 3], of the bytes of a file, a scalar."""
     image = tf.io.decode_image(content, expand_animations=False)
     has_alpha = tf.equal(tf.shape(image)[2] % 2, 0)  # 2 channels, or 4
     return tf.cond(has_alpha, lambda: _blend_on_white(image), lambda: image)
 
 
 def _blend_on_white(image):
-    """Puts an image with an alpha channel on a white background."""
+    """Put an image with an alpha channel on a white background."""
     image = tf.cast(image, tf.float32)
     alpha = image[:, :, -1:] / 255
     return tf.cast(tf.round(255 + (image[:, :, :-1] - 255) * alpha), tf.uint8)
 
 
 def center_crop_and_resize(images):
-    """The centres of images, their largest squares: uint8 [n, height, width, 1 or 3] to uint8 [n,
-    3, 32, 32].
+    """Return the centres of images, their largest squares.
+
+    Uint8 [n, height, width, 1 or 3] to uint8 [n, 3, 32, 32].
 
     They are scaled by a triangle filter, which is wider than a pixel where an image shrinks.
     """
@@ -229,7 +232,7 @@ def center_crop_and_resize(images):
 
 
 def _scale_and_center_crop(images, height_and_width):
-    """The centres of images, scaled so that their short side becomes 32 pixels."""
+    """Return the centres of images, scaled so that their short side becomes 32 pixels."""
     scale = HEIGHT / tf.reduce_min(height_and_width)
     scaled = tf.raw_ops.ScaleAndTranslate(
         images=images,

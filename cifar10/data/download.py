@@ -1,5 +1,7 @@
-"""Downloads of the official archives of CIFAR-10 and CIFAR-100: resumable, verified, and put into
-place only when they are complete."""
+"""Downloads of the official archives of CIFAR-10 and CIFAR-100.
+
+Resumable, verified, and put into place only when they are complete.
+"""
 
 import errno
 import os
@@ -52,7 +54,7 @@ DATA_URL, MD5 = CIFAR10.url, CIFAR10.md5
 def maybe_download_and_extract(
     data_dir=dataset.DATA_DIR, data_url=DATA_URL, md5=MD5, timeout_secs=30, retry_secs=1
 ):
-    """Puts CIFAR-10 into cifar-10-batches-bin, unless its files are there already.
+    """Put CIFAR-10 into cifar-10-batches-bin, unless its files are there already.
 
     If the parent of that directory holds a copy of the archive, nothing is downloaded.
 
@@ -72,7 +74,7 @@ def maybe_download_and_extract(
 
 
 def download_and_extract(archive, data_dir):
-    """Puts the files of an Archive into their directory, as `maybe_download_and_extract` does."""
+    """Put the files of an Archive into their directory, as `maybe_download_and_extract` does."""
     with dataset_writer.lock_files_dir(data_dir, archive.dataset_spec) as directory:
         if directory is None:
             return
@@ -91,7 +93,7 @@ def download_and_extract(archive, data_dir):
 
 
 def _extract(dataset_spec, path, directory):
-    """Extracts the files of the data set, and nothing else."""
+    """Extract the files of the data set, and nothing else."""
     print('Extracting %s' % path, flush=True)
     names_files = [names_file for names_file, _, _ in dataset_spec.label_modes.values()]
     try:
@@ -105,8 +107,9 @@ def _extract(dataset_spec, path, directory):
 
 
 def _download(archive, path):
-    """Downloads to `path`.part, which becomes `path` when its MD5 is right; the rest of an earlier
-    download is used.
+    """Download to `path`.part, which becomes `path` when its MD5 is right.
+
+    The rest of an earlier download is used.
 
     Raises:
       UserError: the file cannot be downloaded, or is another one.
@@ -130,7 +133,7 @@ def _download(archive, path):
 
 
 def _check_partial(path):
-    """Raises UserError if there is something that cannot be the part of a download, like a link."""
+    """Raise UserError if there is something that cannot be the part of a download, like a link."""
     directories.check_trusted(path)
     if os.path.lexists(path):
         found = os.lstat(path)
@@ -141,8 +144,10 @@ def _check_partial(path):
 
 
 def _fetch_with_retries(archive, partial_path):
-    """Fetches until the file is complete; gives up after three tries in a row that brought less
-    than _MIN_BYTES_PER_SEC."""
+    """Fetch until the file is complete.
+
+    Give up after three tries in a row that brought less than _MIN_BYTES_PER_SEC.
+    """
     failed_tries = 0
     while True:
         start, before = time.monotonic(), _size(partial_path)
@@ -181,7 +186,7 @@ def _size(path):
 
 
 def _fetch(archive, partial_path):
-    """Appends to `partial_path` the rest of the file of an Archive."""
+    """Append to `partial_path` the rest of the file of an Archive."""
     num_received = _size(partial_path)
     headers = {'Range': 'bytes=%d-' % num_received} if num_received else {}
     request = urllib.request.Request(archive.url, headers=headers)
@@ -214,8 +219,10 @@ def _fetch(archive, partial_path):
 
 
 def _read_chunks(response, timeout_secs):
-    """Yields the bytes as they come; raises ConnectionError if fewer than _MIN_BYTES_PER_SEC come on average
-    over `timeout_secs`."""
+    """Yield the bytes as they come.
+
+    Raise ConnectionError if fewer than _MIN_BYTES_PER_SEC come on average over `timeout_secs`.
+    """
     start, num_bytes = time.monotonic(), 0
     # read would lose what came before a stall
     for chunk in iter(lambda: response.read1(_CHUNK_BYTES), b''):

@@ -12,14 +12,15 @@ class ProgressBar:
     """
 
     def __init__(self, action, total, unit='images', stream=None):
-        """Takes a word for what is done, like 'Converting', how much there is to do, and where to
-        write: None for the standard output."""
+        """Take a word for what is done, like 'Converting', how much there is to do, and where to
+        write: None for the standard output.
+        """
         self._line = action + ' %d%%: %d of %d {0}, %.0f {0}/s, %s left'.format(unit)
         self._total, self._stream = total, stream
         self._start, self._done = time.monotonic(), 0
 
     def advance(self, count):
-        """Notes that so much more is done."""
+        """Note that so much more is done."""
         before, self._done = self._done, self._done + count
         if 10 * self._done // self._total > 10 * before // self._total:
             speed = self._done / max(time.monotonic() - self._start, 1e-3)

@@ -38,8 +38,10 @@ CLASS_NAMES = [name for name, _ in _PATTERNS]
 
 
 def draw(label, count, rng):
-    """Draws `count` images of class `label`: uint8 [count, 3, 32, 32], channel-major like the
-    records."""
+    """Draw `count` images of class `label`.
+
+    Uint8 [count, 3, 32, 32], channel-major like the records.
+    """
 
     def uniform(low, high):
         return rng.uniform(low, high, [count, 1, 1]).astype(np.float32)
@@ -63,7 +65,7 @@ def draw(label, count, rng):
 
 
 def draw_records(count, rng):
-    """Draws `count` records, uint8 [count, 3073]: equally many of each class, in random order."""
+    """Draw `count` records, uint8 [count, 3073]: equally many of each class, in random order."""
     rows = np.empty([count, 1 + dataset.IMAGE_BYTES], np.uint8)
     order = rng.permutation(count)
     for label in range(NUM_CLASSES):
@@ -74,7 +76,7 @@ def draw_records(count, rng):
 
 
 def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
-    """Writes the data set to data_dir/cifar-10-batches-bin, unless it is there already.
+    """Write the data set to data_dir/cifar-10-batches-bin, unless it is there already.
 
     Args:
       data_dir: cifar-10-batches-bin, or its parent.

@@ -18,7 +18,7 @@ _HINT = 'replace it with a good copy'
 
 
 def verify(split):
-    """Checks that each file is a whole number of records, as many as dataset.json says, with labels
+    """Check that each file is a whole number of records, as many as dataset.json says, with labels
     below the number of classes.
 
     Args:
@@ -34,14 +34,16 @@ def verify(split):
 
 
 def count_labels(split):
-    """The number of examples of each class, int64 [num_classes]; raises UserError as `verify`
-    does."""
+    """Return the number of examples of each class, int64 [num_classes].
+
+    Raise UserError as `verify` does.
+    """
     counts = [_verify_file(split, file) for file in split.files]
     return np.sum(counts, axis=0, dtype=np.int64)  # of no file, too
 
 
 def verify_checksums(split):
-    """Compares the files with their checksums, where dataset.json has some.
+    """Compare the files with their checksums, where dataset.json has some.
 
     Raises:
       UserError: a file has another one.
@@ -55,15 +57,16 @@ def verify_checksums(split):
 
 
 def chunks(path, record_bytes):
-    """Yields the bytes of a file in chunks of whole records."""
+    """Yield the bytes of a file in chunks of whole records."""
     # not a memory map: a disk error, or a file that shrinks, would end the process there
     with open(path, 'rb') as file:
         yield from iter(lambda: file.read(_CHUNK_RECORDS * record_bytes), b'')
 
 
 def read_examples(split):
-    """Yields the labels, int64 [n], and the images, uint8 [n, 3, 32, 32], of a thousand examples at
-    a time, in their order."""
+    """Yield the labels, int64 [n], and the images, uint8 [n, 3, 32, 32], of a thousand examples at
+    a time, in their order.
+    """
     for path in split.paths:
         for chunk in chunks(path, split.record_bytes):
             rows = np.frombuffer(chunk, np.uint8).reshape(-1, split.record_bytes)
@@ -75,13 +78,13 @@ def read_examples(split):
 
 
 def total_checksum(split):
-    """Returns a CRC-32 of all files of a Split, in their order, as eight hexadecimal digits."""
+    """Return a CRC-32 of all files of a Split, in their order, as eight hexadecimal digits."""
     checksums = [_checksum(path, split.label_weights) for path in split.paths]
     return '%08x' % zlib.crc32(repr(checksums).encode())
 
 
 def check_file(path):
-    """Raises UserError if a data file does not exist, or is not a regular file."""
+    """Raise UserError if a data file does not exist, or is not a regular file."""
     try:
         files.check_regular_file(path, _HINT)
     except (FileNotFoundError, NotADirectoryError):
@@ -93,8 +96,10 @@ def check_file(path):
 
 
 def _verify_file(split, file):
-    """How often each label is in the file, int64 [num_classes]; raises UserError if something is
-    wrong with it."""
+    """How often each label is in the file, int64 [num_classes].
+
+    Raise UserError if something is wrong with it.
+    """
     check_file(file.path)
     size, num_classes = split.record_bytes, split.num_classes
     num_bytes, counts, _ = _file_stats(file.path, split.label_weights)
@@ -130,8 +135,9 @@ def _checksum(path, label_weights):
 
 
 def _file_stats(path, label_weights):
-    """The bytes of a file, how often each possible label is in it, int64 [n], and its CRC-32. It is
-    read once, until it changes."""
+    """Return the bytes of a file, how often each possible label is in it, int64 [n], and its
+    CRC-32. It is read once, until it changes.
+    """
     file_stat = os.stat(path)
     # The change time shows that the file was written, even if its modification time is restored.
     cache_key = file_stat.st_ino, file_stat.st_size, file_stat.st_mtime_ns, file_stat.st_ctime_ns
@@ -156,8 +162,10 @@ class Snapshot:
     """Size, times and checksum of each file at the start of a run."""
 
     def __init__(self, split):
-        """Takes a Split; raises UserError if one of its files is missing, or is not a regular
-        file."""
+        """Take a Split.
+
+        Raise UserError if one of its files is missing, or is not a regular file.
+        """
         self._label_weights = split.label_weights
         self._files = {}
         for path in split.paths:
@@ -165,7 +173,7 @@ class Snapshot:
             self._files[path] = os.stat(path), _checksum(path, split.label_weights)
 
     def find_change(self):
-        """None, or a line that names the first file that has changed, and says how.
+        """None, or a line that names the first file that has changed, and say how.
 
         Sizes and times are compared: to open a file could wait for ever, if it has been replaced by
         a FIFO. Nobody can set back the change time (ctime), but permissions and hard links change

@@ -17,10 +17,11 @@ _POLL_SECS = 5
 
 class FileWatcher:
     """Looks at the files every few seconds, and stops the session's Coordinator when one has
-    changed."""
+    changed.
+    """
 
     def __init__(self, split, num_examples=None):
-        """Notes what the files are now.
+        """Note what the files are now.
 
         Args:
           split: the Split in the files.
@@ -36,7 +37,7 @@ class FileWatcher:
             raise UserError('%s or a file beside it has changed: start again' % self._paths[0])
 
     def start(self, coord):
-        """Starts to look, until the tf.train.Coordinator stops."""
+        """Start to look, until the tf.train.Coordinator stops."""
         self._coord = coord
         threading.Thread(target=self._poll, args=(coord,), daemon=True).start()
 
@@ -51,8 +52,7 @@ class FileWatcher:
 
     @contextlib.contextmanager
     def translate_errors(self):
-        """Raises UserError in place of an error of TensorFlow in the block if a file has
-        changed."""
+        """Raise UserError in place of an error of TensorFlow in the block if a file has changed."""
         try:
             yield
         except tf.errors.OpError as error:
@@ -60,7 +60,7 @@ class FileWatcher:
             raise
 
     def check(self, error=None):
-        """Raises UserError if a file has changed.
+        """Raise UserError if a file has changed.
 
         Args:
           error: a tf.errors.OpError. It, or the error of another thread that has caused it, may
@@ -74,8 +74,10 @@ class FileWatcher:
             raise UserError('%s: put the data back as it was, and start again' % change)
 
     def _thread_error(self):
-        """Returns the error that has stopped the Coordinator. The queues were closed for it, so
-        other threads have later errors."""
+        """Return the error that has stopped the Coordinator.
+
+        The queues were closed for it, so other threads have later errors.
+        """
         try:
             self._coord.raise_requested_exception()
         except Exception as error:
@@ -83,7 +85,7 @@ class FileWatcher:
 
 
 def _unblock_reader(path):
-    """Lets a thread go on that waits at a FIFO: it finds its end."""
+    """Let a thread go on that waits at a FIFO: it finds its end."""
     with contextlib.suppress(OSError):
         if stat.S_ISFIFO(os.stat(path).st_mode):
             os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))

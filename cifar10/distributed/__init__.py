@@ -1,2 +1,4 @@
-"""Training by several processes: who they are, how they meet, how their gradients or weights come
-together."""
+"""Training by several processes.
+
+Who they are, how they meet, how their gradients or weights come together.
+"""

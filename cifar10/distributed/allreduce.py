@@ -1,5 +1,6 @@
-"""All-reduce: every worker holds the variables; one flattened gradient goes round the ring, and all
-make the same update.
+"""All-reduce: every worker holds the variables.
+
+One flattened gradient goes round the ring, and all make the same update.
 
 Each worker sends and receives 2 (n - 1) / n times the bytes of the gradient, however many workers
 there are (Patarasuk and Yuan, 2009, "Bandwidth optimal all-reduce algorithms for clusters of
@@ -18,7 +19,7 @@ _GRADIENT_KEY = 1
 
 
 def update(replica, unused_copies, gradients, unused_learning_rate, apply_gradients):
-    """One step of all workers; see synchronous.update."""
+    """Return one step of all workers; see synchronous.update."""
     variables = [variable for _, variable in gradients]
     flat = exchange.flatten([gradient for gradient, _ in gradients])
     means = exchange.unflatten(_all_reduce(replica, flat, _GRADIENT_KEY, 'Div'), variables)

@@ -14,7 +14,7 @@ from cifar10.hooks import session_hooks
 
 
 def update(replica, copies, gradients, learning_rate, apply_gradients):
-    """The worker's gradients are applied as soon as it has them; see synchronous.update."""
+    """Return the worker's gradients are applied as soon as it has them; see synchronous.update."""
     strategy, global_step = replica.strategy, tf.train.get_global_step()
     descend = copies.descend(gradients, learning_rate) if strategy.fetch_steps > 1 else tf.no_op()
     accumulators = []
@@ -72,7 +72,8 @@ def _total(accumulator, gradient, copy):
 
 class _LocalSteps(tf.train.SessionRunHook):
     """Makes the steps in which nothing is sent before the one in which something is, and fetches
-    the weights when it is time."""
+    the weights when it is time.
+    """
 
     def __init__(self, replica, fetch, local_op):
         self._replica, self._fetch, self._local_op = replica, fetch, local_op
@@ -90,22 +91,24 @@ class _LocalSteps(tf.train.SessionRunHook):
 
 
 def staleness_stats(state_task, worker):
-    """The variable that counts a worker's updates: int64 [3], their number, the sum and the maximum
-    of their staleness."""
+    """Return the variable that counts a worker's updates.
+
+    Int64 [3], their number, the sum and the maximum of their staleness.
+    """
     with tf.device(state_task.device):
         zeros = tf.zeros([3], tf.int64)
     return shared_variable(state_task.device, 'staleness/worker_%d' % worker.index, zeros)
 
 
 def _add_staleness(worker_stats, staleness):
-    """Adds an update to a worker's statistics."""
+    """Add an update to a worker's statistics."""
     with tf.device(worker_stats.device):
         count, total, maximum = tf.unstack(worker_stats.read_value())
         return worker_stats.assign([count + 1, total + staleness, tf.maximum(maximum, staleness)])
 
 
 def _summaries(stats):
-    """The staleness of all workers' updates since the variables got their values."""
+    """Return the staleness of all workers' updates since the variables got their values."""
     counts, totals, maxima = tf.unstack(
         tf.stack([worker_stats.read_value() for worker_stats in stats], axis=1)
     )
@@ -117,8 +120,10 @@ def _summaries(stats):
 
 
 class StalenessHook(tf.train.SessionRunHook):
-    """Prints the staleness of this worker's updates: how many others were made since it had fetched
-    the weights."""
+    """Prints the staleness of this worker's updates.
+
+    How many others were made since it had fetched the weights.
+    """
 
     def __init__(self, replica, staleness, step):
         self._fetches = [staleness, step]

@@ -23,8 +23,10 @@ _TIMEOUT_FACTOR = 2
 
 
 def update(replica, unused_copies, gradients, unused_learning_rate, apply_gradients):
-    """The last step before an exchange, and the exchange; the steps before it come from a hook. See
-    synchronous.update."""
+    """Return the last step before an exchange, and the exchange.
+
+    The steps before it come from a hook. See synchronous.update.
+    """
     ps_tasks, step = replica.state_tasks, tf.train.get_global_step()
     local_op = apply_gradients(gradients)
     averaged_variables = tf.trainable_variables() + tf.global_variables(
@@ -82,18 +84,22 @@ def _part(ps_task, name, shape):
 
 
 def buffer(ps_task, worker, shape=None):
-    """A parameter server's part of what a worker has sent; without a shape if it is not known."""
+    """Return a parameter server's part of what a worker has sent.
+
+    Without a shape if it is not known.
+    """
     return _part(ps_task, 'worker_%d' % worker.index, shape)
 
 
 def average(ps_task, shape=None):
-    """A parameter server's part of the newest average."""
+    """Return a parameter server's part of the newest average."""
     return _part(ps_task, 'average', shape)
 
 
 def _split(variables, num_parts):
-    """The values of the variables in one vector, cut into parts that are equal, but for the last
-    one."""
+    """Return the values of the variables in one vector, cut into parts that are equal, but for the
+    last one.
+    """
     flat = exchange.flatten([variable.read_value() for variable in variables])
     size = flat.shape.num_elements()
     part = -(-size // num_parts)
@@ -101,8 +107,9 @@ def _split(variables, num_parts):
 
 
 def _assign_average(variables, ps_tasks, parts, step):
-    """An operation that gives the variables the newest average, whose parts have the shapes of
-    `parts`, and `step` the step of it."""
+    """Return an operation that gives the variables the newest average, whose parts have the shapes
+    of `parts`, and `step` the step of it.
+    """
     newest_step = cluster_state.variable(ps_tasks[0], 'step').read_value()
     # if another average is made meanwhile, the step is that of the older one
     with tf.control_dependencies([newest_step]):
@@ -116,8 +123,8 @@ def _assign_average(variables, ps_tasks, parts, step):
 
 
 def average_op(cluster, mask, step):
-    """An operation of the weight averager that averages what the counted workers have sent, and
-    wakes all.
+    """Return an operation of the weight averager that averages what the counted workers have sent,
+    and wake all.
 
     Args:
       cluster: a Cluster.
@@ -134,11 +141,14 @@ def average_op(cluster, mask, step):
 
 
 class WeightAverager:
-    """Averages in rounds, on the first parameter server: a round ends when all members have
-    arrived. Who does not come in time is no member until it arrives again."""
+    """Averages in rounds, on the first parameter server.
+
+    A round ends when all members have arrived. Who does not come in time is no member until it
+    arrives again.
+    """
 
     def __init__(self, cluster, connect, read_state):
-        """Makes a weight averager.
+        """Make a weight averager.
 
         Args:
           cluster: a Cluster.
@@ -154,7 +164,7 @@ class WeightAverager:
             self._average_op = average_op(cluster, self._mask_placeholder, self._step_placeholder)
 
     def run(self):
-        """Makes rounds without end."""
+        """Make rounds without end."""
         threading.Thread(target=self._receive, daemon=True).start()
         while True:
             # None before anybody has arrived
@@ -173,8 +183,9 @@ class WeightAverager:
                 self._average()
 
     def _receive(self):
-        """Puts arrivals into a queue of Python as they come, where they can be waited for with a
-        time limit."""
+        """Put arrivals into a queue of Python as they come, where they can be waited for with a
+        time limit.
+        """
         ps_task = self._cluster.ps_tasks[0]
         with tf.Graph().as_default() as graph:
             arrival = exchange.arrival_queue(ps_task).dequeue()
@@ -183,7 +194,7 @@ class WeightAverager:
             self._arrivals.put(session.run(arrival).tolist())
 
     def _count_arrival(self, generation, step, worker):
-        """Counts an arrival, which also makes the worker a member."""
+        """Count an arrival, which also makes the worker a member."""
         if generation != self._generation:
             state = self._read_state()
             if generation != state.generation:

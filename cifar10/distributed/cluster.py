@@ -1,5 +1,6 @@
 """The tasks of a cluster and their addresses, from lists of hosts or from TF_CONFIG, and the modes
-in which they train one network."""
+in which they train one network.
+"""
 
 import collections
 import json
@@ -52,8 +53,10 @@ class Timeouts(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """The addresses, 'host:port', of all tasks; the index of a task is its place in the list of its
-    job."""
+    """The addresses, 'host:port', of all tasks.
+
+    The index of a task is its place in the list of its job.
+    """
 
     ps_hosts: Tuple[str, ...]
     worker_hosts: Tuple[str, ...]
@@ -71,7 +74,8 @@ class Cluster(NamedTuple):
     @property
     def spec(self):
         """A dict from the jobs that have tasks to lists of addresses, as tf.train.ClusterSpec takes
-        it."""
+        it.
+        """
         return {job: list(hosts) for job, hosts in zip(JOBS, self) if hosts}
 
     @property
@@ -82,15 +86,15 @@ class Cluster(NamedTuple):
         )
 
     def address(self, task):
-        """The 'host:port' of a Task."""
+        """Return the 'host:port' of a Task."""
         return getattr(self, task.job_name + '_hosts')[task.index]
 
     def describe(self, task):
-        """A Task and its address, for messages."""
+        """Return a Task and its address, for messages."""
         return '%s (%s)' % (task, self.address(task))
 
     def check(self, task=None):
-        """Checks the addresses, and that the Task is in the cluster.
+        """Check the addresses, and that the Task is in the cluster.
 
         Raises:
           UserError: names what is missing, malformed or doubled.
@@ -132,7 +136,8 @@ class Strategy(NamedTuple):
     @property
     def is_synchronous(self):
         """Whether the run stands still without its chief, and then begins again at the last
-        checkpoint."""
+        checkpoint.
+        """
         return self.mode in ('sync', 'allreduce')
 
     @property
@@ -153,7 +158,7 @@ class Strategy(NamedTuple):
         return self.average_period if self.mode == 'average' else 1
 
     def check(self):
-        """Raises UserError if numbers are given that have no effect, or cannot be."""
+        """Raise UserError if numbers are given that have no effect, or cannot be."""
         for name, mode in [
             ('replicas_to_aggregate', 'sync'),
             ('fetch_steps', 'async'),
@@ -173,7 +178,7 @@ class Strategy(NamedTuple):
 
 
 def from_tf_config(text):
-    """Returns the Cluster and the Task that the environment variable TF_CONFIG describes, in the
+    """Return the Cluster and the Task that the environment variable TF_CONFIG describes, in the
     form of tf.estimator.
 
     {"cluster": {"ps": [...], "worker": [...]}, "task": {"type": "worker", "index": 0}}. If there is

@@ -1,5 +1,7 @@
-"""The cluster state: variables on the tasks that hold the state of the network,
-and by which all tasks know what the run is at; and what all workers must have in common.
+"""The cluster state.
+
+Variables on the tasks that hold the state of the network, and by which all tasks know what the run
+is at; and what all workers must have in common.
 
 Each parameter server holds a copy, or the chief where there is none. A copy lives as
 long as that process.
@@ -28,7 +30,7 @@ class ClusterState(NamedTuple):
 
 
 def variable(state_task, name, initial=0):
-    """One of the variables of the cluster state, in the default graph.
+    """Return one of the variables of the cluster state, in the default graph.
 
     Args:
       state_task: the Task that holds it.
@@ -40,17 +42,20 @@ def variable(state_task, name, initial=0):
 
 
 def token_queue(state_task, worker):
-    """The queue on the first task into which the chief puts something whenever a worker that waits
-    should look again."""
+    """Return the queue on the first task into which the chief puts something whenever a worker that
+    waits should look again.
+    """
     with tf.device(state_task.device):
         return tf.FIFOQueue(-1, [tf.int64], [[]], shared_name='tokens_%d' % worker.index)
 
 
 class ClusterStateVariables:
-    """The cluster state on all its tasks, read and written in sessions that are apart from training."""
+    """The cluster state on all its tasks, read and written in sessions that are apart from
+    training.
+    """
 
     def __init__(self, state_tasks, workers, connect):
-        """Builds the graph.
+        """Build the graph.
 
         Args:
           state_tasks: the Tasks that hold the cluster state.
@@ -67,11 +72,11 @@ class ClusterStateVariables:
             ]
 
     def initialize(self):
-        """Writes an empty ClusterState to each task."""
+        """Write an empty ClusterState to each task."""
         self.write(**self._empty)
 
     def write(self, **values):
-        """Writes values of fields of ClusterState to every task."""
+        """Write values of fields of ClusterState to every task."""
         self._run(
             lambda session: [
                 variables[name].load(value, session)
@@ -81,7 +86,7 @@ class ClusterStateVariables:
         )
 
     def set_left(self, worker, value):
-        """Writes to every task whether a worker has no session any more."""
+        """Write to every task whether a worker has no session any more."""
         self._run(
             lambda session: session.run(
                 [
@@ -92,7 +97,7 @@ class ClusterStateVariables:
         )
 
     def read(self):
-        """A ClusterState for each task.
+        """Return a ClusterState for each task.
 
         Raises:
           tf.errors.OpError: a task is not there, or has not initialized its variables yet.
@@ -105,7 +110,7 @@ class ClusterStateVariables:
         ]
 
     def enqueue_tokens(self):
-        """Has every worker that waits for an update look at the cluster state."""
+        """Have every worker that waits for an update look at the cluster state."""
         self._run(
             lambda session: session.run(
                 [token_queue(self._first_task, worker).enqueue(0) for worker in self._workers]
@@ -113,7 +118,7 @@ class ClusterStateVariables:
         )
 
     def _run(self, function):
-        """Calls function(session); after an error the next call makes another session."""
+        """Call function(session); after an error the next call makes another session."""
         if self._session is None:
             self._session = self._connect(self._graph)
         try:
@@ -125,8 +130,9 @@ class ClusterStateVariables:
 
 
 def run_config(job, strategy, data_checksum):
-    """The hyperparameters, the Strategy and the data of a training.Job, by the names of flags, as
-    JSON."""
+    """Return the hyperparameters, the Strategy and the data of a training.Job, by the names of
+    flags, as JSON.
+    """
     return json.dumps(
         dict(
             job.hparams._asdict(),
@@ -143,7 +149,7 @@ def run_config(job, strategy, data_checksum):
 
 
 def adopt_hparams(job, names, chief_config):
-    """Returns the Job with the hyperparameters of these names as the run has them, by its text."""
+    """Return the Job with the hyperparameters of these names as the run has them, by its text."""
     chief_values = json.loads(chief_config)
     return job._replace(
         hparams=job.hparams._replace(**{name: chief_values[name] for name in names})
@@ -151,7 +157,7 @@ def adopt_hparams(job, names, chief_config):
 
 
 def check_run_config(name, own_config, chief_config):
-    """Compares two texts.
+    """Compare two texts.
 
     Args:
       name: of this worker.

@@ -1,5 +1,6 @@
-"""How the workers' tensors come together on the parameter servers: buffers, arrivals, waiting for the
-next update.
+"""How the workers' tensors come together on the parameter servers.
+
+Buffers, arrivals, waiting for the next update.
 
 Each worker has a buffer of its own for each tensor, so that it cannot count twice: what it sends
 again, as after a restart, takes the place of what it sent before. When its buffers are filled it
@@ -31,25 +32,27 @@ class Update(NamedTuple):
 
 
 def flatten(tensors):
-    """The values of tensors or variables in one vector."""
+    """Return the values of tensors or variables in one vector."""
     return tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], 0)
 
 
 def unflatten(flat, like):
-    """The tensors in a vector that `flatten` has made, with the shapes of `like`."""
+    """Return the tensors in a vector that `flatten` has made, with the shapes of `like`."""
     parts = tf.split(flat, [one.shape.num_elements() for one in like])
     return [tf.reshape(part, one.shape) for part, one in zip(parts, like)]
 
 
 def arrival_queue(state_task):
-    """The queue of arrivals on a task: elements int64 [3], which are a generation, the step of the
-    weights, and the index of a worker."""
+    """Return the queue of arrivals on a task.
+
+    Elements int64 [3], which are a generation, the step of the weights, and the index of a worker.
+    """
     with tf.device(state_task.device):
         return tf.FIFOQueue(-1, [tf.int64], [[3]], shared_name='arrivals')
 
 
 def report_arrival(replica, step, assign_ops):
-    """An operation that reports the arrival of a worker.
+    """Return an operation that reports the arrival of a worker.
 
     Args:
       replica: the Worker.
@@ -63,8 +66,9 @@ def report_arrival(replica, step, assign_ops):
 
 
 def wait_for_arrivals(replica, step):
-    """Waits until as many workers as count have arrived with tensors of this step; what is stale is
-    dropped.
+    """Wait until as many workers as count have arrived with tensors of this step.
+
+    What is stale is dropped.
 
     Args:
       replica: the Worker that is the chief.
@@ -93,7 +97,7 @@ def wait_for_arrivals(replica, step):
 
 
 def masked_mean(tensors, mask):
-    """The mean of those tensors of a list that count, whatever is in the others.
+    """Return the mean of those tensors of a list that count, whatever is in the others.
 
     Args:
       tensors: float32, of the same shape.
@@ -103,8 +107,9 @@ def masked_mean(tensors, mask):
 
 
 def publish_step(state_tasks, workers, step):
-    """An operation that writes the step, int64 scalar, to the cluster state, and wakes the
-    workers that wait for it."""
+    """Return an operation that writes the step, int64 scalar, to the cluster state, and wake the
+    workers that wait for it.
+    """
     assign_ops = [
         cluster_state.variable(state_task, 'step').assign(step) for state_task in state_tasks
     ]
@@ -116,8 +121,9 @@ def publish_step(state_tasks, workers, step):
 
 
 def wait_for_update(replica, current_step, step):
-    """Waits until the step is past `step`, or the chief has given the variables other values;
-    returns the generation.
+    """Wait until the step is past `step`, or the chief has given the variables other values.
+
+    Return the generation.
 
     Args:
       replica: the Worker that waits.

@@ -47,7 +47,7 @@ class Launcher:
     """
 
     def __init__(self, command, flags, num_ps, num_workers, max_restarts):
-        """Starts nothing yet.
+        """Start nothing yet.
 
         Args:
           command: list of strings, the program of a task.
@@ -74,8 +74,9 @@ class Launcher:
         self._is_stopping = False
 
     def run(self):
-        """Starts the tasks and waits for their end; returns the exit status: 0, or that of the task
-        that stands in the way.
+        """Start the tasks and wait for their end.
+
+        Return the exit status: 0, or that of the task that stands in the way.
 
         The first signal lets the chief save a checkpoint, and then ends all tasks; a second one
         kills them at once.
@@ -104,8 +105,7 @@ class Launcher:
         self._cluster = Cluster(hosts[: self._num_ps], hosts[self._num_ps :]).flags_string.split()
 
     def _assign_gpus(self):
-        """Assigns GPUs to the workers, in groups of --num_gpus, and prints which worker gets
-        which."""
+        """Assign GPUs to the workers, in groups of --num_gpus, and print which worker gets which."""
         gpus = _visible_gpus()
         gpu_cycle = itertools.cycle(gpus)  # from the first GPU again if there are too few
         self._gpus = [
@@ -137,7 +137,7 @@ class Launcher:
             )
 
     def _running(self, prefix=''):
-        """The tasks that run, of those whose names begin so."""
+        """Return the tasks that run, of those whose names begin so."""
         return [
             task
             for name, task in self._tasks.items()
@@ -145,8 +145,9 @@ class Launcher:
         ]
 
     def _failed(self):
-        """The tasks that ended with another status than 0, those first that cannot be started
-        again."""
+        """Return the tasks that ended with another status than 0, those first that cannot be
+        started again.
+        """
         failed = [task for task in self._tasks.values() if task.status]
         return sorted(failed, key=lambda task: task.is_restartable)
 
@@ -164,7 +165,7 @@ class Launcher:
                 return status if status > 0 else 128 - status
 
     def _poll(self):
-        """Shows what the tasks print, for a moment.
+        """Show what the tasks print, for a moment.
 
         Raises:
           signals.SignalInterrupt: a signal has come, the first time.
@@ -187,7 +188,7 @@ class Launcher:
             self._poll()
 
     def _end(self, prefix, secs):
-        """Asks the tasks whose names begin so to end, and kills them after some seconds."""
+        """Ask the tasks whose names begin so to end, and kills them after some seconds."""
         running = self._running(prefix)
         for task in running:
             task.terminate()
@@ -205,7 +206,7 @@ class Launcher:
         self._end('', GRACE_SECS)
 
     def _restart(self):
-        """Starts again what has to be after a task failed; returns whether it did. A line tells."""
+        """Start again what has to be after a task failed; return whether it did. A line tells."""
         if not self._num_ps and self._failed()[0].is_restartable:
             # the others soon notice, or have an error of their own to tell
             self._wait(self._running(), GRACE_SECS)
@@ -239,7 +240,7 @@ class Launcher:
 
 
 def free_ports(number):
-    """Returns different ports of this machine that nobody uses now.
+    """Return different ports of this machine that nobody uses now.
 
     They are below those that Linux, macOS and Windows give to outgoing connections, so that none of
     these takes one before its server starts.
@@ -254,7 +255,7 @@ def free_ports(number):
 
 
 def _worker_cores(index, num_workers):
-    """The cores of a worker; none if the workers cannot share them equally."""
+    """Return the cores of a worker; none if the workers cannot share them equally."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else []
     if not cores or max(len(cores), num_workers) % min(len(cores), num_workers):
         return []
@@ -263,8 +264,10 @@ def _worker_cores(index, num_workers):
 
 
 def _visible_gpus():
-    """Returns the GPUs of this machine that the tasks may use, as in CUDA_VISIBLE_DEVICES; none
-    without nvidia-smi."""
+    """Return the GPUs of this machine that the tasks may use, as in CUDA_VISIBLE_DEVICES.
+
+    None without nvidia-smi.
+    """
     visible = os.environ.get('CUDA_VISIBLE_DEVICES')
     if visible is None:
         command = ['nvidia-smi', '--query-gpu=index', '--format=csv,noheader']

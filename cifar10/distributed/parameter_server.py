@@ -12,8 +12,9 @@ _POLL_SECS = 0.1
 
 
 def serve(context):
-    """Serves until the run has finished; ends the process if no chief comes, or no update is made
-    for too long.
+    """Serve until the run has finished.
+
+    End the process if no chief comes, or no update is made for too long.
 
     Args:
       context: the TaskContext of this process.

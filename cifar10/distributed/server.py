@@ -1,5 +1,6 @@
-"""The TensorFlow server of a task, sessions with it, and the servers of the other tasks: which of
-them can be reached, and their TaskInfos.
+"""The TensorFlow server of a task, sessions with it, and the servers of the other tasks.
+
+Which of them can be reached, and their TaskInfos.
 
 A TaskInfo is a variable on the server of each task: with which addresses the task was started, and in
 which phase it is.
@@ -33,7 +34,7 @@ PREEMPTION_ERRORS = (
 
 
 def start(cluster, task, config_proto):
-    """Starts the server of this process, of which there can be only one; returns its target.
+    """Start the server of this process, of which there can be only one; return its target.
 
     Args:
       cluster: a Cluster.
@@ -62,14 +63,17 @@ def start(cluster, task, config_proto):
 
 
 def _check_port(port):
-    """Raises OSError if no server can listen; TensorFlow's own error does not give the reason."""
+    """Raise OSError if no server can listen; TensorFlow's own error does not give the reason."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(('', port))
 
 
 def config_with_device_filters(tasks, config_proto=None):
-    """A tf.ConfigProto for sessions that deal with these Tasks alone; any other may be away."""
+    """Return a tf.ConfigProto for sessions that deal with these Tasks alone.
+
+    Any other may be away.
+    """
     config = tf.ConfigProto()
     if config_proto:
         config.CopyFrom(config_proto)
@@ -90,7 +94,7 @@ class OwnTaskInfo:
     """The TaskInfo of this process."""
 
     def __init__(self, target, cluster, task):
-        """Publishes the TaskInfo on the server of this process, which has this target."""
+        """Publish the TaskInfo on the server of this process, which has this target."""
         self.task_info = TaskInfo(
             cluster.flags_string, str(task), random.SystemRandom().getrandbits(62)
         )
@@ -103,7 +107,7 @@ class OwnTaskInfo:
         self.set_phase(CONNECTING)
 
     def set_phase(self, phase):
-        """Publishes the phase of the task."""
+        """Publish the phase of the task."""
         self.task_info = self.task_info._replace(phase=phase)
         self._session.run(self._assign, {self._text: json.dumps(self.task_info)})
 
@@ -113,8 +117,10 @@ def _task_info_handle():
 
 
 def read_task_info(address):
-    """Asks the task at an address for its TaskInfo, for a few seconds; returns the TaskInfo, or the reason
-    why there is none."""
+    """Ask the task at an address for its TaskInfo, for a few seconds.
+
+    Return the TaskInfo, or the reason why there is none.
+    """
     error = _connection_error(address)
     if error:
         return error
@@ -141,23 +147,26 @@ def read_task_info(address):
 
 
 def _query_all(query, cluster, tasks):
-    """A dict from Tasks to what query(address) returns; all are asked at the same time."""
+    """Return a dict from Tasks to what query(address) returns; all are asked at the same time."""
     with futures.ThreadPoolExecutor(len(tasks) or 1) as pool:
         return dict(zip(tasks, pool.map(query, map(cluster.address, tasks))))
 
 
 def read_task_infos(cluster, tasks):
-    """Reads the TaskInfos of several tasks: a dict from each Task to what `read_task_info` returns."""
+    """Read the TaskInfos of several tasks.
+
+    A dict from each Task to what `read_task_info` returns.
+    """
     return _query_all(read_task_info, cluster, tasks)
 
 
 def unreachable_tasks(cluster, tasks):
-    """The tasks that accept no connection."""
+    """Return the tasks that accept no connection."""
     return [task for task, error in _query_all(_connection_error, cluster, tasks).items() if error]
 
 
 def missing_tasks(cluster, task_infos):
-    """Names the tasks that do not answer or have other addresses, else those that do not train yet.
+    """Name the tasks that do not answer or have other addresses, else those that do not train yet.
 
     Args:
       cluster: the Cluster of this process.
@@ -181,7 +190,7 @@ def missing_tasks(cluster, task_infos):
 
 
 def wait_for_chief(cluster, secs):
-    """Waits until the chief trains, or has found nothing to do, but at most `secs` seconds."""
+    """Wait until the chief trains, or has found nothing to do, but at most `secs` seconds."""
     chief, deadline, phase = cluster.worker_tasks[0], time.monotonic() + secs, None
     print('Waiting for %s to train' % cluster.describe(chief))
     while time.monotonic() < deadline and phase not in (FILLING, TRAINING):
@@ -210,7 +219,7 @@ def _connection_error(address):
 
 
 def is_local_address(address):
-    """Whether an address is one of this machine."""
+    """Return whether an address is one of this machine."""
     try:
         (family, _, _, _, found), *_ = socket.getaddrinfo(_host_and_port(address)[0], 0)
         with socket.socket(family) as listener:

@@ -1,5 +1,6 @@
-"""Synchronous replicas with parameter servers: one update from the average of all workers'
-gradients.
+"""Synchronous replicas with parameter servers.
+
+One update from the average of all workers' gradients.
 
 What tf.train.SyncReplicasOptimizer does, but no worker counts twice, and the moving averages are
 those of the updated weights in every checkpoint: the chief alone updates, in the session run of its
@@ -14,8 +15,9 @@ from cifar10.distributed.variable_placement import shared_variable
 
 
 def update(replica, copies, gradients, unused_learning_rate, apply_gradients):
-    """One step of a worker: its gradients go to the servers, and it waits for the update, which the
-    chief makes.
+    """Return one step of a worker.
+
+    Its gradients go to the servers, and it waits for the update, which the chief makes.
 
     Args:
       replica: a Worker.
@@ -66,8 +68,8 @@ def update(replica, copies, gradients, unused_learning_rate, apply_gradients):
 
 
 def buffer(worker, variable):
-    """The variable in which the gradient of a variable waits for those of the other workers, beside
-    it.
+    """Return the variable in which the gradient of a variable waits for those of the other workers,
+    beside it.
 
     Args:
       worker: the Task that has computed the gradient.
@@ -79,8 +81,9 @@ def buffer(worker, variable):
 
 
 def _average(buffers, variable, arrived, num_aggregated):
-    """The average gradient of the workers that have arrived, and the variable; computed where the
-    variable is.
+    """Return the average gradient of the workers that have arrived, and the variable.
+
+    Computed where the variable is.
 
     Args:
       buffers: the buffers of all workers.

@@ -1,5 +1,7 @@
-"""The life of a task in a cluster: its TensorFlow server, its TaskInfo, and the watchdog, which says
-for whom the task waits and ends the process when it has waited too long.
+"""The life of a task in a cluster.
+
+Its TensorFlow server, its TaskInfo, and the watchdog, which says for whom the task waits and ends
+the process when it has waited too long.
 
 A call of TensorFlow's runtime never returns if its peer is stopped or cut off, so the process has
 to end from another thread.
@@ -27,7 +29,7 @@ _DNS_UPDATE_SECS = 30
 
 
 def exit_process(message, status=EX_TEMPFAIL):
-    """Ends the process, by default with the status that asks a supervisor to start it again."""
+    """End the process, by default with the status that asks a supervisor to start it again."""
     errors.warn(message)
     with contextlib.suppress(OSError, ValueError):  # nobody may read any more
         sys.stdout.flush()
@@ -38,7 +40,7 @@ class Watchdog:
     """A thread that ends the process when nothing has progressed for too long."""
 
     def __init__(self, describe):
-        """Starts the thread, which waits for `start`.
+        """Start the thread, which waits for `start`.
 
         Args:
           describe: a function that returns the phase, the tasks for which the process waits as a
@@ -63,11 +65,11 @@ class Watchdog:
         self._limit = secs, flag
 
     def stop(self):
-        """Ends the watch."""
+        """End the watch."""
         self._limit = None
 
     def reset(self):
-        """Starts the time anew."""
+        """Start the time anew."""
         self._last_progress = time.monotonic()
 
     def _run(self):
@@ -132,7 +134,7 @@ class TaskContext:
     """
 
     def __init__(self, cluster, task, config_proto, timeouts):
-        """Starts the server, and waits until the address of the task leads to it.
+        """Start the server, and wait until the address of the task leads to it.
 
         Args:
           cluster, task, timeouts: see above.
@@ -170,36 +172,41 @@ class TaskContext:
             time.sleep(_POLL_SECS)
 
     def connect(self, graph, tasks):
-        """A tf.Session for a graph whose operations are on these Tasks; any other may be away."""
+        """Return a tf.Session for a graph whose operations are on these Tasks.
+
+        Any other may be away.
+        """
         return tf.Session(self.target, graph, server.config_with_device_filters(tasks))
 
     def set_phase(self, phase):
-        """Tells the others in which phase the task is, one of those in cluster.py."""
+        """Tell the others in which phase the task is, one of those in cluster.py."""
         if phase != self._task_info.task_info.phase:
             self._task_info.set_phase(phase)
 
     def _start_timer(self, name):
-        """Starts the timer of one of the Timeouts: the process ends unless it makes progress in
-        time."""
+        """Start the timer of one of the Timeouts.
+
+        The process ends unless it makes progress in time.
+        """
         self._timer = name
         self.watchdog.start(getattr(self.timeouts, name), name + '_timeout_secs')
 
     def join(self, phase, restarts_timer=True):
-        """Notes that the task has joined the others, and now is in this phase."""
+        """Note that the task has joined the others, and now is in this phase."""
         self._has_connected |= not self.task.is_chief
         if restarts_timer:
             self._start_timer('connect')
         self.set_phase(phase)
 
     def report_progress(self):
-        """Starts the timer anew after an update."""
+        """Start the timer anew after an update."""
         self._has_connected = True
         if self._timer != 'stall':
             self._start_timer('stall')
         self.watchdog.reset()
 
     def read_task_infos(self, tasks):
-        """The TaskInfos of other tasks, see server.read_task_infos.
+        """Return the TaskInfos of other tasks, see server.read_task_infos.
 
         Raises:
           UserError: a task was started with other addresses.
@@ -225,8 +232,10 @@ class TaskContext:
         return task_infos
 
     def wait_for_workers_to_leave(self, state_variables):
-        """Waits until the workers that can be reached have read that the run is over; not for ever:
-        one of them may be stopped."""
+        """Wait until the workers that can be reached have read that the run is over.
+
+        Not for ever: one of them may be stopped.
+        """
         deadline = time.monotonic() + self.timeouts.stall
         while time.monotonic() < deadline:
             left = state_variables.read()[0].left
@@ -236,8 +245,10 @@ class TaskContext:
             time.sleep(_POLL_SECS)
 
     def _describe(self):
-        """Returns the phase, the awaited tasks, and the reason why they may never come; see
-        Watchdog."""
+        """Return the phase, the awaited tasks, and the reason why they may never come.
+
+        See Watchdog.
+        """
         phase = self._task_info.task_info.phase
         if phase == FILLING:
             return phase, '', ''

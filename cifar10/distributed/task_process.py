@@ -30,7 +30,7 @@ class TaskProcess:
     """
 
     def __init__(self, name, command, cores=(), gpus=None):
-        """Starts the task.
+        """Start the task.
 
         Args:
           name: see above.
@@ -77,7 +77,7 @@ class TaskProcess:
                 self._lines.put((pipe, line.rstrip('\n')))
 
     def print_lines(self):
-        """Shows the lines that have come."""
+        """Show the lines that have come."""
         while not self._lines.empty():
             pipe, line = self._lines.get()
             self.has_trained |= _STEP in line
@@ -88,7 +88,7 @@ class TaskProcess:
                 print('[%s] %s' % (self.name, line), file=file)
 
     def has_ended(self):
-        """Whether the process has ended; sets `status`, and shows its last lines."""
+        """Return whether the process has ended; sets `status`, and shows its last lines."""
         if self.status is None and self._process.poll() is not None:
             self.status = self._process.returncode
             signals.child_pids.discard(self._process.pid)
@@ -98,8 +98,10 @@ class TaskProcess:
         return self.status is not None
 
     def stopped_secs(self):
-        """For how many seconds it has been seen stopped, by SIGSTOP for example; 0 on systems that
-        do not tell."""
+        """For how many seconds it has been seen stopped, by SIGSTOP for example.
+
+        0 on systems that do not tell.
+        """
         options = os.WSTOPPED | os.WNOHANG | os.WNOWAIT if hasattr(os, 'waitid') else None
         is_stopped = False
         with contextlib.suppress(ChildProcessError):  # it has just ended
@@ -109,11 +111,11 @@ class TaskProcess:
         return time.monotonic() - self._last_running
 
     def terminate(self):
-        """Asks the process to end."""
+        """Ask the process to end."""
         self._process.terminate()
 
     def kill(self):
-        """Ends the process, if it has not ended."""
+        """End the process, if it has not ended."""
         if self.status is None:
             self._process.kill()
             self._process.wait()
@@ -121,8 +123,10 @@ class TaskProcess:
 
     @property
     def is_restartable(self):
-        """Whether the process ended of something that does not have to happen again: a signal, or
-        its peers."""
+        """Whether the process ended of something that does not have to happen again.
+
+        A signal, or its peers.
+        """
         return self.status == EX_TEMPFAIL or self.status < 0 or self.status > 128
 
     @property

@@ -1,5 +1,7 @@
-"""Where the variables of a cluster are: on parameter servers, balanced by bytes, with copies at
-each worker."""
+"""Where the variables of a cluster are.
+
+On parameter servers, balanced by bytes, with copies at each worker.
+"""
 
 import collections
 import contextlib
@@ -11,8 +13,10 @@ from cifar10.placement import GreedyLoadBalancer
 
 
 def ps_device_setter(cluster, worker):
-    """A device function: variables go to the parameter servers, balanced by bytes, everything else
-    to the CPU of the worker.
+    """Return a device function.
+
+    Variables go to the parameter servers, balanced by bytes, everything else to the CPU of the
+    worker.
 
     An optimizer's slots and the moving averages are put beside their variables.
     """
@@ -27,7 +31,7 @@ def ps_device_setter(cluster, worker):
 
 
 def print_variable_sizes(variables):
-    """Prints the size of the variables on each task that has some."""
+    """Print the size of the variables on each task that has some."""
     sizes = collections.Counter()
     for variable in variables:
         spec = tf.DeviceSpec.from_string(variable.device)
@@ -38,8 +42,10 @@ def print_variable_sizes(variables):
 
 
 def print_layout(replica, worker_update, copies):
-    """Prints what the devices of a Worker with this Update hold, and what they send to each other;
-    without Copies, its variables are its own."""
+    """Print what the devices of a Worker with this Update hold, and what they send to each other.
+
+    Without Copies, its variables are its own.
+    """
     name, variables = 'Weights', tf.trainable_variables()
     if copies:
         name, variables = 'Copies of the weights', copies.variables
@@ -50,8 +56,9 @@ def print_layout(replica, worker_update, copies):
 
 
 def shared_variable(device, name, initial):
-    """A variable of the default graph that no checkpoint holds. Every process that uses the device
-    and the name has the same one.
+    """Return a variable of the default graph that no checkpoint holds.
+
+    Every process that uses the device and the name has the same one.
 
     Args:
       device: of the task that holds it.
@@ -71,12 +78,15 @@ def shared_variable(device, name, initial):
 
 
 class Copies:
-    """Copies of the variables at a worker: the model reads the copies, while updates are made to
-    the originals."""
+    """Copies of the variables at a worker.
+
+    The model reads the copies, while updates are made to the originals.
+    """
 
     def __init__(self, worker, devices=('/cpu:0',)):
-        """Makes copies for the Task of a worker, balanced over devices of it, in the default graph,
-        which has a global step."""
+        """Make copies for the Task of a worker, balanced over devices of it, in the default graph,
+        which has a global step.
+        """
         self._worker = worker
         self._balancer = GreedyLoadBalancer(devices)
         self._originals, self._copies = {}, {}  # by name
@@ -84,7 +94,7 @@ class Copies:
         self.step = self.local_variable('copies/step', tf.constant(0, tf.int64), '/cpu:0')
 
     def local_variable(self, name, initial, device, trainable=False):
-        """A variable on a device of the worker, which no other worker sees."""
+        """Return a variable on a device of the worker, which no other worker sees."""
         with tf.device(self._worker.device), tf.device(device):
             return tf.Variable(
                 initial,
@@ -100,8 +110,9 @@ class Copies:
 
     @contextlib.contextmanager
     def read(self):
-        """In the block, tf.get_variable makes a variable and its copy, and returns the copy, which
-        is what is trainable there."""
+        """In the block, tf.get_variable makes a variable and its copy, and return the copy, which
+        is what is trainable there.
+        """
         with tf.variable_scope(tf.get_variable_scope(), custom_getter=self._custom_getter):
             yield
         trainable = tf.get_collection_ref(tf.GraphKeys.TRAINABLE_VARIABLES)
@@ -121,13 +132,14 @@ class Copies:
         return self._copies[name]
 
     def map_to_originals(self, gradients):
-        """The list of (gradient, copy) as one of (gradient, original)."""
+        """Return the list of (gradient, copy) as one of (gradient, original)."""
         originals = {id(copy): self._originals[name] for name, copy in self._copies.items()}
         return [(gradient, originals[id(copy)]) for gradient, copy in gradients]
 
     def fetch(self):
-        """An operation that gives the copies the values of the originals, and `step` the step of
-        values that are not newer."""
+        """Return an operation that gives the copies the values of the originals, and `step` the
+        step of values that are not newer.
+        """
         with tf.device(self._worker.device), tf.name_scope('fetch'), tf.control_dependencies(
             [self.step.assign(tf.train.get_global_step().read_value())]
         ):
@@ -139,8 +151,9 @@ class Copies:
             )
 
     def descend(self, gradients, learning_rate):
-        """An operation that moves the copies against their gradients, a list of (gradient,
-        copy)."""
+        """Return an operation that moves the copies against their gradients, a list of (gradient,
+        copy).
+        """
         updates = []
         for gradient, copy in gradients:
             with tf.device(copy.device):

@@ -49,7 +49,9 @@ class RunRestarted(Exception):
 
 
 class Worker(tf.train.SessionRunHook):
-    """A worker that trains, and knows the state of the run by the cluster state; a hook of its own session.
+    """A worker that trains, and knows the state of the run by the cluster state.
+
+    A hook of its own session.
 
     Attributes:
       state_tasks: the Tasks that hold the cluster state.
@@ -59,8 +61,9 @@ class Worker(tf.train.SessionRunHook):
     """
 
     def __init__(self, context, strategy, job, adopted_hparams=()):
-        """Makes the worker of a TaskContext and a Strategy, which adopts the hyperparameters of these
-        names from the chief."""
+        """Make the worker of a TaskContext and a Strategy, which adopts the hyperparameters of
+        these names from the chief.
+        """
         self.context, self.strategy, self.job = context, strategy, job
         self.cluster, self.task = context.cluster, context.task
         self.state_tasks = self.cluster.ps_tasks or self.cluster.worker_tasks[:1]
@@ -82,7 +85,7 @@ class Worker(tf.train.SessionRunHook):
         return cluster_state.run_config(self.job, self.strategy, self._data_checksum)
 
     def run_with_recovery(self, attempt):
-        """Joins and trains, again whenever others were lost, and then tells them that it leaves.
+        """Join and trains, again whenever others were lost, and then tells them that it leaves.
 
         Collectives cannot be used again after a loss: with all-reduce the process ends.
 
@@ -126,7 +129,7 @@ class Worker(tf.train.SessionRunHook):
             raise missing
 
     def _wait_for_last_checkpoint(self):
-        """Waits until the chief has saved the last update, which it may have to make again.
+        """Wait until the chief has saved the last update, which it may have to make again.
 
         Raises:
           RunRestarted: it did, and is back.
@@ -144,7 +147,7 @@ class Worker(tf.train.SessionRunHook):
             time.sleep(_POLL_SECS)
 
     def _handle_lost_task(self, error):
-        """Tells why the worker joins again; raises an error that is no loss, or ends all."""
+        """Tell why the worker joins again; raise an error that is no loss, or ends all."""
         # Without these tasks, this worker makes no update.
         needed = [
             task for task in self.cluster.ps_tasks or self.cluster.worker_tasks if task != self.task
@@ -184,7 +187,7 @@ class Worker(tf.train.SessionRunHook):
             self._state_variables.set_left(self.task, 1)
 
     def join(self, run, starts_new_run=False, has_ended=lambda: False):
-        """Waits for those without whom this worker cannot begin, and joins them.
+        """Wait for those without whom this worker cannot begin, and joins them.
 
         Args:
           run: a ChiefRun or a WorkerRun; its first_step becomes the step at which it joins.
@@ -252,7 +255,7 @@ class Worker(tf.train.SessionRunHook):
         return False
 
     def _read_states(self):
-        """The ClusterState of each task that holds one, or None while one is not there.
+        """Return the ClusterState of each task that holds one, or None while one is not there.
 
         Raises:
           UserError: one of them has other addresses.
@@ -274,7 +277,7 @@ class Worker(tf.train.SessionRunHook):
         return None
 
     def report_local_step(self):
-        """Notes a step of which the others see nothing; tells them now and then of it."""
+        """Note a step of which the others see nothing; tell them now and then of it."""
         self.context.report_progress()
         if time.monotonic() > self._next_heartbeat:
             self._next_heartbeat = time.monotonic() + _HEARTBEAT_SECS
@@ -293,7 +296,9 @@ class Worker(tf.train.SessionRunHook):
         return self.strategy.mode in ('allreduce', 'average')
 
     def variables(self):
-        """The block of the worker's towers, which read its variables, or copies of remote ones."""
+        """Return the block of the worker's towers, which read its variables, or copies of remote
+        ones.
+        """
         devices = self.job.variable_devices
         self._copies = (
             None if self._owns_variables else variable_placement.Copies(self.task, devices)
@@ -301,13 +306,13 @@ class Worker(tf.train.SessionRunHook):
         return self._copies.read() if self._copies else placement.variables_on(devices)
 
     def update(self, gradients, learning_rate, apply_gradients):
-        """Returns the exchange.Update of the mode; see synchronous.update."""
+        """Return the exchange.Update of the mode; see synchronous.update."""
         return _UPDATES[self.strategy.mode](
             self, self._copies, gradients, learning_rate, apply_gradients
         )
 
     def session(self, worker_update):
-        """The SessionSettings of a worker with this Update."""
+        """Return the SessionSettings of a worker with this Update."""
         self._update = worker_update
         if self.initializes_variables and not self._owns_variables:
             variable_placement.print_variable_sizes(tf.global_variables())
@@ -323,7 +328,7 @@ class Worker(tf.train.SessionRunHook):
         )
 
     def after_create_session(self, session, coord):
-        """Begins together with the others; the chief tells them that the variables have values."""
+        """Begin together with the others; the chief tells them that the variables have values."""
         if self.initializes_variables:
             session.run(self._update.chief_init_op)
             none_left = [0] * len(self.cluster.worker_tasks)
@@ -334,12 +339,12 @@ class Worker(tf.train.SessionRunHook):
         self.context.set_phase(FILLING)
 
     def before_run(self, run_context):
-        """Asks for the generation, if the mode has one to look at."""
+        """Ask for the generation, if the mode has one to look at."""
         self.context.set_phase(TRAINING)
         return tf.train.SessionRunArgs(self._update.generation)
 
     def after_run(self, run_context, run_values):
-        """Notes an update, or raises RunRestarted."""
+        """Note an update, or raises RunRestarted."""
         if self._update.generation is not None and run_values.results != self.generation:
             raise RunRestarted
         self._join_attempts = 0
@@ -347,5 +352,5 @@ class Worker(tf.train.SessionRunHook):
 
 
 def _is_ready(states):
-    """Whether all state tasks have values of the same generation."""
+    """Return whether all state tasks have values of the same generation."""
     return len({state.generation for state in states}) == 1 and states[0].generation != 0

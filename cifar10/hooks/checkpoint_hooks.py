@@ -17,7 +17,7 @@ class NanHook(session_hooks.FetchingHook):
     """
 
     def __init__(self, step, last_checkpoint):
-        """Makes the hook.
+        """Make the hook.
 
         Args:
           step: a training.Step.
@@ -55,7 +55,7 @@ class NanHook(session_hooks.FetchingHook):
             raise self._divergence_error(run_context.session.run(self._is_finite))
 
     def check_variables(self, session):
-        """Raises UserError if a variable is not finite."""
+        """Raise UserError if a variable is not finite."""
         is_finite = session.run(self._is_finite)
         if not all(is_finite.values()):
             raise self._divergence_error(is_finite)
@@ -79,8 +79,10 @@ class NanHook(session_hooks.FetchingHook):
 
 
 class CheckpointSaverHook(session_hooks.FetchingHook):
-    """Saves a checkpoint every `every_n_steps` steps and after the last one; its number is that of
-    the updates in it."""
+    """Saves a checkpoint every `every_n_steps` steps and after the last one.
+
+    Its number is that of the updates in it.
+    """
 
     def __init__(self, step, saver, directory, every_n_steps, nan_hook):
         super().__init__(step.global_step)

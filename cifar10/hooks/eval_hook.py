@@ -25,7 +25,7 @@ class EvalHook(session_hooks.FetchingHook):
     _best_precision = 0  # precision so far, whether its checkpoint could be kept or not
 
     def __init__(self, step, job, directory, summary_writer, output_errors):
-        """Verifies the test files now, so that a damaged one does not come to light at the end.
+        """Verify the test files now, so that a damaged one does not come to light at the end.
 
         Args:
           step: a training.Step.
@@ -65,7 +65,7 @@ class EvalHook(session_hooks.FetchingHook):
                 self._evaluate(checkpoint.Checkpoint(path, int(self._step), values))
 
     def evaluate_last(self):
-        """Evaluates the last checkpoint of the run, unless its step has just been evaluated."""
+        """Evaluate the last checkpoint of the run, unless its step has just been evaluated."""
         with self._output_errors.collect(
             'an evaluation'
         ):  # The checkpoint may not fit the network.

@@ -13,7 +13,7 @@ from cifar10.system import signals
 
 @contextlib.contextmanager
 def open_run(train_dir, fresh, job):
-    """Locks the training directory for a new run, or to resume the run in it; yields a ChiefRun.
+    """Lock the training directory for a new run, or to resume the run in it; yield a ChiefRun.
 
     Args:
       train_dir: the directory.
@@ -38,7 +38,7 @@ class ChiefRun:
     """
 
     def __init__(self, directory):
-        """Makes the run in a RunDirectory."""
+        """Make the run in a RunDirectory."""
         self.directory = directory
         self.first_step = directory.saved_step
         self.output_errors = errors.OutputErrors()
@@ -52,23 +52,23 @@ class ChiefRun:
         return self._stop_request.received_signal
 
     def stop_request(self):
-        """Returns a context manager in which the first signal ends the run with a checkpoint."""
+        """Return a context manager in which the first signal ends the run with a checkpoint."""
         return self._stop_request
 
     def summary_writer(self):
-        """Returns an event_file.SummaryWriter, a context manager."""
+        """Return an event_file.SummaryWriter, a context manager."""
         return event_file.SummaryWriter(self.directory.path)
 
     def is_complete(self, last_step):
-        """Returns whether the checkpoint of the last step exists."""
+        """Return whether the checkpoint of the last step exists."""
         return self.first_step >= last_step and self.first_step == self.directory.saved_step
 
     def last_checkpoint(self):
-        """Returns the path of the newest checkpoint, for a message."""
+        """Return the path of the newest checkpoint, for a message."""
         return (checkpoint_files.candidates(self.directory.path) or ['none yet'])[0]
 
     def init_fn(self):
-        """Returns the function for a tf.train.Scaffold that restores the checkpoint, or None.
+        """Return the function for a tf.train.Scaffold that restores the checkpoint, or None.
 
         It assigns the values that have been read and checked: the files may have changed since.
 
@@ -89,8 +89,9 @@ class ChiefRun:
         return restore
 
     def hooks(self, step, nan_hook, job, saver, summary_writer):
-        """Writes what TensorBoard shows of the start, and the record; returns the hooks that write
-        files.
+        """Write what TensorBoard shows of the start, and the record.
+
+        Return the hooks that write files.
 
         Args:
           step: a training.Step.
@@ -133,7 +134,7 @@ class ChiefRun:
         return hooks
 
     def finish(self, summary_writer, last_step):
-        """Evaluates the last checkpoint, and notes the end of the run for TensorBoard.
+        """Evaluate the last checkpoint, and notes the end of the run for TensorBoard.
 
         Raises:
           UserError: the directory has been moved, or an output is missing.
@@ -147,8 +148,9 @@ class ChiefRun:
         self.output_errors.check(self.stop_signal)
 
     def keep_best(self, job, summary_writer):
-        """Evaluates the last checkpoint of a complete run that should have kept its best one, and
-        has not."""
+        """Evaluate the last checkpoint of a complete run that should have kept its best one, and
+        has not.
+        """
         if job.intervals.keep_best and not self.directory.record.get('best'):
             self.output_errors.training_ended = True
             eval_hook.EvalHook(
@@ -158,8 +160,9 @@ class ChiefRun:
 
 
 class WorkerRun:
-    """A run of a cluster as a worker sees it that is not the chief: it writes no file, and a signal
-    ends it at once.
+    """A run of a cluster as a worker sees it that is not the chief.
+
+    It writes no file, and a signal ends it at once.
 
     Attributes: see ChiefRun.
     """
@@ -167,34 +170,34 @@ class WorkerRun:
     directory = stop_signal = plan = None
 
     def __init__(self, first_step=0):
-        """Makes the run of a worker that joins it at this global step."""
+        """Make the run of a worker that joins it at this global step."""
         self.first_step = first_step
         self.output_errors = errors.OutputErrors()
 
     def stop_request(self):
-        """Returns a context manager that changes nothing."""
+        """Return a context manager that changes nothing."""
         return contextlib.nullcontext()
 
     def summary_writer(self):
-        """Returns a context manager that yields None."""
+        """Return a context manager that yields None."""
         return contextlib.nullcontext()
 
     def is_complete(self, last_step):
-        """Returns whether the run has reached its last step."""
+        """Return whether the run has reached its last step."""
         return self.first_step >= last_step
 
     def last_checkpoint(self):
-        """Returns the name of the newest checkpoint, for a message."""
+        """Return the name of the newest checkpoint, for a message."""
         return 'the one of the chief'
 
     def init_fn(self):
-        """Returns None: the chief restores the checkpoint."""
+        """Return None: the chief restores the checkpoint."""
 
     def hooks(self, *unused):
-        """Returns no hooks."""
+        """Return no hooks."""
         return []
 
     def finish(self, *unused):
-        """Has nothing to write."""
+        """Have nothing to write."""
 
     keep_best = finish

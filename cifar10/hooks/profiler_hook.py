@@ -14,7 +14,7 @@ RUN_OPTIONS = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
 
 
 def chrome_trace(metadata):
-    """The trace of a session run, as JSON.
+    """Return the trace of a session run, as JSON.
 
     Args:
       metadata: the tf.RunMetadata of a run with RUN_OPTIONS.
@@ -33,7 +33,7 @@ class ProfilerHook(tf.train.SessionRunHook):
     """
 
     def __init__(self, step, job, train_dir, summary_writer, output_errors):
-        """Makes the hook.
+        """Make the hook.
 
         Args:
           step: a training.Step.

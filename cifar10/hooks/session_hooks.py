@@ -20,8 +20,10 @@ from cifar10.system import signals
 
 
 def should_trigger(step, last_triggered_step, every_n_steps):
-    """Whether a multiple of `every_n_steps` has been reached since `last_triggered_step`;
-    other workers' steps can lie in between."""
+    """Return whether a multiple of `every_n_steps` has been reached since `last_triggered_step`.
+
+    Other workers' steps can lie in between.
+    """
     return step // every_n_steps > last_triggered_step // every_n_steps
 
 
@@ -43,7 +45,7 @@ class StopAtStepHook(FetchingHook):
     """
 
     def __init__(self, step, last_step, run):
-        """Makes the hook.
+        """Make the hook.
 
         Args:
           step: a training.Step.
@@ -65,11 +67,13 @@ class StopAtStepHook(FetchingHook):
 
 
 class StopOnSignalHook(tf.train.SessionRunHook):
-    """Requests a stop when a signal has asked for it; raises SignalInterrupt before the first step,
-    when there is nothing to save."""
+    """Requests a stop when a signal has asked for it.
+
+    Raises SignalInterrupt before the first step, when there is nothing to save.
+    """
 
     def __init__(self, run):
-        """Makes the hook of a ChiefRun or a WorkerRun."""
+        """Make the hook of a ChiefRun or a WorkerRun."""
         self._run = run
         self._has_trained = False
 
@@ -85,10 +89,11 @@ class StopOnSignalHook(tf.train.SessionRunHook):
 
 class TrainDirHook(tf.train.SessionRunHook):
     """Ends the run when its directory has been moved or removed: TensorFlow would recreate the
-    directory and write there."""
+    directory and write there.
+    """
 
     def __init__(self, lock):
-        """Takes the directories.Lock of the directory."""
+        """Take the directories.Lock of the directory."""
         self._lock = lock
 
     def after_run(self, run_context, run_values):
@@ -96,12 +101,15 @@ class TrainDirHook(tf.train.SessionRunHook):
 
 
 class DataFilesHook(tf.train.SessionRunHook):
-    """Stops the session when a data file changes: readers would wait for ever, or read something
-    else than was verified."""
+    """Stops the session when a data file changes.
+
+    Readers would wait for ever, or read something else than was verified.
+    """
 
     def __init__(self, job):
-        """Raises UserError unless the files hold as many examples as the Job, as they did when the
-        schedule was made."""
+        """Raise UserError unless the files hold as many examples as the Job, as they did when the
+        schedule was made.
+        """
         self._change = None
         self._file_watcher = watch.FileWatcher(job.dataset.train, job.num_examples)
 
@@ -109,16 +117,17 @@ class DataFilesHook(tf.train.SessionRunHook):
         self._file_watcher.start(coord)
 
     def check(self):
-        """Raises UserError if a data file has changed, also if it has been put back since
-        `translate_errors` noticed it."""
+        """Raise UserError if a data file has changed, also if it has been put back since
+        `translate_errors` noticed it.
+        """
         if self._change:
             raise self._change
         self._file_watcher.check()
 
     @contextlib.contextmanager
     def translate_errors(self):
-        """Ends the block quietly at an error of TensorFlow if a data file has changed, which
-        `check` then tells.
+        """End the block quietly at an error of TensorFlow if a data file has changed, which `check`
+        then tells.
 
         Raises:
           UserError: the data ended, though no file has changed. MonitoredSession takes a
@@ -141,7 +150,7 @@ class QueueFillHook(tf.train.SessionRunHook):
     """Waits until the shuffle queues hold enough images to draw from, and prints the progress."""
 
     def __init__(self, run):
-        """Makes the hook of a ChiefRun or a WorkerRun, whose signals end the wait."""
+        """Make the hook of a ChiefRun or a WorkerRun, whose signals end the wait."""
         self._run = run
 
     def after_create_session(self, session, coord):
@@ -163,9 +172,9 @@ class QueueFillHook(tf.train.SessionRunHook):
 
 
 class LoggingHook(FetchingHook):
-    """Prints the loss, the speed, the epoch and the time that is left every
-    `every_n_steps` steps and after the last one. The speed counts everything that happens in
-    between."""
+    """Prints the loss, the speed, the epoch and the time that is left every `every_n_steps` steps
+    and after the last one. The speed counts everything that happens in between.
+    """
 
     def __init__(self, step, run_length, every_n_steps):
         super().__init__([step.global_step, step.loss])
@@ -207,7 +216,7 @@ class LoggingHook(FetchingHook):
         )
 
     def _sec_per_step(self, line):
-        """Seconds per step since a log line."""
+        """Second per step since a log line."""
         (start, first_step), (now, step) = self._lines[line], self._lines[-1]
         return (now - start) / (step - first_step)
 

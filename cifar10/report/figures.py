@@ -15,13 +15,15 @@ _COLUMNS = 6  # of the mistakes
 
 
 def is_available():
-    """Whether matplotlib is installed."""
+    """Return whether matplotlib is installed."""
     return importlib.util.find_spec('matplotlib') is not None
 
 
 def draw(result):
-    """Returns a dict from names to the figures of an evaluation.Result; without a confusion matrix
-    if there are more than 200 classes, and empty without matplotlib."""
+    """Return a dict from names to the figures of an evaluation.Result.
+
+    Without a confusion matrix if there are more than 200 classes, and empty without matplotlib.
+    """
     if not is_available():
         return {}
     metrics, class_names = result.metrics, _display_names(result.class_names)
@@ -35,7 +37,7 @@ def draw(result):
 
 
 def write(result, directory):
-    """Writes the figures of an evaluation.Result, each as a PNG and an SVG file.
+    """Write the figures of an evaluation.Result, each as a PNG and an SVG file.
 
     Raises:
       UserError: one cannot be written.
@@ -47,15 +49,17 @@ def write(result, directory):
 
 
 def image_bytes(figure, file_format):
-    """Returns the bytes of a file with the figure."""
+    """Return the bytes of a file with the figure."""
     content = io.BytesIO()
     figure.savefig(content, format=file_format, bbox_inches='tight')
     return content.getvalue()
 
 
 def _display_names(class_names):
-    """Returns the names of the classes, shortened; the number in place of a name for which the font
-    lacks a character."""
+    """Return the names of the classes, shortened.
+
+    The number in place of a name for which the font lacks a character.
+    """
     from matplotlib import font_manager
 
     font = font_manager.get_font(font_manager.findfont(font_manager.FontProperties()))
@@ -68,9 +72,11 @@ def _display_names(class_names):
 
 
 def confusion_matrix(matrix, class_names):
-    """Draws the confusion matrix: blue what is right, red what is wrong. The strength of the color
-    is the square root of the share of the row, which shows one confusion in a hundred. It depends
-    on no other row, so that the figures of two checkpoints can be compared.
+    """Draw the confusion matrix: blue what is right, red what is wrong.
+
+    The strength of the color is the square root of the share of the row, which shows one confusion
+    in a hundred. It depends on no other row, so that the figures of two checkpoints can be
+    compared.
 
     Args:
       matrix: int64 [classes, classes], rows: label, columns: predicted class.
@@ -110,7 +116,7 @@ def confusion_matrix(matrix, class_names):
 
 
 def reliability_diagram(calibration):
-    """Draws precision and number of examples by confidence, of a metrics.Calibration."""
+    """Draw precision and number of examples by confidence, of a metrics.Calibration."""
     from matplotlib import figure
 
     # Older versions draw no bar where the first one is nan.
@@ -145,8 +151,9 @@ def reliability_diagram(calibration):
 
 
 def mistakes(found, class_names):
-    """Draws the images of a list of Mistake, and above each the predicted class, the label, and the
-    probability of the predicted class."""
+    """Draw the images of a list of Mistake, and above each the predicted class, the label, and the
+    probability of the predicted class.
+    """
     from matplotlib import figure
 
     rows = max(1, math.ceil(len(found) / _COLUMNS))

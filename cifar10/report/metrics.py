@@ -9,8 +9,9 @@ _NUM_BINS = 15  # of the calibration
 
 
 class Calibration(NamedTuple):
-    """Confidence and precision in bins of equal width over the confidence: bin i of m has the
-    examples with a confidence above i/m, up to and with (i+1)/m.
+    """Confidence and precision in bins of equal width over the confidence.
+
+    Bin i of m has the examples with a confidence above i/m, up to and with (i+1)/m.
 
     Guo et al., "On calibration of modern neural networks", 2017, arXiv 1706.04599, section 2.
     """
@@ -21,8 +22,10 @@ class Calibration(NamedTuple):
 
     @property
     def expected_calibration_error(self):
-        """The expected calibration error: the mean over the examples of the gap between precision
-        and confidence of their bin."""
+        """The expected calibration error.
+
+        The mean over the examples of the gap between precision and confidence of their bin.
+        """
         gaps = np.abs(self.precisions - self.confidences)
         return np.nansum(self.counts * gaps) / self.counts.sum()
 
@@ -99,21 +102,26 @@ class Metrics(NamedTuple):
         return max(0.0, (middle - half) / (1 + square)), min(1.0, (middle + half) / (1 + square))
 
     def precision_at_k(self, k):
-        """The share of the examples whose label is among the k most probable classes; of equals,
-        the first class comes first."""
+        """Return the share of the examples whose label is among the k most probable classes.
+
+        Of equals, the first class comes first.
+        """
         most_probable = np.argsort(-self.log_probabilities, kind='stable')[:, :k]
         return (most_probable == self.labels[:, np.newaxis]).any(1).mean()
 
     def confusion_matrix(self):
-        """The number of examples by label (rows) and most probable class (columns): int64 [classes,
-        classes]."""
+        """Return the number of examples by label (rows) and most probable class (columns).
+
+        Int64 [classes, classes].
+        """
         matrix = np.zeros([self.num_classes] * 2, np.int64)
         np.add.at(matrix, (self.labels, self.predicted_classes), 1)
         return matrix
 
     def per_class_metrics(self):
-        """Precision, recall and number of examples of each class, three arrays [classes]; nan where
-        no example is predicted as the class, or belongs to it.
+        """Precision, recall and number of examples of each class, three arrays [classes].
+
+        Nan where no example is predicted as the class, or belongs to it.
 
         No matrix is made, so that there may be many classes.
         """
@@ -125,7 +133,7 @@ class Metrics(NamedTuple):
             return correct / predicted, correct / count, count
 
     def calibration(self):
-        """Returns the Calibration."""
+        """Return the Calibration."""
         bins = np.digitize(self.confidences, np.arange(1, _NUM_BINS) / _NUM_BINS, right=True)
         counts = np.bincount(bins, minlength=_NUM_BINS)
         with np.errstate(invalid='ignore'):
@@ -136,7 +144,7 @@ class Metrics(NamedTuple):
             )
 
     def mistakes(self, images, first_index):
-        """Returns a list of Mistake, in order.
+        """Return a list of Mistake, in order.
 
         Args:
           images: uint8 [n, 3, 32, 32], the images of the examples; those of mistakes are copied.

@@ -51,18 +51,19 @@ _COLUMNS = sorted(
 
 
 def tag_with_views(tag, num_views):
-    """The tag of an evaluation with this many views, so that several evaluations may share a
-    directory."""
+    """Return the tag of an evaluation with this many views, so that several evaluations may share a
+    directory.
+    """
     return tag if num_views == 1 else '%s, %d views' % (tag, num_views)
 
 
 def _to_tf_summary(summary):
-    """A tf.Summary of TensorBoard's own, which may be of another class."""
+    """Return a tf.Summary of TensorBoard's own, which may be of another class."""
     return tf.Summary.FromString(summary.SerializeToString())
 
 
 def _text_summary(tag, content):
-    """The tf.Summary that shows `content`, Markdown, in TensorBoard's tab Text."""
+    """Return the tf.Summary that shows `content`, Markdown, in TensorBoard's tab Text."""
     summary = tf.Summary()
     value = summary.value.add(tag=tag, tensor=tf.make_tensor_proto(content.encode()))
     value.metadata.plugin_data.plugin_name = 'text'
@@ -70,8 +71,9 @@ def _text_summary(tag, content):
 
 
 def custom_scalars_summary():
-    """The tf.Summary of the tab Custom Scalars, with the curves to look at first, of training and
-    evaluation. Directories of several runs may hold it: equal charts are shown once."""
+    """Return the tf.Summary of the tab Custom Scalars, with the curves to look at first, of
+    training and evaluation. Directories of several runs may hold it: equal charts are shown once.
+    """
     charts = [
         layout_pb2.Chart(
             title=title,
@@ -84,7 +86,7 @@ def custom_scalars_summary():
 
 
 def start(summary_writer, graph, first_step=None):
-    """Writes a graph and the dashboard.
+    """Write a graph and the dashboard.
 
     Args:
       summary_writer: a SummaryWriter.
@@ -100,8 +102,10 @@ def start(summary_writer, graph, first_step=None):
 
 
 def plan_summary(lines):
-    """The tf.Summary of the lines that a trainer prints before it starts; long ones are wrapped, or
-    one would have to scroll."""
+    """Return the tf.Summary of the lines that a trainer prints before it starts.
+
+    Long ones are wrapped, or one would have to scroll.
+    """
     # Markdown shows indented lines unchanged, whatever is in a path.
     return _text_summary(
         'plan',
@@ -120,7 +124,7 @@ def plan_summary(lines):
 
 
 def run_start_summaries(record):
-    """The tf.Summaries of a run that starts.
+    """Return the tf.Summaries of a run that starts.
 
     Args:
       record: a dict with the fields of HParams, num_towers and num_examples; see RunDirectory.
@@ -140,7 +144,7 @@ def run_start_summaries(record):
 
 
 def run_end_summary():
-    """The tf.Summary of a run that has come to its end."""
+    """Return the tf.Summary of a run that has come to its end."""
     return _to_tf_summary(hparams_summary.session_end_pb(api_pb2.STATUS_SUCCESS))
 
 
@@ -160,8 +164,9 @@ def _columns():
 
 
 def evaluation_summary(result, top_k):
-    """The tf.Summary of an evaluation: precision, losses, calibration, the classes as text, and
-    figures if matplotlib is installed.
+    """Return the tf.Summary of an evaluation.
+
+    Precision, losses, calibration, the classes as text, and figures if matplotlib is installed.
 
     Args:
       result: an evaluation.Result.

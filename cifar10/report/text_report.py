@@ -9,7 +9,7 @@ import numpy as np
 
 
 def full_report(result):
-    """Returns all tables of an evaluation.Result."""
+    """Return all tables of an evaluation.Result."""
     metrics, class_names = result.metrics, result.class_names
     calibration = metrics.calibration()
     return '\n'.join(
@@ -49,12 +49,12 @@ def classification_report(metrics, class_names):
 
 
 def shorten(text, length):
-    """Returns the text, or its beginning and '...' if it is longer than `length` characters."""
+    """Return the text, or its beginning and '...' if it is longer than `length` characters."""
     return text if len(text) <= length else text[: length - 3].rstrip() + '...'
 
 
 def _shorten_names(names):
-    """Returns the names, shortened unless some of them would be the same."""
+    """Return the names, shortened unless some of them would be the same."""
     short = [shorten(name, 40) for name in names]
     return short if len(set(short)) == len(names) else names
 
@@ -64,7 +64,7 @@ def _format_fraction(value):
 
 
 def confusion_matrix(metrics, class_names):
-    """Returns the confusion matrix; with more than 20 classes, the most frequent confusions.
+    """Return the confusion matrix; with more than 20 classes, the most frequent confusions.
 
     Args:
       metrics: a Metrics.
@@ -102,8 +102,10 @@ def _frequent_confusions(metrics, class_names):
 
 
 def mistakes(found, class_names):
-    """A line for each Mistake in a list: the predicted class, then the right one, then the
-    probability of the predicted one."""
+    """Return a line for each Mistake in a list.
+
+    The predicted class, then the right one, then the probability of the predicted one.
+    """
     return '\n'.join(
         ['The most confident mistakes:' if found else 'No mistakes']
         + [
@@ -120,8 +122,9 @@ def mistakes(found, class_names):
 
 
 def _align_columns(rows):
-    """Columns of text, the first one to the left and the others to the right, two spaces between
-    them."""
+    """Column of text, the first one to the left and the others to the right, two spaces between
+    them.
+    """
     widths = [max(map(len, column)) for column in zip(*rows)]
     return '\n'.join(
         '  '.join([row[0].ljust(widths[0])] + list(map(str.rjust, row[1:], widths[1:])))
@@ -130,7 +133,7 @@ def _align_columns(rows):
 
 
 def markdown_table(header, rows):
-    """A table in Markdown.
+    """Return a table in Markdown.
 
     Args:
       header: a list of strings.
@@ -143,8 +146,11 @@ def markdown_table(header, rows):
 
 
 def predictions_csv(metrics, class_names):
-    """Returns CSV with a row for each example, in order: index (from 0), label (the number of the
-    class), probability of each class. The header has the names of the classes."""
+    """Return CSV with a row for each example, in order.
+
+    Index (from 0), label (the number of the class), probability of each class. The header has the
+    names of the classes.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator='\n')
     writer.writerow(['index', 'label'] + class_names)

@@ -24,8 +24,8 @@ class Checkpoint(NamedTuple):
 
 
 def read_latest(directory):
-    """Reads the newest intact checkpoint in `directory`, also while a trainer works there, which
-    may replace it at any time.
+    """Read the newest intact checkpoint in `directory`, also while a trainer works there, which may
+    replace it at any time.
 
     If it is not the one that the directory's list names as the latest, or not in the directory, a
     line says so.
@@ -66,7 +66,7 @@ def read_latest(directory):
 
 
 def read(path):
-    """Reads a whole checkpoint, which verifies its checksums.
+    """Read a whole checkpoint, which verifies its checksums.
 
     Its step is its global_step; if it has none, the number at the end of its name.
 
@@ -107,8 +107,10 @@ def read(path):
 
 
 def variable_suffix(ckpt):
-    """Returns the suffix of the variable names to load from a Checkpoint: that of the moving
-    averages, or '' if it has none, and a line says so."""
+    """Return the suffix of the variable names to load from a Checkpoint.
+
+    That of the moving averages, or '' if it has none, and a line says so.
+    """
     if any(name.endswith(_AVERAGE_SUFFIX) for name in ckpt.values):
         return _AVERAGE_SUFFIX
     print('%s has no moving averages: using the weights themselves' % ckpt.path)
@@ -116,7 +118,7 @@ def variable_suffix(ckpt):
 
 
 def check_fits(ckpt, variables):
-    """Checks that a checkpoint has a finite value of the right type and shape for each variable.
+    """Check that a checkpoint has a finite value of the right type and shape for each variable.
 
     Args:
       ckpt: a Checkpoint.

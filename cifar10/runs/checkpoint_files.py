@@ -1,5 +1,8 @@
-"""The files of checkpoints in a directory: their names, their order, saving them, keeping the best
-one, and what a killed process leaves behind."""
+"""The files of checkpoints in a directory.
+
+Their names, their order, saving them, keeping the best one, and what a killed process leaves
+behind.
+"""
 
 import contextlib
 import math
@@ -25,8 +28,9 @@ _UNFINISHED = re.compile(
 
 
 def candidates(directory):
-    """Returns the paths of the checkpoints in `directory`, the one to use first: the latest of the
-    list there, then by step.
+    """Return the paths of the checkpoints in `directory`, the one to use first.
+
+    The latest of the list there, then by step.
 
     A checkpoint that was completed after the list was written comes before the latest of the list:
     the process that saved it was killed in between.
@@ -48,8 +52,9 @@ def candidates(directory):
 
 
 def latest_checkpoint(directory):
-    """Returns the path that the directory's list names as the latest; None if there is no list, or
-    if it names none.
+    """Return the path that the directory's list names as the latest.
+
+    None if there is no list, or if it names none.
 
     Raises:
       UserError: the list is a directory, a FIFO or the like.
@@ -59,8 +64,8 @@ def latest_checkpoint(directory):
 
 
 def listed_checkpoints(directory, last=None):
-    """Returns the paths of the existing checkpoints that the list names and that a saver
-    has written to the directory itself, oldest first.
+    """Return the paths of the existing checkpoints that the list names and that a saver has written
+    to the directory itself, oldest first.
 
     A list can name what is elsewhere, as in a copy of a directory, or the best checkpoint; a saver
     that knew of it would delete it.
@@ -99,8 +104,10 @@ def _state(directory):
 
 
 def modification_time(path):
-    """Returns the modification time of the file of a checkpoint that a saver completes last; 0
-    where there is none."""
+    """Return the modification time of the file of a checkpoint that a saver completes last.
+
+    0 where there is none.
+    """
     return _modification_time(path + '.index')
 
 
@@ -112,7 +119,7 @@ def _modification_time(path):
 
 
 def file_names(directory):
-    """Returns the names of the files in a directory; none if it does not exist."""
+    """Return the names of the files in a directory; none if it does not exist."""
     try:
         return os.listdir(directory or '.')
     except (FileNotFoundError, NotADirectoryError):  # or it has just been moved
@@ -120,13 +127,14 @@ def file_names(directory):
 
 
 def fingerprint(directory):
-    """Returns a value that differs as soon as another checkpoint is to be used first, even if a new
-    run has saved it under the same name."""
+    """Return a value that differs as soon as another checkpoint is to be used first, even if a new
+    run has saved it under the same name.
+    """
     return [(path, modification_time(path)) for path in candidates(directory)[:1]]
 
 
 def save(saver, session, directory, step):
-    """Saves a checkpoint with a tf.train.Saver; returns its path.
+    """Save a checkpoint with a tf.train.Saver; return its path.
 
     Raises:
       UserError: it cannot be saved; nothing half-written is left.
@@ -149,8 +157,9 @@ def save(saver, session, directory, step):
 
 
 def remove_unfinished(directory):
-    """Removes what processes that were killed, or whose disk was full, while they saved have left
-    in `directory`: files that were not yet renamed, and data without an index."""
+    """Remove what processes that were killed, or whose disk was full, while they saved have left in
+    `directory`: files that were not yet renamed, and data without an index.
+    """
     found = file_names(directory)
     for name in found:
         data = _DATA.fullmatch(name)
@@ -159,14 +168,16 @@ def remove_unfinished(directory):
 
 
 def _remove(directory, name):
-    """Removes a file that nobody needs, if that is possible: it takes room, no more."""
+    """Remove a file that nobody needs, if that is possible: it takes room, no more."""
     with contextlib.suppress(OSError):
         os.remove(os.path.join(directory, name))
 
 
 def keep_best(run, ckpt, precision):
-    """Keeps a checkpoint in place of the best one so far, if its precision is greater; the run's
-    record names it. Whenever the process is killed, the record names one that is complete.
+    """Keep a checkpoint in place of the best one so far, if its precision is greater.
+
+    The run's record names it. Whenever the process is killed, the record names one that is
+    complete.
 
     Args:
       run: a RunDirectory.
@@ -199,9 +210,11 @@ def keep_best(run, ckpt, precision):
 
 
 def _write(path, values):
-    """Writes a checkpoint with the operation that a tf.train.Saver uses. The Saver of the session
-    would save what the variables hold now, which the workers of a cluster may have changed since
-    the evaluation."""
+    """Write a checkpoint with the operation that a tf.train.Saver uses.
+
+    The Saver of the session would save what the variables hold now, which the workers of a cluster
+    may have changed since the evaluation.
+    """
     with tf.Graph().as_default(), tf.Session(
         config=tf.ConfigProto(device_count={'GPU': 0})
     ) as session:

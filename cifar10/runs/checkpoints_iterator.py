@@ -11,8 +11,8 @@ _POLL_SECS = 2
 
 
 def new_checkpoints(checkpoint_dir, min_interval_secs=300, timeout_secs=None):
-    """Yields the newest Checkpoint, at most one every `min_interval_secs` seconds, and the last one of
-    the run in any case.
+    """Yield the newest Checkpoint, at most one every `min_interval_secs` seconds, and the last one
+    of the run in any case.
 
     Looks every two seconds. Ends when the run has ended, or after `timeout_secs` seconds without a
     new checkpoint; if that is None and the run has no end, never. tf.train.checkpoints_iterator

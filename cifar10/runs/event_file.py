@@ -28,27 +28,27 @@ class SummaryWriter:
     """
 
     def __init__(self, directory):
-        """Makes a writer for a directory where TensorBoard looks."""
+        """Make a writer for a directory where TensorBoard looks."""
         self._directory = directory
         self._pending_events = []
         self._writer = None
         self.output_errors = None
 
     def add_summary(self, summary, global_step=None):
-        """Writes a tf.Summary."""
+        """Write a tf.Summary."""
         self._add(tf.Event(step=global_step, summary=summary))
 
     def add_graph(self, graph):
-        """Writes a tf.Graph."""
+        """Write a tf.Graph."""
         graph_def = graph.as_graph_def(add_shapes=True)
         self._add(tf.Event(graph_def=graph_def.SerializeToString()))
 
     def add_session_log(self, session_log, global_step):
-        """Writes a tf.SessionLog."""
+        """Write a tf.SessionLog."""
         self._add(tf.Event(step=global_step, session_log=session_log))
 
     def add_run_metadata(self, run_metadata, tag, global_step):
-        """Writes the tf.RunMetadata of a session run."""
+        """Write the tf.RunMetadata of a session run."""
         tagged = tf.summary.TaggedRunMetadata(
             tag=tag, run_metadata=run_metadata.SerializeToString()
         )
@@ -91,8 +91,7 @@ class SummaryWriter:
         self._writer.write(version.SerializeToString())
 
     def _close(self):
-        """Closes the file, and cuts off a partly written event: TensorBoard would read no
-        further."""
+        """Close the file, and cut off a partly written event: TensorBoard would read no further."""
         if self._writer is None:
             return
         with contextlib.suppress(*_ERRORS):

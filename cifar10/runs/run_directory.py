@@ -1,5 +1,8 @@
-"""The directory of a training run: new, resumed, or moved aside; and its record, run.json: what is
-trained there, for the next start to compare and for the evaluation."""
+"""The directory of a training run: new, resumed, or moved aside.
+
+And its record, run.json: what is trained there, for the next start to compare and for the
+evaluation.
+"""
 
 import contextlib
 import json
@@ -42,7 +45,7 @@ class RunDirectory(NamedTuple):
         return self.resumed.step if self.resumed else 0
 
     def write_record(self):
-        """Records in the directory what is trained in it, for the next start to compare."""
+        """Record in the directory what is trained in it, for the next start to compare."""
         files.atomic_write(
             os.path.join(self.path, RECORD),
             json.dumps(self.record, indent=1),
@@ -52,8 +55,9 @@ class RunDirectory(NamedTuple):
 
 @contextlib.contextmanager
 def lock(train_dir, fresh, job):
-    """Locks the training directory for a new run, or to resume the run in it; yields its
-    RunDirectory.
+    """Lock the training directory for a new run, or to resume the run in it.
+
+    Yield its RunDirectory.
 
     Args:
       train_dir: the directory.
@@ -99,8 +103,10 @@ def lock(train_dir, fresh, job):
 
 
 def _read_best(train_dir, is_checked):
-    """Returns the recorded best checkpoint; None if there is none, or, with a message, if it is
-    checked and cannot be read."""
+    """Return the recorded best checkpoint.
+
+    None if there is none, or, with a message, if it is checked and cannot be read.
+    """
     best = read_record(train_dir).get('best')
     try:
         if best and is_checked:
@@ -111,7 +117,7 @@ def _read_best(train_dir, is_checked):
 
 
 def has_ended(train_dir, last_step=None):
-    """Whether the run in the directory, if there is one, has been saved at its last step.
+    """Return whether the run in the directory, if there is one, has been saved at its last step.
 
     Args:
       train_dir: the directory.
@@ -145,7 +151,7 @@ def _move_aside(train_dir, data_dir):
 
 
 def read_hparams(train_dir):
-    """The HParams of the run in the directory; the classic ones if none are recorded.
+    """Return the HParams of the run in the directory; the classic ones if none are recorded.
 
     Raises:
       UserError: the record is damaged.
@@ -155,7 +161,7 @@ def read_hparams(train_dir):
 
 
 def read_record(train_dir):
-    """Returns the record in the directory, in which a field of HParams that an earlier version did
+    """Return the record in the directory, in which a field of HParams that an earlier version did
     not record is classic; {} if there is none.
 
     Its further items, which an early version may not have recorded: num_towers, num_examples,
@@ -170,7 +176,7 @@ def read_record(train_dir):
 
 
 def _validate(record):
-    """Returns the record with its numbers in the types of HParams.
+    """Return the record with its numbers in the types of HParams.
 
     Raises:
       ValueError, OverflowError: it is not the record of a run.
@@ -204,7 +210,7 @@ def _is_number(value):
 
 
 def check_classes(train_dir, class_names):
-    """Checks that the run in the directory has been trained on these classes, as far as both are
+    """Check that the run in the directory has been trained on these classes, as far as both are
     known.
 
     Raises:
@@ -224,7 +230,7 @@ def check_classes(train_dir, class_names):
 
 
 def _check_resumable(train_dir, record, hparams):
-    """Compares the recorded run with the one that is to resume it, and prints which hyperparameters
+    """Compare the recorded run with the one that is to resume it, and print which hyperparameters
     and which seed differ.
 
     Raises:
@@ -260,7 +266,7 @@ def _check_resumable(train_dir, record, hparams):
 
 
 def read_checkpoint(directory, choice):
-    """Reads the checkpoint that a user has chosen.
+    """Read the checkpoint that a user has chosen.
 
     Args:
       directory: of the checkpoints.

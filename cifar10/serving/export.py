@@ -1,5 +1,8 @@
-"""Exports of a checkpoint: a SavedModel, which plain TensorFlow 2 and TensorFlow Serving load
-without this package, and a file for TensorFlow Lite."""
+"""Exports of a checkpoint.
+
+A SavedModel, which plain TensorFlow 2 and TensorFlow Serving load without this package, and a file
+for TensorFlow Lite.
+"""
 
 import contextlib
 import os
@@ -19,13 +22,13 @@ UINT8_SIGNATURE = 'predict_images_uint8'
 
 
 def list_versions(export_dir):
-    """The numbers of the versions in a directory."""
+    """Return the numbers of the versions in a directory."""
     names = os.listdir(export_dir) if os.path.isdir(export_dir) else []
     return [int(name) for name in names if name.isdecimal() and str(int(name)) == name]
 
 
 def export(trained_model, export_dir, version=None):
-    """Writes a SavedModel to EXPORT_DIR/VERSION, whole or not at all.
+    """Write a SavedModel to EXPORT_DIR/VERSION, whole or not at all.
 
     Its signatures give for each image the most probable class (`classes`, int64 [n]), its name
     (`names`, string [n]) and the `probabilities` of all classes, float32 [n, classes]:
@@ -69,7 +72,7 @@ def export(trained_model, export_dir, version=None):
 
 @contextlib.contextmanager
 def _session():
-    """A session on CPUs, with a graph of its own."""
+    """Return a session on CPUs, with a graph of its own."""
     config = tf.ConfigProto(device_count={'GPU': 0})
     with tf.Graph().as_default(), tf.Session(config=config) as session:
         yield session
@@ -96,7 +99,7 @@ def _save(trained_model, directory):
 
 
 def _build_signatures(class_names):
-    """Builds the graph; returns its signatures by name."""
+    """Build the graph; return its signatures by name."""
     size = [None, None, None, DEPTH]
     images = tf.placeholder(tf.float32, size, 'images')
     uint8_images = tf.placeholder(tf.uint8, size, 'uint8_images')
@@ -129,8 +132,9 @@ def _build_signature(inputs, resized_images, class_names):
 
 
 def _standard_probabilities(resized_images, num_classes):
-    """The probabilities of the classes, float32 [n, classes], of uint8 [n, 3, 32, 32], by
-    TensorFlow's standard operations only."""
+    """Return the probabilities of the classes, float32 [n, classes], of uint8 [n, 3, 32, 32], by
+    TensorFlow's standard operations only.
+    """
     # there the normalisation is one operation, not products with a band matrix; devices are not
     # exported
     with tf.device('/gpu:0'):
@@ -140,7 +144,7 @@ def _standard_probabilities(resized_images, num_classes):
 
 
 def convert_to_tflite(trained_model):
-    """The bytes of a file for TensorFlow Lite, with the network and its weights.
+    """Return the bytes of a file for TensorFlow Lite, with the network and its weights.
 
     Its input `images` is float32 [n, 32, 32, 3] from 0 to 255; n is 1 unless the interpreter
     resizes it. Its output, `probabilities`, is float32 [n, classes].

@@ -33,8 +33,9 @@ class Prediction(NamedTuple):
 
 
 def find_files(names, recursive, failures):
-    """The paths of the files, in the order of the names and then of the alphabet; hidden ones in
-    directories do not count.
+    """Return the paths of the files, in the order of the names and then of the alphabet.
+
+    Hidden ones in directories do not count.
 
     Args:
       names: of files and directories; STDIN stays as it is.
@@ -77,8 +78,9 @@ def _read(path):
 
 
 def predict(paths, predictor, class_names, top_k, failures):
-    """Yields a list of Prediction, batch by batch, in the order of the files; tells on stderr what
-    cannot be used, and the progress of many files.
+    """Yield a list of Prediction, batch by batch, in the order of the files.
+
+    Tell on stderr what cannot be used, and the progress of many files.
 
     Args:
       paths: of the files, and STDIN.
@@ -106,14 +108,16 @@ def predict(paths, predictor, class_names, top_k, failures):
 
 
 def text_line(prediction):
-    """A line like 'cat.jpg: cat 0.912, dog 0.053'."""
+    """Return a line like 'cat.jpg: cat 0.912, dog 0.053'."""
     pairs = ['%s %.3f' % pair for pair in zip(prediction.names, prediction.probabilities)]
     return '%s: %s\n' % (errors.escape_unprintable(prediction.path), ', '.join(pairs))
 
 
 def json_line(prediction):
-    """A line with an object: the file, and for each of its predictions class, name and
-    probability."""
+    """Return a line with an object.
+
+    The file, and for each of its predictions class, name and probability.
+    """
     path, *columns = prediction
     predictions = [
         {'class': number, 'name': name, 'probability': float('%.7g' % probability)}
@@ -123,13 +127,13 @@ def json_line(prediction):
 
 
 def csv_header(top_k):
-    """The line that names the columns of csv_line."""
+    """Return the line that names the columns of csv_line."""
     columns = ['name_%d,probability_%d' % (i, i) for i in range(1, top_k + 1)]
     return ','.join(['file'] + columns) + '\n'
 
 
 def csv_line(prediction):
-    """A line with the file, and name and probability of each class."""
+    """Return a line with the file, and name and probability of each class."""
     row = [errors.escape_unprintable(prediction.path)]
     for name, probability in zip(prediction.names, prediction.probabilities):
         row += [name, '%.7g' % probability]
@@ -139,7 +143,7 @@ def csv_line(prediction):
 
 
 def checkpoint_predictor(trained_model, num_views, batch_size):
-    """A predictor that sees images as an evaluation does.
+    """Return a predictor that sees images as an evaluation does.
 
     Args:
       trained_model: a TrainedModel.
@@ -164,7 +168,7 @@ def checkpoint_predictor(trained_model, num_views, batch_size):
 
 
 def saved_model_predictor(path):
-    """A predictor that runs an exported model, and its class names.
+    """Return a predictor that runs an exported model, and its class names.
 
     Args:
       path: of a version, or of the directory of versions, of which the latest is taken.

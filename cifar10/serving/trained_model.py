@@ -19,8 +19,9 @@ class TrainedModel(NamedTuple):
     class_names: Sequence[str]  # in label order
 
     def constants_scope(self):
-        """A scope in which the network is made of the moving averages, as constants; they are the
-        same however often it is built.
+        """Return a scope in which the network is made of the moving averages, as constants.
+
+        They are the same however often it is built.
 
         Raises:
           UserError: the checkpoint does not fit the network.
@@ -38,7 +39,7 @@ class TrainedModel(NamedTuple):
 
 
 def read(directory, choice):
-    """The TrainedModel of a checkpoint.
+    """Return the TrainedModel of a checkpoint.
 
     Args:
       directory, choice: see run_directory.read_checkpoint.
@@ -60,8 +61,9 @@ def read(directory, choice):
 
 
 def _read_class_names(train_dir, num_classes):
-    """Those of the run's record; without them CIFAR-10's, if there are as many classes, as in the
-    tutorial's checkpoints.
+    """Return those of the run's record.
+
+    Without them CIFAR-10's, if there are as many classes, as in the tutorial's checkpoints.
 
     Raises:
       UserError: the record is of other classes, or damaged.

@@ -20,7 +20,7 @@ _INCOMPLETE = '.cifar10-incomplete-'
 
 
 def check_trusted(path):
-    """Checks that no other user has put there what lies at `path`, or on the way to it, in a place
+    """Check that no other user has put there what lies at `path`, or on the way to it, in a place
     where every user can write.
 
     Such a user could have links followed, or files replaced, while this process writes. What root
@@ -50,8 +50,8 @@ def check_trusted(path):
 
 
 def check_checkpoint_dir(directory):
-    """Checks that what is there is a directory, and that TensorFlow reads the name of a directory
-    of checkpoints as what it is.
+    """Check that what is there is a directory, and that TensorFlow reads the name of a directory of
+    checkpoints as what it is.
 
     To it `*`, `?`, `[`, `]` and a backslash in the name of a checkpoint are a pattern: it would
     read, or delete, what lies in other directories.
@@ -67,8 +67,9 @@ def check_checkpoint_dir(directory):
 
 
 def check_no_wildcards(path):
-    """Raises UserError if TensorFlow reads the name of a checkpoint as a pattern, see
-    `check_checkpoint_dir`."""
+    """Raise UserError if TensorFlow reads the name of a checkpoint as a pattern, see
+    `check_checkpoint_dir`.
+    """
     if any(character in path for character in '*?[]\\' if character != os.sep):
         raise UserError(
             '%s has one of the characters * ? [ ] \\, which TensorFlow reads as a pattern: rename it, or give another '
@@ -77,8 +78,10 @@ def check_no_wildcards(path):
 
 
 def missing_directories(path):
-    """Returns the directories that must be made for the directory `path`: itself and its parents,
-    the innermost first."""
+    """Return the directories that must be made for the directory `path`.
+
+    Itself and its parents, the innermost first.
+    """
     path, found = os.path.abspath(path), []
     # Windows may lack a whole drive
     while not os.path.lexists(path) and path != os.path.dirname(path):
@@ -88,7 +91,7 @@ def missing_directories(path):
 
 
 def check_no_file(path):
-    """Raises UserError if something that is no directory lies at `path`, or on the way to it."""
+    """Raise UserError if something that is no directory lies at `path`, or on the way to it."""
     absent = missing_directories(path)
     ancestor = os.path.dirname(absent[-1]) if absent else path
     if not os.path.isdir(ancestor):
@@ -96,15 +99,16 @@ def check_no_file(path):
 
 
 def check_exists(path, hint):
-    """Raises UserError unless `path` is a directory; `hint` is what the user can do if nothing is
-    there."""
+    """Raise UserError unless `path` is a directory; `hint` is what the user can do if nothing is
+    there.
+    """
     check_no_file(path)
     if not os.path.isdir(path):
         raise UserError('%s does not exist: %s' % (path, hint))
 
 
 def make(path):
-    """Makes the directory `path` and its parents if they do not exist.
+    """Make the directory `path` and its parents if they do not exist.
 
     Raises:
       UserError: it cannot be made, its name cannot be used, or another user controls it, see
@@ -130,8 +134,9 @@ class Lock:
     """
 
     def __init__(self, path, busy_message=None):
-        """Takes an existing directory, and what the UserError says if another process holds the
-        lock; if None, waits for that process."""
+        """Take an existing directory, and what the UserError says if another process holds the
+        lock; if None, waits for that process.
+        """
         self._path, self._busy_message = path, busy_message
         self._handle = None
         self.is_held = False
@@ -168,7 +173,7 @@ class Lock:
         self,
         message='has been moved or removed: put it back, and start again; what was saved there is intact',
     ):
-        """Raises UserError if the directory has been moved, removed or replaced."""
+        """Raise UserError if the directory has been moved, removed or replaced."""
         if self._handle is None:
             return
         try:
@@ -181,8 +186,9 @@ class Lock:
 
 @contextlib.contextmanager
 def atomic_directory(path):
-    """Yields a temporary directory beside `path` that becomes `path` at the end of the block; after
-    an error it is removed.
+    """Yield a temporary directory beside `path` that becomes `path` at the end of the block.
+
+    After an error it is removed.
 
     Raises:
       OSError: it cannot be made, or cannot become `path`.
@@ -200,8 +206,10 @@ def atomic_directory(path):
 
 @contextlib.contextmanager
 def write_lock(directory):
-    """Holds the lock on a directory. At its begin and end, removes the temporary directories of
-    `atomic_directory` that are left there.
+    """Hold the lock on a directory.
+
+    At its begin and end, removes the temporary directories of `atomic_directory` that are left
+    there.
 
     A killed process leaves one, and so can a signal that arrives just when `atomic_directory` makes
     it.
@@ -221,7 +229,10 @@ def _remove_incomplete(parent, lock):
 
 
 def is_locked(path):
-    """Whether a process holds the lock on the directory `path`; not where there are no locks."""
+    """Return whether a process holds the lock on the directory `path`.
+
+    Not where there are no locks.
+    """
     try:
         with Lock(path, 'busy'):
             return False

@@ -1,5 +1,7 @@
-"""Files: names that can be used, what is a regular file, writing a file completely or not at
-all."""
+"""Files.
+
+Names that can be used, what is a regular file, writing a file completely or not at all.
+"""
 
 import contextlib
 import errno
@@ -22,7 +24,7 @@ _SPECIAL_FILE_TYPES = [
 
 
 def check_name(path):
-    """Checks that TensorFlow will understand the name of a file or directory as this machine does.
+    """Check that TensorFlow will understand the name of a file or directory as this machine does.
 
     Raises:
       UserError: it names a place that is not local, or has bytes that are not UTF-8, or control
@@ -44,14 +46,17 @@ def check_name(path):
 
 
 def special_file_type(mode):
-    """What the `st_mode` of something that is no regular file says that it is, like 'a FIFO'; None
-    for a regular file."""
+    """What the `st_mode` of something that is no regular file says that it is, like 'a FIFO'.
+
+    None for a regular file.
+    """
     return next((file_type for is_type, file_type in _SPECIAL_FILE_TYPES if is_type(mode)), None)
 
 
 def check_regular_file(path, hint):
-    """Checks that what exists at `path` is a regular file: to read a FIFO can wait for ever, and a
-    device never ends.
+    """Check that what exists at `path` is a regular file.
+
+    To read a FIFO can wait for ever, and a device never ends.
 
     Args:
       path: the file.
@@ -67,7 +72,7 @@ def check_regular_file(path, hint):
 
 
 def digest(path, algorithm):
-    """The checksum of a file by an algorithm of hashlib, in hexadecimal digits."""
+    """Return the checksum of a file by an algorithm of hashlib, in hexadecimal digits."""
     hasher = hashlib.new(algorithm)
     with open(path, 'rb') as file:
         for chunk in iter(lambda: file.read(1 << 18), b''):
@@ -105,8 +110,9 @@ def read_json(path, validate, hint):
 
 
 def open_new(path):
-    """Opens a new binary file to write; its `name` is `path`, a dot and the first number that makes
-    a new name.
+    """Open a new binary file to write.
+
+    Its `name` is `path`, a dot and the first number that makes a new name.
 
     It is made here and now: never what somebody has put there before, like a link.
     """
@@ -116,7 +122,7 @@ def open_new(path):
 
 
 def check_writable(path):
-    """Raises UserError if no file can be written at `path`, before the work whose result it is."""
+    """Raise UserError if no file can be written at `path`, before the work whose result it is."""
     try:
         if os.path.isdir(path) or not os.path.basename(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -131,7 +137,7 @@ def check_writable(path):
 
 
 def atomic_write(path, content, hint):
-    """Writes a file completely, or leaves what was there.
+    """Write a file completely, or leaves what was there.
 
     Args:
       path: the file; a link is replaced, not followed.

@@ -1,5 +1,7 @@
-"""How a run uses the machine and TensorFlow: threads and sub-batches by the number of cores, the
-session's configuration."""
+"""How a run uses the machine and TensorFlow.
+
+Threads and sub-batches by the number of cores, the session's configuration.
+"""
 
 import os
 import platform
@@ -22,7 +24,7 @@ class Threads(NamedTuple):
 
 
 def set_up_tensorflow():
-    """Sets TensorFlow up for the graphs of this package."""
+    """Set TensorFlow up for the graphs of this package."""
     # no deprecation warnings: this package is what they warn about
     tf.logging.set_verbosity(tf.logging.ERROR)
     tf.enable_resource_variables()  # as they are by default since TensorFlow 2.0
@@ -31,17 +33,17 @@ def set_up_tensorflow():
 
 
 def num_cores():
-    """The number of cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
 
 
 def is_gpu(device):
-    """Whether a device name, like /gpu:0 or /device:GPU:0, is that of a GPU."""
+    """Return whether a device name, like /gpu:0 or /device:GPU:0, is that of a GPU."""
     return (tf.DeviceSpec.from_string(device).device_type or '').upper() == 'GPU'
 
 
 def num_sub_batches(devices, batch_size, inter_op=0):
-    """The number of sub-batches of each tower's batch that make use of all cores; 1 on GPUs.
+    """Return the number of sub-batches of each tower's batch that make use of all cores; 1 on GPUs.
 
     Args:
       devices: one device name per tower.
@@ -60,7 +62,7 @@ def num_sub_batches(devices, batch_size, inter_op=0):
 
 
 def choose_threads(devices, batch_size, overrides=Threads()):
-    """Chooses the numbers of threads that are not given.
+    """Choose the numbers of threads that are not given.
 
     On a CPU, cores that work on examples of their own are faster than cores that share every
     operation and wait for each other at its end. So each operation gets one thread, and the towers'
@@ -87,7 +89,9 @@ def choose_threads(devices, batch_size, overrides=Threads()):
 
 
 def session_config(devices, threads=None, log_device_placement=False):
-    """A tf.ConfigProto with these devices and no other GPUs; GPU memory is taken as it is needed.
+    """Return a tf.ConfigProto with these devices and no other GPUs.
+
+    GPU memory is taken as it is needed.
 
     Args:
       devices: device names.
@@ -113,7 +117,7 @@ def session_config(devices, threads=None, log_device_placement=False):
 
 
 def cpu_name():
-    """The name of the processor."""
+    """Return the name of the processor."""
     if os.path.exists('/proc/cpuinfo'):
         with open('/proc/cpuinfo') as info:
             for name in re.findall('^model name\\s*: (.*)$', info.read(), re.M):
@@ -122,7 +126,7 @@ def cpu_name():
 
 
 def gpu_names(config=None):
-    """The names of the GPUs.
+    """Return the names of the GPUs.
 
     Args:
       config: the tf.ConfigProto of the session that computes, which fixes how GPU memory is taken;

@@ -1,5 +1,7 @@
-"""SIGINT, SIGTERM and SIGHUP end the process: at once, or tidily where there is something to save
-or to remove."""
+"""SIGINT, SIGTERM and SIGHUP end the process.
+
+At once, or tidily where there is something to save or to remove.
+"""
 
 import contextlib
 import os
@@ -33,8 +35,9 @@ class SignalInterrupt(KeyboardInterrupt):
 
 
 def exit_immediately(signum, frame=None):
-    """Ends the process and its children, with one line and exit status 128 + number, whatever it is
-    doing; a handler of signals."""
+    """End the process and its children, with one line and exit status 128 + number, whatever it is
+    doing; a handler of signals.
+    """
     if not _ending_lock.acquire(blocking=False):
         return  # the end is under way
     for child in child_pids:
@@ -49,8 +52,10 @@ def exit_immediately(signum, frame=None):
 
 
 def _can_write():
-    """Whether a line on stderr would be taken; if nobody reads at present, as of a pager, to write
-    would wait."""
+    """Return whether a line on stderr would be taken.
+
+    If nobody reads at present, as of a pager, to write would wait.
+    """
     try:  # Windows asks sockets only
         return os.name == 'nt' or bool(select.select([], [stderr_fd], [], 1)[1])
     except OSError:  # it is closed
@@ -58,8 +63,8 @@ def _can_write():
 
 
 def install_handlers():
-    """Makes every signal end the process at once, but where a StopRequest is entered only the
-    second one.
+    """Make every signal end the process at once, but where a StopRequest is entered only the second
+    one.
 
     So no exception comes up in TensorFlow's code, which could lose it or raise another one instead.
     The second works also while the main thread is in C++ code, where Python's handlers have to
@@ -74,8 +79,10 @@ def install_handlers():
 
 
 def _exit_at_second_signal(reader, unused_writer):
-    """Reads the numbers of signals, which Python's C code writes to a socket as they come; it must
-    stay open."""
+    """Read the numbers of signals, which Python's C code writes to a socket as they come.
+
+    It must stay open.
+    """
     while True:
         signum = reader.recv(1)[0]
         if signum in STOP_SIGNALS and not (
@@ -87,27 +94,32 @@ def _exit_at_second_signal(reader, unused_writer):
 
 
 def _is_repeated(signum, first):
-    """Whether a signal comes from the same event as the first one: when a terminal is closed, the
-    shell and the system send SIGHUP."""
+    """Return whether a signal comes from the same event as the first one.
+
+    When a terminal is closed, the shell and the system send SIGHUP.
+    """
     return signum == first == getattr(signal, 'SIGHUP', None)
 
 
 def restore_handlers():
-    """Makes signals act as they did before `install_handlers`."""
+    """Make signals act as they did before `install_handlers`."""
     signal.set_wakeup_fd(-1)
     _set(_initial_handlers)
 
 
 def raise_signal(signum):
-    """Acts as if the process had received the signal `signum`, in the way that it treats SIGINT,
-    which it never ignores."""
+    """Act as if the process had received the signal `signum`, in the way that it treats SIGINT,
+    which it never ignores.
+    """
     _received_signals.append(signum)  # The next one is the second.
     signal.getsignal(signal.SIGINT)(signum, None)
 
 
 def _handlers():
-    """The handlers of the signals that can be handled: none outside the main thread, where Python
-    takes no handlers."""
+    """Return the handlers of the signals that can be handled.
+
+    None outside the main thread, where Python takes no handlers.
+    """
     if threading.current_thread() is not threading.main_thread():
         return {}
     # nohup ignores SIGHUP; None is a handler that is not Python's.
@@ -124,8 +136,10 @@ def _set(handlers):
 
 
 class StopRequest:
-    """A block in which the first signal only sets `received_signal`, a signal.Signals. A second one
-    ends the process if `install_handlers` has been called."""
+    """A block in which the first signal only sets `received_signal`, a signal.Signals.
+
+    A second one ends the process if `install_handlers` has been called.
+    """
 
     received_signal = None
 
@@ -163,7 +177,7 @@ class RaiseOnSignal(StopRequest):
 
 @contextlib.contextmanager
 def delay_signals():
-    """Delays the signals to the end of the block, so that no process is lost while it starts."""
+    """Delay the signals to the end of the block, so that no process is lost while it starts."""
     delayed_signals = []
     before = _handlers()
     _set(dict.fromkeys(before, lambda signum, _: delayed_signals.append(signum)))
@@ -180,7 +194,7 @@ def delay_signals():
 
 @contextlib.contextmanager
 def block_sigint():
-    """Delays SIGINT to the end of the block; a process that is started in it never gets one."""
+    """Delay SIGINT to the end of the block; a process that is started in it never gets one."""
     if not hasattr(signal, 'pthread_sigmask'):  # Windows
         yield
         return

@@ -63,8 +63,10 @@ _INITIAL = dict(globals())
 
 
 def _flag(name):
-    """Returns the value of a flag. If the program has not parsed its flags yet, only this one is
-    looked for in the command line."""
+    """Return the value of a flag.
+
+    If the program has not parsed its flags yet, only this one is looked for in the command line.
+    """
     # programs have replaced cifar10.FLAGS by what their parser gave
     if FLAGS is not tf.app.flags.FLAGS or FLAGS.is_parsed():
         return getattr(FLAGS, name)
@@ -77,8 +79,10 @@ def _flag(name):
 
 
 def _input_constant(name):
-    """Returns the value of a constant of both modules: what the program set here, else that of
-    cifar10_input."""
+    """Return the value of a constant of both modules.
+
+    What the program set here, else that of cifar10_input.
+    """
     return getattr(cifar10_input, name) if globals()[name] == _INITIAL[name] else globals()[name]
 
 
@@ -87,22 +91,25 @@ def _dtype():
 
 
 def _activation_summary(x):
-    """Makes a histogram and a summary of the sparsity of the activations `x`, without a tower's
-    name."""
+    """Make a histogram and a summary of the sparsity of the activations `x`, without a tower's
+    name.
+    """
     name = re.sub('%s_[0-9]*/' % TOWER_NAME, '', x.op.name)
     tf.summary.histogram(name + '/activations', x)
     tf.summary.scalar(name + '/sparsity', tf.nn.zero_fraction(x))
 
 
 def _variable_on_cpu(name, shape, initializer):
-    """Returns a variable in CPU memory: float32, or float16 with --use_fp16."""
+    """Return a variable in CPU memory: float32, or float16 with --use_fp16."""
     with tf.device('/cpu:0'):
         return tf.get_variable(name, shape, _dtype(), initializer)
 
 
 def _variable_with_weight_decay(name, shape, stddev, wd):
-    """Returns a variable from a truncated normal distribution; unless `wd` is None, wd * l2_loss
-    joins the collection 'losses'."""
+    """Return a variable from a truncated normal distribution.
+
+    Unless `wd` is None, wd * l2_loss joins the collection 'losses'.
+    """
     variable = _variable_on_cpu(
         name, shape, tf.truncated_normal_initializer(stddev=stddev, dtype=_dtype())
     )
@@ -112,13 +119,15 @@ def _variable_with_weight_decay(name, shape, stddev, wd):
 
 
 def maybe_download_and_extract():
-    """Puts CIFAR-10 into --data_dir, unless it is there already: see cifar10.data.download."""
+    """Put CIFAR-10 into --data_dir, unless it is there already: see cifar10.data.download."""
     download.maybe_download_and_extract(_flag('data_dir'), DATA_URL)
 
 
 def distorted_inputs(data_dir=None, batch_size=None):
-    """Batches of distorted training images: see cifar10_input.distorted_inputs. The flags give what
-    is None."""
+    """Return batches of distorted training images: see cifar10_input.distorted_inputs.
+
+    The flags give what is None.
+    """
     return _cast(
         cifar10_input.distorted_inputs(
             data_dir or _flag('data_dir'),
@@ -130,7 +139,10 @@ def distorted_inputs(data_dir=None, batch_size=None):
 
 
 def inputs(eval_data, data_dir=None, batch_size=None, num_epochs=None):
-    """Batches of undistorted images: see cifar10_input.inputs. The flags give what is None."""
+    """Return batches of undistorted images: see cifar10_input.inputs.
+
+    The flags give what is None.
+    """
     return _cast(
         cifar10_input.inputs(
             eval_data,
@@ -151,7 +163,7 @@ def _cast(images_and_labels):
 
 
 def inference(images):
-    """Builds the network, see cifar10.model.inference, and summaries of its activations.
+    """Build the network, see cifar10.model.inference, and summaries of its activations.
 
     Args:
       images: a tensor, or what makes one, [batch, height, width, 3].
@@ -171,7 +183,7 @@ _add_loss_summaries = update.add_loss_summaries
 
 
 def train(total_loss, global_step):
-    """Returns the train op, with the constants of this module: see cifar10.tutorial.update."""
+    """Return the train op, with the constants of this module: see cifar10.tutorial.update."""
     return update.train(
         total_loss,
         global_step,

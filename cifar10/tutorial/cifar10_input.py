@@ -26,7 +26,7 @@ _NUM_PREPROCESS_THREADS = 16
 
 
 def _generate_image_and_label_batch(image, label, min_queue_examples, batch_size, shuffle=True):
-    """Batches of single examples, from a queue of its own.
+    """Return batches of single examples, from a queue of its own.
 
     Args:
       image: [height, width, depth].
@@ -55,7 +55,7 @@ def _generate_image_and_label_batch(image, label, min_queue_examples, batch_size
 def distorted_inputs(
     data_dir=dataset.DATA_DIR, batch_size=lesson.BATCH_SIZE, image_size=None, num_examples=None
 ):
-    """Batches of distorted training images, in random order, without end.
+    """Return batches of distorted training images, in random order, without end.
 
     Args:
       data_dir: a directory that holds a data set, see dataset.read.
@@ -100,7 +100,7 @@ def inputs(
     num_epochs=None,
     image_size=None,
 ):
-    """Batches of undistorted images, in the order of the files.
+    """Return batches of undistorted images, in the order of the files.
 
     Args:
       eval_data: whether to read the test files rather than the training files.

@@ -14,37 +14,38 @@ from cifar10.input import prefetch_queue
 
 
 def xavier_initializer(uniform=True, seed=None, dtype=tf.float32):
-    """Returns the initializer of Glorot and Bengio, 2010."""
+    """Return the initializer of Glorot and Bengio, 2010."""
     return (tf.glorot_uniform_initializer if uniform else tf.glorot_normal_initializer)(seed, dtype)
 
 
 def variance_scaling_initializer(
     factor=2.0, mode='FAN_IN', uniform=False, seed=None, dtype=tf.float32
 ):
-    """Returns the initializer of He et al., 2015."""
+    """Return the initializer of He et al., 2015."""
     return tf.variance_scaling_initializer(
         factor, mode.lower(), 'uniform' if uniform else 'truncated_normal', seed, dtype
     )
 
 
 def l1_regularizer(scale):
-    """Returns a function of weights: scale * sum |w|."""
+    """Return a function of weights: scale * sum |w|."""
     return lambda weights: scale * tf.reduce_sum(tf.abs(weights))
 
 
 def l2_regularizer(scale):
-    """Returns a function of weights: scale * sum w^2 / 2."""
+    """Return a function of weights: scale * sum w^2 / 2."""
     return lambda weights: scale * tf.nn.l2_loss(weights)
 
 
 def flatten(inputs):
-    """Returns [batch, ...] as [batch, features]."""
+    """Return [batch, ...] as [batch, features]."""
     return tf.reshape(inputs, [-1, inputs.shape[1:].num_elements()])
 
 
 def conv2d(inputs, num_outputs, kernel_size, stride=1, padding='SAME', **others):
     """Convolution of [batch, height, width, channels], bias or normalisation, activation; `others`
-    as in `_layer`."""
+    as in `_layer`.
+    """
     (height, width), strides = _pair(kernel_size), [1] + _pair(stride) + [1]
     shape = [height, width, int(inputs.shape[3]), num_outputs]
     return _layer(
@@ -54,7 +55,8 @@ def conv2d(inputs, num_outputs, kernel_size, stride=1, padding='SAME', **others)
 
 def fully_connected(inputs, num_outputs, activation_fn=tf.nn.relu, **others):
     """Product of [batch, features] with weights, bias or normalisation, activation; `others` as in
-    `_layer`."""
+    `_layer`.
+    """
     shape = [int(inputs.shape[1]), num_outputs]
     return _layer(
         'fully_connected',
@@ -102,7 +104,7 @@ def _layer(
 
 
 def _pool2d(pool, inputs, kernel_size, stride=2, padding='VALID', scope=None):
-    """Pools windows of [batch, height, width, channels]."""
+    """Pool windows of [batch, height, width, channels]."""
     return pool(
         inputs, [1] + _pair(kernel_size) + [1], [1] + _pair(stride) + [1], padding, name=scope
     )
@@ -170,7 +172,7 @@ def batch_norm(
 
 
 def _prefetch_queue(tensors, capacity=8, num_threads=1, name=None):
-    """Returns slim's queue of batches [images, labels], which the program's queue runners fill."""
+    """Return slim's queue of batches [images, labels], which the program's queue runners fill."""
     images, labels = tensors
     return prefetch_queue(images, labels, capacity, num_threads)
 
@@ -219,8 +221,10 @@ _SUCCESSORS = {'slim': 'tf_slim', 'layers': 'tf_slim.layers', 'framework': 'tf_s
 
 
 class _Module(types.ModuleType):
-    """A module of tf.contrib: the names above, and those of the package tf_slim if it is
-    installed."""
+    """A module of tf.contrib.
+
+    The names above, and those of the package tf_slim if it is installed.
+    """
 
     __path__ = []
 
@@ -241,7 +245,7 @@ class _Module(types.ModuleType):
 
 
 def install():
-    """Makes the modules `tensorflow.contrib...`, and returns the first."""
+    """Make the modules `tensorflow.contrib...`, and return the first."""
     for path, names in _MODULES.items():
         module = sys.modules['tensorflow.' + path] = _Module('tensorflow.' + path)
         vars(module).update(names)

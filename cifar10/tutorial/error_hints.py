@@ -1,5 +1,7 @@
-"""Hints for errors that a program of TensorFlow 1 meets on today's Python or TensorFlow: one line
-with the place in the program and the remedy."""
+"""Hints for errors that a program of TensorFlow 1 meets on today's Python or TensorFlow.
+
+One line with the place in the program and the remedy.
+"""
 
 import difflib
 import os
@@ -88,7 +90,7 @@ _HINTS = [  # pattern of the error's class and message, ' in ', and the program'
 
 
 def find_hint(error, directory):
-    """Returns one line about a known error; None for any other.
+    """Return one line about a known error; None for any other.
 
     Args:
       error: an exception that a program in `directory` raised, or SyntaxError.
@@ -120,8 +122,9 @@ def find_hint(error, directory):
 
 
 def _find_name_hints(text):
-    """Returns a list with the hint for a name that is not in a module of TensorFlow or of the
-    tutorial; an empty list for any other error."""
+    """Return a list with the hint for a name that is not in a module of TensorFlow or of the
+    tutorial; an empty list for any other error.
+    """
     found = next(
         filter(None, (re.search(pattern, text) for pattern in _MISSING_NAME_PATTERNS)), None
     )
@@ -144,8 +147,10 @@ def _find_name_hints(text):
 
 
 def _find_syntax_hint(error):
-    """Returns one line about Python 2 or an unknown encoding; None for other errors, which Python
-    shows better."""
+    """Return one line about Python 2 or an unknown encoding.
+
+    None for other errors, which Python shows better.
+    """
     line = (error.text or '').strip()
     without_strings = re.sub(r'(["\'])(?:\\.|(?!\1).)*\1|#.*', "''", line)
     if re.search("UTF-8|(?<!unicodeescape' )codec can't decode", error.msg):

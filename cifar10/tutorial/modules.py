@@ -1,5 +1,7 @@
-"""The modules that a program gets for the tutorial's names: those of this package, or the copies
-beside the program."""
+"""The modules that a program gets for the tutorial's names.
+
+Those of this package, or the copies beside the program.
+"""
 
 import ast
 import hashlib
@@ -40,8 +42,9 @@ _LAYOUT_TOKENS = {tokenize.INDENT: '>', tokenize.DEDENT: '<', tokenize.NEWLINE: 
 
 
 def install(program_path, own_modules):
-    """Chooses the modules that a program gets under the tutorial's names and for scipy.misc. Says
-    so if there are copies beside the program.
+    """Choose the modules that a program gets under the tutorial's names and for scipy.misc.
+
+    Says so if there are copies beside the program.
 
     Args:
       program_path: its absolute path, without links.
@@ -81,8 +84,10 @@ def _print_message(message):
 
 
 def _find_copies(program_path):
-    """Returns the copies of the tutorial's modules beside the program: a dict from their paths to
-    the module or the package that they belong to."""
+    """Return the copies of the tutorial's modules beside the program.
+
+    A dict from their paths to the module or the package that they belong to.
+    """
     names = _MODULE_NAMES + ['cifar10.__init__']
     names += [package + '.' + name for package in _PACKAGES for name in _MODULE_NAMES]
     beside = {
@@ -99,8 +104,9 @@ def _find_copies(program_path):
 
 
 def _describe_difference(path):
-    """Compares the names, functions, constants and defaults of flags of a copy of a module with the
-    tutorial's; returns an empty text if they agree."""
+    """Compare the names, functions, constants and defaults of flags of a copy of a module with the
+    tutorial's; return an empty text if they agree.
+    """
     try:
         with tokenize.open(path) as opened:
             lines = opened.readlines()
@@ -136,8 +142,10 @@ def _path_in_package(name):
 
 
 def _module_values(tree):
-    """Returns the functions, classes and variables of a module, by name: a variable's value if it
-    is a literal, else None."""
+    """Return the functions, classes and variables of a module, by name.
+
+    A variable's value if it is a literal, else None.
+    """
     values = {}
     for statement in tree.body:
         if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
@@ -158,8 +166,9 @@ def _literal(expression):
 
 
 def _flag_defaults(tree):
-    """Yields the name and the default of each flag that a module defines, by tf.app.flags or
-    argparse, if both are literals."""
+    """Yield the name and the default of each flag that a module defines, by tf.app.flags or
+    argparse, if both are literals.
+    """
     for call in ast.walk(tree):
         function = getattr(getattr(call, 'func', None), 'attr', '')
         if function.startswith('DEFINE_') or function == 'add_argument':
@@ -174,7 +183,7 @@ def _flag_defaults(tree):
 
 
 def _digest(lines):
-    """Returns a digest of code without comments, unused strings, quotes and layout."""
+    """Return a digest of code without comments, unused strings, quotes and layout."""
     tokens = []
     for token in tokenize.generate_tokens(iter(lines).__next__):
         is_unused_string = (
@@ -194,7 +203,8 @@ def _digest(lines):
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finder of the tutorial's modules, unless a copy replaces them, also in the packages where
-    they once were, and of scipy.misc."""
+    they once were, and of scipy.misc.
+    """
 
     def __init__(self, directory, replaced_modules):
         self._directory = directory  # The program's.
@@ -203,7 +213,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         )
 
     def find_spec(self, fullname, path=None, target=None):
-        """Returns the spec of a module of the tutorial, a package where they were, or scipy.misc;
+        """Return the spec of a module of the tutorial, a package where they were, or scipy.misc.
+
         None for any other module.
 
         Raises:
@@ -235,10 +246,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         )
 
     def create_module(self, spec):
-        """Returns the tutorial's module, which is the same under each name; a package is empty."""
+        """Return the tutorial's module, which is the same under each name; a package is empty."""
         if spec.submodule_search_locations is None:
             return importlib.import_module(spec.name.rpartition('.')[2])
         return None
 
     def exec_module(self, module):
-        """Does nothing: a module of the tutorial has been executed."""
+        """Do nothing: a module of the tutorial has been executed."""

@@ -13,7 +13,7 @@ from cifar10.tutorial import error_hints, modules, tf1
 
 
 def run(path, arguments, own_modules=False):
-    """Runs the program at `path` as Python would run it as a script, with version 1 of TensorFlow
+    """Run the program at `path` as Python would run it as a script, with version 1 of TensorFlow
     and the tutorial's modules.
 
     It becomes the module `__main__`, and its directory the first one on the path. An error
@@ -50,7 +50,7 @@ def run(path, arguments, own_modules=False):
 
 
 def _exit_with_error(error, directory, frames):
-    """Ends with the hint for an error, or else with its traceback."""
+    """End with the hint for an error, or else with its traceback."""
     line = error_hints.find_hint(error, directory)
     if line:
         raise UserError(line)
@@ -79,8 +79,9 @@ def _compile_program(path):
 
 
 def _is_notebook(source):
-    """Returns whether the bytes are a JSON object, which can be a valid Python program that does
-    nothing."""
+    """Return whether the bytes are a JSON object, which can be a valid Python program that does
+    nothing.
+    """
     try:
         return isinstance(json.loads(source), dict)
     except ValueError:

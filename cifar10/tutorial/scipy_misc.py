@@ -1,11 +1,13 @@
-"""The module `scipy.misc` for programs that save or read pictures: four functions that SciPy has
-removed, on Pillow."""
+"""The module `scipy.misc` for programs that save or read pictures.
+
+Four functions that SciPy has removed, on Pillow.
+"""
 
 import numpy as np
 
 
 def toimage(arr, *, cmin=None, cmax=None, mode=None, channel_axis=None):
-    """Makes a picture of an array.
+    """Make a picture of an array.
 
     Args:
       arr: [height, width], or with an axis of 3 or 4 channels. Unless it is uint8, its values are
@@ -39,13 +41,15 @@ def toimage(arr, *, cmin=None, cmax=None, mode=None, channel_axis=None):
 
 
 def imsave(name, arr, format=None):
-    """Writes an array to a file, as `toimage` makes a picture of it."""
+    """Write an array to a file, as `toimage` makes a picture of it."""
     toimage(arr, channel_axis=2).save(name, format)
 
 
 def imread(name, flatten=False, mode=None):
-    """Reads a picture: uint8 [height, width] or [height, width, channels]; with `flatten`, the
-    brightness, float32."""
+    """Read a picture: uint8 [height, width] or [height, width, channels].
+
+    With `flatten`, the brightness, float32.
+    """
     from PIL import Image
 
     image = Image.open(name)
@@ -55,8 +59,9 @@ def imread(name, flatten=False, mode=None):
 
 
 def imresize(arr, size, interp='bilinear', mode=None):
-    """Resizes an array, scaled as by `toimage`, to a percentage (int), a fraction (float), or
-    height and width."""
+    """Resize an array, scaled as by `toimage`, to a percentage (int), a fraction (float), or height
+    and width.
+    """
     from PIL import Image
 
     image = toimage(arr, mode=mode)

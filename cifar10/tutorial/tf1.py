@@ -1,5 +1,6 @@
-"""`tensorflow` as programs for version 1 import it: compat.v1, the names of versions before 1.0,
-and tf.contrib.
+"""`tensorflow` as programs for version 1 import it.
+
+Compat.v1, the names of versions before 1.0, and tf.contrib.
 
 What changed its meaning is not replaced: a name is added where none is left, and calls are read in
 their old order where today's order cannot be meant.
@@ -63,7 +64,7 @@ _OLD_NAMES = {  # by module; those before 1.0 as RELEASE.md of TensorFlow 1.0 li
 
 
 def install():
-    """Makes `import tensorflow` give version 1 from now on, in this process."""
+    """Make `import tensorflow` give version 1 from now on, in this process."""
     _quieten()
     if importlib.util.find_spec('tf_keras'):
         os.environ.setdefault('TF_USE_LEGACY_KERAS', '1')  # tf.layers and tf.nn.rnn_cell need it
@@ -89,7 +90,7 @@ def install():
 
 
 def _quieten():
-    """Keeps back what only hides a program's own messages.
+    """Keep back what only hides a program's own messages.
 
     That is: that there is a version 2, for each name; each line a second time; and a traceback for
     each thread of a queue, when the program closes its session.
@@ -115,8 +116,10 @@ def _quieten():
 
 
 def _module():
-    """Returns the module `tensorflow`: what compat.v1 has, and the submodules of the installed
-    package."""
+    """Return the module `tensorflow`.
+
+    What compat.v1 has, and the submodules of the installed package.
+    """
     module = types.ModuleType('tensorflow', tf.__doc__)
     module.__path__, module.__file__ = tensorflow_2.__path__, tensorflow_2.__file__
     module.__version__ = tf.__version__
@@ -139,7 +142,7 @@ def _module():
 
 
 def _accept_old_orders():
-    """Accepts the order of arguments, and the arguments, that versions before 1.0 had."""
+    """Accept the order of arguments, and the arguments, that versions before 1.0 had."""
     for owner, name, old_order, first in [
         (tf, 'concat', ['axis', 'values', 'name'], int),
         (tf, 'split', ['axis', 'num_or_size_splits', 'value', 'name'], int),
@@ -169,8 +172,9 @@ def _accept_old_orders():
 
 
 def _in_either_order(function, old_order, first):
-    """Returns a function that also takes the old names of arguments, and the old order, which
-    begins with an argument of the type `first`."""
+    """Return a function that also takes the old names of arguments, and the old order, which begins
+    with an argument of the type `first`.
+    """
 
     def call(*positional, **named):
         named = {_OLD_ARGUMENTS.get(name, name): value for name, value in named.items()}
@@ -182,8 +186,9 @@ def _in_either_order(function, old_order, first):
 
 
 def _with_new_variables(method):
-    """Returns a method that makes variables also after `reuse_variables`, which before 1.0 did not
-    forbid that."""
+    """Return a method that makes variables also after `reuse_variables`, which before 1.0 did not
+    forbid that.
+    """
 
     def call(*positional, **named):
         scope = tf.get_variable_scope()
@@ -196,7 +201,7 @@ def _with_new_variables(method):
 
 
 def _let_flags_be_set():
-    """Lets a program set flags that it has not defined, as it could up to TensorFlow 1.4."""
+    """Let a program set flags that it has not defined, as it could up to TensorFlow 1.4."""
     wrapper = type(tf.app.flags.FLAGS)
     set_flag = wrapper.__setattr__
 
@@ -212,8 +217,10 @@ def _let_flags_be_set():
 
 
 def _warn_of_unknown_flags():
-    """Warns once of each flag whose name is nowhere in the program: tf.app.run ignores it, as in
-    version 1."""
+    """Warn once of each flag whose name is nowhere in the program.
+
+    Tf.app.run ignores it, as in version 1.
+    """
     parse, warned = flags.FlagValues.__call__, set()
 
     def parse_and_warn(self, argv, known_only=False):
@@ -236,8 +243,10 @@ def _warn_of_unknown_flags():
 
 
 def _follow_sessions():
-    """Remembers every session; without a GPU, makes it place on the CPU what the program places on
-    a GPU."""
+    """Remember every session.
+
+    Without a GPU, makes it place on the CPU what the program places on a GPU.
+    """
     has_gpu = bool(tf.config.experimental.list_physical_devices('GPU'))
     base = tf.Session.__mro__[1]
     init = base.__init__
@@ -253,8 +262,9 @@ def _follow_sessions():
 
 
 def close_sessions():
-    """Closes what sessions the program left open, and waits for the threads of its queues: Python
-    may abort if they run on."""
+    """Close what sessions the program left open, and wait for the threads of its queues: Python may
+    abort if they run on.
+    """
     for session in list(_sessions):
         session.close()
     for thread in threading.enumerate():

@@ -7,7 +7,7 @@ from cifar10.config import CLASSIC, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, RunLength
 
 
 def add_loss_summaries(total_loss):
-    """Averages each loss over the steps, and makes a summary of each value and of each average.
+    """Average each loss over the steps, and make a summary of each value and of each average.
 
     Args:
       total_loss: a scalar; the other losses are those of the collection 'losses'.
@@ -26,8 +26,9 @@ def add_loss_summaries(total_loss):
 
 
 def learning_rate(global_step, run_length, hparams):
-    """The learning rate of tf.train.exponential_decay with int(num_epochs_per_decay * steps per
-    epoch) steps, and a summary of it; for the arguments see `train`."""
+    """Return the learning rate of tf.train.exponential_decay with int(num_epochs_per_decay * steps
+    per epoch) steps, and a summary of it; for the arguments see `train`.
+    """
     decay_steps = int(
         run_length.examples_per_epoch / run_length.examples_per_step * hparams.num_epochs_per_decay
     )
@@ -48,7 +49,7 @@ def train(
     run_length=RunLength(CLASSIC.batch_size, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN),
     hparams=CLASSIC,
 ):
-    """Returns the train op of the tutorial's `cifar10.train`.
+    """Return the train op of the tutorial's `cifar10.train`.
 
     Averages the losses, computes the gradients, applies them, and then updates the moving averages
     of all trainable variables with decay min(moving_average_decay, (1 + step) / (10 + step)). For
