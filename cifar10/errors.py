@@ -72,7 +72,8 @@ class OutputErrors:
     They do not stop the run, but it then ends with an error.
 
     Attributes:
-      training_ended: whether the run has made its last step, after which no line says that training goes
+      training_ended: whether the run has made its last step, after which no line says that
+      training goes
         on.
     """
 

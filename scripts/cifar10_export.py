@@ -12,7 +12,6 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import data_flags, program
-
 from cifar10.system import files
 
 

@@ -211,7 +211,8 @@ def check_run():
 
 
 def check():
-    """Raise UserError if the flags that `define` defines contradict each other, or have no effect."""
+    """Raise UserError if the flags that `define` defines contradict each other, or have no
+    effect."""
     check_run()
     hparams_from_flags()
     if FLAGS.keep_best and FLAGS.eval_every == 0:

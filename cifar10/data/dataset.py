@@ -232,7 +232,8 @@ def label_bytes(num_classes):
 
 
 def check_class_names(names):
-    """Raise ValueError unless these are from 2 to MAX_CLASSES different names that can be printed."""
+    """Raise ValueError unless these are from 2 to MAX_CLASSES different names that can be
+    printed."""
     if not 2 <= len(names) <= MAX_CLASSES:
         raise ValueError('it has %d classes, not 2 to %d' % (len(names), MAX_CLASSES))
     for name in names:

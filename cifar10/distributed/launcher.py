@@ -30,10 +30,10 @@ _GPU = re.compile(r'\d+|(GPU|MIG)-.+')  # in CUDA_VISIBLE_DEVICES: an index or a
 class Launcher:
     """Runs the tasks of one cluster until they have done their work.
 
-    A task that was ended by a signal, or that ended with EX_TEMPFAIL, is started again: alone if there
-    are parameter servers, else together with all other workers, because an all-reduce needs every
-    one of them. A worker that ended with 0 stays ended, but in an all-reduce the others need it
-    too. A task keeps its port. If a port is in use before any task has trained, all tasks are
+    A task that was ended by a signal, or that ended with EX_TEMPFAIL, is started again: alone if
+    there are parameter servers, else together with all other workers, because an all-reduce needs
+    every one of them. A worker that ended with 0 stays ended, but in an all-reduce the others need
+    it too. A task keeps its port. If a port is in use before any task has trained, all tasks are
     started again on other ports. All this counts as a restart. After any other status nothing is
     started again. A task that is stopped and does not go on is killed: the others would wait for it
     in vain.
@@ -105,7 +105,8 @@ class Launcher:
         self._cluster = Cluster(hosts[: self._num_ps], hosts[self._num_ps :]).flags_string.split()
 
     def _assign_gpus(self):
-        """Assign GPUs to the workers, in groups of --num_gpus, and print which worker gets which."""
+        """Assign GPUs to the workers, in groups of --num_gpus, and print which worker gets
+        which."""
         gpus = _visible_gpus()
         gpu_cycle = itertools.cycle(gpus)  # from the first GPU again if there are too few
         self._gpus = [

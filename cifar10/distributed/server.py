@@ -2,8 +2,8 @@
 
 Which of them can be reached, and their TaskInfos.
 
-A TaskInfo is a variable on the server of each task: with which addresses the task was started, and in
-which phase it is.
+A TaskInfo is a variable on the server of each task: with which addresses the task was started, and
+in which phase it is.
 """
 
 from concurrent import futures
@@ -39,7 +39,8 @@ def start(cluster, task, config_proto):
     Args:
       cluster: a Cluster.
       task: the Task of this process.
-      config_proto: a tf.ConfigProto. What it says about threads and devices holds for all sessions; what
+      config_proto: a tf.ConfigProto. What it says about threads and devices holds for all
+      sessions; what
         theirs say does not.
 
     Raises:

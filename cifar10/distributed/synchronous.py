@@ -23,7 +23,8 @@ def update(replica, copies, gradients, unused_learning_rate, apply_gradients):
       replica: a Worker.
       copies: Copies.
       gradients: a list of (gradient, copy), averaged over the worker's towers.
-      apply_gradients: a function that takes a list of (gradient, variable) and makes the operation of an
+      apply_gradients: a function that takes a list of (gradient, variable) and makes the operation
+      of an
         update.
 
     Returns:

@@ -55,7 +55,8 @@ class Worker(tf.train.SessionRunHook):
 
     Attributes:
       state_tasks: the Tasks that hold the cluster state.
-      generation: the number of the variables' values, see run_state.ClusterState; 0 before it has joined.
+      generation: the number of the variables' values, see run_state.ClusterState; 0 before it has
+      joined.
       initializes_variables: whether this worker gives the variables their values.
       run: the ChiefRun or WorkerRun that it has joined.
     """

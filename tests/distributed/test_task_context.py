@@ -51,7 +51,8 @@ class Clock:
         self._looks.put(self._looks.get(timeout=60))
 
     def end(self, message, status=EX_TEMPFAIL):
-        """In the place of liveness.exit_process: the thread of the watchdog does nothing any more."""
+        """In the place of liveness.exit_process: the thread of the watchdog does nothing any
+        more."""
         print('END %s%s' % (message, '' if status == EX_TEMPFAIL else ' [%d]' % status))
         self._looks.put(None)
         threading.Event().wait()
@@ -61,7 +62,8 @@ class _Watch:
     """A watchdog, what it is told, and what it prints.
 
     Attributes:
-      phase, awaited, unreachable_reason: what it is told when it asks; a function for `awaited` is called.
+      phase, awaited, unreachable_reason: what it is told when it asks; a function for `awaited` is
+      called.
     """
 
     def __init__(self, clock, capsys):

@@ -1,4 +1,5 @@
-"""How a worker joins, and joins again after a loss: against a cluster state and a context that are mocks."""
+"""How a worker joins, and joins again after a loss: against a cluster state and a context that are
+mocks."""
 
 from types import SimpleNamespace
 from unittest import mock

@@ -11,7 +11,8 @@ from tests.helpers.pictures import encoded, noise, smooth
 
 
 def decode(directory, contents):
-    """What is made of files with these contents, given by name: a DecodedImages with all of them."""
+    """What is made of files with these contents, given by name: a DecodedImages with all of
+    them."""
     paths = []
     for name, content in contents.items():
         (directory / name).write_bytes(content)
