@@ -4,6 +4,8 @@ Everything works on whole batches of raw images. The per-example operations of `
 same images, but take more than ten times the CPU time.
 """
 
+from typing import NamedTuple
+
 import tensorflow.compat.v1 as tf
 
 from cifar10.config import CLASSIC, DEPTH, HEIGHT, WIDTH
@@ -11,12 +13,18 @@ from cifar10.config import CLASSIC, DEPTH, HEIGHT, WIDTH
 IMAGE_SIZE = 24
 
 
-def sample_parameters(n, contrast=CLASSIC.contrast, image_size=IMAGE_SIZE):
+class Strengths(NamedTuple):
+    """Strengths of the distortions."""
+
+    contrast: float = CLASSIC.contrast  # contrast factors are drawn from 1 - it to 1 + it
+
+
+def sample_parameters(n, strengths=Strengths(), image_size=IMAGE_SIZE):
     """Draw the random numbers that `distort` needs for n images.
 
     Args:
       n: the number of images.
-      contrast: contrast factors are drawn from 1 - contrast to 1 + contrast.
+      strengths: a Strengths.
       image_size: height and width of the crops, up to 32.
 
     Returns:
@@ -28,6 +36,7 @@ def sample_parameters(n, contrast=CLASSIC.contrast, image_size=IMAGE_SIZE):
     rows = tf.random_uniform([n], maxval=HEIGHT - image_size + 1, dtype=tf.int32)
     columns = tf.random_uniform([n], maxval=WIDTH - image_size + 1, dtype=tf.int32)
     flip = tf.random_uniform([n]) < 0.5
+    contrast = strengths.contrast
     contrast_factors = tf.random_uniform([n], 1 - contrast, 1 + contrast)
     return rows, columns, flip, contrast_factors
 

@@ -33,6 +33,14 @@ class Shard(NamedTuple):
     num_shards: int = 1
 
 
+class InputSettings(NamedTuple):
+    """Settings of the training input."""
+
+    strengths: distortions.Strengths = distortions.Strengths()
+    deterministic: bool = False  # whether the seed of the graph fixes the order of the images too
+    shard: Shard = Shard()
+
+
 def read_cifar10(filename_queue, label_weights=(1,)):
     """Read one example from the files that `filename_queue`, a queue of strings, names.
 
@@ -69,21 +77,13 @@ def _split_records(rows, label_weights):
     return labels, tf.reshape(pixels, [-1, DEPTH, HEIGHT, WIDTH])
 
 
-def distorted_inputs(
-    data_dir=dataset.DATA_DIR,
-    batch_size=BATCH_SIZE,
-    contrast=CLASSIC.contrast,
-    deterministic=False,
-    shard=Shard(),
-):
+def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, settings=InputSettings()):
     """Return batches of distorted training images, in random order, without end.
 
     Args:
-      data_dir: a directory that holds a data set, or a DataSet; see dataset.read.
+      data_dir: a directory that holds a data set, or a Dataset; see dataset.read.
       batch_size: examples per batch.
-      contrast: contrast factors are drawn from 1 - contrast to 1 + contrast.
-      deterministic: whether the seed of the graph fixes the order too, see `shuffled_records`.
-      shard: the Shard of the examples that is read.
+      settings: an InputSettings.
 
     Returns:
       images: float32 [batch_size, 24, 24, 3].
@@ -94,14 +94,15 @@ def distorted_inputs(
       shards.
     """
     split = dataset.read(data_dir).train
-    num_examples = verification.verify(split) // shard.num_shards
+    num_examples = verification.verify(split) // settings.shard.num_shards
     with tf.device('/cpu:0'), tf.name_scope('distorted_inputs'):
-        labels, images = shuffled_records(split, num_examples, batch_size, deterministic, shard)
-        images = distortions.distort(images, *distortions.sample_parameters(batch_size, contrast))
+        labels, images = shuffled_records(split, num_examples, batch_size, settings)
+        parameters = distortions.sample_parameters(batch_size, settings.strengths)
+        images = distortions.distort(images, *parameters)
         return images, check_labels(labels, split.num_classes)
 
 
-def shuffled_records(split, num_examples, batch_size, deterministic=False, shard=Shard()):
+def shuffled_records(split, num_examples, batch_size, settings=InputSettings()):
     """Return batches as they are in the files, in random order, from a shuffle queue that is filled
     from the files again and again.
 
@@ -110,10 +111,9 @@ def shuffled_records(split, num_examples, batch_size, deterministic=False, shard
       num_examples: the queue keeps at least 40 % of this number of records, but no more than of
         CIFAR-10: its memory is bounded.
       batch_size: examples per batch.
-      deterministic: whether the seed of the graph fixes the order too, if one thread takes the
-        batches. Otherwise it depends on the timing of threads which records are in the queue when
-        one of them is drawn.
-      shard: the Shard of the records that is read.
+      settings: an InputSettings. If it is deterministic, and one thread takes the batches, the
+        seed of the graph fixes the order. Otherwise the timing of threads decides which records
+        are in the queue when one of them is drawn.
 
     Returns:
       labels: int32 [batch_size].
@@ -124,14 +124,16 @@ def shuffled_records(split, num_examples, batch_size, deterministic=False, shard
     )
     # With room for one record more than must stay, it is full whenever one is drawn, and what it
     # holds is certain.
-    capacity = minimum + (1 if deterministic else 3 * batch_size)
+    capacity = minimum + (1 if settings.deterministic else 3 * batch_size)
     filenames = tf.train.string_input_producer(split.paths)
     with tf.name_scope('shuffle_queue'):
         queue = tf.RandomShuffleQueue(
             capacity, minimum, [tf.uint8], [[split.record_bytes]], name='shuffle_queue'
         )
-        enqueue = queue.enqueue_many([_read_records(filenames, split, shard)])
-        num_threads = 1 if deterministic else 2  # one fills the queue while the other reads a file
+        enqueue = queue.enqueue_many([_read_records(filenames, split, settings.shard)])
+        num_threads = (
+            1 if settings.deterministic else 2
+        )  # one fills the queue while the other reads a file
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue] * num_threads))
         size = queue.size()
         tf.add_to_collection(SHUFFLE_QUEUE_SIZE, size)
@@ -228,7 +230,7 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, num_epoc
 
     Args:
       eval_data: whether to read the test files rather than the training files.
-      data_dir: a directory that holds a data set, or a DataSet; see dataset.read.
+      data_dir: a directory that holds a data set, or a Dataset; see dataset.read.
       batch_size: examples per batch.
       num_epochs: how often each example comes. The last batch is shorter if they do not divide
         evenly; running the tensors once more raises tf.errors.OutOfRangeError. None gives full

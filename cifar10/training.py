@@ -8,8 +8,9 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, multi_gpu, optimizer, placement
 from cifar10.config import CLASSIC, MAX_STEPS, HParams, Intervals, RunLength
-from cifar10.data.dataset import DataSet
+from cifar10.data.dataset import Dataset
 from cifar10.hooks import checkpoint_hooks, session_hooks
+from cifar10.input import InputSettings, Shard
 from cifar10.system import machine
 from cifar10.system.machine import Threads
 
@@ -19,7 +20,7 @@ _SEEDS_PER_WORKER = 2**22  # of 2^31 - 1, which TensorFlow tells apart
 class Job(NamedTuple):
     """What is to be trained, on which data and devices."""
 
-    dataset: DataSet
+    dataset: Dataset
     num_examples: int  # in the training set
     hparams: HParams = CLASSIC
     devices: Sequence[str] = ('/cpu:0',)  # of the towers, one after the other
@@ -29,6 +30,7 @@ class Job(NamedTuple):
     seed: Optional[int] = None  # of initial values and distortions
     # whether the seed fixes everything else too, at the cost of time; on CPUs only
     deterministic: bool = False
+    shard: Shard = Shard()  # of the examples
     log_device_placement: bool = False
     devices_per_tower: int = 1  # over which its layers are divided
     variable_strategy: str = 'cpu'  # where the variables live, one of hparams.VARIABLE_STRATEGIES
@@ -45,6 +47,12 @@ class Job(NamedTuple):
             self.hparams.fc_weight_decay,
             self.hparams.label_smoothing,
         )
+
+    @property
+    def input_settings(self):
+        """The InputSettings."""
+        strengths = distortions.Strengths(contrast=self.hparams.contrast)
+        return InputSettings(strengths, self.deterministic, self.shard)
 
     @property
     def num_towers(self):

@@ -102,7 +102,7 @@ def verify():
 
 
 def existing_dataset():
-    """Return the DataSet in --data_dir.
+    """Return the Dataset in --data_dir.
 
     Raise UserError if there is no such directory, or no CIFAR-100 in it that --dataset names.
     """
@@ -116,7 +116,7 @@ def existing_dataset():
 
 
 def print_counts(found):
-    """Print what is in a DataSet."""
+    """Print what is in a Dataset."""
     print(
         '%d training and %d test examples of %s in %s'
         % (

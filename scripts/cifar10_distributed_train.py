@@ -43,7 +43,8 @@ from cifar10.distributed.cluster import EVALUATOR
 from cifar10.distributed.task_context import TaskContext
 from cifar10.distributed.worker import Worker
 from cifar10.hooks.outputs import WorkerRun
-from cifar10.runs import checkpoints_iterator, run_directory
+from cifar10.input import Shard
+from cifar10.runs import run_directory
 from cifar10.system import machine
 
 FLAGS = flags.FLAGS
@@ -59,9 +60,8 @@ def train(job, run, replica):
     """
     with tf.Graph().as_default(), tf.device(replica.device):
         training.set_seed(job.seed, run.first_step, replica.task.index)
-        shard = cifar10_input.Shard(replica.task.index, replica.strategy.num_workers)
         images, labels = cifar10_input.distorted_inputs(
-            job.dataset, job.hparams.batch_size, job.hparams.contrast, job.deterministic, shard
+            job.dataset, job.hparams.batch_size, job.input_settings
         )
         queue = cifar10_input.prefetch_queue(
             images, labels, 2 * job.num_towers, job.threads.prefetch
@@ -103,7 +103,7 @@ def evaluate(cluster, timeouts):
     # The directory may hold an older run, which the chief resumes or moves aside.
     server.wait_for_chief(cluster, timeouts.connect)
     evaluator = evaluation.Evaluator(data_flags.prepare().test)
-    checkpoints = checkpoints_iterator.new_checkpoints(FLAGS.train_dir)
+    checkpoints = evaluation.checkpoints_iterator(FLAGS.train_dir)
     evaluation.evaluate_checkpoints(evaluator, checkpoints, os.path.join(FLAGS.train_dir, 'eval'))
 
 
@@ -122,9 +122,13 @@ def main():
         return
     strategy = cluster_flags.strategy_from_flags(cluster)
     job = training_job.prepare(
-        FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy, task.is_chief
-    )._replace(
-        batches_per_step=strategy.batches_per_step, steps_per_execution=strategy.steps_per_execution
+        FLAGS.num_gpus,
+        FLAGS.devices_per_tower,
+        FLAGS.variable_strategy,
+        resumes=task.is_chief,
+        shard=Shard(task.index, strategy.num_workers),
+        batches_per_step=strategy.batches_per_step,
+        steps_per_execution=strategy.steps_per_execution,
     )
     replica = Worker(
         TaskContext(cluster, task, job.session_config, timeouts),

@@ -87,7 +87,7 @@ def define_flags():
 
 
 from cifar10 import evaluation, placement
-from cifar10.runs import checkpoints_iterator, run_directory
+from cifar10.runs import run_directory
 
 
 def evaluator():
@@ -102,7 +102,7 @@ def evaluator():
 def checkpoints():
     """Return the chosen checkpoint; without a choice the latest one and each newer one."""
     if FLAGS.checkpoint == 'latest' and not FLAGS.run_once:
-        return checkpoints_iterator.new_checkpoints(
+        return evaluation.checkpoints_iterator(
             FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs
         )
     return [run_directory.read_checkpoint(FLAGS.checkpoint_dir, FLAGS.checkpoint)]

@@ -47,7 +47,7 @@ def train(job, run):
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(job.seed, run.first_step)
         images, labels = cifar10_input.distorted_inputs(
-            job.dataset, job.hparams.batch_size, job.hparams.contrast, job.deterministic
+            job.dataset, job.hparams.batch_size, job.input_settings
         )
         queue = cifar10_input.prefetch_queue(
             images, labels, 2 * job.num_towers, job.threads.prefetch

@@ -42,7 +42,7 @@ def train(job, run):
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(job.seed, run.first_step)
         images, labels = cifar10.distorted_inputs(
-            job.dataset, hparams.batch_size, hparams.contrast, job.deterministic
+            job.dataset, hparams.batch_size, job.input_settings
         )
         images, labels = cifar10.input.prefetch_queue(
             images, labels, 2, job.threads.prefetch

@@ -7,6 +7,8 @@ import tensorflow.compat.v1 as tf
 from cifar10 import distortions, input as cifar10_input
 from cifar10.benchmark import classic
 from cifar10.data import dataset
+from cifar10.distortions import Strengths
+from cifar10.input import InputSettings
 from tests.helpers import data_sets, oracle, queues
 
 
@@ -108,8 +110,8 @@ def test_crops_of_another_size(size):
 def test_the_contrast_reaches_training_images(data_dir, monkeypatch):
     monkeypatch.setattr(distortions, '_standardize', lambda images, contrast: contrast)
     default, none, strong = [
-        cifar10_input.distorted_inputs(data_dir, 200, **given)[0]
-        for given in ({}, {'contrast': 0.0}, {'contrast': 1.0})
+        cifar10_input.distorted_inputs(data_dir, 200, InputSettings(strengths))[0]
+        for strengths in (Strengths(), Strengths(contrast=0.0), Strengths(contrast=1.0))
     ]
     ((default, none, strong),) = queues.run([default, none, strong], 1)
     assert 0.2 <= default.min() < 0.35 and 1.65 < default.max() < 1.8

@@ -57,9 +57,7 @@ def test_the_defaults_of_the_functions():
         'distorted_inputs': {
             'data_dir': '/tmp/cifar10_data',
             'batch_size': 128,
-            'contrast': 0.8,
-            'deterministic': False,
-            'shard': (0, 1),
+            'settings': ((0.8,), False, (0, 1)),
         },
         'inputs': {
             'eval_data': missing,

@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import input as cifar10_input, training
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.input import Shard
+from cifar10.input import InputSettings, Shard
 from tests.helpers import data_sets, oracle, queues
 
 
@@ -72,7 +72,9 @@ def test_too_few_examples(tmp_path):
 @pytest.mark.parametrize('count', [1, 2, 7])
 def test_a_shuffle_queue_for_each_share(data_dir, count):
     """It keeps 40 % of the shard's records, and they all belong to the shard."""
-    cifar10_input.distorted_inputs(data_dir, 4, shard=Shard(1 % count, count))
+    cifar10_input.distorted_inputs(
+        data_dir, 4, settings=InputSettings(shard=Shard(1 % count, count))
+    )
     (minimum,) = tf.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)
     assert minimum == int(300 // count * 0.4)
 
@@ -84,7 +86,10 @@ def _order(data_dir, worker, first_step=0):
     with tf.Graph().as_default():
         training.set_seed(3, first_step, worker)
         _, images = cifar10_input.shuffled_records(
-            data_sets.records(paths), 150, 50, deterministic=True, shard=Shard(worker % 2, 2)
+            data_sets.records(paths),
+            150,
+            50,
+            InputSettings(deterministic=True, shard=Shard(worker % 2, 2)),
         )
         batches = queues.run(tf.transpose(images, [0, 2, 3, 1]), 6)
     return [known[image.tobytes()] for batch in batches for image in batch]

@@ -142,7 +142,7 @@ def check_directories_differ(name, *others):
 
 
 def prepare():
-    """Download or draws the data set that --dataset names, unless there is one; return the DataSet.
+    """Download or draws the data set that --dataset names, unless there is one; return the Dataset.
 
     Raises:
       UserError: --data_dir and the directory around it do not exist; else see `make`.
@@ -156,7 +156,7 @@ def prepare():
 
 
 def make(dataset_name, is_explicit=True):
-    """Download or draws a data set, unless there is one; return the DataSet.
+    """Download or draws a data set, unless there is one; return the Dataset.
 
     Args:
       dataset_name: 'cifar10', 'cifar100' or 'synthetic'.

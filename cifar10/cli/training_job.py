@@ -34,7 +34,11 @@ def threads():
 
 
 def prepare(
-    num_devices=1, devices_per_tower=1, variable_strategy=VARIABLE_STRATEGIES[0], resumes=True
+    num_devices=1,
+    devices_per_tower=1,
+    variable_strategy=VARIABLE_STRATEGIES[0],
+    resumes=True,
+    **cluster_fields,
 ):
     """Make the data set ready, and return the Job that the flags and these numbers describe.
 
@@ -43,6 +47,7 @@ def prepare(
       devices_per_tower, variable_strategy: see Job.
       resumes: whether this process resumes a run in --train_dir, as all do but the workers of a
         cluster that are not the chief.
+      cluster_fields: fields of the Job that depend on the cluster.
 
     Raises:
       UserError: flags contradict each other, the data set is missing or malformed, or the batch is
@@ -75,20 +80,21 @@ def prepare(
         log_device_placement=FLAGS.log_device_placement,
         devices_per_tower=devices_per_tower,
         variable_strategy=variable_strategy,
+        **cluster_fields,
     )
 
 
-def count_examples(data_set, batch_size):
-    """Return the number of training examples of a DataSet.
+def count_examples(dataset, batch_size):
+    """Return the number of training examples of a Dataset.
 
     Raise UserError if a file is malformed, or the batch too large for them.
     """
-    num_examples = verification.verify(data_set.train)
+    num_examples = verification.verify(dataset.train)
     most = max(num_examples, _SMALL_BATCH)
     if batch_size > most:
         raise UserError(
             '--batch_size=%d is too large for the %d training examples in %s: give at most %d'
-            % (batch_size, num_examples, data_set.directory, most)
+            % (batch_size, num_examples, dataset.directory, most)
         )
     return num_examples
 

@@ -70,7 +70,7 @@ class Split(NamedTuple):
         return array[:, : len(self.label_weights)].astype(np.int64).dot(self.label_weights)
 
 
-class DataSet(NamedTuple):
+class Dataset(NamedTuple):
     """The data set in a directory."""
 
     directory: str  # of the files
@@ -154,16 +154,16 @@ def read(data_dir=DATA_DIR, label_mode=None):
 
     Args:
       data_dir: the directory of a data set, or the parent of a published one; '' for none. A
-        DataSet is returned as it is.
+        Dataset is returned as it is.
       label_mode: one of LABEL_MODES, for CIFAR-100; None means 'fine'.
 
     Returns:
-      A DataSet; that of CIFAR-10 if there is nothing.
+      A Dataset; that of CIFAR-10 if there is nothing.
 
     Raises:
       UserError: dataset.json or a file of class names is damaged, or there are no such labels.
     """
-    if isinstance(data_dir, DataSet):
+    if isinstance(data_dir, Dataset):
         return data_dir
     directory = find_files_dir(data_dir)
     custom_dataset = data_dir and files.read_json(
@@ -183,7 +183,7 @@ def read(data_dir=DATA_DIR, label_mode=None):
         label_mode or list(dataset_spec.label_modes)[0]
     ]
     names = _read_class_names(os.path.join(directory, names_file), num_classes)
-    return DataSet(
+    return Dataset(
         directory,
         *(
             Split(
@@ -198,7 +198,7 @@ def read(data_dir=DATA_DIR, label_mode=None):
 
 
 def _parse_dataset_info(directory, content):
-    """Return the DataSet in a directory with this content of dataset.json.
+    """Return the Dataset in a directory with this content of dataset.json.
 
     Raises:
       ValueError, KeyError, TypeError, AttributeError: no data set has it.
@@ -223,7 +223,7 @@ def _parse_dataset_info(directory, content):
             splits[-1].files.append(
                 DataFile(path, int(file_info['examples']), str(file_info['sha256']))
             )
-    return DataSet(directory, *splits)
+    return Dataset(directory, *splits)
 
 
 def label_bytes(num_classes):

@@ -36,19 +36,19 @@ def split_statistics(split):
     return counts, mean, np.sqrt(np.maximum(squares / num_values - mean**2, 0))
 
 
-def find_duplicates(data_set):
-    """Return the test images of a DataSet that are training images too, byte by byte.
+def find_duplicates(dataset):
+    """Return the test images of a Dataset that are training images too, byte by byte.
 
     Returns:
       For each of them, its key and that of the first equal training image, as file:record,
       counted from 0, with the labels: (test key, test label, train key, train label).
     """
     first = {}
-    for digest, key, label in _image_digests(data_set.train):
+    for digest, key, label in _image_digests(dataset.train):
         first.setdefault(digest, (key, label))
     return [
         (key, label) + first[digest]
-        for digest, key, label in _image_digests(data_set.test)
+        for digest, key, label in _image_digests(dataset.test)
         if digest in first
     ]
 
@@ -64,7 +64,7 @@ def _image_digests(split):
                 record += 1
 
 
-def contact_sheet(data_set):
+def contact_sheet(dataset):
     """Return the first images of each class.
 
     A row per class, in label order, training images to the left, test images to the right.
@@ -72,13 +72,13 @@ def contact_sheet(data_set):
     Returns:
       uint8 [height, width, 3], white between the images.
     """
-    rows = min(data_set.num_classes, _MAX_ROWS)
+    rows = min(dataset.num_classes, _MAX_ROWS)
     columns = sum(_MAX_COLUMNS.values()) + 1  # and an empty one between the splits
     bordered = HEIGHT + 2, WIDTH + 2, DEPTH
     sheet = np.full([rows, columns, *bordered], 255, np.uint8)
     for split_name, first_column in [('train', 0), ('test', _MAX_COLUMNS['train'] + 1)]:
         shown = [0] * rows
-        for labels, images in verification.read_examples(getattr(data_set, split_name)):
+        for labels, images in verification.read_examples(getattr(dataset, split_name)):
             for label, image in zip(labels, images):
                 if label < rows and shown[label] < _MAX_COLUMNS[split_name]:
                     column = first_column + shown[label]
@@ -91,13 +91,13 @@ def contact_sheet(data_set):
     return joined.repeat(_SCALE, 0).repeat(_SCALE, 1)
 
 
-def describe(data_set):
-    """What is in a DataSet, as text: examples by class, colours, images in both splits.
+def describe(dataset):
+    """What is in a Dataset, as text: examples by class, colours, images in both splits.
 
     Raise like verify.
     """
-    counts, means, deviations = zip(*map(split_statistics, (data_set.train, data_set.test)))
-    names = data_set.class_names or [str(label) for label in range(data_set.num_classes)]
+    counts, means, deviations = zip(*map(split_statistics, (dataset.train, dataset.test)))
+    names = dataset.class_names or [str(label) for label in range(dataset.num_classes)]
     width = max(map(len, list(names) + ['deviation of green']))
     lines = ['%-*s %12s %12s' % (width, 'class', 'training', 'test')]
     for name, pair in zip(names, zip(*counts)):
@@ -106,7 +106,7 @@ def describe(data_set):
     for title, values in [('mean', means), ('deviation', deviations)]:
         for color, pair in zip(['red', 'green', 'blue'], zip(*values)):
             lines.append('%-*s %12.2f %12.2f' % (width, '%s of %s' % (title, color), *pair))
-    pairs = find_duplicates(data_set)
+    pairs = find_duplicates(dataset)
     lines.append('Test images that are also training images: %d' % len(pairs))
     for test, test_label, train, train_label in pairs[:_MAX_LISTED]:
         lines.append('  %s (%s) is %s (%s)' % (test, names[test_label], train, names[train_label]))
@@ -115,15 +115,15 @@ def describe(data_set):
     return '\n'.join(lines)
 
 
-def write_contact_sheet(data_set, path):
-    """Write the contact sheet of a DataSet to a file, PNG if its name ends in .png, else JPEG, and
+def write_contact_sheet(dataset, path):
+    """Write the contact sheet of a Dataset to a file, PNG if its name ends in .png, else JPEG, and
     tell where.
     """
     encode = tf.image.encode_png if path.lower().endswith('.png') else tf.image.encode_jpeg
     with tf.Graph().as_default(), tf.Session() as session:
-        content = session.run(encode(contact_sheet(data_set)))
+        content = session.run(encode(contact_sheet(dataset)))
     files.atomic_write(path, content, 'name another file with --contact_sheet_file')
-    shown = '' if data_set.num_classes <= _MAX_ROWS else ', the first %d' % _MAX_ROWS
+    shown = '' if dataset.num_classes <= _MAX_ROWS else ', the first %d' % _MAX_ROWS
     print(
         'A row of images of each class%s, training images to the left, test images to the right: %s'
         % (shown, path)

@@ -177,7 +177,7 @@ def hold_out(source, path, num_examples, seed):
     They serve to choose hyperparameters without a look at the test images.
 
     Args:
-      source: the DataSet whose training images are divided; their order stays.
+      source: the Dataset whose training images are divided; their order stays.
       path: of the directory of the new data set; it must not exist yet, or be empty.
       num_examples: the number of test images; each class has the part of them that it has of all
         images, rounded, and keeps an image for training.

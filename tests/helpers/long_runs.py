@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from cifar10 import evaluation
 from cifar10.data import dataset
-from cifar10.runs import checkpoints_iterator
 from cifar10.system import machine
 from tests.helpers import programs
 
@@ -89,9 +88,7 @@ def main(data_dir, checkpoint_dir, eval_dir, polls):
     """Evaluates the checkpoint in a directory at each of so many polls."""
     machine.set_up_tensorflow()
     evaluator = evaluation.Evaluator(dataset.read(data_dir).test)
-    checkpoints = _saved_again(
-        checkpoints_iterator.new_checkpoints(checkpoint_dir, interval_secs=0)
-    )
+    checkpoints = _saved_again(evaluation.checkpoints_iterator(checkpoint_dir, min_interval_secs=0))
     evaluation.evaluate_checkpoints(
         evaluator, (ckpt for _, ckpt in zip(range(int(polls)), checkpoints)), eval_dir
     )

@@ -39,7 +39,7 @@ def fake_job(run_length, **intervals):
     """What training.session needs of a Job; no data are read, and nothing is evaluated, because the
     variables are not those of the network."""
     return SimpleNamespace(
-        dataset=dataset.DataSet('', Split(()), Split(())),
+        dataset=dataset.Dataset('', Split(()), Split(())),
         num_examples=0,
         run_length=run_length,
         session_config=tf.ConfigProto(),

@@ -15,7 +15,7 @@ def batches(job, first_step, shard, count):
         training.set_seed(job.seed, first_step, shard.index)
         return queues.run(
             cifar10_input.distorted_inputs(
-                job.dataset, job.hparams.batch_size, job.hparams.contrast, job.deterministic, shard
+                job.dataset, job.hparams.batch_size, job.input_settings._replace(shard=shard)
             ),
             count,
         )

@@ -7,9 +7,10 @@ import os
 import pytest
 import tensorflow.compat.v1 as tf
 
+from cifar10 import evaluation
 from cifar10.config import CLASSIC
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint_files, checkpoints_iterator
+from cifar10.runs import checkpoint_files
 from cifar10.system import directories
 
 
@@ -40,7 +41,7 @@ class _Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = _Clock()
-    monkeypatch.setattr(checkpoints_iterator, 'time', clock)
+    monkeypatch.setattr(evaluation, 'time', clock)
     return clock
 
 
@@ -55,8 +56,7 @@ def _saves(directory, clock, steps):
 
 def _found(directory, clock, *args):
     return [
-        (ckpt.step, clock.now)
-        for ckpt in checkpoints_iterator.new_checkpoints(str(directory), *args)
+        (ckpt.step, clock.now) for ckpt in evaluation.checkpoints_iterator(str(directory), *args)
     ]
 
 
@@ -147,7 +147,7 @@ def test_the_directory_is_gone(tmp_path, clock, comes_back):
     run = tmp_path / 'run'
     run.mkdir()
     _save_number(run, 1)
-    checkpoints = checkpoints_iterator.new_checkpoints(str(run), 10, 50)
+    checkpoints = evaluation.checkpoints_iterator(str(run), 10, 50)
     assert next(checkpoints).step == 1
     run.rename(tmp_path / 'aside')
     if comes_back:
