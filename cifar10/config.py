@@ -86,6 +86,12 @@ FAST = HParams(
 )
 BEST = FAST._replace(recipe='best', matrix_weight_decay=1.5, warmup_epochs=5.0, epochs=100.0)
 RECIPES = {recipe.recipe: recipe for recipe in (CLASSIC, FAST, BEST)}
+CHOICES = {  # the values of the hyperparameters that are names
+    'recipe': list(RECIPES),
+    'optimizer': OPTIMIZERS,
+    'schedule': SCHEDULES,
+    'lr_scaling': LR_SCALINGS,
+}
 
 # Of CIFAR-10.
 HEIGHT = WIDTH = 32  # pixels

@@ -9,13 +9,11 @@ from absl import flags
 
 from cifar10.cli import data_flags
 from cifar10.config import (
+    CHOICES,
     CLASSIC,
     CONDITIONAL_HPARAMS,
-    LR_SCALINGS,
     MAX_STEPS,
-    OPTIMIZERS,
     RECIPES,
-    SCHEDULES,
     VARIABLE_STRATEGIES,
     Intervals,
 )
@@ -27,22 +25,15 @@ FLAGS = flags.FLAGS
 MAX_DEVICES = 64
 _TINY, _HUGE = 1e-9, 1e9  # so that nothing overflows, or divides by zero
 
-_ENUMS = {
-    'optimizer': (
-        OPTIMIZERS,
-        "gradient_descent; momentum (Nesterov's); muon (orthogonalised momentum).",
-    ),
-    'schedule': (
-        SCHEDULES,
-        'Schedule of the learning rate: staircase never ends; linear rises, then falls to 0.',
-    ),
-    'lr_scaling': (
-        LR_SCALINGS,
+_HPARAMS = {  # descriptions, and the lower and upper bounds of numbers
+    'optimizer': ["gradient_descent; momentum (Nesterov's); muon (orthogonalised momentum)"],
+    'schedule': [
+        'Schedule of the learning rate: staircase never ends; linear rises, then falls to 0'
+    ],
+    'lr_scaling': [
         'Scaling of the learning rates: linear multiplies them by the examples per step, divided by the '
-        'batch size of the recipe.',
-    ),
-}
-_NUMBERS = {  # with lower and upper bounds
+        'batch size of the recipe'
+    ],
     'batch_size': ('Examples per tower per step', 1, 2**20),
     'initial_learning_rate': (
         'The highest learning rate; with muon, that of the biases and the output layer',
@@ -244,13 +235,19 @@ def define_recipe():
         list(RECIPES),
         'A named set of hyperparameters; the flags below override single ones.',
     )
-    for name, (values, description) in _ENUMS.items():
-        flags.DEFINE_enum(name, None, values, description + _defaults(name))
-    for name, (description, lower, upper) in _NUMBERS.items():
-        kind = (
-            flags.DEFINE_integer if isinstance(getattr(CLASSIC, name), int) else flags.DEFINE_float
-        )
-        kind(name, None, description + '.' + _defaults(name), lower_bound=lower, upper_bound=upper)
+    for name, (description, *bounds) in _HPARAMS.items():
+        _define_hparam(name, getattr(CLASSIC, name), description + '.' + _defaults(name), *bounds)
+
+
+def _define_hparam(name, default, description, lower_bound=None, upper_bound=None):
+    """Define the flag of a hyperparameter, of the type of its default value."""
+    if isinstance(default, bool):
+        flags.DEFINE_boolean(name, None, description)
+    elif isinstance(default, str):
+        flags.DEFINE_enum(name, None, CHOICES[name], description)
+    else:
+        define = flags.DEFINE_integer if isinstance(default, int) else flags.DEFINE_float
+        define(name, None, description, lower_bound=lower_bound, upper_bound=upper_bound)
         flags.register_validator(
             name, lambda value: value is None or not math.isnan(value), 'is not a number'
         )
@@ -276,11 +273,7 @@ def hparams_from_flags(recorded=CLASSIC):
     Raises:
       UserError: flags contradict each other, or have no effect.
     """
-    given = {
-        name: FLAGS[name].value
-        for name in list(_ENUMS) + list(_NUMBERS)
-        if FLAGS[name].value is not None
-    }
+    given = {name: FLAGS[name].value for name in _HPARAMS if FLAGS[name].value is not None}
     recipe = RECIPES[FLAGS.recipe]
     combined = recipe._replace(**given)
     is_linear = combined.schedule == 'linear'

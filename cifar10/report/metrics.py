@@ -40,6 +40,14 @@ class Mistake(NamedTuple):
     probability: float  # of the predicted class
 
 
+class ClassMetrics(NamedTuple):
+    """Metrics of each class; nan where no example is predicted as the class, or belongs to it."""
+
+    precision: np.ndarray  # float64 [classes]
+    recall: np.ndarray  # float64 [classes]
+    count: np.ndarray  # int64 [classes], examples of the class
+
+
 class Metrics(NamedTuple):
     """Labels and predictions of examples, in order."""
 
@@ -119,18 +127,13 @@ class Metrics(NamedTuple):
         return matrix
 
     def per_class_metrics(self):
-        """Precision, recall and number of examples of each class, three arrays [classes].
-
-        Nan where no example is predicted as the class, or belongs to it.
-
-        No matrix is made, so that there may be many classes.
-        """
+        """Return the ClassMetrics. No matrix is made, so that there may be many classes."""
         count, predicted, correct = [
             np.bincount(numbers, minlength=self.num_classes)
             for numbers in (self.labels, self.predicted_classes, self.labels[self.is_correct])
         ]
         with np.errstate(invalid='ignore'):
-            return correct / predicted, correct / count, count
+            return ClassMetrics(precision=correct / predicted, recall=correct / count, count=count)
 
     def calibration(self):
         """Return the Calibration."""

@@ -14,7 +14,7 @@ from tensorboard.plugins.custom_scalar import layout_pb2, summary as layout_summ
 from tensorboard.plugins.hparams import api_pb2, summary as hparams_summary
 import tensorflow.compat.v1 as tf
 
-from cifar10.config import LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES, HParams
+from cifar10.config import CHOICES, CLASSIC, HParams
 from cifar10.report import figures, text_report
 
 PRECISION = 'Precision @ 1'
@@ -36,12 +36,7 @@ _CHARTS = [  # title, and regular expressions for the tags of its curves
     ('Speed, examples per second', [EXAMPLES_PER_SEC]),
     ('Fill of the queues', ['shuffle_queue/fill', 'prefetch_queue/fill']),
 ]
-_CHOICES = {
-    'recipe': list(RECIPES),
-    'optimizer': OPTIMIZERS,
-    'schedule': SCHEDULES,
-    'lr_scaling': LR_SCALINGS,
-}
+_DATA_TYPES = {str: 'DATA_TYPE_STRING', bool: 'DATA_TYPE_BOOL'}  # of the tab HParams; else numbers
 # The tab HParams shows five columns until one asks for more.
 _DISPLAYED_HPARAMS = ['recipe', 'optimizer', 'initial_learning_rate', 'batch_size', 'num_towers']
 _COLUMNS = sorted(
@@ -152,10 +147,11 @@ def _columns():
     """Of the table: all that any run can have, the precision, and the epochs of the run."""
     hparams = []
     for name in _COLUMNS:
-        # by `differs`, newer versions sort
-        column = {'name': name, 'type': 'DATA_TYPE_FLOAT64', 'differs': name in _DISPLAYED_HPARAMS}
-        if name in _CHOICES:
-            column.update(type='DATA_TYPE_STRING', domainDiscrete=_CHOICES[name])
+        kind = _DATA_TYPES.get(type(getattr(CLASSIC, name, 0)), 'DATA_TYPE_FLOAT64')
+        # Newer versions of TensorBoard sort by `differs`.
+        column = {'name': name, 'type': kind, 'differs': name in _DISPLAYED_HPARAMS}
+        if name in CHOICES:
+            column['domainDiscrete'] = CHOICES[name]
         hparams.append(
             json_format.ParseDict(column, api_pb2.HParamInfo(), ignore_unknown_fields=True)
         )

@@ -35,17 +35,15 @@ def classification_report(metrics, class_names):
       metrics: a Metrics.
       class_names: in label order.
     """
+    by_class = metrics.per_class_metrics()
+    columns = _shorten_names(class_names), by_class.precision, by_class.recall, by_class.count
     # Each example is predicted once: over all classes, precision and recall are the same.
-    rows = list(zip(_shorten_names(class_names), *metrics.per_class_metrics())) + [
-        ('all', metrics.precision, metrics.precision, metrics.num_examples)
+    total = 'all', metrics.precision, metrics.precision, metrics.num_examples
+    rows = [
+        [name, _format_fraction(precision), _format_fraction(recall), str(count)]
+        for name, precision, recall, count in [*zip(*columns), total]
     ]
-    return _align_columns(
-        [['class', 'precision', 'recall', 'count']]
-        + [
-            [name, _format_fraction(precision), _format_fraction(recall), str(count)]
-            for name, precision, recall, count in rows
-        ]
-    )
+    return _align_columns([['class', 'precision', 'recall', 'count'], *rows])
 
 
 def shorten(text, length):

@@ -13,7 +13,7 @@ import reprlib
 import time
 from typing import NamedTuple, Optional, Sequence
 
-from cifar10.config import CLASSIC, LR_SCALINGS, OPTIMIZERS, RECIPES, SCHEDULES, HParams
+from cifar10.config import CHOICES, CLASSIC, HParams
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, checkpoint_files
@@ -22,9 +22,6 @@ from cifar10.system import directories, files
 RECORD = 'run.json'
 _BEST = re.compile(r'best\.ckpt-\d+')
 _CHECKPOINT_FILE = re.compile(r'\.(index|meta|data-\d+-of-\d+)$')
-_CHOICES = dict(
-    recipe=list(RECIPES), optimizer=OPTIMIZERS, schedule=SCHEDULES, lr_scaling=LR_SCALINGS
-)
 _RUN_FILE = re.compile(r'checkpoint|model\.ckpt-.*|events\..*|run\.json')
 
 
@@ -185,11 +182,9 @@ def _validate(record):
         raise ValueError('it is not a JSON object')
     for name, classic in dict(CLASSIC._asdict(), last_step=math.inf).items():
         value = record.get(name, classic)
-        kind = type(classic)
-        is_valid = value in _CHOICES[name] if kind is str else _is_number(value)
-        if not is_valid or kind(value) != value:
+        if not _is_valid(name, value, type(classic)):
             raise ValueError('%s is %s' % (name, reprlib.repr(value)))
-        record[name] = kind(value)
+        record[name] = type(classic)(value)
     names = record.get('class_names') or []
     if not isinstance(names, list) or not all(
         isinstance(name, str) and name.isprintable() for name in names
@@ -203,6 +198,15 @@ def _validate(record):
     ):
         raise ValueError('best is %s' % reprlib.repr(best))
     return record
+
+
+def _is_valid(name, value, kind):
+    """Return whether a value is one of the hyperparameter `name`, which has the type `kind`."""
+    if kind is bool:
+        return isinstance(value, bool)
+    if kind is str:
+        return value in CHOICES[name]
+    return _is_number(value) and kind(value) == value
 
 
 def _is_number(value):

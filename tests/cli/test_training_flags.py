@@ -265,3 +265,11 @@ def test_flags_without_effect_or_in_conflict(args, complaint):
 def test_a_number_out_of_bounds(arg):
     with pytest.raises(flags.IllegalFlagValueError):
         hparams(arg)
+
+
+@pytest.mark.parametrize('arg, value', [('--nesterov', True), ('--nonesterov', False)])
+def test_a_hyperparameter_can_be_boolean(arg, value):
+    with programs.own_flags():
+        training_flags._define_hparam('nesterov', True, 'Look ahead.')
+        flags.FLAGS(['a script', arg])
+        assert flags.FLAGS.nesterov is value

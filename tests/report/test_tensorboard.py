@@ -161,3 +161,11 @@ def test_an_evaluation(runs):
     }
     assert {tag.replace(', 10 views', '') for tag in tags} == set(values) - {'Precision @ 2'}
     assert 'classes, 10 views/text_summary' in tags and all(', 10 views' in tag for tag in tags)
+
+
+def test_the_column_of_a_boolean_hyperparameter(monkeypatch):
+    monkeypatch.setattr(tensorboard, '_COLUMNS', ['nesterov'])
+    monkeypatch.setattr(tensorboard, 'CLASSIC', SimpleNamespace(nesterov=True))
+    content = tensorboard._columns().value[0].metadata.plugin_data.content
+    (column,) = plugin_data_pb2.HParamsPluginData.FromString(content).experiment.hparam_infos
+    assert (column.name, column.type) == ('nesterov', api_pb2.DATA_TYPE_BOOL)

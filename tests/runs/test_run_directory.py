@@ -295,3 +295,8 @@ def test_another_number_of_examples(tmp_path, data_dir, capsys):
     train(tmp_path / 'constant', data_dir, 2, hparams=constant)
     train(tmp_path / 'constant', data_dir, 3, hparams=constant, num_examples=200)
     assert 'num_examples 200 (was 100)' in capsys.readouterr().out
+
+
+def test_a_boolean_hyperparameter_in_the_record():
+    assert run_directory._is_valid('nesterov', False, bool)
+    assert not run_directory._is_valid('nesterov', 1, bool)
