@@ -3,6 +3,7 @@
 import io
 import math
 import re
+from types import SimpleNamespace
 
 from google.protobuf import json_format
 from PIL import Image
@@ -10,7 +11,7 @@ import pytest
 from tensorboard import plugin_util
 from tensorboard.backend.event_processing import plugin_event_multiplexer
 from tensorboard.plugins.custom_scalar import layout_pb2
-from tensorboard.plugins.hparams import api_pb2, metadata
+from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
