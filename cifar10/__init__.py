@@ -34,7 +34,7 @@ def __getattr__(name):  # PEP 562
     if name in _SUBMODULES:
         return _importlib.import_module('cifar10.' + name)
     if name not in _MODULES:
-        raise AttributeError('module %r has no attribute %r' % (__name__, name))
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     return getattr(_importlib.import_module(_MODULES[name]), name)
 
 

@@ -75,7 +75,7 @@ def learning_rate(global_step, run_length, hparams):
                 factor = tf.minimum(epoch / warmup, factor)
             factor = tf.cast(factor, tf.float32)
         else:
-            raise ValueError('Unknown schedule: %s' % hparams.schedule)
+            raise ValueError(f'Unknown schedule: {hparams.schedule}')
         return tf.multiply(peak_learning_rate(run_length, hparams), factor, name='rate')
 
 
@@ -100,7 +100,7 @@ def create(learning_rate, hparams):
         return muon.Muon(
             learning_rate, hparams.momentum, matrix_learning_rate, hparams.matrix_weight_decay
         )
-    raise ValueError('Unknown optimizer: %s' % hparams.optimizer)
+    raise ValueError(f'Unknown optimizer: {hparams.optimizer}')
 
 
 def train(opt, gradients, global_step, run_length, hparams):

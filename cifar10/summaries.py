@@ -16,7 +16,7 @@ from cifar10.report import tensorboard
 
 
 def _strip_tower_name(name):
-    return re.sub('^%s_[0-9]+/' % TOWER_NAME, '', name)
+    return re.sub(f'^{TOWER_NAME}_[0-9]+/', '', name)
 
 
 def _scalar(tag, value):

@@ -225,7 +225,7 @@ def session(step, job, run, saver, summary_writer, settings=None):
         with data_files.translate_errors():  # so that the session ends normally, with a checkpoint
             yield monitored
         if run.stop_signal:
-            print('%s: stopping' % run.stop_signal.name)
+            print(f'{run.stop_signal.name}: stopping')
     run.output_errors.training_ended = True  # also after a signal
     data_files.check()
     run.finish(summary_writer, last_step)

@@ -49,7 +49,7 @@ def synthetic():
     """Draw the synthetic data set, unless it is there."""
     if FLAGS['dataset'].present and FLAGS.dataset != 'synthetic':
         raise UserError(
-            '--dataset=%s is not drawn: use the command download, or leave it out' % FLAGS.dataset
+            f'--dataset={FLAGS.dataset} is not drawn: use the command download, or leave it out'
         )
     print_counts(data_flags.make('synthetic'))
 
@@ -143,7 +143,7 @@ def main(command, *arguments):
     function, _, used = COMMANDS[command]
     for name in sorted({name for _, _, names in COMMANDS.values() for name in names}):
         if FLAGS[name].present and name not in used:
-            raise UserError('--%s has no effect on %s: leave it out' % (name, command))
+            raise UserError(f'--{name} has no effect on {command}: leave it out')
     return function(*arguments)
 
 

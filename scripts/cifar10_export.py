@@ -49,10 +49,10 @@ def main():
     with signals.RaiseOnSignal():
         converted = export.convert_to_tflite(network) if FLAGS.tflite_file else None
         path = export.export(network, FLAGS.export_dir, FLAGS.model_version)
-        print('Exported %s to %s' % (network.ckpt.path, path))
+        print(f'Exported {network.ckpt.path} to {path}')
         if converted:
             files.atomic_write(FLAGS.tflite_file, converted, 'name another file with --tflite_file')
-            print('Converted it to %s' % FLAGS.tflite_file)
+            print(f'Converted it to {FLAGS.tflite_file}')
 
 
 if __name__ == '__main__':

@@ -48,9 +48,7 @@ def define_flags():
         raise UserError('--json and --csv are two formats: give one of them')
     for name in ('checkpoint_dir', 'checkpoint', 'num_views'):
         if FLAGS.saved_model_dir and FLAGS[name].present:
-            raise UserError(
-                '--%s has no effect with --saved_model_dir: leave out one of them' % name
-            )
+            raise UserError(f'--{name} has no effect with --saved_model_dir: leave out one of them')
     if FLAGS.saved_model_dir:
         directories.check_exists(
             FLAGS.saved_model_dir,

@@ -35,7 +35,7 @@ def parse_numbers(values):
     try:
         return [float(value) for value in values]
     except ValueError as error:
-        raise UserError('it must be a list of numbers: %s' % error)
+        raise UserError(f'it must be a list of numbers: {error}')
 
 
 def parse_runs(texts):

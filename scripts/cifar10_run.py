@@ -61,7 +61,7 @@ def main():
     try:
         runner.run(arguments.program, arguments.flags, arguments.own_modules)
     except UserError as error:
-        sys.exit('cifar10_run.py: error: %s' % error)
+        sys.exit(f'cifar10_run.py: error: {error}')
     except KeyboardInterrupt:
         print('cifar10_run.py: interrupted', file=sys.stderr)
         sys.exit(130)

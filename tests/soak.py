@@ -55,7 +55,7 @@ def kill(soak):
     trainer = _at_any_moment(soak)
     if soak.rng.random() < 0.3:  # while it saves
         temporary = os.path.join(soak.run, '*temp*')
-        wait(lambda: glob.glob(temporary) or not trainer.running(), 'A save by %s' % trainer)
+        wait(lambda: glob.glob(temporary) or not trainer.running(), f'A save by {trainer}')
         soak.pause(0.03)
     trainer.send(signal.SIGKILL)
     soak.ended(-signal.SIGKILL)
@@ -80,7 +80,7 @@ def signals(soak):
         # When a process has told of the first and is ending, Python's own handlers are gone.
         statuses += [-number for number in numbers]
     names = '|'.join(number.name for number in numbers)
-    soak.ended(*statuses, line=r'interrupted \((%s)\)' % names)
+    soak.ended(*statuses, line=rf'interrupted \(({names})\)')
 
 
 def run_to_its_end(soak):
@@ -131,7 +131,7 @@ def evaluation(soak):
             raise Violation('The precision of step %d is %s' % (newest, found))
         soak.precisions.update(_precision(soak, copy))
         if len(soak.precisions) > 1:
-            raise Violation('The precision of %s has changed: %s' % (copy, soak.precisions))
+            raise Violation(f'The precision of {copy} has changed: {soak.precisions}')
 
 
 def evaluation_while_training(soak):
@@ -140,10 +140,10 @@ def evaluation_while_training(soak):
     evaluator.wait_for(PRECISION, 3)
     number = soak.rng.choice(STOP_SIGNALS)
     evaluator.send(number)
-    evaluator.end(128 + number, line=r'interrupted \(%s\)' % number.name)
+    evaluator.end(128 + number, line=rf'interrupted \({number.name}\)')
     steps = [int(step) for _, step in re.findall(PRECISION, evaluator.stdout())]
     if steps != sorted(set(steps)):
-        raise Violation('%s evaluated the steps %s' % (evaluator, steps))
+        raise Violation(f'{evaluator} evaluated the steps {steps}')
     trainer.advance()
 
 
@@ -156,7 +156,7 @@ def new_run(soak):
     soak.training()
     (aside,) = glob.glob(soak.run + '.2*')
     if fingerprint(aside) != before:
-        raise Violation('--fresh has changed the run that it moved to %s' % aside)
+        raise Violation(f'--fresh has changed the run that it moved to {aside}')
     shutil.rmtree(aside)
 
 
@@ -245,7 +245,7 @@ def unfinished_files(soak):
     soak.no_trainer()
     for name in (
         'model.ckpt-7.data-00000-of-00001.tempstate123456789',
-        'checkpoint.tmp%032x' % 7,
+        f'checkpoint.tmp{7:032x}',
         'run.json.new',
     ):
         path = os.path.join(soak.run, name)
@@ -284,7 +284,7 @@ def moved_directory(soak):
     os.rename(soak.run, away)
     soak.pause(1)
     if os.path.exists(soak.run):  # only TensorFlow makes it again, if a checkpoint is being saved
-        wait(lambda: not trainer.running(), 'The end of %s without its directory' % trainer)
+        wait(lambda: not trainer.running(), f'The end of {trainer} without its directory')
         shutil.rmtree(soak.run)
     os.rename(away, soak.run)
     trainer.advance()

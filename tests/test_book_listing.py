@@ -13,9 +13,7 @@ def test_the_listing_trains_and_evaluates(tmp_path, data_dir, capsys):
     """It finds the same precision as we do, of its own checkpoint and of one of ours."""
     with open(os.path.join(programs.ROOT, 'docs', 'books.md')) as page:
         (listing,) = re.findall('```python\n(import numpy.*?)```', page.read(), re.DOTALL)
-    given = 'DATA_DIR, TRAIN_DIR, NUM_GPUS, BATCH_SIZE, MAX_STEPS = %r' % (
-        (data_dir, str(tmp_path), 2, 16, 10),
-    )
+    given = f'DATA_DIR, TRAIN_DIR, NUM_GPUS, BATCH_SIZE, MAX_STEPS = {(data_dir, str(tmp_path), 2, 16, 10)!r}'
     listing = re.sub('DATA_DIR, TRAIN_DIR = .*\n.*', given, listing)
     names = {}
     exec(listing, names)

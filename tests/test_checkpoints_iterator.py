@@ -73,8 +73,7 @@ def test_each_checkpoint_is_found_once(tmp_path, clock, capsys):
     assert _found(tmp_path, clock, 10, 50) == [(10, 26), (30, 46), (30, 76)]
     assert clock.now == 126  # 50 seconds after the last
     assert capsys.readouterr().out == (
-        'Waiting for a checkpoint in %s\nNo new checkpoint in %s for 50 seconds\n'
-        % (tmp_path, tmp_path)
+        f'Waiting for a checkpoint in {tmp_path}\nNo new checkpoint in {tmp_path} for 50 seconds\n'
     )
 
 
@@ -99,7 +98,7 @@ def test_the_last_one_does_not_wait_and_ends_it(tmp_path, clock, capsys, is_ther
     assert _found(tmp_path, clock, 300) == ([(30, 7)] if is_there else [(10, 4), (30, 8)])
     assert clock.now == (7 if is_there else 8)
     assert capsys.readouterr().out.endswith(
-        'The run in %s has ended: this was its last checkpoint\n' % tmp_path
+        f'The run in {tmp_path} has ended: this was its last checkpoint\n'
     )
 
 
@@ -154,7 +153,5 @@ def test_the_directory_is_gone(tmp_path, clock, comes_back):
         clock.due = {1: run.mkdir}
         assert list(checkpoints) == []
     else:
-        with pytest.raises(
-            UserError, match='^%s does not exist: it has been moved or removed' % run
-        ):
+        with pytest.raises(UserError, match=f'^{run} does not exist: it has been moved or removed'):
             next(checkpoints)

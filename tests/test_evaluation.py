@@ -38,7 +38,7 @@ def test_each_example_is_scored_once(tmp_path, num_examples):
     assert (metrics.num_correct, metrics.num_examples) == (correct, num_examples or 150)
     assert (result.step, result.num_views) == (7, 1)
     losses = {
-        'losses/%s/weight_loss' % layer: 0.004
+        f'losses/{layer}/weight_loss': 0.004
         * (variables[layer + '/weights'].astype(float) ** 2).sum()
         / 2
         for layer in ('local3', 'local4')
@@ -62,9 +62,7 @@ def test_raw_weights_without_averages(tmp_path, data_dir, paths, capsys):
         3,
         checkpoints.expected_result(data_dir, variables)[0],
     )
-    assert (
-        '%s has no moving averages: using the weights themselves' % path in capsys.readouterr().out
-    )
+    assert f'{path} has no moving averages: using the weights themselves' in capsys.readouterr().out
 
 
 def test_a_checkpoint_that_is_not_finite(tmp_path, paths):

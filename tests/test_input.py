@@ -130,5 +130,5 @@ def test_inputs_run_on_the_cpu(data_dir, graph):
     ],
 )
 def test_missing_files_are_named(tmp_path, build, name):
-    with pytest.raises(UserError, match='%s is missing' % name):
+    with pytest.raises(UserError, match=f'{name} is missing'):
         build(str(tmp_path))

@@ -124,7 +124,7 @@ def test_installed_scripts(tree, tmp_path):
             '--no-deps',
             '--no-index',
             '--no-compile',
-            '--prefix=%s' % tmp_path,
+            f'--prefix={tmp_path}',
             wheel,
         ],
         check=True,
@@ -138,6 +138,6 @@ def test_installed_scripts(tree, tmp_path):
 def test_the_program_of_the_readme(tmp_path, capsys):
     with open(os.path.join(programs.ROOT, 'README.md')) as readme:
         program = re.findall('```python\n(.*?)```', readme.read(), re.DOTALL)[-1]
-    program = program.replace('/tmp/', '%s/' % tmp_path).replace('max_steps=100', 'max_steps=2')
+    program = program.replace('/tmp/', f'{tmp_path}/').replace('max_steps=100', 'max_steps=2')
     exec(program, {})
     assert re.search(r'precision @ 1 = .* \(\d+ of 100, step 2\)', capsys.readouterr().out)

@@ -30,7 +30,7 @@ RECIPES = {
 }
 LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
 SIZES = [4800, 64, 102400, 64, 884736, 384, 73728, 192, 1920, 10]
-VARIABLES = ['%s/%s' % (layer, kind) for layer in LAYERS for kind in ('weights', 'biases')]
+VARIABLES = [f'{layer}/{kind}' for layer in LAYERS for kind in ('weights', 'biases')]
 NUM_BYTES = 4 * 1068298
 DIVISIONS = {
     1: [LAYERS],

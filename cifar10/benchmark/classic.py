@@ -161,8 +161,7 @@ def train(job, train_dir):
     directories.make(train_dir)
     if os.listdir(train_dir):
         raise UserError(
-            '%s is not empty, and this program cannot resume a run: give another --train_dir'
-            % train_dir
+            f'{train_dir} is not empty, and this program cannot resume a run: give another --train_dir'
         )
     intervals, data_files = job.intervals, session_hooks.DataFilesHook(job)
     with tf.Graph().as_default(), tf.device('/cpu:0'):

@@ -140,7 +140,7 @@ def profile_metrics(formulation, job, steps):
             for node in [node for dev in metadata.step_stats.dev_stats for node in dev.node_stats]:
                 kind = ''.join(re.findall(r' = (\w+)\(', node.timeline_label)[:1])
                 ms = (node.op_end_rel_micros - node.op_start_rel_micros) / 1e3
-                for name in ('%s (%s)' % (node.node_name, kind), SUM):
+                for name in (f'{node.node_name} ({kind})', SUM):
                     op_ms[name] += ms / steps.measured
     return dict(op_ms), profiler_hook.chrome_trace(metadata)
 

@@ -49,8 +49,7 @@ def call_in_new_process(function, *args):
         except EOFError:
             process.join()
             raise UserError(
-                'The measuring process ended with status %s: is there enough memory?'
-                % process.exitcode
+                f'The measuring process ended with status {process.exitcode}: is there enough memory?'
             )
     if isinstance(result, UserError):
         raise result
@@ -115,7 +114,7 @@ def run_trainer(command, min_last_step, terminate_fn=subprocess.Popen.kill):
         status = process.wait()
     script = os.path.basename(command[1])
     if status:
-        raise UserError('%s failed' % script)
+        raise UserError(f'{script} failed')
     if max(logged_steps, default=0) < min_last_step:  # a signal has ended it
         raise UserError('%s was stopped before step %d: measure again' % (script, min_last_step))
     return logged_steps, _peak_mb(rusage)

@@ -174,8 +174,7 @@ def read(data_dir=DATA_DIR, label_mode=None):
     dataset_spec = CIFAR100 if _holds_files(directory, CIFAR100) else CIFAR10
     if label_mode and (custom_dataset or label_mode not in dataset_spec.label_modes):
         raise UserError(
-            '--label_mode=%s is for CIFAR-100, and %s holds another data set: leave it out'
-            % (label_mode, directory)
+            f'--label_mode={label_mode} is for CIFAR-100, and {directory} holds another data set: leave it out'
         )
     if custom_dataset:
         return custom_dataset
@@ -214,11 +213,11 @@ def _parse_dataset_info(directory, content):
     splits = []
     for split_name in ('train', 'test'):
         if not content[split_name]:
-            raise ValueError('it names no files for %s' % split_name)
+            raise ValueError(f'it names no files for {split_name}')
         splits.append(Split([], len(names), names, (256, 1)[-num_bytes:]))
         for name, file_info in content[split_name].items():
             if os.path.basename(name) != name or not name.isprintable() or name in ('', '.', '..'):
-                raise ValueError('%s is not the name of a file' % ascii(name))
+                raise ValueError(f'{ascii(name)} is not the name of a file')
             path = os.path.join(directory, name)
             splits[-1].files.append(
                 DataFile(path, int(file_info['examples']), str(file_info['sha256']))
@@ -239,7 +238,7 @@ def check_class_names(names):
     for name in names:
         # A terminal would carry out what cannot be printed.
         if not name.strip() or not name.isprintable():
-            raise ValueError('a class cannot be called %s' % ascii(name))
+            raise ValueError(f'a class cannot be called {ascii(name)}')
     if len(set(names)) < len(names):
         raise ValueError('two classes have the same name')
 
@@ -261,7 +260,7 @@ def _read_class_names(path, num_classes):
             raise ValueError('it lists %d class names, not %d' % (len(names), num_classes))
         check_class_names(names)
     except ValueError as error:
-        raise UserError('%s is damaged (%s): %s' % (path, error, hint))
+        raise UserError(f'{path} is damaged ({error}): {hint}')
     return names
 
 

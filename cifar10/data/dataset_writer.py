@@ -32,8 +32,7 @@ def is_present(data_dir, dataset_spec=dataset.CIFAR10):
     for path in found.train.paths + found.test.paths:
         if not os.path.exists(path):
             raise UserError(
-                '%s is missing: put it back, or move %s away, and the whole data set is written again'
-                % (path, directory)
+                f'{path} is missing: put it back, or move {directory} away, and the whole data set is written again'
             )
     return True
 
@@ -75,7 +74,7 @@ def check_new_directory(path):
     if os.path.lexists(path) and (
         os.path.islink(path) or not os.path.isdir(path) or os.listdir(path)
     ):
-        raise UserError('%s exists: give the name of a new directory' % path)
+        raise UserError(f'{path} exists: give the name of a new directory')
 
 
 @contextlib.contextmanager
@@ -113,8 +112,7 @@ def verified_directory(path):
                 verification.verify(split)
     except OSError as error:
         raise UserError(
-            'Cannot write the data set to %s (%s): make room there, or give another directory'
-            % (path, error)
+            f'Cannot write the data set to {path} ({error}): make room there, or give another directory'
         )
 
 

@@ -90,7 +90,7 @@ def _decode_chunk(decode_fn, chunk, failures):
                 images += list(decode_fn([image_file.content]))
                 intact_files.append(image_file)
             except tf.errors.OpError as error:
-                reason = 'the image is damaged or incomplete (%s)' % errors.reason(error)
+                reason = f'the image is damaged or incomplete ({errors.reason(error)})'
                 failures.append((image_file.path, reason))
         chunk = intact_files
     upright = [
@@ -145,7 +145,7 @@ def read(path):
     """
     file_type = files.special_file_type(os.stat(path).st_mode)
     if file_type:
-        raise UserError('it is %s' % file_type)  # A FIFO would be waited for.
+        raise UserError(f'it is {file_type}')  # A FIFO would be waited for.
     with open(path, 'rb') as stream:
         return read_stream(stream)
 

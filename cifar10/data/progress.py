@@ -15,7 +15,7 @@ class ProgressBar:
         """Take a word for what is done, like 'Converting', how much there is to do, and where to
         write: None for the standard output.
         """
-        self._line = action + ' %d%%: %d of %d {0}, %.0f {0}/s, %s left'.format(unit)
+        self._line = action + f' %d%%: %d of %d {unit}, %.0f {unit}/s, %s left'
         self._total, self._stream = total, stream
         self._start, self._done = time.monotonic(), 0
 

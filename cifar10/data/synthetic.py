@@ -91,13 +91,12 @@ def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
             _write(path, records_per_file, seed)
         elif dataset.read(data_dir).class_names != CLASS_NAMES:
             raise UserError(
-                '%s holds a data set that is not the synthetic one: give another --data_dir'
-                % dataset.files_dir(data_dir)
+                f'{dataset.files_dir(data_dir)} holds a data set that is not the synthetic one: give another --data_dir'
             )
 
 
 def _write(path, records_per_file, seed):
-    print('Writing the synthetic data set to %s' % path)
+    print(f'Writing the synthetic data set to {path}')
     with dataset_writer.verified_directory(path) as directory:
         for index, name in enumerate(dataset.TRAIN_FILES + dataset.TEST_FILES):
             draw_records(records_per_file, np.random.default_rng([seed, index])).tofile(

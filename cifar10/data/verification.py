@@ -51,8 +51,7 @@ def verify_checksums(split):
     for file in split.files:
         if file.sha256 and files.digest(file.path, 'sha256') != file.sha256:
             raise UserError(
-                '%s has been changed: its SHA-256 is not the one in dataset.json; %s'
-                % (file.path, _HINT)
+                f'{file.path} has been changed: its SHA-256 is not the one in dataset.json; {_HINT}'
             )
 
 
@@ -80,7 +79,7 @@ def read_examples(split):
 def total_checksum(split):
     """Return a CRC-32 of all files of a Split, in their order, as eight hexadecimal digits."""
     checksums = [_checksum(path, split.label_weights) for path in split.paths]
-    return '%08x' % zlib.crc32(repr(checksums).encode())
+    return f'{zlib.crc32(repr(checksums).encode()):08x}'
 
 
 def check_file(path):
@@ -89,9 +88,9 @@ def check_file(path):
         files.check_regular_file(path, _HINT)
     except (FileNotFoundError, NotADirectoryError):
         raise UserError(
-            '%s is missing: put it back, fetch the data set with `cifar10_dataset.py download`, make '
+            f'{path} is missing: put it back, fetch the data set with `cifar10_dataset.py download`, make '
             'one with `cifar10_dataset.py synthetic`, or point --data_dir at the directory that holds '
-            '%s' % (path, dataset.CIFAR10_DIRECTORY)
+            f'{dataset.CIFAR10_DIRECTORY}'
         )
 
 
@@ -125,7 +124,7 @@ def _verify_file(split, file):
             bad_labels[0],
         )
     if problem:
-        raise UserError('%s %s; %s' % (file.path, problem, _HINT))
+        raise UserError(f'{file.path} {problem}; {_HINT}')
     return counts[:num_classes]
 
 
@@ -184,7 +183,7 @@ class Snapshot:
                 now = os.stat(path)
                 file_type = files.special_file_type(now.st_mode)
                 if file_type:
-                    return '%s is now %s' % (path, file_type)
+                    return f'{path} is now {file_type}'
                 if now.st_size != before.st_size:
                     sizes = before.st_size, now.st_size
                     return '%s has changed: it had %d bytes, now %d' % (path, *sizes)
@@ -192,9 +191,9 @@ class Snapshot:
                     now.st_ctime_ns != before.st_ctime_ns
                     and _checksum(path, self._label_weights) != checksum
                 ):
-                    return '%s has changed since the start' % path
+                    return f'{path} has changed since the start'
             except FileNotFoundError:
-                return '%s has been removed' % path
+                return f'{path} has been removed'
             except OSError as error:
-                return '%s cannot be read any more (%s)' % (path, error.strerror)
+                return f'{path} cannot be read any more ({error.strerror})'
         return None

@@ -34,7 +34,7 @@ class FileWatcher:
         self._paths = split.paths
         self._snapshot = verification.Snapshot(split)
         if num_examples is not None and verification.verify(split) != num_examples:
-            raise UserError('%s or a file beside it has changed: start again' % self._paths[0])
+            raise UserError(f'{self._paths[0]} or a file beside it has changed: start again')
 
     def start(self, coord):
         """Start to look, until the tf.train.Coordinator stops."""
@@ -71,7 +71,7 @@ class FileWatcher:
             lines = [errors.one_line_message(found) for found in (error, self._thread_error())]
             change = next((line for line in lines if verification.CHANGED_MESSAGE in line), None)
         if change:
-            raise UserError('%s: put the data back as it was, and start again' % change)
+            raise UserError(f'{change}: put the data back as it was, and start again')
 
     def _thread_error(self):
         """Return the error that has stopped the Coordinator.

@@ -61,7 +61,7 @@ class Launcher:
         """
         for flag in flags:
             if _OWN_FLAG.fullmatch(flag):
-                raise UserError('%s is set by the launcher, for each task: leave it out' % flag)
+                raise UserError(f'{flag} is set by the launcher, for each task: leave it out')
         self._command, self._flags, self._restarts_left = command, flags, max_restarts
         self._num_ps, self._num_workers = num_ps, num_workers
         self._names = ['ps %d' % index for index in range(num_ps)]
@@ -229,7 +229,7 @@ class Launcher:
         if names:
             self._restarts_left -= 1
             action += ' (%d restarts left)' % self._restarts_left
-        errors.warn('%s: %s' % (task.end_message, action))
+        errors.warn(f'{task.end_message}: {action}')
         # --fresh would move this run aside; a --flagfile may hold it too
         if self._tasks['worker 0'].has_trained:
             self._flags = [flag for flag in self._flags if not _FRESH.fullmatch(flag)]

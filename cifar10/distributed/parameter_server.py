@@ -24,7 +24,7 @@ def serve(context):
         [task], cluster.worker_tasks, lambda graph: context.connect(graph, [task])
     )
     state_variables.initialize()
-    print('%s is ready' % cluster.describe(task))
+    print(f'{cluster.describe(task)} is ready')
     while not state_variables.read()[0].generation:
         time.sleep(_POLL_SECS)
     context.join(TRAINING)

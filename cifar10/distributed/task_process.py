@@ -85,7 +85,7 @@ class TaskProcess:
             with contextlib.suppress(OSError):  # nobody may read stderr any more
                 is_output = pipe is self._process.stdout
                 file = sys.stdout if is_output else sys.stderr
-                print('[%s] %s' % (self.name, line), file=file)
+                print(f'[{self.name}] {line}', file=file)
 
     def has_ended(self):
         """Return whether the process has ended; sets `status`, and shows its last lines."""
@@ -135,4 +135,4 @@ class TaskProcess:
         how = 'ended with status %d' % self.status
         if self.status < 0:
             how = 'was ended by ' + signal.Signals(-self.status).name
-        return '%s %s' % (self.name, how)
+        return f'{self.name} {how}'

@@ -36,8 +36,8 @@ def print_variable_sizes(variables):
     for variable in variables:
         spec = tf.DeviceSpec.from_string(variable.device)
         size = variable.shape.num_elements() * variable.dtype.size
-        sizes['%s %s' % (spec.job, spec.task)] += size
-    texts = ['%.1f MB on %s' % (size / 1e6, name) for name, size in sorted(sizes.items())]
+        sizes[f'{spec.job} {spec.task}'] += size
+    texts = [f'{size / 1e6:.1f} MB on {name}' for name, size in sorted(sizes.items())]
     print('Variables: ' + ', '.join(texts))
 
 

@@ -128,4 +128,4 @@ class CheckpointSaverHook(session_hooks.FetchingHook):
             self._nan_hook.check_variables(session)
             self._save(session)
         if self._saved_path:
-            print('Saved %s' % self._saved_path)
+            print(f'Saved {self._saved_path}')

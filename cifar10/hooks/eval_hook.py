@@ -81,8 +81,7 @@ class EvalHook(session_hooks.FetchingHook):
         result = self._evaluator.evaluate(ckpt)
         self._evaluated = ckpt.step
         print(
-            '%s\nThe evaluation took %.1f s'
-            % (evaluation.format_result(result), time.monotonic() - start)
+            f'{evaluation.format_result(result)}\nThe evaluation took {time.monotonic() - start:.1f} s'
         )
         precision = result.metrics.precision
         self._summary_writer.add_summary(

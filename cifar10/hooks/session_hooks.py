@@ -142,7 +142,7 @@ class DataFilesHook(tf.train.SessionRunHook):
                 self._change = change
                 return
             if isinstance(error, tf.errors.OutOfRangeError):
-                raise UserError('The data ended: %s' % errors.reason(error))
+                raise UserError(f'The data ended: {errors.reason(error)}')
             raise
 
 

@@ -44,7 +44,7 @@ def write(result, directory):
     """
     for name, figure in draw(result).items():
         for file_format in ('png', 'svg'):
-            path = os.path.join(directory, '%s.%s' % (name, file_format))
+            path = os.path.join(directory, f'{name}.{file_format}')
             files.atomic_write(path, image_bytes(figure, file_format), 'name another directory')
 
 
@@ -139,8 +139,7 @@ def reliability_diagram(calibration):
     above.plot([0, 1], [0, 1], '--', color='black', label='no gap')
     above.legend()
     above.set(
-        title='Reliability: expected calibration error %.3f'
-        % calibration.expected_calibration_error,
+        title=f'Reliability: expected calibration error {calibration.expected_calibration_error:.3f}',
         ylabel='precision',
         xlim=(0, 1),
         ylim=(0, 1),
@@ -165,11 +164,7 @@ def mistakes(found, class_names):
         top = 1.2 * row
         image = mistake.image.transpose(1, 2, 0)
         axes.imshow(image, extent=(column + 0.02, column + 0.98, top + 0.96, top))
-        caption = '%s,\nnot %s %.2f' % (
-            class_names[mistake.predicted_class],
-            class_names[mistake.label],
-            mistake.probability,
-        )
+        caption = f'{class_names[mistake.predicted_class]},\nnot {class_names[mistake.label]} {mistake.probability:.2f}'
         axes.text(column + 0.5, top - 0.02, caption, fontsize=9, ha='center', va='bottom')
     axes.set_title('The most confident mistakes' if found else 'No mistakes')
     axes.set(xlim=(0, _COLUMNS), ylim=(1.2 * rows - 0.24, -0.24))

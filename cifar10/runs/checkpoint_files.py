@@ -203,10 +203,10 @@ def keep_best(run, ckpt, precision):
         run.record['best'] = best
         _remove_other_best_files(run.path, best and best['checkpoint'])
         raise UserError(
-            'Cannot keep the best checkpoint (%s): make room for %s' % (errors.reason(error), path)
+            f'Cannot keep the best checkpoint ({errors.reason(error)}): make room for {path}'
         )
     _remove_other_best_files(run.path, name)
-    print('Best so far: precision @ 1 = %.3f, kept as %s' % (precision, path))
+    print(f'Best so far: precision @ 1 = {precision:.3f}, kept as {path}')
 
 
 def _write(path, values):

@@ -77,8 +77,7 @@ class SummaryWriter:
         except _ERRORS as error:
             self._close()
             raise errors.UserError(
-                'Cannot write summaries (%s): make room in %s, or give another directory'
-                % (errors.reason(error), self._directory)
+                f'Cannot write summaries ({errors.reason(error)}): make room in {self._directory}, or give another directory'
             )
 
     def _open(self):

@@ -56,16 +56,14 @@ def export(trained_model, export_dir, version=None):
             path = os.path.join(export_dir, str(version))
             if os.path.lexists(path):
                 raise UserError(
-                    '%s exists: give another --model_version, or leave it out for the next one'
-                    % path
+                    f'{path} exists: give another --model_version, or leave it out for the next one'
                 )
             # TensorFlow Serving does not look at it: its name is no number
             with directories.atomic_directory(path) as directory:
                 _save(trained_model, directory)
     except (tf.errors.OpError, OSError) as error:
         raise UserError(
-            'Cannot write the model to %s (%s): make room there, make it writable, or give another --export_dir'
-            % (path, errors.reason(error))
+            f'Cannot write the model to {path} ({errors.reason(error)}): make room there, make it writable, or give another --export_dir'
         )
     return path
 

@@ -54,8 +54,7 @@ def read(directory, choice):
     biases = ckpt.values.get(name)
     if biases is None or biases.ndim != 1:
         raise UserError(
-            'The checkpoint %s does not fit: it has no %s. Give the directory of a run of this network'
-            % (ckpt.path, name)
+            f'The checkpoint {ckpt.path} does not fit: it has no {name}. Give the directory of a run of this network'
         )
     return TrainedModel(ckpt, suffix, _read_class_names(os.path.dirname(ckpt.path), len(biases)))
 
@@ -80,7 +79,6 @@ def _read_class_names(train_dir, num_classes):
     if num_classes == NUM_CLASSES:
         names = dataset.CLASS_NAMES
     print(
-        'No record beside the checkpoint names its classes: using %s'
-        % dataset.format_class_names(names)
+        f'No record beside the checkpoint names its classes: using {dataset.format_class_names(names)}'
     )
     return names

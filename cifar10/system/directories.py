@@ -40,8 +40,7 @@ def check_trusted(path):
             and os.lstat(ancestor).st_uid not in (os.getuid(), 0)
         ):
             raise UserError(
-                '%s belongs to another user, and is in a place where every user can write: give another directory'
-                % ancestor
+                f'{ancestor} belongs to another user, and is in a place where every user can write: give another directory'
             )
         next_paths = [parent]
         if os.path.islink(ancestor):
@@ -72,8 +71,8 @@ def check_no_wildcards(path):
     """
     if any(character in path for character in '*?[]\\' if character != os.sep):
         raise UserError(
-            '%s has one of the characters * ? [ ] \\, which TensorFlow reads as a pattern: rename it, or give another '
-            'directory' % path
+            f'{path} has one of the characters * ? [ ] \\, which TensorFlow reads as a pattern: rename it, or give another '
+            'directory'
         )
 
 
@@ -95,7 +94,7 @@ def check_no_file(path):
     absent = missing_directories(path)
     ancestor = os.path.dirname(absent[-1]) if absent else path
     if not os.path.isdir(ancestor):
-        raise UserError('%s is not a directory: give another one' % ancestor)
+        raise UserError(f'{ancestor} is not a directory: give another one')
 
 
 def check_exists(path, hint):
@@ -104,7 +103,7 @@ def check_exists(path, hint):
     """
     check_no_file(path)
     if not os.path.isdir(path):
-        raise UserError('%s does not exist: %s' % (path, hint))
+        raise UserError(f'{path} does not exist: {hint}')
 
 
 def make(path):
@@ -120,9 +119,7 @@ def make(path):
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
-        raise UserError(
-            'Cannot make the directory %s (%s): give another one' % (path, error.strerror)
-        )
+        raise UserError(f'Cannot make the directory {path} ({error.strerror}): give another one')
 
 
 class Lock:
@@ -162,7 +159,7 @@ class Lock:
         except BlockingIOError:
             if self._busy_message:
                 raise UserError(self._busy_message)
-            print('Waiting for another process that works in %s' % self._path, flush=True)
+            print(f'Waiting for another process that works in {self._path}', flush=True)
             fcntl.flock(self._handle, fcntl.LOCK_EX)
         except OSError:  # The file system has no locks.
             return
@@ -181,7 +178,7 @@ class Lock:
         except OSError:
             is_same = False
         if not is_same:
-            raise UserError('%s %s' % (self._path, message))
+            raise UserError(f'{self._path} {message}')
 
 
 @contextlib.contextmanager

@@ -45,7 +45,7 @@ def exit_immediately(signum, frame=None):
             os.kill(child, _KILL)
     if signum != BROKEN_PIPE_SIGNAL and _can_write():
         name = signal.Signals(signum).name
-        line = '%s: interrupted (%s)\n' % (os.path.basename(sys.argv[0]), name)
+        line = f'{os.path.basename(sys.argv[0])}: interrupted ({name})\n'
         with contextlib.suppress(OSError):
             os.write(stderr_fd, line.encode())
     os._exit(128 + signum)

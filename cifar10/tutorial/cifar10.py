@@ -94,7 +94,7 @@ def _activation_summary(x):
     """Make a histogram and a summary of the sparsity of the activations `x`, without a tower's
     name.
     """
-    name = re.sub('%s_[0-9]*/' % TOWER_NAME, '', x.op.name)
+    name = re.sub(f'{TOWER_NAME}_[0-9]*/', '', x.op.name)
     tf.summary.histogram(name + '/activations', x)
     tf.summary.scalar(name + '/sparsity', tf.nn.zero_fraction(x))
 

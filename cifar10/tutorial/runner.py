@@ -65,14 +65,12 @@ def _compile_program(path):
             source = opened.read()
         if path.endswith('.ipynb') or _is_notebook(source):
             raise UserError(
-                '%s is a notebook, not a program: `jupyter nbconvert --to script %s` makes one of it'
-                % (path, shlex.quote(path))
+                f'{path} is a notebook, not a program: `jupyter nbconvert --to script {shlex.quote(path)}` makes one of it'
             )
         return compile(source, os.path.abspath(path), 'exec', dont_inherit=True)
     except OSError as error:
         raise UserError(
-            'Cannot read the program %s (%s): give the path of a Python file'
-            % (path, error.strerror)
+            f'Cannot read the program {path} ({error.strerror}): give the path of a Python file'
         )
     except SyntaxError as error:
         _exit_with_error(error, '', None)

@@ -77,8 +77,8 @@ def test_the_subcommand(tmp_path, data_dir):
             '--batch_size=8',
             '--warmup_steps=10',
             '--steps=20',
-            '--data_dir=%s' % data_dir,
-            '--json_file=%s' % path,
+            f'--data_dir={data_dir}',
+            f'--json_file={path}',
         )
     finally:
         programs.DEADLINE_SECS = before

@@ -49,8 +49,7 @@ def test_data_that_change_meanwhile(own_data_dir, monkeypatch, formulation):
     monkeypatch.setattr(measurements.processes, 'resource_usage', empty)
     with pytest.raises(
         UserError,
-        match='^%s has changed: it had 184380 bytes, now 0: put the data back as it was, '
-        % paths[0],
+        match=f'^{paths[0]} has changed: it had 184380 bytes, now 0: put the data back as it was, ',
     ):
         measurements.input_metrics(formulation, _job(own_data_dir), StepCounts(1, 10**9))
 

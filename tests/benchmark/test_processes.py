@@ -128,7 +128,7 @@ LINE = '2026-01-01 00:00:0%d.500000: step %d, loss = 1.00 (1.0 examples/sec; 1.0
 
 
 def _run(text, min_last_step, more=''):
-    return processes.run_trainer([sys.executable, '-c', more + 'print(%r)' % text], min_last_step)
+    return processes.run_trainer([sys.executable, '-c', more + f'print({text!r})'], min_last_step)
 
 
 def test_marks_of_a_trainer(monkeypatch):
@@ -159,5 +159,5 @@ def test_trainer_has_a_peak_of_memory():
     ],
 )
 def test_trainer_may_end_early(text, more, complaint):
-    with pytest.raises(UserError, match='^%s$' % complaint):
+    with pytest.raises(UserError, match=f'^{complaint}$'):
         _run(text, 20, more)

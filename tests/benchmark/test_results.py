@@ -55,7 +55,7 @@ def runs(tmp_path):
             **{'Precision @ 1': {150: 0.5, 200: last}, 'Precision @ 1, 10 views': {150: 0.8}},
         )
     return ','.join(
-        '{0}:{1}/{2}:{1}/{2}_eval'.format(name, tmp_path, directory)
+        f'{name}:{tmp_path}/{directory}:{tmp_path}/{directory}_eval'
         for name, directory in (('slow', 'slow'), ('quick', 'quick1'), ('quick', 'quick2'))
     )
 
@@ -88,15 +88,15 @@ def test_plot(runs, tmp_path):
     """A picture with a curve for each run."""
     pytest.importorskip('matplotlib')
     path = tmp_path / 'plot.svg'
-    status, _, stderr = programs.call('cifar10_results', '--runs=' + runs, '--plot_file=%s' % path)
+    status, _, stderr = programs.call('cifar10_results', '--runs=' + runs, f'--plot_file={path}')
     assert (status, stderr) == (0, '')
     picture = path.read_text()
     # and the legend
     assert picture.count('stroke: #1f77b4') == 2 + 1 and picture.count('stroke: #ff7f0e') == 4 + 1
-    path = '%s.never' % path
+    path = f'{path}.never'
     status, _, stderr = programs.call('cifar10_results', '--runs=' + runs, '--plot_file=' + path)
     assert status == 1 and not os.path.exists(path)
-    assert stderr.startswith('cifar10_results.py: error: Cannot draw %s (' % path)
+    assert stderr.startswith(f'cifar10_results.py: error: Cannot draw {path} (')
     assert stderr.count('\n') == 1
 
 
@@ -180,9 +180,9 @@ def test_a_damaged_event_file(tmp_path, capsys):
     path, curve = _first_event_file(tmp_path / 'train'), results.read_curve(*run)
     path.write_bytes(path.read_bytes() + bytes(100))
     np.testing.assert_array_equal(results.read_curve(*run), curve)
-    assert '%s is read up to its damage' % path in capsys.readouterr().err
+    assert f'{path} is read up to its damage' in capsys.readouterr().err
     path.write_bytes(_record(b'\xff' * 5))
-    with pytest.raises(UserError, match='%s is damaged .*: move it away' % path):
+    with pytest.raises(UserError, match=f'{path} is damaged .*: move it away'):
         results.read_curve(*run)
 
 

@@ -76,7 +76,7 @@ def test_flags_win(monkeypatch, capsys, words, expected, told):
     assert capsys.readouterr().out == ''
     _parsed(words, cluster_flags.check)
     assert capsys.readouterr().out.splitlines() == [
-        'TF_CONFIG gives another --%s: the flag wins' % flag for flag in told
+        f'TF_CONFIG gives another --{flag}: the flag wins' for flag in told
     ]
 
 
@@ -103,7 +103,7 @@ def test_an_evaluator_needs_no_index(words):
 )
 def test_a_flag_that_is_missing(words, name):
     with pytest.raises(
-        UserError, match='^--%s is missing: say with .* which task of which cluster this is' % name
+        UserError, match=f'^--{name} is missing: say with .* which task of which cluster this is'
     ):
         _given(*words)
 

@@ -50,15 +50,15 @@ def test_a_signal_during_the_imports(tmp_path, script):
         'cifar10_results': ['--runs=a:b:c'],
         'cifar10_benchmark': ['step'],
         'cifar10_run': ['program.py'],
-        'cifar10_predict': ['--checkpoint_dir=%s' % tmp_path, 'cat.jpg'],
+        'cifar10_predict': [f'--checkpoint_dir={tmp_path}', 'cat.jpg'],
         'cifar10_distributed_train': ['--worker_hosts=a:1', '--job_name=worker', '--task_index=0'],
-        'cifar10_export': ['--checkpoint_dir=%s' % tmp_path],
+        'cifar10_export': [f'--checkpoint_dir={tmp_path}'],
     }.get(script, [])
     process = programs.start(script, *words, PYTHONPATH=pythonpath)
     assert process.stdout.readline() == 'importing\n'
     process.send_signal(signal.SIGTERM if script == 'cifar10_eval' else signal.SIGINT)
     name, status = ('SIGTERM', 143) if script == 'cifar10_eval' else ('SIGINT', 130)
-    assert process.communicate() == ('', '%s.py: interrupted (%s)\n' % (script, name))
+    assert process.communicate() == ('', f'{script}.py: interrupted ({name})\n')
     assert process.returncode == status
 
 
@@ -89,7 +89,7 @@ def test_mistakes_need_no_tensorflow(tmp_path, script):
 def test_flags_that_do_not_fit_together_need_no_tensorflow(tmp_path, script, words, line):
     pythonpath = _stand_in(tmp_path, "raise AssertionError('imported')")
     status, stdout, stderr = programs.run(script, *words, PYTHONPATH=pythonpath)
-    assert (status, stdout) == (1, '') and stderr.startswith('%s.py: error: %s' % (script, line))
+    assert (status, stdout) == (1, '') and stderr.startswith(f'{script}.py: error: {line}')
 
 
 def test_a_program_hides_what_the_import_writes(tmp_path):
@@ -108,7 +108,7 @@ def test_no_file_takes_the_place_of_one_that_is_closed(tmp_path):
     source = (
         "import os; [os.close(number) for number in range(3)]; from cifar10.cli import startup; startup.start('__main__')\n"
         'same = [os.path.samestat(os.fstat(number), os.stat(os.devnull)) for number in range(3)]\n'
-        "open(%r, 'w').write(str(same))" % str(found)
+        f"open({str(found)!r}, 'w').write(str(same))"
     )
     assert _run(source, pythonpath)[0] == 0 and found.read_text() == '[True, True, True]'
 
@@ -190,7 +190,7 @@ def test_lines_arrive_at_once():
     """A signal may end the process. Characters that the encoding lacks become escapes."""
     program = "print('one'); print('\\u00fc\\udcff'); os._exit(0)"
     for encoding, text in [('ascii', '\\xfc\\udcff'), ('utf-8', '\u00fc\\udcff')]:
-        printed = ('one\n%s\n' % text).encode()
+        printed = (f'one\n{text}\n').encode()
         assert _print(program, subprocess.PIPE, PYTHONIOENCODING=encoding) == (0, printed, '')
 
 

@@ -97,7 +97,7 @@ def test_when_it_is_evaluated(data_dir, capsys, intervals, text):
 
 def test_classes_without_names(tmp_path, capsys):
     told = _plan(capsys, Job(dataset.read(str(tmp_path)), 7))['Data']
-    assert told.startswith('7 examples of unnamed classes in %s' % tmp_path)
+    assert told.startswith(f'7 examples of unnamed classes in {tmp_path}')
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_the_learning_rate(data_dir, capsys, hparams, num_towers, rate, times):
     job = Job(dataset.read(data_dir), 50000, hparams, _cpus(num_towers))
     printed = _plan(capsys, job)
     assert printed['Learning rate'].startswith(rate)
-    assert printed['Learning rate'].endswith('(--lr_scaling=%s)' % hparams.lr_scaling)
-    assert printed['Batch'].endswith(', %g times the batch of the recipe' % times)
+    assert printed['Learning rate'].endswith(f'(--lr_scaling={hparams.lr_scaling})')
+    assert printed['Batch'].endswith(f', {times:g} times the batch of the recipe')
 
 
 def test_how_a_recipe_differs(data_dir, capsys):

@@ -62,7 +62,7 @@ def test_train_and_test_folders(tmp_path):
     assert class_names == ['a', 'b']
     assert _names(top, parts[0]) == [(path, int('/b/' in path)) for path in train]
     assert _names(top, parts[1]) == [(path, 1) for path in test]
-    with pytest.raises(UserError, match='^--test_fraction has no effect, because %s/test' % top):
+    with pytest.raises(UserError, match=f'^--test_fraction has no effect, because {top}/test'):
         conversion.find_images(top, 0.1, 0)
 
 
@@ -171,7 +171,7 @@ def test_the_files_say_what_is_in_them(tmp_path):
     convert(top, str(out), 2)
     said = json.loads((out / 'dataset.json').read_text())
     assert said['classes'] == ['no', 'yes'] and said['label_bytes'] == 1
-    assert said['origin'] == '%s, converted with --seed=0' % top
+    assert said['origin'] == f'{top}, converted with --seed=0'
     counts = dict(zip(dataset.TRAIN_FILES + dataset.TEST_FILES, [14, 14, 14, 14, 10, 8]))
     files = dict(said['train'], **said['test'])
     assert {name: about['examples'] for name, about in files.items()} == counts
@@ -267,7 +267,7 @@ def test_too_many_damaged_files(tmp_path, damaged, complaint):
 def test_not_among_the_images(tmp_path, out):
     top = pictures.write(tmp_path / 'photos', ['a', 'b'], 2)
     (tmp_path / 'link').symlink_to('photos')
-    with pytest.raises(UserError, match='/out is in %s, and would be one of its ' % top):
+    with pytest.raises(UserError, match=f'/out is in {top}, and would be one of its '):
         convert(top, str(tmp_path / out), 2)
     assert sorted(os.listdir(top)) == ['a', 'b']
     convert(top, str(tmp_path / 'photos_out'), 2)
@@ -281,7 +281,7 @@ def test_what_exists_is_not_replaced(tmp_path):
     (tmp_path / 'link').symlink_to('nowhere')
     for name in ('full', 'file', 'link'):
         path = str(tmp_path / name)
-        with pytest.raises(UserError, match='^%s exists: give the name of a new ' % path):
+        with pytest.raises(UserError, match=f'^{path} exists: give the name of a new '):
             convert(top, path, 2)
     with pytest.raises(UserError, match='^The name of the new directory is empty: give one$'):
         convert(top, '', 2)

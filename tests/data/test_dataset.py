@@ -59,7 +59,7 @@ def test_class_names(own_data_dir):
     os.remove(path)
     assert dataset.read(own_data_dir).class_names is None
     with pytest.raises(
-        UserError, match='^--label_mode=coarse is for CIFAR-100, and %s' % own_data_dir
+        UserError, match=f'^--label_mode=coarse is for CIFAR-100, and {own_data_dir}'
     ):
         dataset.read(own_data_dir, 'coarse')
 
@@ -74,7 +74,7 @@ def test_class_names(own_data_dir):
 )
 def test_class_names_that_cannot_be(own_data_dir, names, fault):
     path = _write_class_names(own_data_dir, names)
-    with pytest.raises(UserError, match='^%s .*%s' % (path, fault)):
+    with pytest.raises(UserError, match=f'^{path} .*{fault}'):
         dataset.read(own_data_dir)
 
 
@@ -85,7 +85,7 @@ def test_what_is_no_file(own_data_dir, kind, name):
     if os.path.exists(path):
         os.remove(path)
     special_files.make(path, kind)
-    with pytest.raises(UserError, match='^%s is .*%s' % (path, kind)):
+    with pytest.raises(UserError, match=f'^{path} is .*{kind}'):
         dataset.read(own_data_dir)
 
 
@@ -137,7 +137,7 @@ def test_a_damaged_description(tmp_path, changes, fault):
     _describe(tmp_path, **changes)
     with pytest.raises(
         UserError,
-        match=r'dataset.json is damaged \(.*%s.*\): put the original back, or make the ' % fault,
+        match=rf'dataset.json is damaged \(.*{fault}.*\): put the original back, or make the ',
     ):
         dataset.read(str(tmp_path))
 
@@ -197,7 +197,7 @@ def test_what_is_there_is_used_unless_another_one_is_wanted(cifar100_dir):
         '--max_steps=1',
         '--batch_size=4',
         '--eval_every=0',
-        '--train_dir=%s/run' % parent,
+        f'--train_dir={parent}/run',
         *args,
     )
     assert status == 0 and 'Data: 400 examples of coarse_0, coarse_1, ' in stdout, stderr

@@ -55,8 +55,7 @@ def test_images_in_both_parts(own_data_dir):
     assert 'Test images that are also training images: 3\n' in report
     names = found.class_names
     assert (
-        '  test_batch.bin:7 (%s) is data_batch_2.bin:5 (%s)'
-        % (names[tested[7, 0]], names[rows[1][5, 0]])
+        f'  test_batch.bin:7 ({names[tested[7, 0]]}) is data_batch_2.bin:5 ({names[rows[1][5, 0]]})'
         in report
     )
 
@@ -78,7 +77,7 @@ def test_the_contact_sheet(own_data_dir, tmp_path):
     images."""
     path = tmp_path / 'sheet.png'
     status, stdout, stderr = programs.call(
-        'cifar10_dataset', 'info', '--data_dir=' + own_data_dir, '--contact_sheet_file=%s' % path
+        'cifar10_dataset', 'info', '--data_dir=' + own_data_dir, f'--contact_sheet_file={path}'
     )
     assert (status, stderr) == (0, '') and str(path) in stdout
     assert stdout.splitlines()[-1].startswith('300 training and 50 test examples of disc, ')

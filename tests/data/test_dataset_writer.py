@@ -44,7 +44,7 @@ def test_no_directory_in_place_of_the_data_set(tmp_path, kind):
     else:
         special_files.make(path, kind)
     before = os.lstat(str(path))
-    with pytest.raises(UserError, match='^%s is not a directory: give another one' % path):
+    with pytest.raises(UserError, match=f'^{path} is not a directory: give another one'):
         synthetic.maybe_write(str(tmp_path))
     assert os.path.samestat(os.lstat(str(path)), before)
     assert os.listdir(str(tmp_path)) == [dataset.CIFAR10_DIRECTORY]
@@ -69,7 +69,7 @@ def test_an_error_leaves_nothing(tmp_path):
             1 / 0  # noqa: B018
     assert os.listdir(str(tmp_path)) == []
     missing = str(tmp_path / 'missing' / 'out')
-    with pytest.raises(UserError, match='^Cannot write the data set to %s .*No such' % missing):
+    with pytest.raises(UserError, match=f'^Cannot write the data set to {missing} .*No such'):
         with dataset_writer.verified_directory(missing):
             pass
 
@@ -87,7 +87,7 @@ def test_a_second_process_finds_the_data_set(tmp_path):
         line = process.stdout.readline()
         data_sets.write(tmp_path)
     assert process.communicate(timeout=60) == ('', None) and process.returncode == 0
-    assert line == 'Waiting for another process that works in %s\n' % tmp_path
+    assert line == f'Waiting for another process that works in {tmp_path}\n'
     assert verification.verify(dataset.read(str(tmp_path)).test) == 50
 
 

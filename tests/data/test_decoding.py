@@ -71,7 +71,7 @@ def test_damaged_files_are_named_and_the_others_decoded(tmp_path):
 def test_what_is_no_file_is_not_waited_for(tmp_path, kind):
     special_files.make(tmp_path / 'x', kind)
     (part,) = decoding.decode([str(tmp_path / 'x')], 1)
-    assert part.failures == [(str(tmp_path / 'x'), 'it is %s' % kind)] and len(part.images) == 0
+    assert part.failures == [(str(tmp_path / 'x'), f'it is {kind}')] and len(part.images) == 0
 
 
 def test_the_order_of_many_files(tmp_path, monkeypatch):

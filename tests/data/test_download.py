@@ -136,7 +136,7 @@ def test_a_leftover_of_another_file_is_deleted(fetch, tmp_path, size):
 
 def test_an_unreachable_server_or_malformed_url(tmp_path):
     for url in ('http://127.0.0.1:1/archive', 'archive'):
-        with pytest.raises(UserError, match='^Cannot download %s' % url):
+        with pytest.raises(UserError, match=f'^Cannot download {url}'):
             cifar10.maybe_download_and_extract(str(tmp_path / 'a' / 'b'), url, retry_secs=0)
     assert os.listdir(str(tmp_path)) == []  # without the parents that were made
 
@@ -165,7 +165,7 @@ def test_a_page_that_is_shorter_than_what_is_here(fetch, tmp_path, archive, head
 
     part = tmp_path / PART
     part.write_bytes(archive[:1000])
-    with pytest.raises(UserError, match='the server sends less than is in %s already: ' % part):
+    with pytest.raises(UserError, match=f'the server sends less than is in {part} already: '):
         fetch(answer)
     assert part.read_bytes() == archive[:1000]
     assert fetch('none').ranges == ['bytes=1000-']
@@ -199,7 +199,7 @@ def test_a_new_directory_for_a_trainer_and_for_the_command(tmp_path, archive, mo
             flags.FLAGS(['a script', '--data_dir=%s' % (tmp_path / name), url])
             return data_flags.prepare()
 
-    with pytest.raises(UserError, match='^%s/new does not exist: make it, or ' % tmp_path):
+    with pytest.raises(UserError, match=f'^{tmp_path}/new does not exist: make it, or '):
         prepare('new/data')
     assert os.listdir(str(tmp_path)) == ['copy'] and capsys.readouterr().out == ''
     prepare('new')
@@ -210,9 +210,7 @@ def test_a_new_directory_for_a_trainer_and_for_the_command(tmp_path, archive, mo
         prepare(name)
         assert capsys.readouterr().out == ''
     data_dir = tmp_path / 'a' / 'b'
-    status, _, stderr = programs.call(
-        'cifar10_dataset', 'download', '--data_dir=%s' % data_dir, url
-    )
+    status, _, stderr = programs.call('cifar10_dataset', 'download', f'--data_dir={data_dir}', url)
     assert (status, stderr) == (0, '')
     assert_complete(data_dir)
 
@@ -220,7 +218,7 @@ def test_a_new_directory_for_a_trainer_and_for_the_command(tmp_path, archive, mo
 def test_a_local_copy_is_used_or_named_and_kept(tmp_path, archive):
     path = tmp_path / dataset.CIFAR10.archive_name
     path.write_bytes(archive)
-    with pytest.raises(UserError, match='^%s is not the published archive ' % path):
+    with pytest.raises(UserError, match=f'^{path} is not the published archive '):
         cifar10.maybe_download_and_extract(str(tmp_path))
     assert os.listdir(str(tmp_path)) == [path.name]
     url, md5 = 'http://127.0.0.1:1/', hashlib.md5(archive).hexdigest()
@@ -237,7 +235,7 @@ def test_an_archive_that_cannot_be_extracted(tmp_path, archive, fault):
         with tarfile.open(str(path), 'w:gz'):
             pass
     md5 = hashlib.md5(path.read_bytes()).hexdigest()
-    with pytest.raises(UserError, match=r'^%s is damaged \(.*: delete it ' % path):
+    with pytest.raises(UserError, match=rf'^{path} is damaged \(.*: delete it '):
         cifar10.maybe_download_and_extract(str(tmp_path), md5=md5)
     assert os.listdir(str(tmp_path)) == [path.name]
 
@@ -268,7 +266,7 @@ def test_a_part_that_is_no_part_is_not_written_to(fetch, tmp_path, put, complain
     target, part = tmp_path / 'target', shared / PART
     target.write_bytes(b'precious')
     put(part, target)
-    with pytest.raises(UserError, match='^%s %s' % (part, complaint)):
+    with pytest.raises(UserError, match=f'^{part} {complaint}'):
         cifar10.maybe_download_and_extract(str(shared), 'http://127.0.0.1:1/')
     assert (
         target.read_bytes() == b'precious' and not (shared / dataset.CIFAR10.archive_name).exists()
@@ -291,7 +289,7 @@ def test_a_link_that_is_put_there_during_the_download(fetch, tmp_path):
 def test_an_archive_that_is_no_file(fetch, tmp_path):
     path = tmp_path / dataset.CIFAR10.archive_name
     special_files.make(path, 'a FIFO')
-    with pytest.raises(UserError, match='^%s is a FIFO, not a file: delete it ' % path):
+    with pytest.raises(UserError, match=f'^{path} is a FIFO, not a file: delete it '):
         fetch('none')
 
 
@@ -305,7 +303,7 @@ def test_cifar100(tmp_path, monkeypatch):
     out = tmp_path / 'out'
     args = [
         '--dataset=cifar100',
-        '--data_dir=%s' % out,
+        f'--data_dir={out}',
         '--data_url=' + (tmp_path / 'copy').as_uri(),
     ]
     status, _, stderr = programs.call('cifar10_dataset', 'download', *args)

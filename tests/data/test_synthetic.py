@@ -30,7 +30,7 @@ def test_another_set_is_not_replaced(own_data_dir):
         other.write('\n'.join(dataset.CLASS_NAMES))
     with pytest.raises(
         UserError,
-        match='%s holds a data set that is not the synthetic one' % os.path.dirname(names),
+        match=f'{os.path.dirname(names)} holds a data set that is not the synthetic one',
     ):
         synthetic.maybe_write(own_data_dir)
 

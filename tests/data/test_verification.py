@@ -58,14 +58,14 @@ def test_the_file_and_its_fault_are_named(own_data_dir, change, fault):
     verification.verify(dataset.read(own_data_dir).train)
     with open(path, 'wb') as damaged:
         damaged.write(change(content))
-    with pytest.raises(UserError, match='^%s .*%s; replace it with a good copy$' % (path, fault)):
+    with pytest.raises(UserError, match=f'^{path} .*{fault}; replace it with a good copy$'):
         verification.verify(dataset.read(own_data_dir).train)
 
 
 def test_a_missing_file(tmp_path):
     (tmp_path / 'file').write_text('')
     for data_dir in (tmp_path, tmp_path / 'file'):
-        with pytest.raises(UserError, match='%s/.*data_batch_1.bin is missing: ' % data_dir):
+        with pytest.raises(UserError, match=f'{data_dir}/.*data_batch_1.bin is missing: '):
             verification.verify(dataset.read(str(data_dir)).train)
 
 
@@ -77,7 +77,7 @@ def test_links_to_files(own_data_dir, tmp_path):
     assert verification.verify(split) == 50
     snapshot = Snapshot(split)
     os.truncate(str(tmp_path / 'elsewhere'), 1)
-    assert snapshot.find_change() == '%s has changed: it had 153650 bytes, now 1' % path
+    assert snapshot.find_change() == f'{path} has changed: it had 153650 bytes, now 1'
 
 
 def test_a_file_of_several_pieces(tmp_path):
@@ -189,12 +189,12 @@ def test_something_else_in_its_place(paths, kind):
     split = data_sets.records(paths)
     snapshot = Snapshot(split)
     os.remove(paths[3])
-    with pytest.raises(UserError, match='^%s is missing: ' % paths[3]):
+    with pytest.raises(UserError, match=f'^{paths[3]} is missing: '):
         Snapshot(split)
     special_files.make(paths[3], kind)
-    assert snapshot.find_change() == '%s is now %s' % (paths[3], kind)
+    assert snapshot.find_change() == f'{paths[3]} is now {kind}'
     for reading in (Snapshot, verification.verify):
-        with pytest.raises(UserError, match='^%s is %s, not a file: replace ' % (paths[3], kind)):
+        with pytest.raises(UserError, match=f'^{paths[3]} is {kind}, not a file: replace '):
             reading(split)
 
 
@@ -203,5 +203,5 @@ def test_a_loop_of_links(paths):
     os.remove(paths[3])
     os.symlink(paths[3], paths[3])
     assert snapshot.find_change() == (
-        '%s cannot be read any more (Too many levels of symbolic links)' % paths[3]
+        f'{paths[3]} cannot be read any more (Too many levels of symbolic links)'
     )

@@ -69,7 +69,7 @@ def test_what_is_no_address(address):
     for cluster in (Cluster((), ('a:1', address)), Cluster((address,), ('a:1',))):
         assert (
             _complaint(cluster.check)
-            == '%r is not an address: write host:port, with a port from 1 to 65535' % address
+            == f'{address!r} is not an address: write host:port, with a port from 1 to 65535'
         )
 
 
@@ -199,7 +199,7 @@ def test_a_step_of_the_run(strategy, examples, steps_per_execution):
 def test_numbers_without_effect(name, mode):
     Strategy(mode, 2, **{name: 2}).check()
     assert _complaint(Strategy('allreduce', 2, **{name: 2}).check) == (
-        '--%s has no effect with --mode=allreduce: leave it out, or give --mode=%s' % (name, mode)
+        f'--{name} has no effect with --mode=allreduce: leave it out, or give --mode={mode}'
     )
 
 

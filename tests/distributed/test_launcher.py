@@ -31,7 +31,7 @@ def test_every_task_is_started_once(trainer, capsys, monkeypatch):
     assert (len(servers), len(workers)) == (2, 3) and len(set(servers + workers)) == 5
     assert all(re.fullmatch(r'localhost:\d{5}', host) for host in servers + workers)
     assert sorted(capsys.readouterr().out.splitlines()) == [
-        '[%s] yes None' % task for task in one.tasks()
+        f'[{task}] yes None' for task in one.tasks()
     ]
 
 
@@ -106,8 +106,8 @@ def test_servers_end_by_themselves(trainer, capsys, monkeypatch):
 @pytest.mark.parametrize('at_sigterm', ['os._exit(0)', 'None'])
 def test_servers_that_stay(trainer, capsys, tmp_path, at_sigterm):
     one = trainer(
-        "signal.signal(signal.SIGTERM, lambda *_: (touch('asked'), %s))\nif task == 'ps 1': touch('ready'); wait_for()\n"
-        "wait_for('ready')" % at_sigterm
+        f"signal.signal(signal.SIGTERM, lambda *_: (touch('asked'), {at_sigterm}))\nif task == 'ps 1': touch('ready'); wait_for()\n"
+        "wait_for('ready')"
     )
     assert launch(one, 2, 2) == 0
     assert (tmp_path / 'asked').exists()
@@ -121,7 +121,7 @@ def test_servers_that_stay(trainer, capsys, tmp_path, at_sigterm):
     'flag', ['--ps_hosts=a:1', '-worker_hosts', '--job_name', '--task_index=0']
 )
 def test_flags_of_the_launcher(flag):
-    with pytest.raises(UserError, match='^%s is set by the launcher' % flag):
+    with pytest.raises(UserError, match=f'^{flag} is set by the launcher'):
         launcher.Launcher([], ['--max_steps=1', flag], 1, 1, 0)
 
 

@@ -19,15 +19,14 @@ from tests.helpers.fake_tasks import DEADLINE_SECS, KILL, hosts, launch, own_fla
 def test_one_task_is_started_again(trainer, capsys, task, end, told):
     """The others run on meanwhile, at the same addresses."""
     one = trainer(
-        "if task == %r and not start: %s\nif task == %r: touch('again')\nwait_for('again')"
-        % (task, end, task)
+        f"if task == {task!r} and not start: {end}\nif task == {task!r}: touch('again')\nwait_for('again')"
     )
     assert launch(one, 1, 2) == 0
     assert one.tasks() == sorted(['ps 0', 'worker 0', 'worker 1', task])
     first, second = one.words(task)
     assert second == first
     assert capsys.readouterr().err.endswith(
-        ': %s %s: it is started again (2 restarts left)\n' % (task, told)
+        f': {task} {told}: it is started again (2 restarts left)\n'
     )
 
 
@@ -48,8 +47,8 @@ def test_a_stopped_task_is_started_again(trainer, capsys, monkeypatch):
 
 def test_a_worker_that_is_done_stays_so(trainer):
     one = trainer(
-        "if task == 'worker 1' and start < 2: wait_for_end('worker 0'); %s\nif task == 'ps 0': wait_for('done')\n"
-        "if task == 'worker 1': touch('done')" % KILL
+        f"if task == 'worker 1' and start < 2: wait_for_end('worker 0'); {KILL}\nif task == 'ps 0': wait_for('done')\n"
+        "if task == 'worker 1': touch('done')"
     )
     assert launch(one, 1, 2) == 0
     assert one.tasks() == ['ps 0', 'worker 0'] + 3 * ['worker 1']
@@ -58,8 +57,8 @@ def test_a_worker_that_is_done_stays_so(trainer):
 def test_an_all_reduce_starts_again_as_a_whole(trainer, capsys):
     """One dies, one notices, one does not: that is one restart."""
     one = trainer(
-        "if start: sys.exit(0)\nif task == 'worker 1': wait_for_all(); %s\n"
-        "if task == 'worker 2': wait_for_end('worker 1'); sys.exit(75)\nwait_for()" % KILL
+        f"if start: sys.exit(0)\nif task == 'worker 1': wait_for_all(); {KILL}\n"
+        "if task == 'worker 2': wait_for_end('worker 1'); sys.exit(75)\nwait_for()"
     )
     assert launch(one, 0, 3, max_restarts=1) == 0
     assert one.tasks() == sorted(2 * ['worker 0', 'worker 1', 'worker 2'])
@@ -88,7 +87,7 @@ def test_an_all_reduce_whose_worker_diverges(trainer, monkeypatch):
     ],
 )
 def test_restarts_are_used_up(trainer, capsys, num_ps, end, status, max_restarts):
-    one = trainer("if task == 'worker 1': %s\nwait_for()" % end)
+    one = trainer(f"if task == 'worker 1': {end}\nwait_for()")
     assert launch(one, num_ps, 2, max_restarts) == status
     assert one.tasks().count('worker 1') == max_restarts + 1
     said = capsys.readouterr().err
@@ -105,7 +104,7 @@ def test_a_restart_resumes(trainer, num_ps):
     given = ['--fresh', '--freshness=2', '-fresh=true', '--max_steps=3', '--nofresh', '--fresh=1']
     one = trainer(
         "if task == 'worker 0' and start == 1: print('2026-01-01 00:00:00: step 1, loss = 1', flush=True)\n"
-        "if task == 'worker 0' and start < 3: %s" % KILL
+        f"if task == 'worker 0' and start < 3: {KILL}"
     )
     assert launch(one, num_ps, 1, flags=given) == 0
     first, second, third, fourth = one.words('worker 0')
@@ -120,8 +119,7 @@ def test_a_port_in_use(trainer, capsys, num_ps, stream):
     """All tasks get other ports, and nothing has been moved aside."""
     one = trainer(
         "if start: sys.exit(0)\nif task == 'worker 0': wait_for()\nwait_for_all()\n"
-        "print('error: ps 0 cannot listen: x', file=sys.%s); sys.exit(int(task == 'worker 1'))"
-        % stream
+        f"print('error: ps 0 cannot listen: x', file=sys.{stream}); sys.exit(int(task == 'worker 1'))"
     )
     assert launch(one, num_ps, 2, max_restarts=1, flags=['--fresh']) == 0
     assert one.tasks() == 2 * num_ps * ['ps 0'] + 2 * ['worker 0'] + 2 * ['worker 1']

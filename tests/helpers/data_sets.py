@@ -54,5 +54,5 @@ def write_cifar100(directory):
     names = {}
     for kind, count in [('fine', 100), ('coarse', 20)]:
         names[kind] = ['%s_%d' % (kind, i) for i in range(count)]
-        (directory / ('%s_label_names.txt' % kind)).write_text('\n'.join(names[kind]) + '\n')
+        (directory / (f'{kind}_label_names.txt')).write_text('\n'.join(names[kind]) + '\n')
     return names

@@ -102,7 +102,7 @@ def launch(trainer, num_ps, num_workers, max_restarts=3, flags=()):
 
 def hosts(words, name):
     """The addresses in one of a task's flags."""
-    (found,) = [word.split('=')[1].split(',') for word in words if word.startswith('--%s=' % name)]
+    (found,) = [word.split('=')[1].split(',') for word in words if word.startswith(f'--{name}=')]
     return found
 
 

@@ -31,8 +31,8 @@ def classic_job(data_dir, train_dir, *more):
     """The same for the classic formulation, which evaluates nothing."""
     return [
         '--dataset=synthetic',
-        '--data_dir=%s' % data_dir,
-        '--train_dir=%s' % train_dir,
+        f'--data_dir={data_dir}',
+        f'--train_dir={train_dir}',
         '--batch_size=4',
         '--log_frequency=1',
     ] + list(more)
@@ -42,9 +42,9 @@ def evaluation(data_dir, directory, eval_dir, *more):
     """The arguments of an evaluation."""
     return [
         '--dataset=synthetic',
-        '--data_dir=%s' % data_dir,
-        '--checkpoint_dir=%s' % directory,
-        '--eval_dir=%s' % eval_dir,
+        f'--data_dir={data_dir}',
+        f'--checkpoint_dir={directory}',
+        f'--eval_dir={eval_dir}',
     ] + list(more)
 
 
@@ -53,13 +53,13 @@ def evaluation(data_dir, directory, eval_dir, *more):
 
 def shell(before='', after=''):
     """The command after what `before` does, with the redirections `after`."""
-    return ['sh', '-c', '%s exec "$@" %s' % (before, after), 'sh']
+    return ['sh', '-c', f'{before} exec "$@" {after}', 'sh']
 
 
 def small_disk(directory, size):
     """The command sees a disk of its own in `directory`, of so many bytes, as in '40k'. It goes
     away with the process."""
-    return _with_mount('mount -t tmpfs -o size=%s tmpfs "$0"' % size, directory)
+    return _with_mount(f'mount -t tmpfs -o size={size} tmpfs "$0"', directory)
 
 
 def read_only(directory):
@@ -103,7 +103,7 @@ def read_until(process, text):
     for line in process.stdout:
         if text in line:
             return line
-    pytest.fail('The process ended without "%s": %s' % (text, process.stderr.read()))
+    pytest.fail(f'The process ended without "{text}": {process.stderr.read()}')
 
 
 def end(process):

@@ -25,7 +25,7 @@ class PartitionGraphs(tf.train.SessionRunHook):
             arrow = tuple(node.attr[end].s.decode() for end in ('send_device', 'recv_device'))
             source, _, port = node.input[0].partition(':')
             if arrow[0] != arrow[1] and not _is_signal(nodes[source]):
-                tensor = self.whole.get_tensor_by_name('%s:%s' % (source, port or 0))
+                tensor = self.whole.get_tensor_by_name(f'{source}:{port or 0}')
                 sent[arrow].append(
                     (tensor.shape.num_elements(), tensor.shape.num_elements() * tensor.dtype.size)
                 )

@@ -25,7 +25,7 @@ def make(path, kind):
     elif kind == 'a device':
         os.symlink(os.devnull, path)
     else:
-        raise ValueError('Unknown kind: %s' % kind)
+        raise ValueError(f'Unknown kind: {kind}')
 
 
 def _make_socket(path):

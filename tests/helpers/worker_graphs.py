@@ -83,7 +83,7 @@ def task_of(operation):
     where the variable is."""
     handles = [tensor.op for tensor in operation.inputs if tensor.dtype == tf.resource]
     spec = tf.DeviceSpec.from_string((handles or [operation])[0].device)
-    return '%s %s' % (spec.job, spec.task)
+    return f'{spec.job} {spec.task}'
 
 
 def sent(*fetches):

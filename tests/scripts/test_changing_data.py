@@ -64,7 +64,7 @@ def test_under_a_trainer(tmp_path, data_dir, script, changes):
         faults.assert_one_line(stderr, os.path.dirname(path) if change is _put_fifos else path)
         assert status == 1, change
         saved = checkpoint.read_latest(str(train_dir))
-        assert saved.step >= 5 and 'Saved %s\n' % saved.path in stdout, change
+        assert saved.step >= 5 and f'Saved {saved.path}\n' in stdout, change
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ def _train_twice(directories, data_dir, steps, num_gpus, recipe):
         '--data_dir=' + data_dir,
     ]
     trainers = [
-        programs.start('cifar10_multi_gpu_train', '--train_dir=%s' % directory, *flags)
+        programs.start('cifar10_multi_gpu_train', f'--train_dir={directory}', *flags)
         for directory in directories
     ]
     for trainer in trainers:

@@ -94,7 +94,7 @@ def test_a_list_that_names_checkpoints_elsewhere(tmp_path, data_dir):
         programs.call('cifar10_train', *faults.job(data_dir, original, '--max_steps=3', *args))[0]
         == 0
     )
-    lines = ['model_checkpoint_path: "%s/model.ckpt-3"' % original]
+    lines = [f'model_checkpoint_path: "{original}/model.ckpt-3"']
     lines += [
         'all_model_checkpoint_paths: "%s/model.ckpt-%d"' % (original, step) for step in (1, 2, 3)
     ]

@@ -42,7 +42,7 @@ def test_full_at_the_start(tmp_path, data_dir):
     ]
     for script, process in zip(SCRIPTS, processes):
         status, _, stderr = faults.end(process)
-        faults.assert_one_line(stderr, '%s.py: error: ' % script, disk)
+        faults.assert_one_line(stderr, f'{script}.py: error: ', disk)
         assert status == 1, script
 
 

@@ -16,8 +16,8 @@ def _task(launcher, name):
     job, index = name.encode().split()
     for number in filter(str.isdigit, os.listdir('/proc')):
         try:
-            with open('/proc/%s/stat' % number) as stat, open(
-                '/proc/%s/cmdline' % number, 'rb'
+            with open(f'/proc/{number}/stat') as stat, open(
+                f'/proc/{number}/cmdline', 'rb'
             ) as command:
                 parent, words = (
                     stat.read().rpartition(')')[2].split()[1],
@@ -29,7 +29,7 @@ def _task(launcher, name):
             words
         ):
             return int(number)
-    raise AssertionError('%s is not there' % name)
+    raise AssertionError(f'{name} is not there')
 
 
 @pytest.mark.long
@@ -55,7 +55,7 @@ def test_a_task_that_is_ended_or_stopped(tmp_path, data_dir, mode, num_ps, name,
         '--',
         '--mode=' + mode,
         '--data_dir=' + data_dir,
-        '--train_dir=%s' % tmp_path,
+        f'--train_dir={tmp_path}',
         '--batch_size=8',
         '--max_steps=150',
         '--log_frequency=10',
@@ -75,14 +75,14 @@ def test_a_task_that_is_ended_or_stopped(tmp_path, data_dir, mode, num_ps, name,
     *stopped, restart = [
         line for line in stderr.splitlines() if line.startswith('cifar10_launch.py: ')
     ]
-    assert stopped == ['cifar10_launch.py: %s has been stopped for 10 s: it is killed' % name] * (
+    assert stopped == [f'cifar10_launch.py: {name} has been stopped for 10 s: it is killed'] * (
         number == signal.SIGSTOP
     )
     meaning = 'it is started again' if num_ps else 'all workers are started again'
     # With an all-reduce, another worker may end first.
     assert re.match(
-        r'cifar10_launch.py: (%s (was ended by SIGKILL|ended with status 143)|worker \d ended with status 75): %s '
-        r'\(0 restarts left\)$' % (name, meaning),
+        rf'cifar10_launch.py: ({name} (was ended by SIGKILL|ended with status 143)|worker \d ended with status 75): {meaning} '
+        r'\(0 restarts left\)$',
         restart,
     )
     # another worker may make it while the chief is away

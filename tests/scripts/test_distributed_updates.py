@@ -63,7 +63,7 @@ def _run(directory, job, recipe, num_ps, num_workers, max_steps, *flags, **optio
         num_ps,
         num_workers,
         '--data_dir=' + job.dataset.directory,
-        '--train_dir=%s' % directory,
+        f'--train_dir={directory}',
         '--max_steps=%d' % max_steps,
         *FLAGS + RECIPES[recipe][0] + list(flags),
         **options,

@@ -15,7 +15,7 @@ def _args(data_dir, directory):
     return [
         '--dataset=synthetic',
         '--data_dir=' + data_dir,
-        '--checkpoint_dir=%s' % directory,
+        f'--checkpoint_dir={directory}',
         '--eval_dir=%s' % (directory / 'eval'),
     ]
 
@@ -27,7 +27,7 @@ def test_what_is_evaluated(tmp_path, data_dir):
     _, latest = checkpoints.save(tmp_path, 2, seed=1)
     found = dataset.read(data_dir)
     for args, step, variables, split, count in [
-        (['--eval_data=train_eval', '--checkpoint=%s.index' % path], 1, chosen, found.train, 300),
+        (['--eval_data=train_eval', f'--checkpoint={path}.index'], 1, chosen, found.train, 300),
         (['--num_examples=7', '--run_once', '--use_gpu'], 2, latest, found.test, 7),
     ]:
         status, stdout, _ = programs.call('cifar10_eval', *args, *_args(data_dir, tmp_path))
@@ -53,7 +53,7 @@ def test_top_k_predictions_and_figures(tmp_path, data_dir):
         *_args(data_dir, tmp_path),
     )
     top_3 = np.mean([label in order[:3] for label, order in zip(labels, np.argsort(-logits, 1))])
-    assert (status, stderr) == (0, '') and ', precision @ 3 = %.3f\n' % top_3 in stdout
+    assert (status, stderr) == (0, '') and f', precision @ 3 = {top_3:.3f}\n' in stdout
     lines = (tmp_path / 'p.csv').read_text().splitlines()
     assert lines[0] == ','.join(['index', 'label'] + synthetic.CLASS_NAMES)
     found = np.array([[float(value) for value in line.split(',')] for line in lines[1:]])
@@ -62,7 +62,7 @@ def test_top_k_predictions_and_figures(tmp_path, data_dir):
     np.testing.assert_allclose(found[:, 2:], probabilities, atol=1e-4)
     begin = {'png': b'\x89PNG', 'svg': b'<?xm'}
     assert {path.name: path.read_bytes()[:4] for path in (tmp_path / 'new/figures').iterdir()} == {
-        '%s.%s' % (name, suffix): begin[suffix]
+        f'{name}.{suffix}': begin[suffix]
         for name in ('confusion_matrix', 'mistakes', 'reliability')
         for suffix in begin
     }
@@ -95,8 +95,8 @@ def test_timeout(tmp_path, data_dir):
     status, stdout, stderr = programs.call(
         'cifar10_eval', '--timeout_secs=0', *_args(data_dir, tmp_path)
     )
-    assert (status, stdout) == (1, 'Waiting for a checkpoint in %s\n' % tmp_path)
-    assert 'No checkpoint was found in %s within 0 seconds: train there first' % tmp_path in stderr
+    assert (status, stdout) == (1, f'Waiting for a checkpoint in {tmp_path}\n')
+    assert f'No checkpoint was found in {tmp_path} within 0 seconds: train there first' in stderr
     checkpoints.save(tmp_path, 1)
     status, stdout, stderr = programs.call(
         'cifar10_eval', '--timeout_secs=0', *_args(data_dir, tmp_path)
@@ -107,7 +107,7 @@ def test_timeout(tmp_path, data_dir):
 @pytest.mark.slow
 def test_ctrl_c_while_it_waits(tmp_path, data_dir):
     process = programs.start('cifar10_eval', *_args(data_dir, tmp_path))
-    assert process.stdout.readline() == 'Waiting for a checkpoint in %s\n' % tmp_path
+    assert process.stdout.readline() == f'Waiting for a checkpoint in {tmp_path}\n'
     process.send_signal(signal.SIGINT)
     assert process.communicate()[1] == 'cifar10_eval.py: interrupted (SIGINT)\n'
     assert process.returncode == 130

@@ -61,8 +61,7 @@ def test_what_is_launched(launched, words, flags, numbers):
     [
         (
             ['--max_steps=5'],
-            "Unknown command line flag 'max_steps'; the flags of %s come after --; --help lists the flags"
-            % TRAINER,
+            f"Unknown command line flag 'max_steps'; the flags of {TRAINER} come after --; --help lists the flags",
         ),
         (
             ['worker', '--', '--max_steps=5'],
@@ -75,7 +74,7 @@ def test_what_is_launched(launched, words, flags, numbers):
 def test_mistakes(launched, words, complaint):
     status, stdout, stderr = programs.call('cifar10_launch', *words)
     assert (status, stdout, launched) == (2, '', [])
-    assert re.fullmatch('cifar10_launch.py: error: %s\n' % complaint, stderr)
+    assert re.fullmatch(f'cifar10_launch.py: error: {complaint}\n', stderr)
 
 
 def test_flags_of_each_task():

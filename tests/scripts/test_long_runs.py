@@ -20,7 +20,7 @@ def test_a_trainer_does_not_grow(tmp_path, data_dir):
             programs.path('cifar10_train'),
             '--dataset=synthetic',
             '--data_dir=' + data_dir,
-            '--train_dir=%s' % tmp_path,
+            f'--train_dir={tmp_path}',
             '--batch_size=2',
             '--initial_learning_rate=0.001',
             '--max_steps=20000',

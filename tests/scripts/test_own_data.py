@@ -33,12 +33,12 @@ def test_convert_holdout_verify(tmp_path):
     )
     assert programs.call('cifar10_dataset', 'holdout', out, held, '--num_examples=6') == (
         0,
-        '24 training and 6 test examples of cats, d\u00f6gs in %s\n' % held,
+        f'24 training and 6 test examples of cats, d\u00f6gs in {held}\n',
         '',
     )
     assert programs.call('cifar10_dataset', 'verify', '--data_dir=' + held) == (
         0,
-        '24 training and 6 test examples of cats, d\u00f6gs in %s\n' % held,
+        f'24 training and 6 test examples of cats, d\u00f6gs in {held}\n',
         '',
     )
     path = dataset.read(held).train.paths[2]
@@ -48,7 +48,7 @@ def test_convert_holdout_verify(tmp_path):
         changed.write(content)
     status, stdout, stderr = programs.call('cifar10_dataset', 'verify', '--data_dir=' + held)
     assert (status, stdout) == (1, '') and stderr.startswith(
-        'cifar10_dataset.py: error: %s has been changed: ' % path
+        f'cifar10_dataset.py: error: {path} has been changed: '
     )
 
 
@@ -56,7 +56,7 @@ def test_the_status_tells_that_files_are_left_out(tmp_path):
     top, out = pictures.write(tmp_path / 'photos', ['a', 'b'], 3), str(tmp_path / 'out')
     (tmp_path / 'photos' / 'a' / '1.png').write_text('a text')
     status, stdout, stderr = programs.call('cifar10_dataset', 'convert', top, out)
-    assert status == 1 and stdout.endswith('\n3 training and 2 test examples of a, b in %s\n' % out)
+    assert status == 1 and stdout.endswith(f'\n3 training and 2 test examples of a, b in {out}\n')
     faults.assert_one_line(
         stderr,
         os.path.join(top, 'a', '1.png') + ' is left out: it is no JPEG, PNG, GIF or BMP file',
@@ -113,14 +113,12 @@ def test_an_interrupted_conversion(tmp_path, number):
     assert any(name.startswith('.cifar10-incomplete-') for name in os.listdir(str(tmp_path)))
     process.send_signal(number)
     status, _, stderr = faults.end(process)
-    assert (
-        status == 128 + number and stderr == 'cifar10_dataset.py: interrupted (%s)\n' % number.name
-    )
+    assert status == 128 + number and stderr == f'cifar10_dataset.py: interrupted ({number.name})\n'
     assert os.listdir(str(tmp_path)) == ['photos']
 
 
 def _flags(data, run):
-    return ['--data_dir=%s' % data, '--train_dir=%s' % run, '--batch_size=32', '--log_frequency=5']
+    return [f'--data_dir={data}', f'--train_dir={run}', '--batch_size=32', '--log_frequency=5']
 
 
 def _precision(stdout):
@@ -151,9 +149,7 @@ def test_two_classes_from_folders_to_precision(tmp_path):
     ]:
         status, _, stderr = programs.call(script, *args)
         assert status == 1 and stderr.count('\n') == 1
-        assert re.match(
-            '%s.py: error: The run in %s was trained .*cat, dog' % (script, run), stderr
-        )
+        assert re.match(f'{script}.py: error: The run in {run} was trained .*cat, dog', stderr)
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ def _train(directory, data_dir, recipe, flags, max_steps):
     status, stdout, stderr = programs.call(
         'cifar10_multi_gpu_train',
         '--data_dir=' + data_dir,
-        '--train_dir=%s' % directory,
+        f'--train_dir={directory}',
         '--max_steps=%d' % max_steps,
         *FLAGS + recipe + flags,
     )

@@ -29,7 +29,7 @@ def test_the_end_of_a_terminal(tmp_path, data_dir):
     status, stdout, stderr = faults.end(process)
     saved = checkpoint.read_latest(str(tmp_path))
     assert (status, stderr) == (0, '')
-    assert stdout.endswith('Saved %s\n' % saved.path) and saved.step >= 3
+    assert stdout.endswith(f'Saved {saved.path}\n') and saved.step >= 3
 
 
 def test_while_the_queue_is_filled(tmp_path, data_dir):
@@ -109,7 +109,7 @@ def test_nobody_reads_the_output_of_the_others(tmp_path, data_dir):
         programs.start(
             'cifar10_dataset',
             'info',
-            '--data_dir=%s' % data_dir,
+            f'--data_dir={data_dir}',
             '--contact_sheet_file=%s' % (tmp_path / 'x.png'),
         ),
     ]

@@ -40,9 +40,9 @@ def test_every_script_works(tmp_path, data_dir):
     data = ['--dataset=synthetic', '--data_dir=' + data_dir]
     training = data + ['--max_steps=2', '--batch_size=8']
     commands = [
-        ['cifar10_train', '--train_dir=%s/one' % tmp_path] + training,
-        ['cifar10_multi_gpu_train', '--train_dir=%s/two' % tmp_path, '--num_gpus=2'] + training,
-        ['cifar10_classic', '--train_dir=%s/classic' % tmp_path] + training,
+        ['cifar10_train', f'--train_dir={tmp_path}/one'] + training,
+        ['cifar10_multi_gpu_train', f'--train_dir={tmp_path}/two', '--num_gpus=2'] + training,
+        ['cifar10_classic', f'--train_dir={tmp_path}/classic'] + training,
         [
             'cifar10_distributed_train',
             '--job_name=worker',
@@ -53,18 +53,18 @@ def test_every_script_works(tmp_path, data_dir):
         + training,
         [
             'cifar10_eval',
-            '--checkpoint_dir=%s' % tmp_path,
-            '--eval_dir=%s/eval' % tmp_path,
+            f'--checkpoint_dir={tmp_path}',
+            f'--eval_dir={tmp_path}/eval',
             '--run_once',
         ]
         + data,
-        ['cifar10_predict', '--checkpoint_dir=%s' % tmp_path, str(tmp_path / 'image.png')],
-        ['cifar10_export', '--checkpoint_dir=%s' % tmp_path, '--export_dir=%s/exported' % tmp_path],
+        ['cifar10_predict', f'--checkpoint_dir={tmp_path}', str(tmp_path / 'image.png')],
+        ['cifar10_export', f'--checkpoint_dir={tmp_path}', f'--export_dir={tmp_path}/exported'],
         ['cifar10_dataset', 'verify'] + data,
         ['cifar10_benchmark', 'towers', '--batch_size=6'],
-        ['cifar10_results', '--runs=run:%s/nowhere:%s' % (tmp_path, tmp_path)],
+        ['cifar10_results', f'--runs=run:{tmp_path}/nowhere:{tmp_path}'],
         ['cifar10_launch', '--help'],
-        ['cifar10_run', '%s/program.py' % tmp_path],
+        ['cifar10_run', f'{tmp_path}/program.py'],
     ]
     assert sorted(words[0] + '.py' for words in commands) == sorted(
         name for name in os.listdir(os.path.join(programs.ROOT, 'scripts')) if name.endswith('.py')

@@ -78,7 +78,7 @@ def _png(image):
 )
 def test_a_process_without_this_package(run, tmp_path):
     status, stdout, stderr = _export(run)
-    assert (status, stdout, stderr) == (0, 'Exported %s to %s/1\n' % (run.path, run.out), '')
+    assert (status, stdout, stderr) == (0, f'Exported {run.path} to {run.out}/1\n', '')
     np.savez(
         str(tmp_path / 'given.npz'),
         images=run.images,
@@ -173,22 +173,20 @@ def test_versions(run):
     for name in ('.cifar10-incomplete-old/7', '007', '\u00b2'):  # the first is of a killed process
         os.makedirs(run.out + '/' + name)
     for args, path in [([], '/1'), ([], '/2'), (['--model_version=9'], '/9'), ([], '/10')]:
-        assert _export(run, *args)[1] == 'Exported %s to %s%s\n' % (run.path, run.out, path)
+        assert _export(run, *args)[1] == f'Exported {run.path} to {run.out}{path}\n'
     assert sorted(os.listdir(run.out)) == ['007', '1', '10', '2', '9', '\u00b2']
     assert sorted(os.listdir(run.out + '/10')) == ['assets.extra', 'saved_model.pb', 'variables']
     with open(run.out + '/10/assets.extra/class_names.txt') as names:
         assert names.read().split('\n') == synthetic.CLASS_NAMES + ['']
-    status, _, stderr = _export(run, '--tflite_file=%s/no_such_directory/x.tflite' % run.out)
+    status, _, stderr = _export(run, f'--tflite_file={run.out}/no_such_directory/x.tflite')
     assert (
         status == 1
-        and 'Cannot write %s/no_such_directory/x.tflite (No such file or directory): name' % run.out
+        and f'Cannot write {run.out}/no_such_directory/x.tflite (No such file or directory): name'
         in stderr
     )
     with open(run.out + '/9/assets.extra/class_names.txt', 'w') as names:
         names.write('one\n')
-    status, _, stderr = programs.call(
-        'cifar10_predict', '--saved_model_dir=%s/9' % run.out, 'x.png'
-    )
+    status, _, stderr = programs.call('cifar10_predict', f'--saved_model_dir={run.out}/9', 'x.png')
     assert status == 1 and 'it names 1 classes, and has 10' in stderr
     status, stdout, stderr = _export(run, '--model_version=9')
     assert (status, stdout) == (1, '') and '/9 exists: give another --model_version' in stderr

@@ -86,7 +86,7 @@ def test_a_directory_that_leaves_its_place(tmp_path, change):
         lock.check()
         change(path)
         for _ in range(2):
-            with pytest.raises(UserError, match='^%s has been moved or removed: ' % path):
+            with pytest.raises(UserError, match=f'^{path} has been moved or removed: '):
                 lock.check()
 
 
@@ -129,7 +129,7 @@ def test_a_directory_that_is_moved_meanwhile(tmp_path, monkeypatch, busy, is_mad
         return flock(handle, operation)
 
     monkeypatch.setattr(directories.fcntl, 'flock', move_and_lock)
-    complaint = '^%s/run has just been moved or removed by another process: start again$' % tmp_path
+    complaint = f'^{tmp_path}/run has just been moved or removed by another process: start again$'
     with pytest.raises(UserError, match=complaint), directories.Lock(str(tmp_path / 'run'), busy):
         pass
 
@@ -168,7 +168,7 @@ def shared(tmp_path):
 
 def _assert_not_trusted(path, named):
     for check in (directories.check_trusted, directories.make):
-        with pytest.raises(UserError, match='^%s belongs to another user, and is in a ' % named):
+        with pytest.raises(UserError, match=f'^{named} belongs to another user, and is in a '):
             check(str(path))
 
 

@@ -29,7 +29,7 @@ def test_where_no_file_can_be(tmp_path):
     (tmp_path / 'file').mkdir()
     for path, reason in [('file', 'Is a directory'), ('no/file', 'No such file or directory')]:
         path = str(tmp_path / path)
-        with pytest.raises(UserError, match=r'^Cannot write %s \(%s\): remedy$' % (path, reason)):
+        with pytest.raises(UserError, match=rf'^Cannot write {path} \({reason}\): remedy$'):
             files.atomic_write(path, 'new', 'remedy')
     assert os.listdir(str(tmp_path)) == ['file'] and os.listdir(str(tmp_path / 'file')) == []
 
@@ -50,7 +50,7 @@ def test_what_was_there_stays_if_the_disk_is_full(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))
     try:
         with pytest.raises(
-            UserError, match=r'^Cannot write %s/file \(File too large\): make room$' % tmp_path
+            UserError, match=rf'^Cannot write {tmp_path}/file \(File too large\): make room$'
         ):
             files.atomic_write(str(tmp_path / 'file'), 'new', 'make room')
     finally:
@@ -80,7 +80,7 @@ def test_what_others_have_put_beside_it_stays(tmp_path, kind):
 @pytest.mark.parametrize('name', ['gs://bucket/run', 'file:///tmp/x', 'a/gs://b'])
 def test_a_name_of_another_place(name):
     with pytest.raises(
-        UserError, match='^%s is not a place on this machine: give a local path$' % name
+        UserError, match=f'^{name} is not a place on this machine: give a local path$'
     ):
         files.check_name(name)
 
@@ -92,7 +92,7 @@ def test_a_name_of_another_place(name):
 def test_a_name_that_is_not_utf_8(name, shown):
     with pytest.raises(
         UserError,
-        match='^%s is not UTF-8, with which TensorFlow spells names: give another name, or' % shown,
+        match=f'^{shown} is not UTF-8, with which TensorFlow spells names: give another name, or',
     ):
         files.check_name(os.fsdecode(name))
 
@@ -118,7 +118,7 @@ def test_no_regular_file(tmp_path, kind):
     (tmp_path / 'link').symlink_to('it')
     for name in ('it', 'link'):
         with pytest.raises(
-            UserError, match='^%s/%s is %s, not a file: remove it$' % (tmp_path, name, kind)
+            UserError, match=f'^{tmp_path}/{name} is {kind}, not a file: remove it$'
         ):
             files.check_regular_file(str(tmp_path / name), 'remove it')
 
@@ -157,7 +157,7 @@ def test_check_writable(tmp_path, monkeypatch):
     ]:
         with pytest.raises(
             UserError,
-            match=r'^Cannot write %s \(%s\): name a file in an existing directory' % (path, reason),
+            match=rf'^Cannot write {path} \({reason}\): name a file in an existing directory',
         ):
             files.check_writable(path)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["the user's own"]

@@ -90,7 +90,7 @@ def _run(setting, then, *numbers):
 
 
 def _line(number):
-    return 'program.py: interrupted (%s)\n' % signal.Signals(number).name
+    return f'program.py: interrupted ({signal.Signals(number).name})\n'
 
 
 @pytest.mark.parametrize('number', signals.STOP_SIGNALS)
@@ -159,7 +159,7 @@ def test_a_handler_that_is_not_of_python_stays(monkeypatch):
 def test_defaults_are_restored():
     """A program that handles signals itself gets all of them."""
     handlers = '[signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], signal.set_wakeup_fd(-1)'
-    then = 'assert (%s) == ([signal.default_int_handler, signal.SIG_DFL], -1)' % handlers
+    then = f'assert ({handlers}) == ([signal.default_int_handler, signal.SIG_DFL], -1)'
     assert _run('signals.install_handlers(); signals.restore_handlers()', then) == (0, '')
     assert _run('signals.install_handlers()', then)[0] == 1
     ignored = 'signal.signal(signal.SIGINT, signal.SIG_IGN); signals.install_handlers(); signals.restore_handlers()'
@@ -194,13 +194,7 @@ def test_the_second_ends_children_too():
 
 def test_nohup():
     hang_up = 'os.kill(os.getpid(), signal.SIGHUP)'
-    then = (
-        '%s\nwith signals.StopRequest() as stop:\n    %s; assert stop.received_signal is None'
-        % (
-            hang_up,
-            hang_up,
-        )
-    )
+    then = f'{hang_up}\nwith signals.StopRequest() as stop:\n    {hang_up}; assert stop.received_signal is None'
     assert _run(
         'signal.signal(signal.SIGHUP, signal.SIG_IGN); signals.install_handlers()', then
     ) == (

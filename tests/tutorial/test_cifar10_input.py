@@ -45,7 +45,7 @@ def test_the_size_of_the_images_can_be_set(data_dir, monkeypatch):
 @pytest.mark.parametrize('size', [0, 28.5, 33])
 def test_a_size_that_the_images_do_not_have(data_dir, monkeypatch, size):
     monkeypatch.setattr(cifar10_input, 'IMAGE_SIZE', size)
-    with pytest.raises(UserError, match='IMAGE_SIZE = %s is not from 1 to 32' % size):
+    with pytest.raises(UserError, match=f'IMAGE_SIZE = {size} is not from 1 to 32'):
         cifar10_input.distorted_inputs(data_dir, 16)
     with pytest.raises(UserError, match='IMAGE_SIZE'):
         cifar10_input.inputs(True, data_dir, 16)
@@ -78,5 +78,5 @@ def test_batches_of_single_examples(data_dir, shuffle):
 def test_missing_data(own_data_dir):
     path = dataset.read(own_data_dir).train.paths[1]
     os.remove(path)
-    with pytest.raises(UserError, match='^%s is missing: .*`cifar10_dataset.py download`' % path):
+    with pytest.raises(UserError, match=f'^{path} is missing: .*`cifar10_dataset.py download`'):
         cifar10_input.distorted_inputs(own_data_dir)

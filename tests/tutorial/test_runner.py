@@ -135,7 +135,7 @@ def test_copies_beside_the_program(own, data_dir):
         'cifar10_input.py, unlike the tutorial, changes inputs and sets NUM_CLASSES = 6'
     )
     status, _, stderr = programs.run('cifar10_run', '--own_modules', program, batches)
-    assert status == 1 and stderr.startswith('cifar10_run.py: using %s/cifar10.py and ' % directory)
+    assert status == 1 and stderr.startswith(f'cifar10_run.py: using {directory}/cifar10.py and ')
     assert 'TypeError: inputs() got an unexpected keyword argument' in stderr
 
 
@@ -216,7 +216,7 @@ def test_the_traceback_is_that_of_the_program(tmp_path):
     program.write_text('import tensorflow as tf\n1 / len([])\n')
     status, stdout, stderr = programs.run('cifar10_run', str(program))
     assert (status, stdout) == (1, '')
-    place = 'Traceback (most recent call last):\n  File "%s", line 2, in <module>\n' % program
+    place = f'Traceback (most recent call last):\n  File "{program}", line 2, in <module>\n'
     assert stderr.startswith(place) and 'ZeroDivisionError' in stderr
 
 
@@ -260,7 +260,7 @@ def test_a_syntax_error_is_shown_as_python_shows_it(tmp_path):
     status, stdout, stderr = programs.call('cifar10_run', str(program))
     assert (status, stdout) == (1, '')
     place, line, caret, message = stderr.splitlines()
-    assert place == '  File "%s", line 2' % program and line.strip() == 'print(x)))'
+    assert place == f'  File "{program}", line 2' and line.strip() == 'print(x)))'
     assert caret.strip() == '^' and message.startswith('SyntaxError: ')
 
 

@@ -63,7 +63,7 @@ class Process:
         self.send = self._popen.send_signal
 
     def __str__(self):
-        return '%s (%s, %s)' % (self._name, self.out, self._err)
+        return f'{self._name} ({self.out}, {self._err})'
 
     def running(self):
         """Whether it has not ended."""
@@ -91,7 +91,7 @@ class Process:
     def advance(self, steps=1):
         """Waits until it has logged a step that is at least so much later, or has ended."""
         start = self.step()
-        wait(lambda: self.step() >= start + steps or not self.running(), 'More steps of %s' % self)
+        wait(lambda: self.step() >= start + steps or not self.running(), f'More steps of {self}')
 
     def wait_until_imported(self):
         """Waits until it imports TensorFlow: from then on it, and not Python itself, handles
@@ -102,7 +102,7 @@ class Process:
                 return 'tensorflow' in maps.read()
             return not self.running()
 
-        wait(imports, 'The start of %s' % self)
+        wait(imports, f'The start of {self}')
 
     def end(self, *statuses, line=''):
         """Waits for its end, and checks its exit status and its output.
@@ -117,7 +117,7 @@ class Process:
         Raises:
           Violation: a status or an output that was not promised, or no end.
         """
-        wait(lambda: not self.running(), 'The end of %s' % self)
+        wait(lambda: not self.running(), f'The end of {self}')
         status = self._popen.returncode
         with open(self._err, errors='replace') as opened:
             stderr = opened.read()
@@ -133,7 +133,7 @@ class Process:
                 '%s ended with status %d, not with %s and "%s": %s'
                 % (self, status, statuses, line, stderr[-1000:])
             )
-        wait(self._group_is_empty, 'The end of what %s has started' % self)
+        wait(self._group_is_empty, f'The end of what {self} has started')
         return status
 
     def _group_is_empty(self):

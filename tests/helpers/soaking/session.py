@@ -124,7 +124,7 @@ class Soak:
         self._check_resumed()
         left = [path for path in self.leftovers if os.path.exists(path)]
         if left:
-            raise Violation('%s are still there after a start' % left)
+            raise Violation(f'{left} are still there after a start')
         self.leftovers.clear()
         return self.trainer
 
@@ -138,8 +138,7 @@ class Soak:
         newest = [self._newest_at_start] if self._newest_at_start else []
         if (resumed or self.trainer.step()) and resumed != newest:
             raise Violation(
-                '%s resumed from %s, although the newest intact checkpoint was that of %s'
-                % (self.trainer, resumed, newest)
+                f'{self.trainer} resumed from {resumed}, although the newest intact checkpoint was that of {newest}'
             )
         self._first_step = sum(resumed)
 
