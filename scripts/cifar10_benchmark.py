@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Measures the input pipeline, the training step, whole training and its towers, here and in the
-classic formulation.
+"""Measures the input pipeline, the training step, whole training and its towers.
 
-Each metric comes from a process of its own, after a warm-up that is not measured; tables show
-median (least to greatest).
+With --baseline it also measures the classic formulation. Each metric comes from a process
+of its own, after a warm-up; tables show median (least to greatest).
 
   cifar10_benchmark.py input        batches out of the input pipeline alone
-  cifar10_benchmark.py step         the training step on batches that stay in memory
+  cifar10_benchmark.py step         the training step on batches in memory
   cifar10_benchmark.py train        the training script, with summaries and checkpoints
   cifar10_benchmark.py towers       one tower with a whole batch, two with half, four with a quarter
   cifar10_benchmark.py profile      the most expensive operations of a step, and a Chrome trace
@@ -66,9 +65,7 @@ FLAGS = flags.FLAGS
 
 
 def benchmark_params(subcommand):
-    """Return the BenchmarkParams that the flags describe, with the data set made ready if the
-    subcommand needs it.
-    """
+    """Return the BenchmarkParams of the flags; prepare the data set if the subcommand needs it."""
     is_read = subcommand in ('input', 'train', 'distributed') or any(
         FLAGS[name].present for name in ('dataset', 'data_dir', 'label_mode')
     )
@@ -102,10 +99,7 @@ def benchmark_params(subcommand):
 
 
 def main(subcommand):
-    """Measure what the subcommand names, and print and write the metrics.
-
-    Or prints the estimates.
-    """
+    """Run the subcommand's measurements or estimates, and print and write the results."""
     if (FLAGS.devices_per_tower, FLAGS.variable_strategy) != (1, 'cpu'):
         if subcommand != 'towers' or FLAGS.baseline:
             raise UserError(

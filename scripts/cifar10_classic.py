@@ -36,7 +36,7 @@ FLAGS = flags.FLAGS
 
 
 def main():
-    """Make the data set ready, and trains."""
+    """Prepare the data set, and train."""
     data = data_flags.prepare()
     job = Job(
         dataset=data,

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Makes a data set ready, makes one of your own images, or looks into one.
+"""Prepares, converts or describes a data set.
 
 cifar10_dataset.py download
     downloads CIFAR-10 to --data_dir, or CIFAR-100 with --dataset=cifar100
 cifar10_dataset.py synthetic
-    draws the synthetic data set there
+    generates the synthetic data set there
 cifar10_dataset.py convert IMAGES_DIR OUT
-    makes a data set in OUT of a folder of images per class
+    converts folders of images, one per class, to a data set in OUT
 cifar10_dataset.py holdout SRC OUT
-    makes one in OUT of the training images in SRC, with some of them as test images
+    makes a data set in OUT of the training images in SRC, some of them as test images
 cifar10_dataset.py info
-    tells what is in --data_dir, and draws a contact sheet
+    describes the data set in --data_dir, and draws a contact sheet
 cifar10_dataset.py verify
     checks every file there
 """
@@ -37,7 +37,7 @@ DATA_FLAGS = ['dataset', 'data_dir', 'data_url', 'label_mode']
 
 
 def download():
-    """Download CIFAR-10 or CIFAR-100, unless it is there."""
+    """Download CIFAR-10 or CIFAR-100, unless it exists."""
     if FLAGS.dataset == 'synthetic':
         raise UserError(
             '--dataset=synthetic is not downloaded: use the command synthetic, or give cifar10 or cifar100'
@@ -46,7 +46,7 @@ def download():
 
 
 def synthetic():
-    """Draw the synthetic data set, unless it is there."""
+    """Generate the synthetic data set, unless it exists."""
     if FLAGS['dataset'].present and FLAGS.dataset != 'synthetic':
         raise UserError(
             f'--dataset={FLAGS.dataset} is not drawn: use the command download, or leave it out'
@@ -55,7 +55,7 @@ def synthetic():
 
 
 def convert(images_dir, out):
-    """Make a data set of folders of images; return 1 if a file cannot be used."""
+    """Convert folders of images to a data set; return 1 if a file cannot be used."""
     from cifar10.data import conversion
     from cifar10.system import machine
 
@@ -83,7 +83,7 @@ def hold_out(source, out):
 
 
 def info():
-    """Tell what is in a data set."""
+    """Describe a data set."""
     from cifar10.data import dataset_info
 
     found = existing_dataset()
@@ -93,7 +93,7 @@ def info():
 
 
 def verify():
-    """Check the files of a data set, also by their checksums if it has some."""
+    """Check the files of a data set, also by their checksums, if any."""
     found = existing_dataset()
     for split in (found.train, found.test):
         verification.verify(split)
@@ -104,7 +104,8 @@ def verify():
 def existing_dataset():
     """Return the Dataset in --data_dir.
 
-    Raise UserError if there is no such directory, or no CIFAR-100 in it that --dataset names.
+    Raises:
+      UserError: there is no such directory, or no CIFAR-100 in it although --dataset names it.
     """
     data_flags.check_data_dir_exists()
     path = data_flags.files_dir(FLAGS.dataset)
@@ -116,7 +117,7 @@ def existing_dataset():
 
 
 def print_counts(found):
-    """Print what is in a Dataset."""
+    """Print the counts of examples and classes of a Dataset."""
     print(
         '%d training and %d test examples of %s in %s'
         % (
@@ -139,7 +140,7 @@ COMMANDS = {  # function, arguments, flags
 
 
 def main(command, *arguments):
-    """Carry out one command, which prints what is there; return 1 if something of it is missing."""
+    """Run one command, which prints the counts; return 1 if a file was left out."""
     function, _, used = COMMANDS[command]
     for name in sorted({name for _, _, names in COMMANDS.values() for name in names}):
         if FLAGS[name].present and name not in used:

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Trains the CIFAR-10 network on several machines, or with several processes on one.
+r"""Trains the CIFAR-10 network on several machines, or with several processes on one.
 
 Start it once for each task of the cluster, everywhere with the same --ps_hosts and --worker_hosts:
 
-  cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 \\
+  cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 \
     --job_name=ps --task_index=0
-  cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 \\
+  cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 \
     --job_name=worker --task_index=0
 
-Each worker has its shard of the examples, and towers of its own on --num_gpus devices. --mode says
-how the workers come together.
+Each worker has its shard of the examples, and its own towers on --num_gpus devices. --mode selects
+synchronous, all-reduce, asynchronous or averaged updates.
 """
 
 import contextlib
@@ -98,7 +98,7 @@ def train(job, run, replica):
 def evaluate(cluster, timeouts):
     """Evaluate new checkpoints in --train_dir until the run has ended, as cifar10_eval.py does.
 
-    Write to its directory eval.
+    The summaries are in its directory eval.
     """
     # The directory may hold an older run, which the chief resumes or moves aside.
     server.wait_for_chief(cluster, timeouts.connect)
@@ -108,9 +108,7 @@ def evaluate(cluster, timeouts):
 
 
 def main():
-    """Serve variables, evaluates, or makes data and directory ready, prints the plan, and trains
-    until the run is over.
-    """
+    """Serve variables, evaluate, or prepare the data set and the train_dir, and train."""
     cluster, task = cluster_flags.cluster_from_flags()
     timeouts = cluster_flags.timeouts_from_flags()
     if task.job_name == EVALUATOR:

@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
 """Evaluates the latest checkpoint of a training run, then newer ones to the end of the run.
 
-With --run_once only the latest.
-
-Evaluates the moving averages of the weights on every example exactly once. Computes on the CPU, so
-that a trainer has the GPUs for itself.
+With --run_once it evaluates only the latest. It uses the moving averages of the weights on every
+example exactly once. It computes on the CPU, so that a trainer has the GPUs for itself.
 
   cifar10_eval.py --run_once
 """
@@ -91,7 +89,7 @@ from cifar10.runs import run_directory
 
 
 def evaluator():
-    """Return the Evaluator that the flags describe, with its data set made ready."""
+    """Prepare the data set, and return the Evaluator of the flags."""
     found = data_flags.prepare()
     split = found.test if FLAGS.eval_data == 'test' else found.train
     data_flags.check_top_k(split.num_classes)
@@ -109,7 +107,7 @@ def checkpoints():
 
 
 def main():
-    """Evaluate what the flags name."""
+    """Evaluate the checkpoints in the flags."""
     if FLAGS.predictions_file:
         files.check_writable(FLAGS.predictions_file)
     if FLAGS.figures_dir:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Exports a trained network as a SavedModel, for TensorFlow 2, TensorFlow Serving and TensorFlow
-Lite.
+"""Exports a trained network as a SavedModel, and for TensorFlow Lite.
+
+The SavedModel is for TensorFlow 2 and TensorFlow Serving.
 
   cifar10_export.py --checkpoint_dir=/tmp/cifar10_train --export_dir=/tmp/cifar10_export
 """
@@ -42,7 +43,7 @@ FLAGS = flags.FLAGS
 
 
 def main():
-    """Export the checkpoint that the flags name."""
+    """Export the checkpoint in the flags."""
     if FLAGS.tflite_file:
         files.check_writable(FLAGS.tflite_file)
     network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Trains with several processes on this machine.
 
-Starts parameter servers and workers, and starts again what dies.
+Starts parameter servers and workers, and restarts those that die.
 
   cifar10_launch.py --num_ps=1 --num_workers=2 -- --max_steps=1000
   cifar10_launch.py --num_ps=0 --num_workers=2 -- --max_steps=1000
 
-What follows -- are the flags of cifar10_distributed_train.py, for every task. The lines of each
-task have its name in front. Without parameter servers the workers train with an all-reduce: if one
-of them dies, all are started again.
+The words after -- are flags of cifar10_distributed_train.py, for every task. The lines of each task
+have its name as prefix. Without parameter servers the workers train with an all-reduce: if one of
+them dies, all are restarted.
 
 The first Ctrl-C lets the chief, worker 0, save a checkpoint; a second one ends all tasks at once.
 """

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Trains the CIFAR-10 network on one or several devices, with one tower per device, or one tower
-divided over several.
+"""Trains the CIFAR-10 network on one or several devices.
 
-The towers share one set of variables, which the CPU holds, or the GPUs. In each step every tower
-takes a batch of its own, their gradients are averaged, and one update is made.
+Each device has one tower, or each tower several devices (--devices_per_tower). The towers share one
+set of variables, which the CPU or the GPUs hold. In each step every tower takes its own batch,
+their gradients are averaged, and one update is made.
 
   cifar10_multi_gpu_train.py --num_gpus=4
   cifar10_multi_gpu_train.py --num_gpus=4 --devices_per_tower=2 --variable_strategy=spread
@@ -74,7 +74,7 @@ def train(job, run):
 
 
 def main():
-    """Make data and training directory ready, prints the plan, and trains."""
+    """Prepare the data set and the train_dir, print the plan, and train."""
     job = training_job.prepare(FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy)
     with training_job.open_run(job) as run:
         training_job.print_plan(job, run)

@@ -2,7 +2,7 @@
 """Classifies image files: prints the most probable classes of each, with their probabilities.
 
 Each IMAGE is a file (JPEG, PNG, GIF or BMP, of any size), a directory, or - for the standard input.
-The network sees an image as in the evaluation: the largest square at the centre, scaled to 32 x 32,
+The preprocessing is that of the evaluation: the largest square at the centre, scaled to 32 x 32,
 cropped and standardised.
 
   cifar10_predict.py cat.jpg
@@ -63,7 +63,7 @@ from cifar10.system import signals
 
 
 def predictor(num_images):
-    """Return the function from images to probabilities that the flags name, and the class names."""
+    """Return the prediction function of the flags, and the class names."""
     if FLAGS.saved_model_dir:
         return prediction.saved_model_predictor(FLAGS.saved_model_dir)
     with contextlib.redirect_stdout(sys.stderr):  # what is told of the checkpoint is no prediction

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compares runs by their event files: a table, and a plot of precision against epochs and against
-minutes.
+r"""Compares runs by their event files, as a table and as a plot.
 
-A run is NAME:TRAIN_DIR:EVAL_DIR; runs of the same name are repetitions.
+The plot shows precision against epochs and against minutes. A run is NAME:TRAIN_DIR:EVAL_DIR; runs
+of the same name are repetitions.
 
-  cifar10_results.py --plot_file=precision.svg \\
+  cifar10_results.py --plot_file=precision.svg \
     --runs=classic:/tmp/classic:/tmp/classic_eval,fast:/tmp/fast:/tmp/fast_eval
 """
 
@@ -31,7 +31,11 @@ FLAGS = flags.FLAGS
 
 
 def parse_numbers(values):
-    """Return the values of a list flag as numbers; raise UserError if one is none."""
+    """Return the values of a list flag as numbers.
+
+    Raises:
+      UserError: a value is no number.
+    """
     try:
         return [float(value) for value in values]
     except ValueError as error:
@@ -39,10 +43,10 @@ def parse_numbers(values):
 
 
 def parse_runs(texts):
-    """Return the name, train_dir and eval_dir of each run that --runs lists.
+    """Return the name, train_dir and eval_dir of each run in --runs.
 
     Raises:
-      UserError: there is none, or one is not of its form.
+      UserError: there is none, or one is malformed.
     """
     if not texts:
         raise UserError('--runs is missing: give NAME:TRAIN_DIR:EVAL_DIR')
@@ -56,7 +60,7 @@ def parse_runs(texts):
 
 
 def main():
-    """Print the table and draws the plot that the flags name."""
+    """Print the table and plot the figure of the flags."""
     from cifar10.benchmark import results
 
     # it reports every file and every resumed run

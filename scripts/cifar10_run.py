@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a TensorFlow 1 program on CIFAR-10 as it is printed in a book, on the TensorFlow of today.
+"""Runs a TensorFlow 1 program on CIFAR-10, as printed in a book, on the TensorFlow of today.
 
 For the program, `import tensorflow` is version 1, and `import cifar10` and `import cifar10_input`
 are the two modules of the TensorFlow tutorial on this package.
@@ -53,7 +53,7 @@ def parse():
 
 
 def main():
-    """Run the program that the command line names."""
+    """Run the program on the command line."""
     arguments = parse()
     startup.import_tensorflow()
     from cifar10.tutorial import runner

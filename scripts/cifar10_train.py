@@ -68,7 +68,7 @@ def train(job, run):
 
 
 def main():
-    """Make data and training directory ready, prints the plan, and trains."""
+    """Prepare the data set and the train_dir, print the plan, and train."""
     job = training_job.prepare()
     with training_job.open_run(job) as run:
         training_job.print_plan(job, run)

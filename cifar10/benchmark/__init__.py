@@ -1,5 +1,1 @@
-"""Measuring.
-
-The benchmark, the classic formulation that it compares with, and runs compared by their event
-files.
-"""
+"""The benchmark, its baseline (the classic formulation), and the comparison of runs."""

@@ -1,6 +1,4 @@
-"""The classic formulation of the books.
-
-What the benchmark compares with, and what the tests expect equal results from.
+"""The classic formulation of the books: the baseline of the benchmark and of tests.
 
 Each example goes through tf.image alone and into tf.train.shuffle_batch, which 16 threads fill; a
 FIFO queue prefetches; local response normalisation is tf.nn.lrn; update and moving averages are a
@@ -22,9 +20,10 @@ from cifar10.tutorial import update as tutorial_update
 
 
 def distort(image, row, column, flip, brightness, contrast):
-    """Distort one image, uint8 [32, 32, 3], with tf.image and the given random numbers.
+    """Distort an image, uint8 [32, 32, 3], with tf.image and the given random numbers.
 
-    Float32 [24, 24, 3].
+    Returns:
+      float32 [24, 24, 3].
     """
     image = tf.cast(image, tf.float32)
     image = tf.slice(image, [row, column, 0], [24, 24, 3])  # what tf.random_crop ends in
@@ -35,8 +34,10 @@ def distort(image, row, column, flip, brightness, contrast):
 
 
 def distorted_inputs(data_dir, batch_size):
-    """Return batches of distorted images, float32 [batch_size, 24, 24, 3], and labels, int32
-    [batch_size].
+    """Return batches of distorted images and labels.
+
+    Returns:
+      float32 [batch_size, 24, 24, 3], and int32 [batch_size].
     """
     split = dataset.read(data_dir).train
     minimum = int(0.4 * min(verification.verify(split), NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN))
@@ -114,7 +115,7 @@ def loss(logits, labels, scope):
 
 
 def average_gradients(tower_grads):
-    """Return the towers' mean gradients, stacked first; a list of (gradient, variable)."""
+    """Return the mean of the stacked gradients of all towers, as a list of (gradient, variable)."""
     averages = []
     for grads_and_vars in zip(*tower_grads):
         gradients, variables = zip(*grads_and_vars)
@@ -123,9 +124,10 @@ def average_gradients(tower_grads):
 
 
 def training_step(job, batches):
-    """Build a tower on each device of a Job and the update.
+    """Build a tower on each device of a Job, and the update.
 
-    Return the train op, the last tower's loss and the gradients.
+    Returns:
+      The train op, the last tower's loss and the gradients.
     """
     hparams, devices = job.hparams, job.devices
     global_step = tf.train.get_or_create_global_step()
@@ -152,7 +154,7 @@ def train(job, train_dir):
     """Train in a new directory.
 
     Args:
-      job: a Job, of which data, batch size, devices, number of steps and intervals count.
+      job: a Job: its data, batch size, devices, number of steps and intervals are used.
       train_dir: the directory.
 
     Raises:

@@ -30,8 +30,9 @@ LATENCY, CORES_PER_MACHINE, JITTER = 250e-6, 16, 0.03
 
 
 def server_bytes(num_ps=1, num_classes=model.NUM_CLASSES):
-    """Return the bytes of the network's variables on each parameter server that has any, balanced
-    as in training.
+    """Return the bytes of variables on each parameter server, balanced as in training.
+
+    Servers without variables are left out.
     """
     held = collections.Counter()
     size = cifar10_input.IMAGE_SIZE
@@ -43,9 +44,7 @@ def server_bytes(num_ps=1, num_classes=model.NUM_CLASSES):
 
 
 def traffic(mode, num_workers, bytes_per_server):
-    """Return the bytes that a worker and the busiest server send for an update.
-
-    Each receives as many.
+    """Return the bytes that a worker and the busiest server send per update; each receives as many.
 
     An all-reduce in a ring sends 2 (N - 1) / N times the gradients (Patarasuk and Yuan, "Bandwidth
     optimal all-reduce algorithms for clusters of workstations", 2009). A parameter server sends all
@@ -68,9 +67,9 @@ def traffic(mode, num_workers, bytes_per_server):
 
 
 def shared_cores_seconds(mode, num_workers, size, compute_seconds, copy_seconds_per_byte):
-    """Return the time of an update of workers on one machine, where everything shares
-    MEASURED_CORES: gradients of `compute_seconds`, and `copy_seconds_per_byte` at each end of a
-    message.
+    """Return the time of an update of workers that share MEASURED_CORES on one machine.
+
+    Gradients take `compute_seconds`, and a message `copy_seconds_per_byte` at each end.
     """
     worker, server = traffic(mode, num_workers, [size])
     batches = 1 if mode == ASYNC else num_workers
@@ -81,8 +80,9 @@ def shared_cores_seconds(mode, num_workers, size, compute_seconds, copy_seconds_
 
 
 def fit(size):
-    """Return (compute_seconds, copy_seconds_per_byte), for which LOCAL and SYNC with 2 workers take
-    as long as measured in `shared_cores_seconds`.
+    """Fit (compute_seconds, copy_seconds_per_byte) to the measured times.
+
+    With them, `shared_cores_seconds` is exact for LOCAL and SYNC with 2 workers.
     """
     local, sync = [MEASURED_MS[mode][0] * 1e-3 for mode in (LOCAL, SYNC)]
     return local, (sync - local) * MEASURED_CORES / (8 * size)
@@ -91,8 +91,8 @@ def fit(size):
 def expected_maximum(num_workers):
     """Return the expected maximum of standard normal values, one per worker.
 
-    The integral of x dF(x)^N, integrated by parts (David and Nagaraja, "Order statistics", 2003,
-    section 3.1).
+    It is the integral of x dF(x)^N, integrated by parts (David and Nagaraja, "Order statistics",
+    2003, section 3.1).
     """
     x = np.arange(-8, 8, 0.01) + 0.005
     normal = np.array([0.5 + 0.5 * math.erf(value / math.sqrt(2)) for value in x])
@@ -109,7 +109,8 @@ def seconds_per_batch(mode, num_workers, bytes_per_server, gigabits_per_sec, com
 
     Args:
       mode: SYNC, ASYNC, ALLREDUCE or AVERAGE.
-      num_workers, bytes_per_server: see `traffic`.
+      num_workers: see `traffic`.
+      bytes_per_server: see `traffic`.
       gigabits_per_sec: 10^9 bits per second of each network card, in each direction.
       compute_seconds: the mean time of the gradients of a batch.
     """

@@ -1,4 +1,4 @@
-"""Measurements of clusters on this machine, beside one process with as many towers."""
+"""Measurements of clusters on this machine, compared with one process with as many towers."""
 
 import datetime
 import os
@@ -10,10 +10,11 @@ from cifar10.benchmark.cluster_estimate import ALLREDUCE, ASYNC, AVERAGE, AVERAG
 
 
 def measure_distributed(unused_formulation, params):
-    """Update and images per second, and bytes per update, in each mode with 2 and 4 workers.
+    """Measure updates and images per second, and bytes per update, by mode with 2 and 4 workers.
 
     Args:
-      params: a benchmark.BenchmarkParams.
+      unused_formulation: OURS.
+      params: a BenchmarkParams.
 
     Returns:
       A dict from names of metrics to numbers.

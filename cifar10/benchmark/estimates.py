@@ -1,4 +1,4 @@
-"""Tables of `cifar10_benchmark.py estimate`: many machines, several GPUs in one, by formulas."""
+"""Tables of `cifar10_benchmark.py estimate`: clusters and multi-GPU machines, by formulas."""
 
 import itertools
 
@@ -24,7 +24,7 @@ _PASSES = 4
 
 
 def cluster_tables(batch_size, gpu_gflops):
-    """Table of machines with one GPU each and what they assume, in Markdown.
+    """Return tables, in Markdown, of machines with one GPU each, and the assumptions.
 
     Args:
       batch_size: examples per worker per step.
@@ -94,7 +94,7 @@ def _assumptions(batch_size, gpu_gflops, gpu_images_per_sec):
 
 
 def _rates(configurations, images_per_sec, gpu_images_per_sec):
-    """Return a table of the images per second of clusters, and how many times that of one GPU."""
+    """Return a table of the images per second of clusters, and their ratios to one GPU."""
     rows = []
     for num_workers, gigabits_per_sec in itertools.product(NUM_WORKERS, NETWORK_GIGABITS_PER_SEC):
         rows.append([num_workers, gigabits_per_sec])
@@ -110,7 +110,7 @@ def _rates(configurations, images_per_sec, gpu_images_per_sec):
 def multi_gpu_estimate(
     num_gpus, devices_per_tower, variable_strategy, batch_size, seconds_per_image
 ):
-    """Estimate a step on GPUs that need so many seconds for the operations of an image.
+    """Estimate a step on several GPUs, from the seconds that one takes per image.
 
     Returns:
       The bytes that the busiest GPU sends and receives: weights before it computes, gradients
@@ -144,7 +144,7 @@ def multi_gpu_estimate(
 
 
 def multi_gpu_tables(batch_size, gpu_gflops):
-    """Table of several GPUs in one machine, in Markdown; for the arguments see `cluster_tables`."""
+    """Return tables, in Markdown, of one machine with several GPUs; see `cluster_tables`."""
     seconds_per_image = measurements.step_flops(1) / (gpu_gflops * 1e9)
     rows, ratios = [], []
     for gpus, devices_per_tower, variable_strategy in itertools.product(

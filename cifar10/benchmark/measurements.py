@@ -1,7 +1,4 @@
-"""Measurements of the input pipeline and of the training step, each made in a process of its own.
-
-The operations of a step.
-"""
+"""Measurements of the input pipeline and of the training step, and the operations of a step."""
 
 import collections
 import contextlib
@@ -26,7 +23,7 @@ SUM = 'sum of all operations'  # of their single times: in parallel they take le
 
 
 class StepCounts(NamedTuple):
-    """Steps of a measurement."""
+    """The steps of a measurement."""
 
     warmup: int  # not measured
     measured: int
@@ -91,9 +88,7 @@ def _session_config(formulation, job, devices):
 
 @contextlib.contextmanager
 def _step_session(formulation, job, warmup):
-    """Yield a session and the train op of a step on batches that stay in memory, after so many
-    steps.
-    """
+    """Yield a session, after the warm-up, and the train op on batches in memory."""
     machine.set_up_tensorflow()
     rng = np.random.default_rng(0)
     size = job.hparams.batch_size
@@ -116,7 +111,7 @@ def _step_session(formulation, job, warmup):
 
 
 def step_metrics(formulation, job, steps):
-    """Run the training step alone: see `input_metrics`."""
+    """Run the training step alone; see `input_metrics`."""
     with _step_session(formulation, job, steps.warmup) as (session, train_op):
         start = time.perf_counter()
         for _ in range(steps.measured):
@@ -147,8 +142,7 @@ def profile_metrics(formulation, job, steps):
 
 @functools.lru_cache(maxsize=None)
 def layer_flops(batch_size, num_classes=model.NUM_CLASSES):
-    """Count the floating-point operations of a training step of one tower, as TensorFlow's
-    operations state them.
+    """Count the floating-point operations per step of one tower, by TensorFlow's statistics.
 
     A product of [m, k] and [k, n] takes 2 m k n operations: one multiplication and one addition per
     term. A convolution is a product with one row for each place in each example. As is usual,
@@ -185,14 +179,12 @@ def layer_flops(batch_size, num_classes=model.NUM_CLASSES):
 
 
 def step_flops(batch_size, num_classes=model.NUM_CLASSES):
-    """Return the floating-point operations of all `layer_flops`."""
+    """Return the sum of all `layer_flops`."""
     return sum(sum(flops) for flops in layer_flops(batch_size, num_classes).values())
 
 
 def matmul_flops_per_sec(device, size=4096, num_repeats=5):
-    """Floating-point operations per second of a float32 matrix product of size x size on a device.
-
-    The median of the repeats.
+    """Return the median FLOP/s of a float32 matrix product of size x size on a device.
 
     On recent GPUs TensorFlow rounds its factors to TF32, as it does in the network.
     """

@@ -26,7 +26,7 @@ _LOOPBACK = '/sys/class/net/lo/statistics/tx_bytes'  # on Linux
 def call_in_new_process(function, *args):
     """Return function(*args), called in a new process.
 
-    Nothing is warmed up there, and its memory is its own.
+    The process is not warmed up, and its memory is its own.
 
     Raises:
       UserError: `function` raised it, or the process died.
@@ -64,14 +64,12 @@ def _send(sender, function, args):
 
 
 def resource_usage():
-    """Return the CPU seconds that this process has used (user and system), and its peak memory in
-    MB.
-    """
+    """Return the CPU seconds (user and system) of this process, and its peak memory in MB."""
     return time.process_time(), _peak_mb(resource and resource.getrusage(resource.RUSAGE_SELF))
 
 
 class LoggedStep(NamedTuple):
-    """What was seen with the log line of a step."""
+    """The time and the traffic at the log line of a step."""
 
     time: datetime.datetime
     bytes_sent: float  # bytes so far over the loopback interface; NaN if the system does not tell
@@ -83,7 +81,7 @@ def run_trainer(command, min_last_step, terminate_fn=subprocess.Popen.kill):
     Args:
       command: list of strings.
       min_last_step: a step that it must reach.
-      terminate_fn: a function that ends the process when something else interrupts the measurement.
+      terminate_fn: a function that ends the process when the measurement is interrupted.
 
     Returns:
       A dict from each logged step, of the chief, to its LoggedStep; and the peak memory in MB.
@@ -121,7 +119,7 @@ def run_trainer(command, min_last_step, terminate_fn=subprocess.Popen.kill):
 
 
 def terminate_gracefully(process):
-    """End a script that has to end what it has started."""
+    """Terminate a script, with time for it to end its own processes."""
     process.terminate()
     try:
         process.wait(timeout=20)

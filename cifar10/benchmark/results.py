@@ -1,6 +1,6 @@
-"""Comparison of runs by their event files.
+"""Comparison of runs by their event files, as a table and as a plot.
 
-A table, and a plot of precision against epochs and against minutes.
+The plot shows precision against epochs and against minutes.
 """
 
 import glob
@@ -20,8 +20,10 @@ from cifar10.system import directories, files
 def _check_intact(path):
     """Warn of a damaged event file: TensorBoard stops reading there, without a message.
 
-    A killed process may have left the last event incomplete. Raises UserError if a record is no
-    event.
+    A killed process may have left the last event incomplete.
+
+    Raises:
+      UserError: a record is no event.
     """
     try:
         for _ in tf.train.summary_iterator(path):
@@ -72,14 +74,14 @@ def _read_scalars(directory, required_tags):
 
 
 def read_curve(train_dir, eval_dir):
-    """Read a run at each of its evaluations, in the order of steps.
+    """Read the evaluations of a run, in the order of steps.
 
     Returns:
       float [evaluations, 4]: epochs, minutes of training without the time before the first step of
       each start, precision of one view, precision of 10 views (NaN if there is none).
 
     Raises:
-      UserError: a directory lacks what a run writes.
+      UserError: a directory lacks an output of a run.
     """
     train_scalars = _read_scalars(train_dir, [tensorboard.EPOCH, tensorboard.SEC_PER_BATCH])
     evaluations = _read_scalars(eval_dir, [tensorboard.PRECISION])
@@ -140,9 +142,9 @@ def comparison(curves, epochs, target_precisions):
 
 
 def _row(label, points):
-    """Return the cells of one run, or of the repetitions of a run.
+    """Return the cells of one run, or of its repetitions.
 
-    Each mean and, of several, extremes.
+    Repetitions have means and extremes.
     """
     cells = [label, str(len(points))]
     for form, values in zip(('%.1f', '%.1f', '%.4f', '%.4f'), np.transpose(points)):
@@ -157,7 +159,7 @@ def _row(label, points):
 
 
 def plot(curves, path):
-    """Draw the curves, as in `comparison`, to a file; its suffix chooses the format.
+    """Plot the curves, as in `comparison`, to a file; its suffix chooses the format.
 
     Raises:
       UserError: matplotlib is missing or cannot draw such a file, or it cannot be written.

@@ -32,7 +32,7 @@ def measure_rounds(subcommand, params, formulations, num_rounds):
       subcommand: the subcommand, one of BENCHMARKS.
       params: a BenchmarkParams.
       formulations: names.
-      num_rounds: how often.
+      num_rounds: the number of rounds.
 
     Returns:
       A dict from each formulation to a dict from each metric's name to its values, one per round.
@@ -48,7 +48,7 @@ def measure_rounds(subcommand, params, formulations, num_rounds):
 
 
 def ratios(rounds):
-    """Return the ratio of ours to the baseline's, round by round, of each metric that both have."""
+    """Return the ratio of ours to the baseline's per round, for each metric that both have."""
     baseline = rounds.get(BASELINE, {})
     return {
         name: [ours / classic for ours, classic in zip(values, baseline[name])]
@@ -58,10 +58,7 @@ def ratios(rounds):
 
 
 def summary_table(rounds):
-    """Return the table of the metrics, with the ratios if there is a baseline.
-
-    See `metrics_table`.
-    """
+    """Return the table of the metrics, with the ratios if there is a baseline."""
     columns = dict(rounds, **{'ours / classic': ratios(rounds)} if BASELINE in rounds else {})
     return metrics_table(columns, rounds[OURS])
 
@@ -83,7 +80,7 @@ def metrics_table(columns, names):
 
 
 def _cell(values):
-    """Median and extremes with three significant digits, and all digits before the point."""
+    """Format median and extremes with three significant digits, and all digits before the point."""
     return '%s (%s to %s)' % tuple(
         '%.0f' % value if value >= 100 else '%.3g' % value
         for value in (statistics.median(values), min(values), max(values))
@@ -122,7 +119,7 @@ def _statistics(values_by_metric):
 
 
 class BenchmarkParams(NamedTuple):
-    """What is to be measured, and how."""
+    """The job and the settings of a benchmark."""
 
     job: Job
     steps: StepCounts  # 0 means what suits the subcommand
@@ -143,7 +140,7 @@ def _step_metrics(formulation, params, job):
 
 
 def measure_input(formulation, params):
-    """Return batches out of the input pipeline alone, and how many a step could use."""
+    """Measure the input pipeline alone, and the images per second that a step takes."""
     steps = params.steps_or_default(100, 500)
     metrics = processes.call_in_new_process(
         measurements.input_metrics, formulation, params.job, steps
@@ -153,7 +150,7 @@ def measure_input(formulation, params):
 
 
 def input_analysis(rounds, job):
-    """Return whether the input is fast enough."""
+    """Return a line about whether the input is fast enough."""
     produced, consumed = (
         statistics.median(rounds[OURS][name]) for name in ('images/sec', _STEP_IMAGES)
     )
@@ -168,12 +165,12 @@ def input_analysis(rounds, job):
 
 
 def measure_step(formulation, params):
-    """Return the training step on batches that stay in memory."""
+    """Measure the training step on batches in memory."""
     return _with_utilization(_step_metrics(formulation, params, params.job), params.job)
 
 
 def measure_train(formulation, params):
-    """Return the training script from end to end, by the times of its log lines."""
+    """Measure the training script from end to end, by the times of its log lines."""
     job, steps = params.job, params.steps_or_default(100, 500)
     script = 'cifar10_multi_gpu_train.py' if formulation == OURS else 'cifar10_classic.py'
     with tempfile.TemporaryDirectory() as train_dir:
@@ -217,10 +214,7 @@ def _with_utilization(step_metrics, job):
 
 
 def flops_analysis(rounds, job):
-    """Return the operations of a step.
-
-    Last, whether arithmetic or overhead takes most of its time.
-    """
+    """Return the operations per step, and whether arithmetic or overhead limits its speed."""
     batch_size, num_classes = job.hparams.batch_size, job.dataset.num_classes
     lines = ['Floating-point operations per tower per step:'] + [
         '  %-14s %d products %9.4f GFLOP' % (layer, len(flops), sum(flops) / 1e9)
@@ -237,9 +231,9 @@ def flops_analysis(rounds, job):
 
 
 def measure_towers(formulation, params):
-    """Return one tower with the whole batch, two with half of it, four with a quarter.
+    """Measure one tower with the whole batch, two with half of it, four with a quarter.
 
-    If the job places them otherwise, both in turn.
+    If the job has another placement, both are measured.
     """
     placed, size = params.job, params.job.hparams.batch_size
     usual = placed._replace(devices_per_tower=1, variable_strategy='cpu')
@@ -262,14 +256,14 @@ def measure_towers(formulation, params):
 
 
 def _towers_ms(formulation, params, job, num_towers):
-    """Millisecond of a step in which so many towers share the batch of the job."""
+    """Return the milliseconds per step in which `num_towers` towers share the batch of the job."""
     hparams = job.hparams._replace(batch_size=job.hparams.batch_size // num_towers)
     part = job._replace(devices=job.devices[: num_towers * job.devices_per_tower], hparams=hparams)
     return _step_metrics(formulation, params, part)['ms per step']
 
 
 def measure_profile(formulation, params):
-    """Return the operations of a step; write a Chrome trace."""
+    """Measure the operations of a step; write a Chrome trace."""
     metrics, trace = processes.call_in_new_process(
         measurements.profile_metrics, formulation, params.job, params.steps_or_default(10, 20)
     )
@@ -282,7 +276,7 @@ def _trace_path(formulation, params):
 
 
 def tables(subcommand, rounds, params):
-    """Return the metrics of a subcommand as text: tables in Markdown, and what they mean."""
+    """Return the metrics of a subcommand as text: tables in Markdown, and their analysis."""
     if subcommand == 'profile':
         parts = [
             '%s, Chrome trace in %s (open it in ui.perfetto.dev)\n\n%s'

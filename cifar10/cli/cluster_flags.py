@@ -21,7 +21,7 @@ FLAGS = flags.FLAGS
 
 
 def define():
-    """Define the flags that say who trains together, and how."""
+    """Define the flags of the cluster and of the mode of training."""
     flags.DEFINE_list(
         'ps_hosts', None, 'Addresses host:port of the parameter servers; none for all-reduce.'
     )
@@ -72,7 +72,7 @@ def define():
 def check():
     """Raise UserError if the flags of training or of the cluster contradict each other.
 
-    Print where flags override TF_CONFIG.
+    Flags that override TF_CONFIG are printed.
     """
     training_flags.check()
     cluster, task = cluster_from_flags()
@@ -113,7 +113,7 @@ def cluster_from_flags():
 
 
 def _tf_config():
-    """Return the values of TF_CONFIG by the names of flags; empty or None where it has none."""
+    """Return the values of TF_CONFIG by the names of flags; a missing one is empty or None."""
     text = os.environ.get('TF_CONFIG')
     cluster, task = from_tf_config(text) if text else (Cluster((), ()), (None, None))
     return dict(zip(('ps_hosts', 'worker_hosts', 'job_name', 'task_index'), cluster + tuple(task)))
@@ -123,7 +123,7 @@ def strategy_from_flags(cluster):
     """Return the Strategy for a Cluster.
 
     Raises:
-      UserError: it cannot be with these tasks, or a flag has no effect.
+      UserError: it is impossible with these tasks, or a flag has no effect.
     """
     mode = FLAGS.mode or ('sync' if cluster.ps_hosts else 'allreduce')
     if (mode == 'allreduce') == bool(cluster.ps_hosts):

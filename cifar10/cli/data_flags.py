@@ -1,7 +1,4 @@
-"""The flags of what a script reads and writes: directories, files, the data set, a checkpoint.
-
-And the data set that they name.
-"""
+"""The flags of input and output (directories, files, data set, checkpoint), and their data set."""
 
 import os
 
@@ -18,9 +15,9 @@ _ARCHIVES = {'cifar10': download.CIFAR10, 'cifar100': download.CIFAR100}
 
 
 def validate(name, check):
-    """Have `check` look at the value of a flag before the script starts, if it has one.
+    """Check the value of a flag, unless it is None, with `check` before the script starts.
 
-    Its UserError is then a mistake in the command line.
+    A UserError of `check` is then a mistake in the command line.
     """
 
     def is_valid(value):
@@ -38,18 +35,16 @@ def validate(name, check):
 
 
 def define_integer(name, default, description, lower_bound, upper_bound=2**31 - 1):
-    """Define the flag of a whole number.
-
-    Without the default `upper_bound`, it would have no bounds.
-    """
+    """Define the flag of an integer; by default at most 2^31 - 1."""
     flags.DEFINE_integer(
         name, default, description, lower_bound=lower_bound, upper_bound=upper_bound
     )
 
 
 def define_directory(name, default, description, check=directories.check_no_file):
-    """Define the flag of a directory on this machine; `check` raises UserError for one that cannot
-    be used.
+    """Define the flag of a directory on this machine.
+
+    `check` raises UserError for an unusable one.
     """
     flags.DEFINE_string(name, default, description)
     validate(name, files.check_name)
@@ -57,7 +52,7 @@ def define_directory(name, default, description, check=directories.check_no_file
 
 
 def define_output_file(name, default, description, extensions=('',)):
-    """Define the flag of a file that is written, whose name ends in one of these ways."""
+    """Define the flag of an output file, whose name has one of these extensions."""
 
     def check(path):
         files.check_name(path)
@@ -100,7 +95,7 @@ def define(default_dataset='cifar10'):
 
 
 def data_dir(dataset_name):
-    """Return the directory that --data_dir names; its default depends on the data set."""
+    """Return the directory in --data_dir; its default depends on the data set."""
     defaults = {'cifar100': dataset.CIFAR100_DATA_DIR, 'synthetic': synthetic.DATA_DIR}
     is_set = not FLAGS['data_dir'].using_default_value
     return FLAGS.data_dir if is_set else defaults.get(dataset_name, FLAGS.data_dir)
@@ -125,8 +120,9 @@ def check_data_dir_exists():
 
 
 def check_directories_differ(name, *others):
-    """Raise UserError if the directory of a flag is that of another flag too, or the one in
-    --data_dir that holds the files.
+    """Raise UserError if two flags name the same directory.
+
+    --data_dir also stands for the directory in it that holds the files.
     """
     for other in others:
         path = data_dir(FLAGS.dataset) if other == 'data_dir' else FLAGS[other].value
@@ -142,7 +138,7 @@ def check_directories_differ(name, *others):
 
 
 def prepare():
-    """Download or draws the data set that --dataset names, unless there is one; return the Dataset.
+    """Download or generate the data set of --dataset, unless it exists; return the Dataset.
 
     Raises:
       UserError: --data_dir and the directory around it do not exist; else see `make`.
@@ -156,11 +152,11 @@ def prepare():
 
 
 def make(dataset_name, is_explicit=True):
-    """Download or draws a data set, unless there is one; return the Dataset.
+    """Download or generate a data set, unless there is one; return the Dataset.
 
     Args:
       dataset_name: 'cifar10', 'cifar100' or 'synthetic'.
-      is_explicit: whether the user wants this very data set, not any that is there.
+      is_explicit: whether the user wants this very data set, not any existing one.
 
     Raises:
       UserError: it cannot be downloaded or written.
@@ -201,9 +197,7 @@ def define_checkpoint():
 
 
 def check_checkpoint_exists():
-    """Raise UserError unless --checkpoint_dir is a directory, if the checkpoint is looked for
-    there.
-    """
+    """Raise UserError if --checkpoint needs --checkpoint_dir, and that is no directory."""
     if FLAGS.checkpoint in ('latest', 'best'):
         directories.check_exists(
             FLAGS.checkpoint_dir, 'train first, or give another --checkpoint_dir'

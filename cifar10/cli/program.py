@@ -32,8 +32,7 @@ def print_versions():
 
 
 def versions(config_proto=None):
-    """Return the versions of the package, Python and TensorFlow, and the names of the processor and
-    the GPUs.
+    """Return the versions of the package, Python and TensorFlow, and the processor and GPUs.
 
     Args:
       config_proto: see machine.gpu_names.
@@ -54,15 +53,16 @@ def versions(config_proto=None):
 
 
 def start(name, commands=None, metavar=None):
-    """Start a script that needs TensorFlow; does nothing if the script is imported as a library.
+    """Start a script that needs TensorFlow; do nothing if it is imported as a library.
 
-    A decorator of the function that defines its flags. The function is a generator if it also
-    checks them: they are parsed when it yields. An error ends the script before TensorFlow, whose
-    import takes seconds, is imported.
+    A decorator of the function that defines the script's flags. The function is a generator if it
+    also checks them: they are parsed when it yields. An error ends the script before TensorFlow,
+    whose import takes seconds, is imported.
 
     Args:
       name: the `__name__` of the script.
-      commands, metavar: see `parse`.
+      commands: see `parse`.
+      metavar: see `parse`.
     """
 
     def decorate(define_flags):
@@ -77,22 +77,20 @@ def start(name, commands=None, metavar=None):
 
 
 def parse(commands=None, remainder=None, check=None, needs_tensorflow=True, metavar=None):
-    """Parse the command line by the flags that are defined, then imports TensorFlow, which takes
-    seconds.
-
-    Args:
-      commands: the words from which the user chooses one, each with the names of its arguments, if
-        there are any.
-      remainder: what words after -- are, as in 'the flags of the trainer'; None if there are none.
-      metavar: what the other words are, of which the user gives one or more, as in 'IMAGE'; None if
-        there are none.
-      check: a function that raises UserError if the flags do not fit together.
-      needs_tensorflow: whether the script needs it, or which of the commands do.
+    """Parse the command line by the defined flags, then import TensorFlow, which takes seconds.
 
     The main function gets the command and its arguments, or the words; or with `remainder` a list
     of the words after --.
 
-    A mistake gives one line on stderr and exit status 2, or 1 if the flags do not fit together.
+    A mistake gives one line on stderr and exit status 2, or 1 if the flags contradict each other.
+
+    Args:
+      commands: the commands, one of which the user chooses, each with the names of its arguments.
+      remainder: a name for the words after --, as in 'the flags of the trainer'; None if there are
+        none.
+      check: a function that raises UserError if the flags contradict each other.
+      needs_tensorflow: whether the script needs it, or the commands that do.
+      metavar: a name for the other words, one or more, as in 'IMAGE'; None if there are none.
     """
     startup.protect_stdout()
     app.define_help_flags()
@@ -119,12 +117,10 @@ def parse(commands=None, remainder=None, check=None, needs_tensorflow=True, meta
 
 
 def run(main):
-    """Call `main` with the arguments that `parse` has found.
+    """Call `main` with the arguments found by `parse`.
 
-    What it returns is the exit status, None for 0.
-
-    A user's mistake gives one line on stderr and exit status 1; a signal one line and 128 + its
-    number. A bug keeps its traceback.
+    It returns the exit status, None for 0. A user's mistake gives one line on stderr and exit
+    status 1; a signal one line and 128 + its number. A bug keeps its traceback.
     """
     if sys.modules.get('tensorflow'):
         from cifar10.system import machine
@@ -194,9 +190,9 @@ def _fail(status, message):
 
 
 def _end(status):
-    """End the process without what Python and TensorFlow do at the end.
+    """End the process without the finalization of Python and TensorFlow.
 
-    It could wait for ever for threads that are blocked.
+    It could wait for ever for blocked threads.
     """
     # a signal, or nobody reads any more: be quick
     with contextlib.suppress(OSError, signals.SignalInterrupt), signals.RaiseOnSignal():

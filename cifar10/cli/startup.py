@@ -1,4 +1,4 @@
-"""A quiet start.
+"""Quiet start of the scripts.
 
 A signal ends the script with one line, TensorFlow is imported without its start-up messages, and
 the standard output may be full or closed.
@@ -17,11 +17,10 @@ from cifar10.system import signals
 
 
 def start(name):
-    """Make ready what a script needs from its first moment on.
+    """Set up the standard streams, the umask and the signal handlers of a script.
 
-    Does nothing if the script is imported as a library.
-
-    A script calls it with its `__name__` before everything else.
+    A script calls it with its `__name__` before everything else. It does nothing if the script is
+    imported as a library.
     """
     # the second is the script's name in the processes that multiprocessing starts
     if name not in ('__main__', '__mp_main__'):
@@ -35,8 +34,9 @@ def start(name):
 
 
 def _open_standard_streams():
-    """Open /dev/null for what is closed of the input, the output and stderr, or the next file would
-    be taken for it.
+    """Open /dev/null for closed standard streams.
+
+    The next file that is opened would replace them.
     """
     for number in range(3):
         try:
@@ -48,7 +48,7 @@ def _open_standard_streams():
 def check_packages():
     """End the script with one line if a package is missing.
 
-    Often the virtual environment has not been activated.
+    Often the virtual environment is not activated.
     """
     for name in ('absl', 'numpy', 'six', 'tensorflow'):
         if name not in sys.modules and importlib.util.find_spec(name) is None:
@@ -72,7 +72,7 @@ def import_tensorflow():
 
 @contextlib.contextmanager
 def _capture_stderr():
-    """Make a temporary file of stderr; its content is shown if the block fails."""
+    """Redirect stderr to a temporary file; print its content if the block fails."""
     # Up to TensorFlow 2.21 some messages are written before the variable takes effect.
     stderr = os.dup(2)
     signals.stderr_fd = stderr
@@ -98,15 +98,17 @@ def _temporary_file():
 
 
 class _TolerantStdout(io.TextIOWrapper):
-    """The standard output, whose errors do not interrupt what is being printed about."""
+    """Standard output whose errors do not interrupt the program."""
 
     error = None  # the first one, other than that nobody reads any more
 
     def write(self, text):
+        """Write a text; return its length even if it is lost."""
         self._attempt(super().write, text)
         return len(text)
 
     def flush(self):
+        """Flush, as far as possible."""
         self._attempt(super().flush)
 
     def _attempt(self, action, *args):
@@ -126,11 +128,11 @@ class _TolerantStdout(io.TextIOWrapper):
 
 
 def protect_stdout():
-    """Replace sys.stdout by one that works on where a character or a line cannot be written.
+    """Replace sys.stdout by one that survives unwritable characters and lines.
 
-    Characters that its encoding lacks are written as escapes. When nobody reads any more, as after
-    `| head`, that counts as a signal to end. After other errors the line is lost; `has_lost_output`
-    tells. Each line is written at once: a signal can end the process at any moment.
+    Characters that its encoding lacks are written as escapes. A closed pipe, as after `| head`,
+    counts as a signal to end. After other errors the line is lost, and `has_lost_output` is true.
+    Each line is written at once: a signal can end the process at any moment.
     """
     if sys.stdout is None:  # it is closed: nobody wants to read
         sys.stdout = open(os.devnull, 'w', errors='backslashreplace')

@@ -1,7 +1,4 @@
-"""The flags of training, with one for each hyperparameter in a recipe.
-
-Given_job makes a Job of them.
-"""
+"""The flags of training, with one for each hyperparameter of a recipe."""
 
 import math
 
@@ -197,13 +194,12 @@ def define_threads():
 
 
 def check_run():
-    """Raise UserError if the flags that `define_run` defines contradict those of the data."""
+    """Raise UserError if the flags of `define_run` contradict those of the data."""
     data_flags.check_directories_differ('train_dir', 'data_dir')
 
 
 def check():
-    """Raise UserError if the flags that `define` defines contradict each other, or have no
-    effect."""
+    """Raise UserError if the flags of `define` contradict each other, or have no effect."""
     check_run()
     hparams_from_flags()
     if FLAGS.keep_best and FLAGS.eval_every == 0:
@@ -240,7 +236,7 @@ def define_recipe():
 
 
 def _define_hparam(name, default, description, lower_bound=None, upper_bound=None):
-    """Define the flag of a hyperparameter, of the type of its default value."""
+    """Define the flag of a hyperparameter, with the type of its default value."""
     if isinstance(default, bool):
         flags.DEFINE_boolean(name, None, description)
     elif isinstance(default, str):

@@ -1,5 +1,6 @@
-"""The Job that the flags of training describe, with its data set made ready, the directory of its
-run, and the plan, which a trainer prints and writes for TensorBoard before it starts.
+"""The Job that the flags of training describe, the guard of its train_dir, and the plan.
+
+A trainer prints the plan before it starts, and writes it for TensorBoard.
 """
 
 import math
@@ -25,7 +26,7 @@ _SMALL_BATCH = 1024
 
 
 def threads():
-    """Return the Threads that the flags give."""
+    """Return the Threads in the flags."""
     return Threads(
         intra_op=FLAGS.intra_op_threads,
         inter_op=FLAGS.inter_op_threads,
@@ -40,12 +41,13 @@ def prepare(
     resumes=True,
     **cluster_fields,
 ):
-    """Make the data set ready, and return the Job that the flags and these numbers describe.
+    """Prepare the data set, and return the Job of the flags and of these arguments.
 
     Args:
       num_devices: of all towers.
-      devices_per_tower, variable_strategy: see Job.
-      resumes: whether this process resumes a run in --train_dir, as all do but the workers of a
+      devices_per_tower: see Job.
+      variable_strategy: see Job.
+      resumes: whether this process resumes a run in --train_dir: true except for the workers of a
         cluster that are not the chief.
       cluster_fields: fields of the Job that depend on the cluster.
 
@@ -87,7 +89,8 @@ def prepare(
 def count_examples(dataset, batch_size):
     """Return the number of training examples of a Dataset.
 
-    Raise UserError if a file is malformed, or the batch too large for them.
+    Raises:
+      UserError: a file is malformed, or the batch too large for them.
     """
     num_examples = verification.verify(dataset.train)
     most = max(num_examples, _SMALL_BATCH)
@@ -100,8 +103,9 @@ def count_examples(dataset, batch_size):
 
 
 def check_division(num_devices, devices_per_tower):
-    """Raise UserError if the devices cannot be divided among towers, or the layers over the devices
-    of a tower.
+    """Raise UserError if towers cannot share the devices equally, or are larger than the network.
+
+    A tower has at most one device per layer.
     """
     num_layers = len(placement.LAYERS)
     if devices_per_tower > num_layers:
@@ -117,18 +121,18 @@ def check_division(num_devices, devices_per_tower):
 
 
 def open_run(job, is_first=True):
-    """Lock --train_dir for the Job: a context manager that yields a ChiefRun, see outputs.open_run.
+    """Lock --train_dir for the Job, as a context manager of a ChiefRun; see outputs.open_run.
 
     Args:
       job: a Job.
-      is_first: whether --fresh moves an existing run aside: not the run that this process has
+      is_first: whether --fresh moves an existing run aside: not a run that this process has
         started itself.
     """
     return outputs.open_run(FLAGS.train_dir, FLAGS.fresh and is_first, job)
 
 
 def print_plan(job, run, cluster_line=None):
-    """Print what is trained on what, and how the learning rate will change.
+    """Print the plan: versions, data, devices, batch, recipe, learning rate, end and evaluation.
 
     The run writes the same lines for the tab Text of TensorBoard.
 
@@ -144,9 +148,9 @@ def print_plan(job, run, cluster_line=None):
 
 
 def _plan_lines(job, first_step, is_single_process):
-    """Return the lines.
+    """Return the lines of the plan.
 
-    A worker of a cluster is not alone, and tell where the weights are when it has built its graph.
+    A worker of a cluster prints the placement of its weights later, when its graph is built.
     """
     run_length, hparams, threads = job.run_length, job.hparams, job.threads
     profile_step = job.intervals.profile_step
@@ -200,8 +204,10 @@ def _plan_lines(job, first_step, is_single_process):
 
 
 def _placement(job, is_single_process):
-    """Return lines that tell which layer is where, if the towers are divided, where the weights
-    are, if there is a choice, and what several devices mean where there is no GPU.
+    """Return lines about the placement of layers and weights on several devices.
+
+    They name the devices of each part of a divided tower and of the weights, and warn that several
+    CPU devices are no faster.
     """
     if len(job.devices) == 1:
         return []
@@ -227,7 +233,7 @@ def _placement(job, is_single_process):
 
 
 def _recipe(hparams):
-    """Return the recipe, and how its hyperparameters differ from the classic ones."""
+    """Return the recipe, and the hyperparameters that differ from the classic ones."""
     differences = []
     for name, classic in CLASSIC._asdict().items():
         value = getattr(hparams, name)
@@ -275,7 +281,7 @@ def _evaluation(intervals):
 
 
 def describe_cluster(cluster, task, strategy):
-    """Return the line that tells who trains together, and how.
+    """Return the line of the plan about the mode and the tasks of the cluster.
 
     Args:
       cluster: a Cluster.

@@ -1,4 +1,1 @@
-"""Training by several processes.
-
-Who they are, how they meet, how their gradients or weights come together.
-"""
+"""Training by several processes: the cluster, and the exchange of gradients or weights."""

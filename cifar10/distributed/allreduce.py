@@ -2,10 +2,10 @@
 
 One flattened gradient goes round the ring, and all make the same update.
 
-Each worker sends and receives 2 (n - 1) / n times the bytes of the gradient, however many workers
-there are (Patarasuk and Yuan, 2009, "Bandwidth optimal all-reduce algorithms for clusters of
-workstations"). All have to run the same collectives equally often: nothing that one worker fetches
-alone may need one.
+Each worker sends and receives 2 (n - 1) / n times the bytes of the gradient, for n workers
+(Patarasuk and Yuan, 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations").
+All have to run the same collectives equally often: nothing that one worker fetches alone may need
+one.
 """
 
 import tensorflow.compat.v1 as tf

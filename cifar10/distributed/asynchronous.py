@@ -14,7 +14,10 @@ from cifar10.hooks import session_hooks
 
 
 def update(replica, copies, gradients, learning_rate, apply_gradients):
-    """Return the worker's gradients are applied as soon as it has them; see synchronous.update."""
+    """Return an Update that applies the worker's gradients without waiting for other workers.
+
+    See synchronous.update.
+    """
     strategy, global_step = replica.strategy, tf.train.get_global_step()
     descend = copies.descend(gradients, learning_rate) if strategy.fetch_steps > 1 else tf.no_op()
     accumulators = []
@@ -71,15 +74,14 @@ def _total(accumulator, gradient, copy):
 
 
 class _LocalSteps(tf.train.SessionRunHook):
-    """Makes the steps in which nothing is sent before the one in which something is, and fetches
-    the weights when it is time.
-    """
+    """Local steps between two pushes, and fetches of the weights."""
 
     def __init__(self, replica, fetch, local_op):
         self._replica, self._fetch, self._local_op = replica, fetch, local_op
         self._steps = 0
 
     def before_run(self, run_context):
+        """Make all steps before the push; fetch the weights every fetch_steps steps."""
         strategy = self._replica.strategy
         for i in range(strategy.push_steps):
             if i:
@@ -91,9 +93,9 @@ class _LocalSteps(tf.train.SessionRunHook):
 
 
 def staleness_stats(state_task, worker):
-    """Return the variable that counts a worker's updates.
+    """Return the variable with the statistics of a worker's updates.
 
-    Int64 [3], their number, the sum and the maximum of their staleness.
+    It is int64 [3]: their number, and the sum and the maximum of their staleness.
     """
     with tf.device(state_task.device):
         zeros = tf.zeros([3], tf.int64)
@@ -108,7 +110,7 @@ def _add_staleness(worker_stats, staleness):
 
 
 def _summaries(stats):
-    """Return the staleness of all workers' updates since the variables got their values."""
+    """Return summaries of the staleness of all workers' updates since initialization."""
     counts, totals, maxima = tf.unstack(
         tf.stack([worker_stats.read_value() for worker_stats in stats], axis=1)
     )
@@ -120,9 +122,9 @@ def _summaries(stats):
 
 
 class StalenessHook(tf.train.SessionRunHook):
-    """Prints the staleness of this worker's updates.
+    """Log of the staleness of this worker's updates.
 
-    How many others were made since it had fetched the weights.
+    Staleness is the number of other updates since the worker fetched the weights.
     """
 
     def __init__(self, replica, staleness, step):
@@ -132,9 +134,11 @@ class StalenessHook(tf.train.SessionRunHook):
         self._values = []
 
     def before_run(self, run_context):
+        """Request the staleness and the step."""
         return tf.train.SessionRunArgs(self._fetches)
 
     def after_run(self, run_context, run_values):
+        """Count the update; print the staleness every n steps."""
         staleness, step = run_values.results
         self._values.append(staleness)
         if session_hooks.should_trigger(step, self._last_printed_step, self._every_n_steps):
@@ -142,6 +146,7 @@ class StalenessHook(tf.train.SessionRunHook):
             self._last_printed_step = step
 
     def end(self, session):
+        """Print the staleness of the last updates."""
         if self._values:
             self._print()
 

@@ -1,8 +1,8 @@
-"""Averaging: each worker trains a copy of its own; now and then all copies take their average.
+"""Averaging: each worker trains its own copy, and every period all copies take their average.
 
 The workers send weights and moving averages, cut into equal parts, to the parameter servers. The
-weight averager on the first one collects them and hands back their average. The state of the
-optimizer stays with its worker.
+weight averager on the first one returns their average. The state of the optimizer stays with its
+worker.
 """
 
 import queue
@@ -25,7 +25,7 @@ _TIMEOUT_FACTOR = 2
 def update(replica, unused_copies, gradients, unused_learning_rate, apply_gradients):
     """Return the last step before an exchange, and the exchange.
 
-    The steps before it come from a hook. See synchronous.update.
+    A hook makes the steps before it. See synchronous.update.
     """
     ps_tasks, step = replica.state_tasks, tf.train.get_global_step()
     local_op = apply_gradients(gradients)
@@ -63,12 +63,13 @@ def update(replica, unused_copies, gradients, unused_learning_rate, apply_gradie
 
 
 class _LocalSteps(tf.train.SessionRunHook):
-    """Makes the steps of a period but the last one."""
+    """All steps of a period but the last one."""
 
     def __init__(self, replica, local_op, step):
         self._replica, self._local_op, self._step = replica, local_op, step
 
     def before_run(self, run_context):
+        """Make these steps, but none after the end of the run."""
         remaining_steps = self._replica.job.run_length.last_step - run_context.session.run(
             self._step
         )
@@ -84,9 +85,9 @@ def _part(ps_task, name, shape):
 
 
 def buffer(ps_task, worker, shape=None):
-    """Return a parameter server's part of what a worker has sent.
+    """Return the buffer on a parameter server for its part of a worker's weights.
 
-    Without a shape if it is not known.
+    `shape` is None if it is not known.
     """
     return _part(ps_task, 'worker_%d' % worker.index, shape)
 
@@ -97,8 +98,9 @@ def average(ps_task, shape=None):
 
 
 def _split(variables, num_parts):
-    """Return the values of the variables in one vector, cut into parts that are equal, but for the
-    last one.
+    """Return the values of the variables as one vector, cut into parts.
+
+    All parts but the last one have the same size.
     """
     flat = exchange.flatten([variable.read_value() for variable in variables])
     size = flat.shape.num_elements()
@@ -107,8 +109,9 @@ def _split(variables, num_parts):
 
 
 def _assign_average(variables, ps_tasks, parts, step):
-    """Return an operation that gives the variables the newest average, whose parts have the shapes
-    of `parts`, and `step` the step of it.
+    """Return an operation that assigns the newest average to the variables, and its step to `step`.
+
+    The parts of the average have the shapes of `parts`.
     """
     newest_step = cluster_state.variable(ps_tasks[0], 'step').read_value()
     # if another average is made meanwhile, the step is that of the older one
@@ -123,13 +126,12 @@ def _assign_average(variables, ps_tasks, parts, step):
 
 
 def average_op(cluster, mask, step):
-    """Return an operation of the weight averager that averages what the counted workers have sent,
-    and wake all.
+    """Return the weight averager's operation: it averages the buffers in `mask`, and wakes all.
 
     Args:
       cluster: a Cluster.
       mask: bool [number of workers].
-      step: int64 scalar, the step that they have reached.
+      step: int64 scalar, the step that these workers have reached.
     """
     averages = []
     for ps_task in cluster.ps_tasks:
@@ -141,9 +143,9 @@ def average_op(cluster, mask, step):
 
 
 class WeightAverager:
-    """Averages in rounds, on the first parameter server.
+    """The thread on the first parameter server that averages in rounds.
 
-    A round ends when all members have arrived. Who does not come in time is no member until it
+    A round ends when all active workers have arrived. A worker that is late is inactive until it
     arrives again.
     """
 
@@ -183,9 +185,7 @@ class WeightAverager:
                 self._average()
 
     def _receive(self):
-        """Put arrivals into a queue of Python as they come, where they can be waited for with a
-        time limit.
-        """
+        """Put arrivals into a Python queue, whose `get` has a timeout."""
         ps_task = self._cluster.ps_tasks[0]
         with tf.Graph().as_default() as graph:
             arrival = exchange.arrival_queue(ps_task).dequeue()
@@ -194,7 +194,7 @@ class WeightAverager:
             self._arrivals.put(session.run(arrival).tolist())
 
     def _count_arrival(self, generation, step, worker):
-        """Count an arrival, which also makes the worker a member."""
+        """Count an arrival, which also makes the worker active."""
         if generation != self._generation:
             state = self._read_state()
             if generation != state.generation:

@@ -1,6 +1,4 @@
-"""The tasks of a cluster and their addresses, from lists of hosts or from TF_CONFIG, and the modes
-in which they train one network.
-"""
+"""The tasks of a cluster and their addresses, and the modes of distributed training."""
 
 import collections
 import json
@@ -41,7 +39,7 @@ class Task(NamedTuple):
 
     @property
     def is_chief(self):
-        """Whether it gives the variables their first values, saves them and writes summaries."""
+        """Whether the task initializes and saves the variables, and writes summaries."""
         return self == Task('worker', 0)
 
 
@@ -55,7 +53,7 @@ class Timeouts(NamedTuple):
 class Cluster(NamedTuple):
     """The addresses, 'host:port', of all tasks.
 
-    The index of a task is its place in the list of its job.
+    The index of a task is its index in the list of its job.
     """
 
     ps_hosts: Tuple[str, ...]
@@ -73,9 +71,7 @@ class Cluster(NamedTuple):
 
     @property
     def spec(self):
-        """A dict from the jobs that have tasks to lists of addresses, as tf.train.ClusterSpec takes
-        it.
-        """
+        """A dict from the jobs that have tasks to their addresses, for tf.train.ClusterSpec."""
         return {job: list(hosts) for job, hosts in zip(JOBS, self) if hosts}
 
     @property
@@ -97,7 +93,7 @@ class Cluster(NamedTuple):
         """Check the addresses, and that the Task is in the cluster.
 
         Raises:
-          UserError: names what is missing, malformed or doubled.
+          UserError: something is missing, malformed or doubled.
         """
         if not self.worker_hosts:
             raise UserError(
@@ -123,7 +119,7 @@ class Cluster(NamedTuple):
 
 
 class Strategy(NamedTuple):
-    """How several workers train one network."""
+    """The way in which several workers train one network."""
 
     mode: str  # one of MODES
     num_workers: int
@@ -135,30 +131,28 @@ class Strategy(NamedTuple):
 
     @property
     def is_synchronous(self):
-        """Whether the run stands still without its chief, and then begins again at the last
-        checkpoint.
-        """
+        """Whether the run stops without its chief, and then resumes from the last checkpoint."""
         return self.mode in ('sync', 'allreduce')
 
     @property
     def num_aggregated(self):
-        """With sync, the workers whose gradients make an update."""
+        """The number of workers whose gradients make an update, with sync."""
         return self.replicas_to_aggregate or self.num_workers
 
     @property
     def batches_per_step(self):
-        """The batches, one of each tower of a worker, from which a step of the run is made."""
+        """The number of batches (one per tower of a worker) per step of the run."""
         return {'sync': self.num_aggregated, 'async': self.push_steps}.get(
             self.mode, self.num_workers
         )
 
     @property
     def steps_per_execution(self):
-        """The steps of the run that a session run of a worker's train op makes."""
+        """The number of steps of the run per session run of a worker's train op."""
         return self.average_period if self.mode == 'average' else 1
 
     def check(self):
-        """Raise UserError if numbers are given that have no effect, or cannot be."""
+        """Raise UserError for numbers that have no effect or are impossible."""
         for name, mode in [
             ('replicas_to_aggregate', 'sync'),
             ('fetch_steps', 'async'),
@@ -178,8 +172,7 @@ class Strategy(NamedTuple):
 
 
 def from_tf_config(text):
-    """Return the Cluster and the Task that the environment variable TF_CONFIG describes, in the
-    form of tf.estimator.
+    """Return the Cluster and the Task in a TF_CONFIG, which has the form of tf.estimator.
 
     {"cluster": {"ps": [...], "worker": [...]}, "task": {"type": "worker", "index": 0}}. If there is
     a job "chief", its task becomes worker 0, and the tasks of "worker" follow. The addresses of

@@ -1,10 +1,7 @@
-"""The cluster state.
+"""The cluster state: variables that describe the run to all tasks.
 
-Variables on the tasks that hold the state of the network, and by which all tasks know what the run
-is at; and what all workers must have in common.
-
-Each parameter server holds a copy, or the chief where there is none. A copy lives as
-long as that process.
+It includes the configuration that all workers must share. Each parameter server holds a copy, or
+the chief if there is none. A copy lives as long as that process.
 """
 
 import json
@@ -42,17 +39,13 @@ def variable(state_task, name, initial=0):
 
 
 def token_queue(state_task, worker):
-    """Return the queue on the first task into which the chief puts something whenever a worker that
-    waits should look again.
-    """
+    """Return the queue on the first task by which the chief wakes a waiting worker."""
     with tf.device(state_task.device):
         return tf.FIFOQueue(-1, [tf.int64], [[]], shared_name='tokens_%d' % worker.index)
 
 
 class ClusterStateVariables:
-    """The cluster state on all its tasks, read and written in sessions that are apart from
-    training.
-    """
+    """The cluster state on all its tasks, with a session separate from training."""
 
     def __init__(self, state_tasks, workers, connect):
         """Build the graph.
@@ -100,7 +93,7 @@ class ClusterStateVariables:
         """Return a ClusterState for each task.
 
         Raises:
-          tf.errors.OpError: a task is not there, or has not initialized its variables yet.
+          tf.errors.OpError: a task is gone, or has not initialized its variables yet.
         """
         return [
             ClusterState(
@@ -110,7 +103,7 @@ class ClusterStateVariables:
         ]
 
     def enqueue_tokens(self):
-        """Have every worker that waits for an update look at the cluster state."""
+        """Wake every worker that waits for an update, so that it reads the cluster state."""
         self._run(
             lambda session: session.run(
                 [token_queue(self._first_task, worker).enqueue(0) for worker in self._workers]
@@ -130,8 +123,9 @@ class ClusterStateVariables:
 
 
 def run_config(job, strategy, data_checksum):
-    """Return the hyperparameters, the Strategy and the data of a training.Job, by the names of
-    flags, as JSON.
+    """Return the configuration that all workers must share, as JSON with the names of flags.
+
+    It has the hyperparameters and the data of a training.Job, and the Strategy.
     """
     return json.dumps(
         dict(
@@ -149,7 +143,7 @@ def run_config(job, strategy, data_checksum):
 
 
 def adopt_hparams(job, names, chief_config):
-    """Return the Job with the hyperparameters of these names as the run has them, by its text."""
+    """Return the Job with the chief's values of the named hyperparameters."""
     chief_values = json.loads(chief_config)
     return job._replace(
         hparams=job.hparams._replace(**{name: chief_values[name] for name in names})
@@ -157,11 +151,12 @@ def adopt_hparams(job, names, chief_config):
 
 
 def check_run_config(name, own_config, chief_config):
-    """Compare two texts.
+    """Compare a worker's run_config with the chief's.
 
     Args:
       name: of this worker.
-      own_config, chief_config: the texts of this worker and of the run.
+      own_config: of this worker.
+      chief_config: of the run.
 
     Raises:
       UserError: names the first value in which they differ.

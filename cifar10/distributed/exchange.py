@@ -1,10 +1,7 @@
-"""How the workers' tensors come together on the parameter servers.
+"""Exchange of the workers' tensors on the parameter servers: buffers, arrivals, waiting.
 
-Buffers, arrivals, waiting for the next update.
-
-Each worker has a buffer of its own for each tensor, so that it cannot count twice: what it sends
-again, as after a restart, takes the place of what it sent before. When its buffers are filled it
-reports its arrival.
+Each worker has its own buffer for each tensor, so that it cannot count twice: a tensor sent again,
+as after a restart, replaces the first one. After filling its buffers it reports its arrival.
 """
 
 from typing import NamedTuple, Optional, Sequence
@@ -15,7 +12,7 @@ from cifar10.distributed import cluster_state
 
 
 class Update(NamedTuple):
-    """A worker's part in an update, as the mode of the run makes it of the worker's gradients."""
+    """A worker's part in an update; the mode of the run determines it."""
 
     train_op: tf.Operation
     gradients: Sequence[tuple]  # of (gradient, variable), for the summaries
@@ -32,12 +29,12 @@ class Update(NamedTuple):
 
 
 def flatten(tensors):
-    """Return the values of tensors or variables in one vector."""
+    """Return the values of tensors or variables as one vector."""
     return tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], 0)
 
 
 def unflatten(flat, like):
-    """Return the tensors in a vector that `flatten` has made, with the shapes of `like`."""
+    """Return the tensors in a vector made by `flatten`, with the shapes of `like`."""
     parts = tf.split(flat, [one.shape.num_elements() for one in like])
     return [tf.reshape(part, one.shape) for part, one in zip(parts, like)]
 
@@ -45,7 +42,7 @@ def unflatten(flat, like):
 def arrival_queue(state_task):
     """Return the queue of arrivals on a task.
 
-    Elements int64 [3], which are a generation, the step of the weights, and the index of a worker.
+    An element is int64 [3]: the generation, the step of the weights, and the index of the worker.
     """
     with tf.device(state_task.device):
         return tf.FIFOQueue(-1, [tf.int64], [[3]], shared_name='arrivals')
@@ -66,16 +63,14 @@ def report_arrival(replica, step, assign_ops):
 
 
 def wait_for_arrivals(replica, step):
-    """Wait until as many workers as count have arrived with tensors of this step.
-
-    What is stale is dropped.
+    """Wait until enough workers have arrived with tensors of this step; drop stale ones.
 
     Args:
       replica: the Worker that is the chief.
       step: int64 scalar.
 
     Returns:
-      bool [number of workers]: which of them have arrived.
+      bool [number of workers]: whether each has arrived.
     """
     num_workers = len(replica.cluster.worker_tasks)
     queue = arrival_queue(replica.state_tasks[0])
@@ -97,7 +92,7 @@ def wait_for_arrivals(replica, step):
 
 
 def masked_mean(tensors, mask):
-    """Return the mean of those tensors of a list that count, whatever is in the others.
+    """Return the mean of the tensors that the mask selects; the others may hold anything.
 
     Args:
       tensors: float32, of the same shape.
@@ -107,8 +102,9 @@ def masked_mean(tensors, mask):
 
 
 def publish_step(state_tasks, workers, step):
-    """Return an operation that writes the step, int64 scalar, to the cluster state, and wake the
-    workers that wait for it.
+    """Return an operation that writes the step to the cluster state, and wakes these workers.
+
+    The step is an int64 scalar.
     """
     assign_ops = [
         cluster_state.variable(state_task, 'step').assign(step) for state_task in state_tasks
@@ -121,14 +117,15 @@ def publish_step(state_tasks, workers, step):
 
 
 def wait_for_update(replica, current_step, step):
-    """Wait until the step is past `step`, or the chief has given the variables other values.
-
-    Return the generation.
+    """Wait until the step is past `step`, or the chief has reinitialized the variables.
 
     Args:
       replica: the Worker that waits.
       current_step: a function that makes a tensor of the newest step, int64 scalar.
       step: int64 scalar.
+
+    Returns:
+      The generation.
     """
     state_task = replica.state_tasks[0]
     queue = cluster_state.token_queue(state_task, replica.task)

@@ -28,33 +28,32 @@ _GPU = re.compile(r'\d+|(GPU|MIG)-.+')  # in CUDA_VISIBLE_DEVICES: an index or a
 
 
 class Launcher:
-    """Runs the tasks of one cluster until they have done their work.
+    """Supervisor of the tasks of one cluster until the run is over.
 
-    A task that was ended by a signal, or that ended with EX_TEMPFAIL, is started again: alone if
-    there are parameter servers, else together with all other workers, because an all-reduce needs
-    every one of them. A worker that ended with 0 stays ended, but in an all-reduce the others need
-    it too. A task keeps its port. If a port is in use before any task has trained, all tasks are
-    started again on other ports. All this counts as a restart. After any other status nothing is
-    started again. A task that is stopped and does not go on is killed: the others would wait for it
-    in vain.
+    A task that was ended by a signal, or that ended with EX_TEMPFAIL, is restarted: alone if there
+    are parameter servers, else together with all other workers, because an all-reduce needs every
+    one of them. A worker that ended with 0 stays ended, except in an all-reduce. A task keeps its
+    port. If a port is in use before any task has trained, all tasks are restarted on other ports.
+    All this counts as a restart. After any other status nothing is restarted. A task that stays
+    stopped is killed: the others would wait for it in vain.
 
-    Workers share the cores of this machine, if that can be done equally: they would get into each
-    other's way. Worker i gets GPU i, or with --num_gpus=N the i-th group of N GPUs; parameter
-    servers get none.
+    Workers share the cores of this machine, if that can be done equally: they would slow each other
+    down. Worker i gets GPU i, or with --num_gpus=N the i-th group of N GPUs; parameter servers get
+    none.
 
-    No task outlives `run`, however it ends. But nothing can be done when this process is killed by
-    SIGKILL: then the tasks end later, by their own watchdogs, or when they have done their work.
+    No task outlives `run`, unless SIGKILL ends this process: then the tasks end later, by their own
+    watchdogs, or when the run is over.
     """
 
     def __init__(self, command, flags, num_ps, num_workers, max_restarts):
-        """Start nothing yet.
+        """Make a launcher; `run` starts the tasks.
 
         Args:
           command: list of strings, the program of a task.
-          flags: list of strings, what follows the task's own flags.
-          num_ps, num_workers: parameter servers and workers; without parameter servers it is an
-            all-reduce.
-          max_restarts: how often something may be started again.
+          flags: list of strings, after the task's own flags.
+          num_ps: the number of parameter servers; 0 means all-reduce.
+          num_workers: the number of workers.
+          max_restarts: the maximum number of restarts.
 
         Raises:
           UserError: `flags` hold one that each task gets from the launcher.
@@ -76,10 +75,11 @@ class Launcher:
     def run(self):
         """Start the tasks and wait for their end.
 
-        Return the exit status: 0, or that of the task that stands in the way.
-
         The first signal lets the chief save a checkpoint, and then ends all tasks; a second one
         kills them at once.
+
+        Returns:
+          The exit status: 0, or that of the task that prevents further training.
 
         Raises:
           signals.SignalInterrupt: the first signal, if the chief did not end with 0.
@@ -105,8 +105,7 @@ class Launcher:
         self._cluster = Cluster(hosts[: self._num_ps], hosts[self._num_ps :]).flags_string.split()
 
     def _assign_gpus(self):
-        """Assign GPUs to the workers, in groups of --num_gpus, and print which worker gets
-        which."""
+        """Assign GPUs to the workers, in groups of --num_gpus, and print the assignment."""
         gpus = _visible_gpus()
         gpu_cycle = itertools.cycle(gpus)  # from the first GPU again if there are too few
         self._gpus = [
@@ -138,7 +137,7 @@ class Launcher:
             )
 
     def _running(self, prefix=''):
-        """Return the tasks that run, of those whose names begin so."""
+        """Return the running tasks whose names have this prefix."""
         return [
             task
             for name, task in self._tasks.items()
@@ -146,8 +145,9 @@ class Launcher:
         ]
 
     def _failed(self):
-        """Return the tasks that ended with another status than 0, those first that cannot be
-        started again.
+        """Return the tasks with an exit status other than 0.
+
+        Those that cannot be restarted come first.
         """
         failed = [task for task in self._tasks.values() if task.status]
         return sorted(failed, key=lambda task: task.is_restartable)
@@ -166,7 +166,7 @@ class Launcher:
                 return status if status > 0 else 128 - status
 
     def _poll(self):
-        """Show what the tasks print, for a moment.
+        """Print the tasks' new lines, and kill tasks that stay stopped.
 
         Raises:
           signals.SignalInterrupt: a signal has come, the first time.
@@ -189,7 +189,7 @@ class Launcher:
             self._poll()
 
     def _end(self, prefix, secs):
-        """Ask the tasks whose names begin so to end, and kills them after some seconds."""
+        """Ask the tasks whose names have this prefix to end, and kill them after some seconds."""
         running = self._running(prefix)
         for task in running:
             task.terminate()
@@ -207,7 +207,7 @@ class Launcher:
         self._end('', GRACE_SECS)
 
     def _restart(self):
-        """Start again what has to be after a task failed; return whether it did. A line tells."""
+        """Restart the necessary tasks after a failure, and print this; return whether it did."""
         if not self._num_ps and self._failed()[0].is_restartable:
             # the others soon notice, or have an error of their own to tell
             self._wait(self._running(), GRACE_SECS)
@@ -241,7 +241,7 @@ class Launcher:
 
 
 def free_ports(number):
-    """Return different ports of this machine that nobody uses now.
+    """Return different free ports of this machine.
 
     They are below those that Linux, macOS and Windows give to outgoing connections, so that none of
     these takes one before its server starts.
@@ -265,9 +265,9 @@ def _worker_cores(index, num_workers):
 
 
 def _visible_gpus():
-    """Return the GPUs of this machine that the tasks may use, as in CUDA_VISIBLE_DEVICES.
+    """Return the GPUs that the tasks may use, as in CUDA_VISIBLE_DEVICES.
 
-    None without nvidia-smi.
+    Without nvidia-smi and the variable there are none.
     """
     visible = os.environ.get('CUDA_VISIBLE_DEVICES')
     if visible is None:

@@ -12,9 +12,9 @@ _POLL_SECS = 0.1
 
 
 def serve(context):
-    """Serve until the run has finished.
+    """Serve variables until the run has finished.
 
-    End the process if no chief comes, or no update is made for too long.
+    The process ends if no chief comes, or no update is made for too long.
 
     Args:
       context: the TaskContext of this process.

@@ -1,9 +1,7 @@
-"""The TensorFlow server of a task, sessions with it, and the servers of the other tasks.
+"""The TensorFlow server of a task, sessions with it, and the state of the other tasks' servers.
 
-Which of them can be reached, and their TaskInfos.
-
-A TaskInfo is a variable on the server of each task: with which addresses the task was started, and
-in which phase it is.
+A TaskInfo is a variable on the server of each task: the addresses with which the task was started,
+and its phase.
 """
 
 from concurrent import futures
@@ -34,14 +32,13 @@ PREEMPTION_ERRORS = (
 
 
 def start(cluster, task, config_proto):
-    """Start the server of this process, of which there can be only one; return its target.
+    """Start the server of this process, which can have only one; return its target.
 
     Args:
       cluster: a Cluster.
       task: the Task of this process.
-      config_proto: a tf.ConfigProto. What it says about threads and devices holds for all
-      sessions; what
-        theirs say does not.
+      config_proto: a tf.ConfigProto. Its threads and devices hold for all sessions; those in the
+        configs of sessions are ignored.
 
     Raises:
       UserError: it cannot listen at its port.
@@ -71,10 +68,7 @@ def _check_port(port):
 
 
 def config_with_device_filters(tasks, config_proto=None):
-    """Return a tf.ConfigProto for sessions that deal with these Tasks alone.
-
-    Any other may be away.
-    """
+    """Return a tf.ConfigProto for sessions with these Tasks alone: any other may be away."""
     config = tf.ConfigProto()
     if config_proto:
         config.CopyFrom(config_proto)
@@ -118,9 +112,9 @@ def _task_info_handle():
 
 
 def read_task_info(address):
-    """Ask the task at an address for its TaskInfo, for a few seconds.
+    """Return the TaskInfo of the task at an address, or the reason why there is none.
 
-    Return the TaskInfo, or the reason why there is none.
+    This takes at most a few seconds.
     """
     error = _connection_error(address)
     if error:
@@ -148,16 +142,13 @@ def read_task_info(address):
 
 
 def _query_all(query, cluster, tasks):
-    """Return a dict from Tasks to what query(address) returns; all are asked at the same time."""
+    """Return a dict from Tasks to the results of query(address); all queries run in parallel."""
     with futures.ThreadPoolExecutor(len(tasks) or 1) as pool:
         return dict(zip(tasks, pool.map(query, map(cluster.address, tasks))))
 
 
 def read_task_infos(cluster, tasks):
-    """Read the TaskInfos of several tasks.
-
-    A dict from each Task to what `read_task_info` returns.
-    """
+    """Return a dict from each Task to the result of `read_task_info`."""
     return _query_all(read_task_info, cluster, tasks)
 
 
@@ -167,7 +158,7 @@ def unreachable_tasks(cluster, tasks):
 
 
 def missing_tasks(cluster, task_infos):
-    """Name the tasks that do not answer or have other addresses, else those that do not train yet.
+    """List the tasks that do not answer or have other addresses, else those that do not train yet.
 
     Args:
       cluster: the Cluster of this process.
@@ -209,7 +200,7 @@ def _host_and_port(address):
 
 
 def _connection_error(address):
-    """Why nobody accepts a connection at the address, or None."""
+    """Return the reason why no task accepts a connection at the address, or None."""
     try:
         socket.create_connection(_host_and_port(address), _CONNECT_SECS).close()
         return None

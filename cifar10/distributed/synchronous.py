@@ -1,10 +1,8 @@
-"""Synchronous replicas with parameter servers.
+"""Synchronous replicas: one update from the average of all workers' gradients.
 
-One update from the average of all workers' gradients.
-
-What tf.train.SyncReplicasOptimizer does, but no worker counts twice, and the moving averages are
-those of the updated weights in every checkpoint: the chief alone updates, in the session run of its
-own step, and so it saves between two updates.
+As in tf.train.SyncReplicasOptimizer, but no worker counts twice, and every checkpoint has the
+moving averages of the updated weights: the chief alone updates, in the session run of its own step,
+and so it saves between two updates.
 """
 
 import tensorflow.compat.v1 as tf
@@ -15,17 +13,14 @@ from cifar10.distributed.variable_placement import shared_variable
 
 
 def update(replica, copies, gradients, unused_learning_rate, apply_gradients):
-    """Return one step of a worker.
-
-    Its gradients go to the servers, and it waits for the update, which the chief makes.
+    """Return one step of a worker: it sends its gradients and waits for the chief's update.
 
     Args:
       replica: a Worker.
       copies: Copies.
       gradients: a list of (gradient, copy), averaged over the worker's towers.
-      apply_gradients: a function that takes a list of (gradient, variable) and makes the operation
-      of an
-        update.
+      unused_learning_rate: a tensor, for other modes.
+      apply_gradients: a function that makes the update operation from (gradient, variable) pairs.
 
     Returns:
       An Update.
@@ -69,8 +64,7 @@ def update(replica, copies, gradients, unused_learning_rate, apply_gradients):
 
 
 def buffer(worker, variable):
-    """Return the variable in which the gradient of a variable waits for those of the other workers,
-    beside it.
+    """Return the variable, beside `variable`, that holds a worker's gradient until the update.
 
     Args:
       worker: the Task that has computed the gradient.
@@ -84,13 +78,13 @@ def buffer(worker, variable):
 def _average(buffers, variable, arrived, num_aggregated):
     """Return the average gradient of the workers that have arrived, and the variable.
 
-    Computed where the variable is.
+    It is computed on the variable's device.
 
     Args:
       buffers: the buffers of all workers.
       variable: a variable.
       arrived: bool [number of workers].
-      num_aggregated: how many have.
+      num_aggregated: the number of workers that have arrived.
     """
     with tf.device(variable.device), tf.control_dependencies([arrived]):
         sent = [buffer_variable.read_value() for buffer_variable in buffers]

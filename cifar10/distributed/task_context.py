@@ -1,10 +1,8 @@
-"""The life of a task in a cluster.
+"""The context of a task: its TensorFlow server, its TaskInfo, and its watchdog.
 
-Its TensorFlow server, its TaskInfo, and the watchdog, which says for whom the task waits and ends
-the process when it has waited too long.
-
-A call of TensorFlow's runtime never returns if its peer is stopped or cut off, so the process has
-to end from another thread.
+The watchdog prints the awaited tasks, and ends the process when it has waited too long. A call of
+TensorFlow's runtime never returns if its peer is stopped or cut off, so the process has to end from
+another thread.
 """
 
 import contextlib
@@ -29,7 +27,7 @@ _DNS_UPDATE_SECS = 30
 
 
 def exit_process(message, status=EX_TEMPFAIL):
-    """End the process, by default with the status that asks a supervisor to start it again."""
+    """End the process, by default with the status that asks a supervisor to restart it."""
     errors.warn(message)
     with contextlib.suppress(OSError, ValueError):  # nobody may read any more
         sys.stdout.flush()
@@ -37,25 +35,24 @@ def exit_process(message, status=EX_TEMPFAIL):
 
 
 class Watchdog:
-    """A thread that ends the process when nothing has progressed for too long."""
+    """A thread that ends the process after too long a time without progress."""
 
     def __init__(self, describe):
         """Start the thread, which waits for `start`.
 
         Args:
-          describe: a function that returns the phase, the tasks for which the process waits as a
-            text, '' if it cannot tell, and the reason why they may never come, or ''. It may take
-            a few seconds.
+          describe: a function that returns the phase, a text of the awaited tasks ('' if unknown),
+            and the reason why they may never come, or ''. It may take a few seconds.
         """
         self._describe = describe
         self._limit = None
         threading.Thread(target=self._run, daemon=True).start()
 
     def start(self, secs, flag):
-        """From now on, the process ends when `reset` has not been called for `secs` seconds.
+        """End the process, from now on, after `secs` seconds without a call of `reset`.
 
-        It waits three times as long for what may never come, and then ends with status 1, so that
-        nobody starts it again.
+        It waits three times as long for tasks that may never come, and then ends with status 1, so
+        that no supervisor restarts it.
 
         Args:
           secs: the longest time without progress.
@@ -69,7 +66,7 @@ class Watchdog:
         self._limit = None
 
     def reset(self):
-        """Start the time anew."""
+        """Restart the time."""
         self._last_progress = time.monotonic()
 
     def _run(self):
@@ -137,8 +134,10 @@ class TaskContext:
         """Start the server, and wait until the address of the task leads to it.
 
         Args:
-          cluster, task, timeouts: see above.
+          cluster: see above.
+          task: see above.
           config_proto: a tf.ConfigProto, see server.start.
+          timeouts: see above.
 
         Raises:
           UserError: the server cannot listen at its port, or another process answers at the address
@@ -172,34 +171,31 @@ class TaskContext:
             time.sleep(_POLL_SECS)
 
     def connect(self, graph, tasks):
-        """Return a tf.Session for a graph whose operations are on these Tasks.
-
-        Any other may be away.
-        """
+        """Return a tf.Session for a graph with operations on these Tasks: any other may be away."""
         return tf.Session(self.target, graph, server.config_with_device_filters(tasks))
 
     def set_phase(self, phase):
-        """Tell the others in which phase the task is, one of those in cluster.py."""
+        """Publish the phase of the task, one of those in cluster.py."""
         if phase != self._task_info.task_info.phase:
             self._task_info.set_phase(phase)
 
     def _start_timer(self, name):
         """Start the timer of one of the Timeouts.
 
-        The process ends unless it makes progress in time.
+        Without progress in time, the process ends.
         """
         self._timer = name
         self.watchdog.start(getattr(self.timeouts, name), name + '_timeout_secs')
 
     def join(self, phase, restarts_timer=True):
-        """Note that the task has joined the others, and now is in this phase."""
+        """Note that the task has joined the others, and publish its phase."""
         self._has_connected |= not self.task.is_chief
         if restarts_timer:
             self._start_timer('connect')
         self.set_phase(phase)
 
     def report_progress(self):
-        """Start the timer anew after an update."""
+        """Restart the timer after an update."""
         self._has_connected = True
         if self._timer != 'stall':
             self._start_timer('stall')
@@ -232,9 +228,9 @@ class TaskContext:
         return task_infos
 
     def wait_for_workers_to_leave(self, state_variables):
-        """Wait until the workers that can be reached have read that the run is over.
+        """Wait until the reachable workers have read that the run is over.
 
-        Not for ever: one of them may be stopped.
+        The wait is limited, because one of them may be stopped.
         """
         deadline = time.monotonic() + self.timeouts.stall
         while time.monotonic() < deadline:
@@ -245,7 +241,7 @@ class TaskContext:
             time.sleep(_POLL_SECS)
 
     def _describe(self):
-        """Return the phase, the awaited tasks, and the reason why they may never come.
+        """Return the phase, the awaited tasks, and a reason why they may never come.
 
         See Watchdog.
         """

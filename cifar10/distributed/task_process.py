@@ -17,16 +17,15 @@ _CANNOT_LISTEN = ' cannot listen: '  # in its line when another process has its 
 
 
 class TaskProcess:
-    """A process, whose lines appear with the task in front.
+    """A process of a task; its output appears with the task's name as prefix.
 
-    It is in a session of its own, so that Ctrl-C in a terminal reaches only the process that has
-    started it.
+    It has a session of its own, so that Ctrl-C in a terminal reaches only its parent process.
 
     Attributes:
       name: such as 'worker 0'.
       status: its exit status, None while it runs. A negative one is the signal that ended it.
       has_trained: whether it has printed the line of a step.
-      cannot_listen: whether it has said that its port is in use.
+      cannot_listen: whether it has reported that its port is in use.
     """
 
     def __init__(self, name, command, cores=(), gpus=None):
@@ -77,7 +76,7 @@ class TaskProcess:
                 self._lines.put((pipe, line.rstrip('\n')))
 
     def print_lines(self):
-        """Show the lines that have come."""
+        """Print the lines that have come."""
         while not self._lines.empty():
             pipe, line = self._lines.get()
             self.has_trained |= _STEP in line
@@ -88,7 +87,7 @@ class TaskProcess:
                 print(f'[{self.name}] {line}', file=file)
 
     def has_ended(self):
-        """Return whether the process has ended; sets `status`, and shows its last lines."""
+        """Return whether the process has ended; set `status`, and print its last lines."""
         if self.status is None and self._process.poll() is not None:
             self.status = self._process.returncode
             signals.child_pids.discard(self._process.pid)
@@ -98,10 +97,7 @@ class TaskProcess:
         return self.status is not None
 
     def stopped_secs(self):
-        """For how many seconds it has been seen stopped, by SIGSTOP for example.
-
-        0 on systems that do not tell.
-        """
+        """Return for how many seconds it has been stopped, as by SIGSTOP; 0 without os.waitid."""
         options = os.WSTOPPED | os.WNOHANG | os.WNOWAIT if hasattr(os, 'waitid') else None
         is_stopped = False
         with contextlib.suppress(ChildProcessError):  # it has just ended
@@ -123,15 +119,12 @@ class TaskProcess:
 
     @property
     def is_restartable(self):
-        """Whether the process ended of something that does not have to happen again.
-
-        A signal, or its peers.
-        """
+        """Whether the cause of the end (a signal, or a lost peer) may not occur again."""
         return self.status == EX_TEMPFAIL or self.status < 0 or self.status > 128
 
     @property
     def end_message(self):
-        """How it ended, in words."""
+        """The message with the exit status or the signal."""
         how = 'ended with status %d' % self.status
         if self.status < 0:
             how = 'was ended by ' + signal.Signals(-self.status).name

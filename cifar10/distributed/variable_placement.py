@@ -1,7 +1,4 @@
-"""Where the variables of a cluster are.
-
-On parameter servers, balanced by bytes, with copies at each worker.
-"""
+"""Placement of variables: on parameter servers, balanced by bytes, with copies at each worker."""
 
 import collections
 import contextlib
@@ -13,12 +10,10 @@ from cifar10.placement import GreedyLoadBalancer
 
 
 def ps_device_setter(cluster, worker):
-    """Return a device function.
+    """Return a device function that balances variables over the parameter servers by bytes.
 
-    Variables go to the parameter servers, balanced by bytes, everything else to the CPU of the
-    worker.
-
-    An optimizer's slots and the moving averages are put beside their variables.
+    Everything else goes to the CPU of the worker. An optimizer's slots and the moving averages are
+    put beside their variables.
     """
     balancer = GreedyLoadBalancer(range(len(cluster.ps_hosts)))
     return tf.train.replica_device_setter(
@@ -31,7 +26,7 @@ def ps_device_setter(cluster, worker):
 
 
 def print_variable_sizes(variables):
-    """Print the size of the variables on each task that has some."""
+    """Print the size of the variables on each task that has any."""
     sizes = collections.Counter()
     for variable in variables:
         spec = tf.DeviceSpec.from_string(variable.device)
@@ -42,7 +37,7 @@ def print_variable_sizes(variables):
 
 
 def print_layout(replica, worker_update, copies):
-    """Print what the devices of a Worker with this Update hold, and what they send to each other.
+    """Print the variables on each device of a Worker with this Update, and the transfers.
 
     Without Copies, its variables are its own.
     """
@@ -56,9 +51,9 @@ def print_layout(replica, worker_update, copies):
 
 
 def shared_variable(device, name, initial):
-    """Return a variable of the default graph that no checkpoint holds.
+    """Return a variable of the default graph that is in no checkpoint.
 
-    Every process that uses the device and the name has the same one.
+    All processes that use the same device and name share it.
 
     Args:
       device: of the task that holds it.
@@ -84,8 +79,9 @@ class Copies:
     """
 
     def __init__(self, worker, devices=('/cpu:0',)):
-        """Make copies for the Task of a worker, balanced over devices of it, in the default graph,
-        which has a global step.
+        """Make copies for the Task of a worker, balanced over its devices.
+
+        The default graph must have a global step.
         """
         self._worker = worker
         self._balancer = GreedyLoadBalancer(devices)
@@ -94,7 +90,7 @@ class Copies:
         self.step = self.local_variable('copies/step', tf.constant(0, tf.int64), '/cpu:0')
 
     def local_variable(self, name, initial, device, trainable=False):
-        """Return a variable on a device of the worker, which no other worker sees."""
+        """Return a variable on a device of the worker, not shared with other workers."""
         with tf.device(self._worker.device), tf.device(device):
             return tf.Variable(
                 initial,
@@ -110,8 +106,9 @@ class Copies:
 
     @contextlib.contextmanager
     def read(self):
-        """In the block, tf.get_variable makes a variable and its copy, and return the copy, which
-        is what is trainable there.
+        """Make tf.get_variable create a variable and its copy, and return the copy, in this block.
+
+        The copy is the trainable one there.
         """
         with tf.variable_scope(tf.get_variable_scope(), custom_getter=self._custom_getter):
             yield
@@ -132,13 +129,14 @@ class Copies:
         return self._copies[name]
 
     def map_to_originals(self, gradients):
-        """Return the list of (gradient, copy) as one of (gradient, original)."""
+        """Replace the copies by their originals in a list of (gradient, copy)."""
         originals = {id(copy): self._originals[name] for name, copy in self._copies.items()}
         return [(gradient, originals[id(copy)]) for gradient, copy in gradients]
 
     def fetch(self):
-        """Return an operation that gives the copies the values of the originals, and `step` the
-        step of values that are not newer.
+        """Return an operation that assigns the originals' values to the copies.
+
+        `step` becomes a step that is not newer than these values.
         """
         with tf.device(self._worker.device), tf.name_scope('fetch'), tf.control_dependencies(
             [self.step.assign(tf.train.get_global_step().read_value())]
@@ -151,9 +149,7 @@ class Copies:
             )
 
     def descend(self, gradients, learning_rate):
-        """Return an operation that moves the copies against their gradients, a list of (gradient,
-        copy).
-        """
+        """Return an operation of gradient descent on the copies, for a list of (gradient, copy)."""
         updates = []
         for gradient, copy in gradients:
             with tf.device(copy.device):

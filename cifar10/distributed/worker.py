@@ -45,25 +45,25 @@ _RESTART_JOB = ': start the job again, it goes on from its last checkpoint'
 
 
 class RunRestarted(Exception):
-    """The chief has given the variables other values, those of a checkpoint."""
+    """Reinitialization of the variables by the chief, from a checkpoint."""
 
 
 class Worker(tf.train.SessionRunHook):
-    """A worker that trains, and knows the state of the run by the cluster state.
+    """A worker that trains, with the state of the run from the cluster state.
 
-    A hook of its own session.
+    It is a hook of its own session.
 
     Attributes:
       state_tasks: the Tasks that hold the cluster state.
-      generation: the number of the variables' values, see run_state.ClusterState; 0 before it has
-      joined.
+      generation: see cluster_state.ClusterState; 0 before it has joined.
       initializes_variables: whether this worker gives the variables their values.
       run: the ChiefRun or WorkerRun that it has joined.
     """
 
     def __init__(self, context, strategy, job, adopted_hparams=()):
-        """Make the worker of a TaskContext and a Strategy, which adopts the hyperparameters of
-        these names from the chief.
+        """Make the worker of a TaskContext and a Strategy.
+
+        It adopts the hyperparameters named in `adopted_hparams` from the chief.
         """
         self.context, self.strategy, self.job = context, strategy, job
         self.cluster, self.task = context.cluster, context.task
@@ -86,7 +86,7 @@ class Worker(tf.train.SessionRunHook):
         return cluster_state.run_config(self.job, self.strategy, self._data_checksum)
 
     def run_with_recovery(self, attempt):
-        """Join and trains, again whenever others were lost, and then tells them that it leaves.
+        """Join and train, again after each loss of a task; at the end report that it leaves.
 
         Collectives cannot be used again after a loss: with all-reduce the process ends.
 
@@ -130,10 +130,10 @@ class Worker(tf.train.SessionRunHook):
             raise missing
 
     def _wait_for_last_checkpoint(self):
-        """Wait until the chief has saved the last update, which it may have to make again.
+        """Wait until the chief has saved the last update.
 
         Raises:
-          RunRestarted: it did, and is back.
+          RunRestarted: the chief was restarted, and makes the last updates again.
         """
         while True:
             states = self._read_states()
@@ -148,7 +148,7 @@ class Worker(tf.train.SessionRunHook):
             time.sleep(_POLL_SECS)
 
     def _handle_lost_task(self, error):
-        """Tell why the worker joins again; raise an error that is no loss, or ends all."""
+        """Print the reason to join again; raise an error that is no loss, or end the process."""
         # Without these tasks, this worker makes no update.
         needed = [
             task for task in self.cluster.ps_tasks or self.cluster.worker_tasks if task != self.task
@@ -188,7 +188,7 @@ class Worker(tf.train.SessionRunHook):
             self._state_variables.set_left(self.task, 1)
 
     def join(self, run, starts_new_run=False, has_ended=lambda: False):
-        """Wait for those without whom this worker cannot begin, and joins them.
+        """Wait for the necessary tasks, and join them.
 
         Args:
           run: a ChiefRun or a WorkerRun; its first_step becomes the step at which it joins.
@@ -237,7 +237,7 @@ class Worker(tf.train.SessionRunHook):
         return True
 
     def _ended_run_timeout(self):
-        """For how many seconds the worker waits although the run in its directory has ended."""
+        """Return the seconds to wait although the run in the worker's directory has ended."""
         if self.task.is_chief:
             return _FINISHED_CHIEF_WAIT_SECS
         # Elsewhere the directory of the chief can be another one.
@@ -256,7 +256,7 @@ class Worker(tf.train.SessionRunHook):
         return False
 
     def _read_states(self):
-        """Return the ClusterState of each task that holds one, or None while one is not there.
+        """Return the ClusterState of each task that holds one, or None while one is away.
 
         Raises:
           UserError: one of them has other addresses.
@@ -278,7 +278,7 @@ class Worker(tf.train.SessionRunHook):
         return None
 
     def report_local_step(self):
-        """Note a step of which the others see nothing; tell them now and then of it."""
+        """Report a step without an update; every few seconds, write a heartbeat for the others."""
         self.context.report_progress()
         if time.monotonic() > self._next_heartbeat:
             self._next_heartbeat = time.monotonic() + _HEARTBEAT_SECS
@@ -297,8 +297,9 @@ class Worker(tf.train.SessionRunHook):
         return self.strategy.mode in ('allreduce', 'average')
 
     def variables(self):
-        """Return the block of the worker's towers, which read its variables, or copies of remote
-        ones.
+        """Return the context manager of the worker's towers.
+
+        The towers read the worker's own variables, or copies of remote ones.
         """
         devices = self.job.variable_devices
         self._copies = (
@@ -329,7 +330,7 @@ class Worker(tf.train.SessionRunHook):
         )
 
     def after_create_session(self, session, coord):
-        """Begin together with the others; the chief tells them that the variables have values."""
+        """Start in step with the others; the chief reports that the variables have values."""
         if self.initializes_variables:
             session.run(self._update.chief_init_op)
             none_left = [0] * len(self.cluster.worker_tasks)
@@ -340,12 +341,12 @@ class Worker(tf.train.SessionRunHook):
         self.context.set_phase(FILLING)
 
     def before_run(self, run_context):
-        """Ask for the generation, if the mode has one to look at."""
+        """Request the generation, if the mode reads one."""
         self.context.set_phase(TRAINING)
         return tf.train.SessionRunArgs(self._update.generation)
 
     def after_run(self, run_context, run_values):
-        """Note an update, or raises RunRestarted."""
+        """Report an update, or raise RunRestarted."""
         if self._update.generation is not None and run_values.results != self.generation:
             raise RunRestarted
         self._join_attempts = 0

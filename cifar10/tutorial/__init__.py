@@ -1,1 +1,1 @@
-"""The tutorial's own two modules, and programs that were written against them, run as printed."""
+"""The tutorial's two modules, and the runner of programs that were written for them."""

@@ -65,7 +65,7 @@ _INITIAL = dict(globals())
 def _flag(name):
     """Return the value of a flag.
 
-    If the program has not parsed its flags yet, only this one is looked for in the command line.
+    If the program has not parsed its flags yet, only this one is parsed from the command line.
     """
     # programs have replaced cifar10.FLAGS by what their parser gave
     if FLAGS is not tf.app.flags.FLAGS or FLAGS.is_parsed():
@@ -81,7 +81,7 @@ def _flag(name):
 def _input_constant(name):
     """Return the value of a constant of both modules.
 
-    What the program set here, else that of cifar10_input.
+    A value that the program has set here takes precedence over that of cifar10_input.
     """
     return getattr(cifar10_input, name) if globals()[name] == _INITIAL[name] else globals()[name]
 
@@ -91,9 +91,7 @@ def _dtype():
 
 
 def _activation_summary(x):
-    """Make a histogram and a summary of the sparsity of the activations `x`, without a tower's
-    name.
-    """
+    """Summarize the activations `x`: a histogram and the sparsity, without a tower's name."""
     name = re.sub(f'{TOWER_NAME}_[0-9]*/', '', x.op.name)
     tf.summary.histogram(name + '/activations', x)
     tf.summary.scalar(name + '/sparsity', tf.nn.zero_fraction(x))
@@ -119,14 +117,14 @@ def _variable_with_weight_decay(name, shape, stddev, wd):
 
 
 def maybe_download_and_extract():
-    """Put CIFAR-10 into --data_dir, unless it is there already: see cifar10.data.download."""
+    """Download CIFAR-10 to --data_dir, unless it is there already; see cifar10.data.download."""
     download.maybe_download_and_extract(_flag('data_dir'), DATA_URL)
 
 
 def distorted_inputs(data_dir=None, batch_size=None):
-    """Return batches of distorted training images: see cifar10_input.distorted_inputs.
+    """Return batches of distorted training images; see cifar10_input.distorted_inputs.
 
-    The flags give what is None.
+    For None the value of the flag is used.
     """
     return _cast(
         cifar10_input.distorted_inputs(
@@ -139,9 +137,9 @@ def distorted_inputs(data_dir=None, batch_size=None):
 
 
 def inputs(eval_data, data_dir=None, batch_size=None, num_epochs=None):
-    """Return batches of undistorted images: see cifar10_input.inputs.
+    """Return batches of undistorted images; see cifar10_input.inputs.
 
-    The flags give what is None.
+    For None the value of the flag is used.
     """
     return _cast(
         cifar10_input.inputs(
@@ -166,7 +164,7 @@ def inference(images):
     """Build the network, see cifar10.model.inference, and summaries of its activations.
 
     Args:
-      images: a tensor, or what makes one, [batch, height, width, 3].
+      images: a tensor, or a value convertible to one, [batch, height, width, 3].
 
     Returns:
       Logits, [batch, NUM_CLASSES], not softmaxed.
@@ -183,7 +181,7 @@ _add_loss_summaries = update.add_loss_summaries
 
 
 def train(total_loss, global_step):
-    """Return the train op, with the constants of this module: see cifar10.tutorial.update."""
+    """Return the train op, with the constants of this module; see cifar10.tutorial.update."""
     return update.train(
         total_loss,
         global_step,

@@ -38,13 +38,14 @@ def l2_regularizer(scale):
 
 
 def flatten(inputs):
-    """Return [batch, ...] as [batch, features]."""
+    """Reshape [batch, ...] to [batch, features]."""
     return tf.reshape(inputs, [-1, inputs.shape[1:].num_elements()])
 
 
 def conv2d(inputs, num_outputs, kernel_size, stride=1, padding='SAME', **others):
-    """Convolution of [batch, height, width, channels], bias or normalisation, activation; `others`
-    as in `_layer`.
+    """Convolve [batch, height, width, channels]; add bias or normalisation, and activation.
+
+    `others` are arguments of `_layer`.
     """
     (height, width), strides = _pair(kernel_size), [1] + _pair(stride) + [1]
     shape = [height, width, int(inputs.shape[3]), num_outputs]
@@ -54,8 +55,9 @@ def conv2d(inputs, num_outputs, kernel_size, stride=1, padding='SAME', **others)
 
 
 def fully_connected(inputs, num_outputs, activation_fn=tf.nn.relu, **others):
-    """Product of [batch, features] with weights, bias or normalisation, activation; `others` as in
-    `_layer`.
+    """Multiply [batch, features] by weights; add bias or normalisation, and activation.
+
+    `others` are arguments of `_layer`.
     """
     shape = [int(inputs.shape[1]), num_outputs]
     return _layer(
@@ -128,12 +130,13 @@ def batch_norm(
     reuse=None,
     scope=None,
 ):
-    """Batch normalisation over all axes but the last (Ioffe and Szegedy, 2015).
+    """Apply batch normalisation over all axes but the last (Ioffe and Szegedy, 2015).
 
     Args:
       inputs: [..., channels].
       decay: of the moving averages.
-      center, scale: whether there is a variable beta, a variable gamma.
+      center: whether there is a variable beta.
+      scale: whether there is a variable gamma.
       epsilon: is added to the variance.
       activation_fn: a function of the result, or None.
       updates_collections: the collection of the updates of the moving averages; None updates them
@@ -141,7 +144,8 @@ def batch_norm(
       is_training: bool or a scalar tensor: normalise by the batch, or else by the moving averages.
       trainable: whether beta and gamma are trainable.
       fused: without effect: there is one way to compute it.
-      reuse, scope: see tf.variable_scope.
+      reuse: see tf.variable_scope.
+      scope: see tf.variable_scope.
     """
     with tf.variable_scope(scope, 'BatchNorm', reuse=reuse):
 
@@ -172,7 +176,7 @@ def batch_norm(
 
 
 def _prefetch_queue(tensors, capacity=8, num_threads=1, name=None):
-    """Return slim's queue of batches [images, labels], which the program's queue runners fill."""
+    """Return slim's queue of batches [images, labels]; the program's queue runners fill it."""
     images, labels = tensors
     return prefetch_queue(images, labels, capacity, num_threads)
 
@@ -221,10 +225,7 @@ _SUCCESSORS = {'slim': 'tf_slim', 'layers': 'tf_slim.layers', 'framework': 'tf_s
 
 
 class _Module(types.ModuleType):
-    """A module of tf.contrib.
-
-    The names above, and those of the package tf_slim if it is installed.
-    """
+    """A module of tf.contrib, with the names above, and those of tf_slim if it is installed."""
 
     __path__ = []
 
@@ -245,7 +246,7 @@ class _Module(types.ModuleType):
 
 
 def install():
-    """Make the modules `tensorflow.contrib...`, and return the first."""
+    """Make the modules `tensorflow.contrib...`, and return the first one."""
     for path, names in _MODULES.items():
         module = sys.modules['tensorflow.' + path] = _Module('tensorflow.' + path)
         vars(module).update(names)

@@ -1,6 +1,6 @@
-"""Hints for errors that a program of TensorFlow 1 meets on today's Python or TensorFlow.
+"""Hints for errors of TensorFlow 1 programs on today's Python or TensorFlow.
 
-One line with the place in the program and the remedy.
+A hint is one line with the line of the program and the remedy.
 """
 
 import difflib
@@ -122,8 +122,9 @@ def find_hint(error, directory):
 
 
 def _find_name_hints(text):
-    """Return a list with the hint for a name that is not in a module of TensorFlow or of the
-    tutorial; an empty list for any other error.
+    """Return a list with the hint for a missing name of TensorFlow or of the tutorial.
+
+    It is empty for any other error.
     """
     found = next(
         filter(None, (re.search(pattern, text) for pattern in _MISSING_NAME_PATTERNS)), None
@@ -149,7 +150,7 @@ def _find_name_hints(text):
 def _find_syntax_hint(error):
     """Return one line about Python 2 or an unknown encoding.
 
-    None for other errors, which Python shows better.
+    None for other errors, which Python explains better.
     """
     line = (error.text or '').strip()
     without_strings = re.sub(r'(["\'])(?:\\.|(?!\1).)*\1|#.*', "''", line)

@@ -1,7 +1,4 @@
-"""The modules that a program gets for the tutorial's names.
-
-Those of this package, or the copies beside the program.
-"""
+"""Import of the tutorial's modules by a program: this package's, or copies beside the program."""
 
 import ast
 import hashlib
@@ -44,7 +41,7 @@ _LAYOUT_TOKENS = {tokenize.INDENT: '>', tokenize.DEDENT: '<', tokenize.NEWLINE: 
 def install(program_path, own_modules):
     """Choose the modules that a program gets under the tutorial's names and for scipy.misc.
 
-    Says so if there are copies beside the program.
+    The choice is printed if there are copies beside the program.
 
     Args:
       program_path: its absolute path, without links.
@@ -86,7 +83,7 @@ def _print_message(message):
 def _find_copies(program_path):
     """Return the copies of the tutorial's modules beside the program.
 
-    A dict from their paths to the module or the package that they belong to.
+    They are a dict from their paths to the module or the package that they belong to.
     """
     names = _MODULE_NAMES + ['cifar10.__init__']
     names += [package + '.' + name for package in _PACKAGES for name in _MODULE_NAMES]
@@ -104,8 +101,9 @@ def _find_copies(program_path):
 
 
 def _describe_difference(path):
-    """Compare the names, functions, constants and defaults of flags of a copy of a module with the
-    tutorial's; return an empty text if they agree.
+    """Compare a copy of a module with the tutorial's; return an empty text if they agree.
+
+    Names, functions, constants and defaults of flags are compared.
     """
     try:
         with tokenize.open(path) as opened:
@@ -144,7 +142,7 @@ def _path_in_package(name):
 def _module_values(tree):
     """Return the functions, classes and variables of a module, by name.
 
-    A variable's value if it is a literal, else None.
+    The value of a variable is None unless it is a literal.
     """
     values = {}
     for statement in tree.body:
@@ -166,8 +164,9 @@ def _literal(expression):
 
 
 def _flag_defaults(tree):
-    """Yield the name and the default of each flag that a module defines, by tf.app.flags or
-    argparse, if both are literals.
+    """Yield the name and the default of each flag of a module, if both are literals.
+
+    Flags are those of tf.app.flags and of argparse.
     """
     for call in ast.walk(tree):
         function = getattr(getattr(call, 'func', None), 'attr', '')
@@ -202,8 +201,9 @@ def _digest(lines):
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finder of the tutorial's modules, unless a copy replaces them, also in the packages where
-    they once were, and of scipy.misc.
+    """Finder of the tutorial's modules, also in their former packages, and of scipy.misc.
+
+    A copy of a module can replace it.
     """
 
     def __init__(self, directory, replaced_modules):
@@ -213,7 +213,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         )
 
     def find_spec(self, fullname, path=None, target=None):
-        """Return the spec of a module of the tutorial, a package where they were, or scipy.misc.
+        """Return the spec of a module of the tutorial, a former package of them, or scipy.misc.
 
         None for any other module.
 
@@ -252,4 +252,4 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return None
 
     def exec_module(self, module):
-        """Do nothing: a module of the tutorial has been executed."""
+        """Do nothing: a module of the tutorial is already executed."""

@@ -1,4 +1,4 @@
-"""Runs a TensorFlow 1 program as printed."""
+"""Runner of TensorFlow 1 programs as printed."""
 
 import atexit
 import json
@@ -13,11 +13,10 @@ from cifar10.tutorial import error_hints, modules, tf1
 
 
 def run(path, arguments, own_modules=False):
-    """Run the program at `path` as Python would run it as a script, with version 1 of TensorFlow
-    and the tutorial's modules.
+    """Run the program at `path` as a script, with TensorFlow 1 and the tutorial's modules.
 
-    It becomes the module `__main__`, and its directory the first one on the path. An error
-    without a hint shows the traceback of the program and ends this process with status 1.
+    It becomes the module `__main__`, and its directory the first one on the path. An error without
+    a hint shows the traceback of the program and ends this process with status 1.
 
     Args:
       path: that of a Python file.
@@ -77,8 +76,9 @@ def _compile_program(path):
 
 
 def _is_notebook(source):
-    """Return whether the bytes are a JSON object, which can be a valid Python program that does
-    nothing.
+    """Return whether the bytes are a JSON object.
+
+    It can be a valid Python program that does nothing.
     """
     try:
         return isinstance(json.loads(source), dict)

@@ -1,18 +1,19 @@
 """The module `scipy.misc` for programs that save or read pictures.
 
-Four functions that SciPy has removed, on Pillow.
+Its four functions, which SciPy has removed, use Pillow.
 """
 
 import numpy as np
 
 
 def toimage(arr, *, cmin=None, cmax=None, mode=None, channel_axis=None):
-    """Make a picture of an array.
+    """Convert an array to a picture.
 
     Args:
       arr: [height, width], or with an axis of 3 or 4 channels. Unless it is uint8, its values are
         scaled to the range of bytes.
-      cmin, cmax: the values that become 0 and 255; None takes the least and the greatest one.
+      cmin: the value that becomes 0; None takes the least one.
+      cmax: the value that becomes 255; None takes the greatest one.
       mode: one of PIL's modes, to which the picture is converted; None for none. 'F' keeps the
         values of [height, width].
       channel_axis: the axis of the channels; None takes the first one of size 3, else of size 4.
@@ -41,14 +42,14 @@ def toimage(arr, *, cmin=None, cmax=None, mode=None, channel_axis=None):
 
 
 def imsave(name, arr, format=None):
-    """Write an array to a file, as `toimage` makes a picture of it."""
+    """Write an array to a file, converted by `toimage`."""
     toimage(arr, channel_axis=2).save(name, format)
 
 
 def imread(name, flatten=False, mode=None):
     """Read a picture: uint8 [height, width] or [height, width, channels].
 
-    With `flatten`, the brightness, float32.
+    With `flatten` it is the brightness, float32.
     """
     from PIL import Image
 
@@ -59,8 +60,9 @@ def imread(name, flatten=False, mode=None):
 
 
 def imresize(arr, size, interp='bilinear', mode=None):
-    """Resize an array, scaled as by `toimage`, to a percentage (int), a fraction (float), or height
-    and width.
+    """Resize an array, scaled as by `toimage`.
+
+    `size` is a percentage (int), a fraction (float), or height and width.
     """
     from PIL import Image
 

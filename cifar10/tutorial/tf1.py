@@ -1,9 +1,7 @@
-"""`tensorflow` as programs for version 1 import it.
+"""`tensorflow` for programs of version 1: compat.v1, the names before 1.0, and tf.contrib.
 
-Compat.v1, the names of versions before 1.0, and tf.contrib.
-
-What changed its meaning is not replaced: a name is added where none is left, and calls are read in
-their old order where today's order cannot be meant.
+Names that have changed their meaning are not replaced: a name is added only if it is missing, and
+calls are read in the old order of arguments only if today's order is impossible.
 """
 
 import difflib
@@ -90,10 +88,10 @@ def install():
 
 
 def _quieten():
-    """Keep back what only hides a program's own messages.
+    """Suppress messages that only hide a program's own.
 
-    That is: that there is a version 2, for each name; each line a second time; and a traceback for
-    each thread of a queue, when the program closes its session.
+    These are the deprecation warning of each name, the repetition of each line by a second handler,
+    and a traceback for each thread of a queue when the program closes its session.
     """
     # makes TensorFlow's handler, without which messages would go to that of absl
     tf.logging.get_verbosity()
@@ -116,10 +114,7 @@ def _quieten():
 
 
 def _module():
-    """Return the module `tensorflow`.
-
-    What compat.v1 has, and the submodules of the installed package.
-    """
+    """Return the module `tensorflow`: compat.v1, and the submodules of the installed package."""
     module = types.ModuleType('tensorflow', tf.__doc__)
     module.__path__, module.__file__ = tensorflow_2.__path__, tensorflow_2.__file__
     module.__version__ = tf.__version__
@@ -142,7 +137,7 @@ def _module():
 
 
 def _accept_old_orders():
-    """Accept the order of arguments, and the arguments, that versions before 1.0 had."""
+    """Accept the arguments, and their order, of versions before 1.0."""
     for owner, name, old_order, first in [
         (tf, 'concat', ['axis', 'values', 'name'], int),
         (tf, 'split', ['axis', 'num_or_size_splits', 'value', 'name'], int),
@@ -172,8 +167,9 @@ def _accept_old_orders():
 
 
 def _in_either_order(function, old_order, first):
-    """Return a function that also takes the old names of arguments, and the old order, which begins
-    with an argument of the type `first`.
+    """Return a function that also takes the old names and the old order of arguments.
+
+    In the old order the first argument is of the type `first`.
     """
 
     def call(*positional, **named):
@@ -186,8 +182,9 @@ def _in_either_order(function, old_order, first):
 
 
 def _with_new_variables(method):
-    """Return a method that makes variables also after `reuse_variables`, which before 1.0 did not
-    forbid that.
+    """Return a method that makes variables also after `reuse_variables`.
+
+    Before 1.0 this was not forbidden.
     """
 
     def call(*positional, **named):
@@ -219,7 +216,7 @@ def _let_flags_be_set():
 def _warn_of_unknown_flags():
     """Warn once of each flag whose name is nowhere in the program.
 
-    Tf.app.run ignores it, as in version 1.
+    As in version 1, tf.app.run ignores it.
     """
     parse, warned = flags.FlagValues.__call__, set()
 
@@ -243,10 +240,7 @@ def _warn_of_unknown_flags():
 
 
 def _follow_sessions():
-    """Remember every session.
-
-    Without a GPU, makes it place on the CPU what the program places on a GPU.
-    """
+    """Remember every session; without a GPU, enable soft placement, which uses the CPU instead."""
     has_gpu = bool(tf.config.experimental.list_physical_devices('GPU'))
     base = tf.Session.__mro__[1]
     init = base.__init__
@@ -262,9 +256,7 @@ def _follow_sessions():
 
 
 def close_sessions():
-    """Close what sessions the program left open, and wait for the threads of its queues: Python may
-    abort if they run on.
-    """
+    """Close open sessions, and wait for the threads of queues: Python may abort if they run on."""
     for session in list(_sessions):
         session.close()
     for thread in threading.enumerate():

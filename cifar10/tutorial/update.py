@@ -26,8 +26,10 @@ def add_loss_summaries(total_loss):
 
 
 def learning_rate(global_step, run_length, hparams):
-    """Return the learning rate of tf.train.exponential_decay with int(num_epochs_per_decay * steps
-    per epoch) steps, and a summary of it; for the arguments see `train`.
+    """Return the learning rate of tf.train.exponential_decay, and write a summary of it.
+
+    It decays after int(num_epochs_per_decay * steps per epoch) steps. For the arguments see
+    `train`.
     """
     decay_steps = int(
         run_length.examples_per_epoch / run_length.examples_per_step * hparams.num_epochs_per_decay
@@ -51,16 +53,16 @@ def train(
 ):
     """Return the train op of the tutorial's `cifar10.train`.
 
-    Averages the losses, computes the gradients, applies them, and then updates the moving averages
-    of all trainable variables with decay min(moving_average_decay, (1 + step) / (10 + step)). For
-    the learning rate see `learning_rate`. Makes summaries of the learning rate, the losses, the
-    variables and the gradients.
+    It averages the losses, computes the gradients, applies them, and then updates the moving
+    averages of all trainable variables with decay min(moving_average_decay, (1 + step) / (10 +
+    step)). For the learning rate see `learning_rate`. There are summaries of the learning rate, the
+    losses, the variables and the gradients.
 
     Args:
       total_loss: a scalar, as `loss` returns it.
       global_step: the variable that counts updates.
       run_length: a RunLength.
-      hparams: an HParams, of which the learning rate, its decay and moving_average_decay are used.
+      hparams: an HParams; the learning rate, its decay and moving_average_decay are used.
 
     Returns:
       The train op.
