@@ -1,5 +1,4 @@
-"""The hyperparameters in one table, the recipes (named sets of their values), the run length and
-the intervals of a run.
+"""Hyperparameters, recipes (named sets of their values), run length and intervals of a run.
 
 Nothing here needs TensorFlow: the flags are read before its import, which takes seconds.
 """
@@ -13,7 +12,7 @@ LR_SCALINGS = ['none', 'linear']
 VARIABLE_STRATEGIES = ['cpu', 'first_device', 'spread']  # where the variables live
 NUM_VIEWS_CHOICES = [1, 2, 10]  # of an image in an evaluation
 MAX_STEPS = 1000000
-CONDITIONAL_HPARAMS = {  # a field: (another field, the values of that field with which this one is used)
+CONDITIONAL_HPARAMS = {  # a field: (another field, its values with which this one is used)
     'momentum': ('optimizer', ['momentum', 'muon']),
     'matrix_learning_rate': ('optimizer', ['muon']),
     'matrix_weight_decay': ('optimizer', ['muon']),
@@ -61,9 +60,7 @@ class HParams(NamedTuple):
 
     @property
     def is_epoch_based(self):
-        """Whether the learning rate, or the end of the run, depends on the number of examples in an
-        epoch.
-        """
+        """Whether the learning rate or the end of the run depends on the examples per epoch."""
         return (
             self.schedule != 'staircase'
             or self.learning_rate_decay_factor != 1
@@ -108,7 +105,7 @@ INITIAL_LEARNING_RATE = CLASSIC.initial_learning_rate
 
 
 class RunLength(NamedTuple):
-    """How many examples a step and an epoch take, and where the run ends."""
+    """Examples per step and per epoch, and the last step."""
 
     examples_per_step: int  # of all towers together
     examples_per_epoch: int  # in the training set
@@ -116,14 +113,12 @@ class RunLength(NamedTuple):
     steps_per_execution: int = 1  # that a session run of the train op makes
 
     def epoch_at(self, step):
-        """Return the number of epochs, a fraction, that so many steps are."""
+        """Return the number of epochs, a fraction, in `step` steps."""
         return step * (self.examples_per_step / self.examples_per_epoch)
 
 
 class Intervals(NamedTuple):
-    """After how many steps a run prints, writes, saves and evaluates, and how many checkpoints it
-    keeps.
-    """
+    """Steps between log lines, summaries, checkpoints and evaluations; checkpoints to keep."""
 
     log_frequency: int = 10
     save_summaries_steps: int = 100

@@ -42,7 +42,7 @@ def sample_parameters(n, strengths=Strengths(), image_size=IMAGE_SIZE):
 
 
 def distort(images, rows, columns, flip, contrast_factors, image_size=IMAGE_SIZE):
-    """Crops, mirrors, changes the contrast of, and standardises each image of a batch.
+    """Crop, flip, change the contrast of, and standardise each image of a batch.
 
     Equal to tf.image's crop, flip, adjust_brightness, adjust_contrast and per_image_standardization
     of each image, in float32 without clipping. A change of brightness cancels in the
@@ -51,7 +51,10 @@ def distort(images, rows, columns, flip, contrast_factors, image_size=IMAGE_SIZE
 
     Args:
       images: uint8 [n, 3, 32, 32].
-      rows, columns, flip, contrast_factors: as `sample_parameters` returns them.
+      rows: see `sample_parameters`.
+      columns: see `sample_parameters`.
+      flip: see `sample_parameters`.
+      contrast_factors: see `sample_parameters`.
       image_size: height and width of the crops.
 
     Returns:
@@ -69,7 +72,7 @@ def distort(images, rows, columns, flip, contrast_factors, image_size=IMAGE_SIZE
 
 
 def _standardize(images, contrast_factors):
-    """Contrast about each channel's mean, then zero mean and unit variance over each image.
+    """Scale the contrast about channel means, then images to zero mean and unit variance.
 
     With m_c the mean of channel c, m the mean of the image and f the contrast factor, the contrast
     makes x - m into f (x - m_c) + (m_c - m), whose variance is f^2 var(x - m_c) + var(m_c - m). As
@@ -98,12 +101,13 @@ def _standardize(images, contrast_factors):
 
 
 def crop(images, row_offset=0, column_offset=0, image_size=IMAGE_SIZE):
-    """Crop and standardises images.
+    """Crop and standardise images.
 
     Args:
       images: uint8 [n, 3, 32, 32].
-      row_offset, column_offset: pixels from the centre of the image to that of the
-        crop; at most as many as are around the crop.
+      row_offset: pixels from the centre of the image to that of the crop; at most as many as are
+        around the crop.
+      column_offset: likewise.
       image_size: height and width of the crop, up to 32.
 
     Returns:

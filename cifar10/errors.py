@@ -1,6 +1,4 @@
-"""The exception for a user's mistake, warnings, the failed outputs of a run, and TensorFlow's
-errors in one line.
-"""
+"""UserError, warnings, failed outputs of a run, and TensorFlow's errors in one line."""
 
 import contextlib
 import errno
@@ -8,7 +6,7 @@ import os
 import re
 import sys
 
-# What TensorFlow's messages have around what they tell.
+# Beginnings of lines without information in TensorFlow's messages.
 _BOILERPLATE_PREFIXES = (
     'Graph execution error',
     'Detected at node',
@@ -28,7 +26,7 @@ _OS_ERROR_MESSAGES = {os.strerror(number) for number in errno.errorcode}
 
 
 class UserError(Exception):
-    """Bad input: one line that names the culprit and the remedy.
+    """Bad input: one line that names the cause and the remedy.
 
     The scripts print it and exit with status 1, as they do for errors of the operating system. A
     bug keeps its traceback.
@@ -38,7 +36,7 @@ class UserError(Exception):
 def escape_unprintable(text):
     """Return a text in one line.
 
-    What cannot be printed, like the end of a line in the name of a file, is written as an escape.
+    Unprintable characters, like a newline in a file name, become escapes.
     """
     return ''.join(
         character if character.isprintable() else ascii(character)[1:-1] for character in text
@@ -46,9 +44,7 @@ def escape_unprintable(text):
 
 
 def warn(message):
-    """Tell on stderr what went wrong while the work goes on, in one line, whatever names are in the
-    message.
-    """
+    """Print a warning on stderr, in one line, whatever names are in it."""
     line = escape_unprintable(str(message))
     if sys.stderr is not None:  # or print would write to the standard output
         with contextlib.suppress(OSError):  # nobody may read it any more
@@ -56,9 +52,9 @@ def warn(message):
 
 
 class MissingOutputsError(UserError):
-    """Outputs are missing of a run that is saved.
+    """Missing outputs of a saved run.
 
-    `stop_signal` is the signal that stopped it, or None if it has come to its end.
+    `stop_signal` is the signal that stopped the run, or None if it is complete.
     """
 
     def __init__(self, message, stop_signal):
@@ -72,9 +68,8 @@ class OutputErrors:
     They do not stop the run, but it then ends with an error.
 
     Attributes:
-      training_ended: whether the run has made its last step, after which no line says that
-      training goes
-        on.
+      training_ended: whether the run has made its last step; then no line says that training
+        goes on.
     """
 
     def __init__(self):
@@ -82,9 +77,7 @@ class OutputErrors:
         self.training_ended = False
 
     def add(self, name, error):
-        """Add the UserError of the output called `name`, and warns of it, unless the output failed
-        for the same reason before.
-        """
+        """Add the UserError of the output `name`; warn unless it has failed likewise before."""
         is_new = str(self._errors.get(name)) != str(error)
         self._errors[name] = error
         if is_new and not self.training_ended:
@@ -92,7 +85,7 @@ class OutputErrors:
 
     @contextlib.contextmanager
     def collect(self, name):
-        """Add a UserError of the block, which makes the output called `name`."""
+        """Catch and add a UserError of the block, which makes the output `name`."""
         try:
             yield
         except UserError as error:
@@ -113,19 +106,14 @@ class OutputErrors:
 
 
 def reason(error):
-    """Return the cause in the message of an error.
-
-    Without the path that an error of files names, as the line around it does.
-    """
+    """Return the cause in the message of an error, without a path, which the caller names."""
     message = getattr(error, 'strerror', None) or one_line_message(error)
     last = message.rsplit('; ', 1)[-1]  # of TensorFlow's 'PATH; No space left on device'
     return last if last in _OS_ERROR_MESSAGES else message
 
 
 def one_line_message(error):
-    """Return the message of an error, like a tf.errors.OpError, in one line, without the names of
-    nodes and the stack.
-    """
+    """Return the message of an error in one line, without TensorFlow's nodes and stack."""
     lines = [part.strip() for part in getattr(error, 'message', str(error)).splitlines()]
     message_lines = [
         part

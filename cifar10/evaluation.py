@@ -1,4 +1,4 @@
-"""The precision of a checkpoint: every example is scored exactly once."""
+"""Precision of a checkpoint: every example is scored exactly once."""
 
 import datetime
 import itertools
@@ -22,7 +22,7 @@ _POLL_SECS = 2
 
 
 class Result(NamedTuple):
-    """What an evaluation has found."""
+    """Result of an evaluation."""
 
     step: int
     num_views: int
@@ -34,7 +34,7 @@ class Result(NamedTuple):
 
 
 class Evaluator:
-    """Builds the evaluation graph once and evaluates any number of checkpoints with it."""
+    """Evaluation graph, built once for any number of checkpoints."""
 
     def __init__(self, split, device='/cpu:0', num_examples=None, num_views=1):
         """Build the graph.
@@ -81,9 +81,8 @@ class Evaluator:
     def evaluate(self, ckpt):
         """Evaluate the moving averages in a checkpoint.
 
-        If it has none, says so and evaluates its raw weights.
-
-        The weight decay in the losses is that of the run, which the checkpoint's directory records.
+        If it has none, print so and evaluate its raw weights. The weight decay in the losses is
+        that of the run, which the checkpoint's directory records.
 
         Args:
           ckpt: a Checkpoint.
@@ -170,7 +169,9 @@ def mean_log_probabilities(images, num_views, num_classes, num_sub_batches, fc_w
     Args:
       images: uint8 [n, 3, 32, 32].
       num_views: see `crop_and_flip`.
-      num_classes, num_sub_batches, fc_weight_decay: see model.inference.
+      num_classes: see model.inference.
+      num_sub_batches: see model.inference.
+      fc_weight_decay: see model.inference.
 
     Returns:
       float32 [n, num_classes].
@@ -184,10 +185,7 @@ def mean_log_probabilities(images, num_views, num_classes, num_sub_batches, fc_w
 
 
 def format_result(result, top_k=None):
-    """Return the line that tells the precision of a Result, with its confidence interval.
-
-    With `top_k` also precision @ k.
-    """
+    """Return a line with precision and confidence interval; with `top_k`, also precision @ k."""
     metrics = result.metrics
     line = '%s: precision @ 1 = %.3f (%d of %d, %sstep %d), 95 %% interval %.3f to %.3f' % (
         datetime.datetime.now().isoformat(' ', 'microseconds'),
@@ -204,10 +202,9 @@ def format_result(result, top_k=None):
 
 
 def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=None):
-    """Yield the newest Checkpoint, at most one every `min_interval_secs` seconds, and the last one
-    of the run in any case.
+    """Yield the newest Checkpoint, at most every `min_interval_secs` seconds, and the last one.
 
-    Looks every two seconds. Ends when the run has ended, or after `timeout_secs` seconds without a
+    Poll every two seconds. End when the run has ended, or after `timeout_secs` seconds without a
     new checkpoint; if that is None and the run has no end, never. tf.train.checkpoints_iterator
     follows the list alone: it would miss a checkpoint that is saved again under the same name, and
     one that is intact while the latest is damaged.
@@ -255,11 +252,9 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
 
 
 def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):
-    """Evaluate checkpoints.
+    """Evaluate checkpoints, print the precision of each, and write summaries.
 
-    Print the precision of each and write it, and what else is known, for TensorBoard.
-
-    In the end it prints the tables of the last one: precision and recall of each class, confusions,
+    At the end, print the tables of the last one: precision and recall of each class, confusions,
     calibration, mistakes.
 
     Args:

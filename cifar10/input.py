@@ -24,10 +24,7 @@ MIN_FRACTION_OF_EXAMPLES_IN_QUEUE = 0.4
 
 
 class Shard(NamedTuple):
-    """Which part of the examples a process reads.
-
-    One of `num_shards` equal parts, which have no example in common.
-    """
+    """One of `num_shards` equal, disjoint parts of the examples."""
 
     index: int = 0
     num_shards: int = 1
@@ -42,12 +39,12 @@ class InputSettings(NamedTuple):
 
 
 def read_cifar10(filename_queue, label_weights=(1,)):
-    """Read one example from the files that `filename_queue`, a queue of strings, names.
+    """Read one example from the files in a queue of names.
 
     Run it N times for N examples.
 
     Args:
-      filename_queue: the queue.
+      filename_queue: a queue of strings.
       label_weights: of the bytes of a label, see dataset.Split; CIFAR-10 has one byte.
 
     Returns:
@@ -69,9 +66,7 @@ def read_cifar10(filename_queue, label_weights=(1,)):
 
 
 def _split_records(rows, label_weights):
-    """Split records, uint8 [n, record_bytes], into labels, int32 [n], and images, uint8 [n, 3, 32,
-    32].
-    """
+    """Split uint8 [n, record_bytes] into labels, int32 [n], and images, uint8 [n, 3, 32, 32]."""
     label_bytes, pixels = rows[:, : len(label_weights)], rows[:, len(label_weights) :]
     labels = tf.reduce_sum(tf.cast(label_bytes, tf.int32) * list(label_weights), 1)
     return labels, tf.reshape(pixels, [-1, DEPTH, HEIGHT, WIDTH])
@@ -103,8 +98,7 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, settings=
 
 
 def shuffled_records(split, num_examples, batch_size, settings=InputSettings()):
-    """Return batches as they are in the files, in random order, from a shuffle queue that is filled
-    from the files again and again.
+    """Return batches of undistorted images, in random order, without end.
 
     Args:
       split: a Split.
@@ -143,10 +137,10 @@ def shuffled_records(split, num_examples, batch_size, settings=InputSettings()):
 
 
 def _read_records(filename_queue, split, shard=Shard()):
-    """Read about 256 records at a time, uint8 [n, record_bytes], in blocks as large as the sizes of
-    the files allow.
+    """Read about 256 records at a time, uint8 [n, record_bytes].
 
-    Each shard gets every shard.num_shards-th block of each file.
+    Each shard gets every shard.num_shards-th block of each file. Blocks are as large as the sizes
+    of the files allow.
 
     Raises:
       UserError: a file has fewer records than there are shards.
@@ -174,12 +168,10 @@ def _read_records(filename_queue, split, shard=Shard()):
 
 
 def check_labels(labels, num_classes):
-    """Return the labels, int32 [n].
+    """Return the labels, int32 [n], checked to be below `num_classes`.
 
-    Computing them raises InvalidArgumentError if one is not below `num_classes`.
-
-    Without this check a GPU computes a NaN for such a label, which can only come from a file that
-    has changed since it was verified.
+    Computing them raises InvalidArgumentError otherwise. Without this check a GPU computes a NaN
+    for such a label, which can only come from a file that has changed since it was verified.
     """
     with tf.device('/cpu:0'), tf.name_scope('check_labels'):
         message = 'a label is outside 0 to %d, because %s' % (
@@ -192,8 +184,7 @@ def check_labels(labels, num_classes):
 
 
 def prefetch_queue(images, labels, capacity, num_threads=1):
-    """Return a queue of up to `capacity` batches, which `num_threads` threads prepare while the
-    devices compute.
+    """Prefetch up to `capacity` batches, in `num_threads` threads.
 
     Returns:
       A tf.FIFOQueue: each run of its dequeue() gives the next (images, labels).
@@ -212,8 +203,9 @@ def prefetch_queue(images, labels, capacity, num_threads=1):
 
 
 def tower_batches(queue, num_towers):
-    """Return the next batch for each tower, one after the other, so that which tower gets which
-    batch does not depend on timing.
+    """Dequeue a batch per tower, one after the other.
+
+    So the tower that gets a batch does not depend on timing.
 
     Returns:
       A list of what queue.dequeue() gives.

@@ -1,4 +1,4 @@
-"""The network and its loss: the mathematics only.
+"""Network and loss: the mathematics only.
 
 Two convolutional layers with pooling and local response normalisation, two fully connected layers,
 and a linear layer that gives the logits: 1,068,298 parameters for images of 24 x 24.
@@ -13,8 +13,9 @@ _LRN_RADIUS, _LRN_BIAS, _LRN_ALPHA, _LRN_BETA = 4, 1.0, 0.001 / 9, 0.75
 
 
 def _weights_and_biases(shape, dtype, stddev, bias):
-    """Weight of this shape from a truncated normal distribution, and biases, in the memory of the
-    CPU, where the towers of all devices share them.
+    """Create truncated normal weights and constant biases in the memory of the CPU.
+
+    The towers of all devices share them.
     """
     initializer = tf.truncated_normal_initializer(stddev=stddev, dtype=dtype)
     with tf.device('/cpu:0'):
@@ -55,11 +56,11 @@ def _runs_on_gpu(x):
 
 
 def local_response_normalization(x, name):
-    """tf.nn.lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75).
+    """Return tf.nn.lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75).
 
-    On a GPU it is that very operation, one kernel of cuDNN. TensorFlow's kernels for CPUs would
-    take a quarter of a training step; on a CPU it is made of square roots and products with a band
-    matrix (on a GPU these products would be less exact).
+    On a GPU it is that operation, one cuDNN kernel. TensorFlow's CPU kernels would take a quarter
+    of a training step; on a CPU it is made of square roots and products with a band matrix (on a
+    GPU these products would be less exact).
 
     Args:
       x: float tensor [n, height, width, channels].
@@ -76,11 +77,10 @@ def local_response_normalization(x, name):
 
 @tf.custom_gradient
 def _band_matrix_lrn(x):
-    """y = x s^-beta with s = bias + alpha band(x^2), where band sums over up to 4 channels to
-    either side.
+    """Return y = x s^-beta with s = bias + alpha band(x^2).
 
-    Its gradient is dx = dy s^-beta - 2 alpha beta x band(dy x s^(-beta - 1)) = dy s^-beta - x
-    band(2 alpha beta dy y / s).
+    `band` sums over up to 4 channels to either side. The gradient is dx = dy s^-beta - 2 alpha beta
+    x band(dy x s^(-beta - 1)) = dy s^-beta - x band(2 alpha beta dy y / s).
     """
     shape, channels = tf.shape(x), int(x.shape[3])
     x = tf.reshape(x, [-1, channels])
@@ -103,7 +103,7 @@ def _band_matrix_lrn(x):
 
 
 def _split_batch(images, num_sub_batches):
-    """Return the batch cut into sub-batches whose sizes differ by at most 1."""
+    """Cut the batch into sub-batches whose sizes differ by at most 1."""
     if num_sub_batches == 1:
         return [images]
     with tf.name_scope('sub_batches'):
@@ -149,14 +149,13 @@ def inference(
 
 
 def loss(logits, labels, scope=None, label_smoothing=CLASSIC.label_smoothing):
-    """Return the mean cross entropy over the batch plus the weight decay of the fully connected
-    layers.
+    """Return the mean cross entropy plus the weight decay of the fully connected layers.
 
     With label smoothing e, the target is 1 - e for the label plus e spread evenly over all classes
     (Szegedy et al., 2015, arXiv 1512.00567).
 
-    Adds the cross entropy to the collection 'losses', where `inference` put the weight decay, and
-    sums the collection.
+    Add the cross entropy to the collection 'losses', where `inference` put the weight decay, and
+    sum the collection.
 
     Args:
       logits: [batch, classes], float32 or float16.

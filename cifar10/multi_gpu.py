@@ -11,7 +11,7 @@ TOWER_NAME = 'tower'
 
 
 class ModelParams(NamedTuple):
-    """What each tower computes; see model.inference and model.loss."""
+    """Parameters of each tower's model; see model.inference and model.loss."""
 
     num_classes: int = model.NUM_CLASSES
     num_sub_batches: int = 1
@@ -20,7 +20,7 @@ class ModelParams(NamedTuple):
 
 
 def _read_variable_once(getter, name, **kwargs):
-    """Return a custom getter that reads the variable.
+    """Get a variable and read it; a custom getter.
 
     Otherwise each use in a tower would be a transfer of its own.
     """
@@ -85,7 +85,7 @@ def tower_gradients(devices, batches, opt, model_params=ModelParams()):
 def average_gradients(tower_grads):
     """Average each variable's gradient over the towers.
 
-    The synchronisation point, where the towers wait for each other.
+    The towers wait for each other here.
 
     Args:
       tower_grads: a list with each tower's list of (gradient, variable).

@@ -43,9 +43,7 @@ def orthogonalize(matrix, scale=1.0):
 
 
 class Muon(tf.train.MomentumOptimizer):
-    """Orthogonalised Nesterov momentum for the weights of hidden layers.
-
-    Nesterov momentum alone for the others.
+    """Nesterov momentum, orthogonalised for the weights of hidden layers.
 
     A convolution's weights [height, width, in, out] count as a matrix [height * width * in, out].
     Matrices are made orthogonal in blocks of at most 64 columns. The update's elements have a root

@@ -1,4 +1,4 @@
-"""Learning rate, length of the run, optimizers, moving averages: the train op."""
+"""Learning rate, run length, optimizers, moving averages: the train op."""
 
 import math
 
@@ -9,16 +9,14 @@ from cifar10.config import RECIPES
 
 
 def examples_per_decay(run_length, hparams):
-    """Return the number of examples after which the learning rate of the staircase decays, at least
-    1.
-    """
+    """Return the number of examples per decay of the staircase learning rate, at least 1."""
     return max(1, int(round(run_length.examples_per_epoch * hparams.num_epochs_per_decay)))
 
 
 def num_steps(run_length, hparams):
     """Return the number of steps in hparams.epochs, rounded up, at least 1.
 
-    Infinity for a run without end.
+    It is infinite for a run without end.
     """
     if math.isinf(hparams.epochs):
         return math.inf
@@ -104,7 +102,7 @@ def create(learning_rate, hparams):
 
 
 def train(opt, gradients, global_step, run_length, hparams):
-    """Apply the gradients, then updates the moving averages of all trainable variables.
+    """Apply the gradients, then update the moving averages of all trainable variables.
 
     An average moves towards the weights after the update with decay = min(d, (1 + step) / (10 +
     step)), where step is the number of updates including this one. d is 1 - 1 /

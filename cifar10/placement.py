@@ -1,7 +1,4 @@
-"""Placement on devices.
-
-Which device holds which layer and which variable, and which bytes cross between devices.
-"""
+"""Placement of layers and variables on devices, and bytes sent between devices."""
 
 import collections
 import contextlib
@@ -13,8 +10,9 @@ LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
 
 
 def tower_devices(num_devices):
-    """Choose the devices of the towers: GPUs (shared if there are fewer than asked for), or CPU
-    devices if there is no GPU.
+    """Choose the devices of the towers: GPUs, or CPU devices if there is no GPU.
+
+    GPUs are shared if there are fewer than asked for.
 
     Returns:
       A list of `num_devices` device names.
@@ -33,7 +31,7 @@ def tower_devices(num_devices):
 
 
 def divide_layers(num_devices):
-    """Divide the layers of the network over the devices of a tower: consecutive layers for each.
+    """Divide the layers of the network over the devices of a tower, consecutive layers for each.
 
     For two devices: the convolutional layers, which compute most, and the fully connected ones,
     which hold most of the weights. For any other number, each device takes one layer and the last
@@ -51,10 +49,9 @@ def divide_layers(num_devices):
 
 
 class LayerDeviceSetter:
-    """A device function for a tower.
+    """Device function for a tower.
 
-    The operations of a layer go to its device, and what comes between two layers goes with the
-    first.
+    The operations of a layer go to its device, and those between two layers go with the first.
     """
 
     def __init__(self, devices):
@@ -64,16 +61,16 @@ class LayerDeviceSetter:
         self._device = devices[0]
 
     def __call__(self, op):
+        """Return the device of an operation."""
         for scope in op.name.split('/'):
             self._device = self._devices.get(scope, self._device)
         return op.device or self._device  # what has a device, like a variable, keeps it
 
 
 def first_input_device(op):
-    """Return a device function.
+    """Return the device of an operation, else that of its first input; a device function.
 
-    An operation without a device goes where its first input is, so that what is computed from a
-    variable is computed where the variable is.
+    So values derived from a variable are computed where the variable is.
     """
     while op.inputs and not op.device:  # reading a variable has no device either
         op = op.inputs[0].op
@@ -84,16 +81,14 @@ def variable_devices(variable_strategy, devices):
     """Return the devices over which `variables_on` spreads the variables.
 
     Args:
-      variable_strategy: one of hparams.VARIABLE_STRATEGIES.
+      variable_strategy: one of config.VARIABLE_STRATEGIES.
       devices: the device names of all towers.
     """
     return {'cpu': ['/cpu:0'], 'first_device': devices[:1], 'spread': devices}[variable_strategy]
 
 
 class GreedyLoadBalancer:
-    """Assignment of each new variable to the device that holds the fewest bytes of variables so
-    far, the first one of several.
-    """
+    """Assignment of each new variable to the first device with the fewest bytes of variables."""
 
     def __init__(self, devices):
         """Begin with empty devices, or tasks."""
@@ -105,7 +100,8 @@ class GreedyLoadBalancer:
 
         Args:
           name: of the variable.
-          shape, dtype: what tf.TensorShape and tf.as_dtype understand.
+          shape: anything tf.TensorShape accepts.
+          dtype: anything tf.as_dtype accepts.
         """
         if name not in self._devices:
             self._devices[name] = min(self._num_bytes, key=self._num_bytes.get)
@@ -116,8 +112,7 @@ class GreedyLoadBalancer:
 
 @contextlib.contextmanager
 def variables_on(devices):
-    """In the block, tf.get_variable makes each variable on the device that holds the fewest bytes
-    so far.
+    """Spread the variables that tf.get_variable makes in the block by a GreedyLoadBalancer.
 
     An optimizer's slots, the moving averages and the average of the gradients go with their
     variable.
@@ -133,7 +128,7 @@ def variables_on(devices):
 
 
 class PlacementStats(NamedTuple):
-    """The bytes of a training step on the devices of a process, which have names like '/gpu:0'."""
+    """Bytes of a training step on the devices of a process, which have names like '/gpu:0'."""
 
     variable_bytes: dict  # from a device to the bytes of its weights and biases
     transfer_bytes: dict  # from (sender, receiver) to the bytes of a step
@@ -143,8 +138,8 @@ class PlacementStats(NamedTuple):
 
         Args:
           name: of the variables.
-          variable_strategy: one of hparams.VARIABLE_STRATEGIES.
-          unit: what the bytes are for, like 'per step'.
+          variable_strategy: one of config.VARIABLE_STRATEGIES.
+          unit: of the bytes, like 'per step'.
         """
         devices_text = ', '.join(
             '%.2f MB on %s' % (size / 1e6, device) for device, size in self.variable_bytes.items()
@@ -167,7 +162,7 @@ def placement_stats(operations, variables, task=''):
     like losses and the learning rate, are not counted; nor is what summaries and checkpoints need.
 
     Args:
-      operations: what a step runs.
+      operations: of a step.
       variables: the weights and biases that it uses, of this process.
       task: the device name of the process; devices of others are left out.
     """
@@ -194,7 +189,7 @@ def _tensor_bytes(tensor):
 
 
 def _device_spec(op):
-    """Return the device of an operation; what uses a variable runs where it is."""
+    """Return the device of an operation; one that uses a variable runs where it is."""
     for tensor in op.inputs:
         if tensor.dtype == tf.resource:
             return _device_spec(tensor.op)

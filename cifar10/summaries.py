@@ -1,6 +1,6 @@
-"""What TensorBoard shows of a training run.
+"""Summaries of a training run for TensorBoard.
 
-Reads the graph's collections and computes nothing that training needs. The raw summary operations
+They use the graph's collections and compute nothing that training needs. The raw summary operations
 take the tag as it is; tf.summary would prefix it with the name scope, and append a number if an
 operation has that name already.
 """
@@ -31,7 +31,7 @@ def _histogram(tag, values):
 
 
 def _loss_summaries(totals):
-    """Return each part of the loss, averaged over the towers, once the totals are known."""
+    """Return the summary of each part of the loss, averaged over the towers, after the totals."""
     parts = {}
     for part in tf.get_collection('losses'):
         parts.setdefault(_strip_tower_name(part.op.name), []).append(part)
@@ -44,9 +44,9 @@ def _loss_summaries(totals):
 
 
 def _activation_summaries():
-    """Histogram and sparsity of each layer's activations in the first tower.
+    """Yield histogram and sparsity of each layer's activations in the first tower.
 
-    For convolutional layers, in its first sub-batch.
+    For convolutional layers, they are those of its first sub-batch.
     """
     layers = {}
     for activations in tf.get_collection(tf.GraphKeys.ACTIVATIONS):
@@ -57,8 +57,7 @@ def _activation_summaries():
 
 
 def filter_grid(kernels):
-    """Draw filters row by row in a grid that is about as wide as high, each with a white line above
-    it and to its left.
+    """Draw filters row by row in a near-square grid, with a white line above and left of each.
 
     Args:
       kernels: float32 [height, width, 3, number of filters].

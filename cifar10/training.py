@@ -18,7 +18,7 @@ _SEEDS_PER_WORKER = 2**22  # of 2^31 - 1, which TensorFlow tells apart
 
 
 class Job(NamedTuple):
-    """What is to be trained, on which data and devices."""
+    """Specification of a run: data, hyperparameters, devices, intervals."""
 
     dataset: Dataset
     num_examples: int  # in the training set
@@ -33,7 +33,7 @@ class Job(NamedTuple):
     shard: Shard = Shard()  # of the examples
     log_device_placement: bool = False
     devices_per_tower: int = 1  # over which its layers are divided
-    variable_strategy: str = 'cpu'  # where the variables live, one of hparams.VARIABLE_STRATEGIES
+    variable_strategy: str = 'cpu'  # one of config.VARIABLE_STRATEGIES
     # that each tower takes, or, if there are several workers, those towers of theirs together
     batches_per_step: int = 1
     steps_per_execution: int = 1  # that a session run of the train op makes
@@ -83,7 +83,7 @@ class Job(NamedTuple):
 
     @property
     def threads(self):
-        """The Threads, those that are not given chosen by the number of cores."""
+        """The Threads; those not requested are chosen by the number of cores."""
         if self.deterministic:  # threads that share an operation add up in another order each time
             return self.requested_threads._replace(intra_op=1, prefetch=1)
         return machine.choose_threads(

@@ -1,1 +1,1 @@
-"""Data sets on disk: their layout and verification, and where they come from."""
+"""Data sets on disk: layout, verification, sources."""

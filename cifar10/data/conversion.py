@@ -1,5 +1,6 @@
-"""Conversion of folders of images, one per class, with or without folders `train` and `test` around
-them, into a data set.
+"""Conversion of folders of images, one per class, into a data set.
+
+Folders `train` and `test` around them are optional.
 """
 
 import os
@@ -23,14 +24,13 @@ _SPLIT_NAME = re.compile(
 
 
 def convert(images_dir, path, num_threads, test_fraction=None, seed=0, strict=False):
-    """Make a data set of folders of images.
-
-    Tell which files cannot be used, and return how many they are.
+    """Convert folders of images to a data set; warn of unusable files, and return their number.
 
     Args:
-      images_dir, test_fraction: see `find_images`.
+      images_dir: see `find_images`.
       path: of the directory of the data set; it must not exist yet, or be empty.
       num_threads: threads that decode.
+      test_fraction: see `find_images`.
       seed: of the choice of test images, and of the order of all images.
       strict: whether a damaged file ends the conversion.
 
@@ -84,7 +84,7 @@ def find_images(images_dir, test_fraction, seed):
     Args:
       images_dir: the directory. Hidden files and folders do not count.
       test_fraction: the fraction of each class that is for the test, at least one of two images;
-        None takes TEST_FRACTION, or what is in the folder `test`.
+        None takes TEST_FRACTION, or the folder `test`.
       seed: of the random order, and of the choice.
 
     Returns:
@@ -133,9 +133,7 @@ def find_images(images_dir, test_fraction, seed):
 
 
 def _find_splits(images_dir):
-    """Return the directory of the classes, that of the classes for the test or None, and the names
-    of the classes.
-    """
+    """Return the directories of training and of test images (or None), and the class names."""
     folders = _list_folders(images_dir)
     names = sorted(name.lower() for name in folders)
     if names in (['train'], ['test', 'train']):
@@ -172,10 +170,7 @@ def _test_images(test_dir, class_names):
 
 
 def _list_folders(directory):
-    """Return the names of the folders in a directory, in sorted order.
-
-    Say which files beside them are not used.
-    """
+    """Return the names of the folders in a directory, sorted; warn of unused files beside them."""
     directories.check_exists(
         directory, 'give a directory that holds a folder of images for each class'
     )
@@ -191,7 +186,7 @@ def _list_folders(directory):
 
 
 def _list_files(folder):
-    """Return the files in a class's folder and in the folders below it, in sorted order."""
+    """Return the files in a class's folder and in the folders below it, sorted."""
 
     def fail(error):
         raise error

@@ -1,4 +1,4 @@
-"""Data sets on disk: what a data directory holds.
+"""Data sets on disk: contents of a data directory.
 
 A record is the bytes of the label and 3,072 image bytes: 32 x 32 red, then green, then blue values,
 each row by row. CIFAR-10 has one label byte; CIFAR-100 has two, the superclass and the class
@@ -52,7 +52,7 @@ class Split(NamedTuple):
 
     files: Sequence[DataFile]
     num_classes: int = NUM_CLASSES
-    class_names: Optional[Sequence[str]] = None  # in label order; None if nothing tells them
+    class_names: Optional[Sequence[str]] = None  # in label order; None if unknown
     label_weights: Sequence[int] = (1,)  # a label is the sum of its bytes, each times its weight
 
     @property
@@ -79,7 +79,7 @@ class Dataset(NamedTuple):
 
     @property
     def class_names(self):
-        """The names of the classes, in label order; None if nothing tells them."""
+        """The names of the classes, in label order; None if unknown."""
         return self.train.class_names
 
     @property
@@ -119,8 +119,9 @@ CIFAR100 = DatasetSpec(
 
 
 def files_dir(data_dir=DATA_DIR, dataset_spec=CIFAR10):
-    """Return the directory of the files: `data_dir` itself if it holds a data set or is called as
-    it is published, else the one in it.
+    """Return the directory of the files, in `data_dir` or `data_dir` itself.
+
+    It is `data_dir` itself if that holds a data set or has its published name.
     """
     subdirectory = os.path.join(data_dir, dataset_spec.directory)
     if os.path.isdir(subdirectory):
@@ -130,10 +131,7 @@ def files_dir(data_dir=DATA_DIR, dataset_spec=CIFAR10):
 
 
 def find_files_dir(data_dir):
-    """Return the directory of the files of whatever data set `data_dir` holds.
-
-    Where CIFAR-10's would be, if it holds none.
-    """
+    """Return the directory of the files of any data set in `data_dir`, else CIFAR-10's."""
     candidates = [files_dir(data_dir), files_dir(data_dir, CIFAR100)]
     return next(filter(os.path.isdir, candidates), candidates[0])
 
@@ -150,7 +148,7 @@ def _holds_files(directory, *kinds):
 
 
 def read(data_dir=DATA_DIR, label_mode=None):
-    """Find out what a data directory holds. It does not look into the files of records.
+    """Return the Dataset in a data directory, without reading the files of records.
 
     Args:
       data_dir: the directory of a data set, or the parent of a published one; '' for none. A
@@ -200,7 +198,7 @@ def _parse_dataset_info(directory, content):
     """Return the Dataset in a directory with this content of dataset.json.
 
     Raises:
-      ValueError, KeyError, TypeError, AttributeError: no data set has it.
+      ValueError, KeyError, TypeError, AttributeError: it is invalid.
     """
     names, num_bytes = content['classes'], content['label_bytes']
     if not isinstance(names, list):
@@ -226,13 +224,12 @@ def _parse_dataset_info(directory, content):
 
 
 def label_bytes(num_classes):
-    """Return the bytes that the label of one of so many classes needs."""
+    """Return the number of bytes that a label of `num_classes` classes needs."""
     return 1 if num_classes <= 256 else 2
 
 
 def check_class_names(names):
-    """Raise ValueError unless these are from 2 to MAX_CLASSES different names that can be
-    printed."""
+    """Raise ValueError unless these are 2 to MAX_CLASSES different printable names."""
     if not 2 <= len(names) <= MAX_CLASSES:
         raise ValueError('it has %d classes, not 2 to %d' % (len(names), MAX_CLASSES))
     for name in names:
@@ -247,7 +244,7 @@ def _read_class_names(path, num_classes):
     """Return the class names that a file lists, in label order; None if there is no such file.
 
     Raises:
-      UserError: it lists more or fewer than `num_classes`, or what lies there is no such list.
+      UserError: it lists more or fewer than `num_classes`, or the file is no such list.
     """
     hint = 'correct it, or delete it'
     if not os.path.exists(path):
@@ -267,7 +264,7 @@ def _read_class_names(path, num_classes):
 def format_class_names(class_names):
     """Return the class names as text.
 
-    If they are many, the first ones, the last one and their number.
+    Of many, it has the first ones, the last one and their number.
     """
     if not class_names:
         return 'unnamed classes'

@@ -65,9 +65,9 @@ def _image_digests(split):
 
 
 def contact_sheet(dataset):
-    """Return the first images of each class.
+    """Return the first images of each class, a row per class, in label order.
 
-    A row per class, in label order, training images to the left, test images to the right.
+    Training images are to the left, test images to the right.
 
     Returns:
       uint8 [height, width, 3], white between the images.
@@ -92,9 +92,9 @@ def contact_sheet(dataset):
 
 
 def describe(dataset):
-    """What is in a Dataset, as text: examples by class, colours, images in both splits.
+    """Describe a Dataset in text: examples by class, colours, images in both splits.
 
-    Raise like verify.
+    Raise UserError as `verify` does.
     """
     counts, means, deviations = zip(*map(split_statistics, (dataset.train, dataset.test)))
     names = dataset.class_names or [str(label) for label in range(dataset.num_classes)]
@@ -116,8 +116,9 @@ def describe(dataset):
 
 
 def write_contact_sheet(dataset, path):
-    """Write the contact sheet of a Dataset to a file, PNG if its name ends in .png, else JPEG, and
-    tell where.
+    """Write the contact sheet of a Dataset to a file, and print its path.
+
+    It is PNG if its name ends in .png, else JPEG.
     """
     encode = tf.image.encode_png if path.lower().endswith('.png') else tf.image.encode_jpeg
     with tf.Graph().as_default(), tf.Session() as session:

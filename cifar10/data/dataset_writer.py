@@ -1,8 +1,4 @@
-"""Writing of data sets.
-
-Whole or not at all, beside their place, and put there when they are complete. Holding out a part of
-the training images.
-"""
+"""Atomic writing of data sets; holding out a part of the training images."""
 
 import contextlib
 import json
@@ -18,11 +14,10 @@ from cifar10.system import directories, files
 def is_present(data_dir, dataset_spec=dataset.CIFAR10):
     """Return whether `data_dir` holds all files of a data set.
 
-    The published one, or any other that is in `data_dir` itself.
+    It is the published one, or any other in `data_dir` itself.
 
     Raises:
-      UserError: it holds only some of them, or what should be its directory is none; it must not be
-        replaced.
+      UserError: it holds only some of them, or its directory is none; it must not be replaced.
     """
     directory = dataset.files_dir(data_dir, dataset_spec)
     directories.check_no_file(directory)
@@ -39,12 +34,7 @@ def is_present(data_dir, dataset_spec=dataset.CIFAR10):
 
 @contextlib.contextmanager
 def lock_files_dir(data_dir, dataset_spec=dataset.CIFAR10):
-    """Yield the path of the directory in which the data set must be written.
-
-    None if the data set is present.
-
-    No other process writes it meanwhile.
-    """
+    """Yield the locked directory to write the data set to; None if the data set is present."""
     if is_present(data_dir, dataset_spec):
         yield None
         return
@@ -67,7 +57,7 @@ def new_dataset(path):
 
 
 def check_new_directory(path):
-    """Raise UserError unless a new directory can be called `path`: there may be an empty one."""
+    """Raise UserError unless a new directory can be called `path`; an empty one may exist."""
     if not path:
         raise UserError('The name of the new directory is empty: give one')
     files.check_name(path)
@@ -79,9 +69,9 @@ def check_new_directory(path):
 
 @contextlib.contextmanager
 def _lock_parent(path):
-    """Lock the parent directory of `path`, after making it.
+    """Make and lock the parent directory of `path`.
 
-    Removes what it has made if that is empty at the end.
+    At the end, remove the directories made if they are empty.
     """
     parent = os.path.dirname(os.path.abspath(path))
     missing = directories.missing_directories(parent)
@@ -117,12 +107,10 @@ def verified_directory(path):
 
 
 class RecordWriter:
-    """Writes the records of one split of a data set to its files, one file after the other."""
+    """Writer of the records of one split, file after file."""
 
     def __init__(self, directory, names, num_examples, label_bytes):
-        """Take where to write, at most so many examples divided evenly among the files, with so
-        many bytes for a label.
-        """
+        """Divide at most `num_examples` evenly among the files `names`."""
         self._paths = [os.path.join(directory, name) for name in names]
         self._examples_per_file = -(-num_examples // len(names))
         self._label_bytes = label_bytes
@@ -142,13 +130,12 @@ class RecordWriter:
 
 
 def write_dataset_info(directory, class_names, origin):
-    """Write dataset.json, and the class names to batches.meta.txt too, where programs of books look
-    for them.
+    """Write dataset.json, and, for programs of books, the class names to batches.meta.txt.
 
     Args:
       directory: of the files.
       class_names: in label order.
-      origin: a text that says where the images come from.
+      origin: the source of the images, a text.
     """
     label_bytes = dataset.label_bytes(len(class_names))
     content = {'classes': class_names, 'label_bytes': label_bytes, 'origin': origin}
@@ -168,11 +155,9 @@ def write_dataset_info(directory, class_names, origin):
 
 
 def hold_out(source, path, num_examples, seed):
-    """Make a data set of the training images of another one.
+    """Make a data set from training images alone, some of which, drawn by class, are for the test.
 
-    Some, drawn by class, are its test images.
-
-    They serve to choose hyperparameters without a look at the test images.
+    It serves to choose hyperparameters without the test images.
 
     Args:
       source: the Dataset whose training images are divided; their order stays.
@@ -202,7 +187,7 @@ def hold_out(source, path, num_examples, seed):
 
 
 def _select_held_out(split, num_examples, rng):
-    """Which examples are held out, bool [n].
+    """Return whether each example is held out, bool [n].
 
     The images of a class are ranked at random, and a rank stands for (rank + 0.5) / count of the
     class. The lowest ones of all classes together are held out, so that each class has its part.

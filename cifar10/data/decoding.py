@@ -40,16 +40,17 @@ class _ImageFile(NamedTuple):
 
 
 def decode(paths, num_threads, read_file=None):
-    """Decode files of JPEG, PNG, GIF (the first picture) and BMP (24 bits), whatever their names
-    end in, as `decode_and_resize` does. A photograph is turned as its EXIF orientation says.
+    """Decode JPEG, PNG, GIF (first picture) and BMP (24 bits) files by `decode_and_resize`.
+
+    Their names may end in anything. A photograph is turned as its EXIF orientation says.
 
     Args:
       paths: of the files.
       num_threads: threads that decode.
-      read_file: a function from a path to what `read` returns; None for `read`.
+      read_file: a function like `read`; None for `read`.
 
     Yields:
-      a DecodedImages for each chunk of the files, in their order.
+      A DecodedImages for each chunk of the files, in their order.
 
     Raises:
       UserError: there is no Pillow.
@@ -78,9 +79,7 @@ def decode(paths, num_threads, read_file=None):
 
 
 def _decode_chunk(decode_fn, chunk, failures):
-    """Return the DecodedImages of some _ImageFile; `decode_fn` is the function from contents to
-    images.
-    """
+    """Return the DecodedImages of some _ImageFile; `decode_fn` maps contents to images."""
     try:
         images = list(decode_fn([image_file.content for image_file in chunk]))
     except tf.errors.OpError:  # One of the files is damaged.
@@ -106,7 +105,7 @@ def _decode_chunk(decode_fn, chunk, failures):
 
 
 def _apply_orientation(image, orientation):
-    """Turn an image, [channels, size, size], of this EXIF orientation, 1 to 8."""
+    """Turn an image, [channels, size, size], of this EXIF orientation, 1 to 8, upright."""
     if orientation >= 5:
         image = image.swapaxes(1, 2)
     if orientation in (3, 4, 7, 8):
@@ -117,11 +116,9 @@ def _apply_orientation(image, orientation):
 
 
 def _read_chunks(paths, read_file):
-    """Yield a list of _ImageFile for so many consecutive files, or so many bytes, and the failures
-    among these files.
+    """Yield lists of _ImageFile of consecutive files, and the failures among these files.
 
-    Only one thread reads: several would wait for each other, because Python lets one of them run at
-    a time.
+    Only one thread reads: several would wait for the GIL.
     """
     chunk, failures, num_bytes = [], [], 0
     for index, path in enumerate(paths):
@@ -140,7 +137,7 @@ def read(path):
     """Return the bytes of an image file, and its EXIF orientation, 1 to 8.
 
     Raises:
-      UserError: it is not the file of an image that can be decoded.
+      UserError: it is no image file that can be decoded.
       OSError: it cannot be read.
     """
     file_type = files.special_file_type(os.stat(path).st_mode)
@@ -151,11 +148,11 @@ def read(path):
 
 
 def read_stream(stream):
-    """As `read`, of a binary file that is open."""
+    """Read an open binary file as `read` does."""
     content = stream.read(_HEADER_BYTES)
     if not content.startswith(_MAGIC_BYTES):
         raise UserError('it is no JPEG, PNG, GIF or BMP file')
-    if len(content) == _HEADER_BYTES:  # For so many more Python makes room first, which takes time.
+    if len(content) == _HEADER_BYTES:  # Python allocates MAX_BYTES first, slowly.
         content += stream.read(MAX_BYTES)
     if len(content) > MAX_BYTES:
         raise UserError('it is larger than %d MB' % (MAX_BYTES >> 20))
@@ -174,7 +171,7 @@ def read_stream(stream):
 
 
 def _import_pillow():
-    """Pillow' module Image; raise UserError if there is none."""
+    """Return Pillow's module Image; raise UserError if it is missing."""
     try:
         from PIL import Image
     except ImportError:
@@ -186,9 +183,8 @@ def _import_pillow():
 def decode_and_resize(contents):
     """Build the graph from the bytes of files, string [n], to images, uint8 [n, 3, 32, 32].
 
-    What is transparent in a PNG file becomes white. To compute it raises tf.errors.OpError if a
-    file is of another kind or damaged. Decoder and exported models use it, so that both give the
-    same pixels.
+    Transparency in a PNG file becomes white. Running it raises tf.errors.OpError if a file is of
+    another kind or damaged. Decoder and exported models use it, so that both give the same pixels.
     """
     with tf.device('/cpu:0'):
         return tf.map_fn(
@@ -213,11 +209,15 @@ def _blend_on_white(image):
 
 
 def center_crop_and_resize(images):
-    """Return the centres of images, their largest squares.
+    """Scale the largest central squares of images to 32 x 32.
 
-    Uint8 [n, height, width, 1 or 3] to uint8 [n, 3, 32, 32].
+    The triangle filter is wider than a pixel where an image shrinks.
 
-    They are scaled by a triangle filter, which is wider than a pixel where an image shrinks.
+    Args:
+      images: uint8 [n, height, width, 1 or 3].
+
+    Returns:
+      uint8 [n, 3, 32, 32].
     """
     height_and_width = tf.shape(images)[1:3]
     is_small = tf.reduce_all(tf.equal(height_and_width, [HEIGHT, WIDTH]))

@@ -1,7 +1,4 @@
-"""Downloads of the official archives of CIFAR-10 and CIFAR-100.
-
-Resumable, verified, and put into place only when they are complete.
-"""
+"""Resumable, verified, atomic downloads of the official archives of CIFAR-10 and CIFAR-100."""
 
 import errno
 import os
@@ -27,7 +24,7 @@ _SHORTER_MESSAGE = 'the server sends less than is in %s already: delete that if 
 
 
 class Archive(NamedTuple):
-    """An official archive, and how patiently it is downloaded."""
+    """Official archive, and the timeouts of its download."""
 
     dataset_spec: dataset.DatasetSpec
     url: str
@@ -62,7 +59,8 @@ def maybe_download_and_extract(
       data_dir: cifar-10-batches-bin, or its parent; or any directory that holds a data set.
       data_url: the URL of the archive.
       md5: hexadecimal MD5 of the archive.
-      timeout_secs, retry_secs: see Archive.
+      timeout_secs: see Archive.
+      retry_secs: see Archive.
 
     Raises:
       UserError: the archive cannot be downloaded or is not the published one, or the directory
@@ -133,7 +131,7 @@ def _download(archive, path):
 
 
 def _check_partial(path):
-    """Raise UserError if there is something that cannot be the part of a download, like a link."""
+    """Raise UserError if `path` cannot be a partial download, like a link."""
     directories.check_trusted(path)
     if os.path.lexists(path):
         found = os.lstat(path)
@@ -186,7 +184,7 @@ def _size(path):
 
 
 def _fetch(archive, partial_path):
-    """Append to `partial_path` the rest of the file of an Archive."""
+    """Append the rest of the file of an Archive to `partial_path`."""
     num_received = _size(partial_path)
     headers = {'Range': 'bytes=%d-' % num_received} if num_received else {}
     request = urllib.request.Request(archive.url, headers=headers)

@@ -6,21 +6,19 @@ import time
 
 
 class ProgressBar:
-    """Prints at each tenth how much is done, how fast, and the time that is left.
+    """Progress lines at each tenth: amount done, speed, time left.
 
     Keras' Progbar would fill a file with control characters.
     """
 
     def __init__(self, action, total, unit='images', stream=None):
-        """Take a word for what is done, like 'Converting', how much there is to do, and where to
-        write: None for the standard output.
-        """
+        """Take an action like 'Converting', the total, and the stream; None for stdout."""
         self._line = action + f' %d%%: %d of %d {unit}, %.0f {unit}/s, %s left'
         self._total, self._stream = total, stream
         self._start, self._done = time.monotonic(), 0
 
     def advance(self, count):
-        """Note that so much more is done."""
+        """Add `count` to the amount done."""
         before, self._done = self._done, self._done + count
         if 10 * self._done // self._total > 10 * before // self._total:
             speed = self._done / max(time.monotonic() - self._start, 1e-3)

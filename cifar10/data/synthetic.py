@@ -1,5 +1,4 @@
-"""A learnable data set of ten classes in CIFAR-10's layout, drawn in seconds, to try everything
-without a download.
+"""Learnable data set in CIFAR-10's layout, drawn in seconds, to try everything without a download.
 
 Five classes are shapes at a random place, five are textures; colour, scale and noise are random.
 The distortions of training (a mirror image, a 24 x 24 crop, another contrast) do not change the
@@ -38,10 +37,7 @@ CLASS_NAMES = [name for name, _ in _PATTERNS]
 
 
 def draw(label, count, rng):
-    """Draw `count` images of class `label`.
-
-    Uint8 [count, 3, 32, 32], channel-major like the records.
-    """
+    """Draw images of a class, uint8 [count, 3, 32, 32], channel-major like the records."""
 
     def uniform(low, high):
         return rng.uniform(low, high, [count, 1, 1]).astype(np.float32)

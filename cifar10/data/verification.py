@@ -18,8 +18,7 @@ _HINT = 'replace it with a good copy'
 
 
 def verify(split):
-    """Check that each file is a whole number of records, as many as dataset.json says, with labels
-    below the number of classes.
+    """Check that each file has whole records, as many as dataset.json says, with valid labels.
 
     Args:
       split: a Split.
@@ -63,9 +62,7 @@ def chunks(path, record_bytes):
 
 
 def read_examples(split):
-    """Yield the labels, int64 [n], and the images, uint8 [n, 3, 32, 32], of a thousand examples at
-    a time, in their order.
-    """
+    """Yield labels, int64 [n], and images, uint8 [n, 3, 32, 32], of some examples at a time."""
     for path in split.paths:
         for chunk in chunks(path, split.record_bytes):
             rows = np.frombuffer(chunk, np.uint8).reshape(-1, split.record_bytes)
@@ -95,9 +92,9 @@ def check_file(path):
 
 
 def _verify_file(split, file):
-    """How often each label is in the file, int64 [num_classes].
+    """Return the number of examples of each class in a file, int64 [num_classes].
 
-    Raise UserError if something is wrong with it.
+    Raise UserError if it is malformed.
     """
     check_file(file.path)
     size, num_classes = split.record_bytes, split.num_classes
@@ -134,8 +131,9 @@ def _checksum(path, label_weights):
 
 
 def _file_stats(path, label_weights):
-    """Return the bytes of a file, how often each possible label is in it, int64 [n], and its
-    CRC-32. It is read once, until it changes.
+    """Return size of a file, count of each possible label, int64 [n], and CRC-32.
+
+    It is read once, until it changes.
     """
     file_stat = os.stat(path)
     # The change time shows that the file was written, even if its modification time is restored.
@@ -161,10 +159,7 @@ class Snapshot:
     """Size, times and checksum of each file at the start of a run."""
 
     def __init__(self, split):
-        """Take a Split.
-
-        Raise UserError if one of its files is missing, or is not a regular file.
-        """
+        """Take the snapshot; raise UserError if a file is missing or not regular."""
         self._label_weights = split.label_weights
         self._files = {}
         for path in split.paths:
@@ -172,11 +167,11 @@ class Snapshot:
             self._files[path] = os.stat(path), _checksum(path, split.label_weights)
 
     def find_change(self):
-        """None, or a line that names the first file that has changed, and say how.
+        """Return a line about the first changed file, or None.
 
-        Sizes and times are compared: to open a file could wait for ever, if it has been replaced by
-        a FIFO. Nobody can set back the change time (ctime), but permissions and hard links change
-        it too. If nothing else differs, the checksum decides.
+        Sizes and times are compared: opening a file that has been replaced by a FIFO could wait for
+        ever. Nobody can set back the change time (ctime), but permissions and hard links change it
+        too. If nothing else differs, the checksum decides.
         """
         for path, (before, checksum) in self._files.items():
             try:

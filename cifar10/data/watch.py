@@ -1,4 +1,4 @@
-"""Watches the files that a session reads: what a reader waits for may never come."""
+"""Watcher of the files that a session reads: a reader may wait for ever."""
 
 import contextlib
 import os
@@ -16,16 +16,14 @@ _POLL_SECS = 5
 
 
 class FileWatcher:
-    """Looks at the files every few seconds, and stops the session's Coordinator when one has
-    changed.
-    """
+    """Poller of data files that stops the session's Coordinator when one has changed."""
 
     def __init__(self, split, num_examples=None):
-        """Note what the files are now.
+        """Take a Snapshot of the files.
 
         Args:
           split: the Split in the files.
-          num_examples: that were found in them before; None if they are verified after this.
+          num_examples: that were found before; None if they are verified later.
 
         Raises:
           UserError: a file is missing or malformed, or they hold another number of examples.
@@ -37,7 +35,7 @@ class FileWatcher:
             raise UserError(f'{self._paths[0]} or a file beside it has changed: start again')
 
     def start(self, coord):
-        """Start to look, until the tf.train.Coordinator stops."""
+        """Poll until the tf.train.Coordinator stops."""
         self._coord = coord
         threading.Thread(target=self._poll, args=(coord,), daemon=True).start()
 
@@ -85,7 +83,7 @@ class FileWatcher:
 
 
 def _unblock_reader(path):
-    """Let a thread go on that waits at a FIFO: it finds its end."""
+    """Give the end of file to a thread that waits at a FIFO."""
     with contextlib.suppress(OSError):
         if stat.S_ISFIFO(os.stat(path).st_mode):
             os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))

@@ -10,8 +10,7 @@ from cifar10.runs import checkpoint_files
 
 
 class NanHook(session_hooks.FetchingHook):
-    """Stops training when a tower's loss or gradient, or a variable about to be saved, is NaN or
-    infinite.
+    """Hook that stops training at a loss, gradient or variable to be saved that is not finite.
 
     The loss alone does not show it: max pooling on the CPU ignores a NaN.
     """
@@ -42,6 +41,7 @@ class NanHook(session_hooks.FetchingHook):
         self._last_checkpoint = last_checkpoint
 
     def begin(self):
+        """Add the checks of variables to the graph."""
         with tf.name_scope('is_finite'):
             self._is_finite = {
                 variable.op.name: tf.reduce_all(tf.is_finite(variable))
@@ -50,6 +50,7 @@ class NanHook(session_hooks.FetchingHook):
             }
 
     def after_run(self, run_context, run_values):
+        """Raise UserError if a loss or gradient is not finite."""
         self._results = run_values.results
         if not np.isfinite(self._results['losses'] + self._results['norms']).all():
             raise self._divergence_error(run_context.session.run(self._is_finite))
@@ -79,9 +80,9 @@ class NanHook(session_hooks.FetchingHook):
 
 
 class CheckpointSaverHook(session_hooks.FetchingHook):
-    """Saves a checkpoint every `every_n_steps` steps and after the last one.
+    """Hook that saves a checkpoint every `every_n_steps` steps and after the last one.
 
-    Its number is that of the updates in it.
+    Its number is that of its updates.
     """
 
     def __init__(self, step, saver, directory, every_n_steps, nan_hook):
@@ -93,12 +94,14 @@ class CheckpointSaverHook(session_hooks.FetchingHook):
         self._unsaved_step = self._saved_path = None
 
     def after_create_session(self, session, coord):
+        """Note whether the current step is saved."""
         self._attempted_step = session.run(tf.train.get_global_step())
         # Other workers have trained while this one was away.
         if self._attempted_step != self._directory.saved_step:
             self._unsaved_step = self._attempted_step
 
     def after_run(self, run_context, run_values):
+        """Save a checkpoint when it is due."""
         self._unsaved_step = run_values.results
         # `end` saves the last step. A failure then prints one line, not two.
         if (
@@ -124,6 +127,7 @@ class CheckpointSaverHook(session_hooks.FetchingHook):
         self._unsaved_step = None
 
     def end(self, session):
+        """Save the last step, and print the path."""
         if self._unsaved_step is not None:
             self._nan_hook.check_variables(session)
             self._save(session)

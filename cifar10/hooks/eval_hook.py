@@ -1,4 +1,4 @@
-"""Evaluation by the trainer, while it trains and of its last checkpoint."""
+"""Evaluation by the trainer, during training and of its last checkpoint."""
 
 import os
 import time
@@ -13,19 +13,18 @@ from cifar10.runs import checkpoint, checkpoint_files
 
 
 class EvalHook(session_hooks.FetchingHook):
-    """Evaluates the moving averages on the test images every job.intervals.eval_every steps;
-    `evaluate_last` does so after the run.
+    """Hook that evaluates the moving averages on the test images every `eval_every` steps.
 
-    It prints and writes the precision, and keeps the best checkpoint if job.intervals.keep_best.
-    Training waits for it, which counts in its speed.
+    `evaluate_last` evaluates after the run. Both print and write the precision, and keep the best
+    checkpoint if job.intervals.keep_best. Training waits, which counts in its speed.
     """
 
     _evaluator = None  # is made by the first evaluation, so that the first step need not wait
     _evaluated = None  # the step of the last evaluation
-    _best_precision = 0  # precision so far, whether its checkpoint could be kept or not
+    _best_precision = 0  # so far, whether its checkpoint could be kept or not
 
     def __init__(self, step, job, directory, summary_writer, output_errors):
-        """Verify the test files now, so that a damaged one does not come to light at the end.
+        """Verify the test files now, so that a damaged one is found before training.
 
         Args:
           step: a training.Step.
@@ -44,12 +43,15 @@ class EvalHook(session_hooks.FetchingHook):
         verification.verify(job.dataset.test)
 
     def begin(self):
+        """Collect the variables."""
         self._variables = {variable.op.name: variable for variable in tf.global_variables()}
 
     def after_create_session(self, session, coord):
+        """Note the current step."""
         self._step = session.run(tf.train.get_global_step())
 
     def after_run(self, run_context, run_values):
+        """Evaluate when it is due."""
         before, self._step = self._step, run_values.results
         every, last_step = self._job.intervals.eval_every, self._job.run_length.last_step
         if (
@@ -77,7 +79,7 @@ class EvalHook(session_hooks.FetchingHook):
         start = time.monotonic()
         if self._evaluator is None:
             self._evaluator = evaluation.Evaluator(self._job.dataset.test, self._job.devices[0])
-        self._file_watcher.check()  # The Evaluator knows the files only as they were when it was made.
+        self._file_watcher.check()  # The Evaluator's snapshot may be later.
         result = self._evaluator.evaluate(ckpt)
         self._evaluated = ckpt.step
         print(

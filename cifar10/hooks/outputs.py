@@ -89,9 +89,7 @@ class ChiefRun:
         return restore
 
     def hooks(self, step, nan_hook, job, saver, summary_writer):
-        """Write what TensorBoard shows of the start, and the record.
-
-        Return the hooks that write files.
+        """Write the record and the first summaries; return the hooks that write files.
 
         Args:
           step: a training.Step.
@@ -134,7 +132,7 @@ class ChiefRun:
         return hooks
 
     def finish(self, summary_writer, last_step):
-        """Evaluate the last checkpoint, and notes the end of the run for TensorBoard.
+        """Evaluate the last checkpoint, and note the end of the run for TensorBoard.
 
         Raises:
           UserError: the directory has been moved, or an output is missing.
@@ -148,9 +146,7 @@ class ChiefRun:
         self.output_errors.check(self.stop_signal)
 
     def keep_best(self, job, summary_writer):
-        """Evaluate the last checkpoint of a complete run that should have kept its best one, and
-        has not.
-        """
+        """Evaluate the last checkpoint of a complete run whose best one is wanted and missing."""
         if job.intervals.keep_best and not self.directory.record.get('best'):
             self.output_errors.training_ended = True
             eval_hook.EvalHook(
@@ -160,7 +156,7 @@ class ChiefRun:
 
 
 class WorkerRun:
-    """A run of a cluster as a worker sees it that is not the chief.
+    """Run of a cluster for a worker that is not the chief.
 
     It writes no file, and a signal ends it at once.
 
@@ -198,6 +194,6 @@ class WorkerRun:
         return []
 
     def finish(self, *unused):
-        """Have nothing to write."""
+        """Do nothing."""
 
     keep_best = finish

@@ -1,4 +1,4 @@
-"""A trace of one step: which operation ran when, on which device.
+"""Trace of one step: time and device of each operation.
 
 Open the file with https://ui.perfetto.dev or chrome://tracing. TensorBoard shows the times in its
 tab Graphs.
@@ -26,7 +26,7 @@ def chrome_trace(metadata):
 
 
 class ProfilerHook(tf.train.SessionRunHook):
-    """Traces one step, if the run comes to it.
+    """Hook that traces one step, if the run reaches it.
 
     In a cluster, other workers' steps can lie in between: then it is the first step of this process
     from there on.
@@ -37,7 +37,7 @@ class ProfilerHook(tf.train.SessionRunHook):
 
         Args:
           step: a training.Step.
-          job: a Job; its intervals say which step.
+          job: a Job; its intervals name the step.
           train_dir: the directory of the run.
           summary_writer: a SummaryWriter.
           output_errors: the errors.OutputErrors of the run.
@@ -51,10 +51,12 @@ class ProfilerHook(tf.train.SessionRunHook):
         self._summary_writer = summary_writer
 
     def after_create_session(self, session, coord):
+        """Note whether the step is still ahead."""
         self._step = session.run(tf.train.get_global_step())
         self._is_pending = self._step < self._profile_step
 
     def before_run(self, run_context):
+        """Request a trace if the step is next."""
         self._is_tracing = (
             self._is_pending and self._step + self._steps_per_execution >= self._profile_step
         )
@@ -63,6 +65,7 @@ class ProfilerHook(tf.train.SessionRunHook):
         )
 
     def after_run(self, run_context, run_values):
+        """Write the trace."""
         self._step = run_values.results
         if self._is_tracing:
             self._is_pending = False

@@ -28,17 +28,18 @@ def should_trigger(step, last_triggered_step, every_n_steps):
 
 
 class FetchingHook(tf.train.SessionRunHook):
-    """A hook that fetches the same tensors in each session run."""
+    """Hook that fetches the same tensors in each session run."""
 
     def __init__(self, fetches):
         self._fetches = fetches
 
     def before_run(self, run_context):
+        """Request the tensors."""
         return tf.train.SessionRunArgs(self._fetches)
 
 
 class StopAtStepHook(FetchingHook):
-    """Requests a stop when the last step is reached.
+    """Hook that requests a stop when the last step is reached.
 
     tf.train.StopAtStepHook reads the step before the update. In a cluster it would miss the end if
     other workers have made updates at the same time.
@@ -57,19 +58,21 @@ class StopAtStepHook(FetchingHook):
         self._run = run
 
     def after_create_session(self, session, coord):
+        """Request a stop if the run is complete."""
         if self._run.first_step >= self._last_step:
             coord.request_stop()  # Other workers have made the last step; only save.
 
     def after_run(self, run_context, run_values):
+        """Request a stop after the last step."""
         if run_values.results >= self._last_step:
             self._run.output_errors.training_ended = True
             run_context.request_stop()
 
 
 class StopOnSignalHook(tf.train.SessionRunHook):
-    """Requests a stop when a signal has asked for it.
+    """Hook that requests a stop after a signal.
 
-    Raises SignalInterrupt before the first step, when there is nothing to save.
+    It raises SignalInterrupt before the first step, when there is nothing to save.
     """
 
     def __init__(self, run):
@@ -78,18 +81,21 @@ class StopOnSignalHook(tf.train.SessionRunHook):
         self._has_trained = False
 
     def before_run(self, run_context):
+        """Raise SignalInterrupt if there is nothing to save."""
         if self._run.stop_signal and not self._has_trained:
             raise signals.SignalInterrupt(self._run.stop_signal)
 
     def after_run(self, run_context, run_values):
+        """Request a stop after a signal."""
         self._has_trained = True
         if self._run.stop_signal:
             run_context.request_stop()
 
 
 class TrainDirHook(tf.train.SessionRunHook):
-    """Ends the run when its directory has been moved or removed: TensorFlow would recreate the
-    directory and write there.
+    """Hook that ends the run when its directory has been moved or removed.
+
+    TensorFlow would recreate the directory and write there.
     """
 
     def __init__(self, lock):
@@ -97,41 +103,38 @@ class TrainDirHook(tf.train.SessionRunHook):
         self._lock = lock
 
     def after_run(self, run_context, run_values):
+        """Check the directory."""
         self._lock.check()
 
 
 class DataFilesHook(tf.train.SessionRunHook):
-    """Stops the session when a data file changes.
+    """Hook that stops the session when a data file changes.
 
-    Readers would wait for ever, or read something else than was verified.
+    Readers would wait for ever, or read unverified data.
     """
 
     def __init__(self, job):
-        """Raise UserError unless the files hold as many examples as the Job, as they did when the
-        schedule was made.
-        """
+        """Raise UserError unless the files hold job.num_examples, as the schedule assumes."""
         self._change = None
         self._file_watcher = watch.FileWatcher(job.dataset.train, job.num_examples)
 
     def after_create_session(self, session, coord):
+        """Start to watch the files."""
         self._file_watcher.start(coord)
 
     def check(self):
-        """Raise UserError if a data file has changed, also if it has been put back since
-        `translate_errors` noticed it.
-        """
+        """Raise UserError if a file has changed, or `translate_errors` has noticed a change."""
         if self._change:
             raise self._change
         self._file_watcher.check()
 
     @contextlib.contextmanager
     def translate_errors(self):
-        """End the block quietly at an error of TensorFlow if a data file has changed, which `check`
-        then tells.
+        """End the block at an error of TensorFlow if a file has changed; `check` raises later.
 
         Raises:
           UserError: the data ended, though no file has changed. MonitoredSession takes a
-            tf.errors.OutOfRangeError for an end that is wanted.
+            tf.errors.OutOfRangeError for a normal end.
         """
         try:
             yield
@@ -147,13 +150,14 @@ class DataFilesHook(tf.train.SessionRunHook):
 
 
 class QueueFillHook(tf.train.SessionRunHook):
-    """Waits until the shuffle queues hold enough images to draw from, and prints the progress."""
+    """Hook that waits until the shuffle queues are filled, and prints the progress."""
 
     def __init__(self, run):
         """Make the hook of a ChiefRun or a WorkerRun, whose signals end the wait."""
         self._run = run
 
     def after_create_session(self, session, coord):
+        """Wait for the queues, a stop or a signal."""
         sizes = session.graph.get_collection(cifar10_input.SHUFFLE_QUEUE_SIZE)
         minima = session.graph.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)
         required, printed = sum(minima), None
@@ -172,8 +176,9 @@ class QueueFillHook(tf.train.SessionRunHook):
 
 
 class LoggingHook(FetchingHook):
-    """Prints the loss, the speed, the epoch and the time that is left every `every_n_steps` steps
-    and after the last one. The speed counts everything that happens in between.
+    """Hook that prints loss, speed, epoch and time left every `every_n_steps` steps and at the end.
+
+    The speed counts everything that happens in between.
     """
 
     def __init__(self, step, run_length, every_n_steps):
@@ -183,11 +188,13 @@ class LoggingHook(FetchingHook):
         self._pending_results = None
 
     def after_create_session(self, session, coord):
+        """Start the timer."""
         start = time.monotonic(), session.run(tf.train.get_global_step())
         # Time and step of each; the estimate of the time that is left is based on 100 lines.
         self._lines = collections.deque([start], maxlen=102)
 
     def after_run(self, run_context, run_values):
+        """Print a line when it is due."""
         self._pending_results = run_values.results
         if should_trigger(self._pending_results[0], self._lines[-1][1], self._every_n_steps):
             self._print()
@@ -216,17 +223,18 @@ class LoggingHook(FetchingHook):
         )
 
     def _sec_per_step(self, line):
-        """Second per step since a log line."""
+        """Return the seconds per step since a log line."""
         (start, first_step), (now, step) = self._lines[line], self._lines[-1]
         return (now - start) / (step - first_step)
 
     def end(self, session):
+        """Print the line of the last step."""
         if self._pending_results:
             self._print()
 
 
 class SummaryHook(tf.train.SessionRunHook):
-    """Writes the summaries, the speed and the number of epochs every `every_n_steps` steps."""
+    """Hook that writes the summaries, the speed and the epoch every `every_n_steps` steps."""
 
     def __init__(self, step, summary_writer, run_length, every_n_steps):
         self._fetches = [step.global_step, step.summary_op]
@@ -235,10 +243,12 @@ class SummaryHook(tf.train.SessionRunHook):
         self._every_n_steps = every_n_steps
 
     def after_create_session(self, session, coord):
+        """Start the timer."""
         self._step = self._last_written_step = session.run(tf.train.get_global_step())
         self._last_written_time = time.monotonic()
 
     def before_run(self, run_context):
+        """Request the summaries when they are due."""
         is_next = should_trigger(
             self._step + self._run_length.steps_per_execution,
             self._last_written_step,
@@ -247,6 +257,7 @@ class SummaryHook(tf.train.SessionRunHook):
         return tf.train.SessionRunArgs(self._fetches if is_next else self._fetches[:1])
 
     def after_run(self, run_context, run_values):
+        """Write the summaries and the speed."""
         self._step, *serialized = run_values.results
         if serialized:
             now = time.monotonic()

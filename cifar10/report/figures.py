@@ -22,7 +22,7 @@ def is_available():
 def draw(result):
     """Return a dict from names to the figures of an evaluation.Result.
 
-    Without a confusion matrix if there are more than 200 classes, and empty without matplotlib.
+    It has no confusion matrix for more than 200 classes, and is empty without matplotlib.
     """
     if not is_available():
         return {}
@@ -58,7 +58,7 @@ def image_bytes(figure, file_format):
 def _display_names(class_names):
     """Return the names of the classes, shortened.
 
-    The number in place of a name for which the font lacks a character.
+    A number replaces a name for which the font lacks a character.
     """
     from matplotlib import font_manager
 
@@ -72,7 +72,7 @@ def _display_names(class_names):
 
 
 def confusion_matrix(matrix, class_names):
-    """Draw the confusion matrix: blue what is right, red what is wrong.
+    """Draw the confusion matrix, correct classes in blue, wrong ones in red.
 
     The strength of the color is the square root of the share of the row, which shows one confusion
     in a hundred. It depends on no other row, so that the figures of two checkpoints can be
@@ -150,9 +150,7 @@ def reliability_diagram(calibration):
 
 
 def mistakes(found, class_names):
-    """Draw the images of a list of Mistake, and above each the predicted class, the label, and the
-    probability of the predicted class.
-    """
+    """Draw the image, predicted class, label and probability of each Mistake."""
     from matplotlib import figure
 
     rows = max(1, math.ceil(len(found) / _COLUMNS))

@@ -22,10 +22,7 @@ class Calibration(NamedTuple):
 
     @property
     def expected_calibration_error(self):
-        """The expected calibration error.
-
-        The mean over the examples of the gap between precision and confidence of their bin.
-        """
+        """The mean over the examples of the gap between precision and confidence of their bin."""
         gaps = np.abs(self.precisions - self.confidences)
         return np.nansum(self.counts * gaps) / self.counts.sum()
 
@@ -118,10 +115,7 @@ class Metrics(NamedTuple):
         return (most_probable == self.labels[:, np.newaxis]).any(1).mean()
 
     def confusion_matrix(self):
-        """Return the number of examples by label (rows) and most probable class (columns).
-
-        Int64 [classes, classes].
-        """
+        """Return the counts by label (rows) and predicted class, int64 [classes, classes]."""
         matrix = np.zeros([self.num_classes] * 2, np.int64)
         np.add.at(matrix, (self.labels, self.predicted_classes), 1)
         return matrix

@@ -1,8 +1,8 @@
 """Summaries for TensorBoard: tags, the dashboard, the tabs HParams and Text, evaluations.
 
 The tab HParams compares the runs in one parent directory by the events that TensorBoard's own
-tensorboard.plugins.hparams.summary describes: every run tells the columns of the table (the same
-ones, because TensorBoard takes those of any run), its values, and when it has come to its end.
+tensorboard.plugins.hparams.summary describes: every run writes the columns of the table (the same
+ones, because TensorBoard takes those of any run), its values, and its end.
 """
 
 import math
@@ -46,8 +46,9 @@ _COLUMNS = sorted(
 
 
 def tag_with_views(tag, num_views):
-    """Return the tag of an evaluation with this many views, so that several evaluations may share a
-    directory.
+    """Return the tag of an evaluation with this many views.
+
+    So several evaluations may share a directory.
     """
     return tag if num_views == 1 else '%s, %d views' % (tag, num_views)
 
@@ -66,8 +67,9 @@ def _text_summary(tag, content):
 
 
 def custom_scalars_summary():
-    """Return the tf.Summary of the tab Custom Scalars, with the curves to look at first, of
-    training and evaluation. Directories of several runs may hold it: equal charts are shown once.
+    """Return the tf.Summary of the tab Custom Scalars, with the main curves.
+
+    Directories of several runs may hold it: equal charts are shown once.
     """
     charts = [
         layout_pb2.Chart(
@@ -97,10 +99,7 @@ def start(summary_writer, graph, first_step=None):
 
 
 def plan_summary(lines):
-    """Return the tf.Summary of the lines that a trainer prints before it starts.
-
-    Long ones are wrapped, or one would have to scroll.
-    """
+    """Return the tf.Summary of the lines of the plan, long ones wrapped."""
     # Markdown shows indented lines unchanged, whatever is in a path.
     return _text_summary(
         'plan',
@@ -139,12 +138,12 @@ def run_start_summaries(record):
 
 
 def run_end_summary():
-    """Return the tf.Summary of a run that has come to its end."""
+    """Return the tf.Summary of the end of a run."""
     return _to_tf_summary(hparams_summary.session_end_pb(api_pb2.STATUS_SUCCESS))
 
 
 def _columns():
-    """Of the table: all that any run can have, the precision, and the epochs of the run."""
+    """Return the tf.Summary of the table's columns: all hyperparameters, precision, epochs."""
     hparams = []
     for name in _COLUMNS:
         kind = _DATA_TYPES.get(type(getattr(CLASSIC, name, 0)), 'DATA_TYPE_FLOAT64')
@@ -162,7 +161,8 @@ def _columns():
 def evaluation_summary(result, top_k):
     """Return the tf.Summary of an evaluation.
 
-    Precision, losses, calibration, the classes as text, and figures if matplotlib is installed.
+    It has precision, losses, calibration, the classes as text, and figures if matplotlib is
+    installed.
 
     Args:
       result: an evaluation.Result.

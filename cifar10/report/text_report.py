@@ -1,4 +1,4 @@
-"""An evaluation as text: tables, and the predictions as CSV."""
+"""Evaluation as text: tables, and the predictions as CSV."""
 
 import collections
 import csv
@@ -29,7 +29,7 @@ def full_report(result):
 
 
 def classification_report(metrics, class_names):
-    """Precision, recall and number of examples of each class, and of all.
+    """Return a table of precision, recall and number of examples of each class, and of all.
 
     Args:
       metrics: a Metrics.
@@ -100,10 +100,7 @@ def _frequent_confusions(metrics, class_names):
 
 
 def mistakes(found, class_names):
-    """Return a line for each Mistake in a list.
-
-    The predicted class, then the right one, then the probability of the predicted one.
-    """
+    """Return a line per Mistake: predicted class, label, probability of the predicted class."""
     return '\n'.join(
         ['The most confident mistakes:' if found else 'No mistakes']
         + [
@@ -120,9 +117,7 @@ def mistakes(found, class_names):
 
 
 def _align_columns(rows):
-    """Column of text, the first one to the left and the others to the right, two spaces between
-    them.
-    """
+    """Join rows of text, the first column left-aligned, the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     return '\n'.join(
         '  '.join([row[0].ljust(widths[0])] + list(map(str.rjust, row[1:], widths[1:])))
@@ -146,8 +141,8 @@ def markdown_table(header, rows):
 def predictions_csv(metrics, class_names):
     """Return CSV with a row for each example, in order.
 
-    Index (from 0), label (the number of the class), probability of each class. The header has the
-    names of the classes.
+    A row has index (from 0), label (the class number) and probability of each class. The header has
+    the names of the classes.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator='\n')

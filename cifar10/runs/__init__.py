@@ -1,1 +1,1 @@
-"""A training run on disk and on the machine."""
+"""Training run on disk."""

@@ -1,4 +1,4 @@
-"""Reading checkpoints, and checking what they hold before it is used."""
+"""Reading and validation of checkpoints."""
 
 import os
 import re
@@ -24,11 +24,9 @@ class Checkpoint(NamedTuple):
 
 
 def read_latest(directory):
-    """Read the newest intact checkpoint in `directory`, also while a trainer works there, which may
-    replace it at any time.
+    """Read the newest intact checkpoint in `directory`, even while a trainer replaces it.
 
-    If it is not the one that the directory's list names as the latest, or not in the directory, a
-    line says so.
+    A line says so if it is not the latest in the directory's list, or not in the directory.
 
     Returns:
       A Checkpoint, or None where there is none.
@@ -109,7 +107,7 @@ def read(path):
 def variable_suffix(ckpt):
     """Return the suffix of the variable names to load from a Checkpoint.
 
-    That of the moving averages, or '' if it has none, and a line says so.
+    It is that of the moving averages, or '' if there are none, and a line says so.
     """
     if any(name.endswith(_AVERAGE_SUFFIX) for name in ckpt.values):
         return _AVERAGE_SUFFIX

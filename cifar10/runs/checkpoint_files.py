@@ -1,8 +1,4 @@
-"""The files of checkpoints in a directory.
-
-Their names, their order, saving them, keeping the best one, and what a killed process leaves
-behind.
-"""
+"""Checkpoint files: names, order, saving, the best one, leftovers of a killed process."""
 
 import contextlib
 import math
@@ -20,7 +16,7 @@ CHECKPOINT_STATE_FILE = 'checkpoint'  # the file in which a tf.train.Saver lists
 _INDEX = re.compile(r'(model\.ckpt-(\d+))\.index')
 _DATA = re.compile(r'(model\.ckpt-\d+)\.data-\d+-of-\d+')
 _BEST = re.compile(r'(best\.ckpt-\d+)\.(index|data-\d+-of-\d+)(\.tempstate\d+)?')
-# What a process that was killed while it saved leaves behind: names in TensorFlow's BundleWriter
+# Leftovers of a process killed while it saved: names in TensorFlow's BundleWriter
 # and atomic_write_string_to_file, and in files.atomic_write.
 _UNFINISHED = re.compile(
     r'(checkpoint|model\.ckpt-\d+\..*)\.(tempstate\d+|tmp[0-9a-f]{32})|run\.json\.new(\.\d+)?'
@@ -28,12 +24,11 @@ _UNFINISHED = re.compile(
 
 
 def candidates(directory):
-    """Return the paths of the checkpoints in `directory`, the one to use first.
+    """Return the paths of the checkpoints in `directory`, the preferred one first.
 
-    The latest of the list there, then by step.
-
-    A checkpoint that was completed after the list was written comes before the latest of the list:
-    the process that saved it was killed in between.
+    The latest of the list there comes first, then the others by step. A checkpoint that was
+    completed after the list was written comes before the latest of the list: the process that saved
+    it was killed in between.
 
     Raises:
       UserError: the list is a directory, a FIFO or the like.
@@ -54,7 +49,7 @@ def candidates(directory):
 def latest_checkpoint(directory):
     """Return the path that the directory's list names as the latest.
 
-    None if there is no list, or if it names none.
+    It is None if there is no list, or if it names none.
 
     Raises:
       UserError: the list is a directory, a FIFO or the like.
@@ -64,10 +59,9 @@ def latest_checkpoint(directory):
 
 
 def listed_checkpoints(directory, last=None):
-    """Return the paths of the existing checkpoints that the list names and that a saver has written
-    to the directory itself, oldest first.
+    """Return the listed paths of a saver's existing checkpoints in the directory, oldest first.
 
-    A list can name what is elsewhere, as in a copy of a directory, or the best checkpoint; a saver
+    A list can name others elsewhere, as in a copy of a directory, or the best checkpoint; a saver
     that knew of it would delete it.
 
     Args:
@@ -106,7 +100,7 @@ def _state(directory):
 def modification_time(path):
     """Return the modification time of the file of a checkpoint that a saver completes last.
 
-    0 where there is none.
+    It is 0 if there is none.
     """
     return _modification_time(path + '.index')
 
@@ -127,8 +121,9 @@ def file_names(directory):
 
 
 def fingerprint(directory):
-    """Return a value that differs as soon as another checkpoint is to be used first, even if a new
-    run has saved it under the same name.
+    """Return a value that changes with the preferred checkpoint.
+
+    It also changes if a new run has saved one under the same name.
     """
     return [(path, modification_time(path)) for path in candidates(directory)[:1]]
 
@@ -157,8 +152,9 @@ def save(saver, session, directory, step):
 
 
 def remove_unfinished(directory):
-    """Remove what processes that were killed, or whose disk was full, while they saved have left in
-    `directory`: files that were not yet renamed, and data without an index.
+    """Remove leftovers of processes killed, or out of disk space, while they saved.
+
+    They are files that were not yet renamed, and data without an index.
     """
     found = file_names(directory)
     for name in found:
@@ -168,7 +164,7 @@ def remove_unfinished(directory):
 
 
 def _remove(directory, name):
-    """Remove a file that nobody needs, if that is possible: it takes room, no more."""
+    """Remove a file that nobody needs, if possible."""
     with contextlib.suppress(OSError):
         os.remove(os.path.join(directory, name))
 
@@ -212,8 +208,8 @@ def keep_best(run, ckpt, precision):
 def _write(path, values):
     """Write a checkpoint with the operation that a tf.train.Saver uses.
 
-    The Saver of the session would save what the variables hold now, which the workers of a cluster
-    may have changed since the evaluation.
+    The session's Saver would save the current values, which the workers of a cluster may have
+    changed since the evaluation.
     """
     with tf.Graph().as_default(), tf.Session(
         config=tf.ConfigProto(device_count={'GPU': 0})

@@ -1,7 +1,6 @@
-"""The directory of a training run: new, resumed, or moved aside.
+"""Directory of a training run, new, resumed or moved aside, and its record, run.json.
 
-And its record, run.json: what is trained there, for the next start to compare and for the
-evaluation.
+The next start and the evaluation read the record.
 """
 
 import contextlib
@@ -26,7 +25,7 @@ _RUN_FILE = re.compile(r'checkpoint|model\.ckpt-.*|events\..*|run\.json')
 
 
 class RunDirectory(NamedTuple):
-    """A training directory that this process has locked."""
+    """Training directory that this process has locked."""
 
     path: str
     resumed: Optional[checkpoint.Checkpoint]  # from which training is resumed
@@ -42,7 +41,7 @@ class RunDirectory(NamedTuple):
         return self.resumed.step if self.resumed else 0
 
     def write_record(self):
-        """Record in the directory what is trained in it, for the next start to compare."""
+        """Write the record, for the next start to compare."""
         files.atomic_write(
             os.path.join(self.path, RECORD),
             json.dumps(self.record, indent=1),
@@ -52,9 +51,7 @@ class RunDirectory(NamedTuple):
 
 @contextlib.contextmanager
 def lock(train_dir, fresh, job):
-    """Lock the training directory for a new run, or to resume the run in it.
-
-    Yield its RunDirectory.
+    """Lock the training directory for a new or resumed run, and yield its RunDirectory.
 
     Args:
       train_dir: the directory.
@@ -102,7 +99,7 @@ def lock(train_dir, fresh, job):
 def _read_best(train_dir, is_checked):
     """Return the recorded best checkpoint.
 
-    None if there is none, or, with a message, if it is checked and cannot be read.
+    It is None if there is none, or, with a message, if it is checked and cannot be read.
     """
     best = read_record(train_dir).get('best')
     try:
@@ -158,12 +155,12 @@ def read_hparams(train_dir):
 
 
 def read_record(train_dir):
-    """Return the record in the directory, in which a field of HParams that an earlier version did
-    not record is classic; {} if there is none.
+    """Return the record in the directory; {} if there is none.
 
-    Its further items, which an early version may not have recorded: num_towers, num_examples,
-    class_names (None where nothing tells them), last_step (infinite for a run without end), seed,
-    deterministic, and best, None or a dict of the `checkpoint` of --keep_best and its `precision`.
+    Missing fields of HParams are classic. Further items, which an early version may not have
+    recorded: num_towers, num_examples, class_names (None if unknown), last_step (infinite for a run
+    without end), seed, deterministic, and best, None or a dict of the `checkpoint` of --keep_best
+    and its `precision`.
 
     Raises:
       UserError: the record is damaged.
@@ -214,8 +211,7 @@ def _is_number(value):
 
 
 def check_classes(train_dir, class_names):
-    """Check that the run in the directory has been trained on these classes, as far as both are
-    known.
+    """Check that the run was trained on these classes, as far as both are known.
 
     Raises:
       UserError: it has been trained on others, or the record is damaged.
@@ -234,8 +230,7 @@ def check_classes(train_dir, class_names):
 
 
 def _check_resumable(train_dir, record, hparams):
-    """Compare the recorded run with the one that is to resume it, and print which hyperparameters
-    and which seed differ.
+    """Compare the recorded run with the resuming one; print changed hyperparameters and seed.
 
     Raises:
       UserError: the classes, the recipe or the optimizer differ, or the number of examples where

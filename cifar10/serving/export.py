@@ -1,7 +1,6 @@
-"""Exports of a checkpoint.
+"""Export of a checkpoint as a SavedModel and for TensorFlow Lite.
 
-A SavedModel, which plain TensorFlow 2 and TensorFlow Serving load without this package, and a file
-for TensorFlow Lite.
+Plain TensorFlow 2 and TensorFlow Serving load the SavedModel without this package.
 """
 
 import contextlib
@@ -70,7 +69,7 @@ def export(trained_model, export_dir, version=None):
 
 @contextlib.contextmanager
 def _session():
-    """Return a session on CPUs, with a graph of its own."""
+    """Yield a session on CPUs, with a graph of its own."""
     config = tf.ConfigProto(device_count={'GPU': 0})
     with tf.Graph().as_default(), tf.Session(config=config) as session:
         yield session
@@ -130,8 +129,9 @@ def _build_signature(inputs, resized_images, class_names):
 
 
 def _standard_probabilities(resized_images, num_classes):
-    """Return the probabilities of the classes, float32 [n, classes], of uint8 [n, 3, 32, 32], by
-    TensorFlow's standard operations only.
+    """Return the probabilities, float32 [n, classes], of uint8 [n, 3, 32, 32].
+
+    The graph has TensorFlow's standard operations only.
     """
     # there the normalisation is one operation, not products with a band matrix; devices are not
     # exported

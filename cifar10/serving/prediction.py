@@ -24,7 +24,7 @@ _DEVICE = '/cpu:0'
 
 
 class Prediction(NamedTuple):
-    """The most probable classes of an image, the most probable first; of equals the first class."""
+    """Most probable classes of an image, the most probable first; of equals the first class."""
 
     path: str
     classes: Sequence[int]
@@ -71,7 +71,7 @@ def _files_in_directory(directory, recursive, failures):
 
 
 def _read(path):
-    """As decoding.read, of a file or of the standard input."""
+    """Read a file or the standard input as decoding.read does."""
     if path != STDIN:
         return decoding.read(path)
     return decoding.read_stream(sys.stdin.buffer if sys.stdin else io.BytesIO())
@@ -80,14 +80,14 @@ def _read(path):
 def predict(paths, predictor, class_names, top_k, failures):
     """Yield a list of Prediction, batch by batch, in the order of the files.
 
-    Tell on stderr what cannot be used, and the progress of many files.
+    Print unusable files, and the progress of many files, on stderr.
 
     Args:
       paths: of the files, and STDIN.
       predictor: a function from uint8 [n, 3, 32, 32] to probabilities, float32 [n, classes].
       class_names: in label order.
-      top_k: the number of classes that are told.
-      failures: a list, to which what cannot be used is appended: pairs of path and reason.
+      top_k: the number of classes per image.
+      failures: a list, to which unusable files are appended: pairs of path and reason.
     """
     # On a terminal the lines themselves show the progress.
     is_shown = len(paths) >= _MIN_FILES_FOR_PROGRESS and not sys.stdout.isatty()
@@ -114,10 +114,7 @@ def text_line(prediction):
 
 
 def json_line(prediction):
-    """Return a line with an object.
-
-    The file, and for each of its predictions class, name and probability.
-    """
+    """Return a JSON line: the file, and class, name and probability of each prediction."""
     path, *columns = prediction
     predictions = [
         {'class': number, 'name': name, 'probability': float('%.7g' % probability)}
@@ -143,12 +140,12 @@ def csv_line(prediction):
 
 
 def checkpoint_predictor(trained_model, num_views, batch_size):
-    """Return a predictor that sees images as an evaluation does.
+    """Return a predictor that treats images as an evaluation does.
 
     Args:
       trained_model: a TrainedModel.
       num_views: per image, see evaluation.crop_and_flip.
-      batch_size: the number of images that is to be expected.
+      batch_size: the expected number of images.
 
     Returns:
       A function from uint8 [n, 3, 32, 32] to probabilities, float32 [n, classes].

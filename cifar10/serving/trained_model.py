@@ -1,4 +1,4 @@
-"""A trained network: the weights in a checkpoint as constants, and the names of its classes."""
+"""Trained network: the weights in a checkpoint as constants, and the names of its classes."""
 
 import os
 from typing import NamedTuple, Sequence
@@ -12,16 +12,16 @@ from cifar10.runs import checkpoint, run_directory
 
 
 class TrainedModel(NamedTuple):
-    """What a checkpoint says of a network."""
+    """Checkpoint of a network, and its class names."""
 
     ckpt: checkpoint.Checkpoint
     suffix: str  # of the names of the weights in it, see checkpoint.variable_suffix
     class_names: Sequence[str]  # in label order
 
     def constants_scope(self):
-        """Return a scope in which the network is made of the moving averages, as constants.
+        """Return a scope that builds the network with the moving averages as constants.
 
-        They are the same however often it is built.
+        Networks built in it share them.
 
         Raises:
           UserError: the checkpoint does not fit the network.
@@ -42,7 +42,8 @@ def read(directory, choice):
     """Return the TrainedModel of a checkpoint.
 
     Args:
-      directory, choice: see run_directory.read_checkpoint.
+      directory: see run_directory.read_checkpoint.
+      choice: see run_directory.read_checkpoint.
 
     Raises:
       UserError: there is no such checkpoint, it is damaged, it is of another network, or the record
@@ -60,9 +61,9 @@ def read(directory, choice):
 
 
 def _read_class_names(train_dir, num_classes):
-    """Return those of the run's record.
+    """Return the class names in the run's record.
 
-    Without them CIFAR-10's, if there are as many classes, as in the tutorial's checkpoints.
+    Without them, return CIFAR-10's if there are as many classes, as in the tutorial's checkpoints.
 
     Raises:
       UserError: the record is of other classes, or damaged.

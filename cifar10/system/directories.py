@@ -20,11 +20,10 @@ _INCOMPLETE = '.cifar10-incomplete-'
 
 
 def check_trusted(path):
-    """Check that no other user has put there what lies at `path`, or on the way to it, in a place
-    where every user can write.
+    """Reject a path that another user could have planted in a world-writable directory.
 
-    Such a user could have links followed, or files replaced, while this process writes. What root
-    owns is trusted.
+    Such a user could have links followed, or files replaced, while this process writes. Root is
+    trusted.
 
     Raises:
       UserError: names what another user owns.
@@ -49,14 +48,13 @@ def check_trusted(path):
 
 
 def check_checkpoint_dir(directory):
-    """Check that what is there is a directory, and that TensorFlow reads the name of a directory of
-    checkpoints as what it is.
+    """Check that `directory` is one, and that TensorFlow takes its name literally.
 
-    To it `*`, `?`, `[`, `]` and a backslash in the name of a checkpoint are a pattern: it would
-    read, or delete, what lies in other directories.
+    TensorFlow reads `*`, `?`, `[`, `]` and a backslash in the name of a checkpoint as a pattern: it
+    would read, or delete, files in other directories.
 
     Raises:
-      UserError: something else is there, or TensorFlow does not.
+      UserError: it is something else, or its name cannot be used.
     """
     files.check_name(directory)
     path = os.path.abspath(directory)
@@ -66,9 +64,7 @@ def check_checkpoint_dir(directory):
 
 
 def check_no_wildcards(path):
-    """Raise UserError if TensorFlow reads the name of a checkpoint as a pattern, see
-    `check_checkpoint_dir`.
-    """
+    """Raise UserError if TensorFlow reads `path` as a pattern, see `check_checkpoint_dir`."""
     if any(character in path for character in '*?[]\\' if character != os.sep):
         raise UserError(
             f'{path} has one of the characters * ? [ ] \\, which TensorFlow reads as a pattern: rename it, or give another '
@@ -77,10 +73,7 @@ def check_no_wildcards(path):
 
 
 def missing_directories(path):
-    """Return the directories that must be made for the directory `path`.
-
-    Itself and its parents, the innermost first.
-    """
+    """Return the missing ones of `path` and its parents, the innermost first."""
     path, found = os.path.abspath(path), []
     # Windows may lack a whole drive
     while not os.path.lexists(path) and path != os.path.dirname(path):
@@ -90,7 +83,7 @@ def missing_directories(path):
 
 
 def check_no_file(path):
-    """Raise UserError if something that is no directory lies at `path`, or on the way to it."""
+    """Raise UserError if `path` or a parent exists and is no directory."""
     absent = missing_directories(path)
     ancestor = os.path.dirname(absent[-1]) if absent else path
     if not os.path.isdir(ancestor):
@@ -98,9 +91,7 @@ def check_no_file(path):
 
 
 def check_exists(path, hint):
-    """Raise UserError unless `path` is a directory; `hint` is what the user can do if nothing is
-    there.
-    """
+    """Raise UserError, with `hint` if nothing is there, unless `path` is a directory."""
     check_no_file(path)
     if not os.path.isdir(path):
         raise UserError(f'{path} does not exist: {hint}')
@@ -123,16 +114,16 @@ def make(path):
 
 
 class Lock:
-    """The lock on a directory, which only one process can hold at a time, and which must stay where
-    it is; a context manager.
+    """Exclusive lock on a directory, which must stay in its place; a context manager.
 
     Attributes:
       is_held: whether there is a lock; Windows and some network file systems have none.
     """
 
     def __init__(self, path, busy_message=None):
-        """Take an existing directory, and what the UserError says if another process holds the
-        lock; if None, waits for that process.
+        """Take a directory, and the UserError's message if another process holds the lock.
+
+        None waits for that process.
         """
         self._path, self._busy_message = path, busy_message
         self._handle = None
@@ -203,10 +194,7 @@ def atomic_directory(path):
 
 @contextlib.contextmanager
 def write_lock(directory):
-    """Hold the lock on a directory.
-
-    At its begin and end, removes the temporary directories of `atomic_directory` that are left
-    there.
+    """Hold the lock on a directory; at begin and end, remove leftovers of `atomic_directory`.
 
     A killed process leaves one, and so can a signal that arrives just when `atomic_directory` makes
     it.
@@ -226,10 +214,7 @@ def _remove_incomplete(parent, lock):
 
 
 def is_locked(path):
-    """Return whether a process holds the lock on the directory `path`.
-
-    Not where there are no locks.
-    """
+    """Return whether a process holds the lock on a directory; False where there are no locks."""
     try:
         with Lock(path, 'busy'):
             return False

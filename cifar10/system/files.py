@@ -1,7 +1,4 @@
-"""Files.
-
-Names that can be used, what is a regular file, writing a file completely or not at all.
-"""
+"""Files: usable names, regular files, atomic writing."""
 
 import contextlib
 import errno
@@ -46,17 +43,14 @@ def check_name(path):
 
 
 def special_file_type(mode):
-    """What the `st_mode` of something that is no regular file says that it is, like 'a FIFO'.
-
-    None for a regular file.
-    """
+    """Return the type of a file that is not regular, like 'a FIFO', by its `st_mode`, or None."""
     return next((file_type for is_type, file_type in _SPECIAL_FILE_TYPES if is_type(mode)), None)
 
 
 def check_regular_file(path, hint):
     """Check that what exists at `path` is a regular file.
 
-    To read a FIFO can wait for ever, and a device never ends.
+    Reading a FIFO can wait for ever, and a device never ends.
 
     Args:
       path: the file.
@@ -81,11 +75,11 @@ def digest(path, algorithm):
 
 
 def read_json(path, validate, hint):
-    """What `validate` makes of the JSON in a file; None if there is no file.
+    """Return the JSON in a file as `validate` returns it; None if there is no file.
 
     Args:
       path: the file.
-      validate: a function of what the JSON says; it raises an error if it cannot use that.
+      validate: a function of the content; it raises an error if that is invalid.
       hint: what the user can do if the file is damaged.
 
     Raises:
@@ -110,11 +104,9 @@ def read_json(path, validate, hint):
 
 
 def open_new(path):
-    """Open a new binary file to write.
+    """Open a new binary file to write, called `path`, a dot and the first free number.
 
-    Its `name` is `path`, a dot and the first number that makes a new name.
-
-    It is made here and now: never what somebody has put there before, like a link.
+    It is never an existing file or link.
     """
     for number in itertools.count():
         with contextlib.suppress(FileExistsError):
@@ -122,7 +114,7 @@ def open_new(path):
 
 
 def check_writable(path):
-    """Raise UserError if no file can be written at `path`, before the work whose result it is."""
+    """Raise UserError, before long work, if no file can be written at `path`."""
     try:
         if os.path.isdir(path) or not os.path.basename(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -137,7 +129,7 @@ def check_writable(path):
 
 
 def atomic_write(path, content, hint):
-    """Write a file completely, or leaves what was there.
+    """Write a file completely, or leave the old one.
 
     Args:
       path: the file; a link is replaced, not followed.

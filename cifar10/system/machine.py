@@ -1,7 +1,4 @@
-"""How a run uses the machine and TensorFlow.
-
-Threads and sub-batches by the number of cores, the session's configuration.
-"""
+"""Cores, devices, threads, sub-batches, and the configuration of sessions."""
 
 import os
 import platform

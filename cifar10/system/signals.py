@@ -1,6 +1,6 @@
-"""SIGINT, SIGTERM and SIGHUP end the process.
+"""Handlers of SIGINT, SIGTERM and SIGHUP.
 
-At once, or tidily where there is something to save or to remove.
+They end the process at once, or tidily where there is something to save or to remove.
 """
 
 import contextlib
@@ -21,13 +21,13 @@ _KILL = getattr(signal, 'SIGKILL', signal.SIGTERM)
 
 stderr_fd = 2  # the file descriptor for lines; another one while 2 is something else
 child_pids = set()  # the ids of processes that must not outlive this one
-_received_signals = []  # the signals that have come, also while no Python code could run in the main thread
+_received_signals = []  # also those that came while the main thread was in C++ code
 _ending_lock = threading.Lock()  # held by the thread that ends the process
 _initial_handlers = {}  # the handlers that Python has set
 
 
 class SignalInterrupt(KeyboardInterrupt):
-    """A signal asks the process to end."""
+    """Signal that asks the process to end."""
 
     def __init__(self, signum):
         super().__init__(signal.Signals(signum).name)
@@ -35,9 +35,7 @@ class SignalInterrupt(KeyboardInterrupt):
 
 
 def exit_immediately(signum, frame=None):
-    """End the process and its children, with one line and exit status 128 + number, whatever it is
-    doing; a handler of signals.
-    """
+    """End process and children, with a line and exit status 128 + number; a signal handler."""
     if not _ending_lock.acquire(blocking=False):
         return  # the end is under way
     for child in child_pids:
@@ -52,9 +50,9 @@ def exit_immediately(signum, frame=None):
 
 
 def _can_write():
-    """Return whether a line on stderr would be taken.
+    """Return whether stderr takes a line now.
 
-    If nobody reads at present, as of a pager, to write would wait.
+    If nobody reads, as of a pager, writing would wait.
     """
     try:  # Windows asks sockets only
         return os.name == 'nt' or bool(select.select([], [stderr_fd], [], 1)[1])
@@ -63,8 +61,7 @@ def _can_write():
 
 
 def install_handlers():
-    """Make every signal end the process at once, but where a StopRequest is entered only the second
-    one.
+    """Make every signal, or in a StopRequest the second one, end the process at once.
 
     So no exception comes up in TensorFlow's code, which could lose it or raise another one instead.
     The second works also while the main thread is in C++ code, where Python's handlers have to
@@ -81,7 +78,7 @@ def install_handlers():
 def _exit_at_second_signal(reader, unused_writer):
     """Read the numbers of signals, which Python's C code writes to a socket as they come.
 
-    It must stay open.
+    The writer must stay open.
     """
     while True:
         signum = reader.recv(1)[0]
@@ -108,9 +105,7 @@ def restore_handlers():
 
 
 def raise_signal(signum):
-    """Act as if the process had received the signal `signum`, in the way that it treats SIGINT,
-    which it never ignores.
-    """
+    """Run the handler of SIGINT, which is never ignored, for the signal `signum`."""
     _received_signals.append(signum)  # The next one is the second.
     signal.getsignal(signal.SIGINT)(signum, None)
 
@@ -118,7 +113,7 @@ def raise_signal(signum):
 def _handlers():
     """Return the handlers of the signals that can be handled.
 
-    None outside the main thread, where Python takes no handlers.
+    There are none outside the main thread, where Python takes no handlers.
     """
     if threading.current_thread() is not threading.main_thread():
         return {}
@@ -136,7 +131,7 @@ def _set(handlers):
 
 
 class StopRequest:
-    """A block in which the first signal only sets `received_signal`, a signal.Signals.
+    """Context manager in which the first signal only sets `received_signal`, a signal.Signals.
 
     A second one ends the process if `install_handlers` has been called.
     """
@@ -156,10 +151,10 @@ class StopRequest:
 
 
 class RaiseOnSignal(StopRequest):
-    """A block in which the first signal raises SignalInterrupt in the main thread, so that
-    half-written files are removed.
+    """Context manager in which the first signal raises SignalInterrupt in the main thread.
 
-    It is not for code that calls TensorFlow, see `install_handlers`.
+    So half-written files are removed. It is not for code that calls TensorFlow, see
+    `install_handlers`.
     """
 
     def _handle(self, signum, frame):
