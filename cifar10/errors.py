@@ -48,7 +48,7 @@ def warn(message):
     line = escape_unprintable(str(message))
     if sys.stderr is not None:  # or print would write to the standard output
         with contextlib.suppress(OSError):  # nobody may read it any more
-            print('%s: %s' % (os.path.basename(sys.argv[0]), line), file=sys.stderr, flush=True)
+            print(f'{os.path.basename(sys.argv[0])}: {line}', file=sys.stderr, flush=True)
 
 
 class MissingOutputsError(UserError):
@@ -81,7 +81,7 @@ class OutputErrors:
         is_new = str(self._errors.get(name)) != str(error)
         self._errors[name] = error
         if is_new and not self.training_ended:
-            warn('%s. Training goes on' % error)
+            warn(f'{error}. Training goes on')
 
     @contextlib.contextmanager
     def collect(self, name):

@@ -54,8 +54,7 @@ class Evaluator:
         self._num_examples = num_examples or num_present
         if self._num_examples > num_present:
             raise UserError(
-                '--num_examples=%d is more than the %d existing examples: leave it out to score all'
-                % (num_examples, num_present)
+                f'--num_examples={num_examples} is more than the {num_present} existing examples: leave it out to score all'
             )
         self._num_views = num_views
         self._config = machine.session_config(
@@ -192,12 +191,12 @@ def format_result(result, top_k=None):
         metrics.precision,
         metrics.num_correct,
         metrics.num_examples,
-        '%d views, ' % result.num_views if result.num_views > 1 else '',
+        f'{result.num_views} views, ' if result.num_views > 1 else '',
         result.step,
         *metrics.confidence_interval,
     )
     if top_k:
-        line += ', precision @ %d = %.3f' % (top_k, metrics.precision_at_k(top_k))
+        line += f', precision @ {top_k} = {metrics.precision_at_k(top_k):.3f}'
     return line
 
 
@@ -216,7 +215,7 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
     found = seen = last = None  # what is to be used; the same, and what was, at the last reading
     found_time = due_time = time.monotonic()
     if not checkpoint_files.fingerprint(checkpoint_dir):
-        print('Waiting for a checkpoint in %s' % checkpoint_dir)
+        print(f'Waiting for a checkpoint in {checkpoint_dir}')
     while True:
         # in this order, or the last checkpoint could come in between
         has_ended = run_directory.has_ended(checkpoint_dir)
@@ -238,12 +237,12 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
                 checkpoint_dir, 'it has been moved or removed: put it back, and start again'
             )
         if has_ended and not directories.is_locked(checkpoint_dir):  # or it is just being resumed
-            print('The run in %s has ended: this was its last checkpoint' % checkpoint_dir)
+            print(f'The run in {checkpoint_dir} has ended: this was its last checkpoint')
             return
         if is_over and last is None:
             raise UserError(
-                'No checkpoint was found in %s within %d seconds: train there first, or give a longer --timeout_secs'
-                % (checkpoint_dir, timeout_secs)
+                f'No checkpoint was found in {checkpoint_dir} within {int(timeout_secs)} seconds: train there first, or give a '
+                'longer --timeout_secs'
             )
         if is_over:
             print('No new checkpoint in %s for %d seconds' % (checkpoint_dir, waited))

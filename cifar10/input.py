@@ -150,8 +150,7 @@ def _read_records(filename_queue, split, shard=Shard()):
     for path, length in zip(paths, lengths):
         if length < shard.num_shards:
             raise UserError(
-                '%s has %d examples, which cannot be shared by %d workers: start fewer, or give more data'
-                % (path, length, shard.num_shards)
+                f'{path} has {length} examples, which cannot be shared by {shard.num_shards} workers: start fewer, or give more data'
             )
     # A reader takes blocks of one size, so the block must divide the length of each file, or it
     # would cut a record at its end. A block of one record leaves shards that differ by one record
@@ -174,9 +173,8 @@ def check_labels(labels, num_classes):
     for such a label, which can only come from a file that has changed since it was verified.
     """
     with tf.device('/cpu:0'), tf.name_scope('check_labels'):
-        message = 'a label is outside 0 to %d, because %s' % (
-            num_classes - 1,
-            verification.CHANGED_MESSAGE,
+        message = (
+            f'a label is outside 0 to {num_classes - 1}, because {verification.CHANGED_MESSAGE}'
         )
         check = tf.debugging.Assert(tf.reduce_max(labels) < num_classes, [message])
         with tf.control_dependencies([check]):

@@ -66,9 +66,7 @@ def tower_gradients(devices, batches, opt, model_params=ModelParams()):
     for i, (images, labels) in enumerate(batches):
         own = devices[i * devices_per_tower : (i + 1) * devices_per_tower]
         device = own[0] if devices_per_tower == 1 else placement.LayerDeviceSetter(own)
-        with tf.device(device), tf.name_scope(
-            '%s_%d' % (TOWER_NAME, i)
-        ) as scope, tf.variable_scope(
+        with tf.device(device), tf.name_scope(f'{TOWER_NAME}_{i}') as scope, tf.variable_scope(
             tf.get_variable_scope(), reuse=i > 0, custom_getter=_read_variable_once
         ):
             losses.append(tower_loss(scope, images, labels, model_params))
@@ -99,9 +97,7 @@ def average_gradients(tower_grads):
     """
     lengths = [len(grads) for grads in tower_grads]
     if len(set(lengths)) > 1:
-        raise ValueError(
-            'The towers have gradients for different numbers of variables: %s' % lengths
-        )
+        raise ValueError(f'The towers have gradients for different numbers of variables: {lengths}')
     with tf.name_scope('average_gradients'):
         averages = [_average_gradient(grads_and_vars) for grads_and_vars in zip(*tower_grads)]
     return [(gradient, variable) for gradient, variable in averages if gradient is not None]
@@ -118,7 +114,7 @@ def _average_gradient(grads_and_vars):
     without = [i for i, gradient in enumerate(gradients) if gradient is None]
     if without and len(without) < len(gradients):
         raise ValueError(
-            '%s has a gradient in some towers, but none in towers %s' % (variable.op.name, without)
+            f'{variable.op.name} has a gradient in some towers, but none in towers {without}'
         )
     if without or len(gradients) == 1:
         return gradients[0], variable

@@ -19,15 +19,16 @@ def tower_devices(num_devices):
     """
     num_gpus = len(tf.config.experimental.list_physical_devices('GPU'))
     if not num_gpus:
-        devices = ['/cpu:%d' % i for i in range(num_devices)]
+        devices = [f'/cpu:{i}' for i in range(num_devices)]
         print(
-            "No GPU found: using %s (if there is an NVIDIA GPU: pip install 'tensorflow[and-cuda]' on Linux; TF_CPP_MIN_LOG_LEVEL=0 "
-            'shows what TensorFlow says about GPUs)' % ', '.join(devices)
+            f"No GPU found: using {', '.join(devices)} (if there is an NVIDIA GPU: pip install 'tensorflow[and-cuda]' on "
+            'Linux; TF_CPP_MIN_LOG_LEVEL=0 '
+            'shows what TensorFlow says about GPUs)'
         )
         return devices
     if num_gpus < num_devices:
-        print('Fewer GPUs (%d) than asked for (%d): they are shared' % (num_gpus, num_devices))
-    return ['/gpu:%d' % (i % num_gpus) for i in range(num_devices)]
+        print(f'Fewer GPUs ({num_gpus}) than asked for ({num_devices}): they are shared')
+    return [f'/gpu:{i % num_gpus}' for i in range(num_devices)]
 
 
 def divide_layers(num_devices):
@@ -142,16 +143,15 @@ class PlacementStats(NamedTuple):
           unit: of the bytes, like 'per step'.
         """
         devices_text = ', '.join(
-            '%.2f MB on %s' % (size / 1e6, device) for device, size in self.variable_bytes.items()
+            f'{size / 1e6:.2f} MB on {device}' for device, size in self.variable_bytes.items()
         )
         most = max(sorted(self.transfer_bytes), key=self.transfer_bytes.get, default=None)
         busiest = (
             '; the most, %d, from %s to %s' % ((self.transfer_bytes[most],) + most) if most else ''
         )
         return [
-            '%s: %s (--variable_strategy=%s)' % (name, devices_text, variable_strategy),
-            'Between devices: %d bytes %s, with images and labels%s'
-            % (sum(self.transfer_bytes.values()), unit, busiest),
+            f'{name}: {devices_text} (--variable_strategy={variable_strategy})',
+            f'Between devices: {sum(self.transfer_bytes.values())} bytes {unit}, with images and labels{busiest}',
         ]
 
 
@@ -197,4 +197,4 @@ def _device_spec(op):
 
 
 def _device_name(spec):
-    return '/%s:%d' % ((spec.device_type or 'cpu').lower(), spec.device_index or 0)
+    return f'/{(spec.device_type or "cpu").lower()}:{spec.device_index or 0}'

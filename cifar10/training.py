@@ -197,12 +197,12 @@ def session(step, job, run, saver, summary_writer, settings=None):
     init_fn = run.init_fn() if settings.initializes_variables else None
     last_step = job.run_length.last_step
     if run.is_complete(last_step):
-        print('Nothing to do: the run ends at step %d' % last_step)
+        print(f'Nothing to do: the run ends at step {last_step}')
         run.keep_best(job, summary_writer)
         yield SimpleNamespace(should_stop=lambda: True)
         return
     num_parameters = sum(variable.shape.num_elements() for variable in tf.trainable_variables())
-    print('Network: %d parameters' % num_parameters)
+    print(f'Network: {num_parameters} parameters')
     data_files = session_hooks.DataFilesHook(job)
     nan_hook = checkpoint_hooks.NanHook(step, run.last_checkpoint)
     # In this order: the first speed does not count the filling of the queue, and nothing that is

@@ -119,13 +119,8 @@ def existing_dataset():
 def print_counts(found):
     """Print the counts of examples and classes of a Dataset."""
     print(
-        '%d training and %d test examples of %s in %s'
-        % (
-            verification.verify(found.train),
-            verification.verify(found.test),
-            dataset.format_class_names(found.class_names),
-            found.directory,
-        )
+        f'{verification.verify(found.train)} training and {verification.verify(found.test)} test examples of '
+        f'{dataset.format_class_names(found.class_names)} in {found.directory}'
     )
 
 

@@ -53,8 +53,7 @@ def parse_runs(texts):
     for text in texts:
         if text.count(':') != 2 or not all(text.split(':')):
             raise UserError(
-                '%s is not of the form NAME:TRAIN_DIR:EVAL_DIR, each without a colon'
-                % (text or 'an empty name')
+                f'{text or "an empty name"} is not of the form NAME:TRAIN_DIR:EVAL_DIR, each without a colon'
             )
     return [text.split(':') for text in texts]
 

@@ -86,10 +86,10 @@ def signals(soak):
 def run_to_its_end(soak):
     soak.no_trainer()
     last = (soak.scan() or 0) + soak.rng.randrange(1, 100)
-    soak.start('--max_steps=%d' % last)
+    soak.start(f'--max_steps={last}')
     soak.ended(0)
     if soak.last_step != last:
-        raise Violation('A run of %d steps ended at step %d' % (last, soak.last_step))
+        raise Violation(f'A run of {last} steps ended at step {soak.last_step}')
 
 
 def second_trainer(soak):
@@ -128,7 +128,7 @@ def evaluation(soak):
             shutil.copytree(soak.run, copy, ignore=shutil.ignore_patterns('events.*'))
         found = _precision(soak, soak.run) + _precision(soak, soak.run)
         if len(found) != 2 or len(set(found)) > 1 or int(found[0][1]) != newest:
-            raise Violation('The precision of step %d is %s' % (newest, found))
+            raise Violation(f'The precision of step {newest} is {found}')
         soak.precisions.update(_precision(soak, copy))
         if len(soak.precisions) > 1:
             raise Violation(f'The precision of {copy} has changed: {soak.precisions}')
@@ -218,7 +218,7 @@ def damaged_checkpoints(soak):
         soak.damaged.add((step, saved))
         soak.intact.discard((step, saved))
         part = soak.rng.choice(['data-00000-of-00001', 'index'])
-        _damage(soak, os.path.join(soak.run, 'model.ckpt-%d.%s' % (step, part)))
+        _damage(soak, os.path.join(soak.run, f'model.ckpt-{step}.{part}'))
 
 
 def damaged_file(soak):
@@ -257,7 +257,7 @@ def unfinished_files(soak):
 def changed_data(soak):
     """The trainer notices it, names the file, and saves."""
     soak.training()
-    name = 'data_batch_%d.bin' % soak.rng.randrange(1, 6)
+    name = f'data_batch_{soak.rng.randrange(1, 6)}.bin'
     (path,) = glob.glob(os.path.join(soak.data, '*', name))
     (good,) = glob.glob(os.path.join(soak.base, 'good data', '*', name))
     how = soak.rng.choice([os.mkdir, os.mkfifo, os.truncate, open])
@@ -274,7 +274,7 @@ def changed_data(soak):
         os.remove(path)
     shutil.copy2(good, path)
     if soak.last_step > (soak.scan() or 0):
-        raise Violation('The steps up to %d are not saved' % soak.last_step)
+        raise Violation(f'The steps up to {soak.last_step} are not saved')
 
 
 def moved_directory(soak):
@@ -344,19 +344,19 @@ def main():
     base = tempfile.mkdtemp(prefix='soak-')
     disk = os.path.join(base, 'disk')
     os.mkdir(disk)
-    mount = ['mount', '-t', 'tmpfs', '-o', 'size=%d' % DISK_BYTES, 'soak', disk]
+    mount = ['mount', '-t', 'tmpfs', '-o', f'size={DISK_BYTES}', 'soak', disk]
     has_small_disk = subprocess.call(mount) == 0
     faults = FAULTS if has_small_disk else FAULTS[len(NEED_A_SMALL_DISK) :]
     if args.faults:
         faults = [fault for fault in faults if fault.__name__ in args.faults.split(',')]
-    print('--seed=%d, in %s: %d faults' % (args.seed, base, len(faults)), flush=True)
+    print(f'--seed={args.seed}, in {base}: {len(faults)} faults', flush=True)
     violation = 'an error of the soak itself'
     try:
         violation = _soak(Soak(base, random.Random(args.seed)), faults, args.minutes)
     finally:
         if violation:
             kept = shutil.copytree(disk, os.path.join(base, 'kept'), symlinks=True)
-            print('VIOLATED (--seed=%d, kept in %s): %s' % (args.seed, kept, violation))
+            print(f'VIOLATED (--seed={args.seed}, kept in {kept}): {violation}')
         if has_small_disk:
             subprocess.check_call(['umount', '--lazy', disk])
     if not violation:

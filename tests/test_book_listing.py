@@ -21,10 +21,10 @@ def test_the_listing_trains_and_evaluates(tmp_path, data_dir, capsys):
     assert re.match(r'step 10, loss = [3-5]\.', output)
     evaluator = evaluation.Evaluator(dataset.read(data_dir).test)
     result = evaluator.evaluate(checkpoint.read(str(tmp_path / 'model.ckpt-10')))
-    assert result.step == 10 and '(%d of 50)' % result.metrics.num_correct in output
+    assert result.step == 10 and f'({result.metrics.num_correct} of 50)' in output
 
     _, variables = checkpoints.save(tmp_path / 'ours', 1)
     names['TRAIN_DIR'] = str(tmp_path / 'ours')
     names['evaluate']()
     correct, _ = checkpoints.expected_result(data_dir, variables)
-    assert '(%d of 50)' % correct in capsys.readouterr().out
+    assert f'({correct} of 50)' in capsys.readouterr().out

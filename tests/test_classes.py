@@ -32,7 +32,7 @@ def many_dir(tmp_path):
             writer = dataset_writer.RecordWriter(directory, names, count, 2)
             for part in np.split(np.arange(count), [100, 101]):
                 writer.write(labels[part], images[part])
-        dataset_writer.write_dataset_info(directory, ['class %d' % i for i in range(300)], 'a test')
+        dataset_writer.write_dataset_info(directory, [f'class {i}' for i in range(300)], 'a test')
     return str(tmp_path / 'many')
 
 
@@ -136,9 +136,6 @@ def test_a_checkpoint_is_scored_on_its_own_classes(tmp_path, monkeypatch, record
     if fits:
         assert run_directory.check_classes('run', names) is None
         return
-    complaint = (
-        r'^The run in run was trained on other classes \(a, b\) than those of the data \(%s\): '
-        % ', '.join(names)
-    )
+    complaint = rf'^The run in run was trained on other classes \(a, b\) than those of the data \({", ".join(names)}\): '
     with pytest.raises(UserError, match=complaint):
         run_directory.check_classes('run', names)

@@ -70,7 +70,7 @@ def test_it_is_evaluated_as_before(tmp_path, earlier, train_dir, plain_data_dir,
     evaluation.evaluate_checkpoints(
         evaluator, [checkpoint.read_latest(train_dir)], str(tmp_path / 'eval')
     )
-    assert capsys.readouterr().out[26:].startswith(': %s, 95 %% interval ' % RUNS[earlier])
+    assert capsys.readouterr().out[26:].startswith(f': {RUNS[earlier]}, 95 % interval ')
     found = {tag: value for _, tag, value in events.scalars(tmp_path / 'eval')}
     # newer versions write more
     assert {tag: found[tag] for tag in expected['evaluation']} == pytest.approx(
@@ -85,7 +85,7 @@ def test_it_is_resumed_as_before(train_dir, plain_data_dir, expected, capsys, sc
     with outputs.open_run(train_dir, False, job) as run:
         script.train(job, run)
     output = capsys.readouterr().out
-    assert 'Resuming from %s/model.ckpt-5, step 5\n' % train_dir in output
+    assert f'Resuming from {train_dir}/model.ckpt-5, step 5\n' in output
     assert ': step 7, loss = %s (' % ('4.83' if hparams.recipe == 'classic' else '2.08') in output
     saved = checkpoint.read_latest(train_dir).values
     norms = {name: np.linalg.norm(value.astype(np.float64)) for name, value in saved.items()}

@@ -136,8 +136,7 @@ def test_what_is_printed_and_written(tmp_path, data_dir, paths, capsys, monkeypa
         [] if is_available else ['No figures, which need matplotlib: pip install matplotlib']
     )
     assert line[26:44] == ': precision @ 1 = ' and re.fullmatch(
-        r'%.3f \(%d of 50, step 12\), 95 %% interval 0\.\d{3} to 0\.\d{3}, precision @ 10 = 1\.000'
-        % (correct / 50, correct),
+        rf'{correct / 50:.3f} \({correct} of 50, step 12\), 95 % interval 0\.\d{{3}} to 0\.\d{{3}}, precision @ 10 = 1\.000',
         line[44:],
     )
     assert report.split()[:4] == ['class', 'precision', 'recall', 'count']
@@ -178,6 +177,4 @@ def test_probabilities_are_averaged_over_views(tmp_path, paths, num_views):
     probabilities = np.exp(logits - logits.max(2, keepdims=True))
     probabilities = (probabilities / probabilities.sum(2, keepdims=True)).mean(0)
     np.testing.assert_allclose(np.exp(result.metrics.log_probabilities), probabilities, atol=1e-5)
-    assert ' of 6, %d views, step 1), 95 %% interval ' % num_views in evaluation.format_result(
-        result
-    )
+    assert f' of 6, {num_views} views, step 1), 95 % interval ' in evaluation.format_result(result)

@@ -90,7 +90,7 @@ def test_each_tower_runs_on_its_gpu():
     }
     for i, device in enumerate(devices):
         own = [
-            node for node in nodes if node.name.startswith('tower_%d/' % i) and node.op in products
+            node for node in nodes if node.name.startswith(f'tower_{i}/') and node.op in products
         ]
         assert {node.op for node in own} == products
         assert {node.device for node in own} == {

@@ -22,7 +22,7 @@ def test_read_cifar10_byte_for_byte(data_dir):
     labels, images = oracle.read_records(paths)
     found = queues.run([record.key, record.label, record.uint8image], len(labels))
     for i, (key, label, image) in enumerate(found):
-        assert key.decode() == '%s:%d' % (paths[i // 60], i % 60)
+        assert key.decode() == f'{paths[i // 60]}:{i % 60}'
         assert label[0] == labels[i]
         np.testing.assert_array_equal(image, images[i])
 

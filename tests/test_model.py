@@ -146,7 +146,7 @@ def test_sub_batches_change_nothing():
     images, labels = tf.constant(_images(7)), tf.constant(np.arange(7))
     both = []
     for num_sub_batches, reuse in ((1, False), (2, True)):
-        with tf.name_scope('sub_batches_%d' % num_sub_batches) as scope, tf.variable_scope(
+        with tf.name_scope(f'sub_batches_{num_sub_batches}') as scope, tf.variable_scope(
             '', reuse=reuse
         ):
             logits = model.inference(images, num_sub_batches=num_sub_batches)

@@ -69,14 +69,14 @@ def test_tower_loss_follows_the_hyperparameters():
     for i, hparams in enumerate(
         [CLASSIC, CLASSIC._replace(fc_weight_decay=0.0), CLASSIC._replace(label_smoothing=0.5)]
     ):
-        with tf.name_scope('tower_%d' % i) as scope, tf.variable_scope('', reuse=tf.AUTO_REUSE):
+        with tf.name_scope(f'tower_{i}') as scope, tf.variable_scope('', reuse=tf.AUTO_REUSE):
             losses.append(
                 multi_gpu.tower_loss(
                     scope, tf.constant(IMAGES), tf.constant(LABELS), networks.from_hparams(hparams)
                 )
             )
     decay = tf.add_n(tf.get_collection('losses', 'tower_0/')[:2])
-    cross_entropies = [tf.get_collection('losses', 'tower_%d/' % i)[-1] for i in range(3)]
+    cross_entropies = [tf.get_collection('losses', f'tower_{i}/')[-1] for i in range(3)]
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         losses, decay, cross_entropies = session.run([losses, decay, cross_entropies])

@@ -79,7 +79,7 @@ def test_each_variable_goes_to_the_emptiest_device():
         expected = held.argmin()
         held[expected] += shape.prod() * dtype(0).nbytes
         for _ in range(2):  # a second tower asks again
-            device = balancer.assign_device('variable %d' % i, shape.tolist(), tf.as_dtype(dtype))
+            device = balancer.assign_device(f'variable {i}', shape.tolist(), tf.as_dtype(dtype))
             assert device == 'abc'[expected]
 
 
@@ -139,7 +139,7 @@ def _update_on_one_device(recipe):
 def test_every_placement_makes_the_update_of_one_device(
     num_towers, devices_per_tower, strategy, recipe
 ):
-    devices = ['/cpu:%d' % i for i in range(num_towers * devices_per_tower)]
+    devices = [f'/cpu:{i}' for i in range(num_towers * devices_per_tower)]
     losses, variables = _update(
         lambda: _build(RECIPES[recipe], devices, num_towers, strategy), devices
     )
@@ -175,7 +175,7 @@ def _layer(name):
     'devices_per_tower, strategy', [(1, 'cpu'), (2, 'spread'), (2, 'first_device'), (5, 'spread')]
 )
 def test_every_operation_is_on_its_device(graph, devices_per_tower, strategy):
-    devices = ['/device:GPU:%d' % i for i in range(2 * devices_per_tower)]
+    devices = [f'/device:GPU:{i}' for i in range(2 * devices_per_tower)]
     with tf.device('/cpu:0'):
         _, gradients, _ = _build(RECIPES['fast'], devices, 2, strategy)
     holders, kinds = _holders(devices, strategy), set()
@@ -227,7 +227,7 @@ def test_the_plan_tells_what_training_transfers(
 ):
     """Single numbers, like losses and rates, are not told."""
     job = _job(
-        data_dir, ['/cpu:%d' % i for i in range(num_devices)], devices_per_tower, strategy, recipe
+        data_dir, [f'/cpu:{i}' for i in range(num_devices)], devices_per_tower, strategy, recipe
     )
     parted = PartitionGraphs()
     with mock.patch.object(training, 'session', observed.with_hooks([parted])), outputs.open_run(
@@ -260,8 +260,8 @@ def test_the_transfers_of_two_devices():
     }
     weights, between = stats.format_lines('Weights', 'first_device', 'per step')
     assert weights == 'Weights: 4.27 MB on /gpu:0 (--variable_strategy=first_device)'
-    assert ': %d bytes per step' % sum(stats.transfer_bytes.values()) in between
-    assert between.endswith('%d, from /gpu:0 to /gpu:1' % (fully_connected + activations))
+    assert f': {sum(stats.transfer_bytes.values())} bytes per step' in between
+    assert between.endswith(f'{fully_connected + activations}, from /gpu:0 to /gpu:1')
 
 
 def test_variables_cross_once_per_tower():
@@ -276,7 +276,7 @@ def test_variables_cross_once_per_tower():
 
 def test_build_step_builds_the_graph_of_the_script(data_dir):
     """All that the train op needs: names, types and devices."""
-    job = _job(data_dir, ['/cpu:%d' % i for i in range(4)], 2, 'spread')
+    job = _job(data_dir, [f'/cpu:{i}' for i in range(4)], 2, 'spread')
     graphs = []
 
     def keep(train_op):

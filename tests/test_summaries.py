@@ -93,7 +93,7 @@ def test_values_are_those_of_the_step(data_dir):
         _assert_histogram_of(values['conv1/weights' + tag].histo, fetched[name])
     _assert_histogram_of(values['conv1/activations'].histo, fetched['relu'])
     for i in range(3):
-        shown = _decoded(values['images/image/%d' % i]).ravel()
+        shown = _decoded(values[f'images/image/{i}']).ravel()
         assert np.corrcoef(shown, fetched['images'][i].ravel())[0, 1] > 0.999
     with tf.Session() as session:
         grid = session.run(summaries.filter_grid(tf.constant(fetched['weights'])))

@@ -27,7 +27,7 @@ def test_steps_are_numbers_of_updates(tmp_path, data_dir, capsys):
     output = capsys.readouterr().out
     # The loss in a line is the one whose gradient made the update: that of the weights after one
     # update fewer.
-    losses = ['%.2f' % (numpy_run(step - 1)[0] ** 2).sum() for step in (2, 4, 5)]
+    losses = [f'{(numpy_run(step - 1)[0] ** 2).sum():.2f}' for step in (2, 4, 5)]
     assert [line[:2] for line in LINE.findall(output)] == list(zip('245', losses))
     assert sorted(os.path.basename(path) for path in glob.glob(str(tmp_path / '*.index'))) == [
         'model.ckpt-3.index',
@@ -35,7 +35,7 @@ def test_steps_are_numbers_of_updates(tmp_path, data_dir, capsys):
     ]
     assert_saved(tmp_path, 3)
     assert_saved(tmp_path, 5)
-    assert output.endswith('Saved %s\n' % (tmp_path / 'model.ckpt-5'))
+    assert output.endswith(f'Saved {tmp_path / "model.ckpt-5"}\n')
     written = events.scalars(tmp_path)
     assert [(step, value) for step, tag, value in written if tag == 'loss'] == [
         (step, pytest.approx((numpy_run(step - 1)[0] ** 2).sum(), rel=1e-5)) for step in (2, 4)
@@ -55,7 +55,7 @@ def test_steps_are_numbers_of_updates(tmp_path, data_dir, capsys):
 def test_resume_from_the_saved_state(tmp_path, data_dir, capsys):
     for max_steps in (31, 62):
         train(tmp_path, data_dir, max_steps)
-    assert 'Resuming from %s, step 31\n' % (tmp_path / 'model.ckpt-31') in capsys.readouterr().out
+    assert f'Resuming from {tmp_path / "model.ckpt-31"}, step 31\n' in capsys.readouterr().out
     assert_saved(tmp_path, 62)
 
 
@@ -140,9 +140,9 @@ def test_a_loss_or_gradient_that_is_not_finite(
             save_summaries_steps=5,
         )
     assert str(error.value) == (
-        'Training diverged at step 35 with learning rate 0.025. Not finite: losses of towers: %s; gradients of towers: %s; '
-        'variables: %s. Lower --initial_learning_rate. The last good checkpoint is %s'
-        % (losses, gradients, variables, tmp_path / 'model.ckpt-20')
+        f'Training diverged at step 35 with learning rate 0.025. Not finite: losses of towers: {losses}; gradients of '
+        f'towers: {gradients}; '
+        f'variables: {variables}. Lower --initial_learning_rate. The last good checkpoint is {tmp_path / "model.ckpt-20"}'
     )
     assert_saved(tmp_path, 20)
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith('model.ckpt-20')

@@ -38,8 +38,8 @@ def test_training_goes_on_after_a_checkpoint_that_cannot_be_saved(tmp_path, data
     assert_saved(tmp_path, 7)
     (told,) = capsys.readouterr().err.splitlines()
     assert re.search(
-        r': Cannot save a checkpoint \(Is a directory\): make room for %s/model.ckpt-4, .* Training goes on; .*after 2 '
-        'steps$' % tmp_path,
+        rf': Cannot save a checkpoint \(Is a directory\): make room for {tmp_path}/model.ckpt-4, .* Training goes on; .*after 2 '
+        'steps$',
         told,
     )
 
@@ -94,9 +94,7 @@ def test_a_directory_that_is_moved_under_the_run(tmp_path, data_dir, replaced):
             if replaced:
                 (tmp_path / 'run').mkdir()
 
-    with pytest.raises(
-        UserError, match='^%s/run has been moved or removed: put it back' % tmp_path
-    ):
+    with pytest.raises(UserError, match=f'^{tmp_path}/run has been moved or removed: put it back'):
         train(tmp_path / 'run', data_dir, 50, after_step=move, save_checkpoint_steps=4)
     assert_saved(tmp_path / 'aside', 4)
     assert not (tmp_path / 'run').exists() or os.listdir(str(tmp_path / 'run')) == []
@@ -106,7 +104,7 @@ def test_what_the_saver_may_delete(tmp_path, data_dir):
     """A list that is copied with its run names the checkpoints of the other directory."""
     train(tmp_path / 'one', data_dir, 3, save_checkpoint_steps=1)
     listing = tmp_path / 'one' / 'checkpoint'
-    listing.write_text(re.sub('"(model.*)"', r'"%s/one/\1"' % tmp_path, listing.read_text()))
+    listing.write_text(re.sub('"(model.*)"', rf'"{tmp_path}/one/\1"', listing.read_text()))
     shutil.copytree(str(tmp_path / 'one'), str(tmp_path / 'two'))
     before = {path.name: path.read_bytes() for path in (tmp_path / 'one').iterdir()}
     train(tmp_path / 'two', data_dir, 6, save_checkpoint_steps=1, max_to_keep=1)
@@ -168,11 +166,11 @@ def test_data_that_change_under_the_run(
         for path in paths if step == 3 else []:
             change(path)
 
-    complaint = '^%s: put the data back as it was, and start again$' % told.format(paths[0])
+    complaint = f'^{told.format(paths[0])}: put the data back as it was, and start again$'
     with pytest.raises(UserError, match=complaint):
         _train_on_data(tmp_path / 'run', own_data_dir, change_all)
     saved = checkpoint.read_latest(str(tmp_path / 'run'))
-    assert saved.step >= 3 and 'Saved %s\n' % saved.path in capsys.readouterr().out
+    assert saved.step >= 3 and f'Saved {saved.path}\n' in capsys.readouterr().out
 
 
 def test_a_label_that_another_thread_has_found(data_dir):

@@ -139,7 +139,7 @@ def training_step(job, batches):
     )
     tower_grads = []
     for i, (device, (images, labels)) in enumerate(zip(devices, batches)):
-        with tf.device(device), tf.name_scope('tower_%d' % i) as scope, tf.variable_scope(
+        with tf.device(device), tf.name_scope(f'tower_{i}') as scope, tf.variable_scope(
             tf.get_variable_scope(), reuse=i > 0
         ):
             total_loss = loss(inference(images, job.dataset.num_classes), labels, scope)

@@ -36,7 +36,7 @@ def server_bytes(num_ps=1, num_classes=model.NUM_CLASSES):
     """
     held = collections.Counter()
     size = cifar10_input.IMAGE_SIZE
-    with tf.Graph().as_default(), placement.variables_on(['/cpu:%d' % i for i in range(num_ps)]):
+    with tf.Graph().as_default(), placement.variables_on([f'/cpu:{i}' for i in range(num_ps)]):
         model.inference(tf.zeros([1, size, size, 3]), num_classes=num_classes)
         for variable in tf.trainable_variables():
             held[variable.device] += variable.shape.num_elements() * variable.dtype.size

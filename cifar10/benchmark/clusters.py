@@ -26,15 +26,15 @@ def measure_distributed(unused_formulation, params):
             seconds, sent, start, end = _run(mode, num_workers, params)
             # With async, an update takes the batch of one worker.
             batches = 1 if mode == ASYNC else num_workers
-            name = '%s, %d workers' % (mode, num_workers)
+            name = f'{mode}, {num_workers} workers'
             if mode == LOCAL:
-                name = 'one process, %d towers' % num_workers
+                name = f'one process, {num_workers} towers'
                 local_seconds, local_start = seconds * num_workers, start
             metrics['updates/sec, ' + name] = 1 / seconds
             metrics['images/sec, ' + name] = batches * job.hparams.batch_size / seconds
             if mode == LOCAL:
                 continue
-            metrics['time of %d batches / one process, %s' % (num_workers, name)] = (
+            metrics[f'time of {num_workers} batches / one process, {name}'] = (
                 seconds / batches * num_workers**2 / local_seconds
             )
             metrics['seconds to the first update beyond one process, ' + name] = start - local_start
@@ -57,23 +57,23 @@ def _run(mode, num_workers, params):
     with tempfile.TemporaryDirectory() as train_dir:
         flags = params.data_flags + [
             '--train_dir=' + train_dir,
-            '--max_steps=%d' % last_step,
-            '--batch_size=%d' % params.job.hparams.batch_size,
+            f'--max_steps={last_step}',
+            f'--batch_size={params.job.hparams.batch_size}',
             '--log_frequency=1',
-            '--save_summaries_steps=%d' % (2 * last_step),
-            '--save_checkpoint_steps=%d' % (2 * last_step),
+            f'--save_summaries_steps={2 * last_step}',
+            f'--save_checkpoint_steps={2 * last_step}',
             '--eval_every=0',
         ]
         if mode == LOCAL:
-            script, script_flags = 'cifar10_multi_gpu_train.py', ['--num_gpus=%d' % num_workers]
+            script, script_flags = 'cifar10_multi_gpu_train.py', [f'--num_gpus={num_workers}']
         else:
             script = 'cifar10_launch.py'
-            script_flags = ['--num_ps=%d' % (mode != ALLREDUCE), '--num_workers=%d' % num_workers]
+            script_flags = [f'--num_ps={mode != ALLREDUCE:d}', f'--num_workers={num_workers}']
             script_flags += ['--max_restarts=0', '--', '--mode=' + mode]
             # Each worker has a core of its own, as if it were a machine.
             flags += ['--intra_op_threads=1', '--inter_op_threads=1']
         if mode == AVERAGE:
-            flags.append('--average_period=%d' % AVERAGE_PERIOD)
+            flags.append(f'--average_period={AVERAGE_PERIOD}')
         command = [sys.executable, os.path.join(params.scripts_dir, script)] + script_flags + flags
         started = datetime.datetime.now()
         logged_steps, _ = processes.run_trainer(

@@ -38,10 +38,10 @@ def cluster_tables(batch_size, gpu_gflops):
         'sync, 2 servers': (SYNC, two, batch_size),
         'sync, 8 servers, variables cut': (SYNC, [one[0] / 8] * 8, batch_size),
         'async, 1 server': (ASYNC, one, batch_size),
-        'average every %d steps' % AVERAGE_PERIOD: (AVERAGE, one, batch_size),
+        f'average every {AVERAGE_PERIOD} steps': (AVERAGE, one, batch_size),
         'allreduce': (ALLREDUCE, one, batch_size),
-        'sync, batch %d' % (8 * batch_size): (SYNC, one, 8 * batch_size),
-        'allreduce, batch %d' % (8 * batch_size): (ALLREDUCE, one, 8 * batch_size),
+        f'sync, batch {8 * batch_size}': (SYNC, one, 8 * batch_size),
+        f'allreduce, batch {8 * batch_size}': (ALLREDUCE, one, 8 * batch_size),
     }
 
     sent = []
@@ -49,13 +49,13 @@ def cluster_tables(batch_size, gpu_gflops):
         sent.append([num_workers])
         for mode, bytes_per_server, _ in configurations.values():
             worker, server = cluster_estimate.traffic(mode, num_workers, bytes_per_server)
-            sent[-1].append('%.1f, %.1f' % (worker / 1e6, server / 1e6))
+            sent[-1].append(f'{worker / 1e6:.1f}, {server / 1e6:.1f}')
     return '\n\n'.join(
         [
             _assumptions(batch_size, gpu_gflops, gpu_images_per_sec),
-            'Images per second with %d per worker (over those of one GPU alone):' % batch_size,
+            f'Images per second with {batch_size} per worker (over those of one GPU alone):',
             _rates(configurations, gpu_images_per_sec, gpu_images_per_sec),
-            'The same without a GPU, on machines that compute %d GFLOP/s:' % CPU_GFLOPS,
+            f'The same without a GPU, on machines that compute {CPU_GFLOPS} GFLOP/s:',
             _rates(configurations, CPU_GFLOPS * 1e9 / flops, gpu_images_per_sec),
             'MB of an update that a worker sends, and the busiest server (each receives as many; async: for one worker):',
             text_report.markdown_table(['workers'] + list(configurations), sent),
@@ -72,22 +72,15 @@ def _assumptions(batch_size, gpu_gflops, gpu_images_per_sec):
             seconds = cluster_estimate.shared_cores_seconds(
                 mode, num_workers, size, compute_seconds, copy_seconds_per_byte
             )
-            checks.append([mode, num_workers, ms, '%.2f' % (seconds * 1e3 / ms)])
+            checks.append([mode, num_workers, ms, f'{seconds * 1e3 / ms:.2f}'])
     text = (
         'Closed formulas, not a measurement. They assume:\n'
-        '- a GPU that computes %d GFLOP/s in this network: alone %.0f images/sec, or %.2f ms for %d, give or take %.0f %%\n'
-        '- machines with %d cores for messages, and %.0f microseconds per message\n'
-        '- %.2f ms of a core per MB of a message at each end, fitted to local and sync with 2 workers, measured on %d cores:\n\n'
-    ) % (
-        gpu_gflops,
-        gpu_images_per_sec,
-        batch_size / gpu_images_per_sec * 1e3,
-        batch_size,
-        100 * cluster_estimate.JITTER,
-        cluster_estimate.CORES_PER_MACHINE,
-        cluster_estimate.LATENCY * 1e6,
-        copy_seconds_per_byte * 1e9,
-        cluster_estimate.MEASURED_CORES,
+        f'- a GPU that computes {gpu_gflops} GFLOP/s in this network: alone {gpu_images_per_sec:.0f} images/sec, or '
+        f'{batch_size / gpu_images_per_sec * 1e3:.2f} ms for {batch_size}, give or take {100 * cluster_estimate.JITTER:.0f} %\n'
+        f'- machines with {cluster_estimate.CORES_PER_MACHINE} cores for messages, and {cluster_estimate.LATENCY * 1e6:.0f} '
+        'microseconds per message\n'
+        f'- {copy_seconds_per_byte * 1e9:.2f} ms of a core per MB of a message at each end, fitted to local and sync with 2 '
+        f'workers, measured on {cluster_estimate.MEASURED_CORES} cores:\n\n'
     )
     header = ['mode', 'workers', 'ms, measured', 'formula / measured']
     return text + text_report.markdown_table(header, checks)
@@ -103,7 +96,7 @@ def _rates(configurations, images_per_sec, gpu_images_per_sec):
                 mode, num_workers, bytes_per_server, gigabits_per_sec, batch / images_per_sec
             )
             rate = num_workers * batch / seconds
-            rows[-1].append('%.0f (%.2g)' % (rate, rate / gpu_images_per_sec))
+            rows[-1].append(f'{rate:.0f} ({rate / gpu_images_per_sec:.2g})')
     return text_report.markdown_table(['workers', 'Gb/s'] + list(configurations), rows)
 
 
@@ -120,7 +113,7 @@ def multi_gpu_estimate(
         dataset.read(''),
         50000,
         CLASSIC._replace(batch_size=batch_size),
-        ['/gpu:%d' % i for i in range(num_gpus)],
+        [f'/gpu:{i}' for i in range(num_gpus)],
         devices_per_tower=devices_per_tower,
         variable_strategy=variable_strategy,
     )
@@ -154,9 +147,9 @@ def multi_gpu_tables(batch_size, gpu_gflops):
             link_bytes, rates = multi_gpu_estimate(
                 gpus, devices_per_tower, variable_strategy, batch_size, seconds_per_image
             )
-            towers = '%d x %d' % (gpus // devices_per_tower, devices_per_tower)
-            row = [gpus, towers, variable_strategy, '%.1f' % (link_bytes / 1e6)]
-            rows.append(row + ['%.0f' % rate for rate in rates])
+            towers = f'{gpus // devices_per_tower} x {devices_per_tower}'
+            row = [gpus, towers, variable_strategy, f'{link_bytes / 1e6:.1f}']
+            rows.append(row + [f'{rate:.0f}' for rate in rates])
     for batch in BATCH_SIZES:
         towers, divided = [
             np.max(
@@ -168,20 +161,16 @@ def multi_gpu_tables(batch_size, gpu_gflops):
             )
             for n in (1, 2)
         ]
-        ratios.append([batch] + ['%.2f' % ratio for ratio in divided / towers])
-    speeds = ['%d GB/s' % link for link in LINK_GIGABYTES_PER_SEC]
+        ratios.append([batch] + [f'{ratio:.2f}' for ratio in divided / towers])
+    speeds = [f'{link} GB/s' for link in LINK_GIGABYTES_PER_SEC]
     return '\n\n'.join(
         [
             'One machine with several GPUs. Nothing overlaps, and the devices of a tower wait for each other. It assumes:\n'
             '- GPUs as above, each with a link of its own, also to the other GPUs\n'
-            '- average and update: %.2f ms on the CPU and %.2f for each tower, or %.0f GB/s on a GPU'
-            % (
-                _CPU_UPDATE_SECONDS[0] * 1e3,
-                _CPU_UPDATE_SECONDS[1] * 1e3,
-                _GPU_MEMORY_BANDWIDTH / 1e9,
-            ),
-            'Images per second with %d per tower (towers x devices of each; MB that the busiest GPU sends and receives in a step):'
-            % batch_size,
+            f'- average and update: {_CPU_UPDATE_SECONDS[0] * 1e3:.2f} ms on the CPU and {_CPU_UPDATE_SECONDS[1] * 1e3:.2f} '
+            f'for each tower, or {_GPU_MEMORY_BANDWIDTH / 1e9:.0f} GB/s on a GPU',
+            f'Images per second with {batch_size} per tower (towers x devices of each; MB that the busiest GPU sends and '
+            'receives in a step):',
             text_report.markdown_table(['GPUs', 'towers', 'variables', 'MB'] + speeds, rows),
             'One tower on two GPUs over two towers, both with their best variables: the ratio of images per second:',
             text_report.markdown_table(['examples per tower'] + speeds, ratios),

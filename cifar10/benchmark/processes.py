@@ -114,7 +114,7 @@ def run_trainer(command, min_last_step, terminate_fn=subprocess.Popen.kill):
     if status:
         raise UserError(f'{script} failed')
     if max(logged_steps, default=0) < min_last_step:  # a signal has ended it
-        raise UserError('%s was stopped before step %d: measure again' % (script, min_last_step))
+        raise UserError(f'{script} was stopped before step {min_last_step}: measure again')
     return logged_steps, _peak_mb(rusage)
 
 

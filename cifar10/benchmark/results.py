@@ -30,9 +30,9 @@ def _check_intact(path):
             pass
     except tf.errors.DataLossError as error:
         if 'truncated' not in str(error):
-            errors.warn('%s is read up to its damage (%s)' % (path, errors.reason(error)))
+            errors.warn(f'{path} is read up to its damage ({errors.reason(error)})')
     except message.DecodeError as error:
-        raise UserError('%s is damaged (%s): move it away' % (path, errors.reason(error)))
+        raise UserError(f'{path} is damaged ({errors.reason(error)}): move it away')
 
 
 def _read_scalars(directory, required_tags):
@@ -67,8 +67,7 @@ def _read_scalars(directory, required_tags):
     for tag in required_tags:
         if tag not in scalars:
             raise UserError(
-                '%s holds no event file with "%s": %s; a run shorter than --save_summaries_steps has none'
-                % (directory, tag, hint)
+                f'{directory} holds no event file with "{tag}": {hint}; a run shorter than --save_summaries_steps has none'
             )
     return scalars
 
@@ -90,7 +89,7 @@ def read_curve(train_dir, eval_dir):
     # A killed process may have written only one of them.
     steps = [step for step in epoch_at if step > 0 and step in speed_at]
     if not steps:
-        raise UserError('%s holds no step with both "epoch" and "sec_per_batch"' % train_dir)
+        raise UserError(f'{train_dir} holds no step with both "epoch" and "sec_per_batch"')
     epochs = [epoch_at[step] for step in steps]
     evaluated = list(evaluations[tensorboard.PRECISION])
     # A run seldom ends with a summary. After the last one its speed is taken to be the same.
@@ -131,11 +130,11 @@ def comparison(curves, epochs, target_precisions):
             # Event files hold float32.
             found = [points[points[:, 2] >= np.float32(precision)] for points in group]
             reached = [points[0] for points in found if len(points)]
-            label = '%s, first at %g' % (name, precision)
+            label = f'{name}, first at {precision:g}'
             if len(reached) == len(group):
                 rows.append(_row(label, reached))
             else:
-                rows.append([label, '%d of %d' % (len(reached), len(group)), '', '', '', ''])
+                rows.append([label, f'{len(reached)} of {len(group)}', '', '', '', ''])
     return text_report.markdown_table(
         ['', 'runs', 'epochs', 'minutes', 'precision @ 1', '10 views'], rows
     )
@@ -173,8 +172,8 @@ def plot(curves, path):
         for color, (name, group) in enumerate(curves.items()):
             for i, points in enumerate(group):
                 label = None if i else name
-                axes.plot(points[:, column], points[:, 2], color='C%d' % color, label=label)
-        axes.set(xscale='log', xlabel='%s of training' % ['epochs', 'minutes'][column])
+                axes.plot(points[:, column], points[:, 2], color=f'C{color}', label=label)
+        axes.set(xscale='log', xlabel=f'{["epochs", "minutes"][column]} of training')
         axes.xaxis.set_major_formatter('{x:g}')
         axes.grid(alpha=0.3)
     drawing.axes[0].set_ylabel(tensorboard.PRECISION)
@@ -184,6 +183,6 @@ def plot(curves, path):
         drawing.savefig(image_file, format=os.path.splitext(path)[1][1:].lower())
     except (RuntimeError, ValueError) as error:  # ValueError: an unknown suffix
         raise UserError(
-            'Cannot draw %s (%s): give another suffix, like .svg' % (path, errors.reason(error))
+            f'Cannot draw {path} ({errors.reason(error)}): give another suffix, like .svg'
         )
     files.atomic_write(path, image_file.getvalue(), 'name another file')

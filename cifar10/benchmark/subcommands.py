@@ -40,7 +40,7 @@ def measure_rounds(subcommand, params, formulations, num_rounds):
     rounds = {formulation: collections.defaultdict(list) for formulation in formulations}
     for i in range(num_rounds):
         for formulation in formulations:
-            line = 'Round %d of %d: %s' % (i + 1, num_rounds, formulation)
+            line = f'Round {i + 1} of {num_rounds}: {formulation}'
             print(line, file=sys.stderr, flush=True)
             for name, value in BENCHMARKS[subcommand](formulation, params).items():
                 rounds[formulation][name].append(value)
@@ -82,7 +82,7 @@ def metrics_table(columns, names):
 def _cell(values):
     """Format median and extremes with three significant digits, and all digits before the point."""
     return '%s (%s to %s)' % tuple(
-        '%.0f' % value if value >= 100 else '%.3g' % value
+        f'{value:.0f}' if value >= 100 else f'{value:.3g}'
         for value in (statistics.median(values), min(values), max(values))
     )
 
@@ -177,12 +177,12 @@ def measure_train(formulation, params):
         command = [sys.executable, os.path.join(params.scripts_dir, script)] + params.data_flags
         command += [
             '--train_dir=' + train_dir,
-            '--num_gpus=%d' % len(job.devices),
-            '--batch_size=%d' % job.hparams.batch_size,
-            '--max_steps=%d' % sum(steps),
-            '--log_frequency=%d' % math.gcd(10, math.gcd(*steps)),
+            f'--num_gpus={len(job.devices)}',
+            f'--batch_size={job.hparams.batch_size}',
+            f'--max_steps={sum(steps)}',
+            f'--log_frequency={math.gcd(10, math.gcd(*steps))}',
             '--save_summaries_steps=100',
-            '--save_checkpoint_steps=%d' % min(1000, steps.measured),
+            f'--save_checkpoint_steps={min(1000, steps.measured)}',
         ]
         if formulation == OURS:
             command += params.trainer_flags
@@ -217,11 +217,11 @@ def flops_analysis(rounds, job):
     """Return the operations per step, and whether arithmetic or overhead limits its speed."""
     batch_size, num_classes = job.hparams.batch_size, job.dataset.num_classes
     lines = ['Floating-point operations per tower per step:'] + [
-        '  %-14s %d products %9.4f GFLOP' % (layer, len(flops), sum(flops) / 1e9)
+        f'  {layer:<14} {len(flops)} products {sum(flops) / 1e9:9.4f} GFLOP'
         for layer, flops in measurements.layer_flops(batch_size, num_classes).items()
     ]
     total = measurements.step_flops(batch_size, num_classes)
-    lines.append('  %-25s %9.4f GFLOP' % ('sum', total / 1e9))
+    lines.append(f'  {"sum":<25} {total / 1e9:9.4f} GFLOP')
     for formulation, metrics in rounds.items():
         share = statistics.median(metrics[_UTILIZATION])
         limit = 'arithmetic' if share >= 0.5 else 'overhead'
@@ -237,19 +237,15 @@ def measure_towers(formulation, params):
     """
     placed, size = params.job, params.job.hparams.batch_size
     usual = placed._replace(devices_per_tower=1, variable_strategy='cpu')
-    whole = '1 x %d' % size
+    whole = f'1 x {size}'
     metrics, ratios = {}, {}
     for n in (1, 2, MAX_TOWERS):
-        name = 'ms per step, %d x %d' % (n, size // n)
+        name = f'ms per step, {n} x {size // n}'
         metrics[name] = _towers_ms(formulation, params, usual, n)
         if n > 1:
-            ratios['%s / %s' % (name, whole)] = metrics[name] / metrics['ms per step, ' + whole]
+            ratios[f'{name} / {whole}'] = metrics[name] / metrics['ms per step, ' + whole]
         if placed != usual:
-            other = '%s, divided by %d, variables %s' % (
-                name,
-                placed.devices_per_tower,
-                placed.variable_strategy,
-            )
+            other = f'{name}, divided by {placed.devices_per_tower}, variables {placed.variable_strategy}'
             metrics[other] = _towers_ms(formulation, params, placed, n)
             ratios[other + ' / without'] = metrics[other] / metrics[name]
     return dict(metrics, **ratios)
@@ -279,8 +275,7 @@ def tables(subcommand, rounds, params):
     """Return the metrics of a subcommand as text: tables in Markdown, and their analysis."""
     if subcommand == 'profile':
         parts = [
-            '%s, Chrome trace in %s (open it in ui.perfetto.dev)\n\n%s'
-            % (formulation, _trace_path(formulation, params), _most_expensive(op_ms))
+            f'{formulation}, Chrome trace in {_trace_path(formulation, params)} (open it in ui.perfetto.dev)\n\n{_most_expensive(op_ms)}'
             for formulation, op_ms in rounds.items()
         ]
         sums = {formulation: {SUM: op_ms[SUM]} for formulation, op_ms in rounds.items()}

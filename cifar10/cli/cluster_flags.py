@@ -104,8 +104,8 @@ def cluster_from_flags():
     for name in ('job_name', 'task_index'):
         if values[name] is None and values['job_name'] != EVALUATOR:
             raise UserError(
-                '--%s is missing: say with --worker_hosts, --ps_hosts, --job_name and --task_index which task of which '
-                'cluster this is, or set TF_CONFIG' % name
+                f'--{name} is missing: say with --worker_hosts, --ps_hosts, --job_name and --task_index which task of which '
+                'cluster this is, or set TF_CONFIG'
             )
     task = Task(values['job_name'], values['task_index'] or 0)
     cluster.check(task)
@@ -128,8 +128,8 @@ def strategy_from_flags(cluster):
     mode = FLAGS.mode or ('sync' if cluster.ps_hosts else 'allreduce')
     if (mode == 'allreduce') == bool(cluster.ps_hosts):
         raise UserError(
-            '--mode=%s cannot be with %d parameter servers: --mode=allreduce has none, every other '
-            'mode needs --ps_hosts' % (mode, len(cluster.ps_hosts))
+            f'--mode={mode} cannot be with {len(cluster.ps_hosts)} parameter servers: --mode=allreduce has none, every other '
+            'mode needs --ps_hosts'
         )
     strategy = Strategy(
         mode,

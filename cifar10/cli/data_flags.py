@@ -57,9 +57,9 @@ def define_output_file(name, default, description, extensions=('',)):
     def check(path):
         files.check_name(path)
         if not path.lower().endswith(extensions):
-            raise UserError('the name of the file must end in %s' % ' or '.join(extensions))
+            raise UserError(f'the name of the file must end in {" or ".join(extensions)}')
         if os.path.islink(path):  # it would be replaced: /dev/stdout, say
-            raise UserError('%s is a link: name a file' % path)
+            raise UserError(f'{path} is a link: name a file')
         if os.path.exists(path):
             files.check_regular_file(path, 'name a file')
 
@@ -78,9 +78,8 @@ def define(default_dataset='cifar10'):
     define_directory(
         'data_dir',
         dataset.DATA_DIR,
-        'Directory of a data set, or the parent of %s; with --dataset=cifar100 the default '
-        'is %s, with --dataset=synthetic %s.'
-        % (dataset.CIFAR10_DIRECTORY, dataset.CIFAR100_DATA_DIR, synthetic.DATA_DIR),
+        f'Directory of a data set, or the parent of {dataset.CIFAR10_DIRECTORY}; with --dataset=cifar100 the default '
+        f'is {dataset.CIFAR100_DATA_DIR}, with --dataset=synthetic {synthetic.DATA_DIR}.',
     )
     flags.DEFINE_string(
         'data_url', None, 'Where the archive is downloaded from; by default its official place.'
@@ -132,8 +131,7 @@ def check_directories_differ(name, *others):
         paths = [os.path.realpath(os.path.join(path, part)) for part in parts]
         if os.path.realpath(FLAGS[name].value) in paths:
             raise UserError(
-                '--%s=%s is the directory of --%s too: give each its own'
-                % (name, FLAGS[name].value, other)
+                f'--{name}={FLAGS[name].value} is the directory of --{other} too: give each its own'
             )
 
 
@@ -147,7 +145,7 @@ def prepare():
     directories.check_exists(os.path.dirname(path), 'make it, or give another --data_dir')
     if not os.path.exists(path):
         # the name may be mistyped
-        print('%s does not exist yet: making it for the data set' % path)
+        print(f'{path} does not exist yet: making it for the data set')
     return make(FLAGS.dataset, is_explicit=not FLAGS['dataset'].using_default_value)
 
 
@@ -165,8 +163,7 @@ def make(dataset_name, is_explicit=True):
     is_present = dataset_writer.is_present(dataset.find_files_dir(path))
     if FLAGS.label_mode and dataset_name != 'cifar100' and not is_present:
         raise UserError(
-            '--label_mode=%s is for CIFAR-100: give --dataset=cifar100 too, or leave it out'
-            % FLAGS.label_mode
+            f'--label_mode={FLAGS.label_mode} is for CIFAR-100: give --dataset=cifar100 too, or leave it out'
         )
     if is_explicit or not is_present:
         with signals.RaiseOnSignal():
@@ -208,8 +205,7 @@ def check_top_k(num_classes):
     """Raise UserError if --top_k is more than the number of classes."""
     if FLAGS.top_k and FLAGS.top_k > num_classes:
         raise UserError(
-            '--top_k=%d is more than the %d classes: give at most %d'
-            % (FLAGS.top_k, num_classes, num_classes)
+            f'--top_k={FLAGS.top_k} is more than the {num_classes} classes: give at most {num_classes}'
         )
 
 

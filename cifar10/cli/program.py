@@ -46,7 +46,7 @@ def versions(config_proto=None):
         platform.python_version(),
         tf.__version__,
         ', '.join(
-            ['%s (cores: %d)' % (machine.cpu_name(), machine.num_cores())]
+            [f'{machine.cpu_name()} (cores: {machine.num_cores()})']
             + machine.gpu_names(config_proto)
         ),
     )
@@ -111,7 +111,7 @@ def parse(commands=None, remainder=None, check=None, needs_tensorflow=True, meta
         if check:
             check()
     except errors.UserError as error:
-        _fail(1, 'error: %s' % error)
+        _fail(1, f'error: {error}')
     if needs_tensorflow is True or needs_tensorflow and _arguments[0] in needs_tensorflow:
         startup.import_tensorflow()
 
@@ -141,9 +141,9 @@ def _parse(argv, commands, remainder, metavar):
     try:
         arguments = FLAGS(argv)[1:]
     except (flags.Error, ValueError) as error:  # the second from absl's own flags
-        hint = '; %s come after --' % remainder if remainder else ''
+        hint = f'; {remainder} come after --' if remainder else ''
         message = ' '.join(str(error).split())
-        _fail(2, 'error: %s%s; --help lists the flags' % (message, hint))
+        _fail(2, f'error: {message}{hint}; --help lists the flags')
     except SystemExit:  # --help has been printed; absl ends with 1
         _end(0)
     expected = [metavar + '...'] if metavar else []
@@ -157,8 +157,8 @@ def _parse(argv, commands, remainder, metavar):
     if '' in arguments or not is_valid:
         _fail(
             2,
-            'error: the arguments must be %s, not %s; --help explains the usage'
-            % (' '.join(expected) or 'flags only', ' '.join(map(repr, arguments)) or 'none'),
+            f'error: the arguments must be {" ".join(expected) or "flags only"}, not '
+            f'{" ".join(map(repr, arguments)) or "none"}; --help explains the usage',
         )
     return [remaining] if remainder else arguments
 
@@ -168,11 +168,11 @@ def _call(main, arguments):
         status = main(*arguments)
         sys.stdout.flush()
     except (errors.UserError, OSError) as error:
-        _fail(1, 'error: %s' % error)
+        _fail(1, f'error: {error}')
     except BaseException as error:
         hint = _HINTS.get(type(error).__name__)
         if hint is not None:
-            _fail(1, 'error: %s%s' % (errors.one_line_message(error), hint))
+            _fail(1, f'error: {errors.one_line_message(error)}{hint}')
         # TensorFlow's context managers raise errors of their own on top of a signal's.
         while not isinstance(error, signals.SignalInterrupt):
             if error.__context__ is None:
@@ -180,7 +180,7 @@ def _call(main, arguments):
             error = error.__context__
         status = 128 + error.signum
         if error.signum != signals.BROKEN_PIPE_SIGNAL:
-            errors.warn('interrupted (%s)' % error)
+            errors.warn(f'interrupted ({error})')
     _end(status or 0)
 
 

@@ -53,8 +53,9 @@ def check_packages():
     for name in ('absl', 'numpy', 'six', 'tensorflow'):
         if name not in sys.modules and importlib.util.find_spec(name) is None:
             sys.exit(
-                '%s: error: the package %s is not installed: activate the environment (. venv/bin/activate), or run pip install '
-                '-r requirements.txt in the checkout' % (os.path.basename(sys.argv[0]), name)
+                f'{os.path.basename(sys.argv[0])}: error: the package {name} is not installed: activate the environment (. '
+                'venv/bin/activate), or run pip install '
+                '-r requirements.txt in the checkout'
             )
 
 
@@ -123,7 +124,7 @@ class _TolerantStdout(io.TextIOWrapper):
             if self.error is None:
                 self.error = error
                 errors.warn(
-                    'cannot write to the standard output (%s): lines are lost' % error.strerror
+                    f'cannot write to the standard output ({error.strerror}): lines are lost'
                 )
 
 

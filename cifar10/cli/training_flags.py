@@ -141,7 +141,7 @@ def define_run():
         ('save_checkpoint_steps', 'checkpoints'),
     ]:
         data_flags.define_integer(
-            name, getattr(intervals, name), 'Steps between two %s.' % description, 1
+            name, getattr(intervals, name), f'Steps between two {description}.', 1
         )
 
 
@@ -189,7 +189,7 @@ def define_threads():
         ('num_preprocess_threads', 'that fill the prefetch queue'),
     ]:
         data_flags.define_integer(
-            name, 0, 'Threads %s; 0 chooses by the number of cores.' % description, 0, 1024
+            name, 0, f'Threads {description}; 0 chooses by the number of cores.', 0, 1024
         )
 
 
@@ -208,8 +208,7 @@ def check():
         )
     if FLAGS.profile_step and FLAGS.profile_step > FLAGS.max_steps:
         raise UserError(
-            '--profile_step=%d is after the end of the run, --max_steps=%d: give a step up to that'
-            % (FLAGS.profile_step, FLAGS.max_steps)
+            f'--profile_step={FLAGS.profile_step} is after the end of the run, --max_steps={FLAGS.max_steps}: give a step up to that'
         )
     if not FLAGS.deterministic:
         return
@@ -218,8 +217,7 @@ def check():
     for name in ('intra_op_threads', 'num_preprocess_threads'):
         if FLAGS[name].value > 1:
             raise UserError(
-                '--%s=%d leaves the order of sums, or of images, to chance: leave it out with --deterministic'
-                % (name, FLAGS[name].value)
+                f'--{name}={FLAGS[name].value} leaves the order of sums, or of images, to chance: leave it out with --deterministic'
             )
 
 
@@ -251,7 +249,7 @@ def _define_hparam(name, default, description, lower_bound=None, upper_bound=Non
 
 def _defaults(name):
     return ' Default: %s.' % ', '.join(
-        '%s %s' % (recipe, getattr(hparams, name))
+        f'{recipe} {getattr(hparams, name)}'
         for recipe, hparams in RECIPES.items()
         if hparams.has_effect(name)
     )
@@ -278,9 +276,9 @@ def hparams_from_flags(recorded=CLASSIC):
             combined = combined._replace(warmup_epochs=recorded.warmup_epochs)
             if combined.warmup_epochs >= combined.epochs:
                 raise UserError(
-                    '--epochs=%g ends the run within its warm-up, recorded as %g epochs: give more --epochs, another '
+                    f'--epochs={combined.epochs:g} ends the run within its warm-up, recorded as {combined.warmup_epochs:g} '
+                    'epochs: give more --epochs, another '
                     '--warmup_epochs, or --fresh to start a new run'
-                    % (combined.epochs, combined.warmup_epochs)
                 )
         else:
             share = recipe.warmup_epochs / recipe.epochs
@@ -290,27 +288,21 @@ def hparams_from_flags(recorded=CLASSIC):
         if not combined.has_effect(name):
             condition, values = CONDITIONAL_HPARAMS[name]
             raise UserError(
-                '--%s has no effect with --%s=%s: leave it out, or give --%s=%s'
-                % (
-                    name,
-                    condition,
-                    getattr(combined, condition),
-                    condition,
-                    ' or '.join(map(str, values)),
-                )
+                f'--{name} has no effect with --{condition}={getattr(combined, condition)}: leave it out, or give '
+                f'--{condition}={" or ".join(map(str, values))}'
             )
     if _HUGE < combined.epochs < math.inf:
         raise UserError(
-            '--epochs=%g is too large: give inf for a run without end' % combined.epochs
+            f'--epochs={combined.epochs:g} is too large: give inf for a run without end'
         )
     if is_linear and not combined.warmup_epochs < combined.epochs < math.inf:
         raise UserError(
-            '--schedule=linear needs an end after its warm-up, not --epochs=%g: give a finite number, greater than '
-            '--warmup_epochs=%g' % (combined.epochs, combined.warmup_epochs)
+            f'--schedule=linear needs an end after its warm-up, not --epochs={combined.epochs:g}: give a finite number, greater than '
+            f'--warmup_epochs={combined.warmup_epochs:g}'
         )
     if combined.moving_average_fraction and math.isinf(combined.epochs):
         raise UserError(
-            '--moving_average_fraction=%g needs a run that has an end: give a finite --epochs, or '
-            '--moving_average_fraction=0' % combined.moving_average_fraction
+            f'--moving_average_fraction={combined.moving_average_fraction:g} needs a run that has an end: give a finite --epochs, or '
+            '--moving_average_fraction=0'
         )
     return combined

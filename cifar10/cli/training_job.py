@@ -96,8 +96,7 @@ def count_examples(dataset, batch_size):
     most = max(num_examples, _SMALL_BATCH)
     if batch_size > most:
         raise UserError(
-            '--batch_size=%d is too large for the %d training examples in %s: give at most %d'
-            % (batch_size, num_examples, dataset.directory, most)
+            f'--batch_size={batch_size} is too large for the {num_examples} training examples in {dataset.directory}: give at most {most}'
         )
     return num_examples
 
@@ -110,13 +109,12 @@ def check_division(num_devices, devices_per_tower):
     num_layers = len(placement.LAYERS)
     if devices_per_tower > num_layers:
         raise UserError(
-            '--devices_per_tower=%d is more than the %d layers of the network: give at most %d'
-            % (devices_per_tower, num_layers, num_layers)
+            f'--devices_per_tower={devices_per_tower} is more than the {num_layers} layers of the network: give at most {num_layers}'
         )
     if num_devices % devices_per_tower:
         raise UserError(
-            '--num_gpus=%d devices cannot be divided into towers of %d: give a multiple of --devices_per_tower'
-            % (num_devices, devices_per_tower)
+            f'--num_gpus={num_devices} devices cannot be divided into towers of {devices_per_tower}: give a multiple of '
+            '--devices_per_tower'
         )
 
 
@@ -156,35 +154,19 @@ def _plan_lines(job, first_step, is_single_process):
     profile_step = job.intervals.profile_step
     lines = [
         program.versions(job.session_config),
-        'Data: %d examples of %s in %s'
-        % (
-            job.num_examples,
-            dataset.format_class_names(job.dataset.class_names),
-            job.dataset.directory,
-        ),
-        'Devices: %s' % ', '.join(job.devices),
+        f'Data: {job.num_examples} examples of {dataset.format_class_names(job.dataset.class_names)} in {job.dataset.directory}',
+        f'Devices: {", ".join(job.devices)}',
     ]
     lines += _placement(job, is_single_process)
     lines += [
-        'Threads: %s per operation (intra-op), %s across operations (inter-op), %d for the input'
-        % (threads.intra_op or 'all cores', threads.inter_op or 'all cores', threads.prefetch),
-        'Batch: %d examples per tower (sub-batches: %d), %d examples per step, %g times the batch of the recipe'
-        % (
-            hparams.batch_size,
-            job.num_sub_batches,
-            run_length.examples_per_step,
-            optimizer.batch_factor(run_length, hparams),
-        ),
-        'Epoch: %d examples, %.1f steps'
-        % (
-            run_length.examples_per_epoch,
-            run_length.examples_per_epoch / run_length.examples_per_step,
-        ),
+        f'Threads: {threads.intra_op or "all cores"} per operation (intra-op), {threads.inter_op or "all cores"} across '
+        f'operations (inter-op), {threads.prefetch} for the input',
+        f'Batch: {hparams.batch_size} examples per tower (sub-batches: {job.num_sub_batches}), '
+        f'{run_length.examples_per_step} examples per step, {optimizer.batch_factor(run_length, hparams):g} times the batch of the recipe',
+        f'Epoch: {run_length.examples_per_epoch} examples, {run_length.examples_per_epoch / run_length.examples_per_step:.1f} steps',
         'Recipe: ' + _recipe(hparams),
-        'Learning rate: %s (--lr_scaling=%s)'
-        % (_learning_rate(run_length, hparams), hparams.lr_scaling),
-        'End: step %d, epoch %.1f'
-        % (run_length.last_step, run_length.epoch_at(run_length.last_step)),
+        f'Learning rate: {_learning_rate(run_length, hparams)} (--lr_scaling={hparams.lr_scaling})',
+        f'End: step {run_length.last_step}, epoch {run_length.epoch_at(run_length.last_step):.1f}',
         'Evaluation: ' + _evaluation(job.intervals),
     ]
     if profile_step:
@@ -199,7 +181,7 @@ def _plan_lines(job, first_step, is_single_process):
             if job.deterministic
             else 'initial values and distortions, but not the order of the images'
         )
-        lines.append('Seed: %d, which fixes %s' % (job.seed, fixed))
+        lines.append(f'Seed: {job.seed}, which fixes {fixed}')
     return lines
 
 
@@ -216,12 +198,11 @@ def _placement(job, is_single_process):
         parts = placement.divide_layers(job.devices_per_tower)
         for i in range(job.num_towers):
             devices = job.devices[i * len(parts) :]
-            placed = ['%s on %s' % (', '.join(part), dev) for part, dev in zip(parts, devices)]
-            lines.append('Tower %d: %s' % (i, '; '.join(placed)))
+            placed = [f'{", ".join(part)} on {dev}' for part, dev in zip(parts, devices)]
+            lines.append(f'Tower {i}: {"; ".join(placed)}')
     if not machine.is_gpu(job.devices[0]):
         lines.append(
-            'Speed: nothing is gained by %d CPU devices, because they share the same cores'
-            % len(job.devices)
+            f'Speed: nothing is gained by {len(job.devices)} CPU devices, because they share the same cores'
         )
     if is_single_process and job.devices_per_tower == 1 and job.variable_strategy == 'cpu':
         lines.append('Weights: on /cpu:0 (--variable_strategy=cpu)')  # without counting bytes
@@ -240,7 +221,7 @@ def _recipe(hparams):
         if not CLASSIC.has_effect(name):
             classic = 'unused'
         if name != 'recipe' and hparams.has_effect(name) and value != classic:
-            differences.append('%s %s (classic: %s)' % (name, value, classic))
+            differences.append(f'{name} {value} (classic: {classic})')
     return hparams.recipe + (
         '; differs from classic in: ' + ', '.join(differences)
         if differences
@@ -252,11 +233,9 @@ def _learning_rate(run_length, hparams):
     """Return the schedule of the learning rate."""
     rate = optimizer.peak_learning_rate(run_length, hparams)
     if hparams.schedule == 'linear':
-        return 'rises to %g over %g epochs, then falls to 0 at the end of epoch %g (step %d)' % (
-            rate,
-            hparams.warmup_epochs,
-            hparams.epochs,
-            optimizer.num_steps(run_length, hparams),
+        return (
+            f'rises to {rate:g} over {hparams.warmup_epochs:g} epochs, then falls to 0 at the end of epoch {hparams.epochs:g} '
+            f'(step {optimizer.num_steps(run_length, hparams)})'
         )
     return '%g, times %g every %g epochs (%d steps)' % (
         rate,
@@ -275,8 +254,9 @@ def _evaluation(intervals):
         )
     kept = '; the best checkpoint is kept (--keep_best)' if intervals.keep_best else ''
     return (
-        'every %d steps and at the end, on the test images; training waits for it, which counts in examples/sec and in the '
-        'time left%s' % (intervals.eval_every, kept)
+        f'every {intervals.eval_every} steps and at the end, on the test images; training waits for it, which counts in '
+        'examples/sec and in the '
+        f'time left{kept}'
     )
 
 

@@ -41,8 +41,7 @@ def convert(images_dir, path, num_threads, test_fraction=None, seed=0, strict=Fa
     dataset_writer.check_new_directory(path)  # before all folders are listed
     if pathlib.Path(os.path.realpath(images_dir)) in pathlib.Path(os.path.realpath(path)).parents:
         raise UserError(
-            '%s is in %s, and would be one of its folders: give a directory elsewhere'
-            % (path, images_dir)
+            f'{path} is in {images_dir}, and would be one of its folders: give a directory elsewhere'
         )
     class_names, train, test = find_images(images_dir, test_fraction, seed)
     with dataset_writer.new_dataset(path) as directory:
@@ -56,24 +55,22 @@ def convert(images_dir, path, num_threads, test_fraction=None, seed=0, strict=Fa
                 failures += decoded.failures
                 progress.advance(len(decoded.indices) + len(decoded.failures))
         for damaged, reason in failures:
-            errors.warn('%s is left out: %s' % (damaged, reason))
+            errors.warn(f'{damaged} is left out: {reason}')
         if failures and strict:
             raise UserError(
-                'Nothing was written because of damaged files (%d): repair or remove them, or leave out --strict'
-                % len(failures)
+                f'Nothing was written because of damaged files ({len(failures)}): repair or remove them, or leave out --strict'
             )
         damaged_paths = {damaged for damaged, _ in failures}
         labels_with_images = {label for path, label in train if path not in damaged_paths}
         for label, name in enumerate(class_names):
             if label not in labels_with_images:
                 raise UserError(
-                    'The class %s has no image for training that can be used: add images, or remove its folder'
-                    % name
+                    f'The class {name} has no image for training that can be used: add images, or remove its folder'
                 )
         if all(path in damaged_paths for path, _ in test):
             raise UserError('No image for the test can be used: add images')
-        fraction = '' if test_fraction is None else '--test_fraction=%g ' % test_fraction
-        origin = '%s, converted with %s--seed=%d' % (os.path.abspath(images_dir), fraction, seed)
+        fraction = '' if test_fraction is None else f'--test_fraction={test_fraction:g} '
+        origin = f'{os.path.abspath(images_dir)}, converted with {fraction}--seed={seed}'
         dataset_writer.write_dataset_info(directory, class_names, origin)
     return len(failures)
 
@@ -99,23 +96,21 @@ def find_images(images_dir, test_fraction, seed):
     top, test_dir, class_names = _find_splits(images_dir)
     if test_dir and test_fraction is not None:
         raise UserError(
-            '--test_fraction has no effect, because %s holds the images for the test: leave it out'
-            % test_dir
+            f'--test_fraction has no effect, because {test_dir} holds the images for the test: leave it out'
         )
     test_fraction = TEST_FRACTION if test_fraction is None else test_fraction
     try:
         dataset.check_class_names(class_names)
     except ValueError as error:
         raise UserError(
-            'The folders of %s cannot be classes: %s. Make a folder for each class, with its images in it'
-            % (top, error)
+            f'The folders of {top} cannot be classes: {error}. Make a folder for each class, with its images in it'
         )
     train, test = [], _test_images(test_dir, class_names) if test_dir else []
     for label, name in enumerate(class_names):
         paths = _list_files(os.path.join(top, name))
         if not paths:
             raise UserError(
-                '%s holds no file: put images there, or remove it' % os.path.join(top, name)
+                f'{os.path.join(top, name)} holds no file: put images there, or remove it'
             )
         rng.shuffle(paths)
         num_test = min(len(paths) - 1, max(1, round(test_fraction * len(paths))))
@@ -124,8 +119,7 @@ def find_images(images_dir, test_fraction, seed):
         train += [(path, label) for path in paths[num_test:]]
     if not test:
         raise UserError(
-            '%s has only one image of each class, and none is left for the test: add images'
-            % images_dir
+            f'{images_dir} has only one image of each class, and none is left for the test: add images'
         )
     rng.shuffle(train)
     rng.shuffle(test)
@@ -148,9 +142,9 @@ def _find_splits(images_dir):
     all_are_splits = len(matches) == len(names) and len(splits) > 1
     if 'test' in names or len(rests) < len(matches) or all_are_splits:
         raise UserError(
-            '%s has the folders %s: there must be train and test, in upper or lower case, and nothing else, or one folder '
+            f'{images_dir} has the folders {", ".join(map(ascii, folders))}: there must be train and test, in upper or '
+            'lower case, and nothing else, or one folder '
             'for each class: rename or remove the others'
-            % (images_dir, ', '.join(map(ascii, folders)))
         )
     return images_dir, None, folders
 
@@ -162,8 +156,7 @@ def _test_images(test_dir, class_names):
         folder = os.path.join(test_dir, name)
         if name not in labels:
             raise UserError(
-                '%s is not a class of the training images: rename it, or add such a folder there'
-                % folder
+                f'{folder} is not a class of the training images: rename it, or add such a folder there'
             )
         found += [(path, labels[name]) for path in _list_files(folder)]
     return found
@@ -179,8 +172,7 @@ def _list_folders(directory):
     others = sorted(set(names) - set(folders))
     if others:
         errors.warn(
-            '%s is not in the folder of a class, and not used (files like this: %d)'
-            % (os.path.join(directory, others[0]), len(others))
+            f'{os.path.join(directory, others[0])} is not in the folder of a class, and not used (files like this: {len(others)})'
         )
     return folders
 

@@ -19,7 +19,7 @@ IMAGE_BYTES = HEIGHT * WIDTH * DEPTH
 DATA_DIR = '/tmp/cifar10_data'
 CIFAR100_DATA_DIR = '/tmp/cifar100_data'
 CIFAR10_DIRECTORY = 'cifar-10-batches-bin'
-TRAIN_FILES = ['data_batch_%d.bin' % i for i in range(1, 6)]
+TRAIN_FILES = [f'data_batch_{i}.bin' for i in range(1, 6)]
 TEST_FILES = ['test_batch.bin']
 CLASS_NAMES_FILE = 'batches.meta.txt'
 DATASET_INFO_FILE = 'dataset.json'
@@ -207,7 +207,7 @@ def _parse_dataset_info(directory, content):
     if set(content['train']) & set(content['test']):
         raise ValueError('train and test have a file in common')
     if num_bytes not in range(label_bytes(len(names)), 3):
-        raise ValueError('label_bytes is %r for %d classes' % (num_bytes, len(names)))
+        raise ValueError(f'label_bytes is {num_bytes!r} for {len(names)} classes')
     splits = []
     for split_name in ('train', 'test'):
         if not content[split_name]:
@@ -231,7 +231,7 @@ def label_bytes(num_classes):
 def check_class_names(names):
     """Raise ValueError unless these are 2 to MAX_CLASSES different printable names."""
     if not 2 <= len(names) <= MAX_CLASSES:
-        raise ValueError('it has %d classes, not 2 to %d' % (len(names), MAX_CLASSES))
+        raise ValueError(f'it has {len(names)} classes, not 2 to {MAX_CLASSES}')
     for name in names:
         # A terminal would carry out what cannot be printed.
         if not name.strip() or not name.isprintable():
@@ -254,7 +254,7 @@ def _read_class_names(path, num_classes):
         names = names_file.read().split()
     try:
         if len(names) != num_classes:
-            raise ValueError('it lists %d class names, not %d' % (len(names), num_classes))
+            raise ValueError(f'it lists {len(names)} class names, not {num_classes}')
         check_class_names(names)
     except ValueError as error:
         raise UserError(f'{path} is damaged ({error}): {hint}')

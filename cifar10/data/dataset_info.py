@@ -60,7 +60,7 @@ def _image_digests(split):
         for labels, images in verification.read_examples(split._replace(files=[file])):
             for label, image in zip(labels, images):
                 digest = hashlib.md5(image.tobytes()).digest()
-                yield digest, '%s:%d' % (os.path.basename(file.path), record), int(label)
+                yield digest, f'{os.path.basename(file.path)}:{record}', int(label)
                 record += 1
 
 
@@ -99,19 +99,19 @@ def describe(dataset):
     counts, means, deviations = zip(*map(split_statistics, (dataset.train, dataset.test)))
     names = dataset.class_names or [str(label) for label in range(dataset.num_classes)]
     width = max(map(len, list(names) + ['deviation of green']))
-    lines = ['%-*s %12s %12s' % (width, 'class', 'training', 'test')]
+    lines = [f'{"class":<{width}} {"training":>12} {"test":>12}']
     for name, pair in zip(names, zip(*counts)):
         lines.append('%-*s %12d %12d' % (width, name, *pair))
     lines.append('%-*s %12d %12d' % (width, 'all', *map(np.sum, counts)))
     for title, values in [('mean', means), ('deviation', deviations)]:
         for color, pair in zip(['red', 'green', 'blue'], zip(*values)):
-            lines.append('%-*s %12.2f %12.2f' % (width, '%s of %s' % (title, color), *pair))
+            lines.append('%-*s %12.2f %12.2f' % (width, f'{title} of {color}', *pair))
     pairs = find_duplicates(dataset)
-    lines.append('Test images that are also training images: %d' % len(pairs))
+    lines.append(f'Test images that are also training images: {len(pairs)}')
     for test, test_label, train, train_label in pairs[:_MAX_LISTED]:
-        lines.append('  %s (%s) is %s (%s)' % (test, names[test_label], train, names[train_label]))
+        lines.append(f'  {test} ({names[test_label]}) is {train} ({names[train_label]})')
     if len(pairs) > _MAX_LISTED:
-        lines.append('  and %d more' % (len(pairs) - _MAX_LISTED))
+        lines.append(f'  and {len(pairs) - _MAX_LISTED} more')
     return '\n'.join(lines)
 
 
@@ -124,8 +124,7 @@ def write_contact_sheet(dataset, path):
     with tf.Graph().as_default(), tf.Session() as session:
         content = session.run(encode(contact_sheet(dataset)))
     files.atomic_write(path, content, 'name another file with --contact_sheet_file')
-    shown = '' if dataset.num_classes <= _MAX_ROWS else ', the first %d' % _MAX_ROWS
+    shown = '' if dataset.num_classes <= _MAX_ROWS else f', the first {_MAX_ROWS}'
     print(
-        'A row of images of each class%s, training images to the left, test images to the right: %s'
-        % (shown, path)
+        f'A row of images of each class{shown}, training images to the left, test images to the right: {path}'
     )

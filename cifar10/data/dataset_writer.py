@@ -196,8 +196,7 @@ def _select_held_out(split, num_examples, rng):
     most = np.maximum(counts - 1, 0).sum()
     if num_examples > most:
         raise UserError(
-            '--num_examples=%d leaves a class without an image for training: give at most %d'
-            % (num_examples, most)
+            f'--num_examples={num_examples} leaves a class without an image for training: give at most {most}'
         )
     labels = np.concatenate([labels for labels, _ in verification.read_examples(split)])
     by_class = np.argsort(labels, kind='stable')

@@ -155,7 +155,7 @@ def read_stream(stream):
     if len(content) == _HEADER_BYTES:  # Python allocates MAX_BYTES first, slowly.
         content += stream.read(MAX_BYTES)
     if len(content) > MAX_BYTES:
-        raise UserError('it is larger than %d MB' % (MAX_BYTES >> 20))
+        raise UserError(f'it is larger than {MAX_BYTES >> 20} MB')
     if content.startswith(b'BM') and content[28:30] != b'\x18\0':
         raise UserError('it is a BMP file that has not 24 bits per pixel: save it as PNG')
     if content.startswith(_JPEG) and b'\xff\xda' not in content:  # libjpeg would write to stderr.

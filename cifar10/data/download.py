@@ -84,24 +84,23 @@ def download_and_extract(archive, data_dir):
             actual_md5 = files.digest(path, 'md5')
             if actual_md5 != archive.md5:
                 raise UserError(
-                    '%s is not the published archive (its MD5 is %s, not %s): delete it to have it downloaded'
-                    % (path, actual_md5, archive.md5)
+                    f'{path} is not the published archive (its MD5 is {actual_md5}, not {archive.md5}): delete it to have it downloaded'
                 )
         _extract(archive.dataset_spec, path, directory)
 
 
 def _extract(dataset_spec, path, directory):
     """Extract the files of the data set, and nothing else."""
-    print('Extracting %s' % path, flush=True)
+    print(f'Extracting {path}', flush=True)
     names_files = [names_file for names_file, _, _ in dataset_spec.label_modes.values()]
     try:
         with tarfile.open(path, 'r:gz') as tar, dataset_writer.verified_directory(directory) as new:
             for name in dataset_spec.train_files + dataset_spec.test_files + names_files:
-                member = tar.extractfile('%s/%s' % (dataset_spec.directory, name))
+                member = tar.extractfile(f'{dataset_spec.directory}/{name}')
                 with open(os.path.join(new, name), 'wb') as extracted:
                     shutil.copyfileobj(member, extracted)
     except (tarfile.TarError, KeyError, EOFError, zlib.error) as error:
-        raise UserError('%s is damaged (%s): delete it to have it downloaded' % (path, error))
+        raise UserError(f'{path} is damaged ({error}): delete it to have it downloaded')
 
 
 def _download(archive, path):
@@ -125,8 +124,8 @@ def _download(archive, path):
         if not is_leftover:
             break
     raise UserError(
-        '%s is not the published archive (its MD5 is %s, not %s): try another --data_url, or put a good copy at %s'
-        % (archive.url, actual_md5, archive.md5, path)
+        f'{archive.url} is not the published archive (its MD5 is {actual_md5}, not {archive.md5}): try another --data_url, '
+        f'or put a good copy at {path}'
     )
 
 
@@ -137,7 +136,7 @@ def _check_partial(path):
         found = os.lstat(path)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
             raise UserError(
-                '%s is a link or no file, and so not the rest of a download: delete it' % path
+                f'{path} is a link or no file, and so not the rest of a download: delete it'
             )
 
 
@@ -171,11 +170,12 @@ def _fetch_with_retries(archive, partial_path):
                 )
                 path = os.path.abspath(partial_path)[: -len('.part')]
                 raise UserError(
-                    'Cannot download %s (%s%s): check the network and the disk, try `cifar10_dataset.py download` with '
-                    'another --data_url, or put a copy of the archive at %s. Without a network, use the images that '
-                    '`cifar10_dataset.py synthetic` makes' % (archive.url, error, resume_hint, path)
+                    f'Cannot download {archive.url} ({error}{resume_hint}): check the network and the disk, try '
+                    '`cifar10_dataset.py download` with '
+                    f'another --data_url, or put a copy of the archive at {path}. Without a network, use the images that '
+                    '`cifar10_dataset.py synthetic` makes'
                 )
-            print('The download was interrupted (%s): trying again' % error, flush=True)
+            print(f'The download was interrupted ({error}): trying again', flush=True)
         time.sleep(archive.retry_secs * 2 ** max(0, failed_tries - 1))
 
 
@@ -186,7 +186,7 @@ def _size(path):
 def _fetch(archive, partial_path):
     """Append the rest of the file of an Archive to `partial_path`."""
     num_received = _size(partial_path)
-    headers = {'Range': 'bytes=%d-' % num_received} if num_received else {}
+    headers = {'Range': f'bytes={num_received}-'} if num_received else {}
     request = urllib.request.Request(archive.url, headers=headers)
     with urllib.request.urlopen(request, timeout=archive.timeout_secs) as response:
         # bytes that are here already: the server sends the whole file
@@ -209,11 +209,11 @@ def _fetch(archive, partial_path):
                     progress.advance(len(chunk))
     if num_received > _MAX_BYTES:
         os.remove(partial_path)
-        raise ValueError('the server sent more than %d bytes' % _MAX_BYTES)
+        raise ValueError(f'the server sent more than {_MAX_BYTES} bytes')
     if num_to_skip and not total:
         raise ConnectionError(_SHORTER_MESSAGE % partial_path)
     if total and num_received - num_to_skip < total:
-        raise ConnectionError('closed after %d of %d bytes' % (num_received - num_to_skip, total))
+        raise ConnectionError(f'closed after {num_received - num_to_skip} of {total} bytes')
 
 
 def _read_chunks(response, timeout_secs):
@@ -228,5 +228,5 @@ def _read_chunks(response, timeout_secs):
         num_bytes, seconds = num_bytes + len(chunk), time.monotonic() - start
         if seconds >= timeout_secs:
             if num_bytes < _MIN_BYTES_PER_SEC * seconds:
-                raise ConnectionError('fewer than %d bytes per second came' % _MIN_BYTES_PER_SEC)
+                raise ConnectionError(f'fewer than {_MIN_BYTES_PER_SEC} bytes per second came')
             start, num_bytes = time.monotonic(), 0

@@ -106,20 +106,13 @@ def _verify_file(split, file):
         problem = 'is empty'
     elif num_extra_bytes:
         problem = (
-            'is not a whole number of records: its %d bytes are %d records of %d bytes and %d more'
-            % (num_bytes, num_examples, size, num_extra_bytes)
+            f'is not a whole number of records: its {num_bytes} bytes are {num_examples} records of {size} bytes and '
+            f'{num_extra_bytes} more'
         )
     elif file.num_examples not in (None, num_examples):
-        problem = 'has %d examples, not the %d that dataset.json says' % (
-            num_examples,
-            file.num_examples,
-        )
+        problem = f'has {num_examples} examples, not the {file.num_examples} that dataset.json says'
     elif bad_labels.size:
-        problem = 'has labels that are not 0 to %d: %d of them, such as %d' % (
-            num_classes - 1,
-            counts[bad_labels].sum(),
-            bad_labels[0],
-        )
+        problem = f'has labels that are not 0 to {num_classes - 1}: {counts[bad_labels].sum()} of them, such as {bad_labels[0]}'
     if problem:
         raise UserError(f'{file.path} {problem}; {_HINT}')
     return counts[:num_classes]

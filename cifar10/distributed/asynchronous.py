@@ -99,7 +99,7 @@ def staleness_stats(state_task, worker):
     """
     with tf.device(state_task.device):
         zeros = tf.zeros([3], tf.int64)
-    return shared_variable(state_task.device, 'staleness/worker_%d' % worker.index, zeros)
+    return shared_variable(state_task.device, f'staleness/worker_{worker.index}', zeros)
 
 
 def _add_staleness(worker_stats, staleness):
@@ -152,7 +152,6 @@ class StalenessHook(tf.train.SessionRunHook):
 
     def _print(self):
         print(
-            'Staleness of %d updates by this worker: mean %.2f, maximum %d'
-            % (len(self._values), np.mean(self._values), max(self._values))
+            f'Staleness of {len(self._values)} updates by this worker: mean {np.mean(self._values):.2f}, maximum {max(self._values)}'
         )
         self._values = []

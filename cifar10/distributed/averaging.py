@@ -89,7 +89,7 @@ def buffer(ps_task, worker, shape=None):
 
     `shape` is None if it is not known.
     """
-    return _part(ps_task, 'worker_%d' % worker.index, shape)
+    return _part(ps_task, f'worker_{worker.index}', shape)
 
 
 def average(ps_task, shape=None):
@@ -177,8 +177,7 @@ class WeightAverager:
                 missing = sorted(self._active_workers - self._arrived)
                 names = [self._cluster.describe(self._cluster.worker_tasks[i]) for i in missing]
                 print(
-                    'Averaging goes on without %s, who sent nothing for %d seconds'
-                    % (', '.join(names), self._timeout)
+                    f'Averaging goes on without {", ".join(names)}, who sent nothing for {int(self._timeout)} seconds'
                 )
                 self._active_workers = set(self._arrived)
             if self._active_workers and self._active_workers <= self._arrived:

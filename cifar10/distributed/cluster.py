@@ -77,9 +77,7 @@ class Cluster(NamedTuple):
     @property
     def flags_string(self):
         """The flags that describe the cluster."""
-        return ' '.join(
-            '--%s_hosts=%s' % (job, ','.join(hosts)) for job, hosts in self.spec.items()
-        )
+        return ' '.join(f'--{job}_hosts={",".join(hosts)}' for job, hosts in self.spec.items())
 
     def address(self, task):
         """Return the 'host:port' of a Task."""
@@ -87,7 +85,7 @@ class Cluster(NamedTuple):
 
     def describe(self, task):
         """Return a Task and its address, for messages."""
-        return '%s (%s)' % (task, self.address(task))
+        return f'{task} ({self.address(task)})'
 
     def check(self, task=None):
         """Check the addresses, and that the Task is in the cluster.
@@ -104,17 +102,16 @@ class Cluster(NamedTuple):
             found = _ADDRESS.fullmatch(address)
             if not found or not 0 < int(found.group(3)) < 2**16:
                 raise UserError(
-                    '%r is not an address: write host:port, with a port from 1 to 65535' % address
+                    f'{address!r} is not an address: write host:port, with a port from 1 to 65535'
                 )
             if count > 1:
                 raise UserError(
-                    'The address %s is given %d times: each task needs a port of its own'
-                    % (address, count)
+                    f'The address {address} is given {count} times: each task needs a port of its own'
                 )
         if task and task.job_name != EVALUATOR and task not in self.ps_tasks + self.worker_tasks:
             raise UserError(
-                'There is no %s: --%s_hosts has %d addresses, and indexes count from 0'
-                % (task, task.job_name, len(getattr(self, task.job_name + '_hosts')))
+                f'There is no {task}: --{task.job_name}_hosts has {len(getattr(self, task.job_name + "_hosts"))} addresses, '
+                'and indexes count from 0'
             )
 
 
@@ -161,13 +158,12 @@ class Strategy(NamedTuple):
         ]:
             if self.mode != mode and getattr(self, name) != self._field_defaults[name]:
                 raise UserError(
-                    '--%s has no effect with --mode=%s: leave it out, or give --mode=%s'
-                    % (name, self.mode, mode)
+                    f'--{name} has no effect with --mode={self.mode}: leave it out, or give --mode={mode}'
                 )
         if self.num_aggregated > self.num_workers:
             raise UserError(
-                '--replicas_to_aggregate=%d is more than the %d workers: give at most their number'
-                % (self.replicas_to_aggregate, self.num_workers)
+                f'--replicas_to_aggregate={self.replicas_to_aggregate} is more than the {self.num_workers} workers: give at '
+                'most their number'
             )
 
 
@@ -186,9 +182,9 @@ def from_tf_config(text):
         hosts, job_name, index = config['cluster'], config['task']['type'], config['task']['index']
         for name, addresses in [(job_name, [])] + list(hosts.items()):
             if name not in ('chief', EVALUATOR) + JOBS:
-                raise ValueError('only chief, ps, worker and evaluator are jobs, not %r' % name)
+                raise ValueError(f'only chief, ps, worker and evaluator are jobs, not {name!r}')
             if not isinstance(addresses, list) or not all(isinstance(a, str) for a in addresses):
-                raise ValueError('the addresses of %s are not a list of strings' % name)
+                raise ValueError(f'the addresses of {name} are not a list of strings')
         chief, ps, worker = [tuple(hosts.get(name, [])) for name in ('chief',) + JOBS]
         index = int(str(index))
         if len(chief) > 1 or job_name == 'chief' and index not in range(len(chief)):
@@ -197,7 +193,7 @@ def from_tf_config(text):
         raise UserError(
             'TF_CONFIG is malformed (%s): write {"cluster": {"ps": ["host:port"], "worker": '
             '["host:port"]}, "task": {"type": "worker", "index": 0}}'
-            % ('%s is missing' % error if isinstance(error, KeyError) else error)
+            % (f'{error} is missing' if isinstance(error, KeyError) else error)
         )
     if job_name == 'worker' and index >= 0:
         index += len(chief)

@@ -41,7 +41,7 @@ def variable(state_task, name, initial=0):
 def token_queue(state_task, worker):
     """Return the queue on the first task by which the chief wakes a waiting worker."""
     with tf.device(state_task.device):
-        return tf.FIFOQueue(-1, [tf.int64], [[]], shared_name='tokens_%d' % worker.index)
+        return tf.FIFOQueue(-1, [tf.int64], [[]], shared_name=f'tokens_{worker.index}')
 
 
 class ClusterStateVariables:
@@ -165,6 +165,6 @@ def check_run_config(name, own_config, chief_config):
     for field, value in json.loads(own_config).items():
         if chief_values.get(field) != value:
             raise UserError(
-                'The run has %s %s, but %s has %s: give all workers the same flags and data'
-                % (field, reprlib.repr(chief_values.get(field)), name, reprlib.repr(value))
+                f'The run has {field} {reprlib.repr(chief_values.get(field))}, but {name} has {reprlib.repr(value)}: give '
+                'all workers the same flags and data'
             )

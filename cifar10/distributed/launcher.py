@@ -63,8 +63,8 @@ class Launcher:
                 raise UserError(f'{flag} is set by the launcher, for each task: leave it out')
         self._command, self._flags, self._restarts_left = command, flags, max_restarts
         self._num_ps, self._num_workers = num_ps, num_workers
-        self._names = ['ps %d' % index for index in range(num_ps)]
-        self._names += ['worker %d' % index for index in range(num_workers)]
+        self._names = [f'ps {index}' for index in range(num_ps)]
+        self._names += [f'worker {index}' for index in range(num_workers)]
         # The last one wins. The trainer complains of a number that is malformed.
         numbers = _NUM_GPUS.findall(' '.join(flags))
         self._num_gpus = int(numbers[-1]) if numbers else 1
@@ -101,7 +101,7 @@ class Launcher:
                     task.kill()
 
     def _choose_ports(self):
-        hosts = ['localhost:%d' % port for port in free_ports(len(self._names))]
+        hosts = [f'localhost:{port}' for port in free_ports(len(self._names))]
         self._cluster = Cluster(hosts[: self._num_ps], hosts[self._num_ps :]).flags_string.split()
 
     def _assign_gpus(self):
@@ -114,15 +114,12 @@ class Launcher:
         ]
         if not gpus:
             return
-        assignments = [
-            'worker %d gets %s' % (i, ', '.join(own)) for i, own in enumerate(self._gpus)
-        ]
+        assignments = [f'worker {i} gets {", ".join(own)}' for i, own in enumerate(self._gpus)]
         print('GPUs: ' + '; '.join(assignments))
         num_requested = self._num_workers * self._num_gpus
         if len(gpus) < num_requested:
             print(
-                'Fewer GPUs (%d) than the workers ask for (%d): they are shared'
-                % (len(gpus), num_requested)
+                f'Fewer GPUs ({len(gpus)}) than the workers ask for ({num_requested}): they are shared'
             )
 
     def _start(self, names):
@@ -228,7 +225,7 @@ class Launcher:
             names, action = self._names, 'all workers are started again'
         if names:
             self._restarts_left -= 1
-            action += ' (%d restarts left)' % self._restarts_left
+            action += f' ({self._restarts_left} restarts left)'
         errors.warn(f'{task.end_message}: {action}')
         # --fresh would move this run aside; a --flagfile may hold it too
         if self._tasks['worker 0'].has_trained:

@@ -43,4 +43,4 @@ def serve(context):
     context.watchdog.stop()
     # a worker that has lost its server while it closes its session waits for minutes
     context.wait_for_workers_to_leave(state_variables)
-    print('The run has finished at step %d' % state.step)
+    print(f'The run has finished at step {state.step}')

@@ -47,16 +47,15 @@ def start(cluster, task, config_proto):
     if not cluster.ps_hosts:
         config.experimental.collective_group_leader = '/job:worker/replica:0/task:0'
     print(
-        '%s listens on all network interfaces and does what anybody asks: let only the cluster reach its port'
-        % cluster.describe(task)
+        f'{cluster.describe(task)} listens on all network interfaces and does what anybody asks: let only the cluster reach its port'
     )
     try:
         _check_port(_host_and_port(cluster.address(task))[1])
         return tf.train.Server(cluster.spec, task.job_name, task.index, config=config).target
     except (OSError, tf.errors.OpError) as error:
         raise UserError(
-            '%s cannot listen: %s. End what listens there, or give the task another port'
-            % (cluster.describe(task), getattr(error, 'strerror', None) or reason(error))
+            f'{cluster.describe(task)} cannot listen: {getattr(error, "strerror", None) or reason(error)}. End what listens '
+            'there, or give the task another port'
         )
 
 
@@ -175,16 +174,13 @@ def missing_tasks(cluster, task_infos):
             missing[task] = 'started with ' + task_info.cluster
         elif task_info.phase != TRAINING:
             phases[task] = task_info.phase
-    return [
-        '%s (%s: %s)' % (task, cluster.address(task), why)
-        for task, why in (missing or phases).items()
-    ]
+    return [f'{task} ({cluster.address(task)}: {why})' for task, why in (missing or phases).items()]
 
 
 def wait_for_chief(cluster, secs):
     """Wait until the chief trains, or has found nothing to do, but at most `secs` seconds."""
     chief, deadline, phase = cluster.worker_tasks[0], time.monotonic() + secs, None
-    print('Waiting for %s to train' % cluster.describe(chief))
+    print(f'Waiting for {cluster.describe(chief)} to train')
     while time.monotonic() < deadline and phase not in (FILLING, TRAINING):
         task_info = read_task_info(cluster.address(chief))
         if isinstance(task_info, TaskInfo):

@@ -73,7 +73,7 @@ class Watchdog:
         try:
             self._poll()
         except Exception as error:  # without it the process could wait for ever
-            exit_process('The watchdog failed (%s): start this task again' % error)
+            exit_process(f'The watchdog failed ({error}): start this task again')
 
     def _poll(self):
         last_progress = None
@@ -97,7 +97,7 @@ class Watchdog:
             if waited >= next_message:
                 next_message += _NEXT_MESSAGE_SECS
                 if awaited:
-                    print('%s: waiting for %s' % (phase.capitalize(), awaited))
+                    print(f'{phase.capitalize()}: waiting for {awaited}')
 
     @staticmethod
     def _end_after_timeout(limit, phase, awaited, unreachable_reason, attempts):
@@ -105,18 +105,16 @@ class Watchdog:
         waited = '%s: waited %d seconds (%s--%s)' % (
             phase.capitalize(),
             attempts * secs,
-            '%d times ' % attempts if attempts > 1 else '',
+            f'{attempts} times ' if attempts > 1 else '',
             flag,
         )
         if unreachable_reason and attempts == _ATTEMPTS:
-            exit_process('%s for %s: %s' % (waited, awaited, unreachable_reason), status=1)
+            exit_process(f'{waited} for {awaited}: {unreachable_reason}', status=1)
         if not unreachable_reason and phase == FILLING:
             exit_process(waited + ': start this task again, with a longer time if the disk is slow')
         if not unreachable_reason:
             awaited = awaited or 'the others, although all of them answer'
-            exit_process(
-                '%s for %s: start this task again when the others are there' % (waited, awaited)
-            )
+            exit_process(f'{waited} for {awaited}: start this task again when the others are there')
 
 
 class TaskContext:
@@ -165,8 +163,9 @@ class TaskContext:
                 first_seen = first_seen or time.monotonic()
                 if time.monotonic() > first_seen + _DNS_UPDATE_SECS:
                     raise UserError(
-                        'Another process answers at the address of %s, as %s: check --task_index and the addresses, or end '
-                        'that process' % (self.cluster.describe(self.task), found.name)
+                        f'Another process answers at the address of {self.cluster.describe(self.task)}, as {found.name}: '
+                        'check --task_index and the addresses, or end '
+                        'that process'
                     )
             time.sleep(_POLL_SECS)
 
@@ -215,8 +214,7 @@ class TaskContext:
             ):
                 name, own = self.cluster.describe(other), self.cluster.describe(self.task)
                 raise UserError(
-                    '%s was started with %s, but %s with %s: give all tasks the same'
-                    % (name, task_info.cluster, own, self.cluster.flags_string)
+                    f'{name} was started with {task_info.cluster}, but {own} with {self.cluster.flags_string}: give all tasks the same'
                 )
         return task_infos
 
@@ -251,10 +249,10 @@ class TaskContext:
         if not self._is_address_verified:
             address = self.cluster.address(self.task)
             found = server.read_task_info(address)
-            reason = found if isinstance(found, str) else '%s answers' % found.name
+            reason = found if isinstance(found, str) else f'{found.name} answers'
             return (
                 phase,
-                '%s (%s: %s), the address of this task' % (self.task, address, reason),
+                f'{self.task} ({address}: {reason}), the address of this task',
                 'check --task_index and the addresses',
             )
         others = [

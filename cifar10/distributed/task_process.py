@@ -125,7 +125,7 @@ class TaskProcess:
     @property
     def end_message(self):
         """The message with the exit status or the signal."""
-        how = 'ended with status %d' % self.status
+        how = f'ended with status {self.status}'
         if self.status < 0:
             how = 'was ended by ' + signal.Signals(-self.status).name
         return f'{self.name} {how}'

@@ -168,8 +168,7 @@ class Worker(tf.train.SessionRunHook):
         self._task_infos = {}
         message = 'Lost ' + (
             ', '.join(server.missing_tasks(self.cluster, lost or restarted))
-            or 'the connection to %s (%s)'
-            % (' or '.join(map(self.cluster.describe, needed)), reason(error))
+            or f'the connection to {" or ".join(map(self.cluster.describe, needed))} ({reason(error)})'
         )
         if not self.cluster.ps_hosts:
             task_context.exit_process(message + _RESTART_JOB)
@@ -232,7 +231,7 @@ class Worker(tf.train.SessionRunHook):
             has_joined_before = self.generation
             self.generation, run.first_step = chief_state.generation, chief_state.step
             if run.first_step or has_joined_before:
-                print('Joining the run at step %d' % run.first_step)
+                print(f'Joining the run at step {run.first_step}')
             self._state_variables.set_left(self.task, 0)
         return True
 

@@ -116,8 +116,7 @@ class CheckpointSaverHook(session_hooks.FetchingHook):
                 self._save(run_context.session)
             except UserError as error:  # the disk may be full only for a while
                 errors.warn(
-                    '%s. Training goes on; the next attempt is after %d steps'
-                    % (error, self._every_n_steps)
+                    f'{error}. Training goes on; the next attempt is after {self._every_n_steps} steps'
                 )
 
     def _save(self, session):

@@ -80,7 +80,7 @@ class ChiefRun:
             return None
         variables = {variable.op.name: variable for variable in tf.global_variables()}
         checkpoint.check_fits(resumed, variables)
-        print('Resuming from %s, step %d' % (resumed.path, resumed.step))
+        print(f'Resuming from {resumed.path}, step {resumed.step}')
 
         def restore(scaffold, session):
             for name, variable in variables.items():

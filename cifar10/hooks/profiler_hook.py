@@ -73,12 +73,11 @@ class ProfilerHook(tf.train.SessionRunHook):
                 self._save(run_values.run_metadata)
 
     def _save(self, metadata):
-        path = os.path.join(self._train_dir, 'trace-%d.json' % self._step)
+        path = os.path.join(self._train_dir, f'trace-{self._step}.json')
         files.atomic_write(
             path, chrome_trace(metadata), 'make room there, or give another --train_dir'
         )
         print(
-            'Traced step %d: open %s with https://ui.perfetto.dev or chrome://tracing'
-            % (self._step, path)
+            f'Traced step {self._step}: open {path} with https://ui.perfetto.dev or chrome://tracing'
         )
-        self._summary_writer.add_run_metadata(metadata, 'step %d' % self._step, self._step)
+        self._summary_writer.add_run_metadata(metadata, f'step {self._step}', self._step)

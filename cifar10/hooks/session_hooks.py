@@ -166,8 +166,7 @@ class QueueFillHook(tf.train.SessionRunHook):
             percent = 10 * (10 * filled // required) if required else None
             if percent != printed:
                 print(
-                    'Filling the shuffle queue with %d images before training starts: %d%%'
-                    % (required, percent)
+                    f'Filling the shuffle queue with {required} images before training starts: {percent}%'
                 )
                 printed = percent
             if filled >= required:
@@ -209,17 +208,10 @@ class LoggingHook(FetchingHook):
             min(1, len(self._lines) - 2)
         )
         print(
-            '%s: step %d, loss = %.2f (%.1f examples/sec; %.3f sec/batch), epoch %.2f of %g, %s left'
-            % (
-                datetime.datetime.now().isoformat(' ', 'microseconds'),
-                step,
-                loss,
-                run_length.examples_per_step / sec_per_step,
-                sec_per_step,
-                run_length.epoch_at(step),
-                round(run_length.epoch_at(run_length.last_step), 2),
-                datetime.timedelta(seconds=round(left)),
-            )
+            f'{datetime.datetime.now().isoformat(" ", "microseconds")}: step {step}, loss = {loss:.2f} '
+            f'({run_length.examples_per_step / sec_per_step:.1f} examples/sec; {sec_per_step:.3f} sec/batch), epoch '
+            f'{run_length.epoch_at(step):.2f} of {round(run_length.epoch_at(run_length.last_step), 2):g}, '
+            f'{datetime.timedelta(seconds=round(left))} left'
         )
 
     def _sec_per_step(self, line):

@@ -96,7 +96,7 @@ def confusion_matrix(matrix, class_names):
         ax=axes,
         shrink=0.6,
         label='share of the label (blue: right, red: wrong)',
-        format=ticker.FuncFormatter(lambda strength, _: '%.2f' % strength**2),
+        format=ticker.FuncFormatter(lambda strength, _: f'{strength**2:.2f}'),
     )
     if num_classes <= _MAX_NUMBERED:
         for (row, column), count in np.ndenumerate(matrix):
@@ -108,7 +108,7 @@ def confusion_matrix(matrix, class_names):
     axes.set_xticks(ticks, labels, rotation=90, fontsize=font_size)
     axes.set_yticks(ticks, labels, fontsize=font_size)
     axes.set(
-        title='Confusion matrix: %d of %d correct' % (matrix.trace(), matrix.sum()),
+        title=f'Confusion matrix: {matrix.trace()} of {matrix.sum()} correct',
         xlabel='predicted class',
         ylabel='label',
     )

@@ -50,7 +50,7 @@ def tag_with_views(tag, num_views):
 
     So several evaluations may share a directory.
     """
-    return tag if num_views == 1 else '%s, %d views' % (tag, num_views)
+    return tag if num_views == 1 else f'{tag}, {num_views} views'
 
 
 def _to_tf_summary(summary):
@@ -175,7 +175,7 @@ def evaluation_summary(result, top_k):
         **result.losses,
     }
     if top_k:
-        values['Precision @ %d' % top_k] = metrics.precision_at_k(top_k)
+        values[f'Precision @ {top_k}'] = metrics.precision_at_k(top_k)
     # as code, in which the characters of a name mean nothing
     table = textwrap.indent(text_report.classification_report(metrics, result.class_names), '    ')
     summary = _text_summary(tag_with_views('classes', result.num_views) + '/text_summary', table)

@@ -16,13 +16,8 @@ def full_report(result):
         [
             classification_report(metrics, class_names),
             confusion_matrix(metrics, class_names),
-            'Calibration: expected error %.3f (%d bins), mean confidence %.3f, precision %.3f'
-            % (
-                calibration.expected_calibration_error,
-                len(calibration.counts),
-                metrics.confidences.mean(),
-                metrics.precision,
-            ),
+            f'Calibration: expected error {calibration.expected_calibration_error:.3f} ({len(calibration.counts)} bins), '
+            f'mean confidence {metrics.confidences.mean():.3f}, precision {metrics.precision:.3f}',
             mistakes(result.mistakes[:10], class_names),
         ]
     )
@@ -58,7 +53,7 @@ def _shorten_names(names):
 
 
 def _format_fraction(value):
-    return '-' if math.isnan(value) else '%.3f' % value
+    return '-' if math.isnan(value) else f'{value:.3f}'
 
 
 def confusion_matrix(metrics, class_names):
@@ -92,8 +87,7 @@ def _frequent_confusions(metrics, class_names):
     return '\n'.join(
         ['The most frequent confusions:' if found else 'No confusions']
         + [
-            '  %s taken for %s: %d of %d'
-            % (class_names[label], class_names[predicted], count, totals[label])
+            f'  {class_names[label]} taken for {class_names[predicted]}: {count} of {totals[label]}'
             for (label, predicted), count in found
         ]
     )
@@ -104,13 +98,8 @@ def mistakes(found, class_names):
     return '\n'.join(
         ['The most confident mistakes:' if found else 'No mistakes']
         + [
-            '  example %d: %s, not %s %.2f'
-            % (
-                mistake.index,
-                class_names[mistake.predicted_class],
-                class_names[mistake.label],
-                mistake.probability,
-            )
+            f'  example {mistake.index}: {class_names[mistake.predicted_class]}, not {class_names[mistake.label]} '
+            f'{mistake.probability:.2f}'
             for mistake in found
         ]
     )
@@ -150,5 +139,5 @@ def predictions_csv(metrics, class_names):
     for index, (label, row) in enumerate(zip(metrics.labels, metrics.log_probabilities)):
         # 7 digits tell float32 to 5e-7 of itself
         probabilities = np.exp(row.astype(np.float64))
-        writer.writerow([index, label] + ['%.7g' % probability for probability in probabilities])
+        writer.writerow([index, label] + [f'{probability:.7g}' for probability in probabilities])
     return text.getvalue()

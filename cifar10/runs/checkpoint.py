@@ -40,9 +40,9 @@ def read_latest(directory):
     latest = checkpoint_files.latest_checkpoint(directory)
     problems = []
     if latest is None:
-        problems = ['%s is missing or damaged' % state_file]
+        problems = [f'{state_file} is missing or damaged']
     elif os.path.realpath(os.path.dirname(latest)) != os.path.realpath(directory):
-        problems = ['%s names a checkpoint in another directory' % state_file]
+        problems = [f'{state_file} names a checkpoint in another directory']
     for path in checkpoint_files.candidates(directory):
         try:
             ckpt = read(path)
@@ -53,12 +53,11 @@ def read_latest(directory):
             problems.append(str(error))
             continue
         if problems:
-            print('%s. Using %s' % ('. '.join(problems), path))
+            print(f'{". ".join(problems)}. Using {path}')
         return ckpt
     if before or os.path.exists(state_file):
         raise UserError(
-            '%s. There is no other intact checkpoint: put back a copy of one, or use another directory'
-            % '. '.join(problems)
+            f'{". ".join(problems)}. There is no other intact checkpoint: put back a copy of one, or use another directory'
         )
     return None
 
@@ -80,7 +79,7 @@ def read(path):
     form = re.compile(re.escape(name) + r'(\.index|\.data-\d+-of-\d+)?')
     parts = list(filter(form.fullmatch, checkpoint_files.file_names(directory)))
     if name not in parts and name + '.index' not in parts:
-        raise UserError('The checkpoint %s is missing' % path)
+        raise UserError(f'The checkpoint {path} is missing')
     try:
         for part in parts:
             files.check_regular_file(os.path.join(directory, part), 'it cannot be read')
@@ -91,7 +90,7 @@ def read(path):
         # Listings of books count in float32.
         is_number = step.shape == () and step.dtype.kind in 'iuf'
         if not is_number or not 0 <= step < 2**62 or step != int(step):
-            raise ValueError('its global_step is %s' % np.array2string(step, threshold=3))
+            raise ValueError(f'its global_step is {np.array2string(step, threshold=3)}')
         return Checkpoint(path, int(step), values)
     except (
         UserError,
@@ -101,7 +100,7 @@ def read(path):
         IndexError,
         OSError,
     ) as error:
-        raise UserError('The checkpoint %s is damaged (%s)' % (path, errors.reason(error)))
+        raise UserError(f'The checkpoint {path} is damaged ({errors.reason(error)})')
 
 
 def variable_suffix(ckpt):
@@ -111,7 +110,7 @@ def variable_suffix(ckpt):
     """
     if any(name.endswith(_AVERAGE_SUFFIX) for name in ckpt.values):
         return _AVERAGE_SUFFIX
-    print('%s has no moving averages: using the weights themselves' % ckpt.path)
+    print(f'{ckpt.path} has no moving averages: using the weights themselves')
     return ''
 
 
@@ -128,15 +127,15 @@ def check_fits(ckpt, variables):
     """
     for name, variable in sorted(variables.items()):
         value = ckpt.values.get(name)
-        expected = '%s %s' % (variable.dtype.base_dtype.name, variable.shape.as_list())
-        found = 'missing' if value is None else '%s %s' % (value.dtype, list(value.shape))
+        expected = f'{variable.dtype.base_dtype.name} {variable.shape.as_list()}'
+        found = 'missing' if value is None else f'{value.dtype} {list(value.shape)}'
         if found != expected:
             raise UserError(
-                'The checkpoint %s does not fit: its %s is %s, not %s. Give the directory of a run of this network'
-                % (ckpt.path, name, found, expected)
+                f'The checkpoint {ckpt.path} does not fit: its {name} is {found}, not {expected}. Give the directory of a '
+                'run of this network'
             )
         if not np.isfinite(value).all():
             raise UserError(
-                'The checkpoint %s cannot be used: its %s is not finite. Use an older one, by naming it in the list %s'
-                % (ckpt.path, name, checkpoint_files.CHECKPOINT_STATE_FILE)
+                f'The checkpoint {ckpt.path} cannot be used: its {name} is not finite. Use an older one, by naming it in '
+                f'the list {checkpoint_files.CHECKPOINT_STATE_FILE}'
             )

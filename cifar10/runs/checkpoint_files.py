@@ -146,8 +146,8 @@ def save(saver, session, directory, step):
         ):
             raise
         raise UserError(
-            'Cannot save a checkpoint (%s): make room for %s-%d, and make sure that its directory can be written'
-            % (errors.reason(error), prefix, step)
+            f'Cannot save a checkpoint ({errors.reason(error)}): make room for {prefix}-{step}, and make sure that its '
+            'directory can be written'
         )
 
 
@@ -186,7 +186,7 @@ def keep_best(run, ckpt, precision):
     best = run.record.get('best')
     if best and precision <= best['precision']:
         return
-    name = 'best.ckpt-%d' % ckpt.step
+    name = f'best.ckpt-{ckpt.step}'
     path = os.path.join(run.path, name)
     try:
         if best and best['checkpoint'] == name:  # A run that was killed has come here again.

@@ -65,7 +65,7 @@ def lock(train_dir, fresh, job):
     """
     train_dir = os.path.abspath(train_dir)  # "." would move with the directory
     busy_message = (
-        'Another process is training in %s: stop it, or give another --train_dir' % train_dir
+        f'Another process is training in {train_dir}: stop it, or give another --train_dir'
     )
     directories.make(train_dir)
     if fresh and any(map(_RUN_FILE.fullmatch, checkpoint_files.file_names(train_dir))):
@@ -107,7 +107,7 @@ def _read_best(train_dir, is_checked):
             checkpoint.read(os.path.join(train_dir, best['checkpoint']))
         return best
     except UserError as error:
-        print('%s. The next evaluation replaces it as the best one, whatever its precision' % error)
+        print(f'{error}. The next evaluation replaces it as the best one, whatever its precision')
 
 
 def has_ended(train_dir, last_step=None):
@@ -130,18 +130,16 @@ def _move_aside(train_dir, data_dir):
     data_path = os.path.realpath(data_dir)
     if (data_path + os.sep).startswith(os.path.realpath(train_dir) + os.sep):
         raise UserError(
-            '--fresh would move the data in %s together with %s: give another --train_dir'
-            % (data_path, train_dir)
+            f'--fresh would move the data in {data_path} together with {train_dir}: give another --train_dir'
         )
-    aside = '%s.%s' % (train_dir, time.strftime('%Y%m%d-%H%M%S'))
+    aside = f'{train_dir}.{time.strftime("%Y%m%d-%H%M%S")}'
     try:
         os.rename(train_dir, aside)
     except OSError as error:
         raise UserError(
-            'Cannot move the run aside (%s), from %s to %s: give another --train_dir'
-            % (error.strerror, train_dir, aside)
+            f'Cannot move the run aside ({error.strerror}), from {train_dir} to {aside}: give another --train_dir'
         )
-    print('Moved the run in %s to %s' % (train_dir, aside))
+    print(f'Moved the run in {train_dir} to {aside}')
 
 
 def read_hparams(train_dir):
@@ -180,7 +178,7 @@ def _validate(record):
     for name, classic in dict(CLASSIC._asdict(), last_step=math.inf).items():
         value = record.get(name, classic)
         if not _is_valid(name, value, type(classic)):
-            raise ValueError('%s is %s' % (name, reprlib.repr(value)))
+            raise ValueError(f'{name} is {reprlib.repr(value)}')
         record[name] = type(classic)(value)
     names = record.get('class_names') or []
     if not isinstance(names, list) or not all(
@@ -193,7 +191,7 @@ def _validate(record):
         and _BEST.fullmatch(str(best.get('checkpoint')))
         and _is_number(best.get('precision'))
     ):
-        raise ValueError('best is %s' % reprlib.repr(best))
+        raise ValueError(f'best is {reprlib.repr(best)}')
     return record
 
 
@@ -219,13 +217,9 @@ def check_classes(train_dir, class_names):
     recorded = read_record(train_dir).get('class_names')
     if recorded and class_names and recorded != list(class_names):
         raise UserError(
-            'The run in %s was trained on other classes (%s) than those of the data (%s): give its data, or the directory '
+            f'The run in {train_dir} was trained on other classes ({dataset.format_class_names(recorded)}) than those of '
+            f'the data ({dataset.format_class_names(class_names)}): give its data, or the directory '
             'of another run'
-            % (
-                train_dir,
-                dataset.format_class_names(recorded),
-                dataset.format_class_names(class_names),
-            )
         )
 
 
@@ -246,21 +240,23 @@ def _check_resumable(train_dir, record, hparams):
         if recorded[name] != record[name]:
             formatted = dataset.format_class_names if name == 'class_names' else str
             raise UserError(
-                'The run in %s was trained with %s %s, not %s: give the same, another --train_dir, or --fresh to move '
-                'it aside' % (train_dir, name, formatted(recorded[name]), formatted(record[name]))
+                f'The run in {train_dir} was trained with {name} {formatted(recorded[name])}, not '
+                f'{formatted(record[name])}: give the same, another --train_dir, or --fresh to move '
+                'it aside'
             )
     unused = {'last_step'}
     if not recorded['deterministic'] and not record['deterministic']:
         unused |= {'seed', 'deterministic'}  # such a run is not the same again anyway
     changed = [
-        '%s %s (was %s)' % (name, value, recorded[name])
+        f'{name} {value} (was {recorded[name]})'
         for name, value in record.items()
         if name not in unused and recorded[name] != value and hparams.has_effect(name)
     ]
     if changed:
         print(
-            'The run in %s is resumed with different hyperparameters: %s. The learning-rate schedule counts the steps so far as '
-            'if they had been made with these' % (train_dir, ', '.join(changed))
+            f'The run in {train_dir} is resumed with different hyperparameters: {", ".join(changed)}. The learning-rate '
+            'schedule counts the steps so far as '
+            'if they had been made with these'
         )
 
 
@@ -282,8 +278,7 @@ def read_checkpoint(directory, choice):
         latest = checkpoint.read_latest(directory)
         if latest is None:
             raise UserError(
-                'There is no checkpoint in %s: train first, or give another --checkpoint_dir'
-                % directory
+                f'There is no checkpoint in {directory}: train first, or give another --checkpoint_dir'
             )
         return latest
     path = _CHECKPOINT_FILE.sub('', choice)
@@ -291,7 +286,7 @@ def read_checkpoint(directory, choice):
         best = read_record(directory).get('best')
         if not best:
             raise UserError(
-                'The run in %s has kept no best checkpoint: train with --keep_best' % directory
+                f'The run in {directory} has kept no best checkpoint: train with --keep_best'
             )
         path = os.path.join(directory, best['checkpoint'])
     try:
@@ -300,6 +295,5 @@ def read_checkpoint(directory, choice):
         if choice == 'best' and read_record(directory).get('best') != best:  # It was just replaced.
             return read_checkpoint(directory, choice)
         raise UserError(
-            '%s. Give --checkpoint=latest, or the path of another checkpoint; its directory is --checkpoint_dir'
-            % error
+            f'{error}. Give --checkpoint=latest, or the path of another checkpoint; its directory is --checkpoint_dir'
         )

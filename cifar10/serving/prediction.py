@@ -54,7 +54,7 @@ def find_files(names, recursive, failures):
 
 def _files_in_directory(directory, recursive, failures):
     def add_failure(error):
-        errors.warn('%s is left out: %s' % (error.filename, error.strerror))
+        errors.warn(f'{error.filename} is left out: {error.strerror}')
         failures.append((error.filename, error.strerror))
 
     paths, before = [], len(failures)
@@ -101,7 +101,7 @@ def predict(paths, predictor, class_names, top_k, failures):
             predictions.append(Prediction(paths[index], classes, names, row[classes].tolist()))
         yield predictions
         for path, reason in decoded.failures:
-            errors.warn('%s is left out: %s' % (path, reason))
+            errors.warn(f'{path} is left out: {reason}')
         failures += decoded.failures
         if progress:
             progress.advance(len(decoded.indices) + len(decoded.failures))
@@ -110,14 +110,14 @@ def predict(paths, predictor, class_names, top_k, failures):
 def text_line(prediction):
     """Return a line like 'cat.jpg: cat 0.912, dog 0.053'."""
     pairs = ['%s %.3f' % pair for pair in zip(prediction.names, prediction.probabilities)]
-    return '%s: %s\n' % (errors.escape_unprintable(prediction.path), ', '.join(pairs))
+    return f'{errors.escape_unprintable(prediction.path)}: {", ".join(pairs)}\n'
 
 
 def json_line(prediction):
     """Return a JSON line: the file, and class, name and probability of each prediction."""
     path, *columns = prediction
     predictions = [
-        {'class': number, 'name': name, 'probability': float('%.7g' % probability)}
+        {'class': number, 'name': name, 'probability': float(f'{probability:.7g}')}
         for number, name, probability in zip(*columns)
     ]
     return json.dumps({'file': path, 'predictions': predictions}) + '\n'
@@ -125,7 +125,7 @@ def json_line(prediction):
 
 def csv_header(top_k):
     """Return the line that names the columns of csv_line."""
-    columns = ['name_%d,probability_%d' % (i, i) for i in range(1, top_k + 1)]
+    columns = [f'name_{i},probability_{i}' for i in range(1, top_k + 1)]
     return ','.join(['file'] + columns) + '\n'
 
 
@@ -133,7 +133,7 @@ def csv_line(prediction):
     """Return a line with the file, and name and probability of each class."""
     row = [errors.escape_unprintable(prediction.path)]
     for name, probability in zip(prediction.names, prediction.probabilities):
-        row += [name, '%.7g' % probability]
+        row += [name, f'{probability:.7g}']
     line = io.StringIO()
     csv.writer(line, lineterminator='\n').writerow(row)
     return line.getvalue()
@@ -188,11 +188,11 @@ def saved_model_predictor(path):
         probabilities = signature.outputs['probabilities']
         num_classes = probabilities.tensor_shape.dim[1].size
         if num_classes != len(class_names):
-            raise ValueError('it names %d classes, and has %d' % (len(class_names), num_classes))
+            raise ValueError(f'it names {len(class_names)} classes, and has {num_classes}')
         predict_fn = session.make_callable(probabilities.name, [signature.inputs['images'].name])
     except (tf.errors.OpError, OSError, ValueError, RuntimeError, KeyError) as error:
         raise UserError(
-            '%s is no model that cifar10_export.py has written (%s): export it again, or give another --saved_model_dir'
-            % (path, errors.reason(error))
+            f'{path} is no model that cifar10_export.py has written ({errors.reason(error)}): export it again, or give '
+            'another --saved_model_dir'
         )
     return lambda images: predict_fn(np.transpose(images, [0, 2, 3, 1])), class_names

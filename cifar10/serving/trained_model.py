@@ -71,8 +71,8 @@ def _read_class_names(train_dir, num_classes):
     names = run_directory.read_record(train_dir).get('class_names')
     if names and len(names) != num_classes:
         raise UserError(
-            '%s names %d classes, and the checkpoint has %d: put the record of its run beside the checkpoint'
-            % (os.path.join(train_dir, run_directory.RECORD), len(names), num_classes)
+            f'{os.path.join(train_dir, run_directory.RECORD)} names {len(names)} classes, and the checkpoint has '
+            f'{num_classes}: put the record of its run beside the checkpoint'
         )
     if names:
         return names

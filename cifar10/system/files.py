@@ -28,18 +28,18 @@ def check_name(path):
         characters.
     """
     if '://' in path:
-        raise UserError('%s is not a place on this machine: give a local path' % path)
+        raise UserError(f'{path} is not a place on this machine: give a local path')
     try:
         is_same_there = os.fsencode(path) == path.encode()
     except UnicodeEncodeError:
         is_same_there = False
     if not is_same_there:
         raise UserError(
-            '%s is not UTF-8, with which TensorFlow spells names: give another name, or use a locale with UTF-8'
-            % path.encode(errors='backslashreplace').decode()
+            f'{path.encode(errors="backslashreplace").decode()} is not UTF-8, with which TensorFlow spells names: give '
+            'another name, or use a locale with UTF-8'
         )
     if any(character < ' ' or '\x7f' <= character <= '\x9f' for character in path):
-        raise UserError('%r has control characters: give another name' % path)
+        raise UserError(f'{path!r} has control characters: give another name')
 
 
 def special_file_type(mode):
@@ -62,7 +62,7 @@ def check_regular_file(path, hint):
     """
     file_type = special_file_type(os.stat(path).st_mode)
     if file_type:
-        raise UserError('%s is %s, not a file: %s' % (path, file_type, hint))
+        raise UserError(f'{path} is {file_type}, not a file: {hint}')
 
 
 def digest(path, algorithm):
@@ -100,7 +100,7 @@ def read_json(path, validate, hint):
         TypeError,
         AttributeError,
     ) as error:
-        raise UserError('%s is damaged (%s): %s' % (path, errors.reason(error), hint))
+        raise UserError(f'{path} is damaged ({errors.reason(error)}): {hint}')
 
 
 def open_new(path):
@@ -110,7 +110,7 @@ def open_new(path):
     """
     for number in itertools.count():
         with contextlib.suppress(FileExistsError):
-            return open('%s.%d' % (path, number), 'xb')
+            return open(f'{path}.{number}', 'xb')
 
 
 def check_writable(path):
@@ -123,8 +123,7 @@ def check_writable(path):
         os.remove(new.name)
     except OSError as error:
         raise UserError(
-            'Cannot write %s (%s): name a file in an existing directory that can be written to'
-            % (path, error.strerror)
+            f'Cannot write {path} ({error.strerror}): name a file in an existing directory that can be written to'
         )
 
 
@@ -146,7 +145,7 @@ def atomic_write(path, content, hint):
             new.write(content)
         os.replace(new.name, path)
     except OSError as error:
-        raise UserError('Cannot write %s (%s): %s' % (path, error.strerror, hint))
+        raise UserError(f'Cannot write {path} ({error.strerror}): {hint}')
     finally:
         if new:
             with contextlib.suppress(OSError):

@@ -77,8 +77,8 @@ def distorted_inputs(
     # A label may be any byte: own networks have any number of classes.
     verification.verify(split._replace(num_classes=256 ** len(split.label_weights)))
     print(
-        'Filling queue with %d CIFAR images before starting to train. This will take a few minutes.'
-        % int(num_examples * lesson.MIN_FRACTION_OF_EXAMPLES_IN_QUEUE),
+        f'Filling queue with {int(num_examples * lesson.MIN_FRACTION_OF_EXAMPLES_IN_QUEUE)} CIFAR images before starting to '
+        'train. This will take a few minutes.',
         flush=True,
     )
     with tf.device('/cpu:0'), tf.name_scope('data_augmentation'):
@@ -132,7 +132,6 @@ def _checked_size(image_size):
     size = IMAGE_SIZE if image_size is None else image_size
     if size not in range(1, HEIGHT + 1):
         raise UserError(
-            'IMAGE_SIZE = %s is not from 1 to %d, the size of the images in the files'
-            % (size, HEIGHT)
+            f'IMAGE_SIZE = {size} is not from 1 to {HEIGHT}, the size of the images in the files'
         )
     return int(size)

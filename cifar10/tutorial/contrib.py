@@ -240,8 +240,7 @@ class _Module(types.ModuleType):
             except AttributeError:
                 pass
         raise AttributeError(
-            '%s.%s is not in this TensorFlow%s'
-            % (self.__name__.replace('tensorflow', 'tf'), name, hint)
+            f'{self.__name__.replace("tensorflow", "tf")}.{name} is not in this TensorFlow{hint}'
         )
 
 

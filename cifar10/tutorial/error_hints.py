@@ -105,14 +105,14 @@ def find_hint(error, directory):
         is_ours = path.startswith(_PACKAGE_DIR) or 'site-packages' in path
         if path.startswith(os.path.join(directory, '')) and found.line and not is_ours:
             frame = found
-    place = '%s:%d: ' % (frame.filename, frame.lineno) if frame else ''
+    place = f'{frame.filename}:{frame.lineno}: ' if frame else ''
     if isinstance(error, UserError):
         return place + str(error)
     # Its message has the traceback of the program's tf.py_func.
     if isinstance(error, tf.errors.OpError):
         return None
-    text = '%s: %s' % (type(error).__name__, ' '.join(str(error).split()))
-    error_and_line = '%s in %s' % (text, frame and frame.line)
+    text = f'{type(error).__name__}: {" ".join(str(error).split())}'
+    error_and_line = f'{text} in {frame and frame.line}'
     hints = [
         hint for pattern, hint in _HINTS if re.search(pattern, error_and_line)
     ] or _find_name_hints(text)
@@ -134,7 +134,7 @@ def _find_name_hints(text):
     module, name = found.group('module', 'name')
     owner = sys.modules.get(re.sub(r'^tf\b', 'tensorflow', module))
     similar = difflib.get_close_matches(name, dir(owner), 1, 0.7)
-    question = "did you mean '%s'? " % similar[0] if similar else ''
+    question = f"did you mean '{similar[0]}'? " if similar else ''
     if (getattr(owner, '__file__', None) or '').startswith(_PACKAGE_DIR):
         return [question + "The tutorial's module has no such name. " + _OWN_MODULES_HINT]
     if 'tf_slim' in text:
@@ -164,4 +164,4 @@ def _find_syntax_hint(error):
         hint = _PYTHON_3_HINT
     else:
         return None
-    return '%s:%s: %s: `%s`; %s' % (error.filename, error.lineno, error.msg, line, hint)
+    return f'{error.filename}:{error.lineno}: {error.msg}: `{line}`; {hint}'

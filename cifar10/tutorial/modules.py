@@ -54,20 +54,18 @@ def install(program_path, own_modules):
     copies = _find_copies(program_path)
     if own_modules and not copies:
         raise UserError(
-            'There is no cifar10.py or cifar10_input.py of its own in %s: leave out --own_modules'
-            % directory
+            f'There is no cifar10.py or cifar10_input.py of its own in {directory}: leave out --own_modules'
         )
     if own_modules:
-        _print_message('using %s' % ' and '.join(copies))
+        _print_message(f'using {" and ".join(copies)}')
     elif copies:
         _print_message(
-            "using this package's %s, not the copies in %s (--own_modules takes them)"
-            % (' and '.join(_MODULE_NAMES), directory)
+            f"using this package's {' and '.join(_MODULE_NAMES)}, not the copies in {directory} (--own_modules takes them)"
         )
         for path in copies:
             difference = _describe_difference(path)
             if difference:
-                _print_message('%s, unlike the tutorial, %s' % (path, difference))
+                _print_message(f'{path}, unlike the tutorial, {difference}')
     replaced_modules = set(copies.values()) if own_modules else set()
     if 'cifar10_input' not in replaced_modules:
         sys.modules['cifar10_input'] = cifar10_input
@@ -110,7 +108,7 @@ def _describe_difference(path):
             lines = opened.readlines()
         tree = ast.parse(''.join(lines), path)
     except (SyntaxError, ValueError) as error:  # ValueError: a null byte, or other characters
-        return 'has a syntax error: %s' % error
+        return f'has a syntax error: {error}'
     values = _module_values(tree)
     with open(_path_in_package(os.path.basename(path)), encoding='utf-8') as opened:
         names = _module_values(ast.parse(opened.read()))
@@ -123,16 +121,16 @@ def _describe_difference(path):
         and _digest(inspect.getblock(lines[statement.lineno - 1 :])) not in _PUBLISHED_DIGESTS
     ]
     settings = [
-        '%s = %r' % (name, values[name])
+        f'{name} = {values[name]!r}'
         for name in _PACKAGE.__all__
         if name.isupper() and values.get(name) not in (None, getattr(_PACKAGE, name))
     ] + [
-        '--%s=%s' % (name, value)
+        f'--{name}={value}'
         for name, value in _flag_defaults(tree)
         if value != _FLAG_DEFAULTS.get(name)
     ]
     parts = [('has', added), ('changes', changed), ('sets', settings)]
-    return ' and '.join('%s %s' % (verb, ', '.join(found)) for verb, found in parts if found)
+    return ' and '.join(f'{verb} {", ".join(found)}' for verb, found in parts if found)
 
 
 def _path_in_package(name):

@@ -128,7 +128,7 @@ def _module():
             finally:
                 sys.modules['tensorflow'] = module
         if name.startswith('__') or not hasattr(tf, name):
-            raise AttributeError("module 'tensorflow' has no attribute %r" % name)
+            raise AttributeError(f"module 'tensorflow' has no attribute {name!r}")
         return getattr(tf, name)
 
     module.__getattr__ = get  # PEP 562
@@ -231,7 +231,7 @@ def _warn_of_unknown_flags():
                 similar = difflib.get_close_matches(flag.replace('-', '_'), self, 1)
                 errors.warn(
                     'tf.app.run ignores --%s, which is no flag of this program%s'
-                    % (flag, '; did you mean --%s?' % similar[0] if similar else '')
+                    % (flag, f'; did you mean --{similar[0]}?' if similar else '')
                 )
             warned.update(given)
         return rest

@@ -85,7 +85,7 @@ def test_the_subcommand(tmp_path, data_dir):
     (metrics,) = json.loads(path.read_text())['rounds'].values()
     for mode in ('allreduce', 'sync', 'async', 'average'):
         for workers in (2, 4):
-            name = '%s, %d workers' % (mode, workers)
+            name = f'{mode}, {workers} workers'
             (measured,) = metrics['MB per update, ' + name]
             (on_paper,) = metrics['MB per update on paper, ' + name]
             assert on_paper <= measured < 1.1 * on_paper, name

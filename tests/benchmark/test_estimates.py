@@ -43,11 +43,11 @@ def test_estimate(monkeypatch):
     assert rates[0][-2:] == ['sync, batch 512', 'allreduce, batch 512']
     seconds = cluster_estimate.seconds_per_batch('sync', 4, [P], 10, second)
     assert rates[2][:2] == ['4', '10']
-    assert rates[2][2] == '%.0f (%.2g)' % (4 * 64 / seconds, 4 * second / seconds)
+    assert rates[2][2] == f'{4 * 64 / seconds:.0f} ({4 * second / seconds:.2g})'
     for table, gflops in ((rates, 5000), (cpus, 316)):
         compute = 8 * second * 5000 / gflops
         rate = 2 * 512 / cluster_estimate.seconds_per_batch('allreduce', 2, [P], 10, compute)
-        assert table[1][-1] == '%.0f (%.2g)' % (rate, rate * second / 64)
+        assert table[1][-1] == f'{rate:.0f} ({rate * second / 64:.2g})'
     assert sent[2][:2] == ['4', '4.3, 17.1'] and sent[2][-1] == '6.4, 0.0'
     assert [row[:3] for row in gpus[1:]] == [
         ['2', towers, variable_strategy]
@@ -55,7 +55,7 @@ def test_estimate(monkeypatch):
         for variable_strategy in VARIABLE_STRATEGIES
     ]
     link_bytes, speeds = estimates.multi_gpu_estimate(2, 2, 'spread', 64, second / 64)
-    assert gpus[-1][3:] == ['%.1f' % (link_bytes / 1e6)] + ['%.0f' % speed for speed in speeds]
+    assert gpus[-1][3:] == [f'{link_bytes / 1e6:.1f}'] + [f'{speed:.0f}' for speed in speeds]
     best = [
         max(
             estimates.multi_gpu_estimate(2, devices_per_tower, variable_strategy, 16, second / 64)[
@@ -65,7 +65,7 @@ def test_estimate(monkeypatch):
         )
         for devices_per_tower in (2, 1)
     ]
-    assert ratios[1][::2] == ['16', '%.2f' % (best[0] / best[1])]
+    assert ratios[1][::2] == ['16', f'{best[0] / best[1]:.2f}']
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_profile_metrics(formulation, monkeypatch):
     microseconds = sum(node.op_end_rel_micros - node.op_start_rel_micros for node in nodes)
     assert total == pytest.approx(microseconds / 1e3 / 2)
     for i in range(2):
-        assert any(name.startswith('tower_%d/' % i) and 'Conv2D)' in name for name in metrics)
+        assert any(name.startswith(f'tower_{i}/') and 'Conv2D)' in name for name in metrics)
     names = ' '.join(
         event['name'] for event in json.loads(trace)['traceEvents'] if event['ph'] == 'X'
     )

@@ -145,7 +145,7 @@ def test_marks_of_a_trainer(monkeypatch):
 
 def test_trainer_has_a_peak_of_memory():
     megabytes = int(processes.resource_usage()[1]) + 100
-    _, peak = _run(LINE % (1, 10), 10, 'bytearray(%d << 20); ' % megabytes)
+    _, peak = _run(LINE % (1, 10), 10, f'bytearray({megabytes} << 20); ')
     assert megabytes < peak < megabytes + 100
 
 

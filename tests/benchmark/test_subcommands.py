@@ -88,7 +88,7 @@ def test_flops_verdict():
 
 def test_profile_tables():
     """The most expensive operations come first, at most 25 of them, with shares round by round."""
-    metrics = {'op%d (Add)' % i: [i / 10, i / 10, 0] for i in range(1, 31)}
+    metrics = {f'op{i} (Add)': [i / 10, i / 10, 0] for i in range(1, 31)}
     metrics['conv (Conv2D)'] = [50, 5, 30]
     metrics['sum of all operations'] = [100, 50, 40]
     rounds = {'ours': metrics, 'classic': {'sum of all operations': [50, 50, 50]}}
@@ -100,7 +100,7 @@ def test_profile_tables():
     lines = table.splitlines()
     assert lines[0] == '|  | ms | share in % |'
     assert lines[2] == '| conv (Conv2D) | 30 (5 to 50) | 50 (10 to 75) |'
-    assert [line.split(' ')[1] for line in lines[3:-1]] == ['op%d' % i for i in range(30, 6, -1)]
+    assert [line.split(' ')[1] for line in lines[3:-1]] == [f'op{i}' for i in range(30, 6, -1)]
     assert lines[-1] == '| sum of all operations | 50 (40 to 100) | 100 (100 to 100) |'
     assert sums.splitlines()[2].endswith(' | 50 (40 to 100) | 50 (50 to 50) | 1 (0.8 to 2) |')
 
@@ -138,9 +138,8 @@ def test_limit_counts_each_gpu_and_all_cores_once(monkeypatch, devices, times):
 def test_trainer_gets_flags_and_is_timed(tmp_path, monkeypatch, formulation, script, extra):
     """With a trainer that only prints: 4 seconds from step 12 to step 28."""
     (tmp_path / script).write_text(
-        'import json, sys\njson.dump(sys.argv, open(%r, "w"))\n'
-        'for i in range(1, 8): print("2026-01-01 00:00:0%%d.000000: step %%d, " %% (i, 4 * i))'
-        % str(tmp_path / 'argv')
+        f'import json, sys\njson.dump(sys.argv, open({str(tmp_path / "argv")!r}, "w"))\n'
+        'for i in range(1, 8): print("2026-01-01 00:00:0%d.000000: step %d, " % (i, 4 * i))'
     )
     monkeypatch.setattr(processes, 'call_in_new_process', lambda function, device: 1e9)
     metrics = subcommands.measure_train(
@@ -169,7 +168,7 @@ def test_towers_share_one_batch(monkeypatch):
         return {'ms per step': 10.0 + len(parts)}
 
     monkeypatch.setattr(processes, 'call_in_new_process', without_process)
-    cpus = ['/cpu:%d' % i for i in range(8)]
+    cpus = [f'/cpu:{i}' for i in range(8)]
     job = CPU_JOB._replace(devices=cpus)
     metrics = subcommands.measure_towers('classic', _params(job, StepCounts(3, 0)))
     usual = [('classic', cpus[:n], 1, 'cpu', 8 // n, (3, 100)) for n in (1, 2, 4)]
@@ -215,7 +214,7 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
     ]
     path = tmp_path / 'report.json'
     status, stdout, stderr = programs.call(
-        'cifar10_benchmark', 'train', '--baseline', '--rounds=2', '--json_file=%s' % path, *args
+        'cifar10_benchmark', 'train', '--baseline', '--rounds=2', f'--json_file={path}', *args
     )
     job = Job(
         dataset.read(data_dir),
@@ -255,7 +254,7 @@ def test_profile(tmp_path):
     path, trace = tmp_path / 'report.json', tmp_path / 'trace.json'
     flags = '--num_gpus=2 --rounds=1 --batch_size=16 --warmup_steps=1 --steps=2'.split()
     status, stdout, stderr = programs.run(
-        'cifar10_benchmark', 'profile', '--json_file=%s' % path, '--trace_file=%s' % trace, *flags
+        'cifar10_benchmark', 'profile', f'--json_file={path}', f'--trace_file={trace}', *flags
     )
     assert (status, stderr) == (0, 'Round 1 of 1: ours\n')
     report = json.loads(path.read_text())

@@ -200,8 +200,8 @@ def program(monkeypatch, tmp_path):
     def call(*words):
         status, out, err = programs.call(
             'cifar10_distributed_train',
-            '--train_dir=%s' % (tmp_path / 'run'),
-            '--data_dir=%s' % (tmp_path / 'data'),
+            f'--train_dir={tmp_path / "run"}',
+            f'--data_dir={tmp_path / "data"}',
             *words,
         )
         assert out == '' and list(tmp_path.iterdir()) == []

@@ -194,7 +194,7 @@ def test_a_mistake_gives_one_line(places, mistake):
     script, *args = shlex.split(line.format(**places))
     before = sorted(glob.glob(places['tmp'] + '/**', recursive=True))
     found, _, stderr = programs.call(script, *args)
-    told = r'%s.py: error: %s\n' % (script, complaint.format(**places))
+    told = rf'{script}.py: error: {complaint.format(**places)}\n'
     assert re.fullmatch(told, stderr) and found == status, stderr
     assert sorted(glob.glob(places['tmp'] + '/**', recursive=True)) == before
 
@@ -217,7 +217,7 @@ def test_errors_that_give_one_line(capsys, monkeypatch, error, status, line):
     with pytest.raises(SystemExit) as end:
         program._call(lambda: _raise(error), [])
     assert end.value.code == status
-    assert capsys.readouterr() == ('', 'program.py: %s\n' % line)
+    assert capsys.readouterr() == ('', f'program.py: {line}\n')
 
 
 def test_errors_of_tensorflow(capsys, monkeypatch):
@@ -233,7 +233,7 @@ def test_errors_of_tensorflow(capsys, monkeypatch):
                 lambda kind=kind: _raise(getattr(tf.errors, kind)(None, None, 'full')), []
             )
         assert end.value.code == 1
-        assert capsys.readouterr().err == 'program.py: error: %s\n' % line
+        assert capsys.readouterr().err == f'program.py: error: {line}\n'
 
 
 def test_main_may_return_the_exit_status():
@@ -267,11 +267,7 @@ def test_the_versions(monkeypatch):
     monkeypatch.setattr(
         machine, 'gpu_names', lambda config: ['Some GPU'] if config == 'config' else []
     )
-    told = 'cifar10 %s, Python %s, TensorFlow %s; Some Processor (cores: 3)' % (
-        cifar10.__version__,
-        platform.python_version(),
-        tf.__version__,
-    )
+    told = f'cifar10 {cifar10.__version__}, Python {platform.python_version()}, TensorFlow {tf.__version__}; Some Processor (cores: 3)'
     assert program.versions() == told and program.versions('config') == told + ', Some GPU'
 
 
@@ -280,7 +276,6 @@ def test_version():
     """The flag comes first, whatever else is missing or wrong."""
     stdout = programs.run('cifar10_train', '--version', '--no-such-flag')[1]
     assert re.match(
-        r'cifar10 %s, Python %s, TensorFlow %s; .*\(cores: \d+\).*\n$'
-        % (cifar10.__version__, platform.python_version(), tf.__version__),
+        rf'cifar10 {cifar10.__version__}, Python {platform.python_version()}, TensorFlow {tf.__version__}; .*\(cores: \d+\).*\n$',
         stdout,
     )

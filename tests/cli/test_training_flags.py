@@ -51,7 +51,7 @@ def test_every_flag_reaches_the_job(data_dir):
         dataset=dataset.read(data_dir),
         num_examples=300,
         hparams=FAST._replace(batch_size=5),
-        devices=['/cpu:%d' % i for i in range(6)],
+        devices=[f'/cpu:{i}' for i in range(6)],
         devices_per_tower=3,
         variable_strategy='spread',
         requested_threads=Threads(intra_op=2, inter_op=3, prefetch=4),
@@ -96,7 +96,7 @@ def test_the_run_is_held_in_train_dir(tmp_path, data_dir):
         [
             'a script',
             '--data_dir=' + data_dir,
-            '--train_dir=%s' % (tmp_path / 'run'),
+            f'--train_dir={tmp_path / "run"}',
             '--recipe=fast',
         ]
     )
@@ -257,7 +257,7 @@ def test_help_gives_the_defaults_of_the_recipes():
     ],
 )
 def test_flags_without_effect_or_in_conflict(args, complaint):
-    with pytest.raises(UserError, match='^%s$' % complaint):
+    with pytest.raises(UserError, match=f'^{complaint}$'):
         hparams(*args)
 
 

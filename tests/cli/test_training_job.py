@@ -33,7 +33,7 @@ def _plan(capsys, job, first_step=0):
 
 
 def _cpus(count):
-    return ['/cpu:%d' % i for i in range(count)]
+    return [f'/cpu:{i}' for i in range(count)]
 
 
 def test_the_whole_plan(data_dir, capsys):
@@ -151,7 +151,7 @@ def test_which_step_is_traced(data_dir, capsys, profile_step, first_step, is_tra
         dataset.read(data_dir), 300, max_steps=50, intervals=Intervals(profile_step=profile_step)
     )
     told = _plan(capsys, job, first_step)['Trace']
-    assert told.startswith('of step %d' % profile_step)
+    assert told.startswith(f'of step {profile_step}')
     assert told.endswith('none (--profile_step)') != is_traced
     assert 'Trace' not in _plan(capsys, job._replace(intervals=Intervals()))
 

@@ -22,7 +22,7 @@ def _touch(top, *paths):
 
 
 def _numbered(folder, count):
-    return ['%s/%02d.jpg' % (folder, i) for i in range(count)]
+    return [f'{folder}/{i:02}.jpg' for i in range(count)]
 
 
 def _names(top, part):
@@ -122,7 +122,7 @@ def test_folders_that_make_no_data_set(tmp_path, paths, complaint):
     [['Training', 'car'], ['bus', 'test_tube', 'train_station'], ['test_strip', 'test_tube']],
 )
 def test_classes_that_are_called_like_parts(tmp_path, names):
-    top = _touch(tmp_path, *('%s/%d' % (folder, i) for folder in names for i in range(2)))
+    top = _touch(tmp_path, *(f'{folder}/{i}' for folder in names for i in range(2)))
     assert conversion.find_images(top, 0.5, 0)[0] == names
 
 
@@ -152,7 +152,7 @@ def test_every_image_is_there_once_with_its_label(tmp_path, capsys):
     wanted = {}
     for label, name in enumerate(['a', 'b', 'c d']):
         for i in range(20):
-            with open(os.path.join(top, name, '%d.png' % i), 'rb') as content:
+            with open(os.path.join(top, name, f'{i}.png'), 'rb') as content:
                 wanted[label, i] = pictures.expected(content.read()).transpose(1, 2, 0)
     labels, images = [np.concatenate(arrays) for arrays in zip(*parts)]
     distances = [
@@ -196,11 +196,11 @@ def test_a_repetition_gives_the_same_bytes(tmp_path):
 
 def test_two_label_bytes_for_many_classes(tmp_path):
     for i in range(257):
-        folder = tmp_path / 'photos' / ('%03d' % i)
+        folder = tmp_path / 'photos' / (f'{i:03}')
         folder.mkdir(parents=True)
         for j in range(2):
             picture = Image.new('RGB', (32, 32), (i % 256, i // 256, j))
-            picture.save(str(folder / ('%d.bmp' % j)))
+            picture.save(str(folder / (f'{j}.bmp')))
     convert(str(tmp_path / 'photos'), str(tmp_path / 'out'), 2)
     found = dataset.read(str(tmp_path / 'out'))
     for split in (found.train, found.test):

@@ -13,7 +13,7 @@ from tests.helpers import data_sets, programs, queues, special_files
 from tests.helpers.special_files import deadline  # noqa: F401
 
 FINE, COARSE = (
-    ['%s_%d' % (kind, i) for i in range(count)] for kind, count in [('fine', 100), ('coarse', 20)]
+    [f'{kind}_{i}' for i in range(count)] for kind, count in [('fine', 100), ('coarse', 20)]
 )
 ABOUT = {'examples': 5, 'sha256': '0' * 64}
 WHOLE = {
@@ -28,7 +28,7 @@ WHOLE = {
 def test_the_files_of_cifar10():
     found = dataset.read('x')
     directory = 'x/cifar-10-batches-bin/'
-    assert found.train.paths == [directory + 'data_batch_%d.bin' % i for i in range(1, 6)]
+    assert found.train.paths == [directory + f'data_batch_{i}.bin' for i in range(1, 6)]
     assert found.test.paths == [directory + 'test_batch.bin']
     assert dataset.read(found) is found
 
@@ -53,7 +53,7 @@ def _write_class_names(data_dir, names):
 
 def test_class_names(own_data_dir):
     assert dataset.read(own_data_dir).class_names == synthetic.CLASS_NAMES
-    names = ['\u732b%d' % i for i in range(10)]
+    names = [f'\u732b{i}' for i in range(10)]
     path = _write_class_names(own_data_dir, names)
     assert dataset.read(own_data_dir).class_names == names
     os.remove(path)
@@ -145,7 +145,7 @@ def test_a_damaged_description(tmp_path, changes, fault):
 @pytest.mark.parametrize('content', [b'', b'[]', b'\xff\xfe', b'[' * 100000])
 def test_what_is_no_description(tmp_path, content):
     (tmp_path / dataset.DATASET_INFO_FILE).write_bytes(content)
-    with pytest.raises(UserError, match=r'^%s is damaged \(' % (tmp_path / 'dataset.json')):
+    with pytest.raises(UserError, match=rf'^{tmp_path / "dataset.json"} is damaged \('):
         dataset.read(str(tmp_path))
 
 

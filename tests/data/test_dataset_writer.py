@@ -159,7 +159,7 @@ def _make(directory, counts):
             writer = dataset_writer.RecordWriter(new, files, len(labels), 1)
             writer.write(labels, images)
         dataset_writer.write_dataset_info(
-            new, ['class %d' % i for i in range(len(counts))], origin='a test'
+            new, [f'class {i}' for i in range(len(counts))], origin='a test'
         )
     return dataset.read(str(directory))
 
@@ -182,7 +182,7 @@ def test_the_part_of_each_class(tmp_path, counts, total, quotas):
     assert verification.count_labels(found.train).tolist() == list(np.subtract(counts, quotas))
     most = sum(max(count - 1, 0) for count in counts)
     with pytest.raises(
-        UserError, match='^--num_examples=%d leaves .*: give at most %d$' % (most + 1, most)
+        UserError, match=f'^--num_examples={most + 1} leaves .*: give at most {most}$'
     ):
         dataset_writer.hold_out(source, str(tmp_path / 'more'), most + 1, 0)
     assert sorted(os.listdir(str(tmp_path))) == ['out', 'source']

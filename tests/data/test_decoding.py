@@ -79,7 +79,7 @@ def test_the_order_of_many_files(tmp_path, monkeypatch):
     monkeypatch.setattr(decoding, '_CHUNK_FILES', 7)
     monkeypatch.setattr(decoding, '_CHUNK_BYTES', 3000)
     contents = {
-        '%02d' % i: encoded(Image.new('RGB', (32, 32 + i % 3), (i, 0, 0)), 'PNG') for i in range(60)
+        f'{i:02}': encoded(Image.new('RGB', (32, 32 + i % 3), (i, 0, 0)), 'PNG') for i in range(60)
     }
     contents['31'] = encoded(noise(32, 32), 'PNG')
     assert len(contents['31']) > 3000

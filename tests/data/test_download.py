@@ -36,7 +36,7 @@ def test_a_transfer_cut_short_is_resumed(fetch, tmp_path, archive):
     assert_complete(tmp_path)
     half = len(archive) // 2
     ends = half, half + (len(archive) - half) // 2
-    assert server.ranges == [None] + ['bytes=%d-' % end for end in ends]
+    assert server.ranges == [None] + [f'bytes={end}-' for end in ends]
 
 
 def test_a_server_without_ranges_starts_again(fetch, tmp_path):
@@ -91,7 +91,7 @@ def test_a_server_that_stays_too_slow(fetch, tmp_path, archive, slow, monkeypatc
         fetch(slow)
     came = part.read_bytes()
     assert 3 <= len(came) <= 300 and archive.startswith(came)
-    assert fetch('none').ranges == ['bytes=%d-' % len(came)]
+    assert fetch('none').ranges == [f'bytes={len(came)}-']
     assert_complete(tmp_path)
 
 
@@ -131,7 +131,7 @@ def test_a_leftover_of_another_file_is_deleted(fetch, tmp_path, size):
     (tmp_path / PART).write_bytes(b'x' * size)
     server = fetch('none')
     assert_complete(tmp_path)
-    assert server.ranges == ['bytes=%d-' % size, None]
+    assert server.ranges == [f'bytes={size}-', None]
 
 
 def test_an_unreachable_server_or_malformed_url(tmp_path):
@@ -196,7 +196,7 @@ def test_a_new_directory_for_a_trainer_and_for_the_command(tmp_path, archive, mo
     def prepare(name):
         with programs.own_flags():
             data_flags.define()
-            flags.FLAGS(['a script', '--data_dir=%s' % (tmp_path / name), url])
+            flags.FLAGS(['a script', f'--data_dir={tmp_path / name}', url])
             return data_flags.prepare()
 
     with pytest.raises(UserError, match=f'^{tmp_path}/new does not exist: make it, or '):
@@ -204,7 +204,7 @@ def test_a_new_directory_for_a_trainer_and_for_the_command(tmp_path, archive, mo
     assert os.listdir(str(tmp_path)) == ['copy'] and capsys.readouterr().out == ''
     prepare('new')
     assert_complete(tmp_path / 'new')
-    line = '%s does not exist yet: making it for the data set' % (tmp_path / 'new')
+    line = f'{tmp_path / "new"} does not exist yet: making it for the data set'
     assert capsys.readouterr().out.splitlines()[0] == line
     for name in ('new', os.path.join('new', dataset.CIFAR10_DIRECTORY)):
         prepare(name)

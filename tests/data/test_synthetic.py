@@ -11,8 +11,9 @@ from cifar10.errors import UserError
 
 def test_balanced_and_written_once(tmp_path, capsys):
     synthetic.maybe_write(str(tmp_path), records_per_file=30)
-    assert capsys.readouterr().out == 'Writing the synthetic data set to %s\n' % (
-        tmp_path / dataset.CIFAR10_DIRECTORY
+    assert (
+        capsys.readouterr().out
+        == f'Writing the synthetic data set to {tmp_path / dataset.CIFAR10_DIRECTORY}\n'
     )
     for path in dataset.read(str(tmp_path)).train.paths + dataset.read(str(tmp_path)).test.paths:
         labels = np.fromfile(path, np.uint8).reshape(-1, 3073)[:, 0]

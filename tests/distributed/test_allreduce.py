@@ -36,7 +36,7 @@ def test_one_collective_for_all_gradients(data_dir):
         worker = worker_graphs.build(data_dir, 'allreduce', 0, 3, index, FAST)
         gradients = _collectives(worker.update.train_op)
         assert list(_described(gradients).values()) == [
-            ['(%d,)' % NUM_PARAMETERS, 1, 3, b'Add', b'Div']
+            [f'({NUM_PARAMETERS},)', 1, 3, b'Add', b'Div']
         ]
         first = _collectives(worker.update.worker_init_op)
         with worker.graph.as_default():
@@ -86,7 +86,7 @@ def test_gradients_find_their_variables():
     """After they have been one vector."""
     rng = np.random.RandomState(0)
     gradients = [
-        (tf.constant(rng.randn(*shape), tf.float32), tf.get_variable('v%d' % i, shape))
+        (tf.constant(rng.randn(*shape), tf.float32), tf.get_variable(f'v{i}', shape))
         for i, shape in enumerate([[3, 5], [7], [], [2, 2, 2]])
     ]
     update = allreduce.update(
@@ -107,7 +107,7 @@ def test_all_start_with_the_values_of_the_chief(monkeypatch, index):
     """Each one's part of the sum: the chief's are its values, those of the others zeros."""
     monkeypatch.setattr(allreduce.collective_ops, 'all_reduce', lambda tensor, *unused: tensor)
     values = [np.arange(6, dtype=np.float32).reshape(2, 3), np.int64(2**40 + 1)]
-    variables = [tf.get_variable('v%d' % i, initializer=value) for i, value in enumerate(values)]
+    variables = [tf.get_variable(f'v{i}', initializer=value) for i, value in enumerate(values)]
     start = allreduce.update(
         _alone(2, index), None, [(tf.zeros([2, 3]), variables[0])], None, lambda means: tf.no_op()
     ).worker_init_op

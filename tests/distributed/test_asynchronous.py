@@ -75,8 +75,7 @@ def test_downpour(capsys, fetch_steps, push_steps):
     # The interval of log lines is two steps; the last line comes at the end.
     parts = [staleness[first : first + 2] for first in range(0, 7, 2)]
     assert capsys.readouterr().out.splitlines() == [
-        'Staleness of %d updates by this worker: mean %.2f, maximum %d'
-        % (len(part), np.mean(part), max(part))
+        f'Staleness of {len(part)} updates by this worker: mean {np.mean(part):.2f}, maximum {max(part)}'
         for part in parts
     ]
 

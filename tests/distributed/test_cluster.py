@@ -79,7 +79,7 @@ def test_what_is_no_address(address):
 def test_duplicate_addresses(ps, worker, count):
     assert (
         _complaint(Cluster(ps, worker).check)
-        == 'The address a:1 is given %d times: each task needs a port of its own' % count
+        == f'The address a:1 is given {count} times: each task needs a port of its own'
     )
 
 
@@ -92,8 +92,7 @@ def test_without_workers():
 @pytest.mark.parametrize('job, index, count', [('worker', 2, 2), ('worker', -1, 2), ('ps', 1, 1)])
 def test_a_wrong_index(job, index, count):
     assert _complaint(CLUSTER.check, Task(job, index)) == (
-        'There is no %s %d: --%s_hosts has %d addresses, and indexes count from 0'
-        % (job, index, job, count)
+        f'There is no {job} {index}: --{job}_hosts has {count} addresses, and indexes count from 0'
     )
 
 

@@ -38,7 +38,7 @@ def run_shell(tmp_path):
         (tmp_path / 'venv' / 'bin' / 'activate').write_text('')
         environment = dict(
             os.environ,
-            PATH='%s:%s' % (tmp_path, os.environ['PATH']),
+            PATH=f'{tmp_path}:{os.environ["PATH"]}',
             HOME='/home/me',
             **environment,
         )
@@ -82,8 +82,9 @@ def test_slurm(run_shell, tasks_per_node, job, workers):
         and download == 'scripts/cifar10_dataset.py download --data_dir=/home/me/cifar10_data '
     )
     assert tasks == [
-        '%s --worker_hosts=%s --job_name=worker --task_index=%d --data_dir=/home/me/cifar10_data --train_dir=/home/me/cifar10_train '
-        '--recipe=fast --num_gpus=2 ' % (TRAINER, workers, index)
+        f'{TRAINER} --worker_hosts={workers} --job_name=worker --task_index={index} --data_dir=/home/me/cifar10_data '
+        '--train_dir=/home/me/cifar10_train '
+        '--recipe=fast --num_gpus=2 '
         for index in range(2 * tasks_per_node)
     ]
     assert '\nsrun --kill-on-bad-exit=1 ' in _read('slurm.sh')
@@ -92,8 +93,8 @@ def test_slurm(run_shell, tasks_per_node, job, workers):
 @pytest.mark.parametrize('mistake', [1, 2])
 def test_slurm_starts_again_but_not_after_a_mistake(run_shell, tmp_path, mistake):
     count = (
-        '[ $1 = %s ] || exit 0\necho >> starts\nn=$(wc -l < starts)\n[ $n -eq 3 ] && exit %d\n[ $n -eq 2 ] && exit 137\nexit 75\n'
-        % (TRAINER, mistake)
+        f'[ $1 = {TRAINER} ] || exit 0\necho >> starts\nn=$(wc -l < starts)\n[ $n -eq 3 ] && exit {mistake}\n[ $n -eq 2 ] '
+        '&& exit 137\nexit 75\n'
     )
     _, status = run_shell(
         SLURM,
@@ -118,13 +119,13 @@ def test_kubernetes(run_shell, index):
     )
     (line,), status = run_shell(['sh', '-c', code], JOB_COMPLETION_INDEX=str(index))
     assert status == 0 and line.startswith(
-        '%s --job_name=worker --task_index=%d --worker_hosts=' % (TRAINER, index)
+        f'{TRAINER} --job_name=worker --task_index={index} --worker_hosts='
     )
     hosts = re.search('--worker_hosts=([^ ]*)', line).group(1).split(',')
-    assert hosts == ['cifar10-%d.cifar10:2222' % i for i in range(2)]
+    assert hosts == [f'cifar10-{i}.cifar10:2222' for i in range(2)]
     assert re.findall('(?:completions|parallelism): (.*)', yaml) == ['2', '2']
     policy = re.search(
         r'action: FailJob.*\n +onExitCodes: \{containerName: (\w+), operator: In, values: \[1, 2\]\}\n',
         yaml,
     )
-    assert '- name: %s\n' % policy.group(1) in yaml and 'restartPolicy: Never' in yaml
+    assert f'- name: {policy.group(1)}\n' in yaml and 'restartPolicy: Never' in yaml

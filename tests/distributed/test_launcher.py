@@ -88,11 +88,11 @@ wait_for()
 
 @pytest.mark.parametrize('num_ps, status', [(0, 1), (1, 76)])
 def test_another_status_ends_all(trainer, capsys, num_ps, status):
-    one = trainer("if task == 'worker 1': wait_for_all(); sys.exit(%d)\nwait_for()" % status)
+    one = trainer(f"if task == 'worker 1': wait_for_all(); sys.exit({status})\nwait_for()")
     assert launch(one, num_ps, 2) == status
     assert one.tasks() == ['ps 0'] * num_ps + ['worker 0', 'worker 1']
     assert re.fullmatch(
-        r'\S+: worker 1 ended with status %d: it is not started again\n' % status,
+        rf'\S+: worker 1 ended with status {status}: it is not started again\n',
         capsys.readouterr().err,
     )
 
@@ -180,12 +180,12 @@ def test_workers_share_the_cores(trainer, capsys):
     """As many workers as cores: one each, and all of them for the parameter server."""
     cores = os.sched_getaffinity(0)
     one = trainer(
-        """
-num_cores = %d if task == 'ps 0' else 1
-while len(os.sched_getaffinity(0)) != num_cores:  # not set yet
+        f"""
+num_cores = {len(cores)} if task == 'ps 0' else 1
+while len(os.sched_getaffinity(0)) != num_cores:  # not set """
+        """yet
     time.sleep(0.01)
 print(*os.sched_getaffinity(0))"""
-        % len(cores)
     )
     assert launch(one, 1, len(cores)) == 0
     found = dict(re.findall(r'\[(.*)\] (.*)', capsys.readouterr().out))

@@ -68,8 +68,8 @@ def test_worker_i_gets_gpu_i(
     told = capsys.readouterr().out
     found = dict(re.findall(r'\[(.*)\] (.*)', told))
     assert found == dict(
-        {'worker %d' % index: own + ' PCI_BUS_ID' for index, own in enumerate(gpus)},
-        **{'ps %d' % index: '-1 PCI_BUS_ID' for index in range(num_ps)},
+        {f'worker {index}': own + ' PCI_BUS_ID' for index, own in enumerate(gpus)},
+        **{f'ps {index}': '-1 PCI_BUS_ID' for index in range(num_ps)},
     )
     assert [line for line in told.splitlines() if not line.startswith('[')] == lines
 

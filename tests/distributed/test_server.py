@@ -49,14 +49,12 @@ def test_ipv6():
     if not socket.has_ipv6:
         pytest.skip('no IPv6 here')
     with contextlib.suppress(OSError), _listening(socket.AF_INET6, '::1') as port:
-        assert _unreachable('[::1]:%d' % port) == []
+        assert _unreachable(f'[::1]:{port}') == []
 
 
 def test_nobody_listens():
     with _closed() as port:
-        assert _absent('127.0.0.1:%d' % port) == [
-            'worker 0 (127.0.0.1:%d: Connection refused)' % port
-        ]
+        assert _absent(f'127.0.0.1:{port}') == [f'worker 0 (127.0.0.1:{port}: Connection refused)']
 
 
 def test_an_unknown_host():
@@ -92,9 +90,7 @@ def test_no_answer(monkeypatch):
 
 def test_only_who_is_asked_for_and_in_order():
     with _listening() as port, _closed() as closed, _closed() as other:
-        cluster = Cluster(
-            ('127.0.0.1:%d' % closed,), ('127.0.0.1:%d' % port, '127.0.0.1:%d' % other)
-        )
+        cluster = Cluster((f'127.0.0.1:{closed}',), (f'127.0.0.1:{port}', f'127.0.0.1:{other}'))
         assert server.unreachable_tasks(cluster, cluster.ps_tasks + cluster.worker_tasks) == [
             Task('ps', 0),
             Task('worker', 1),
@@ -219,12 +215,12 @@ def test_cards():
 
 def test_a_port_in_use(capsys):
     with _listening() as port:
-        cluster = Cluster((), ('127.0.0.1:%d' % port,))
+        cluster = Cluster((), (f'127.0.0.1:{port}',))
         with pytest.raises(UserError) as error:
             server.start(cluster, cluster.worker_tasks[0], tf.ConfigProto())
     assert str(error.value) == (
-        'worker 0 (127.0.0.1:%d) cannot listen: Address already in use. End what listens there, or '
-        'give the task another port' % port
+        f'worker 0 (127.0.0.1:{port}) cannot listen: Address already in use. End what listens there, or '
+        'give the task another port'
     )
     server._check_port(port)
 

@@ -53,7 +53,7 @@ class Clock:
     def end(self, message, status=EX_TEMPFAIL):
         """In the place of liveness.exit_process: the thread of the watchdog does nothing any
         more."""
-        print('END %s%s' % (message, '' if status == EX_TEMPFAIL else ' [%d]' % status))
+        print('END %s%s' % (message, '' if status == EX_TEMPFAIL else f' [{status}]'))
         self._looks.put(None)
         threading.Event().wait()
 
@@ -248,7 +248,7 @@ def test_tasks_that_may_never_come(watched, monkeypatch, task, answering, unreac
     made = task_context.TaskContext(CLUSTER, task, None, Timeouts())
     found = made._describe()[2]
     assert found == (
-        '%s; the run has ended, or the addresses are wrong' % unreachable_reason
+        f'{unreachable_reason}; the run has ended, or the addresses are wrong'
         if unreachable_reason
         else ''
     )

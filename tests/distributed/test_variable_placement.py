@@ -56,7 +56,7 @@ def test_variables_are_balanced_by_bytes(build, num_servers, hparams):
     assert len(set(places.values())) == num_servers
     for variable in variables:
         layer = '/'.join(variable.op.name.split('/')[:2])
-        assert task_of(variable.op) == 'ps %d' % places[layer], variable.op.name
+        assert task_of(variable.op) == f'ps {places[layer]}', variable.op.name
     assert len(variables) == (21 if hparams == CLASSIC else 31)
 
 
@@ -75,7 +75,7 @@ def test_workers_agree_on_the_places(build):
 
 def _arrows(moved, worker, num_servers):
     """Asserts that only this worker sends and receives more than a few bytes; returns how many."""
-    servers = ['ps %d' % i for i in range(num_servers)]
+    servers = [f'ps {i}' for i in range(num_servers)]
     up, down = [
         sum(moved.pop(arrow, 0) for arrow in arrows)
         for arrows in (
@@ -92,7 +92,7 @@ def test_a_synchronous_update_moves_each_gradient_and_each_weight_once(build, in
     """What is made of the gradients, like an average, momentum or an orthogonal matrix, stays on
     the servers."""
     worker = build('sync', 2, 2, index, FAST)
-    for moved in _arrows(sent(worker.update.train_op), 'worker %d' % index, 2):
+    for moved in _arrows(sent(worker.update.train_op), f'worker {index}', 2):
         assert MODEL_BYTES <= moved < MODEL_BYTES + FEW_BYTES
 
 
@@ -137,14 +137,14 @@ def test_devices_of_a_worker(build, mode):
             variable.op.name.split('/')[(not is_local) + variable.op.name.startswith('sums/') :][:2]
         )
         assert variable.device == '/job:worker/task:1/device:' + (
-            'GPU:%d' % gpus[name] if name in gpus else 'CPU:0'
+            f'GPU:{gpus[name]}' if name in gpus else 'CPU:0'
         ), variable.op.name
     if not is_local:
         assert {tf.DeviceSpec.from_string(variable.device).job for variable in held} == {'ps'}
         assert not any('GPU' in variable.device for variable in held)
     for kind, gpu in [('Conv2DBackpropFilter', 0), ('SparseSoftmaxCrossEntropyWithLogits', 1)]:
         assert {op.device for op in worker.graph.get_operations() if op.type == kind} == {
-            '/job:worker/task:1/device:GPU:%d' % gpu
+            f'/job:worker/task:1/device:GPU:{gpu}'
         }
 
 

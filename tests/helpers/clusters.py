@@ -115,10 +115,10 @@ class Cluster:
 
     def __init__(self, num_ps, num_workers, *flags, gate=None, **observation):
         """Starts nothing yet; see observed.observe about `gate` and `observation`."""
-        self.names = ['ps %d' % i for i in range(num_ps)] + [
-            'worker %d' % i for i in range(num_workers)
+        self.names = [f'ps {i}' for i in range(num_ps)] + [
+            f'worker {i}' for i in range(num_workers)
         ]
-        hosts = ['localhost:%d' % port for port in launcher.free_ports(len(self.names))]
+        hosts = [f'localhost:{port}' for port in launcher.free_ports(len(self.names))]
         self.addresses = dict(zip(self.names, hosts))
         self.flags = ['--worker_hosts=' + ','.join(hosts[num_ps:])] + list(flags)
         if num_ps:
@@ -190,7 +190,7 @@ def factory(tmp_path, data_dir, flags, gate=10**9):
             num_ps,
             num_workers,
             '--data_dir=' + data_dir,
-            '--train_dir=%s' % (tmp_path / 'run'),
+            f'--train_dir={tmp_path / "run"}',
             *flags + list(further),
             gate=path,
         )

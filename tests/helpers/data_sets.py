@@ -53,6 +53,6 @@ def write_cifar100(directory):
     cifar100_rows(200, 1).tofile(str(directory / 'test.bin'))
     names = {}
     for kind, count in [('fine', 100), ('coarse', 20)]:
-        names[kind] = ['%s_%d' % (kind, i) for i in range(count)]
+        names[kind] = [f'{kind}_{i}' for i in range(count)]
         (directory / (f'{kind}_label_names.txt')).write_text('\n'.join(names[kind]) + '\n')
     return names

@@ -52,7 +52,7 @@ class Server:
                 pass
 
         self._server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
-        self.url = 'http://127.0.0.1:%d/cifar-10-binary.tar.gz' % self._server.server_port
+        self.url = f'http://127.0.0.1:{self._server.server_port}/cifar-10-binary.tar.gz'
         # looks often whether it must end
         threading.Thread(target=self._server.serve_forever, args=[0.01], daemon=True).start()
 

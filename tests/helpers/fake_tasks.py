@@ -115,7 +115,7 @@ def own_flags(words, flags):
 def _runs(number):
     try:
         os.kill(number, 0)
-        with open('/proc/%d/stat' % number) as stat:
+        with open(f'/proc/{number}/stat') as stat:
             return stat.read().rpartition(')')[2].split()[0] != 'Z'  # nobody may have waited for it
     except (FileNotFoundError, ProcessLookupError):
         return False

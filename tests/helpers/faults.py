@@ -92,7 +92,7 @@ needs_proc = pytest.mark.skipif(
 
 def inside(process, path):
     """The path as the process sees it, in mounts of its own."""
-    return '/proc/%d/root%s' % (process.pid, path)
+    return f'/proc/{process.pid}/root{path}'
 
 
 # What processes say and how they end.
@@ -133,7 +133,7 @@ def send(process, number):
 
 def _waits(process, number):
     try:
-        with open('/proc/%d/status' % process.pid) as lines:
+        with open(f'/proc/{process.pid}/status') as lines:
             status = dict(line.split(':', 1) for line in lines)
     except OSError:  # it has ended
         return False
@@ -185,7 +185,7 @@ def fifo(path):
     put_fifo(path)
     # Another process, because who waits may hold Python's lock.
     release = subprocess.Popen(
-        ['sh', '-c', 'sleep %d; touch "$0.released"; while : > "$0"; do :; done' % FIFO_SECS, path],
+        ['sh', '-c', f'sleep {FIFO_SECS}; touch "$0.released"; while : > "$0"; do :; done', path],
         start_new_session=True,
     )
     try:

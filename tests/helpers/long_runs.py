@@ -24,15 +24,15 @@ class Usage(NamedTuple):
 
 
 def _usage(pid):
-    with open('/proc/%d/status' % pid) as lines:
+    with open(f'/proc/{pid}/status') as lines:
         status = dict(line.split(':', 1) for line in lines)
-    with open('/proc/%d/stat' % pid) as stat:
+    with open(f'/proc/{pid}/stat') as stat:
         ticks = stat.read().rsplit(')', 1)[1].split()[11:13]
     memory = status.get('VmRSS', '0 kB').split()[0]  # there is none when the process is ending
     return Usage(
         int(memory),
         int(status['Threads']),
-        len(os.listdir('/proc/%d/fd' % pid)),
+        len(os.listdir(f'/proc/{pid}/fd')),
         sum(map(int, ticks)) / os.sysconf('SC_CLK_TCK'),
     )
 

@@ -50,7 +50,7 @@ def _move_to_another_host(port):
     make_server = tf.train.Server
 
     def make_moved_server(spec, job, index, **options):
-        spec[job][index] = 'localhost:%d' % port
+        spec[job][index] = f'localhost:{port}'
         return make_server(spec, job, index, **options)
 
     tf.train.Server = make_moved_server
@@ -71,7 +71,7 @@ class _Gate(tf.train.SessionRunHook):
     def before_run(self, run_context):
         step = run_context.session.run(self._step)
         if step >= read(self._path):
-            print('Blocked at step %d' % step, flush=True)
+            print(f'Blocked at step {step}', flush=True)
         while step >= read(self._path):
             time.sleep(_POLL_SECS)
 

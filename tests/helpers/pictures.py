@@ -36,7 +36,7 @@ def write(folders, names, count, size=(32, 32)):
         for i in range(count):
             rng = np.random.RandomState([label, i])
             values = np.clip(color + rng.normal(0, 20, list(size) + [3]), 0, 255).astype(np.uint8)
-            Image.fromarray(values).save(os.path.join(folder, '%d.png' % i))
+            Image.fromarray(values).save(os.path.join(folder, f'{i}.png'))
     return str(folders)
 
 

@@ -31,7 +31,7 @@ LINE = re.compile(
 def job(data_dir, hparams=HPARAMS, num_examples=100, num_towers=2):
     """The Job of a run directory."""
     return training.Job(
-        dataset.read(data_dir), num_examples, hparams, ['/cpu:%d' % i for i in range(num_towers)]
+        dataset.read(data_dir), num_examples, hparams, [f'/cpu:{i}' for i in range(num_towers)]
     )
 
 
@@ -141,7 +141,7 @@ def numpy_run(steps):
 
 def assert_saved(train_dir, step):
     """Asserts that the checkpoint of this step holds what `numpy_run` computes."""
-    saved = checkpoint.read(os.path.join(str(train_dir), 'model.ckpt-%d' % step))
+    saved = checkpoint.read(os.path.join(str(train_dir), f'model.ckpt-{step}'))
     weights, average, _ = numpy_run(step)
     assert saved.step == saved.values['global_step'] == step
     np.testing.assert_allclose(saved.values['weights'], weights, rtol=1e-5)

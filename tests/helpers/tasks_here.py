@@ -30,8 +30,8 @@ class LocalCluster(Cluster):
 def cluster(num_servers, num_workers):
     """A cluster of so many tasks."""
     return LocalCluster(
-        tuple('ps%d:1' % i for i in range(num_servers)),
-        tuple('worker%d:1' % i for i in range(num_workers)),
+        tuple(f'ps{i}:1' for i in range(num_servers)),
+        tuple(f'worker{i}:1' for i in range(num_workers)),
     )
 
 

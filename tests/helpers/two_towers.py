@@ -36,7 +36,7 @@ class Trainer:
             global_step = tf.train.get_or_create_global_step()
             rate = optimizer.learning_rate(global_step, run_length, hparams)
             opt = optimizer.create(rate, hparams)
-            devices = ['/cpu:%d' % i for i in range(num_towers)]
+            devices = [f'/cpu:{i}' for i in range(num_towers)]
             _, tower_grads = multi_gpu.tower_gradients(
                 devices, self._batches, opt, networks.from_hparams(hparams)
             )

@@ -37,8 +37,8 @@ def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **
       numbers: fields of Strategy and of Job.
     """
     cluster = Cluster(
-        tuple('ps%d:1' % i for i in range(num_servers)),
-        tuple('worker%d:1' % i for i in range(num_workers)),
+        tuple(f'ps{i}:1' for i in range(num_servers)),
+        tuple(f'worker{i}:1' for i in range(num_workers)),
     )
     strategy = Strategy(
         mode,

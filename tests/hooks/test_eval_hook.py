@@ -56,7 +56,7 @@ def _before_each_evaluation(monkeypatch, act):
 def _expected(train_dir, data_dir, step):
     """By NumPy, of the moving averages in the checkpoint."""
     suffix = '/ExponentialMovingAverage'
-    values = checkpoint.read(os.path.join(str(train_dir), 'model.ckpt-%d' % step)).values
+    values = checkpoint.read(os.path.join(str(train_dir), f'model.ckpt-{step}')).values
     averages = {
         name[: -len(suffix)]: value for name, value in values.items() if name.endswith(suffix)
     }
@@ -76,13 +76,13 @@ def test_what_is_evaluated(tmp_path, data_dir, capsys, eval_every, steps):
     output = capsys.readouterr().out
     correct = [_expected(tmp_path, data_dir, step) for step in steps]
     assert PRECISION.findall(output) == [
-        ('%.3f' % (n / 50), str(n), str(step)) for n, step in zip(correct, steps)
+        (f'{n / 50:.3f}', str(n), str(step)) for n, step in zip(correct, steps)
     ]
     assert [
         (step, value) for step, tag, value in events.scalars(tmp_path) if tag == 'Precision @ 1'
     ] == [(step, pytest.approx(n / 50)) for n, step in zip(correct, steps)]
     if steps:
-        saved = 'Saved %s' % (tmp_path / 'model.ckpt-4')
+        saved = f'Saved {tmp_path / "model.ckpt-4"}'
         assert output.index(saved) < output.rindex('precision @ 1')
 
 
@@ -157,7 +157,7 @@ def test_test_images_that_change_cost_no_step(tmp_path, own_data_dir, capsys, mo
         _train(tmp_path / 'run', own_data_dir, 4, eval_every=2)
     captured = capsys.readouterr()
     assert 'has changed since the start: ' in captured.err and '. Training goes on' in captured.err
-    assert 'Saved %s\n' % (tmp_path / 'run' / 'model.ckpt-4') in captured.out
+    assert f'Saved {tmp_path / "run" / "model.ckpt-4"}\n' in captured.out
     assert not PRECISION.findall(captured.out)
 
 
@@ -230,9 +230,9 @@ def test_the_best_checkpoint_is_kept(tmp_path, data_dir, capsys):
     best = 1 + correct.index(max(correct))
     kept, saved = (
         run_directory.read_checkpoint(str(tmp_path), 'best'),
-        checkpoint.read(str(tmp_path / ('model.ckpt-%d' % best))),
+        checkpoint.read(str(tmp_path / (f'model.ckpt-{best}'))),
     )
-    assert (kept.step, os.path.basename(kept.path)) == (best, 'best.ckpt-%d' % best)
+    assert (kept.step, os.path.basename(kept.path)) == (best, f'best.ckpt-{best}')
     assert kept.values.keys() == saved.values.keys()
     assert all(np.array_equal(value, saved.values[name]) for name, value in kept.values.items())
     assert checkpoint.read_latest(str(tmp_path)).step == 4

@@ -45,8 +45,8 @@ def test_one_step_is_traced(tmp_path, data_dir, capsys, profile_step):
     for max_steps in (5, 9):
         train(tmp_path, data_dir, max_steps, profile_step=profile_step)
     (path,) = tmp_path.glob('trace*')
-    assert path.name == 'trace-%d.json' % profile_step
-    told = 'Traced step %d: open %s with ' % (profile_step, path)
+    assert path.name == f'trace-{profile_step}.json'
+    told = f'Traced step {profile_step}: open {path} with '
     assert capsys.readouterr().out.count(told) == 1
     assert [step for step, _, _ in _tagged(tmp_path)] == [profile_step]
 

@@ -51,7 +51,7 @@ def test_most_frequent_confusions():
     assert len(text_report.confusion_matrix(scored.of_matrix(matrix[:20, :20]), ['a'] * 20)) > 400
     assert text_report.confusion_matrix(scored.of_matrix(matrix), []) == 'No confusions'
     matrix[3, 5], matrix[20, 0], matrix[2, 1] = 4, 7, 4
-    names = ['class%d' % i for i in range(21)]
+    names = [f'class{i}' for i in range(21)]
     assert text_report.confusion_matrix(scored.of_matrix(matrix), names).splitlines() == [
         'The most frequent confusions:',
         '  class20 taken for class0: 7 of 12',

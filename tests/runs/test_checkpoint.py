@@ -24,7 +24,7 @@ def _save(directory, step, global_step=True, name='model.ckpt'):
 
 
 def _list(directory, path):
-    (directory / 'checkpoint').write_text('model_checkpoint_path: "%s"\n' % path)
+    (directory / 'checkpoint').write_text(f'model_checkpoint_path: "{path}"\n')
 
 
 def test_an_empty_or_missing_directory(tmp_path):
@@ -52,9 +52,9 @@ def test_a_list_that_names_another_directory(tmp_path, capsys):
         )
     _list(tmp_path / 'copy', path)
     assert checkpoint.read_latest(str(tmp_path / 'copy')).path == path
-    assert capsys.readouterr().out == '%s names a checkpoint in another directory. Using %s\n' % (
-        tmp_path / 'copy/checkpoint',
-        path,
+    assert (
+        capsys.readouterr().out
+        == f'{tmp_path / "copy/checkpoint"} names a checkpoint in another directory. Using {path}\n'
     )
 
 
@@ -84,9 +84,9 @@ def test_what_a_checkpoint_holds(tmp_path):
 
 
 def test_a_list_that_names_nothing(tmp_path, capsys):
-    complaint = '%s/checkpoint is missing or damaged. ' % tmp_path
+    complaint = f'{tmp_path}/checkpoint is missing or damaged. '
     (tmp_path / 'checkpoint').write_text('nonsense')
-    with pytest.raises(UserError, match='^%sThere is no other intact' % complaint):
+    with pytest.raises(UserError, match=f'^{complaint}There is no other intact'):
         checkpoint.read_latest(str(tmp_path))
     path = [_save(tmp_path, step) for step in (9, 10)][1]
     for content in (b'\xff\x00', None):
@@ -94,16 +94,14 @@ def test_a_list_that_names_nothing(tmp_path, capsys):
         if content is not None:
             (tmp_path / 'checkpoint').write_bytes(content)
         assert checkpoint.read_latest(str(tmp_path)).path == path
-        assert capsys.readouterr().out == '%sUsing %s\n' % (complaint, path)
+        assert capsys.readouterr().out == f'{complaint}Using {path}\n'
 
 
 def test_a_list_that_is_no_file(tmp_path):
     _save(tmp_path, 1)
     (tmp_path / 'checkpoint').unlink()
     os.mkfifo(str(tmp_path / 'checkpoint'))
-    with pytest.raises(
-        UserError, match='^%s/checkpoint is a FIFO, not a file: remove it' % tmp_path
-    ):
+    with pytest.raises(UserError, match=f'^{tmp_path}/checkpoint is a FIFO, not a file: remove it'):
         checkpoint.read_latest(str(tmp_path))
 
 
@@ -127,14 +125,11 @@ def test_a_damaged_checkpoint(tmp_path, capsys, suffix, damage):
     damage(second + suffix)
     assert checkpoint.read_latest(str(tmp_path)).path == first
     told = capsys.readouterr().out
-    assert re.fullmatch(
-        r'The checkpoint %s is damaged \([^\n]+\). Using %s\n' % (second, first), told
-    )
+    assert re.fullmatch(rf'The checkpoint {second} is damaged \([^\n]+\). Using {first}\n', told)
     damage(first + suffix)
     with pytest.raises(
         UserError,
-        match=r'^The checkpoint %s is damaged .*%s is damaged [^\n]*no other intact'
-        % (second, first),
+        match=rf'^The checkpoint {second} is damaged .*{first} is damaged [^\n]*no other intact',
     ):
         checkpoint.read_latest(str(tmp_path))
 
@@ -166,7 +161,7 @@ def test_a_step_that_is_none(tmp_path, step, told):
         session.run(tf.global_variables_initializer())
         path = tf.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 3)
     with pytest.raises(
-        UserError, match=r'^The checkpoint %s is damaged \(its global_step is %s' % (path, told)
+        UserError, match=rf'^The checkpoint {path} is damaged \(its global_step is {told}'
     ):
         checkpoint.read(path)
 
@@ -201,10 +196,7 @@ def test_a_checkpoint_that_fits(tmp_path):
 )
 def test_a_checkpoint_that_does_not_fit(tmp_path, name, shape, dtype, complaint):
     path = _save(tmp_path, 1)
-    message = (
-        '^The checkpoint %s does not fit: %s. Give the directory of a run of this network$'
-        % (path, complaint)
-    )
+    message = f'^The checkpoint {path} does not fit: {complaint}. Give the directory of a run of this network$'
     with pytest.raises(UserError, match=message):
         checkpoint.check_fits(
             checkpoint.read(path), {name: tf.get_variable('variable', shape, dtype)}

@@ -30,7 +30,7 @@ def _best_files(train_dir):
 
 
 def _files_of(step):
-    return ['best.ckpt-%d.data-00000-of-00001' % step, 'best.ckpt-%d.index' % step]
+    return [f'best.ckpt-{step}.data-00000-of-00001', f'best.ckpt-{step}.index']
 
 
 def test_only_a_better_one_takes_its_place(tmp_path, data_dir, capsys):
@@ -39,7 +39,7 @@ def test_only_a_better_one_takes_its_place(tmp_path, data_dir, capsys):
             checkpoint_files.keep_best(run, _checkpoint(step), precision)
             assert _best_files(tmp_path) == _files_of(best)
             saved = run_directory.read_checkpoint(str(tmp_path), 'best')
-            assert (saved.path, saved.step) == (str(tmp_path / ('best.ckpt-%d' % best)), best)
+            assert (saved.path, saved.step) == (str(tmp_path / (f'best.ckpt-{best}')), best)
             np.testing.assert_array_equal(
                 saved.values['conv1/weights'], np.full([2, 3], best + 0.1, np.float32)
             )
@@ -49,8 +49,7 @@ def test_only_a_better_one_takes_its_place(tmp_path, data_dir, capsys):
         'precision': 0.625,
     }
     assert capsys.readouterr().out == ''.join(
-        'Best so far: precision @ 1 = %.3f, kept as %s\n'
-        % (precision, tmp_path / ('best.ckpt-%d' % step))
+        f'Best so far: precision @ 1 = {precision:.3f}, kept as {tmp_path / f"best.ckpt-{step}"}\n'
         for step, precision in [(3, 0.5), (6, 0.625)]
     )
 

@@ -36,7 +36,7 @@ def test_files_of_the_same_second(tmp_path, monkeypatch):
         with SummaryWriter(str(tmp_path)) as summary_writer:
             _add(summary_writer, step)
     assert sorted(name[-6:] for name in os.listdir(str(tmp_path))) == [
-        'host.%d' % i for i in range(3)
+        f'host.{i}' for i in range(3)
     ]
     (tmp_path / 'events.out.tfevents.1700000000.host.0').unlink()
     assert [step for step, _, _ in events.scalars(tmp_path)] == [1, 2]

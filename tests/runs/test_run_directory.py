@@ -39,7 +39,7 @@ def test_fresh_moves_the_old_run_aside(tmp_path, data_dir, capsys):
     train(str(tmp_path / 'run') + '/', data_dir, 2, fresh=True)
     assert_saved(tmp_path / 'run', 2)
     (aside,) = glob.glob(str(tmp_path / 'run.*'))
-    assert 'Moved the run in %s to %s' % (tmp_path / 'run', aside) in capsys.readouterr().out
+    assert f'Moved the run in {tmp_path / "run"} to {aside}' in capsys.readouterr().out
     train(aside, data_dir, 4)  # the old run can be resumed where it is now
     assert_saved(aside, 4)
     assert tf.train.latest_checkpoint(str(tmp_path / 'run')).endswith('run/model.ckpt-2')
@@ -54,7 +54,7 @@ def test_fresh_in_the_working_directory(tmp_path, data_dir, monkeypatch):
 
 def test_fresh_does_not_move_the_data(tmp_path, own_data_dir):
     train(tmp_path, own_data_dir, 1)
-    with pytest.raises(UserError, match='--fresh would move the data in %s' % own_data_dir):
+    with pytest.raises(UserError, match=f'--fresh would move the data in {own_data_dir}'):
         train(tmp_path, own_data_dir, 1, fresh=True)
     assert_saved(tmp_path, 1)
 
@@ -63,7 +63,7 @@ def test_fresh_does_not_move_the_data(tmp_path, own_data_dir):
 def test_another_process_trains_in_the_directory(tmp_path, data_dir, fresh):
     train(tmp_path, data_dir, 1)
     with directories.Lock(str(tmp_path)), pytest.raises(
-        UserError, match='Another process is training in %s' % tmp_path
+        UserError, match=f'Another process is training in {tmp_path}'
     ):
         train(tmp_path, data_dir, 2, fresh=fresh)
     assert_saved(tmp_path, 1)
@@ -103,7 +103,7 @@ def test_a_run_is_resumed_from_the_newest_intact_checkpoint(tmp_path, data_dir, 
     train(tmp_path, data_dir, 4)
     output = capsys.readouterr().out
     assert '{0}/model.ckpt-2 is missing. Using {0}/model.ckpt-1\n'.format(tmp_path) in output
-    assert 'Resuming from %s/model.ckpt-1, step 1\n' % tmp_path in output
+    assert f'Resuming from {tmp_path}/model.ckpt-1, step 1\n' in output
     assert_saved(tmp_path, 4)
 
 
@@ -144,8 +144,8 @@ def test_a_run_on_other_classes(tmp_path, data_dir, own_data_dir):
         os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY, dataset.CLASS_NAMES_FILE), 'w'
     ) as names:
         names.write('\n'.join(dataset.CLASS_NAMES))
-    complaint = r'The run in %s was trained with class_names disc, ring, .*: give the same' % (
-        tmp_path / 'run'
+    complaint = (
+        rf'The run in {tmp_path / "run"} was trained with class_names disc, ring, .*: give the same'
     )
     with pytest.raises(UserError, match=complaint):
         train(tmp_path / 'run', own_data_dir, 2)
@@ -163,7 +163,7 @@ def test_another_optimizer_or_recipe(tmp_path, data_dir, hparams, difference):
     train(tmp_path, data_dir, 1)
     with pytest.raises(
         UserError,
-        match='The run in %s was trained with %s: give the same, another' % (tmp_path, difference),
+        match=f'The run in {tmp_path} was trained with {difference}: give the same, another',
     ):
         train(tmp_path, data_dir, 2, hparams=hparams)
     assert_saved(tmp_path, 1)
@@ -177,8 +177,7 @@ def test_other_hyperparameters_are_named(tmp_path, data_dir, capsys):
     assert 'different' not in capsys.readouterr().out
     train(tmp_path, data_dir, 2, hparams=HPARAMS._replace(batch_size=64, contrast=0.5))
     assert (
-        'The run in %s is resumed with different hyperparameters: batch_size 64 (was 128), contrast 0.5 (was 0.8). The '
-        % tmp_path
+        f'The run in {tmp_path} is resumed with different hyperparameters: batch_size 64 (was 128), contrast 0.5 (was 0.8). The '
     ) in capsys.readouterr().out
     record = json.loads((tmp_path / 'run.json').read_text())
     assert (record['batch_size'], record['num_towers']) == (64, 2)
@@ -202,7 +201,7 @@ def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
         with run_directory.lock(str(tmp_path), False, given) as run:
             run.write_record()
     printed = capsys.readouterr().out
-    assert 'different hyperparameters: %s. ' % told in printed if told else printed == ''
+    assert f'different hyperparameters: {told}. ' in printed if told else printed == ''
 
 
 @pytest.mark.parametrize(
@@ -227,7 +226,7 @@ def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
 def test_a_bad_value_in_the_record(tmp_path, name, value, fault):
     path = tmp_path / 'run.json'
     path.write_text(json.dumps({name: value}))
-    with pytest.raises(UserError, match=r'^%s is damaged \(%s.*\): delete it' % (path, fault)):
+    with pytest.raises(UserError, match=rf'^{path} is damaged \({fault}.*\): delete it'):
         run_directory.read_hparams(str(tmp_path))
 
 
@@ -255,13 +254,13 @@ def test_a_directory_in_place_of_the_record(tmp_path):
         ('[]', 'not a JSON object'),
         ('[' * 200000, 'recursion'),
         ('{"num_towers": 1,}', ''),
-        ('{"epochs": 1%s}' % ('0' * 400), ''),
+        (f'{{"epochs": 1{"0" * 400}}}', ''),
     ],
 )
 def test_a_damaged_record(tmp_path, content, fault):
     path = tmp_path / 'run.json'
     path.write_text(content)
-    with pytest.raises(UserError, match=r'^%s is damaged \(.*%s.*\): delete it' % (path, fault)):
+    with pytest.raises(UserError, match=rf'^{path} is damaged \(.*{fault}.*\): delete it'):
         run_directory.read_hparams(str(tmp_path))
 
 

@@ -53,7 +53,7 @@ def test_under_a_trainer(tmp_path, data_dir, script, changes):
     """It names the file, saves, and ends."""
     runs = []
     for index, change in enumerate(changes):
-        own = faults.copy(data_dir, tmp_path / ('data%d' % index))
+        own = faults.copy(data_dir, tmp_path / (f'data{index}'))
         process = programs.start(script, *faults.job(own, tmp_path / str(index)))
         runs.append((process, change, dataset.read(own).train.paths[2], tmp_path / str(index)))
     for process, change, path, _ in runs:
@@ -72,7 +72,7 @@ def test_between_two_evaluations(tmp_path, data_dir):
     """No precision of fewer or other examples is printed."""
     runs = []
     for index, change in enumerate([_drop_records, _label(3), faults.put_fifo]):
-        own = faults.copy(data_dir, tmp_path / ('data%d' % index))
+        own = faults.copy(data_dir, tmp_path / (f'data{index}'))
         directory = tmp_path / str(index)
         checkpoints.save(directory, 1)
         process = programs.start(

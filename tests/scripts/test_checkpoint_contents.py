@@ -31,7 +31,7 @@ def run(trained, tmp_path):
 
 def _train(data_dir, run, max_steps=1):
     """Resumes the run; it has nothing to do if it is at this step."""
-    return programs.call('cifar10_train', *faults.job(data_dir, run, '--max_steps=%d' % max_steps))
+    return programs.call('cifar10_train', *faults.job(data_dir, run, f'--max_steps={max_steps}'))
 
 
 def _evaluate(data_dir, run):
@@ -47,7 +47,7 @@ SCRIPTS = pytest.mark.parametrize('script', [_train, _evaluate])
 
 
 def _used(stdout, step):
-    return 'model.ckpt-%d, step %d\n' % (step, step) in stdout or 'step %d), ' % step in stdout
+    return f'model.ckpt-{step}, step {step}\n' in stdout or f'step {step}), ' in stdout
 
 
 def _break_the_last(trained, run, step):

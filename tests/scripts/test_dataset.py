@@ -10,20 +10,15 @@ from tests.helpers.special_files import deadline  # noqa: F401
 
 
 def _summary(data_dir):
-    return '50000 training and 10000 test examples of %s in %s\n' % (
-        ', '.join(synthetic.CLASS_NAMES),
-        data_dir / dataset.CIFAR10_DIRECTORY,
-    )
+    return f'50000 training and 10000 test examples of {", ".join(synthetic.CLASS_NAMES)} in {data_dir / dataset.CIFAR10_DIRECTORY}\n'
 
 
 @pytest.mark.slow
 def test_commands(tmp_path):
     args = ['--data_dir=' + str(tmp_path)]
-    assert programs.succeed(
-        'cifar10_dataset', 'synthetic', *args
-    ) == 'Writing the synthetic data set to %s\n%s' % (
-        tmp_path / dataset.CIFAR10_DIRECTORY,
-        _summary(tmp_path),
+    assert (
+        programs.succeed('cifar10_dataset', 'synthetic', *args)
+        == f'Writing the synthetic data set to {tmp_path / dataset.CIFAR10_DIRECTORY}\n{_summary(tmp_path)}'
     )
     for command in ('verify', 'synthetic', 'download'):  # the files exist: nothing is written
         assert programs.call('cifar10_dataset', command, *args) == (0, _summary(tmp_path), '')
@@ -33,7 +28,7 @@ def test_verify_takes_the_directory_of_the_data_set(tmp_path, monkeypatch):
     monkeypatch.setattr(synthetic, 'DATA_DIR', str(tmp_path / 'drawn'))
     status, _, stderr = programs.call('cifar10_dataset', 'verify', '--dataset=synthetic')
     assert status == 1 and stderr.startswith(
-        'cifar10_dataset.py: error: %s/drawn does not exist: ' % tmp_path
+        f'cifar10_dataset.py: error: {tmp_path}/drawn does not exist: '
     )
 
 
@@ -41,9 +36,7 @@ def test_what_is_no_file_is_named(own_data_dir):
     path = dataset.read(own_data_dir).train.paths[1]
     os.remove(path)
     special_files.make(path, 'a FIFO')
-    line = (
-        'cifar10_dataset.py: error: %s is a FIFO, not a file: replace it with a good copy\n' % path
-    )
+    line = f'cifar10_dataset.py: error: {path} is a FIFO, not a file: replace it with a good copy\n'
     for command in ('verify', 'download'):
         found = programs.call('cifar10_dataset', command, '--data_dir=' + own_data_dir)
         assert found == (1, '', line)

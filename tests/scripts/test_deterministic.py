@@ -14,8 +14,8 @@ def _train_twice(directories, data_dir, steps, num_gpus, recipe):
     flags = [
         '--deterministic',
         '--seed=3',
-        '--num_gpus=%d' % num_gpus,
-        '--max_steps=%d' % steps,
+        f'--num_gpus={num_gpus}',
+        f'--max_steps={steps}',
         '--recipe=' + recipe,
         '--batch_size=8',
         '--epochs=100',
@@ -41,7 +41,7 @@ def _assert_same(directories, steps):
     losses = [_losses(directory) for directory in directories]
     assert losses[0] == losses[1] and sorted(losses[0]) == list(range(1, steps + 1))
     weights = [
-        checkpoint.read('%s/model.ckpt-%d' % (directory, steps)).values for directory in directories
+        checkpoint.read(f'{directory}/model.ckpt-{steps}').values for directory in directories
     ]
     one, two = ({name: value.tobytes() for name, value in values.items()} for values in weights)
     assert one == two

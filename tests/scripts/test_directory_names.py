@@ -74,11 +74,11 @@ def test_names_that_work(tmp_path, data_dir, name):
     """Trains, resumes and evaluates."""
     for step in (1, 2):
         status, stdout, stderr = programs.call(
-            'cifar10_train', *faults.job(data_dir, name, '--max_steps=%d' % step)
+            'cifar10_train', *faults.job(data_dir, name, f'--max_steps={step}')
         )
         assert (status, stderr) == (0, '')
         assert checkpoint.read_latest(str(tmp_path / name)).step == step
-    assert 'Resuming from %s, step 1\n' % (tmp_path / name / 'model.ckpt-1') in stdout
+    assert f'Resuming from {tmp_path / name / "model.ckpt-1"}, step 1\n' in stdout
     status, stdout, stderr = programs.call(
         'cifar10_eval', '--run_once', *faults.evaluation(data_dir, name, name + '/eval')
     )
@@ -95,9 +95,7 @@ def test_a_list_that_names_checkpoints_elsewhere(tmp_path, data_dir):
         == 0
     )
     lines = [f'model_checkpoint_path: "{original}/model.ckpt-3"']
-    lines += [
-        'all_model_checkpoint_paths: "%s/model.ckpt-%d"' % (original, step) for step in (1, 2, 3)
-    ]
+    lines += [f'all_model_checkpoint_paths: "{original}/model.ckpt-{step}"' for step in (1, 2, 3)]
     (original / 'checkpoint').write_text('\n'.join(lines) + '\n')
     copied = faults.copy(original, tmp_path / 'copied')
     before = faults.snapshot(original)

@@ -24,7 +24,7 @@ def _args(script, data_dir, directory):
     if script == 'cifar10_eval':
         return faults.evaluation(data_dir, directory.parent, directory / 'out', '--run_once')
     if script == 'cifar10_dataset':
-        return ['synthetic', '--data_dir=%s' % (directory / 'out')]
+        return ['synthetic', f'--data_dir={directory / "out"}']
     job = faults.classic_job if script == 'cifar10_classic' else faults.job
     return job(data_dir, directory / 'out', '--max_steps=2')
 
@@ -69,7 +69,7 @@ class _Disk:
         """Lets the trainer save, then fills its disk up."""
         faults.read_until(self.process, ': step 6,')
         self._handle = os.open(faults.inside(self.process, self._directory), os.O_RDONLY)
-        self.path = '/proc/self/fd/%d' % self._handle
+        self.path = f'/proc/self/fd/{self._handle}'
         self._filler = os.open(os.path.join(self.path, 'filler'), os.O_WRONLY | os.O_CREAT)
         while True:
             try:
@@ -132,7 +132,7 @@ def test_full_for_a_while(tmp_path, data_dir):
     assert _steps(disk.names()) == [5]
     disk.make_room()
     saved = faults.read_until(disk.process, ': step ').split(': step ')[1].split(',')[0]
-    faults.read_until(disk.process, ': step %d,' % (int(saved) + 30))
+    faults.read_until(disk.process, f': step {int(saved) + 30},')
     kept = _steps(disk.names())
     status, stdout, stderr = disk.end()
     disk.assert_told(stderr)

@@ -81,22 +81,23 @@ def test_a_job_that_is_started_again_after_its_end(tmp_path, make_cluster, num_p
     cluster = make_cluster(num_ps, 2, *flags)
     cluster.start()
     cluster.succeed()
-    cluster.start('worker 1', flags=['--train_dir=%s' % (tmp_path / 'other')])
+    cluster.start('worker 1', flags=[f'--train_dir={tmp_path / "other"}'])
     cluster.wait_for('worker 1', 'listens')
     cluster.start(*[name for name in cluster.names if name != 'worker 1'])
     cluster.succeed()
     assert cluster.tasks['worker 1'].stdout_lines[-1] == ENDED
     assert 'Nothing to do: the run ends at step 2' in cluster.text('worker 0')
     for name in cluster.names[:num_ps]:
-        assert cluster.tasks[name].stdout_lines[-1] == 'The run has finished at step %d' % _saved(
-            tmp_path
+        assert (
+            cluster.tasks[name].stdout_lines[-1]
+            == f'The run has finished at step {_saved(tmp_path)}'
         )
     if mode == 'sync':
         cluster.start('ps 0', 'worker 1')
         assert cluster.tasks['worker 1'].end() == 0
         assert cluster.tasks['worker 1'].stdout_lines[-1] == ENDED
         cluster.kill('ps 0')
-        hosts = '--worker_hosts=192.0.2.1:2222,%s' % cluster.addresses['worker 1']
+        hosts = f'--worker_hosts=192.0.2.1:2222,{cluster.addresses["worker 1"]}'
         cluster.start('worker 1', flags=[hosts, '--connect_timeout_secs=8'])
         assert cluster.tasks['worker 1'].end() == 0
         assert cluster.tasks['worker 1'].stdout_lines[-1] == ENDED
@@ -113,7 +114,7 @@ def test_a_chief_that_cannot_write_everything(tmp_path, make_cluster, num_ps, en
     (tmp_path / 'run' / 'trace-3.json').mkdir(parents=True)
     mode = '--mode=async' if num_ps else '--mode=allreduce'
     cluster = make_cluster(num_ps, 2, mode, '--max_steps=20', '--profile_step=3', gate=6)
-    cluster.start('worker 1', flags=['--train_dir=%s' % (tmp_path / 'other')])
+    cluster.start('worker 1', flags=[f'--train_dir={tmp_path / "other"}'])
     cluster.start(*[name for name in cluster.names if name != 'worker 1'])
     cluster.wait_until_blocked(6)
     chief, other = cluster.tasks['worker 0'], cluster.tasks['worker 1']
@@ -125,7 +126,7 @@ def test_a_chief_that_cannot_write_everything(tmp_path, make_cluster, num_ps, en
     assert chief.end() == (1 if ends else 128 + signal.SIGTERM)
     other.signal(signal.SIGCONT)
     warning, *complaints = chief.stderr_lines
-    lost = 'Cannot write %s (Is a directory): ' % (tmp_path / 'run' / 'trace-3.json')
+    lost = f'Cannot write {tmp_path / "run" / "trace-3.json"} (Is a directory): '
     assert warning.startswith(SCRIPT + lost) and warning.endswith('Training goes on')
     assert complaints[0].startswith(
         SCRIPT + 'error: ' * ends + 'The run is saved, but without the trace: ' + lost

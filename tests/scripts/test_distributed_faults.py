@@ -66,15 +66,14 @@ def test_sync(tmp_path, make_cluster, num_ps):
     cluster.wait_for('worker 1', '^The chief has restarted the run: joining it$')
     assert cluster.joined_step('worker 1') == 20
     cluster.wait_until_blocked(37)
-    last = 'ps %d' % (num_ps - 1)
+    last = f'ps {num_ps - 1}'
     cluster.kill(last)
     cluster.allow()
     cluster.start(last)
     for worker in ('worker 0', 'worker 1'):
         cluster.wait_for(
             worker,
-            r'^Lost (the connection to )?%s \(%s.*\): joining again$'
-            % (last, cluster.addresses[last]),
+            rf'^Lost (the connection to )?{last} \({cluster.addresses[last]}.*\): joining again$',
         )
     assert cluster.resumed_step() == 30
     cluster.succeed()
@@ -96,8 +95,7 @@ def test_a_chief_that_restarts_without_a_checkpoint(tmp_path, make_cluster):
     cluster.tasks['worker 1'] = cluster.start_another('worker 1', gate=gate)
     cluster.wait_for(
         'worker 0',
-        r'^Training: waiting for worker 1 \(%s: filling the queue\)$'
-        % cluster.addresses['worker 1'],
+        rf'^Training: waiting for worker 1 \({cluster.addresses["worker 1"]}: filling the queue\)$',
     )
     observed.write(gate, 10**9)
     cluster.wait_until_blocked(7, 'worker 0')
@@ -164,7 +162,7 @@ def test_async_and_average(tmp_path, make_cluster, mode, num_ps):
     cluster.wait_until_blocked(47)
     # nothing is made twice
     assert all(step > 37 for step in _steps(cluster.tasks['worker 0'].stdout_lines))
-    last = 'ps %d' % (num_ps - 1)
+    last = f'ps {num_ps - 1}'
     cluster.kill(last)
     cluster.allow()
     cluster.start(last)
@@ -195,9 +193,9 @@ def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
     if number == signal.SIGKILL:
         # TensorFlow 1.15 may not notice that a peer is gone; then the watchdog does.
         assert re.match(
-            r'cifar10_distributed_train.py: (Lost %s \(%s: Connection refused\): start the job again, it goes on from '
-            r'its last checkpoint$|Training: waited 6 seconds .* for %s )'
-            % (fallen, cluster.addresses[fallen], fallen),
+            rf'cifar10_distributed_train.py: (Lost {fallen} \({cluster.addresses[fallen]}: Connection refused\): start the '
+            r'job again, it goes on from '
+            rf'its last checkpoint$|Training: waited 6 seconds .* for {fallen} )',
             complaint,
         )
     else:
@@ -216,8 +214,9 @@ def _assert_stalled(cluster, name, stopped):
     """Asserts that a task ended because another one has stopped, which its line names."""
     assert cluster.tasks[name].end() == EX_TEMPFAIL
     assert cluster.tasks[name].stderr_lines == [
-        'cifar10_distributed_train.py: Training: waited 6 seconds (--stall_timeout_secs) for %s (%s: it does not answer): start this '
-        'task again when the others are there' % (stopped, cluster.addresses[stopped])
+        f'cifar10_distributed_train.py: Training: waited 6 seconds (--stall_timeout_secs) for {stopped} '
+        f'({cluster.addresses[stopped]}: it does not answer): start this '
+        'task again when the others are there'
     ]
 
 
@@ -261,11 +260,9 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
     cluster.kill(fallen)
     saved = int(checkpoint_files.latest_checkpoint(str(tmp_path / 'run')).rsplit('-', 1)[1])
     assert saved >= 10  # the chief may have been saving the next one
-    cluster.flags.append('--max_steps=%d' % (saved + 10))
+    cluster.flags.append(f'--max_steps={saved + 10}')
     cluster.start()
-    resumed = int(
-        cluster.wait_for('worker 0', r'^Resuming from .*-%d, step (\d+)$' % saved).group(1)
-    )
+    resumed = int(cluster.wait_for('worker 0', rf'^Resuming from .*-{saved}, step (\d+)$').group(1))
     # the other worker can make an update while the chief saves
     assert saved <= resumed <= saved + (mode == 'async')
     cluster.succeed()

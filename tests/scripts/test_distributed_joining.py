@@ -62,10 +62,9 @@ def test_tf_config_with_a_chief_and_an_evaluator(tmp_path, make_cluster):
     )
     assert [task.stderr_lines for task in tasks.values()] == [[]] * 4
     for job, index in [('chief', 0), ('worker', 1)]:
-        assert 'this is worker %d (%s)' % (
-            index,
-            cluster.addresses['worker %d' % index],
-        ) in '\n'.join(tasks[job].stdout_lines)
+        assert f'this is worker {index} ({cluster.addresses[f"worker {index}"]})' in '\n'.join(
+            tasks[job].stdout_lines
+        )
     assert 'of 50, step 4)' in '\n'.join(tasks['evaluator'].stdout_lines)
     assert events.shown_steps(tmp_path / 'run' / 'eval')['Precision @ 1'] == [4]
 
@@ -76,7 +75,7 @@ def test_an_evaluator_before_the_chief(tmp_path, make_cluster):
     cluster.start()
     assert cluster.tasks['worker 0'].end() == 0
     evaluator = clusters.Task(['--job_name=evaluator'] + cluster.flags + ['--max_steps=6'])
-    evaluator.wait_for(r'^Waiting for worker 0 \(%s\) to train$' % cluster.addresses['worker 0'])
+    evaluator.wait_for(rf'^Waiting for worker 0 \({cluster.addresses["worker 0"]}\) to train$')
     cluster.start(flags=['--max_steps=6'])
     assert (cluster.tasks['worker 0'].end(), evaluator.end()) == (0, 0)
     assert 'of 50, step 6)' in '\n'.join(evaluator.stdout_lines)

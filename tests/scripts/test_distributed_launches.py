@@ -49,7 +49,7 @@ def _task(launcher, name):
 def test_a_task_that_is_ended_or_stopped(tmp_path, data_dir, mode, num_ps, name, number):
     process = programs.start(
         'cifar10_launch',
-        '--num_ps=%d' % num_ps,
+        f'--num_ps={num_ps:d}',
         '--num_workers=2',
         '--max_restarts=1',
         '--',

@@ -73,7 +73,7 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
         *['--average_period=2'] * (mode == 'average'),
     )
     for i in range(1, num_workers):  # only the chief may write
-        cluster.start('worker %d' % i, flags=['--train_dir=%s' % (tmp_path / 'other')])
+        cluster.start(f'worker {i}', flags=[f'--train_dir={tmp_path / "other"}'])
     cluster.start(*[name for name in cluster.names if name.startswith('ps')] + ['worker 0'])
     _succeed(cluster)
     assert not (tmp_path / 'other').exists()
@@ -83,7 +83,7 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
     steps = events.shown_steps(tmp_path / 'run')
     assert steps.pop('Precision @ 1') == [saved.step]
     for i in range(num_workers):
-        assert cluster.text('worker %d' % i).count('precision @ 1') == (i == 0)
+        assert cluster.text(f'worker {i}').count('precision @ 1') == (i == 0)
     assert steps['total_loss'] == sorted(set(steps['total_loss'])) and steps == dict.fromkeys(
         steps, steps['total_loss']
     )
@@ -92,15 +92,13 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
         assert {'staleness/mean', 'staleness/maximum'} <= set(steps)
         counts = re.findall(
             r'Staleness of (\d+) updates',
-            ''.join(cluster.text('worker %d' % i) for i in range(num_workers)),
+            ''.join(cluster.text(f'worker {i}') for i in range(num_workers)),
         )
         # others can come after the chief has saved
         assert 0 <= sum(map(int, counts)) - saved.step < num_workers
     else:
         assert steps['total_loss'] == [2, 4, 6, 8]
-        assert all(
-            _steps(cluster.tasks['worker %d' % i]) == [2, 4, 6, 8] for i in range(num_workers)
-        )
+        assert all(_steps(cluster.tasks[f'worker {i}']) == [2, 4, 6, 8] for i in range(num_workers))
     if mode in ('sync', 'async'):
         held = re.search(r'^Variables: (.*)$', cluster.text('worker 0'), re.M).group(1)
         assert sum(map(float, re.findall(r'([\d.]+) MB on ps \d', held))) == pytest.approx(
@@ -118,21 +116,21 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
     status, stdout, _ = programs.call(
         'cifar10_train',
         '--data_dir=' + data_dir,
-        '--train_dir=%s' % (tmp_path / 'run'),
-        *FLAGS + ['--max_steps=%d' % (saved.step + 1)],
+        f'--train_dir={tmp_path / "run"}',
+        *FLAGS + [f'--max_steps={saved.step + 1}'],
     )
-    assert status == 0 and 'Resuming from %s, step %d\n' % (saved.path, saved.step) in stdout
+    assert status == 0 and f'Resuming from {saved.path}, step {saved.step}\n' in stdout
     (precision,) = re.findall(r': precision @ 1 = .*\n', stdout)
     status, stdout, _ = programs.call(
         'cifar10_eval',
         '--data_dir=' + data_dir,
-        '--checkpoint_dir=%s' % (tmp_path / 'run'),
-        '--eval_dir=%s' % (tmp_path / 'eval'),
+        f'--checkpoint_dir={tmp_path / "run"}',
+        f'--eval_dir={tmp_path / "eval"}',
         '--run_once',
     )
     assert (
         status == 0
-        and 'of 50, step %d)' % (saved.step + 1) in stdout
+        and f'of 50, step {saved.step + 1})' in stdout
         and stdout[26:].startswith(precision)
     )
 
@@ -146,7 +144,7 @@ def test_a_resumed_run_keeps_its_warm_up(tmp_path, make_cluster):
     cluster.start('worker 0', 'worker 1')
     cluster.wait_for(
         'worker 1',
-        r'^Connecting: waiting for ps 0 \(%s: Connection refused\)$' % cluster.addresses['ps 0'],
+        rf'^Connecting: waiting for ps 0 \({cluster.addresses["ps 0"]}: Connection refused\)$',
     )
     cluster.start('ps 0')
     _succeed(cluster)
@@ -160,7 +158,7 @@ def test_a_resumed_run_keeps_its_warm_up(tmp_path, make_cluster):
             json.dumps(dict(record, warmup_epochs=warmup_epochs))
         )
     cluster = make_cluster(1, 2, '--max_steps=4', *flags)
-    cluster.start('worker 1', flags=['--train_dir=%s' % (tmp_path / 'other')])
+    cluster.start('worker 1', flags=[f'--train_dir={tmp_path / "other"}'])
     cluster.start('ps 0', 'worker 0')
     _succeed(cluster)
     for name in ('worker 0', 'worker 1'):
@@ -179,7 +177,7 @@ def test_mistakes_that_others_notice(tmp_path, make_cluster):
     content[100] ^= 1
     path.write_bytes(bytes(content))
     address = cluster.addresses
-    others = '--worker_hosts=%s,localhost:1,%s' % (address['worker 0'], address['worker 2'])
+    others = f'--worker_hosts={address["worker 0"]},localhost:1,{address["worker 2"]}'
     started_with = (
         'ps 0 (%s) was started with --ps_hosts=%s %s, but worker 2 (%s) with --ps_hosts=%s %s: '
     )
@@ -187,10 +185,10 @@ def test_mistakes_that_others_notice(tmp_path, make_cluster):
         (
             'worker 1',
             ['--initial_learning_rate=0.5'],
-            'The run has initial_learning_rate 0.1, but worker 1 (%s) has 0.5: give all workers the '
-            'same flags and data' % address['worker 1'],
+            f'The run has initial_learning_rate 0.1, but worker 1 ({address["worker 1"]}) has 0.5: give all workers the '
+            'same flags and data',
         ),
-        ('worker 1', ['--data_dir=%s' % (tmp_path / 'data')], "The run has data_checksum '"),
+        ('worker 1', [f'--data_dir={tmp_path / "data"}'], "The run has data_checksum '"),
         (
             'worker 2',
             [others],
@@ -204,7 +202,7 @@ def test_mistakes_that_others_notice(tmp_path, make_cluster):
                 others,
             ),
         ),
-        ('ps 0', [], 'ps 0 (%s) cannot listen: Address already in use. ' % address['ps 0']),
+        ('ps 0', [], f'ps 0 ({address["ps 0"]}) cannot listen: Address already in use. '),
     ]:
         task = cluster.start_another(name, *flags)
         assert task.end() == 1 and len(task.stderr_lines) == 1
@@ -218,7 +216,7 @@ def test_mistakes_that_others_notice(tmp_path, make_cluster):
 def test_a_diverging_run_described_by_tf_config(make_cluster, num_ps):
     """It ends with a line, and nothing is saved."""
     cluster = make_cluster(num_ps, 2, '--initial_learning_rate=1e8', '--stall_timeout_secs=4')
-    hosts = {'worker': [cluster.addresses['worker %d' % i] for i in range(2)]}
+    hosts = {'worker': [cluster.addresses[f'worker {i}'] for i in range(2)]}
     if num_ps:
         hosts['ps'] = [cluster.addresses['ps 0']]
     cluster.flags = [flag for flag in cluster.flags if '_hosts=' not in flag]
@@ -229,8 +227,7 @@ def test_a_diverging_run_described_by_tf_config(make_cluster, num_ps):
     assert cluster.tasks['worker 0'].end() == 1
     (complaint,) = cluster.tasks['worker 0'].stderr_lines
     assert re.match(
-        r'%serror: Training diverged at step \d with learning rate 1e\+08\. .* The last good checkpoint is none yet$'
-        % SCRIPT,
+        rf'{SCRIPT}error: Training diverged at step \d with learning rate 1e\+08\. .* The last good checkpoint is none yet$',
         complaint,
     )
     assert set(cluster.end_all().values()) <= {1, EX_TEMPFAIL}

@@ -64,7 +64,7 @@ def _run(directory, job, recipe, num_ps, num_workers, max_steps, *flags, **optio
         num_workers,
         '--data_dir=' + job.dataset.directory,
         f'--train_dir={directory}',
-        '--max_steps=%d' % max_steps,
+        f'--max_steps={max_steps}',
         *FLAGS + RECIPES[recipe][0] + list(flags),
         **options,
     )
@@ -75,7 +75,7 @@ def _run(directory, job, recipe, num_ps, num_workers, max_steps, *flags, **optio
 
 
 def _saved(directory, step):
-    return checkpoint.read('%s/model.ckpt-%d' % (directory, step)).values
+    return checkpoint.read(f'{directory}/model.ckpt-{step}').values
 
 
 def _assert_same(found, wanted, first):
@@ -134,12 +134,12 @@ def test_two_workers_are_two_towers(tmp_path, data_dir, recipe, num_ps, mode):
         _assert_same(_saved(tmp_path / 'run', 2 + step), trainer.values(), first)
     if '--num_gpus=2' in mode:
         for i in range(2):
-            _assert_transfers_are_told(cluster.text('worker %d' % i))
+            _assert_transfers_are_told(cluster.text(f'worker {i}'))
     if not num_ps:  # all workers stay the same, bit for bit
         digests = [
             [
                 line
-                for line in cluster.tasks['worker %d' % i].stdout_lines
+                for line in cluster.tasks[f'worker {i}'].stdout_lines
                 if line.startswith('Digest')
             ]
             for i in range(2)
@@ -202,7 +202,7 @@ def test_downpour_of_one_worker(tmp_path, recipe, fetch_steps, push_steps):
     data_dir = data_sets.write_same(tmp_path / 'data')
     job = _job(data_dir, recipe, num_workers=push_steps)._replace(deterministic=False)
     trainer, first = _begin(tmp_path / 'run', job, 1)
-    flags = ['--fetch_steps=%d' % fetch_steps, '--push_steps=%d' % push_steps]
+    flags = [f'--fetch_steps={fetch_steps}', f'--push_steps={push_steps}']
     cluster = _run(
         tmp_path / 'run',
         job,

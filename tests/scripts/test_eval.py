@@ -16,7 +16,7 @@ def _args(data_dir, directory):
         '--dataset=synthetic',
         '--data_dir=' + data_dir,
         f'--checkpoint_dir={directory}',
-        '--eval_dir=%s' % (directory / 'eval'),
+        f'--eval_dir={directory / "eval"}',
     ]
 
 
@@ -32,7 +32,7 @@ def test_what_is_evaluated(tmp_path, data_dir):
     ]:
         status, stdout, _ = programs.call('cifar10_eval', *args, *_args(data_dir, tmp_path))
         correct, _ = checkpoints.expected_result(data_dir, variables, count, split.paths)
-        assert status == 0 and '(%d of %d, step %d)' % (correct, count, step) in stdout
+        assert status == 0 and f'({correct} of {count}, step {step})' in stdout
         assert stdout.count('precision @ 1') == 1
     assert tf.config.experimental.list_physical_devices('GPU') or stdout.startswith(
         'No GPU found: using /cpu:0 ('
@@ -48,8 +48,8 @@ def test_top_k_predictions_and_figures(tmp_path, data_dir):
         'cifar10_eval',
         '--run_once',
         '--top_k=3',
-        '--predictions_file=%s' % (tmp_path / 'p.csv'),
-        '--figures_dir=%s' % (tmp_path / 'new' / 'figures'),
+        f'--predictions_file={tmp_path / "p.csv"}',
+        f'--figures_dir={tmp_path / "new" / "figures"}',
         *_args(data_dir, tmp_path),
     )
     top_3 = np.mean([label in order[:3] for label, order in zip(labels, np.argsort(-logits, 1))])

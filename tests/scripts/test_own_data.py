@@ -107,7 +107,7 @@ def test_an_interrupted_conversion(tmp_path, number):
     photograph = os.path.join(top, 'b', '0.jpg')
     pictures.smooth(1000, 1000).save(photograph)
     for i in range(1, 3000):  # which take a minute
-        os.link(photograph, os.path.join(top, 'b', '%d.jpg' % i))
+        os.link(photograph, os.path.join(top, 'b', f'{i}.jpg'))
     process = programs.start('cifar10_dataset', 'convert', top, str(tmp_path / 'out'))
     faults.read_until(process, 'Converting ')
     assert any(name.startswith('.cifar10-incomplete-') for name in os.listdir(str(tmp_path)))
@@ -136,7 +136,7 @@ def test_two_classes_from_folders_to_precision(tmp_path):
         'cifar10_train', *(_flags(out, run) + ['--max_steps=60', '--recipe=fast'])
     )
     assert 'Data: 72 examples of cat, dog in ' + out in stdout
-    assert 'Network: %d parameters' % (1068298 - 8 * 193) in stdout
+    assert f'Network: {1068298 - 8 * 193} parameters' in stdout
     assert _precision(stdout) == 1
     evaluate = ['--checkpoint_dir=' + run, '--eval_dir=' + run + '_eval', '--run_once']
     stdout = programs.succeed('cifar10_eval', '--data_dir=' + out, '--num_views=10', *evaluate)
@@ -157,12 +157,12 @@ def test_two_classes_from_folders_to_precision(tmp_path):
 def test_300_classes_in_a_cluster_and_in_towers(tmp_path):
     """Labels of two bytes, in every kind of training; a run of one is resumed by another."""
     for i in range(300):
-        folder = tmp_path / 'photos' / ('class %03d' % i)
+        folder = tmp_path / 'photos' / (f'class {i:03d}')
         folder.mkdir(parents=True)
         color = np.array([i % 7, i // 7 % 7, i // 49]) * 40
         for j in range(2):
             Image.new('RGB', (32, 32), tuple(int(value) for value in color + j)).save(
-                str(folder / ('%d.png' % j))
+                str(folder / (f'{j}.png'))
             )
     out, run = str(tmp_path / 'out'), str(tmp_path / 'run')
     last = _convert(tmp_path, str(tmp_path / 'photos'), out)
@@ -175,7 +175,7 @@ def test_300_classes_in_a_cluster_and_in_towers(tmp_path):
         dataset.read(out).train.record_bytes == 3074
         and verification.verify(dataset.read(out).train) == 300
     )
-    parameters = 'Network: %d parameters' % (1068298 + 290 * 193)
+    parameters = f'Network: {1068298 + 290 * 193} parameters'
     first = programs.succeed(
         'cifar10_multi_gpu_train', '--num_gpus=2', '--max_steps=2', *_flags(out, run)
     )

@@ -36,11 +36,11 @@ def _train(directory, data_dir, recipe, flags, max_steps):
         'cifar10_multi_gpu_train',
         '--data_dir=' + data_dir,
         f'--train_dir={directory}',
-        '--max_steps=%d' % max_steps,
+        f'--max_steps={max_steps}',
         *FLAGS + recipe + flags,
     )
     assert (status, stderr) == (0, '')
-    return checkpoint.read('%s/model.ckpt-%d' % (directory, max_steps)).values, stdout
+    return checkpoint.read(f'{directory}/model.ckpt-{max_steps}').values, stdout
 
 
 @pytest.mark.slow
@@ -55,7 +55,7 @@ def test_each_placement_resumes_any_other(tmp_path, data_dir, num_towers, recipe
     for step, flags in enumerate(PLACEMENTS[num_towers], 2):
         alone, _ = _train(tmp_path / 'alone', data_dir, recipe, ALONE[num_towers], step)
         placed, stdout = _train(tmp_path / 'placed', data_dir, recipe, flags, step)
-        assert 'Resuming from %s/model.ckpt-%d, step' % (tmp_path / 'placed', step - 1) in stdout
+        assert f'Resuming from {tmp_path / "placed"}/model.ckpt-{step - 1}, step' in stdout
         assert sorted(placed) == sorted(alone)
         for name, value in alone.items():
             change = np.abs(value - first[name]).max()
@@ -84,6 +84,6 @@ def test_the_plan_of_four_devices(tmp_path, data_dir):
         'Tower 0: conv1, conv2 on /cpu:0; local3, local4, softmax_linear on /cpu:1',
         'Tower 1: conv1, conv2 on /cpu:2; local3, local4, softmax_linear on /cpu:3',
         'Weights: 4.27 MB on /cpu:0 (--variable_strategy=first_device)',
-        'Between devices: %d bytes per step, with images and labels; the most, %d, from /cpu:0 to /cpu:1'
-        % (crossing, fully_connected + activations + labels),
+        f'Between devices: {crossing} bytes per step, with images and labels; the most, '
+        f'{fully_connected + activations + labels}, from /cpu:0 to /cpu:1',
     ]

@@ -45,7 +45,7 @@ def test_while_the_queue_is_filled(tmp_path, data_dir):
 
 def test_before_the_first_step(tmp_path, data_dir):
     """While the data set is drawn, and while the graph is built."""
-    writer = programs.start('cifar10_dataset', 'synthetic', '--data_dir=%s' % (tmp_path / 'data'))
+    writer = programs.start('cifar10_dataset', 'synthetic', f'--data_dir={tmp_path / "data"}')
     builder = programs.start(
         'cifar10_multi_gpu_train', '--num_gpus=40', *faults.job(data_dir, tmp_path / 'run')
     )
@@ -110,7 +110,7 @@ def test_nobody_reads_the_output_of_the_others(tmp_path, data_dir):
             'cifar10_dataset',
             'info',
             f'--data_dir={data_dir}',
-            '--contact_sheet_file=%s' % (tmp_path / 'x.png'),
+            f'--contact_sheet_file={tmp_path / "x.png"}',
         ),
     ]
     for process in processes:

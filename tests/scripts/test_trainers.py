@@ -27,7 +27,7 @@ def args_of(data_dir, train_dir, max_steps):
         '--train_dir=' + str(train_dir),
         '--batch_size=8',
         '--seed=1',
-        '--max_steps=%d' % max_steps,
+        f'--max_steps={max_steps}',
         '--log_frequency=2',
         '--save_summaries_steps=2',
         '--save_checkpoint_steps=4',
@@ -91,7 +91,7 @@ def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers)
             dataset.read(data_dir),
             300,
             CLASSIC._replace(batch_size=16),
-            ['/%s:%d' % (kind, i) for i in range(towers)],
+            [f'/{kind}:{i}' for i in range(towers)],
             max_steps=1,
             requested_threads=Threads(inter_op=towers, prefetch=3),
         )
@@ -104,9 +104,7 @@ def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers)
                 if op.type == 'Conv2D' and 'conv1' in op.name
             ]
             assert sorted(convolutions) == [
-                '/device:%s:%d' % (kind.upper(), i)
-                for i in range(towers)
-                for _ in range(num_sub_batches)
+                f'/device:{kind.upper()}:{i}' for i in range(towers) for _ in range(num_sub_batches)
             ]
             variables = {variable.op.device for variable in tf.global_variables()}
             assert len(variables) == 1 and variables.pop().endswith('/device:CPU:0')
@@ -132,15 +130,15 @@ def test_a_batch_that_is_too_large(tmp_path, data_dir, script):
     status, stdout, stderr = programs.call(
         script,
         '--data_dir=' + data_dir,
-        '--train_dir=%s' % (tmp_path / 'run'),
+        f'--train_dir={tmp_path / "run"}',
         '--batch_size=1025',
         '--max_steps=1',
         *cluster,
     )
     assert (status, list(tmp_path.iterdir())) == (1, [])
     assert stderr == (
-        '%s.py: error: --batch_size=1025 is too large for the 300 training examples in %s: give at most 1024\n'
-        % (script, dataset.read(data_dir).directory)
+        f'{script}.py: error: --batch_size=1025 is too large for the 300 training examples in '
+        f'{dataset.read(data_dir).directory}: give at most 1024\n'
     )
 
 
@@ -185,7 +183,7 @@ def test_towers_take_batches_of_their_own(tmp_path, data_dir, graph):
         if op.type == 'FIFOQueueV2' and op.name.endswith('/prefetch_queue')
     ]
     assert queue.get_attr('capacity') == 4
-    convolutions = [graph.get_operation_by_name('tower_%d/conv1/Conv2D' % i) for i in range(2)]
+    convolutions = [graph.get_operation_by_name(f'tower_{i}/conv1/Conv2D') for i in range(2)]
     assert [convolution.device for convolution in convolutions] == [
         '/device:CPU:0',
         '/device:CPU:1',
@@ -222,7 +220,7 @@ def test_train_resume_evaluate(tmp_path, data_dir):
 
     stdout = programs.succeed('cifar10_multi_gpu_train', *args, '--max_steps=6', '--eval_every=2')
     (precision,) = re.findall(r': precision @ 1 = .*\n', stdout)
-    assert 'Resuming from %s, step 5\n' % (train_dir / 'model.ckpt-5') in stdout
+    assert f'Resuming from {train_dir / "model.ckpt-5"}, step 5\n' in stdout
     assert [step for step, *_ in LINE.findall(stdout)] == ['6']
     second = checkpoint.read(str(train_dir / 'model.ckpt-6')).values
     change = {name: np.abs(second[name] - first[name]).max() for name in first}
@@ -235,8 +233,8 @@ def test_train_resume_evaluate(tmp_path, data_dir):
         'cifar10_eval',
         '--dataset=synthetic',
         '--data_dir=' + data_dir,
-        '--checkpoint_dir=%s' % train_dir,
-        '--eval_dir=%s' % (tmp_path / 'eval'),
+        f'--checkpoint_dir={train_dir}',
+        f'--eval_dir={tmp_path / "eval"}',
     )
     assert precision in stdout
     assert 'train has ended: this was its last checkpoint\nclass ' in stdout
@@ -260,11 +258,11 @@ def test_an_interrupted_run_is_resumed(tmp_path, data_dir, number):
         assert saved.step % 4 == 0
     else:
         assert (process.returncode, stderr) == (0, '')
-        assert '%s: stopping' % signal.Signals(number).name in stdout.splitlines()
-        assert stdout.endswith('\nSaved %s\n' % saved.path)
-    args[args.index('--max_steps=1000000')] = '--max_steps=%d' % (saved.step + 2)
+        assert f'{signal.Signals(number).name}: stopping' in stdout.splitlines()
+        assert stdout.endswith(f'\nSaved {saved.path}\n')
+    args[args.index('--max_steps=1000000')] = f'--max_steps={saved.step + 2}'
     status, stdout, _ = programs.call('cifar10_multi_gpu_train', *args)
-    assert status == 0 and 'Resuming from %s, step %d\n' % (saved.path, saved.step) in stdout
+    assert status == 0 and f'Resuming from {saved.path}, step {saved.step}\n' in stdout
 
 
 @pytest.mark.slow
@@ -289,8 +287,8 @@ def test_the_synthetic_set_is_learnt(tmp_path):
     stdout = programs.succeed(
         'cifar10_train',
         '--dataset=synthetic',
-        '--data_dir=%s' % (tmp_path / 'data'),
-        '--train_dir=%s' % (tmp_path / 'train'),
+        f'--data_dir={tmp_path / "data"}',
+        f'--train_dir={tmp_path / "train"}',
         '--recipe=fast',
         '--epochs=0.5',
         '--warmup_epochs=0.1',

@@ -91,7 +91,7 @@ def test_nobody_else_can_write_to_what_is_made(tmp_path, data_dir, lax_umask, mo
             ),
         ),
         ('cifar10_classic', faults.classic_job(data_dir, top / 'classic', '--max_steps=1')),
-        ('cifar10_dataset', ['synthetic', '--data_dir=%s' % (top / 'data')]),
+        ('cifar10_dataset', ['synthetic', f'--data_dir={top / "data"}']),
     ]
     for script, args in calls:
         status, _, stderr = programs.call(script, *args)

@@ -113,8 +113,8 @@ def test_a_process_without_this_package(run, tmp_path):
 @pytest.mark.slow
 def test_tensorflow_lite(run, tmp_path, monkeypatch):
     monkeypatch.setenv('PATH', '/usr/bin:/bin')  # TensorFlow 1.15 starts its converter
-    status, stdout, _ = _export(run, '--tflite_file=%s' % (tmp_path / 'model.tflite'))
-    assert status == 0 and stdout.endswith('Converted it to %s\n' % (tmp_path / 'model.tflite'))
+    status, stdout, _ = _export(run, f'--tflite_file={tmp_path / "model.tflite"}')
+    assert status == 0 and stdout.endswith(f'Converted it to {tmp_path / "model.tflite"}\n')
     interpreter = tf.lite.Interpreter(str(tmp_path / 'model.tflite'))
     (given,) = interpreter.get_input_details()
     interpreter.resize_tensor_input(given['index'], [len(run.images), 32, 32, 3])
@@ -210,7 +210,7 @@ def test_whole_or_not_at_all(run, monkeypatch):
 
 
 def test_predictions_of_an_exported_model(run, tmp_path):
-    names = ['%d \u00fc' % i for i in range(10)]
+    names = [f'{i} \u00fc' for i in range(10)]
     (tmp_path / 'run' / 'run.json').write_text(json.dumps({'num_towers': 1, 'class_names': names}))
     _export(run)
     image = str(tmp_path / 'image.png')

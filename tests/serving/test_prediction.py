@@ -57,7 +57,7 @@ def _told(stdout):
 
 @pytest.mark.parametrize('num_views', [1, 10])
 def test_what_the_evaluation_says_of_the_same_pixels(run, data_dir, num_views):
-    views = '--num_views=%d' % num_views
+    views = f'--num_views={num_views}'
     status, stdout, stderr = _predict(run, '--json', '--top_k=10', views, *run.files)
     told, probabilities = _told(stdout)
     assert (status, stderr, [one['file'] for one in told]) == (0, '', run.files)
@@ -180,8 +180,7 @@ def test_progress_on_many_files(run):
     status, stdout, stderr = _predict(run, *many)
     assert status == 0 and [line.split(': ')[0] for line in stdout.splitlines()] == many
     assert (
-        'Predicting 100%%: %d of %d images, ' % (len(many), len(many)) in stderr
-        and ' images/s' in stderr
+        f'Predicting 100%: {len(many)} of {len(many)} images, ' in stderr and ' images/s' in stderr
     )
 
 

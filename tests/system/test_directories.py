@@ -42,7 +42,7 @@ def test_a_file_in_the_way(tmp_path):
         ):
             with pytest.raises(
                 UserError,
-                match='^%s is not a directory: give another one$' % (tmp_path / place),
+                match=f'^{tmp_path / place} is not a directory: give another one$',
             ):
                 check(str(tmp_path / path))
     assert sorted(os.listdir(str(tmp_path))) == ['dangling', 'file', 'link']

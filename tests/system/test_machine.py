@@ -11,11 +11,11 @@ from cifar10.system.machine import Threads
 
 
 def _cpus(count):
-    return ['/cpu:%d' % i for i in range(count)]
+    return [f'/cpu:{i}' for i in range(count)]
 
 
 def _gpus(count):
-    return ['/gpu:%d' % i for i in range(count)]
+    return [f'/gpu:{i}' for i in range(count)]
 
 
 def test_names_of_gpus():

@@ -71,7 +71,7 @@ def _explain(text, directory):
 )
 def test_the_place_and_the_hint(tmp_path, text, line, hint):
     message = _explain(text, tmp_path)
-    assert message.startswith('%s:%d: ' % (tmp_path / 'program.py', line))
+    assert message.startswith(f'{tmp_path / "program.py"}:{line}: ')
     assert hint in message and '\n' not in message and len(message) < 400
 
 
@@ -92,8 +92,7 @@ def test_names_of_contrib(tmp_path, name, hint):
         for module in [module for module in sys.modules if module.startswith('tensorflow.contrib')]:
             del sys.modules[module]
     assert message.startswith(
-        '%s:3: AttributeError: tf.contrib.%s is not in this TensorFlow; %s'
-        % (tmp_path / 'program.py', name, hint)
+        f'{tmp_path / "program.py"}:3: AttributeError: tf.contrib.{name} is not in this TensorFlow; {hint}'
     )
 
 
@@ -165,7 +164,7 @@ def test_other_syntax_errors_are_not_those_of_python_2(tmp_path, text):
 
 def test_another_encoding(tmp_path):
     message = _explain_syntax(tmp_path / 'program.py', 'x = "\u00e9"\n'.encode('latin-1'))
-    assert message.startswith('%s:' % (tmp_path / 'program.py'))
+    assert message.startswith(f'{tmp_path / "program.py"}:')
     assert 'save the file as UTF-8, or name its encoding' in message
 
 
@@ -173,8 +172,8 @@ def test_a_package_that_is_installed_in_the_directory(tmp_path):
     path = tmp_path / 'site-packages' / 'package.py'
     path.parent.mkdir()
     path.write_text('import cPickle')
-    message = _explain('exec(compile("import cPickle", %r, "exec"))' % str(path), tmp_path)
-    assert message.startswith('%s:2: ' % (tmp_path / 'program.py'))
+    message = _explain(f'exec(compile("import cPickle", {str(path)!r}, "exec"))', tmp_path)
+    assert message.startswith(f'{tmp_path / "program.py"}:2: ')
 
 
 def test_an_error_without_a_frame_in_the_directory(tmp_path):

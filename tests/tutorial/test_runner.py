@@ -72,14 +72,14 @@ def test_the_tutorial_trains_and_evaluates(own, tmp_path, data_dir):
     stdout, _ = _succeed(
         own('evaluate'),
         '--checkpoint_dir=' + train_dir,
-        '--eval_dir=%s' % (tmp_path / 'eval'),
+        f'--eval_dir={tmp_path / "eval"}',
         '--num_examples=50',
         '--data_dir=' + os.path.join(data_dir, dataset.CIFAR10_DIRECTORY),
         '--batch_size=25',
     )
     evaluator = evaluation.Evaluator(dataset.read(data_dir).test)
     result = evaluator.evaluate(checkpoint.read(train_dir + '/model.ckpt-5'))
-    assert '(%d of 50)' % result.metrics.num_correct in stdout
+    assert f'({result.metrics.num_correct} of 50)' in stdout
 
 
 def test_towers_on_gpus_that_are_not_there_and_the_other_kind_of_flags(own, tmp_path, data_dir):
@@ -90,7 +90,7 @@ def test_towers_on_gpus_that_are_not_there_and_the_other_kind_of_flags(own, tmp_
         '--batch_size',
         '10',
         '--data_dir=' + data_dir,
-        '--train_dir=%s' % (tmp_path / 'train'),
+        f'--train_dir={tmp_path / "train"}',
     )
     lines = re.findall(r'step (\d), loss = [3-9]\.\d\d, images \(10, 24, 24, 3\)', stdout)
     assert lines == ['0', '1']
@@ -102,7 +102,7 @@ def test_towers_on_gpus_that_are_not_there_and_the_other_kind_of_flags(own, tmp_
 def test_names_and_orders_before_version_1(own, tmp_path, data_dir):
     """The constants and the flag that the program sets count too."""
     stdout, stderr = _succeed(
-        own('before_1_0'), '--data_dir=' + data_dir, '--train_dir=%s' % (tmp_path / 'train')
+        own('before_1_0'), '--data_dir=' + data_dir, f'--train_dir={tmp_path / "train"}'
     )
     assert stdout.count('Filling queue with 120 CIFAR images') == 2
     lines = re.findall(r'step (\d), .* images \(8, 32, 32, 3\), logits \(8, 12\)', stdout)
@@ -115,7 +115,7 @@ def test_helpers_half_precision_and_a_changed_record(own, data_dir):
     path = dataset.read(data_dir).train.paths[0]
     stdout, _ = _succeed(own('own_layers'), path, '--data_dir=' + data_dir)
     _, images = oracle.read_records([path])
-    assert 'batch (6, 20, 32, 3), labels (6,), first byte %d' % images[:6, :20].min() in stdout
+    assert f'batch (6, 20, 32, 3), labels (6,), first byte {images[:6, :20].min()}' in stdout
 
 
 def test_copies_beside_the_program(own, data_dir):

@@ -31,7 +31,7 @@ def wait(condition, subject):
     end = time.monotonic() + DEADLINE_SECS
     while not condition():
         if time.monotonic() > end:
-            raise Violation('%s: not within %d seconds' % (subject, DEADLINE_SECS))
+            raise Violation(f'{subject}: not within {DEADLINE_SECS} seconds')
         time.sleep(0.001)
 
 
@@ -85,7 +85,7 @@ class Process:
         """Waits until its standard output has a regular expression so often, or it has ended."""
         wait(
             lambda: len(re.findall(pattern, self.stdout())) >= count or not self.running(),
-            'Line %d like %s of %s' % (count, pattern, self),
+            f'Line {count} like {pattern} of {self}',
         )
 
     def advance(self, steps=1):
@@ -98,7 +98,7 @@ class Process:
         signals."""
 
         def imports():
-            with contextlib.suppress(OSError), open('/proc/%d/maps' % self._popen.pid) as maps:
+            with contextlib.suppress(OSError), open(f'/proc/{self._popen.pid}/maps') as maps:
                 return 'tensorflow' in maps.read()
             return not self.running()
 
@@ -130,8 +130,7 @@ class Process:
         # A negative status: Python itself has ended it.
         if status not in statuses or not has_line or status >= 0 and len(lines) != (status > 0):
             raise Violation(
-                '%s ended with status %d, not with %s and "%s": %s'
-                % (self, status, statuses, line, stderr[-1000:])
+                f'{self} ended with status {status}, not with {statuses} and "{line}": {stderr[-1000:]}'
             )
         wait(self._group_is_empty, f'The end of what {self} has started')
         return status

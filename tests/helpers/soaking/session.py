@@ -86,7 +86,7 @@ class Soak:
 
     def process(self, script, *args, stdout=None):
         """Starts a script."""
-        output = os.path.join(self.base, '%05d' % len(self._processes))
+        output = os.path.join(self.base, f'{len(self._processes):05}')
         self._processes.append(Process(output, script, *args, stdout=stdout))
         return self._processes[-1]
 
@@ -99,9 +99,9 @@ class Soak:
             '--batch_size=8',
             '--log_frequency=5',
             '--initial_learning_rate=0.001',
-            '--save_summaries_steps=%d' % SUMMARY_STEPS,
-            '--save_checkpoint_steps=%d' % CHECKPOINT_STEPS,
-            '--max_to_keep=%d' % MAX_TO_KEEP,
+            f'--save_summaries_steps={SUMMARY_STEPS}',
+            f'--save_checkpoint_steps={CHECKPOINT_STEPS}',
+            f'--max_to_keep={MAX_TO_KEEP}',
         ]
 
     def start(self, *flags, stdout=None):
@@ -155,8 +155,8 @@ class Soak:
         saved = [int(step) for step in re.findall(r'(?m)^Saved .*-(\d+)$', trainer.stdout())]
         if saved and saved[-1] != newest or status == 0 and self.last_step > (newest or 0):
             raise Violation(
-                '%s ended with status %d at step %d. It saved %s; the newest intact checkpoint is that of %s'
-                % (trainer, status, self.last_step, saved, newest)
+                f'{trainer} ended with status {status} at step {self.last_step}. It saved {saved}; the newest intact '
+                f'checkpoint is that of {newest}'
             )
         return status
 
@@ -185,8 +185,7 @@ class Soak:
             later = [other for other in found | self.damaged if other[1] > saved]
             if len(later) < MAX_TO_KEEP:
                 raise Violation(
-                    'The checkpoint of step %d has vanished or is damaged; there are %s'
-                    % (step, sorted(found))
+                    f'The checkpoint of step {step} has vanished or is damaged; there are {sorted(found)}'
                 )
         self.intact = found
         self.counts['checkpoints read'] += len(found)
@@ -216,7 +215,7 @@ class Soak:
             or not wanted <= set(steps)
             or any(step % SUMMARY_STEPS for step in steps)
         ):
-            raise Violation('The curve up to step %d has the steps %s' % (last, steps))
+            raise Violation(f'The curve up to step {last} has the steps {steps}')
         self.counts['curves read'] += 1
 
     def step(self):
@@ -246,7 +245,7 @@ class Soak:
             self.check_curve()
         self.counts[fault.__name__] += 1
         took = time.monotonic() - began
-        print('%-26s %5.1f s, step %d' % (fault.__name__, took, self.step()), flush=True)
+        print(f'{fault.__name__!s:<26} {took:5.1f} s, step {self.step()}', flush=True)
 
     def kill_all(self):
         """Leaves no process behind."""
