@@ -18,7 +18,7 @@ CONDITIONAL_HPARAMS = {  # a field: (another field, its values with which this o
     'matrix_weight_decay': ('optimizer', ['muon']),
     'num_epochs_per_decay': ('schedule', ['staircase']),
     'learning_rate_decay_factor': ('schedule', ['staircase']),
-    'warmup_epochs': ('schedule', ['linear']),
+    'warmup_epochs': ('schedule', ['linear']),  # the schedules that need an end
     'moving_average_decay': ('moving_average_fraction', [0.0]),
 }
 
@@ -62,7 +62,7 @@ class HParams(NamedTuple):
     def is_epoch_based(self):
         """Whether the learning rate or the end of the run depends on the examples per epoch."""
         return (
-            self.schedule != 'staircase'
+            self.has_effect('warmup_epochs')
             or self.learning_rate_decay_factor != 1
             or math.isfinite(self.epochs)
         )

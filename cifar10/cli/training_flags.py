@@ -270,8 +270,8 @@ def hparams_from_flags(recorded=CLASSIC):
     given = {name: FLAGS[name].value for name in _HPARAMS if FLAGS[name].value is not None}
     recipe = RECIPES[FLAGS.recipe]
     combined = recipe._replace(**given)
-    is_linear = combined.schedule == 'linear'
-    if is_linear and 'warmup_epochs' not in given and math.isfinite(combined.epochs):
+    needs_end = combined.has_effect('warmup_epochs')
+    if needs_end and 'warmup_epochs' not in given and math.isfinite(combined.epochs):
         if recorded.has_effect('warmup_epochs') and recorded.recipe == recipe.recipe:
             combined = combined._replace(warmup_epochs=recorded.warmup_epochs)
             if combined.warmup_epochs >= combined.epochs:
@@ -295,9 +295,9 @@ def hparams_from_flags(recorded=CLASSIC):
         raise UserError(
             f'--epochs={combined.epochs:g} is too large: give inf for a run without end'
         )
-    if is_linear and not combined.warmup_epochs < combined.epochs < math.inf:
+    if needs_end and not combined.warmup_epochs < combined.epochs < math.inf:
         raise UserError(
-            f'--schedule=linear needs an end after its warm-up, not --epochs={combined.epochs:g}: give a finite number, greater than '
+            f'--schedule={combined.schedule} needs an end after its warm-up, not --epochs={combined.epochs:g}: give a finite number, greater than '
             f'--warmup_epochs={combined.warmup_epochs:g}'
         )
     if combined.moving_average_fraction and math.isinf(combined.epochs):

@@ -232,7 +232,7 @@ def _recipe(hparams):
 def _learning_rate(run_length, hparams):
     """Return the schedule of the learning rate."""
     rate = optimizer.peak_learning_rate(run_length, hparams)
-    if hparams.schedule == 'linear':
+    if hparams.has_effect('warmup_epochs'):
         return (
             f'rises to {rate:g} over {hparams.warmup_epochs:g} epochs, then falls to 0 at the end of epoch {hparams.epochs:g} '
             f'(step {optimizer.num_steps(run_length, hparams)})'
