@@ -1,5 +1,4 @@
-"""The network of this package in Keras 3, trained for 500 steps and evaluated: what
-first_minutes.md compares with.
+"""The network of this package in Keras 3, as first_minutes.md compares it: trained and evaluated.
 
   python docs/keras_comparison.py /tmp/cifar10_synthetic/cifar-10-batches-bin
 """
@@ -24,7 +23,7 @@ def read(pattern):
 
 
 def distorted(image, label):
-    """The distortions of the TensorFlow tutorial."""
+    """Return the distortions of the TensorFlow tutorial."""
     image = tf.image.random_crop(tf.cast(image, tf.float32), [24, 24, 3])
     image = tf.image.random_flip_left_right(image)
     image = tf.image.random_contrast(tf.image.random_brightness(image, 63), 0.2, 1.8)
@@ -32,12 +31,12 @@ def distorted(image, label):
 
 
 def central(image, label):
-    """The crop that is evaluated."""
+    """Return the crop that is evaluated."""
     return tf.image.per_image_standardization(tf.cast(image[4:28, 4:28], tf.float32)), label
 
 
 def convolution(bias):
-    """A convolutional layer of 64 channels."""
+    """Return a convolutional layer of 64 channels."""
     return keras.layers.Conv2D(
         64,
         5,
@@ -49,7 +48,7 @@ def convolution(bias):
 
 
 def dense(size):
-    """A fully connected hidden layer with weight decay: 0.004 times half the sum of squares."""
+    """Return a hidden layer with weight decay: 0.004 times half the sum of squares."""
     return keras.layers.Dense(
         size,
         activation='relu',

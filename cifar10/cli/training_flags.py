@@ -297,8 +297,8 @@ def hparams_from_flags(recorded=CLASSIC):
         )
     if needs_end and not combined.warmup_epochs < combined.epochs < math.inf:
         raise UserError(
-            f'--schedule={combined.schedule} needs an end after its warm-up, not --epochs={combined.epochs:g}: give a finite number, greater than '
-            f'--warmup_epochs={combined.warmup_epochs:g}'
+            f'--schedule={combined.schedule} needs an end after its warm-up, not --epochs={combined.epochs:g}: '
+            f'give a finite number, greater than --warmup_epochs={combined.warmup_epochs:g}'
         )
     if combined.moving_average_fraction and math.isinf(combined.epochs):
         raise UserError(
