@@ -1,6 +1,6 @@
 """The network of this package in Keras 3, as first_minutes.md compares it: trained and evaluated.
 
-  python docs/keras_comparison.py /tmp/cifar10_synthetic/cifar-10-batches-bin
+python docs/keras_comparison.py /tmp/cifar10_synthetic/cifar-10-batches-bin
 """
 
 import glob
