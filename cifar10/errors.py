@@ -98,11 +98,8 @@ class OutputErrors:
     def check(self, stop_signal):
         """Raise MissingOutputsError if an output has failed."""
         if self._errors:
-            raise MissingOutputsError(
-                'The run is saved, but %s'
-                % '; '.join('without %s: %s' % named for named in self._errors.items()),
-                stop_signal,
-            )
+            missing = '; '.join(f'without {name}: {error}' for name, error in self._errors.items())
+            raise MissingOutputsError(f'The run is saved, but {missing}', stop_signal)
 
 
 def reason(error):

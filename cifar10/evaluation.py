@@ -186,14 +186,12 @@ def mean_log_probabilities(images, num_views, num_classes, num_sub_batches, fc_w
 def format_result(result, top_k=None):
     """Return a line with precision and confidence interval; with `top_k`, also precision @ k."""
     metrics = result.metrics
-    line = '%s: precision @ 1 = %.3f (%d of %d, %sstep %d), 95 %% interval %.3f to %.3f' % (
-        datetime.datetime.now().isoformat(' ', 'microseconds'),
-        metrics.precision,
-        metrics.num_correct,
-        metrics.num_examples,
-        f'{result.num_views} views, ' if result.num_views > 1 else '',
-        result.step,
-        *metrics.confidence_interval,
+    now = datetime.datetime.now().isoformat(' ', 'microseconds')
+    views = f'{result.num_views} views, ' if result.num_views > 1 else ''
+    lower, upper = metrics.confidence_interval
+    line = (
+        f'{now}: precision @ 1 = {metrics.precision:.3f} ({metrics.num_correct} of {metrics.num_examples}, '
+        f'{views}step {result.step}), 95 % interval {lower:.3f} to {upper:.3f}'
     )
     if top_k:
         line += f', precision @ {top_k} = {metrics.precision_at_k(top_k):.3f}'
@@ -245,7 +243,7 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
                 'longer --timeout_secs'
             )
         if is_over:
-            print('No new checkpoint in %s for %d seconds' % (checkpoint_dir, waited))
+            print(f'No new checkpoint in {checkpoint_dir} for {int(waited)} seconds')
             return
         time.sleep(_POLL_SECS)
 

@@ -108,9 +108,8 @@ def _average_gradient(grads_and_vars):
     gradients = [gradient for gradient, _ in grads_and_vars]
     variable = grads_and_vars[0][1]
     if any(other is not variable for _, other in grads_and_vars):
-        raise ValueError(
-            'Towers disagree on a variable: %s' % ', '.join(v.op.name for _, v in grads_and_vars)
-        )
+        names = ', '.join(v.op.name for _, v in grads_and_vars)
+        raise ValueError(f'Towers disagree on a variable: {names}')
     without = [i for i, gradient in enumerate(gradients) if gradient is None]
     if without and len(without) < len(gradients):
         raise ValueError(

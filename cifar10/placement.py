@@ -145,10 +145,11 @@ class PlacementStats(NamedTuple):
         devices_text = ', '.join(
             f'{size / 1e6:.2f} MB on {device}' for device, size in self.variable_bytes.items()
         )
-        most = max(sorted(self.transfer_bytes), key=self.transfer_bytes.get, default=None)
-        busiest = (
-            '; the most, %d, from %s to %s' % ((self.transfer_bytes[most],) + most) if most else ''
-        )
+        busiest = ''
+        if self.transfer_bytes:
+            most = max(sorted(self.transfer_bytes), key=self.transfer_bytes.get)
+            source, target = most
+            busiest = f'; the most, {self.transfer_bytes[most]}, from {source} to {target}'
         return [
             f'{name}: {devices_text} (--variable_strategy={variable_strategy})',
             f'Between devices: {sum(self.transfer_bytes.values())} bytes {unit}, with images and labels{busiest}',

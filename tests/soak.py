@@ -328,7 +328,8 @@ def _soak(soak, faults, minutes):
         return error
     finally:
         soak.kill_all()
-        print('\n'.join('%s: %d' % item for item in sorted(soak.counts.items())), flush=True)
+        for name, count in sorted(soak.counts.items()):
+            print(f'{name}: {count}', flush=True)
 
 
 def main():

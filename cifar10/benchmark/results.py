@@ -146,14 +146,14 @@ def _row(label, points):
     Repetitions have means and extremes.
     """
     cells = [label, str(len(points))]
-    for form, values in zip(('%.1f', '%.1f', '%.4f', '%.4f'), np.transpose(points)):
+    for digits, values in zip((1, 1, 4, 4), np.transpose(points)):
         if np.isnan(values).any():
             cells.append('')
         elif len(values) == 1:
-            cells.append(form % values[0])
+            cells.append(f'{values[0]:.{digits}f}')
         else:
-            form = '{0} ({0} to {0})'.format(form)
-            cells.append(form % (values.mean(), values.min(), values.max()))
+            mean, lowest, highest = (f'{f(values):.{digits}f}' for f in (np.mean, np.min, np.max))
+            cells.append(f'{mean} ({lowest} to {highest})')
     return cells
 
 

@@ -81,10 +81,11 @@ def metrics_table(columns, names):
 
 def _cell(values):
     """Format median and extremes with three significant digits, and all digits before the point."""
-    return '%s (%s to %s)' % tuple(
+    median, lowest, highest = (
         f'{value:.0f}' if value >= 100 else f'{value:.3g}'
         for value in (statistics.median(values), min(values), max(values))
     )
+    return f'{median} ({lowest} to {highest})'
 
 
 def json_report(subcommand, rounds, flag_values):
@@ -154,13 +155,10 @@ def input_analysis(rounds, job):
     produced, consumed = (
         statistics.median(rounds[OURS][name]) for name in ('images/sec', _STEP_IMAGES)
     )
+    can_feed = 'can feed' if produced > consumed else 'CANNOT feed'
     return (
-        'The input %s the towers on %s: with all cores for itself it makes %.1f times the images that the step takes.'
-        % (
-            'can feed' if produced > consumed else 'CANNOT feed',
-            ', '.join(job.devices),
-            produced / consumed,
-        )
+        f'The input {can_feed} the towers on {", ".join(job.devices)}: with all cores for itself it makes '
+        f'{produced / consumed:.1f} times the images that the step takes.'
     )
 
 

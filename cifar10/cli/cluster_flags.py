@@ -83,10 +83,8 @@ def check():
             and value not in ((), None)
             and value != (tuple(flag) if isinstance(flag, list) else flag)
         ):
-            print(
-                'TF_CONFIG gives another --%s (%s): the flag wins'
-                % (name, ','.join(value) if isinstance(value, tuple) else value)
-            )
+            shown = ','.join(value) if isinstance(value, tuple) else value
+            print(f'TF_CONFIG gives another --{name} ({shown}): the flag wins')
     strategy_from_flags(cluster)
 
 

@@ -41,15 +41,9 @@ def versions(config_proto=None):
 
     from cifar10.system import machine
 
-    return 'cifar10 %s, Python %s, TensorFlow %s; %s' % (
-        __version__,
-        platform.python_version(),
-        tf.__version__,
-        ', '.join(
-            [f'{machine.cpu_name()} (cores: {machine.num_cores()})']
-            + machine.gpu_names(config_proto)
-        ),
-    )
+    cpu = f'{machine.cpu_name()} (cores: {machine.num_cores()})'
+    devices = ', '.join([cpu] + machine.gpu_names(config_proto))
+    return f'cifar10 {__version__}, Python {platform.python_version()}, TensorFlow {tf.__version__}; {devices}'
 
 
 def start(name, commands=None, metavar=None):

@@ -248,11 +248,12 @@ def _define_hparam(name, default, description, lower_bound=None, upper_bound=Non
 
 
 def _defaults(name):
-    return ' Default: %s.' % ', '.join(
+    defaults = ', '.join(
         f'{recipe} {getattr(hparams, name)}'
         for recipe, hparams in RECIPES.items()
         if hparams.has_effect(name)
     )
+    return f' Default: {defaults}.'
 
 
 def hparams_from_flags(recorded=CLASSIC):

@@ -171,10 +171,8 @@ def _plan_lines(job, first_step, is_single_process):
     ]
     if profile_step:
         is_profiled = first_step < profile_step <= run_length.last_step
-        lines.append(
-            'Trace: of step %d%s (--profile_step)'
-            % (profile_step, '' if is_profiled else ', which this start does not make: none')
-        )
+        remark = '' if is_profiled else ', which this start does not make: none'
+        lines.append(f'Trace: of step {profile_step}{remark} (--profile_step)')
     if job.seed is not None:
         fixed = (
             'everything on this machine'
@@ -237,11 +235,10 @@ def _learning_rate(run_length, hparams):
             f'rises to {rate:g} over {hparams.warmup_epochs:g} epochs, then falls to 0 at the end of epoch {hparams.epochs:g} '
             f'(step {optimizer.num_steps(run_length, hparams)})'
         )
-    return '%g, times %g every %g epochs (%d steps)' % (
-        rate,
-        hparams.learning_rate_decay_factor,
-        hparams.num_epochs_per_decay,
-        math.ceil(optimizer.examples_per_decay(run_length, hparams) / run_length.examples_per_step),
+    examples = optimizer.examples_per_decay(run_length, hparams)
+    return (
+        f'{rate:g}, times {hparams.learning_rate_decay_factor:g} every {hparams.num_epochs_per_decay:g} epochs '
+        f'({math.ceil(examples / run_length.examples_per_step)} steps)'
     )
 
 
@@ -268,10 +265,8 @@ def describe_cluster(cluster, task, strategy):
       task: the Task of this process.
       strategy: a Strategy.
     """
-    return 'Cluster: mode %s, parameter servers: %d, workers: %d; this is %s%s' % (
-        strategy.mode,
-        len(cluster.ps_hosts),
-        len(cluster.worker_hosts),
-        cluster.describe(task),
-        ', the chief' if task.is_chief else '',
+    chief = ', the chief' if task.is_chief else ''
+    return (
+        f'Cluster: mode {strategy.mode}, parameter servers: {len(cluster.ps_hosts)}, workers: {len(cluster.worker_hosts)}; '
+        f'this is {cluster.describe(task)}{chief}'
     )

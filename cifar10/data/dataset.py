@@ -270,4 +270,4 @@ def format_class_names(class_names):
         return 'unnamed classes'
     if len(class_names) <= 20:
         return ', '.join(class_names)
-    return '%d classes (%s, %s, %s ... %s)' % (len(class_names), *class_names[:3], class_names[-1])
+    return f'{len(class_names)} classes ({", ".join(class_names[:3])} ... {class_names[-1]})'

@@ -100,12 +100,12 @@ def describe(dataset):
     names = dataset.class_names or [str(label) for label in range(dataset.num_classes)]
     width = max(map(len, list(names) + ['deviation of green']))
     lines = [f'{"class":<{width}} {"training":>12} {"test":>12}']
-    for name, pair in zip(names, zip(*counts)):
-        lines.append('%-*s %12d %12d' % (width, name, *pair))
-    lines.append('%-*s %12d %12d' % (width, 'all', *map(np.sum, counts)))
+    counts_of_classes = list(zip(names, *counts)) + [('all', *map(np.sum, counts))]
+    for name, in_training, in_test in counts_of_classes:
+        lines.append(f'{name:<{width}} {in_training:12} {in_test:12}')
     for title, values in [('mean', means), ('deviation', deviations)]:
-        for color, pair in zip(['red', 'green', 'blue'], zip(*values)):
-            lines.append('%-*s %12.2f %12.2f' % (width, f'{title} of {color}', *pair))
+        for color, in_training, in_test in zip(['red', 'green', 'blue'], *values):
+            lines.append(f'{title + " of " + color:<{width}} {in_training:12.2f} {in_test:12.2f}')
     pairs = find_duplicates(dataset)
     lines.append(f'Test images that are also training images: {len(pairs)}')
     for test, test_label, train, train_label in pairs[:_MAX_LISTED]:

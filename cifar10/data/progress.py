@@ -13,8 +13,7 @@ class ProgressBar:
 
     def __init__(self, action, total, unit='images', stream=None):
         """Take an action like 'Converting', the total, and the stream; None for stdout."""
-        self._line = action + f' %d%%: %d of %d {unit}, %.0f {unit}/s, %s left'
-        self._total, self._stream = total, stream
+        self._action, self._total, self._unit, self._stream = action, total, unit, stream
         self._start, self._done = time.monotonic(), 0
 
     def advance(self, count):
@@ -23,5 +22,10 @@ class ProgressBar:
         if 10 * self._done // self._total > 10 * before // self._total:
             speed = self._done / max(time.monotonic() - self._start, 1e-3)
             left = datetime.timedelta(seconds=round((self._total - self._done) / speed))
-            values = 100 * self._done // self._total, self._done, self._total, speed, left
-            print(self._line % values, file=self._stream or sys.stdout, flush=True)
+            percent = 100 * self._done // self._total
+            print(
+                f'{self._action} {percent}%: {self._done} of {self._total} {self._unit}, '
+                f'{speed:.0f} {self._unit}/s, {left} left',
+                file=self._stream or sys.stdout,
+                flush=True,
+            )

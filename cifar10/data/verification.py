@@ -173,8 +173,7 @@ class Snapshot:
                 if file_type:
                     return f'{path} is now {file_type}'
                 if now.st_size != before.st_size:
-                    sizes = before.st_size, now.st_size
-                    return '%s has changed: it had %d bytes, now %d' % (path, *sizes)
+                    return f'{path} has changed: it had {before.st_size} bytes, now {now.st_size}'
                 if now.st_mtime_ns != before.st_mtime_ns or (
                     now.st_ctime_ns != before.st_ctime_ns
                     and _checksum(path, self._label_weights) != checksum

@@ -81,7 +81,8 @@ class _LocalSteps(tf.train.SessionRunHook):
 def _part(ps_task, name, shape):
     # The weight averager does not know the network: an initial value of unknown shape.
     initial = tf.placeholder_with_default(0.0, None) if shape is None else tf.zeros(shape)
-    return shared_variable(ps_task.device, 'averaging/%s_%d/' % ps_task + name, initial)
+    full_name = f'averaging/{ps_task.job_name}_{ps_task.index}/{name}'
+    return shared_variable(ps_task.device, full_name, initial)
 
 
 def buffer(ps_task, worker, shape=None):

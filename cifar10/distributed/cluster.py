@@ -30,12 +30,12 @@ class Task(NamedTuple):
     index: int  # from 0 in its job
 
     def __str__(self):
-        return '%s %d' % self
+        return f'{self.job_name} {self.index}'
 
     @property
     def device(self):
         """The device name of the task's CPU."""
-        return '/job:%s/task:%d/cpu:0' % self
+        return f'/job:{self.job_name}/task:{self.index}/cpu:0'
 
     @property
     def is_chief(self):

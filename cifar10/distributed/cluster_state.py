@@ -35,7 +35,8 @@ def variable(state_task, name, initial=0):
       initial: a value of the type of the variable.
     """
     initial = tf.constant(initial, tf.string if name == 'run_config' else tf.int64)
-    return shared_variable(state_task.device, '%s_%d/cluster_state/' % state_task + name, initial)
+    full_name = f'{state_task.job_name}_{state_task.index}/cluster_state/{name}'
+    return shared_variable(state_task.device, full_name, initial)
 
 
 def token_queue(state_task, worker):

@@ -173,7 +173,7 @@ class Launcher:
             task.print_lines()
             if not task.has_ended() and task.stopped_secs() > STOPPED_TIMEOUT_SECS:
                 errors.warn(
-                    '%s has been stopped for %d s: it is killed' % (task.name, STOPPED_TIMEOUT_SECS)
+                    f'{task.name} has been stopped for {STOPPED_TIMEOUT_SECS} s: it is killed'
                 )
                 task.kill()
         if self._stop.received_signal and not self._is_stopping:
@@ -198,8 +198,7 @@ class Launcher:
         self._wait(self._running(), PS_GRACE_SECS)
         for task in self._running():
             errors.warn(
-                '%s is still running %d s after the workers: it is ended'
-                % (task.name, PS_GRACE_SECS)
+                f'{task.name} is still running {PS_GRACE_SECS} s after the workers: it is ended'
             )
         self._end('', GRACE_SECS)
 

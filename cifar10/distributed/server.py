@@ -71,7 +71,7 @@ def config_with_device_filters(tasks, config_proto=None):
     config = tf.ConfigProto()
     if config_proto:
         config.CopyFrom(config_proto)
-    config.device_filters.extend('/job:%s/task:%d' % task for task in tasks)
+    config.device_filters.extend(f'/job:{task.job_name}/task:{task.index}' for task in tasks)
     return config
 
 

@@ -72,7 +72,8 @@ def buffer(worker, variable):
     """
     with tf.device(variable.device):
         zeros = tf.zeros(variable.shape)
-    return shared_variable(variable.device, 'buffers/%s_%d/' % worker + variable.op.name, zeros)
+    name = f'buffers/{worker.job_name}_{worker.index}/{variable.op.name}'
+    return shared_variable(variable.device, name, zeros)
 
 
 def _average(buffers, variable, arrived, num_aggregated):

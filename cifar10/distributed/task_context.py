@@ -102,12 +102,8 @@ class Watchdog:
     @staticmethod
     def _end_after_timeout(limit, phase, awaited, unreachable_reason, attempts):
         secs, flag = limit
-        waited = '%s: waited %d seconds (%s--%s)' % (
-            phase.capitalize(),
-            attempts * secs,
-            f'{attempts} times ' if attempts > 1 else '',
-            flag,
-        )
+        times = f'{attempts} times ' if attempts > 1 else ''
+        waited = f'{phase.capitalize()}: waited {attempts * secs} seconds ({times}--{flag})'
         if unreachable_reason and attempts == _ATTEMPTS:
             exit_process(f'{waited} for {awaited}: {unreachable_reason}', status=1)
         if not unreachable_reason and phase == FILLING:

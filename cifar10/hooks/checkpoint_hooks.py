@@ -65,17 +65,12 @@ class NanHook(session_hooks.FetchingHook):
         def towers(values):
             return ', '.join(str(i) for i in np.flatnonzero(~np.isfinite(values))) or 'none'
 
+        results = self._results
+        variables = ', '.join(sorted(name for name in is_finite if not is_finite[name])) or 'none'
         return UserError(
-            'Training diverged at step %d with learning rate %g. Not finite: losses of towers: %s; gradients of towers: %s; '
-            'variables: %s. Lower --initial_learning_rate. The last good checkpoint is %s'
-            % (
-                self._results['step'],
-                self._results['learning_rate'],
-                towers(self._results['losses']),
-                towers(self._results['norms']),
-                ', '.join(sorted(name for name in is_finite if not is_finite[name])) or 'none',
-                self._last_checkpoint(),
-            )
+            f'Training diverged at step {results["step"]} with learning rate {results["learning_rate"]:g}. '
+            f'Not finite: losses of towers: {towers(results["losses"])}; gradients of towers: {towers(results["norms"])}; '
+            f'variables: {variables}. Lower --initial_learning_rate. The last good checkpoint is {self._last_checkpoint()}'
         )
 
 

@@ -68,7 +68,7 @@ def confusion_matrix(metrics, class_names):
     names = headings = _shorten_names(class_names)
     if metrics.num_classes > 10 or max(map(len, names)) > 10:  # too wide as headings of columns
         headings = [str(number) for number in range(metrics.num_classes)]
-        names = ['%s %s' % pair for pair in zip(headings, names)]
+        names = [f'{number} {name}' for number, name in zip(headings, names)]
     rows = [
         [name] + [str(count) for count in row]
         for name, row in zip(names, metrics.confusion_matrix())
@@ -122,9 +122,8 @@ def markdown_table(header, rows):
       rows: a list of lists of strings and numbers.
     """
     lines = [header, ['---'] * len(header)] + rows
-    return '\n'.join(
-        '| %s |' % ' | '.join(str(cell).replace('|', r'\|') for cell in cells) for cells in lines
-    )
+    escaped = ([str(cell).replace('|', r'\|') for cell in cells] for cells in lines)
+    return '\n'.join(f'| {" | ".join(cells)} |' for cells in escaped)
 
 
 def predictions_csv(metrics, class_names):

@@ -81,7 +81,7 @@ class SummaryWriter:
             )
 
     def _open(self):
-        name = 'events.out.tfevents.%010d.%s' % (time.time(), socket.gethostname())
+        name = f'events.out.tfevents.{int(time.time()):010}.{socket.gethostname()}'
         # Several processes may write to one directory.
         with files.open_new(os.path.join(self._directory, name)) as new:
             self._path, self._flushed_size = new.name, 0

@@ -63,10 +63,8 @@ def _files_in_directory(directory, recursive, failures):
         names = sorted(name for name in names if not name.startswith('.'))
         paths += [os.path.join(directory_path, name) for name in names]
     if not paths and len(failures) == before:
-        raise UserError(
-            '%s holds no file%s: name another directory'
-            % (directory, '' if recursive else ' (directories in it count with --recursive)')
-        )
+        hint = '' if recursive else ' (directories in it count with --recursive)'
+        raise UserError(f'{directory} holds no file{hint}: name another directory')
     return paths
 
 
@@ -109,8 +107,9 @@ def predict(paths, predictor, class_names, top_k, failures):
 
 def text_line(prediction):
     """Return a line like 'cat.jpg: cat 0.912, dog 0.053'."""
-    pairs = ['%s %.3f' % pair for pair in zip(prediction.names, prediction.probabilities)]
-    return f'{errors.escape_unprintable(prediction.path)}: {", ".join(pairs)}\n'
+    pairs = zip(prediction.names, prediction.probabilities)
+    predicted = ', '.join(f'{name} {probability:.3f}' for name, probability in pairs)
+    return f'{errors.escape_unprintable(prediction.path)}: {predicted}\n'
 
 
 def json_line(prediction):

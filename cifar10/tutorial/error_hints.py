@@ -118,7 +118,8 @@ def find_hint(error, directory):
     ] or _find_name_hints(text)
     if not hints:
         return None
-    return '%s%s; %s' % (place, re.split(r'\.? You can |\. `|\.$| \(', text)[0], hints[0])
+    cause = re.split(r'\.? You can |\. `|\.$| \(', text)[0]
+    return f'{place}{cause}; {hints[0]}'
 
 
 def _find_name_hints(text):

@@ -229,10 +229,8 @@ def _warn_of_unknown_flags():
             given = set(re.findall(r'(?m)^--?([a-zA-Z][\w-]*)', '\n'.join(rest[1:])))
             for flag in sorted(given - words - warned):
                 similar = difflib.get_close_matches(flag.replace('-', '_'), self, 1)
-                errors.warn(
-                    'tf.app.run ignores --%s, which is no flag of this program%s'
-                    % (flag, f'; did you mean --{similar[0]}?' if similar else '')
-                )
+                hint = f'; did you mean --{similar[0]}?' if similar else ''
+                errors.warn(f'tf.app.run ignores --{flag}, which is no flag of this program{hint}')
             warned.update(given)
         return rest
 

@@ -49,7 +49,7 @@ def _parse(**given):
     """Parses flags; --runs must be there."""
     needed = {'runs': 'a:b:c'} if 'runs' in flags.FLAGS else {}
     flags.FLAGS.unparse_flags()
-    flags.FLAGS(['script'] + ['--%s=%s' % item for item in dict(needed, **given).items()])
+    flags.FLAGS(['script'] + [f'--{name}={value}' for name, value in dict(needed, **given).items()])
 
 
 def _refused(name, value):

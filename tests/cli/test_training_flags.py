@@ -186,9 +186,8 @@ def test_every_number_has_a_flag(name):
     }.get(name, {})
     given = dict(with_it, **{name: OTHERS[name]})
     follows = {'epochs': {'warmup_epochs': 70 * 3 / 32}}.get(name, {})
-    assert hparams('--recipe=fast', *['--%s=%s' % item for item in given.items()]) == FAST._replace(
-        **given, **follows
-    )
+    args = [f'--{field}={value}' for field, value in given.items()]
+    assert hparams('--recipe=fast', *args) == FAST._replace(**given, **follows)
 
 
 @pytest.mark.parametrize(

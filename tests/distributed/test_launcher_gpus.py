@@ -31,9 +31,8 @@ def machine(monkeypatch, tmp_path):
 
 
 def _with(num_gpus):
-    return 'test "$*" = "--query-gpu=index --format=csv,noheader" && echo "%s"' % '\n'.join(
-        map(str, range(num_gpus))
-    )
+    indexes = '\n'.join(map(str, range(num_gpus)))
+    return f'test "$*" = "--query-gpu=index --format=csv,noheader" && echo "{indexes}"'
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,8 @@ class Clock:
     def end(self, message, status=EX_TEMPFAIL):
         """In the place of liveness.exit_process: the thread of the watchdog does nothing any
         more."""
-        print('END %s%s' % (message, '' if status == EX_TEMPFAIL else f' [{status}]'))
+        shown = '' if status == EX_TEMPFAIL else f' [{status}]'
+        print(f'END {message}{shown}')
         self._looks.put(None)
         threading.Event().wait()
 

@@ -195,17 +195,11 @@ def test_a_worker_tells_what_its_devices_send(build, capsys, mode, to_first, to_
         'Weights' if mode in ('allreduce', 'average') else 'Copies of the weights'
     )
     most = max(sent.values())
-    assert (
-        between
-        == 'Between devices: %d bytes %s, with images and labels; the most, %d, from %s to %s'
-        % (
-            (
-                sum(sent.values()),
-                'in a step with an exchange' if mode in ('async', 'average') else 'per step',
-                most,
-            )
-            + min(arrow for arrow, size in sent.items() if size == most)
-        )
+    source, target = min(arrow for arrow, size in sent.items() if size == most)
+    unit = 'in a step with an exchange' if mode in ('async', 'average') else 'per step'
+    assert between == (
+        f'Between devices: {sum(sent.values())} bytes {unit}, with images and labels; '
+        f'the most, {most}, from {source} to {target}'
     )
 
 

@@ -56,10 +56,8 @@ class Task:
                 line = None
             if line is None:
                 self._lines.put(None)
-                raise AssertionError(
-                    'No line with %r:\n%s'
-                    % (pattern, '\n'.join(self.stdout_lines[-50:] + self.stderr_lines))
-                )
+                lines = '\n'.join(self.stdout_lines[-50:] + self.stderr_lines)
+                raise AssertionError(f'No line with {pattern!r}:\n{lines}')
             self.stdout_lines.append(line)
             match = re.search(pattern, line)
             if match:
@@ -72,9 +70,8 @@ class Task:
                 self._process.wait(DEADLINE_SECS)
             except subprocess.TimeoutExpired:
                 self.stdout_lines += filter(None, self._lines.queue)
-                raise AssertionError(
-                    'It does not end:\n%s' % '\n'.join(self.stdout_lines + self.stderr_lines)
-                )
+                lines = '\n'.join(self.stdout_lines + self.stderr_lines)
+                raise AssertionError(f'It does not end:\n{lines}')
             for reader in self._readers:
                 reader.join(DEADLINE_SECS)
             self._process.stdin.close()

@@ -65,9 +65,9 @@ def assert_flat(samples, warm_up):
     # The allocator keeps now more, now less of what a checkpoint took: so the highest values are
     # compared.
     highest = [max(each.memory for each in part) for part in parts]
+    rates = [(part[-1].cpu_secs - part[0].cpu_secs) / (third - 1) for part in parts]
     print(
-        'Memory: %d KiB, then %d KiB; CPU seconds per sample: %.3f, then %.3f'
-        % tuple(highest + [(part[-1].cpu_secs - part[0].cpu_secs) / (third - 1) for part in parts])
+        f'Memory: {highest[0]} KiB, then {highest[1]} KiB; CPU seconds per sample: {rates[0]:.3f}, then {rates[1]:.3f}'
     )
     assert highest[1] <= 1.01 * highest[0], ('memory', highest)
     # while a file is read there is one more: so the lowest numbers

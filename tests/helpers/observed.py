@@ -97,10 +97,8 @@ class _Digests(tf.train.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         values = run_context.session.run(self._variables)
-        print(
-            'Digest: %s' % hashlib.sha1(b''.join(value.tobytes() for value in values)).hexdigest(),
-            flush=True,
-        )
+        digest = hashlib.sha1(b''.join(value.tobytes() for value in values)).hexdigest()
+        print(f'Digest: {digest}', flush=True)
 
 
 class _Transfers(PartitionGraphs):
@@ -109,14 +107,11 @@ class _Transfers(PartitionGraphs):
 
     def after_run(self, run_context, run_values):
         super().after_run(run_context, run_values)
-        print(
-            'Transferred: %d bytes'
-            % sum(
-                size
-                for ends, sent in self.transfers().items()
-                if len({end.split('/device:')[0] for end in ends}) == 1 and '/job:worker' in ends[0]
-                for count, size in sent
-                if count > 1
-            ),
-            flush=True,
+        transferred = sum(
+            size
+            for ends, sent in self.transfers().items()
+            if len({end.split('/device:')[0] for end in ends}) == 1 and '/job:worker' in ends[0]
+            for count, size in sent
+            if count > 1
         )
+        print(f'Transferred: {transferred} bytes', flush=True)

@@ -102,7 +102,7 @@ def test_a_run_is_resumed_from_the_newest_intact_checkpoint(tmp_path, data_dir, 
     (tmp_path / 'model.ckpt-2.index').unlink()
     train(tmp_path, data_dir, 4)
     output = capsys.readouterr().out
-    assert '{0}/model.ckpt-2 is missing. Using {0}/model.ckpt-1\n'.format(tmp_path) in output
+    assert f'{tmp_path}/model.ckpt-2 is missing. Using {tmp_path}/model.ckpt-1\n' in output
     assert f'Resuming from {tmp_path}/model.ckpt-1, step 1\n' in output
     assert_saved(tmp_path, 4)
 

@@ -104,7 +104,10 @@ def test_text_and_csv(run):
         for one in told
     ]
     _, stdout, _ = _predict(run, '--top_k=2', *run.files)
-    lines = ['%s: %s %.3f, %s %.3f' % (path, *row) for path, row in zip(run.files, values)]
+    lines = [
+        f'{path}: {first} {p_first:.3f}, {second} {p_second:.3f}'
+        for path, (first, p_first, second, p_second) in zip(run.files, values)
+    ]
     assert stdout.splitlines() == lines
     _, stdout, _ = _predict(run, '--top_k=2', '--csv', *run.files)
     rows = list(csv.reader(io.StringIO(stdout)))
