@@ -100,11 +100,11 @@ def benchmark_params(subcommand):
 
 def main(subcommand):
     """Run the subcommand's measurements or estimates, and print and write the results."""
-    if (FLAGS.devices_per_tower, FLAGS.variable_strategy) != (1, 'cpu'):
-        if subcommand != 'towers' or FLAGS.baseline:
-            raise UserError(
-                '--devices_per_tower and --variable_strategy are measured by towers, without --baseline: leave them out'
-            )
+    is_usual = (FLAGS.devices_per_tower, FLAGS.variable_strategy) == (1, 'cpu')
+    if not is_usual and (subcommand != 'towers' or FLAGS.baseline):
+        raise UserError(
+            '--devices_per_tower and --variable_strategy are measured by towers, without --baseline: leave them out'
+        )
     if subcommand == 'estimate':
         if FLAGS.json_file is not None:
             raise UserError('estimate measures nothing: leave out --json_file')

@@ -91,7 +91,7 @@ def _help(script, cwd, pythonpath):
         env=dict(os.environ, PYTHONPATH=str(pythonpath)),
         stdout=subprocess.PIPE,
         check=True,
-        universal_newlines=True,
+        text=True,
         timeout=programs.DEADLINE_SECS,
     ).stdout
 

@@ -136,7 +136,7 @@ def protect_stdout():
     Each line is written at once: a signal can end the process at any moment.
     """
     if sys.stdout is None:  # it is closed: nobody wants to read
-        sys.stdout = open(os.devnull, 'w', errors='backslashreplace')
+        sys.stdout = open(os.devnull, 'w', errors='backslashreplace')  # noqa: SIM115 (until the end)
     elif sys.stdout is sys.__stdout__:
         sys.stdout.flush()
         sys.stdout = _TolerantStdout(

@@ -66,9 +66,9 @@ def prepare(
             '--deterministic works on CPUs only: hide the GPUs with CUDA_VISIBLE_DEVICES=-1'
         )
     data = data_flags.prepare()
-    intervals = Intervals(**{name: FLAGS[name].value for name in Intervals._fields})
-    if intervals.keep_best and intervals.eval_every is None:
-        intervals = intervals._replace(eval_every=intervals.save_checkpoint_steps)
+    intervals = {name: FLAGS[name].value for name in Intervals._fields}
+    if FLAGS.keep_best and FLAGS.eval_every is None:
+        intervals['eval_every'] = FLAGS.save_checkpoint_steps
     return Job(
         dataset=data,
         num_examples=count_examples(data, hparams.batch_size),
@@ -76,7 +76,7 @@ def prepare(
         devices=devices,
         requested_threads=threads(),
         max_steps=FLAGS.max_steps,
-        intervals=intervals,
+        intervals=Intervals(**intervals),
         seed=FLAGS.seed,
         deterministic=FLAGS.deterministic,
         log_device_placement=FLAGS.log_device_placement,

@@ -11,7 +11,7 @@ import os
 import sys
 import tokenize
 
-import cifar10 as _PACKAGE
+import cifar10
 from cifar10.config import CLASSIC
 from cifar10.data import dataset
 from cifar10.errors import UserError
@@ -94,7 +94,7 @@ def _find_copies(program_path):
         for path, name in beside.items()
         if os.path.isfile(path)
         and path != program_path
-        and not os.path.samefile(os.path.dirname(path), _PACKAGE.__path__[0])
+        and not os.path.samefile(os.path.dirname(path), cifar10.__path__[0])
     }
 
 
@@ -122,8 +122,8 @@ def _describe_difference(path):
     ]
     settings = [
         f'{name} = {values[name]!r}'
-        for name in _PACKAGE.__all__
-        if name.isupper() and values.get(name) not in (None, getattr(_PACKAGE, name))
+        for name in cifar10.__all__
+        if name.isupper() and values.get(name) not in (None, getattr(cifar10, name))
     ] + [
         f'--{name}={value}'
         for name, value in _flag_defaults(tree)
@@ -170,11 +170,10 @@ def _flag_defaults(tree):
         function = getattr(getattr(call, 'func', None), 'attr', '')
         if function.startswith('DEFINE_') or function == 'add_argument':
             named = {keyword.arg: keyword.value for keyword in call.keywords}
+            names, key = call.args, 'default_value'
             if function == 'add_argument':  # Its last name is the long one.
-                arguments = call.args[-1:] + [named.get('default')]
-            else:
-                arguments = call.args + [named.get('default_value')]
-            name, default = map(_literal, arguments[:2])
+                names, key = call.args[-1:], 'default'
+            name, default = map(_literal, (names + [named.get(key)])[:2])
             if name and default is not None:
                 yield name.lstrip('-'), default
 
@@ -240,7 +239,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 'beside it'
             )
         return spec_from_file_location(
-            'cifar10', _path_in_package('cifar10.py'), submodule_search_locations=_PACKAGE.__path__
+            'cifar10', _path_in_package('cifar10.py'), submodule_search_locations=cifar10.__path__
         )
 
     def create_module(self, spec):

@@ -33,9 +33,8 @@ def _run(source, pythonpath, **environment):
     process = subprocess.run(
         [sys.executable, '-c', source],
         env=dict(inherited, PYTHONPATH=pythonpath, **environment),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        universal_newlines=True,
+        capture_output=True,
+        text=True,
         timeout=60,
     )
     return process.returncode, process.stdout, process.stderr
@@ -150,7 +149,7 @@ def test_a_package_that_is_not_installed():
         [sys.executable, '-S', programs.path('cifar10_run')],
         env={name: value for name, value in os.environ.items() if name != 'PYTHONPATH'},
         stderr=subprocess.PIPE,
-        universal_newlines=True,
+        text=True,
         timeout=programs.DEADLINE_SECS,
     )
     assert done.returncode == 1 and re.fullmatch(

@@ -61,17 +61,16 @@ def test_half_a_data_set_is_left_alone(own_data_dir):
 def test_an_error_leaves_nothing(tmp_path):
     """Files that are no data set, or an exception in the block."""
     path = str(tmp_path / dataset.CIFAR10_DIRECTORY)
-    with pytest.raises(UserError, match='data_batch_1.bin is empty'):
-        with dataset_writer.verified_directory(path) as directory:
-            open(os.path.join(directory, 'data_batch_1.bin'), 'w').close()
-    with pytest.raises(ZeroDivisionError):
-        with dataset_writer.verified_directory(path):
-            1 / 0  # noqa: B018
+    complaint = 'data_batch_1.bin is empty'
+    with pytest.raises(UserError, match=complaint), dataset_writer.verified_directory(path) as made:
+        open(os.path.join(made, 'data_batch_1.bin'), 'w').close()
+    with pytest.raises(ZeroDivisionError), dataset_writer.verified_directory(path):
+        1 / 0  # noqa: B018
     assert os.listdir(str(tmp_path)) == []
     missing = str(tmp_path / 'missing' / 'out')
-    with pytest.raises(UserError, match=f'^Cannot write the data set to {missing} .*No such'):
-        with dataset_writer.verified_directory(missing):
-            pass
+    complaint = f'^Cannot write the data set to {missing} .*No such'
+    with pytest.raises(UserError, match=complaint), dataset_writer.verified_directory(missing):
+        pass
 
 
 def test_a_second_process_finds_the_data_set(tmp_path):

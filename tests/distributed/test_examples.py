@@ -47,7 +47,7 @@ def run_shell(tmp_path):
             env=environment,
             cwd=str(tmp_path),
             stdout=subprocess.PIPE,
-            universal_newlines=True,
+            text=True,
             timeout=20,
         )
         return done.stdout.splitlines(), done.returncode

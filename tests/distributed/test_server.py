@@ -198,9 +198,8 @@ def test_cards():
             [sys.executable, '-c', _ASK, str(port)],
             cwd=programs.ROOT,
             timeout=programs.DEADLINE_SECS,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            universal_newlines=True,
+            capture_output=True,
+            text=True,
         )
     assert (asked.returncode, asked.stdout.splitlines()) == (
         0,

@@ -30,7 +30,7 @@ _POLL_SECS = 0.01
 
 
 def _serve(channel):
-    requests, children = open(0, 'rb', buffering=0), set()
+    requests, children = open(0, 'rb', buffering=0), set()  # noqa: SIM115 (until the end)
     while True:
         if select.select([requests], [], [], _POLL_SECS)[0]:
             line = requests.readline()

@@ -91,7 +91,7 @@ def test_the_tasks_need_not_wait_for_an_import():
     process = subprocess.run(
         [sys.executable, '-c', source, programs.path('cifar10_launch'), '--', '--job_name=ps'],
         stderr=subprocess.PIPE,
-        universal_newlines=True,
+        text=True,
         timeout=60,
     )
     assert (process.returncode, process.stderr) == (

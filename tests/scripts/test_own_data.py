@@ -1,6 +1,7 @@
 """Own images from the folders to the precision, as a user does it."""
 
 import os
+import pathlib
 import re
 import signal
 
@@ -42,7 +43,7 @@ def test_convert_holdout_verify(tmp_path):
         '',
     )
     path = dataset.read(held).train.paths[2]
-    content = bytearray(open(path, 'rb').read())
+    content = bytearray(pathlib.Path(path).read_bytes())
     content[100] ^= 1
     with open(path, 'wb') as changed:
         changed.write(content)

@@ -72,9 +72,8 @@ def test_every_script_works(tmp_path, data_dir):
     driver = subprocess.run(
         [sys.executable, '-c', _DRIVER, json.dumps(commands)],
         cwd=programs.ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        universal_newlines=True,
+        capture_output=True,
+        text=True,
         timeout=programs.DEADLINE_SECS,
     )
     assert driver.returncode == 0, driver.stderr

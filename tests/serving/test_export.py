@@ -98,8 +98,7 @@ def test_a_process_without_this_package(run, tmp_path):
         env=environment,
         check=True,
         timeout=120,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
     )
     found = np.load(str(tmp_path / 'found.npz'))
     for name in ('serving_default', 'predict_images', 'predict_images_uint8', 'predict_bytes'):

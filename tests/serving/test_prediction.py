@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import pathlib
 from types import SimpleNamespace
 
 import numpy as np
@@ -155,7 +156,7 @@ def test_what_cannot_be_read(run, monkeypatch):
 
 def test_what_is_no_image_is_named_and_the_others_go_on(run, tmp_path):
     (tmp_path / 'text\n.jpg').write_text('a text')
-    (tmp_path / 'half.png').write_bytes(open(run.files[0], 'rb').read()[:300])
+    (tmp_path / 'half.png').write_bytes(pathlib.Path(run.files[0]).read_bytes()[:300])
     odd = [str(tmp_path / name) for name in ('text\n.jpg', 'half.png', 'missing.gif')]
     status, stdout, stderr = _predict(run, run.files[0], *(odd + run.files[1:2]))
     assert status == 1 and [line.split(': ')[0] for line in stdout.splitlines()] == run.files[:2]
