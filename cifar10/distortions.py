@@ -19,29 +19,33 @@ class Strengths(NamedTuple):
     contrast: float = CLASSIC.contrast  # contrast factors are drawn from 1 - it to 1 + it
 
 
+class Parameters(NamedTuple):
+    """Random parameters of the distortions of n images."""
+
+    rows: tf.Tensor  # the first row of each crop, int32 [n], 0 to 32 - image_size
+    columns: tf.Tensor  # the first column of each crop, int32 [n], 0 to 32 - image_size
+    flip: tf.Tensor  # whether to flip each image, bool [n]; both are equally likely
+    contrast_factors: tf.Tensor  # float32 [n]
+
+
 def sample_parameters(n, strengths=Strengths(), image_size=IMAGE_SIZE):
-    """Draw the random numbers that `distort` needs for n images.
+    """Sample the Parameters of n images.
 
     Args:
       n: the number of images.
       strengths: a Strengths.
       image_size: height and width of the crops, up to 32.
-
-    Returns:
-      rows: the first row of each crop, int32 [n], 0 to 32 - image_size.
-      columns: the first column of each crop, int32 [n], 0 to 32 - image_size.
-      flip: whether to flip each image, bool [n]; both are equally likely.
-      contrast_factors: the contrast factor of each image, float32 [n].
     """
-    rows = tf.random_uniform([n], maxval=HEIGHT - image_size + 1, dtype=tf.int32)
-    columns = tf.random_uniform([n], maxval=WIDTH - image_size + 1, dtype=tf.int32)
-    flip = tf.random_uniform([n]) < 0.5
     contrast = strengths.contrast
-    contrast_factors = tf.random_uniform([n], 1 - contrast, 1 + contrast)
-    return rows, columns, flip, contrast_factors
+    return Parameters(
+        rows=tf.random_uniform([n], maxval=HEIGHT - image_size + 1, dtype=tf.int32),
+        columns=tf.random_uniform([n], maxval=WIDTH - image_size + 1, dtype=tf.int32),
+        flip=tf.random_uniform([n]) < 0.5,
+        contrast_factors=tf.random_uniform([n], 1 - contrast, 1 + contrast),
+    )
 
 
-def distort(images, rows, columns, flip, contrast_factors, image_size=IMAGE_SIZE):
+def distort(images, parameters, image_size=IMAGE_SIZE):
     """Crop, flip, change the contrast of, and standardise each image of a batch.
 
     Equal to tf.image's crop, flip, adjust_brightness, adjust_contrast and per_image_standardization
@@ -51,15 +55,13 @@ def distort(images, rows, columns, flip, contrast_factors, image_size=IMAGE_SIZE
 
     Args:
       images: uint8 [n, 3, 32, 32].
-      rows: see `sample_parameters`.
-      columns: see `sample_parameters`.
-      flip: see `sample_parameters`.
-      contrast_factors: see `sample_parameters`.
+      parameters: a Parameters.
       image_size: height and width of the crops.
 
     Returns:
       float32 [n, image_size, image_size, 3].
     """
+    rows, columns, flip, contrast_factors = parameters
     offsets = tf.range(image_size)
     images = tf.gather(images, rows[:, None] + offsets, axis=2, batch_dims=1)
     columns = columns[:, None] + tf.where_v2(flip[:, None], offsets[::-1], offsets)

@@ -93,7 +93,7 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, settings=
     with tf.device('/cpu:0'), tf.name_scope('distorted_inputs'):
         labels, images = shuffled_records(split, num_examples, batch_size, settings)
         parameters = distortions.sample_parameters(batch_size, settings.strengths)
-        images = distortions.distort(images, *parameters)
+        images = distortions.distort(images, parameters)
         return images, check_labels(labels, split.num_classes)
 
 

@@ -7,7 +7,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import distortions, input as cifar10_input
 from cifar10.benchmark import classic
 from cifar10.data import dataset
-from cifar10.distortions import Strengths
+from cifar10.distortions import Parameters, Strengths
 from cifar10.input import InputSettings
 from tests.helpers import data_sets, oracle, queues
 
@@ -31,7 +31,7 @@ def test_a_batch_equals_tf_image_per_example(data_dir):
         classic.distort(image, row, column, tf.constant(flip), shift, factor)
         for image, shift, row, column, flip, factor in zip(images, brightness, *draws)
     ]
-    distorted = distortions.distort(tf.constant(images.transpose(0, 3, 1, 2)), *draws)
+    distorted = distortions.distort(tf.constant(images.transpose(0, 3, 1, 2)), Parameters(*draws))
     with tf.Session() as session:
         distorted, expected = session.run([distorted, tf.stack(expected)])
     np.testing.assert_allclose(distorted, expected, rtol=1e-5, atol=1e-5)
@@ -50,7 +50,7 @@ def test_standardisation(low, high, tolerance):
     images = np.random.RandomState(3).randint(low, high, [20, 3, 32, 32]).astype(np.uint8)
     draws = _draws(20, seed=4)
     with tf.Session() as session:
-        distorted = session.run(distortions.distort(tf.constant(images), *draws))
+        distorted = session.run(distortions.distort(tf.constant(images), Parameters(*draws)))
     for found, *each in zip(distorted, images, *draws):
         np.testing.assert_allclose(found, _distorted(*each), atol=tolerance)
 
@@ -62,7 +62,7 @@ def test_the_least_standard_deviation():
     images[0, 1, 16, 16] = 8
     draws = [np.array([draw]) for draw in (4, 4, False, np.float32(0.2))]
     with tf.Session() as session:
-        distorted = session.run(distortions.distort(tf.constant(images), *draws))
+        distorted = session.run(distortions.distort(tf.constant(images), Parameters(*draws)))
     np.testing.assert_allclose(distorted[0], _distorted(images[0], 4, 4, False, 0.2), atol=1e-4)
 
 
@@ -95,7 +95,7 @@ def test_crops_of_another_size(size):
         drawn, distorted, cropped = session.run(
             [
                 draws,
-                distortions.distort(images, *draws, image_size=size),
+                distortions.distort(images, draws, image_size=size),
                 distortions.crop(images[:1], image_size=size),
             ]
         )

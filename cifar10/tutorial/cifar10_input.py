@@ -85,7 +85,7 @@ def distorted_inputs(
         labels, images = lesson.shuffled_records(split, num_examples, batch_size)
         images = distortions.distort(
             images,
-            *distortions.sample_parameters(batch_size, image_size=image_size),
+            distortions.sample_parameters(batch_size, image_size=image_size),
             image_size=image_size,
         )
         images, labels = lesson.prefetch_queue(images, labels, 2, num_threads=2).dequeue()

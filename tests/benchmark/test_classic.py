@@ -94,7 +94,10 @@ def _classic(num_towers):
 def _ours(num_towers, num_sub_batches):
     def build(raw, labels, draws):
         rows, columns, flip, _, contrast = draws
-        images = distortions.distort(tf.transpose(raw, [0, 3, 1, 2]), rows, columns, flip, contrast)
+        images = distortions.distort(
+            tf.transpose(raw, [0, 3, 1, 2]),
+            distortions.Parameters(rows, columns, flip, contrast),
+        )
         global_step = tf.train.get_or_create_global_step()
         sgd = tf.train.GradientDescentOptimizer(
             optimizer.learning_rate(global_step, RUN_LENGTH, CLASSIC)
