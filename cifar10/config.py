@@ -18,7 +18,7 @@ CONDITIONAL_HPARAMS = {  # a field: (another field, its values with which this o
     'matrix_weight_decay': ('optimizer', ['muon']),
     'num_epochs_per_decay': ('schedule', ['staircase']),
     'learning_rate_decay_factor': ('schedule', ['staircase']),
-    'warmup_epochs': ('schedule', ['linear']),  # the schedules that need an end
+    'warmup_epochs': ('schedule', ['linear']),
     'moving_average_decay': ('moving_average_fraction', [0.0]),
 }
 
@@ -41,10 +41,10 @@ class HParams(NamedTuple):
     # with muon: in each step these weights shrink by this times their learning rate
     matrix_weight_decay: float = 0.75
     schedule: str = 'staircase'  # or linear: up, then down to 0
-    num_epochs_per_decay: float = 350.0  # with staircase
-    learning_rate_decay_factor: float = 0.1  # with staircase
-    warmup_epochs: float = 0.0  # with linear
-    epochs: float = math.inf  # the length of the run, and of the linear schedule
+    num_epochs_per_decay: float = 350.0
+    learning_rate_decay_factor: float = 0.1
+    warmup_epochs: float = 0.0
+    epochs: float = math.inf  # the length of the run, and of a schedule that ends
     # times l2_loss(weights) in the loss, for each fully connected hidden layer
     fc_weight_decay: float = 0.004
     label_smoothing: float = 0.0
@@ -59,12 +59,15 @@ class HParams(NamedTuple):
         return other is None or getattr(self, other) in values
 
     @property
+    def schedule_ends(self):
+        """Whether the schedule rises over warmup_epochs, and falls to 0 at the end of `epochs`."""
+        return self.has_effect('warmup_epochs')
+
+    @property
     def is_epoch_based(self):
         """Whether the learning rate or the end of the run depends on the examples per epoch."""
         return (
-            self.has_effect('warmup_epochs')
-            or self.learning_rate_decay_factor != 1
-            or math.isfinite(self.epochs)
+            self.schedule_ends or self.learning_rate_decay_factor != 1 or math.isfinite(self.epochs)
         )
 
 

@@ -90,7 +90,7 @@ def training(images, losses, learning_rate, gradients, extra_summaries=()):
       images: the batch of the first tower, float32 [batch, height, width, 3].
       losses: a list with each tower's total loss.
       learning_rate: a scalar.
-      gradients: list of (gradient, variable), averaged over the towers.
+      gradients: list of (gradient, variable), as they are applied.
       extra_summaries: string scalars, further summaries.
 
     Returns:

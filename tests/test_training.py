@@ -10,7 +10,7 @@ from tensorboard.backend.event_processing import event_accumulator
 import tensorflow.compat.v1 as tf
 
 from cifar10 import training
-from cifar10.config import CLASSIC, FAST, RECIPES, RunLength
+from cifar10.config import CLASSIC, FAST, RECIPES, Intervals, RunLength
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.hooks import session_hooks
@@ -194,7 +194,7 @@ def test_the_run_length_of_a_job(max_steps, epochs, last_step):
     )
     assert job.run_length == RunLength(256, 50000, last_step)
     assert Job(job.dataset, 50000).run_length == RunLength(128, 50000, 1000000)
-    assert Job(job.dataset, 50000).intervals == (10, 100, 1000, 5, None, False, None)
+    assert Job(job.dataset, 50000).intervals == Intervals()
 
 
 def test_the_threads_of_a_job(monkeypatch):

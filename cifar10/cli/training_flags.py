@@ -37,7 +37,7 @@ _HPARAMS = {  # descriptions, and the lower and upper bounds of numbers
         _TINY,
         _HUGE,
     ),
-    'momentum': ('Momentum of the optimizers momentum and muon', 0, 1 - _TINY),
+    'momentum': ('Momentum of the optimizers momentum and muon', 0, 1 - 1e-7),
     'matrix_learning_rate': (
         "With muon, the highest learning rate of the hidden layers' weights: the root mean square of an update's "
         'elements',
@@ -52,12 +52,12 @@ _HPARAMS = {  # descriptions, and the lower and upper bounds of numbers
     'num_epochs_per_decay': ('Epochs between two decays of the staircase', 1e-3, _HUGE),
     'learning_rate_decay_factor': ('The factor of each decay of the staircase', _TINY, 1),
     'warmup_epochs': (
-        'Epochs in which the linear schedule rises; with --epochs alone, the same share of the run as in the recipe',
+        'Epochs in which the learning rate rises; with --epochs alone, the same share of the run as in the recipe',
         0,
         _HUGE,
     ),
     'epochs': (
-        'The length of the run and of the linear schedule; inf means no end',
+        'The length of the run and of a schedule that ends; inf means no end',
         _TINY,
         math.inf,
     ),
@@ -271,9 +271,8 @@ def hparams_from_flags(recorded=CLASSIC):
     given = {name: FLAGS[name].value for name in _HPARAMS if FLAGS[name].value is not None}
     recipe = RECIPES[FLAGS.recipe]
     combined = recipe._replace(**given)
-    needs_end = combined.has_effect('warmup_epochs')
-    if needs_end and 'warmup_epochs' not in given and math.isfinite(combined.epochs):
-        if recorded.has_effect('warmup_epochs') and recorded.recipe == recipe.recipe:
+    if combined.schedule_ends and 'warmup_epochs' not in given and math.isfinite(combined.epochs):
+        if recorded.schedule_ends and recorded.recipe == recipe.recipe:
             combined = combined._replace(warmup_epochs=recorded.warmup_epochs)
             if combined.warmup_epochs >= combined.epochs:
                 raise UserError(
@@ -296,7 +295,7 @@ def hparams_from_flags(recorded=CLASSIC):
         raise UserError(
             f'--epochs={combined.epochs:g} is too large: give inf for a run without end'
         )
-    if needs_end and not combined.warmup_epochs < combined.epochs < math.inf:
+    if combined.schedule_ends and not combined.warmup_epochs < combined.epochs < math.inf:
         raise UserError(
             f'--schedule={combined.schedule} needs an end after its warm-up, not --epochs={combined.epochs:g}: '
             f'give a finite number, greater than --warmup_epochs={combined.warmup_epochs:g}'

@@ -230,7 +230,7 @@ def _recipe(hparams):
 def _learning_rate(run_length, hparams):
     """Return the schedule of the learning rate."""
     rate = optimizer.peak_learning_rate(run_length, hparams)
-    if hparams.has_effect('warmup_epochs'):
+    if hparams.schedule_ends:
         return (
             f'rises to {rate:g} over {hparams.warmup_epochs:g} epochs, then falls to 0 at the end of epoch {hparams.epochs:g} '
             f'(step {optimizer.num_steps(run_length, hparams)})'

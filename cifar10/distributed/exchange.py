@@ -15,7 +15,7 @@ class Update(NamedTuple):
     """A worker's part in an update; the mode of the run determines it."""
 
     train_op: tf.Operation
-    gradients: Sequence[tuple]  # of (gradient, variable), for the summaries
+    gradients: Sequence[tuple]  # of (gradient, variable), as they are applied; for the summaries
     worker_init_op: tf.Operation  # runs once, before the first step
     chief_init_op: (
         tf.Operation
