@@ -22,8 +22,7 @@ def tower_devices(num_devices):
         devices = [f'/cpu:{i}' for i in range(num_devices)]
         print(
             f"No GPU found: using {', '.join(devices)} (if there is an NVIDIA GPU: pip install 'tensorflow[and-cuda]' on "
-            'Linux; TF_CPP_MIN_LOG_LEVEL=0 '
-            'shows what TensorFlow says about GPUs)'
+            'Linux; TF_CPP_MIN_LOG_LEVEL=0 shows what TensorFlow says about GPUs)'
         )
         return devices
     if num_gpus < num_devices:

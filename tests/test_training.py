@@ -140,9 +140,9 @@ def test_a_loss_or_gradient_that_is_not_finite(
             save_summaries_steps=5,
         )
     assert str(error.value) == (
-        f'Training diverged at step 35 with learning rate 0.025. Not finite: losses of towers: {losses}; gradients of '
-        f'towers: {gradients}; '
-        f'variables: {variables}. Lower --initial_learning_rate. The last good checkpoint is {tmp_path / "model.ckpt-20"}'
+        f'Training diverged at step 35 with learning rate 0.025. Not finite: losses of towers: {losses}; '
+        f'gradients of towers: {gradients}; variables: {variables}. Lower --initial_learning_rate. '
+        f'The last good checkpoint is {tmp_path / "model.ckpt-20"}'
     )
     assert_saved(tmp_path, 20)
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith('model.ckpt-20')

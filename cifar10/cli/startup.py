@@ -54,8 +54,7 @@ def check_packages():
         if name not in sys.modules and importlib.util.find_spec(name) is None:
             sys.exit(
                 f'{os.path.basename(sys.argv[0])}: error: the package {name} is not installed: activate the environment (. '
-                'venv/bin/activate), or run pip install '
-                '-r requirements.txt in the checkout'
+                'venv/bin/activate), or run pip install -r requirements.txt in the checkout'
             )
 
 

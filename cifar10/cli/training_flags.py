@@ -277,8 +277,7 @@ def hparams_from_flags(recorded=CLASSIC):
             if combined.warmup_epochs >= combined.epochs:
                 raise UserError(
                     f'--epochs={combined.epochs:g} ends the run within its warm-up, recorded as {combined.warmup_epochs:g} '
-                    'epochs: give more --epochs, another '
-                    '--warmup_epochs, or --fresh to start a new run'
+                    'epochs: give more --epochs, another --warmup_epochs, or --fresh to start a new run'
                 )
         else:
             share = recipe.warmup_epochs / recipe.epochs

@@ -252,8 +252,7 @@ def _evaluation(intervals):
     kept = '; the best checkpoint is kept (--keep_best)' if intervals.keep_best else ''
     return (
         f'every {intervals.eval_every} steps and at the end, on the test images; training waits for it, which counts in '
-        'examples/sec and in the '
-        f'time left{kept}'
+        f'examples/sec and in the time left{kept}'
     )
 
 

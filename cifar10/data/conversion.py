@@ -143,8 +143,7 @@ def _find_splits(images_dir):
     if 'test' in names or len(rests) < len(matches) or all_are_splits:
         raise UserError(
             f'{images_dir} has the folders {", ".join(map(ascii, folders))}: there must be train and test, in upper or '
-            'lower case, and nothing else, or one folder '
-            'for each class: rename or remove the others'
+            'lower case, and nothing else, or one folder for each class: rename or remove the others'
         )
     return images_dir, None, folders
 

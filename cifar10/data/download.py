@@ -171,9 +171,8 @@ def _fetch_with_retries(archive, partial_path):
                 path = os.path.abspath(partial_path)[: -len('.part')]
                 raise UserError(
                     f'Cannot download {archive.url} ({error}{resume_hint}): check the network and the disk, try '
-                    '`cifar10_dataset.py download` with '
-                    f'another --data_url, or put a copy of the archive at {path}. Without a network, use the images that '
-                    '`cifar10_dataset.py synthetic` makes'
+                    '`cifar10_dataset.py download` with another --data_url, or put a copy of the archive at '
+                    f'{path}. Without a network, use the images that `cifar10_dataset.py synthetic` makes'
                 )
             print(f'The download was interrupted ({error}): trying again', flush=True)
         time.sleep(archive.retry_secs * 2 ** max(0, failed_tries - 1))

@@ -255,8 +255,7 @@ def _check_resumable(train_dir, record, hparams):
     if changed:
         print(
             f'The run in {train_dir} is resumed with different hyperparameters: {", ".join(changed)}. The learning-rate '
-            'schedule counts the steps so far as '
-            'if they had been made with these'
+            'schedule counts the steps so far as if they had been made with these'
         )
 
 

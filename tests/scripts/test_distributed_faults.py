@@ -194,8 +194,7 @@ def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
         # TensorFlow 1.15 may not notice that a peer is gone; then the watchdog does.
         assert re.match(
             rf'cifar10_distributed_train.py: (Lost {fallen} \({cluster.addresses[fallen]}: Connection refused\): start the '
-            r'job again, it goes on from '
-            rf'its last checkpoint$|Training: waited 6 seconds .* for {fallen} )',
+            rf'job again, it goes on from its last checkpoint$|Training: waited 6 seconds .* for {fallen} )',
             complaint,
         )
     else:
@@ -215,8 +214,7 @@ def _assert_stalled(cluster, name, stopped):
     assert cluster.tasks[name].end() == EX_TEMPFAIL
     assert cluster.tasks[name].stderr_lines == [
         f'cifar10_distributed_train.py: Training: waited 6 seconds (--stall_timeout_secs) for {stopped} '
-        f'({cluster.addresses[stopped]}: it does not answer): start this '
-        'task again when the others are there'
+        f'({cluster.addresses[stopped]}: it does not answer): start this task again when the others are there'
     ]
 
 
