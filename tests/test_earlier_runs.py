@@ -86,7 +86,8 @@ def test_it_is_resumed_as_before(train_dir, plain_data_dir, expected, capsys, sc
         script.train(job, run)
     output = capsys.readouterr().out
     assert f'Resuming from {train_dir}/model.ckpt-5, step 5\n' in output
-    assert ': step 7, loss = %s (' % ('4.83' if hparams.recipe == 'classic' else '2.08') in output
+    loss = '4.83' if hparams.recipe == 'classic' else '2.08'
+    assert f': step 7, loss = {loss} (' in output
     saved = checkpoint.read_latest(train_dir).values
     norms = {name: np.linalg.norm(value.astype(np.float64)) for name, value in saved.items()}
     assert norms == pytest.approx(expected['norms_after_step_7'], rel=1e-5)

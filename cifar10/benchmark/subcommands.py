@@ -223,8 +223,9 @@ def flops_analysis(rounds, job):
     for formulation, metrics in rounds.items():
         share = statistics.median(metrics[_UTILIZATION])
         limit = 'arithmetic' if share >= 0.5 else 'overhead'
-        text = 'Limit: %s for %s (%.0f %% of the rate of a matrix product)'
-        lines.append(text % (limit, formulation, 100 * share))
+        lines.append(
+            f'Limit: {limit} for {formulation} ({100 * share:.0f} % of the rate of a matrix product)'
+        )
     return '\n'.join(lines)
 
 

@@ -180,10 +180,9 @@ def hold_out(source, path, num_examples, seed):
             chosen, is_test = np.split(is_test, [len(labels)])
             train.write(labels[~chosen], images[~chosen])
             test.write(labels[chosen], images[chosen])
-        origin = 'the training images of %s, held out with --num_examples=%d --seed=%d'
-        write_dataset_info(
-            directory, names, origin % (os.path.abspath(source.directory), num_examples, seed)
-        )
+        source_dir = os.path.abspath(source.directory)
+        origin = f'the training images of {source_dir}, held out with --num_examples={num_examples} --seed={seed}'
+        write_dataset_info(directory, names, origin)
 
 
 def _select_held_out(split, num_examples, rng):

@@ -20,7 +20,6 @@ _CHUNK_BYTES = 1 << 18
 _MAX_BYTES = 10 * 170052171  # ten times the archive of CIFAR-10: what sends more may never end
 # Bytes per second; a slower connection counts as broken. With less the archive takes two days.
 _MIN_BYTES_PER_SEC = 1000
-_SHORTER_MESSAGE = 'the server sends less than is in %s already: delete that if the server is right'
 
 
 class Archive(NamedTuple):
@@ -193,7 +192,7 @@ def _fetch(archive, partial_path):
         length = int(response.headers.get('Content-Length') or 0)
         total = num_received - num_to_skip + length if length else None
         if total and total < num_received:
-            raise ValueError(_SHORTER_MESSAGE % partial_path)
+            raise ValueError(_shorter_message(partial_path))
         progress = ProgressBar('Downloading ' + archive.dataset_spec.archive_name, length, 'bytes')
         _check_partial(partial_path)
         with open(partial_path, 'ab') as out:
@@ -210,7 +209,7 @@ def _fetch(archive, partial_path):
         os.remove(partial_path)
         raise ValueError(f'the server sent more than {_MAX_BYTES} bytes')
     if num_to_skip and not total:
-        raise ConnectionError(_SHORTER_MESSAGE % partial_path)
+        raise ConnectionError(_shorter_message(partial_path))
     if total and num_received - num_to_skip < total:
         raise ConnectionError(f'closed after {num_received - num_to_skip} of {total} bytes')
 
@@ -229,3 +228,7 @@ def _read_chunks(response, timeout_secs):
             if num_bytes < _MIN_BYTES_PER_SEC * seconds:
                 raise ConnectionError(f'fewer than {_MIN_BYTES_PER_SEC} bytes per second came')
             start, num_bytes = time.monotonic(), 0
+
+
+def _shorter_message(partial_path):
+    return f'the server sends less than is in {partial_path} already: delete that if the server is right'

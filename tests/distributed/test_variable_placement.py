@@ -191,9 +191,8 @@ def test_a_worker_tells_what_its_devices_send(build, capsys, mode, to_first, to_
     with worker.graph.as_default():
         variable_placement.print_layout(worker.replica, worker.update, worker.copies)
     held, between = capsys.readouterr().out.splitlines()
-    assert held == '%s: 4.27 MB on /gpu:0 (--variable_strategy=first_device)' % (
-        'Weights' if mode in ('allreduce', 'average') else 'Copies of the weights'
-    )
+    subject = 'Weights' if mode in ('allreduce', 'average') else 'Copies of the weights'
+    assert held == f'{subject}: 4.27 MB on /gpu:0 (--variable_strategy=first_device)'
     most = max(sent.values())
     source, target = min(arrow for arrow, size in sent.items() if size == most)
     unit = 'in a step with an exchange' if mode in ('async', 'average') else 'per step'
