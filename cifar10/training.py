@@ -183,7 +183,7 @@ def session(step, job, run, saver, summary_writer, settings=None):
     Args:
       step: a Step, in the default graph.
       job: a Job.
-      run: a ChiefRun, from whose checkpoint training is resumed, or a WorkerRun.
+      run: a hooks.outputs.ChiefRun, from whose checkpoint training is resumed, or a WorkerRun.
       saver: a tf.train.Saver.
       summary_writer: what run.summary_writer() yields.
       settings: a SessionSettings; None for a process that trains alone.

@@ -42,7 +42,7 @@ def train(job, run):
 
     Args:
       job: a training.Job.
-      run: a ChiefRun; training resumes from its checkpoint, if it has one.
+      run: a hooks.outputs.ChiefRun; training resumes from its checkpoint, if it has one.
     """
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(job.seed, run.first_step)

@@ -35,7 +35,7 @@ def train(job, run):
 
     Args:
       job: a training.Job.
-      run: a ChiefRun; training resumes from its checkpoint, if it has one.
+      run: a hooks.outputs.ChiefRun; training resumes from its checkpoint, if it has one.
     """
     (device,) = job.devices
     hparams = job.hparams
