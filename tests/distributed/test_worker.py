@@ -51,8 +51,9 @@ def test_a_worker_waits_until_all_boards_have_one_generation(make, capsys):
         [ready[0], ClusterState()],
         ready,
     ]
-    assert made.join(WorkerRun())
-    assert (made.generation, made.first_step, made.initializes_variables) == (7, 30, False)
+    run = WorkerRun()
+    assert made.join(run)
+    assert (made.generation, run.first_step, made.initializes_variables) == (7, 30, False)
     assert made._state_variables.set_left.call_args == mock.call(CLUSTER.worker_tasks[1], 0)
     assert capsys.readouterr().out == 'Joining the run at step 30\n'
 
