@@ -203,7 +203,7 @@ def session(step, job, run, saver, summary_writer, settings=None):
         return
     num_parameters = sum(variable.shape.num_elements() for variable in tf.trainable_variables())
     print(f'Network: {num_parameters} parameters')
-    data_files = session_hooks.DataFilesHook(job)
+    data_files = session_hooks.DataFilesHook(job.dataset.train, job.num_examples)
     nan_hook = checkpoint_hooks.NanHook(step, run.last_checkpoint)
     # In this order: the first speed does not count the filling of the queue, and nothing that is
     # not finite is printed or saved.

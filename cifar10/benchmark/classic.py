@@ -165,7 +165,8 @@ def train(job, train_dir):
         raise UserError(
             f'{train_dir} is not empty, and this program cannot resume a run: give another --train_dir'
         )
-    intervals, data_files = job.intervals, session_hooks.DataFilesHook(job)
+    intervals = job.intervals
+    data_files = session_hooks.DataFilesHook(job.dataset.train, job.num_examples)
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         images, labels = distorted_inputs(job.dataset, job.hparams.batch_size)
         queue = cifar10_input.prefetch_queue(images, labels, capacity=2 * len(job.devices))

@@ -23,22 +23,21 @@ class EvalHook(session_hooks.FetchingHook):
     _evaluated = None  # the step of the last evaluation
     _best_precision = 0  # so far, whether its checkpoint could be kept or not
 
-    def __init__(self, step, job, directory, summary_writer, output_errors):
+    def __init__(self, step, job, run, summary_writer):
         """Verify the test files now, so that a damaged one is found before training.
 
         Args:
           step: a training.Step.
           job: a Job.
-          directory: the RunDirectory.
+          run: a ChiefRun.
           summary_writer: a SummaryWriter.
-          output_errors: the errors.OutputErrors of the run.
 
         Raises:
           UserError: a test file is missing or malformed.
         """
         super().__init__(step and step.global_step)
-        self._job, self._directory = job, directory
-        self._summary_writer, self._output_errors = summary_writer, output_errors
+        self._job, self._summary_writer = job, summary_writer
+        self._directory, self._output_errors = run.directory, run.output_errors
         self._file_watcher = watch.FileWatcher(job.dataset.test)
         verification.verify(job.dataset.test)
 

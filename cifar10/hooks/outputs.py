@@ -121,13 +121,11 @@ class ChiefRun:
         if intervals.profile_step:
             hooks.append(
                 profiler_hook.ProfilerHook(
-                    step, job, directory.path, summary_writer, self.output_errors
+                    step, intervals.profile_step, job.run_length, self, summary_writer
                 )
             )
         if intervals.eval_every != 0:
-            self._eval_hook = eval_hook.EvalHook(
-                step, job, directory, summary_writer, self.output_errors
-            )
+            self._eval_hook = eval_hook.EvalHook(step, job, self, summary_writer)
             hooks.append(self._eval_hook)
         return hooks
 
@@ -149,9 +147,7 @@ class ChiefRun:
         """Evaluate the last checkpoint of a complete run whose best one is wanted and missing."""
         if job.intervals.keep_best and not self.directory.record.get('best'):
             self.output_errors.training_ended = True
-            eval_hook.EvalHook(
-                None, job, self.directory, summary_writer, self.output_errors
-            ).evaluate_last()
+            eval_hook.EvalHook(None, job, self, summary_writer).evaluate_last()
             self.output_errors.check(None)
 
 

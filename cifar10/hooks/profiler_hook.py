@@ -32,23 +32,20 @@ class ProfilerHook(tf.train.SessionRunHook):
     from there on.
     """
 
-    def __init__(self, step, job, train_dir, summary_writer, output_errors):
+    def __init__(self, step, profile_step, run_length, run, summary_writer):
         """Make the hook.
 
         Args:
           step: a training.Step.
-          job: a Job; its intervals name the step.
-          train_dir: the directory of the run.
+          profile_step: the global step to trace.
+          run_length: a RunLength.
+          run: a ChiefRun.
           summary_writer: a SummaryWriter.
-          output_errors: the errors.OutputErrors of the run.
         """
         self._fetches = step.global_step
-        self._steps_per_execution, self._profile_step = (
-            job.run_length.steps_per_execution,
-            job.intervals.profile_step,
-        )
-        self._train_dir, self._output_errors = train_dir, output_errors
-        self._summary_writer = summary_writer
+        self._profile_step = profile_step
+        self._steps_per_execution = run_length.steps_per_execution
+        self._run, self._summary_writer = run, summary_writer
 
     def after_create_session(self, session, coord):
         """Note whether the step is still ahead."""
@@ -69,11 +66,11 @@ class ProfilerHook(tf.train.SessionRunHook):
         self._step = run_values.results
         if self._is_tracing:
             self._is_pending = False
-            with self._output_errors.collect('the trace'):  # The disk may be full.
+            with self._run.output_errors.collect('the trace'):  # The disk may be full.
                 self._save(run_values.run_metadata)
 
     def _save(self, metadata):
-        path = os.path.join(self._train_dir, f'trace-{self._step}.json')
+        path = os.path.join(self._run.directory.path, f'trace-{self._step}.json')
         files.atomic_write(
             path, chrome_trace(metadata), 'make room there, or give another --train_dir'
         )

@@ -113,10 +113,10 @@ class DataFilesHook(tf.train.SessionRunHook):
     Readers would wait for ever, or read unverified data.
     """
 
-    def __init__(self, job):
-        """Raise UserError unless the files hold job.num_examples, as the schedule assumes."""
+    def __init__(self, split, num_examples):
+        """Raise UserError unless the files of the Split hold as many examples."""
         self._change = None
-        self._file_watcher = watch.FileWatcher(job.dataset.train, job.num_examples)
+        self._file_watcher = watch.FileWatcher(split, num_examples)
 
     def after_create_session(self, session, coord):
         """Start to watch the files."""

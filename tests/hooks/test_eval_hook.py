@@ -132,7 +132,10 @@ def test_the_device_is_the_first_one(tmp_path, data_dir, monkeypatch):
     monkeypatch.setattr(evaluation, 'Evaluator', note)
     output_errors = errors.OutputErrors()
     job = Job(dataset.read(data_dir), 300, devices=['/gpu:1', '/gpu:0'])
-    hook = eval_hook.EvalHook(None, job, SimpleNamespace(path=str(tmp_path)), None, output_errors)
+    run = SimpleNamespace(
+        directory=SimpleNamespace(path=str(tmp_path)), output_errors=output_errors
+    )
+    hook = eval_hook.EvalHook(None, job, run, None)
     checkpoints.save(tmp_path, 3)
     hook.evaluate_last()
     with pytest.raises(UserError, match='^The run is saved, but without an evaluation: noted$'):
