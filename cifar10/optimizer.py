@@ -69,7 +69,7 @@ def learning_rate(global_step, run_length, hparams):
             epoch = run_length.epoch_at(tf.cast(step, tf.float64) + 0.5)
             warmup = hparams.warmup_epochs
             factor = tf.maximum((hparams.epochs - epoch) / (hparams.epochs - warmup), 0)
-            if warmup:
+            if warmup:  # in which the falling line is above 1
                 factor = tf.minimum(epoch / warmup, factor)
             factor = tf.cast(factor, tf.float32)
         else:
