@@ -26,6 +26,7 @@ import time
 os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+from tests.helpers import messages  # noqa: E402
 from tests.helpers.soaking.process import STEP, Violation, wait  # noqa: E402
 from tests.helpers.soaking.session import SUMMARY_STEPS, Soak, fingerprint  # noqa: E402
 
@@ -33,7 +34,7 @@ DISK_BYTES = 256 * 2**20
 MAX_RUN_BYTES = 128 * 2**20  # a longer run is moved aside, and a new one begins
 STOP_SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 START_SECS = 8  # of a trainer, at most; a little longer, so that faults hit it at every moment
-PRECISION = r': (precision @ 1 = \d\.\d{3} \(\d+ of 50, step (\d+)\)), 95 % interval'
+PRECISION = messages.precision(50)
 
 
 # Faults. One that ends the trainer checks that end; the next fault starts it again.
@@ -127,7 +128,7 @@ def evaluation(soak):
         if not os.path.exists(copy):
             shutil.copytree(soak.run, copy, ignore=shutil.ignore_patterns('events.*'))
         found = _precision(soak, soak.run) + _precision(soak, soak.run)
-        if len(found) != 2 or len(set(found)) > 1 or int(found[0][1]) != newest:
+        if len(found) != 2 or len(set(found)) > 1 or int(found[0][2]) != newest:
             raise Violation(f'The precision of step {newest} is {found}')
         soak.precisions.update(_precision(soak, copy))
         if len(soak.precisions) > 1:
@@ -141,7 +142,7 @@ def evaluation_while_training(soak):
     number = soak.rng.choice(STOP_SIGNALS)
     evaluator.send(number)
     evaluator.end(128 + number, line=rf'interrupted \({number.name}\)')
-    steps = [int(step) for _, step in re.findall(PRECISION, evaluator.stdout())]
+    steps = [int(step) for *_, step in re.findall(PRECISION, evaluator.stdout())]
     if steps != sorted(set(steps)):
         raise Violation(f'{evaluator} evaluated the steps {steps}')
     trainer.advance()
@@ -289,7 +290,7 @@ def moved_directory(soak):
     os.rename(away, soak.run)
     trainer.advance()
     if not trainer.running():
-        soak.ended(1, line='has been moved or removed')
+        soak.ended(1, line=messages.MOVED)
 
 
 NEED_A_SMALL_DISK = [full_disk, full_disk_at_start]

@@ -9,9 +9,9 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
 from cifar10.config import CLASSIC
-from cifar10.errors import UserError
 from cifar10.runs import checkpoint_files
 from cifar10.system import directories
+from tests.helpers import messages
 
 
 def _save_number(directory, step):
@@ -153,5 +153,5 @@ def test_the_directory_is_gone(tmp_path, clock, comes_back):
         clock.due = {1: run.mkdir}
         assert list(checkpoints) == []
     else:
-        with pytest.raises(UserError, match=f'^{run} does not exist: it has been moved or removed'):
+        with messages.raises(f'^{run} does not exist: it {messages.MOVED}'):
             next(checkpoints)

@@ -21,7 +21,7 @@ from cifar10.hooks import outputs
 from cifar10.runs import checkpoint, run_directory
 from cifar10.training import Job
 from scripts import cifar10_multi_gpu_train, cifar10_train
-from tests.helpers import events
+from tests.helpers import events, messages
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'earlier_runs')
 RUNS = {
@@ -85,7 +85,7 @@ def test_it_is_resumed_as_before(train_dir, plain_data_dir, expected, capsys, sc
     with outputs.open_run(train_dir, False, job) as run:
         script.train(job, run)
     output = capsys.readouterr().out
-    assert f'Resuming from {train_dir}/model.ckpt-5, step 5\n' in output
+    assert messages.resuming(train_dir, 5) in output
     loss = '4.83' if hparams.recipe == 'classic' else '2.08'
     assert f': step 7, loss = {loss} (' in output
     saved = checkpoint.read_latest(train_dir).values

@@ -6,6 +6,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
+from tests.helpers import messages
 
 
 def test_a_warning_is_one_line_whatever_names_are_in_it(capsys):
@@ -69,10 +70,7 @@ def test_a_failed_output_is_told_again_when_its_reason_changes(capsys):
     ]:
         output_errors.add(name, errors.UserError(reason))
     assert [line.split(': ')[1] for line in capsys.readouterr().err.splitlines()] == [
-        reason + '. Training goes on' for reason in ('full', 'full', 'gone', 'full')
+        reason + messages.TRAINING_GOES_ON for reason in ('full', 'full', 'gone', 'full')
     ]
-    with pytest.raises(
-        errors.UserError,
-        match='^The run is saved, but without a trace: full; without summaries: full$',
-    ):
+    with messages.raises_saved_without('a trace: full; without summaries: full$'):
         output_errors.check(None)

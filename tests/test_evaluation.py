@@ -11,9 +11,8 @@ import tensorflow.compat.v1 as tf
 from cifar10 import evaluation
 from cifar10.config import FAST
 from cifar10.data import dataset
-from cifar10.errors import UserError
 from cifar10.runs import checkpoint
-from tests.helpers import checkpoints, data_sets, events, faults, oracle
+from tests.helpers import checkpoints, data_sets, events, faults, messages, oracle
 
 
 def _evaluator(paths, num_examples=None, num_views=1):
@@ -67,7 +66,7 @@ def test_raw_weights_without_averages(tmp_path, data_dir, paths, capsys):
 
 def test_a_checkpoint_that_is_not_finite(tmp_path, paths):
     path, _ = checkpoints.save(tmp_path, 1, poison='local4/biases/ExponentialMovingAverage')
-    with pytest.raises(UserError, match='local4/biases/ExponentialMovingAverage is not finite'):
+    with messages.raises('local4/biases/ExponentialMovingAverage is not finite'):
         _evaluator(paths).evaluate(checkpoint.read(path))
 
 
@@ -76,17 +75,15 @@ def test_a_checkpoint_of_another_network(tmp_path, paths):
         variable = tf.get_variable('conv1/biases', [32])
         session.run(variable.initializer)
         path = tf.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 1)
-    with pytest.raises(
-        UserError, match=r'does not fit: its conv1/biases is float32 \[32\], not float32 \[64\]'
-    ):
+    with messages.raises(r'does not fit: its conv1/biases is float32 \[32\], not float32 \[64\]'):
         _evaluator(paths).evaluate(checkpoint.read(path))
 
 
 @pytest.mark.parametrize(
     'label, blind, told',
     [
-        (3, False, '^{path} has changed since the start: put'),
-        (255, False, '^{path} has changed since the start: put'),
+        (3, False, f'^{{path}} {messages.CHANGED}: put'),
+        (255, False, f'^{{path}} {messages.CHANGED}: put'),
         (255, True, '^a label is outside 0 to 9, because a data file has changed: put'),
     ],
 )
@@ -97,7 +94,7 @@ def test_labels_that_change(tmp_path, own_data_dir, monkeypatch, label, blind, t
     faults.relabel(path, label)
     if blind:
         monkeypatch.setattr('cifar10.data.verification.Snapshot.find_change', lambda snapshot: None)
-    with pytest.raises(UserError, match=told.format(path=path)):
+    with messages.raises(told.format(path=path)):
         evaluator.evaluate(saved)
 
 

@@ -18,8 +18,8 @@ from cifar10.runs import checkpoint
 from cifar10.system import machine, signals
 from cifar10.system.machine import Threads
 from cifar10.training import Job
-from tests.helpers import events, measured_runs
-from tests.helpers.small_run import HPARAMS, LINE, assert_saved, numpy_run, train
+from tests.helpers import events, measured_runs, messages
+from tests.helpers.small_run import HPARAMS, assert_saved, numpy_run, train
 
 
 def test_steps_are_numbers_of_updates(tmp_path, data_dir, capsys):
@@ -28,7 +28,7 @@ def test_steps_are_numbers_of_updates(tmp_path, data_dir, capsys):
     # The loss in a line is the one whose gradient made the update: that of the weights after one
     # update fewer.
     losses = [f'{(numpy_run(step - 1)[0] ** 2).sum():.2f}' for step in (2, 4, 5)]
-    assert [line[:2] for line in LINE.findall(output)] == list(zip('245', losses))
+    assert [line[:2] for line in messages.log_lines(output)] == list(zip('245', losses))
     assert sorted(os.path.basename(path) for path in glob.glob(str(tmp_path / '*.index'))) == [
         'model.ckpt-3.index',
         'model.ckpt-5.index',
@@ -55,7 +55,7 @@ def test_steps_are_numbers_of_updates(tmp_path, data_dir, capsys):
 def test_resume_from_the_saved_state(tmp_path, data_dir, capsys):
     for max_steps in (31, 62):
         train(tmp_path, data_dir, max_steps)
-    assert f'Resuming from {tmp_path / "model.ckpt-31"}, step 31\n' in capsys.readouterr().out
+    assert messages.resuming(tmp_path, 31) in capsys.readouterr().out
     assert_saved(tmp_path, 62)
 
 
@@ -154,7 +154,7 @@ def test_variables_that_are_not_finite(tmp_path, data_dir):
         'at step 1 with learning rate 1e.38. Not finite: losses of towers: none; gradients of towers: none; '
         'variables: weights, .* The last good checkpoint is none yet'
     )
-    with pytest.raises(UserError, match=complaint):
+    with messages.raises(complaint):
         train(
             tmp_path,
             data_dir,

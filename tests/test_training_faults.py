@@ -12,10 +12,9 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, training
 from cifar10.data import dataset, watch
-from cifar10.errors import UserError
 from cifar10.hooks import outputs
 from cifar10.runs import checkpoint
-from tests.helpers import events, faults
+from tests.helpers import events, faults, messages
 from tests.helpers.small_run import RUN_LENGTH, assert_saved, fake_job, job, run_steps, train
 
 
@@ -45,7 +44,7 @@ def test_training_goes_on_after_a_checkpoint_that_cannot_be_saved(tmp_path, data
 
 
 def test_the_last_checkpoint_cannot_be_saved(tmp_path, data_dir, capsys):
-    with pytest.raises(UserError, match='^Cannot save a checkpoint .*/model.ckpt-4, '):
+    with messages.raises('^Cannot save a checkpoint .*/model.ckpt-4, '):
         train(
             tmp_path, data_dir, 4, after_step=_obstacle(tmp_path, 3, None), save_checkpoint_steps=2
         )
@@ -67,7 +66,7 @@ def _remove_events(tmp_path, when):
 def test_training_goes_on_after_a_summary_that_cannot_be_written(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 6, after_step=_remove_events(tmp_path, 3), save_summaries_steps=2)
     (told,) = capsys.readouterr().err.splitlines()
-    assert ': Cannot write summaries ' in told and told.endswith('. Training goes on')
+    assert ': Cannot write summaries ' in told and told.endswith(messages.TRAINING_GOES_ON)
     assert {step for step, tag, _ in events.scalars(tmp_path)} == {4, 6}
 
 
@@ -78,9 +77,7 @@ def test_the_last_summary_cannot_be_written(tmp_path, data_dir, capsys, monkeypa
             full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             monkeypatch.setattr(tf.io, 'TFRecordWriter', mock.Mock(side_effect=full))
 
-    with pytest.raises(
-        UserError, match='^The run is saved, but without summaries: Cannot write .*No space left'
-    ):
+    with messages.raises_saved_without('summaries: Cannot write .*No space left'):
         train(tmp_path, data_dir, 6, after_step=fill, save_summaries_steps=2)
     assert_saved(tmp_path, 6)
     assert capsys.readouterr().err == ''  # the error itself is the only line
@@ -94,7 +91,7 @@ def test_a_directory_that_is_moved_under_the_run(tmp_path, data_dir, replaced):
             if replaced:
                 (tmp_path / 'run').mkdir()
 
-    with pytest.raises(UserError, match=f'^{tmp_path}/run has been moved or removed: put it back'):
+    with messages.raises(f'^{tmp_path}/run {messages.MOVED}: put it back'):
         train(tmp_path / 'run', data_dir, 50, after_step=move, save_checkpoint_steps=4)
     assert_saved(tmp_path / 'aside', 4)
     assert not (tmp_path / 'run').exists() or os.listdir(str(tmp_path / 'run')) == []
@@ -147,7 +144,7 @@ def _train_on_data(train_dir, data_dir, after_step):
     'change, blind, told',
     [
         (os.remove, False, '{} has been removed'),
-        (_relabel, False, '{} has changed since the start'),
+        (_relabel, False, '{} ' + messages.CHANGED),
         (_fifo, False, '{} is now a FIFO'),
         (_relabel, True, 'a label is outside 0 to 9, because a data file has changed'),
     ],
@@ -167,7 +164,7 @@ def test_data_that_change_under_the_run(
             change(path)
 
     complaint = f'^{told.format(paths[0])}: put the data back as it was, and start again$'
-    with pytest.raises(UserError, match=complaint):
+    with messages.raises(complaint):
         _train_on_data(tmp_path / 'run', own_data_dir, change_all)
     saved = checkpoint.read_latest(str(tmp_path / 'run'))
     assert saved.step >= 3 and f'Saved {saved.path}\n' in capsys.readouterr().out
@@ -181,8 +178,8 @@ def test_a_label_that_another_thread_has_found(data_dir):
             None, None, 'assertion failed: [a label is ...: a data file has changed]'
         )
     watched.start(coord)
-    with pytest.raises(
-        UserError, match='^a label is ...: a data file has changed: put the data back'
+    with messages.raises(
+        '^a label is ...: a data file has changed: put the data back'
     ), watched.translate_errors():
         raise tf.errors.OutOfRangeError(None, None, 'The queue is closed')
 
@@ -196,7 +193,5 @@ def test_data_that_change_before_the_run(tmp_path, own_data_dir, monkeypatch):
         return verified(split, *args)
 
     monkeypatch.setattr(cifar10_input, 'shuffled_records', shrink_and_go_on)
-    with pytest.raises(
-        UserError, match='data_batch_1.bin or a file beside it has changed: start again$'
-    ):
+    with messages.raises('data_batch_1.bin or a file beside it has changed: start again$'):
         _train_on_data(tmp_path / 'run', own_data_dir, lambda step: None)

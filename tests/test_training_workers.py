@@ -8,11 +8,10 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import training
 from cifar10.config import RunLength
-from cifar10.errors import UserError
 from cifar10.hooks import outputs
 from cifar10.hooks.outputs import WorkerRun
-from tests.helpers import events
-from tests.helpers.small_run import LINE, fake_job, job, run_steps
+from tests.helpers import events, messages
+from tests.helpers.small_run import fake_job, job, run_steps
 
 
 def _step(jump, *losses):
@@ -54,7 +53,7 @@ def test_lines_and_checkpoints_when_the_step_jumps(
     intervals = dict(log_frequency=log, save_checkpoint_steps=checkpoint, max_to_keep=0)
     assert _train(tmp_path, data_dir, jump, 50, **intervals) is None
     expected = _first_past(steps, log)
-    assert [int(line[0]) for line in LINE.findall(capsys.readouterr().out)] == expected + [
+    assert [int(step) for step in messages.log_steps(capsys.readouterr().out)] == expected + [
         steps[-1]
     ] * (expected[-1] != steps[-1])
     saved = {
@@ -96,17 +95,17 @@ def test_a_worker_without_a_run_writes_nothing(tmp_path, monkeypatch, capsys):
     _train_worker(_step(1, 1.0, 4.0))
     assert os.listdir(str(tmp_path)) == []
     output = capsys.readouterr().out
-    assert [line[:2] for line in LINE.findall(output)] == [(step, '2.50') for step in '246']
+    assert [line[:2] for line in messages.log_lines(output)] == [(step, '2.50') for step in '246']
     assert len(output.splitlines()) == 4
 
 
 def test_a_worker_without_a_run_comes_too_late(capsys):
     _train_worker(_step(1, 1.0), first_step=6)
-    assert capsys.readouterr().out == 'Nothing to do: the run ends at step 6\n'
+    assert capsys.readouterr().out == messages.nothing_to_do(6)
 
 
 def test_a_worker_without_a_run_diverges():
     """Only the chief knows of checkpoints."""
     complaint = 'at step 1 .*losses of towers: 1; .* checkpoint is the one of the chief$'
-    with pytest.raises(UserError, match=complaint):
+    with messages.raises(complaint):
         _train_worker(_step(1, 1.0, float('nan')))

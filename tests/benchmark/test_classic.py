@@ -8,11 +8,9 @@ from cifar10 import distortions, multi_gpu, optimizer
 from cifar10.benchmark import classic
 from cifar10.config import CLASSIC, Intervals, RunLength
 from cifar10.data import dataset
-from cifar10.errors import UserError
 from cifar10.system import machine
 from cifar10.training import Job
-from tests.helpers import events, networks, oracle, queues
-from tests.helpers.small_run import LINE
+from tests.helpers import events, messages, networks, oracle, queues
 
 BATCH = 128
 RUN_LENGTH = RunLength(BATCH, 50000)
@@ -166,7 +164,7 @@ def test_train_prints_writes_and_saves(tmp_path, data_dir, capsys):
         intervals=Intervals(log_frequency=2, save_summaries_steps=2, save_checkpoint_steps=4),
     )
     classic.train(job, str(tmp_path / 'run'))
-    lines = LINE.findall(capsys.readouterr().out)
+    lines = messages.log_lines(capsys.readouterr().out)
     assert [step for step, *_ in lines] == ['2', '4', '5']
     for _, loss, examples_per_sec, sec_per_batch in lines:
         assert 3 < float(loss) < 7 and float(sec_per_batch) == pytest.approx(
@@ -180,5 +178,5 @@ def test_train_prints_writes_and_saves(tmp_path, data_dir, capsys):
 
 def test_train_needs_a_directory_of_its_own(tmp_path):
     (tmp_path / 'model.ckpt-1').write_text('')
-    with pytest.raises(UserError, match='is not empty, and this program cannot resume a run'):
+    with messages.raises('is not empty, and this program cannot resume a run'):
         classic.train(Job(dataset.read(''), 300), str(tmp_path))

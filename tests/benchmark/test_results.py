@@ -10,8 +10,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10.benchmark import results
-from cifar10.errors import UserError
-from tests.helpers import measured_runs, programs
+from tests.helpers import measured_runs, messages, programs
 
 
 def _record(event):
@@ -102,7 +101,7 @@ def test_plot(runs, tmp_path):
 
 def test_plot_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, 'matplotlib', None)
-    with pytest.raises(UserError, match='^--plot_file needs matplotlib: pip install matplotlib$'):
+    with messages.raises('^--plot_file needs matplotlib: pip install matplotlib$'):
         results.plot({}, 'plot.svg')
 
 
@@ -149,7 +148,7 @@ def test_mistake_gets_one_clear_line(tmp_path, args, expected, complaint):
 def test_a_run_without_a_step(tmp_path):
     _, eval_dir = measured_runs.write_run(tmp_path)
     measured_runs.write(tmp_path / 'new', epoch={0: 0, 100: 1}, sec_per_batch={0: 0, 200: 1})
-    with pytest.raises(UserError, match='/new holds no step with both "epoch" and "sec_per_batch"'):
+    with messages.raises('/new holds no step with both "epoch" and "sec_per_batch"'):
         results.read_curve(str(tmp_path / 'new'), eval_dir)
 
 
@@ -182,12 +181,12 @@ def test_a_damaged_event_file(tmp_path, capsys):
     np.testing.assert_array_equal(results.read_curve(*run), curve)
     assert f'{path} is read up to its damage' in capsys.readouterr().err
     path.write_bytes(_record(b'\xff' * 5))
-    with pytest.raises(UserError, match=f'{path} is damaged .*: move it away'):
+    with messages.raises(f'{path} is damaged .*: move it away'):
         results.read_curve(*run)
 
 
 def test_an_empty_event_file(tmp_path):
     run = measured_runs.write_run(tmp_path)
     _first_event_file(tmp_path / 'train').write_bytes(b'')
-    with pytest.raises(UserError, match='holds no event file with "epoch"'):
+    with messages.raises('holds no event file with "epoch"'):
         results.read_curve(*run)

@@ -6,10 +6,9 @@ import pytest
 from cifar10.cli import training_flags, training_job
 from cifar10.config import BEST, CLASSIC, FAST, RECIPES, HParams, Intervals
 from cifar10.data import dataset
-from cifar10.errors import UserError
 from cifar10.system.machine import Threads
 from cifar10.training import Job
-from tests.helpers import programs
+from tests.helpers import messages, programs
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +86,7 @@ def test_the_best_is_chosen_of_all_checkpoints_by_default(data_dir, args, eval_e
 )
 def test_outputs_that_would_be_missing(args, complaint):
     flags.FLAGS(['a script'] + args)
-    with pytest.raises(UserError, match='^' + complaint):
+    with messages.raises('^' + complaint):
         training_flags.check()
 
 
@@ -221,9 +220,8 @@ def test_a_resumed_run_keeps_its_warm_up(args, recorded, warmup_epochs):
 
 
 def test_a_resumed_run_that_would_end_within_its_warm_up():
-    with pytest.raises(
-        UserError,
-        match='^--epochs=2 ends the run within its warm-up, recorded as 3 epochs: give more --epochs, '
+    with messages.raises(
+        '^--epochs=2 ends the run within its warm-up, recorded as 3 epochs: give more --epochs, '
         'another --warmup_epochs, or --fresh to start a new run$',
     ):
         hparams('--recipe=fast', '--epochs=2', recorded=FAST)
@@ -256,7 +254,7 @@ def test_help_gives_the_defaults_of_the_recipes():
     ],
 )
 def test_flags_without_effect_or_in_conflict(args, complaint):
-    with pytest.raises(UserError, match=f'^{complaint}$'):
+    with messages.raises(f'^{complaint}$'):
         hparams(*args)
 
 

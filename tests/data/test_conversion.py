@@ -10,8 +10,7 @@ import pytest
 
 from cifar10.data import conversion, dataset, verification
 from cifar10.data.conversion import convert
-from cifar10.errors import UserError
-from tests.helpers import oracle, pictures
+from tests.helpers import messages, oracle, pictures
 
 
 def _touch(top, *paths):
@@ -62,7 +61,7 @@ def test_train_and_test_folders(tmp_path):
     assert class_names == ['a', 'b']
     assert _names(top, parts[0]) == [(path, int('/b/' in path)) for path in train]
     assert _names(top, parts[1]) == [(path, 1) for path in test]
-    with pytest.raises(UserError, match=f'^--test_fraction has no effect, because {top}/test'):
+    with messages.raises(f'^--test_fraction has no effect, because {top}/test'):
         conversion.find_images(top, 0.1, 0)
 
 
@@ -113,7 +112,7 @@ def test_files_beside_the_folders_are_named(tmp_path, capsys):
 )
 def test_folders_that_make_no_data_set(tmp_path, paths, complaint):
     top = _touch(tmp_path / 'top', *paths) if paths else str(tmp_path / 'nothing')
-    with pytest.raises(UserError, match=complaint.format(top=top)):
+    with messages.raises(complaint.format(top=top)):
         conversion.find_images(top, None, 0)
 
 
@@ -230,12 +229,12 @@ def test_damaged_files_are_left_out_or_refused(tmp_path, capsys):
     convert(top, str(tmp_path / 'whole'), 2, strict=True)
     _damage(top, 'a/3.png', 'b/7.png')
     (tmp_path / 'empty').mkdir()
-    with pytest.raises(UserError, match=r'^Nothing was written because of damaged files \(2\): '):
+    with messages.raises(r'^Nothing was written because of damaged files \(2\): '):
         convert(top, str(tmp_path / 'empty' / 'new' / 'out'), 2, strict=True)
     assert os.listdir(str(tmp_path / 'empty')) == []  # without the parent that was made
     assert convert(top, str(tmp_path / 'out'), 2) == 2
     told = sorted(line.split(': ', 1)[1] for line in capsys.readouterr().err.splitlines())
-    line = '%s is left out: it is no JPEG, PNG, GIF or BMP file'
+    line = '%s is left out: ' + messages.NOT_AN_IMAGE
     assert told == sorted(2 * [line % os.path.join(top, path) for path in ('a/3.png', 'b/7.png')])
     found = dataset.read(str(tmp_path / 'out'))
     assert verification.verify(found.train) + verification.verify(found.test) == 18
@@ -258,7 +257,7 @@ def test_too_many_damaged_files(tmp_path, damaged, complaint):
     for part in ('train', 'test'):
         pictures.write(tmp_path / 'photos' / part, ['a', 'b'], 2)
     _damage(str(tmp_path / 'photos'), *damaged)
-    with pytest.raises(UserError, match=complaint):
+    with messages.raises(complaint):
         convert(str(tmp_path / 'photos'), str(tmp_path / 'out'), 2)
     assert os.listdir(str(tmp_path)) == ['photos']
 
@@ -267,7 +266,7 @@ def test_too_many_damaged_files(tmp_path, damaged, complaint):
 def test_not_among_the_images(tmp_path, out):
     top = pictures.write(tmp_path / 'photos', ['a', 'b'], 2)
     (tmp_path / 'link').symlink_to('photos')
-    with pytest.raises(UserError, match=f'/out is in {top}, and would be one of its '):
+    with messages.raises(f'/out is in {top}, and would be one of its '):
         convert(top, str(tmp_path / out), 2)
     assert sorted(os.listdir(top)) == ['a', 'b']
     convert(top, str(tmp_path / 'photos_out'), 2)
@@ -281,9 +280,9 @@ def test_what_exists_is_not_replaced(tmp_path):
     (tmp_path / 'link').symlink_to('nowhere')
     for name in ('full', 'file', 'link'):
         path = str(tmp_path / name)
-        with pytest.raises(UserError, match=f'^{path} exists: give the name of a new '):
+        with messages.raises(f'^{path} exists: give the name of a new '):
             convert(top, path, 2)
-    with pytest.raises(UserError, match='^The name of the new directory is empty: give one$'):
+    with messages.raises('^The name of the new directory is empty: give one$'):
         convert(top, '', 2)
     (tmp_path / 'empty').mkdir()
     convert(top, str(tmp_path / 'empty') + os.sep, 2)

@@ -8,8 +8,7 @@ import pytest
 
 import cifar10
 from cifar10.data import dataset, dataset_writer, synthetic, verification
-from cifar10.errors import UserError
-from tests.helpers import data_sets, programs, queues, special_files
+from tests.helpers import data_sets, messages, programs, queues, special_files
 from tests.helpers.special_files import deadline  # noqa: F401
 
 FINE, COARSE = (
@@ -58,9 +57,7 @@ def test_class_names(own_data_dir):
     assert dataset.read(own_data_dir).class_names == names
     os.remove(path)
     assert dataset.read(own_data_dir).class_names is None
-    with pytest.raises(
-        UserError, match=f'^--label_mode=coarse is for CIFAR-100, and {own_data_dir}'
-    ):
+    with messages.raises(f'^--label_mode=coarse is for CIFAR-100, and {own_data_dir}'):
         dataset.read(own_data_dir, 'coarse')
 
 
@@ -74,7 +71,7 @@ def test_class_names(own_data_dir):
 )
 def test_class_names_that_cannot_be(own_data_dir, names, fault):
     path = _write_class_names(own_data_dir, names)
-    with pytest.raises(UserError, match=f'^{path} .*{fault}'):
+    with messages.raises(f'^{path} .*{fault}'):
         dataset.read(own_data_dir)
 
 
@@ -85,7 +82,7 @@ def test_what_is_no_file(own_data_dir, kind, name):
     if os.path.exists(path):
         os.remove(path)
     special_files.make(path, kind)
-    with pytest.raises(UserError, match=f'^{path} is .*{kind}'):
+    with messages.raises(f'^{path} is .*{kind}'):
         dataset.read(own_data_dir)
 
 
@@ -104,7 +101,7 @@ def test_a_description(tmp_path):
     assert found.train.record_bytes == 3073
     _describe(tmp_path, label_bytes=2)
     assert dataset.read(str(tmp_path)).test.record_bytes == 3074
-    with pytest.raises(UserError, match='^--label_mode=fine is for CIFAR-100, and '):
+    with messages.raises('^--label_mode=fine is for CIFAR-100, and '):
         dataset.read(str(tmp_path), 'fine')
 
 
@@ -135,9 +132,8 @@ def test_the_bytes_of_a_label(num_classes, num_bytes):
 )
 def test_a_damaged_description(tmp_path, changes, fault):
     _describe(tmp_path, **changes)
-    with pytest.raises(
-        UserError,
-        match=rf'dataset.json is damaged \(.*{fault}.*\): put the original back, or make the ',
+    with messages.raises(
+        rf'dataset.json is damaged \(.*{fault}.*\): put the original back, or make the ',
     ):
         dataset.read(str(tmp_path))
 
@@ -145,7 +141,7 @@ def test_a_damaged_description(tmp_path, changes, fault):
 @pytest.mark.parametrize('content', [b'', b'[]', b'\xff\xfe', b'[' * 100000])
 def test_what_is_no_description(tmp_path, content):
     (tmp_path / dataset.DATASET_INFO_FILE).write_bytes(content)
-    with pytest.raises(UserError, match=rf'^{tmp_path / "dataset.json"} is damaged \('):
+    with messages.raises(rf'^{tmp_path / "dataset.json"} is damaged \('):
         dataset.read(str(tmp_path))
 
 
@@ -179,9 +175,7 @@ def test_class_names_of_cifar100_that_are_missing(cifar100_dir):
     assert (found.class_names, found.num_classes) == (None, 100)
     with open(os.path.join(cifar100_dir, 'coarse_label_names.txt'), 'w') as names:
         names.write('only one')
-    with pytest.raises(
-        UserError, match='coarse_label_names.txt is damaged .it lists 2 class names, '
-    ):
+    with messages.raises('coarse_label_names.txt is damaged .it lists 2 class names, '):
         dataset.read(cifar100_dir, 'coarse')
 
 

@@ -11,8 +11,7 @@ import pytest
 
 import cifar10
 from cifar10.data import dataset, dataset_writer, synthetic, verification
-from cifar10.errors import UserError
-from tests.helpers import data_sets, oracle, programs, queues, special_files
+from tests.helpers import data_sets, messages, oracle, programs, queues, special_files
 from tests.helpers.special_files import deadline  # noqa: F401
 
 
@@ -44,7 +43,7 @@ def test_no_directory_in_place_of_the_data_set(tmp_path, kind):
     else:
         special_files.make(path, kind)
     before = os.lstat(str(path))
-    with pytest.raises(UserError, match=f'^{path} is not a directory: give another one'):
+    with messages.raises(f'^{path} is not a directory: give another one'):
         synthetic.maybe_write(str(tmp_path))
     assert os.path.samestat(os.lstat(str(path)), before)
     assert os.listdir(str(tmp_path)) == [dataset.CIFAR10_DIRECTORY]
@@ -53,7 +52,7 @@ def test_no_directory_in_place_of_the_data_set(tmp_path, kind):
 def test_half_a_data_set_is_left_alone(own_data_dir):
     os.remove(dataset.read(own_data_dir).train.paths[3])
     before = sorted(os.listdir(os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY)))
-    with pytest.raises(UserError, match='data_batch_4.bin is missing: put it back, or move'):
+    with messages.raises('data_batch_4.bin is missing: put it back, or move'):
         synthetic.maybe_write(own_data_dir)
     assert sorted(os.listdir(os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY))) == before
 
@@ -62,14 +61,14 @@ def test_an_error_leaves_nothing(tmp_path):
     """Files that are no data set, or an exception in the block."""
     path = str(tmp_path / dataset.CIFAR10_DIRECTORY)
     complaint = 'data_batch_1.bin is empty'
-    with pytest.raises(UserError, match=complaint), dataset_writer.verified_directory(path) as made:
+    with messages.raises(complaint), dataset_writer.verified_directory(path) as made:
         open(os.path.join(made, 'data_batch_1.bin'), 'w').close()
     with pytest.raises(ZeroDivisionError), dataset_writer.verified_directory(path):
         1 / 0  # noqa: B018
     assert os.listdir(str(tmp_path)) == []
     missing = str(tmp_path / 'missing' / 'out')
     complaint = f'^Cannot write the data set to {missing} .*No such'
-    with pytest.raises(UserError, match=complaint), dataset_writer.verified_directory(missing):
+    with messages.raises(complaint), dataset_writer.verified_directory(missing):
         pass
 
 
@@ -180,9 +179,7 @@ def test_the_part_of_each_class(tmp_path, counts, total, quotas):
     assert verification.count_labels(found.test).tolist() == quotas
     assert verification.count_labels(found.train).tolist() == list(np.subtract(counts, quotas))
     most = sum(max(count - 1, 0) for count in counts)
-    with pytest.raises(
-        UserError, match=f'^--num_examples={most + 1} leaves .*: give at most {most}$'
-    ):
+    with messages.raises(f'^--num_examples={most + 1} leaves .*: give at most {most}$'):
         dataset_writer.hold_out(source, str(tmp_path / 'more'), most + 1, 0)
     assert sorted(os.listdir(str(tmp_path))) == ['out', 'source']
 

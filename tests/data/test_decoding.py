@@ -8,8 +8,7 @@ from PIL import Image
 import pytest
 
 from cifar10.data import decoding
-from cifar10.errors import UserError
-from tests.helpers import pictures, special_files
+from tests.helpers import messages, pictures, special_files
 from tests.helpers.image_files import DAMAGED, SCALED, SMALL, decode, photograph
 from tests.helpers.pictures import encoded, noise
 from tests.helpers.special_files import deadline  # noqa: F401
@@ -98,7 +97,7 @@ def test_a_file_that_is_no_image_is_not_read_whole(tmp_path):
             opened.write(start)
             opened.truncate(200 * 10**9)
     (part,) = decoding.decode(paths, 1)
-    reasons = ['it is no JPEG, PNG, GIF or BMP file', 'it is larger than 256 MB']
+    reasons = [messages.NOT_AN_IMAGE, 'it is larger than 256 MB']
     assert part.failures == list(zip(paths, reasons))
 
 
@@ -111,5 +110,5 @@ def test_a_large_photograph_is_turned(tmp_path, monkeypatch):
 
 def test_without_pillow(monkeypatch):
     monkeypatch.setitem(sys.modules, 'PIL', None)
-    with pytest.raises(UserError, match='Pillow, which is missing: pip install Pillow$'):
+    with messages.raises('Pillow, which is missing: pip install Pillow$'):
         next(decoding.decode(['x'], 1))

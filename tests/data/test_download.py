@@ -15,7 +15,7 @@ import cifar10
 from cifar10.cli import data_flags
 from cifar10.data import dataset, download
 from cifar10.errors import UserError
-from tests.helpers import data_sets, download_server, programs, special_files
+from tests.helpers import data_sets, download_server, messages, programs, special_files
 from tests.helpers.download_server import assert_complete
 from tests.helpers.special_files import deadline, needs_root  # noqa: F401
 
@@ -82,9 +82,8 @@ def _let_pass(monkeypatch, seconds):
 def test_a_server_that_stays_too_slow(fetch, tmp_path, archive, slow, monkeypatch):
     """It is given up after three connections; the next start takes what they have brought."""
     part = tmp_path / PART
-    with monkeypatch.context() as patched, pytest.raises(
-        UserError,
-        match='^Cannot download http://127.0.0.1:[^ ]* .fewer than 1000 bytes per second came; what came is kept, and '
+    with monkeypatch.context() as patched, messages.raises(
+        '^Cannot download http://127.0.0.1:[^ ]* .fewer than 1000 bytes per second came; what came is kept, and '
         'the next start resumes there.: check the network ',
     ):
         _let_pass(patched, itertools.repeat(31))
@@ -121,7 +120,7 @@ def test_a_server_that_stays_broken(archive, tmp_path, monkeypatch, status, trie
 
 
 def test_a_corrupt_archive_is_not_kept(fetch, tmp_path):
-    with pytest.raises(UserError, match='not the published archive .its MD5 is [0-9a-f]{32}, not'):
+    with messages.raises('not the published archive .its MD5 is [0-9a-f]{32}, not'):
         fetch('corrupt')
     assert os.listdir(str(tmp_path)) == []
 
@@ -136,7 +135,7 @@ def test_a_leftover_of_another_file_is_deleted(fetch, tmp_path, size):
 
 def test_an_unreachable_server_or_malformed_url(tmp_path):
     for url in ('http://127.0.0.1:1/archive', 'archive'):
-        with pytest.raises(UserError, match=f'^Cannot download {url}'):
+        with messages.raises(f'^Cannot download {url}'):
             cifar10.maybe_download_and_extract(str(tmp_path / 'a' / 'b'), url, retry_secs=0)
     assert os.listdir(str(tmp_path)) == []  # without the parents that were made
 
@@ -151,7 +150,7 @@ def test_a_server_that_sends_for_ever(fetch, tmp_path, monkeypatch):
             while True:
                 handler.wfile.write(bytes(1 << 16))
 
-    with pytest.raises(UserError, match='^Cannot download .* sent more than 1000000 bytes.: '):
+    with messages.raises('^Cannot download .* sent more than 1000000 bytes.: '):
         fetch(answer)
     assert os.listdir(str(tmp_path)) == []
 
@@ -165,7 +164,7 @@ def test_a_page_that_is_shorter_than_what_is_here(fetch, tmp_path, archive, head
 
     part = tmp_path / PART
     part.write_bytes(archive[:1000])
-    with pytest.raises(UserError, match=f'the server sends less than is in {part} already: '):
+    with messages.raises(f'the server sends less than is in {part} already: '):
         fetch(answer)
     assert part.read_bytes() == archive[:1000]
     assert fetch('none').ranges == ['bytes=1000-']
@@ -199,7 +198,7 @@ def test_a_new_directory_for_a_trainer_and_for_the_command(tmp_path, archive, mo
             flags.FLAGS(['a script', f'--data_dir={tmp_path / name}', url])
             return data_flags.prepare()
 
-    with pytest.raises(UserError, match=f'^{tmp_path}/new does not exist: make it, or '):
+    with messages.raises(f'^{tmp_path}/new does not exist: make it, or '):
         prepare('new/data')
     assert os.listdir(str(tmp_path)) == ['copy'] and capsys.readouterr().out == ''
     prepare('new')
@@ -218,7 +217,7 @@ def test_a_new_directory_for_a_trainer_and_for_the_command(tmp_path, archive, mo
 def test_a_local_copy_is_used_or_named_and_kept(tmp_path, archive):
     path = tmp_path / dataset.CIFAR10.archive_name
     path.write_bytes(archive)
-    with pytest.raises(UserError, match=f'^{path} is not the published archive '):
+    with messages.raises(f'^{path} is not the published archive '):
         cifar10.maybe_download_and_extract(str(tmp_path))
     assert os.listdir(str(tmp_path)) == [path.name]
     url, md5 = 'http://127.0.0.1:1/', hashlib.md5(archive).hexdigest()
@@ -235,7 +234,7 @@ def test_an_archive_that_cannot_be_extracted(tmp_path, archive, fault):
         with tarfile.open(str(path), 'w:gz'):
             pass
     md5 = hashlib.md5(path.read_bytes()).hexdigest()
-    with pytest.raises(UserError, match=rf'^{path} is damaged \(.*: delete it '):
+    with messages.raises(rf'^{path} is damaged \(.*: delete it '):
         cifar10.maybe_download_and_extract(str(tmp_path), md5=md5)
     assert os.listdir(str(tmp_path)) == [path.name]
 
@@ -266,7 +265,7 @@ def test_a_part_that_is_no_part_is_not_written_to(fetch, tmp_path, put, complain
     target, part = tmp_path / 'target', shared / PART
     target.write_bytes(b'precious')
     put(part, target)
-    with pytest.raises(UserError, match=f'^{part} {complaint}'):
+    with messages.raises(f'^{part} {complaint}'):
         cifar10.maybe_download_and_extract(str(shared), 'http://127.0.0.1:1/')
     assert (
         target.read_bytes() == b'precious' and not (shared / dataset.CIFAR10.archive_name).exists()
@@ -281,7 +280,7 @@ def test_a_link_that_is_put_there_during_the_download(fetch, tmp_path):
         (tmp_path / PART).symlink_to(tmp_path / 'target')
         download_server.answer(handler, 200, content)
 
-    with pytest.raises(UserError, match='.part is a link'):
+    with messages.raises('.part is a link'):
         fetch(put)
     assert (tmp_path / 'target').read_bytes() == b'precious'
 
@@ -289,7 +288,7 @@ def test_a_link_that_is_put_there_during_the_download(fetch, tmp_path):
 def test_an_archive_that_is_no_file(fetch, tmp_path):
     path = tmp_path / dataset.CIFAR10.archive_name
     special_files.make(path, 'a FIFO')
-    with pytest.raises(UserError, match=f'^{path} is a FIFO, not a file: delete it '):
+    with messages.raises(f'^{path} is a FIFO, not a file: delete it '):
         fetch('none')
 
 

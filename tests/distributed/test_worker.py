@@ -12,9 +12,9 @@ from cifar10.distributed import worker
 from cifar10.distributed.cluster import Cluster, Strategy, Timeouts
 from cifar10.distributed.cluster_state import ClusterState, ClusterStateVariables
 from cifar10.distributed.server import TaskInfo
-from cifar10.errors import UserError
 from cifar10.hooks.outputs import WorkerRun
 from cifar10.training import Job
+from tests.helpers import messages
 
 CLUSTER = Cluster(('p:1', 'q:1'), ('a:1', 'b:1'))
 
@@ -61,7 +61,7 @@ def test_a_worker_waits_until_all_boards_have_one_generation(make, capsys):
 def test_other_hyperparameters(make):
     made = make()
     made._state_variables.read.return_value = [ClusterState('{"mode": "sync"}', 7)] * 2
-    with pytest.raises(UserError, match=r'^The run has .* None, but worker 1 \(b:1\) has '):
+    with messages.raises(r'^The run has .* None, but worker 1 \(b:1\) has '):
         made.join(WorkerRun())
 
 
@@ -91,7 +91,7 @@ def test_a_run_that_has_ended(make, capsys):
     made._state_variables.read.return_value = _under_way(made, finished=1)
     assert not made.join(WorkerRun())
     assert made.generation == 0 and made._state_variables.set_left.call_args[0][1] == 1
-    assert capsys.readouterr().out == 'Nothing to do: the run has ended\n'
+    assert capsys.readouterr().out == messages.RUN_HAS_ENDED + '\n'
 
 
 def _restarts(made):

@@ -9,7 +9,7 @@ import threading
 import time
 
 from cifar10.distributed import launcher
-from tests.helpers import forks, observed, programs
+from tests.helpers import forks, messages, observed, programs
 
 DEADLINE_SECS = 100
 
@@ -160,7 +160,7 @@ class Cluster:
 
     def resumed_step(self):
         """The step at which the chief resumes the run."""
-        return int(self.wait_for('worker 0', r'^Resuming from .*, step (\d+)$').group(1))
+        return int(self.wait_for('worker 0', '^' + messages.RESUMED).group(1))
 
     def succeed(self):
         """Waits for the end of all tasks, and asserts that each has the status 0."""

@@ -7,6 +7,7 @@ import numpy as np
 from PIL import Image
 
 from cifar10.data import decoding
+from tests.helpers import messages
 from tests.helpers.pictures import encoded, noise, smooth
 
 
@@ -76,8 +77,8 @@ SCALED = {
 }
 _DAMAGE = 'the image is damaged or incomplete ('
 DAMAGED = {
-    'zero bytes': (b'', 'it is no JPEG, PNG, GIF or BMP file'),
-    'text.jpg': (b'hello', 'it is no JPEG, PNG, GIF or BMP file'),
+    'zero bytes': (b'', messages.NOT_AN_IMAGE),
+    'text.jpg': (b'hello', messages.NOT_AN_IMAGE),
     'cut.jpg': (SMALL['noise'][:1000], _DAMAGE),
     'cut early.jpg': (SMALL['jpeg'][:400], 'it is a JPEG file that ends'),
     'cut.png': (SMALL['png'][:500], _DAMAGE),

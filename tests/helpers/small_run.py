@@ -1,7 +1,6 @@
 """A training run on a graph of one variable whose every value is known."""
 
 import os
-import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,12 +19,6 @@ HPARAMS = CLASSIC._replace(
 RUN_LENGTH = RunLength(
     examples_per_step=10, examples_per_epoch=100
 )  # the rate decays every 30 steps
-
-LINE = re.compile(
-    r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: step (\d+), loss = (\S+) '
-    r'\((\d+\.\d) examples/sec; (\d+\.\d{3}) sec/batch\)(?:, epoch .*)?$',
-    re.M,
-)
 
 
 def job(data_dir, hparams=HPARAMS, num_examples=100, num_towers=2):

@@ -18,16 +18,10 @@ from cifar10.report.metrics import Metrics
 from cifar10.runs import checkpoint, checkpoint_files, run_directory
 from cifar10.training import Job
 from scripts import cifar10_train
-from tests.helpers import checkpoints, events, faults
-from tests.helpers.small_run import LINE
+from tests.helpers import checkpoints, events, faults, messages
 
 SLOW = pytest.mark.slow
-PRECISION = re.compile(
-    r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: precision @ 1 = ([01]\.\d{3}) \((\d+) of 50, step (\d+)\), '
-    r'95 % interval \S+ to \S+\n'
-    r'The evaluation took \d+\.\d s$',
-    re.M,
-)
+PRECISION = re.compile(messages.precision(50) + r'\nThe evaluation took \d+\.\d s$')
 
 
 def _train(train_dir, data_dir, max_steps, **intervals):
@@ -99,7 +93,7 @@ def test_its_time_counts_in_the_speed(tmp_path, data_dir, capsys, monkeypatch):
     _before_each_evaluation(monkeypatch, lambda step: tick(1000))
     _train(tmp_path, data_dir, 4, eval_every=2)
     output = capsys.readouterr().out
-    seconds = [float(line[3]) for line in LINE.findall(output)]
+    seconds = [float(line[3]) for line in messages.log_lines(output)]
     assert seconds[2] > 1000 and max(seconds[0], seconds[1], seconds[3]) < 1
     assert output.count('The evaluation took 1000.0 s\n') == 2
 
@@ -138,7 +132,7 @@ def test_the_device_is_the_first_one(tmp_path, data_dir, monkeypatch):
     hook = eval_hook.EvalHook(None, job, run, None)
     checkpoints.save(tmp_path, 3)
     hook.evaluate_last()
-    with pytest.raises(UserError, match='^The run is saved, but without an evaluation: noted$'):
+    with messages.raises_saved_without('an evaluation: noted$'):
         output_errors.check(None)
     assert used == [(dataset.read(data_dir).test.paths, '/gpu:1')]
 
@@ -146,9 +140,9 @@ def test_the_device_is_the_first_one(tmp_path, data_dir, monkeypatch):
 def test_test_images_that_are_damaged_are_told_at_the_start(tmp_path, own_data_dir, capsys):
     (path,) = dataset.read(own_data_dir).test.paths
     os.truncate(path, 100)
-    with pytest.raises(UserError, match='test_batch.bin is not a whole number of records'):
+    with messages.raises('test_batch.bin is not a whole number of records'):
         _train(tmp_path / 'run', own_data_dir, 2)
-    assert not LINE.findall(capsys.readouterr().out)
+    assert not messages.log_lines(capsys.readouterr().out)
     _train(tmp_path / 'run', own_data_dir, 2, eval_every=0)
 
 
@@ -156,10 +150,10 @@ def test_test_images_that_change_cost_no_step(tmp_path, own_data_dir, capsys, mo
     """They are told while training goes on, and again at the end, when the checkpoint is saved."""
     (path,) = dataset.read(own_data_dir).test.paths
     _before_each_evaluation(monkeypatch, lambda step: os.utime(path, (step, step)))
-    with pytest.raises(UserError, match='test_batch.bin has changed since the start'):
+    with messages.raises('test_batch.bin ' + messages.CHANGED):
         _train(tmp_path / 'run', own_data_dir, 4, eval_every=2)
     captured = capsys.readouterr()
-    assert 'has changed since the start: ' in captured.err and '. Training goes on' in captured.err
+    assert messages.CHANGED + ': ' in captured.err and messages.TRAINING_GOES_ON in captured.err
     assert f'Saved {tmp_path / "run" / "model.ckpt-4"}\n' in captured.out
     assert not PRECISION.findall(captured.out)
 
@@ -175,7 +169,7 @@ def test_test_images_that_change_before_the_first_evaluation(
         begin(hook)
 
     monkeypatch.setattr(eval_hook.EvalHook, 'begin', relabel_and_begin)
-    with pytest.raises(UserError, match='test_batch.bin has changed since the start'):
+    with messages.raises('test_batch.bin ' + messages.CHANGED):
         _train(tmp_path / 'run', own_data_dir, 2)
     assert not PRECISION.findall(capsys.readouterr().out)
 
@@ -188,12 +182,10 @@ def test_an_evaluation_that_is_missing_at_the_end(tmp_path, data_dir, capsys, mo
             raise UserError('The test images are away')
 
     _before_each_evaluation(monkeypatch, fail)
-    with pytest.raises(
-        UserError, match='^The run is saved, but without an evaluation: The test images are away$'
-    ):
+    with messages.raises_saved_without('an evaluation: The test images are away$'):
         _train(tmp_path, data_dir, 3, eval_every=2)
     captured = capsys.readouterr()
-    assert captured.err.endswith(': The test images are away. Training goes on\n')
+    assert captured.err.endswith(f': The test images are away{messages.TRAINING_GOES_ON}\n')
     assert [step for _, _, step in PRECISION.findall(captured.out)] == ['3']
 
 
@@ -213,7 +205,7 @@ def test_a_best_checkpoint_that_cannot_be_kept(
         write(path, values)
 
     monkeypatch.setattr(checkpoint_files, '_write', full_at_first)
-    missing = pytest.raises(UserError, match='^The run is saved, but without the best checkpoint: ')
+    missing = messages.raises_saved_without('the best checkpoint: ')
     with missing if is_missing else contextlib.nullcontext():
         _train(tmp_path, data_dir, 2, eval_every=1, keep_best=True)
     assert run_directory.read_checkpoint(str(tmp_path), 'best').step == 2

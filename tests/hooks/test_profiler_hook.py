@@ -7,7 +7,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
 from cifar10.system import files
-from tests.helpers import events
+from tests.helpers import events, messages
 from tests.helpers.small_run import train
 
 
@@ -61,8 +61,10 @@ def test_a_trace_that_cannot_be_written(tmp_path, data_dir, monkeypatch, capsys)
         atomic_write(path, *args)
 
     monkeypatch.setattr(files, 'atomic_write', full)
-    with pytest.raises(UserError, match='^The run is saved, but without the trace: .*trace-2.json'):
+    with messages.raises_saved_without('the trace: .*trace-2.json'):
         train(tmp_path, data_dir, 4, profile_step=2)
     told = capsys.readouterr()
     assert 'Traced' not in told.out and (tmp_path / 'model.ckpt-4.index').exists()
-    assert told.err.count('trace-2.json') == 1 and told.err.endswith('. Training goes on\n')
+    assert told.err.count('trace-2.json') == 1 and told.err.endswith(
+        messages.TRAINING_GOES_ON + '\n'
+    )

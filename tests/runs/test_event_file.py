@@ -3,12 +3,10 @@
 import os
 import resource
 
-import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.errors import UserError
 from cifar10.runs.event_file import SummaryWriter
-from tests.helpers import events
+from tests.helpers import events, messages
 
 COMPLAINT = r'^Cannot write summaries \([^;]+\): make room in %s, or give another directory$'
 
@@ -45,7 +43,7 @@ def test_files_of_the_same_second(tmp_path, monkeypatch):
 def test_a_directory_that_is_none(tmp_path):
     (tmp_path / 'file').write_text('')
     for name in ('file', 'missing'):
-        with pytest.raises(UserError, match=COMPLAINT % (tmp_path / name)):
+        with messages.raises(COMPLAINT % (tmp_path / name)):
             _add(SummaryWriter(str(tmp_path / name)), 1)
 
 
@@ -54,9 +52,7 @@ def test_a_new_file_after_the_old_one_was_removed(tmp_path):
         _add(summary_writer, 1)
         (name,) = os.listdir(str(tmp_path))
         (tmp_path / name).unlink()
-        with pytest.raises(
-            UserError, match=r'^Cannot write summaries \(No such file or directory\): '
-        ):
+        with messages.raises(r'^Cannot write summaries \(No such file or directory\): '):
             _add(summary_writer, 2)
         _add(summary_writer, 3)
         # The first event was on the disk, and is lost with it; the second one was not.
@@ -68,7 +64,7 @@ def test_a_full_disk(tmp_path):
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (5, limit[1]))
-        with pytest.raises(UserError, match=COMPLAINT % tmp_path):
+        with messages.raises(COMPLAINT % tmp_path):
             _add(SummaryWriter(str(tmp_path)), 1)
         assert list(tmp_path.iterdir()) == []
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
@@ -77,7 +73,7 @@ def test_a_full_disk(tmp_path):
             (path,) = tmp_path.iterdir()
             size = path.stat().st_size
             resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, limit[1]))
-            with pytest.raises(UserError, match=COMPLAINT % tmp_path):
+            with messages.raises(COMPLAINT % tmp_path):
                 _add(summary_writer, 2)
             assert path.stat().st_size == size
             resource.setrlimit(resource.RLIMIT_FSIZE, limit)

@@ -11,9 +11,9 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.config import CLASSIC, FAST
 from cifar10.data import dataset
-from cifar10.errors import UserError
 from cifar10.runs import run_directory
 from cifar10.system import directories
+from tests.helpers import messages
 from tests.helpers.small_run import HPARAMS, assert_saved, job, train
 
 
@@ -21,7 +21,7 @@ def test_nothing_is_left_to_do(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 3)
     before = {path: os.stat(path).st_mtime_ns for path in glob.glob(str(tmp_path / '*'))}
     train(tmp_path, data_dir, 3)
-    assert 'Nothing to do: the run ends at step 3' in capsys.readouterr().out
+    assert messages.nothing_to_do(3) in capsys.readouterr().out
     assert {path: os.stat(path).st_mtime_ns for path in glob.glob(str(tmp_path / '*'))} == before
 
 
@@ -54,7 +54,7 @@ def test_fresh_in_the_working_directory(tmp_path, data_dir, monkeypatch):
 
 def test_fresh_does_not_move_the_data(tmp_path, own_data_dir):
     train(tmp_path, own_data_dir, 1)
-    with pytest.raises(UserError, match=f'--fresh would move the data in {own_data_dir}'):
+    with messages.raises(f'--fresh would move the data in {own_data_dir}'):
         train(tmp_path, own_data_dir, 1, fresh=True)
     assert_saved(tmp_path, 1)
 
@@ -62,8 +62,8 @@ def test_fresh_does_not_move_the_data(tmp_path, own_data_dir):
 @pytest.mark.parametrize('fresh', [False, True])
 def test_another_process_trains_in_the_directory(tmp_path, data_dir, fresh):
     train(tmp_path, data_dir, 1)
-    with directories.Lock(str(tmp_path)), pytest.raises(
-        UserError, match=f'Another process is training in {tmp_path}'
+    with directories.Lock(str(tmp_path)), messages.raises(
+        f'Another process is training in {tmp_path}'
     ):
         train(tmp_path, data_dir, 2, fresh=fresh)
     assert_saved(tmp_path, 1)
@@ -78,9 +78,8 @@ def test_fresh_in_a_directory_without_a_run(tmp_path, data_dir):
 def test_a_run_that_cannot_be_moved(tmp_path, data_dir, monkeypatch):
     monkeypatch.setattr(run_directory.time, 'strftime', lambda form: 'nowhere/now')
     train(tmp_path / 'run', data_dir, 1)
-    with pytest.raises(
-        UserError,
-        match='aside .No such file or directory., from .*/run to .*/run.nowhere/now: give another',
+    with messages.raises(
+        'aside .No such file or directory., from .*/run to .*/run.nowhere/now: give another',
     ):
         train(tmp_path / 'run', data_dir, 1, fresh=True)
     assert_saved(tmp_path / 'run', 1)
@@ -90,9 +89,7 @@ def test_a_bad_checkpoint_is_not_overwritten(tmp_path, data_dir):
     train(tmp_path, data_dir, 2)
     os.truncate(str(tmp_path / 'model.ckpt-2.data-00000-of-00001'), 5)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(
-        UserError, match='-2 is damaged.* There is no other intact checkpoint: put back a copy'
-    ):
+    with messages.raises('-2 is damaged.* There is no other intact checkpoint: put back a copy'):
         train(tmp_path, data_dir, 3)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
@@ -103,7 +100,7 @@ def test_a_run_is_resumed_from_the_newest_intact_checkpoint(tmp_path, data_dir, 
     train(tmp_path, data_dir, 4)
     output = capsys.readouterr().out
     assert f'{tmp_path}/model.ckpt-2 is missing. Using {tmp_path}/model.ckpt-1\n' in output
-    assert f'Resuming from {tmp_path}/model.ckpt-1, step 1\n' in output
+    assert messages.resuming(tmp_path, 1) in output
     assert_saved(tmp_path, 4)
 
 
@@ -133,7 +130,7 @@ def test_a_checkpoint_of_another_network(tmp_path, data_dir):
         session.run(tf.global_variables_initializer())
         tf.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 1)
     before = sorted(os.listdir(str(tmp_path)))
-    with pytest.raises(UserError, match='does not fit: its weights is missing'):
+    with messages.raises('does not fit: its weights is missing'):
         train(tmp_path, data_dir, 3)
     assert sorted(os.listdir(str(tmp_path))) == before
 
@@ -147,7 +144,7 @@ def test_a_run_on_other_classes(tmp_path, data_dir, own_data_dir):
     complaint = (
         rf'The run in {tmp_path / "run"} was trained with class_names disc, ring, .*: give the same'
     )
-    with pytest.raises(UserError, match=complaint):
+    with messages.raises(complaint):
         train(tmp_path / 'run', own_data_dir, 2)
     assert_saved(tmp_path / 'run', 1)
 
@@ -161,9 +158,8 @@ def test_a_run_on_other_classes(tmp_path, data_dir, own_data_dir):
 )
 def test_another_optimizer_or_recipe(tmp_path, data_dir, hparams, difference):
     train(tmp_path, data_dir, 1)
-    with pytest.raises(
-        UserError,
-        match=f'The run in {tmp_path} was trained with {difference}: give the same, another',
+    with messages.raises(
+        f'The run in {tmp_path} was trained with {difference}: give the same, another',
     ):
         train(tmp_path, data_dir, 2, hparams=hparams)
     assert_saved(tmp_path, 1)
@@ -226,24 +222,22 @@ def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
 def test_a_bad_value_in_the_record(tmp_path, name, value, fault):
     path = tmp_path / 'run.json'
     path.write_text(json.dumps({name: value}))
-    with pytest.raises(UserError, match=rf'^{path} is damaged \({fault}.*\): delete it'):
+    with messages.raises(rf'^{path} is damaged \({fault}.*\): delete it'):
         run_directory.read_hparams(str(tmp_path))
 
 
 def test_a_link_that_leads_nowhere(tmp_path):
     (tmp_path / 'run.json').symlink_to('nowhere')
-    with pytest.raises(
-        UserError,
-        match=r'/run.json is damaged \(.+\): delete it to train or evaluate without the record$',
+    with messages.raises(
+        r'/run.json is damaged \(.+\): delete it to train or evaluate without the record$',
     ):
         run_directory.read_hparams(str(tmp_path))
 
 
 def test_a_directory_in_place_of_the_record(tmp_path):
     (tmp_path / 'run.json').mkdir()
-    with pytest.raises(
-        UserError,
-        match='run.json is a directory, not a file: delete it to train or evaluate without the record$',
+    with messages.raises(
+        'run.json is a directory, not a file: delete it to train or evaluate without the record$',
     ):
         run_directory.read_hparams(str(tmp_path))
 
@@ -260,7 +254,7 @@ def test_a_directory_in_place_of_the_record(tmp_path):
 def test_a_damaged_record(tmp_path, content, fault):
     path = tmp_path / 'run.json'
     path.write_text(content)
-    with pytest.raises(UserError, match=rf'^{path} is damaged \(.*{fault}.*\): delete it'):
+    with messages.raises(rf'^{path} is damaged \(.*{fault}.*\): delete it'):
         run_directory.read_hparams(str(tmp_path))
 
 
@@ -285,9 +279,8 @@ def test_no_record_counts_as_classic(tmp_path):
 
 def test_another_number_of_examples(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 2)
-    with pytest.raises(
-        UserError,
-        match='was trained with num_examples 100, not 200: give the same',
+    with messages.raises(
+        'was trained with num_examples 100, not 200: give the same',
     ):
         train(tmp_path, data_dir, 3, num_examples=200)
     constant = HPARAMS._replace(learning_rate_decay_factor=1.0)

@@ -4,7 +4,7 @@ as another place."""
 import pytest
 
 from cifar10.runs import checkpoint
-from tests.helpers import faults, programs
+from tests.helpers import faults, messages, programs
 
 pytestmark = pytest.mark.slow
 LONG = pytest.mark.long
@@ -78,7 +78,7 @@ def test_names_that_work(tmp_path, data_dir, name):
         )
         assert (status, stderr) == (0, '')
         assert checkpoint.read_latest(str(tmp_path / name)).step == step
-    assert f'Resuming from {tmp_path / name / "model.ckpt-1"}, step 1\n' in stdout
+    assert messages.resuming(tmp_path / name, 1) in stdout
     status, stdout, stderr = programs.call(
         'cifar10_eval', '--run_once', *faults.evaluation(data_dir, name, name + '/eval')
     )

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from cifar10.runs import checkpoint_files
-from tests.helpers import clusters
+from tests.helpers import clusters, messages
 
 pytestmark = pytest.mark.slow
 LONG = pytest.mark.long
@@ -19,7 +19,6 @@ FLAGS = [
     '--inter_op_threads=1',
     '--num_preprocess_threads=1',
 ]
-ENDED = 'Nothing to do: the run has ended'
 
 
 @pytest.fixture
@@ -85,8 +84,8 @@ def test_a_job_that_is_started_again_after_its_end(tmp_path, make_cluster, num_p
     cluster.wait_for('worker 1', 'listens')
     cluster.start(*[name for name in cluster.names if name != 'worker 1'])
     cluster.succeed()
-    assert cluster.tasks['worker 1'].stdout_lines[-1] == ENDED
-    assert 'Nothing to do: the run ends at step 2' in cluster.text('worker 0')
+    assert cluster.tasks['worker 1'].stdout_lines[-1] == messages.RUN_HAS_ENDED
+    assert messages.nothing_to_do(2).rstrip() in cluster.text('worker 0')
     for name in cluster.names[:num_ps]:
         assert (
             cluster.tasks[name].stdout_lines[-1]
@@ -95,12 +94,12 @@ def test_a_job_that_is_started_again_after_its_end(tmp_path, make_cluster, num_p
     if mode == 'sync':
         cluster.start('ps 0', 'worker 1')
         assert cluster.tasks['worker 1'].end() == 0
-        assert cluster.tasks['worker 1'].stdout_lines[-1] == ENDED
+        assert cluster.tasks['worker 1'].stdout_lines[-1] == messages.RUN_HAS_ENDED
         cluster.kill('ps 0')
         hosts = f'--worker_hosts=192.0.2.1:2222,{cluster.addresses["worker 1"]}'
         cluster.start('worker 1', flags=[hosts, '--connect_timeout_secs=8'])
         assert cluster.tasks['worker 1'].end() == 0
-        assert cluster.tasks['worker 1'].stdout_lines[-1] == ENDED
+        assert cluster.tasks['worker 1'].stdout_lines[-1] == messages.RUN_HAS_ENDED
 
 
 @pytest.mark.parametrize(
@@ -127,9 +126,9 @@ def test_a_chief_that_cannot_write_everything(tmp_path, make_cluster, num_ps, en
     other.signal(signal.SIGCONT)
     warning, *complaints = chief.stderr_lines
     lost = f'Cannot write {tmp_path / "run" / "trace-3.json"} (Is a directory): '
-    assert warning.startswith(SCRIPT + lost) and warning.endswith('Training goes on')
+    assert warning.startswith(SCRIPT + lost) and warning.endswith(messages.TRAINING_GOES_ON)
     assert complaints[0].startswith(
-        SCRIPT + 'error: ' * ends + 'The run is saved, but without the trace: ' + lost
+        SCRIPT + 'error: ' * ends + messages.SAVED_WITHOUT + 'the trace: ' + lost
     )
     if not ends:
         cluster.start('worker 0')

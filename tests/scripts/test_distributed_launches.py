@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from tests.helpers import events, programs
+from tests.helpers import events, messages, programs
 
 pytestmark = pytest.mark.slow
 
@@ -88,10 +88,7 @@ def test_a_task_that_is_ended_or_stopped(tmp_path, data_dir, mode, num_ps, name,
     # another worker may make it while the chief is away
     assert re.search(r'^\[worker \d\] .*: step 15[01],', stdout, re.M)
     assert os.path.exists(str(tmp_path / 'model.ckpt-150.index')) or mode == 'async'
-    resumed = [
-        int(step)
-        for step in re.findall(r'^\[worker 0\] Resuming from .*, step (\d+)$', stdout, re.M)
-    ]
+    resumed = [int(step) for step in re.findall(r'^\[worker 0\] ' + messages.RESUMED, stdout, re.M)]
     assert resumed == ([] if name == 'worker 1' and num_ps else resumed[:1])
     for tag, steps in events.shown_steps(tmp_path).items():
         assert steps == sorted(set(steps)), tag

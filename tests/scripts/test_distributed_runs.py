@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from cifar10.runs import checkpoint
-from tests.helpers import clusters, data_sets, events, programs
+from tests.helpers import clusters, data_sets, events, messages, programs
 
 pytestmark = pytest.mark.slow
 LONG = pytest.mark.long
@@ -119,7 +119,7 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
         f'--train_dir={tmp_path / "run"}',
         *FLAGS + [f'--max_steps={saved.step + 1}'],
     )
-    assert status == 0 and f'Resuming from {saved.path}, step {saved.step}\n' in stdout
+    assert status == 0 and messages.resuming(tmp_path / 'run', saved.step) in stdout
     (precision,) = re.findall(r': precision @ 1 = .*\n', stdout)
     status, stdout, _ = programs.call(
         'cifar10_eval',

@@ -10,7 +10,7 @@ from PIL import Image
 import pytest
 
 from cifar10.data import dataset, verification
-from tests.helpers import faults, pictures, programs
+from tests.helpers import faults, messages, pictures, programs
 
 CONVERTED = 'Converting 100%: '
 
@@ -60,7 +60,7 @@ def test_the_status_tells_that_files_are_left_out(tmp_path):
     assert status == 1 and stdout.endswith(f'\n3 training and 2 test examples of a, b in {out}\n')
     faults.assert_one_line(
         stderr,
-        os.path.join(top, 'a', '1.png') + ' is left out: it is no JPEG, PNG, GIF or BMP file',
+        os.path.join(top, 'a', '1.png') + ' is left out: ' + messages.NOT_AN_IMAGE,
     )
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cifar10.runs import checkpoint
-from tests.helpers import programs
+from tests.helpers import messages, programs
 
 FLAGS = [
     '--dataset=synthetic',
@@ -55,7 +55,7 @@ def test_each_placement_resumes_any_other(tmp_path, data_dir, num_towers, recipe
     for step, flags in enumerate(PLACEMENTS[num_towers], 2):
         alone, _ = _train(tmp_path / 'alone', data_dir, recipe, ALONE[num_towers], step)
         placed, stdout = _train(tmp_path / 'placed', data_dir, recipe, flags, step)
-        assert f'Resuming from {tmp_path / "placed"}/model.ckpt-{step - 1}, step' in stdout
+        assert messages.resuming(tmp_path / 'placed', step - 1) in stdout
         assert sorted(placed) == sorted(alone)
         for name, value in alone.items():
             change = np.abs(value - first[name]).max()

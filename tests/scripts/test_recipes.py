@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from cifar10.config import FAST, HParams
-from tests.helpers import events, programs
-from tests.helpers.small_run import LINE
+from tests.helpers import events, messages, programs
 from tests.scripts.test_trainers import args_of
 
 RECIPE = [
@@ -41,7 +40,7 @@ def finished(tmp_path_factory, data_dir):
 
 def test_a_recipe_ends_and_is_recorded(finished):
     _, directory, (first, resumed, ended) = finished
-    assert [step for step, *_ in LINE.findall(first)] == ['2', '4']
+    assert messages.log_steps(first) == ['2', '4']
     assert 'End: step 4, epoch 0.2\n' in first
     assert re.search(
         r'^Recipe: fast; differs from classic in: batch_size 8 \(classic: 128\), optimizer muon \(classic: '
@@ -53,8 +52,8 @@ def test_a_recipe_ends_and_is_recorded(finished):
         resumed,
         re.M,
     )
-    assert [step for step, *_ in LINE.findall(resumed)] == ['6', '8', '10']
-    assert 'Nothing to do: the run ends at step 10\n' in ended
+    assert messages.log_steps(resumed) == ['6', '8', '10']
+    assert messages.nothing_to_do(10) in ended
     with open(str(directory / 'train' / 'run.json')) as opened:
         record = json.load(opened)
     assert {name: record[name] for name in HParams._fields} == dict(

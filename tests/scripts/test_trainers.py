@@ -15,8 +15,7 @@ from cifar10.runs import checkpoint
 from cifar10.system.machine import Threads
 from cifar10.training import Job
 from scripts import cifar10_multi_gpu_train, cifar10_train
-from tests.helpers import events, programs
-from tests.helpers.small_run import LINE
+from tests.helpers import events, messages, programs
 
 
 def args_of(data_dir, train_dir, max_steps):
@@ -59,7 +58,7 @@ def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
     )
     path = _train(script, job, tmp_path)
     assert path == str(tmp_path / 'model.ckpt-4')
-    assert [step for step, *_ in LINE.findall(capsys.readouterr().out)] == ['2', '4']
+    assert messages.log_steps(capsys.readouterr().out) == ['2', '4']
     assert glob.glob(str(tmp_path / '*.index')) == [path + '.index']  # that of step 3 was not kept
     written = {tag: value for _, tag, value in events.scalars(tmp_path)}
     # An eighth of 300 examples is 38: 4 * 8 are before the first decay, 3 * 16 after it.
@@ -213,15 +212,15 @@ def test_train_resume_evaluate(tmp_path, data_dir):
         re.M,
     )
     assert 'Filling the shuffle queue with 120 images before training starts: 100%\n' in stdout
-    lines = LINE.findall(stdout)
+    lines = messages.log_lines(stdout)
     assert [step for step, *_ in lines] == ['2', '4', '5']
     assert all(4 < float(loss) < 6 for _, loss, _, _ in lines)
     first = checkpoint.read(str(train_dir / 'model.ckpt-5')).values
 
     stdout = programs.succeed('cifar10_multi_gpu_train', *args, '--max_steps=6', '--eval_every=2')
     (precision,) = re.findall(r': precision @ 1 = .*\n', stdout)
-    assert f'Resuming from {train_dir / "model.ckpt-5"}, step 5\n' in stdout
-    assert [step for step, *_ in LINE.findall(stdout)] == ['6']
+    assert messages.resuming(train_dir, 5) in stdout
+    assert messages.log_steps(stdout) == ['6']
     second = checkpoint.read(str(train_dir / 'model.ckpt-6')).values
     change = {name: np.abs(second[name] - first[name]).max() for name in first}
     assert change.pop('global_step') == 1
@@ -262,7 +261,7 @@ def test_an_interrupted_run_is_resumed(tmp_path, data_dir, number):
         assert stdout.endswith(f'\nSaved {saved.path}\n')
     args[args.index('--max_steps=1000000')] = f'--max_steps={saved.step + 2}'
     status, stdout, _ = programs.call('cifar10_multi_gpu_train', *args)
-    assert status == 0 and f'Resuming from {saved.path}, step {saved.step}\n' in stdout
+    assert status == 0 and messages.resuming(tmp_path, saved.step) in stdout
 
 
 @pytest.mark.slow
@@ -276,7 +275,8 @@ def test_ctrl_c_while_the_graph_is_built(tmp_path, data_dir):
             break
     stdout, stderr = process.communicate()
     assert (
-        not LINE.findall(stdout) and stderr == 'cifar10_multi_gpu_train.py: interrupted (SIGINT)\n'
+        not messages.log_lines(stdout)
+        and stderr == 'cifar10_multi_gpu_train.py: interrupted (SIGINT)\n'
     )
     assert process.returncode == 130
 
@@ -295,7 +295,5 @@ def test_the_synthetic_set_is_learnt(tmp_path):
         '--deterministic',
         '--seed=1',
     )
-    (correct,) = re.findall(
-        r': precision @ 1 = [01]\.\d{3} \((\d+) of 10000, step 196\), ', stdout, re.M
-    )
-    assert int(correct) > 9000
+    ((_, correct, step),) = re.findall(messages.precision(10000), stdout)
+    assert int(correct) > 9000 and step == '196'

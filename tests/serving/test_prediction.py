@@ -16,7 +16,7 @@ from cifar10 import evaluation
 from cifar10.data import dataset, synthetic
 from cifar10.runs import checkpoint
 from cifar10.serving import prediction
-from tests.helpers import checkpoints, oracle, pictures, programs
+from tests.helpers import checkpoints, messages, oracle, pictures, programs
 from tests.helpers.image_files import photograph
 
 COUNT = 7
@@ -163,7 +163,7 @@ def test_what_is_no_image_is_named_and_the_others_go_on(run, tmp_path):
     lines = stderr.splitlines()
     assert len(lines) == 3
     for part, name in [
-        ('text\\n.jpg is left out: it is no JPEG, PNG, GIF or BMP file', 'text'),
+        ('text\\n.jpg is left out: ' + messages.NOT_AN_IMAGE, 'text'),
         ('half.png is left out: the image is damaged or incomplete (', 'half'),
         ('missing.gif is left out: No such file or directory', 'missing'),
     ]:
@@ -176,7 +176,7 @@ def test_the_standard_input(run, monkeypatch):
         status, stdout, _ = _predict(run, '-')
         assert (status, stdout) == (0, _predict(run, run.files[3])[1].replace(run.files[3], '-'))
         status, stdout, stderr = _predict(run, '-')  # It is empty now.
-        assert (status, stdout) == (1, '') and '- is left out: it is no JPEG' in stderr
+        assert (status, stdout) == (1, '') and '- is left out: ' + messages.NOT_AN_IMAGE in stderr
 
 
 def test_progress_on_many_files(run):

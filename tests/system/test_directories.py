@@ -6,6 +6,7 @@ import pytest
 
 from cifar10.errors import UserError
 from cifar10.system import directories
+from tests.helpers import messages
 from tests.helpers.special_files import needs_root
 
 needs_locks = pytest.mark.skipif(directories.fcntl is None, reason='this system has no locks')
@@ -40,9 +41,8 @@ def test_a_file_in_the_way(tmp_path):
             directories.check_no_file,
             lambda name: directories.check_exists(name, 'remedy'),
         ):
-            with pytest.raises(
-                UserError,
-                match=f'^{tmp_path / place} is not a directory: give another one$',
+            with messages.raises(
+                f'^{tmp_path / place} is not a directory: give another one$',
             ):
                 check(str(tmp_path / path))
     assert sorted(os.listdir(str(tmp_path))) == ['dangling', 'file', 'link']
@@ -52,7 +52,7 @@ def test_a_directory_that_must_exist(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for path in (str(tmp_path), '.'):
         directories.check_exists(path, 'make it')
-    with pytest.raises(UserError, match='^a/b does not exist: make it$'):
+    with messages.raises('^a/b does not exist: make it$'):
         directories.check_exists('a/b', 'make it')
     assert (
         directories.missing_directories('a/b') == [str(tmp_path / 'a' / 'b'), str(tmp_path / 'a')]
@@ -86,7 +86,7 @@ def test_a_directory_that_leaves_its_place(tmp_path, change):
         lock.check()
         change(path)
         for _ in range(2):
-            with pytest.raises(UserError, match=f'^{path} has been moved or removed: '):
+            with messages.raises(f'^{path} {messages.MOVED}: '):
                 lock.check()
 
 
@@ -110,7 +110,7 @@ def test_one_holds_the_lock(tmp_path):
     path, before = str(tmp_path), len(os.listdir('/dev/fd'))
     with pytest.raises(ZeroDivisionError), directories.Lock(path, 'in use') as lock:
         assert lock.is_held and directories.is_locked(path)
-        with pytest.raises(UserError, match='^in use$'), directories.Lock(path, 'in use'):
+        with messages.raises('^in use$'), directories.Lock(path, 'in use'):
             pass
         1 / 0  # noqa: B018
     assert not directories.is_locked(path) and len(os.listdir('/dev/fd')) == before
@@ -130,7 +130,7 @@ def test_a_directory_that_is_moved_meanwhile(tmp_path, monkeypatch, busy, is_mad
 
     monkeypatch.setattr(directories.fcntl, 'flock', move_and_lock)
     complaint = f'^{tmp_path}/run has just been moved or removed by another process: start again$'
-    with pytest.raises(UserError, match=complaint), directories.Lock(str(tmp_path / 'run'), busy):
+    with messages.raises(complaint), directories.Lock(str(tmp_path / 'run'), busy):
         pass
 
 
@@ -168,7 +168,7 @@ def shared(tmp_path):
 
 def _assert_not_trusted(path, named):
     for check in (directories.check_trusted, directories.make):
-        with pytest.raises(UserError, match=f'^{named} belongs to another user, and is in a '):
+        with messages.raises(f'^{named} belongs to another user, and is in a '):
             check(str(path))
 
 
@@ -211,7 +211,7 @@ def test_root_is_trusted(shared, monkeypatch):
     directories.check_trusted(str(shared / 'of_root' / 'new'))
     directories.check_trusted(str(shared / 'theirs' / 'new'))
     monkeypatch.setattr(directories.os, 'getuid', lambda: 54321)
-    with pytest.raises(UserError, match='theirs belongs to another user'):
+    with messages.raises('theirs belongs to another user'):
         directories.check_trusted(str(shared / 'theirs'))
 
 

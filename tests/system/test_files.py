@@ -4,9 +4,8 @@ import os
 
 import pytest
 
-from cifar10.errors import UserError
 from cifar10.system import files
-from tests.helpers import special_files
+from tests.helpers import messages, special_files
 from tests.helpers.special_files import deadline  # noqa: F401
 
 
@@ -29,7 +28,7 @@ def test_where_no_file_can_be(tmp_path):
     (tmp_path / 'file').mkdir()
     for path, reason in [('file', 'Is a directory'), ('no/file', 'No such file or directory')]:
         path = str(tmp_path / path)
-        with pytest.raises(UserError, match=rf'^Cannot write {path} \({reason}\): remedy$'):
+        with messages.raises(rf'^Cannot write {path} \({reason}\): remedy$'):
             files.atomic_write(path, 'new', 'remedy')
     assert os.listdir(str(tmp_path)) == ['file'] and os.listdir(str(tmp_path / 'file')) == []
 
@@ -49,9 +48,7 @@ def test_what_was_there_stays_if_the_disk_is_full(tmp_path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))
     try:
-        with pytest.raises(
-            UserError, match=rf'^Cannot write {tmp_path}/file \(File too large\): make room$'
-        ):
+        with messages.raises(rf'^Cannot write {tmp_path}/file \(File too large\): make room$'):
             files.atomic_write(str(tmp_path / 'file'), 'new', 'make room')
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -79,9 +76,7 @@ def test_what_others_have_put_beside_it_stays(tmp_path, kind):
 
 @pytest.mark.parametrize('name', ['gs://bucket/run', 'file:///tmp/x', 'a/gs://b'])
 def test_a_name_of_another_place(name):
-    with pytest.raises(
-        UserError, match=f'^{name} is not a place on this machine: give a local path$'
-    ):
+    with messages.raises(f'^{name} is not a place on this machine: give a local path$'):
         files.check_name(name)
 
 
@@ -90,16 +85,15 @@ def test_a_name_of_another_place(name):
     [(b'a\xff', r'a\\udcff'), (b'gr\xfcn/x', r'gr\\udcfcn/x'), (b'\xed\xa0\x80', r'\\udced.*')],
 )
 def test_a_name_that_is_not_utf_8(name, shown):
-    with pytest.raises(
-        UserError,
-        match=f'^{shown} is not UTF-8, with which TensorFlow spells names: give another name, or',
+    with messages.raises(
+        f'^{shown} is not UTF-8, with which TensorFlow spells names: give another name, or',
     ):
         files.check_name(os.fsdecode(name))
 
 
 @pytest.mark.parametrize('name', ['a\nb', '\x1b[31m', '\x7f', '\x9f'])
 def test_a_name_with_control_characters(name):
-    with pytest.raises(UserError, match='has control characters: give another name$') as raised:
+    with messages.raises('has control characters: give another name$') as raised:
         files.check_name(name)
     assert str(raised.value).isprintable()
 
@@ -117,9 +111,7 @@ def test_no_regular_file(tmp_path, kind):
     special_files.make(tmp_path / 'it', kind)
     (tmp_path / 'link').symlink_to('it')
     for name in ('it', 'link'):
-        with pytest.raises(
-            UserError, match=f'^{tmp_path}/{name} is {kind}, not a file: remove it$'
-        ):
+        with messages.raises(f'^{tmp_path}/{name} is {kind}, not a file: remove it$'):
             files.check_regular_file(str(tmp_path / name), 'remove it')
 
 
@@ -137,7 +129,7 @@ def test_a_regular_file(tmp_path):
 def test_a_locale_that_is_not_utf_8(monkeypatch):
     """TensorFlow would use another directory than Python does."""
     monkeypatch.setattr(files.os, 'fsencode', lambda path: path.encode('latin-1'))
-    with pytest.raises(UserError, match='is not UTF-8'):
+    with messages.raises('is not UTF-8'):
         files.check_name('lat\u00e9')
     files.check_name('lat')
 
@@ -155,9 +147,8 @@ def test_check_writable(tmp_path, monkeypatch):
         (str(tmp_path / 'nowhere' / 'new'), 'No such file or directory'),
         (long, 'File name too long'),
     ]:
-        with pytest.raises(
-            UserError,
-            match=rf'^Cannot write {path} \({reason}\): name a file in an existing directory',
+        with messages.raises(
+            rf'^Cannot write {path} \({reason}\): name a file in an existing directory',
         ):
             files.check_writable(path)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["the user's own"]

@@ -7,9 +7,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10.data import dataset
-from cifar10.errors import UserError
 from cifar10.tutorial import cifar10_input
-from tests.helpers import oracle, queues
+from tests.helpers import messages, oracle, queues
 
 
 def test_two_passes_over_the_test_images(data_dir):
@@ -45,9 +44,9 @@ def test_the_size_of_the_images_can_be_set(data_dir, monkeypatch):
 @pytest.mark.parametrize('size', [0, 28.5, 33])
 def test_a_size_that_the_images_do_not_have(data_dir, monkeypatch, size):
     monkeypatch.setattr(cifar10_input, 'IMAGE_SIZE', size)
-    with pytest.raises(UserError, match=f'IMAGE_SIZE = {size} is not from 1 to 32'):
+    with messages.raises(f'IMAGE_SIZE = {size} is not from 1 to 32'):
         cifar10_input.distorted_inputs(data_dir, 16)
-    with pytest.raises(UserError, match='IMAGE_SIZE'):
+    with messages.raises('IMAGE_SIZE'):
         cifar10_input.inputs(True, data_dir, 16)
 
 
@@ -78,5 +77,5 @@ def test_batches_of_single_examples(data_dir, shuffle):
 def test_missing_data(own_data_dir):
     path = dataset.read(own_data_dir).train.paths[1]
     os.remove(path)
-    with pytest.raises(UserError, match=f'^{path} is missing: .*`cifar10_dataset.py download`'):
+    with messages.raises(f'^{path} is missing: .*`cifar10_dataset.py download`'):
         cifar10_input.distorted_inputs(own_data_dir)

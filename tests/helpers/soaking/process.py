@@ -9,11 +9,11 @@ import subprocess
 import sys
 import time
 
-from tests.helpers import programs
+from tests.helpers import messages, programs
 
 DEADLINE_SECS = 120  # of whatever is waited for
 STEP = re.compile(r': step (\d+), loss = ')
-RESUMED = re.compile(r'^Resuming from .*, step (\d+)$', re.M)
+RESUMED = re.compile('^' + messages.RESUMED, re.M)
 # The kernel ends what a killed soak has started.
 _DIE_WITH_SOAK = ['setpriv', '--pdeathsig', 'KILL'] if shutil.which('setpriv') else []
 

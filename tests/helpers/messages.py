@@ -1,0 +1,60 @@
+"""Messages that the tests of several modules compare, written out as the programs print them."""
+
+import re
+
+import pytest
+
+from cifar10.errors import UserError
+
+CHANGED = 'has changed since the start'
+MOVED = 'has been moved or removed'
+NOT_AN_IMAGE = 'it is no JPEG, PNG, GIF or BMP file'
+RESUMED = r'Resuming from .*, step (\d+)$'
+RUN_HAS_ENDED = 'Nothing to do: the run has ended'
+SAVED_WITHOUT = 'The run is saved, but without '
+TRAINING_GOES_ON = '. Training goes on'
+
+_TIME = r'(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: '
+
+
+def log_lines(output):
+    """Returns (step, loss, examples/sec, sec/batch) of each log line, as text."""
+    return re.findall(
+        _TIME
+        + r'step (\d+), loss = (\S+) \((\d+\.\d) examples/sec; (\d+\.\d{3}) sec/batch\)(?:, epoch .*)?$',
+        output,
+    )
+
+
+def log_steps(output):
+    """Returns the step of each log line, as text."""
+    return [step for step, *_ in log_lines(output)]
+
+
+def precision(count):
+    """Regular expression of an evaluation of `count` images; its groups are the precision, the
+    number of correct images and the step."""
+    return (
+        _TIME
+        + rf'precision @ 1 = ([01]\.\d{{3}}) \((\d+) of {count}, step (\d+)\), 95 % interval \S+ to \S+'
+    )
+
+
+def resuming(train_dir, step):
+    """Line of a resumed run."""
+    return f'Resuming from {train_dir}/model.ckpt-{step}, step {step}\n'
+
+
+def nothing_to_do(step):
+    """Line of a run that is at its last step."""
+    return f'Nothing to do: the run ends at step {step}\n'
+
+
+def raises(pattern):
+    """Expects a UserError whose message has the regular expression."""
+    return pytest.raises(UserError, match=pattern)
+
+
+def raises_saved_without(pattern):
+    """Expects the error of a run that is saved without the outputs of `pattern`."""
+    return raises('^' + SAVED_WITHOUT + pattern)
