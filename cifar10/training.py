@@ -198,7 +198,7 @@ def session(step, job, run, saver, summary_writer, settings=None):
     last_step = job.run_length.last_step
     if run.is_complete(last_step):
         print(f'Nothing to do: the run ends at step {last_step}')
-        run.keep_best(job, summary_writer)
+        run.keep_best(job)
         yield SimpleNamespace(should_stop=lambda: True)
         return
     num_parameters = sum(variable.shape.num_elements() for variable in tf.trainable_variables())

@@ -1,5 +1,5 @@
 """Command line of the scripts: start-up, flags, the Job that they describe, errors in one line."""
 
-from cifar10.cli.startup import check_packages
+from cifar10.cli import startup
 
-check_packages()  # before a module of this package imports one that is missing
+startup.start_early()  # before a module of this package imports a package that is missing

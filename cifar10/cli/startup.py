@@ -15,15 +15,32 @@ import tempfile
 from cifar10 import errors
 from cifar10.system import signals
 
+_SCRIPTS = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))), 'scripts'
+)
+_is_started = False
+
+
+def start_early():
+    """Start a script of this package before it imports anything else; do nothing in a library."""
+    global _is_started
+    path = getattr(sys.modules['__main__'], '__file__', None) or ''
+    if os.path.dirname(os.path.realpath(path)) == _SCRIPTS:
+        start('__main__')
+        _check_packages()
+        _is_started = True
+
 
 def start(name):
     """Set up the standard streams, the umask and the signal handlers of a script.
 
-    A script calls it with its `__name__` before everything else. It does nothing if the script is
-    imported as a library.
+    It does nothing if the script is imported as a library, or started already.
+
+    Args:
+      name: the `__name__` of the script.
     """
     # the second is the script's name in the processes that multiprocessing starts
-    if name not in ('__main__', '__mp_main__'):
+    if name not in ('__main__', '__mp_main__') or _is_started:
         return
     _open_standard_streams()
     os.umask(os.umask(0o022) | 0o002)  # what a script makes is not for every user to write
@@ -45,7 +62,7 @@ def _open_standard_streams():
             os.open(os.devnull, os.O_RDWR)  # which gets the first free number
 
 
-def check_packages():
+def _check_packages():
     """End the script with one line if a package is missing.
 
     Often the virtual environment is not activated.

@@ -17,9 +17,7 @@ class Update(NamedTuple):
     train_op: tf.Operation
     gradients: Sequence[tuple]  # of (gradient, variable), as they are applied; for the summaries
     worker_init_op: tf.Operation  # runs once, before the first step
-    chief_init_op: (
-        tf.Operation
-    )  # runs before it, at the worker that gives the variables their values
+    chief_init_op: tf.Operation  # runs before it, at the worker that initializes the variables
     # of the variables; another one means that the chief has given them other values
     generation: Optional[tf.Tensor] = None
     hooks: Sequence[tf.train.SessionRunHook] = ()

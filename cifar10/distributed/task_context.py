@@ -141,9 +141,8 @@ class TaskContext:
         self.target = server.start(cluster, task, config_proto)
         self._task_info = server.OwnTaskInfo(self.target, cluster, task)
         self._is_address_verified = False  # whether the address of the task leads to it
-        self._has_connected = (
-            False  # whether the chief has ever answered; for the chief, any other task
-        )
+        # Whether the chief has ever answered; for the chief, any other task.
+        self._has_connected = False
         self.watchdog = Watchdog(self._describe)
         self._start_timer('connect')
         self._verify_own_address()

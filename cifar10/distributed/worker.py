@@ -33,9 +33,7 @@ _POLL_SECS = 0.1
 _RETRY_SECS = 1
 _LEAVE_TIMEOUT_SECS = 3
 _HEARTBEAT_SECS = 5
-_FINISHED_CHIEF_WAIT_SECS = (
-    10  # that a chief whose run is complete waits for others who would like to know
-)
+_FINISHED_CHIEF_WAIT_SECS = 10  # of a chief whose run is complete, for workers that join
 # What a tf.train.SessionManager raises as a RuntimeError when a parameter server has lost its
 # variables since the worker looked.
 _NOT_READY = 'Init operations did not make model ready'

@@ -30,7 +30,7 @@ class EvalHook(session_hooks.FetchingHook):
           step: a training.Step.
           job: a Job.
           run: a ChiefRun.
-          summary_writer: a SummaryWriter.
+          summary_writer: a SummaryWriter, or None for no summary.
 
         Raises:
           UserError: a test file is missing or malformed.
@@ -83,10 +83,9 @@ class EvalHook(session_hooks.FetchingHook):
             f'{evaluation.format_result(result)}\nThe evaluation took {time.monotonic() - start:.1f} s'
         )
         precision = result.metrics.precision
-        self._summary_writer.add_summary(
-            tf.Summary(value=[tf.Summary.Value(tag=tensorboard.PRECISION, simple_value=precision)]),
-            result.step,
-        )
+        if self._summary_writer:
+            value = tf.Summary.Value(tag=tensorboard.PRECISION, simple_value=precision)
+            self._summary_writer.add_summary(tf.Summary(value=[value]), result.step)
         if self._job.intervals.keep_best:
             self._best_precision = max(self._best_precision, precision)
             with self._output_errors.collect('the best checkpoint'):

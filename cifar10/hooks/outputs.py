@@ -143,11 +143,11 @@ class ChiefRun:
             summary_writer.add_summary(tensorboard.run_end_summary(), last_step)
         self.output_errors.check(self.stop_signal)
 
-    def keep_best(self, job, summary_writer):
+    def keep_best(self, job):
         """Evaluate the last checkpoint of a complete run whose best one is wanted and missing."""
         if job.intervals.keep_best and not self.directory.record.get('best'):
             self.output_errors.training_ended = True
-            eval_hook.EvalHook(None, job, self, summary_writer).evaluate_last()
+            eval_hook.EvalHook(None, job, self, None).evaluate_last()
             self.output_errors.check(None)
 
 
@@ -192,4 +192,5 @@ class WorkerRun:
     def finish(self, *unused):
         """Do nothing."""
 
-    keep_best = finish
+    def keep_best(self, job):
+        """Have nothing to keep."""

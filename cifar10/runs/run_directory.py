@@ -231,11 +231,8 @@ def _check_resumable(train_dir, record, hparams):
         the schedule depends on it.
     """
     recorded = dict(record, **read_record(train_dir))  # what is not recorded counts as the same
-    unchangeable_names = [
-        'class_names',
-        'recipe',
-        'optimizer',
-    ]  # other optimizers have other variables
+    # Other optimizers have other variables.
+    unchangeable_names = ['class_names', 'recipe', 'optimizer']
     for name in unchangeable_names + (['num_examples'] if hparams.is_epoch_based else []):
         if recorded[name] != record[name]:
             formatted = dataset.format_class_names if name == 'class_names' else str

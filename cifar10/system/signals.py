@@ -86,7 +86,7 @@ def _exit_at_second_signal(reader, unused_writer):
             _received_signals and _is_repeated(signum, _received_signals[0])
         ):
             _received_signals.append(signum)
-            if len(_received_signals) == 2:
+            if len(_received_signals) >= 2:
                 exit_immediately(signum)
 
 
@@ -105,8 +105,9 @@ def restore_handlers():
 
 
 def raise_signal(signum):
-    """Run the handler of SIGINT, which is never ignored, for the signal `signum`."""
-    _received_signals.append(signum)  # The next one is the second.
+    """Run the handler of SIGINT, which is never ignored, as if `signum` had been received."""
+    if not _received_signals:
+        _received_signals.append(signum)  # The next one is the second.
     signal.getsignal(signal.SIGINT)(signum, None)
 
 
@@ -131,9 +132,10 @@ def _set(handlers):
 
 
 class StopRequest:
-    """Context manager in which the first signal only sets `received_signal`, a signal.Signals.
+    """Block in which the first signal only sets `received_signal`, a signal.Signals.
 
-    A second one ends the process if `install_handlers` has been called.
+    A second one ends the process if `install_handlers` has been called; else it acts as before the
+    block.
     """
 
     received_signal = None
@@ -144,7 +146,11 @@ class StopRequest:
         return self
 
     def _handle(self, signum, frame):
-        self.received_signal = self.received_signal or signal.Signals(signum)
+        if self.received_signal is None:
+            self.received_signal = signal.Signals(signum)
+        elif not _initial_handlers and not _is_repeated(signum, self.received_signal):
+            _set(self._before)
+            os.kill(os.getpid(), signum)
 
     def __exit__(self, *unused_error):
         _set(self._before)

@@ -220,13 +220,14 @@ def test_the_first_signal_requests_a_stop(received, number):
         assert received == []
 
 
-def test_a_request_to_stop_keeps_the_first_signal(received):
+@pytest.mark.parametrize('first, second', [BOTH, BOTH[:1] * 2])
+def test_the_second_signal_acts_as_before(received, first, second):
     with signals.StopRequest() as stop:
-        for number in BOTH:
-            _send(number)
-        assert (stop.received_signal, received) == (BOTH[0], [])
-    _send(BOTH[0])
-    assert received == BOTH[:1]
+        _send(first)
+        _send(second)
+        assert (stop.received_signal, received) == (first, [second])
+    _send(first)
+    assert received == [second, first]
 
 
 def test_signals_are_held_back(received):
