@@ -111,7 +111,11 @@ def _describe_difference(path):
         return f'has a syntax error: {error}'
     values = _module_values(tree)
     with open(_path_in_package(os.path.basename(path)), encoding='utf-8') as opened:
-        names = _module_values(ast.parse(opened.read()))
+        own_tree = ast.parse(opened.read())
+    names = set(_module_values(own_tree))
+    for statement in own_tree.body:  # constants come from config.py
+        if isinstance(statement, ast.ImportFrom):
+            names |= {alias.name for alias in statement.names}
     added = [name for name in values if name not in names and not name.startswith('__')]
     changed = [
         statement.name
