@@ -227,5 +227,6 @@ def session(step, job, run, saver, summary_writer, settings=None):
         if run.stop_signal:
             print(f'{run.stop_signal.name}: stopping')
     run.output_errors.training_ended = True  # also after a signal
+    run.check_directory()
     data_files.check()
     run.finish(summary_writer, last_step)

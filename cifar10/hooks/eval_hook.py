@@ -65,9 +65,8 @@ class EvalHook(session_hooks.FetchingHook):
 
     def evaluate_last(self):
         """Evaluate the last checkpoint of the run, unless its step has just been evaluated."""
-        with self._output_errors.collect(
-            'an evaluation'
-        ):  # The checkpoint may not fit the network.
+        # The checkpoint may not fit the network.
+        with self._output_errors.collect('an evaluation'):
             last = checkpoint.read_latest(self._directory.path)
             if last and last.step != self._evaluated:
                 self._evaluate(last)

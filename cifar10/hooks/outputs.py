@@ -129,14 +129,16 @@ class ChiefRun:
             hooks.append(self._eval_hook)
         return hooks
 
+    def check_directory(self):
+        """Raise UserError if the directory has been moved, also while the checkpoint was saved."""
+        self.directory.lock.check()
+
     def finish(self, summary_writer, last_step):
         """Evaluate the last checkpoint, and note the end of the run for TensorBoard.
 
         Raises:
-          UserError: the directory has been moved, or an output is missing.
+          UserError: an output is missing.
         """
-        # It may have been moved while the last checkpoint was saved.
-        self.directory.lock.check()
         if self._eval_hook:
             self._eval_hook.evaluate_last()
         if not self.stop_signal:
@@ -188,6 +190,9 @@ class WorkerRun:
     def hooks(self, *unused):
         """Return no hooks."""
         return []
+
+    def check_directory(self):
+        """Have no directory to check."""
 
     def finish(self, *unused):
         """Do nothing."""
