@@ -1,4 +1,4 @@
-"""The network of this package in Keras 3, as first_minutes.md compares it: trained and evaluated.
+"""Training and evaluation of the same network in Keras 3, for the comparison in results.md.
 
 python docs/keras_comparison.py /tmp/cifar10_synthetic/cifar-10-batches-bin
 """
@@ -13,7 +13,7 @@ import tensorflow as tf
 
 
 def read(pattern):
-    """Images, uint8 [n, 32, 32, 3], and labels, of the files that match."""
+    """Return the images, uint8 [n, 32, 32, 3], and labels of the matching files."""
     records = np.concatenate(
         [np.fromfile(path, np.uint8).reshape(-1, 3073) for path in sorted(glob.glob(pattern))]
     )
@@ -23,7 +23,7 @@ def read(pattern):
 
 
 def distorted(image, label):
-    """Return the distortions of the TensorFlow tutorial."""
+    """Distort an image as in the TensorFlow tutorial."""
     image = tf.image.random_crop(tf.cast(image, tf.float32), [24, 24, 3])
     image = tf.image.random_flip_left_right(image)
     image = tf.image.random_contrast(tf.image.random_brightness(image, 63), 0.2, 1.8)
@@ -31,7 +31,7 @@ def distorted(image, label):
 
 
 def central(image, label):
-    """Return the crop that is evaluated."""
+    """Return the central crop, for evaluation."""
     return tf.image.per_image_standardization(tf.cast(image[4:28, 4:28], tf.float32)), label
 
 
@@ -48,7 +48,7 @@ def convolution(bias):
 
 
 def dense(size):
-    """Return a hidden layer with weight decay: 0.004 times half the sum of squares."""
+    """Return a hidden layer with weight decay (0.004 times half the sum of squares)."""
     return keras.layers.Dense(
         size,
         activation='relu',
@@ -59,12 +59,12 @@ def dense(size):
 
 
 def normalization():
-    """Local response normalisation, which Keras has no layer for."""
+    """Return local response normalization; Keras has no layer for it."""
     return keras.layers.Lambda(lambda x: tf.nn.lrn(x, 4, 1.0, 0.001 / 9, 0.75))
 
 
 def pool():
-    """Overlapping maxima."""
+    """Return an overlapping max pooling layer."""
     return keras.layers.MaxPooling2D(3, 2, padding='same')
 
 

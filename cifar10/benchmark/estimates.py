@@ -12,12 +12,12 @@ from cifar10.data import dataset
 from cifar10.report import text_report
 
 NUM_WORKERS, NETWORK_GIGABITS_PER_SEC = (8, 32, 128), (10, 25, 100)
-CPU_GFLOPS = 316  # of the training step on two cores, see docs/speed.md
+CPU_GFLOPS = 316  # of the training step on two cores, see docs/results.md
 NUM_GPUS, BATCH_SIZES = (1, 2, 4, 8), (8, 128, 1024)
 # GB/s of each GPU in each direction: PCIe 3 with 8 lanes, PCIe 4 with 16, NVLink of an A100
 LINK_GIGABYTES_PER_SEC = (8, 25, 300)
 _GPU_MEMORY_BANDWIDTH = 500e9  # bytes per second, for average and update on a GPU: assumed
-# seconds of average and update on the CPU, and for each tower more: measured, see docs/speed.md
+# seconds of average and update on the CPU, and for each tower more: measured, see docs/results.md
 _CPU_UPDATE_SECONDS = 0.22e-3, 0.23e-3
 # the weights and their moving averages are read and written in an update, besides the gradients
 _PASSES = 4
