@@ -36,18 +36,18 @@ def define_flags():
     training_flags.define_num_gpus()
     training_flags.define_placement()
     training_flags.define_threads()
-    flags.DEFINE_boolean('baseline', False, 'Measure the classic formulation in turn with ours.')
-    data_flags.define_integer('rounds', 5, 'How often to measure.', 1, 1000)
-    data_flags.define_integer('warmup_steps', 0, 'Steps before those; 0: what suits.', 0, 10**6)
-    data_flags.define_integer('steps', 0, 'Measured steps; 0: what suits the subcommand.', 0, 10**6)
+    flags.DEFINE_boolean('baseline', False, 'Also measure the classic formulation, in alternation.')
+    data_flags.define_integer('rounds', 5, 'Number of measurements.', 1, 1000)
     data_flags.define_integer(
-        'gpu_gflops', 10000, 'For `estimate`: GFLOP/s of a GPU, as `step` measures them.', 1, 10**8
+        'warmup_steps', 0, 'Steps before the measured ones; 0: by subcommand.', 0, 10**6
     )
-    data_flags.define_output_file(
-        'json_file', None, 'Write the metrics of every round to this file.'
+    data_flags.define_integer('steps', 0, 'Measured steps; 0: by subcommand.', 0, 10**6)
+    data_flags.define_integer(
+        'gpu_gflops', 10000, 'estimate: GFLOP/s of a GPU, as measured by step.', 1, 10**8
     )
+    data_flags.define_output_file('json_file', None, 'File for the metrics of every round.')
     data_flags.define_output_file(
-        'trace_file', '/tmp/cifar10_trace.json', 'Where `profile` writes the Chrome trace.'
+        'trace_file', '/tmp/cifar10_trace.json', 'profile: file for the Chrome trace.'
     )
 
 

@@ -148,8 +148,7 @@ if __name__ == '__main__':
     flags.DEFINE_float(
         'test_fraction',
         None,
-        'For convert: the fraction of each class that is for the test; by default 0.1, or what '
-        'is in the folder test.',
+        'convert: fraction of each class for the test. Default: 0.1, or the images in the folder test.',
         lower_bound=0.001,
         upper_bound=0.999,
     )
@@ -157,14 +156,14 @@ if __name__ == '__main__':
         'test_fraction', lambda value: value is None or value == value, 'is not a number'
     )
     data_flags.define_integer(
-        'seed', 0, 'For convert and holdout: seed of the choice of test images.', 0
+        'seed', 0, 'convert, holdout: seed of the selection of test images.', 0
     )
-    flags.DEFINE_boolean('strict', False, 'For convert: write nothing if a file is damaged.')
-    data_flags.define_integer('num_examples', 5000, 'For holdout: the number of test images.', 1)
+    flags.DEFINE_boolean('strict', False, 'convert: write nothing if a file is damaged.')
+    data_flags.define_integer('num_examples', 5000, 'holdout: number of test images.', 1)
     data_flags.define_output_file(
         'contact_sheet_file',
         '/tmp/cifar10_contact_sheet.png',
-        'Where info draws images of each class: a file .png, .jpg or .jpeg.',
+        'info: file for the contact sheet, .png, .jpg or .jpeg.',
         extensions=('.png', '.jpg', '.jpeg'),
     )
     arguments = {name: names for name, (_, names, _) in COMMANDS.items()}

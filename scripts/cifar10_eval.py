@@ -31,49 +31,50 @@ def define_flags():
     data_flags.define_directory(
         'eval_dir',
         '/tmp/cifar10_eval',
-        'Directory of the summaries; give each run and each --eval_data its own.',
+        'Directory of the summaries; each run and each --eval_data needs its own.',
     )
     flags.DEFINE_enum(
-        'eval_data', 'test', ['test', 'train_eval'], 'Score the test images or the training images.'
+        'eval_data',
+        'test',
+        ['test', 'train_eval'],
+        'Test images, or training images without distortions.',
     )
     data_flags.define_views()
     data_flags.define_integer(
         'top_k',
         None,
-        'Print precision @ k too: the share of images whose class is among the k most probable ones.',
+        'Also print precision @ k: the fraction of images whose class is among the k most probable ones.',
         1,
         65536,
     )
     data_flags.define_output_file(
         'predictions_file',
         None,
-        'A CSV file for the probabilities of all classes, for each example.',
+        'CSV file for the class probabilities of each example.',
     )
     data_flags.define_directory(
-        'figures_dir', None, 'A directory for the figures, as PNG and SVG; needs matplotlib.'
+        'figures_dir', None, 'Directory for the figures, as PNG and SVG; needs matplotlib.'
     )
     data_flags.define_integer(
-        'num_examples', None, 'Score only this many examples, the first ones; all by default.', 1
+        'num_examples', None, 'Evaluate only the first N examples. Default: all.', 1
     )
     data_flags.define_integer(
         'eval_interval_secs',
         300,
-        'Seconds from one evaluation to the next, at least; the last checkpoint of a run '
-        'does not wait.',
+        'Minimum seconds between two evaluations. The last checkpoint of a run does not wait.',
         1,
         365 * 86400,
     )
     data_flags.define_integer(
         'timeout_secs',
         None,
-        'Stop after this many seconds without a new checkpoint; by default only the '
-        'end of the run stops it.',
+        'Stop after this many seconds without a new checkpoint. Default: stop only at the end of the run.',
         0,
         365 * 86400,
     )
     flags.DEFINE_boolean('run_once', False, 'Evaluate the latest checkpoint and stop.')
     data_flags.define_checkpoint()
-    flags.DEFINE_boolean('use_gpu', False, 'Compute on a GPU.')
+    flags.DEFINE_boolean('use_gpu', False, 'Evaluate on a GPU instead of the CPU.')
     yield
     data_flags.check_directories_differ('eval_dir', 'checkpoint_dir', 'data_dir')
     if not FLAGS['data_dir'].using_default_value:

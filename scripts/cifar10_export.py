@@ -23,12 +23,12 @@ def define_flags():
     data_flags.define_directory(
         'export_dir',
         '/tmp/cifar10_export',
-        'Directory of the versions of the model; each export makes a new one.',
+        'Directory of the SavedModel; each export adds a version.',
     )
     data_flags.define_integer(
-        'model_version', None, 'The number of the version; by default the next one.', 0
+        'model_version', None, 'Number of the version. Default: the next number.', 0
     )
-    data_flags.define_output_file('tflite_file', None, 'Write this file for TensorFlow Lite too.')
+    data_flags.define_output_file('tflite_file', None, 'Also write this TensorFlow Lite file.')
     yield
     data_flags.check_directories_differ('export_dir', 'checkpoint_dir')
     data_flags.check_checkpoint_exists()

@@ -54,7 +54,7 @@ if __name__ == '__main__':
     flags.DEFINE_integer(
         'num_ps',
         1,
-        'Number of parameter servers; 0 for an all-reduce.',
+        'Number of parameter servers; 0 for allreduce.',
         lower_bound=0,
         upper_bound=64,
     )
@@ -62,7 +62,7 @@ if __name__ == '__main__':
     flags.DEFINE_integer(
         'max_restarts',
         3,
-        'How often, in the whole launch, something that died is started again.',
+        'Maximum number of restarts in the whole launch.',
         lower_bound=0,
         upper_bound=10**6,
     )

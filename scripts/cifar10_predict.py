@@ -35,13 +35,12 @@ def define_flags():
     data_flags.define_integer(
         'top_k',
         None,
-        'The number of classes to print, the most probable ones; 5 by default, or all if there '
-        'are fewer.',
+        'Number of most probable classes to print. Default: 5, or all if there are fewer.',
         1,
         65536,
     )
-    flags.DEFINE_boolean('recursive', False, 'Take the images of directories in directories too.')
-    flags.DEFINE_boolean('json', False, 'Print a line of JSON per image.')
+    flags.DEFINE_boolean('recursive', False, 'Also search subdirectories for images.')
+    flags.DEFINE_boolean('json', False, 'Print one line of JSON per image.')
     flags.DEFINE_boolean('csv', False, 'Print comma-separated values.')
     yield
     if FLAGS.json and FLAGS.csv:

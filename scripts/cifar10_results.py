@@ -79,12 +79,12 @@ def main():
 
 
 if __name__ == '__main__':
-    flags.DEFINE_list('runs', None, 'Runs to compare, each NAME:TRAIN_DIR:EVAL_DIR.')
     flags.DEFINE_list(
-        'at_epochs', [], 'Also rows for the first evaluation after these numbers of epochs.'
+        'runs', None, 'Runs to compare, each NAME:TRAIN_DIR:EVAL_DIR, separated by commas.'
     )
+    flags.DEFINE_list('at_epochs', [], 'Add rows for the first evaluation after these epochs.')
     flags.DEFINE_list(
-        'target_precision', [], 'Also rows for the first evaluation with at least these precisions.'
+        'target_precision', [], 'Add rows for the first evaluation with at least these precisions.'
     )
     data_flags.validate('runs', parse_runs)
     for name in ('at_epochs', 'target_precision'):
@@ -92,7 +92,7 @@ if __name__ == '__main__':
     data_flags.define_output_file(
         'plot_file',
         None,
-        'Draw precision against epochs and minutes to this file (.svg, .png); needs matplotlib.',
+        'Plot precision against epochs and minutes to this file (.svg, .png); needs matplotlib.',
     )
     program.parse()
     program.run(main)

@@ -34,7 +34,7 @@ def parse():
     parser.add_argument(
         '--own_modules',
         action='store_true',
-        help="use the program's own copies of cifar10.py and cifar10_input.py, which are in its directory",
+        help="use the copies of cifar10.py and cifar10_input.py in the program's directory",
     )
     parser.add_argument(
         '--version',

@@ -1,5 +1,5 @@
-"""Command line of the scripts: start-up, flags, the Job that they describe, errors in one line."""
+"""Command line of the scripts: start-up, flags, Job, one-line errors."""
 
 from cifar10.cli import startup
 
-startup.start_early()  # before a module of this package imports a package that is missing
+startup.start_early()  # another import could fail on a missing package

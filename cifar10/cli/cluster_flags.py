@@ -1,4 +1,4 @@
-"""The flags of a cluster, and the cluster and the strategy that they describe."""
+"""Flags of a cluster; the Cluster, Task, Strategy and Timeouts that they describe."""
 
 import os
 
@@ -21,59 +21,63 @@ FLAGS = flags.FLAGS
 
 
 def define():
-    """Define the flags of the cluster and of the mode of training."""
+    """Define the flags of the cluster."""
     flags.DEFINE_list(
-        'ps_hosts', None, 'Addresses host:port of the parameter servers; none for all-reduce.'
+        'ps_hosts',
+        None,
+        'Addresses host:port of the parameter servers, separated by commas; empty for allreduce. '
+        'Default: TF_CONFIG.',
     )
     flags.DEFINE_list(
-        'worker_hosts', None, 'Addresses host:port of the workers; the first one is the chief.'
+        'worker_hosts',
+        None,
+        'Addresses host:port of the workers, separated by commas; the first worker is the chief. '
+        'Default: TF_CONFIG.',
     )
     flags.DEFINE_enum(
         'job_name',
         None,
         JOBS + (EVALUATOR,),
-        'Job of this process; an evaluator needs no index.',
+        'Job of this task; an evaluator needs no index. Default: TF_CONFIG.',
     )
-    data_flags.define_integer('task_index', None, 'Index of this process in its job, from 0.', 0)
+    data_flags.define_integer(
+        'task_index', None, 'Index of this task in its job, from 0. Default: TF_CONFIG.', 0
+    )
     flags.DEFINE_enum(
         'mode',
         None,
         MODES,
-        'How the workers come together; the default is sync with parameter servers, and allreduce '
-        'without.',
+        'Mode of training. Default: sync with parameter servers, allreduce without.',
     )
     for name, default, lower_bound, description in [
         (
             'replicas_to_aggregate',
             0,
             0,
-            'With sync, the workers whose gradients make an update, the first ones; 0 means all.',
+            'sync: gradients per update, one per worker, the first to arrive; 0 means all workers.',
         ),
-        ('fetch_steps', 1, 1, 'With async, the steps after which a worker fetches the weights.'),
-        ('push_steps', 1, 1, 'With async, the steps after which a worker sends its gradients.'),
-        ('average_period', 10, 1, 'With average, the steps after which the weights are averaged.'),
+        ('fetch_steps', 1, 1, 'async: steps between two fetches of the weights.'),
+        ('push_steps', 1, 1, 'async: steps between two pushes of the gradients.'),
+        ('average_period', 10, 1, 'average: steps between two averages of the weights.'),
         (
             'connect_timeout_secs',
             300,
             1,
-            'End with status 75 after these seconds without a first update; with status 1 after three times as many, if '
-            'the chief has never answered.',
+            'Seconds to wait for the first update; then exit status 75. If the chief has never answered: three times as '
+            'long, then exit status 1.',
         ),
         (
             'stall_timeout_secs',
             120,
             1,
-            'End with status 75 after these seconds without a further update.',
+            'Seconds to wait for each further update; then exit status 75.',
         ),
     ]:
         data_flags.define_integer(name, default, description, lower_bound)
 
 
 def check():
-    """Raise UserError if the flags of training or of the cluster contradict each other.
-
-    Flags that override TF_CONFIG are printed.
-    """
+    """Raise UserError for contradictory flags; print those that override TF_CONFIG."""
     training_flags.check()
     cluster, task = cluster_from_flags()
     for name, value in _tf_config().items():
@@ -84,15 +88,17 @@ def check():
             and value != (tuple(flag) if isinstance(flag, list) else flag)
         ):
             shown = ','.join(value) if isinstance(value, tuple) else value
-            print(f'TF_CONFIG gives another --{name} ({shown}): the flag wins')
+            print(f'--{name} overrides TF_CONFIG ({shown})')
     strategy_from_flags(cluster)
 
 
 def cluster_from_flags():
-    """Return the Cluster and the Task of this process, from the flags and TF_CONFIG. Flags win.
+    """Return the Cluster and the Task of this process.
+
+    Flags override TF_CONFIG.
 
     Raises:
-      UserError: they are incomplete or malformed.
+      UserError: the values are incomplete or malformed.
     """
     values = {
         name: value if FLAGS[name].value is None else FLAGS[name].value
@@ -102,8 +108,7 @@ def cluster_from_flags():
     for name in ('job_name', 'task_index'):
         if values[name] is None and values['job_name'] != EVALUATOR:
             raise UserError(
-                f'--{name} is missing: say with --worker_hosts, --ps_hosts, --job_name and --task_index which task of which '
-                'cluster this is, or set TF_CONFIG'
+                f'--{name} is missing: give --worker_hosts, --ps_hosts, --job_name and --task_index, or set TF_CONFIG'
             )
     task = Task(values['job_name'], values['task_index'] or 0)
     cluster.check(task)
@@ -111,7 +116,7 @@ def cluster_from_flags():
 
 
 def _tf_config():
-    """Return the values of TF_CONFIG by the names of flags; a missing one is empty or None."""
+    """Return the values of TF_CONFIG by flag name; a missing value is empty or None."""
     text = os.environ.get('TF_CONFIG')
     cluster, task = from_tf_config(text) if text else (Cluster((), ()), (None, None))
     return dict(zip(('ps_hosts', 'worker_hosts', 'job_name', 'task_index'), cluster + tuple(task)))
@@ -121,13 +126,13 @@ def strategy_from_flags(cluster):
     """Return the Strategy for a Cluster.
 
     Raises:
-      UserError: it is impossible with these tasks, or a flag has no effect.
+      UserError: the mode does not work with these tasks, or a flag has no effect.
     """
     mode = FLAGS.mode or ('sync' if cluster.ps_hosts else 'allreduce')
     if (mode == 'allreduce') == bool(cluster.ps_hosts):
         raise UserError(
-            f'--mode={mode} cannot be with {len(cluster.ps_hosts)} parameter servers: --mode=allreduce has none, every other '
-            'mode needs --ps_hosts'
+            f'--mode={mode} does not work with {len(cluster.ps_hosts)} parameter servers: --mode=allreduce has none, every '
+            'other mode needs --ps_hosts'
         )
     strategy = Strategy(
         mode,
@@ -140,8 +145,8 @@ def strategy_from_flags(cluster):
     strategy.check()
     if FLAGS.deterministic and (mode == 'async' or strategy.num_aggregated < strategy.num_workers):
         raise UserError(
-            '--deterministic cannot be with --mode=async or with --replicas_to_aggregate: which gradients come first is '
-            'left to chance'
+            '--deterministic does not work with --mode=async or --replicas_to_aggregate, because the order of the '
+            'gradients is random: leave it out'
         )
     return strategy
 

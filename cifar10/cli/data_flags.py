@@ -1,4 +1,4 @@
-"""The flags of input and output (directories, files, data set, checkpoint), and their data set."""
+"""Flags of directories, files, data set and checkpoint; preparation of the data set."""
 
 import os
 
@@ -15,9 +15,11 @@ _ARCHIVES = {'cifar10': download.CIFAR10, 'cifar100': download.CIFAR100}
 
 
 def validate(name, check):
-    """Check the value of a flag, unless it is None, with `check` before the script starts.
+    """Check a flag's value, unless it is None, when the command line is parsed.
 
-    A UserError of `check` is then a mistake in the command line.
+    Args:
+      name: of the flag.
+      check: a function of the value that raises UserError.
     """
 
     def is_valid(value):
@@ -27,7 +29,7 @@ def validate(name, check):
             if value is not None:
                 check(value)
         except (UserError, OSError) as error:
-            # OSError: the working directory has been removed, say
+            # OSError: for example, the working directory has been removed
             raise flags.ValidationError(str(error))
         return True
 
@@ -35,30 +37,27 @@ def validate(name, check):
 
 
 def define_integer(name, default, description, lower_bound, upper_bound=2**31 - 1):
-    """Define the flag of an integer; by default at most 2^31 - 1."""
+    """Define an integer flag."""
     flags.DEFINE_integer(
         name, default, description, lower_bound=lower_bound, upper_bound=upper_bound
     )
 
 
 def define_directory(name, default, description, check=directories.check_no_file):
-    """Define the flag of a directory on this machine.
-
-    `check` raises UserError for an unusable one.
-    """
+    """Define the flag of a local directory; `check` raises UserError for an unusable one."""
     flags.DEFINE_string(name, default, description)
     validate(name, files.check_name)
     validate(name, check)
 
 
 def define_output_file(name, default, description, extensions=('',)):
-    """Define the flag of an output file, whose name has one of these extensions."""
+    """Define the flag of an output file with one of these extensions."""
 
     def check(path):
         files.check_name(path)
         if not path.lower().endswith(extensions):
             raise UserError(f'the name of the file must end in {" or ".join(extensions)}')
-        if os.path.islink(path):  # it would be replaced: /dev/stdout, say
+        if os.path.islink(path):  # replacing /dev/stdout would be wrong
             raise UserError(f'{path} is a link: name a file')
         if os.path.exists(path):
             files.check_regular_file(path, 'name a file')
@@ -68,42 +67,40 @@ def define_output_file(name, default, description, extensions=('',)):
 
 
 def define(default_dataset='cifar10'):
-    """Define --dataset, --data_dir and --data_url."""
+    """Define --dataset, --data_dir, --data_url and --label_mode."""
     flags.DEFINE_enum(
         'dataset',
         default_dataset,
         ['cifar10', 'cifar100', 'synthetic'],
-        'The data set that is made if --data_dir holds none: cifar10 and cifar100 are downloaded, synthetic is drawn.',
+        'Data set to make if --data_dir holds none: cifar10 and cifar100 are downloaded, synthetic is generated.',
     )
     define_directory(
         'data_dir',
         dataset.DATA_DIR,
-        f'Directory of a data set, or the parent of {dataset.CIFAR10_DIRECTORY}; with --dataset=cifar100 the default '
-        f'is {dataset.CIFAR100_DATA_DIR}, with --dataset=synthetic {synthetic.DATA_DIR}.',
+        f'Directory of a data set, or the parent of {dataset.CIFAR10_DIRECTORY}. Default with --dataset=cifar100: '
+        f'{dataset.CIFAR100_DATA_DIR}, with --dataset=synthetic: {synthetic.DATA_DIR}.',
     )
-    flags.DEFINE_string(
-        'data_url', None, 'Where the archive is downloaded from; by default its official place.'
-    )
+    flags.DEFINE_string('data_url', None, 'URL of the archive. Default: the official URL.')
     validate('data_url', str)
     flags.DEFINE_enum(
         'label_mode',
         None,
         dataset.LABEL_MODES,
-        'With CIFAR-100: the 100 classes (fine, the default) or the 20 superclasses.',
+        'CIFAR-100 only: fine (the default) for the 100 classes, coarse for the 20 superclasses.',
     )
 
 
 def data_dir(dataset_name):
-    """Return the directory in --data_dir; its default depends on the data set."""
+    """Return --data_dir, or the default of the data set."""
     defaults = {'cifar100': dataset.CIFAR100_DATA_DIR, 'synthetic': synthetic.DATA_DIR}
     is_set = not FLAGS['data_dir'].using_default_value
     return FLAGS.data_dir if is_set else defaults.get(dataset_name, FLAGS.data_dir)
 
 
 def files_dir(dataset_name):
-    """Return the directory with the files of the data set.
+    """Return the directory of the data files.
 
-    CIFAR-100 has its own, because CIFAR-10 may be beside it.
+    CIFAR-100 has a subdirectory, because --data_dir may also hold CIFAR-10.
     """
     path = data_dir(dataset_name)
     return dataset.files_dir(path, dataset.CIFAR100) if dataset_name == 'cifar100' else path
@@ -121,7 +118,7 @@ def check_data_dir_exists():
 def check_directories_differ(name, *others):
     """Raise UserError if two flags name the same directory.
 
-    --data_dir also stands for the directory in it that holds the files.
+    --data_dir includes its subdirectories of data files.
     """
     for other in others:
         path = data_dir(FLAGS.dataset) if other == 'data_dir' else FLAGS[other].value
@@ -131,39 +128,39 @@ def check_directories_differ(name, *others):
         paths = [os.path.realpath(os.path.join(path, part)) for part in parts]
         if os.path.realpath(FLAGS[name].value) in paths:
             raise UserError(
-                f'--{name}={FLAGS[name].value} is the directory of --{other} too: give each its own'
+                f'--{name}={FLAGS[name].value} is also the directory of --{other}: give two directories'
             )
 
 
 def prepare():
-    """Download or generate the data set of --dataset, unless it exists; return the Dataset.
+    """Return the Dataset of --dataset; download or generate it if it is missing.
 
     Raises:
-      UserError: --data_dir and the directory around it do not exist; else see `make`.
+      UserError: the parent of --data_dir does not exist, or an error of `make`.
     """
     path = os.path.abspath(data_dir(FLAGS.dataset))
     directories.check_exists(os.path.dirname(path), 'make it, or give another --data_dir')
     if not os.path.exists(path):
-        # the name may be mistyped
-        print(f'{path} does not exist yet: making it for the data set')
+        # The name may be mistyped.
+        print(f'Creating the directory {path} for the data set')
     return make(FLAGS.dataset, is_explicit=not FLAGS['dataset'].using_default_value)
 
 
 def make(dataset_name, is_explicit=True):
-    """Download or generate a data set, unless there is one; return the Dataset.
+    """Return a Dataset; download or generate it if it is missing.
 
     Args:
       dataset_name: 'cifar10', 'cifar100' or 'synthetic'.
-      is_explicit: whether the user wants this very data set, not any existing one.
+      is_explicit: reject an existing data set of another name.
 
     Raises:
-      UserError: it cannot be downloaded or written.
+      UserError: the data set cannot be downloaded or written.
     """
     path = files_dir(dataset_name)
     is_present = dataset_writer.is_present(dataset.find_files_dir(path))
     if FLAGS.label_mode and dataset_name != 'cifar100' and not is_present:
         raise UserError(
-            f'--label_mode={FLAGS.label_mode} is for CIFAR-100: give --dataset=cifar100 too, or leave it out'
+            f'--label_mode={FLAGS.label_mode} is for CIFAR-100: add --dataset=cifar100, or leave it out'
         )
     if is_explicit or not is_present:
         with signals.RaiseOnSignal():
@@ -188,13 +185,13 @@ def define_checkpoint():
     flags.DEFINE_string(
         'checkpoint',
         'latest',
-        'The checkpoint: latest, best (which training with --keep_best keeps), or a path.',
+        'Checkpoint: latest, best (saved by a trainer with --keep_best), or a path.',
     )
     validate('checkpoint', _check_checkpoint)
 
 
 def check_checkpoint_exists():
-    """Raise UserError if --checkpoint needs --checkpoint_dir, and that is no directory."""
+    """Raise UserError if --checkpoint needs --checkpoint_dir and it is no directory."""
     if FLAGS.checkpoint in ('latest', 'best'):
         directories.check_exists(
             FLAGS.checkpoint_dir, 'train first, or give another --checkpoint_dir'
@@ -202,7 +199,7 @@ def check_checkpoint_exists():
 
 
 def check_top_k(num_classes):
-    """Raise UserError if --top_k is more than the number of classes."""
+    """Raise UserError if --top_k exceeds the number of classes."""
     if FLAGS.top_k and FLAGS.top_k > num_classes:
         raise UserError(
             f'--top_k={FLAGS.top_k} is more than the {num_classes} classes: give at most {num_classes}'
@@ -215,17 +212,15 @@ def define_views():
         'num_views',
         '1',
         [str(number) for number in NUM_VIEWS_CHOICES],
-        'Views per image, whose class probabilities are averaged: 1 is the centre, 2 are the centre and its mirror '
-        'image, 10 are five crops and their mirror images.',
+        'Views per image: 1 (centre), 2 (centre and its mirror image) or 10 (five crops and their mirror images). Their '
+        'class probabilities are averaged.',
     )
 
 
 def define_saved_model():
     """Define --saved_model_dir."""
     flags.DEFINE_string(
-        'saved_model_dir',
-        None,
-        'A model that cifar10_export.py has written, in place of a checkpoint.',
+        'saved_model_dir', None, 'SavedModel of cifar10_export.py, instead of a checkpoint.'
     )
     validate('saved_model_dir', files.check_name)
 

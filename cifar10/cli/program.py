@@ -1,4 +1,4 @@
-"""Command line of the scripts: parses flags and arguments, and ends with one line at an error."""
+"""Parser of the command line; one-line errors and exit statuses of the scripts."""
 
 import contextlib
 import ctypes
@@ -14,10 +14,10 @@ from cifar10.system import signals
 
 FLAGS = flags.FLAGS
 
-_arguments = []  # of the main function, as `parse` has found them
+_arguments = []  # of the main function, set by `parse`
 
 
-# What to do about errors of TensorFlow that are no bugs. It is not imported here.
+# Remedies for errors of TensorFlow that are no bugs, by the name of the class.
 _HINTS = {
     'ResourceExhaustedError': ': not enough memory or disk space; choose a smaller --batch_size, or make room',
     'NotFoundError': '',  # a file vanished
@@ -26,13 +26,13 @@ _HINTS = {
 
 
 def print_versions():
-    """Print one line for a bug report."""
+    """Print the versions for a bug report."""
     startup.import_tensorflow()
     print(versions())
 
 
 def versions(config_proto=None):
-    """Return the versions of the package, Python and TensorFlow, and the processor and GPUs.
+    """Return the versions of the package, Python and TensorFlow, the CPU and the GPUs.
 
     Args:
       config_proto: see machine.gpu_names.
@@ -49,9 +49,9 @@ def versions(config_proto=None):
 def start(name, commands=None, metavar=None):
     """Start a script that needs TensorFlow; do nothing if it is imported as a library.
 
-    A decorator of the function that defines the script's flags. The function is a generator if it
-    also checks them: they are parsed when it yields. An error ends the script before TensorFlow,
-    whose import takes seconds, is imported.
+    Decorates the function that defines the flags. To check flags, the function is a generator:
+    flags are parsed at its `yield`. TensorFlow is imported after the checks, because this takes
+    seconds.
 
     Args:
       name: the `__name__` of the script.
@@ -71,33 +71,31 @@ def start(name, commands=None, metavar=None):
 
 
 def parse(commands=None, remainder=None, check=None, needs_tensorflow=True, metavar=None):
-    """Parse the command line by the defined flags, then import TensorFlow, which takes seconds.
+    """Parse the command line, then import TensorFlow.
 
-    The main function gets the command and its arguments, or the words; or with `remainder` a list
-    of the words after --.
-
-    A mistake gives one line on stderr and exit status 2, or 1 if the flags contradict each other.
+    The main function gets the command and its arguments, or the positional arguments, or the list
+    of `remainder`. A mistake ends the script with one line on stderr and exit status 2, or 1 if
+    flags contradict each other.
 
     Args:
-      commands: the commands, one of which the user chooses, each with the names of its arguments.
-      remainder: a name for the words after --, as in 'the flags of the trainer'; None if there are
-        none.
-      check: a function that raises UserError if the flags contradict each other.
-      needs_tensorflow: whether the script needs it, or the commands that do.
-      metavar: a name for the other words, one or more, as in 'IMAGE'; None if there are none.
+      commands: names of the arguments of each command; None if there are no commands.
+      remainder: name of the words after --, such as 'the flags of the trainer', or None.
+      check: a function that raises UserError if flags contradict each other.
+      needs_tensorflow: a bool, or the commands that need TensorFlow.
+      metavar: name of the positional arguments (at least one), such as 'IMAGE', or None.
     """
     startup.protect_stdout()
     app.define_help_flags()
     flags.DEFINE_boolean(
         'version',
         False,
-        'Print the versions of this package, Python and TensorFlow, and what computes.',
+        'Print the versions of this package, Python and TensorFlow, the CPU and the GPUs.',
     )
-    if '--version' in sys.argv:  # whatever else is there, as --help does
+    if '--version' in sys.argv:  # has priority over mistakes, like --help
         print_versions()
         sys.exit()
     for module, module_flags in FLAGS.flags_by_module_dict().items():
-        if module.startswith('cifar10.'):  # --help lists these as the script's own flags
+        if module.startswith('cifar10.'):  # for --help
             for flag in module_flags:
                 FLAGS.register_key_flag_for_module(sys.argv[0], flag)
     _arguments[:] = _parse(sys.argv, commands, remainder, metavar)
@@ -111,10 +109,10 @@ def parse(commands=None, remainder=None, check=None, needs_tensorflow=True, meta
 
 
 def run(main):
-    """Call `main` with the arguments found by `parse`.
+    """Call `main` with the arguments found by `parse`; exit with the status that it returns.
 
-    It returns the exit status, None for 0. A user's mistake gives one line on stderr and exit
-    status 1; a signal one line and 128 + its number. A bug keeps its traceback.
+    A UserError gives one line on stderr and exit status 1, a signal one line and 128 + its number.
+    Other errors keep their traceback.
     """
     if sys.modules.get('tensorflow'):
         from cifar10.system import machine
@@ -124,21 +122,17 @@ def run(main):
 
 
 def _parse(argv, commands, remainder, metavar):
-    """Return the arguments.
-
-    None, or one of `commands` and its arguments, or `metavar`, or with `remainder` a list of the
-    words after --.
-    """
+    """Return the arguments of the main function."""
     remaining = []
     if remainder and '--' in argv:
         argv, remaining = argv[: argv.index('--')], argv[argv.index('--') + 1 :]
     try:
         arguments = FLAGS(argv)[1:]
-    except (flags.Error, ValueError) as error:  # the second from absl's own flags
+    except (flags.Error, ValueError) as error:  # ValueError: from flags of absl
         hint = f'; {remainder} come after --' if remainder else ''
         message = ' '.join(str(error).split())
         _fail(2, f'error: {message}{hint}; --help lists the flags')
-    except SystemExit:  # --help has been printed; absl ends with 1
+    except SystemExit:  # --help has been printed; absl exits with 1
         _end(0)
     expected = [metavar + '...'] if metavar else []
     if commands:
@@ -167,7 +161,7 @@ def _call(main, arguments):
         hint = _HINTS.get(type(error).__name__)
         if hint is not None:
             _fail(1, f'error: {errors.one_line_message(error)}{hint}')
-        # TensorFlow's context managers raise errors of their own on top of a signal's.
+        # TensorFlow's context managers may raise another error after the signal's.
         while not isinstance(error, signals.SignalInterrupt):
             if error.__context__ is None:
                 raise
@@ -184,13 +178,10 @@ def _fail(status, message):
 
 
 def _end(status):
-    """End the process without the finalization of Python and TensorFlow.
-
-    It could wait for ever for blocked threads.
-    """
-    # a signal, or nobody reads any more: be quick
+    """End the process without finalization, which could wait for blocked threads forever."""
+    # A signal or a closed pipe must not delay the end.
     with contextlib.suppress(OSError, signals.SignalInterrupt), signals.RaiseOnSignal():
         sys.stdout.flush()
         if os.name == 'posix':
-            ctypes.CDLL(None).fflush(None)  # TensorFlow prints device placements by C's printf
+            ctypes.CDLL(None).fflush(None)  # device placements are printed by C's printf
     os._exit(status or int(startup.has_lost_output()))

@@ -1,7 +1,7 @@
 """Quiet start of the scripts.
 
-A signal ends the script with one line, TensorFlow is imported without its start-up messages, and
-the standard output may be full or closed.
+Handles signals, hides the start-up messages of TensorFlow, and tolerates a full or closed standard
+output.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ _is_started = False
 
 
 def start_early():
-    """Start a script of this package before it imports anything else; do nothing in a library."""
+    """Start a script of this package before its other imports; do nothing in a library."""
     global _is_started
     path = getattr(sys.modules['__main__'], '__file__', None) or ''
     if os.path.dirname(os.path.realpath(path)) == _SCRIPTS:
@@ -34,16 +34,16 @@ def start_early():
 def start(name):
     """Set up the standard streams, the umask and the signal handlers of a script.
 
-    It does nothing if the script is imported as a library, or started already.
+    Does nothing in a library or in a started script.
 
     Args:
       name: the `__name__` of the script.
     """
-    # the second is the script's name in the processes that multiprocessing starts
+    # '__mp_main__' is the script in a child process of multiprocessing.
     if name not in ('__main__', '__mp_main__') or _is_started:
         return
     _open_standard_streams()
-    os.umask(os.umask(0o022) | 0o002)  # what a script makes is not for every user to write
+    os.umask(os.umask(0o022) | 0o002)  # no world-writable files
     if name == '__main__':
         signals.install_handlers()
     else:
@@ -51,22 +51,16 @@ def start(name):
 
 
 def _open_standard_streams():
-    """Open /dev/null for closed standard streams.
-
-    The next file that is opened would replace them.
-    """
+    """Open /dev/null for closed standard streams, whose numbers the next file would get."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # which gets the first free number
+            os.open(os.devnull, os.O_RDWR)  # gets the first free number
 
 
 def _check_packages():
-    """End the script with one line if a package is missing.
-
-    Often the virtual environment is not activated.
-    """
+    """End the script with one line if a package is missing."""
     for name in ('absl', 'numpy', 'six', 'tensorflow'):
         if name not in sys.modules and importlib.util.find_spec(name) is None:
             sys.exit(
@@ -76,10 +70,10 @@ def _check_packages():
 
 
 def import_tensorflow():
-    """Import TensorFlow. Set TF_CPP_MIN_LOG_LEVEL to 0 or 1 to see its messages."""
-    # Level 3 also hides errors: those that matter reach Python as exceptions.
+    """Import TensorFlow, without messages unless TF_CPP_MIN_LOG_LEVEL is 0 or 1."""
+    # Level 3 also hides errors: the important ones are Python exceptions.
     is_quiet = os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3') not in ('0', '1')
-    # there is nothing to collect: to look for it would take a sixth of the time of the import
+    # Garbage collection finds nothing, but takes a sixth of the import time.
     gc.disable()
     with _capture_stderr() if is_quiet else contextlib.nullcontext():
         import tensorflow.compat.v1  # noqa: F401
@@ -89,7 +83,7 @@ def import_tensorflow():
 
 @contextlib.contextmanager
 def _capture_stderr():
-    """Redirect stderr to a temporary file; print its content if the block fails."""
+    """Redirect stderr to a temporary file; print the file if the block fails."""
     # Up to TensorFlow 2.21 some messages are written before the variable takes effect.
     stderr = os.dup(2)
     signals.stderr_fd = stderr
@@ -115,28 +109,28 @@ def _temporary_file():
 
 
 class _TolerantStdout(io.TextIOWrapper):
-    """Standard output whose errors do not interrupt the program."""
+    """Standard output that does not raise errors."""
 
-    error = None  # the first one, other than that nobody reads any more
+    error = None  # the first error, except of a closed pipe
 
     def write(self, text):
-        """Write a text; return its length even if it is lost."""
+        """Write a text; return its length, also if the text is lost."""
         self._attempt(super().write, text)
         return len(text)
 
     def flush(self):
-        """Flush, as far as possible."""
+        """Flush if possible."""
         self._attempt(super().flush)
 
     def _attempt(self, action, *args):
         try:
             action(*args)
-        except BrokenPipeError:  # as after `| head`
+        except BrokenPipeError:  # such as `| head`
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, self.fileno())
             os.close(null)
             signals.raise_signal(signals.BROKEN_PIPE_SIGNAL)
-        except OSError as error:  # a full disk, say, while training goes on
+        except OSError as error:  # such as a full disk: training goes on
             if self.error is None:
                 self.error = error
                 errors.warn(
@@ -145,13 +139,13 @@ class _TolerantStdout(io.TextIOWrapper):
 
 
 def protect_stdout():
-    """Replace sys.stdout by one that survives unwritable characters and lines.
+    """Replace sys.stdout by a stream without errors.
 
-    Characters that its encoding lacks are written as escapes. A closed pipe, as after `| head`,
-    counts as a signal to end. After other errors the line is lost, and `has_lost_output` is true.
-    Each line is written at once: a signal can end the process at any moment.
+    Characters outside the encoding are escaped. A closed pipe counts as a signal. After other
+    errors, the line is lost and `has_lost_output` is true. Lines are not buffered, because a signal
+    can end the process.
     """
-    if sys.stdout is None:  # it is closed: nobody wants to read
+    if sys.stdout is None:  # it is closed
         sys.stdout = open(os.devnull, 'w', errors='backslashreplace')  # noqa: SIM115 (until the end)
     elif sys.stdout is sys.__stdout__:
         sys.stdout.flush()
@@ -164,5 +158,5 @@ def protect_stdout():
 
 
 def has_lost_output():
-    """Return whether lines could not be written."""
+    """Return True if lines could not be written."""
     return getattr(sys.stdout, 'error', None) is not None

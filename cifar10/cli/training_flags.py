@@ -1,4 +1,4 @@
-"""The flags of training, with one for each hyperparameter of a recipe."""
+"""Flags of training and of hyperparameters; the HParams that they describe."""
 
 import math
 
@@ -20,56 +20,48 @@ from cifar10.system import directories
 FLAGS = flags.FLAGS
 
 MAX_DEVICES = 64
-_TINY, _HUGE = 1e-9, 1e9  # so that nothing overflows, or divides by zero
+_TINY, _HUGE = 1e-9, 1e9  # prevent overflow and division by zero
 
-_HPARAMS = {  # descriptions, and the lower and upper bounds of numbers
-    'optimizer': ["gradient_descent; momentum (Nesterov's); muon (orthogonalised momentum)"],
-    'schedule': [
-        'Schedule of the learning rate: staircase never ends; linear rises, then falls to 0'
-    ],
+_HPARAMS = {  # help, lower bound, upper bound
+    'optimizer': ["Optimizer; momentum is Nesterov's, muon orthogonalises the momentum"],
+    'schedule': ['Learning rate schedule: staircase has no end; linear rises, then falls to 0'],
     'lr_scaling': [
-        'Scaling of the learning rates: linear multiplies them by the examples per step, divided by the '
-        'batch size of the recipe'
+        'Scaling of the learning rates: linear multiplies them by examples per step / batch size of the recipe'
     ],
     'batch_size': ('Examples per tower per step', 1, 2**20),
     'initial_learning_rate': (
-        'The highest learning rate; with muon, that of the biases and the output layer',
+        'Highest learning rate; with muon, of the biases and the output layer',
         _TINY,
         _HUGE,
     ),
-    'momentum': ('Momentum of the optimizers momentum and muon', 0, 1 - 1e-7),
+    'momentum': ('Momentum of momentum and muon', 0, 1 - 1e-7),
     'matrix_learning_rate': (
-        "With muon, the highest learning rate of the hidden layers' weights: the root mean square of an update's "
-        'elements',
+        "muon: highest learning rate of the hidden layers' weights, the root mean square of an update's elements",
         _TINY,
         _HUGE,
     ),
     'matrix_weight_decay': (
-        "With muon, the hidden layers' weights shrink in each step by this times matrix_learning_rate",
+        "muon: decay of the hidden layers' weights per step, as a multiple of their learning rate",
         0,
         _HUGE,
     ),
-    'num_epochs_per_decay': ('Epochs between two decays of the staircase', 1e-3, _HUGE),
-    'learning_rate_decay_factor': ('The factor of each decay of the staircase', _TINY, 1),
+    'num_epochs_per_decay': ('staircase: epochs between two decays', 1e-3, _HUGE),
+    'learning_rate_decay_factor': ('staircase: factor of each decay', _TINY, 1),
     'warmup_epochs': (
-        'Epochs in which the learning rate rises; with --epochs alone, the same share of the run as in the recipe',
+        'linear: epochs in which the learning rate rises; with --epochs alone, the same fraction of the run as in the recipe',
         0,
         _HUGE,
     ),
-    'epochs': (
-        'The length of the run and of a schedule that ends; inf means no end',
-        _TINY,
-        math.inf,
-    ),
+    'epochs': ('Length of the run and of the linear schedule; inf means no end', _TINY, math.inf),
     'fc_weight_decay': ('Weight decay of the fully connected hidden layers, in the loss', 0, _HUGE),
-    'label_smoothing': ('The part of each label that is spread evenly over all classes', 0, 1),
+    'label_smoothing': ('Fraction of each label that is spread evenly over all classes', 0, 1),
     'moving_average_decay': ('Decay of the moving averages, if moving_average_fraction is 0', 0, 1),
     'moving_average_fraction': (
-        'If not 0, the decay of the moving averages is 1 - 1 / (this * steps of the run)',
+        'F > 0 sets the decay of the moving averages to 1 - 1 / (F * steps of the run)',
         0,
         1,
     ),
-    'contrast': ('The greatest distance of the contrast factor from 1', 0, 1),
+    'contrast': ('C draws the contrast factors from 1 - C to 1 + C', 0, 1),
 }
 
 
@@ -80,45 +72,44 @@ def define():
     define_recipe()
     define_threads()
     flags.DEFINE_boolean(
-        'fresh', False, 'Move an existing run in --train_dir aside and start a new one.'
+        'fresh', False, 'Move an existing run to TRAIN_DIR.DATE-TIME and start a new one.'
     )
     data_flags.define_integer(
         'max_to_keep',
         Intervals().max_to_keep,
-        'Checkpoints to keep, the latest ones; 0 keeps all.',
+        'Number of latest checkpoints to keep; 0 keeps all.',
         0,
     )
     data_flags.define_integer(
         'eval_every',
         None,
-        'Steps between two evaluations on the test images. By default only the last checkpoint '
-        'is evaluated; with 0, not even that.',
+        'Steps between two evaluations on the test images; 0 disables evaluation. Default: only the '
+        'last checkpoint is evaluated.',
         0,
     )
     flags.DEFINE_boolean(
         'keep_best',
         False,
-        'Keep the checkpoint of the best precision too, as best.ckpt-STEP; evaluates every '
-        '--save_checkpoint_steps unless --eval_every is given.',
+        'Also keep the checkpoint of the best precision, as best.ckpt-STEP. Default of --eval_every: '
+        '--save_checkpoint_steps.',
     )
     data_flags.define_integer(
         'profile_step',
         None,
-        'Trace this step: Perfetto and chrome://tracing open trace-N.json in --train_dir.',
+        'Step to trace, to TRAIN_DIR/trace-STEP.json for Perfetto or chrome://tracing.',
         1,
     )
     data_flags.define_integer(
         'seed',
         None,
-        'Seed of initial values and distortions. The order of the images still depends on the '
-        'timing of threads, unless --deterministic is given.',
+        'Seed of initial values and distortions. The order of the examples depends on the timing of '
+        'threads, unless --deterministic is given.',
         0,
     )
     flags.DEFINE_boolean(
         'deterministic',
         False,
-        'Let --seed fix everything: two runs on one machine give the same weights, bit for '
-        'bit. Only without GPUs.',
+        'Make runs with the same --seed on one machine equal, bit for bit. CPU only.',
     )
     flags.DEFINE_boolean('log_device_placement', False, 'Print the device of every operation.')
 
@@ -133,7 +124,7 @@ def define_run():
     )
     intervals = Intervals()
     data_flags.define_integer(
-        'max_steps', MAX_STEPS, 'End the run at this step; the steps of earlier starts count.', 1
+        'max_steps', MAX_STEPS, 'Last step of the run. A resumed run continues the count.', 1
     )
     for name, description in [
         ('log_frequency', 'log lines'),
@@ -157,7 +148,7 @@ def define_num_gpus():
     data_flags.define_integer(
         'num_gpus',
         1,
-        'Number of towers; each has a GPU of its own if there are enough.',
+        'Number of towers, one per GPU. Towers share GPUs if there are fewer; without GPUs they run on the CPU.',
         1,
         MAX_DEVICES,
     )
@@ -168,8 +159,7 @@ def define_placement():
     data_flags.define_integer(
         'devices_per_tower',
         1,
-        'Devices over which the layers of each tower '
-        'are divided; --num_gpus then is the number of devices, and a multiple of this.',
+        'Devices per tower, for model parallelism; --num_gpus is then the number of all devices.',
         1,
         MAX_DEVICES,
     )
@@ -177,52 +167,52 @@ def define_placement():
         'variable_strategy',
         VARIABLE_STRATEGIES[0],
         VARIABLE_STRATEGIES,
-        'Where the variables live: on the CPU, on the first device, or spread over all devices, balanced by bytes.',
+        'Device of the variables; spread distributes them over all devices, balanced by bytes.',
     )
 
 
 def define_threads():
     """Define --intra_op_threads, --inter_op_threads and --num_preprocess_threads."""
     for name, description in [
-        ('intra_op_threads', 'that share one operation'),
-        ('inter_op_threads', 'for operations that run in parallel'),
+        ('intra_op_threads', 'per operation'),
+        ('inter_op_threads', 'across operations'),
         ('num_preprocess_threads', 'that fill the prefetch queue'),
     ]:
         data_flags.define_integer(
-            name, 0, f'Threads {description}; 0 chooses by the number of cores.', 0, 1024
+            name, 0, f'Threads {description}; 0 means by the number of cores.', 0, 1024
         )
 
 
 def check_run():
-    """Raise UserError if the flags of `define_run` contradict those of the data."""
+    """Raise UserError if --train_dir is --data_dir."""
     data_flags.check_directories_differ('train_dir', 'data_dir')
 
 
 def check():
-    """Raise UserError if the flags of `define` contradict each other, or have no effect."""
+    """Raise UserError if flags of `define` contradict each other or have no effect."""
     check_run()
     hparams_from_flags()
     if FLAGS.keep_best and FLAGS.eval_every == 0:
         raise UserError(
-            '--keep_best needs evaluations, and --eval_every=0 makes none: leave out one of them'
+            '--keep_best needs evaluations, but --eval_every=0 disables them: leave out one flag'
         )
     if FLAGS.profile_step and FLAGS.profile_step > FLAGS.max_steps:
         raise UserError(
-            f'--profile_step={FLAGS.profile_step} is after the end of the run, --max_steps={FLAGS.max_steps}: give a step up to that'
+            f'--profile_step={FLAGS.profile_step} is after the last step, --max_steps={FLAGS.max_steps}: give an earlier step'
         )
     if not FLAGS.deterministic:
         return
     if FLAGS.seed is None:
-        raise UserError('--deterministic needs a seed: give --seed=1, say')
+        raise UserError('--deterministic needs a seed: add --seed=1')
     for name in ('intra_op_threads', 'num_preprocess_threads'):
         if FLAGS[name].value > 1:
             raise UserError(
-                f'--{name}={FLAGS[name].value} leaves the order of sums, or of images, to chance: leave it out with --deterministic'
+                f'--{name}={FLAGS[name].value} makes the order of sums or examples random: leave it out with --deterministic'
             )
 
 
 def define_recipe():
-    """Define --recipe and a flag for each other field of HParams."""
+    """Define the flags of HParams, one per field."""
     flags.DEFINE_enum(
         'recipe',
         CLASSIC.recipe,
@@ -234,7 +224,7 @@ def define_recipe():
 
 
 def _define_hparam(name, default, description, lower_bound=None, upper_bound=None):
-    """Define the flag of a hyperparameter, with the type of its default value."""
+    """Define the flag of a hyperparameter, of the type of `default`."""
     if isinstance(default, bool):
         flags.DEFINE_boolean(name, None, description)
     elif isinstance(default, str):
@@ -257,16 +247,16 @@ def _defaults(name):
 
 
 def hparams_from_flags(recorded=CLASSIC):
-    """Return the HParams that the flags set.
+    """Return the HParams of the flags.
 
-    Without --warmup_epochs, a new run warms up for the same share of its epochs as the recipe, and
-    a resumed run keeps its warm-up.
+    Default of --warmup_epochs: for a new run the same fraction of its epochs as in the recipe, for
+    a resumed run the recorded value.
 
     Args:
-      recorded: of the run that is resumed; CLASSIC, which has no warm-up, for a new run.
+      recorded: HParams of the resumed run; CLASSIC, without warm-up, for a new run.
 
     Raises:
-      UserError: flags contradict each other, or have no effect.
+      UserError: flags contradict each other or have no effect.
     """
     given = {name: FLAGS[name].value for name in _HPARAMS if FLAGS[name].value is not None}
     recipe = RECIPES[FLAGS.recipe]
@@ -276,12 +266,12 @@ def hparams_from_flags(recorded=CLASSIC):
             combined = combined._replace(warmup_epochs=recorded.warmup_epochs)
             if combined.warmup_epochs >= combined.epochs:
                 raise UserError(
-                    f'--epochs={combined.epochs:g} ends the run within its warm-up, recorded as {combined.warmup_epochs:g} '
+                    f'--epochs={combined.epochs:g} ends the run within its recorded warm-up of {combined.warmup_epochs:g} '
                     'epochs: give more --epochs, another --warmup_epochs, or --fresh to start a new run'
                 )
         else:
             share = recipe.warmup_epochs / recipe.epochs
-            # 0.3 * 3 / 32 has a rounding error.
+            # removes the rounding error of 0.3 * 3 / 32
             combined = combined._replace(warmup_epochs=round(share * combined.epochs, 9))
     for name in given:
         if not combined.has_effect(name):
@@ -301,7 +291,7 @@ def hparams_from_flags(recorded=CLASSIC):
         )
     if combined.moving_average_fraction and math.isinf(combined.epochs):
         raise UserError(
-            f'--moving_average_fraction={combined.moving_average_fraction:g} needs a run that has an end: give a finite --epochs, or '
+            f'--moving_average_fraction={combined.moving_average_fraction:g} needs a run with an end: give a finite --epochs, or '
             '--moving_average_fraction=0'
         )
     return combined

@@ -1,6 +1,6 @@
-"""The Job that the flags of training describe, the guard of its train_dir, and the plan.
+"""Job of the training flags, guard of the train_dir, and plan.
 
-A trainer prints the plan before it starts, and writes it for TensorBoard.
+A trainer prints the plan at the start and writes it for TensorBoard.
 """
 
 import math
@@ -20,13 +20,12 @@ from cifar10.training import Job
 
 FLAGS = flags.FLAGS
 
-# examples: a batch may repeat those of a small data set, so that the batches of the books can train
-# it
+# examples: a batch of this size may repeat the examples of a small data set
 _SMALL_BATCH = 1024
 
 
 def threads():
-    """Return the Threads in the flags."""
+    """Return the Threads of the flags."""
     return Threads(
         intra_op=FLAGS.intra_op_threads,
         inter_op=FLAGS.inter_op_threads,
@@ -41,19 +40,19 @@ def prepare(
     resumes=True,
     **cluster_fields,
 ):
-    """Prepare the data set, and return the Job of the flags and of these arguments.
+    """Prepare the data set; return the Job of the flags and arguments.
 
     Args:
-      num_devices: of all towers.
+      num_devices: number of devices of all towers.
       devices_per_tower: see Job.
       variable_strategy: see Job.
-      resumes: whether this process resumes a run in --train_dir: true except for the workers of a
-        cluster that are not the chief.
+      resumes: whether this process resumes the run in --train_dir: False for a worker that is not
+        the chief.
       cluster_fields: fields of the Job that depend on the cluster.
 
     Raises:
       UserError: flags contradict each other, the data set is missing or malformed, or the batch is
-        too large for it.
+        too large.
     """
     recorded = CLASSIC
     if resumes and not FLAGS.fresh and checkpoint_files.candidates(FLAGS.train_dir):
@@ -90,7 +89,7 @@ def count_examples(dataset, batch_size):
     """Return the number of training examples of a Dataset.
 
     Raises:
-      UserError: a file is malformed, or the batch too large for them.
+      UserError: a file is malformed, or the batch is too large.
     """
     num_examples = verification.verify(dataset.train)
     most = max(num_examples, _SMALL_BATCH)
@@ -102,10 +101,7 @@ def count_examples(dataset, batch_size):
 
 
 def check_division(num_devices, devices_per_tower):
-    """Raise UserError if towers cannot share the devices equally, or are larger than the network.
-
-    A tower has at most one device per layer.
-    """
+    """Raise UserError unless towers of equal size fit, each with at most one device per layer."""
     num_layers = len(placement.LAYERS)
     if devices_per_tower > num_layers:
         raise UserError(
@@ -119,25 +115,23 @@ def check_division(num_devices, devices_per_tower):
 
 
 def open_run(job, is_first=True):
-    """Lock --train_dir for the Job, as a context manager of a ChiefRun; see outputs.open_run.
+    """Lock --train_dir; return the context manager of a ChiefRun (see outputs.open_run).
 
     Args:
       job: a Job.
-      is_first: whether --fresh moves an existing run aside: not a run that this process has
-        started itself.
+      is_first: whether --fresh moves an existing run aside: False after a recovery, because this
+        process has started the run.
     """
     return outputs.open_run(FLAGS.train_dir, FLAGS.fresh and is_first, job)
 
 
 def print_plan(job, run, cluster_line=None):
-    """Print the plan: versions, data, devices, batch, recipe, learning rate, end and evaluation.
-
-    The run writes the same lines for the tab Text of TensorBoard.
+    """Print the plan; the run writes it for the tab Text of TensorBoard.
 
     Args:
       job: a Job.
       run: a ChiefRun or a WorkerRun.
-      cluster_line: of a worker of a cluster, see `describe_cluster`.
+      cluster_line: for a worker of a cluster, the line of `describe_cluster`.
     """
     lines = [cluster_line] if cluster_line else []
     lines += _plan_lines(job, run.first_step, not cluster_line)
@@ -146,10 +140,7 @@ def print_plan(job, run, cluster_line=None):
 
 
 def _plan_lines(job, first_step, is_single_process):
-    """Return the lines of the plan.
-
-    A worker of a cluster prints the placement of its weights later, when its graph is built.
-    """
+    """Return the lines of the plan."""
     run_length, hparams, threads = job.run_length, job.hparams, job.threads
     profile_step = job.intervals.profile_step
     lines = [
@@ -159,10 +150,10 @@ def _plan_lines(job, first_step, is_single_process):
     ]
     lines += _placement(job, is_single_process)
     lines += [
-        f'Threads: {threads.intra_op or "all cores"} per operation (intra-op), {threads.inter_op or "all cores"} across '
-        f'operations (inter-op), {threads.prefetch} for the input',
+        f'Threads: intra-op {threads.intra_op or "all cores"}, inter-op {threads.inter_op or "all cores"}, '
+        f'input pipeline {threads.prefetch}',
         f'Batch: {hparams.batch_size} examples per tower (sub-batches: {job.num_sub_batches}), '
-        f'{run_length.examples_per_step} examples per step, {optimizer.batch_factor(run_length, hparams):g} times the batch of the recipe',
+        f'{run_length.examples_per_step} examples per step ({optimizer.batch_factor(run_length, hparams):g} x the recipe)',
         f'Epoch: {run_length.examples_per_epoch} examples, {run_length.examples_per_epoch / run_length.examples_per_step:.1f} steps',
         'Recipe: ' + _recipe(hparams),
         f'Learning rate: {_learning_rate(run_length, hparams)} (--lr_scaling={hparams.lr_scaling})',
@@ -171,23 +162,25 @@ def _plan_lines(job, first_step, is_single_process):
     ]
     if profile_step:
         is_profiled = first_step < profile_step <= run_length.last_step
-        remark = '' if is_profiled else ', which this start does not make: none'
-        lines.append(f'Trace: of step {profile_step}{remark} (--profile_step)')
+        lines.append(
+            f'Trace: step {profile_step}'
+            if is_profiled
+            else f'Trace: none (--profile_step={profile_step} is outside steps {first_step + 1} to {run_length.last_step})'
+        )
     if job.seed is not None:
         fixed = (
-            'everything on this machine'
+            'deterministic on this machine'
             if job.deterministic
-            else 'initial values and distortions, but not the order of the images'
+            else 'for initial values and distortions, not for the order of the examples'
         )
-        lines.append(f'Seed: {job.seed}, which fixes {fixed}')
+        lines.append(f'Seed: {job.seed}, {fixed}')
     return lines
 
 
 def _placement(job, is_single_process):
-    """Return lines about the placement of layers and weights on several devices.
+    """Return the lines about several devices: layers, speed, weights.
 
-    They name the devices of each part of a divided tower and of the weights, and warn that several
-    CPU devices are no faster.
+    A worker of a cluster prints the placement of its weights after it has built its graph.
     """
     if len(job.devices) == 1:
         return []
@@ -200,10 +193,10 @@ def _placement(job, is_single_process):
             lines.append(f'Tower {i}: {"; ".join(placed)}')
     if not machine.is_gpu(job.devices[0]):
         lines.append(
-            f'Speed: nothing is gained by {len(job.devices)} CPU devices, because they share the same cores'
+            f'Speed: {len(job.devices)} CPU devices share the same cores and are not faster than one'
         )
     if is_single_process and job.devices_per_tower == 1 and job.variable_strategy == 'cpu':
-        lines.append('Weights: on /cpu:0 (--variable_strategy=cpu)')  # without counting bytes
+        lines.append('Weights: on /cpu:0 (--variable_strategy=cpu)')  # no bytes to count
     elif is_single_process:
         lines += training.placement_stats(job).format_lines(
             'Weights', job.variable_strategy, 'per step'
@@ -212,27 +205,29 @@ def _placement(job, is_single_process):
 
 
 def _recipe(hparams):
-    """Return the recipe, and the hyperparameters that differ from the classic ones."""
+    """Return the recipe and its differences from the classic recipe."""
     differences = []
     for name, classic in CLASSIC._asdict().items():
         value = getattr(hparams, name)
+        if name == 'recipe' or not hparams.has_effect(name):
+            continue
         if not CLASSIC.has_effect(name):
-            classic = 'unused'
-        if name != 'recipe' and hparams.has_effect(name) and value != classic:
+            differences.append(f'{name} {value} (not in classic)')
+        elif value != classic:
             differences.append(f'{name} {value} (classic: {classic})')
     return hparams.recipe + (
-        '; differs from classic in: ' + ', '.join(differences)
+        '; differences from classic: ' + ', '.join(differences)
         if differences
         else ', with the hyperparameters of the books'
     )
 
 
 def _learning_rate(run_length, hparams):
-    """Return the schedule of the learning rate."""
+    """Return the learning rate schedule."""
     rate = optimizer.peak_learning_rate(run_length, hparams)
     if hparams.schedule_ends:
         return (
-            f'rises to {rate:g} over {hparams.warmup_epochs:g} epochs, then falls to 0 at the end of epoch {hparams.epochs:g} '
+            f'rises to {rate:g} in {hparams.warmup_epochs:g} epochs, then falls to 0 at epoch {hparams.epochs:g} '
             f'(step {optimizer.num_steps(run_length, hparams)})'
         )
     examples = optimizer.examples_per_decay(run_length, hparams)
@@ -246,18 +241,16 @@ def _evaluation(intervals):
     if intervals.eval_every == 0:
         return 'none (--eval_every=0)'
     if intervals.eval_every is None:
-        return (
-            'the last checkpoint on the test images (--eval_every=1000: every 1000 steps as well)'
-        )
-    kept = '; the best checkpoint is kept (--keep_best)' if intervals.keep_best else ''
+        return 'test images, last checkpoint (--eval_every=N: also every N steps)'
+    kept = '; keeps the best checkpoint (--keep_best)' if intervals.keep_best else ''
     return (
-        f'every {intervals.eval_every} steps and at the end, on the test images; training waits for it, which counts in '
-        f'examples/sec and in the time left{kept}'
+        f'test images, every {intervals.eval_every} steps and last checkpoint; included in examples/sec and in the time '
+        f'left{kept}'
     )
 
 
 def describe_cluster(cluster, task, strategy):
-    """Return the line of the plan about the mode and the tasks of the cluster.
+    """Return the line of the plan about the cluster.
 
     Args:
       cluster: a Cluster.

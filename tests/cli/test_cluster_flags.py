@@ -59,14 +59,27 @@ def test_tf_config_and_flags_that_agree_with_it(monkeypatch, capsys, words):
         (
             ['--ps_hosts=d:4,e:5'],
             (CLUSTER._replace(ps_hosts=('d:4', 'e:5')), Task('worker', 1)),
-            ['ps_hosts (a:1)'],
+            ['ps_hosts overrides TF_CONFIG (a:1)'],
         ),
-        (['--ps_hosts='], (CLUSTER._replace(ps_hosts=()), Task('worker', 1)), ['ps_hosts (a:1)']),
-        (['--task_index=0'], (CLUSTER, Task('worker', 0)), ['task_index (1)']),
+        (
+            ['--ps_hosts='],
+            (CLUSTER._replace(ps_hosts=()), Task('worker', 1)),
+            ['ps_hosts overrides TF_CONFIG (a:1)'],
+        ),
+        (
+            ['--task_index=0'],
+            (CLUSTER, Task('worker', 0)),
+            ['task_index overrides TF_CONFIG (1)'],
+        ),
         (
             ['--ps_hosts=d:4', '--worker_hosts=e:5,f:6', '--job_name=ps', '--task_index=0'],
             (Cluster(('d:4',), ('e:5', 'f:6')), Task('ps', 0)),
-            ['ps_hosts (a:1)', 'worker_hosts (b:2,c:3)', 'job_name (worker)', 'task_index (1)'],
+            [
+                'ps_hosts overrides TF_CONFIG (a:1)',
+                'worker_hosts overrides TF_CONFIG (b:2,c:3)',
+                'job_name overrides TF_CONFIG (worker)',
+                'task_index overrides TF_CONFIG (1)',
+            ],
         ),
     ],
 )
@@ -75,9 +88,7 @@ def test_flags_win(monkeypatch, capsys, words, expected, told):
     assert _given(*words) == expected
     assert capsys.readouterr().out == ''
     _parsed(words, cluster_flags.check)
-    assert capsys.readouterr().out.splitlines() == [
-        f'TF_CONFIG gives another --{flag}: the flag wins' for flag in told
-    ]
+    assert capsys.readouterr().out.splitlines() == [f'--{line}' for line in told]
 
 
 def test_a_value_that_tf_config_does_not_have(monkeypatch, capsys):
@@ -103,7 +114,7 @@ def test_an_evaluator_needs_no_index(words):
 )
 def test_a_flag_that_is_missing(words, name):
     with pytest.raises(
-        UserError, match=f'^--{name} is missing: say with .* which task of which cluster this is'
+        UserError, match=f'^--{name} is missing: give --worker_hosts, .*, or set TF_CONFIG'
     ):
         _given(*words)
 
@@ -159,13 +170,13 @@ MISTAKES = [  # flags beside HOSTS and TASK, the complaint
     (['--worker_hosts=b:2,a:1'], 'The address a:1 is given 2 times: '),
     (['--task_index=2'], 'There is no worker 2: --worker_hosts has 2 addresses'),
     (['--job_name=ps'], 'There is no ps 1: --ps_hosts has 1 addresses'),
-    (['--mode=allreduce'], '--mode=allreduce cannot be with 1 parameter servers: '),
-    (['--ps_hosts=', '--mode=average'], '--mode=average cannot be with 0 parameter servers: '),
+    (['--mode=allreduce'], '--mode=allreduce does not work with 1 parameter servers: '),
+    (['--ps_hosts=', '--mode=average'], '--mode=average does not work with 0 parameter servers: '),
     (['--mode=async', '--average_period=2'], '--average_period has no effect with --mode=async: '),
     (['--ps_hosts=', '--push_steps=2'], '--push_steps has no effect with --mode=allreduce: '),
     (['--replicas_to_aggregate=3'], '--replicas_to_aggregate=3 is more than the 2 workers: '),
-    (['--deterministic', '--seed=1', '--mode=async'], '--deterministic cannot be with '),
-    (['--deterministic', '--seed=1', '--replicas_to_aggregate=1'], '--deterministic cannot be '),
+    (['--deterministic', '--seed=1', '--mode=async'], '--deterministic does not work with '),
+    (['--deterministic', '--seed=1', '--replicas_to_aggregate=1'], '--deterministic does not '),
     (['--momentum=0.5'], '--momentum has no effect with '),
 ]
 IN_THE_COMMAND_LINE = [

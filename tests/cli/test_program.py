@@ -165,15 +165,43 @@ MISTAKES = [
     (
         'cifar10_train --data_dir={tmp}/link --train_dir={tmp}/damaged/',
         1,
-        '--train_dir={tmp}/damaged/ is the directory of --data_dir too: give each its own',
+        '--train_dir={tmp}/damaged/ is also the directory of --data_dir: give two directories',
     ),
-    ('cifar10_classic --data_dir={data} --train_dir={data}/cifar-10-batches-bin', 1, '.* too: .*'),
-    ('cifar10_train --data_dir={tmp}/a --train_dir={tmp}/a/cifar-100-binary', 1, '.* too: .*'),
-    ('cifar10_distributed_train --data_dir={tmp}/a --train_dir={tmp}/a', 1, '.*data_dir too: .*'),
-    ('cifar10_eval --checkpoint_dir={tmp} --eval_dir={tmp}/', 1, '.* of --checkpoint_dir too: .*'),
-    ('cifar10_eval --checkpoint={tmp}/x --eval_dir={tmp}', 1, '.* of --checkpoint too: .*'),
-    ('cifar10_eval --data_dir={data} --eval_dir={data}', 1, '.* of --data_dir too: .*'),
-    ('cifar10_export --checkpoint_dir={tmp} --export_dir={tmp}', 1, '.*checkpoint_dir too: .*'),
+    (
+        'cifar10_classic --data_dir={data} --train_dir={data}/cifar-10-batches-bin',
+        1,
+        '.* is also the directory of --data_dir: .*',
+    ),
+    (
+        'cifar10_train --data_dir={tmp}/a --train_dir={tmp}/a/cifar-100-binary',
+        1,
+        '.* is also the directory of --data_dir: .*',
+    ),
+    (
+        'cifar10_distributed_train --data_dir={tmp}/a --train_dir={tmp}/a',
+        1,
+        '.* directory of --data_dir: .*',
+    ),
+    (
+        'cifar10_eval --checkpoint_dir={tmp} --eval_dir={tmp}/',
+        1,
+        '.* also the directory of --checkpoint_dir: .*',
+    ),
+    (
+        'cifar10_eval --checkpoint={tmp}/x --eval_dir={tmp}',
+        1,
+        '.* also the directory of --checkpoint: .*',
+    ),
+    (
+        'cifar10_eval --data_dir={data} --eval_dir={data}',
+        1,
+        '.* also the directory of --data_dir: .*',
+    ),
+    (
+        'cifar10_export --checkpoint_dir={tmp} --export_dir={tmp}',
+        1,
+        '.* directory of --checkpoint_dir: .*',
+    ),
 ]
 
 

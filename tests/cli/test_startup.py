@@ -72,11 +72,11 @@ def test_mistakes_need_no_tensorflow(tmp_path, script):
 @pytest.mark.parametrize(
     'script, words, line',
     [
-        ('cifar10_train', ['--deterministic'], '--deterministic needs a seed: give --seed=1, say'),
+        ('cifar10_train', ['--deterministic'], '--deterministic needs a seed: add --seed=1'),
         (
             'cifar10_multi_gpu_train',
             ['--deterministic', '--seed=1', '--num_preprocess_threads=2'],
-            '--num_preprocess_threads=2 leaves the order of sums, or of images, to chance: ',
+            '--num_preprocess_threads=2 makes the order of sums or examples random: ',
         ),
         (
             'cifar10_distributed_train',

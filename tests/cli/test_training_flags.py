@@ -80,8 +80,8 @@ def test_the_best_is_chosen_of_all_checkpoints_by_default(data_dir, args, eval_e
 @pytest.mark.parametrize(
     'args, complaint',
     [
-        (['--keep_best', '--eval_every=0'], '--keep_best needs evaluations, and --eval_every=0 '),
-        (['--max_steps=6', '--profile_step=7'], '--profile_step=7 is after the end of the run, '),
+        (['--keep_best', '--eval_every=0'], '--keep_best needs evaluations, but --eval_every=0 '),
+        (['--max_steps=6', '--profile_step=7'], '--profile_step=7 is after the last step, '),
     ],
 )
 def test_outputs_that_would_be_missing(args, complaint):
@@ -221,7 +221,7 @@ def test_a_resumed_run_keeps_its_warm_up(args, recorded, warmup_epochs):
 
 def test_a_resumed_run_that_would_end_within_its_warm_up():
     with messages.raises(
-        '^--epochs=2 ends the run within its warm-up, recorded as 3 epochs: give more --epochs, '
+        '^--epochs=2 ends the run within its recorded warm-up of 3 epochs: give more --epochs, '
         'another --warmup_epochs, or --fresh to start a new run$',
     ):
         hparams('--recipe=fast', '--epochs=2', recorded=FAST)
@@ -250,7 +250,7 @@ def test_help_gives_the_defaults_of_the_recipes():
         ),
         (['--schedule=linear'], '--schedule=linear needs an end .* not --epochs=inf: .*'),
         (['--epochs=1e300'], '--epochs=1e.300 is too large: .*'),
-        (['--moving_average_fraction=0.1'], '.*=0.1 needs a run that has an end: .*'),
+        (['--moving_average_fraction=0.1'], '.*=0.1 needs a run with an end: .*'),
     ],
 )
 def test_flags_without_effect_or_in_conflict(args, complaint):

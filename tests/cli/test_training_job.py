@@ -51,16 +51,16 @@ def test_the_whole_plan(data_dir, capsys):
         'Data: 50000 examples of disc, ring, square, triangle, cross, horizontal_stripes, vertical_stripes, diagonal_stripes, '
         'checkerboard, dots in ' + job.dataset.directory,
         'Devices: /cpu:0, /cpu:1',
-        'Speed: nothing is gained by 2 CPU devices, because they share the same cores',
+        'Speed: 2 CPU devices share the same cores and are not faster than one',
         'Weights: on /cpu:0 (--variable_strategy=cpu)',
-        'Threads: 1 per operation (intra-op), all cores across operations (inter-op), 3 for the input',
-        'Batch: 128 examples per tower (sub-batches: 2), 256 examples per step, 2 times the batch of the recipe',
+        'Threads: intra-op 1, inter-op all cores, input pipeline 3',
+        'Batch: 128 examples per tower (sub-batches: 2), 256 examples per step (2 x the recipe)',
         'Epoch: 50000 examples, 195.3 steps',
         'Recipe: classic, with the hyperparameters of the books',
         'Learning rate: 0.1, times 0.1 every 350 epochs (68360 steps) (--lr_scaling=none)',
         'End: step 1000000, epoch 5120.0',
-        'Evaluation: the last checkpoint on the test images (--eval_every=1000: every 1000 steps as well)',
-        'Seed: 3, which fixes initial values and distortions, but not the order of the images',
+        'Evaluation: test images, last checkpoint (--eval_every=N: also every N steps)',
+        'Seed: 3, for initial values and distortions, not for the order of the examples',
     ]
 
 
@@ -69,22 +69,22 @@ def test_parts_of_the_plan(data_dir, capsys):
     assert 'Speed' not in _plan(capsys, job) and 'Weights' not in _plan(capsys, job)
     gpus = _plan(capsys, job._replace(devices=['/gpu:0', '/gpu:1']))
     assert 'Speed' not in gpus and gpus['Weights'].startswith('on /cpu:0')
-    assert gpus['Threads'].startswith('all cores per operation (intra-op)')
+    assert gpus['Threads'].startswith('intra-op all cores, inter-op ')
     spread = _plan(capsys, job._replace(devices=_cpus(2), variable_strategy='spread'))
     assert spread['Weights'] == '3.56 MB on /cpu:0, 0.71 MB on /cpu:1 (--variable_strategy=spread)'
     divided = _plan(capsys, job._replace(devices=_cpus(4), devices_per_tower=2))
     assert divided['Tower 1'].endswith(' on /cpu:2; local3, local4, softmax_linear on /cpu:3')
     chosen = _plan(capsys, job._replace(requested_threads=Threads(4, 2, 3)))['Threads']
-    assert chosen == '4 per operation (intra-op), 2 across operations (inter-op), 3 for the input'
+    assert chosen == 'intra-op 4, inter-op 2, input pipeline 3'
     seeded = _plan(capsys, job._replace(seed=1, deterministic=True))['Seed']
-    assert seeded == '1, which fixes everything on this machine'
+    assert seeded == '1, deterministic on this machine'
 
 
 @pytest.mark.parametrize(
     'intervals, text',
     [
         (Intervals(eval_every=0), 'none (--eval_every=0)'),
-        (Intervals(eval_every=7), 'every 7 steps and at the end, '),
+        (Intervals(eval_every=7), 'test images, every 7 steps and last checkpoint; '),
     ],
 )
 def test_when_it_is_evaluated(data_dir, capsys, intervals, text):
@@ -106,10 +106,10 @@ def test_classes_without_names(tmp_path, capsys):
         (
             FAST,
             1,
-            'rises to 0.05 over 3 epochs, then falls to 0 at the end of epoch 32 (step 12500) ',
+            'rises to 0.05 in 3 epochs, then falls to 0 at epoch 32 (step 12500) ',
             1,
         ),
-        (FAST._replace(lr_scaling='linear'), 4, 'rises to 0.2 over 3 epochs', 4),
+        (FAST._replace(lr_scaling='linear'), 4, 'rises to 0.2 in 3 epochs', 4),
         (
             CLASSIC._replace(lr_scaling='linear'),
             4,
@@ -123,7 +123,7 @@ def test_the_learning_rate(data_dir, capsys, hparams, num_towers, rate, times):
     printed = _plan(capsys, job)
     assert printed['Learning rate'].startswith(rate)
     assert printed['Learning rate'].endswith(f'(--lr_scaling={hparams.lr_scaling})')
-    assert printed['Batch'].endswith(f', {times:g} times the batch of the recipe')
+    assert printed['Batch'].endswith(f' ({times:g} x the recipe)')
 
 
 def test_how_a_recipe_differs(data_dir, capsys):
@@ -133,9 +133,9 @@ def test_how_a_recipe_differs(data_dir, capsys):
         return _plan(capsys, Job(dataset.read(data_dir), 50000, hparams))['Recipe']
 
     assert told(BEST._replace(optimizer='momentum')) == (
-        'best; differs from classic in: optimizer momentum (classic: gradient_descent), '
-        'initial_learning_rate 0.05 (classic: 0.1), momentum 0.9 (classic: unused), schedule linear (classic: staircase), '
-        'warmup_epochs 5.0 (classic: unused), epochs 100.0 (classic: inf), fc_weight_decay 0.0 (classic: 0.004), '
+        'best; differences from classic: optimizer momentum (classic: gradient_descent), '
+        'initial_learning_rate 0.05 (classic: 0.1), momentum 0.9 (not in classic), schedule linear (classic: staircase), '
+        'warmup_epochs 5.0 (not in classic), epochs 100.0 (classic: inf), fc_weight_decay 0.0 (classic: 0.004), '
         'label_smoothing 0.1 (classic: 0.0), moving_average_fraction 0.02 (classic: 0.0), contrast 0.0 (classic: 0.8)'
     )
     unused = CLASSIC._replace(momentum=0.5)
@@ -151,8 +151,11 @@ def test_which_step_is_traced(data_dir, capsys, profile_step, first_step, is_tra
         dataset.read(data_dir), 300, max_steps=50, intervals=Intervals(profile_step=profile_step)
     )
     told = _plan(capsys, job, first_step)['Trace']
-    assert told.startswith(f'of step {profile_step}')
-    assert told.endswith('none (--profile_step)') != is_traced
+    assert told == (
+        f'step {profile_step}'
+        if is_traced
+        else f'none (--profile_step={profile_step} is outside steps 21 to 50)'
+    )
     assert 'Trace' not in _plan(capsys, job._replace(intervals=Intervals()))
 
 

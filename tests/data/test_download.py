@@ -203,7 +203,7 @@ def test_a_new_directory_for_a_trainer_and_for_the_command(tmp_path, archive, mo
     assert os.listdir(str(tmp_path)) == ['copy'] and capsys.readouterr().out == ''
     prepare('new')
     assert_complete(tmp_path / 'new')
-    line = f'{tmp_path / "new"} does not exist yet: making it for the data set'
+    line = f'Creating the directory {tmp_path / "new"} for the data set'
     assert capsys.readouterr().out.splitlines()[0] == line
     for name in ('new', os.path.join('new', dataset.CIFAR10_DIRECTORY)):
         prepare(name)

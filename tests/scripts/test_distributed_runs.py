@@ -162,7 +162,7 @@ def test_a_resumed_run_keeps_its_warm_up(tmp_path, make_cluster):
     cluster.start('ps 0', 'worker 0')
     _succeed(cluster)
     for name in ('worker 0', 'worker 1'):
-        assert 'rises to 0.05 over 0.5 epochs, then falls to 0' in cluster.text(name)
+        assert 'rises to 0.05 in 0.5 epochs, then falls to 0' in cluster.text(name)
 
 
 def test_mistakes_that_others_notice(tmp_path, make_cluster):

@@ -43,11 +43,11 @@ def test_a_recipe_ends_and_is_recorded(finished):
     assert messages.log_steps(first) == ['2', '4']
     assert 'End: step 4, epoch 0.2\n' in first
     assert re.search(
-        r'^Recipe: fast; differs from classic in: batch_size 8 \(classic: 128\), optimizer muon \(classic: '
+        r'^Recipe: fast; differences from classic: batch_size 8 \(classic: 128\), optimizer muon \(classic: '
         r'gradient_descent\), initial_learning_rate 0\.05 \(classic: 0\.1\), lr_scaling linear \(classic: none\), '
-        r'momentum 0\.9 \(classic: unused\), matrix_learning_rate 0\.0006 \(classic: unused\), .*'
-        r'epochs 0\.5 \(classic: inf\), .*\nLearning rate: rises to 0\.00625 over 0\.1 epochs, then falls to 0 at the '
-        r'end of epoch 0\.5 \(step 10\) \(--lr_scaling=linear\)\n'
+        r'momentum 0\.9 \(not in classic\), matrix_learning_rate 0\.0006 \(not in classic\), .*'
+        r'epochs 0\.5 \(classic: inf\), .*\nLearning rate: rises to 0\.00625 in 0\.1 epochs, then falls to 0 at '
+        r'epoch 0\.5 \(step 10\) \(--lr_scaling=linear\)\n'
         r'End: step 10, epoch 0.5$',
         resumed,
         re.M,

@@ -205,8 +205,8 @@ def test_train_resume_evaluate(tmp_path, data_dir):
     stdout = programs.succeed('cifar10_multi_gpu_train', *args)
     assert re.search(
         r'^Devices: /cpu:0, /cpu:1\n(?:Speed: .*\n)?Weights: on /cpu:0 .*\n'
-        r'Threads: 3 per operation \(intra-op\), 4 across operations \(inter-op\), 2 for the input\n'
-        r'Batch: 8 examples per tower \(sub-batches: .*\), 16 examples per step, .*\n'
+        r'Threads: intra-op 3, inter-op 4, input pipeline 2\n'
+        r'Batch: 8 examples per tower \(sub-batches: .*\), 16 examples per step \(.*\)\n'
         r'Epoch: 300 examples, 18.8 steps$',
         stdout,
         re.M,
