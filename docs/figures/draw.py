@@ -1,0 +1,192 @@
+"""Figures of the documentation, drawn from the files in measurements/.
+
+python docs/figures/draw.py [DIRECTORY]   draws all figures, by default into this directory
+"""
+
+import collections
+import csv
+import io
+import os
+import re
+import statistics
+import sys
+
+from diagrams import (
+    BLUE,
+    GREEN,
+    GREY,
+    HERE,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    WIDTH,
+    YELLOW,
+    data_flow,
+    distributed_modes,
+    first_run,
+    text,
+)
+import matplotlib
+from matplotlib import figure, patches
+
+LAYERS = {
+    'conv1': SKY,
+    'pool': GREEN,
+    'norm': YELLOW,
+    'conv2': BLUE,
+    'local3': ORANGE,
+    'local4': PINK,
+    'loss': RED,
+}
+STYLE = {
+    'svg.fonttype': 'none',
+    'svg.hashsalt': 'cifar10',
+    'font.family': 'DejaVu Sans',
+    'font.size': 13,
+    'axes.spines.top': False,
+    'axes.spines.right': False,
+    'path.simplify': False,
+}
+
+
+def measurements(name):
+    """Return the rows of a CSV file in measurements/, as dicts."""
+    with open(os.path.join(HERE, 'measurements', name)) as opened:
+        return list(csv.DictReader(line for line in opened if not line.startswith('#')))
+
+
+def chart(height, left=130, bottom=50, top=20, right=20):
+    """Return axes of a new figure with margins in pixels."""
+    drawing = figure.Figure(figsize=(WIDTH / 72, height / 72))
+    sides = [left / WIDTH, bottom / height, 1 - (left + right) / WIDTH, 1 - (bottom + top) / height]
+    return drawing.add_axes(sides)
+
+
+def step_timeline():
+    """Draw a step of two towers on a timeline."""
+    axes = chart(400, left=150, bottom=95)
+    lanes = [
+        ('step', 'dequeue'),
+        ('tower_0', 'forward'),
+        ('tower_0', 'gradients'),
+        ('tower_1', 'forward'),
+        ('tower_1', 'gradients'),
+        ('step', 'average_gradients'),
+        ('step', 'update'),
+        ('step', 'moving averages'),
+    ]
+    for row in measurements('step_timeline.csv'):
+        layer, _, gradients = row['operation'].partition(' ')
+        if row['tower'] == 'step':
+            lane, color = lanes.index(('step', row['operation'])), GREY
+        else:
+            kind = 'gradients' if gradients else 'forward'
+            lane, color = lanes.index((row['tower'], kind)), LAYERS[layer]
+        start, duration = int(row['start_us']) / 1000, int(row['duration_us']) / 1000
+        axes.barh(lane, duration, left=start, height=0.62, color=color, ec=color, lw=0.8)
+        if duration > 22:
+            ink = 'white' if color == BLUE else 'black'
+            text(axes, start + duration / 2, lane, layer, color=ink, fontsize=12)
+    text(axes, 225, 5, 'waits for both towers', fontsize=12)
+    names = [lane if tower == 'step' else f'{tower}: {lane}' for tower, lane in lanes]
+    axes.set_yticks(range(len(lanes)))
+    axes.set_yticklabels(names)
+    axes.set_xticks(range(0, 401, 50))
+    axes.set(xlim=(0, 400), ylim=(7.6, -0.6), xlabel='milliseconds since the start of the step')
+    axes.grid(axis='x', alpha=0.3)
+    axes.set_axisbelow(True)
+    handles = [patches.Patch(color=color, label=layer) for layer, color in LAYERS.items()]
+    axes.legend(
+        handles=handles, ncol=7, loc='upper center', bbox_to_anchor=(0.44, -0.17), frameon=False
+    )
+    return axes.figure
+
+
+def recipes():
+    """Draw the precision of each recipe against the minutes of training."""
+    axes = chart(420, left=75)
+    styles = {
+        'classic': (BLUE, '-', 'classic'),
+        'fast': (RED, '-', 'fast, three seeds'),
+        'best': (GREEN, '--', 'best'),
+        'momentum': ('black', ':', 'fast, with momentum instead of Muon'),
+    }
+    curves = collections.defaultdict(list)
+    for row in measurements('recipes.csv'):
+        curves[row['recipe'], row['seed']].append((float(row['minutes']), float(row['precision'])))
+    for recipe, (color, line, name) in styles.items():
+        group = [points for (other, _), points in curves.items() if other == recipe]
+        precision = statistics.mean(points[-1][1] for points in group)
+        minutes = statistics.mean(points[-1][0] for points in group)
+        label = f'{name}: {precision:.3f} after {minutes:.1f} minutes'
+        for i, points in enumerate(group):
+            axes.plot(*zip(*points), color=color, ls=line, lw=2, label='' if i else label)
+            axes.plot(*points[-1], 'o', color=color, ms=6)
+    ticks = [1, 2, 5, 10, 20, 50]
+    axes.set(xscale='log', xlabel='minutes of training', ylabel='precision @ 1')
+    axes.set(xlim=(0.8, 85), ylim=(0.58, 0.86))
+    axes.set_xticks(ticks)
+    axes.set_xticklabels([str(tick) for tick in ticks])
+    axes.minorticks_off()
+    axes.grid(alpha=0.3)
+    axes.legend(loc='lower right', frameon=False, fontsize=14)
+    return axes.figure
+
+
+def operations():
+    """Draw the time of each operation group of a step as horizontal bars."""
+    medians = {
+        row['operation']: statistics.median(float(row[key]) for key in row if key != 'operation')
+        for row in measurements('operations.csv')
+    }
+    names = [name for name in medians if ' gradients' not in name and name != 'other']
+    names.sort(key=lambda name: -medians[name] - medians.get(name + ' gradients', 0))
+    axes = chart(400, left=150, right=30)
+    for lane, name in enumerate(names):
+        times = [medians[key] for key in (name, name + ' gradients') if key in medians]
+        colors = [BLUE, ORANGE] if len(times) > 1 else [GREY]
+        for i, color in enumerate(colors):
+            axes.barh(lane, times[i], left=sum(times[:i]), height=0.66, color=color)
+        label = ' + '.join(f'{ms:.{2 if ms < 10 else 1}f}' for ms in times) + ' ms'
+        text(axes, sum(times) + 2, lane, label, ha='left')
+    axes.set_yticks(range(len(names)))
+    axes.set_yticklabels(names)
+    axes.set_xticks(range(0, 251, 50))
+    axes.set(
+        xlim=(0, 260), ylim=(len(names) - 0.4, -0.6), xlabel='milliseconds per step of 128 examples'
+    )
+    axes.grid(axis='x', alpha=0.3)
+    axes.set_axisbelow(True)
+    legend = {'forward': BLUE, 'gradients': ORANGE, 'variables': GREY}
+    handles = [patches.Patch(color=color, label=label) for label, color in legend.items()]
+    axes.legend(handles=handles, loc='lower right', frameon=False, fontsize=14)
+    return axes.figure
+
+
+FIGURES = (data_flow, step_timeline, distributed_modes, recipes, operations, first_run)
+
+
+def svg(drawing):
+    """Return a figure as SVG, in pixels and with generic fonts."""
+    opened = io.StringIO()
+    with matplotlib.rc_context(STYLE):
+        drawing.savefig(opened, format='svg', metadata={'Date': None}, facecolor='white')
+    content = re.sub(r'(\d)pt"', r'\1"', opened.getvalue(), count=2)
+    content = content.replace("'DejaVu Sans Mono'", 'monospace').replace(
+        "'DejaVu Sans'", 'sans-serif'
+    )
+    return re.sub(r'[ \t]+\n', '\n', content)
+
+
+def main(directory=HERE):
+    """Draw all figures into a directory."""
+    for draw in FIGURES:
+        with matplotlib.rc_context(STYLE):
+            content = svg(draw())
+        with open(os.path.join(directory, draw.__name__ + '.svg'), 'w') as opened:
+            opened.write(content)
+
+
+if __name__ == '__main__':
+    main(*sys.argv[1:])
