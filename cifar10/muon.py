@@ -1,27 +1,27 @@
-"""Muon: gradient descent with momentum made orthogonal, a matrix at a time.
+"""Muon: gradient descent with orthogonalised momentum of each weight matrix.
 
 Keller Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024,
-https://kellerjordan.github.io/posts/muon/. A weight matrix moves by its momentum with all singular
-values brought near 1, here those of each block of 64 columns, so that directions with small
-gradients are learnt as fast as those with large ones.
+https://kellerjordan.github.io/posts/muon/. The update of a weight matrix is its momentum with all
+singular values near 1. Directions with small gradients are then learnt as fast as those with large
+gradients. Here, each block of 64 columns is orthogonalised separately.
 """
 
 import tensorflow.compat.v1 as tf
 
-# Jordan et al. do 5; on held-out images 3 were as good (docs/recipes.md), and they cost less
+# Jordan et al. use 5. On held-out images 3 are as good (docs/recipes.md), and faster.
 _ITERATIONS = 3
-# by Jordan et al.; 3 iterations bring singular values over 0.018 between 0.68 and 1.21
+# of Jordan et al.: 3 iterations bring singular values above 0.018 between 0.68 and 1.21
 _COEFFICIENTS = 3.4445, -4.7750, 2.0315
-# the products for all 384 columns of local3 at once would cost several times as much
+# The products of all 384 columns of local3 would take several times as long.
 _BLOCK_COLUMNS = 64
 
 
 def orthogonalize(matrix, scale=1.0):
     """Bring the singular values of a matrix near `scale` by Newton-Schulz iterations.
 
-    They start between 0 and 1, divided by the Frobenius norm, and one iteration takes X to X (a + b
-    G + c G^2) with G = X^T X. All these factors are polynomials of the first G, so they are
-    multiplied with each other, and only their product with X: G is far smaller than X.
+    Division by the Frobenius norm brings them between 0 and 1. An iteration replaces X by X (a + b
+    G + c G^2) with G = X^T X. These factors are polynomials of the first G, which is far smaller
+    than X. So the factors are multiplied first, and X once by their product.
 
     Args:
       matrix: float32 [rows, columns] with at least as many rows as columns.
@@ -45,21 +45,22 @@ def orthogonalize(matrix, scale=1.0):
 class Muon(tf.train.MomentumOptimizer):
     """Nesterov momentum, orthogonalised for the weights of hidden layers.
 
-    A convolution's weights [height, width, in, out] count as a matrix [height * width * in, out].
-    Matrices are made orthogonal in blocks of at most 64 columns. The update's elements have a root
-    mean square of about `matrix_learning_rate`.
+    The weights of a convolution [height, width, in, out] are a matrix [height * width * in, out].
+    Blocks of at most 64 columns are orthogonalised. The elements of the update have a root mean
+    square of about `matrix_learning_rate`.
     """
 
     def __init__(self, learning_rate, momentum, matrix_learning_rate, matrix_weight_decay):
-        """Make the optimizer.
+        """Create the optimizer.
 
         Args:
-          learning_rate: for the other variables, a scalar.
+          learning_rate: a scalar, for the other variables.
           momentum: a float.
-          matrix_learning_rate: for the weights of hidden layers, a scalar.
-          matrix_weight_decay: in each step these weights shrink by this times matrix_learning_rate.
-            It is not part of the gradient, because orthogonalisation would change its size
-            (Loshchilov and Hutter, 2017, arXiv 1711.05101).
+          matrix_learning_rate: a scalar, for the weights of hidden layers.
+          matrix_weight_decay: these weights are multiplied by 1 - matrix_learning_rate *
+            matrix_weight_decay per step. It is not part of the gradient, because
+            orthogonalisation would change its size (Loshchilov and Hutter, 2017, arXiv
+            1711.05101).
         """
         super().__init__(learning_rate, momentum, use_nesterov=True, name='Muon')
         self._matrix_learning_rate = matrix_learning_rate
@@ -90,6 +91,6 @@ class Muon(tf.train.MomentumOptimizer):
 
 
 def _is_hidden(variable):
-    """Return whether a variable is the weights of a hidden layer."""
+    """Return True for the weights of a hidden layer."""
     name = variable.op.name
     return name.endswith('/weights') and not name.startswith('softmax_linear/')

@@ -1,4 +1,4 @@
-"""Learning rate, run length, optimizers, moving averages: the train op."""
+"""Learning rate, run length, optimizers, moving averages and train op."""
 
 import math
 
@@ -9,15 +9,12 @@ from cifar10.config import RECIPES
 
 
 def examples_per_decay(run_length, hparams):
-    """Return the number of examples per decay of the staircase learning rate, at least 1."""
+    """Return the number of examples per decay of the staircase schedule, at least 1."""
     return max(1, int(round(run_length.examples_per_epoch * hparams.num_epochs_per_decay)))
 
 
 def num_steps(run_length, hparams):
-    """Return the number of steps in hparams.epochs, rounded up, at least 1.
-
-    It is infinite for a run without end.
-    """
+    """Return the number of steps in hparams.epochs, rounded up, at least 1, or math.inf."""
     if math.isinf(hparams.epochs):
         return math.inf
     steps = hparams.epochs * run_length.examples_per_epoch / run_length.examples_per_step
@@ -25,12 +22,12 @@ def num_steps(run_length, hparams):
 
 
 def batch_factor(run_length, hparams):
-    """Return the number of examples per step, divided by the batch size of the recipe."""
+    """Return examples per step / batch size of the recipe."""
     return run_length.examples_per_step / RECIPES[hparams.recipe].batch_size
 
 
 def peak_learning_rate(run_length, hparams):
-    """Return the highest rate of the schedule: initial_learning_rate, scaled as lr_scaling says."""
+    """Return initial_learning_rate, scaled by lr_scaling: the highest rate of the schedule."""
     factors = {'none': 1, 'linear': batch_factor(run_length, hparams)}
     return hparams.initial_learning_rate * factors[hparams.lr_scaling]
 
@@ -38,16 +35,16 @@ def peak_learning_rate(run_length, hparams):
 def learning_rate(global_step, run_length, hparams):
     """Return the learning rate of the next step.
 
-    The schedules count examples, so that they do not depend on the number of towers.
+    The schedules count examples, so they do not depend on the number of towers.
 
-    staircase: times learning_rate_decay_factor every num_epochs_per_decay epochs. The first decay
-    is in the first step that starts after num_epochs_per_decay epochs.
+    staircase: multiplied by learning_rate_decay_factor every num_epochs_per_decay epochs, first in
+    the first step that starts after num_epochs_per_decay epochs.
 
-    linear: rises from 0 over warmup_epochs, then falls to 0 at the end of `epochs`. The rate of a
-    step is that of the middle of its examples.
+    linear: rises from 0 over warmup_epochs, then falls to 0 at the end of `epochs`. A step has the
+    rate of the middle of its examples.
 
     Args:
-      global_step: the number of updates so far, an integer scalar.
+      global_step: the number of updates, an integer scalar.
       run_length: a RunLength.
       hparams: an HParams.
 
@@ -59,8 +56,8 @@ def learning_rate(global_step, run_length, hparams):
       KeyError: hparams.lr_scaling is unknown.
     """
     with tf.name_scope('learning_rate'):
-        # Integers and float64: float32, in which tf.train.exponential_decay counts, is exact only
-        # up to 2^24 = 16.8 million; 350 epochs are 17.5 million examples.
+        # Integers and float64, because float32 is exact only up to 2^24 = 16.8 million, and 350
+        # epochs are 17.5 million examples. tf.train.exponential_decay uses float32.
         step = tf.cast(global_step, tf.int64)
         if hparams.schedule == 'staircase':
             decays = step * run_length.examples_per_step // examples_per_decay(run_length, hparams)
@@ -69,7 +66,7 @@ def learning_rate(global_step, run_length, hparams):
             epoch = run_length.epoch_at(tf.cast(step, tf.float64) + 0.5)
             warmup = hparams.warmup_epochs
             factor = tf.maximum((hparams.epochs - epoch) / (hparams.epochs - warmup), 0)
-            if warmup:  # in which the falling line is above 1
+            if warmup:  # during the warm-up the falling line is above 1
                 factor = tf.minimum(epoch / warmup, factor)
             factor = tf.cast(factor, tf.float32)
         else:
@@ -78,7 +75,7 @@ def learning_rate(global_step, run_length, hparams):
 
 
 def create(learning_rate, hparams):
-    """Return the optimizer that hparams.optimizer names, a tf.train.Optimizer.
+    """Return the tf.train.Optimizer for hparams.optimizer.
 
     Args:
       learning_rate: a scalar tensor, see `learning_rate`.
@@ -104,15 +101,14 @@ def create(learning_rate, hparams):
 def train(opt, gradients, global_step, run_length, hparams):
     """Apply the gradients, then update the moving averages of all trainable variables.
 
-    An average moves towards the weights after the update with decay = min(d, (1 + step) / (10 +
-    step)), where step is the number of updates including this one. d is 1 - 1 /
-    (moving_average_fraction * number of steps in the run), so that the averages cover the same part
-    of a run of any length; if that fraction is 0, d is moving_average_decay.
+    The decay is min(d, (1 + step) / (10 + step)), where step is the number of updates including
+    this one. d is 1 - 1 / (moving_average_fraction * steps of the run), so the averages cover the
+    same part of a run of any length. If moving_average_fraction is 0, d is moving_average_decay.
 
     Args:
       opt: a tf.train.Optimizer.
       gradients: list of (gradient, variable).
-      global_step: the variable that counts updates.
+      global_step: the variable with the number of updates.
       run_length: a RunLength.
       hparams: an HParams.
 
@@ -122,8 +118,8 @@ def train(opt, gradients, global_step, run_length, hparams):
     decay = hparams.moving_average_decay
     if hparams.moving_average_fraction:
         decay = max(0.0, 1 - 1 / (hparams.moving_average_fraction * num_steps(run_length, hparams)))
-    # The weight decay reads the weights, and no gradient waits for it: without the dependency it
-    # might read the updated ones.
+    # The losses read the weights before the update. No gradient waits for the weight decay, so it
+    # needs this dependency.
     with tf.name_scope('update'), tf.control_dependencies(tf.get_collection('losses')):
         update = opt.apply_gradients(gradients, global_step=global_step)
     with tf.name_scope('moving_averages'), tf.control_dependencies([update]), tf.device(

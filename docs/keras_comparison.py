@@ -59,7 +59,7 @@ def dense(size):
 
 
 def normalization():
-    """Return local response normalization; Keras has no layer for it."""
+    """Return local response normalisation; Keras has no layer for it."""
     return keras.layers.Lambda(lambda x: tf.nn.lrn(x, 4, 1.0, 0.001 / 9, 0.75))
 
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Measures the input pipeline, the training step, whole training and its towers.
+"""Measures the throughput of training on this machine, or estimates it for other machines.
 
-With --baseline it also measures the classic formulation. Each metric comes from a process
-of its own, after a warm-up; tables show median (least to greatest).
+Each measurement runs in a new process, after a warm-up. Tables show median (least to greatest).
+--baseline also measures the classic formulation of the books.
 
-  cifar10_benchmark.py input        batches out of the input pipeline alone
-  cifar10_benchmark.py step         the training step on batches in memory
+  cifar10_benchmark.py input        the input pipeline alone
+  cifar10_benchmark.py step         the training step on a batch in memory
   cifar10_benchmark.py train        the training script, with summaries and checkpoints
-  cifar10_benchmark.py towers       one tower with a whole batch, two with half, four with a quarter
+  cifar10_benchmark.py towers       a batch on one tower, and divided among two and four
   cifar10_benchmark.py profile      the most expensive operations of a step, and a Chrome trace
-  cifar10_benchmark.py distributed  clusters of 2 and 4 workers on this machine, beside one process
-  cifar10_benchmark.py estimate     by formulas: 8, 32 and 128 machines; 1 to 8 GPUs in one
+  cifar10_benchmark.py distributed  local clusters of 2 and 4 workers
+  cifar10_benchmark.py estimate     by formulas: clusters; one machine with 1 to 8 GPUs
 """
 
 import os
@@ -64,12 +64,23 @@ from cifar10.training import Job
 FLAGS = flags.FLAGS
 
 
+def check_flags(subcommand):
+    """Raise UserError if a given flag has no effect on the subcommand."""
+    used_by = {'gpu_gflops': 'estimate', 'trace_file': 'profile'}
+    for flag in FLAGS.get_key_flags_for_module(sys.argv[0]):
+        is_used = used_by.get(flag.name, subcommand) == subcommand
+        if subcommand == 'estimate':
+            is_used = flag.name in ('batch_size', 'gpu_gflops')
+        if flag.present and not is_used:
+            raise UserError(f'--{flag.name} has no effect on {subcommand}: leave it out')
+
+
 def benchmark_params(subcommand):
-    """Return the BenchmarkParams of the flags; prepare the data set if the subcommand needs it."""
+    """Return the BenchmarkParams of the flags. Prepare the data set if the subcommand reads it."""
     is_read = subcommand in ('input', 'train', 'distributed') or any(
         FLAGS[name].present for name in ('dataset', 'data_dir', 'label_mode')
     )
-    # a step alone needs no more of it than the number of classes
+    # Without images, a step needs only the number of classes.
     data = data_flags.prepare() if is_read else dataset.read('')
     if is_read:
         training_job.count_examples(data, FLAGS.batch_size)
@@ -99,15 +110,14 @@ def benchmark_params(subcommand):
 
 
 def main(subcommand):
-    """Run the subcommand's measurements or estimates, and print and write the results."""
+    """Run a subcommand; print and write its results."""
+    check_flags(subcommand)
     is_usual = (FLAGS.devices_per_tower, FLAGS.variable_strategy) == (1, 'cpu')
     if not is_usual and (subcommand != 'towers' or FLAGS.baseline):
         raise UserError(
-            '--devices_per_tower and --variable_strategy are measured by towers, without --baseline: leave them out'
+            '--devices_per_tower and --variable_strategy need towers without --baseline: leave them out'
         )
     if subcommand == 'estimate':
-        if FLAGS.json_file is not None:
-            raise UserError('estimate measures nothing: leave out --json_file')
         with signals.RaiseOnSignal():
             for make_tables in (estimates.cluster_tables, estimates.multi_gpu_tables):
                 print(make_tables(FLAGS.batch_size, FLAGS.gpu_gflops) + '\n')
@@ -117,11 +127,11 @@ def main(subcommand):
     if subcommand == 'profile':
         files.check_writable(FLAGS.trace_file)
     if subcommand == 'towers' and FLAGS.batch_size % 4:
-        raise UserError('--batch_size must be a multiple of 4, to be divided among four towers')
+        raise UserError('--batch_size must be a multiple of 4, because four towers share the batch')
     if subcommand == 'distributed' and FLAGS.baseline:
         raise UserError('distributed has no classic formulation: leave out --baseline')
     params = benchmark_params(subcommand)
-    # the measuring processes are ended, and what they have written is removed
+    # A signal ends the child processes and removes their files.
     with signals.RaiseOnSignal():
         results = subcommands.measure_rounds(
             subcommand,

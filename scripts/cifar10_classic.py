@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Trains in the classic formulation of the books, the baseline of cifar10_benchmark.py.
+"""Trains by the classic formulation of the books, the baseline of cifar10_benchmark.py.
 
-cifar10_classic.py --num_gpus=2 --max_steps=1000
+It cannot resume a run.
+
+  cifar10_classic.py --num_gpus=2 --max_steps=1000
 """
 
 import os
@@ -15,7 +17,7 @@ from cifar10.cli import data_flags, program, training_flags
 
 @program.start(__name__)
 def define_flags():
-    """Define the flags, and check them after they are parsed."""
+    """Define the flags; check the parsed flags."""
     data_flags.define()
     training_flags.define_run()
     training_flags.define_batch_size()
@@ -36,7 +38,7 @@ FLAGS = flags.FLAGS
 
 
 def main():
-    """Prepare the data set, and train."""
+    """Prepare the data set and train."""
     data = data_flags.prepare()
     job = Job(
         dataset=data,

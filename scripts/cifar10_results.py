@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-r"""Compares runs by their event files, as a table and as a plot.
+r"""Compares the precision of runs, as a table and as a plot.
 
-The plot shows precision against epochs and against minutes. A run is NAME:TRAIN_DIR:EVAL_DIR; runs
-of the same name are repetitions.
+The plot shows precision against epochs and minutes. Runs of the same name are repetitions.
 
   cifar10_results.py --plot_file=precision.svg \
     --runs=classic:/tmp/classic:/tmp/classic_eval,fast:/tmp/fast:/tmp/fast_eval
@@ -34,7 +33,7 @@ def parse_numbers(values):
     """Return the values of a list flag as numbers.
 
     Raises:
-      UserError: a value is no number.
+      UserError: a value is not a number.
     """
     try:
         return [float(value) for value in values]
@@ -43,10 +42,10 @@ def parse_numbers(values):
 
 
 def parse_runs(texts):
-    """Return the name, train_dir and eval_dir of each run in --runs.
+    """Return [name, train_dir, eval_dir] of each run in --runs.
 
     Raises:
-      UserError: there is none, or one is malformed.
+      UserError: there is no run, or one is malformed.
     """
     if not texts:
         raise UserError('--runs is missing: give NAME:TRAIN_DIR:EVAL_DIR')
@@ -59,10 +58,10 @@ def parse_runs(texts):
 
 
 def main():
-    """Print the table and plot the figure of the flags."""
+    """Print the table and draw the plot."""
     from cifar10.benchmark import results
 
-    # it reports every file and every resumed run
+    # TensorBoard reports every file and every resumed run.
     logging.getLogger('tensorboard').setLevel(logging.ERROR)
     if FLAGS.plot_file is not None:
         files.check_writable(FLAGS.plot_file)

@@ -1,8 +1,8 @@
 """The classic formulation of the books: the baseline of the benchmark and of tests.
 
-Each example goes through tf.image alone and into tf.train.shuffle_batch, which 16 threads fill; a
-FIFO queue prefetches; local response normalisation is tf.nn.lrn; update and moving averages are a
-tf.group; summaries run the network once more.
+tf.image distorts one example at a time. 16 threads fill tf.train.shuffle_batch. A FIFO queue
+prefetches. Local response normalisation is tf.nn.lrn. Update and moving averages are a tf.group.
+Summaries run the network again.
 """
 
 import os
@@ -20,13 +20,13 @@ from cifar10.tutorial import update as tutorial_update
 
 
 def distort(image, row, column, flip, brightness, contrast):
-    """Distort an image, uint8 [32, 32, 3], with tf.image and the given random numbers.
+    """Distort an image, uint8 [32, 32, 3], by tf.image and the given random numbers.
 
     Returns:
       float32 [24, 24, 3].
     """
     image = tf.cast(image, tf.float32)
-    image = tf.slice(image, [row, column, 0], [24, 24, 3])  # what tf.random_crop ends in
+    image = tf.slice(image, [row, column, 0], [24, 24, 3])  # as tf.random_crop
     image = tf.cond(flip, lambda: tf.image.flip_left_right(image), lambda: image)
     image = tf.image.adjust_brightness(image, brightness)
     image = tf.image.adjust_contrast(image, contrast)
@@ -103,7 +103,7 @@ def inference(images, num_classes):
 
 
 def loss(logits, labels, scope):
-    """Return the total loss of the tower whose name scope is `scope`."""
+    """Return the total loss of the tower in the name scope `scope`."""
     cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(
         labels=tf.cast(labels, tf.int64), logits=logits
     )
@@ -115,7 +115,7 @@ def loss(logits, labels, scope):
 
 
 def average_gradients(tower_grads):
-    """Return the mean of the stacked gradients of all towers, as a list of (gradient, variable)."""
+    """Average the gradients of all towers; return a list of (gradient, variable)."""
     averages = []
     for grads_and_vars in zip(*tower_grads):
         gradients, variables = zip(*grads_and_vars)
@@ -124,16 +124,16 @@ def average_gradients(tower_grads):
 
 
 def training_step(job, batches):
-    """Build a tower on each device of a Job, and the update.
+    """Build a tower on each device of the Job, and the update.
 
     Returns:
-      The train op, the last tower's loss and the gradients.
+      The train op, the loss of the last tower, and the averaged gradients.
     """
     hparams, devices = job.hparams, job.devices
     global_step = tf.train.get_or_create_global_step()
     run_length = RunLength(
         int(batches[0][0].shape[0]), job.num_examples
-    )  # a step counts one tower's batch
+    )  # the books' schedule counts the batch of one tower
     sgd = tf.train.GradientDescentOptimizer(
         tutorial_update.learning_rate(global_step, run_length, hparams)
     )
@@ -154,16 +154,16 @@ def train(job, train_dir):
     """Train in a new directory.
 
     Args:
-      job: a Job: its data, batch size, devices, number of steps and intervals are used.
+      job: a Job. Its data, batch size, devices, max_steps and intervals are used.
       train_dir: the directory.
 
     Raises:
-      UserError: the directory is not empty, or cannot be used, or a data file changes.
+      UserError: the directory is not empty or not usable, or a data file changes.
     """
     directories.make(train_dir)
     if os.listdir(train_dir):
         raise UserError(
-            f'{train_dir} is not empty, and this program cannot resume a run: give another --train_dir'
+            f'{train_dir} is not empty, and this script cannot resume a run: give another --train_dir'
         )
     intervals = job.intervals
     data_files = session_hooks.DataFilesHook(job.dataset.train, job.num_examples)
@@ -186,7 +186,7 @@ def train(job, train_dir):
             [data_files, log], config=config
         ) as session:
             summary_writer.add_graph(session.graph)
-            raw_session = session.raw_session()  # without hooks, which make another step
+            raw_session = session.raw_session()  # runs no hooks
             for step in range(1, job.max_steps + 1):
                 session.run(train_op)
                 if step % intervals.save_summaries_steps == 0:

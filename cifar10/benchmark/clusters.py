@@ -1,4 +1,4 @@
-"""Measurements of clusters on this machine, compared with one process with as many towers."""
+"""Measurements of local clusters, compared with one process with the same number of towers."""
 
 import datetime
 import os
@@ -10,21 +10,21 @@ from cifar10.benchmark.cluster_estimate import ALLREDUCE, ASYNC, AVERAGE, AVERAG
 
 
 def measure_distributed(unused_formulation, params):
-    """Measure updates and images per second, and bytes per update, by mode with 2 and 4 workers.
+    """Measure throughput and bytes per update of each mode, with 2 and 4 workers.
 
     Args:
       unused_formulation: OURS.
       params: a BenchmarkParams.
 
     Returns:
-      A dict from names of metrics to numbers.
+      A dict from metric name to number.
     """
     job, metrics = params.job, {}
     bytes_per_server = cluster_estimate.server_bytes(1, job.dataset.num_classes)
     for num_workers in (2, 4):
         for mode in cluster_estimate.MEASURED_MS:  # LOCAL first
             seconds, sent, start, end = _run(mode, num_workers, params)
-            # With async, an update takes the batch of one worker.
+            # An async update has the batch of one worker.
             batches = 1 if mode == ASYNC else num_workers
             name = f'{mode}, {num_workers} workers'
             if mode == LOCAL:
@@ -37,20 +37,20 @@ def measure_distributed(unused_formulation, params):
             metrics[f'time of {num_workers} batches / one process, {name}'] = (
                 seconds / batches * num_workers**2 / local_seconds
             )
-            metrics['seconds to the first update beyond one process, ' + name] = start - local_start
+            metrics['extra seconds to the first update, ' + name] = start - local_start
             metrics['seconds from the last update to the end, ' + name] = end
             metrics['MB per update, ' + name] = sent / 1e6
             worker, server = cluster_estimate.traffic(mode, num_workers, bytes_per_server)
-            metrics['MB per update on paper, ' + name] = (batches * worker + server) / 1e6
+            metrics['MB per update by formula, ' + name] = (batches * worker + server) / 1e6
     return metrics
 
 
 def _run(mode, num_workers, params):
-    """Run a cluster, or one process with as many towers.
+    """Run a cluster, or one process with the same number of towers.
 
     Returns:
-      Of an update: seconds, and bytes over the loopback interface; seconds from the start of all
-      processes to the first update, and from the last update to the end of all processes.
+      Seconds per update; bytes per update over the loopback interface; seconds from the start of
+      the processes to the first update; seconds from the last update to the end of the processes.
     """
     steps = params.steps_or_default(40, 120)
     last_step = sum(steps)
@@ -70,7 +70,7 @@ def _run(mode, num_workers, params):
             script = 'cifar10_launch.py'
             script_flags = [f'--num_ps={mode != ALLREDUCE:d}', f'--num_workers={num_workers}']
             script_flags += ['--max_restarts=0', '--', '--mode=' + mode]
-            # Each worker has a core of its own, as if it were a machine.
+            # One core per worker stands for one machine per worker.
             flags += ['--intra_op_threads=1', '--inter_op_threads=1']
         if mode == AVERAGE:
             flags.append(f'--average_period={AVERAGE_PERIOD}')
@@ -80,7 +80,7 @@ def _run(mode, num_workers, params):
             command, steps.warmup + 1, processes.terminate_gracefully
         )
         ended = datetime.datetime.now()
-    # With async, the chief does not make every update.
+    # An async chief logs only its own updates.
     first, last = min(step for step in logged_steps if step >= steps.warmup), max(logged_steps)
     return (
         (logged_steps[last].time - logged_steps[first].time).total_seconds() / (last - first),

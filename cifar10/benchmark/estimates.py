@@ -12,28 +12,27 @@ from cifar10.data import dataset
 from cifar10.report import text_report
 
 NUM_WORKERS, NETWORK_GIGABITS_PER_SEC = (8, 32, 128), (10, 25, 100)
-CPU_GFLOPS = 316  # of the training step on two cores, see docs/results.md
+CPU_GFLOPS = 316  # GFLOP/s of a training step on two cores: see docs/results.md
 NUM_GPUS, BATCH_SIZES = (1, 2, 4, 8), (8, 128, 1024)
-# GB/s of each GPU in each direction: PCIe 3 with 8 lanes, PCIe 4 with 16, NVLink of an A100
+# GB/s per GPU and direction: PCIe 3 with 8 lanes, PCIe 4 with 16 lanes, NVLink of an A100
 LINK_GIGABYTES_PER_SEC = (8, 25, 300)
-_GPU_MEMORY_BANDWIDTH = 500e9  # bytes per second, for average and update on a GPU: assumed
-# seconds of average and update on the CPU, and for each tower more: measured, see docs/results.md
+_GPU_MEMORY_BANDWIDTH = 500e9  # bytes per second, assumed
+# seconds of average and update on the CPU: constant part, part per tower; see docs/results.md
 _CPU_UPDATE_SECONDS = 0.22e-3, 0.23e-3
-# the weights and their moving averages are read and written in an update, besides the gradients
-_PASSES = 4
+_PASSES = 4  # an update reads and writes the weights and their moving averages
 
 
 def cluster_tables(batch_size, gpu_gflops):
-    """Return tables, in Markdown, of machines with one GPU each, and the assumptions.
+    """Return Markdown tables for clusters of machines with one GPU each, and the assumptions.
 
     Args:
       batch_size: examples per worker per step.
-      gpu_gflops: 10^9 floating-point operations per second of a GPU in this network.
+      gpu_gflops: GFLOP/s of a GPU in this network.
     """
     flops = measurements.step_flops(1)
-    gpu_images_per_sec = gpu_gflops * 1e9 / flops  # images per second of a GPU
+    gpu_images_per_sec = gpu_gflops * 1e9 / flops
     one, two = cluster_estimate.server_bytes(1), cluster_estimate.server_bytes(2)
-    configurations = {  # mode, bytes of each parameter server, batch size
+    configurations = {  # mode, bytes per parameter server, batch size
         'sync, 1 server': (SYNC, one, batch_size),
         'sync, 2 servers': (SYNC, two, batch_size),
         'sync, 8 servers, variables cut': (SYNC, [one[0] / 8] * 8, batch_size),
@@ -53,11 +52,11 @@ def cluster_tables(batch_size, gpu_gflops):
     return '\n\n'.join(
         [
             _assumptions(batch_size, gpu_gflops, gpu_images_per_sec),
-            f'Images per second with {batch_size} per worker (over those of one GPU alone):',
+            f'Images per second with a batch of {batch_size} per worker (ratio to one GPU):',
             _rates(configurations, gpu_images_per_sec, gpu_images_per_sec),
-            f'The same without a GPU, on machines that compute {CPU_GFLOPS} GFLOP/s:',
+            f'The same for machines without a GPU ({CPU_GFLOPS} GFLOP/s):',
             _rates(configurations, CPU_GFLOPS * 1e9 / flops, gpu_images_per_sec),
-            'MB of an update that a worker sends, and the busiest server (each receives as many; async: for one worker):',
+            'MB that a worker and the busiest server send per update (each receives the same; async: for one worker):',
             text_report.markdown_table(['workers'] + list(configurations), sent),
         ]
     )
@@ -74,20 +73,20 @@ def _assumptions(batch_size, gpu_gflops, gpu_images_per_sec):
             )
             checks.append([mode, num_workers, ms, f'{seconds * 1e3 / ms:.2f}'])
     text = (
-        'Closed formulas, not a measurement. They assume:\n'
-        f'- a GPU that computes {gpu_gflops} GFLOP/s in this network: alone {gpu_images_per_sec:.0f} images/sec, or '
-        f'{batch_size / gpu_images_per_sec * 1e3:.2f} ms for {batch_size}, give or take {100 * cluster_estimate.JITTER:.0f} %\n'
-        f'- machines with {cluster_estimate.CORES_PER_MACHINE} cores for messages, and {cluster_estimate.LATENCY * 1e6:.0f} '
-        'microseconds per message\n'
-        f'- {copy_seconds_per_byte * 1e9:.2f} ms of a core per MB of a message at each end, fitted to local and sync with 2 '
-        f'workers, measured on {cluster_estimate.MEASURED_CORES} cores:\n\n'
+        'Closed formulas, not a measurement. Assumptions:\n'
+        f'- GPU: {gpu_gflops} GFLOP/s in this network; alone {gpu_images_per_sec:.0f} images/sec, or '
+        f'{batch_size / gpu_images_per_sec * 1e3:.2f} ms for {batch_size}, standard deviation {100 * cluster_estimate.JITTER:.0f} %\n'
+        f'- messages: {cluster_estimate.CORES_PER_MACHINE} cores per machine, latency {cluster_estimate.LATENCY * 1e6:.0f} '
+        'microseconds\n'
+        f'- copies: {copy_seconds_per_byte * 1e9:.2f} ms of a core per MB, for sender and receiver each; fitted to local and sync '
+        f'with 2 workers, measured on {cluster_estimate.MEASURED_CORES} cores:\n\n'
     )
     header = ['mode', 'workers', 'ms, measured', 'formula / measured']
     return text + text_report.markdown_table(header, checks)
 
 
 def _rates(configurations, images_per_sec, gpu_images_per_sec):
-    """Return a table of the images per second of clusters, and their ratios to one GPU."""
+    """Return a table of the images per second of clusters and the ratios to one GPU."""
     rows = []
     for num_workers, gigabits_per_sec in itertools.product(NUM_WORKERS, NETWORK_GIGABITS_PER_SEC):
         rows.append([num_workers, gigabits_per_sec])
@@ -103,11 +102,11 @@ def _rates(configurations, images_per_sec, gpu_images_per_sec):
 def multi_gpu_estimate(
     num_gpus, devices_per_tower, variable_strategy, batch_size, seconds_per_image
 ):
-    """Estimate a step on several GPUs, from the seconds that one takes per image.
+    """Estimate a step on several GPUs from the seconds per image of one GPU.
 
     Returns:
-      The bytes that the busiest GPU sends and receives: weights before it computes, gradients
-      afterwards; and the images per second with each of LINK_GIGABYTES_PER_SEC, as an array.
+      The bytes that the busiest GPU sends and receives per step, and an array of the images per
+      second with each of LINK_GIGABYTES_PER_SEC.
     """
     job = training.Job(
         dataset.read(''),
@@ -124,7 +123,7 @@ def multi_gpu_estimate(
     )
     if variable_strategy == 'cpu':
         update = _CPU_UPDATE_SECONDS[0] + _CPU_UPDATE_SECONDS[1] * job.num_towers
-    else:  # where the most weights are
+    else:  # the device with the most weights is the slowest
         update = (
             max(stats.variable_bytes.values()) * (job.num_towers + _PASSES) / _GPU_MEMORY_BANDWIDTH
         )
@@ -137,7 +136,7 @@ def multi_gpu_estimate(
 
 
 def multi_gpu_tables(batch_size, gpu_gflops):
-    """Return tables, in Markdown, of one machine with several GPUs; see `cluster_tables`."""
+    """Return Markdown tables for one machine with several GPUs; see `cluster_tables`."""
     seconds_per_image = measurements.step_flops(1) / (gpu_gflops * 1e9)
     rows, ratios = [], []
     for gpus, devices_per_tower, variable_strategy in itertools.product(
@@ -165,14 +164,14 @@ def multi_gpu_tables(batch_size, gpu_gflops):
     speeds = [f'{link} GB/s' for link in LINK_GIGABYTES_PER_SEC]
     return '\n\n'.join(
         [
-            'One machine with several GPUs. Nothing overlaps, and the devices of a tower wait for each other. It assumes:\n'
-            '- GPUs as above, each with a link of its own, also to the other GPUs\n'
-            f'- average and update: {_CPU_UPDATE_SECONDS[0] * 1e3:.2f} ms on the CPU and {_CPU_UPDATE_SECONDS[1] * 1e3:.2f} '
-            f'for each tower, or {_GPU_MEMORY_BANDWIDTH / 1e9:.0f} GB/s on a GPU',
-            f'Images per second with {batch_size} per tower (towers x devices of each; MB that the busiest GPU sends and '
-            'receives in a step):',
+            'One machine with several GPUs. Nothing overlaps; the devices of a tower wait for each other. Assumptions:\n'
+            '- GPUs as above, each with its own link to the CPU and to the other GPUs\n'
+            f'- average and update: {_CPU_UPDATE_SECONDS[0] * 1e3:.2f} ms plus {_CPU_UPDATE_SECONDS[1] * 1e3:.2f} ms per tower '
+            f'on the CPU; {_GPU_MEMORY_BANDWIDTH / 1e9:.0f} GB/s on a GPU',
+            f'Images per second with a batch of {batch_size} per tower (towers x devices per tower; MB that the busiest GPU '
+            'sends and receives per step):',
             text_report.markdown_table(['GPUs', 'towers', 'variables', 'MB'] + speeds, rows),
-            'One tower on two GPUs over two towers, both with their best variables: the ratio of images per second:',
+            'Images per second of one tower on two GPUs, divided by those of two towers (each with its best placement of variables):',
             text_report.markdown_table(['examples per tower'] + speeds, ratios),
         ]
     )

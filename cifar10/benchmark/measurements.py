@@ -1,4 +1,4 @@
-"""Measurements of the input pipeline and of the training step, and the operations of a step."""
+"""Measurements of the input pipeline, the training step and its operations."""
 
 import collections
 import contextlib
@@ -19,26 +19,26 @@ from cifar10.hooks import profiler_hook
 from cifar10.system import machine
 
 OURS, BASELINE = 'ours', 'classic'  # formulations
-SUM = 'sum of all operations'  # of their single times: in parallel they take less
+SUM = 'sum of all operations'  # more than the time of a step: operations run in parallel
 
 
 class StepCounts(NamedTuple):
-    """The steps of a measurement."""
+    """Numbers of steps of a measurement."""
 
-    warmup: int  # not measured
+    warmup: int
     measured: int
 
 
 def input_metrics(formulation, job, steps):
-    """Run the input pipeline alone, with the prefetch queue of a trainer.
+    """Measure the input pipeline alone, with the prefetch queue of a trainer.
 
     Args:
       formulation: OURS or BASELINE.
       job: a Job.
-      steps: a StepCounts, in batches.
+      steps: a StepCounts. A step is one batch.
 
     Returns:
-      A dict of metrics.
+      A dict from metric name to number.
 
     Raises:
       UserError: a data file is missing, or changes.
@@ -57,7 +57,7 @@ def input_metrics(formulation, job, steps):
             config=_session_config(formulation, job, ['/cpu:0'])
         ) as session:
             building = time.perf_counter() - start
-            session.run(tf.global_variables_initializer())  # first of all, as a trainer does
+            session.run(tf.global_variables_initializer())  # before the queues, as in training
             start = time.perf_counter()
             coord = tf.train.Coordinator()
             queue_threads = tf.train.start_queue_runners(session, coord)
@@ -88,7 +88,7 @@ def _session_config(formulation, job, devices):
 
 @contextlib.contextmanager
 def _step_session(formulation, job, warmup):
-    """Yield a session, after the warm-up, and the train op on batches in memory."""
+    """Yield a session after the warm-up, and the train op on batches in memory."""
     machine.set_up_tensorflow()
     rng = np.random.default_rng(0)
     size = job.hparams.batch_size
@@ -111,7 +111,7 @@ def _step_session(formulation, job, warmup):
 
 
 def step_metrics(formulation, job, steps):
-    """Run the training step alone; see `input_metrics`."""
+    """Measure the training step alone; see `input_metrics`."""
     with _step_session(formulation, job, steps.warmup) as (session, train_op):
         start = time.perf_counter()
         for _ in range(steps.measured):
@@ -124,8 +124,8 @@ def profile_metrics(formulation, job, steps):
     """Trace the training step.
 
     Returns:
-      A dict from each operation, as 'name (type)', to its milliseconds per step, and their SUM; and
-      the last step as a Chrome trace in JSON.
+      A dict from 'name (type)' of each operation, and SUM, to milliseconds per step; and the last
+      step as a Chrome trace in JSON.
     """
     with _step_session(formulation, job, steps.warmup) as (session, train_op):
         op_ms = collections.Counter()
@@ -144,18 +144,17 @@ def profile_metrics(formulation, job, steps):
 def layer_flops(batch_size, num_classes=model.NUM_CLASSES):
     """Count the floating-point operations per step of one tower, by TensorFlow's statistics.
 
-    A product of [m, k] and [k, n] takes 2 m k n operations: one multiplication and one addition per
-    term. A convolution is a product with one row for each place in each example. As is usual,
-    products with the zeros at the borders count, although kernels may skip them; pooling,
-    normalisation and update do not count.
+    A product of [m, k] and [k, n] takes 2 m k n operations. A convolution is a product with one row
+    per position of each example. Products with the padding count, although kernels may skip them.
+    Pooling, normalisation and update do not count.
 
     Args:
       batch_size: examples per step.
       num_classes: the number of classes.
 
     Returns:
-      A dict from each layer, in order, to the operations of each of its matrix products or
-      convolutions: for its outputs, and for the gradients.
+      A dict from layer, in order, to a list: the operations of each matrix product or convolution,
+      for the outputs and for the gradients.
     """
     with tf.Graph().as_default() as graph:
         size = cifar10_input.IMAGE_SIZE
@@ -165,7 +164,7 @@ def layer_flops(batch_size, num_classes=model.NUM_CLASSES):
         op
         for op in graph.get_operations()
         if re.search('Conv2D|MatMul', op.type)
-        # No step computes the gradient of the images.
+        # A step does not compute the gradient of the images.
         and not op.name.endswith('/conv1/Conv2D_grad/Conv2DBackpropInput')
     ]
     return {
@@ -179,14 +178,14 @@ def layer_flops(batch_size, num_classes=model.NUM_CLASSES):
 
 
 def step_flops(batch_size, num_classes=model.NUM_CLASSES):
-    """Return the sum of all `layer_flops`."""
+    """Return the sum of `layer_flops`."""
     return sum(sum(flops) for flops in layer_flops(batch_size, num_classes).values())
 
 
 def matmul_flops_per_sec(device, size=4096, num_repeats=5):
     """Return the median FLOP/s of a float32 matrix product of size x size on a device.
 
-    On recent GPUs TensorFlow rounds its factors to TF32, as it does in the network.
+    On recent GPUs TensorFlow rounds the factors to TF32, as in the network.
     """
     with tf.Graph().as_default(), tf.device(device):
         factors = [tf.Variable(tf.random_normal([size, size])) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Processes whose time and memory are measured."""
+"""Measurements of the time and memory of processes."""
 
 import contextlib
 import datetime
@@ -16,7 +16,7 @@ from cifar10.system import signals
 
 try:
     import resource
-except ImportError:  # Windows does not tell the peak memory in this way
+except ImportError:  # Windows
     resource = None
 
 _STEP_LINE = re.compile(r'(?:\[worker 0\] )?(\S+ \S+): step (\d+), ')
@@ -24,19 +24,17 @@ _LOOPBACK = '/sys/class/net/lo/statistics/tx_bytes'  # on Linux
 
 
 def call_in_new_process(function, *args):
-    """Return function(*args), called in a new process.
-
-    The process is not warmed up, and its memory is its own.
+    """Return function(*args), called in a new process with its own memory.
 
     Raises:
       UserError: `function` raised it, or the process died.
     """
     context = multiprocessing.get_context('spawn')
     receiver, sender = context.Pipe(duplex=False)
-    context.Lock()  # the first one starts a process of multiprocessing, which unblocks SIGINT here
+    context.Lock()  # starts the resource tracker now, because its start unblocks SIGINT
     process = context.Process(target=_send, args=(sender, function, args), daemon=True)
-    with contextlib.ExitStack() as end:  # whatever interrupts the benchmark ends the process too
-        # of Ctrl-C the benchmark tells, and ends it
+    with contextlib.ExitStack() as end:  # an interrupt also ends the process
+        # The benchmark reports Ctrl-C and ends the process.
         with signals.delay_signals(), signals.block_sigint():
             process.start()
             signals.child_pids.add(process.pid)
@@ -49,7 +47,7 @@ def call_in_new_process(function, *args):
         except EOFError:
             process.join()
             raise UserError(
-                f'The measuring process ended with status {process.exitcode}: is there enough memory?'
+                f'The benchmark process ended with exit status {process.exitcode}: is there enough memory?'
             )
     if isinstance(result, UserError):
         raise result
@@ -64,34 +62,34 @@ def _send(sender, function, args):
 
 
 def resource_usage():
-    """Return the CPU seconds (user and system) of this process, and its peak memory in MB."""
+    """Return the CPU seconds (user and system) and the peak memory in MB of this process."""
     return time.process_time(), _peak_mb(resource and resource.getrusage(resource.RUSAGE_SELF))
 
 
 class LoggedStep(NamedTuple):
-    """The time and the traffic at the log line of a step."""
+    """Time and traffic at the log line of a step."""
 
     time: datetime.datetime
-    bytes_sent: float  # bytes so far over the loopback interface; NaN if the system does not tell
+    bytes_sent: float  # total of the loopback interface; NaN if unknown
 
 
 def run_trainer(command, min_last_step, terminate_fn=subprocess.Popen.kill):
-    """Run a training script, or the launcher of several, to its end.
+    """Run a training script or the launcher to its end.
 
     Args:
       command: list of strings.
-      min_last_step: a step that it must reach.
-      terminate_fn: a function that ends the process when the measurement is interrupted.
+      min_last_step: the step that the script must reach.
+      terminate_fn: a function that ends the process if the measurement is interrupted.
 
     Returns:
-      A dict from each logged step, of the chief, to its LoggedStep; and the peak memory in MB.
+      A dict from each step that the chief logs to its LoggedStep; and the peak memory in MB.
 
     Raises:
-      UserError: it failed, and stderr shows why; or it was stopped.
+      UserError: the script failed or was stopped; stderr shows the reason.
     """
     logged_steps = {}
     with contextlib.ExitStack() as end:
-        # in a session of its own, Ctrl-C does not reach the script; the benchmark ends it
+        # In a new session, Ctrl-C does not reach the script. The benchmark ends it.
         with signals.delay_signals():
             process = end.enter_context(
                 subprocess.Popen(
@@ -113,13 +111,13 @@ def run_trainer(command, min_last_step, terminate_fn=subprocess.Popen.kill):
     script = os.path.basename(command[1])
     if status:
         raise UserError(f'{script} failed')
-    if max(logged_steps, default=0) < min_last_step:  # a signal has ended it
+    if max(logged_steps, default=0) < min_last_step:  # ended by a signal
         raise UserError(f'{script} was stopped before step {min_last_step}: measure again')
     return logged_steps, _peak_mb(rusage)
 
 
 def terminate_gracefully(process):
-    """Terminate a script, with time for it to end its own processes."""
+    """Terminate a script; give it 20 seconds to end its own processes."""
     process.terminate()
     try:
         process.wait(timeout=20)

@@ -18,32 +18,36 @@ from cifar10.system import directories, files
 
 
 def _check_intact(path):
-    """Warn of a damaged event file: TensorBoard stops reading there, without a message.
+    """Warn of a damaged event file, because TensorBoard reads only the events before the damage.
 
-    A killed process may have left the last event incomplete.
+    An incomplete last event is no damage: a killed process may have left it.
 
     Raises:
-      UserError: a record is no event.
+      UserError: a record is not an event.
     """
     try:
         for _ in tf.train.summary_iterator(path):
             pass
     except tf.errors.DataLossError as error:
         if 'truncated' not in str(error):
-            errors.warn(f'{path} is read up to its damage ({errors.reason(error)})')
+            errors.warn(
+                f'{path} is damaged: only the events before the damage count ({errors.reason(error)})'
+            )
     except message.DecodeError as error:
         raise UserError(f'{path} is damaged ({errors.reason(error)}): move it away')
 
 
 def _read_scalars(directory, required_tags):
-    """Read the event files in a directory. A step that a resumed run has repeated counts once.
+    """Read the scalars of the event files in a directory.
+
+    If a resumed run has repeated a step, the last value counts.
 
     Args:
-      directory: a directory that a trainer or an evaluation has written to.
-      required_tags: names of scalars that it must hold.
+      directory: the output directory of a trainer or an evaluation.
+      required_tags: tags of scalars that must exist.
 
     Returns:
-      A dict from the tag of each scalar to a dict from step to value, in the order of steps.
+      A dict from tag to a dict from step to value, in the order of steps.
 
     Raises:
       UserError: the directory does not exist, or lacks a tag.
@@ -58,7 +62,7 @@ def _read_scalars(directory, required_tags):
     paths = glob.glob(os.path.join(glob.escape(directory), '*tfevents*'))
     for path in paths:
         _check_intact(path)
-    if paths:  # without an event file, the reader of TensorFlow 1.15 fails
+    if paths:  # TensorFlow 1.15 fails without an event file
         accumulator.Reload()
     scalars = {}
     for tag in accumulator.Tags()['scalars']:
@@ -76,23 +80,23 @@ def read_curve(train_dir, eval_dir):
     """Read the evaluations of a run, in the order of steps.
 
     Returns:
-      float [evaluations, 4]: epochs, minutes of training without the time before the first step of
-      each start, precision of one view, precision of 10 views (NaN if there is none).
+      float [evaluations, 4]: epochs; minutes of training, without the startup time; precision of
+      one view; precision of 10 views or NaN.
 
     Raises:
-      UserError: a directory lacks an output of a run.
+      UserError: a directory lacks event files or tags.
     """
     train_scalars = _read_scalars(train_dir, [tensorboard.EPOCH, tensorboard.SEC_PER_BATCH])
     evaluations = _read_scalars(eval_dir, [tensorboard.PRECISION])
     ten_views = evaluations.get(tensorboard.tag_with_views(tensorboard.PRECISION, 10), {})
     epoch_at, speed_at = train_scalars[tensorboard.EPOCH], train_scalars[tensorboard.SEC_PER_BATCH]
-    # A killed process may have written only one of them.
+    # A killed process may have written only one of the two tags.
     steps = [step for step in epoch_at if step > 0 and step in speed_at]
     if not steps:
         raise UserError(f'{train_dir} holds no step with both "epoch" and "sec_per_batch"')
     epochs = [epoch_at[step] for step in steps]
     evaluated = list(evaluations[tensorboard.PRECISION])
-    # A run seldom ends with a summary. After the last one its speed is taken to be the same.
+    # The last summary may be before the end of the run: assume the same throughput after it.
     end = max(steps[-1], evaluated[-1])
     epochs = [0] + epochs + [epochs[-1] * end / steps[-1]]
     seconds_per_step = [speed_at[step] for step in steps + steps[-1:]]
@@ -109,25 +113,25 @@ def read_curve(train_dir, eval_dir):
 
 
 def comparison(curves, epochs, target_precisions):
-    """Return a table in Markdown; for repetitions it gives means and spreads.
+    """Return a Markdown table, with mean and extremes of repetitions.
 
     Args:
-      curves: a dict from each name to the curves of its runs, which `read_curve` returns.
-      epochs: numbers of epochs; for each, a row for the first evaluation after so many epochs, if
-        it is not the last one.
-      target_precisions: for each, a row for the first evaluation with at least this precision.
+      curves: a dict from name to the results of `read_curve` for its runs.
+      epochs: numbers of epochs. Each adds a row for the first evaluation after them, unless it is
+        the last evaluation.
+      target_precisions: each adds a row for the first evaluation with at least this precision.
     """
     rows = []
     for name, group in curves.items():
         for epoch in epochs:
-            # An evaluation belongs to a step, which may lie a little before the end of the epoch.
+            # The evaluated step may be a little before the end of the epoch.
             found = [points[:-1][points[:-1, 0] > epoch - 0.01] for points in group]
             if all(map(len, found)):
                 rows.append(_row(name, [points[0] for points in found]))
         rows.append(_row(name, [points[-1] for points in group]))
     for precision in target_precisions:
         for name, group in curves.items():
-            # Event files hold float32.
+            # event files hold float32
             found = [points[points[:, 2] >= np.float32(precision)] for points in group]
             reached = [points[0] for points in found if len(points)]
             label = f'{name}, first at {precision:g}'
@@ -141,10 +145,7 @@ def comparison(curves, epochs, target_precisions):
 
 
 def _row(label, points):
-    """Return the cells of one run, or of its repetitions.
-
-    Repetitions have means and extremes.
-    """
+    """Return the cells of one run, or mean and extremes of its repetitions."""
     cells = [label, str(len(points))]
     for digits, values in zip((1, 1, 4, 4), np.transpose(points)):
         if np.isnan(values).any():
@@ -158,10 +159,10 @@ def _row(label, points):
 
 
 def plot(curves, path):
-    """Plot the curves, as in `comparison`, to a file; its suffix chooses the format.
+    """Plot the curves (see `comparison`) to a file in the format of its suffix.
 
     Raises:
-      UserError: matplotlib is missing or cannot draw such a file, or it cannot be written.
+      UserError: matplotlib is missing or does not know the suffix, or the file is not writable.
     """
     try:
         from matplotlib import figure

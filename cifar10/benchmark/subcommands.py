@@ -1,4 +1,4 @@
-"""Subcommands of the benchmark: rounds in turn, medians and ratios, as a table and as JSON."""
+"""Subcommands of the benchmark, and their results as tables and as JSON."""
 
 import collections
 import json
@@ -20,22 +20,22 @@ from cifar10.report import text_report
 from cifar10.system import files, machine
 from cifar10.training import Job
 
-MAX_TOWERS = 4  # among which `towers` divides a batch
+MAX_TOWERS = 4  # of the subcommand `towers`
 _UTILIZATION = 'share of the matrix product'
-_STEP_IMAGES = 'images/sec that the step takes'
+_STEP_IMAGES = 'images/sec of the step'
 
 
 def measure_rounds(subcommand, params, formulations, num_rounds):
-    """Measure each formulation in turn, round after round.
+    """Measure the formulations in turn in each round.
 
     Args:
-      subcommand: the subcommand, one of BENCHMARKS.
+      subcommand: a key of BENCHMARKS.
       params: a BenchmarkParams.
-      formulations: names.
+      formulations: list of OURS and BASELINE.
       num_rounds: the number of rounds.
 
     Returns:
-      A dict from each formulation to a dict from each metric's name to its values, one per round.
+      A dict from formulation to a dict from metric name to a list of one value per round.
     """
     rounds = {formulation: collections.defaultdict(list) for formulation in formulations}
     for i in range(num_rounds):
@@ -48,7 +48,7 @@ def measure_rounds(subcommand, params, formulations, num_rounds):
 
 
 def ratios(rounds):
-    """Return the ratio of ours to the baseline's per round, for each metric that both have."""
+    """Return the ratios of OURS to BASELINE, one per round, of their common metrics."""
     baseline = rounds.get(BASELINE, {})
     return {
         name: [ours / classic for ours, classic in zip(values, baseline[name])]
@@ -58,17 +58,17 @@ def ratios(rounds):
 
 
 def summary_table(rounds):
-    """Return the table of the metrics, with the ratios if there is a baseline."""
+    """Return a table of the metrics, and of the ratios if there is a baseline."""
     columns = dict(rounds, **{'ours / classic': ratios(rounds)} if BASELINE in rounds else {})
     return metrics_table(columns, rounds[OURS])
 
 
 def metrics_table(columns, names):
-    """Return a table in Markdown: median (least to greatest).
+    """Return a Markdown table of medians (least to greatest).
 
     Args:
-      columns: a dict from each heading to a dict from a metric's name to its values.
-      names: of the metrics, one row each; a column may lack some.
+      columns: a dict from heading to a dict from metric name to values.
+      names: metric names, one per row. A column may lack some of them.
     """
     return text_report.markdown_table(
         ['', *columns],
@@ -80,7 +80,7 @@ def metrics_table(columns, names):
 
 
 def _cell(values):
-    """Format median and extremes with three significant digits, and all digits before the point."""
+    """Format median and extremes with three significant digits, and all digits of integer parts."""
     median, lowest, highest = (
         f'{value:.0f}' if value >= 100 else f'{value:.3g}'
         for value in (statistics.median(values), min(values), max(values))
@@ -89,7 +89,7 @@ def _cell(values):
 
 
 def json_report(subcommand, rounds, flag_values):
-    """Return the metrics of every round, their summaries, host, versions and flags, as JSON."""
+    """Return the metrics of each round, statistics, host, versions and flags as JSON."""
     return json.dumps(
         {
             'subcommand': subcommand,
@@ -120,17 +120,17 @@ def _statistics(values_by_metric):
 
 
 class BenchmarkParams(NamedTuple):
-    """The job and the settings of a benchmark."""
+    """Job and settings of a benchmark."""
 
     job: Job
-    steps: StepCounts  # 0 means what suits the subcommand
-    scripts_dir: str  # of the trainers, for `train`
-    trainer_flags: list  # for ours alone
+    steps: StepCounts  # 0: the default of the subcommand
+    scripts_dir: str
+    trainer_flags: list  # not for BASELINE
     trace_path: str  # for `profile`
-    data_flags: list  # that name the data of the job to a trainer
+    data_flags: list  # of the trainer, for the data set of the job
 
     def steps_or_default(self, warmup, measured):
-        """Return the StepCounts, with these numbers instead of 0."""
+        """Return the StepCounts, with these defaults for 0."""
         return StepCounts(self.steps.warmup or warmup, self.steps.measured or measured)
 
 
@@ -141,7 +141,7 @@ def _step_metrics(formulation, params, job):
 
 
 def measure_input(formulation, params):
-    """Measure the input pipeline alone, and the images per second that a step takes."""
+    """Measure the input pipeline alone, and the images per second of a step."""
     steps = params.steps_or_default(100, 500)
     metrics = processes.call_in_new_process(
         measurements.input_metrics, formulation, params.job, steps
@@ -151,14 +151,14 @@ def measure_input(formulation, params):
 
 
 def input_analysis(rounds, job):
-    """Return a line about whether the input is fast enough."""
+    """Return a line that compares the input pipeline with the step."""
     produced, consumed = (
         statistics.median(rounds[OURS][name]) for name in ('images/sec', _STEP_IMAGES)
     )
     can_feed = 'can feed' if produced > consumed else 'CANNOT feed'
     return (
-        f'The input {can_feed} the towers on {", ".join(job.devices)}: with all cores for itself it makes '
-        f'{produced / consumed:.1f} times the images that the step takes.'
+        f'The input {can_feed} the towers on {", ".join(job.devices)}: alone on all cores, it reaches '
+        f'{produced / consumed:.1f} times the images/sec of the step.'
     )
 
 
@@ -168,7 +168,7 @@ def measure_step(formulation, params):
 
 
 def measure_train(formulation, params):
-    """Measure the training script from end to end, by the times of its log lines."""
+    """Measure the whole training script, by the times of its log lines."""
     job, steps = params.job, params.steps_or_default(100, 500)
     script = 'cifar10_multi_gpu_train.py' if formulation == OURS else 'cifar10_classic.py'
     with tempfile.TemporaryDirectory() as train_dir:
@@ -195,10 +195,10 @@ def measure_train(formulation, params):
 
 
 def _with_utilization(step_metrics, job):
-    """Add the share of the machine's limit, which is measured each time."""
+    """Add the GFLOP/s and their share of a matrix product, which is measured each time."""
     flops = measurements.step_flops(job.hparams.batch_size, job.dataset.num_classes)
     rate = flops * len(job.devices) / (step_metrics['ms per step'] / 1e3)
-    # CPU devices share the cores
+    # CPU devices share the same cores.
     num_units = len(set(job.devices)) if machine.is_gpu(job.devices[0]) else 1
     limit = num_units * processes.call_in_new_process(
         measurements.matmul_flops_per_sec, job.devices[0]
@@ -212,7 +212,7 @@ def _with_utilization(step_metrics, job):
 
 
 def flops_analysis(rounds, job):
-    """Return the operations per step, and whether arithmetic or overhead limits its speed."""
+    """Return the operations per step, and the limit: arithmetic or overhead."""
     batch_size, num_classes = job.hparams.batch_size, job.dataset.num_classes
     lines = ['Floating-point operations per tower per step:'] + [
         f'  {layer:<14} {len(flops)} products {sum(flops) / 1e9:9.4f} GFLOP'
@@ -230,9 +230,9 @@ def flops_analysis(rounds, job):
 
 
 def measure_towers(formulation, params):
-    """Measure one tower with the whole batch, two with half of it, four with a quarter.
+    """Measure a batch on one tower, and divided among two and four towers.
 
-    If the job has another placement, both are measured.
+    If the placement of the job is not the default, also measure the default.
     """
     placed, size = params.job, params.job.hparams.batch_size
     usual = placed._replace(devices_per_tower=1, variable_strategy='cpu')
@@ -251,14 +251,14 @@ def measure_towers(formulation, params):
 
 
 def _towers_ms(formulation, params, job, num_towers):
-    """Return the milliseconds per step in which `num_towers` towers share the batch of the job."""
+    """Return milliseconds per step of the job's batch, divided among `num_towers` towers."""
     hparams = job.hparams._replace(batch_size=job.hparams.batch_size // num_towers)
     part = job._replace(devices=job.devices[: num_towers * job.devices_per_tower], hparams=hparams)
     return _step_metrics(formulation, params, part)['ms per step']
 
 
 def measure_profile(formulation, params):
-    """Measure the operations of a step; write a Chrome trace."""
+    """Measure the operations of a step, and write a Chrome trace."""
     metrics, trace = processes.call_in_new_process(
         measurements.profile_metrics, formulation, params.job, params.steps_or_default(10, 20)
     )
@@ -271,7 +271,7 @@ def _trace_path(formulation, params):
 
 
 def tables(subcommand, rounds, params):
-    """Return the metrics of a subcommand as text: tables in Markdown, and their analysis."""
+    """Return the results of a subcommand as Markdown tables and their analysis."""
     if subcommand == 'profile':
         parts = [
             f'{formulation}, Chrome trace in {_trace_path(formulation, params)} (open it in ui.perfetto.dev)\n\n{_most_expensive(op_ms)}'
@@ -285,11 +285,10 @@ def tables(subcommand, rounds, params):
 
 
 def _most_expensive(op_ms):
-    """Return the most expensive operations and their share of the sum, as a table in Markdown.
+    """Return a Markdown table of the 25 most expensive operations and their shares of the sum.
 
     Args:
-      op_ms: dict from each operation to its milliseconds in each round, as
-        measurements.profile_metrics names them.
+      op_ms: a dict from the names of measurements.profile_metrics to milliseconds per round.
     """
     medians = {name: statistics.median(values) for name, values in op_ms.items() if name != SUM}
     names = sorted(medians, key=medians.get, reverse=True)[:25] + [SUM]

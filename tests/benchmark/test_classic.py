@@ -1,4 +1,4 @@
-"""The package against the classic formulation, from equal weights, batches and draws."""
+"""Comparison with the classic formulation, from equal weights, batches and random numbers."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ RUN_LENGTH = RunLength(BATCH, 50000)
 
 
 class _Trainer:
-    """A training step of build(images, labels, draws), which returns the train op, in a session."""
+    """A session with the train op of build(images, labels, draws)."""
 
     def __init__(self, build):
         with tf.Graph().as_default(), tf.device('/cpu:0'):
@@ -113,12 +113,10 @@ def _ours(num_towers, num_sub_batches):
 
 @pytest.mark.slow
 def test_each_step_equals_the_classic_one(data_dir):
-    """From the same weights each time: ours with four sub-batches; in the first step also
-    without, and both with two towers.
+    """Each step starts from the same weights. The first step also has one sub-batch and two towers.
 
-    The moving averages, which the classic formulation may take of the weights before the update,
-    apart. Where two values of a pooling window are nearly equal, rounding decides which one takes
-    the gradient.
+    The moving averages are not compared: the classic ones may read the weights before the update.
+    The tolerance is for pooling, where rounding decides between nearly equal values.
     """
     theirs = _Trainer(_classic(1))
     others = [_Trainer(build) for build in (_ours(1, 4), _ours(1, 1), _ours(2, 2), _classic(2))]
@@ -178,5 +176,5 @@ def test_train_prints_writes_and_saves(tmp_path, data_dir, capsys):
 
 def test_train_needs_a_directory_of_its_own(tmp_path):
     (tmp_path / 'model.ckpt-1').write_text('')
-    with messages.raises('is not empty, and this program cannot resume a run'):
+    with messages.raises('is not empty, and this script cannot resume a run'):
         classic.train(Job(dataset.read(''), 300), str(tmp_path))

@@ -1,4 +1,4 @@
-"""Formulas for clusters, against numbers worked out by hand and measured ones."""
+"""Formulas for clusters, compared with manual calculations and measurements."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,13 @@ from cifar10.benchmark import cluster_estimate
 from cifar10.benchmark.cluster_estimate import ALLREDUCE, ASYNC, AVERAGE, LOCAL, SYNC
 
 P = 4 * 1068298
-COPY = 0.0252 / (4 * P)  # sync takes 25.2 ms longer than one process, and copies 4 P at two ends
+COPY = 0.0252 / (
+    4 * P
+)  # sync takes 25.2 ms more than one process, for 4 P copied at sender and receiver
 
 
 def test_variables_are_balanced_over_servers():
-    """local3/weights alone is 83 % and stays on one server."""
+    """local3/weights (83 %) stays on one server."""
     assert cluster_estimate.server_bytes() == [P]
     assert cluster_estimate.server_bytes(1, 300) == [P + 4 * 290 * 193]
     bytes_per_server = cluster_estimate.server_bytes(2)
@@ -37,7 +39,7 @@ def test_traffic(mode, bytes_per_server, expected):
 
 
 def test_slowest_of_normal_values():
-    """Exact for 1 to 3 (David and Nagaraja); for 50 against random draws."""
+    """Exact values for 1 to 3 (David and Nagaraja), random draws for 50."""
     found = [cluster_estimate.expected_maximum(n) for n in (1, 2, 3)]
     assert found == pytest.approx([0, np.pi**-0.5, 1.5 * np.pi**-0.5], abs=1e-5)
     draws = np.random.default_rng(0).standard_normal([20000, 50]).max(1)
@@ -53,11 +55,11 @@ def _seconds(mode, num_workers, bytes_per_server, gigabits_per_sec=10, compute_s
 def test_seconds_of_synchronous_modes(monkeypatch):
     monkeypatch.setattr(cluster_estimate, 'JITTER', 0)
     byte, latency = 0.8e-9, 250e-6
-    # 8 messages are copied at once, on 16 cores; 32 take turns.
+    # 16 cores copy 8 messages at once, 32 in two turns.
     for num_workers, turns in ((8, 1), (32, 2)):
         one_way = latency + num_workers * P * byte + (1 + turns) * P * COPY
         assert _seconds(SYNC, num_workers, [P]) == pytest.approx(0.002 + 2 * one_way)
-    cut = latency + P * byte + 2 * P / 8 * COPY  # the card of the worker decides
+    cut = latency + P * byte + 2 * P / 8 * COPY  # the worker's card is the limit
     assert _seconds(SYNC, 4, [P / 8] * 8) == pytest.approx(0.002 + 2 * cut)
     copies = latency + 8 * 2 * P * byte + 2 * 2 * P * COPY
     assert _seconds(AVERAGE, 8, [P]) == pytest.approx(0.002 + 2 * copies / 10)

@@ -1,4 +1,4 @@
-"""Clusters that are measured: the metrics, and a whole measurement."""
+"""Metrics of clusters, and a whole measurement."""
 
 import datetime
 import json
@@ -19,7 +19,7 @@ def test_metrics_of_clusters(monkeypatch):
     def run_trainer(command, min_last_step, terminate_fn):
         commands.append(command)
         assert min_last_step == 11 and terminate_fn is processes.terminate_gracefully
-        seconds = 1 + (len(commands) - 1) % 5  # of an update: 1 for one process, 5 for average
+        seconds = 1 + (len(commands) - 1) % 5  # per update: 1 for one process, 5 for average
         start = datetime.datetime.now() + datetime.timedelta(seconds=7 * len(commands))
         return {
             1: processes.LoggedStep(start, 0),
@@ -41,15 +41,15 @@ def test_metrics_of_clusters(monkeypatch):
     assert metrics['images/sec, ' + asynchronous] == pytest.approx(8 / 4)
     assert metrics['time of 4 batches / one process, ' + sync] == pytest.approx(3)
     assert metrics['time of 4 batches / one process, ' + asynchronous] == pytest.approx(16)
-    name = 'seconds to the first update beyond one process, ' + sync
+    name = 'extra seconds to the first update, ' + sync
     assert metrics[name] == pytest.approx(14, abs=1)
     end = metrics['seconds from the last update to the end, ' + sync]
     assert end == pytest.approx(-7 * 8 - 60, abs=1)
     assert metrics['MB per update, ' + sync] == 2
-    paper = 'MB per update on paper, '
-    assert metrics[paper + sync] == pytest.approx(8 * 4.273192)
-    assert metrics[paper + asynchronous] == pytest.approx(2 * 4.273192)
-    assert metrics[paper + 'allreduce, 2 workers'] == pytest.approx(2 * 4.273192)
+    formula = 'MB per update by formula, '
+    assert metrics[formula + sync] == pytest.approx(8 * 4.273192)
+    assert metrics[formula + asynchronous] == pytest.approx(2 * 4.273192)
+    assert metrics[formula + 'allreduce, 2 workers'] == pytest.approx(2 * 4.273192)
     assert commands[0][1:3] == ['scripts/cifar10_multi_gpu_train.py', '--num_gpus=2']
     launch = [
         'scripts/cifar10_launch.py',
@@ -66,7 +66,7 @@ def test_metrics_of_clusters(monkeypatch):
 
 @pytest.mark.long
 def test_the_subcommand(tmp_path, data_dir):
-    """What the loopback interface carries is what is sent on paper, give or take a tenth."""
+    """The bytes of the loopback interface are those of the formula, and at most a tenth more."""
     path = tmp_path / 'metrics.json'
     programs.DEADLINE_SECS, before = 600, programs.DEADLINE_SECS
     try:
@@ -87,7 +87,7 @@ def test_the_subcommand(tmp_path, data_dir):
         for workers in (2, 4):
             name = f'{mode}, {workers} workers'
             (measured,) = metrics['MB per update, ' + name]
-            (on_paper,) = metrics['MB per update on paper, ' + name]
-            assert on_paper <= measured < 1.1 * on_paper, name
+            (expected,) = metrics['MB per update by formula, ' + name]
+            assert expected <= measured < 1.1 * expected, name
             assert metrics['updates/sec, ' + name][0] > 0
     assert 'updates/sec, one process, 4 towers' in stdout

@@ -1,4 +1,4 @@
-"""The tables of `cifar10_benchmark.py estimate`."""
+"""Tables of `cifar10_benchmark.py estimate`."""
 
 import functools
 
@@ -9,12 +9,12 @@ from cifar10.config import VARIABLE_STRATEGIES
 from tests.helpers import programs
 
 P = 4 * 1068298
-FC = 4 * (2304 * 384 + 384 + 384 * 192 + 192 + 192 * 10 + 10)  # of the fully connected layers
+FC = 4 * (2304 * 384 + 384 + 384 * 192 + 192 + 192 * 10 + 10)  # bytes of the fully connected layers
 BATCH = 64 * (24 * 24 * 3 + 1) * 4  # bytes of images and labels
 
 
 def _cells(table):
-    """The cells of each row, without the line below the heading."""
+    """Return the cells of each row, without the line below the heading."""
     rows = [[cell.strip() for cell in row.strip('|').split('|')] for row in table.split('\n')]
     return rows[:1] + rows[2:]
 
@@ -35,7 +35,7 @@ def test_estimate(monkeypatch):
     assert (status, stderr) == (0, '')
     parts = stdout.strip().split('\n\n')
     second = measurements.step_flops(64) / 5e12
-    alone = 'computes 5000 GFLOP/s in this network: alone %.0f images/sec, or %.2f ms for 64,'
+    alone = '- GPU: 5000 GFLOP/s in this network; alone %.0f images/sec, or %.2f ms for 64,'
     assert alone % (64 / second, second * 1e3) in parts[0]
     checks, rates, cpus, sent, gpus, ratios = [_cells(part) for part in parts if part[0] == '|']
     assert ['sync', '4', '165.1', '1.00'] in checks and len(checks) == 11
@@ -72,13 +72,13 @@ def test_estimate(monkeypatch):
     'arguments, link_bytes, update, examples',
     [
         ((2, 1, 'cpu'), 2 * P + BATCH, 0.22e-3 + 2 * 0.23e-3, 128),
-        # Weights and gradients of three other towers
+        # weights and gradients of three other towers
         ((4, 1, 'first_device'), 6 * P + BATCH, 8 * P / 500e9, 256),
-        # local3/weights on one
+        # local3/weights on one GPU
         ((2, 1, 'spread'), 2 * P + BATCH, 6 * 4 * (4800 + 64 + 884736) / 500e9, 128),
-        # The activations, and the images
+        # activations and images
         ((2, 2, 'first_device'), 2 * (FC + 64 * 2304 * 4) + BATCH - 256, 5 * P / 500e9, 64),
-        # The same but for the images, which the first one gets; one tower
+        # without images, which go to the first GPU
         ((2, 2, 'cpu'), 2 * (FC + 64 * 2304 * 4) + 256, 0.22e-3 + 0.23e-3, 64),
     ],
 )

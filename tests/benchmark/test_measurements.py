@@ -1,4 +1,4 @@
-"""The metrics of input, step and profile, measured inside the test's process."""
+"""Metrics of input, step and profile, measured in the process of the test."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def test_input_metrics(data_dir, formulation):
 
 
 @FORMULATIONS
-def test_data_that_change_meanwhile(own_data_dir, monkeypatch, formulation):
+def test_changed_data(own_data_dir, monkeypatch, formulation):
     paths = dataset.read(own_data_dir).train.paths
 
     def empty():
@@ -45,7 +45,7 @@ def test_data_that_change_meanwhile(own_data_dir, monkeypatch, formulation):
         return 0, 0
 
     monkeypatch.setattr(watch, '_POLL_SECS', 0.05)
-    # which is called before the measured steps
+    # called before the measured steps
     monkeypatch.setattr(measurements.processes, 'resource_usage', empty)
     with pytest.raises(
         UserError,
@@ -74,7 +74,7 @@ def test_step_metrics(formulation, monkeypatch):
 
 @FORMULATIONS
 def test_profile_metrics(formulation, monkeypatch):
-    """Means of the traced steps. Ours has made its own normalisation for CPUs."""
+    """Means of the traced steps. OURS has no LRNGrad: it reformulates the normalisation."""
     traced, make = [], tf.RunMetadata
     monkeypatch.setattr(tf, 'RunMetadata', lambda: traced.append(make()) or traced[-1])
     metrics, trace = measurements.profile_metrics(formulation, _job(), StepCounts(1, 2))
@@ -95,7 +95,7 @@ def test_profile_metrics(formulation, monkeypatch):
         assert ('LRNGrad' in found) == (formulation == 'classic')
 
 
-# name, places per example, inputs of each, outputs of each, products: no gradient reaches the
+# name, positions per example, inputs and outputs of each, products: conv1 has no gradient of the
 # images
 LAYERS = [
     ('conv1', 24 * 24, 5 * 5 * 3, 64, 2),
@@ -107,12 +107,11 @@ LAYERS = [
 
 
 def test_operations_of_each_layer():
-    """Each product, for outputs, weights or inputs, takes a multiplication and an addition per
-    weight and place."""
+    """A product takes a multiplication and an addition per weight and position."""
     products = measurements.layer_flops(6)
     assert list(products.items()) == [
-        (layer, count * [2 * 6 * places * inputs * outputs])
-        for layer, places, inputs, outputs, count in LAYERS
+        (layer, count * [2 * 6 * positions * inputs * outputs])
+        for layer, positions, inputs, outputs, count in LAYERS
     ]
     assert measurements.step_flops(6) == sum(map(sum, products.values()))
     last = measurements.layer_flops(6, 300)['softmax_linear']
@@ -120,7 +119,7 @@ def test_operations_of_each_layer():
 
 
 def test_matrix_product_has_a_rate(monkeypatch):
-    """The median, without the first run: each takes 1, 2, 3 or 4 seconds."""
+    """Median of 1, 4 and 2 seconds; the first product (100 seconds) does not count."""
     times = iter([0, 100, 200, 201, 300, 304, 400, 402])
     monkeypatch.setattr(measurements.time, 'perf_counter', lambda: next(times))
     assert measurements.matmul_flops_per_sec('/cpu:0', size=64, num_repeats=3) == 2 * 64**3 / 2

@@ -1,5 +1,4 @@
-"""Processes that are measured: what they return, what they use, and how they end. None of them
-needs TensorFlow."""
+"""Results, resource usage and ends of measured processes, without TensorFlow."""
 
 import contextlib
 import datetime
@@ -20,7 +19,7 @@ def _fail(message):
     raise UserError(message)
 
 
-def test_call_in_new_process_raises_what_a_user_did():
+def test_call_in_new_process_raises_user_errors():
     with pytest.raises(UserError, match='^no such thing$'):
         processes.call_in_new_process(_fail, 'no such thing')
 
@@ -30,7 +29,7 @@ def _kill():
 
 
 def test_call_in_new_process_may_die():
-    with pytest.raises(UserError, match='^The measuring process ended with status -9: is there '):
+    with pytest.raises(UserError, match='^The benchmark process ended with exit status -9: '):
         processes.call_in_new_process(_kill)
 
 
@@ -39,14 +38,17 @@ def _blocked():
 
 
 def test_ctrl_c_does_not_reach_a_fresh_process():
-    """The benchmark tells of it."""
+    """The benchmark reports it."""
     assert signal.SIGINT in processes.call_in_new_process(_blocked)
     assert signal.SIGINT not in _blocked()
 
 
 def _use(system_calls, megabytes):
-    """What resource_usage() and os.times() say of some system calls, of 300 MB more than
-    `megabytes`; and the id of the process."""
+    """Make system calls and allocate 300 MB more than `megabytes`.
+
+    Returns:
+      CPU seconds by resource_usage(), CPU and system seconds by os.times(), MB, process id.
+    """
     np.ones(megabytes << 20, np.uint8)
     (cpu, peak), times = processes.resource_usage(), os.times()
     with open(os.devnull, 'wb', buffering=0) as null:
@@ -65,7 +67,7 @@ def _use(system_calls, megabytes):
 
 
 def test_usage_is_time_and_peak_of_memory():
-    # Linux counts a new process's peak from that of the process that starts it
+    # On Linux, a new process inherits the peak of its parent.
     _, inherited = processes.resource_usage()
     cpu, expected, system, memory, pid = processes.call_in_new_process(_use, 200000, int(inherited))
     assert pid != os.getpid()
@@ -80,8 +82,7 @@ class _Interrupted(BaseException):
 
 @contextlib.contextmanager
 def _interrupted_by(number):
-    """Expects that the signal interrupts the block; yields a list that gets the child processes at
-    that moment."""
+    """Expect that the signal interrupts the block; yield a list for its child processes."""
     children = []
 
     def handle(*_):
@@ -97,8 +98,7 @@ def _interrupted_by(number):
 
 
 class _SignalWhileSent:
-    """A number of seconds; signals this process when it is sent to another one, which is then about
-    to start."""
+    """A number of seconds. Its pickling, just before a child process starts, sends a signal."""
 
     def __init__(self, number, seconds):
         self._number, self._seconds = number, seconds
@@ -111,7 +111,7 @@ class _SignalWhileSent:
 def test_signal_ends_a_fresh_process():
     with _interrupted_by(signal.SIGINT) as children:
         processes.call_in_new_process(time.sleep, _SignalWhileSent(signal.SIGINT, 20))
-    (child,) = children  # it had started, or nothing would have ended it
+    (child,) = children  # it had started, because something ended it
     assert child.exitcode == -signal.SIGKILL
 
 
@@ -132,7 +132,7 @@ def _run(text, min_last_step, more=''):
 
 
 def test_marks_of_a_trainer(monkeypatch):
-    """Of its own lines, or of those of the chief, as a launcher hands them on."""
+    """The lines of a trainer, or of the chief in the output of the launcher."""
     sent = iter([1000, 5000])
     monkeypatch.setattr(processes, '_loopback_bytes', lambda: next(sent))
     text = '[worker 0] ' + LINE % (1, 10) + '[worker 1] ' + LINE % (2, 99) + LINE % (3, 20) + 'End'
@@ -152,7 +152,7 @@ def test_trainer_has_a_peak_of_memory():
 @pytest.mark.parametrize(
     'text, more, complaint',
     [
-        # a signal ends with 0
+        # a signal gives exit status 0
         (LINE % (1, 10), '', '-c was stopped before step 20: measure again'),
         ('', '', '-c was stopped before step 20: measure again'),
         (LINE % (1, 20), 'import atexit, os; atexit.register(os._exit, 1); ', '-c failed'),

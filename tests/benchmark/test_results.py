@@ -1,5 +1,4 @@
-"""The table and the plot of runs, from event files whose every number is known, or that are
-damaged."""
+"""Table and plot of runs, from known or damaged event files."""
 
 import os
 import sys
@@ -14,7 +13,7 @@ from tests.helpers import measured_runs, messages, programs
 
 
 def _record(event):
-    """A record of an event file."""
+    """Return a record of an event file."""
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, 'file')
         with tf.io.TFRecordWriter(path) as writer:
@@ -30,7 +29,7 @@ def runs(tmp_path):
     measured_runs.write(
         train, 0, epoch={100: 1, 200: 2, 300: 3}, sec_per_batch={100: 0.6, 200: 1.2, 300: 99}
     )
-    # The start drops what came after step 200; the run ends after its last summary.
+    # The start drops the events after step 200. The run ends after its last summary.
     measured_runs.write(train, 200, epoch={300: 3, 400: 4}, sec_per_batch={300: 0.6, 400: 0.6})
     measured_runs.write(
         tmp_path / 'slow_eval',
@@ -39,7 +38,7 @@ def runs(tmp_path):
             'Precision @ 1, 10 views': {300: 0.8, 450: 0.9},
         },
     )
-    # the same step once more, by another start
+    # another start evaluates the same step again
     measured_runs.write(tmp_path / 'slow_eval', 450, **{'Precision @ 1': {450: 0.84}})
     for name, last in (('quick1', 0.75), ('quick2', 0.875)):
         # The run is ahead of its evaluation.
@@ -61,7 +60,7 @@ def runs(tmp_path):
 
 @pytest.mark.parametrize('run', [programs.call, pytest.param(programs.run, marks=pytest.mark.slow)])
 def test_table(runs, run):
-    """A process of its own shows whether TensorBoard's reader keeps quiet."""
+    """The separate process shows that TensorBoard's reader prints nothing."""
     status, stdout, stderr = run(
         'cifar10_results',
         '--runs=' + runs,
@@ -84,14 +83,14 @@ def test_table(runs, run):
 
 
 def test_plot(runs, tmp_path):
-    """A picture with a curve for each run."""
+    """An image with a curve per run."""
     pytest.importorskip('matplotlib')
     path = tmp_path / 'plot.svg'
     status, _, stderr = programs.call('cifar10_results', '--runs=' + runs, f'--plot_file={path}')
     assert (status, stderr) == (0, '')
-    picture = path.read_text()
-    # and the legend
-    assert picture.count('stroke: #1f77b4') == 2 + 1 and picture.count('stroke: #ff7f0e') == 4 + 1
+    image = path.read_text()
+    # 1 for the legend
+    assert image.count('stroke: #1f77b4') == 2 + 1 and image.count('stroke: #ff7f0e') == 4 + 1
     path = f'{path}.never'
     status, _, stderr = programs.call('cifar10_results', '--runs=' + runs, '--plot_file=' + path)
     assert status == 1 and not os.path.exists(path)
@@ -153,7 +152,7 @@ def test_a_run_without_a_step(tmp_path):
 
 
 def test_evaluations_count_in_the_order_of_steps(tmp_path):
-    """Not in that of the evaluations: the first checkpoint may be evaluated last."""
+    """The first checkpoint may be evaluated last."""
     train_dir, eval_dir = measured_runs.write_run(tmp_path)
     measured_runs.write(eval_dir, **{'Precision @ 1': {100: 0.25}})
     curve = results.read_curve(train_dir, eval_dir)
@@ -165,8 +164,8 @@ def _first_event_file(directory):
     return path
 
 
-def test_an_event_that_a_killed_process_has_not_finished(tmp_path):
-    """The last one: the speed at step 200."""
+def test_an_incomplete_event(tmp_path):
+    """The last event, sec_per_batch at step 200, is incomplete."""
     run = measured_runs.write_run(tmp_path)
     path = _first_event_file(tmp_path / 'train')
     os.truncate(str(path), path.stat().st_size - 1)
@@ -174,12 +173,14 @@ def test_an_event_that_a_killed_process_has_not_finished(tmp_path):
 
 
 def test_a_damaged_event_file(tmp_path, capsys):
-    """What is before the damage counts, as zeros after a power failure."""
+    """The events before the damage count. Zeros are typical after a power failure."""
     run = measured_runs.write_run(tmp_path)
     path, curve = _first_event_file(tmp_path / 'train'), results.read_curve(*run)
     path.write_bytes(path.read_bytes() + bytes(100))
     np.testing.assert_array_equal(results.read_curve(*run), curve)
-    assert f'{path} is read up to its damage' in capsys.readouterr().err
+    assert (
+        f'{path} is damaged: only the events before the damage count (' in capsys.readouterr().err
+    )
     path.write_bytes(_record(b'\xff' * 5))
     with messages.raises(f'{path} is damaged .*: move it away'):
         results.read_curve(*run)

@@ -1,4 +1,4 @@
-"""The benchmark: its arithmetic, what its flags do, its complaints, and real runs."""
+"""Subcommands of the benchmark: arithmetic, flags, errors, whole measurements."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def _params(job=CPU_JOB, steps=StepCounts(0, 0), scripts_dir='', trace_path=''):
 
 
 def test_comparison():
-    """Three digits, or all before the point; a column may lack a metric, and a ratio too."""
+    """Three digits, or all digits of the integer part. A metric or a ratio may be missing."""
     rounds = {
         'ours': {'ms': [2, 1234.5, 0.12345], 's': [99.96], 'none': [1]},
         'classic': {'ms': [1, 10, 2], 'none': [0]},
@@ -47,10 +47,15 @@ def test_comparison():
         (['step', '--json_file={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such '),
         (['profile', '--trace_file={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such '),
         (['towers', '--batch_size=3'], 1, '--batch_size must be a multiple of 4'),
-        (['step', '--devices_per_tower=2'], 1, '--devices_per_tower and --variable_strategy are '),
+        (['step', '--devices_per_tower=2'], 1, '--devices_per_tower and --variable_strategy need '),
         (['towers', '--variable_strategy=spread', '--baseline'], 1, '--devices_per_tower and '),
         (['towers', '--devices_per_tower=6'], 1, '--devices_per_tower=6 is more than the 5 layers'),
         (['distributed', '--baseline'], 1, 'distributed has no classic formulation: '),
+        (['estimate', '--rounds=2'], 1, '--rounds has no effect on estimate: leave it out'),
+        (['estimate', '--steps=2'], 1, '--steps has no effect on estimate: leave it out'),
+        (['estimate', '--trace_file={tmp}/x'], 1, '--trace_file has no effect on estimate: '),
+        (['step', '--trace_file={tmp}/x'], 1, '--trace_file has no effect on step: leave it out'),
+        (['step', '--gpu_gflops=5'], 1, '--gpu_gflops has no effect on step: leave it out'),
         (
             ['input', '--data_dir={data}', '--batch_size=1048576'],
             1,
@@ -67,11 +72,9 @@ def test_mistake_gets_one_clear_line(tmp_path, data_dir, args, status, complaint
 
 
 def test_input_verdict():
-    rounds = {
-        'ours': {'images/sec': [100, 400, 300], 'images/sec that the step takes': [1000, 50, 200]}
-    }
+    rounds = {'ours': {'images/sec': [100, 400, 300], 'images/sec of the step': [1000, 50, 200]}}
     text = subcommands.input_analysis(rounds, CPU_JOB)
-    assert 'can feed the towers on /cpu:0, /cpu:1' in text and 'makes 1.5 times' in text
+    assert 'can feed the towers on /cpu:0, /cpu:1' in text and 'reaches 1.5 times' in text
     rounds['ours']['images/sec'] = [99, 98, 100]
     assert 'CANNOT feed' in subcommands.input_analysis(rounds, CPU_JOB)
 
@@ -87,7 +90,7 @@ def test_flops_verdict():
 
 
 def test_profile_tables():
-    """The most expensive operations come first, at most 25 of them, with shares round by round."""
+    """The 25 most expensive operations come first, with shares per round."""
     metrics = {f'op{i} (Add)': [i / 10, i / 10, 0] for i in range(1, 31)}
     metrics['conv (Conv2D)'] = [50, 5, 30]
     metrics['sum of all operations'] = [100, 50, 40]
@@ -136,7 +139,7 @@ def test_limit_counts_each_gpu_and_all_cores_once(monkeypatch, devices, times):
     ],
 )
 def test_trainer_gets_flags_and_is_timed(tmp_path, monkeypatch, formulation, script, extra):
-    """With a trainer that only prints: 4 seconds from step 12 to step 28."""
+    """The trainer only prints: 4 seconds from step 12 to step 28."""
     (tmp_path / script).write_text(
         f'import json, sys\njson.dump(sys.argv, open({str(tmp_path / "argv")!r}, "w"))\n'
         'for i in range(1, 8): print("2026-01-01 00:00:0%d.000000: step %d, " % (i, 4 * i))'
@@ -159,7 +162,7 @@ def test_trainer_gets_flags_and_is_timed(tmp_path, monkeypatch, formulation, scr
 
 
 def test_towers_share_one_batch(monkeypatch):
-    """Divided towers are measured beside the usual ones."""
+    """Towers on several devices are compared with towers on one device."""
     parts = []
 
     def without_process(unused_function, formulation, job, steps):
@@ -193,12 +196,16 @@ def test_towers_share_one_batch(monkeypatch):
 
 
 def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
-    """With a measure that only notes what it gets."""
+    """A fake measurement records its arguments."""
     requests = []
 
     def measure(formulation, params):
         requests.append((formulation, params))
-        return {'ms': len(requests), 'share of the matrix product': 1 / len(requests)}
+        return {
+            'ms': len(requests),
+            'share of the matrix product': 1 / len(requests),
+            'sum of all operations': 1,
+        }
 
     monkeypatch.setitem(subcommands.BENCHMARKS, 'train', measure)
     args = [
@@ -210,7 +217,6 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
         '--num_preprocess_threads=7',
         '--warmup_steps=3',
         '--steps=4',
-        '--trace_file=trace',
     ]
     path = tmp_path / 'report.json'
     status, stdout, stderr = programs.call(
@@ -228,7 +234,7 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
         StepCounts(3, 4),
         os.path.join(programs.ROOT, 'scripts'),
         args[3:6] + ['--eval_every=0'],
-        'trace',
+        '/tmp/cifar10_trace.json',
         ['--data_dir=' + job.dataset.directory],
     )
     assert requests == [('ours', expected), ('classic', expected)] * 2
@@ -246,11 +252,14 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
     assert report['host']['tensorflow'] == tf.__version__ and report['host']['cores'] > 0
     given = dict(arg[2:].split('=') for arg in args)
     assert {name: str(report['flags'][name]) for name in given} == given
+    monkeypatch.setitem(subcommands.BENCHMARKS, 'profile', measure)
+    programs.call('cifar10_benchmark', 'profile', '--rounds=1', f'--trace_file={tmp_path}/trace')
+    assert requests[4][1].trace_path == f'{tmp_path}/trace'
 
 
 @pytest.mark.slow
 def test_profile(tmp_path):
-    """In a process of its own, for not a word of TensorFlow may reach stderr."""
+    """In a new process, because TensorFlow must not write to stderr."""
     path, trace = tmp_path / 'report.json', tmp_path / 'trace.json'
     flags = '--num_gpus=2 --rounds=1 --batch_size=16 --warmup_steps=1 --steps=2'.split()
     status, stdout, stderr = programs.run(
@@ -272,9 +281,9 @@ def test_signal_ends_all_that_it_started(tmp_path, data_dir):
         TMPDIR=str(tmp_path),
     )
     assert process.stderr.readline() == 'Round 1 of 5: ours\n'
-    while not list(tmp_path.glob('*/*')):  # the trainer has not yet begun to write
+    while not list(tmp_path.glob('*/*')):  # the trainer has not written yet
         assert process.poll() is None
     process.terminate()
-    _, stderr = process.communicate(timeout=60)  # which waits for all that can write there
+    _, stderr = process.communicate(timeout=60)  # waits for all writers
     expected = 143, 'cifar10_benchmark.py: interrupted (SIGTERM)\n'
     assert (process.returncode, stderr) == expected and not list(tmp_path.iterdir())
