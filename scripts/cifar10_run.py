@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs a TensorFlow 1 program on CIFAR-10, as printed in a book, on the TensorFlow of today.
+"""Runner of unchanged TensorFlow 1 programs on today's TensorFlow.
 
-For the program, `import tensorflow` is version 1, and `import cifar10` and `import cifar10_input`
-are the two modules of the TensorFlow tutorial on this package.
+In the program, `import tensorflow` gives version 1. `import cifar10` and `import cifar10_input`
+give the modules of the TensorFlow tutorial, with the input and network of this package.
 
   cifar10_run.py cifar10_train.py --max_steps=1000
 """
@@ -10,7 +10,7 @@ are the two modules of the TensorFlow tutorial on this package.
 import os
 import sys
 
-# A checkout needs no installation. The directory of the program takes this place later.
+# A checkout needs no installation. The runner later puts the program's directory here.
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 from cifar10.cli import startup

@@ -1,1 +1,1 @@
-"""The tutorial's two modules, and the runner of programs that were written for them."""
+"""The tutorial's two modules, and the runner for its programs."""

@@ -1,13 +1,12 @@
 """The tutorial's module `cifar10`, with its flags, on the package's input and network.
 
-The names, arguments and results are the tutorial's, in all of its versions. A program may set the
-constants and the flags before it builds its graph. Importing the module defines the flags; the
-package's face, `import cifar10`, has the same functions without flags.
+Names, arguments and results are those of all versions of the tutorial. A program may set constants
+and flags before it builds its graph. The import defines the flags.
 """
 
 import argparse
 import copy
-import gzip  # noqa: F401 (as `os`, `tarfile` and `urllib`, a name that programs take from here with `import *`)
+import gzip  # noqa: F401 (programs use `import *`)
 import os  # noqa: F401
 import re
 import sys
@@ -17,8 +16,8 @@ from absl import flags
 from six.moves import urllib  # noqa: F401
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input, model, multi_gpu  # noqa: F401 (`cifar10.input`: as in the face)
-from cifar10.config import (  # noqa: F401 (programs take them from here)
+from cifar10 import input, model, multi_gpu  # noqa: F401 (programs use `cifar10.input`)
+from cifar10.config import (  # noqa: F401 (programs use them)
     CLASSIC,
     INITIAL_LEARNING_RATE,
     LEARNING_RATE_DECAY_FACTOR,
@@ -30,7 +29,7 @@ from cifar10.data import download
 from cifar10.tutorial import cifar10_input, update
 
 FLAGS = tf.app.flags.FLAGS
-# of the versions of December 2017, whose programs add their flags to it
+# Programs of December 2017 add their flags to it.
 parser = argparse.ArgumentParser()
 
 for _name, _default, _help, _define in [
@@ -48,7 +47,7 @@ for _name, _default, _help, _define in [
     ),
     ('use_fp16', False, 'Train the model using fp16.', flags.DEFINE_boolean),
 ]:
-    if _name not in FLAGS:  # a program may define it itself, before or after this
+    if _name not in FLAGS:  # The program may define it, before or after the import.
         _define(_name, _default, _help, allow_override=True)
     parser.add_argument('--' + _name, type=type(_default), default=_default, help=_help)
 
@@ -63,11 +62,8 @@ _INITIAL = dict(globals())
 
 
 def _flag(name):
-    """Return the value of a flag.
-
-    If the program has not parsed its flags yet, only this one is parsed from the command line.
-    """
-    # programs have replaced cifar10.FLAGS by what their parser gave
+    """Return the value of a flag; parse only this flag if the program has not parsed its flags."""
+    # Some programs replace cifar10.FLAGS by the result of argparse.
     if FLAGS is not tf.app.flags.FLAGS or FLAGS.is_parsed():
         return getattr(FLAGS, name)
     if not FLAGS[name].using_default_value:
@@ -79,10 +75,7 @@ def _flag(name):
 
 
 def _input_constant(name):
-    """Return the value of a constant of both modules.
-
-    A value that the program has set here takes precedence over that of cifar10_input.
-    """
+    """Return the value that the program has set in this module, or else that of cifar10_input."""
     return getattr(cifar10_input, name) if globals()[name] == _INITIAL[name] else globals()[name]
 
 
@@ -91,7 +84,7 @@ def _dtype():
 
 
 def _activation_summary(x):
-    """Summarize the activations `x`: a histogram and the sparsity, without a tower's name."""
+    """Summarize the histogram and the sparsity of `x`, without the tower's name in the tags."""
     name = re.sub(f'{TOWER_NAME}_[0-9]*/', '', x.op.name)
     tf.summary.histogram(name + '/activations', x)
     tf.summary.scalar(name + '/sparsity', tf.nn.zero_fraction(x))
@@ -104,9 +97,9 @@ def _variable_on_cpu(name, shape, initializer):
 
 
 def _variable_with_weight_decay(name, shape, stddev, wd):
-    """Return a variable from a truncated normal distribution.
+    """Return a variable with truncated normal initial values.
 
-    Unless `wd` is None, wd * l2_loss joins the collection 'losses'.
+    Unless `wd` is None, add wd * l2_loss to the collection 'losses'.
     """
     variable = _variable_on_cpu(
         name, shape, tf.truncated_normal_initializer(stddev=stddev, dtype=_dtype())
@@ -117,14 +110,14 @@ def _variable_with_weight_decay(name, shape, stddev, wd):
 
 
 def maybe_download_and_extract():
-    """Download CIFAR-10 to --data_dir, unless it is there already; see cifar10.data.download."""
+    """Download CIFAR-10 to --data_dir if it is missing; see cifar10.data.download."""
     download.maybe_download_and_extract(_flag('data_dir'), DATA_URL)
 
 
 def distorted_inputs(data_dir=None, batch_size=None):
     """Return batches of distorted training images; see cifar10_input.distorted_inputs.
 
-    For None the value of the flag is used.
+    None means the value of the flag.
     """
     return _cast(
         cifar10_input.distorted_inputs(
@@ -139,7 +132,7 @@ def distorted_inputs(data_dir=None, batch_size=None):
 def inputs(eval_data, data_dir=None, batch_size=None, num_epochs=None):
     """Return batches of undistorted images; see cifar10_input.inputs.
 
-    For None the value of the flag is used.
+    None means the value of the flag.
     """
     return _cast(
         cifar10_input.inputs(
@@ -161,10 +154,10 @@ def _cast(images_and_labels):
 
 
 def inference(images):
-    """Build the network, see cifar10.model.inference, and summaries of its activations.
+    """Build cifar10.model.inference with summaries of its activations.
 
     Args:
-      images: a tensor, or a value convertible to one, [batch, height, width, 3].
+      images: a tensor or array, [batch, height, width, 3].
 
     Returns:
       Logits, [batch, NUM_CLASSES], not softmaxed.
@@ -181,7 +174,7 @@ _add_loss_summaries = update.add_loss_summaries
 
 
 def train(total_loss, global_step):
-    """Return the train op, with the constants of this module; see cifar10.tutorial.update."""
+    """Return update.train with the constants and flags of this module."""
     return update.train(
         total_loss,
         global_step,

@@ -1,16 +1,15 @@
 """The tutorial's module `cifar10_input`, on the package's input.
 
-The names, arguments and results are the tutorial's. A program may set the constants before it
-builds its graph.
+A program may set the constants before it builds its graph.
 """
 
-import os  # noqa: F401 (as `xrange`, a name that programs take from here with `import *`)
+import os  # noqa: F401 (programs use `import *`)
 
-from six.moves import xrange  # noqa: F401 (as `os`)
+from six.moves import xrange  # noqa: F401 (programs use `import *`)
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions, input as lesson
-from cifar10.config import (  # noqa: F401 (programs take them from here)
+from cifar10 import distortions, input as input_lib
+from cifar10.config import (  # noqa: F401 (programs use them)
     HEIGHT,
     NUM_CLASSES,
     NUM_EXAMPLES_PER_EPOCH_FOR_EVAL,
@@ -21,19 +20,19 @@ from cifar10.errors import UserError
 
 IMAGE_SIZE = distortions.IMAGE_SIZE
 
-read_cifar10 = lesson.read_cifar10
+read_cifar10 = input_lib.read_cifar10
 _NUM_PREPROCESS_THREADS = 16
 
 
 def _generate_image_and_label_batch(image, label, min_queue_examples, batch_size, shuffle=True):
-    """Return batches of single examples, from a queue of its own.
+    """Batch single examples in a queue.
 
     Args:
       image: [height, width, depth].
       label: [1].
-      min_queue_examples: the examples that stay in the queue if it shuffles them.
+      min_queue_examples: minimum size of a shuffle queue.
       batch_size: examples per batch.
-      shuffle: whether the order is random.
+      shuffle: random order if True.
 
     Returns:
       images: [batch_size, height, width, depth].
@@ -53,7 +52,7 @@ def _generate_image_and_label_batch(image, label, min_queue_examples, batch_size
 
 
 def distorted_inputs(
-    data_dir=dataset.DATA_DIR, batch_size=lesson.BATCH_SIZE, image_size=None, num_examples=None
+    data_dir=dataset.DATA_DIR, batch_size=input_lib.BATCH_SIZE, image_size=None, num_examples=None
 ):
     """Return batches of distorted training images, in random order, without end.
 
@@ -61,7 +60,7 @@ def distorted_inputs(
       data_dir: a directory that holds a data set, see dataset.read.
       batch_size: examples per batch.
       image_size: height and width of the images; None means IMAGE_SIZE.
-      num_examples: the shuffle queue keeps 40 % of this number; None means
+      num_examples: the shuffle queue keeps 40 % of them; None means
         NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN.
 
     Returns:
@@ -74,21 +73,21 @@ def distorted_inputs(
     image_size = _checked_size(image_size)
     num_examples = num_examples or NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
     split = dataset.read(data_dir).train
-    # A label may be any byte: own networks have any number of classes.
+    # Accept any label, because own networks have any number of classes.
     verification.verify(split._replace(num_classes=256 ** len(split.label_weights)))
     print(
-        f'Filling queue with {int(num_examples * lesson.MIN_FRACTION_OF_EXAMPLES_IN_QUEUE)} CIFAR images before starting to '
+        f'Filling queue with {int(num_examples * input_lib.MIN_FRACTION_OF_EXAMPLES_IN_QUEUE)} CIFAR images before starting to '
         'train. This will take a few minutes.',
         flush=True,
     )
     with tf.device('/cpu:0'), tf.name_scope('data_augmentation'):
-        labels, images = lesson.shuffled_records(split, num_examples, batch_size)
+        labels, images = input_lib.shuffled_records(split, num_examples, batch_size)
         images = distortions.distort(
             images,
             distortions.sample_parameters(batch_size, image_size=image_size),
             image_size=image_size,
         )
-        images, labels = lesson.prefetch_queue(images, labels, 2, num_threads=2).dequeue()
+        images, labels = input_lib.prefetch_queue(images, labels, 2, num_threads=2).dequeue()
     tf.summary.image('images', images)
     return images, labels
 
@@ -96,22 +95,21 @@ def distorted_inputs(
 def inputs(
     eval_data,
     data_dir=dataset.DATA_DIR,
-    batch_size=lesson.BATCH_SIZE,
+    batch_size=input_lib.BATCH_SIZE,
     num_epochs=None,
     image_size=None,
 ):
     """Return batches of undistorted images, in the order of the files.
 
     Args:
-      eval_data: whether to read the test files rather than the training files.
+      eval_data: read the test files if True, else the training files.
       data_dir: a directory that holds a data set, see dataset.read.
       batch_size: examples per batch.
       num_epochs: see cifar10.input.inputs; None gives full batches without end.
       image_size: height and width of the images; None means IMAGE_SIZE.
 
     Returns:
-      images: float32 [n, image_size, image_size, 3], where n is batch_size, or unknown with
-        `num_epochs`.
+      images: float32 [n, image_size, image_size, 3]; n is batch_size, or unknown with `num_epochs`.
       labels: int32 [n].
 
     Raises:
@@ -121,7 +119,7 @@ def inputs(
     found = dataset.read(data_dir)
     split = found.test if eval_data else found.train
     verification.verify(split._replace(num_classes=256 ** len(split.label_weights)))
-    labels, images = lesson.undistorted_records(split, batch_size, num_epochs)
+    labels, images = input_lib.undistorted_records(split, batch_size, num_epochs)
     with tf.device('/cpu:0'), tf.name_scope('input'):
         images = distortions.crop(images, image_size=image_size)
     tf.summary.image('images', images)

@@ -1,6 +1,6 @@
-"""The part of tf.contrib that programs on CIFAR-10 use, for TensorFlow 2, which has none.
+"""The part of tf.contrib that CIFAR-10 programs use, for TensorFlow 2.
 
-Layers have the same variable names, initial values and defaults.
+Layers keep the variable names, initial values and defaults.
 """
 
 import functools
@@ -43,7 +43,7 @@ def flatten(inputs):
 
 
 def conv2d(inputs, num_outputs, kernel_size, stride=1, padding='SAME', **others):
-    """Convolve [batch, height, width, channels]; add bias or normalisation, and activation.
+    """Convolve [batch, height, width, channels]; apply bias or normalisation, and activation.
 
     `others` are arguments of `_layer`.
     """
@@ -55,7 +55,7 @@ def conv2d(inputs, num_outputs, kernel_size, stride=1, padding='SAME', **others)
 
 
 def fully_connected(inputs, num_outputs, activation_fn=tf.nn.relu, **others):
-    """Multiply [batch, features] by weights; add bias or normalisation, and activation.
+    """Multiply [batch, features] by weights; apply bias or normalisation, and activation.
 
     `others` are arguments of `_layer`.
     """
@@ -135,15 +135,15 @@ def batch_norm(
     Args:
       inputs: [..., channels].
       decay: of the moving averages.
-      center: whether there is a variable beta.
-      scale: whether there is a variable gamma.
+      center: create the variable beta if True.
+      scale: create the variable gamma if True.
       epsilon: is added to the variance.
       activation_fn: a function of the result, or None.
-      updates_collections: the collection of the updates of the moving averages; None updates them
+      updates_collections: collection of the moving average updates; None updates the averages
         whenever the result is computed.
-      is_training: bool or a scalar tensor: normalise by the batch, or else by the moving averages.
-      trainable: whether beta and gamma are trainable.
-      fused: without effect: there is one way to compute it.
+      is_training: bool or scalar tensor: normalise by the batch, or else by the moving averages.
+      trainable: beta and gamma are trainable if True.
+      fused: ignored.
       reuse: see tf.variable_scope.
       scope: see tf.variable_scope.
     """
@@ -176,12 +176,12 @@ def batch_norm(
 
 
 def _prefetch_queue(tensors, capacity=8, num_threads=1, name=None):
-    """Return slim's queue of batches [images, labels]; the program's queue runners fill it."""
+    """Return a queue of batches [images, labels], as slim does; its queue runner fills it."""
     images, labels = tensors
     return prefetch_queue(images, labels, capacity, num_threads)
 
 
-SUMMARIES = {  # the names before 1.0
+SUMMARIES = {  # names before 1.0
     'scalar_summary': lambda tags, values, collections=None, name=None: tf.summary.scalar(
         tags, values, collections
     ),
@@ -225,7 +225,7 @@ _SUCCESSORS = {'slim': 'tf_slim', 'layers': 'tf_slim.layers', 'framework': 'tf_s
 
 
 class _Module(types.ModuleType):
-    """A module of tf.contrib, with the names above, and those of tf_slim if it is installed."""
+    """Module of tf.contrib, with the names above, and those of tf_slim if installed."""
 
     __path__ = []
 
@@ -245,7 +245,7 @@ class _Module(types.ModuleType):
 
 
 def install():
-    """Make the modules `tensorflow.contrib...`, and return the first one."""
+    """Create the modules `tensorflow.contrib...`; return the top one."""
     for path, names in _MODULES.items():
         module = sys.modules['tensorflow.' + path] = _Module('tensorflow.' + path)
         vars(module).update(names)

@@ -1,6 +1,6 @@
 """Hints for errors of TensorFlow 1 programs on today's Python or TensorFlow.
 
-A hint is one line with the line of the program and the remedy.
+A hint is one line with the file, the line number and the remedy.
 """
 
 import difflib
@@ -14,11 +14,9 @@ import tensorflow.compat.v1 as tf
 from cifar10.errors import UserError
 
 _PACKAGE_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), '')
-_PYTHON_3_HINT = (
-    'this is Python 2: convert the program with 2to3, which comes with Python up to 3.12'
-)
+_PYTHON_3_HINT = 'this is Python 2: convert the program with 2to3 (in Python up to 3.12)'
 _OWN_MODULES_HINT = 'If the program came with its own copy, give --own_modules before its name'
-_PYTHON_2_SYNTAX = '|'.join(  # in a line whose strings are empty
+_PYTHON_2_SYNTAX = '|'.join(  # for a line whose strings are emptied
     [
         r"(^|[:;]) *(print|exec) +[\w'{-]",
         r'(^|[:;]) *print *>>',
@@ -46,18 +44,18 @@ _PYTHON_2_ERRORS = '|'.join(
         r"unsupported operand type\(s\) for >>: 'builtin_function_or_method'",
     ]
 )
-_MISSING_NAME_PATTERNS = [  # patterns of messages, with the module and the name
+_MISSING_NAME_PATTERNS = [  # of error messages
     r"module '(?P<module>[\w.]+)' has no attribute '(?P<name>\w+)'",
     r"cannot import name '(?P<name>\w+)' from '(?P<module>[\w.]+)'",
     r"No module named '(?P<module>tensorflow[\w.]*|cifar10)\.(?P<name>\w+)",
     r'(?P<module>tf\.contrib[\w.]*)\.(?P<name>\w+) is not in',
 ]
-_HINTS = [  # pattern of the error's class and message, ' in ', and the program's line; the hint
-    (r"NameError: name 'get_ipython'", 'this line is of a notebook: remove it'),
+_HINTS = [  # (pattern of 'Class: message in program line', hint)
+    (r"NameError: name 'get_ipython'", 'this line is from a notebook: remove it'),
     (_PYTHON_2_ERRORS, _PYTHON_3_HINT),
     (
         r"module 'numpy' has no attribute '\w+'\. `",
-        'NumPy has dropped this name: write it without np.',
+        'NumPy has removed this name: write it without np.',
     ),
     (
         r'^(?!.*feed_dict=).*(as a Python `?bool`? is not allowed|must be a dictionary|'
@@ -76,7 +74,7 @@ _HINTS = [  # pattern of the error's class and message, ' in ', and the program'
     (r"No module named 'PIL'", 'pip install pillow'),
     (
         r"(cannot import name '\w+' from|module) 'scipy[\w.]*'",
-        'SciPy has moved or removed this name: its release notes name the successor',
+        'SciPy has moved or removed this name: see its release notes',
     ),
     (
         r"No module named '(?!tensorflow|cifar10)",
@@ -84,21 +82,21 @@ _HINTS = [  # pattern of the error's class and message, ' in ', and the program'
     ),
     (
         r'^(UnrecognizedFlag|IllegalFlagValue|DuplicateFlag)?Error: .*(flag|Flag)',
-        'its own --help may list the flags of the program',
+        '--help may list the flags of the program',
     ),
 ]
 
 
 def find_hint(error, directory):
-    """Return one line about a known error; None for any other.
+    """Return the hint for a known error; None for any other.
 
     Args:
-      error: an exception that a program in `directory` raised, or SyntaxError.
+      error: an exception of a program in `directory`, or SyntaxError.
       directory: an absolute path.
     """
     if isinstance(error, SyntaxError) and error.filename and os.path.exists(error.filename):
         return _find_syntax_hint(error)
-    # The innermost frame of the program, and not of a package that is installed in its directory.
+    # Find the innermost frame of the program; skip packages installed in its directory.
     frame = None
     for found in traceback.extract_tb(error.__traceback__):
         path = os.path.realpath(found.filename)
@@ -108,7 +106,7 @@ def find_hint(error, directory):
     place = f'{frame.filename}:{frame.lineno}: ' if frame else ''
     if isinstance(error, UserError):
         return place + str(error)
-    # Its message has the traceback of the program's tf.py_func.
+    # An OpError's message may have the traceback of a tf.py_func.
     if isinstance(error, tf.errors.OpError):
         return None
     text = f'{type(error).__name__}: {" ".join(str(error).split())}'
@@ -123,10 +121,7 @@ def find_hint(error, directory):
 
 
 def _find_name_hints(text):
-    """Return a list with the hint for a missing name of TensorFlow or of the tutorial.
-
-    It is empty for any other error.
-    """
+    """Return a list: the hint for a missing name of TensorFlow or of the tutorial, or nothing."""
     found = next(
         filter(None, (re.search(pattern, text) for pattern in _MISSING_NAME_PATTERNS)), None
     )
@@ -142,17 +137,14 @@ def _find_name_hints(text):
         return [question + 'More names: pip install tf_slim tf_keras']
     if re.match(r'(tensorflow(_core)?|tf\.contrib)\b', module):
         return [
-            question + 'docs/tf1.md has remedies for names that are gone; TensorFlow 1.15 '
+            question + 'docs/tf1.md has remedies for removed names; TensorFlow 1.15 '
             '(docs/requirements-1.15.txt) may have the name'
         ]
     return []
 
 
 def _find_syntax_hint(error):
-    """Return one line about Python 2 or an unknown encoding.
-
-    None for other errors, which Python explains better.
-    """
+    """Return the hint for Python 2 or a wrong encoding; None for any other syntax error."""
     line = (error.text or '').strip()
     without_strings = re.sub(r'(["\'])(?:\\.|(?!\1).)*\1|#.*', "''", line)
     if re.search("UTF-8|(?<!unicodeescape' )codec can't decode", error.msg):

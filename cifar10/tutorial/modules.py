@@ -1,4 +1,4 @@
-"""Import of the tutorial's modules by a program: this package's, or copies beside the program."""
+"""Selection of the tutorial's modules: this package's, or copies beside the program."""
 
 import ast
 import hashlib
@@ -26,9 +26,8 @@ _FORMER_PACKAGES = [
 ]
 _PACKAGES = _FORMER_PACKAGES + ['cifar10']
 _FLAG_DEFAULTS = {'batch_size': CLASSIC.batch_size, 'data_dir': dataset.DATA_DIR, 'use_fp16': False}
-# See `_digest`: of the functions in the versions of the tutorial from November 2015 to 2019, and,
-# in the last line, of those that copies have in common, with the names of TensorFlow 1.0 or with
-# os.mkdir.
+# Digests (see `_digest`) of the tutorial's functions from November 2015 to 2019. The last line has
+# common variants, with names of TensorFlow 1.0 or with os.mkdir.
 _PUBLISHED_DIGESTS = """
 07ac93 0cb5fb 0f6390 0fc091 114436 19a067 1bc549 1bc9d8 210701 272b90 29935c 2e9a7c 4b4710 52b330 53d9b7 53f63f 6317e7
 6540c5 674e03 6aa20e 6e34fc 6e978d 75770a 77303f 7ceeef 7d1f79 7ed07d 843949 8c6f22 8d0f27 92a8f6 92d4e1 9e422d a47157
@@ -39,13 +38,13 @@ _LAYOUT_TOKENS = {tokenize.INDENT: '>', tokenize.DEDENT: '<', tokenize.NEWLINE: 
 
 
 def install(program_path, own_modules):
-    """Choose the modules that a program gets under the tutorial's names and for scipy.misc.
+    """Install the import of the tutorial's modules and of scipy.misc.
 
-    The choice is printed if there are copies beside the program.
+    If there are copies beside the program, print the choice.
 
     Args:
-      program_path: its absolute path, without links.
-      own_modules: whether it gets the copies.
+      program_path: absolute path, without links.
+      own_modules: import the copies if True.
 
     Raises:
       UserError: there are no copies.
@@ -54,13 +53,13 @@ def install(program_path, own_modules):
     copies = _find_copies(program_path)
     if own_modules and not copies:
         raise UserError(
-            f'There is no cifar10.py or cifar10_input.py of its own in {directory}: leave out --own_modules'
+            f'No cifar10.py or cifar10_input.py beside the program in {directory}: leave out --own_modules'
         )
     if own_modules:
         _print_message(f'using {" and ".join(copies)}')
     elif copies:
         _print_message(
-            f"using this package's {' and '.join(_MODULE_NAMES)}, not the copies in {directory} (--own_modules takes them)"
+            f"using this package's {' and '.join(_MODULE_NAMES)}, not the copies in {directory} (--own_modules uses them)"
         )
         for path in copies:
             difference = _describe_difference(path)
@@ -69,7 +68,7 @@ def install(program_path, own_modules):
     replaced_modules = set(copies.values()) if own_modules else set()
     if 'cifar10_input' not in replaced_modules:
         sys.modules['cifar10_input'] = cifar10_input
-    # The package with its lazy names: from now on the name is the tutorial's module.
+    # The next import of this name loads the tutorial's module.
     del sys.modules['cifar10']
     sys.meta_path.insert(0, _Finder(directory, replaced_modules))
 
@@ -81,7 +80,7 @@ def _print_message(message):
 def _find_copies(program_path):
     """Return the copies of the tutorial's modules beside the program.
 
-    They are a dict from their paths to the module or the package that they belong to.
+    The result maps each path to the module or package of the copy.
     """
     names = _MODULE_NAMES + ['cifar10.__init__']
     names += [package + '.' + name for package in _PACKAGES for name in _MODULE_NAMES]
@@ -99,21 +98,21 @@ def _find_copies(program_path):
 
 
 def _describe_difference(path):
-    """Compare a copy of a module with the tutorial's; return an empty text if they agree.
+    """Return the differences of a copy from the tutorial's module; an empty text if they agree.
 
-    Names, functions, constants and defaults of flags are compared.
+    Names, functions, constants and flag defaults are compared.
     """
     try:
         with tokenize.open(path) as opened:
             lines = opened.readlines()
         tree = ast.parse(''.join(lines), path)
-    except (SyntaxError, ValueError) as error:  # ValueError: a null byte, or other characters
+    except (SyntaxError, ValueError) as error:  # ValueError: a null byte, or wrong encoding
         return f'has a syntax error: {error}'
     values = _module_values(tree)
     with open(_path_in_package(os.path.basename(path)), encoding='utf-8') as opened:
         own_tree = ast.parse(opened.read())
     names = set(_module_values(own_tree))
-    for statement in own_tree.body:  # constants come from config.py
+    for statement in own_tree.body:  # Constants are imported from config.py.
         if isinstance(statement, ast.ImportFrom):
             names |= {alias.name for alias in statement.names}
     added = [name for name in values if name not in names and not name.startswith('__')]
@@ -144,14 +143,14 @@ def _path_in_package(name):
 def _module_values(tree):
     """Return the functions, classes and variables of a module, by name.
 
-    The value of a variable is None unless it is a literal.
+    A value is None unless it is a literal.
     """
     values = {}
     for statement in tree.body:
         if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
             values[statement.name] = None
         for target in getattr(statement, 'targets', []):
-            # The second as in cifar10_input.IMAGE_SIZE = 32.
+            # `attr` as in cifar10_input.IMAGE_SIZE = 32.
             name = getattr(target, 'id', None) or getattr(target, 'attr', None)
             if name:
                 values[name] = _literal(statement.value)
@@ -166,16 +165,13 @@ def _literal(expression):
 
 
 def _flag_defaults(tree):
-    """Yield the name and the default of each flag of a module, if both are literals.
-
-    Flags are those of tf.app.flags and of argparse.
-    """
+    """Yield name and default of each flag (tf.app.flags, argparse), if both are literals."""
     for call in ast.walk(tree):
         function = getattr(getattr(call, 'func', None), 'attr', '')
         if function.startswith('DEFINE_') or function == 'add_argument':
             named = {keyword.arg: keyword.value for keyword in call.keywords}
             names, key = call.args, 'default_value'
-            if function == 'add_argument':  # Its last name is the long one.
+            if function == 'add_argument':  # The last name is the long one.
                 names, key = call.args[-1:], 'default'
             name, default = map(_literal, (names + [named.get(key)])[:2])
             if name and default is not None:
@@ -196,31 +192,26 @@ def _digest(lines):
         elif token.type not in (tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER):
             tokens.append(token)
     text = ' '.join(_LAYOUT_TOKENS.get(token.type, token.string) for token in tokens[:-1])
-    # Formatters and 2to3 change these.
+    # Formatters and 2to3 change quotes and xrange.
     text = text.replace('"', "'").replace('xrange', 'range')
     return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finder of the tutorial's modules, also in their former packages, and of scipy.misc.
-
-    A copy of a module can replace it.
-    """
+    """Finder of the tutorial's modules, their former packages, and scipy.misc."""
 
     def __init__(self, directory, replaced_modules):
-        self._directory = directory  # The program's.
+        self._directory = directory  # of the program
         self._replaced_modules = (
-            replaced_modules  # The modules and packages of which it gets its own copy.
+            replaced_modules  # modules and packages with a copy beside the program
         )
 
     def find_spec(self, fullname, path=None, target=None):
-        """Return the spec of a module of the tutorial, a former package of them, or scipy.misc.
-
-        None for any other module.
+        """Return the spec of a module of this finder; None for any other.
 
         Raises:
-          UserError: the program has a copy of cifar10_input only, which this package's cifar10
-            would not use.
+          UserError: the program has a copy of cifar10_input only; this package's cifar10 would
+            ignore the copy.
         """
         package, _, name = fullname.rpartition('.')
         if fullname == 'cifar10':
@@ -239,18 +230,18 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return PathFinder.find_spec('cifar10', [self._directory])
         if 'cifar10_input' in self._replaced_modules:
             raise UserError(
-                "--own_modules takes only cifar10_input.py, which this package's cifar10 does not use: put a cifar10.py "
-                'beside it'
+                "this package's cifar10 ignores the program's own cifar10_input.py: put a cifar10.py beside it, or leave "
+                'out --own_modules'
             )
         return spec_from_file_location(
             'cifar10', _path_in_package('cifar10.py'), submodule_search_locations=cifar10.__path__
         )
 
     def create_module(self, spec):
-        """Return the tutorial's module, which is the same under each name; a package is empty."""
+        """Return the tutorial's module, one object for all its names; a package is empty."""
         if spec.submodule_search_locations is None:
             return importlib.import_module(spec.name.rpartition('.')[2])
         return None
 
     def exec_module(self, module):
-        """Do nothing: a module of the tutorial is already executed."""
+        """Do nothing, because create_module has imported the module."""

@@ -1,4 +1,4 @@
-"""Runner of TensorFlow 1 programs as printed."""
+"""Runner of unchanged TensorFlow 1 programs."""
 
 import atexit
 import json
@@ -15,23 +15,23 @@ from cifar10.tutorial import error_hints, modules, tf1
 def run(path, arguments, own_modules=False):
     """Run the program at `path` as a script, with TensorFlow 1 and the tutorial's modules.
 
-    It becomes the module `__main__`, and its directory the first one on the path. An error without
-    a hint shows the traceback of the program and ends this process with status 1.
+    The program becomes `__main__`; its directory comes first in sys.path. An error without a hint
+    prints the program's traceback and exits with status 1.
 
     Args:
-      path: that of a Python file.
+      path: of a Python file.
       arguments: list of strings, the program's command line.
-      own_modules: whether the program gets the copies of the tutorial's modules that are beside it.
+      own_modules: use the copies of the tutorial's modules beside the program if True.
 
     Raises:
-      UserError: the program cannot be read, or its error is in `error_hints`.
+      UserError: the program cannot be read, or its error has a hint in `error_hints`.
       SystemExit: the program ends.
     """
     code = _compile_program(path)
     directory = os.path.dirname(os.path.realpath(path))
     modules.install(os.path.realpath(path), own_modules)
     tf1.install()
-    # after the program's own threads have ended, and after what it registers itself
+    # This runs after the program's threads, and after its own atexit functions.
     atexit.register(tf1.close_sessions)
     signals.restore_handlers()
     sys.argv = [path] + arguments
@@ -49,7 +49,7 @@ def run(path, arguments, own_modules=False):
 
 
 def _exit_with_error(error, directory, frames):
-    """End with the hint for an error, or else with its traceback."""
+    """Exit with the hint for an error, or else with its traceback."""
     line = error_hints.find_hint(error, directory)
     if line:
         raise UserError(line)
@@ -64,7 +64,7 @@ def _compile_program(path):
             source = opened.read()
         if path.endswith('.ipynb') or _is_notebook(source):
             raise UserError(
-                f'{path} is a notebook, not a program: `jupyter nbconvert --to script {shlex.quote(path)}` makes one of it'
+                f'{path} is a notebook, not a program: `jupyter nbconvert --to script {shlex.quote(path)}` converts it'
             )
         return compile(source, os.path.abspath(path), 'exec', dont_inherit=True)
     except OSError as error:
@@ -76,10 +76,7 @@ def _compile_program(path):
 
 
 def _is_notebook(source):
-    """Return whether the bytes are a JSON object.
-
-    It can be a valid Python program that does nothing.
-    """
+    """Return True if the bytes are a JSON object, which may be valid Python too."""
     try:
         return isinstance(json.loads(source), dict)
     except ValueError:

@@ -1,28 +1,22 @@
-"""The module `scipy.misc` for programs that save or read pictures.
-
-Its four functions, which SciPy has removed, use Pillow.
-"""
+"""The image functions that SciPy has removed from `scipy.misc`, on Pillow."""
 
 import numpy as np
 
 
 def toimage(arr, *, cmin=None, cmax=None, mode=None, channel_axis=None):
-    """Convert an array to a picture.
+    """Convert an array to a PIL.Image.Image.
 
     Args:
       arr: [height, width], or with an axis of 3 or 4 channels. Unless it is uint8, its values are
-        scaled to the range of bytes.
-      cmin: the value that becomes 0; None takes the least one.
-      cmax: the value that becomes 255; None takes the greatest one.
-      mode: one of PIL's modes, to which the picture is converted; None for none. 'F' keeps the
-        values of [height, width].
-      channel_axis: the axis of the channels; None takes the first one of size 3, else of size 4.
-
-    Returns:
-      A PIL.Image.Image.
+        scaled to 0 to 255.
+      cmin: the value that becomes 0; None means the minimum.
+      cmax: the value that becomes 255; None means the maximum.
+      mode: mode of the image in PIL; None means no conversion. 'F' keeps the values of [height,
+        width].
+      channel_axis: axis of the channels; None means the first one of size 3, else of size 4.
 
     Raises:
-      ValueError: the array has no such axis.
+      ValueError: the array has no axis of channels.
     """
     from PIL import Image
 
@@ -42,14 +36,14 @@ def toimage(arr, *, cmin=None, cmax=None, mode=None, channel_axis=None):
 
 
 def imsave(name, arr, format=None):
-    """Write an array to a file, converted by `toimage`."""
+    """Write an array as an image; see `toimage`."""
     toimage(arr, channel_axis=2).save(name, format)
 
 
 def imread(name, flatten=False, mode=None):
-    """Read a picture: uint8 [height, width] or [height, width, channels].
+    """Read an image: uint8 [height, width] or [height, width, channels].
 
-    With `flatten` it is the brightness, float32.
+    With `flatten`: brightness, float32 [height, width].
     """
     from PIL import Image
 
@@ -60,9 +54,9 @@ def imread(name, flatten=False, mode=None):
 
 
 def imresize(arr, size, interp='bilinear', mode=None):
-    """Resize an array, scaled as by `toimage`.
+    """Resize an array after `toimage`.
 
-    `size` is a percentage (int), a fraction (float), or height and width.
+    `size` is a percentage (int), a fraction (float), or (height, width).
     """
     from PIL import Image
 

@@ -1,7 +1,6 @@
 """`tensorflow` for programs of version 1: compat.v1, the names before 1.0, and tf.contrib.
 
-Names that have changed their meaning are not replaced: a name is added only if it is missing, and
-calls are read in the old order of arguments only if today's order is impossible.
+Only missing names are added. The old order of arguments applies only if today's is impossible.
 """
 
 import difflib
@@ -26,7 +25,7 @@ from tensorflow.python.framework import graph_util
 from cifar10 import errors
 from cifar10.tutorial import contrib
 
-# what a thread of a queue says that was between two of its steps
+# Message of a queue thread that was between two steps.
 _CLOSED = 'Session has been closed'
 _OLD_ARGUMENTS = {
     'concat_dim': 'axis',
@@ -35,7 +34,7 @@ _OLD_ARGUMENTS = {
 }
 _OLD_LOSS = ['logits', 'labels', 'name']
 _sessions = weakref.WeakSet()
-_OLD_NAMES = {  # by module; those before 1.0 as RELEASE.md of TensorFlow 1.0 lists them
+_OLD_NAMES = {  # by module; source: RELEASE.md of TensorFlow 1.0
     tf: {
         'mul': tf.multiply,
         'sub': tf.subtract,
@@ -51,7 +50,7 @@ _OLD_NAMES = {  # by module; those before 1.0 as RELEASE.md of TensorFlow 1.0 li
         'pywrap_tensorflow': pywrap_tensorflow,
         **contrib.SUMMARIES,
     },
-    time: {'clock': time.perf_counter},  # gone since Python 3.8; programs measure steps with it
+    time: {'clock': time.perf_counter},  # removed in Python 3.8
     tf.train: {'SummaryWriter': tf.summary.FileWriter},
     tf.image: {'per_image_whitening': tf.image.per_image_standardization},
     # Private modules that programs import.
@@ -62,10 +61,10 @@ _OLD_NAMES = {  # by module; those before 1.0 as RELEASE.md of TensorFlow 1.0 li
 
 
 def install():
-    """Make `import tensorflow` give version 1 from now on, in this process."""
+    """Replace the module `tensorflow` by version 1, for this process."""
     _quieten()
     if importlib.util.find_spec('tf_keras'):
-        os.environ.setdefault('TF_USE_LEGACY_KERAS', '1')  # tf.layers and tf.nn.rnn_cell need it
+        os.environ.setdefault('TF_USE_LEGACY_KERAS', '1')  # for tf.layers and tf.nn.rnn_cell
     tf.disable_v2_behavior()
     for module, names in _OLD_NAMES.items():
         for name, value in names.items():
@@ -83,17 +82,17 @@ def install():
     _warn_of_unknown_flags()
     module = _module()
     sys.modules['tensorflow'] = module
-    # 1.15 has it
+    # TensorFlow 1.15 has tf.contrib.
     tf.contrib = tensorflow_2.contrib if hasattr(tensorflow_2, 'contrib') else contrib.install()
 
 
 def _quieten():
-    """Suppress messages that only hide a program's own.
+    """Suppress messages that hide the program's own.
 
-    These are the deprecation warning of each name, the repetition of each line by a second handler,
-    and a traceback for each thread of a queue when the program closes its session.
+    These are deprecation warnings, repetitions by a second handler, and tracebacks of queue threads
+    when the program closes its session.
     """
-    # makes TensorFlow's handler, without which messages would go to that of absl
+    # This creates TensorFlow's handler; otherwise messages go to the handler of absl.
     tf.logging.get_verbosity()
     logger = logging.getLogger('tensorflow')
     logger.propagate = False
@@ -107,7 +106,7 @@ def _quieten():
     tf.train.QueueRunner.__init__ = functools.partialmethod(
         tf.train.QueueRunner.__init__, queue_closed_exception_types=closed
     )
-    show = getattr(threading, 'excepthook', None)  # since Python 3.8
+    show = getattr(threading, 'excepthook', None)  # new in Python 3.8
     threading.excepthook = lambda error: (
         None if re.search(_CLOSED, str(error.exc_value)) else show(error)
     )
@@ -121,7 +120,7 @@ def _module():
     module.compat = tensorflow_2.compat
 
     def get(name):
-        if name == 'keras':  # it imports tensorflow itself, and needs version 2
+        if name == 'keras':  # It imports tensorflow, and needs version 2.
             sys.modules['tensorflow'] = tensorflow_2
             try:
                 return tf.keras.layers and tf.keras
@@ -137,7 +136,7 @@ def _module():
 
 
 def _accept_old_orders():
-    """Accept the arguments, and their order, of versions before 1.0."""
+    """Accept argument names and orders of versions before 1.0."""
     for owner, name, old_order, first in [
         (tf, 'concat', ['axis', 'values', 'name'], int),
         (tf, 'split', ['axis', 'num_or_size_splits', 'value', 'name'], int),
@@ -159,7 +158,7 @@ def _accept_old_orders():
 
     def make_sync_either_way(self, *positional, replica_id=None, **named):
         make_sync(self, *positional, **named)
-        # now, because programs ask for it when the graph has been finalized
+        # Create the op now, because programs request it after the graph is finalized.
         clean_up_op = tf.no_op(name='clean_up')
         self.get_clean_up_op = lambda: clean_up_op
 
@@ -167,9 +166,9 @@ def _accept_old_orders():
 
 
 def _in_either_order(function, old_order, first):
-    """Return a function that also takes the old names and the old order of arguments.
+    """Return a function that also accepts the old names and order of arguments.
 
-    In the old order the first argument is of the type `first`.
+    In the old order, the first argument has the type `first`.
     """
 
     def call(*positional, **named):
@@ -182,10 +181,7 @@ def _in_either_order(function, old_order, first):
 
 
 def _with_new_variables(method):
-    """Return a method that makes variables also after `reuse_variables`.
-
-    Before 1.0 this was not forbidden.
-    """
+    """Return a method that may create variables after `reuse_variables`, as before 1.0."""
 
     def call(*positional, **named):
         scope = tf.get_variable_scope()
@@ -198,7 +194,7 @@ def _with_new_variables(method):
 
 
 def _let_flags_be_set():
-    """Let a program set flags that it has not defined, as it could up to TensorFlow 1.4."""
+    """Allow setting of undefined flags, as TensorFlow did up to 1.4."""
     wrapper = type(tf.app.flags.FLAGS)
     set_flag = wrapper.__setattr__
 
@@ -214,7 +210,7 @@ def _let_flags_be_set():
 
 
 def _warn_of_unknown_flags():
-    """Warn once of each flag whose name is nowhere in the program.
+    """Warn once about each flag that the program's text does not contain.
 
     As in version 1, tf.app.run ignores it.
     """
@@ -230,7 +226,7 @@ def _warn_of_unknown_flags():
             for flag in sorted(given - words - warned):
                 similar = difflib.get_close_matches(flag.replace('-', '_'), self, 1)
                 hint = f'; did you mean --{similar[0]}?' if similar else ''
-                errors.warn(f'tf.app.run ignores --{flag}, which is no flag of this program{hint}')
+                errors.warn(f'tf.app.run ignores --{flag}: the program defines no such flag{hint}')
             warned.update(given)
         return rest
 
@@ -238,7 +234,7 @@ def _warn_of_unknown_flags():
 
 
 def _follow_sessions():
-    """Remember every session; without a GPU, enable soft placement, which uses the CPU instead."""
+    """Record every session; without a GPU, enable soft placement on the CPU."""
     has_gpu = bool(tf.config.experimental.list_physical_devices('GPU'))
     base = tf.Session.__mro__[1]
     init = base.__init__
@@ -254,11 +250,11 @@ def _follow_sessions():
 
 
 def close_sessions():
-    """Close open sessions, and wait for the threads of queues: Python may abort if they run on."""
+    """Close all sessions and join the queue threads, because Python may abort while they run."""
     for session in list(_sessions):
         session.close()
     for thread in threading.enumerate():
-        # which waits for ever
+        # A close_on_stop thread may never end.
         if thread.name.startswith('QueueRunnerThread') and not thread.name.endswith(
             'close_on_stop'
         ):

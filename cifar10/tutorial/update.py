@@ -7,29 +7,24 @@ from cifar10.config import CLASSIC, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, RunLength
 
 
 def add_loss_summaries(total_loss):
-    """Average each loss over the steps, and make a summary of each value and of each average.
+    """Return the op that averages the losses over the steps; summarize losses and averages.
 
-    Args:
-      total_loss: a scalar; the other losses are those of the collection 'losses'.
-
-    Returns:
-      The op that updates the averages.
+    The losses are `total_loss`, a scalar, and those of the collection 'losses'.
     """
     averages = tf.train.ExponentialMovingAverage(0.9, name='avg')
     losses = tf.get_collection('losses') + [total_loss]
     averages_op = averages.apply(losses)
     for part in losses:
-        # as TensorFlow writes the tutorial's ' (raw)'
+        # TensorFlow replaces the tutorial's ' (raw)' by this suffix.
         tf.summary.scalar(part.op.name + '__raw_', part)
         tf.summary.scalar(part.op.name, averages.average(part))
     return averages_op
 
 
 def learning_rate(global_step, run_length, hparams):
-    """Return the learning rate of tf.train.exponential_decay, and write a summary of it.
+    """Return the learning rate, with a summary.
 
-    It decays after int(num_epochs_per_decay * steps per epoch) steps. For the arguments see
-    `train`.
+    It decays after int(num_epochs_per_decay * steps per epoch) steps; see `train`.
     """
     decay_steps = int(
         run_length.examples_per_epoch / run_length.examples_per_step * hparams.num_epochs_per_decay
@@ -53,19 +48,15 @@ def train(
 ):
     """Return the train op of the tutorial's `cifar10.train`.
 
-    It averages the losses, computes the gradients, applies them, and then updates the moving
-    averages of all trainable variables with decay min(moving_average_decay, (1 + step) / (10 +
-    step)). For the learning rate see `learning_rate`. There are summaries of the learning rate, the
-    losses, the variables and the gradients.
+    It averages the losses, applies the gradients, and then updates the moving averages of all
+    trainable variables with decay min(moving_average_decay, (1 + step) / (10 + step)). Learning
+    rate, losses, variables and gradients have summaries.
 
     Args:
       total_loss: a scalar, as `loss` returns it.
       global_step: the variable that counts updates.
       run_length: a RunLength.
-      hparams: an HParams; the learning rate, its decay and moving_average_decay are used.
-
-    Returns:
-      The train op.
+      hparams: an HParams, for the learning rate, its decay and moving_average_decay.
     """
     rate = learning_rate(global_step, run_length, hparams)
     with tf.control_dependencies([add_loss_summaries(total_loss)]):

@@ -1,4 +1,4 @@
-"""The tutorial's module cifar10: what its flags and its constants change."""
+"""The tutorial's module cifar10: effects of flags and constants."""
 
 import importlib
 import sys
@@ -15,7 +15,7 @@ from tests.helpers import programs
 
 @pytest.fixture
 def cifar10(monkeypatch, data_dir):
-    """The module as a program gets it that was started with --data_dir and an unknown flag."""
+    """The module in a program that has the flag --data_dir and an unknown flag."""
     monkeypatch.setattr(sys, 'argv', ['program.py', '--unknown=1', '--data_dir=' + data_dir])
     with programs.own_flags():
         yield importlib.import_module('cifar10.tutorial.cifar10')
@@ -28,7 +28,7 @@ def test_the_flags_in_both_forms(cifar10, data_dir):
     assert cifar10.inputs(True)[0].shape.as_list() == [128, 24, 24, 3]
     flags = [cifar10._flag(name) for name in ('batch_size', 'data_dir', 'use_fp16')]
     assert flags == [128, data_dir, False]
-    assert not cifar10.FLAGS.is_parsed()  # the program's own flags may still be defined
+    assert not cifar10.FLAGS.is_parsed()  # The program may define more flags.
     cifar10.FLAGS.batch_size = 50
     assert cifar10.inputs(eval_data=True)[1].shape.as_list() == [50]
     assert cifar10.distorted_inputs()[0].shape.as_list() == [50, 24, 24, 3]
@@ -77,7 +77,7 @@ def test_the_network_has_the_classes_that_are_set_and_summaries(cifar10):
 
 
 def test_the_download(cifar10, monkeypatch, data_dir):
-    """To the directory of the flag, from the address that a program may have set."""
+    """It downloads DATA_URL to --data_dir."""
     calls = []
     monkeypatch.setattr(
         download, 'maybe_download_and_extract', lambda *arguments: calls.append(arguments)

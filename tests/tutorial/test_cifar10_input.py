@@ -12,11 +12,11 @@ from tests.helpers import messages, oracle, queues
 
 
 def test_two_passes_over_the_test_images(data_dir):
-    """50 images in batches of 20: the fifth batch ends the second pass, and each batch is full."""
+    """50 images in five full batches of 20: the fifth ends the second pass."""
     images, labels = cifar10_input.inputs(True, dataset.files_dir(data_dir), 20)
     assert (images.shape.as_list(), labels.shape.as_list()) == ([20, 24, 24, 3], [20])
     cifar10_input.distorted_inputs(data_dir, 16)
-    # Evaluations of books merge all summaries, and need one at least.
+    # Evaluations of books merge all summaries and need at least one.
     summaries = [tensor.op.type for tensor in tf.get_collection(tf.GraphKeys.SUMMARIES)]
     assert summaries.count('ImageSummary') == 2
     expected, _ = oracle.read_records(dataset.read(data_dir).test.paths)

@@ -1,4 +1,4 @@
-"""One line with the place and the remedy, for what cannot work."""
+"""Hints: one line with the place and the remedy."""
 
 import sys
 
@@ -39,7 +39,7 @@ def _explain(text, directory):
         pytest.param(
             'import numpy as np\nnp.float',
             3,
-            "'float'; NumPy has dropped this name",
+            "'float'; NumPy has removed this name",
             marks=pytest.mark.skipif(hasattr(np, 'float'), reason='this NumPy has it'),
         ),
         pytest.param('import tensorflow.contrib.learn', 2, 'docs/tf1.md', marks=only_with_2),
@@ -53,15 +53,23 @@ def _explain(text, directory):
         ),
         (TF + 'with tf.Graph().as_default():\n  bool(tf.constant(1))', 4, 'write `is not None`'),
         ('raise AttributeError("`conv2d` is not available with Keras 3.")', 2, 'tf_keras'),
-        ('get_ipython().run_line_magic("matplotlib")', 2, 'this line is of a notebook: remove it'),
-        ("raise ImportError(\"cannot import name 'a' from 'scipy.misc'\")", 2, 'its release notes'),
+        (
+            'get_ipython().run_line_magic("matplotlib")',
+            2,
+            'this line is from a notebook: remove it',
+        ),
+        (
+            "raise ImportError(\"cannot import name 'a' from 'scipy.misc'\")",
+            2,
+            'see its release notes',
+        ),
         ('raise ModuleNotFoundError("No module named \'PIL\'")', 2, 'pip install pillow'),
         ('import a_package_that_nobody_has.part', 2, 'put this module beside the program'),
         (INPUT + 'c.distored_inputs', 3, "did you mean 'distorted_inputs'? The tutorial's module"),
         ('import cifar10.my_network', 2, '--own_modules'),
         ('import cifar10\ncifar10.my_network', 3, "; The tutorial's module has no such name. If"),
         ('import cifar10\ncifar10.inference()', 3, "the tutorial's function differs. If"),
-        ('from absl import flags\nflags.FLAGS(["x", "--nix"])', 3, 'its own --help may list'),
+        ('from absl import flags\nflags.FLAGS(["x", "--nix"])', 3, '; --help may list'),
         (
             'from cifar10.data import verification\nverification.check_file("nix.bin")',
             3,

@@ -1,4 +1,4 @@
-"""The difference between a copy of a module and the published ones."""
+"""Differences of a copy from the published modules."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_the_difference_from_the_published_functions(tmp_path, before, after, di
 
 
 def test_the_copies_beside_a_program(tmp_path):
-    """The program itself may have the name of a module."""
+    """The program may have the name of a module."""
     paths = [tmp_path / name for name in ('cifar10.py', 'cifar10_input.py')]
     for path in paths:
         path.touch()

@@ -1,5 +1,6 @@
-"""Programs in the styles of books and tutorials, run as printed in processes of their own: forks,
-except where the end of Python matters."""
+"""Unchanged programs in the styles of books and tutorials, each in its own process.
+
+The process is a fork, except where the end of Python matters."""
 
 import os
 import re
@@ -23,8 +24,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def own(tmp_path):
-    """own(name, copies) is the path of a program in a directory of its own; `copies` are files
-    beside it, by name."""
+    """own(name, copies): path of a program in its own directory, with files `copies` by name."""
 
     def place(name, **copies):
         for copy, text in copies.items():
@@ -41,8 +41,7 @@ def _succeed(*args, wrapper=()):
 
 
 def test_an_own_network_on_the_input(own, data_dir):
-    """The labels of the test images come in the order of the file, and then from its start
-    again."""
+    """The labels have the order of the file, and start again at its end."""
     stdout, stderr = _succeed(own('own_network'), os.path.join(data_dir, dataset.CIFAR10_DIRECTORY))
     assert stderr == ''
     assert stdout.startswith(FILLING)
@@ -54,14 +53,14 @@ def test_an_own_network_on_the_input(own, data_dir):
 
 
 def test_the_tutorial_trains_and_evaluates(own, tmp_path, data_dir):
-    """The first from the directory above the batches, the second from that of the batches."""
+    """data_dir: first the parent of cifar-10-batches-bin, then the directory itself."""
     flags = ['--data_dir=' + data_dir, '--batch_size=25']
     train_dir = str(tmp_path / 'train')
     unknown = ['--max-step=3', '--max-step=4']
     stdout, stderr = _succeed(
         own('train_flags'), '--train_dir=' + train_dir, '--max_steps=5', *unknown, *flags
     )
-    assert stderr.count('ignores') == stderr.count('ignores --max-step, ') == 1
+    assert stderr.count('ignores') == stderr.count('ignores --max-step: ') == 1
     assert re.findall(r'step (\d+), loss = [345]\.\d\d \(batches of 25\)', stdout) == list('024')
     assert stderr.count('Saving checkpoints for 5') == 1
     assert 'deprecated' not in stderr and 'Traceback' not in stderr
@@ -100,7 +99,7 @@ def test_towers_on_gpus_that_are_not_there_and_the_other_kind_of_flags(own, tmp_
 
 
 def test_names_and_orders_before_version_1(own, tmp_path, data_dir):
-    """The constants and the flag that the program sets count too."""
+    """The program sets constants and a flag."""
     stdout, stderr = _succeed(
         own('before_1_0'), '--data_dir=' + data_dir, f'--train_dir={tmp_path / "train"}'
     )
@@ -149,7 +148,7 @@ def test_ctrl_c_ends_the_program(own, tmp_path):
 
 
 def test_a_thread_and_what_happens_at_the_end_keep_their_sessions(tmp_path):
-    """The program is started through a link, and changes the directory."""
+    """The path of the program is a link; the program changes the directory."""
     (tmp_path / 'own').mkdir()
     (tmp_path / 'own' / 'helper.py').write_text('NUMBER = 5\n')
     (tmp_path / 'own' / 'ends.py').write_text(
@@ -172,7 +171,7 @@ def test_a_thread_and_what_happens_at_the_end_keep_their_sessions(tmp_path):
 
 
 def test_its_own_hook_shows_an_error_and_its_own_flags_are_its_own(tmp_path):
-    """Also flags that resemble those of the runner."""
+    """The flags resemble those of the runner."""
     (tmp_path / 'hook.py').write_text(
         'import sys\n'
         'sys.excepthook = lambda kind, error, frames: print(kind.__name__, error, frames.tb_lineno)\n'
@@ -184,7 +183,7 @@ def test_its_own_hook_shows_an_error_and_its_own_flags_are_its_own(tmp_path):
 
 
 def test_a_program_that_leaves_its_queues_running(tmp_path, data_dir):
-    """Python aborts if threads run TensorFlow at its end."""
+    """Python aborts if threads still run TensorFlow."""
     (tmp_path / 'leaves.py').write_text(
         'import sys, cifar10_input, tensorflow as tf\n'
         'images, _ = cifar10_input.distorted_inputs(sys.argv[1], 128)\n'
@@ -204,7 +203,7 @@ def test_names_of_version_1_and_former_places_of_the_modules(own, tmp_path):
     (tmp_path / 'scipy' / '__init__.py').write_text('')
     stdout, stderr = _succeed(own('names'), 'their', 'argument')
     assert stdout == 'all names are there\n'
-    # TensorFlow 1.15 also has one of its own, about its tf.contrib
+    # TensorFlow 1.15 also warns about tf.contrib.
     warning = 'WARNING:tensorflow:A warning of the program\n'
     assert stderr.endswith(warning) and (
         stderr == warning or 'The TensorFlow contrib module' in stderr
@@ -226,7 +225,7 @@ def test_the_traceback_is_that_of_the_program(tmp_path):
         (['nix.py'], 'Cannot read the program nix.py (No such file or directory): give the path'),
         (
             ['--own_modules', 'three.py'],
-            'There is no cifar10.py or cifar10_input.py of its own in /',
+            'No cifar10.py or cifar10_input.py beside the program in /',
         ),
         (['fifo.py'], 'fifo.py is a FIFO, not a file: give the path of a Python file'),
         (

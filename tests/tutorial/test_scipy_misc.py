@@ -1,4 +1,4 @@
-"""The image functions of SciPy against NumPy."""
+"""Image functions of SciPy against NumPy."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_sizes():
     'interp, expected', [('nearest', [0, 0, 4, 4]), ('bilinear', [0, 1, 3, 4])]
 )
 def test_interpolation_without_scaling(interp, expected):
-    """Output pixel i of an image of twice the width is at i / 2 - 1 / 4 of the input."""
+    """At twice the width, output pixel i is at i / 2 - 1 / 4 of the input."""
     row = np.array([[-8.5, -4.5]]) + 8.5
     found = scipy_misc.imresize(row, (1, 4), interp, 'F')
     np.testing.assert_allclose(found, [expected], atol=1e-6)

@@ -1,4 +1,4 @@
-"""Flags of which a program is warned."""
+"""Warnings about unknown flags."""
 
 import sys
 
@@ -22,7 +22,7 @@ def test_a_warning_of_each_flag_whose_name_is_not_in_the_program(tmp_path, monke
         parsed(argv, known_only=True)
         parsed(argv, known_only=True)
     assert [line.split(' ', 1)[1] for line in capsys.readouterr().err.splitlines()] == [
-        'tf.app.run ignores --epoch, which is no flag of this program',
-        'tf.app.run ignores --epochs_, which is no flag of this program',
-        'tf.app.run ignores --max-step, which is no flag of this program; did you mean --max_steps?',
+        'tf.app.run ignores --epoch: the program defines no such flag',
+        'tf.app.run ignores --epochs_: the program defines no such flag',
+        'tf.app.run ignores --max-step: the program defines no such flag; did you mean --max_steps?',
     ]

@@ -8,8 +8,8 @@ from cifar10.config import CLASSIC, RunLength
 
 
 def test_three_steps_by_numpy():
-    """A loss of (w - 3)^2 / 2 + w: the learning rate falls after two steps, and the averages are
-    taken after the update."""
+    """Loss (w - 3)^2 / 2 + w: the learning rate decays after two steps; the averages follow the
+    update."""
     global_step = tf.train.get_or_create_global_step()
     weight = tf.get_variable('weight', [], initializer=tf.constant_initializer(1.0))
     tf.add_to_collection('losses', tf.multiply(0.5, tf.square(weight - 3), name='distance'))
@@ -41,7 +41,7 @@ def test_three_steps_by_numpy():
         for step, rate in enumerate([0.5, 0.5, 0.125], 1):
             summary = tf.Summary.FromString(session.run([train_op, tf.summary.merge_all()])[1])
             losses = np.array([(w - 3) ** 2 / 2, w, (w - 3) ** 2 / 2 + w])
-            loss_averages = 0.9 * loss_averages + 0.1 * losses  # from 0 on, as in the tutorial
+            loss_averages = 0.9 * loss_averages + 0.1 * losses  # from 0, as in the tutorial
             w -= rate * (w - 3 + 1)
             decay = min(0.3, (1 + step) / (10 + step))
             average = decay * average + (1 - decay) * w
