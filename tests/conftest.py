@@ -1,5 +1,4 @@
-"""Small data sets, a graph for each test, no process left behind, the markers `slow`, `long` and
-`gpu`."""
+"""Small data sets, one graph per test, cleanup of processes, markers `slow`, `long` and `gpu`."""
 
 import os
 import signal
@@ -61,21 +60,20 @@ def data_dir(tmp_path_factory):
 
 @pytest.fixture
 def own_data_dir(tmp_path):
-    """The same for one test, which may damage it."""
+    """The same data set for one test, which may damage it."""
     return data_sets.write(tmp_path / 'data')
 
 
 @pytest.fixture(autouse=True)
 def graph():
-    """A graph of its own for each test."""
+    """A new graph for each test."""
     with tf.Graph().as_default() as graph:
         yield graph
 
 
 @pytest.fixture(autouse=True)
 def signals_stay():
-    """Each test finds the signals as the first one did: what is blocked or ignored is so in each
-    process that it starts."""
+    """Restore blocked and ignored signals, which child processes inherit."""
     handlers = {number: signal.getsignal(number) for number in signals.STOP_SIGNALS}
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     yield
@@ -87,7 +85,7 @@ def signals_stay():
 
 @pytest.fixture(autouse=True)
 def no_process_stays():
-    """Ends the processes that a test has started."""
+    """End the processes that a test has started."""
     yield
     clusters.end_all()
     programs.end_all()
@@ -95,8 +93,8 @@ def no_process_stays():
 
 @pytest.fixture(scope='session')
 def runs(tmp_path_factory, data_dir):
-    """A directory with the runs 'classic', of one variable, and 'fast', whose step 2 is traced, and
-    an evaluation."""
+    """A directory with runs: 'classic' has one variable; step 2 of 'fast' is traced; an
+    evaluation."""
     parent, data = tmp_path_factory.mktemp('runs'), dataset.read(data_dir)
     small_run.train(parent / 'classic', data_dir, 2, hparams=RUNS['classic'], num_examples=300)
     job = Job(

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Trains, evaluates and resumes on one directory for hours while faults happen, and checks that
-every promise is kept.
+"""Train, evaluate and resume one run for hours under random faults; check every promise.
 
-It is no test of pytest. It needs Linux; as root it also fills a disk, a small one of its own.
+It is not a pytest test. It needs Linux; as root it also fills a small disk.
 
   python tests/soak.py --minutes=60
 
-It ends with status 1 at the first promise that is not kept; --seed=N with the number that it
-printed makes the same choices again, although not at the same moments.
+It exits with status 1 at the first broken promise. --seed=N with the printed number repeats its
+random choices, although not at the same times.
 """
 
 import argparse
@@ -31,17 +30,17 @@ from tests.helpers.soaking.process import STEP, Violation, wait  # noqa: E402
 from tests.helpers.soaking.session import SUMMARY_STEPS, Soak, fingerprint  # noqa: E402
 
 DISK_BYTES = 256 * 2**20
-MAX_RUN_BYTES = 128 * 2**20  # a longer run is moved aside, and a new one begins
+MAX_RUN_BYTES = 128 * 2**20  # a longer run is moved aside
 STOP_SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
-START_SECS = 8  # of a trainer, at most; a little longer, so that faults hit it at every moment
+START_SECS = 8  # longest start of a trainer, so that faults hit every phase
 PRECISION = messages.precision(50)
 
 
-# Faults. One that ends the trainer checks that end; the next fault starts it again.
+# Faults. A fault that ends the trainer checks its end; the next fault restarts it.
 
 
 def _at_any_moment(soak):
-    """Returns the trainer while it starts or trains."""
+    """Return the trainer in any phase of its start or training."""
     if soak.rng.random() < 0.5:
         soak.training()
         soak.pause(1)
@@ -54,7 +53,7 @@ def _at_any_moment(soak):
 
 def kill(soak):
     trainer = _at_any_moment(soak)
-    if soak.rng.random() < 0.3:  # while it saves
+    if soak.rng.random() < 0.3:  # during a save
         temporary = os.path.join(soak.run, '*temp*')
         wait(lambda: glob.glob(temporary) or not trainer.running(), f'A save by {trainer}')
         soak.pause(0.03)
@@ -78,7 +77,7 @@ def signals(soak):
         time.sleep(soak.rng.choice([0, 0.001, 0.01, 0.1]))
     statuses = [0] + [128 + number for number in numbers]
     if len(numbers) == 2:
-        # When a process has told of the first and is ending, Python's own handlers are gone.
+        # After the message about the first signal, Python's handlers are gone.
         statuses += [-number for number in numbers]
     names = '|'.join(number.name for number in numbers)
     soak.ended(*statuses, line=rf'interrupted \(({names})\)')
@@ -119,8 +118,7 @@ def _precision(soak, directory):
 
 
 def evaluation(soak):
-    """Of the newest checkpoint twice, and of a copy of an early one, whose precision never
-    changes."""
+    """Evaluate the newest checkpoint twice, and an early one, whose precision must not change."""
     copy = os.path.join(soak.base, 'copy')
     soak.no_trainer()
     newest = soak.scan()
@@ -163,7 +161,7 @@ def new_run(soak):
 
 @contextlib.contextmanager
 def _filled(soak, left=0):
-    """Takes the room of the disk, but for `left` bytes, while entered."""
+    """Fill the disk up to `left` free bytes, for the block."""
     path = os.path.join(soak.disk, 'filler')
     room = shutil.disk_usage(soak.disk).free - left
     with contextlib.suppress(OSError), open(path, 'wb', buffering=0) as filler:
@@ -174,7 +172,7 @@ def _filled(soak, left=0):
 
 
 def full_disk(soak):
-    """The trainer goes on, or is asked to end meanwhile."""
+    """The trainer continues, or is stopped during the fault."""
     trainer = soak.training()
     with _filled(soak, soak.rng.choice([0, 100000, soak.rng.randrange(30 * 2**20)])):
         soak.pause(6)
@@ -187,7 +185,8 @@ def full_disk(soak):
 
 
 def full_disk_at_start(soak):
-    # What the first one no longer lists, the second one removes: later that would make room.
+    # The second start removes files that the first one no longer lists. Later, that would free
+    # space.
     for _ in range(2):
         soak.training().send(signal.SIGTERM)
         soak.ended(0)
@@ -198,7 +197,7 @@ def full_disk_at_start(soak):
 
 
 def _damage(soak, path):
-    """Truncates a file, overwrites a part of it with what is not even UTF-8, or deletes it."""
+    """Truncate a file, overwrite a part with invalid UTF-8, or delete it."""
     kind, size = soak.rng.choice(['truncated', 'overwritten', 'deleted']), os.path.getsize(path)
     if kind == 'deleted':
         os.remove(path)
@@ -211,7 +210,7 @@ def _damage(soak, path):
 
 
 def damaged_checkpoints(soak):
-    """The newest ones, but not all."""
+    """Damage the newest checkpoints, but not all."""
     soak.no_trainer()
     soak.scan()
     newest = sorted(soak.intact, reverse=True)[:-1]
@@ -223,7 +222,7 @@ def damaged_checkpoints(soak):
 
 
 def damaged_file(soak):
-    """The list of checkpoints, the record of the run, or summaries."""
+    """Damage the list of checkpoints, the record of the run, or summaries."""
     soak.no_trainer()
     names = ['checkpoint', 'run.json', 'events.*']
     pattern = os.path.join(soak.run, soak.rng.choice(names))
@@ -241,7 +240,7 @@ def damaged_file(soak):
 
 
 def unfinished_files(soak):
-    """What is left by processes that were killed while they saved."""
+    """Leave files like a process that was killed during a save."""
     soak.training()
     soak.no_trainer()
     for name in (
@@ -279,12 +278,12 @@ def changed_data(soak):
 
 
 def moved_directory(soak):
-    """For a while: the trainer ends, or has not noticed it."""
+    """Move the directory for a time: the trainer ends, or does not notice."""
     trainer = soak.training()
     away = soak.run + '-away'
     os.rename(soak.run, away)
     soak.pause(1)
-    if os.path.exists(soak.run):  # only TensorFlow makes it again, if a checkpoint is being saved
+    if os.path.exists(soak.run):  # TensorFlow recreates it during a save
         wait(lambda: not trainer.running(), f'The end of {trainer} without its directory')
         shutil.rmtree(soak.run)
     os.rename(away, soak.run)
@@ -313,8 +312,7 @@ FAULTS = NEED_A_SMALL_DISK + [
 
 
 def _soak(soak, faults, minutes):
-    """Injects faults until the time is over, and then ends the run; returns the Violation, or
-    None."""
+    """Inject faults until the time is over, then end the run; return the Violation or None."""
     end = time.monotonic() + 60 * minutes
     try:
         while time.monotonic() < end:
@@ -334,13 +332,13 @@ def _soak(soak, faults, minutes):
 
 
 def main():
-    """Parses the command line and makes the place; returns the exit status."""
+    """Parse the command line and prepare the directory; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--minutes', type=float, default=60)
     parser.add_argument('--seed', type=int, default=random.randrange(10**6))
     parser.add_argument('--faults', help='only these, with commas between them')
     args = parser.parse_args()
-    # What is ignored, as in a background job or under nohup, the trainers would ignore, too.
+    # Trainers would inherit ignored signals, as in a background job or under nohup.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, lambda *_: None)
     base = tempfile.mkdtemp(prefix='soak-')

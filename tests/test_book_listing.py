@@ -1,4 +1,4 @@
-"""The complete listing of docs/books.md, with few examples and steps."""
+"""Complete listing of docs/books.md, with few examples and steps."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from tests.helpers import checkpoints, programs
 
 
 def test_the_listing_trains_and_evaluates(tmp_path, data_dir, capsys):
-    """It finds the same precision as we do, of its own checkpoint and of one of ours."""
+    """The listing and the package find the same precision, for the checkpoints of both."""
     with open(os.path.join(programs.ROOT, 'docs', 'books.md')) as page:
         (listing,) = re.findall('```python\n(import numpy.*?)```', page.read(), re.DOTALL)
     given = f'DATA_DIR, TRAIN_DIR, NUM_GPUS, BATCH_SIZE, MAX_STEPS = {(data_dir, str(tmp_path), 2, 16, 10)!r}'

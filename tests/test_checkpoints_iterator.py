@@ -1,4 +1,4 @@
-"""The checkpoints of a run as they appear."""
+"""Iteration over the checkpoints of a run."""
 
 import contextlib
 import json
@@ -15,19 +15,18 @@ from tests.helpers import messages
 
 
 def _save_number(directory, step):
-    """Saves a checkpoint of a single number; returns its path."""
+    """Save a checkpoint of one number; return its path."""
     with tf.Graph().as_default(), tf.Session() as session:
         session.run(tf.get_variable('number', initializer=0.0).initializer)
         return tf.train.Saver().save(session, os.path.join(str(directory), 'model.ckpt'), step)
 
 
 class _Clock:
-    """Stands in for the module time: sleeping passes no time but the clock's own, and makes what is
-    due happen."""
+    """Fake of the module time: only sleep() moves the clock, and triggers due events."""
 
     def __init__(self):
         self.now = 0
-        self.due = {}  # what happens, by time
+        self.due = {}  # events by time
 
     def monotonic(self):
         return self.now
@@ -46,7 +45,7 @@ def clock(monkeypatch):
 
 
 def _saves(directory, clock, steps):
-    """Saves checkpoints of these steps when they are due; `steps` is a dict by time."""
+    """Save checkpoints at their due times; `steps` maps times to steps."""
 
     def save(step):
         return lambda: os.utime(_save_number(directory, step) + '.index', (clock.now, clock.now))
@@ -67,11 +66,11 @@ def _record(directory, last_step):
 
 
 def test_each_checkpoint_is_found_once(tmp_path, clock, capsys):
-    """It looks at even seconds. The last one is of a run that was started anew and came to the same
-    step."""
+    """Polls are at even seconds. The last checkpoint has the step of an earlier one, from a new
+    run."""
     _saves(tmp_path, clock, {25: 10, 45: 20, 46: 30, 75: 30})
     assert _found(tmp_path, clock, 10, 50) == [(10, 26), (30, 46), (30, 76)]
-    assert clock.now == 126  # 50 seconds after the last
+    assert clock.now == 126  # 50 seconds after the last one
     assert capsys.readouterr().out == (
         f'Waiting for a checkpoint in {tmp_path}\nNo new checkpoint in {tmp_path} for 50 seconds\n'
     )
@@ -90,7 +89,7 @@ def test_a_damaged_one_does_not_give_the_one_before_it_again(tmp_path, clock):
 
 @pytest.mark.parametrize('is_there', [False, True])
 def test_the_last_one_does_not_wait_and_ends_it(tmp_path, clock, capsys, is_there):
-    """Whether the run ends meanwhile, or has ended before."""
+    """The run ends during the wait, or has ended before."""
     _record(tmp_path, 30)
     _saves(tmp_path, clock, {3: 10, 5: 20, 7: 30})
     if is_there:
@@ -103,7 +102,7 @@ def test_the_last_one_does_not_wait_and_ends_it(tmp_path, clock, capsys, is_ther
 
 
 def test_a_checkpoint_that_comes_between_two_looks_is_not_missed(tmp_path, clock, monkeypatch):
-    """The last one is saved while the evaluator looks what the newest one is."""
+    """The last checkpoint is saved during the read of the newest one."""
     _record(tmp_path, 2)
     _save_number(tmp_path, 1)
     fingerprint = checkpoint_files.fingerprint
@@ -120,7 +119,7 @@ def test_a_checkpoint_that_comes_between_two_looks_is_not_missed(tmp_path, clock
 
 @pytest.mark.skipif(directories.fcntl is None, reason='this system has no locks')
 def test_a_run_that_is_being_resumed_has_not_ended(tmp_path, clock):
-    """Its trainer, which holds the directory, has not yet recorded the new end."""
+    """Its trainer holds the lock, and has not yet recorded the new end."""
     _record(tmp_path, 30)
     _save_number(tmp_path, 30)
     held = contextlib.ExitStack()
@@ -142,7 +141,7 @@ def test_what_waits_for_the_interval_is_not_missed_at_the_timeout(tmp_path, cloc
 
 @pytest.mark.parametrize('comes_back', [False, True])
 def test_the_directory_is_gone(tmp_path, clock, comes_back):
-    """A trainer with --fresh makes it again."""
+    """A trainer with --fresh recreates it."""
     run = tmp_path / 'run'
     run.mkdir()
     _save_number(run, 1)

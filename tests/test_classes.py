@@ -1,4 +1,4 @@
-"""Any number of classes: what each part takes from the data directory."""
+"""Any number of classes, from the data directory to each module."""
 
 import json
 
@@ -19,8 +19,7 @@ from tests.helpers import queues
 
 @pytest.fixture
 def many_dir(tmp_path):
-    """A data set of 300 classes with an image of each for training and for the test, in files of
-    unequal size.
+    """Data set of 300 classes, with one image per class and split, in files of unequal size.
 
     The first three pixels of an image hold its label.
     """
@@ -63,7 +62,7 @@ def test_one_example_of_two_label_bytes(many_dir):
 
 
 def test_the_shuffle_queue_is_bounded(tmp_path, many_dir):
-    """Whatever the number of examples, it waits for no more than with CIFAR-10."""
+    """Its minimum is at most that of CIFAR-10, for any number of examples."""
     split = dataset.read(many_dir).train
     for num_examples, minimum in [(3000000, 20000), (50000, 20000), (263, 105)]:
         with tf.Graph().as_default():

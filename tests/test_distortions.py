@@ -1,4 +1,4 @@
-"""Distortions: as tf.image makes them, drawn evenly, as strong as they are asked to be."""
+"""Distortions: equal to tf.image, uniformly distributed, in the requested range."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def _draws(n, seed):
 
 
 def test_a_batch_equals_tf_image_per_example(data_dir):
-    """The changes of brightness, which only tf.image makes, cancel."""
+    """Brightness changes exist only in tf.image; the standardisation cancels them."""
     _, images = oracle.read_records(dataset.read(data_dir).test.paths)
     draws = _draws(50, seed=1)
     brightness = np.random.RandomState(2).uniform(-63, 63, 50)
@@ -38,7 +38,7 @@ def test_a_batch_equals_tf_image_per_example(data_dir):
 
 
 def _distorted(image, row, column, flip, factor, size=24):
-    """In float64 by NumPy: tf.image itself has only 4 digits for images that are nearly uniform."""
+    """Distort in float64 by NumPy: tf.image has only 4 digits for nearly uniform images."""
     x = image[:, row : row + size, column : column + size].astype(np.float64)
     x = x[:, :, ::-1] if flip else x
     x = (x - x.mean((1, 2), keepdims=True)) * factor + x.mean((1, 2), keepdims=True)
@@ -56,8 +56,10 @@ def test_standardisation(low, high, tolerance):
 
 
 def test_the_least_standard_deviation():
-    """One value of 1,728 differs by 1, which a contrast of 0.2 makes 0.2: a standard deviation of
-    0.2 / sqrt(1728)."""
+    """One value of 1,728 differs by 1; contrast 0.2 reduces it to 0.2.
+
+    The standard deviation is 0.2 / sqrt(1728).
+    """
     images = np.full([1, 3, 32, 32], 7, np.uint8)
     images[0, 1, 16, 16] = 8
     draws = [np.array([draw]) for draw in (4, 4, False, np.float32(0.2))]
@@ -78,8 +80,7 @@ def test_draws_are_even_and_independent():
     assert contrast.min() >= 0.2 and contrast.max() < 1.8
     counts, _ = np.histogram(contrast, 10, (0.2, 1.8))
     assert np.abs(counts - 2000).max() < 5 * (20000 * 0.09) ** 0.5
-    # Neither draws of one example nor those of examples beside each other or a batch apart tell of
-    # one another.
+    # No correlation between the draws of one example, of neighbours, or of examples a batch apart.
     for i, first in enumerate(draws):
         for second in draws[i + 1 :]:
             assert abs(np.corrcoef(first, second)[0, 1]) < 5 / 20000**0.5
@@ -120,8 +121,7 @@ def test_the_contrast_reaches_training_images(data_dir, monkeypatch):
 
 
 def test_each_training_image_has_its_own_draws(tmp_path, monkeypatch):
-    """Images whose pixels tell their row and their column, without the standardisation that would
-    hide it."""
+    """The pixels encode row and column; without standardisation they stay readable."""
     image = np.zeros([3, 32, 32], np.uint8)
     image[0], image[1] = np.mgrid[:32, :32]
     data_dir = data_sets.write(tmp_path / 'data')

@@ -1,11 +1,10 @@
-"""Runs that an earlier version of this package, or TensorFlow 1.15.5, has saved are resumed and
-evaluated with the results of then.
+"""Runs saved by an earlier version, or by TensorFlow 1.15.5, give the same results as then.
 
-A folder of earlier_runs/ has two files. run.tar.xz is what was written at step 5: the checkpoint
-and the record. So that it compresses well, each variable repeats 1009 random values. expected.json
-holds what the scripts then found: the summaries of the evaluation, and norm and sum of each
-variable after two more steps. All training images are alike and of one colour, which no distortion
-changes, so that the steps do not depend on chance.
+A folder of earlier_runs/ has two files. run.tar.xz is the checkpoint and the record of step 5. Each
+variable repeats 1009 random values, so that it compresses well. expected.json holds the results of
+the scripts of that version: the summaries of the evaluation, and norm and sum of each variable
+after two more steps. All training images are equal and of one colour: distortions do not change
+them, so the steps are deterministic.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""TensorFlow's errors in one line."""
+"""Errors of TensorFlow in one line."""
 
 import errno
 

@@ -1,4 +1,4 @@
-"""Every example once, the moving averages, views, each checkpoint once."""
+"""Evaluation: each example once, moving averages, views, each checkpoint once."""
 
 import json
 import re
@@ -45,7 +45,7 @@ def test_each_example_is_scored_once(tmp_path, num_examples):
     losses['losses/cross_entropy'] = cross_entropy
     losses['total_loss'] = sum(losses.values())
     assert result.losses == pytest.approx(losses, rel=1e-4)
-    # the most confident mistakes, and of equals the first one
+    # the most confident mistakes; of equal ones the first
     wrong = np.flatnonzero(~metrics.is_correct).tolist()
     wrong.sort(key=lambda i: (-metrics.confidences[i], i))
     assert [mistake.index for mistake in result.mistakes] == wrong[:24]
@@ -88,7 +88,7 @@ def test_a_checkpoint_of_another_network(tmp_path, paths):
     ],
 )
 def test_labels_that_change(tmp_path, own_data_dir, monkeypatch, label, blind, told):
-    """No precision of other labels is told, also if the time of the file is put back."""
+    """No precision of other labels is printed, also with an unchanged modification time."""
     (path,) = dataset.read(own_data_dir).test.paths
     evaluator, saved = _evaluator([path]), checkpoint.read(checkpoints.save(tmp_path, 1)[0])
     faults.relabel(path, label)
@@ -99,7 +99,7 @@ def test_labels_that_change(tmp_path, own_data_dir, monkeypatch, label, blind, t
 
 
 def test_one_graph_for_many_checkpoints(tmp_path, data_dir, paths):
-    """The weight decay is that of each run, because another run may come to the directory."""
+    """Each checkpoint has its own weight decay, because --fresh can start another run."""
     evaluator = _evaluator(paths)
     for step, decay in [(1, 0.5), (2, 0.0)]:
         hparams = FAST._replace(fc_weight_decay=decay)
@@ -118,7 +118,7 @@ def test_one_graph_for_many_checkpoints(tmp_path, data_dir, paths):
 
 @pytest.mark.parametrize('is_available', [True, False])
 def test_what_is_printed_and_written(tmp_path, data_dir, paths, capsys, monkeypatch, is_available):
-    """Without matplotlib all but the figures, and one line."""
+    """Without matplotlib, one line replaces the figures."""
     if not is_available:
         monkeypatch.setitem(sys.modules, 'matplotlib', None)
     path, variables = checkpoints.save(tmp_path / 'train', 12)
@@ -153,8 +153,10 @@ def test_what_is_printed_and_written(tmp_path, data_dir, paths, capsys, monkeypa
 
 
 def _views(images, num_views):
-    """The views of uint8 [n, 32, 32, 3] by tf.image; the top left corners of 24 x 24 pixels are the
-    centre, and 3 pixels from it."""
+    """Return the views of uint8 [n, 32, 32, 3] by tf.image.
+
+    The crops of 24 x 24 pixels are at the centre, and 3 pixels from it.
+    """
     corners = [(4, 4)] + [(1, 1), (1, 7), (7, 1), (7, 7)] * (num_views == 10)
     crops = [tf.image.crop_to_bounding_box(images, *corner, 24, 24) for corner in corners]
     return [

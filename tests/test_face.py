@@ -1,4 +1,4 @@
-"""The face of the package: what `import cifar10` gives, by the names that the books print."""
+"""Public names of `import cifar10`, as the books print them."""
 
 import importlib
 import inspect
@@ -37,7 +37,7 @@ MODULES = ['input', 'model', 'multi_gpu']
 
 
 def test_the_defaults_of_the_functions():
-    """The calls of the books give no more than the parameters without a default."""
+    """The calls in books give only the parameters without a default."""
     missing = inspect.Parameter.empty
     defaults = {
         name: {
@@ -82,8 +82,7 @@ def test_the_defaults_of_the_functions():
 
 
 def test_bare_calls_run(data_dir):
-    """Nothing but the directory of the data set is given, where the default would be outside the
-    test."""
+    """Only the data directory is given: its default is outside the test."""
     cifar10.maybe_download_and_extract(data_dir)
     images, labels = cifar10.distorted_inputs(data_dir)
     logits = cifar10.inference(images)
@@ -113,8 +112,7 @@ def test_an_unknown_name():
 
 
 def _run_python(source):
-    """Runs Python in a process that inherits nothing from the imports of this one; returns the JSON
-    that it prints."""
+    """Run Python in a new process; return the JSON that it prints."""
     inherited = {
         name: os.environ[name] for name in ('PATH', 'LD_LIBRARY_PATH') if name in os.environ
     }
@@ -131,8 +129,7 @@ def _run_python(source):
 
 
 def test_the_import_changes_nothing():
-    """Neither TensorFlow is imported nor the environment, a file descriptor or the handler of
-    Ctrl-C changed."""
+    """It imports no TensorFlow, and keeps the environment, file descriptors and signal handlers."""
     unchanged, listed, found, with_tensorflow, still_unchanged = _run_python("""
 import json, os, signal, sys
 
@@ -160,7 +157,7 @@ print(json.dumps([unchanged, listed, numbers, 'tensorflow' in sys.modules, state
 
 @pytest.mark.parametrize('name', MODULES)
 def test_a_module_as_an_attribute(monkeypatch, name):
-    """As after a bare import, when nothing has imported the module yet."""
+    """As after a bare import, without an earlier import of the module."""
     module = importlib.import_module('cifar10.' + name)
     monkeypatch.delattr(cifar10, name)
     assert getattr(cifar10, name) is module

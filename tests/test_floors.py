@@ -1,4 +1,4 @@
-"""The layout of the package: imports point down, floor by floor, and names mean one thing."""
+"""Layout of the package: imports point down, floor by floor; a name has one meaning."""
 
 import ast
 import functools
@@ -8,7 +8,7 @@ import os
 import cifar10
 
 PACKAGE = os.path.dirname(cifar10.__file__)
-FLOORS = [  # from the bottom up; every other module on top is part of the mathematics
+FLOORS = [  # from the bottom up; other top-level modules are the mathematics
     {'config', 'errors'},
     {'system'},
     {'data'},
@@ -31,7 +31,7 @@ def _floor(name):
 
 
 def _modules():
-    """Each module's path under cifar10/, without .py, and its syntax tree."""
+    """Return the syntax tree of each module, by its path under cifar10/ without .py."""
     for path in glob.glob(os.path.join(PACKAGE, '**', '*.py'), recursive=True):
         name = os.path.relpath(path, PACKAGE)[: -len('.py')]
         if not name.endswith('__init__'):
@@ -40,8 +40,7 @@ def _modules():
 
 
 def _imported(tree):
-    """The modules that a module imports of the package, as paths under cifar10/, and of the
-    scripts."""
+    """Return the imported modules of the package, as paths under cifar10/, and of the scripts."""
     for node in ast.walk(tree):
         names = (
             [alias.name for alias in node.names]
@@ -65,7 +64,7 @@ def test_imports_point_down():
 
 
 def _longest_chain(arrows, name, importers=()):
-    """The number of names in the longest chain of imports that starts with `name`."""
+    """Return the number of names in the longest import chain that starts with `name`."""
     assert name not in importers, 'a cycle: ' + ' -> '.join(importers + (name,))
     return 1 + max(
         (_longest_chain(arrows, other, importers + (name,)) for other in arrows[name]), default=0
@@ -73,7 +72,7 @@ def _longest_chain(arrows, name, importers=()):
 
 
 def test_packages_import_each_other_in_few_levels_without_a_cycle():
-    """A package, or a module on top, counts as one."""
+    """A package, or a top-level module, counts as one."""
     boxes = {name.split('/')[0]: set() for name, _ in _modules()}
     for name, tree in _modules():
         box = name.split('/')[0]
@@ -93,7 +92,7 @@ def test_there_are_few_modules_in_short_chains():
 
 
 def test_flags_stay_in_cli():
-    """But for those of the tutorial, which programs read."""
+    """The tutorial is an exception: programs read its flags."""
     assert [
         name
         for name, tree in _modules()
@@ -104,8 +103,8 @@ def test_flags_stay_in_cli():
 
 
 def test_no_parameter_is_called_as_a_module():
-    """But for the value of the class that the module defines; and `config`, of which only names
-    are imported, is TensorFlow's word for a tf.ConfigProto."""
+    """Exceptions: a value of the class in the module, and `config`, the name of a
+    tf.ConfigProto."""
     classes = {
         (name.split('/')[-1], node.name.lower())
         for name, tree in _modules()

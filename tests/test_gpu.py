@@ -1,5 +1,4 @@
-"""Towers, an update, the normalisation and an evaluation on GPUs, compared with the CPU or with
-NumPy."""
+"""Towers, an update, the normalisation and an evaluation on GPUs, against the CPU or NumPy."""
 
 import numpy as np
 import pytest
@@ -16,15 +15,14 @@ RNG = np.random.RandomState(0)
 BATCHES = [
     (RNG.randn(8, 24, 24, 3).astype(np.float32), np.arange(8, dtype=np.int32)) for _ in range(2)
 ]
-TOLERANCE = 2e-2  # Rounding decides which of two nearly equal activations a pooling takes.
+TOLERANCE = 2e-2  # Rounding can change the maximum of two nearly equal activations.
 
 pytestmark = pytest.mark.gpu
 
 
 @pytest.fixture(autouse=True)
 def without_tf32():
-    """Computes in float32: recent GPUs would round the factors of products to 10 bits after the
-    point."""
+    """Compute in float32: recent GPUs round factors to 10 bits of mantissa."""
     config = tf.config.experimental
     if not hasattr(config, 'tensor_float_32_execution_enabled'):  # TensorFlow 1.15
         yield
@@ -36,8 +34,7 @@ def without_tf32():
 
 
 def _update(devices):
-    """One update of two towers from given weights: their losses, all variables after it, and the
-    nodes that ran."""
+    """Update two towers once; return their losses, all variables, and the executed nodes."""
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         global_step, run_length = (
             tf.train.get_or_create_global_step(),
@@ -54,7 +51,7 @@ def _update(devices):
         variables = {variable.op.name: variable for variable in tf.global_variables()}
         rng = np.random.RandomState(1)
         metadata, config = tf.RunMetadata(), machine.session_config(devices)
-        # It would fuse nodes, which then have other names.
+        # Fused nodes would have other names.
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         with tf.Session(config=config) as session:
             session.run(tf.global_variables_initializer())
@@ -76,7 +73,7 @@ def _update(devices):
 
 
 def test_each_tower_runs_on_its_gpu():
-    """Soft placement would move it to the CPU without a word."""
+    """Soft placement would silently use the CPU."""
     devices = placement.tower_devices(2)
     _, _, nodes = _update(devices)
     products = {

@@ -28,7 +28,7 @@ def test_read_cifar10_byte_for_byte(data_dir):
 
 
 def test_labels_stay_with_their_images(data_dir, monkeypatch):
-    """Also those of examples that are drawn one after the other: they are 48 different ones."""
+    """Also for 48 different examples in a row."""
     monkeypatch.setattr(distortions, 'distort', lambda images, *draws: images)
     batch = cifar10.distorted_inputs(data_dir, batch_size=16)
     stored_labels, stored = oracle.read_records(dataset.read(data_dir).train.paths)
@@ -45,7 +45,7 @@ def test_shuffled_images_epoch_after_epoch(data_dir):
     _, labels = cifar10.distorted_inputs(data_dir, batch_size=50)
     seen = np.concatenate(queues.run(labels, 60))  # ten epochs
     stored, _ = oracle.read_records(dataset.read(data_dir).train.paths)
-    # Unshuffled, each file's labels would stand there in a row, whatever the order of the files.
+    # Without shuffling, the labels of each file would be consecutive in any order of files.
     assert not any(
         stored[start : start + 10].tobytes() in seen.astype(np.uint8).tobytes()
         for start in range(0, 300, 60)
@@ -72,8 +72,7 @@ def test_each_record_once_and_in_order(data_dir, eval_data, batch_size):
 
 
 def test_full_batches_without_end(data_dir):
-    """As in the books: two passes over the 300 training images in batches of 128, one of which
-    holds parts of both."""
+    """As in the books: 300 images twice, in batches of 128, one of which spans both passes."""
     images, labels = cifar10.inputs(False, data_dir, 128)
     assert (images.shape.as_list(), labels.shape.as_list()) == ([128, 24, 24, 3], [128])
     stored, _ = oracle.read_records(dataset.read(data_dir).train.paths)

@@ -1,4 +1,4 @@
-"""The network and its loss against NumPy."""
+"""Network and loss against NumPy."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def test_logits_equal_numpy():
     variables = {variable.op.name: variable for variable in tf.global_variables()}
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
-        # also the biases and the last layer, which start near zero, must count
+        # the initial biases and last layer are near zero, and would hide errors
         for variable in variables.values():
             variable.load(
                 np.random.RandomState(1).normal(0, 0.05, variable.shape.as_list()), session
@@ -66,8 +66,7 @@ def test_logits_equal_numpy():
 
 
 def test_other_classes_in_half_precision():
-    """The type of the images is that of the variables; the values are those of float32 to three
-    digits."""
+    """Variables have the dtype of the images; values match float32 to three digits."""
     logits = cifar10.inference(tf.constant(_images(4), tf.float16), num_classes=6)
     assert (logits.dtype, logits.shape.as_list()) == (tf.float16, [4, 6])
     variables = {variable.op.name: variable for variable in tf.global_variables()}

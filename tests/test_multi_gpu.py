@@ -44,7 +44,7 @@ def test_towers_that_disagree():
         ([(gradient, first), (gradient, third)], 'disagree on a variable: second, third'),
         (
             [(gradient, first), (tf.zeros([3]), second)],
-            'shapes must be ',  # says TensorFlow
+            'shapes must be ',  # the message of TensorFlow
         ),
         ([(gradient, first)], r'different numbers of variables: \[2, 1\]'),
     ]:
@@ -64,7 +64,7 @@ def test_tower_loss_is_that_of_its_own_images():
 
 
 def test_tower_loss_follows_the_hyperparameters():
-    tf.set_random_seed(1)  # else the smoothing may by chance change almost nothing
+    tf.set_random_seed(1)  # with other seeds the smoothing can change almost nothing
     losses = []
     for i, hparams in enumerate(
         [CLASSIC, CLASSIC._replace(fc_weight_decay=0.0), CLASSIC._replace(label_smoothing=0.5)]

@@ -17,8 +17,10 @@ HPARAMS = CLASSIC._replace(
 
 
 def orthogonalized(matrix):
-    """Three times s <- 3.4445 s - 4.7750 s^3 + 2.0315 s^5 of the singular values divided by their
-    root sum of squares."""
+    """Iterate s <- 3.4445 s - 4.7750 s^3 + 2.0315 s^5 three times on the singular values.
+
+    They are first divided by their root sum of squares.
+    """
     u, s, v = np.linalg.svd(matrix, full_matrices=False)
     start = s = s / np.sqrt((s**2).sum())
     for _ in range(3):
@@ -53,8 +55,10 @@ SHAPES = {
 
 @pytest.mark.parametrize('use_resource', [True, False])
 def test_steps_of_muon(use_resource):
-    """Hidden weights move by orthogonal momentum in blocks of columns and shrink; biases and the
-    output layer by momentum."""
+    """Hidden weights get orthogonal momentum in blocks of columns, and weight decay.
+
+    Biases and the output layer get momentum.
+    """
     rng = np.random.RandomState(0)
     expected = {name: rng.randn(*shape) for name, shape in SHAPES.items()}
     factors = {name: rng.randn(*shape) for name, shape in SHAPES.items()}

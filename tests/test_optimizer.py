@@ -1,4 +1,4 @@
-"""The hyperparameters, the learning rate at exact steps, the optimizers, the moving averages."""
+"""Hyperparameters, exact learning rates, optimizers, moving averages."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ LINEAR = CLASSIC._replace(schedule='linear', initial_learning_rate=0.5, epochs=5
 
 
 def _rates(run_length, hparams, steps):
-    """The learning rate at these steps."""
+    """Return the learning rate at these steps."""
     step = tf.placeholder(tf.int64, [])
     rate = optimizer.learning_rate(step, run_length, hparams)
     with tf.Session() as session:
@@ -84,7 +84,7 @@ def test_lengths():
 
 @pytest.mark.parametrize('towers, warmup', [(1, 0.0), (1, 0.5), (4, 2.0)])
 def test_linear_schedule_at_every_step(towers, warmup):
-    """Against interpolation between its corners, with 100 examples per epoch and 8 per tower."""
+    """Interpolate between the corners, with 100 examples per epoch and 8 per tower."""
     hparams, run_length = LINEAR._replace(warmup_epochs=warmup), RunLength(8 * towers, 100)
     steps = optimizer.num_steps(run_length, hparams)
     assert steps == {1: 63, 4: 16}[towers]  # 62.5, 15.625
@@ -96,7 +96,7 @@ def test_linear_schedule_at_every_step(towers, warmup):
 
 
 def test_linear_schedule_counts_far():
-    """At step 10^8 float32 would no longer tell a step from the next."""
+    """At step 10^8, float32 cannot distinguish neighbouring steps."""
     rates = _rates(RunLength(100, 100), LINEAR._replace(epochs=2e8), [10**8, 10**8 + 10**6])
     np.testing.assert_allclose(rates, [0.25, 0.2475], rtol=1e-6)
 
@@ -112,7 +112,7 @@ def test_scaling_of_the_learning_rate(lr_scaling, examples, factor):
 
 
 def test_momentum_is_nesterovs():
-    """Sutskever et al., 2013: v <- m v + g, and the step is g + m v."""
+    """Sutskever et al., 2013: v <- m v + g; the step is g + m v."""
     weights = tf.get_variable('weights', initializer=np.array([1.0, -2.0], np.float32))
     hparams = CLASSIC._replace(optimizer='momentum', momentum=0.8)
     update = optimizer.create(tf.constant(0.1), hparams).apply_gradients([(3 * weights, weights)])
@@ -136,8 +136,10 @@ def test_momentum_is_nesterovs():
     ],
 )
 def test_averages_follow_the_updated_weights(first_step, hparams, limit):
-    """With a fraction, they cover that part of a run of 100 steps, or of 2. At step 1000 the
-    warm-up of the decay, (1 + step) / (10 + step), is over."""
+    """A fraction covers that part of a run of 100 steps, or of 2.
+
+    At step 1000 the warm-up of the decay, (1 + step) / (10 + step), is over.
+    """
     weights = tf.get_variable('weights', initializer=np.array([1.0, -2.0], np.float32))
     global_step = tf.train.get_or_create_global_step()
     sgd = tf.train.GradientDescentOptimizer(0.25)

@@ -1,5 +1,4 @@
-"""The source distribution and the wheel hold everything; the scripts run from a bare checkout and
-when they are installed."""
+"""Source distribution and wheel are complete; scripts run from a checkout and installed."""
 
 import glob
 import os
@@ -31,7 +30,7 @@ TOP = [
 
 @pytest.fixture(scope='module')
 def tree(tmp_path_factory):
-    """A copy of the sources, with what setup.py makes of them in dist/."""
+    """A copy of the sources, with the output of setup.py in dist/."""
     root = tmp_path_factory.mktemp('sources')
     for name in TOP:
         source, target = os.path.join(programs.ROOT, name), str(root / name)
@@ -84,7 +83,7 @@ def test_wheel(tree):
 
 
 def _help(script, cwd, pythonpath):
-    """Returns the output of a script with --help."""
+    """Return the output of a script with --help."""
     return subprocess.run(
         [sys.executable, str(script), '--help'],
         cwd=str(cwd),
@@ -97,7 +96,7 @@ def _help(script, cwd, pythonpath):
 
 
 def test_a_checkout_needs_no_installation(tmp_path):
-    """Python would find another package first."""
+    """Another package of this name comes first on the path."""
     (tmp_path / 'cifar10').mkdir()
     (tmp_path / 'cifar10' / '__init__.py').write_text('raise ImportError("another")\n')
     checkout = os.path.join(programs.ROOT, 'scripts')
@@ -112,7 +111,7 @@ def test_a_checkout_needs_no_installation(tmp_path):
 
 @pytest.mark.slow
 def test_installed_scripts(tree, tmp_path):
-    """Nothing else comes onto the PATH."""
+    """The wheel adds nothing else to the PATH."""
     (wheel,) = glob.glob(str(tree / 'dist' / '*.whl'))
     subprocess.run(
         [

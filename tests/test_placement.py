@@ -1,5 +1,7 @@
-"""Which layer and which variable is on which device, that this changes nothing of the update, and
-the bytes that cross, against the graphs into which TensorFlow parts a step."""
+"""Device of each layer and variable, equal updates for any placement, and transferred bytes.
+
+The reference of the bytes are the graphs into which TensorFlow partitions a step.
+"""
 
 import functools
 import re
@@ -71,20 +73,20 @@ def test_the_layers_are_those_of_the_network():
 
 
 def test_each_variable_goes_to_the_emptiest_device():
-    """The first one of several, as NumPy's argmin has it; the type counts."""
+    """Of equal ones the first, as in NumPy's argmin; the dtype counts."""
     rng, held = np.random.default_rng(0), np.zeros(3)
     balancer = placement.GreedyLoadBalancer(['a', 'b', 'c'])
     for i in range(40):
         shape, dtype = rng.integers(1, 5, 2), [np.float16, np.float32, np.int64][i % 3]
         expected = held.argmin()
         held[expected] += shape.prod() * dtype(0).nbytes
-        for _ in range(2):  # a second tower asks again
+        for _ in range(2):  # for a second tower
             device = balancer.assign_device(f'variable {i}', shape.tolist(), tf.as_dtype(dtype))
             assert device == 'abc'[expected]
 
 
 def _build(hparams, devices, num_towers, strategy):
-    """The towers and their update; returns losses, the averaged gradients and the train op."""
+    """Build the towers and their update; return losses, averaged gradients and the train op."""
     global_step = tf.train.get_or_create_global_step()
     opt = optimizer.create(optimizer.learning_rate(global_step, RUN_LENGTH, hparams), hparams)
     batches = list(zip(tf.split(IMAGES, num_towers), tf.split(LABELS, num_towers)))
@@ -97,7 +99,7 @@ def _build(hparams, devices, num_towers, strategy):
 
 
 def _build_on_one_device(hparams):
-    """The same without towers."""
+    """Build the same without towers."""
     global_step = tf.train.get_or_create_global_step()
     opt = optimizer.create(optimizer.learning_rate(global_step, RUN_LENGTH, hparams), hparams)
     logits = model.inference(tf.constant(IMAGES), fc_weight_decay=hparams.fc_weight_decay)
@@ -107,8 +109,7 @@ def _build_on_one_device(hparams):
 
 
 def _update(build, devices):
-    """Three updates from the same values of all variables; returns the loss of each, and the
-    variables."""
+    """Update three times from the same values; return the losses and the variables."""
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         losses, _, train_op = build()
         variables = {variable.op.name: variable for variable in tf.global_variables()}
@@ -151,7 +152,7 @@ def test_every_placement_makes_the_update_of_one_device(
 
 
 def _holders(devices, strategy):
-    """The device of each variable of the network."""
+    """Return the device of each variable of the network."""
     places = {'cpu': ['/device:CPU:0'], 'first_device': devices[:1], 'spread': devices}[strategy]
     held, holders = [0] * len(places), {}
     for variable, size in zip(VARIABLES, SIZES):
@@ -162,7 +163,7 @@ def _holders(devices, strategy):
 
 
 def _layer(name):
-    """The layer to which an operation of a tower belongs, by its name alone."""
+    """Return the layer of an operation of a tower, by its name."""
     scope = re.match('tower_[0-9]/(?:gradients/tower_[0-9]/)?([a-z0-9A-Z_]+)', name).group(1)
     scope = re.sub('(_[0-9]+)?(_grad)?$', '', scope)
     default = scope if scope in LAYERS else 'softmax_linear'
@@ -188,7 +189,7 @@ def test_every_operation_is_on_its_device(graph, devices_per_tower, strategy):
         update = re.match('update/[A-Za-z]+/update_([a-z0-9_]+/[a-z]+)/', op.name)
         if update:
             assert op.device in ('', holders[update.group(1)]), op.name
-        # A reading of a variable has no device.
+        # A read of a variable has no device.
         if not op.name.startswith('tower_') or not op.device or op.type == 'NoOp':
             continue
         if re.match('tower_[0-9]/gradients/(AddN|zeros_like)', op.name):
@@ -225,7 +226,7 @@ def _job(data_dir, devices, devices_per_tower=1, strategy='cpu', recipe=CLASSIC)
 def test_the_plan_tells_what_training_transfers(
     tmp_path, data_dir, num_devices, devices_per_tower, strategy, recipe
 ):
-    """Single numbers, like losses and rates, are not told."""
+    """Scalars, such as losses and learning rates, are not counted."""
     job = _job(
         data_dir, [f'/cpu:{i}' for i in range(num_devices)], devices_per_tower, strategy, recipe
     )
@@ -246,8 +247,8 @@ def test_the_plan_tells_what_training_transfers(
 
 
 def test_the_transfers_of_two_devices():
-    """Counted by hand: images and labels are on the CPU, the convolutions and the variables on the
-    first device."""
+    """Counted by hand: images and labels on the CPU, convolutions and variables on the first
+    device."""
     fully_connected = 4 * sum(SIZES[4:])
     activations, images, labels = 4 * 16 * 2304, 4 * 16 * 24 * 24 * 3, 4 * 16
     stats = training.placement_stats(_job('', ['/gpu:0', '/gpu:1'], 2, 'first_device'))
@@ -265,7 +266,7 @@ def test_the_transfers_of_two_devices():
 
 
 def test_variables_cross_once_per_tower():
-    """On a GPU each is used several times, by a product, the weight decay and their gradients."""
+    """On a GPU, a product, the weight decay and their gradients use each variable."""
     stats = training.placement_stats(_job('', ['/gpu:0', '/gpu:1']))
     assert stats.variable_bytes == {'/cpu:0': NUM_BYTES}
     for gpu in ('/gpu:0', '/gpu:1'):
@@ -275,7 +276,7 @@ def test_variables_cross_once_per_tower():
 
 
 def test_build_step_builds_the_graph_of_the_script(data_dir):
-    """All that the train op needs: names, types and devices."""
+    """Compare names, dtypes and devices of all operations of the train op."""
     job = _job(data_dir, [f'/cpu:{i}' for i in range(4)], 2, 'spread')
     graphs = []
 

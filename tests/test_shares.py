@@ -1,4 +1,4 @@
-"""The shards of the examples that several workers read."""
+"""Shards of the examples for several workers."""
 
 import os
 
@@ -41,8 +41,7 @@ def test_all_shares_together_have_each_record_once(tmp_path, lengths, count):
     ],
 )
 def test_blocks_are_as_large_as_they_can_be(tmp_path, graph, lengths, count, block):
-    """From the attributes of the reader: a file without contents, of the size that the layout asks
-    for."""
+    """Check attributes of the reader: an empty file of the size of the layout is enough."""
     paths = [str(tmp_path / str(i)) for i in range(len(lengths))]
     for path, length in zip(paths, lengths):
         with open(path, 'wb') as data:
@@ -71,7 +70,7 @@ def test_too_few_examples(tmp_path):
 
 @pytest.mark.parametrize('count', [1, 2, 7])
 def test_a_shuffle_queue_for_each_share(data_dir, count):
-    """It keeps 40 % of the shard's records, and they all belong to the shard."""
+    """The queue keeps 40 % of the shard's records, and no others."""
     cifar10_input.distorted_inputs(
         data_dir, 4, settings=InputSettings(shard=Shard(1 % count, count))
     )
@@ -80,7 +79,7 @@ def test_a_shuffle_queue_for_each_share(data_dir, count):
 
 
 def _order(data_dir, worker, first_step=0):
-    """The places in the files of 300 images that a worker draws from its shard, one of two."""
+    """Return the indices, in the files of 300 images, that one worker of two draws."""
     paths = dataset.read(data_dir).train.paths
     known = {image.tobytes(): i for i, image in enumerate(oracle.read_records(paths)[1])}
     with tf.Graph().as_default():
@@ -96,10 +95,9 @@ def _order(data_dir, worker, first_step=0):
 
 
 def test_each_worker_has_an_order_of_its_own(data_dir):
-    """Workers 0 and 2 read the same shard here, which two workers never do; so their orders can be
-    compared."""
+    """Workers 0 and 2 read the same shard, only in this test, to compare their orders."""
     first, again, second, third = [_order(data_dir, worker) for worker in (0, 0, 1, 2)]
     assert first == again != third and set(first) == set(third)
     assert not set(first) & set(second) and len(set(first) | set(second)) == 300
-    # blocks are of 30 records
+    # a block has 30 records
     assert [place % 30 for place in first] != [place % 30 for place in second]

@@ -1,4 +1,4 @@
-"""What TensorBoard gets from a training step."""
+"""Summaries of a training step."""
 
 import numpy as np
 import tensorflow.compat.v1 as tf
@@ -20,8 +20,7 @@ KINDS = [
 
 
 def _summary(num_towers, data_dir):
-    """Runs one step without an update; returns the values by tag, and what was fetched with
-    them."""
+    """Run one step without an update; return the values by tag, and the fetched values."""
     images, labels = cifar10_input.distorted_inputs(data_dir, 8)
     queue = cifar10_input.prefetch_queue(images, labels, 4)
     batches = [queue.dequeue() for _ in range(num_towers)]
@@ -106,7 +105,7 @@ def _decoded(value):
 
 
 def test_filters_in_a_grid():
-    """Five filters of 3 x 2 weights in two rows of three, whose greatest absolute value is 127."""
+    """Five filters of 3 x 2 weights in two rows of three; the greatest absolute value is 127."""
     kernels = np.random.RandomState(0).randint(-126, 127, [3, 2, 3, 5]).astype(np.float32)
     kernels[0, 0, 0, 0] = -127
     with tf.Session() as session:
@@ -130,8 +129,10 @@ def test_a_histogram_of_nan():
 
 
 def test_the_writer_of_a_resumed_run(tmp_path):
-    """It writes the graph, tells TensorBoard to drop what an earlier file has from its step on, and
-    then writes each summary immediately."""
+    """It writes the graph, and a session log that drops the later steps of earlier files.
+
+    Then it writes each summary immediately.
+    """
     tf.constant(1, name='one')
     with event_file.SummaryWriter(str(tmp_path)) as summary_writer:
         tensorboard.start(summary_writer, tf.get_default_graph(), 7)

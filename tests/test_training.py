@@ -1,4 +1,4 @@
-"""The session loop and its hooks."""
+"""Session loop and its hooks."""
 
 import glob
 import os
@@ -25,8 +25,7 @@ from tests.helpers.small_run import HPARAMS, assert_saved, numpy_run, train
 def test_steps_are_numbers_of_updates(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 5, log_frequency=2, save_summaries_steps=2, save_checkpoint_steps=3)
     output = capsys.readouterr().out
-    # The loss in a line is the one whose gradient made the update: that of the weights after one
-    # update fewer.
+    # The logged loss belongs to the gradient of the update: its weights have one update less.
     losses = [f'{(numpy_run(step - 1)[0] ** 2).sum():.2f}' for step in (2, 4, 5)]
     assert [line[:2] for line in messages.log_lines(output)] == list(zip('245', losses))
     assert sorted(os.path.basename(path) for path in glob.glob(str(tmp_path / '*.index'))) == [
@@ -61,10 +60,9 @@ def test_resume_from_the_saved_state(tmp_path, data_dir, capsys):
 
 @pytest.mark.parametrize('recipe', sorted(RECIPES))
 def test_resume_in_the_middle(tmp_path, data_dir, recipe):
-    """40 steps at once give the same as 17 and 23 steps, of a matrix, which Muon makes orthogonal,
-    and of biases."""
+    """40 steps equal 17 and 23 steps, for a matrix, which Muon makes orthogonal, and for biases."""
     hparams = RECIPES[recipe]._replace(epochs=4.0, warmup_epochs=1.0, num_epochs_per_decay=3.0)
-    # 0.02 of 40 steps is less than a step: the averages would be the weights
+    # 0.02 of 40 steps is less than a step: the averages would equal the weights
     if hparams.moving_average_fraction:
         hparams = hparams._replace(moving_average_fraction=0.2)
     initial = {
@@ -84,7 +82,7 @@ def test_resume_in_the_middle(tmp_path, data_dir, recipe):
 
 
 def test_no_overlap_in_tensorboard(tmp_path, data_dir):
-    """A run was killed after step 7, its last checkpoint is of step 4."""
+    """The run is killed after step 7; its last checkpoint is of step 4."""
     train(tmp_path, data_dir, 4, save_summaries_steps=1, save_checkpoint_steps=4)
     measured_runs.write(tmp_path, loss={5: -1, 6: -1, 7: -1})
     train(tmp_path, data_dir, 6, save_summaries_steps=1)
@@ -106,7 +104,7 @@ def test_nothing_is_saved_without_a_step(tmp_path, data_dir, capsys, monkeypatch
 
 
 def test_a_signal_just_before_the_first_step(tmp_path, data_dir, monkeypatch, capsys):
-    """The step is made, and saved: a status that says so must not lie."""
+    """The exit status promises a checkpoint, so the step is made and saved."""
     before_run = session_hooks.StopOnSignalHook.before_run
 
     def then_signal(hook, run_context):
@@ -149,7 +147,7 @@ def test_a_loss_or_gradient_that_is_not_finite(
 
 
 def test_variables_that_are_not_finite(tmp_path, data_dir):
-    """The first update overflows, which the loss would show only in the second step."""
+    """The first update overflows; the loss shows it only in the second step."""
     complaint = (
         'at step 1 with learning rate 1e.38. Not finite: losses of towers: none; gradients of towers: none; '
         'variables: weights, .* The last good checkpoint is none yet'
@@ -220,15 +218,17 @@ def _random_numbers(seed, first_step, worker=0):
 
 
 def test_the_seed():
-    """The same run draws the same numbers again; a run without a seed draws others."""
+    """A seed repeats the random numbers; without one they differ."""
     assert _random_numbers(3, 10, 2) == _random_numbers(3, 10, 2)
     given = [(3, 0), (4, 0), (None, 0), (None, 0)]
     assert len({tuple(_random_numbers(*each)) for each in given}) == 4
 
 
 def test_seeds_of_workers_are_far_apart():
-    """TensorFlow takes seeds modulo 2^31 - 1: a worker must not draw what another one drew when it
-    was started at another step."""
+    """TensorFlow takes seeds modulo 2^31 - 1.
+
+    Two workers that start at different steps must not draw the same numbers.
+    """
     drawn = [
         _random_numbers(3, first_step, worker)
         for worker in (0, 1, 2, 127)

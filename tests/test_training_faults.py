@@ -1,4 +1,4 @@
-"""A run whose directory, disk or data fails under it."""
+"""Failures of the directory, the disk and the data during a run."""
 
 import errno
 import os
@@ -19,8 +19,7 @@ from tests.helpers.small_run import RUN_LENGTH, assert_saved, fake_job, job, run
 
 
 def _obstacle(tmp_path, blocked, freed):
-    """What to do after each step so that the checkpoint of step 4 cannot be saved before
-    `freed`."""
+    """Return an after_step function that blocks the checkpoint of step 4 before `freed`."""
 
     def act(step):
         if step == blocked:
@@ -54,7 +53,7 @@ def test_the_last_checkpoint_cannot_be_saved(tmp_path, data_dir, capsys):
 
 
 def _remove_events(tmp_path, when):
-    """What to do after each step so that no event file is there after one of them."""
+    """Return an after_step function that removes the event files after one step."""
 
     def act(step):
         for path in tmp_path.glob('events.*') if step == when else ():
@@ -98,7 +97,7 @@ def test_a_directory_that_is_moved_under_the_run(tmp_path, data_dir, replaced):
 
 
 def test_what_the_saver_may_delete(tmp_path, data_dir):
-    """A list that is copied with its run names the checkpoints of the other directory."""
+    """A list that is copied with its run names checkpoints of the other directory."""
     train(tmp_path / 'one', data_dir, 3, save_checkpoint_steps=1)
     listing = tmp_path / 'one' / 'checkpoint'
     listing.write_text(re.sub('"(model.*)"', rf'"{tmp_path}/one/\1"', listing.read_text()))
@@ -119,7 +118,7 @@ def _fifo(path):
 
 
 def _train_on_data(train_dir, data_dir, after_step):
-    """Trains one variable on the labels of the data, without end."""
+    """Train one variable on the labels of the data, without end."""
     with outputs.open_run(str(train_dir), False, job(data_dir)) as run, tf.Graph().as_default():
         images, labels = cifar10_input.distorted_inputs(data_dir, 4)
         _, labels = cifar10_input.prefetch_queue(images, labels, 2).dequeue()
@@ -152,8 +151,10 @@ def _train_on_data(train_dir, data_dir, after_step):
 def test_data_that_change_under_the_run(
     tmp_path, own_data_dir, monkeypatch, capsys, change, blind, told
 ):
-    """Some of these would be read for ever, some give an error of TensorFlow in one of several
-    threads. Labels that are none are noticed also where the times of files tell nothing."""
+    """Some changes would block readers forever; others raise an error in one of several threads.
+
+    Invalid labels are also noticed when the modification time shows nothing.
+    """
     monkeypatch.setattr('cifar10.data.watch._POLL_SECS', 0.05)
     if blind:
         monkeypatch.setattr('cifar10.data.verification.Snapshot.find_change', lambda snapshot: None)
@@ -185,7 +186,7 @@ def test_a_label_that_another_thread_has_found(data_dir):
 
 
 def test_data_that_change_before_the_run(tmp_path, own_data_dir, monkeypatch):
-    """While the graph is built: the schedule was made for 300 examples."""
+    """The change falls into graph construction: the schedule assumes 300 examples."""
     verified = cifar10_input.shuffled_records
 
     def shrink_and_go_on(split, *args):

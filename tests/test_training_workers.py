@@ -1,4 +1,4 @@
-"""The session loop of a worker whose others make steps too, or save for it."""
+"""Session loop of a worker in a cluster: others make steps, or save."""
 
 import glob
 import os
@@ -15,7 +15,7 @@ from tests.helpers.small_run import fake_job, job, run_steps
 
 
 def _step(jump, *losses):
-    """A run of its train op takes `jump` steps."""
+    """Return a step whose train op counts `jump` steps."""
     train_op = tf.assign_add(tf.train.get_or_create_global_step(), jump)
     return training.Step(
         train_op,
@@ -36,7 +36,7 @@ def _train(tmp_path, data_dir, jump, last_step, steps_per_execution=1, **interva
 
 
 def _first_past(steps, every):
-    """Of these steps, the first one at or past each multiple of the interval."""
+    """Return the first of these steps at or after each multiple of the interval."""
     return sorted(
         {
             min(step for step in steps if step >= multiple)
@@ -65,7 +65,7 @@ def test_lines_and_checkpoints_when_the_step_jumps(
 
 @pytest.mark.parametrize('jump, every', [(7, 10), (10, 15)])
 def test_summaries_of_runs_of_several_steps(tmp_path, data_dir, jump, every):
-    """As with averaging: it is known before a run where it will end."""
+    """As in average mode: the last step of a session run is known before it."""
     steps = list(range(jump, 200 + jump, jump))
     _train(tmp_path, data_dir, jump, 200, steps_per_execution=jump, save_summaries_steps=every)
     written = [(step, value) for step, tag, value in events.scalars(tmp_path) if tag == 'epoch']
@@ -74,7 +74,7 @@ def test_summaries_of_runs_of_several_steps(tmp_path, data_dir, jump, every):
 
 
 def test_summaries_when_others_make_steps(tmp_path, data_dir):
-    """Before a run it is not known how far the others get: a summary can come a run later."""
+    """The steps of others are unknown before a session run: a summary can be one run late."""
     _train(tmp_path, data_dir, 7, 100, save_summaries_steps=10)
     assert [step for step, tag, _ in events.scalars(tmp_path) if tag == 'loss'] == [
         21,
@@ -90,7 +90,7 @@ def _train_worker(step, first_step=0):
 
 
 def test_a_worker_without_a_run_writes_nothing(tmp_path, monkeypatch, capsys):
-    """Its lines tell the mean of the losses of the towers."""
+    """It logs the mean loss of the towers."""
     monkeypatch.chdir(tmp_path)
     _train_worker(_step(1, 1.0, 4.0))
     assert os.listdir(str(tmp_path)) == []
@@ -105,7 +105,7 @@ def test_a_worker_without_a_run_comes_too_late(capsys):
 
 
 def test_a_worker_without_a_run_diverges():
-    """Only the chief knows of checkpoints."""
+    """Only the chief knows the checkpoints."""
     complaint = 'at step 1 .*losses of towers: 1; .* checkpoint is the one of the chief$'
     with messages.raises(complaint):
         _train_worker(_step(1, 1.0, float('nan')))

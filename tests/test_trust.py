@@ -1,4 +1,4 @@
-"""Nothing that comes from a file is executed or unpickled."""
+"""No content of a file is executed or unpickled."""
 
 import ast
 import glob
@@ -17,7 +17,7 @@ ATTRIBUTES = {
     ('tf', 'py_func'),
     ('tf', 'py_function'),
 }
-RUNNER = os.path.join('tutorial', 'runner.py')  # it runs the program that the user names
+RUNNER = os.path.join('tutorial', 'runner.py')  # it runs the program of the user
 
 
 def _trees():
@@ -29,7 +29,7 @@ def _trees():
 
 
 def _forbidden(node):
-    """Whether the node of a syntax tree imports or calls what executes data."""
+    """Return True if the node of a syntax tree imports or calls a function that executes data."""
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         names = [alias.name for alias in node.names] + [getattr(node, 'module', None) or '']
         return any(name.split('.')[0] in MODULES for name in names)

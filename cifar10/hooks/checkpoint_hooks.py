@@ -10,9 +10,9 @@ from cifar10.runs import checkpoint_files
 
 
 class NanHook(session_hooks.FetchingHook):
-    """Hook that stops training at a loss, gradient or variable to be saved that is not finite.
+    """Hook that stops training at a loss, gradient or variable that is not finite.
 
-    The loss alone does not show it: max pooling on the CPU ignores a NaN.
+    The loss alone is not enough: max pooling on the CPU ignores a NaN.
     """
 
     def __init__(self, step, last_checkpoint):
@@ -20,12 +20,10 @@ class NanHook(session_hooks.FetchingHook):
 
         Args:
           step: a training.Step.
-          last_checkpoint: a function that returns the name of the newest checkpoint, for the
-            message.
+          last_checkpoint: a function that returns the path of the newest checkpoint.
         """
-        # tf.add_n adds up in an order that depends on which of its inputs nothing else waits for.
-        # The norms wait until the averages of the gradients are made, so that something waits for
-        # each input, whatever the timing of threads.
+        # The order of the sum in tf.add_n depends on the inputs without a pending consumer. The
+        # norms run after the update, so each gradient has one whatever the timing of threads.
         with tf.name_scope('gradient_norms'), tf.control_dependencies([step.train_op]):
             norms = [
                 tf.global_norm([gradient for gradient, _ in grads]) for grads in step.tower_grads
@@ -77,7 +75,7 @@ class NanHook(session_hooks.FetchingHook):
 class CheckpointSaverHook(session_hooks.FetchingHook):
     """Hook that saves a checkpoint every `every_n_steps` steps and after the last one.
 
-    Its number is that of its updates.
+    The number of a checkpoint is its global step.
     """
 
     def __init__(self, step, saver, directory, every_n_steps, nan_hook):
@@ -89,16 +87,16 @@ class CheckpointSaverHook(session_hooks.FetchingHook):
         self._unsaved_step = self._saved_path = None
 
     def after_create_session(self, session, coord):
-        """Note whether the current step is saved."""
+        """Record the current step, and whether it is saved."""
         self._attempted_step = session.run(tf.train.get_global_step())
-        # Other workers have trained while this one was away.
+        # Other workers may have trained after the last checkpoint.
         if self._attempted_step != self._directory.saved_step:
             self._unsaved_step = self._attempted_step
 
     def after_run(self, run_context, run_values):
         """Save a checkpoint when it is due."""
         self._unsaved_step = run_values.results
-        # `end` saves the last step. A failure then prints one line, not two.
+        # `end` saves the last step: a failure must print only one line.
         if (
             session_hooks.should_trigger(
                 self._unsaved_step, self._attempted_step, self._every_n_steps
@@ -109,7 +107,7 @@ class CheckpointSaverHook(session_hooks.FetchingHook):
             self._nan_hook.check_variables(run_context.session)
             try:
                 self._save(run_context.session)
-            except UserError as error:  # the disk may be full only for a while
+            except UserError as error:  # the disk may have space again later
                 errors.warn(
                     f'{error}. Training goes on; the next attempt is after {self._every_n_steps} steps'
                 )

@@ -1,4 +1,4 @@
-"""Evaluation by the trainer, during training and of its last checkpoint."""
+"""Evaluation by the trainer, during and after training."""
 
 import os
 import time
@@ -15,16 +15,16 @@ from cifar10.runs import checkpoint, checkpoint_files
 class EvalHook(session_hooks.FetchingHook):
     """Hook that evaluates the moving averages on the test images every `eval_every` steps.
 
-    `evaluate_last` evaluates after the run. Both print and write the precision, and keep the best
-    checkpoint if job.intervals.keep_best. Training waits, which counts in its speed.
+    Each evaluation prints and writes the precision, and keeps the best checkpoint if
+    job.intervals.keep_best. Training pauses, which reduces the logged throughput.
     """
 
-    _evaluator = None  # is made by the first evaluation, so that the first step need not wait
+    _evaluator = None  # created by the first evaluation, so that the first step is not delayed
     _evaluated = None  # the step of the last evaluation
-    _best_precision = 0  # so far, whether its checkpoint could be kept or not
+    _best_precision = 0  # also if its checkpoint could not be saved
 
     def __init__(self, step, job, run, summary_writer):
-        """Verify the test files now, so that a damaged one is found before training.
+        """Verify the test files before training.
 
         Args:
           step: a training.Step.
@@ -46,7 +46,7 @@ class EvalHook(session_hooks.FetchingHook):
         self._variables = {variable.op.name: variable for variable in tf.global_variables()}
 
     def after_create_session(self, session, coord):
-        """Note the current step."""
+        """Record the current step."""
         self._step = session.run(tf.train.get_global_step())
 
     def after_run(self, run_context, run_values):
@@ -64,8 +64,8 @@ class EvalHook(session_hooks.FetchingHook):
                 self._evaluate(checkpoint.Checkpoint(path, int(self._step), values))
 
     def evaluate_last(self):
-        """Evaluate the last checkpoint of the run, unless its step has just been evaluated."""
-        # The checkpoint may not fit the network.
+        """Evaluate the last checkpoint of the run, unless it is already evaluated."""
+        # The checkpoint may not match the network.
         with self._output_errors.collect('an evaluation'):
             last = checkpoint.read_latest(self._directory.path)
             if last and last.step != self._evaluated:
@@ -75,7 +75,7 @@ class EvalHook(session_hooks.FetchingHook):
         start = time.monotonic()
         if self._evaluator is None:
             self._evaluator = evaluation.Evaluator(self._job.dataset.test, self._job.devices[0])
-        self._file_watcher.check()  # The Evaluator's snapshot may be later.
+        self._file_watcher.check()  # A file may have changed before the Evaluator was created.
         result = self._evaluator.evaluate(ckpt)
         self._evaluated = ckpt.step
         print(

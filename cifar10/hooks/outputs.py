@@ -1,4 +1,4 @@
-"""A training run as its processes see it: the chief writes its files, other workers write none."""
+"""Run objects: the chief writes the files of a run, other workers write none."""
 
 import contextlib
 
@@ -13,11 +13,11 @@ from cifar10.system import signals
 
 @contextlib.contextmanager
 def open_run(train_dir, fresh, job):
-    """Lock the training directory for a new run, or to resume the run in it; yield a ChiefRun.
+    """Lock the training directory, and yield a ChiefRun: a new run, or the resumed one.
 
     Args:
       train_dir: the directory.
-      fresh: whether to move an existing run aside.
+      fresh: True moves an existing run aside.
       job: the training.Job.
 
     Raises:
@@ -28,13 +28,13 @@ def open_run(train_dir, fresh, job):
 
 
 class ChiefRun:
-    """A run whose files this process writes: it trains alone, or it is the chief of a cluster.
+    """Run of the only trainer, or of the chief of a cluster: it writes the files.
 
     Attributes:
       directory: the RunDirectory.
       first_step: the global step at which this process starts to train.
       output_errors: the errors.OutputErrors.
-      plan: the lines of the plan, which TensorBoard shows in its tab Text; None for no plan.
+      plan: the lines of the plan for TensorBoard's tab Text, or None.
     """
 
     def __init__(self, directory):
@@ -48,11 +48,11 @@ class ChiefRun:
 
     @property
     def stop_signal(self):
-        """The signal.Signals that asks the run to stop, or None."""
+        """The received signal, as signals.Signals, or None."""
         return self._stop_request.received_signal
 
     def stop_request(self):
-        """Return a context manager in which the first signal ends the run with a checkpoint."""
+        """Return a context manager in which the first signal stops the run after a checkpoint."""
         return self._stop_request
 
     def summary_writer(self):
@@ -60,20 +60,20 @@ class ChiefRun:
         return event_file.SummaryWriter(self.directory.path)
 
     def is_complete(self, last_step):
-        """Return whether the checkpoint of the last step exists."""
+        """Return True if the checkpoint of the last step exists."""
         return self.first_step >= last_step and self.first_step == self.directory.saved_step
 
     def last_checkpoint(self):
-        """Return the path of the newest checkpoint, for a message."""
+        """Return the path of the newest checkpoint, for messages."""
         return (checkpoint_files.candidates(self.directory.path) or ['none yet'])[0]
 
     def init_fn(self):
-        """Return the function for a tf.train.Scaffold that restores the checkpoint, or None.
+        """Return the function of tf.train.Scaffold that restores the checkpoint, or None.
 
-        It assigns the values that have been read and checked: the files may have changed since.
+        It assigns the values already read and checked: the files may have changed since.
 
         Raises:
-          UserError: the checkpoint does not fit the default graph.
+          UserError: the checkpoint does not match the default graph.
         """
         resumed = self.directory.resumed
         if not resumed:
@@ -130,11 +130,11 @@ class ChiefRun:
         return hooks
 
     def check_directory(self):
-        """Raise UserError if the directory has been moved, also while the checkpoint was saved."""
+        """Raise UserError if the directory has been moved."""
         self.directory.lock.check()
 
     def finish(self, summary_writer, last_step):
-        """Evaluate the last checkpoint, and note the end of the run for TensorBoard.
+        """Evaluate the last checkpoint, and write the end of the run for TensorBoard.
 
         Raises:
           UserError: an output is missing.
@@ -146,7 +146,7 @@ class ChiefRun:
         self.output_errors.check(self.stop_signal)
 
     def keep_best(self, job):
-        """Evaluate the last checkpoint of a complete run whose best one is wanted and missing."""
+        """Evaluate the last checkpoint of a complete run if --keep_best has kept none."""
         if job.intervals.keep_best and not self.directory.record.get('best'):
             self.output_errors.training_ended = True
             eval_hook.EvalHook(None, job, self, None).evaluate_last()
@@ -154,17 +154,15 @@ class ChiefRun:
 
 
 class WorkerRun:
-    """Run of a cluster for a worker that is not the chief.
+    """Run of a worker that is not the chief.
 
-    It writes no file, and a signal ends it at once.
-
-    Attributes: see ChiefRun.
+    It writes no file. A signal stops it at once. Attributes: see ChiefRun.
     """
 
     directory = stop_signal = plan = None
 
     def __init__(self, first_step=0):
-        """Make the run of a worker that joins it at this global step."""
+        """Make the run of a worker that starts at this global step."""
         self.first_step = first_step
         self.output_errors = errors.OutputErrors()
 
@@ -177,11 +175,11 @@ class WorkerRun:
         return contextlib.nullcontext()
 
     def is_complete(self, last_step):
-        """Return whether the run has reached its last step."""
+        """Return True if the run has reached its last step."""
         return self.first_step >= last_step
 
     def last_checkpoint(self):
-        """Return the name of the newest checkpoint, for a message."""
+        """Return a name of the newest checkpoint, for messages."""
         return 'the one of the chief'
 
     def init_fn(self):
@@ -192,10 +190,10 @@ class WorkerRun:
         return []
 
     def check_directory(self):
-        """Have no directory to check."""
+        """Do nothing: there is no directory."""
 
     def finish(self, *unused):
         """Do nothing."""
 
     def keep_best(self, job):
-        """Have nothing to keep."""
+        """Do nothing."""

@@ -19,7 +19,7 @@ def chrome_trace(metadata):
     Args:
       metadata: the tf.RunMetadata of a run with RUN_OPTIONS.
     """
-    # no public name has it, and only a trace needs it
+    # There is no public name. The import is slow, so only a trace makes it.
     from tensorflow.python.client import timeline
 
     return timeline.Timeline(metadata.step_stats).generate_chrome_trace_format()
@@ -28,8 +28,7 @@ def chrome_trace(metadata):
 class ProfilerHook(tf.train.SessionRunHook):
     """Hook that traces one step, if the run reaches it.
 
-    In a cluster, other workers' steps can lie in between: then it is the first step of this process
-    from there on.
+    In a cluster, another worker may make that step. Then the next step of this process is traced.
     """
 
     def __init__(self, step, profile_step, run_length, run, summary_writer):
@@ -48,7 +47,7 @@ class ProfilerHook(tf.train.SessionRunHook):
         self._run, self._summary_writer = run, summary_writer
 
     def after_create_session(self, session, coord):
-        """Note whether the step is still ahead."""
+        """Find out if the step is still ahead."""
         self._step = session.run(tf.train.get_global_step())
         self._is_pending = self._step < self._profile_step
 

@@ -1,7 +1,7 @@
-"""Hooks of the training session: its end, data files, filling the queue, log lines, summaries.
+"""Hooks of the training session: stop, signals, data files, queue filling, logging, summaries.
 
-Each hook fetches what it needs in the session run that makes the update. `step` is a training.Step:
-its global_step counts this update too.
+Each hook fetches its tensors in the session run of the update. `step` is a training.Step; its
+global_step includes this update.
 """
 
 import collections
@@ -20,9 +20,9 @@ from cifar10.system import signals
 
 
 def should_trigger(step, last_triggered_step, every_n_steps):
-    """Return whether a multiple of `every_n_steps` has been reached since `last_triggered_step`.
+    """Return True if a multiple of `every_n_steps` lies after `last_triggered_step`, up to `step`.
 
-    Other workers' steps can lie in between.
+    In a cluster, a worker can miss the multiple itself, because others make steps too.
     """
     return step // every_n_steps > last_triggered_step // every_n_steps
 
@@ -39,10 +39,10 @@ class FetchingHook(tf.train.SessionRunHook):
 
 
 class StopAtStepHook(FetchingHook):
-    """Hook that requests a stop when the last step is reached.
+    """Hook that requests a stop at the last step.
 
-    tf.train.StopAtStepHook reads the step before the update. In a cluster it would miss the end if
-    other workers have made updates at the same time.
+    tf.train.StopAtStepHook reads the step before the update. In a cluster, it would miss the last
+    step if other workers make updates at the same time.
     """
 
     def __init__(self, step, last_step, run):
@@ -60,7 +60,7 @@ class StopAtStepHook(FetchingHook):
     def after_create_session(self, session, coord):
         """Request a stop if the run is complete."""
         if self._run.first_step >= self._last_step:
-            coord.request_stop()  # Other workers have made the last step; only save.
+            coord.request_stop()  # Other workers have finished; only save.
 
     def after_run(self, run_context, run_values):
         """Request a stop after the last step."""
@@ -72,7 +72,7 @@ class StopAtStepHook(FetchingHook):
 class StopOnSignalHook(tf.train.SessionRunHook):
     """Hook that requests a stop after a signal.
 
-    It raises SignalInterrupt before the first step, when there is nothing to save.
+    Before the first step it raises SignalInterrupt, because there is nothing to save.
     """
 
     def __init__(self, run):
@@ -93,13 +93,13 @@ class StopOnSignalHook(tf.train.SessionRunHook):
 
 
 class TrainDirHook(tf.train.SessionRunHook):
-    """Hook that ends the run when its directory has been moved or removed.
+    """Hook that stops training when its directory has been moved or removed.
 
     TensorFlow would recreate the directory and write there.
     """
 
     def __init__(self, lock):
-        """Take the directories.Lock of the directory."""
+        """Make the hook of a directories.Lock."""
         self._lock = lock
 
     def after_run(self, run_context, run_values):
@@ -110,11 +110,11 @@ class TrainDirHook(tf.train.SessionRunHook):
 class DataFilesHook(tf.train.SessionRunHook):
     """Hook that stops the session when a data file changes.
 
-    Readers would wait for ever, or read unverified data.
+    Otherwise readers would wait forever, or read unverified data.
     """
 
     def __init__(self, split, num_examples):
-        """Raise UserError unless the files of the Split hold as many examples."""
+        """Raise UserError unless the files of the Split hold `num_examples` examples."""
         self._change = None
         self._file_watcher = watch.FileWatcher(split, num_examples)
 
@@ -123,18 +123,18 @@ class DataFilesHook(tf.train.SessionRunHook):
         self._file_watcher.start(coord)
 
     def check(self):
-        """Raise UserError if a file has changed, or `translate_errors` has noticed a change."""
+        """Raise UserError if a file has changed, now or in `translate_errors`."""
         if self._change:
             raise self._change
         self._file_watcher.check()
 
     @contextlib.contextmanager
     def translate_errors(self):
-        """End the block at an error of TensorFlow if a file has changed; `check` raises later.
+        """Suppress an error of TensorFlow if a file has changed; `check` raises UserError later.
 
         Raises:
-          UserError: the data ended, though no file has changed. MonitoredSession takes a
-            tf.errors.OutOfRangeError for a normal end.
+          UserError: the data ended, although no file has changed. MonitoredSession would treat
+            tf.errors.OutOfRangeError as a normal end.
         """
         try:
             yield
@@ -153,7 +153,7 @@ class QueueFillHook(tf.train.SessionRunHook):
     """Hook that waits until the shuffle queues are filled, and prints the progress."""
 
     def __init__(self, run):
-        """Make the hook of a ChiefRun or a WorkerRun, whose signals end the wait."""
+        """Make the hook of a ChiefRun or a WorkerRun; its stop_signal ends the wait."""
         self._run = run
 
     def after_create_session(self, session, coord):
@@ -175,9 +175,9 @@ class QueueFillHook(tf.train.SessionRunHook):
 
 
 class LoggingHook(FetchingHook):
-    """Hook that prints loss, speed, epoch and time left every `every_n_steps` steps and at the end.
+    """Hook that prints loss, throughput, epoch and time left every `every_n_steps` steps.
 
-    The speed counts everything that happens in between.
+    It also prints them at the end. The throughput includes all work between two lines.
     """
 
     def __init__(self, step, run_length, every_n_steps):
@@ -189,7 +189,7 @@ class LoggingHook(FetchingHook):
     def after_create_session(self, session, coord):
         """Start the timer."""
         start = time.monotonic(), session.run(tf.train.get_global_step())
-        # Time and step of each; the estimate of the time that is left is based on 100 lines.
+        # (time, step) of each line. The time left is estimated from the last 100 lines.
         self._lines = collections.deque([start], maxlen=102)
 
     def after_run(self, run_context, run_values):
@@ -203,7 +203,7 @@ class LoggingHook(FetchingHook):
         self._pending_results = None
         self._lines.append((time.monotonic(), step))
         sec_per_step = self._sec_per_step(-2)
-        # Only the first line counts the slow first steps. Other workers may be past the end.
+        # Skip the slow first steps after the first line. Other workers may be past the last step.
         left = max(0, run_length.last_step - step) * self._sec_per_step(
             min(1, len(self._lines) - 2)
         )
@@ -226,7 +226,7 @@ class LoggingHook(FetchingHook):
 
 
 class SummaryHook(tf.train.SessionRunHook):
-    """Hook that writes the summaries, the speed and the epoch every `every_n_steps` steps."""
+    """Hook that writes summaries, throughput and epoch every `every_n_steps` steps."""
 
     def __init__(self, step, summary_writer, run_length, every_n_steps):
         self._fetches = [step.global_step, step.summary_op]
@@ -249,7 +249,7 @@ class SummaryHook(tf.train.SessionRunHook):
         return tf.train.SessionRunArgs(self._fetches if is_next else self._fetches[:1])
 
     def after_run(self, run_context, run_values):
-        """Write the summaries and the speed."""
+        """Write the summaries and the throughput."""
         self._step, *serialized = run_values.results
         if serialized:
             now = time.monotonic()

@@ -11,15 +11,14 @@ from tests.helpers import oracle
 
 
 def save(directory, step, averages=True, global_step=True, seed=0, poison=None):
-    """Saves a checkpoint; returns its path, and the values that an evaluation must use, by
-    variable.
+    """Save a checkpoint; return its path, and the values to evaluate as a dict by variable name.
 
-    The raw weights differ from the moving averages, so that a test sees which of them are used.
+    The raw weights differ from the moving averages, so that a test can tell them apart.
 
     Args:
-      averages: whether it has moving averages.
-      global_step: whether it has a global step.
-      poison: the variable that gets a NaN.
+      averages: True adds moving averages.
+      global_step: True adds a global step.
+      poison: name of the variable that gets a NaN.
     """
     rng = np.random.RandomState(seed)
     with tf.Graph().as_default(), tf.Session() as session:
@@ -47,7 +46,7 @@ def save(directory, step, averages=True, global_step=True, seed=0, poison=None):
 
 
 def expected_result(data_dir, variables, num_examples=None, paths=None):
-    """The number of correct classifications and the mean cross entropy, by NumPy."""
+    """Return the number of correct classifications and the mean cross entropy, by NumPy."""
     labels, images = oracle.read_records(paths or dataset.read(data_dir).test.paths)
     labels, images = labels[:num_examples], images[:num_examples]
     logits = oracle.logits(oracle.evaluation_images(images), variables)

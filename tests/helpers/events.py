@@ -1,4 +1,4 @@
-"""What event files hold."""
+"""Readers of event files."""
 
 import glob
 import os
@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 
 
 def read(directory):
-    """All events of the directory's event files, in the order of the files."""
+    """Return all events of the directory's event files, in the order of the files."""
     paths = sorted(
         glob.glob(os.path.join(str(directory), 'events.*')),
         key=lambda path: path.split('tfevents.')[1],
@@ -17,8 +17,7 @@ def read(directory):
 
 
 def values(event):
-    """A list of (step, tag, value) of an event, without what is for other plugins of TensorBoard
-    than scalars and images."""
+    """Return [(step, tag, value)] of an event: its scalars and images."""
     return [
         (event.step, value.tag, value.simple_value)
         for value in event.summary.value
@@ -27,12 +26,12 @@ def values(event):
 
 
 def scalars(directory):
-    """A list of (step, tag, value)."""
+    """Return [(step, tag, value)]."""
     return [found for event in read(directory) for found in values(event)]
 
 
 def texts(directory):
-    """What TensorBoard's tab Text shows: a dict from tags to lists of (step, Markdown)."""
+    """Return the content of TensorBoard's tab Text: {tag: [(step, Markdown)]}."""
     multiplexer = event_multiplexer.EventMultiplexer().AddRunsFromDirectory(str(directory)).Reload()
     found = {}
     for run, tags in multiplexer.PluginRunToTagToContent('text').items():
@@ -45,8 +44,8 @@ def texts(directory):
 
 
 def shown(directory):
-    """What TensorBoard shows of `scalars`: where a run begins again, it drops what was written
-    about later steps before."""
+    """Return the `scalars` that TensorBoard shows: after a resume, it drops the later steps written
+    before."""
     found = []
     for event in read(directory):
         if event.session_log.status == tf.SessionLog.START:
@@ -56,8 +55,7 @@ def shown(directory):
 
 
 def shown_steps(directory):
-    """The steps of what TensorBoard shows of each tag, in the order of the files: dict from tags to
-    lists."""
+    """Return the steps that TensorBoard shows, {tag: [step]}, in the order of the files."""
     found = {}
     for step, tag, _ in shown(directory):
         found.setdefault(tag, []).append(step)

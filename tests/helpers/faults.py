@@ -1,5 +1,4 @@
-"""Faults for real: disks that are full or read-only, signals, files of other kinds, checkpoints
-with other values."""
+"""Real faults: full and read-only disks, signals, special files, changed checkpoints."""
 
 import concurrent.futures
 import contextlib
@@ -18,17 +17,16 @@ from cifar10.runs import checkpoint
 _OWN_MOUNTS = ['unshare', '--mount'] + (
     [] if hasattr(os, 'getuid') and os.getuid() == 0 else ['--map-root-user']
 )
-FIFO_SECS = 20  # then a FIFO gives way, and the test fails
+FIFO_SECS = 20  # then a FIFO is opened, and the test fails
 
 
 def job(data_dir, train_dir, *more):
-    """The arguments of a training run whose steps are quick, without an evaluation; `more` come
-    last."""
+    """Return the arguments of a quick training run without evaluation; `more` come last."""
     return classic_job(data_dir, train_dir, '--eval_every=0', *more)
 
 
 def classic_job(data_dir, train_dir, *more):
-    """The same for the classic formulation, which evaluates nothing."""
+    """Return the same for the classic formulation, which evaluates nothing."""
     return [
         '--dataset=synthetic',
         f'--data_dir={data_dir}',
@@ -39,7 +37,7 @@ def classic_job(data_dir, train_dir, *more):
 
 
 def evaluation(data_dir, directory, eval_dir, *more):
-    """The arguments of an evaluation."""
+    """Return the arguments of an evaluation."""
     return [
         '--dataset=synthetic',
         f'--data_dir={data_dir}',
@@ -48,22 +46,21 @@ def evaluation(data_dir, directory, eval_dir, *more):
     ] + list(more)
 
 
-# Words in front of a command.
+# Prefixes of a command.
 
 
 def shell(before='', after=''):
-    """The command after what `before` does, with the redirections `after`."""
+    """Return a prefix: a shell runs `before`, then the command with the redirections `after`."""
     return ['sh', '-c', f'{before} exec "$@" {after}', 'sh']
 
 
 def small_disk(directory, size):
-    """The command sees a disk of its own in `directory`, of so many bytes, as in '40k'. It goes
-    away with the process."""
+    """Return a prefix: `directory` is a disk of `size`, as in '40k', until the process ends."""
     return _with_mount(f'mount -t tmpfs -o size={size} tmpfs "$0"', directory)
 
 
 def read_only(directory):
-    """The command cannot write to `directory`, not even as root."""
+    """Return a prefix: `directory` is read-only, also for root."""
     return _with_mount('mount --bind "$0" "$0" && mount -o remount,ro,bind "$0"', directory)
 
 
@@ -79,27 +76,27 @@ def _can_mount():
             )
             == 0
         )
-    except OSError:  # there is no such command
+    except OSError:  # the command is missing
         return False
 
 
-needs_mounts = pytest.mark.skipif(not _can_mount(), reason='nothing can be mounted here')
+needs_mounts = pytest.mark.skipif(not _can_mount(), reason='needs permission to mount')
 needs_proc = pytest.mark.skipif(
     not os.path.exists('/proc/self/status'),
-    reason='this system does not show its processes in /proc',
+    reason='needs /proc',
 )
 
 
 def inside(process, path):
-    """The path as the process sees it, in mounts of its own."""
+    """Return a path in the mount namespace of the process."""
     return f'/proc/{process.pid}/root{path}'
 
 
-# What processes say and how they end.
+# Output and exit of processes.
 
 
 def read_until(process, text):
-    """Reads the process's stdout up to the line that contains `text`, and returns it."""
+    """Read stdout of the process up to the line that contains `text`; return the text read."""
     for line in process.stdout:
         if text in line:
             return line
@@ -107,8 +104,10 @@ def read_until(process, text):
 
 
 def end(process):
-    """Waits for the end; returns (exit status, the rest of stdout, the rest of stderr). Unlike
-    communicate, it loses nothing."""
+    """Wait for the end; return (exit status, rest of stdout, rest of stderr).
+
+    Unlike communicate, it keeps the text that is already buffered.
+    """
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         stderr = pool.submit(process.stderr.read)
         stdout = '' if process.stdout.closed else process.stdout.read()
@@ -116,7 +115,7 @@ def end(process):
 
 
 def assert_one_line(stderr, *parts):
-    """Asserts that stderr is one line with these parts, and no traceback."""
+    """Assert that stderr is one line with these parts, and no traceback."""
     lines = stderr.splitlines()
     assert len(lines) == 1 and 'Traceback' not in stderr, stderr
     for part in parts:
@@ -124,8 +123,10 @@ def assert_one_line(stderr, *parts):
 
 
 def send(process, number):
-    """Sends a signal, and returns when the process has taken it: two that wait together would be
-    one, or come in another order."""
+    """Send a signal; return when the process has received it.
+
+    Two pending signals could be merged or reordered.
+    """
     process.send_signal(number)
     while _waits(process, number):
         pass
@@ -135,7 +136,7 @@ def _waits(process, number):
     try:
         with open(f'/proc/{process.pid}/status') as lines:
             status = dict(line.split(':', 1) for line in lines)
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return False
     return bool(int(status['ShdPnd'], 16) >> number - 1 & 1) and not status[
         'State'
@@ -146,8 +147,7 @@ def _waits(process, number):
 
 
 def snapshot(directory):
-    """What is in a directory: a dict from paths to contents, and for what is no file, to its
-    mode."""
+    """Return the content of a directory: {path: bytes}, or the mode of a special file."""
     found = {}
     for parent, directories, names in os.walk(str(directory)):
         for name in directories + names:
@@ -160,19 +160,18 @@ def snapshot(directory):
 
 
 def relabel(path, label):
-    """Gives every record of a data file of CIFAR-10 this label, and puts its time of modification
-    back."""
+    """Give every record of a CIFAR-10 file this label; restore its modification time."""
     before = os.stat(path)
     records = np.memmap(path, np.uint8, mode='r+').reshape(-1, 3073)
     records[:, 0] = label
     records.flush()
-    while os.stat(path).st_ctime_ns == before.st_ctime_ns:  # a clock ticks
+    while os.stat(path).st_ctime_ns == before.st_ctime_ns:  # until the clock ticks
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def put_fifo(path):
-    """Puts a FIFO in the place of what is there."""
+    """Replace a file by a FIFO."""
     with contextlib.suppress(FileNotFoundError):
         os.remove(path)
     os.mkfifo(path)
@@ -180,10 +179,9 @@ def put_fifo(path):
 
 @contextlib.contextmanager
 def fifo(path):
-    """A FIFO that nobody writes to, while entered: who waits for it nevertheless is released after
-    a while, and has failed."""
+    """Make a FIFO without a writer, for the block; a reader is released after FIFO_SECS."""
     put_fifo(path)
-    # Another process, because who waits may hold Python's lock.
+    # Another process, because the reader may hold Python's global lock.
     release = subprocess.Popen(
         ['sh', '-c', f'sleep {FIFO_SECS}; touch "$0.released"; while : > "$0"; do :; done', path],
         start_new_session=True,
@@ -198,7 +196,7 @@ def fifo(path):
 
 
 def save_with(path, new_path, **values):
-    """Saves a copy of a checkpoint in which some variables have other values."""
+    """Save a copy of a checkpoint with other values of some variables."""
     values = dict(checkpoint.read(path).values, **values)
     with tf.Graph().as_default(), tf.Session() as session:
         variables = {name: tf.Variable(np.asarray(value)) for name, value in values.items()}
@@ -207,5 +205,5 @@ def save_with(path, new_path, **values):
 
 
 def copy(directory, new_directory):
-    """Copies a directory with what is in it; returns the new path as a string."""
+    """Copy a directory; return the new path as a string."""
     return shutil.copytree(str(directory), str(new_directory))

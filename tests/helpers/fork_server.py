@@ -1,10 +1,8 @@
-"""A process that has imported TensorFlow, from which scripts are forked: the import is most of what
-a short run takes.
+"""Process that has imported TensorFlow, and forks scripts: most of a short run is the import.
 
-It reads a line of JSON for each script from its standard input, and three file descriptors, for the
-script's input, output and stderr, from a socket. It answers with the number of the new process, and
-tells its exit status when it has ended. At the end of its input, also when the tests have been
-killed, it kills every process.
+It reads a line of JSON per script from stdin, and three file descriptors (the script's stdin,
+stdout and stderr) from a socket. It writes the process id of the script, and later its exit status.
+It kills every script at the end of its input, also after the tests were killed.
 """
 
 import json
@@ -23,7 +21,7 @@ from cifar10.cli import startup
 if __name__ == '__main__':
     startup.start('__mp_main__')
 
-from scripts import cifar10_distributed_train  # noqa: F401 (what scripts need)
+from scripts import cifar10_distributed_train  # noqa: F401 (imported for the scripts)
 from tests.helpers import observed
 
 _POLL_SECS = 0.01
@@ -54,7 +52,7 @@ def _tell(*numbers):
 
 
 def _fork(request, files):
-    with warnings.catch_warnings():  # Python 3.12 warns of the fork of a process with threads
+    with warnings.catch_warnings():  # Python 3.12 warns of a fork with threads
         warnings.simplefilter('ignore')
         process = os.fork()
     if not process:
@@ -66,7 +64,7 @@ def _fork(request, files):
 
 
 def _run(request, files):
-    """Becomes the script, and ends with its status when its buffered output is written."""
+    """Run the script in this process, and exit with its status after flushing its output."""
     status = 1
     try:
         for number, file in enumerate(files):
@@ -86,7 +84,7 @@ def _run(request, files):
     finally:
         try:
             sys.stdout.flush()
-        finally:  # Whatever happens, this process must not go on as a second fork server.
+        finally:  # This process must never continue as a second fork server.
             os._exit(status)
 
 

@@ -1,4 +1,4 @@
-"""Scripts as forks of a process that has imported TensorFlow; see fork_server."""
+"""Scripts forked from a process that has imported TensorFlow; see fork_server."""
 
 import concurrent.futures
 import contextlib
@@ -15,18 +15,18 @@ import threading
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DEADLINE_SECS = 120
 
-_servers = []  # the fork server, when it has been started
+_servers = []  # the fork server, once started
 
 
 class Process:
-    """What tests need of a subprocess.Popen with three pipes for text."""
+    """Forked script with the interface of a subprocess.Popen with three text pipes."""
 
     def __init__(self, command, environment=None, **observation):
-        """Starts a script.
+        """Start a script.
 
         Args:
           command: list of strings, the script's file and its arguments.
-          environment: a dict of variables that are to be set.
+          environment: a dict of environment variables.
           observation: see observed.observe.
         """
         if not _servers:
@@ -42,28 +42,28 @@ class Process:
         self.returncode = None
 
     def poll(self):
-        """The exit status, or minus the signal that ended it; None while it runs."""
+        """Return the exit status, minus the signal number, or None while it runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.wait(0)
         return self.returncode
 
     def wait(self, timeout=None):
-        """Waits for the end; returns the exit status.
+        """Wait for the end; return the exit status.
 
         Raises:
-          subprocess.TimeoutExpired: these seconds have passed.
+          subprocess.TimeoutExpired: the timeout has passed.
         """
         if self.returncode is None:
             try:
                 self.returncode = self._status.get(timeout != 0, timeout)
-                self._status.put(self.returncode)  # another thread may wait for it, too
+                self._status.put(self.returncode)  # another thread may also wait for it
             except queue.Empty:
                 raise subprocess.TimeoutExpired('the script', timeout)
         return self.returncode
 
     def communicate(self, timeout=None):
-        """Closes the input and waits for the end of the output and of the process; returns the
-        texts of stdout and stderr."""
+        """Close stdin and wait for the end of the process; return the texts of stdout and
+        stderr."""
         self.stdin.close()
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             stderr = pool.submit(self.stderr.read)
@@ -72,22 +72,22 @@ class Process:
         return stdout, stderr.result()
 
     def send_signal(self, number):
-        """Sends a signal, if it has not ended."""
+        """Send a signal, unless the process has ended."""
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):  # it has just ended
                 os.kill(self.pid, number)
 
     def terminate(self):
-        """Sends SIGTERM."""
+        """Send SIGTERM."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self):
-        """Sends SIGKILL, which also ends what is stopped."""
+        """Send SIGKILL, which also ends a stopped process."""
         self.send_signal(signal.SIGKILL)
 
 
 class _Server:
-    """The fork server."""
+    """Client of the fork server."""
 
     def __init__(self):
         self._channel, theirs = socket.socketpair()
@@ -102,7 +102,7 @@ class _Server:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=[theirs.fileno()],
-            # it ends, and kills what it has started, when the tests have ended
+            # it ends after the tests, and then kills the scripts
             start_new_session=True,
         )
         theirs.close()
@@ -119,8 +119,7 @@ class _Server:
                 self._started.put((process, self._statuses[process]))
 
     def fork(self, request, files):
-        """Starts a script; returns the number of its process, and a queue into which its exit
-        status comes."""
+        """Start a script; return its process id, and a queue for its exit status."""
         self._process.stdin.write((json.dumps(request) + '\n').encode())
         reduction.sendfds(self._channel, files)
         return self._started.get(timeout=DEADLINE_SECS)

@@ -1,5 +1,4 @@
-"""What a process uses while it runs, sample by sample; as a program: an evaluator that polls many
-times."""
+"""Resource usage of a process, in samples. As a program: an evaluator that polls many times."""
 
 import os
 import re
@@ -15,12 +14,12 @@ from tests.helpers import programs
 
 
 class Usage(NamedTuple):
-    """What a process uses at one time."""
+    """Resource usage of a process at one time."""
 
-    memory: int  # KiB that are resident
+    memory: int  # KiB, resident
     threads: int
     descriptors: int  # open files
-    cpu_secs: float  # so far
+    cpu_secs: float  # since the start
 
 
 def _usage(pid):
@@ -28,7 +27,7 @@ def _usage(pid):
         status = dict(line.split(':', 1) for line in lines)
     with open(f'/proc/{pid}/stat') as stat:
         ticks = stat.read().rsplit(')', 1)[1].split()[11:13]
-    memory = status.get('VmRSS', '0 kB').split()[0]  # there is none when the process is ending
+    memory = status.get('VmRSS', '0 kB').split()[0]  # missing while the process ends
     return Usage(
         int(memory),
         int(status['Threads']),
@@ -38,8 +37,8 @@ def _usage(pid):
 
 
 def sample(command, pattern, deadline_secs):
-    """Runs a Python program that must succeed; returns its Usage at each line of output with
-    `pattern`, but the last one."""
+    """Run a Python program that must succeed; return its Usage at each output line with
+    `pattern`."""
     with subprocess.Popen(
         [sys.executable] + command,
         stdout=subprocess.PIPE,
@@ -53,39 +52,36 @@ def sample(command, pattern, deadline_secs):
         samples = [_usage(process.pid) for line in process.stdout if re.search(pattern, line)]
         assert process.wait() == 0
         timer.cancel()
-    return samples[:-1]  # after that line it is ending
+    return samples[:-1]  # the process ends after the last one
 
 
 def assert_flat(samples, warm_up):
-    """Asserts that after so many samples, the warm-up, memory, threads and open files do not
-    grow."""
+    """Assert that memory, threads and open files do not grow after `warm_up` samples."""
     samples = samples[warm_up:]
     third = len(samples) // 3
     parts = samples[:third], samples[-third:]
-    # The allocator keeps now more, now less of what a checkpoint took: so the highest values are
-    # compared.
+    # The allocator does not always return the memory of a checkpoint: compare highest values.
     highest = [max(each.memory for each in part) for part in parts]
     rates = [(part[-1].cpu_secs - part[0].cpu_secs) / (third - 1) for part in parts]
     print(
         f'Memory: {highest[0]} KiB, then {highest[1]} KiB; CPU seconds per sample: {rates[0]:.3f}, then {rates[1]:.3f}'
     )
     assert highest[1] <= 1.01 * highest[0], ('memory', highest)
-    # while a file is read there is one more: so the lowest numbers
+    # an open data file counts too: compare the lowest values
     for name in ('threads', 'descriptors'):
         lowest = [min(getattr(each, name) for each in part) for part in parts]
         assert lowest[0] == lowest[1], (name, lowest)
 
 
 def _saved_again(checkpoints):
-    """Yields the checkpoints, and makes each look as if it had been saved again before the next is
-    looked for."""
+    """Yield the checkpoints; make each one look saved again before the next poll."""
     for number, ckpt in enumerate(checkpoints):
         yield ckpt
         os.utime(ckpt.path + '.index', (number, number))
 
 
 def main(data_dir, checkpoint_dir, eval_dir, polls):
-    """Evaluates the checkpoint in a directory at each of so many polls."""
+    """Evaluate the checkpoint in a directory at each poll."""
     machine.set_up_tensorflow()
     evaluator = evaluation.Evaluator(dataset.read(data_dir).test)
     checkpoints = _saved_again(evaluation.checkpoints_iterator(checkpoint_dir, min_interval_secs=0))

@@ -1,4 +1,4 @@
-"""The event files of a run, every number of which is known."""
+"""Event files of a run with known values."""
 
 import os
 
@@ -9,8 +9,7 @@ from cifar10.runs import event_file
 
 
 def write(directory, first_step=None, **scalars):
-    """Writes {tag: {step: value}} as a trainer or an evaluation would that starts at
-    `first_step`."""
+    """Write {tag: {step: value}} as a trainer or an evaluation that starts at `first_step`."""
     os.makedirs(str(directory), exist_ok=True)
     with event_file.SummaryWriter(str(directory)) as summary_writer:
         tensorboard.start(summary_writer, tf.Graph(), first_step)
@@ -22,7 +21,7 @@ def write(directory, first_step=None, **scalars):
 
 
 def write_run(tmp_path):
-    """Writes a run of 200 steps with one evaluation; returns its train_dir and eval_dir."""
+    """Write a run of 200 steps with one evaluation; return its train_dir and eval_dir."""
     write(tmp_path / 'train', 0, epoch={100: 1, 200: 2}, sec_per_batch={100: 0.6, 200: 0.6})
     write(tmp_path / 'eval', **{'Precision @ 1': {200: 0.5}})
     return str(tmp_path / 'train'), str(tmp_path / 'eval')

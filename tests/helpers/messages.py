@@ -1,4 +1,4 @@
-"""Messages that the tests of several modules compare, written out as the programs print them."""
+"""Messages that several test modules compare, as the programs print them."""
 
 import re
 
@@ -18,7 +18,7 @@ _TIME = r'(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: '
 
 
 def log_lines(output):
-    """Returns (step, loss, examples/sec, sec/batch) of each log line, as text."""
+    """Return (step, loss, examples/sec, sec/batch) of each log line, as text."""
     return re.findall(
         _TIME
         + r'step (\d+), loss = (\S+) \((\d+\.\d) examples/sec; (\d+\.\d{3}) sec/batch\)(?:, epoch .*)?$',
@@ -27,13 +27,13 @@ def log_lines(output):
 
 
 def log_steps(output):
-    """Returns the step of each log line, as text."""
+    """Return the step of each log line, as text."""
     return [step for step, *_ in log_lines(output)]
 
 
 def precision(count):
-    """Regular expression of an evaluation of `count` images; its groups are the precision, the
-    number of correct images and the step."""
+    """Return a regular expression of the precision line; groups: precision, number correct,
+    step."""
     return (
         _TIME
         + rf'precision @ 1 = ([01]\.\d{{3}}) \((\d+) of {count}, step (\d+)\), 95 % interval \S+ to \S+'
@@ -41,20 +41,20 @@ def precision(count):
 
 
 def resuming(train_dir, step):
-    """Line of a resumed run."""
+    """Return the line of a resumed run."""
     return f'Resuming from {train_dir}/model.ckpt-{step}, step {step}\n'
 
 
 def nothing_to_do(step):
-    """Line of a run that is at its last step."""
+    """Return the line of a complete run."""
     return f'Nothing to do: the run ends at step {step}\n'
 
 
 def raises(pattern):
-    """Expects a UserError whose message has the regular expression."""
+    """Expect a UserError whose message matches the regular expression."""
     return pytest.raises(UserError, match=pattern)
 
 
 def raises_saved_without(pattern):
-    """Expects the error of a run that is saved without the outputs of `pattern`."""
+    """Expect the error of a saved run whose outputs `pattern` are missing."""
     return raises('^' + SAVED_WITHOUT + pattern)

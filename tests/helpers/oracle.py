@@ -1,36 +1,39 @@
-"""The classic formulations, one example or one value at a time: what the package must equal."""
+"""Reference formulations in NumPy, one example or one value at a time."""
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
 
 def read_records(paths):
-    """Labels [n] and images [n, 32, 32, 3], uint8, of binary CIFAR-10 files, by NumPy."""
+    """Return labels [n] and images [n, 32, 32, 3], uint8, of binary CIFAR-10 files."""
     records = np.concatenate([np.fromfile(path, np.uint8) for path in paths]).reshape(-1, 3073)
     return records[:, 0], records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
 
 
 def evaluation_images(images):
-    """The evaluation images of the tutorial: centres of uint8 [n, 32, 32, 3], standardised."""
+    """Return the evaluation images of the tutorial: centres of uint8 [n, 32, 32, 3],
+    standardised."""
     with tf.Graph().as_default(), tf.Session() as session:
         centres = tf.image.resize_image_with_crop_or_pad(tf.cast(images, tf.float32), 24, 24)
         return session.run(tf.image.per_image_standardization(centres))
 
 
 def _windows(x):
-    """For each channel, the sum of x over the channels at most 4 away."""
+    """Return, for each channel, the sum of x over the channels at most 4 away."""
     channels = x.shape[-1]
     return np.stack([x[..., max(0, c - 4) : c + 5].sum(-1) for c in range(channels)], -1)
 
 
 def lrn(x):
-    """Local response normalisation from its definition, in x's precision."""
+    """Return the local response normalisation by its definition, in x's precision."""
     return x * (1 + 0.001 / 9 * _windows(x * x)) ** -0.75
 
 
 def lrn_gradient(x, dy):
-    """The gradient of lrn from its derivatives: dy_i / dx_j = s_i^-b [i = j] - 2 a b x_i x_j
-    s_i^(-b - 1) for |i - j| <= 4."""
+    """Return the gradient of lrn by its derivatives.
+
+    dy_i / dx_j = s_i^-b [i = j] - 2 a b x_i x_j s_i^(-b - 1) for |i - j| <= 4.
+    """
     s = 1 + 0.001 / 9 * _windows(x * x)
     return dy * s**-0.75 - 2 * 0.001 / 9 * 0.75 * x * _windows(dy * x * s**-1.75)
 
@@ -47,7 +50,7 @@ def _conv_same(x, weights):
 
 
 def _max_pool(x):
-    """3 x 3 with stride 2 and SAME padding, which for even sizes pads at the end only."""
+    """Pool 3 x 3 with stride 2 and SAME padding, which pads even sizes only at the end."""
     padded = np.pad(x, [(0, 0), (0, 1), (0, 1), (0, 0)], constant_values=-np.inf)
     height, width = x.shape[1:3]
     return np.max(
@@ -56,7 +59,7 @@ def _max_pool(x):
 
 
 def logits(images, variables):
-    """The network in NumPy, float64; `variables` by name."""
+    """Return the logits of the network in float64; `variables` by name."""
 
     def relu(x):
         return np.maximum(x, 0)
@@ -79,6 +82,6 @@ def logits(images, variables):
 
 
 def cross_entropies(logits_, labels):
-    """-log softmax(logits)[label] of each example."""
+    """Return -log softmax(logits)[label] of each example."""
     shifted = logits_ - logits_.max(1, keepdims=True)
     return np.log(np.exp(shifted).sum(1)) - shifted[np.arange(len(labels)), labels]

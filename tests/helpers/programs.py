@@ -1,5 +1,4 @@
-"""The scripts: each as a process of its own, or inside the test's process, where no TensorFlow has
-to start."""
+"""The scripts, as a process or inside the process of the test, where TensorFlow is loaded."""
 
 import contextlib
 import io
@@ -14,27 +13,27 @@ from absl import app, flags
 from tests.helpers import forks
 from tests.helpers.forks import DEADLINE_SECS, ROOT
 
-# absl does so once per process: they must not be removed with a script's flags
+# absl defines them once per process: own_flags must not remove them
 app.define_help_flags()
 
-AS_A_USER = ('env',)  # the wrapper of a script that imports TensorFlow itself
+AS_A_USER = ('env',)  # wrapper of a script that imports TensorFlow itself
 
 _running = []
 
 
 def path(script):
-    """The file of a script."""
+    """Return the file of a script."""
     return os.path.join(ROOT, 'scripts', script + '.py')
 
 
 def start(script, *args, wrapper=(), observation=None, **environment):
-    """Starts a script; it is killed after a deadline, or at the end of the test.
+    """Start a script; it is killed after a deadline, or at the end of the test.
 
-    As a user would, if it gets a wrapper or an environment; else as a fork, which is quicker.
+    With a wrapper or an environment it starts as a user starts it, else as a fork, which is faster.
 
     Args:
-      wrapper: words of a command that becomes the command after it, see faults.
-      observation: of a fork, the arguments of observed.observe.
+      wrapper: prefix of the command, see faults.
+      observation: arguments of observed.observe, for a fork.
     """
     if wrapper or environment:
         inherited = {
@@ -58,7 +57,7 @@ def start(script, *args, wrapper=(), observation=None, **environment):
 
 
 def _end(process):
-    """Ends a process that is still running: SIGTERM lets it end what it has started."""
+    """End a running process: after SIGTERM it can end its children."""
     process.terminate()
     try:
         process.wait(timeout=10)
@@ -67,7 +66,7 @@ def _end(process):
 
 
 def end_all():
-    """Ends every process that is still running."""
+    """End every running process."""
     while _running:
         process, timer = _running.pop()
         timer.cancel()
@@ -78,14 +77,14 @@ def end_all():
 
 
 def run(script, *args, **environment):
-    """Runs a script to its end; returns (exit status, stdout, stderr)."""
+    """Run a script to its end; return (exit status, stdout, stderr)."""
     process = start(script, *args, **environment)
     stdout, stderr = process.communicate()
     return process.returncode, stdout, stderr
 
 
 def succeed(script, *args):
-    """Runs a script that must succeed without a word on stderr; returns its stdout."""
+    """Run a script that must succeed without output on stderr; return its stdout."""
     status, stdout, stderr = run(script, *args)
     assert (status, stderr) == (0, ''), stderr
     return stdout
@@ -93,7 +92,7 @@ def succeed(script, *args):
 
 @contextlib.contextmanager
 def own_flags():
-    """Removes the flags that are defined in the block, so that another script can define them."""
+    """Remove the flags defined in the block, so that another script can define them."""
     before = set(flags.FLAGS)
     try:
         yield
@@ -104,7 +103,7 @@ def own_flags():
 
 
 def call(script, *args):
-    """Runs a script inside this process; returns (exit status, stdout, stderr)."""
+    """Run a script inside this process; return (exit status, stdout, stderr)."""
     argv, environment = sys.argv, dict(os.environ)
     umask = os.umask(0o022)
     os.umask(umask)

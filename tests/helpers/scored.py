@@ -1,4 +1,4 @@
-"""Metrics of a network that is sometimes wrong, and often sure of it."""
+"""Metrics of a network that is sometimes wrong with a high confidence."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from cifar10.report.metrics import Metrics
 
 
 def metrics(num_examples, num_classes, seed=0):
-    """Metrics whose probabilities have few digits, so that some of them are equal."""
+    """Return Metrics with probabilities of few digits, so that some are equal."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, num_classes, num_examples).astype(np.int32)
     weights = rng.integers(1, 5, [num_examples, num_classes]).astype(np.float64)
@@ -15,7 +15,7 @@ def metrics(num_examples, num_classes, seed=0):
 
 
 def of_matrix(matrix):
-    """Metrics whose confusion matrix is the given one; each prediction has the probability 0.9."""
+    """Return Metrics with this confusion matrix; each prediction has probability 0.9."""
     num_classes = len(matrix)
     cells = [
         (label, predicted)

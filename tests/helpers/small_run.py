@@ -1,4 +1,4 @@
-"""A training run on a graph of one variable whose every value is known."""
+"""Training run on a graph of one variable with known values."""
 
 import os
 from types import SimpleNamespace
@@ -18,19 +18,21 @@ HPARAMS = CLASSIC._replace(
 )
 RUN_LENGTH = RunLength(
     examples_per_step=10, examples_per_epoch=100
-)  # the rate decays every 30 steps
+)  # the learning rate decays every 30 steps
 
 
 def job(data_dir, hparams=HPARAMS, num_examples=100, num_towers=2):
-    """The Job of a run directory."""
+    """Return the Job of a run directory."""
     return training.Job(
         dataset.read(data_dir), num_examples, hparams, [f'/cpu:{i}' for i in range(num_towers)]
     )
 
 
 def fake_job(run_length, **intervals):
-    """What training.session needs of a Job; no data are read, and nothing is evaluated, because the
-    variables are not those of the network."""
+    """Return a stand-in for the Job of training.session.
+
+    It has no data, and no evaluation, because the variables are not those of the network.
+    """
     return SimpleNamespace(
         dataset=dataset.Dataset('', Split(()), Split(())),
         num_examples=0,
@@ -41,7 +43,7 @@ def fake_job(run_length, **intervals):
 
 
 def run_steps(step, job, run, settings=None):
-    """Trains as the scripts do, with the training.Step that the default graph holds."""
+    """Train as the scripts do, with the training.Step of the default graph."""
     saver = tf.train.Saver(max_to_keep=job.intervals.max_to_keep, save_relative_paths=True)
     with run.summary_writer() as summary_writer, training.session(
         step, job, run, saver, summary_writer, settings
@@ -63,14 +65,14 @@ def train(
     num_examples=100,
     **intervals,
 ):
-    """Halves each variable in each step.
+    """Train a run in which each step halves each variable.
 
     Args:
-      max_steps: None trains as long as `hparams` say.
+      max_steps: the last step, or None for the end of `hparams`.
       nan_step: the step in which loss and gradient of the second tower become NaN.
       finite_part: 'loss' or 'gradient' if only the other becomes NaN.
       after_step: called with the step after each update.
-      initial: initial values by name; for None `weights` is (8, -4).
+      initial: initial values by name; None sets `weights` to (8, -4).
       intervals: fields of Intervals.
     """
     run_length = RUN_LENGTH._replace(
@@ -108,7 +110,7 @@ def _build(run_length, hparams, initial, nan_global_step, finite_part, after_ste
         losses = [loss, loss]
     if finite_part == 'gradient':
         tower_grads = tower_grads[:1]
-    # a loss that no gradient needs must not read the next step either
+    # also compute a loss without a gradient before the update
     with tf.control_dependencies(losses):
         train_op = optimizer.train(
             opt, multi_gpu.average_gradients(tower_grads), global_step, run_length, hparams
@@ -123,7 +125,7 @@ def _build(run_length, hparams, initial, nan_global_step, finite_part, after_ste
 
 
 def numpy_run(steps):
-    """The weights and their averages after so many steps, and the rate of the next one."""
+    """Return weights and averages after `steps` steps, and the next learning rate."""
     weights = average = np.array([8.0, -4.0])
     for step in range(1, steps + 1):
         weights = weights - 0.25 * 0.1 ** ((step - 1) * 10 // 300) * 2 * weights
@@ -133,7 +135,7 @@ def numpy_run(steps):
 
 
 def assert_saved(train_dir, step):
-    """Asserts that the checkpoint of this step holds what `numpy_run` computes."""
+    """Assert that the checkpoint of this step holds the values of `numpy_run`."""
     saved = checkpoint.read(os.path.join(str(train_dir), f'model.ckpt-{step}'))
     weights, average, _ = numpy_run(step)
     assert saved.step == saved.values['global_step'] == step

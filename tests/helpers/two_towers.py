@@ -1,4 +1,4 @@
-"""One process with several towers, step by step on given batches: what a cluster must equal."""
+"""One process with several towers on given batches: the reference for a cluster."""
 
 import os
 
@@ -9,8 +9,8 @@ from tests.helpers import networks, queues
 
 
 def batches(job, first_step, shard, count):
-    """The batches (images, labels) that a worker of a cluster takes, with --deterministic, after a
-    start at this step."""
+    """Return the batches (images, labels) of a worker that starts at this step with
+    --deterministic."""
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(job.seed, first_step, shard.index)
         return queues.run(
@@ -22,7 +22,7 @@ def batches(job, first_step, shard, count):
 
 
 class Trainer:
-    """A graph of towers, whose variables can be read and written."""
+    """Graph of towers with readable and writable variables."""
 
     def __init__(self, hparams, run_length, num_towers):
         with tf.Graph().as_default() as graph:
@@ -40,8 +40,8 @@ class Trainer:
             _, tower_grads = multi_gpu.tower_gradients(
                 devices, self._batches, opt, networks.from_hparams(hparams)
             )
-            # The update takes placeholders, so that a test can also give it other gradients; so it
-            # does not wait for the losses.
+            # The update takes its gradients from placeholders, so that a test can replace them. It
+            # must not wait for the losses.
             graph.clear_collection('losses')
             self._gradients = {
                 variable.op.name: gradient
@@ -67,17 +67,17 @@ class Trainer:
         self._graph = graph
 
     def load(self, values):
-        """Gives variables these values, by name."""
+        """Assign values to variables, by name."""
         with self._graph.as_default():
             for name, value in values.items():
                 self._variables[name].load(value, self._session)
 
     def values(self):
-        """The values of all variables, by name."""
+        """Return the values of all variables, by name."""
         return self._session.run(self._variables)
 
     def gradients(self, batches):
-        """The mean gradients of one batch for each tower, by the names of variables."""
+        """Return the mean gradients of one batch per tower, by variable name."""
         return self._session.run(
             self._gradients,
             {
@@ -88,18 +88,18 @@ class Trainer:
         )
 
     def apply(self, gradients):
-        """Makes an update from gradients, by the names of variables."""
+        """Update the variables with gradients, by variable name."""
         self._session.run(
             self._train_op,
             {self._gradient_placeholders[name]: gradient for name, gradient in gradients.items()},
         )
 
     def step(self, batches):
-        """Makes an update from one batch for each tower."""
+        """Update the variables with one batch per tower."""
         self.apply(self.gradients(batches))
 
     def save(self, directory):
-        """Saves a checkpoint of the variables in a directory."""
+        """Save a checkpoint of the variables in a directory."""
         self._saver.save(
             self._session, os.path.join(str(directory), 'model.ckpt'), self.values()['global_step']
         )

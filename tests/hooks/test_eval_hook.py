@@ -1,4 +1,4 @@
-"""What the trainer itself says of the precision."""
+"""Evaluation by the trainer."""
 
 import contextlib
 import os
@@ -37,7 +37,7 @@ def _train(train_dir, data_dir, max_steps, **intervals):
 
 
 def _before_each_evaluation(monkeypatch, act):
-    """Calls act(step) before a checkpoint of this step is evaluated."""
+    """Call act(step) before the checkpoint of a step is evaluated."""
     evaluate = evaluation.Evaluator.evaluate
 
     def act_and_evaluate(evaluator, ckpt):
@@ -48,7 +48,7 @@ def _before_each_evaluation(monkeypatch, act):
 
 
 def _expected(train_dir, data_dir, step):
-    """By NumPy, of the moving averages in the checkpoint."""
+    """Return the number of correct classifications of the moving averages, by NumPy."""
     suffix = '/ExponentialMovingAverage'
     values = checkpoint.read(os.path.join(str(train_dir), f'model.ckpt-{step}')).values
     averages = {
@@ -81,8 +81,8 @@ def test_what_is_evaluated(tmp_path, data_dir, capsys, eval_every, steps):
 
 
 def test_its_time_counts_in_the_speed(tmp_path, data_dir, capsys, monkeypatch):
-    """The evaluation takes 1,000 seconds by a clock that stands still otherwise, but for a tick
-    each time that it is looked at."""
+    """The evaluation takes 1,000 seconds of a fake clock that otherwise only ticks when it is
+    read."""
     now = [0.0]
 
     def tick(seconds=1e-3):
@@ -100,7 +100,7 @@ def test_its_time_counts_in_the_speed(tmp_path, data_dir, capsys, monkeypatch):
 
 @pytest.mark.parametrize('eval_every', [None, 3])
 def test_what_a_signal_has_ended_is_evaluated(tmp_path, data_dir, capsys, monkeypatch, eval_every):
-    """Once, also if the step is one that is evaluated anyway."""
+    """The last step is evaluated once, also if --eval_every evaluates it."""
     log = session_hooks.LoggingHook.after_run
 
     def send(hook, run_context, run_values):
@@ -147,7 +147,7 @@ def test_test_images_that_are_damaged_are_told_at_the_start(tmp_path, own_data_d
 
 
 def test_test_images_that_change_cost_no_step(tmp_path, own_data_dir, capsys, monkeypatch):
-    """They are told while training goes on, and again at the end, when the checkpoint is saved."""
+    """The error is printed during training, and again after the last checkpoint."""
     (path,) = dataset.read(own_data_dir).test.paths
     _before_each_evaluation(monkeypatch, lambda step: os.utime(path, (step, step)))
     with messages.raises('test_batch.bin ' + messages.CHANGED):
@@ -175,7 +175,7 @@ def test_test_images_that_change_before_the_first_evaluation(
 
 
 def test_an_evaluation_that_is_missing_at_the_end(tmp_path, data_dir, capsys, monkeypatch):
-    """The run is evaluated at its end, but not at step 2."""
+    """The evaluation of step 2 fails; the last one succeeds."""
 
     def fail(step):
         if step == 2:
@@ -193,7 +193,7 @@ def test_an_evaluation_that_is_missing_at_the_end(tmp_path, data_dir, capsys, mo
 def test_a_best_checkpoint_that_cannot_be_kept(
     tmp_path, data_dir, monkeypatch, precision, is_missing
 ):
-    """A later one that is as good makes up for it."""
+    """A later checkpoint with the same precision replaces it."""
     values = iter([0.6, precision])
     monkeypatch.setattr(Metrics, 'precision', property(lambda metrics: next(values)))
     monkeypatch.setattr(evaluation, 'format_result', lambda result: '')
@@ -219,7 +219,7 @@ def test_a_complete_run_without_its_best_checkpoint(tmp_path, data_dir):
 
 
 def test_the_best_checkpoint_is_kept(tmp_path, data_dir, capsys):
-    """The first one of the best by NumPy, with the very values of that step."""
+    """By NumPy, it is the first one with the best precision, with the exact values of its step."""
     _train(tmp_path, data_dir, 4, eval_every=1, keep_best=True)
     correct = [_expected(tmp_path, data_dir, step) for step in range(1, 5)]
     best = 1 + correct.index(max(correct))

@@ -1,4 +1,4 @@
-"""The trace of one step."""
+"""Trace of one step."""
 
 import json
 
@@ -12,7 +12,7 @@ from tests.helpers.small_run import train
 
 
 def _tagged(directory):
-    """The steps, tags and metadata that TensorBoard's tab Graphs shows."""
+    """Return (step, tag, metadata) of TensorBoard's tab Graphs."""
     return [
         (
             event.step,
@@ -25,8 +25,7 @@ def _tagged(directory):
 
 
 def test_a_step_of_two_towers(runs):
-    """Each tower's convolutions are in the file, complete events with times; and in the event
-    file."""
+    """The trace file and the event file hold the convolutions of both towers."""
     trace = json.loads((runs / 'fast' / 'trace-2.json').read_text())
     complete = [event for event in trace['traceEvents'] if event['ph'] == 'X']
     assert all(event['dur'] >= 0 and event['ts'] >= 0 for event in complete)
@@ -41,7 +40,7 @@ def test_a_step_of_two_towers(runs):
 
 @pytest.mark.parametrize('profile_step', [1, 7])
 def test_one_step_is_traced(tmp_path, data_dir, capsys, profile_step):
-    """Once, also by a run that is resumed: step 7 is after the first start, step 1 in it."""
+    """A resumed run traces no second time. Step 7 follows the first start, step 1 is in it."""
     for max_steps in (5, 9):
         train(tmp_path, data_dir, max_steps, profile_step=profile_step)
     (path,) = tmp_path.glob('trace*')
@@ -52,7 +51,7 @@ def test_one_step_is_traced(tmp_path, data_dir, capsys, profile_step):
 
 
 def test_a_trace_that_cannot_be_written(tmp_path, data_dir, monkeypatch, capsys):
-    """Training goes on, with one line; at the end it is missing."""
+    """Training continues with one line; the run ends with an error."""
     atomic_write = files.atomic_write
 
     def full(path, *args):

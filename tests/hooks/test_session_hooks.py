@@ -1,4 +1,4 @@
-"""The hooks of the training session: when they act, and what the log line says."""
+"""Hooks of the training session: intervals and log lines."""
 
 import re
 import signal
@@ -15,7 +15,7 @@ from cifar10.hooks.outputs import WorkerRun
 
 
 def test_what_is_due():
-    """Once for all multiples of the interval that have been passed."""
+    """Several multiples in one step count once."""
     assert [step for step in range(8) if session_hooks.should_trigger(step, step - 1, 3)] == [
         0,
         3,
@@ -44,7 +44,7 @@ def test_the_end_when_the_step_jumps(jump, last_step, end):
 
 
 def test_others_have_made_the_last_step():
-    """Then nothing is left to do but to save."""
+    """The session stops at once."""
     step = SimpleNamespace(global_step=tf.train.get_or_create_global_step())
     hook = session_hooks.StopAtStepHook(step, 5, WorkerRun(5))
     with tf.train.SingularMonitoredSession([hook]) as monitored:
@@ -52,7 +52,7 @@ def test_others_have_made_the_last_step():
 
 
 def _positions(monkeypatch, capsys, run_length, every, seconds_per_step, last, first_step=0):
-    """What the lines say after the speed, by a clock that steps alone move."""
+    """Return the end of each log line; only steps move the clock."""
     now = [0.0]
     monkeypatch.setattr(session_hooks.time, 'monotonic', lambda: now[0])
     global_step = tf.train.get_or_create_global_step()
@@ -69,8 +69,8 @@ def _positions(monkeypatch, capsys, run_length, every, seconds_per_step, last, f
 
 
 def test_the_speed_the_epoch_and_the_time_that_is_left(monkeypatch, capsys):
-    """The first step takes a minute, which only the first line counts; the others take 2 seconds
-    each."""
+    """The first step takes a minute, which only the first line counts; other steps take 2
+    seconds."""
     run_length = RunLength(100, 1000, last_step=325)
     assert _positions(
         monkeypatch, capsys, run_length, 10, lambda step: 60 if step == 1 else 2, 31
@@ -93,7 +93,7 @@ def test_a_resumed_run_counts_all_epochs(monkeypatch, capsys):
 
 
 def test_a_speed_that_changes_is_followed(monkeypatch, capsys):
-    """It is that of the latest 100 lines: in the middle, 49 steps of one second and 51 of three."""
+    """At step 550, the last 100 lines are 49 steps of one second and 51 of three."""
     run_length = RunLength(1, 1000, last_step=10000)
     found = _positions(monkeypatch, capsys, run_length, 1, lambda step: 1 if step < 500 else 3, 800)
     assert [found[step - 1].rpartition(', ')[2] for step in (400, 550, 800)] == [
@@ -109,7 +109,7 @@ def test_others_have_come_further_than_the_end(monkeypatch, capsys):
 
 
 class _Coordinator:
-    """Asks to stop after a number of waits, which take no time."""
+    """Coordinator that requests a stop after a number of waits, which take no time."""
 
     def __init__(self, waits):
         self.waits = waits
@@ -122,8 +122,7 @@ class _Coordinator:
 
 
 def _fill(sizes, minima, waits=9, run=WorkerRun()):
-    """Runs the QueueFillHook against queues of these sizes, those of each look in a list; returns
-    those that it has not looked at."""
+    """Run the QueueFillHook against queue sizes, one list per look; return the unread ones."""
     looks = iter(sizes)
     tensors = tf.py_func(lambda: np.array(next(looks), np.int32), [], tf.int32)
     for i, minimum in enumerate(minima):
@@ -136,7 +135,7 @@ def _fill(sizes, minima, waits=9, run=WorkerRun()):
 
 
 def test_training_waits_for_full_queues(capsys):
-    """What one queue has more than its minimum does not make up for the other."""
+    """A queue above its minimum does not compensate for another one."""
     assert _fill([[0, 0], [9, 0], [10, 1], [50, 11], [50, 20], [50, 30]], [10, 20]) == [[50, 30]]
     line = 'Filling the shuffle queue with 30 images before training starts: %d%%\n'
     assert capsys.readouterr().out == ''.join(line % percent for percent in (0, 30, 70, 100))

@@ -1,5 +1,4 @@
-"""Data files that change under the script that reads them, and special files in their place from
-the start."""
+"""Data files that change while a script reads them, and special files in their place."""
 
 import os
 import shutil
@@ -50,7 +49,7 @@ def _put_fifos(path):
     ],
 )
 def test_under_a_trainer(tmp_path, data_dir, script, changes):
-    """It names the file, saves, and ends."""
+    """The trainer names the file, saves, and ends."""
     runs = []
     for index, change in enumerate(changes):
         own = faults.copy(data_dir, tmp_path / (f'data{index}'))
@@ -69,7 +68,7 @@ def test_under_a_trainer(tmp_path, data_dir, script, changes):
 
 @pytest.mark.slow
 def test_between_two_evaluations(tmp_path, data_dir):
-    """No precision of fewer or other examples is printed."""
+    """No precision of other examples is printed."""
     runs = []
     for index, change in enumerate([_drop_records, _label(3), faults.put_fifo]):
         own = faults.copy(data_dir, tmp_path / (f'data{index}'))
@@ -93,7 +92,7 @@ def test_between_two_evaluations(tmp_path, data_dir):
 
 @pytest.mark.parametrize('script', ['cifar10_train', 'cifar10_eval'])
 def test_special_files_at_the_start(tmp_path, data_dir, own_data_dir, script):
-    """They are named as what they are, at once."""
+    """The script names the kind of file at once."""
     checkpoints.save(tmp_path, 1)
     args, paths = (
         faults.evaluation(own_data_dir, tmp_path, tmp_path / 'eval', '--run_once'),

@@ -1,4 +1,4 @@
-"""Checkpoints and records that are damaged, as the scripts meet them."""
+"""Damaged checkpoints and records."""
 
 import json
 import os
@@ -25,12 +25,12 @@ def trained(tmp_path_factory, data_dir):
 
 @pytest.fixture
 def run(trained, tmp_path):
-    """A copy of it for one test."""
+    """A copy of the run for one test."""
     return faults.copy(trained, tmp_path / 'run')
 
 
 def _train(data_dir, run, max_steps=1):
-    """Resumes the run; it has nothing to do if it is at this step."""
+    """Resume the run; at this step it is complete."""
     return programs.call('cifar10_train', *faults.job(data_dir, run, f'--max_steps={max_steps}'))
 
 

@@ -1,4 +1,4 @@
-"""The data set script."""
+"""cifar10_dataset.py."""
 
 import os
 
@@ -20,7 +20,7 @@ def test_commands(tmp_path):
         programs.succeed('cifar10_dataset', 'synthetic', *args)
         == f'Writing the synthetic data set to {tmp_path / dataset.CIFAR10_DIRECTORY}\n{_summary(tmp_path)}'
     )
-    for command in ('verify', 'synthetic', 'download'):  # the files exist: nothing is written
+    for command in ('verify', 'synthetic', 'download'):  # the files exist
         assert programs.call('cifar10_dataset', command, *args) == (0, _summary(tmp_path), '')
 
 

@@ -1,5 +1,4 @@
-"""Names of directories: any that TensorFlow takes as it is, and none that it reads as a pattern or
-as another place."""
+"""Directory names: accepted literally, or rejected if TensorFlow reads them as a pattern or URL."""
 
 import pytest
 
@@ -22,7 +21,7 @@ REFUSED = [
 
 @pytest.fixture(autouse=True)
 def neighbours(tmp_path, monkeypatch):
-    """The working directory, with two runs that the patterns match."""
+    """The working directory, with two runs that match the patterns."""
     for name in ('run1', 'run2', 'a[b]', 'ab/run'):
         (tmp_path / name).mkdir(parents=True)
         for suffix in ('index', 'data-00000-of-00001', 'meta'):
@@ -56,7 +55,7 @@ def test_refused_to_the_evaluator(tmp_path, data_dir, name):
 
 
 def test_a_pattern_above_the_directory(tmp_path, data_dir, monkeypatch):
-    """What is named is harmless, but not the whole path."""
+    """The given name is harmless, but the absolute path is not."""
     monkeypatch.chdir(str(tmp_path / 'a[b]'))
     _assert_refused(tmp_path, 'cifar10_train', *faults.job(data_dir, 'run', '--max_steps=1'))
 
@@ -71,7 +70,7 @@ def test_a_pattern_above_the_directory(tmp_path, data_dir, monkeypatch):
     ],
 )
 def test_names_that_work(tmp_path, data_dir, name):
-    """Trains, resumes and evaluates."""
+    """Train, resume and evaluate."""
     for step in (1, 2):
         status, stdout, stderr = programs.call(
             'cifar10_train', *faults.job(data_dir, name, f'--max_steps={step}')
@@ -86,8 +85,8 @@ def test_names_that_work(tmp_path, data_dir, name):
 
 
 def test_a_list_that_names_checkpoints_elsewhere(tmp_path, data_dir):
-    """As in a copy of a directory of the original tutorial, which lists absolute paths: the
-    original stays as it is."""
+    """A copied directory of the original tutorial lists absolute paths. The original is
+    unchanged."""
     original = tmp_path / 'original'
     args = ['--save_checkpoint_steps=1', '--seed=1']
     assert (

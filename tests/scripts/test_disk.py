@@ -1,4 +1,4 @@
-"""Disks that are full, from the start or for a while. Each process mounts a disk of its own."""
+"""Full disks, from the start or for a time. Each process mounts its own disk."""
 
 import glob
 import os
@@ -30,7 +30,7 @@ def _args(script, data_dir, directory):
 
 
 def test_full_at_the_start(tmp_path, data_dir):
-    """40 kB hold no graph, no event file and no picture."""
+    """40 kB hold no graph, no event file and no figure."""
     checkpoints.save(tmp_path, 1)
     disk = tmp_path / 'disk'
     disk.mkdir()
@@ -47,7 +47,7 @@ def test_full_at_the_start(tmp_path, data_dir):
 
 
 class _Disk:
-    """A trainer on a disk of its own, which stays readable after its end."""
+    """Trainer on its own disk, which stays readable after the end."""
 
     def __init__(self, data_dir, directory, *args):
         directory.mkdir()
@@ -66,7 +66,7 @@ class _Disk:
         )
 
     def fill(self):
-        """Lets the trainer save, then fills its disk up."""
+        """Wait for a checkpoint, then fill the disk."""
         faults.read_until(self.process, ': step 6,')
         self._handle = os.open(faults.inside(self.process, self._directory), os.O_RDONLY)
         self.path = f'/proc/self/fd/{self._handle}'
@@ -78,37 +78,37 @@ class _Disk:
                 return
 
     def make_room(self):
-        """Removes what fills the disk."""
+        """Remove the file that fills the disk."""
         os.remove(os.path.join(self.path, 'filler'))
         os.close(self._filler)
 
     def read_save_error(self):
-        """Reads what the trainer tells, up to the first checkpoint that it cannot save."""
+        """Read stderr up to the first failed checkpoint."""
         for line in self.process.stderr:
             self.assert_told(line)
             if 'model.ckpt-' in line:
                 return
 
     def assert_told(self, lines):
-        """Asserts that each line names the directory."""
+        """Assert that each line names the directory."""
         assert all(str(self._directory) in line for line in lines.splitlines()), lines
 
     def end(self):
-        """Asks for the end; returns the exit status, the rest of stdout and of stderr."""
+        """Request a stop; return (exit status, rest of stdout, rest of stderr)."""
         self.process.send_signal(signal.SIGTERM)
         return faults.end(self.process)
 
     def names(self):
-        """What is on the disk."""
+        """Return the file names on the disk."""
         return os.listdir(self._handle)
 
     def close(self):
-        """Gives the disk back."""
+        """Unmount the disk."""
         os.close(self._handle)
 
 
 def _last_summary(directory):
-    """The step of the last summary; no file may end within one."""
+    """Return the step of the last summary; no file may be truncated."""
     return max(
         event.step
         for path in glob.glob(os.path.join(directory, 'events.*'))
@@ -124,8 +124,10 @@ def _steps(names):
 
 
 def test_full_for_a_while(tmp_path, data_dir):
-    """The trainer says that it cannot save, goes on, and saves again as soon as there is room; what
-    happens at the end of a run is tested in test_training_faults."""
+    """The trainer reports the failure, continues, and saves again later.
+
+    The end of a run is tested in test_training_faults.
+    """
     disk = _Disk(data_dir, tmp_path / 'disk')
     disk.fill()
     disk.read_save_error()
@@ -140,5 +142,5 @@ def test_full_for_a_while(tmp_path, data_dir):
     assert status == 0 and stdout.splitlines()[-1].startswith('Saved ')
     assert [name for name in disk.names() if 'temp' in name or 'tmp' in name] == []
     assert checkpoint.read_latest(disk.path).step == _steps(disk.names())[-1] > kept[-1]
-    assert _last_summary(disk.path) > kept[0]  # summaries are written again as well
+    assert _last_summary(disk.path) > kept[0]  # summaries are also written again
     disk.close()

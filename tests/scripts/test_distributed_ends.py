@@ -1,5 +1,4 @@
-"""The end of a run of a cluster: a chief that is asked to end before, workers that are late or come
-afterwards."""
+"""End of a cluster run: a stopped chief, late workers, workers after the end."""
 
 import signal
 
@@ -23,7 +22,7 @@ FLAGS = [
 
 @pytest.fixture
 def make_cluster(tmp_path, data_dir):
-    """See clusters.factory."""
+    """Return clusters.factory."""
     return clusters.factory(tmp_path, data_dir, FLAGS)
 
 
@@ -34,8 +33,7 @@ def _saved(tmp_path):
 @LONG
 @pytest.mark.parametrize('mode', ['async', 'sync', 'average'])
 def test_a_chief_that_is_asked_to_end(tmp_path, make_cluster, mode):
-    """It saves, and its status says that the run is not over. Others who come to the end wait until
-    it is back and saves that."""
+    """The chief saves and exits with 128 + n. Workers at the last step wait for its return."""
     cluster = make_cluster(
         1,
         2,
@@ -74,8 +72,11 @@ def test_a_chief_that_is_asked_to_end(tmp_path, make_cluster, mode):
     ],
 )
 def test_a_job_that_is_started_again_after_its_end(tmp_path, make_cluster, num_ps, mode):
-    """Also a worker goes home that does not see the directory of the chief, and, beside that
-    directory, one that is alone; at last the chief would be on another machine."""
+    """A complete run ends all tasks.
+
+    It also ends a worker that does not see the chief's directory, and a worker without a chief. At
+    last the chief is on another machine.
+    """
     flags = ['--mode=' + mode, '--max_steps=2'] + ['--average_period=1'] * (mode == 'average')
     cluster = make_cluster(num_ps, 2, *flags)
     cluster.start()
@@ -107,9 +108,11 @@ def test_a_job_that_is_started_again_after_its_end(tmp_path, make_cluster, num_p
     [(1, True), pytest.param(0, True, marks=LONG), pytest.param(1, False, marks=LONG)],
 )
 def test_a_chief_that_cannot_write_everything(tmp_path, make_cluster, num_ps, ends):
-    """The others learn of the end of the run as usual; servers wait for a worker that is busy,
-    whose directory is not that of the chief. After a signal, the status is that of
-    the signal."""
+    """The others still end normally.
+
+    Servers wait for a busy worker, whose directory is not that of the chief. After a signal, the
+    exit status is that of the signal.
+    """
     (tmp_path / 'run' / 'trace-3.json').mkdir(parents=True)
     mode = '--mode=async' if num_ps else '--mode=allreduce'
     cluster = make_cluster(num_ps, 2, mode, '--max_steps=20', '--profile_step=3', gate=6)

@@ -1,4 +1,4 @@
-"""Tasks that die, or stop, while a cluster trains."""
+"""Tasks that die or stop during the training of a cluster."""
 
 import re
 import signal
@@ -25,7 +25,7 @@ FLAGS = [
 
 @pytest.fixture
 def make_cluster(tmp_path, data_dir):
-    """See clusters.factory."""
+    """Return clusters.factory."""
     return clusters.factory(tmp_path, data_dir, FLAGS, gate=17)
 
 
@@ -34,10 +34,9 @@ def _steps(lines):
 
 
 def _assert_whole(directory, last_step, every=None):
-    """Asserts that the run is saved at its end, and that no curve goes back; with `every`, that
-    none has a gap."""
+    """Assert that the last step is saved and no curve goes back; with `every`, none has a gap."""
     newest = checkpoint_files.latest_checkpoint(str(directory))
-    # another worker may have been under way
+    # another worker may have been in a step
     assert last_step <= int(newest.rsplit('-', 1)[1]) <= last_step + 1
     for tag, steps in events.shown_steps(directory).items():
         assert steps == (
@@ -47,8 +46,10 @@ def _assert_whole(directory, last_step, every=None):
 
 @pytest.mark.parametrize('num_ps', [1, pytest.param(2, marks=LONG)])
 def test_sync(tmp_path, make_cluster, num_ps):
-    """All wait for who has died, and go on: when a worker died with the next step, else from the
-    last checkpoint."""
+    """All tasks wait for the dead one, then continue.
+
+    After the death of a worker they continue with the next step, else from the last checkpoint.
+    """
     cluster = make_cluster(num_ps, 2, '--mode=sync', '--max_steps=40')
     cluster.start()
     cluster.wait_until_blocked(17)
@@ -85,7 +86,7 @@ def test_sync(tmp_path, make_cluster, num_ps):
 
 @LONG
 def test_a_chief_that_restarts_without_a_checkpoint(tmp_path, make_cluster):
-    """Before it, the chief names a worker that has not arrived: it answers, but fills its queue."""
+    """Before, the chief names a missing worker, which answers but fills its queue."""
     cluster = make_cluster(
         1, 2, '--mode=sync', '--max_steps=9', '--save_checkpoint_steps=1000', gate=7
     )
@@ -109,8 +110,7 @@ def test_a_chief_that_restarts_without_a_checkpoint(tmp_path, make_cluster):
 
 @LONG
 def test_backup_workers(tmp_path, make_cluster):
-    """The others go on at once without one worker, and then without another one when the first is
-    back."""
+    """The others continue without one worker, and without another one after its return."""
     cluster = make_cluster(1, 3, '--mode=sync', '--replicas_to_aggregate=2', '--max_steps=40')
     cluster.start()
     cluster.wait_until_blocked(17, 'worker 0')
@@ -144,8 +144,10 @@ def test_backup_workers(tmp_path, make_cluster):
     ],
 )
 def test_async_and_average(tmp_path, make_cluster, mode, num_ps):
-    """The others go on without a worker, also without the chief; all go on from the last checkpoint
-    when a server is back."""
+    """The others continue without a worker, also without the chief.
+
+    After a restart of a server, all continue from the last checkpoint.
+    """
     cluster = make_cluster(
         num_ps, 2, '--mode=' + mode, '--max_steps=60', *['--average_period=2'] * (mode == 'average')
     )
@@ -160,7 +162,7 @@ def test_async_and_average(tmp_path, make_cluster, mode, num_ps):
         cluster.wait_until_blocked(gate, name)
     cluster.allow(47)
     cluster.wait_until_blocked(47)
-    # nothing is made twice
+    # no step is repeated
     assert all(step > 37 for step in _steps(cluster.tasks['worker 0'].stdout_lines))
     last = f'ps {num_ps - 1}'
     cluster.kill(last)
@@ -181,7 +183,7 @@ def test_async_and_average(tmp_path, make_cluster, mode, num_ps):
     ],
 )
 def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
-    """All end, and go on from the last checkpoint, also with another number of workers."""
+    """All tasks end, and continue from the last checkpoint, also with more or fewer workers."""
     cluster = make_cluster(0, 2, '--max_steps=40', '--stall_timeout_secs=6')
     cluster.start()
     cluster.wait_until_blocked(17, *cluster.names)
@@ -191,7 +193,7 @@ def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
     assert cluster.tasks[other].end() == EX_TEMPFAIL
     (complaint,) = cluster.tasks[other].stderr_lines
     if number == signal.SIGKILL:
-        # TensorFlow 1.15 may not notice that a peer is gone; then the watchdog does.
+        # TensorFlow 1.15 may not notice a lost peer; then the watchdog does.
         assert re.match(
             rf'cifar10_distributed_train.py: (Lost {fallen} \({cluster.addresses[fallen]}: Connection refused\): start the '
             rf'job again, it goes on from its last checkpoint$|Training: waited 6 seconds .* for {fallen} )',
@@ -210,7 +212,7 @@ def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
 
 
 def _assert_stalled(cluster, name, stopped):
-    """Asserts that a task ended because another one has stopped, which its line names."""
+    """Assert that a task ended because another one stopped, and names it."""
     assert cluster.tasks[name].end() == EX_TEMPFAIL
     assert cluster.tasks[name].stderr_lines == [
         f'cifar10_distributed_train.py: Training: waited 6 seconds (--stall_timeout_secs) for {stopped} '
@@ -222,8 +224,10 @@ def _assert_stalled(cluster, name, stopped):
 @pytest.mark.parametrize('mode', ['sync', 'async', 'average'])
 @pytest.mark.parametrize('fallen', ['ps 0', 'ps 1', 'worker 0', 'worker 1'])
 def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
-    """It may stop for less than the limit. After it, those who cannot go on end with a line, and go
-    on when they are started again."""
+    """A task may stop for less than the limit.
+
+    After the limit, tasks that depend on it end with one line. They continue after a restart.
+    """
     flags = ['--mode=' + mode, '--stall_timeout_secs=6'] + ['--average_period=2'] * (
         mode == 'average'
     )
@@ -241,7 +245,7 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
     if mode == 'sync' or fallen.startswith('ps'):
         for name in others:
             _assert_stalled(cluster, name, fallen)
-    else:  # the other worker goes on
+    else:  # the other worker continues
         reached = (
             max(
                 _steps(
@@ -257,11 +261,11 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
             cluster.kill(name)
     cluster.kill(fallen)
     saved = int(checkpoint_files.latest_checkpoint(str(tmp_path / 'run')).rsplit('-', 1)[1])
-    assert saved >= 10  # the chief may have been saving the next one
+    assert saved >= 10  # the chief may have been in a save
     cluster.flags.append(f'--max_steps={saved + 10}')
     cluster.start()
     resumed = int(cluster.wait_for('worker 0', rf'^Resuming from .*-{saved}, step (\d+)$').group(1))
-    # the other worker can make an update while the chief saves
+    # the other worker can update during a save
     assert saved <= resumed <= saved + (mode == 'async')
     cluster.succeed()
     _assert_whole(tmp_path / 'run', saved + 10, every=5 if mode == 'sync' else None)

@@ -1,4 +1,4 @@
-"""Tasks that join a cluster: twice on different hosts, described by a TF_CONFIG, or to evaluate."""
+"""Tasks that join a cluster: twice, by a TF_CONFIG, or as an evaluator."""
 
 import json
 import re
@@ -22,12 +22,12 @@ FLAGS = [
 
 @pytest.fixture
 def make_cluster(tmp_path, data_dir):
-    """See clusters.factory."""
+    """Return clusters.factory."""
     return clusters.factory(tmp_path, data_dir, FLAGS)
 
 
 def test_a_second_task_on_another_host(tmp_path, make_cluster):
-    """It ends with one line, and the run does not notice it."""
+    """The second task ends with one line, and does not disturb the run."""
     cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=20', gate=7)
     cluster.start()
     cluster.wait_until_blocked(7)
@@ -42,8 +42,8 @@ def test_a_second_task_on_another_host(tmp_path, make_cluster):
 
 
 def test_tf_config_with_a_chief_and_an_evaluator(tmp_path, make_cluster):
-    """In the form of tf.estimator: the chief is worker 0, the only worker is worker 1, and the
-    evaluator has no address."""
+    """As in tf.estimator: the chief is worker 0, the worker is worker 1, the evaluator has no
+    address."""
     cluster = make_cluster(1, 2, '--max_steps=4')
     hosts = {
         'chief': [cluster.addresses['worker 0']],
@@ -70,7 +70,7 @@ def test_tf_config_with_a_chief_and_an_evaluator(tmp_path, make_cluster):
 
 
 def test_an_evaluator_before_the_chief(tmp_path, make_cluster):
-    """It does not take an ended run, which the chief resumes, for the new one."""
+    """It waits for the chief, which resumes an ended run."""
     cluster = make_cluster(0, 1, '--max_steps=4')
     cluster.start()
     assert cluster.tasks['worker 0'].end() == 0

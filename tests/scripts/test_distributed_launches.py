@@ -1,4 +1,4 @@
-"""cifar10_launch.py, whose tasks die: the run comes to its end without any hand."""
+"""cifar10_launch.py: it restarts tasks that die, up to the end of the run."""
 
 import os
 import re
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 def _task(launcher, name):
-    """The process of a task."""
+    """Return the process of a task."""
     job, index = name.encode().split()
     for number in filter(str.isdigit, os.listdir('/proc')):
         try:
@@ -79,13 +79,13 @@ def test_a_task_that_is_ended_or_stopped(tmp_path, data_dir, mode, num_ps, name,
         number == signal.SIGSTOP
     )
     meaning = 'it is started again' if num_ps else 'all workers are started again'
-    # With an all-reduce, another worker may end first.
+    # In allreduce mode, another worker may end first.
     assert re.match(
         rf'cifar10_launch.py: ({name} (was ended by SIGKILL|ended with status 143)|worker \d ended with status 75): {meaning} '
         r'\(0 restarts left\)$',
         restart,
     )
-    # another worker may make it while the chief is away
+    # another worker may make it without the chief
     assert re.search(r'^\[worker \d\] .*: step 15[01],', stdout, re.M)
     assert os.path.exists(str(tmp_path / 'model.ckpt-150.index')) or mode == 'async'
     resumed = [int(step) for step in re.findall(r'^\[worker 0\] ' + messages.RESUMED, stdout, re.M)]

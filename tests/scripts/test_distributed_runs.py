@@ -1,5 +1,4 @@
-"""Whole runs of clusters: every mode ends as it should, in whatever order the tasks start; mistakes
-give one clear line."""
+"""Cluster runs in every mode and start order; mistakes give one line."""
 
 import glob
 import json
@@ -27,7 +26,7 @@ FLAGS = [
 
 @pytest.fixture
 def make_cluster(tmp_path, data_dir):
-    """See clusters.factory."""
+    """Return clusters.factory."""
     return clusters.factory(tmp_path, data_dir, FLAGS)
 
 
@@ -43,7 +42,9 @@ def _steps(task):
 
 
 def _num_ended(num_workers, mode):
-    return set(range(8, 8 + (num_workers if mode == 'async' else 1)))  # others were under way
+    return set(
+        range(8, 8 + (num_workers if mode == 'async' else 1))
+    )  # other workers were in a step
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def _num_ended(num_workers, mode):
     ],
 )
 def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
-    """What is saved, printed and shown; the other trainer resumes it, and it can be evaluated."""
+    """Check files, output and summaries; another trainer resumes the run, and it is evaluated."""
     cluster = make_cluster(
         num_ps,
         num_workers,
@@ -94,7 +95,7 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
             r'Staleness of (\d+) updates',
             ''.join(cluster.text(f'worker {i}') for i in range(num_workers)),
         )
-        # others can come after the chief has saved
+        # others can finish after the last checkpoint
         assert 0 <= sum(map(int, counts)) - saved.step < num_workers
     else:
         assert steps['total_loss'] == [2, 4, 6, 8]
@@ -110,8 +111,7 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
         for name in cluster.names
         if name.startswith('ps')
     ]
-    # The worker that tells a server last need not have made the last update, nor be the one that
-    # saves.
+    # The worker that reports last to a server need not make the last update, nor save it.
     assert all(abs(saved.step - step) < (num_workers if mode == 'async' else 1) for step in told)
     status, stdout, _ = programs.call(
         'cifar10_train',
@@ -137,8 +137,10 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
 
 @LONG
 def test_a_resumed_run_keeps_its_warm_up(tmp_path, make_cluster):
-    """That of the chief, whatever run another worker has in its own --train_dir. At first the
-    parameter server is late: each worker waits, and says for whom."""
+    """The chief's run counts, not that in another worker's --train_dir.
+
+    At first the parameter server is late: each worker waits, and names it.
+    """
     flags = ['--recipe=fast', '--epochs=1', '--eval_every=0', '--num_gpus=2']
     cluster = make_cluster(1, 2, '--max_steps=2', *flags)
     cluster.start('worker 0', 'worker 1')
@@ -166,8 +168,10 @@ def test_a_resumed_run_keeps_its_warm_up(tmp_path, make_cluster):
 
 
 def test_mistakes_that_others_notice(tmp_path, make_cluster):
-    """A worker with other hyperparameters, other data of the same size, or other addresses, ends
-    with a line; the run goes on with one that agrees."""
+    """Other hyperparameters, other data of the same size and other addresses end a worker.
+
+    The run continues with a worker that agrees.
+    """
     cluster = make_cluster(1, 3, '--replicas_to_aggregate=1', '--mode=sync')
     cluster.start('ps 0', 'worker 0')
     cluster.wait_for('worker 0', ': step 2, loss')
@@ -214,7 +218,7 @@ def test_mistakes_that_others_notice(tmp_path, make_cluster):
 @pytest.mark.long
 @pytest.mark.parametrize('num_ps', [0, 1])
 def test_a_diverging_run_described_by_tf_config(make_cluster, num_ps):
-    """It ends with a line, and nothing is saved."""
+    """The run ends with one line, and saves nothing."""
     cluster = make_cluster(num_ps, 2, '--initial_learning_rate=1e8', '--stall_timeout_secs=4')
     hosts = {'worker': [cluster.addresses[f'worker {i}'] for i in range(2)]}
     if num_ps:

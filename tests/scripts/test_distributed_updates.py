@@ -1,5 +1,4 @@
-"""The updates of a cluster, against one process with as many towers, and against simulations of the
-algorithms."""
+"""Updates of a cluster, against one process with as many towers, and against simulations."""
 
 import re
 
@@ -45,8 +44,7 @@ def _job(data_dir, recipe, num_workers=2):
 
 
 def _begin(directory, job, num_towers=2):
-    """A Trainer, and its values after a first update, which also are a checkpoint in the
-    directory."""
+    """Return a Trainer, and its values after one update; save them in the directory."""
     trainer = Trainer(job.hparams, job.run_length, num_towers)
     rng = np.random.default_rng(5)
     trainer.step(
@@ -58,7 +56,7 @@ def _begin(directory, job, num_towers=2):
 
 
 def _run(directory, job, recipe, num_ps, num_workers, max_steps, *flags, **options):
-    """Trains from the checkpoint in the directory to `max_steps`; returns the Cluster."""
+    """Train from the checkpoint to `max_steps`; return the Cluster."""
     cluster = clusters.Cluster(
         num_ps,
         num_workers,
@@ -79,8 +77,7 @@ def _saved(directory, step):
 
 
 def _assert_same(found, wanted, first):
-    """Asserts that values are the same, but for the order of sums, which the change since the first
-    ones must exceed by far."""
+    """Assert equality up to the order of sums, far below the change since the first values."""
     assert sorted(found) == sorted(wanted)
     for name, value in wanted.items():
         change = np.abs(value - first[name]).max()
@@ -112,7 +109,7 @@ DIVIDED = ['--num_gpus=2', '--devices_per_tower=2', '--variable_strategy=spread'
     ],
 )
 def test_two_workers_are_two_towers(tmp_path, data_dir, recipe, num_ps, mode):
-    """All variables, slots and moving averages of all checkpoints."""
+    """Compare all variables, slots and moving averages of all checkpoints."""
     job = _job(data_dir, recipe)
     trainer, first = _begin(tmp_path / 'run', job)
     cluster = _run(
@@ -135,7 +132,7 @@ def test_two_workers_are_two_towers(tmp_path, data_dir, recipe, num_ps, mode):
     if '--num_gpus=2' in mode:
         for i in range(2):
             _assert_transfers_are_told(cluster.text(f'worker {i}'))
-    if not num_ps:  # all workers stay the same, bit for bit
+    if not num_ps:  # all workers are equal, bit for bit
         digests = [
             [
                 line
@@ -148,16 +145,15 @@ def test_two_workers_are_two_towers(tmp_path, data_dir, recipe, num_ps, mode):
 
 
 def _assert_transfers_are_told(text):
-    """Asserts that each step has moved as many bytes between the devices of a worker as it has
-    told."""
+    """Assert that each step transfers the bytes that each worker printed."""
     (told,) = re.findall('^Between devices: ([0-9]+) bytes', text, re.M)
     assert re.findall('^Transferred: ([0-9]+) bytes', text, re.M) == [told] * 3
 
 
 @pytest.mark.parametrize('num_ps', [1, pytest.param(2, marks=LONG)])
 def test_averages_of_two_copies(tmp_path, data_dir, num_ps):
-    """Each copy has its own momentum and moving averages; after three steps the weights and these
-    averages are averaged."""
+    """Each copy has its own momentum and moving averages; every three steps weights and averages
+    are averaged."""
     job = _job(data_dir, 'momentum')
     trainer, first = _begin(tmp_path / 'run', job)
     _run(
@@ -196,9 +192,8 @@ def test_averages_of_two_copies(tmp_path, data_dir, num_ps):
     + [pytest.param(*case, marks=LONG) for case in [('classic', 1, 1), ('fast', 2, 3)]],
 )
 def test_downpour_of_one_worker(tmp_path, recipe, fetch_steps, push_steps):
-    """The sum of some gradients is applied at a time, and those after the first are computed from a
-    copy that moves by itself."""
-    # without --deterministic the order of the images is left to chance
+    """Sums of gradients are applied; between two updates, a local copy moves by itself."""
+    # without --deterministic, the order of the images is random
     data_dir = data_sets.write_same(tmp_path / 'data')
     job = _job(data_dir, recipe, num_workers=push_steps)._replace(deterministic=False)
     trainer, first = _begin(tmp_path / 'run', job, 1)

@@ -1,4 +1,4 @@
-"""The evaluation script."""
+"""cifar10_eval.py."""
 
 import signal
 import sys
@@ -21,8 +21,7 @@ def _args(data_dir, directory):
 
 
 def test_what_is_evaluated(tmp_path, data_dir):
-    """The test images or the training images, the latest checkpoint or a chosen one, after which
-    the script ends without --run_once."""
+    """Test or training images; latest checkpoint, or a chosen one, which needs no --run_once."""
     path, chosen = checkpoints.save(tmp_path, 1)
     _, latest = checkpoints.save(tmp_path, 2, seed=1)
     found = dataset.read(data_dir)
@@ -40,7 +39,7 @@ def test_what_is_evaluated(tmp_path, data_dir):
 
 
 def test_top_k_predictions_and_figures(tmp_path, data_dir):
-    """Precision @ 3 and every probability by NumPy."""
+    """Compare precision @ 3 and every probability with NumPy."""
     _, variables = checkpoints.save(tmp_path, 1)
     labels, images = oracle.read_records(dataset.read(data_dir).test.paths)
     logits = oracle.logits(oracle.evaluation_images(images), variables)

@@ -1,4 +1,4 @@
-"""The launcher's flags."""
+"""Flags of the launcher."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ TRAINER = 'cifar10_distributed_train.py'
 
 @pytest.fixture
 def launched(monkeypatch):
-    """What launchers were made with; each ends with status 75."""
+    """Arguments of the launchers; each ends with status 75."""
     found = []
 
     class _Launcher:
@@ -86,7 +86,7 @@ def test_flags_of_each_task():
 
 
 def test_the_tasks_need_not_wait_for_an_import():
-    """The launcher itself does without TensorFlow."""
+    """The launcher itself does not import TensorFlow."""
     source = "import runpy, sys; sys.modules['tensorflow'] = None; del sys.argv[0]\nrunpy.run_path(sys.argv[0], run_name='__main__')"
     process = subprocess.run(
         [sys.executable, '-c', source, programs.path('cifar10_launch'), '--', '--job_name=ps'],
@@ -102,7 +102,7 @@ def test_the_tasks_need_not_wait_for_an_import():
 
 @pytest.mark.slow
 def test_a_launch(tmp_path):
-    """All of it in processes, with a trainer beside the script."""
+    """A real launch, with another trainer script."""
     script = shutil.copy(programs.path('cifar10_launch'), str(tmp_path))
     (tmp_path / TRAINER).write_text('import sys; print(*sys.argv[2:]); sys.exit(4)')
     status, stdout, stderr = programs.run(

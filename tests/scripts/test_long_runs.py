@@ -1,5 +1,4 @@
-"""Long runs: memory, threads and open files stay as they are. The longest ones are behind the
-marker `long`."""
+"""Long runs: constant memory, threads and open files. The longest have the marker `long`."""
 
 import sys
 
@@ -13,8 +12,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith('linux'), reason='re
 
 @pytest.mark.long
 def test_a_trainer_does_not_grow(tmp_path, data_dir):
-    """Lines are logged at other steps than those of summaries and checkpoints, so that no sample is
-    taken in between."""
+    """Log lines fall between summaries and checkpoints, so that no sample is taken during one."""
     samples = long_runs.sample(
         [
             programs.path('cifar10_train'),
@@ -56,7 +54,7 @@ def test_an_evaluator_does_not_grow(tmp_path, data_dir):
 
 
 def test_the_graph_is_finalized_while_training(tmp_path, data_dir, monkeypatch):
-    """So that no step can add to it, and make the next one slower."""
+    """A step cannot add operations, which would slow the next one down."""
     finalized, save = [], tf.train.Saver.save
 
     def saving(saver, session, *args, **kwargs):

@@ -1,4 +1,4 @@
-"""Own images from the folders to the precision, as a user does it."""
+"""Own images: conversion, training, evaluation."""
 
 import os
 import pathlib
@@ -107,7 +107,7 @@ def test_an_interrupted_conversion(tmp_path, number):
     top = pictures.write(tmp_path / 'photos', ['a', 'b'], 2)
     photograph = os.path.join(top, 'b', '0.jpg')
     pictures.smooth(1000, 1000).save(photograph)
-    for i in range(1, 3000):  # which take a minute
+    for i in range(1, 3000):  # a minute of work
         os.link(photograph, os.path.join(top, 'b', f'{i}.jpg'))
     process = programs.start('cifar10_dataset', 'convert', top, str(tmp_path / 'out'))
     faults.read_until(process, 'Converting ')
@@ -129,7 +129,7 @@ def _precision(stdout):
 
 @pytest.mark.slow
 def test_two_classes_from_folders_to_precision(tmp_path):
-    """Their colours tell them apart, whatever the distortions."""
+    """The colours differ under all distortions."""
     top = pictures.write(tmp_path / 'photos', ['cat', 'dog'], 40, size=(37, 50))
     out, run = str(tmp_path / 'out'), str(tmp_path / 'run')
     _convert(tmp_path, top, out)
@@ -156,7 +156,7 @@ def test_two_classes_from_folders_to_precision(tmp_path):
 @pytest.mark.slow
 @pytest.mark.long
 def test_300_classes_in_a_cluster_and_in_towers(tmp_path):
-    """Labels of two bytes, in every kind of training; a run of one is resumed by another."""
+    """Labels of two bytes, in each kind of trainer; each one resumes the run of another."""
     for i in range(300):
         folder = tmp_path / 'photos' / (f'class {i:03d}')
         folder.mkdir(parents=True)

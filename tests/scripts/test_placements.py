@@ -1,5 +1,4 @@
-"""Runs with divided towers and variables on several devices: they resume each other, and are the
-runs of one device."""
+"""Divided towers and variables on several devices resume each other, and equal one device."""
 
 import numpy as np
 import pytest
@@ -31,7 +30,7 @@ PLACEMENTS = {
 
 
 def _train(directory, data_dir, recipe, flags, max_steps):
-    """Resumes the run until `max_steps`; returns its checkpoint's values, and what was printed."""
+    """Resume the run until `max_steps`; return the checkpoint's values, and the output."""
     status, stdout, stderr = programs.call(
         'cifar10_multi_gpu_train',
         '--data_dir=' + data_dir,
@@ -47,8 +46,7 @@ def _train(directory, data_dir, recipe, flags, max_steps):
 @pytest.mark.long
 @pytest.mark.parametrize('num_towers, recipe', [(1, []), (2, ['--recipe=fast', '--epochs=4'])])
 def test_each_placement_resumes_any_other(tmp_path, data_dir, num_towers, recipe):
-    """As a run does that is resumed as often, with a device per tower and all variables on the
-    CPU."""
+    """The reference is resumed as often, with one device per tower and variables on the CPU."""
     first, _ = _train(tmp_path / 'alone', data_dir, recipe, ALONE[num_towers], 1)
     start, _ = _train(tmp_path / 'placed', data_dir, recipe, ALONE[num_towers], 1)
     assert all((start[name] == value).all() for name, value in first.items())
@@ -66,7 +64,7 @@ def test_each_placement_resumes_any_other(tmp_path, data_dir, num_towers, recipe
 
 
 def test_the_plan_of_four_devices(tmp_path, data_dir):
-    """Two towers, each divided in two."""
+    """Two towers, each divided over two devices."""
     flags = ['--num_gpus=4', '--devices_per_tower=2', '--variable_strategy=first_device']
     _, stdout = _train(tmp_path / 'run', data_dir, [], flags, 1)
     fully_connected = 4 * (2304 * 384 + 384 + 384 * 192 + 192 + 192 * 10 + 10)

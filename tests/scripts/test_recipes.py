@@ -1,4 +1,4 @@
-"""Runs of a recipe: their end, their record, their averages, their evaluation."""
+"""Runs of a recipe: end, record, moving averages, evaluation."""
 
 import json
 import re
@@ -26,8 +26,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope='module')
 def finished(tmp_path_factory, data_dir):
-    """A run of a recipe, resumed once, to its end: with 300 examples and 16 per step, half an epoch
-    is 10 steps."""
+    """A complete run of a recipe, resumed once: half an epoch is 10 steps of 16 examples."""
     directory = tmp_path_factory.mktemp('run')
     args = args_of(data_dir, directory / 'train', 1000) + ['--num_gpus=2']
     outputs = []

@@ -1,4 +1,4 @@
-"""Signals, closed pipes and full devices at every stage of the scripts."""
+"""Signals, closed pipes and full devices in every phase of the scripts."""
 
 import glob
 import os
@@ -33,18 +33,18 @@ def test_the_end_of_a_terminal(tmp_path, data_dir):
 
 
 def test_while_the_queue_is_filled(tmp_path, data_dir):
-    """The files are so long that filling takes a while: they have holes, which are zeros."""
+    """The files are long, so that filling takes time; they are sparse."""
     large = faults.copy(data_dir, tmp_path / 'data')
     for path in dataset.read(large).train.paths:
         os.truncate(path, 40000 * 3073)
     process = programs.start('cifar10_train', *faults.job(large, tmp_path / 'run'))
     faults.read_until(process, 'Filling ')
     process.send_signal(signal.SIGTERM)
-    _assert_interrupted(process, signal.SIGTERM)  # no step was made that could be lost
+    _assert_interrupted(process, signal.SIGTERM)  # no step is lost
 
 
 def test_before_the_first_step(tmp_path, data_dir):
-    """While the data set is drawn, and while the graph is built."""
+    """During the drawing of the data set, and during graph construction."""
     writer = programs.start('cifar10_dataset', 'synthetic', f'--data_dir={tmp_path / "data"}')
     builder = programs.start(
         'cifar10_multi_gpu_train', '--num_gpus=40', *faults.job(data_dir, tmp_path / 'run')
@@ -55,8 +55,7 @@ def test_before_the_first_step(tmp_path, data_dir):
     faults.read_until(builder, 'End: ')
     builder.send_signal(signal.SIGHUP)
     _assert_interrupted(builder, signal.SIGHUP)
-    # Python may ignore the exception that a signal raises, as in a __del__; then the whole set is
-    # there.
+    # Python ignores an exception in a __del__; then the data set is complete.
     assert (
         not (tmp_path / 'data').exists()
         or verification.verify(dataset.read(str(tmp_path / 'data')).train) == 50000
@@ -65,7 +64,7 @@ def test_before_the_first_step(tmp_path, data_dir):
 
 
 def test_where_there_is_nothing_to_save(tmp_path, data_dir):
-    """An evaluator that waits, and the classic formulation, which cannot resume a run."""
+    """A waiting evaluator, and the classic formulation, which cannot resume."""
     evaluation = faults.evaluation(data_dir, tmp_path, tmp_path / 'eval')
     waiting = programs.start('cifar10_eval', *evaluation)
     classic = programs.start('cifar10_classic', *faults.classic_job(data_dir, tmp_path / 'run'))
@@ -76,7 +75,7 @@ def test_where_there_is_nothing_to_save(tmp_path, data_dir):
 
 
 def test_a_second_signal_at_once(tmp_path, data_dir):
-    """The process has no time to do anything with the first one."""
+    """The process has no time to handle the first one."""
     process = programs.start('cifar10_train', *faults.job(data_dir, tmp_path))
     faults.read_until(process, ': step 3,')
     faults.send(process, signal.SIGHUP)
@@ -86,8 +85,7 @@ def test_a_second_signal_at_once(tmp_path, data_dir):
 
 
 def test_nobody_reads_the_output(tmp_path, data_dir):
-    """As with `| head`: the trainer saves, as long as there is something to save; the others
-    end."""
+    """As with `| head`: a trainer saves if there is a step to save; other scripts end."""
     early, trainer = [
         programs.start('cifar10_train', *faults.job(data_dir, tmp_path / name))
         for name in ('early', 'run')

@@ -1,4 +1,4 @@
-"""The training scripts: train() as a library, and whole runs as a user starts them."""
+"""Training scripts: train() as a library, and whole runs."""
 
 import glob
 import re
@@ -19,7 +19,7 @@ from tests.helpers import events, messages, programs
 
 
 def args_of(data_dir, train_dir, max_steps):
-    """The flags of a short run, without an evaluation."""
+    """Return the flags of a short run without evaluation."""
     return [
         '--dataset=synthetic',
         '--data_dir=' + data_dir,
@@ -45,7 +45,7 @@ def _train(script, job, train_dir):
     [(cifar10_train, ['/cpu:0']), (cifar10_multi_gpu_train, ['/cpu:0', '/cpu:1'])],
 )
 def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
-    """The numbers of the job reach the graph, the log and the directory."""
+    """The settings of the job reach graph, log and directory."""
     job = Job(
         dataset.read(data_dir),
         300,
@@ -59,7 +59,7 @@ def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
     path = _train(script, job, tmp_path)
     assert path == str(tmp_path / 'model.ckpt-4')
     assert messages.log_steps(capsys.readouterr().out) == ['2', '4']
-    assert glob.glob(str(tmp_path / '*.index')) == [path + '.index']  # that of step 3 was not kept
+    assert glob.glob(str(tmp_path / '*.index')) == [path + '.index']  # step 3 was not kept
     written = {tag: value for _, tag, value in events.scalars(tmp_path)}
     # An eighth of 300 examples is 38: 4 * 8 are before the first decay, 3 * 16 after it.
     np.testing.assert_allclose(
@@ -76,7 +76,7 @@ def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
                 and op.name.endswith('/min')
                 and op.outputs[0].dtype == tf.float32
             ]
-    assert 0.75 in lower  # of the contrast factors
+    assert 0.75 in lower  # a contrast factor
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
     [pytest.param(cifar10_train, 1, marks=pytest.mark.slow), (cifar10_multi_gpu_train, 2)],
 )
 def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers):
-    """GPU names can be placed on the CPU; the graph keeps them."""
+    """GPU names run on the CPU by soft placement; the graph keeps them."""
     for kind, num_sub_batches in [('cpu', 2), ('gpu', 1)]:
         job = Job(
             dataset.read(data_dir),
@@ -120,7 +120,7 @@ def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers)
     ['cifar10_train', 'cifar10_multi_gpu_train', 'cifar10_distributed_train', 'cifar10_classic'],
 )
 def test_a_batch_that_is_too_large(tmp_path, data_dir, script):
-    """It would take minutes to fill; nothing is written."""
+    """Its queue would take minutes to fill. Nothing is written."""
     cluster = (
         ['--worker_hosts=localhost:1', '--job_name=worker', '--task_index=0']
         if 'distributed' in script
@@ -142,7 +142,7 @@ def test_a_batch_that_is_too_large(tmp_path, data_dir, script):
 
 
 def test_the_seed_of_a_resumed_run(tmp_path, data_dir):
-    """It fixes the initial values; a resumed run does not draw again what the first steps drew."""
+    """The seed fixes the initial values; a resumed run does not repeat the first random numbers."""
 
     def seeds(name, max_steps, seed=1):
         job = Job(
@@ -283,7 +283,7 @@ def test_ctrl_c_while_the_graph_is_built(tmp_path, data_dir):
 
 @pytest.mark.long
 def test_the_synthetic_set_is_learnt(tmp_path):
-    """By the recipe fast, in half an epoch."""
+    """The recipe `fast` learns it in half an epoch."""
     stdout = programs.succeed(
         'cifar10_train',
         '--dataset=synthetic',

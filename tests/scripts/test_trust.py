@@ -1,4 +1,4 @@
-"""What others can have put in the way of what the scripts write."""
+"""Files planted by other users at the paths that scripts write."""
 
 import os
 import stat
@@ -12,12 +12,12 @@ from tests.helpers.special_files import needs_root
 
 pytestmark = pytest.mark.slow
 
-STRANGER = 12345  # a user who does not exist
+STRANGER = 12345  # the id of no user
 
 
 @pytest.fixture
 def victim(tmp_path):
-    """A file that nothing may write to."""
+    """A file that no script may write to."""
     path = tmp_path / 'victim'
     path.write_text('precious')
     yield path
@@ -40,7 +40,7 @@ def test_the_list_of_checkpoints_does_not_follow_a_link(tmp_path, data_dir, vict
 
 @pytest.fixture
 def foreign(tmp_path):
-    """A directory that another user has made, in one where every user can."""
+    """Another user's directory in a world-writable one."""
     shared = tmp_path / 'shared'
     shared.mkdir()
     shared.chmod(0o1777)
@@ -68,7 +68,7 @@ def test_a_directory_of_another_user(tmp_path, data_dir, foreign):
 
 @pytest.fixture
 def lax_umask():
-    """New files are for everybody to write."""
+    """New files are world-writable."""
     before = os.umask(0)
     yield
     os.umask(before)

@@ -1,4 +1,4 @@
-"""Directories and files that vanish under the script that writes there."""
+"""Output directories and files that vanish during a run."""
 
 import glob
 import os
@@ -17,13 +17,13 @@ def _move(path):
 
 
 def _remove(path):
-    _move(path)  # at once: the script may be writing
+    _move(path)  # atomically: the script may be writing
     shutil.rmtree(path + '.moved')
 
 
 @faults.needs_mounts
 def test_a_read_only_eval_dir(tmp_path, data_dir):
-    """It is told before the evaluation, not after it."""
+    """The error precedes the evaluation."""
     checkpoints.save(tmp_path, 1)
     (tmp_path / 'eval').mkdir()
     status, stdout, stderr = programs.run(
@@ -39,7 +39,7 @@ def test_a_read_only_eval_dir(tmp_path, data_dir):
 def test_the_train_dir_vanishes(tmp_path, data_dir):
     faults_of = [('cifar10_train', _move), ('cifar10_multi_gpu_train', _remove)]
     directories = [str(tmp_path / script) for script, _ in faults_of]
-    gate = str(tmp_path / 'gate')  # TensorFlow, if it is just saving, makes the directory again.
+    gate = str(tmp_path / 'gate')  # TensorFlow can recreate the directory during a save.
     observed.write(gate, 6)
     processes = [
         programs.start(

@@ -1,4 +1,4 @@
-"""The scripts where Python has only what it has on Windows."""
+"""The scripts without the modules that Python lacks on Windows."""
 
 import json
 import os
@@ -9,8 +9,8 @@ import pytest
 
 from tests.helpers import checkpoints, pictures, programs
 
-# Takes away what a Python on Windows lacks, as far as neither Python's own modules here nor
-# TensorFlow need it.
+# Remove names that Python lacks on Windows, except those that the standard library or TensorFlow
+# need here.
 _DRIVER = """
 import os, signal, sys
 for name in ('fcntl', 'grp', 'pwd', 'resource', 'termios'):
@@ -32,8 +32,7 @@ os._exit(0)
 
 @pytest.mark.slow
 def test_every_script_works(tmp_path, data_dir):
-    """One after the other in one process; that of the runner, which changes what `import
-    tensorflow` is, comes last."""
+    """In one process; the runner is last, because it replaces the module `tensorflow`."""
     checkpoints.save(tmp_path, 1)
     (tmp_path / 'image.png').write_bytes(pictures.encoded(pictures.noise(40, 50), 'PNG'))
     (tmp_path / 'program.py').write_text('import cifar10\nprint(cifar10.NUM_CLASSES)\n')

@@ -1,1 +1,1 @@
-"""The parts of tests/soak.py."""
+"""Modules of tests/soak.py."""

@@ -1,4 +1,4 @@
-"""A script as a process under soak: signals, its output, and how it may end."""
+"""Script as a process under soak: signals, output, allowed exit statuses."""
 
 import contextlib
 import os
@@ -11,22 +11,22 @@ import time
 
 from tests.helpers import messages, programs
 
-DEADLINE_SECS = 120  # of whatever is waited for
+DEADLINE_SECS = 120  # of every wait
 STEP = re.compile(r': step (\d+), loss = ')
 RESUMED = re.compile('^' + messages.RESUMED, re.M)
-# The kernel ends what a killed soak has started.
+# The kernel kills the child processes of a killed soak.
 _DIE_WITH_SOAK = ['setpriv', '--pdeathsig', 'KILL'] if shutil.which('setpriv') else []
 
 
 class Violation(Exception):
-    """A promise that was not kept."""
+    """A broken promise."""
 
 
 def wait(condition, subject):
-    """Waits until `condition()` is true.
+    """Wait until `condition()` is true.
 
     Raises:
-      Violation: it takes too long.
+      Violation: the deadline has passed.
     """
     end = time.monotonic() + DEADLINE_SECS
     while not condition():
@@ -36,16 +36,16 @@ def wait(condition, subject):
 
 
 class Process:
-    """A script as a process of its own, whose output goes to two files."""
+    """Script as a process whose output goes to two files."""
 
     def __init__(self, output, script, *args, stdout=None):
-        """Starts the script.
+        """Start the script.
 
         Args:
           output: path of its output, without .out and .err.
           script: its name.
           args: its flags.
-          stdout: a file descriptor for its standard output, instead of the file.
+          stdout: a file descriptor that replaces the file of its stdout.
         """
         self.out, self._err = output + '.out', output + '.err'
         self._name = script + '.py'
@@ -66,36 +66,34 @@ class Process:
         return f'{self._name} ({self.out}, {self._err})'
 
     def running(self):
-        """Whether it has not ended."""
+        """Return True if the process has not ended."""
         return self._popen.poll() is None
 
     def stdout(self):
-        """What it has written so far to its standard output."""
+        """Return its stdout so far."""
         with open(self.out, errors='replace') as opened:
             return opened.read()
 
     def step(self):
-        """The step of its last log line, or of the checkpoint from which it was resumed; 0 if there
-        is neither."""
+        """Return the step of its last log line, else of its resumed checkpoint, else 0."""
         stdout = self.stdout()
         numbers = STEP.findall(stdout) or RESUMED.findall(stdout)
         return int(numbers[-1]) if numbers else 0
 
     def wait_for(self, pattern, count=1):
-        """Waits until its standard output has a regular expression so often, or it has ended."""
+        """Wait until its stdout has `count` matches of a pattern, or it has ended."""
         wait(
             lambda: len(re.findall(pattern, self.stdout())) >= count or not self.running(),
             f'Line {count} like {pattern} of {self}',
         )
 
     def advance(self, steps=1):
-        """Waits until it has logged a step that is at least so much later, or has ended."""
+        """Wait until it has logged a step at least `steps` later, or has ended."""
         start = self.step()
         wait(lambda: self.step() >= start + steps or not self.running(), f'More steps of {self}')
 
     def wait_until_imported(self):
-        """Waits until it imports TensorFlow: from then on it, and not Python itself, handles
-        signals."""
+        """Wait until it imports TensorFlow: from then on the script handles signals, not Python."""
 
         def imports():
             with contextlib.suppress(OSError), open(f'/proc/{self._popen.pid}/maps') as maps:
@@ -105,29 +103,29 @@ class Process:
         wait(imports, f'The start of {self}')
 
     def end(self, *statuses, line=''):
-        """Waits for its end, and checks its exit status and its output.
+        """Wait for its end; check its exit status and its output.
 
         Args:
-          statuses: those that are right.
-          line: a regular expression for the line on stderr of a process that fails.
+          statuses: the allowed exit statuses.
+          line: a regular expression for the line on stderr of a failed process.
 
         Returns:
           The exit status.
 
         Raises:
-          Violation: a status or an output that was not promised, or no end.
+          Violation: unexpected status or output, or no end.
         """
         wait(lambda: not self.running(), f'The end of {self}')
         status = self._popen.returncode
         with open(self._err, errors='replace') as opened:
             stderr = opened.read()
-        # Training goes on after the first kind of line.
+        # Training continues after the first kind of line.
         lines = re.sub(r'(?m)^\S+: Cannot (save|write summaries).*\n', '', stderr).splitlines()
         has_line = all(
             re.match(r'\S+: (error: |interrupted)', text) and re.search(line, text)
             for text in lines
         )
-        # A negative status: Python itself has ended it.
+        # A negative status: the signal ended Python before its handlers.
         if status not in statuses or not has_line or status >= 0 and len(lines) != (status > 0):
             raise Violation(
                 f'{self} ended with status {status}, not with {statuses} and "{line}": {stderr[-1000:]}'
@@ -143,7 +141,7 @@ class Process:
         return False
 
     def kill(self):
-        """Ends it at once."""
+        """Kill the process."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._popen.pid, signal.SIGKILL)
         self._popen.wait()

@@ -1,5 +1,4 @@
-"""The run under soak: the trainer that works on it, what is on disk, read independently of the
-package, and the checks after each fault."""
+"""The run under soak: its trainer, an independent reader of its files, checks after each fault."""
 
 import collections
 import contextlib
@@ -23,11 +22,11 @@ SUMMARY_STEPS = 20
 CHECKPOINT_STEPS = 30
 NEIGHBOURS = ['run2/model.ckpt-5.index', 'run.bak/run.json', 'run[1]/a', 'checkpoint', 'run.new']
 TRAINERS = [['cifar10_train'], ['cifar10_multi_gpu_train', '--num_gpus=2']]
-logging.getLogger('tensorboard').setLevel(logging.ERROR)  # or it tells of every start of a trainer
+logging.getLogger('tensorboard').setLevel(logging.ERROR)  # it would report every start of a trainer
 
 
 def fingerprint(directory, left_out=()):
-    """The contents and times of the files in a directory, but for the names `left_out` there."""
+    """Return contents and times of the files in a directory, except the names `left_out`."""
     found = {}
     for folder, folders, names in os.walk(directory):
         if folder == directory:
@@ -40,16 +39,16 @@ def fingerprint(directory, left_out=()):
 
 
 class Soak:
-    """What the faults work on.
+    """State of the soak.
 
     Attributes:
       base: a directory in which disk/ may be a small disk.
       rng: a random.Random.
       trainer: the Process of the trainer, or None.
-      intact: the (step, time) of the checkpoints that were seen intact, and must not vanish.
-      damaged: those that were damaged on purpose.
+      intact: (step, time) of the checkpoints seen intact, which must not vanish.
+      damaged: (step, time) of the checkpoints damaged on purpose.
       complete_after: the step after which no summary may be missing.
-      last_step: the step that the last trainer has logged.
+      last_step: the last step logged by the previous trainer.
       leftovers: files that the next start removes.
     """
 
@@ -67,12 +66,12 @@ class Soak:
         self._untouched = self._surroundings()
         self._processes = []
         self.trainer = None
-        self.precisions = set()  # of a copy of an early checkpoint
+        self.precisions = set()  # of the copy of an early checkpoint
         self.counts = collections.Counter()
         self.new_run()
 
     def new_run(self):
-        """Forgets the run, which is about to be moved out of its directory."""
+        """Forget the run, before it is moved out of its directory."""
         self.intact, self.damaged, self.leftovers = set(), set(), set()
         self.complete_after = self.last_step = self._first_step = 0
         self._newest_at_start = None
@@ -81,17 +80,17 @@ class Soak:
         return fingerprint(self.disk, ('run', 'eval', 'filler')), fingerprint(self.data)
 
     def pause(self, longest_secs):
-        """Waits for a while."""
+        """Sleep for a random time."""
         time.sleep(self.rng.uniform(0, longest_secs))
 
     def process(self, script, *args, stdout=None):
-        """Starts a script."""
+        """Start a script."""
         output = os.path.join(self.base, f'{len(self._processes):05}')
         self._processes.append(Process(output, script, *args, stdout=stdout))
         return self._processes[-1]
 
     def trainer_args(self):
-        """A trainer by chance, with its flags."""
+        """Return a random trainer with its flags."""
         return self.rng.choice(TRAINERS) + [
             '--dataset=synthetic',
             '--data_dir=' + self.data,
@@ -105,17 +104,17 @@ class Soak:
         ]
 
     def start(self, *flags, stdout=None):
-        """Starts a trainer, and returns it; `ended` must be called when it has ended."""
+        """Start a trainer and return it; call `ended` after its end."""
         self._newest_at_start = self.scan()
         self.counts['starts'] += 1
         self.trainer = self.process(*self.trainer_args(), *flags, stdout=stdout)
         return self.trainer
 
     def training(self):
-        """The trainer, which has logged a step; it is started if there is none.
+        """Return the trainer after a logged step; start it if there is none.
 
         Raises:
-          Violation: it does not start again, from the newest intact checkpoint.
+          Violation: it does not resume from the newest intact checkpoint.
         """
         if self.trainer is None:
             self.start()
@@ -129,9 +128,9 @@ class Soak:
         return self.trainer
 
     def check_running(self):
-        """Raises Violation if there was a trainer and it has ended."""
+        """Raise Violation if the trainer has ended."""
         if self.trainer and not self.trainer.running():
-            self.trainer.end()  # which no status allows
+            self.trainer.end()  # no exit status is allowed
 
     def _check_resumed(self):
         resumed = [int(step) for step in RESUMED.findall(self.trainer.stdout())]
@@ -143,8 +142,7 @@ class Soak:
         self._first_step = sum(resumed)
 
     def ended(self, *statuses, line=''):
-        """Waits for the end of the trainer and checks it, see Process.end; with status 0, each step
-        must be saved."""
+        """Wait for the end of the trainer and check it; with status 0, each step must be saved."""
         status = self.trainer.end(*statuses, line=line)
         self._check_resumed()
         trainer, self.trainer = self.trainer, None
@@ -161,22 +159,24 @@ class Soak:
         return status
 
     def no_trainer(self):
-        """Ends the trainer, if there is one, with a checkpoint or without."""
+        """End the trainer, if there is one, with or without a checkpoint."""
         if self.trainer is not None:
             number = self.rng.choice([signal.SIGKILL, signal.SIGTERM])
             self.training().send(number)
             self.ended(-number if number == signal.SIGKILL else 0)
 
     def scan(self):
-        """Reads every value of all checkpoints; no trainer may be working. Returns the step of the
-        newest intact one, or None.
+        """Read every value of all checkpoints, without a trainer.
+
+        Returns:
+          The newest intact step, or None.
 
         Raises:
-          Violation: one has vanished, not because of --max_to_keep, or is damaged, not on purpose.
+          Violation: a checkpoint is lost despite --max_to_keep, or damaged by no fault.
         """
         found = set()
         for index in glob.glob(os.path.join(self.run, 'model.ckpt-*.index')):
-            with contextlib.suppress(Exception):  # Not only TensorFlow's: IndexError, too.
+            with contextlib.suppress(Exception):  # TensorFlow also raises IndexError.
                 reader = tf.train.load_checkpoint(index[: -len('.index')])
                 names = reader.get_variable_to_shape_map()
                 values = {name: reader.get_tensor(name) for name in names}
@@ -192,10 +192,10 @@ class Soak:
         return max(found)[0] if found else None
 
     def check_curve(self):
-        """Reads the event files as TensorBoard does.
+        """Read the event files as TensorBoard does.
 
         Raises:
-          Violation: steps come twice, or are missing.
+          Violation: steps are repeated or missing.
         """
         accumulator = event_accumulator.EventAccumulator(
             self.run, {event_accumulator.SCALARS: 0}, purge_orphaned_data=True
@@ -203,7 +203,7 @@ class Soak:
         steps = []
         if 'total_loss' in accumulator.Tags()['scalars']:
             steps = [event.step for event in accumulator.Scalars('total_loss')]
-        # The last line may have been logged before the summary of its step was written.
+        # The log line of a step can precede its summary.
         last = self.step() - 1
         wanted = {
             step
@@ -219,11 +219,11 @@ class Soak:
         self.counts['curves read'] += 1
 
     def step(self):
-        """The last step that is known of the run."""
+        """Return the last known step of the run."""
         return self.trainer.step() if self.trainer else self.last_step
 
     def evaluation(self, directory, *flags):
-        """Starts an evaluation of a directory; without flags, once."""
+        """Start an evaluation of a directory; without flags, with --run_once."""
         self.counts['evaluations'] += 1
         return self.process(
             'cifar10_eval',
@@ -235,7 +235,7 @@ class Soak:
         )
 
     def inject(self, fault):
-        """Lets a fault happen, and checks what must be true whatever has happened."""
+        """Inject a fault, and check the invariants."""
         began = time.monotonic()
         fault(self)
         if self._surroundings() != self._untouched:
@@ -248,6 +248,6 @@ class Soak:
         print(f'{fault.__name__!s:<26} {took:5.1f} s, step {self.step()}', flush=True)
 
     def kill_all(self):
-        """Leaves no process behind."""
+        """Kill all processes."""
         for started in self._processes:
             started.kill()
