@@ -1,8 +1,7 @@
-"""Summaries of a training run for TensorBoard.
+"""Summaries of a training step, from the graph's collections.
 
-They use the graph's collections and compute nothing that training needs. The raw summary operations
-take the tag as it is; tf.summary would prefix it with the name scope, and append a number if an
-operation has that name already.
+The raw operations keep the tag. tf.summary would add the name scope and, if the name exists, a
+number.
 """
 
 import math
@@ -24,18 +23,17 @@ def _scalar(tag, value):
 
 
 def _histogram(tag, values):
-    # The operation fails on a NaN, and then the user would not learn in which step and variable the
-    # NaN first appeared.
+    # HistogramSummary fails on NaN. NanHook then could not report the step and the variable.
     values = tf.where_v2(tf.is_finite(values), values, 0.0)
     return tf.raw_ops.HistogramSummary(tag=tag, values=values)
 
 
 def _loss_summaries(totals):
-    """Return the summary of each part of the loss, averaged over the towers, after the totals."""
+    """Return summaries of the parts of the loss, averaged over the towers, after the totals."""
     parts = {}
     for part in tf.get_collection('losses'):
         parts.setdefault(_strip_tower_name(part.op.name), []).append(part)
-    # or the order in which tf.add_n makes a total would depend on timing: see NanHook
+    # Otherwise the order of summation in tf.add_n would depend on timing; see NanHook.
     with tf.control_dependencies(totals):
         return [
             _scalar('losses/' + name, tf.add_n(values) / len(values))
@@ -46,7 +44,7 @@ def _loss_summaries(totals):
 def _activation_summaries():
     """Yield histogram and sparsity of each layer's activations in the first tower.
 
-    For convolutional layers, they are those of its first sub-batch.
+    Convolutional layers: the activations of the first sub-batch.
     """
     layers = {}
     for activations in tf.get_collection(tf.GraphKeys.ACTIVATIONS):
@@ -57,14 +55,14 @@ def _activation_summaries():
 
 
 def filter_grid(kernels):
-    """Draw filters row by row in a near-square grid, with a white line above and left of each.
+    """Arrange filters row by row in a near-square grid, with a white line above and left of each.
 
     Args:
       kernels: float32 [height, width, 3, number of filters].
 
     Returns:
-      uint8 [height of the picture, width, 3]. A weight of 0 is mid grey (128), the greatest
-      absolute value of all filters 1 or 255. A weight takes 8 x 8 pixels, a line 8.
+      uint8 [height, width, 3]. Weight 0 is 128; the greatest absolute value of all filters is 1 or
+      255. A weight has 8 x 8 pixels; a line is 8 pixels wide.
     """
     number = int(kernels.shape[3])
     columns = math.ceil(math.sqrt(number))
@@ -76,7 +74,7 @@ def filter_grid(kernels):
         constant_values=255,
     )
     grid = tf.concat([tf.concat(tf.unstack(row), 1) for row in tf.split(lined, rows)], 0)
-    # TensorBoard would blur the small picture
+    # TensorBoard would blur a small image.
     enlarged = tf.repeat(tf.repeat(grid, 8, 0), 8, 1)
     return tf.cast(enlarged, tf.uint8)
 
@@ -84,17 +82,17 @@ def filter_grid(kernels):
 def training(images, losses, learning_rate, gradients, extra_summaries=()):
     """Merge the summaries of a training step.
 
-    Run it together with the train op: a run of its own would take another batch.
+    Fetch the result together with the train op: a separate session.run takes another batch.
 
     Args:
-      images: the batch of the first tower, float32 [batch, height, width, 3].
+      images: batch of the first tower, float32 [batch, height, width, 3].
       losses: a list with each tower's total loss.
       learning_rate: a scalar.
-      gradients: list of (gradient, variable), as they are applied.
-      extra_summaries: string scalars, further summaries.
+      gradients: list of (gradient, variable) of the update.
+      extra_summaries: serialised summaries, string scalars.
 
     Returns:
-      A string scalar: a serialised Summary.
+      A string scalar, the serialised Summary.
     """
     with tf.device('/cpu:0'), tf.name_scope('summaries'):
         summary_ops = [

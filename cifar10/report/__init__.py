@@ -1,1 +1,1 @@
-"""Metrics of an evaluation; as text, as figures, for TensorBoard."""
+"""Metrics of an evaluation, as text, figures and TensorBoard summaries."""

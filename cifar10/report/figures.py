@@ -1,4 +1,4 @@
-"""Figures of an evaluation, by matplotlib, which is imported when a figure is drawn."""
+"""Figures of an evaluation, drawn by matplotlib (imported lazily)."""
 
 import importlib.util
 import io
@@ -10,19 +10,19 @@ import numpy as np
 from cifar10.report import text_report
 from cifar10.system import files
 
-_MAX_NUMBERED = 30  # classes of a confusion matrix with numbers in its cells
+_MAX_NUMBERED = 30  # classes; the cells of a larger confusion matrix have no numbers
 _COLUMNS = 6  # of the mistakes
 
 
 def is_available():
-    """Return whether matplotlib is installed."""
+    """Return True if matplotlib is installed."""
     return importlib.util.find_spec('matplotlib') is not None
 
 
 def draw(result):
-    """Return a dict from names to the figures of an evaluation.Result.
+    """Return a dict from names to figures of an evaluation.Result.
 
-    It has no confusion matrix for more than 200 classes, and is empty without matplotlib.
+    The dict is empty without matplotlib. Above 200 classes, the confusion matrix is left out.
     """
     if not is_available():
         return {}
@@ -37,10 +37,10 @@ def draw(result):
 
 
 def write(result, directory):
-    """Write the figures of an evaluation.Result, each as a PNG and an SVG file.
+    """Write the figures of an evaluation.Result as PNG and SVG files.
 
     Raises:
-      UserError: one cannot be written.
+      UserError: a file cannot be written.
     """
     for name, figure in draw(result).items():
         for file_format in ('png', 'svg'):
@@ -49,22 +49,22 @@ def write(result, directory):
 
 
 def image_bytes(figure, file_format):
-    """Return the bytes of a file with the figure."""
+    """Return the figure as the bytes of an image file."""
     content = io.BytesIO()
     figure.savefig(content, format=file_format, bbox_inches='tight')
     return content.getvalue()
 
 
 def _display_names(class_names):
-    """Return the names of the classes, shortened.
+    """Return the class names, shortened.
 
-    A number replaces a name for which the font lacks a character.
+    The class number replaces a name with characters that the font lacks.
     """
     from matplotlib import font_manager
 
     font = font_manager.get_font(font_manager.findfont(font_manager.FontProperties()))
     return [
-        text_report.shorten(name, 20).replace('$', r'\$')  # or matplotlib sees a formula
+        text_report.shorten(name, 20).replace('$', r'\$')  # matplotlib would draw a formula
         if all(font.get_char_index(ord(character)) for character in name)
         else str(number)
         for number, name in enumerate(class_names)
@@ -72,11 +72,10 @@ def _display_names(class_names):
 
 
 def confusion_matrix(matrix, class_names):
-    """Draw the confusion matrix, correct classes in blue, wrong ones in red.
+    """Draw the confusion matrix: correct classes in blue, wrong classes in red.
 
-    The strength of the color is the square root of the share of the row, which shows one confusion
-    in a hundred. It depends on no other row, so that the figures of two checkpoints can be
-    compared.
+    The color intensity is the square root of the fraction of the row, so that 1 % is visible.
+    It does not depend on other rows, so that the figures of two checkpoints are comparable.
 
     Args:
       matrix: int64 [classes, classes], rows: label, columns: predicted class.
@@ -102,7 +101,7 @@ def confusion_matrix(matrix, class_names):
         for (row, column), count in np.ndenumerate(matrix):
             color = 'white' if fractions[row, column] > 0.3 else 'black'
             axes.text(column, row, count, color=color, ha='center', va='center')
-    ticks = range(0, num_classes, math.ceil(num_classes / 100))  # at most 100 fit
+    ticks = range(0, num_classes, math.ceil(num_classes / 100))  # space for 100
     labels = [class_names[tick] for tick in ticks]
     font_size = 10 if num_classes <= _MAX_NUMBERED else 7
     axes.set_xticks(ticks, labels, rotation=90, fontsize=font_size)
@@ -116,10 +115,14 @@ def confusion_matrix(matrix, class_names):
 
 
 def reliability_diagram(calibration):
-    """Draw precision and number of examples by confidence, of a metrics.Calibration."""
+    """Draw precision and number of examples by confidence.
+
+    Args:
+      calibration: a metrics.Calibration.
+    """
     from matplotlib import figure
 
-    # Older versions draw no bar where the first one is nan.
+    # Older versions of matplotlib draw no bars if the first value is nan.
     counts, confidences, precisions = map(np.nan_to_num, calibration)
     fig = figure.Figure(figsize=(5.5, 6))
     above, below = fig.subplots(2, sharex=True, gridspec_kw={'height_ratios': [4, 1]})
@@ -155,7 +158,7 @@ def mistakes(found, class_names):
 
     rows = max(1, math.ceil(len(found) / _COLUMNS))
     fig = figure.Figure(figsize=(2 * _COLUMNS, 2.4 * rows))
-    # All in one: axes for each image would take several times as long.
+    # One axes for all images: separate axes are several times slower.
     axes = fig.add_axes([0, 0, 1, 1])
     for index, mistake in enumerate(found):
         row, column = divmod(index, _COLUMNS)

@@ -1,4 +1,4 @@
-"""Metrics of an evaluation, and its most confident mistakes."""
+"""Metrics and mistakes of an evaluation."""
 
 import math
 from typing import NamedTuple
@@ -9,20 +9,19 @@ _NUM_BINS = 15  # of the calibration
 
 
 class Calibration(NamedTuple):
-    """Confidence and precision in bins of equal width over the confidence.
+    """Confidence and precision in bins of equal width.
 
-    Bin i of m has the examples with a confidence above i/m, up to and with (i+1)/m.
-
-    Guo et al., "On calibration of modern neural networks", 2017, arXiv 1706.04599, section 2.
+    Bin i of m has the confidences in (i/m, (i+1)/m]. Source: Guo et al., "On calibration of modern
+    neural networks", 2017, arXiv 1706.04599, section 2.
     """
 
     counts: np.ndarray  # int64 [bins]
-    confidences: np.ndarray  # float64 [bins], the mean; nan in an empty bin
+    confidences: np.ndarray  # float64 [bins], means; nan in an empty bin
     precisions: np.ndarray  # float64 [bins]; nan in an empty bin
 
     @property
     def expected_calibration_error(self):
-        """The mean over the examples of the gap between precision and confidence of their bin."""
+        """Mean gap between precision and confidence, weighted by the examples of each bin."""
         gaps = np.abs(self.precisions - self.confidences)
         return np.nansum(self.counts * gaps) / self.counts.sum()
 
@@ -38,7 +37,7 @@ class Mistake(NamedTuple):
 
 
 class ClassMetrics(NamedTuple):
-    """Metrics of each class; nan where no example is predicted as the class, or belongs to it."""
+    """Metrics of each class; precision is nan without predictions, recall without examples."""
 
     precision: np.ndarray  # float64 [classes]
     recall: np.ndarray  # float64 [classes]
@@ -46,82 +45,81 @@ class ClassMetrics(NamedTuple):
 
 
 class Metrics(NamedTuple):
-    """Labels and predictions of examples, in order."""
+    """Labels and predictions, from which the metrics follow."""
 
     labels: np.ndarray  # int32 [n], n > 0
     log_probabilities: np.ndarray  # float32 [n, classes]
 
     @property
     def num_examples(self):
-        """The number of examples."""
+        """Number of examples."""
         return len(self.labels)
 
     @property
     def num_classes(self):
-        """The number of classes."""
+        """Number of classes."""
         return self.log_probabilities.shape[1]
 
     @property
     def predicted_classes(self):
-        """The most probable class of each example, the first one of equals: int64 [n]."""
+        """Most probable class of each example, the lower number in a tie: int64 [n]."""
         return self.log_probabilities.argmax(1)
 
     @property
     def confidences(self):
-        """The probability of the most probable class: float64 [n]."""
+        """Probability of the most probable class: float64 [n]."""
         return np.exp(self.log_probabilities.max(1).astype(np.float64))
 
     @property
     def is_correct(self):
-        """Whether each example is classified correctly: bool [n]."""
+        """True for each correctly classified example: bool [n]."""
         return self.predicted_classes == self.labels
 
     @property
     def num_correct(self):
-        """The number of examples that are classified correctly."""
+        """Number of correctly classified examples."""
         return int(self.is_correct.sum())
 
     @property
     def precision(self):
-        """The share of the examples that are classified correctly."""
+        """Fraction of correctly classified examples."""
         return self.num_correct / self.num_examples
 
     @property
     def cross_entropies(self):
-        """Minus the logarithm of the probability of the label: float32 [n]."""
+        """Negative log probability of the label: float32 [n]."""
         return -self.log_probabilities[np.arange(self.num_examples), self.labels]
 
     @property
     def confidence_interval(self):
-        """The ends of the 95 % confidence interval of the precision.
+        """Bounds of the 95 % confidence interval of the precision.
 
-        The score interval of E. B. Wilson, "Probable inference, the law of succession, and
-        statistical inference", Journal of the American Statistical Association 22 (1927). Unlike
-        precision +- 1.96 standard errors, it stays between 0 and 1, and has a width if everything
-        is correct.
+        Score interval of E. B. Wilson, "Probable inference, the law of succession, and statistical
+        inference", Journal of the American Statistical Association 22 (1927). Unlike precision
+        +- 1.96 standard errors, it stays between 0 and 1, and its width is never 0.
         """
-        # 95 % of the standard normal distribution lie between minus this quantile and it.
+        # the 0.975 quantile of the standard normal distribution
         square = 1.959963984540054**2 / self.num_examples
         middle = self.precision + square / 2
         half = math.sqrt(square * (self.precision * (1 - self.precision) + square / 4))
         return max(0.0, (middle - half) / (1 + square)), min(1.0, (middle + half) / (1 + square))
 
     def precision_at_k(self, k):
-        """Return the share of the examples whose label is among the k most probable classes.
+        """Return the fraction of examples with the label among the k most probable classes.
 
-        Of equals, the first class comes first.
+        In a tie, the lower class number comes first.
         """
         most_probable = np.argsort(-self.log_probabilities, kind='stable')[:, :k]
         return (most_probable == self.labels[:, np.newaxis]).any(1).mean()
 
     def confusion_matrix(self):
-        """Return the counts by label (rows) and predicted class, int64 [classes, classes]."""
+        """Return int64 [classes, classes]: counts by label (rows) and predicted class."""
         matrix = np.zeros([self.num_classes] * 2, np.int64)
         np.add.at(matrix, (self.labels, self.predicted_classes), 1)
         return matrix
 
     def per_class_metrics(self):
-        """Return the ClassMetrics. No matrix is made, so that there may be many classes."""
+        """Return the ClassMetrics, without a matrix, which is too large for many classes."""
         count, predicted, correct = [
             np.bincount(numbers, minlength=self.num_classes)
             for numbers in (self.labels, self.predicted_classes, self.labels[self.is_correct])
@@ -144,7 +142,7 @@ class Metrics(NamedTuple):
         """Return a list of Mistake, in order.
 
         Args:
-          images: uint8 [n, 3, 32, 32], the images of the examples; those of mistakes are copied.
+          images: uint8 [n, 3, 32, 32]; the images of mistakes are copied.
           first_index: the index of the first example.
         """
         classes, confidences = self.predicted_classes, self.confidences

@@ -1,8 +1,8 @@
-"""Summaries for TensorBoard: tags, the dashboard, the tabs HParams and Text, evaluations.
+"""TensorBoard summaries of a run and of an evaluation: Custom Scalars, HParams, Text.
 
-The tab HParams compares the runs in one parent directory by the events that TensorBoard's own
-tensorboard.plugins.hparams.summary describes: every run writes the columns of the table (the same
-ones, because TensorBoard takes those of any run), its values, and its end.
+The tab HParams compares the runs in one directory. Each run writes the columns of the table, its
+values and its end; see tensorboard.plugins.hparams.summary. All runs write the same columns,
+because TensorBoard reads the columns of one run.
 """
 
 import math
@@ -24,20 +24,20 @@ LEARNING_RATE = 'learning_rate'
 EPOCH = 'epoch'
 EXAMPLES_PER_SEC = 'examples_per_sec'
 SEC_PER_BATCH = 'sec_per_batch'
-HYPERPARAMETERS = 'hyperparameters'  # a text, the others are scalars
+HYPERPARAMETERS = 'hyperparameters'  # a text; the other tags are scalars
 
 _VIEWS = r'(, \d+ views)?'  # see tag_with_views
-_CHARTS = [  # title, and regular expressions for the tags of its curves
+_CHARTS = [  # title, regular expressions for the tags
     ('Precision of the moving averages', [PRECISION + _VIEWS]),
     ('Total loss', [TOTAL_LOSS + _VIEWS]),
-    # with label smoothing, the cross entropy of training has another name
+    # training with label smoothing has smoothed_cross_entropy
     ('Cross entropy', [CROSS_ENTROPY + _VIEWS, 'losses/smoothed_cross_entropy']),
     ('Learning rate', [LEARNING_RATE]),
     ('Speed, examples per second', [EXAMPLES_PER_SEC]),
     ('Fill of the queues', ['shuffle_queue/fill', 'prefetch_queue/fill']),
 ]
-_DATA_TYPES = {str: 'DATA_TYPE_STRING', bool: 'DATA_TYPE_BOOL'}  # of the tab HParams; else numbers
-# The tab HParams shows five columns until one asks for more.
+_DATA_TYPES = {str: 'DATA_TYPE_STRING', bool: 'DATA_TYPE_BOOL'}  # default: a number
+# The tab HParams shows five columns by default.
 _DISPLAYED_HPARAMS = ['recipe', 'optimizer', 'initial_learning_rate', 'batch_size', 'num_towers']
 _COLUMNS = sorted(
     HParams._fields + ('num_towers', 'num_examples'),
@@ -46,20 +46,17 @@ _COLUMNS = sorted(
 
 
 def tag_with_views(tag, num_views):
-    """Return the tag of an evaluation with this many views.
-
-    So several evaluations may share a directory.
-    """
+    """Return a tag per number of views, so that several evaluations can share a directory."""
     return tag if num_views == 1 else f'{tag}, {num_views} views'
 
 
 def _to_tf_summary(summary):
-    """Return a tf.Summary of TensorBoard's own, which may be of another class."""
+    """Convert TensorBoard's own Summary class to tf.Summary."""
     return tf.Summary.FromString(summary.SerializeToString())
 
 
 def _text_summary(tag, content):
-    """Return the tf.Summary that shows `content`, Markdown, in TensorBoard's tab Text."""
+    """Return a tf.Summary of Markdown for the tab Text."""
     summary = tf.Summary()
     value = summary.value.add(tag=tag, tensor=tf.make_tensor_proto(content.encode()))
     value.metadata.plugin_data.plugin_name = 'text'
@@ -67,9 +64,9 @@ def _text_summary(tag, content):
 
 
 def custom_scalars_summary():
-    """Return the tf.Summary of the tab Custom Scalars, with the main curves.
+    """Return the layout of the tab Custom Scalars as a tf.Summary.
 
-    Directories of several runs may hold it: equal charts are shown once.
+    TensorBoard shows equal charts of several runs once.
     """
     charts = [
         layout_pb2.Chart(
@@ -83,13 +80,13 @@ def custom_scalars_summary():
 
 
 def start(summary_writer, graph, first_step=None):
-    """Write a graph and the dashboard.
+    """Write the graph and the layout of Custom Scalars.
 
     Args:
       summary_writer: a SummaryWriter.
       graph: a tf.Graph.
-      first_step: the step from which a training run is resumed; None for an evaluation. TensorBoard
-        drops what a killed process wrote about later steps: the run will write them again.
+      first_step: step at which training starts or resumes; None for an evaluation. TensorBoard
+        drops a killed process's summaries of later steps, because the resumed run repeats them.
     """
     summary_writer.add_graph(graph)
     summary_writer.add_summary(custom_scalars_summary())
@@ -99,8 +96,8 @@ def start(summary_writer, graph, first_step=None):
 
 
 def plan_summary(lines):
-    """Return the tf.Summary of the lines of the plan, long ones wrapped."""
-    # Markdown shows indented lines unchanged, whatever is in a path.
+    """Return the lines of the plan as a tf.Summary, with long lines wrapped."""
+    # Markdown shows indented lines as code, without markup in paths.
     return _text_summary(
         'plan',
         '\n'.join(
@@ -118,7 +115,7 @@ def plan_summary(lines):
 
 
 def run_start_summaries(record):
-    """Return the tf.Summaries of a run that starts.
+    """Return the tf.Summaries of the start of a run.
 
     Args:
       record: a dict with the fields of HParams, num_towers and num_examples; see RunDirectory.
@@ -128,7 +125,7 @@ def run_start_summaries(record):
     table = text_report.markdown_table(
         ['hyperparameter', 'value'], [[name, str(value)] for name, value in used.items()]
     )
-    # An infinite number is no JSON: the tab would stay empty.
+    # JSON has no infinity: the tab would stay empty.
     finite = {name: value for name, value in used.items() if value != math.inf}
     return [
         _text_summary(HYPERPARAMETERS, table),
@@ -143,7 +140,7 @@ def run_end_summary():
 
 
 def _columns():
-    """Return the tf.Summary of the table's columns: all hyperparameters, precision, epochs."""
+    """Return the columns of the tab HParams as a tf.Summary."""
     hparams = []
     for name in _COLUMNS:
         kind = _DATA_TYPES.get(type(getattr(CLASSIC, name, 0)), 'DATA_TYPE_FLOAT64')
@@ -159,14 +156,11 @@ def _columns():
 
 
 def evaluation_summary(result, top_k):
-    """Return the tf.Summary of an evaluation.
-
-    It has precision, losses, calibration, the classes as text, and figures if matplotlib is
-    installed.
+    """Return a tf.Summary of metrics, losses, the table of classes and (with matplotlib) figures.
 
     Args:
       result: an evaluation.Result.
-      top_k: for precision @ k as well; None for precision @ 1 alone.
+      top_k: k of an additional precision @ k, or None.
     """
     metrics = result.metrics
     values = {
@@ -176,14 +170,14 @@ def evaluation_summary(result, top_k):
     }
     if top_k:
         values[f'Precision @ {top_k}'] = metrics.precision_at_k(top_k)
-    # as code, in which the characters of a name mean nothing
+    # indented as code: a class name may contain Markdown
     table = textwrap.indent(text_report.classification_report(metrics, result.class_names), '    ')
     summary = _text_summary(tag_with_views('classes', result.num_views) + '/text_summary', table)
     for tag, value in values.items():
         summary.value.add(tag=tag_with_views(tag, result.num_views), simple_value=value)
     for tag, figure in figures.draw(result).items():
         png = figures.image_bytes(figure, 'png')
-        width, height = struct.unpack('>II', png[16:24])  # in the header of the file
+        width, height = struct.unpack('>II', png[16:24])  # PNG header
         image = tf.Summary.Image(height=height, width=width, encoded_image_string=png)
         summary.value.add(tag=tag_with_views(tag, result.num_views), image=image)
     return summary

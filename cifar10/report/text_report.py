@@ -1,4 +1,4 @@
-"""Evaluation as text: tables, and the predictions as CSV."""
+"""Tables of an evaluation as text, and predictions as CSV."""
 
 import collections
 import csv
@@ -24,7 +24,7 @@ def full_report(result):
 
 
 def classification_report(metrics, class_names):
-    """Return a table of precision, recall and number of examples of each class, and of all.
+    """Return a table of precision, recall and count per class, and a last row for all.
 
     Args:
       metrics: a Metrics.
@@ -32,7 +32,7 @@ def classification_report(metrics, class_names):
     """
     by_class = metrics.per_class_metrics()
     columns = _shorten_names(class_names), by_class.precision, by_class.recall, by_class.count
-    # Each example is predicted once: over all classes, precision and recall are the same.
+    # One prediction per example: the micro-averages of precision and recall are equal.
     total = 'all', metrics.precision, metrics.precision, metrics.num_examples
     rows = [
         [name, _format_fraction(precision), _format_fraction(recall), str(count)]
@@ -42,12 +42,12 @@ def classification_report(metrics, class_names):
 
 
 def shorten(text, length):
-    """Return the text, or its beginning and '...' if it is longer than `length` characters."""
+    """Return the text; if longer than `length`, its beginning and '...'."""
     return text if len(text) <= length else text[: length - 3].rstrip() + '...'
 
 
 def _shorten_names(names):
-    """Return the names, shortened unless some of them would be the same."""
+    """Return the names, shortened if they stay distinct."""
     short = [shorten(name, 40) for name in names]
     return short if len(set(short)) == len(names) else names
 
@@ -57,16 +57,16 @@ def _format_fraction(value):
 
 
 def confusion_matrix(metrics, class_names):
-    """Return the confusion matrix; with more than 20 classes, the most frequent confusions.
+    """Return the confusion matrix, or above 20 classes the most frequent confusions.
 
     Args:
       metrics: a Metrics.
       class_names: in label order.
     """
-    if metrics.num_classes > 20:  # the matrix would not fit a terminal
+    if metrics.num_classes > 20:  # too wide for a terminal
         return _frequent_confusions(metrics, class_names)
     names = headings = _shorten_names(class_names)
-    if metrics.num_classes > 10 or max(map(len, names)) > 10:  # too wide as headings of columns
+    if metrics.num_classes > 10 or max(map(len, names)) > 10:  # too wide for headings
         headings = [str(number) for number in range(metrics.num_classes)]
         names = [f'{number} {name}' for number, name in zip(headings, names)]
     rows = [
@@ -79,7 +79,7 @@ def confusion_matrix(metrics, class_names):
 
 
 def _frequent_confusions(metrics, class_names):
-    # The matrix may be too large to make.
+    # A matrix of all classes may exceed the memory.
     wrong = ~metrics.is_correct
     pairs = zip(metrics.labels[wrong].tolist(), metrics.predicted_classes[wrong].tolist())
     found = collections.Counter(sorted(pairs)).most_common(20)
@@ -87,14 +87,14 @@ def _frequent_confusions(metrics, class_names):
     return '\n'.join(
         ['The most frequent confusions:' if found else 'No confusions']
         + [
-            f'  {class_names[label]} taken for {class_names[predicted]}: {count} of {totals[label]}'
+            f'  {class_names[label]} predicted as {class_names[predicted]}: {count} of {totals[label]}'
             for (label, predicted), count in found
         ]
     )
 
 
 def mistakes(found, class_names):
-    """Return a line per Mistake: predicted class, label, probability of the predicted class."""
+    """Return one line per Mistake: predicted class, label, probability."""
     return '\n'.join(
         ['The most confident mistakes:' if found else 'No mistakes']
         + [
@@ -106,7 +106,7 @@ def mistakes(found, class_names):
 
 
 def _align_columns(rows):
-    """Join rows of text, the first column left-aligned, the others right-aligned."""
+    """Join rows, with the first column left-aligned and the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     return '\n'.join(
         '  '.join([row[0].ljust(widths[0])] + list(map(str.rjust, row[1:], widths[1:])))
@@ -127,16 +127,15 @@ def markdown_table(header, rows):
 
 
 def predictions_csv(metrics, class_names):
-    """Return CSV with a row for each example, in order.
+    """Return CSV with one row per example: index (from 0), label (class number), probabilities.
 
-    A row has index (from 0), label (the class number) and probability of each class. The header has
-    the names of the classes.
+    The class names are the headings of the probabilities.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator='\n')
     writer.writerow(['index', 'label'] + class_names)
     for index, (label, row) in enumerate(zip(metrics.labels, metrics.log_probabilities)):
-        # 7 digits tell float32 to 5e-7 of itself
+        # 7 digits: relative error at most 5e-7, about that of float32
         probabilities = np.exp(row.astype(np.float64))
         writer.writerow([index, label] + [f'{probability:.7g}' for probability in probabilities])
     return text.getvalue()

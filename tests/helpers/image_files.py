@@ -1,5 +1,4 @@
-"""Image files of every kind, by Pillow: whole, turned and damaged ones; and what Decoder makes of
-them."""
+"""Image files of all formats, made by Pillow: valid, rotated and damaged."""
 
 import io
 
@@ -12,8 +11,7 @@ from tests.helpers.pictures import encoded, noise, smooth
 
 
 def decode(directory, contents):
-    """What is made of files with these contents, given by name: a DecodedImages with all of
-    them."""
+    """Decode files with these {name: content}; return one DecodedImages."""
     paths = []
     for name, content in contents.items():
         (directory / name).write_bytes(content)
@@ -23,7 +21,7 @@ def decode(directory, contents):
 
 
 def photograph(orientation):
-    """A JPEG file of 48 x 80 with an EXIF header."""
+    """Return a 48 x 80 JPEG file with an EXIF header."""
     exif = Image.Exif()
     exif[0x010F], exif[0x0112] = 'a maker', orientation
     return encoded(smooth(48, 80), 'JPEG', quality=95, exif=exif.tobytes())
@@ -37,14 +35,14 @@ def _animated():
 
 
 def _upside_down_bmp():
-    """The same rows, in the other order, with a negative height."""
+    """Return a BMP file with a negative height: rows from top to bottom."""
     content = encoded(noise(40, 32), 'BMP')
     height = (-40 & 0xFFFFFFFF).to_bytes(4, 'little')
     rows = [content[54 + 96 * i : 54 + 96 * (i + 1)] for i in range(40)]
     return content[:22] + height + content[26:54] + b''.join(reversed(rows))
 
 
-SMALL = {  # 32 x 32: nothing is scaled, so that Pillow's bytes are ours
+SMALL = {  # 32 x 32: not scaled, so that Pillow's pixels are equal
     'jpeg': encoded(smooth(32, 32), 'JPEG', quality=75),
     'noise': encoded(noise(32, 32), 'JPEG', quality=75, subsampling=0),
     'grey jpeg': encoded(noise(32, 32, 'L'), 'JPEG'),
@@ -82,7 +80,7 @@ DAMAGED = {
     'cut.jpg': (SMALL['noise'][:1000], _DAMAGE),
     'cut early.jpg': (SMALL['jpeg'][:400], 'it is a JPEG file that ends'),
     'cut.png': (SMALL['png'][:500], _DAMAGE),
-    'cut.gif': (SMALL['gif'][:300], ''),  # Pillow 9.5 refuses it, and TensorFlow the others
+    'cut.gif': (SMALL['gif'][:300], ''),  # message of Pillow 9.5 or TensorFlow
     'cut.bmp': (SMALL['bmp'][:70], _DAMAGE),
     'palette.bmp': (encoded(noise(32, 32).quantize(16), 'BMP'), 'it is a BMP file that has not 24'),
     'alpha.bmp': (encoded(noise(32, 32, 'RGBA'), 'BMP'), 'it is a BMP file that has not 24 bits'),

@@ -1,4 +1,4 @@
-"""Folders of pictures, drawn and decoded by Pillow, which comes with matplotlib."""
+"""Image files, made and decoded by Pillow."""
 
 import io
 import os
@@ -8,27 +8,26 @@ from PIL import Image, ImageOps
 
 
 def noise(height, width, mode='RGB', seed=0):
-    """A picture of random pixels."""
+    """Return an image of random pixels."""
     bands = len(Image.new(mode, [1, 1]).getbands())
     values = np.random.RandomState(seed).randint(0, 256, [height, width, bands]).astype(np.uint8)
     return Image.frombytes(mode, (width, height), values.tobytes())
 
 
 def smooth(height, width, seed=0):
-    """A picture that JPEG keeps well."""
+    """Return a smooth image, which JPEG changes little."""
     return noise(3, 3, seed=seed).resize((width, height), Image.BICUBIC)
 
 
-def encoded(picture, kind, **options):
-    """The bytes of a file."""
+def encoded(image, kind, **options):
+    """Return the image as the bytes of a file."""
     content = io.BytesIO()
-    picture.save(content, kind, **options)
+    image.save(content, kind, **options)
     return content.getvalue()
 
 
 def write(folders, names, count, size=(32, 32)):
-    """Writes folders/NAME/0.png and so on: each class has its own colour, with noise; returns the
-    path of the folders."""
+    """Write folders/NAME/0.png, ...: one colour per class, with noise. Return the path."""
     for label, name in enumerate(names):
         folder = os.path.join(str(folders), name)
         os.makedirs(folder)
@@ -41,19 +40,19 @@ def write(folders, names, count, size=(32, 32)):
 
 
 def expected(content):
-    """What conversion makes of the bytes of a file, by Pillow: uint8 [3, 32, 32]."""
-    picture = ImageOps.exif_transpose(Image.open(io.BytesIO(content)))
+    """Convert the bytes of an image file by Pillow to uint8 [3, 32, 32]."""
+    image = ImageOps.exif_transpose(Image.open(io.BytesIO(content)))
     if (
-        picture.mode in ('LA', 'RGBA')
-        or 'transparency' in picture.info
+        image.mode in ('LA', 'RGBA')
+        or 'transparency' in image.info
         and content.startswith(b'\x89PNG')
     ):
-        picture = picture.convert('RGBA')
-        picture = Image.alpha_composite(Image.new('RGBA', picture.size, 'white'), picture)
-    picture = picture.convert('RGB')
-    width, height = picture.size
+        image = image.convert('RGBA')
+        image = Image.alpha_composite(Image.new('RGBA', image.size, 'white'), image)
+    image = image.convert('RGB')
+    width, height = image.size
     short = min(width, height)
     left, top = (width - short) / 2, (height - short) / 2
     return np.asarray(
-        picture.resize((32, 32), Image.BILINEAR, (left, top, left + short, top + short))
+        image.resize((32, 32), Image.BILINEAR, (left, top, left + short, top + short))
     ).transpose(2, 0, 1)

@@ -1,4 +1,4 @@
-"""The figures, by what matplotlib draws and by the images in the files."""
+"""Figures of an evaluation, by the objects of matplotlib and the pixels of the files."""
 
 import io
 
@@ -22,7 +22,7 @@ def _labels(axis):
 
 
 def test_confusion_matrix():
-    """The square root of the share of the row, positive (blue) on the diagonal, and the counts."""
+    """The square root of the fraction of the row, positive (blue) on the diagonal; the counts."""
     matrix = np.array([[90, 9, 1], [0, 0, 0], [25, 25, 50]])
     axes, bar = figures.confusion_matrix(matrix, ['cat', 'dog', 'bird']).axes
     (image,) = axes.images
@@ -51,8 +51,8 @@ def test_many_classes(num_classes, numbers, labels):
 
 
 def test_reliability():
-    """The bars of precision, the gaps above them, the histogram below."""
-    # all with a confidence of 0.9, which is in the bin before the last; 0.55 of them correct
+    """Bars of precision, gaps above them, histogram below."""
+    # All examples have confidence 0.9 (the last bin but one); 55 % are correct.
     drawn = figures.reliability_diagram(scored.of_matrix([[55, 45], [0, 0]]).calibration())
     above, below = drawn.axes
     precision, gap = above.patches[13], above.patches[15 + 13]
@@ -64,7 +64,7 @@ def test_reliability():
 
 @pytest.mark.parametrize('count, rows', [(0, 1), (6, 1), (7, 2)])
 def test_mistakes(count, rows):
-    """In rows of six."""
+    """Rows of six images."""
     result = _result(scored.metrics(300, 3), ['cat', 'dog', 'bird'], count)
     (axes,) = figures.mistakes(result.mistakes, result.class_names).axes
     assert len(axes.images) == len(axes.texts) == count and not axes.axison
@@ -85,8 +85,8 @@ def test_mistakes(count, rows):
 
 @pytest.mark.filterwarnings('error')
 def test_odd_names():
-    """A number takes the place of a name for which the font lacks a character; nothing is a
-    formula; no warning; nothing is cut off."""
+    """The class number replaces a name with characters that the font lacks. No name becomes a
+    formula, causes a warning or is cut off."""
     names = ['x' * 40, '猫科动物', 'größe élan', 'costs $5 or $6_x^2', '\U0001f408']
     drawn = figures.draw(_result(scored.metrics(100, 5), names, 3))
     assert _labels(drawn['confusion_matrix'].axes[0].xaxis) == [

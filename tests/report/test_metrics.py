@@ -1,4 +1,4 @@
-"""Metrics against loops and values by hand."""
+"""Metrics, against loops and values computed by hand."""
 
 import math
 
@@ -30,8 +30,7 @@ def test_against_loops():
 
 @pytest.mark.parametrize('num_correct', [81, 0, 100])
 def test_interval(num_correct):
-    """Its ends are the precisions that are 1.96 of their own standard errors away from the observed
-    one."""
+    """Each bound is 1.96 of its own standard errors away from the observed precision."""
     found = scored.of_matrix([[num_correct, 100 - num_correct], [0, 0]])
     low, high = found.confidence_interval
     assert 0 <= low < high <= 1
@@ -68,7 +67,7 @@ def test_calibration_by_a_loop():
 
 
 def test_ends_belong_to_the_lower_bin():
-    """And what rounding has put above 1 is in the last bin."""
+    """A confidence above 1, by rounding, belongs to the last bin."""
     end = np.log(np.float32(0.6))
     below, above = np.nextafter(end, np.float32(-1)), np.nextafter(end, np.float32(0))
     found = Metrics(np.zeros(4, np.int32), np.float32([[below], [above], [0], [1e-7]]))
@@ -76,7 +75,7 @@ def test_ends_belong_to_the_lower_bin():
 
 
 def test_mistakes():
-    """Their images are copied: a view would keep every batch in memory, and change with it."""
+    """Images are copied: a view would keep the batch in memory and change with it."""
     metrics = scored.of_matrix([[2, 0, 0], [0, 1, 1], [0, 0, 0]])
     images = np.ones([4, 3, 32, 32], np.uint8)
     (mistake,) = metrics.mistakes(images, 100)

@@ -1,4 +1,4 @@
-"""What TensorBoard shows, by its own reading."""
+"""TensorBoard summaries, read by TensorBoard's own code."""
 
 import io
 import math
@@ -25,7 +25,7 @@ FIRST = {'recipe', 'optimizer', 'initial_learning_rate', 'batch_size', 'num_towe
 
 
 def _hparams(parent):
-    """For each run below a directory, what the plugin finds: a dict from tags to messages."""
+    """Return the messages of the plugin HParams: {run: {tag: message}}."""
     multiplexer = (
         plugin_event_multiplexer.EventMultiplexer().AddRunsFromDirectory(str(parent)).Reload()
     )
@@ -41,8 +41,7 @@ def _hparams(parent):
 
 
 def test_runs_in_one_directory_compare(runs):
-    """A row for each, with all that has an effect; the columns are the same, whichever run
-    TensorBoard takes them of."""
+    """One row per run, with the hyperparameters that have an effect; equal columns in all runs."""
     found = _hparams(runs)
     assert sorted(found) == ['classic', 'fast']
     columns, others = [run[metadata.EXPERIMENT_TAG] for run in found.values()]
@@ -65,7 +64,7 @@ def test_runs_in_one_directory_compare(runs):
                 assert value in json_format.MessageToDict(infos[field])['domainDiscrete']
             else:
                 assert infos[field].type == api_pb2.DATA_TYPE_FLOAT64
-    # as TensorBoard 1.15 shows them, and as 2 does:
+    # TensorBoard 1.15 shows the first five columns; 2 reads `differs`.
     assert {column.name for column in columns.hparam_infos[:5]} == FIRST
     assert FIRST == {
         name for name, info in infos.items() if getattr(info, 'differs', name in FIRST)
@@ -74,7 +73,7 @@ def test_runs_in_one_directory_compare(runs):
 
 
 def test_a_resumed_run_is_one_row(tmp_path, data_dir):
-    """Its end is told when it has come to it, not when it has diverged."""
+    """The run writes its end when it is complete, not when it diverges."""
     with pytest.raises(UserError, match='^Training diverged at step 4'):
         small_run.train(tmp_path / 'run', data_dir, 5, save_checkpoint_steps=2, nan_step=4)
     (row,) = _hparams(tmp_path).values()
@@ -88,7 +87,7 @@ def test_a_resumed_run_is_one_row(tmp_path, data_dir):
 
 
 def test_the_hyperparameters_as_a_table(runs):
-    """With an infinite number too, and without what has no effect."""
+    """With infinity, and without hyperparameters that have no effect."""
     ((_, markdown),) = events.texts(runs / 'classic')['hyperparameters']
     rows = markdown.splitlines()
     assert rows[0] == '| hyperparameter | value |'
@@ -97,8 +96,8 @@ def test_the_hyperparameters_as_a_table(runs):
 
 
 def test_every_chart_has_curves(runs):
-    """By regular expressions that TensorBoard applies to the beginnings of tags; 'sec_per_batch'
-    and the like stay out."""
+    """TensorBoard matches regular expressions at the start of tags. Tags like 'sec_per_batch'
+    have no chart."""
     layouts = [
         layout_pb2.Layout.FromString(value.tensor.string_val[0])
         for name in ('fast', 'eval')
@@ -125,7 +124,7 @@ def test_every_chart_has_curves(runs):
 
 
 def test_the_plan():
-    """Markdown shows it as it is; a long line is wrapped between words."""
+    """Markdown leaves it unchanged; long lines are wrapped between words."""
     (value,) = tensorboard.plan_summary(['Data: *a*', 'Recipe: ' + 60 * 'x-y ']).value
     assert value.tag == 'plan' and value.metadata.plugin_data.plugin_name == 'text'
     first, second, third, _ = tf.make_ndarray(value.tensor).item().decode().split('\n')
@@ -134,8 +133,7 @@ def test_the_plan():
 
 
 def test_an_evaluation(runs):
-    """The tags, the classes as text, which the characters of a name do not change, and the
-    images."""
+    """Tags, table of classes (names with special characters), images."""
     metrics = scored.of_matrix([[8, 2], [1, 3]])
     result = evaluation.Result(7, 1, metrics, [], ['*c_d*', '<e>|&[f]'], {'total_loss': 2.5})
     shown = tensorboard.evaluation_summary(result, 2)

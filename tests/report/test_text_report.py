@@ -1,4 +1,4 @@
-"""An evaluation as text, and the predictions as CSV."""
+"""Tables of an evaluation as text, and predictions as CSV."""
 
 import csv
 
@@ -24,7 +24,7 @@ def test_by_class():
 
 
 def test_long_names():
-    """They are shortened, unless they would be the same."""
+    """Names are shortened if they stay distinct."""
     lines = text_report.classification_report(SCORES, ['x' * 41, 'y' * 40, 'z']).splitlines()
     assert lines[1].startswith('x' * 37 + '...  ') and lines[2].startswith('y' * 40 + '  ')
     names = ['x' * 40 + '1', 'x' * 40 + '2', 'z']
@@ -32,7 +32,7 @@ def test_long_names():
 
 
 def test_confusion():
-    """Numbers head the columns if a name is long, or there are more than 10 classes."""
+    """Headings are numbers if a name is long or there are more than 10 classes."""
     assert text_report.confusion_matrix(SCORES, ['automobile', 'cat', 'dog']).splitlines() == [
         'Confusion matrix (rows: label; columns: predicted class):',
         '            automobile  cat  dog',
@@ -54,16 +54,16 @@ def test_most_frequent_confusions():
     names = [f'class{i}' for i in range(21)]
     assert text_report.confusion_matrix(scored.of_matrix(matrix), names).splitlines() == [
         'The most frequent confusions:',
-        '  class20 taken for class0: 7 of 12',
-        '  class2 taken for class1: 4 of 9',
-        '  class3 taken for class5: 4 of 9',
+        '  class20 predicted as class0: 7 of 12',
+        '  class2 predicted as class1: 4 of 9',
+        '  class3 predicted as class5: 4 of 9',
     ]
-    told = text_report.confusion_matrix(scored.of_matrix(np.ones([21, 21], int)), names)
-    assert told.count('\n') == 20
+    report_text = text_report.confusion_matrix(scored.of_matrix(np.ones([21, 21], int)), names)
+    assert report_text.count('\n') == 20
 
 
 def test_whole():
-    """Everything has the probability 0.9; 0.55 are correct. Ten of the mistakes are told."""
+    """All probabilities are 0.9; 55 % are correct. The report has ten mistakes."""
     found = [Mistake(123, None, 1, 2, 0.981)] + 10 * [Mistake(7, None, 0, 1, 0.5)]
     names = ['bird', 'dog', 'cat']
     report = text_report.full_report(Result(1, 1, SCORES, found, names, {}))
@@ -84,7 +84,7 @@ def test_markdown_table():
 
 
 def test_predictions():
-    """Names with what divides fields and lines of CSV; float32 to 1e-6, however small."""
+    """Names with separators of CSV; float32 to a relative error of 1e-6."""
     metrics, names = scored.metrics(50, 4), ['a,b', 'say "c"', '猫', 'd']
     metrics.log_probabilities[0, :2] = -80, -np.inf
     content = text_report.predictions_csv(metrics, names)
