@@ -1,4 +1,4 @@
-"""Towers on GPUs: their losses, their gradients, and the average of the gradients."""
+"""Towers on GPUs: losses, gradients, and the average of the gradients."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ TOWER_NAME = 'tower'
 
 
 class ModelParams(NamedTuple):
-    """Parameters of each tower's model; see model.inference and model.loss."""
+    """Parameters of model.inference and model.loss."""
 
     num_classes: int = model.NUM_CLASSES
     num_sub_batches: int = 1
@@ -20,12 +20,9 @@ class ModelParams(NamedTuple):
 
 
 def _read_variable_once(getter, name, **kwargs):
-    """Get a variable and read it; a custom getter.
-
-    Otherwise each use in a tower would be a transfer of its own.
-    """
+    """Get the value of a variable, which is sent once to each tower; a custom getter."""
     variable = getter(name, **kwargs)
-    with tf.name_scope(variable.op.name + '/'):  # TensorBoard shows it there
+    with tf.name_scope(variable.op.name + '/'):  # for TensorBoard
         return variable.value()
 
 
@@ -51,8 +48,8 @@ def tower_gradients(devices, batches, opt, model_params=ModelParams()):
     """Build one tower per batch; all towers share one set of variables.
 
     Args:
-      devices: device names. Each tower gets as many consecutive ones as the others, and its layers
-        are divided over them.
+      devices: device names, divided equally over the towers; each tower divides its layers over its
+        devices.
       batches: one (images, labels) per tower.
       opt: a tf.train.Optimizer.
       model_params: a ModelParams.
@@ -81,19 +78,16 @@ def tower_gradients(devices, batches, opt, model_params=ModelParams()):
 
 
 def average_gradients(tower_grads):
-    """Average each variable's gradient over the towers.
-
-    The towers wait for each other here.
+    """Average each variable's gradient over the towers, which synchronizes them.
 
     Args:
       tower_grads: a list with each tower's list of (gradient, variable).
 
     Returns:
-      A list of (mean gradient, variable), without the variables that have no gradient in any tower.
+      A list of (mean gradient, variable), without variables that have no gradients.
 
     Raises:
-      ValueError: towers disagree on the variables, on which of them have gradients, or on a
-        gradient's shape.
+      ValueError: towers differ in variables, in missing gradients, or in a gradient's shape.
     """
     lengths = [len(grads) for grads in tower_grads]
     if len(set(lengths)) > 1:
@@ -104,7 +98,7 @@ def average_gradients(tower_grads):
 
 
 def _average_gradient(grads_and_vars):
-    """Return the mean of one variable's gradients (None if no tower has one), and the variable."""
+    """Return the mean of one variable's gradients, or None, and the variable."""
     gradients = [gradient for gradient, _ in grads_and_vars]
     variable = grads_and_vars[0][1]
     if any(other is not variable for _, other in grads_and_vars):

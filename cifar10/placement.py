@@ -10,19 +10,13 @@ LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
 
 
 def tower_devices(num_devices):
-    """Choose the devices of the towers: GPUs, or CPU devices if there is no GPU.
-
-    GPUs are shared if there are fewer than asked for.
-
-    Returns:
-      A list of `num_devices` device names.
-    """
+    """Return `num_devices` names of GPUs, repeated if there are fewer, or of CPU devices."""
     num_gpus = len(tf.config.experimental.list_physical_devices('GPU'))
     if not num_gpus:
         devices = [f'/cpu:{i}' for i in range(num_devices)]
         print(
             f"No GPU found: using {', '.join(devices)} (if there is an NVIDIA GPU: pip install 'tensorflow[and-cuda]' on "
-            'Linux; TF_CPP_MIN_LOG_LEVEL=0 shows what TensorFlow says about GPUs)'
+            "Linux; TF_CPP_MIN_LOG_LEVEL=0 shows TensorFlow's messages about GPUs)"
         )
         return devices
     if num_gpus < num_devices:
@@ -31,14 +25,14 @@ def tower_devices(num_devices):
 
 
 def divide_layers(num_devices):
-    """Divide the layers of the network over the devices of a tower, consecutive layers for each.
+    """Divide the layers of the network over the devices of a tower.
 
-    For two devices: the convolutional layers, which compute most, and the fully connected ones,
-    which hold most of the weights. For any other number, each device takes one layer and the last
-    one takes the rest. No other division into whole layers is more even.
+    Two devices: the convolutional layers (most of the operations), and the fully connected layers
+    (most of the weights). Other numbers: one layer per device, and the rest on the last device. No
+    division into whole layers is more even.
 
     Args:
-      num_devices: at most as many as there are layers.
+      num_devices: at most the number of layers.
 
     Returns:
       For each device a list of names, like ['conv1', 'conv2'].
@@ -49,13 +43,10 @@ def divide_layers(num_devices):
 
 
 class LayerDeviceSetter:
-    """Device function for a tower.
-
-    The operations of a layer go to its device, and those between two layers go with the first.
-    """
+    """Device function of a tower: operations between two layers belong to the first one."""
 
     def __init__(self, devices):
-        """Take the names of the devices over which the layers are divided."""
+        """Divide the layers over the named devices."""
         parts = divide_layers(len(devices))
         self._devices = {layer: device for device, part in zip(devices, parts) for layer in part}
         self._device = devices[0]
@@ -64,15 +55,12 @@ class LayerDeviceSetter:
         """Return the device of an operation."""
         for scope in op.name.split('/'):
             self._device = self._devices.get(scope, self._device)
-        return op.device or self._device  # what has a device, like a variable, keeps it
+        return op.device or self._device  # variables keep their devices
 
 
 def first_input_device(op):
-    """Return the device of an operation, else that of its first input; a device function.
-
-    So values derived from a variable are computed where the variable is.
-    """
-    while op.inputs and not op.device:  # reading a variable has no device either
+    """Return the device of an operation, else that of its first input, such as a variable."""
+    while op.inputs and not op.device:  # The read of a variable has no device either.
         op = op.inputs[0].op
     return op.device
 
@@ -88,15 +76,15 @@ def variable_devices(variable_strategy, devices):
 
 
 class GreedyLoadBalancer:
-    """Assignment of each new variable to the first device with the fewest bytes of variables."""
+    """Assignment of each new variable to the device with the fewest bytes."""
 
     def __init__(self, devices):
-        """Begin with empty devices, or tasks."""
+        """Begin with empty devices or tasks."""
         self._num_bytes = dict.fromkeys(devices, 0)
         self._devices = {}  # by the names of variables
 
     def assign_device(self, name, shape, dtype):
-        """Return the device of a variable, the same each time.
+        """Return the device of a variable; always the same for one name.
 
         Args:
           name: of the variable.
@@ -112,11 +100,7 @@ class GreedyLoadBalancer:
 
 @contextlib.contextmanager
 def variables_on(devices):
-    """Spread the variables that tf.get_variable makes in the block by a GreedyLoadBalancer.
-
-    An optimizer's slots, the moving averages and the average of the gradients go with their
-    variable.
-    """
+    """Balance the variables that tf.get_variable makes in this block over the devices, by bytes."""
     balancer = GreedyLoadBalancer(devices)
 
     def get(getter, name, shape, dtype, **kwargs):
@@ -128,13 +112,13 @@ def variables_on(devices):
 
 
 class PlacementStats(NamedTuple):
-    """Bytes of a training step on the devices of a process, which have names like '/gpu:0'."""
+    """Bytes of a training step on the devices of a process, with names like '/gpu:0'."""
 
-    variable_bytes: dict  # from a device to the bytes of its weights and biases
-    transfer_bytes: dict  # from (sender, receiver) to the bytes of a step
+    variable_bytes: dict  # from devices to bytes of weights and biases
+    transfer_bytes: dict  # from (sender, receiver) to bytes per step
 
     def format_lines(self, name, variable_strategy, unit):
-        """Return two lines of text.
+        """Return two lines of the plan.
 
         Args:
           name: of the variables.
@@ -148,23 +132,23 @@ class PlacementStats(NamedTuple):
         if self.transfer_bytes:
             most = max(sorted(self.transfer_bytes), key=self.transfer_bytes.get)
             source, target = most
-            busiest = f'; the most, {self.transfer_bytes[most]}, from {source} to {target}'
+            busiest = f'; most from {source} to {target} ({self.transfer_bytes[most]})'
         return [
             f'{name}: {devices_text} (--variable_strategy={variable_strategy})',
-            f'Between devices: {sum(self.transfer_bytes.values())} bytes {unit}, with images and labels{busiest}',
+            f'Between devices: {sum(self.transfer_bytes.values())} bytes {unit}, including images and labels{busiest}',
         ]
 
 
 def placement_stats(operations, variables, task=''):
-    """Find the PlacementStats of a process in a graph that has been built.
+    """Return the PlacementStats of a process from a finished graph.
 
-    A tensor that several operations on a device need is sent to it once. Tensors of one element,
-    like losses and the learning rate, are not counted; nor is what summaries and checkpoints need.
+    A tensor is sent once to each device that needs it. Tensors of one element, like losses and the
+    learning rate, are not counted.
 
     Args:
-      operations: of a step.
-      variables: the weights and biases that it uses, of this process.
-      task: the device name of the process; devices of others are left out.
+      operations: of a step; summaries and checkpoints are not counted.
+      variables: the weights and biases of this process.
+      task: the device name of the process; other processes are not counted.
     """
     process = tf.DeviceSpec.from_string(task)
     variable_bytes, sizes, transfer_bytes = collections.Counter(), {}, collections.Counter()
@@ -189,7 +173,7 @@ def _tensor_bytes(tensor):
 
 
 def _device_spec(op):
-    """Return the device of an operation; one that uses a variable runs where it is."""
+    """Return the device of an operation: that of its variable, if it uses one."""
     for tensor in op.inputs:
         if tensor.dtype == tf.resource:
             return _device_spec(tensor.op)

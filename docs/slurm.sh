@@ -1,10 +1,10 @@
 #!/bin/bash
 #SBATCH --job-name=cifar10 --nodes=2 --ntasks-per-node=1 --distribution=block
-# All-reduce. Run sbatch in the checkout; what follows the name of this file are flags of the trainer:
+# All-reduce. Run sbatch in the checkout. Flags after the name of this file are those of the trainer:
 #   one task per machine:  sbatch --nodes=2 --ntasks-per-node=1 --gpus-per-task=4 docs/slurm.sh --num_gpus=4 --recipe=fast
 #   one task per GPU:      sbatch --nodes=2 --ntasks-per-node=4 --gpus-per-task=1 docs/slurm.sh --recipe=fast
-# Add --cpus-per-task and --time as your cluster wants them, but not --fresh: every restart would begin a new run.
-# $HOME has to be the same directory on all nodes.
+# Add --cpus-per-task and --time for your cluster. Do not add --fresh: every restart would begin a new run.
+# $HOME must be the same directory on all nodes.
 . venv/bin/activate
 python scripts/cifar10_dataset.py download --data_dir="$HOME/cifar10_data" || exit
 if [ -n "${SLURM_CPUS_PER_TASK:-}" ]; then export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK; fi
@@ -13,7 +13,7 @@ WORKERS=$(for host in $(scontrol show hostnames "$SLURM_JOB_NODELIST"); do
   for ((i = 0; i < SLURM_NTASKS_PER_NODE; i++)); do echo "$host:$((port + i))"; done
 done | paste -s -d ,)
 export WORKERS
-# A task that lost the others, or was killed, starts again. After a mistake in the configuration (1 or 2) all tasks end.
+# Restart lost and killed tasks. After a configuration error (status 1 or 2), end all tasks.
 srun --kill-on-bad-exit=1 bash -c '
   trap exit INT TERM
   until python scripts/cifar10_distributed_train.py --worker_hosts="$WORKERS" --job_name=worker --task_index="$SLURM_PROCID" \

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-r"""Trains the CIFAR-10 network on several machines, or with several processes on one.
+r"""Trains the CIFAR-10 network with several processes, on one or several machines.
 
-Start it once for each task of the cluster, everywhere with the same --ps_hosts and --worker_hosts:
+Start one process per task of the cluster, all with the same --ps_hosts and --worker_hosts:
 
   cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 \
     --job_name=ps --task_index=0
   cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 \
     --job_name=worker --task_index=0
 
-Each worker has its shard of the examples, and its own towers on --num_gpus devices. --mode selects
-synchronous, all-reduce, asynchronous or averaged updates.
+Each worker has its own shard of the examples, and its own towers on --num_gpus devices. --mode
+selects synchronous updates, all-reduce, asynchronous updates or averaging of weights.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from cifar10.cli import cluster_flags, program, training_flags
 
 @program.start(__name__)
 def define_flags():
-    """Define the flags, and check them after they are parsed."""
+    """Define the flags, and check them after parsing."""
     training_flags.define()
     training_flags.define_num_gpus()
     training_flags.define_placement()
@@ -51,11 +51,11 @@ FLAGS = flags.FLAGS
 
 
 def train(job, run, replica):
-    """Train one worker's towers, on job.devices, together with the other workers.
+    """Train the towers of one worker.
 
     Args:
       job: a training.Job.
-      run: the ChiefRun of the chief, the WorkerRun of another worker.
+      run: a ChiefRun or a WorkerRun.
       replica: a Worker that has joined the others.
     """
     with tf.Graph().as_default(), tf.device(replica.device):
@@ -96,11 +96,8 @@ def train(job, run, replica):
 
 
 def evaluate(cluster, timeouts):
-    """Evaluate new checkpoints in --train_dir until the run has ended, as cifar10_eval.py does.
-
-    The summaries are in its directory eval.
-    """
-    # The directory may hold an older run, which the chief resumes or moves aside.
+    """Evaluate new checkpoints in --train_dir until the run ends; write summaries to eval in it."""
+    # The chief may first resume or move aside an older run in this directory.
     server.wait_for_chief(cluster, timeouts.connect)
     evaluator = evaluation.Evaluator(data_flags.prepare().test)
     checkpoints = evaluation.checkpoints_iterator(FLAGS.train_dir)
@@ -108,7 +105,7 @@ def evaluate(cluster, timeouts):
 
 
 def main():
-    """Serve variables, evaluate, or prepare the data set and the train_dir, and train."""
+    """Run the task: parameter server, evaluator or worker."""
     cluster, task = cluster_flags.cluster_from_flags()
     timeouts = cluster_flags.timeouts_from_flags()
     if task.job_name == EVALUATOR:

@@ -1,16 +1,14 @@
 #!/usr/bin/env python3
-"""Trains with several processes on this machine.
-
-Starts parameter servers and workers, and restarts those that die.
+"""Trains with several processes on this machine, and restarts lost ones.
 
   cifar10_launch.py --num_ps=1 --num_workers=2 -- --max_steps=1000
   cifar10_launch.py --num_ps=0 --num_workers=2 -- --max_steps=1000
 
-The words after -- are flags of cifar10_distributed_train.py, for every task. The lines of each task
-have its name as prefix. Without parameter servers the workers train with an all-reduce: if one of
-them dies, all are restarted.
+The flags after -- are those of cifar10_distributed_train.py, for every task. Lines have the task's
+name as prefix. Without parameter servers the workers train with an all-reduce, and the restart of
+one restarts all.
 
-The first Ctrl-C lets the chief, worker 0, save a checkpoint; a second one ends all tasks at once.
+On Ctrl-C the chief, worker 0, saves a checkpoint; a second Ctrl-C ends all tasks at once.
 """
 
 import os
@@ -38,7 +36,7 @@ def main(trainer_flags):
     """Run all tasks to their end; return the exit status."""
     if os.name == 'nt':
         raise UserError(
-            'The launcher needs Linux or macOS: on Windows use WSL2, or start each task by itself'
+            'The launcher needs Linux or macOS: on Windows use WSL2, or start each task yourself'
         )
     trainer = os.path.join(os.path.dirname(os.path.realpath(__file__)), TRAINER)
     return launcher.Launcher(

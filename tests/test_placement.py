@@ -262,7 +262,7 @@ def test_the_transfers_of_two_devices():
     weights, between = stats.format_lines('Weights', 'first_device', 'per step')
     assert weights == 'Weights: 4.27 MB on /gpu:0 (--variable_strategy=first_device)'
     assert f': {sum(stats.transfer_bytes.values())} bytes per step' in between
-    assert between.endswith(f'{fully_connected + activations}, from /gpu:0 to /gpu:1')
+    assert between.endswith(f'most from /gpu:0 to /gpu:1 ({fully_connected + activations})')
 
 
 def test_variables_cross_once_per_tower():

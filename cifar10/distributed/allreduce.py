@@ -1,25 +1,21 @@
-"""All-reduce: every worker holds the variables.
+"""All-reduce of the gradients, with the variables on every worker.
 
-One flattened gradient goes round the ring, and all make the same update.
-
-Each worker sends and receives 2 (n - 1) / n times the bytes of the gradient, for n workers
-(Patarasuk and Yuan, 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations").
-All have to run the same collectives equally often: nothing that one worker fetches alone may need
-one.
+Each of n workers sends and receives 2 (n - 1) / n times the bytes of the gradient (Patarasuk and
+Yuan, 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations"). All workers
+must run the same collectives, so a tensor that one worker fetches alone must not depend on one.
 """
 
 import tensorflow.compat.v1 as tf
-from tensorflow.python.ops import collective_ops  # no public name has it for graphs
+from tensorflow.python.ops import collective_ops  # not public for graphs
 
 from cifar10.distributed import exchange
 
-_GROUP_KEY = 1  # the key of the group of all workers
-# the key of the collective of the gradients; the following numbers are those of the first values
-_GRADIENT_KEY = 1
+_GROUP_KEY = 1  # all workers
+_GRADIENT_KEY = 1  # instance key of the gradients; the next ones broadcast the initial values
 
 
 def update(replica, unused_copies, gradients, unused_learning_rate, apply_gradients):
-    """Return one step of all workers; see synchronous.update."""
+    """Return the Update of a worker; see synchronous.update."""
     variables = [variable for _, variable in gradients]
     flat = exchange.flatten([gradient for gradient, _ in gradients])
     means = exchange.unflatten(_all_reduce(replica, flat, _GRADIENT_KEY, 'Div'), variables)
@@ -27,7 +23,7 @@ def update(replica, unused_copies, gradients, unused_learning_rate, apply_gradie
     train_op = apply_gradients(gradients)
     init_ops = []
     for instance_key, variable in enumerate(tf.global_variables(), _GRADIENT_KEY + 1):
-        # All take the chief's values: the others add zeros to them.
+        # Broadcast the chief's value: the other workers add zeros.
         value = variable.read_value()
         own = value if replica.task.is_chief else tf.zeros_like(value)
         init_ops.append(variable.assign(_all_reduce(replica, own, instance_key)))

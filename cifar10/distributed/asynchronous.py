@@ -1,8 +1,8 @@
-"""Asynchronous updates: every worker applies its own gradients when it has them.
+"""Asynchronous updates: Downpour SGD.
 
-Downpour SGD, algorithm 7.1 of Dean et al., "Large scale distributed deep networks", 2012: a worker
-fetches the weights every n_fetch steps, sends the sum of its gradients every n_push steps, and
-moves its own copy by plain gradient descent in between.
+Algorithm 7.1 of Dean et al., "Large scale distributed deep networks", 2012: a worker fetches the
+weights every n_fetch steps, and sends the sum of its gradients every n_push steps. In between it
+updates its own copy by plain gradient descent.
 """
 
 import numpy as np
@@ -14,15 +14,12 @@ from cifar10.hooks import session_hooks
 
 
 def update(replica, copies, gradients, learning_rate, apply_gradients):
-    """Return an Update that applies the worker's gradients without waiting for other workers.
-
-    See synchronous.update.
-    """
+    """Return the Update of a worker; see synchronous.update."""
     strategy, global_step = replica.strategy, tf.train.get_global_step()
     descend = copies.descend(gradients, learning_rate) if strategy.fetch_steps > 1 else tf.no_op()
     accumulators = []
     if strategy.push_steps > 1:
-        # Not on a parameter server, where all workers would have the same ones.
+        # Local, because all workers would share variables on a parameter server.
         accumulators = [
             copies.local_variable('sums/' + copy.op.name, tf.zeros(copy.shape), copy.device)
             for _, copy in gradients
@@ -74,14 +71,14 @@ def _total(accumulator, gradient, copy):
 
 
 class _LocalSteps(tf.train.SessionRunHook):
-    """Local steps between two pushes, and fetches of the weights."""
+    """Hook for the local steps between two pushes, and for fetches of the weights."""
 
     def __init__(self, replica, fetch, local_op):
         self._replica, self._fetch, self._local_op = replica, fetch, local_op
         self._steps = 0
 
     def before_run(self, run_context):
-        """Make all steps before the push; fetch the weights every fetch_steps steps."""
+        """Run all steps before the push; fetch the weights every fetch_steps steps."""
         strategy = self._replica.strategy
         for i in range(strategy.push_steps):
             if i:
@@ -93,10 +90,7 @@ class _LocalSteps(tf.train.SessionRunHook):
 
 
 def staleness_stats(state_task, worker):
-    """Return the variable with the statistics of a worker's updates.
-
-    It is int64 [3]: their number, and the sum and the maximum of their staleness.
-    """
+    """Return the int64 [3] variable of a worker's updates: count, staleness sum and maximum."""
     with tf.device(state_task.device):
         zeros = tf.zeros([3], tf.int64)
     return shared_variable(state_task.device, f'staleness/worker_{worker.index}', zeros)
@@ -122,7 +116,7 @@ def _summaries(stats):
 
 
 class StalenessHook(tf.train.SessionRunHook):
-    """Log of the staleness of this worker's updates.
+    """Hook that prints the staleness of this worker's updates.
 
     Staleness is the number of other updates since the worker fetched the weights.
     """

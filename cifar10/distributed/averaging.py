@@ -1,8 +1,7 @@
-"""Averaging: each worker trains its own copy, and every period all copies take their average.
+"""Averaging of the workers' weights after every period of local steps.
 
 The workers send weights and moving averages, cut into equal parts, to the parameter servers. The
-weight averager on the first one returns their average. The state of the optimizer stays with its
-worker.
+weight averager on the first server computes the average. The optimizer's state stays local.
 """
 
 import queue
@@ -15,17 +14,16 @@ import tensorflow.compat.v1 as tf
 from cifar10.distributed import cluster_state, exchange
 from cifar10.distributed.variable_placement import shared_variable
 
-# How long others are waited for when the fastest worker has arrived, at least and in terms of the
-# time that it took.
-_FIRST_ROUND_TIMEOUT_SECS = 30  # in the first round: they may be starting still
+# Timeout of a round after the arrival of the fastest worker
+_FIRST_ROUND_TIMEOUT_SECS = 30  # at least, in the first round: workers may still be starting
 _MIN_TIMEOUT_SECS = 10
-_TIMEOUT_FACTOR = 2
+_TIMEOUT_FACTOR = 2  # times the time of the fastest worker
 
 
 def update(replica, unused_copies, gradients, unused_learning_rate, apply_gradients):
-    """Return the last step before an exchange, and the exchange.
+    """Return the Update of a worker; see synchronous.update.
 
-    A hook makes the steps before it. See synchronous.update.
+    Its train op is the last step of a period and the exchange; a hook runs the other steps.
     """
     ps_tasks, step = replica.state_tasks, tf.train.get_global_step()
     local_op = apply_gradients(gradients)
@@ -63,13 +61,13 @@ def update(replica, unused_copies, gradients, unused_learning_rate, apply_gradie
 
 
 class _LocalSteps(tf.train.SessionRunHook):
-    """All steps of a period but the last one."""
+    """Hook for all steps of a period but the last one."""
 
     def __init__(self, replica, local_op, step):
         self._replica, self._local_op, self._step = replica, local_op, step
 
     def before_run(self, run_context):
-        """Make these steps, but none after the end of the run."""
+        """Run these steps, but none after the last step of the run."""
         remaining_steps = self._replica.job.run_length.last_step - run_context.session.run(
             self._step
         )
@@ -79,17 +77,14 @@ class _LocalSteps(tf.train.SessionRunHook):
 
 
 def _part(ps_task, name, shape):
-    # The weight averager does not know the network: an initial value of unknown shape.
+    # The weight averager does not know the shapes of the network.
     initial = tf.placeholder_with_default(0.0, None) if shape is None else tf.zeros(shape)
     full_name = f'averaging/{ps_task.job_name}_{ps_task.index}/{name}'
     return shared_variable(ps_task.device, full_name, initial)
 
 
 def buffer(ps_task, worker, shape=None):
-    """Return the buffer on a parameter server for its part of a worker's weights.
-
-    `shape` is None if it is not known.
-    """
+    """Return a parameter server's buffer for its part of a worker's weights."""
     return _part(ps_task, f'worker_{worker.index}', shape)
 
 
@@ -99,9 +94,9 @@ def average(ps_task, shape=None):
 
 
 def _split(variables, num_parts):
-    """Return the values of the variables as one vector, cut into parts.
+    """Return the values of the variables as one vector, cut into parts of equal size.
 
-    All parts but the last one have the same size.
+    The last part can be smaller.
     """
     flat = exchange.flatten([variable.read_value() for variable in variables])
     size = flat.shape.num_elements()
@@ -112,10 +107,10 @@ def _split(variables, num_parts):
 def _assign_average(variables, ps_tasks, parts, step):
     """Return an operation that assigns the newest average to the variables, and its step to `step`.
 
-    The parts of the average have the shapes of `parts`.
+    `parts` have the shapes of the parts of the average.
     """
     newest_step = cluster_state.variable(ps_tasks[0], 'step').read_value()
-    # if another average is made meanwhile, the step is that of the older one
+    # Read the step first: during another averaging, it is that of the older average.
     with tf.control_dependencies([newest_step]):
         flat = tf.concat(
             [average(ps_task, part.shape).read_value() for ps_task, part in zip(ps_tasks, parts)], 0
@@ -127,12 +122,12 @@ def _assign_average(variables, ps_tasks, parts, step):
 
 
 def average_op(cluster, mask, step):
-    """Return the weight averager's operation: it averages the buffers in `mask`, and wakes all.
+    """Return an operation that averages the buffers in `mask` and wakes all workers.
 
     Args:
       cluster: a Cluster.
       mask: bool [number of workers].
-      step: int64 scalar, the step that these workers have reached.
+      step: int64 scalar, the step of these workers.
     """
     averages = []
     for ps_task in cluster.ps_tasks:
@@ -144,10 +139,9 @@ def average_op(cluster, mask, step):
 
 
 class WeightAverager:
-    """The thread on the first parameter server that averages in rounds.
+    """Rounds of averaging on the first parameter server.
 
-    A round ends when all active workers have arrived. A worker that is late is inactive until it
-    arrives again.
+    A round ends when all active workers have arrived. A late worker is inactive until it arrives.
     """
 
     def __init__(self, cluster, connect, read_state):
@@ -167,10 +161,9 @@ class WeightAverager:
             self._average_op = average_op(cluster, self._mask_placeholder, self._step_placeholder)
 
     def run(self):
-        """Make rounds without end."""
+        """Run rounds forever."""
         threading.Thread(target=self._receive, daemon=True).start()
         while True:
-            # None before anybody has arrived
             remaining = max(0, self._deadline - time.monotonic()) if self._arrived else None
             try:
                 self._count_arrival(*self._arrivals.get(timeout=remaining))
@@ -178,14 +171,14 @@ class WeightAverager:
                 missing = sorted(self._active_workers - self._arrived)
                 names = [self._cluster.describe(self._cluster.worker_tasks[i]) for i in missing]
                 print(
-                    f'Averaging goes on without {", ".join(names)}, who sent nothing for {int(self._timeout)} seconds'
+                    f'Averaging without {", ".join(names)}: no weights for {int(self._timeout)} seconds'
                 )
                 self._active_workers = set(self._arrived)
             if self._active_workers and self._active_workers <= self._arrived:
                 self._average()
 
     def _receive(self):
-        """Put arrivals into a Python queue, whose `get` has a timeout."""
+        """Move arrivals to a Python queue, whose `get` has a timeout."""
         ps_task = self._cluster.ps_tasks[0]
         with tf.Graph().as_default() as graph:
             arrival = exchange.arrival_queue(ps_task).dequeue()
@@ -194,7 +187,7 @@ class WeightAverager:
             self._arrivals.put(session.run(arrival).tolist())
 
     def _count_arrival(self, generation, step, worker):
-        """Count an arrival, which also makes the worker active."""
+        """Count an arrival, and make the worker active."""
         if generation != self._generation:
             state = self._read_state()
             if generation != state.generation:
@@ -221,7 +214,7 @@ class WeightAverager:
                 {self._mask_placeholder: mask, self._step_placeholder: self._next_step},
             )
         except tf.errors.OpError:
-            # another parameter server is gone: the chief begins another generation when it is back
+            # A parameter server is lost. After its restart, the chief begins another generation.
             self._generation, self._active_workers = 0, set()
             return
         self._round_start, self._min_timeout = time.monotonic(), _MIN_TIMEOUT_SECS

@@ -1,4 +1,4 @@
-"""The tasks of a cluster and their addresses, and the modes of distributed training."""
+"""Tasks and addresses of a cluster, and modes of distributed training."""
 
 import collections
 import json
@@ -7,16 +7,13 @@ from typing import NamedTuple, Tuple
 
 from cifar10.errors import UserError
 
-# parameter servers, which hold the variables, and workers, which compute gradients
 JOBS = ('ps', 'worker')
-# This job evaluates checkpoints. It has no address: no other task connects to it.
-EVALUATOR = 'evaluator'
+EVALUATOR = 'evaluator'  # has no address, because no task connects to it
 MODES = ('sync', 'allreduce', 'async', 'average')
-# The phases of a task. In the last one it makes updates, or serves those who do.
+# The phases of a task
 CONNECTING, JOINING, FILLING, TRAINING = 'connecting', 'joining', 'filling the queue', 'training'
-# The exit status of a task without peers or progress, which is to be started again (EX_TEMPFAIL of
-# sysexits.h). 0 means that the run is over; 1 and 2 mean a mistake; 128 + the number of a signal
-# means that the run is not over, although the chief may have saved a checkpoint.
+# Exit status of a task without peers or progress: it asks a supervisor to restart the task
+# (sysexits.h). So does 128 + the number of a signal, even if the chief has saved a checkpoint.
 EX_TEMPFAIL = 75
 _ADDRESS = re.compile(
     r'([\w-]{1,63}(\.[\w-]{1,63})*\.?|\[[0-9A-F:.]+\]):(\d{1,5})', re.ASCII | re.IGNORECASE
@@ -24,7 +21,7 @@ _ADDRESS = re.compile(
 
 
 class Task(NamedTuple):
-    """One process of a cluster."""
+    """A process of a cluster."""
 
     job_name: str  # one of JOBS, or EVALUATOR
     index: int  # from 0 in its job
@@ -39,22 +36,19 @@ class Task(NamedTuple):
 
     @property
     def is_chief(self):
-        """Whether the task initializes and saves the variables, and writes summaries."""
+        """True if the task initializes and saves the variables, and writes summaries."""
         return self == Task('worker', 0)
 
 
 class Timeouts(NamedTuple):
-    """Seconds after which a task gives up."""
+    """Time limits of a task, in seconds."""
 
-    connect: float = 300  # before the first update
-    stall: float = 120  # without another update
+    connect: float = 300  # to the first update
+    stall: float = 120  # to each further update
 
 
 class Cluster(NamedTuple):
-    """The addresses, 'host:port', of all tasks.
-
-    The index of a task is its index in the list of its job.
-    """
+    """The addresses 'host:port' of all tasks, by their indexes."""
 
     ps_hosts: Tuple[str, ...]
     worker_hosts: Tuple[str, ...]
@@ -71,7 +65,7 @@ class Cluster(NamedTuple):
 
     @property
     def spec(self):
-        """A dict from the jobs that have tasks to their addresses, for tf.train.ClusterSpec."""
+        """The argument of tf.train.ClusterSpec, without empty jobs."""
         return {job: list(hosts) for job, hosts in zip(JOBS, self) if hosts}
 
     @property
@@ -84,14 +78,14 @@ class Cluster(NamedTuple):
         return getattr(self, task.job_name + '_hosts')[task.index]
 
     def describe(self, task):
-        """Return a Task and its address, for messages."""
+        """Return the text of a Task and its address."""
         return f'{task} ({self.address(task)})'
 
     def check(self, task=None):
-        """Check the addresses, and that the Task is in the cluster.
+        """Check the addresses and the Task.
 
         Raises:
-          UserError: something is missing, malformed or doubled.
+          UserError: an address is missing, malformed or repeated, or the cluster lacks the Task.
         """
         if not self.worker_hosts:
             raise UserError(
@@ -116,40 +110,39 @@ class Cluster(NamedTuple):
 
 
 class Strategy(NamedTuple):
-    """The way in which several workers train one network."""
+    """Mode of distributed training, and its numbers."""
 
     mode: str  # one of MODES
     num_workers: int
-    # with sync, the workers whose gradients make an update; 0 means all
-    replicas_to_aggregate: int = 0
-    fetch_steps: int = 1  # with async, after how many of its steps a worker fetches the weights
-    push_steps: int = 1  # with async, after how many of its steps a worker sends its gradients
-    average_period: int = 10  # with average, after how many steps the weights are averaged
+    replicas_to_aggregate: int = 0  # sync: number of gradients per update; 0 means all workers
+    fetch_steps: int = 1  # async: local steps between two fetches of the weights
+    push_steps: int = 1  # async: local steps between two pushes of gradients
+    average_period: int = 10  # average: local steps between two averagings
 
     @property
     def is_synchronous(self):
-        """Whether the run stops without its chief, and then resumes from the last checkpoint."""
+        """True if the run cannot continue without its chief."""
         return self.mode in ('sync', 'allreduce')
 
     @property
     def num_aggregated(self):
-        """The number of workers whose gradients make an update, with sync."""
+        """The number of workers per update, with sync."""
         return self.replicas_to_aggregate or self.num_workers
 
     @property
     def batches_per_step(self):
-        """The number of batches (one per tower of a worker) per step of the run."""
+        """The number of batches per global step, for workers with one tower."""
         return {'sync': self.num_aggregated, 'async': self.push_steps}.get(
             self.mode, self.num_workers
         )
 
     @property
     def steps_per_execution(self):
-        """The number of steps of the run per session run of a worker's train op."""
+        """The number of global steps per session run of a worker's train op."""
         return self.average_period if self.mode == 'average' else 1
 
     def check(self):
-        """Raise UserError for numbers that have no effect or are impossible."""
+        """Raise UserError for a number that has no effect or is too large."""
         for name, mode in [
             ('replicas_to_aggregate', 'sync'),
             ('fetch_steps', 'async'),
@@ -168,14 +161,13 @@ class Strategy(NamedTuple):
 
 
 def from_tf_config(text):
-    """Return the Cluster and the Task in a TF_CONFIG, which has the form of tf.estimator.
+    """Return the Cluster and the Task of a TF_CONFIG in the form of tf.estimator.
 
-    {"cluster": {"ps": [...], "worker": [...]}, "task": {"type": "worker", "index": 0}}. If there is
-    a job "chief", its task becomes worker 0, and the tasks of "worker" follow. The addresses of
-    "evaluator" are ignored.
+    {"cluster": {"ps": [...], "worker": [...]}, "task": {"type": "worker", "index": 0}}. The task of
+    "chief" becomes worker 0, before those of "worker". The addresses of "evaluator" are ignored.
 
     Raises:
-      UserError: it has another form.
+      UserError: the TF_CONFIG is malformed.
     """
     try:
         config = json.loads(text)

@@ -1,7 +1,6 @@
-"""The cluster state: variables that describe the run to all tasks.
+"""Cluster state: variables that describe the run to all tasks.
 
-It includes the configuration that all workers must share. Each parameter server holds a copy, or
-the chief if there is none. A copy lives as long as that process.
+Each parameter server holds a copy, or the chief of an all-reduce. The copy ends with its process.
 """
 
 import json
@@ -15,24 +14,24 @@ from cifar10.errors import UserError
 
 
 class ClusterState(NamedTuple):
-    """The state of a run, as one task holds it."""
+    """One task's copy of the cluster state."""
 
-    run_config: str = ''  # what all workers must have in common, as the chief has it
-    # a new number each time that the chief has given the variables their values; 0 while it does so
+    run_config: str = ''  # of the chief; all workers must have the same
+    # A new number after each initialization of the variables by the chief; 0 during it
     generation: int = 0
     step: int = 0  # of the newest update
-    heartbeat: int = 0  # changes while a worker makes steps of which the others see nothing
-    finished: int = 0  # 1 after the last update, when everything is saved
-    left: Sequence[int] = ()  # 1 for each worker that has no session any more
+    heartbeat: int = 0  # changes during local steps
+    finished: int = 0  # 1 after the last update is saved
+    left: Sequence[int] = ()  # 1 for each worker that has closed its session
 
 
 def variable(state_task, name, initial=0):
-    """Return one of the variables of the cluster state, in the default graph.
+    """Return a variable of the cluster state in the default graph.
 
     Args:
-      state_task: the Task that holds it.
+      state_task: the Task that holds the variable.
       name: a field of ClusterState.
-      initial: a value of the type of the variable.
+      initial: the initial value.
     """
     initial = tf.constant(initial, tf.string if name == 'run_config' else tf.int64)
     full_name = f'{state_task.job_name}_{state_task.index}/cluster_state/{name}'
@@ -40,13 +39,13 @@ def variable(state_task, name, initial=0):
 
 
 def token_queue(state_task, worker):
-    """Return the queue on the first task by which the chief wakes a waiting worker."""
+    """Return the queue of tokens that wake a waiting worker."""
     with tf.device(state_task.device):
         return tf.FIFOQueue(-1, [tf.int64], [[]], shared_name=f'tokens_{worker.index}')
 
 
 class ClusterStateVariables:
-    """The cluster state on all its tasks, with a session separate from training."""
+    """Access to the cluster state on all its tasks, in a session of its own."""
 
     def __init__(self, state_tasks, workers, connect):
         """Build the graph.
@@ -66,11 +65,11 @@ class ClusterStateVariables:
             ]
 
     def initialize(self):
-        """Write an empty ClusterState to each task."""
+        """Write the initial ClusterState to each task."""
         self.write(**self._empty)
 
     def write(self, **values):
-        """Write values of fields of ClusterState to every task."""
+        """Write these fields of ClusterState to every task."""
         self._run(
             lambda session: [
                 variables[name].load(value, session)
@@ -80,7 +79,7 @@ class ClusterStateVariables:
         )
 
     def set_left(self, worker, value):
-        """Write to every task whether a worker has no session any more."""
+        """Write `left` of a worker to every task."""
         self._run(
             lambda session: session.run(
                 [
@@ -94,7 +93,7 @@ class ClusterStateVariables:
         """Return a ClusterState for each task.
 
         Raises:
-          tf.errors.OpError: a task is gone, or has not initialized its variables yet.
+          tf.errors.OpError: a task is lost, or has not initialized its variables.
         """
         return [
             ClusterState(
@@ -104,7 +103,7 @@ class ClusterStateVariables:
         ]
 
     def enqueue_tokens(self):
-        """Wake every worker that waits for an update, so that it reads the cluster state."""
+        """Make every waiting worker read the cluster state."""
         self._run(
             lambda session: session.run(
                 [token_queue(self._first_task, worker).enqueue(0) for worker in self._workers]
@@ -112,22 +111,19 @@ class ClusterStateVariables:
         )
 
     def _run(self, function):
-        """Call function(session); after an error the next call makes another session."""
+        """Return function(session); replace the session after an error."""
         if self._session is None:
             self._session = self._connect(self._graph)
         try:
             with self._graph.as_default():
                 return function(self._session)
         except tf.errors.OpError:
-            self._session = None  # not closed: that would wait for a task that is gone
+            self._session = None  # not closed, because that would wait for a lost task
             raise
 
 
 def run_config(job, strategy, data_checksum):
-    """Return the configuration that all workers must share, as JSON with the names of flags.
-
-    It has the hyperparameters and the data of a training.Job, and the Strategy.
-    """
+    """Return the JSON of the configuration that all workers must share, by names of flags."""
     return json.dumps(
         dict(
             job.hparams._asdict(),
@@ -152,15 +148,10 @@ def adopt_hparams(job, names, chief_config):
 
 
 def check_run_config(name, own_config, chief_config):
-    """Compare a worker's run_config with the chief's.
-
-    Args:
-      name: of this worker.
-      own_config: of this worker.
-      chief_config: of the run.
+    """Compare the run_config of the worker `name` with the chief's.
 
     Raises:
-      UserError: names the first value in which they differ.
+      UserError: a value differs.
     """
     chief_values = json.loads(chief_config)
     for field, value in json.loads(own_config).items():

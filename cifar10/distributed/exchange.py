@@ -1,7 +1,7 @@
-"""Exchange of the workers' tensors on the parameter servers: buffers, arrivals, waiting.
+"""Exchange of the workers' tensors on the parameter servers.
 
-Each worker has its own buffer for each tensor, so that it cannot count twice: a tensor sent again,
-as after a restart, replaces the first one. After filling its buffers it reports its arrival.
+Each worker has its own buffers, so no worker counts twice: after a restart, a new tensor replaces
+the old one. A worker reports its arrival after it has filled its buffers.
 """
 
 from typing import NamedTuple, Optional, Sequence
@@ -12,36 +12,33 @@ from cifar10.distributed import cluster_state
 
 
 class Update(NamedTuple):
-    """A worker's part in an update; the mode of the run determines it."""
+    """A worker's operations for an update in one of the modes."""
 
     train_op: tf.Operation
-    gradients: Sequence[tuple]  # of (gradient, variable), as they are applied; for the summaries
+    gradients: Sequence[tuple]  # of (applied gradient, variable), for the summaries
     worker_init_op: tf.Operation  # runs once, before the first step
-    chief_init_op: tf.Operation  # runs before it, at the worker that initializes the variables
-    # of the variables; another one means that the chief has given them other values
-    generation: Optional[tf.Tensor] = None
+    chief_init_op: tf.Operation  # runs before worker_init_op, if the worker initializes variables
+    generation: Optional[tf.Tensor] = (
+        None  # differs after the chief has reinitialized the variables
+    )
     hooks: Sequence[tf.train.SessionRunHook] = ()
-    summaries: Sequence[tf.Tensor] = ()  # further ones
-    # that fetch the weights now and then, if the train op does not
-    fetch_ops: Sequence[tf.Operation] = ()
+    summaries: Sequence[tf.Tensor] = ()  # additional ones
+    fetch_ops: Sequence[tf.Operation] = ()  # fetch the weights, if the train op does not
 
 
 def flatten(tensors):
-    """Return the values of tensors or variables as one vector."""
+    """Concatenate tensors or variables to one vector."""
     return tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], 0)
 
 
 def unflatten(flat, like):
-    """Return the tensors in a vector made by `flatten`, with the shapes of `like`."""
+    """Split a vector into tensors with the shapes of `like`."""
     parts = tf.split(flat, [one.shape.num_elements() for one in like])
     return [tf.reshape(part, one.shape) for part, one in zip(parts, like)]
 
 
 def arrival_queue(state_task):
-    """Return the queue of arrivals on a task.
-
-    An element is int64 [3]: the generation, the step of the weights, and the index of the worker.
-    """
+    """Return the queue of arrivals, int64 [3]: generation, step of the weights, worker index."""
     with tf.device(state_task.device):
         return tf.FIFOQueue(-1, [tf.int64], [[3]], shared_name='arrivals')
 
@@ -51,7 +48,7 @@ def report_arrival(replica, step, assign_ops):
 
     Args:
       replica: the Worker.
-      step: int64 scalar, the step of the weights from which the worker computed what it sends.
+      step: int64 scalar, the step of the worker's weights.
       assign_ops: the operations that fill its buffers.
     """
     state_task = replica.state_tasks[0]
@@ -61,14 +58,14 @@ def report_arrival(replica, step, assign_ops):
 
 
 def wait_for_arrivals(replica, step):
-    """Wait until enough workers have arrived with tensors of this step; drop stale ones.
+    """Wait for enough arrivals of this step; drop stale ones.
 
     Args:
-      replica: the Worker that is the chief.
+      replica: the chief's Worker.
       step: int64 scalar.
 
     Returns:
-      bool [number of workers]: whether each has arrived.
+      The mask of arrived workers, bool [number of workers].
     """
     num_workers = len(replica.cluster.worker_tasks)
     queue = arrival_queue(replica.state_tasks[0])
@@ -90,20 +87,17 @@ def wait_for_arrivals(replica, step):
 
 
 def masked_mean(tensors, mask):
-    """Return the mean of the tensors that the mask selects; the others may hold anything.
+    """Return the mean of the selected tensors; the others may contain NaN.
 
     Args:
-      tensors: float32, of the same shape.
+      tensors: float32, all of one shape.
       mask: bool [number of tensors].
     """
     return tf.reduce_mean(tf.boolean_mask(tf.stack(tensors), mask), 0)
 
 
 def publish_step(state_tasks, workers, step):
-    """Return an operation that writes the step to the cluster state, and wakes these workers.
-
-    The step is an int64 scalar.
-    """
+    """Return an operation that writes the int64 step to the cluster state and wakes the workers."""
     assign_ops = [
         cluster_state.variable(state_task, 'step').assign(step) for state_task in state_tasks
     ]
@@ -115,11 +109,11 @@ def publish_step(state_tasks, workers, step):
 
 
 def wait_for_update(replica, current_step, step):
-    """Wait until the step is past `step`, or the chief has reinitialized the variables.
+    """Wait until a step after `step`, or until the chief has reinitialized the variables.
 
     Args:
-      replica: the Worker that waits.
-      current_step: a function that makes a tensor of the newest step, int64 scalar.
+      replica: the waiting Worker.
+      current_step: a function that reads the newest step, int64 scalar.
       step: int64 scalar.
 
     Returns:

@@ -1,4 +1,4 @@
-"""A whole cluster on this machine: one process per task, started again when it dies."""
+"""Launcher of a cluster on this machine: starts and restarts one process per task."""
 
 import contextlib
 import itertools
@@ -15,10 +15,10 @@ from cifar10.distributed.task_process import TaskProcess
 from cifar10.errors import UserError
 from cifar10.system import signals
 
-CHIEF_GRACE_SECS = 30  # for the chief to save a checkpoint after a signal
-PS_GRACE_SECS = 10  # for the parameter servers to end by themselves after the workers
-GRACE_SECS = 5  # for other tasks to end
-STOPPED_TIMEOUT_SECS = 10  # for a stopped task (SIGSTOP) to go on
+CHIEF_GRACE_SECS = 30  # for the chief's last checkpoint after a signal
+PS_GRACE_SECS = 10  # for the end of the parameter servers after the workers
+GRACE_SECS = 5  # for the end of other tasks
+STOPPED_TIMEOUT_SECS = 10  # of a stopped task (SIGSTOP)
 _POLL_SECS = 0.05
 
 _OWN_FLAG = re.compile('--?(ps_hosts|worker_hosts|job_name|task_index)(=.*)?', re.DOTALL)
@@ -28,21 +28,17 @@ _GPU = re.compile(r'\d+|(GPU|MIG)-.+')  # in CUDA_VISIBLE_DEVICES: an index or a
 
 
 class Launcher:
-    """Supervisor of the tasks of one cluster until the run is over.
+    """Supervisor of the tasks of one cluster.
 
-    A task that was ended by a signal, or that ended with EX_TEMPFAIL, is restarted: alone if there
-    are parameter servers, else together with all other workers, because an all-reduce needs every
-    one of them. A worker that ended with 0 stays ended, except in an all-reduce. A task keeps its
-    port. If a port is in use before any task has trained, all tasks are restarted on other ports.
-    All this counts as a restart. After any other status nothing is restarted. A task that stays
-    stopped is killed: the others would wait for it in vain.
+    A task is restarted after a signal or EX_TEMPFAIL; an all-reduce is restarted as a whole. After
+    other statuses nothing is restarted. Tasks keep their ports. If a port is in use before any task
+    has trained, all tasks are restarted on other ports. A stopped task is killed: the others would
+    wait for it.
 
-    Workers share the cores of this machine, if that can be done equally: they would slow each other
-    down. Worker i gets GPU i, or with --num_gpus=N the i-th group of N GPUs; parameter servers get
-    none.
+    Each worker gets its own cores, if the cores can be divided equally, and its own group of
+    --num_gpus GPUs. Parameter servers get no GPUs.
 
-    No task outlives `run`, unless SIGKILL ends this process: then the tasks end later, by their own
-    watchdogs, or when the run is over.
+    No task outlives `run`, unless SIGKILL ends this process. Then the watchdogs end the tasks.
     """
 
     def __init__(self, command, flags, num_ps, num_workers, max_restarts):
@@ -56,7 +52,7 @@ class Launcher:
           max_restarts: the maximum number of restarts.
 
         Raises:
-          UserError: `flags` hold one that each task gets from the launcher.
+          UserError: the launcher itself sets one of `flags`.
         """
         for flag in flags:
             if _OWN_FLAG.fullmatch(flag):
@@ -65,7 +61,7 @@ class Launcher:
         self._num_ps, self._num_workers = num_ps, num_workers
         self._names = [f'ps {index}' for index in range(num_ps)]
         self._names += [f'worker {index}' for index in range(num_workers)]
-        # The last one wins. The trainer complains of a number that is malformed.
+        # The last one wins. The trainer rejects malformed numbers.
         numbers = _NUM_GPUS.findall(' '.join(flags))
         self._num_gpus = int(numbers[-1]) if numbers else 1
         self._tasks = {}  # from names to the last TaskProcess
@@ -75,11 +71,11 @@ class Launcher:
     def run(self):
         """Start the tasks and wait for their end.
 
-        The first signal lets the chief save a checkpoint, and then ends all tasks; a second one
-        kills them at once.
+        After the first signal, the chief saves a checkpoint, and all tasks end. A second signal
+        kills them.
 
         Returns:
-          The exit status: 0, or that of the task that prevents further training.
+          The exit status: 0, or that of the task that failed.
 
         Raises:
           signals.SignalInterrupt: the first signal, if the chief did not end with 0.
@@ -105,9 +101,9 @@ class Launcher:
         self._cluster = Cluster(hosts[: self._num_ps], hosts[self._num_ps :]).flags_string.split()
 
     def _assign_gpus(self):
-        """Assign GPUs to the workers, in groups of --num_gpus, and print the assignment."""
+        """Assign groups of --num_gpus GPUs to the workers, and print the assignment."""
         gpus = _visible_gpus()
-        gpu_cycle = itertools.cycle(gpus)  # from the first GPU again if there are too few
+        gpu_cycle = itertools.cycle(gpus)  # workers share GPUs if there are too few
         self._gpus = [
             list(dict.fromkeys(itertools.islice(gpu_cycle, self._num_gpus))) or None
             for _ in range(self._num_workers)
@@ -142,10 +138,7 @@ class Launcher:
         ]
 
     def _failed(self):
-        """Return the tasks with an exit status other than 0.
-
-        Those that cannot be restarted come first.
-        """
+        """Return the tasks with an exit status other than 0, not restartable ones first."""
         failed = [task for task in self._tasks.values() if task.status]
         return sorted(failed, key=lambda task: task.is_restartable)
 
@@ -163,10 +156,10 @@ class Launcher:
                 return status if status > 0 else 128 - status
 
     def _poll(self):
-        """Print the tasks' new lines, and kill tasks that stay stopped.
+        """Print the tasks' new lines, and kill stopped tasks.
 
         Raises:
-          signals.SignalInterrupt: a signal has come, the first time.
+          signals.SignalInterrupt: after the first signal, once.
         """
         time.sleep(_POLL_SECS)
         for task in self._tasks.values():
@@ -186,7 +179,7 @@ class Launcher:
             self._poll()
 
     def _end(self, prefix, secs):
-        """Ask the tasks whose names have this prefix to end, and kill them after some seconds."""
+        """Terminate the tasks whose names have this prefix, and kill them after `secs`."""
         running = self._running(prefix)
         for task in running:
             task.terminate()
@@ -198,35 +191,35 @@ class Launcher:
         self._wait(self._running(), PS_GRACE_SECS)
         for task in self._running():
             errors.warn(
-                f'{task.name} is still running {PS_GRACE_SECS} s after the workers: it is ended'
+                f'{task.name} still runs {PS_GRACE_SECS} s after the end of the workers: it is terminated'
             )
         self._end('', GRACE_SECS)
 
     def _restart(self):
-        """Restart the necessary tasks after a failure, and print this; return whether it did."""
+        """Restart the necessary tasks after a failure; return False if none is restarted."""
         if not self._num_ps and self._failed()[0].is_restartable:
-            # the others soon notice, or have an error of their own to tell
+            # The other workers soon fail too, possibly with an error that forbids a restart.
             self._wait(self._running(), GRACE_SECS)
         task, *others = self._failed()
-        # Other processes have ports of this cluster, and nothing is lost.
+        # Another process took a port before the first step, so nothing is lost.
         needs_ports = any(failed.cannot_listen for failed in [task] + others) and not any(
             each.has_trained for each in self._tasks.values()
         )
-        names, action = [task.name], 'it is started again'
+        names, action = [task.name], 'it is restarted'
         if not needs_ports and not task.is_restartable:
-            names, action = [], 'it is not started again'
+            names, action = [], 'it is not restarted'
         elif not self._restarts_left:
             names, action = [], 'no restarts are left'
         elif needs_ports:
-            names, action = self._names, 'all tasks are started again on other ports'
+            names, action = self._names, 'all tasks are restarted on other ports'
             self._choose_ports()
         elif not self._num_ps:
-            names, action = self._names, 'all workers are started again'
+            names, action = self._names, 'all workers are restarted'
         if names:
             self._restarts_left -= 1
             action += f' ({self._restarts_left} restarts left)'
         errors.warn(f'{task.end_message}: {action}')
-        # --fresh would move this run aside; a --flagfile may hold it too
+        # --fresh, possibly from a --flagfile, would move this run aside.
         if self._tasks['worker 0'].has_trained:
             self._flags = [flag for flag in self._flags if not _FRESH.fullmatch(flag)]
             self._flags.append('--nofresh')
@@ -239,11 +232,11 @@ class Launcher:
 def free_ports(number):
     """Return different free ports of this machine.
 
-    They are below those that Linux, macOS and Windows give to outgoing connections, so that none of
-    these takes one before its server starts.
+    They are below the ephemeral ports of Linux, macOS and Windows, which an outgoing connection
+    could take before the server starts.
     """
     ports = []
-    # Two launchers that start at the same time seldom choose the same.
+    # At random, so that simultaneous launchers seldom choose the same ports
     for port in random.SystemRandom().sample(range(10001, 2**15), 100 + number):
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.bind(('', port))
@@ -252,7 +245,7 @@ def free_ports(number):
 
 
 def _worker_cores(index, num_workers):
-    """Return the cores of a worker; none if the workers cannot share them equally."""
+    """Return the cores of a worker; none if they cannot be divided equally."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else []
     if not cores or max(len(cores), num_workers) % min(len(cores), num_workers):
         return []
@@ -261,10 +254,7 @@ def _worker_cores(index, num_workers):
 
 
 def _visible_gpus():
-    """Return the GPUs that the tasks may use, as in CUDA_VISIBLE_DEVICES.
-
-    Without nvidia-smi and the variable there are none.
-    """
+    """Return the GPUs of CUDA_VISIBLE_DEVICES, else of nvidia-smi, else none."""
     visible = os.environ.get('CUDA_VISIBLE_DEVICES')
     if visible is None:
         command = ['nvidia-smi', '--query-gpu=index', '--format=csv,noheader']
@@ -277,5 +267,5 @@ def _visible_gpus():
             ).replace('\n', ',')
         except (OSError, subprocess.SubprocessError):
             return []
-    # CUDA ignores everything from the first malformed entry on, such as the -1 that hides all GPUs.
+    # CUDA ignores all entries from the first malformed one, such as -1, which hides all GPUs.
     return list(itertools.takewhile(_GPU.fullmatch, map(str.strip, visible.split(','))))

@@ -1,4 +1,4 @@
-"""A parameter server: holds its part of the variables until the run is over."""
+"""Parameter server: the process that holds a part of the variables."""
 
 import json
 import threading
@@ -12,12 +12,9 @@ _POLL_SECS = 0.1
 
 
 def serve(context):
-    """Serve variables until the run has finished.
+    """Serve variables until the run of a TaskContext has finished.
 
-    The process ends if no chief comes, or no update is made for too long.
-
-    Args:
-      context: the TaskContext of this process.
+    The watchdog ends the process without a chief or without updates.
     """
     cluster, task = context.cluster, context.task
     state_variables = ClusterStateVariables(
@@ -41,6 +38,6 @@ def serve(context):
         time.sleep(_POLL_SECS)
         state = state_variables.read()[0]
     context.watchdog.stop()
-    # a worker that has lost its server while it closes its session waits for minutes
+    # Without its server, a worker would need minutes to close its session.
     context.wait_for_workers_to_leave(state_variables)
     print(f'The run has finished at step {state.step}')

@@ -1,8 +1,4 @@
-"""The TensorFlow server of a task, sessions with it, and the state of the other tasks' servers.
-
-A TaskInfo is a variable on the server of each task: the addresses with which the task was started,
-and its phase.
-"""
+"""TensorFlow servers of the tasks, sessions, and the variable TaskInfo on each server."""
 
 from concurrent import futures
 import json
@@ -18,7 +14,7 @@ from cifar10.errors import UserError, reason
 
 _CONNECT_SECS = 2
 _POLL_SECS = 0.5
-# What TensorFlow's runtime raises when a peer is gone, or has begun anew.
+# Errors of TensorFlow's runtime after a peer is lost or restarted
 PREEMPTION_ERRORS = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,
@@ -32,42 +28,42 @@ PREEMPTION_ERRORS = (
 
 
 def start(cluster, task, config_proto):
-    """Start the server of this process, which can have only one; return its target.
+    """Start the only server of this process, and return its target.
 
     Args:
       cluster: a Cluster.
       task: the Task of this process.
-      config_proto: a tf.ConfigProto. Its threads and devices hold for all sessions; those in the
+      config_proto: a tf.ConfigProto. Its threads and devices apply to all sessions; those in the
         configs of sessions are ignored.
 
     Raises:
-      UserError: it cannot listen at its port.
+      UserError: the port is not available.
     """
     config = config_with_device_filters([], config_proto)
     if not cluster.ps_hosts:
         config.experimental.collective_group_leader = '/job:worker/replica:0/task:0'
     print(
-        f'{cluster.describe(task)} listens on all network interfaces and does what anybody asks: let only the cluster reach its port'
+        f'{cluster.describe(task)} listens on all network interfaces, without a password: let only the cluster reach its port'
     )
     try:
         _check_port(_host_and_port(cluster.address(task))[1])
         return tf.train.Server(cluster.spec, task.job_name, task.index, config=config).target
     except (OSError, tf.errors.OpError) as error:
         raise UserError(
-            f'{cluster.describe(task)} cannot listen: {getattr(error, "strerror", None) or reason(error)}. End what listens '
-            'there, or give the task another port'
+            f'{cluster.describe(task)} cannot listen: {getattr(error, "strerror", None) or reason(error)}. End the '
+            'process that uses this port, or give the task another port'
         )
 
 
 def _check_port(port):
-    """Raise OSError if no server can listen; TensorFlow's own error does not give the reason."""
+    """Raise OSError if the port is not available; TensorFlow's own error lacks the reason."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(('', port))
 
 
 def config_with_device_filters(tasks, config_proto=None):
-    """Return a tf.ConfigProto for sessions with these Tasks alone: any other may be away."""
+    """Return a tf.ConfigProto for sessions with only these Tasks, because others may be down."""
     config = tf.ConfigProto()
     if config_proto:
         config.CopyFrom(config_proto)
@@ -76,11 +72,11 @@ def config_with_device_filters(tasks, config_proto=None):
 
 
 class TaskInfo(NamedTuple):
-    """The variable by which a task introduces itself."""
+    """Identity and phase of a task, a variable on its server."""
 
-    cluster: str  # Cluster.flags_string, the addresses that the task was started with
+    cluster: str  # Cluster.flags_string of its command
     name: str  # such as 'worker 1'
-    incarnation: int  # a random number, another one at each start
+    incarnation: int  # a random number of this process
     phase: str = CONNECTING
 
 
@@ -88,7 +84,7 @@ class OwnTaskInfo:
     """The TaskInfo of this process."""
 
     def __init__(self, target, cluster, task):
-        """Publish the TaskInfo on the server of this process, which has this target."""
+        """Publish the TaskInfo on the server of this process, at `target`."""
         self.task_info = TaskInfo(
             cluster.flags_string, str(task), random.SystemRandom().getrandbits(62)
         )
@@ -111,19 +107,14 @@ def _task_info_handle():
 
 
 def read_task_info(address):
-    """Return the TaskInfo of the task at an address, or the reason why there is none.
-
-    This takes at most a few seconds.
-    """
+    """Return the TaskInfo at an address, or the reason of a failure, within a few seconds."""
     error = _connection_error(address)
     if error:
         return error
     config = tf.ConfigProto(device_filters=['/job:none'], operation_timeout_in_ms=4000)
-    # After a network failure, the connections that the sessions of a process share can hang for
-    # minutes.
+    # Shared connections can hang for minutes after a network failure.
     config.rpc_options.disable_session_connection_sharing = True
-    # Without it, a session with the address of this task would reach this process, whoever has the
-    # address.
+    # Without it, a session with this task's own address would bypass the network.
     config.rpc_options.use_rpc_for_inprocess_master = True
     try:
         with tf.Graph().as_default() as graph, tf.device('/cpu:0'):
@@ -133,15 +124,15 @@ def read_task_info(address):
         session.close()  # After an error, it would wait for the other task.
         return TaskInfo(*json.loads(task_info.decode()))
     except (TypeError, ValueError):
-        return 'it has another version of this package'
+        return 'it runs another version of this package'
     except tf.errors.FailedPreconditionError:
-        return 'it is starting, or another program'
+        return 'it is starting, or it is another program'
     except tf.errors.OpError:
         return 'it does not answer'
 
 
 def _query_all(query, cluster, tasks):
-    """Return a dict from Tasks to the results of query(address); all queries run in parallel."""
+    """Return a dict from Tasks to the results of query(address), run in parallel."""
     with futures.ThreadPoolExecutor(len(tasks) or 1) as pool:
         return dict(zip(tasks, pool.map(query, map(cluster.address, tasks))))
 
@@ -152,16 +143,16 @@ def read_task_infos(cluster, tasks):
 
 
 def unreachable_tasks(cluster, tasks):
-    """Return the tasks that accept no connection."""
+    """Return the Tasks that accept no connection."""
     return [task for task, error in _query_all(_connection_error, cluster, tasks).items() if error]
 
 
 def missing_tasks(cluster, task_infos):
-    """List the tasks that do not answer or have other addresses, else those that do not train yet.
+    """List the tasks that do not answer or have other addresses, else those that do not train.
 
     Args:
       cluster: the Cluster of this process.
-      task_infos: a dict from Tasks, see `read_task_infos`.
+      task_infos: the result of `read_task_infos`.
 
     Returns:
       A list of texts like 'worker 1 (host:2222: Connection refused)'.
@@ -178,7 +169,7 @@ def missing_tasks(cluster, task_infos):
 
 
 def wait_for_chief(cluster, secs):
-    """Wait until the chief trains, or has found nothing to do, but at most `secs` seconds."""
+    """Wait at most `secs` seconds for a chief that trains or has nothing to do."""
     chief, deadline, phase = cluster.worker_tasks[0], time.monotonic() + secs, None
     print(f'Waiting for {cluster.describe(chief)} to train')
     while time.monotonic() < deadline and phase not in (FILLING, TRAINING):
@@ -196,7 +187,7 @@ def _host_and_port(address):
 
 
 def _connection_error(address):
-    """Return the reason why no task accepts a connection at the address, or None."""
+    """Return the reason of a failed connection, or None."""
     try:
         socket.create_connection(_host_and_port(address), _CONNECT_SECS).close()
         return None
@@ -207,11 +198,11 @@ def _connection_error(address):
 
 
 def is_local_address(address):
-    """Return whether an address is one of this machine."""
+    """Return True if an address belongs to this machine."""
     try:
         (family, _, _, _, found), *_ = socket.getaddrinfo(_host_and_port(address)[0], 0)
         with socket.socket(family) as listener:
-            listener.bind(found)  # which only its own addresses allow
+            listener.bind(found)  # fails for addresses of other machines
         return True
     except OSError:
         return False

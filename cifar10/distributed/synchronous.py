@@ -1,8 +1,7 @@
 """Synchronous replicas: one update from the average of all workers' gradients.
 
-As in tf.train.SyncReplicasOptimizer, but no worker counts twice, and every checkpoint has the
-moving averages of the updated weights: the chief alone updates, in the session run of its own step,
-and so it saves between two updates.
+Unlike with tf.train.SyncReplicasOptimizer, no worker counts twice. The chief updates in the session
+run of its own step, and saves between two updates, so every checkpoint is consistent.
 """
 
 import tensorflow.compat.v1 as tf
@@ -13,7 +12,7 @@ from cifar10.distributed.variable_placement import shared_variable
 
 
 def update(replica, copies, gradients, unused_learning_rate, apply_gradients):
-    """Return one step of a worker: it sends its gradients and waits for the chief's update.
+    """Return the Update of a worker, which sends its gradients and waits for the chief's update.
 
     Args:
       replica: a Worker.
@@ -21,9 +20,6 @@ def update(replica, copies, gradients, unused_learning_rate, apply_gradients):
       gradients: a list of (gradient, copy), averaged over the worker's towers.
       unused_learning_rate: a tensor, for other modes.
       apply_gradients: a function that makes the update operation from (gradient, variable) pairs.
-
-    Returns:
-      An Update.
     """
     gradients = copies.map_to_originals(gradients)
     step, global_step = copies.step.read_value(), tf.train.get_global_step()
@@ -64,12 +60,7 @@ def update(replica, copies, gradients, unused_learning_rate, apply_gradients):
 
 
 def buffer(worker, variable):
-    """Return the variable, beside `variable`, that holds a worker's gradient until the update.
-
-    Args:
-      worker: the Task that has computed the gradient.
-      variable: a variable of the network.
-    """
+    """Return the buffer for the gradient of a variable from the Task `worker`."""
     with tf.device(variable.device):
         zeros = tf.zeros(variable.shape)
     name = f'buffers/{worker.job_name}_{worker.index}/{variable.op.name}'
@@ -77,15 +68,13 @@ def buffer(worker, variable):
 
 
 def _average(buffers, variable, arrived, num_aggregated):
-    """Return the average gradient of the workers that have arrived, and the variable.
-
-    It is computed on the variable's device.
+    """Return the average gradient, on the variable's device, and the variable.
 
     Args:
       buffers: the buffers of all workers.
       variable: a variable.
       arrived: bool [number of workers].
-      num_aggregated: the number of workers that have arrived.
+      num_aggregated: the number of arrived workers.
     """
     with tf.device(variable.device), tf.control_dependencies([arrived]):
         sent = [buffer_variable.read_value() for buffer_variable in buffers]

@@ -1,8 +1,7 @@
-"""The context of a task: its TensorFlow server, its TaskInfo, and its watchdog.
+"""Context of a task: its TensorFlow server, its TaskInfo, and its watchdog.
 
-The watchdog prints the awaited tasks, and ends the process when it has waited too long. A call of
-TensorFlow's runtime never returns if its peer is stopped or cut off, so the process has to end from
-another thread.
+The watchdog is a thread, because a call of TensorFlow's runtime never returns if its peer is
+stopped or cut off.
 """
 
 import contextlib
@@ -21,65 +20,60 @@ from cifar10.errors import UserError
 _POLL_SECS = 0.2
 _FIRST_MESSAGE_SECS = 5
 _NEXT_MESSAGE_SECS = 30
-_ATTEMPTS = 3  # each of --connect_timeout_secs, to reach tasks that may never come
-# After a task has moved to another host, the name of the host can lead to the old one for a while.
-_DNS_UPDATE_SECS = 30
+_ATTEMPTS = 3  # each of --connect_timeout_secs, to reach tasks for the first time
+_DNS_UPDATE_SECS = 30  # for the name of a host to lead to a new address
 
 
 def exit_process(message, status=EX_TEMPFAIL):
-    """End the process, by default with the status that asks a supervisor to restart it."""
+    """Print the message and end the process from any thread."""
     errors.warn(message)
-    with contextlib.suppress(OSError, ValueError):  # nobody may read any more
+    with contextlib.suppress(OSError, ValueError):  # a closed pipe
         sys.stdout.flush()
     os._exit(status)
 
 
 class Watchdog:
-    """A thread that ends the process after too long a time without progress."""
+    """Thread that prints the awaited tasks, and ends the process without progress."""
 
     def __init__(self, describe):
-        """Start the thread, which waits for `start`.
+        """Start the thread, without a limit.
 
         Args:
-          describe: a function that returns the phase, a text of the awaited tasks ('' if unknown),
-            and the reason why they may never come, or ''. It may take a few seconds.
+          describe: a function that returns the phase, the awaited tasks ('' if unknown), and the
+            reason if they may be unreachable, else ''. It may take a few seconds.
         """
         self._describe = describe
         self._limit = None
         threading.Thread(target=self._run, daemon=True).start()
 
     def start(self, secs, flag):
-        """End the process, from now on, after `secs` seconds without a call of `reset`.
+        """Set the limit: end the process after `secs` seconds without a call of `reset`.
 
-        It waits three times as long for tasks that may never come, and then ends with status 1, so
-        that no supervisor restarts it.
-
-        Args:
-          secs: the longest time without progress.
-          flag: the flag that gives `secs`.
+        For tasks that may be unreachable, the limit is three times as long, and the status is 1, so
+        that no supervisor restarts the process. `flag` is the flag of the limit.
         """
         self.reset()
         self._limit = secs, flag
 
     def stop(self):
-        """End the watch."""
+        """Remove the limit."""
         self._limit = None
 
     def reset(self):
-        """Restart the time."""
+        """Restart the timer."""
         self._last_progress = time.monotonic()
 
     def _run(self):
         try:
             self._poll()
-        except Exception as error:  # without it the process could wait for ever
-            exit_process(f'The watchdog failed ({error}): start this task again')
+        except Exception as error:  # Without a watchdog, the process could wait forever.
+            exit_process(f'The watchdog failed ({error}): restart this task')
 
     def _poll(self):
         last_progress = None
         while True:
             time.sleep(_POLL_SECS)
-            limit = self._limit  # which another thread can set at any moment
+            limit = self._limit  # read once, because another thread can set it
             if not limit:
                 continue
             secs, _ = limit
@@ -107,14 +101,14 @@ class Watchdog:
         if unreachable_reason and attempts == _ATTEMPTS:
             exit_process(f'{waited} for {awaited}: {unreachable_reason}', status=1)
         if not unreachable_reason and phase == FILLING:
-            exit_process(waited + ': start this task again, with a longer time if the disk is slow')
+            exit_process(waited + ': restart this task, with a longer time if the disk is slow')
         if not unreachable_reason:
             awaited = awaited or 'the others, although all of them answer'
-            exit_process(f'{waited} for {awaited}: start this task again when the others are there')
+            exit_process(f'{waited} for {awaited}: restart this task when the others are running')
 
 
 class TaskContext:
-    """A task with its TensorFlow server.
+    """Server, TaskInfo and watchdog of a task.
 
     Attributes:
       cluster: a Cluster.
@@ -134,21 +128,19 @@ class TaskContext:
           timeouts: see above.
 
         Raises:
-          UserError: the server cannot listen at its port, or another process answers at the address
-            of the task.
+          UserError: the port is not available, or another process answers at the task's address.
         """
         self.cluster, self.task, self.timeouts = cluster, task, timeouts
         self.target = server.start(cluster, task, config_proto)
         self._task_info = server.OwnTaskInfo(self.target, cluster, task)
-        self._is_address_verified = False  # whether the address of the task leads to it
-        # Whether the chief has ever answered; for the chief, any other task.
-        self._has_connected = False
+        self._is_address_verified = False  # True if the task's address leads to this process
+        self._has_connected = False  # True after an answer of the chief (at the chief: of any task)
         self.watchdog = Watchdog(self._describe)
         self._start_timer('connect')
         self._verify_own_address()
 
     def _verify_own_address(self):
-        first_seen = None  # when another process answered
+        first_seen = None  # time of the first answer of another process
         while True:
             found = server.read_task_info(self.cluster.address(self.task))
             self._is_address_verified = found == self._task_info.task_info
@@ -164,24 +156,21 @@ class TaskContext:
             time.sleep(_POLL_SECS)
 
     def connect(self, graph, tasks):
-        """Return a tf.Session for a graph with operations on these Tasks: any other may be away."""
+        """Return a tf.Session for a graph with operations on only these Tasks."""
         return tf.Session(self.target, graph, server.config_with_device_filters(tasks))
 
     def set_phase(self, phase):
-        """Publish the phase of the task, one of those in cluster.py."""
+        """Publish the phase of the task, a constant of cluster.py."""
         if phase != self._task_info.task_info.phase:
             self._task_info.set_phase(phase)
 
     def _start_timer(self, name):
-        """Start the timer of one of the Timeouts.
-
-        Without progress in time, the process ends.
-        """
+        """Start the watchdog with one of the Timeouts."""
         self._timer = name
         self.watchdog.start(getattr(self.timeouts, name), name + '_timeout_secs')
 
     def join(self, phase, restarts_timer=True):
-        """Note that the task has joined the others, and publish its phase."""
+        """Record that the task has joined the others, and publish its phase."""
         self._has_connected |= not self.task.is_chief
         if restarts_timer:
             self._start_timer('connect')
@@ -195,7 +184,7 @@ class TaskContext:
         self.watchdog.reset()
 
     def read_task_infos(self, tasks):
-        """Return the TaskInfos of other tasks, see server.read_task_infos.
+        """Return the result of server.read_task_infos.
 
         Raises:
           UserError: a task was started with other addresses.
@@ -220,10 +209,7 @@ class TaskContext:
         return task_infos
 
     def wait_for_workers_to_leave(self, state_variables):
-        """Wait until the reachable workers have read that the run is over.
-
-        The wait is limited, because one of them may be stopped.
-        """
+        """Wait, with a limit, until the reachable workers have left the run."""
         deadline = time.monotonic() + self.timeouts.stall
         while time.monotonic() < deadline:
             left = state_variables.read()[0].left
@@ -233,10 +219,7 @@ class TaskContext:
             time.sleep(_POLL_SECS)
 
     def _describe(self):
-        """Return the phase, the awaited tasks, and a reason why they may never come.
-
-        See Watchdog.
-        """
+        """Return the phase, the awaited tasks and a reason; see Watchdog."""
         phase = self._task_info.task_info.phase
         if phase == FILLING:
             return phase, '', ''

@@ -1,4 +1,4 @@
-"""One task of a cluster as a process of this machine."""
+"""Task of a cluster as a process of this machine."""
 
 import contextlib
 import os
@@ -12,20 +12,20 @@ import time
 from cifar10.distributed.cluster import EX_TEMPFAIL
 from cifar10.system import signals
 
-_STEP = ': step '  # in the log lines of a trainer
-_CANNOT_LISTEN = ' cannot listen: '  # in its line when another process has its port
+_STEP = ': step '  # in a log line of the trainer
+_CANNOT_LISTEN = ' cannot listen: '  # in the error for a port in use
 
 
 class TaskProcess:
-    """A process of a task; its output appears with the task's name as prefix.
+    """Process of a task, whose output is printed with the task's name as prefix.
 
-    It has a session of its own, so that Ctrl-C in a terminal reaches only its parent process.
+    It runs in its own session, so that Ctrl-C in a terminal reaches only the launcher.
 
     Attributes:
       name: such as 'worker 0'.
-      status: its exit status, None while it runs. A negative one is the signal that ended it.
-      has_trained: whether it has printed the line of a step.
-      cannot_listen: whether it has reported that its port is in use.
+      status: its exit status, None while it runs; minus the number of a signal that ended it.
+      has_trained: True after a log line of a step.
+      cannot_listen: True after the error for a port in use.
     """
 
     def __init__(self, name, command, cores=(), gpus=None):
@@ -34,15 +34,14 @@ class TaskProcess:
         Args:
           name: see above.
           command: list of strings.
-          cores: the cores of the machine that it may use; none for all.
-          gpus: the GPUs that it may use, list of strings as in CUDA_VISIBLE_DEVICES; None for those
-            of this process.
+          cores: the cores of the process; empty for all.
+          gpus: list of strings for CUDA_VISIBLE_DEVICES; None for that of this process.
         """
         self.name, self.status, self.has_trained, self.cannot_listen = name, None, False, False
         environment = dict(os.environ, PYTHONUNBUFFERED='1')
         environment.pop('TF_CONFIG', None)  # it may name another cluster
         if gpus is not None:
-            # The numbers are those of nvidia-smi. By default CUDA sorts by speed.
+            # The order of nvidia-smi. By default CUDA sorts by speed.
             if 'CUDA_VISIBLE_DEVICES' not in environment:
                 environment.setdefault('CUDA_DEVICE_ORDER', 'PCI_BUS_ID')
             environment['CUDA_VISIBLE_DEVICES'] = ','.join(gpus) or '-1'
@@ -59,7 +58,7 @@ class TaskProcess:
             )
             signals.child_pids.add(self._process.pid)
         if cores:
-            with contextlib.suppress(ProcessLookupError):  # it has ended
+            with contextlib.suppress(ProcessLookupError):  # the process has ended
                 os.sched_setaffinity(self._process.pid, cores)
         self._last_running = time.monotonic()
         self._lines = queue.Queue()
@@ -76,18 +75,18 @@ class TaskProcess:
                 self._lines.put((pipe, line.rstrip('\n')))
 
     def print_lines(self):
-        """Print the lines that have come."""
+        """Print the new lines."""
         while not self._lines.empty():
             pipe, line = self._lines.get()
             self.has_trained |= _STEP in line
             self.cannot_listen |= _CANNOT_LISTEN in line
-            with contextlib.suppress(OSError):  # nobody may read stderr any more
+            with contextlib.suppress(OSError):  # stderr may be a closed pipe
                 is_output = pipe is self._process.stdout
                 file = sys.stdout if is_output else sys.stderr
                 print(f'[{self.name}] {line}', file=file)
 
     def has_ended(self):
-        """Return whether the process has ended; set `status`, and print its last lines."""
+        """Return True if the process has ended; then set `status` and print its last lines."""
         if self.status is None and self._process.poll() is not None:
             self.status = self._process.returncode
             signals.child_pids.discard(self._process.pid)
@@ -97,21 +96,21 @@ class TaskProcess:
         return self.status is not None
 
     def stopped_secs(self):
-        """Return for how many seconds it has been stopped, as by SIGSTOP; 0 without os.waitid."""
+        """Return the seconds since the process was stopped (SIGSTOP); 0 without os.waitid."""
         options = os.WSTOPPED | os.WNOHANG | os.WNOWAIT if hasattr(os, 'waitid') else None
         is_stopped = False
-        with contextlib.suppress(ChildProcessError):  # it has just ended
+        with contextlib.suppress(ChildProcessError):  # the process has just ended
             is_stopped = options and os.waitid(os.P_PID, self._process.pid, options)
         if not is_stopped:
             self._last_running = time.monotonic()
         return time.monotonic() - self._last_running
 
     def terminate(self):
-        """Ask the process to end."""
+        """Send SIGTERM."""
         self._process.terminate()
 
     def kill(self):
-        """End the process, if it has not ended."""
+        """Kill the process, if it has not ended."""
         if self.status is None:
             self._process.kill()
             self._process.wait()
@@ -119,12 +118,12 @@ class TaskProcess:
 
     @property
     def is_restartable(self):
-        """Whether the cause of the end (a signal, or a lost peer) may not occur again."""
+        """True after a signal or a lost peer."""
         return self.status == EX_TEMPFAIL or self.status < 0 or self.status > 128
 
     @property
     def end_message(self):
-        """The message with the exit status or the signal."""
+        """Text with the exit status or the signal."""
         how = f'ended with status {self.status}'
         if self.status < 0:
             how = 'was ended by ' + signal.Signals(-self.status).name

@@ -1,4 +1,4 @@
-"""Placement of variables: on parameter servers, balanced by bytes, with copies at each worker."""
+"""Placement of variables on parameter servers, and their copies at each worker."""
 
 import collections
 import contextlib
@@ -12,8 +12,8 @@ from cifar10.placement import GreedyLoadBalancer
 def ps_device_setter(cluster, worker):
     """Return a device function that balances variables over the parameter servers by bytes.
 
-    Everything else goes to the CPU of the worker. An optimizer's slots and the moving averages are
-    put beside their variables.
+    An optimizer's slots and the moving averages are on the servers of their variables. Other
+    operations run on the worker's CPU.
     """
     balancer = GreedyLoadBalancer(range(len(cluster.ps_hosts)))
     return tf.train.replica_device_setter(
@@ -26,7 +26,7 @@ def ps_device_setter(cluster, worker):
 
 
 def print_variable_sizes(variables):
-    """Print the size of the variables on each task that has any."""
+    """Print the size of the variables per task."""
     sizes = collections.Counter()
     for variable in variables:
         spec = tf.DeviceSpec.from_string(variable.device)
@@ -37,10 +37,7 @@ def print_variable_sizes(variables):
 
 
 def print_layout(replica, worker_update, copies):
-    """Print the variables on each device of a Worker with this Update, and the transfers.
-
-    Without Copies, its variables are its own.
-    """
+    """Print the variables or Copies on each device of a Worker, and the transfers of its Update."""
     name, variables = 'Weights', tf.trainable_variables()
     if copies:
         name, variables = 'Copies of the weights', copies.variables
@@ -51,14 +48,12 @@ def print_layout(replica, worker_update, copies):
 
 
 def shared_variable(device, name, initial):
-    """Return a variable of the default graph that is in no checkpoint.
-
-    All processes that use the same device and name share it.
+    """Return a variable that is in no checkpoint and that processes share by device and name.
 
     Args:
-      device: of the task that holds it.
+      device: of the task that holds the variable.
       name: a text.
-      initial: a tensor, the initial value. If it has no static shape, the variable has none.
+      initial: a tensor, the initial value. Without its static shape, the variable has none.
     """
     with tf.device(device), tf.variable_scope(tf.get_variable_scope(), reuse=tf.AUTO_REUSE):
         return tf.get_variable(
@@ -73,24 +68,21 @@ def shared_variable(device, name, initial):
 
 
 class Copies:
-    """Copies of the variables at a worker.
-
-    The model reads the copies, while updates are made to the originals.
-    """
+    """Copies of the variables at a worker: the model reads them, updates change the originals."""
 
     def __init__(self, worker, devices=('/cpu:0',)):
-        """Make copies for the Task of a worker, balanced over its devices.
+        """Place the copies on the devices of a worker's Task, balanced by bytes.
 
         The default graph must have a global step.
         """
         self._worker = worker
         self._balancer = GreedyLoadBalancer(devices)
         self._originals, self._copies = {}, {}  # by name
-        # of the originals when the copies were fetched
+        # The step of the last fetch
         self.step = self.local_variable('copies/step', tf.constant(0, tf.int64), '/cpu:0')
 
     def local_variable(self, name, initial, device, trainable=False):
-        """Return a variable on a device of the worker, not shared with other workers."""
+        """Return a local variable on a device of the worker."""
         with tf.device(self._worker.device), tf.device(device):
             return tf.Variable(
                 initial,
@@ -101,14 +93,14 @@ class Copies:
 
     @property
     def variables(self):
-        """The copies."""
+        """The list of copies."""
         return list(self._copies.values())
 
     @contextlib.contextmanager
     def read(self):
-        """Make tf.get_variable create a variable and its copy, and return the copy, in this block.
+        """Make tf.get_variable in this block create a variable and a copy, and return the copy.
 
-        The copy is the trainable one there.
+        Only the copies are trainable in this block, only the originals after it.
         """
         with tf.variable_scope(tf.get_variable_scope(), custom_getter=self._custom_getter):
             yield
@@ -136,7 +128,7 @@ class Copies:
     def fetch(self):
         """Return an operation that assigns the originals' values to the copies.
 
-        `step` becomes a step that is not newer than these values.
+        It sets `step` first, so that the step is not newer than the values.
         """
         with tf.device(self._worker.device), tf.name_scope('fetch'), tf.control_dependencies(
             [self.step.assign(tf.train.get_global_step().read_value())]
@@ -149,7 +141,7 @@ class Copies:
             )
 
     def descend(self, gradients, learning_rate):
-        """Return an operation of gradient descent on the copies, for a list of (gradient, copy)."""
+        """Return an operation of gradient descent on the copies in a list of (gradient, copy)."""
         updates = []
         for gradient, copy in gradients:
             with tf.device(copy.device):

@@ -1,4 +1,4 @@
-"""A worker of a cluster: it joins the others, trains, joins again after a loss, and leaves."""
+"""Worker of a cluster: joining, training, joining again after a loss, leaving."""
 
 import contextlib
 import threading
@@ -33,35 +33,31 @@ _POLL_SECS = 0.1
 _RETRY_SECS = 1
 _LEAVE_TIMEOUT_SECS = 3
 _HEARTBEAT_SECS = 5
-_FINISHED_CHIEF_WAIT_SECS = 10  # of a chief whose run is complete, for workers that join
-# What a tf.train.SessionManager raises as a RuntimeError when a parameter server has lost its
-# variables since the worker looked.
+_FINISHED_CHIEF_WAIT_SECS = 10  # of a chief with a complete run, for workers that join
+# RuntimeError of tf.train.SessionManager if a parameter server has just lost its variables
 _NOT_READY = 'Init operations did not make model ready'
-# to join without an update, before the error is raised, or the timer is not restarted any more
-_MAX_JOIN_ATTEMPTS = 5
-_RESTART_JOB = ': start the job again, it goes on from its last checkpoint'
+_MAX_JOIN_ATTEMPTS = 5  # without an update; then errors are raised and timers go on
+_RESTART_JOB = ': restart the job, it resumes from its last checkpoint'
 
 
 class RunRestarted(Exception):
-    """Reinitialization of the variables by the chief, from a checkpoint."""
+    """Reinitialization of the variables by the chief."""
 
 
 class Worker(tf.train.SessionRunHook):
-    """A worker that trains, with the state of the run from the cluster state.
-
-    It is a hook of its own session.
+    """Training worker, and hook of its own session.
 
     Attributes:
       state_tasks: the Tasks that hold the cluster state.
-      generation: see cluster_state.ClusterState; 0 before it has joined.
-      initializes_variables: whether this worker gives the variables their values.
-      run: the ChiefRun or WorkerRun that it has joined.
+      generation: see cluster_state.ClusterState; 0 before the worker joins.
+      initializes_variables: True if this worker initializes or restores the variables.
+      run: the ChiefRun or WorkerRun that the worker has joined.
     """
 
     def __init__(self, context, strategy, job, adopted_hparams=()):
         """Make the worker of a TaskContext and a Strategy.
 
-        It adopts the hyperparameters named in `adopted_hparams` from the chief.
+        `adopted_hparams` are names of hyperparameters that it takes from the chief.
         """
         self.context, self.strategy, self.job = context, strategy, job
         self.cluster, self.task = context.cluster, context.task
@@ -74,7 +70,7 @@ class Worker(tf.train.SessionRunHook):
         self.generation = self._next_heartbeat = 0
         self._adopted_hparams = adopted_hparams
         self._join_attempts = 0  # since the last update
-        self._task_infos = {}  # of these tasks, if all of them were there with the same addresses
+        self._task_infos = {}  # of state_tasks, if all of them answered with the same addresses
         self._data_checksum = verification.total_checksum(job.dataset.train)
         if self.state_tasks == [self.task]:
             self._state_variables.initialize()
@@ -84,17 +80,17 @@ class Worker(tf.train.SessionRunHook):
         return cluster_state.run_config(self.job, self.strategy, self._data_checksum)
 
     def run_with_recovery(self, attempt):
-        """Join and train, again after each loss of a task; at the end report that it leaves.
+        """Join and train, again after each loss of a task; then leave.
 
-        Collectives cannot be used again after a loss: with all-reduce the process ends.
+        An all-reduce ends the process after a loss, because TensorFlow cannot reuse collectives.
 
         Args:
-          attempt: a function that joins and trains, and returns None at the end of the run, or the
-            signal that has stopped it; its argument is whether it is the first attempt.
+          attempt: a function that joins and trains. Its argument is True for the first attempt. It
+            returns None at the end of the run, or the signal that has stopped the run.
 
         Raises:
           signals.SignalInterrupt: a signal has stopped the run, which is saved.
-          MissingOutputsError: the run has come to its end, but its chief could not write something.
+          MissingOutputsError: the run is complete, but the chief could not write an output.
         """
         missing, is_first = None, True
         while True:
@@ -103,7 +99,7 @@ class Worker(tf.train.SessionRunHook):
                 if self.generation and not self.task.is_chief:
                     self._wait_for_last_checkpoint()
                 break
-            except MissingOutputsError as error:  # of the chief; the others need not know
+            except MissingOutputsError as error:  # concerns only the chief
                 missing, stop_signal = error, error.stop_signal
                 break
             except RunRestarted:
@@ -116,13 +112,13 @@ class Worker(tf.train.SessionRunHook):
         if self.generation:
             leave_thread = threading.Thread(target=self._leave, args=[not stop_signal], daemon=True)
             leave_thread.start()
-            # all is saved: nobody needs to wait for a server that is gone
+            # With a limit: a lost server does not matter, because the run is saved.
             leave_thread.join(_LEAVE_TIMEOUT_SECS)
         if stop_signal:
             if missing:
                 warn(missing)
             raise signals.SignalInterrupt(stop_signal)
-        if self.state_tasks == [self.task]:  # the others read the cluster state on this process
+        if self.state_tasks == [self.task]:  # The others read the cluster state of this process.
             self.context.wait_for_workers_to_leave(self._state_variables)
         if missing:
             raise missing
@@ -131,7 +127,7 @@ class Worker(tf.train.SessionRunHook):
         """Wait until the chief has saved the last update.
 
         Raises:
-          RunRestarted: the chief was restarted, and makes the last updates again.
+          RunRestarted: the chief was restarted, and repeats the last updates.
         """
         while True:
             states = self._read_states()
@@ -146,7 +142,7 @@ class Worker(tf.train.SessionRunHook):
             time.sleep(_POLL_SECS)
 
     def _handle_lost_task(self, error):
-        """Print the reason to join again; raise an error that is no loss, or end the process."""
+        """Print the lost tasks. Raise other errors; end the process of an all-reduce."""
         # Without these tasks, this worker makes no update.
         needed = [
             task for task in self.cluster.ps_tasks or self.cluster.worker_tasks if task != self.task
@@ -170,7 +166,7 @@ class Worker(tf.train.SessionRunHook):
         )
         if not self.cluster.ps_hosts:
             task_context.exit_process(message + _RESTART_JOB)
-        # gRPC waits before it connects again to a task that was away
+        # gRPC delays its next connection to a lost task.
         is_waiting = isinstance(error, tf.errors.UnavailableError)
         if self._join_attempts > _MAX_JOIN_ATTEMPTS and not is_waiting and not lost:
             raise error
@@ -178,7 +174,7 @@ class Worker(tf.train.SessionRunHook):
         time.sleep(_RETRY_SECS if self._join_attempts > 1 else 0)
 
     def _leave(self, is_finished):
-        with contextlib.suppress(tf.errors.OpError):  # they may have gone already
+        with contextlib.suppress(tf.errors.OpError):  # The state tasks may have ended.
             if is_finished and self.task.is_chief:
                 self._state_variables.write(run_config=self._run_config, finished=1)
                 self._state_variables.write(generation=self.generation)
@@ -188,12 +184,12 @@ class Worker(tf.train.SessionRunHook):
         """Wait for the necessary tasks, and join them.
 
         Args:
-          run: a ChiefRun or a WorkerRun; its first_step becomes the step at which it joins.
-          starts_new_run: whether the chief starts a new run even if one goes on without it.
-          has_ended: returns whether the directory of this worker holds a run that has ended.
+          run: a ChiefRun or a WorkerRun; its first_step becomes the current step.
+          starts_new_run: True if the chief replaces a run that continues without it.
+          has_ended: a function that returns True if this worker's directory holds an ended run.
 
         Returns:
-          Whether there may be something to do.
+          False if the run has ended.
 
         Raises:
           UserError: the others have other addresses or hyperparameters.
@@ -208,7 +204,7 @@ class Worker(tf.train.SessionRunHook):
         if chief_state.finished and not self.task.is_chief:
             return self._skip_ended_run(states)
         self._join_attempts += 1
-        # Without the limit, a task that joins again and again would never end.
+        # With a limit, so that a task that joins repeatedly can time out
         self.context.join(JOINING, restarts_timer=self._join_attempts <= _MAX_JOIN_ATTEMPTS)
         self.run = run
         self.initializes_variables = self.task.is_chief and (
@@ -234,10 +230,10 @@ class Worker(tf.train.SessionRunHook):
         return True
 
     def _ended_run_timeout(self):
-        """Return the seconds to wait although the run in the worker's directory has ended."""
+        """Return the seconds to wait for others if the worker's directory holds an ended run."""
         if self.task.is_chief:
             return _FINISHED_CHIEF_WAIT_SECS
-        # Elsewhere the directory of the chief can be another one.
+        # On another machine, the chief can have another directory.
         return (
             0
             if server.is_local_address(self.cluster.worker_hosts[0])
@@ -248,18 +244,20 @@ class Worker(tf.train.SessionRunHook):
         print('Nothing to do: the run has ended')
         self.generation = 0
         if states:
-            with contextlib.suppress(tf.errors.OpError):  # these tasks may end meanwhile
+            with contextlib.suppress(tf.errors.OpError):  # These tasks may end now.
                 self._state_variables.set_left(self.task, 1)
         return False
 
     def _read_states(self):
-        """Return the ClusterState of each task that holds one, or None while one is away.
+        """Return the ClusterState of each state task, or None if one is down.
 
         Raises:
-          UserError: one of them has other addresses.
+          UserError: a state task has other addresses.
         """
         others = [state_task for state_task in self.state_tasks if state_task != self.task]
-        if self._task_infos:  # A task that is stopped does not answer, and can go on.
+        if (
+            self._task_infos
+        ):  # A connection is enough: a stopped task does not answer, but may go on.
             missing = server.unreachable_tasks(self.cluster, others)
         else:
             self._task_infos = self.context.read_task_infos(others)
@@ -275,7 +273,7 @@ class Worker(tf.train.SessionRunHook):
         return None
 
     def report_local_step(self):
-        """Report a step without an update; every few seconds, write a heartbeat for the others."""
+        """Report a local step; every few seconds, write a heartbeat for the other tasks."""
         self.context.report_progress()
         if time.monotonic() > self._next_heartbeat:
             self._next_heartbeat = time.monotonic() + _HEARTBEAT_SECS
@@ -283,21 +281,18 @@ class Worker(tf.train.SessionRunHook):
 
     @property
     def device(self):
-        """The device of the worker's graph, or a function that puts variables on servers."""
+        """The device or device function of the worker's graph."""
         if self._owns_variables:
             return self.task.device
         return variable_placement.ps_device_setter(self.cluster, self.task)
 
     @property
     def _owns_variables(self):
-        """Whether the worker trains variables of its own."""
+        """True if the worker trains variables of its own."""
         return self.strategy.mode in ('allreduce', 'average')
 
     def variables(self):
-        """Return the context manager of the worker's towers.
-
-        The towers read the worker's own variables, or copies of remote ones.
-        """
+        """Return a context manager in which towers read own variables, or copies of remote ones."""
         devices = self.job.variable_devices
         self._copies = (
             None if self._owns_variables else variable_placement.Copies(self.task, devices)
@@ -305,7 +300,7 @@ class Worker(tf.train.SessionRunHook):
         return self._copies.read() if self._copies else placement.variables_on(devices)
 
     def update(self, gradients, learning_rate, apply_gradients):
-        """Return the exchange.Update of the mode; see synchronous.update."""
+        """Return the Update of the mode; see synchronous.update."""
         return _UPDATES[self.strategy.mode](
             self, self._copies, gradients, learning_rate, apply_gradients
         )
@@ -327,7 +322,7 @@ class Worker(tf.train.SessionRunHook):
         )
 
     def after_create_session(self, session, coord):
-        """Start in step with the others; the chief reports that the variables have values."""
+        """Initialize the exchange; the chief publishes the initialized variables."""
         if self.initializes_variables:
             session.run(self._update.chief_init_op)
             none_left = [0] * len(self.cluster.worker_tasks)
@@ -338,12 +333,12 @@ class Worker(tf.train.SessionRunHook):
         self.context.set_phase(FILLING)
 
     def before_run(self, run_context):
-        """Request the generation, if the mode reads one."""
+        """Request the generation, if the mode has one."""
         self.context.set_phase(TRAINING)
         return tf.train.SessionRunArgs(self._update.generation)
 
     def after_run(self, run_context, run_values):
-        """Report an update, or raise RunRestarted."""
+        """Report an update; raise RunRestarted after another generation."""
         if self._update.generation is not None and run_values.results != self.generation:
             raise RunRestarted
         self._join_attempts = 0
@@ -351,5 +346,5 @@ class Worker(tf.train.SessionRunHook):
 
 
 def _is_ready(states):
-    """Return whether all state tasks have values of the same generation."""
+    """Return True if all state tasks have the same generation."""
     return len({state.generation for state in states}) == 1 and states[0].generation != 0

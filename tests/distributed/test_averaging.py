@@ -254,7 +254,7 @@ def test_a_round_ends_when_all_have_arrived(play, capsys):
 
 def test_who_does_not_come_is_left_out_until_it_arrives_again(play, capsys):
     assert play.go_on((7, 10, 0), (7, 10, 1), 30) == [([1, 1, 0], 10)]
-    assert 'without worker 2 (c:1), who sent nothing for 30 s' in capsys.readouterr().out
+    assert 'without worker 2 (c:1): no weights for 30 s' in capsys.readouterr().out
     assert play.go_on((7, 20, 1), (7, 20, 0)) == [([1, 1, 0], 20)]
     assert play.go_on((7, -1, 2), (7, 30, 0), (7, 30, 1)) == []  # it has been started again
     assert play.go_on((7, 30, 2)) == [(ALL, 30)]

@@ -92,7 +92,7 @@ def test_another_status_ends_all(trainer, capsys, num_ps, status):
     assert launch(one, num_ps, 2) == status
     assert one.tasks() == ['ps 0'] * num_ps + ['worker 0', 'worker 1']
     assert re.fullmatch(
-        rf'\S+: worker 1 ended with status {status}: it is not started again\n',
+        rf'\S+: worker 1 ended with status {status}: it is not restarted\n',
         capsys.readouterr().err,
     )
 
@@ -112,7 +112,7 @@ def test_servers_that_stay(trainer, capsys, tmp_path, at_sigterm):
     assert launch(one, 2, 2) == 0
     assert (tmp_path / 'asked').exists()
     assert re.fullmatch(
-        r'\S+: ps 1 is still running \S+ s after the workers: it is ended\n',
+        r'\S+: ps 1 still runs \S+ s after the end of the workers: it is terminated\n',
         capsys.readouterr().err,
     )
 

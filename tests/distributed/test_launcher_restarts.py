@@ -25,9 +25,7 @@ def test_one_task_is_started_again(trainer, capsys, task, end, told):
     assert one.tasks() == sorted(['ps 0', 'worker 0', 'worker 1', task])
     first, second = one.words(task)
     assert second == first
-    assert capsys.readouterr().err.endswith(
-        f': {task} {told}: it is started again (2 restarts left)\n'
-    )
+    assert capsys.readouterr().err.endswith(f': {task} {told}: it is restarted (2 restarts left)\n')
 
 
 def test_a_stopped_task_is_started_again(trainer, capsys, monkeypatch):
@@ -40,7 +38,7 @@ def test_a_stopped_task_is_started_again(trainer, capsys, monkeypatch):
     assert one.tasks() == ['ps 0', 'ps 0', 'worker 0', 'worker 1']
     assert re.fullmatch(
         r'\S+: ps 0 has been stopped for .* s: it is killed\n'
-        r'\S+: ps 0 was ended by SIGKILL: it is started again \(2 restarts left\)\n',
+        r'\S+: ps 0 was ended by SIGKILL: it is restarted \(2 restarts left\)\n',
         capsys.readouterr().err,
     )
 
@@ -66,7 +64,7 @@ def test_an_all_reduce_starts_again_as_a_whole(trainer, capsys):
         first, second = one.words(task)
         assert second == first
     assert re.fullmatch(
-        r'\S+: worker [12] .*: all workers are started again \(0 restarts left\)\n',
+        r'\S+: worker [12] .*: all workers are restarted \(0 restarts left\)\n',
         capsys.readouterr().err,
     )
 
@@ -126,7 +124,7 @@ def test_a_port_in_use(trainer, capsys, num_ps, stream):
     first, second = [own_flags(words, ['--fresh']) for words in one.words('worker 1')]
     assert set(hosts(first, 'worker_hosts')).isdisjoint(hosts(second, 'worker_hosts'))
     assert capsys.readouterr().err.endswith(
-        'worker 1 ended with status 1: all tasks are started again on other ports (0 restarts left)\n'
+        'worker 1 ended with status 1: all tasks are restarted on other ports (0 restarts left)\n'
     )
 
 

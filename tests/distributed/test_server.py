@@ -204,8 +204,8 @@ def test_cards():
     assert (asked.returncode, asked.stdout.splitlines()) == (
         0,
         [
-            'it is starting, or another program',
-            'it has another version of this package',
+            'it is starting, or it is another program',
+            'it runs another version of this package',
             'True',
             'it does not answer',
         ],
@@ -218,7 +218,7 @@ def test_a_port_in_use(capsys):
         with pytest.raises(UserError) as error:
             server.start(cluster, cluster.worker_tasks[0], tf.ConfigProto())
     assert str(error.value) == (
-        f'worker 0 (127.0.0.1:{port}) cannot listen: Address already in use. End what listens there, or '
+        f'worker 0 (127.0.0.1:{port}) cannot listen: Address already in use. End the process that uses this port, or '
         'give the task another port'
     )
     server._check_port(port)

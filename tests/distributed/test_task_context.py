@@ -101,7 +101,7 @@ def test_who_is_waited_for_is_told_after_5_seconds_and_then_every_30(watch):
         35: WAITING,
         65: WAITING,
         99.9: WAITING,
-        100: 'END Training: waited 100 seconds (--stall_timeout_secs) for worker 1: start this task again when the others are there\n',
+        100: 'END Training: waited 100 seconds (--stall_timeout_secs) for worker 1: restart this task when the others are running\n',
     }
 
 
@@ -141,7 +141,9 @@ def test_the_others_answer(watch):
     watch.awaited = str
     watch.dog.start(50, 'stall_timeout_secs')
     told = watch.told(5, 35, 50)
-    assert list(told) == [50] and ' for the others, although all of them answer: start' in told[50]
+    assert (
+        list(told) == [50] and ' for the others, although all of them answer: restart' in told[50]
+    )
 
 
 def test_a_queue_that_does_not_fill(watch):
@@ -176,9 +178,7 @@ def test_somebody_answers_after_the_limit(watch):
 def test_a_bug_ends_the_process(watch):
     watch.awaited = lambda: 1 / 0
     watch.dog.start(50, 'stall_timeout_secs')
-    assert watch.told(5) == {
-        5: 'END The watchdog failed (division by zero): start this task again\n'
-    }
+    assert watch.told(5) == {5: 'END The watchdog failed (division by zero): restart this task\n'}
 
 
 @pytest.mark.parametrize('error', [OSError, ValueError])

@@ -197,8 +197,8 @@ def test_a_worker_tells_what_its_devices_send(build, capsys, mode, to_first, to_
     source, target = min(arrow for arrow, size in sent.items() if size == most)
     unit = 'in a step with an exchange' if mode in ('async', 'average') else 'per step'
     assert between == (
-        f'Between devices: {sum(sent.values())} bytes {unit}, with images and labels; '
-        f'the most, {most}, from {source} to {target}'
+        f'Between devices: {sum(sent.values())} bytes {unit}, including images and labels; '
+        f'most from {source} to {target} ({most})'
     )
 
 

@@ -195,8 +195,8 @@ def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
     if number == signal.SIGKILL:
         # TensorFlow 1.15 may not notice a lost peer; then the watchdog does.
         assert re.match(
-            rf'cifar10_distributed_train.py: (Lost {fallen} \({cluster.addresses[fallen]}: Connection refused\): start the '
-            rf'job again, it goes on from its last checkpoint$|Training: waited 6 seconds .* for {fallen} )',
+            rf'cifar10_distributed_train.py: (Lost {fallen} \({cluster.addresses[fallen]}: Connection refused\): restart the '
+            rf'job, it resumes from its last checkpoint$|Training: waited 6 seconds .* for {fallen} )',
             complaint,
         )
     else:
@@ -216,7 +216,7 @@ def _assert_stalled(cluster, name, stopped):
     assert cluster.tasks[name].end() == EX_TEMPFAIL
     assert cluster.tasks[name].stderr_lines == [
         f'cifar10_distributed_train.py: Training: waited 6 seconds (--stall_timeout_secs) for {stopped} '
-        f'({cluster.addresses[stopped]}: it does not answer): start this task again when the others are there'
+        f'({cluster.addresses[stopped]}: it does not answer): restart this task when the others are running'
     ]
 
 

@@ -78,7 +78,7 @@ def test_a_task_that_is_ended_or_stopped(tmp_path, data_dir, mode, num_ps, name,
     assert stopped == [f'cifar10_launch.py: {name} has been stopped for 10 s: it is killed'] * (
         number == signal.SIGSTOP
     )
-    meaning = 'it is started again' if num_ps else 'all workers are started again'
+    meaning = 'it is restarted' if num_ps else 'all workers are restarted'
     # In allreduce mode, another worker may end first.
     assert re.match(
         rf'cifar10_launch.py: ({name} (was ended by SIGKILL|ended with status 143)|worker \d ended with status 75): {meaning} '

@@ -114,4 +114,4 @@ def test_a_launch(tmp_path):
         wrapper=['sh', '-c', 'python=$1; shift 2; exec "$python" "$0" "$@"', script],
     )
     assert (status, stdout) == (4, '[worker 0] --job_name=worker --task_index=0 --max_steps=5\n')
-    assert stderr == 'cifar10_launch.py: worker 0 ended with status 4: it is not started again\n'
+    assert stderr == 'cifar10_launch.py: worker 0 ended with status 4: it is not restarted\n'

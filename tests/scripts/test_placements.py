@@ -82,6 +82,6 @@ def test_the_plan_of_four_devices(tmp_path, data_dir):
         'Tower 0: conv1, conv2 on /cpu:0; local3, local4, softmax_linear on /cpu:1',
         'Tower 1: conv1, conv2 on /cpu:2; local3, local4, softmax_linear on /cpu:3',
         'Weights: 4.27 MB on /cpu:0 (--variable_strategy=first_device)',
-        f'Between devices: {crossing} bytes per step, with images and labels; the most, '
-        f'{fully_connected + activations + labels}, from /cpu:0 to /cpu:1',
+        f'Between devices: {crossing} bytes per step, including images and labels; most from '
+        f'/cpu:0 to /cpu:1 ({fully_connected + activations + labels})',
     ]
