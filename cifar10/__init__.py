@@ -1,14 +1,14 @@
 """Classic graph-mode TensorFlow on CIFAR-10: the names that books import.
 
-A name is imported from its module when it is first used. So importing the package is fast and
-changes nothing: no environment variable, no file descriptor, and TensorFlow is not imported yet.
+A name is imported from its module on first use. So the import of the package is fast: it loads no
+TensorFlow, sets no environment variable and opens no file.
 """
 
 import importlib as _importlib
 
 __version__ = '1.4.0'
 
-_MODULES = {  # where each name is defined
+_MODULES = {  # module of each name
     'maybe_download_and_extract': 'cifar10.data.download',
     'distorted_inputs': 'cifar10.input',
     'inputs': 'cifar10.input',
@@ -26,7 +26,7 @@ _MODULES = {  # where each name is defined
     'TOWER_NAME': 'cifar10.multi_gpu',
 }
 __all__ = sorted(_MODULES)
-# which readers use as attributes: cifar10.model.inference
+# Attributes: cifar10.model.inference
 _SUBMODULES = ['input', 'model', 'multi_gpu']
 
 

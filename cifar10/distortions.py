@@ -1,6 +1,6 @@
 """Random distortions of training images, and crops of evaluation images.
 
-Everything works on whole batches of raw images. The per-example operations of `tf.image` give the
+All functions process whole batches of raw images. The per-example operations of `tf.image` give the
 same images, but take more than ten times the CPU time.
 """
 
@@ -16,15 +16,15 @@ IMAGE_SIZE = 24
 class Strengths(NamedTuple):
     """Strengths of the distortions."""
 
-    contrast: float = CLASSIC.contrast  # contrast factors are drawn from 1 - it to 1 + it
+    contrast: float = CLASSIC.contrast  # factors from 1 - contrast to 1 + contrast
 
 
 class Parameters(NamedTuple):
     """Random parameters of the distortions of n images."""
 
-    rows: tf.Tensor  # the first row of each crop, int32 [n], 0 to 32 - image_size
-    columns: tf.Tensor  # the first column of each crop, int32 [n], 0 to 32 - image_size
-    flip: tf.Tensor  # whether to flip each image, bool [n]; both are equally likely
+    rows: tf.Tensor  # int32 [n], 0 to 32 - image_size: first row of each crop
+    columns: tf.Tensor  # int32 [n], 0 to 32 - image_size: first column of each crop
+    flip: tf.Tensor  # bool [n], True with probability 1/2: mirror the image
     contrast_factors: tf.Tensor  # float32 [n]
 
 
@@ -46,12 +46,11 @@ def sample_parameters(n, strengths=Strengths(), image_size=IMAGE_SIZE):
 
 
 def distort(images, parameters, image_size=IMAGE_SIZE):
-    """Crop, flip, change the contrast of, and standardise each image of a batch.
+    """Crop, flip, adjust contrast and standardise each image of a batch.
 
     Equal to tf.image's crop, flip, adjust_brightness, adjust_contrast and per_image_standardization
-    of each image, in float32 without clipping. A change of brightness cancels in the
-    standardisation, so none is made; contrast and standardisation together are one affine map per
-    channel.
+    of each image, in float32 without clipping. Brightness is left out, because the standardisation
+    cancels it. Contrast and standardisation together are one affine map per channel.
 
     Args:
       images: uint8 [n, 3, 32, 32].
@@ -65,8 +64,8 @@ def distort(images, parameters, image_size=IMAGE_SIZE):
     offsets = tf.range(image_size)
     images = tf.gather(images, rows[:, None] + offsets, axis=2, batch_dims=1)
     columns = columns[:, None] + tf.where_v2(flip[:, None], offsets[::-1], offsets)
-    # A product with ones and zeros picks the columns exactly; gathering byte by byte would take ten
-    # times as long.
+    # The product with a one-hot matrix selects the columns exactly. tf.gather of single bytes would
+    # take ten times as long.
     picks = tf.one_hot(columns, WIDTH, axis=1, dtype=tf.float32)
     images = tf.reshape(tf.cast(images, tf.float32), [-1, DEPTH * image_size, WIDTH])
     images = tf.reshape(tf.matmul(images, picks), [-1, DEPTH, image_size, image_size])
@@ -76,14 +75,14 @@ def distort(images, parameters, image_size=IMAGE_SIZE):
 def _standardize(images, contrast_factors):
     """Scale the contrast about channel means, then images to zero mean and unit variance.
 
-    With m_c the mean of channel c, m the mean of the image and f the contrast factor, the contrast
-    makes x - m into f (x - m_c) + (m_c - m), whose variance is f^2 var(x - m_c) + var(m_c - m). As
-    in tf.image.per_image_standardization the standard deviation counts as at least 1 / sqrt(number
-    of values), which keeps uniform images finite.
+    Let m_c be the mean of channel c, m the mean of the image and f the contrast factor. Contrast
+    maps x - m to f (x - m_c) + (m_c - m). Its variance is f^2 var(x - m_c) + var(m_c - m). As in
+    tf.image.per_image_standardization, the standard deviation is at least 1 / sqrt(number of
+    values), which keeps uniform images finite.
 
     Args:
       images: float32 [n, 3, height, width].
-      contrast_factors: of the contrast; float32, [n] or a scalar.
+      contrast_factors: float32, [n] or a scalar.
 
     Returns:
       float32 [n, height, width, 3].
@@ -96,7 +95,7 @@ def _standardize(images, contrast_factors):
         tf.reduce_mean(tf.square(x), [1, 2, 3], keepdims=True) for x in (images, channel_offset)
     ]
     variance = tf.square(contrast_factors) * variances[0] + variances[1]
-    # in this order: TensorFlow Lite makes NaN of rsqrt(0)
+    # maximum before rsqrt: TensorFlow Lite computes NaN for rsqrt(0).
     inverse_stddev = tf.rsqrt(tf.maximum(variance, 1 / images.shape[1:].num_elements()))
     images = images * (contrast_factors * inverse_stddev) + channel_offset * inverse_stddev
     return tf.transpose(images, [0, 2, 3, 1])
@@ -107,9 +106,9 @@ def crop(images, row_offset=0, column_offset=0, image_size=IMAGE_SIZE):
 
     Args:
       images: uint8 [n, 3, 32, 32].
-      row_offset: pixels from the centre of the image to that of the crop; at most as many as are
-        around the crop.
-      column_offset: likewise.
+      row_offset: pixels from the centre of the image down to the centre of the crop; the crop must
+        stay in the image.
+      column_offset: likewise, to the right.
       image_size: height and width of the crop, up to 32.
 
     Returns:

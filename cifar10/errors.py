@@ -1,4 +1,4 @@
-"""UserError, warnings, failed outputs of a run, and TensorFlow's errors in one line."""
+"""UserError, warnings, failed outputs of a run, one-line messages."""
 
 import contextlib
 import errno
@@ -6,7 +6,7 @@ import os
 import re
 import sys
 
-# Beginnings of lines without information in TensorFlow's messages.
+# Prefixes of uninformative lines in TensorFlow's messages.
 _BOILERPLATE_PREFIXES = (
     'Graph execution error',
     'Detected at node',
@@ -26,35 +26,32 @@ _OS_ERROR_MESSAGES = {os.strerror(number) for number in errno.errorcode}
 
 
 class UserError(Exception):
-    """Bad input: one line that names the cause and the remedy.
+    """Bad input: one line with cause and remedy.
 
-    The scripts print it and exit with status 1, as they do for errors of the operating system. A
-    bug keeps its traceback.
+    The scripts print the line and exit with status 1, as for an OSError. A bug keeps its traceback.
     """
 
 
 def escape_unprintable(text):
-    """Return a text in one line.
-
-    Unprintable characters, like a newline in a file name, become escapes.
-    """
+    """Return a text with escapes for unprintable characters, like a newline in a file name."""
     return ''.join(
         character if character.isprintable() else ascii(character)[1:-1] for character in text
     )
 
 
 def warn(message):
-    """Print a warning on stderr, in one line, whatever names are in it."""
+    """Print a warning on stderr, in one line."""
     line = escape_unprintable(str(message))
-    if sys.stderr is not None:  # or print would write to the standard output
-        with contextlib.suppress(OSError):  # nobody may read it any more
+    if sys.stderr is not None:  # print(file=None) writes to stdout
+        with contextlib.suppress(OSError):  # The reader may have closed the pipe.
             print(f'{os.path.basename(sys.argv[0])}: {line}', file=sys.stderr, flush=True)
 
 
 class MissingOutputsError(UserError):
     """Missing outputs of a saved run.
 
-    `stop_signal` is the signal that stopped the run, or None if it is complete.
+    Attributes:
+      stop_signal: the signal that stopped the run; None if the run is complete.
     """
 
     def __init__(self, message, stop_signal):
@@ -65,11 +62,10 @@ class MissingOutputsError(UserError):
 class OutputErrors:
     """Failed outputs of a run, like a summary or a trace.
 
-    They do not stop the run, but it then ends with an error.
+    The run continues, but ends with an error.
 
     Attributes:
-      training_ended: whether the run has made its last step; then no line says that training
-        goes on.
+      training_ended: True after the last step; stops the warnings that training goes on.
     """
 
     def __init__(self):
@@ -77,7 +73,7 @@ class OutputErrors:
         self.training_ended = False
 
     def add(self, name, error):
-        """Add the UserError of the output `name`; warn unless it has failed likewise before."""
+        """Add the UserError of the output `name`; warn if the error is new."""
         is_new = str(self._errors.get(name)) != str(error)
         self._errors[name] = error
         if is_new and not self.training_ended:
@@ -85,14 +81,14 @@ class OutputErrors:
 
     @contextlib.contextmanager
     def collect(self, name):
-        """Catch and add a UserError of the block, which makes the output `name`."""
+        """Catch and add a UserError of the block that writes the output `name`."""
         try:
             yield
         except UserError as error:
             self.add(name, error)
 
     def remove(self, name):
-        """Remove an output that has succeeded after all."""
+        """Remove the error of an output whose retry succeeded."""
         self._errors.pop(name, None)
 
     def check(self, stop_signal):
@@ -103,19 +99,19 @@ class OutputErrors:
 
 
 def reason(error):
-    """Return the cause in the message of an error, without a path, which the caller names."""
+    """Return the cause of an error, without its path."""
     message = getattr(error, 'strerror', None) or one_line_message(error)
     last = message.rsplit('; ', 1)[-1]  # of TensorFlow's 'PATH; No space left on device'
     return last if last in _OS_ERROR_MESSAGES else message
 
 
 def one_line_message(error):
-    """Return the message of an error in one line, without TensorFlow's nodes and stack."""
+    """Return the first line of an error's message, without TensorFlow's nodes and stack."""
     lines = [part.strip() for part in getattr(error, 'message', str(error)).splitlines()]
     message_lines = [
         part
         for before, part in zip([''] + lines, lines)
-        # after which a line of source may come
+        # A line of source follows 'File "'.
         if part and not part.startswith(_BOILERPLATE_PREFIXES) and not before.startswith('File "')
     ]
     return (

@@ -1,4 +1,4 @@
-"""Precision of a checkpoint: every example is scored exactly once."""
+"""Evaluation of checkpoints: every example exactly once."""
 
 import datetime
 import itertools
@@ -28,25 +28,25 @@ class Result(NamedTuple):
     num_views: int
     metrics: Metrics
     mistakes: Sequence[Mistake]  # the most confident ones
-    class_names: Sequence[str]  # in label order; the numbers of the classes if they have no names
-    # by summary tag; the cross entropy is the mean over the examples, without label smoothing
+    class_names: Sequence[str]  # in label order; numbers if the classes have no names
+    # By summary tag. The cross entropy is the mean over the examples, without label smoothing.
     losses: Dict[str, float]
 
 
 class Evaluator:
-    """Evaluation graph, built once for any number of checkpoints."""
+    """Evaluation graph, built once for all checkpoints."""
 
     def __init__(self, split, device='/cpu:0', num_examples=None, num_views=1):
         """Build the graph.
 
         Args:
-          split: the Split to evaluate, like the test split of a Dataset.
-          device: the device to compute on.
-          num_examples: evaluate only this many examples, the first ones; None takes all.
-          num_views: the number of views per image, see crop_and_flip.
+          split: the Split to evaluate, e.g. the test split of a Dataset.
+          device: the device of the network.
+          num_examples: evaluate only the first `num_examples`; None evaluates all.
+          num_views: views per image, see crop_and_flip.
 
         Raises:
-          UserError: a file is missing or malformed, or there are fewer examples.
+          UserError: a file is missing or malformed, or there are fewer than `num_examples`.
         """
         self._file_watcher = watch.FileWatcher(split)
         num_present = verification.verify(split)
@@ -66,8 +66,8 @@ class Evaluator:
             labels, images = cifar10_input.undistorted_records(split, num_epochs=1)
             labels = cifar10_input.check_labels(labels, split.num_classes)
             with tf.device(device):
-                # With a weight decay of 1, 'losses' holds l2_loss itself; `evaluate` multiplies it
-                # by that of the run.
+                # Weight decay 1 makes 'losses' the l2_loss. `evaluate` multiplies it by the
+                # weight decay of the run.
                 log_probabilities = mean_log_probabilities(
                     images, num_views, split.num_classes, num_sub_batches, fc_weight_decay=1.0
                 )
@@ -80,8 +80,8 @@ class Evaluator:
     def evaluate(self, ckpt):
         """Evaluate the moving averages in a checkpoint.
 
-        If it has none, print so and evaluate its raw weights. The weight decay in the losses is
-        that of the run, which the checkpoint's directory records.
+        A checkpoint without moving averages is evaluated with its weights, and a line says so. The
+        losses use the weight decay in the run's record.
 
         Args:
           ckpt: a Checkpoint.
@@ -90,9 +90,8 @@ class Evaluator:
           A Result.
 
         Raises:
-          UserError: the checkpoint was trained on other classes, does not fit the network or is not
-            finite, the record is damaged, or a file of the examples has changed since the Evaluator
-            was made.
+          UserError: the checkpoint has other classes, does not fit the network or is not finite,
+            the record is damaged, or a data file has changed since __init__.
         """
         self._file_watcher.check()
         train_dir = os.path.dirname(ckpt.path)
@@ -113,7 +112,7 @@ class Evaluator:
         return Result(ckpt.step, self._num_views, metrics, mistakes, names, losses)
 
     def _evaluate_examples(self, session):
-        """Return the Metrics of the examples, and the most confident mistakes."""
+        """Return the Metrics and the most confident mistakes."""
         batches, mistakes = [], []
         missing = self._num_examples
         coord = tf.train.Coordinator()
@@ -128,14 +127,14 @@ class Evaluator:
                     batch = Metrics(labels, log_probabilities)
                     mistakes += batch.mistakes(images, self._num_examples - missing)
                     mistakes.sort(key=lambda mistake: -mistake.probability)
-                    del mistakes[24:]  # as many are shown
+                    del mistakes[24:]  # The figures show 24.
                     batches.append(batch)
                     missing -= batch.num_examples
                 coord.request_stop()
-                # raises what went wrong, but not the OutOfRangeError that ends the data
+                # Raises errors of the threads, but not OutOfRangeError, the end of the data.
                 coord.join(threads)
             except tf.errors.OpError:
-                coord.raise_requested_exception()  # of the thread whose end was the reason
+                coord.raise_requested_exception()  # the thread's error is the cause
                 raise
             finally:
                 coord.request_stop()
@@ -148,26 +147,26 @@ def crop_and_flip(images, num_views):
 
     Args:
       images: uint8 [n, 3, 32, 32].
-      num_views: 1 for the crop at the centre; 2 for this crop and its mirror image; 10 for this
-        crop and four others, towards the corners, each with its mirror image.
+      num_views: 1: the centre crop; 2: the centre crop and its mirror image; 10: the centre crop,
+        four crops towards the corners, and their mirror images.
 
     Returns:
       A list of `num_views` float32 [n, 24, 24, 3].
     """
     shifts = [(0, 0)]
     if num_views == 10:
-        # pixels from the centre of the image to that of a crop, down and across
+        # (down, right) in pixels, from the centre of the image to the centre of the crop
         shifts += itertools.product([-3, 3], repeat=2)
     crops = [distortions.crop(images, *shift) for shift in shifts]
     return crops if num_views == 1 else crops + [crop[:, :, ::-1] for crop in crops]
 
 
 def mean_log_probabilities(images, num_views, num_classes, num_sub_batches, fc_weight_decay):
-    """Return the logarithm of the mean, over the views, of the probabilities of the classes.
+    """Return the logarithm of the class probabilities' mean over the views.
 
     Args:
       images: uint8 [n, 3, 32, 32].
-      num_views: see `crop_and_flip`.
+      num_views: see crop_and_flip.
       num_classes: see model.inference.
       num_sub_batches: see model.inference.
       fc_weight_decay: see model.inference.
@@ -184,7 +183,7 @@ def mean_log_probabilities(images, num_views, num_classes, num_sub_batches, fc_w
 
 
 def format_result(result, top_k=None):
-    """Return a line with precision and confidence interval; with `top_k`, also precision @ k."""
+    """Return a line with precision @ 1, its confidence interval, and precision @ `top_k`."""
     metrics = result.metrics
     now = datetime.datetime.now().isoformat(' ', 'microseconds')
     views = f'{result.num_views} views, ' if result.num_views > 1 else ''
@@ -201,21 +200,23 @@ def format_result(result, top_k=None):
 def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=None):
     """Yield the newest Checkpoint, at most every `min_interval_secs` seconds, and the last one.
 
-    Poll every two seconds. End when the run has ended, or after `timeout_secs` seconds without a
-    new checkpoint; if that is None and the run has no end, never. tf.train.checkpoints_iterator
-    follows the list alone: it would miss a checkpoint that is saved again under the same name, and
-    one that is intact while the latest is damaged.
+    Poll every two seconds. Stop at the end of the run, or after `timeout_secs` seconds without a
+    new checkpoint; None has no timeout.
+
+    tf.train.checkpoints_iterator compares names: it misses a checkpoint that is saved again under
+    the same name, and an older intact one if the latest is damaged.
 
     Raises:
-      UserError: there are checkpoints, but no intact one; or the directory is gone, in which there
-        was one; or none has come.
+      UserError: all checkpoints are damaged, the directory of a checkpoint has been removed, or
+        there was no checkpoint before the timeout.
     """
-    found = seen = last = None  # what is to be used; the same, and what was, at the last reading
+    # fingerprints of the newest checkpoint and of the last one read; (path, time) last yielded
+    found = seen = last = None
     found_time = due_time = time.monotonic()
     if not checkpoint_files.fingerprint(checkpoint_dir):
         print(f'Waiting for a checkpoint in {checkpoint_dir}')
     while True:
-        # in this order, or the last checkpoint could come in between
+        # in this order, or the last checkpoint could be saved between the two
         has_ended = run_directory.has_ended(checkpoint_dir)
         fingerprint, now = checkpoint_files.fingerprint(checkpoint_dir), time.monotonic()
         if fingerprint != found:
@@ -225,16 +226,16 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
         if found != seen and (now >= due_time or has_ended or is_over):
             seen, ckpt = found, checkpoint.read_latest(checkpoint_dir)
             used = ckpt and (ckpt.path, checkpoint_files.modification_time(ckpt.path))
-            if used and used != last:  # The newest may be damaged, and the one before it known.
+            if used and used != last:  # else the newest is damaged
                 last, due_time = used, now + min_interval_secs
                 yield ckpt
                 continue
         if last and not os.path.isdir(checkpoint_dir):
-            time.sleep(1)  # a trainer with --fresh moves it aside and makes it again
+            time.sleep(1)  # A trainer with --fresh moves and recreates it.
             directories.check_exists(
                 checkpoint_dir, 'it has been moved or removed: put it back, and start again'
             )
-        if has_ended and not directories.is_locked(checkpoint_dir):  # or it is just being resumed
+        if has_ended and not directories.is_locked(checkpoint_dir):  # else the run is being resumed
             print(f'The run in {checkpoint_dir} has ended: this was its last checkpoint')
             return
         if is_over and last is None:
@@ -251,20 +252,20 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
 def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):
     """Evaluate checkpoints, print the precision of each, and write summaries.
 
-    At the end, print the tables of the last one: precision and recall of each class, confusions,
+    Then print the report of the last one: precision and recall per class, confusion matrix,
     calibration, mistakes.
 
     Args:
       evaluator: an Evaluator.
       checkpoints: an iterable of Checkpoint.
       eval_dir: directory of the summaries.
-      top_k: for precision @ k as well; None for precision @ 1 alone.
+      top_k: also print precision @ top_k; None prints precision @ 1 only.
 
     Returns:
       The Result of the last checkpoint; None if there is none.
 
     Raises:
-      UserError: see Evaluator.evaluate; or a file cannot be written.
+      UserError: see Evaluator.evaluate; or a summary cannot be written.
     """
     result = None
     directories.make(eval_dir)

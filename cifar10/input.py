@@ -1,4 +1,4 @@
-"""CIFAR-10 batches from queues: reading, shuffling, prefetching, evaluation input."""
+"""Queue-based input pipeline: reading, shuffling, prefetching, evaluation input."""
 
 import os
 import types
@@ -15,10 +15,10 @@ from cifar10.errors import UserError
 
 BATCH_SIZE = CLASSIC.batch_size
 
-# Collections. Training starts when the sizes of the shuffle queues have reached their minima.
+# Graph collections. Training starts when each shuffle queue has reached its minimum size.
 SHUFFLE_QUEUE_SIZE = 'shuffle_queue_size'  # int32 scalar tensors, records
-SHUFFLE_QUEUE_MIN = 'shuffle_queue_min'  # numbers of records
-QUEUE_FILL = 'queue_fill'  # scalar tensors from 0 to 1, named after the queue
+SHUFFLE_QUEUE_MIN = 'shuffle_queue_min'  # ints, records
+QUEUE_FILL = 'queue_fill'  # float scalar tensors, 0 to 1, named after the queue
 
 MIN_FRACTION_OF_EXAMPLES_IN_QUEUE = 0.4
 
@@ -34,22 +34,20 @@ class InputSettings(NamedTuple):
     """Settings of the training input."""
 
     strengths: distortions.Strengths = distortions.Strengths()
-    deterministic: bool = False  # whether the seed of the graph fixes the order of the images too
+    deterministic: bool = False  # True: the graph's seed fixes the order of images
     shard: Shard = Shard()
 
 
 def read_cifar10(filename_queue, label_weights=(1,)):
-    """Read one example from the files in a queue of names.
-
-    Run it N times for N examples.
+    """Read the next example from the files of a filename queue.
 
     Args:
       filename_queue: a queue of strings.
-      label_weights: of the bytes of a label, see dataset.Split; CIFAR-10 has one byte.
+      label_weights: weights of the label's bytes, see dataset.Split; CIFAR-10 has one byte.
 
     Returns:
-      An object with the fields height, width and depth; key, a string scalar, 'file:record'; label,
-      int32 [1]; and uint8image, uint8 [32, 32, 3].
+      An object with the fields height, width, depth; key, a string scalar 'file:record'; label,
+      int32 [1]; uint8image, uint8 [32, 32, 3].
     """
     record_bytes = len(label_weights) + dataset.IMAGE_BYTES
     key, value = tf.FixedLengthRecordReader(record_bytes).read(filename_queue)
@@ -73,10 +71,10 @@ def _split_records(rows, label_weights):
 
 
 def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, settings=InputSettings()):
-    """Return batches of distorted training images, in random order, without end.
+    """Return batches of distorted training images, in random order, endlessly.
 
     Args:
-      data_dir: a directory that holds a data set, or a Dataset; see dataset.read.
+      data_dir: directory of a data set, or a Dataset; see dataset.read.
       batch_size: examples per batch.
       settings: an InputSettings.
 
@@ -85,8 +83,7 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, settings=
       labels: int32 [batch_size].
 
     Raises:
-      cifar10.errors.UserError: a file is missing or malformed, or has fewer examples than there are
-      shards.
+      cifar10.errors.UserError: a file is missing or malformed, or has fewer examples than shards.
     """
     split = dataset.read(data_dir).train
     num_examples = verification.verify(split) // settings.shard.num_shards
@@ -98,16 +95,15 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, settings=
 
 
 def shuffled_records(split, num_examples, batch_size, settings=InputSettings()):
-    """Return batches of undistorted images, in random order, without end.
+    """Return batches of raw records, in random order, endlessly.
 
     Args:
       split: a Split.
-      num_examples: the queue keeps at least 40 % of this number of records, but no more than of
-        CIFAR-10: its memory is bounded.
+      num_examples: the minimum size of the queue is 40 % of them. To bound its memory, CIFAR-10's
+        number is the maximum.
       batch_size: examples per batch.
-      settings: an InputSettings. If it is deterministic, and one thread takes the batches, the
-        seed of the graph fixes the order. Otherwise the timing of threads decides which records
-        are in the queue when one of them is drawn.
+      settings: an InputSettings. If it is deterministic and one thread dequeues, the graph's seed
+        fixes the order. Otherwise the order also depends on the timing of threads.
 
     Returns:
       labels: int32 [batch_size].
@@ -116,8 +112,8 @@ def shuffled_records(split, num_examples, batch_size, settings=InputSettings()):
     minimum = int(
         min(num_examples, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN) * MIN_FRACTION_OF_EXAMPLES_IN_QUEUE
     )
-    # With room for one record more than must stay, it is full whenever one is drawn, and what it
-    # holds is certain.
+    # Deterministic: with room for one record above the minimum, the queue is full at each draw. So
+    # its content does not depend on timing.
     capacity = minimum + (1 if settings.deterministic else 3 * batch_size)
     filenames = tf.train.string_input_producer(split.paths)
     with tf.name_scope('shuffle_queue'):
@@ -125,9 +121,8 @@ def shuffled_records(split, num_examples, batch_size, settings=InputSettings()):
             capacity, minimum, [tf.uint8], [[split.record_bytes]], name='shuffle_queue'
         )
         enqueue = queue.enqueue_many([_read_records(filenames, split, settings.shard)])
-        num_threads = (
-            1 if settings.deterministic else 2
-        )  # one fills the queue while the other reads a file
+        # One thread fills the queue while the other one reads a file.
+        num_threads = 1 if settings.deterministic else 2
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue] * num_threads))
         size = queue.size()
         tf.add_to_collection(SHUFFLE_QUEUE_SIZE, size)
@@ -137,13 +132,13 @@ def shuffled_records(split, num_examples, batch_size, settings=InputSettings()):
 
 
 def _read_records(filename_queue, split, shard=Shard()):
-    """Read about 256 records at a time, uint8 [n, record_bytes].
+    """Read up to 256 records at a time, uint8 [n, record_bytes].
 
-    Each shard gets every shard.num_shards-th block of each file. Blocks are as large as the sizes
-    of the files allow.
+    A shard reads every shard.num_shards-th block of each file. Blocks are as large as the file
+    sizes allow.
 
     Raises:
-      UserError: a file has fewer records than there are shards.
+      UserError: a file has fewer records than shards.
     """
     paths, record_bytes = split.paths, split.record_bytes
     lengths = [os.path.getsize(path) // record_bytes for path in paths]
@@ -152,9 +147,9 @@ def _read_records(filename_queue, split, shard=Shard()):
             raise UserError(
                 f'{path} has {length} examples, which cannot be shared by {shard.num_shards} workers: start fewer, or give more data'
             )
-    # A reader takes blocks of one size, so the block must divide the length of each file, or it
-    # would cut a record at its end. A block of one record leaves shards that differ by one record
-    # per file; there is no larger one that suits every shard.
+    # A reader has one block size. It must divide the length of each file, or the reader would lose
+    # the last records. If no size suits all shards, blocks have one record: then the shards differ
+    # by at most one record per file.
     common = np.gcd.reduce(lengths)
     blocks = [count for count in range(1, 257) if common % (count * shard.num_shards) == 0]
     block = max(blocks, default=1)
@@ -167,10 +162,10 @@ def _read_records(filename_queue, split, shard=Shard()):
 
 
 def check_labels(labels, num_classes):
-    """Return the labels, int32 [n], checked to be below `num_classes`.
+    """Return the labels, int32 [n], asserted to be below `num_classes`.
 
-    Computing them raises InvalidArgumentError otherwise. Without this check a GPU computes a NaN
-    for such a label, which can only come from a file that has changed since it was verified.
+    Their evaluation raises InvalidArgumentError otherwise. A larger label comes from a file that
+    changed after its verification. Without the assertion, a GPU would compute a NaN.
     """
     with tf.device('/cpu:0'), tf.name_scope('check_labels'):
         message = (
@@ -182,10 +177,10 @@ def check_labels(labels, num_classes):
 
 
 def prefetch_queue(images, labels, capacity, num_threads=1):
-    """Prefetch up to `capacity` batches, in `num_threads` threads.
+    """Prefetch up to `capacity` batches in `num_threads` threads.
 
     Returns:
-      A tf.FIFOQueue: each run of its dequeue() gives the next (images, labels).
+      A tf.FIFOQueue; its dequeue() returns the next (images, labels).
     """
     with tf.device('/cpu:0'), tf.name_scope('prefetch_queue'):
         queue = tf.FIFOQueue(
@@ -201,12 +196,12 @@ def prefetch_queue(images, labels, capacity, num_threads=1):
 
 
 def tower_batches(queue, num_towers):
-    """Dequeue a batch per tower, one after the other.
+    """Dequeue one batch per tower, in the order of the towers.
 
-    So the tower that gets a batch does not depend on timing.
+    The order makes the batch of each tower independent of timing.
 
     Returns:
-      A list of what queue.dequeue() gives.
+      A list of (images, labels).
     """
     batches = []
     for _ in range(num_towers):
@@ -216,19 +211,18 @@ def tower_batches(queue, num_towers):
 
 
 def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, num_epochs=None):
-    """Return batches of undistorted images, in the order of the files.
+    """Return batches of undistorted images in the order of the files.
 
     Args:
-      eval_data: whether to read the test files rather than the training files.
-      data_dir: a directory that holds a data set, or a Dataset; see dataset.read.
+      eval_data: True reads the test files, False the training files.
+      data_dir: directory of a data set, or a Dataset; see dataset.read.
       batch_size: examples per batch.
-      num_epochs: how often each example comes. The last batch is shorter if they do not divide
-        evenly; running the tensors once more raises tf.errors.OutOfRangeError. None gives full
-        batches without end.
+      num_epochs: number of passes over the examples. The last batch may be smaller; the next run
+        raises tf.errors.OutOfRangeError. None returns full batches endlessly.
 
     Returns:
-      images: float32 [n, 24, 24, 3], the centre of each image, standardised; n is batch_size, or
-        unknown with `num_epochs`.
+      images: float32 [n, 24, 24, 3], centre crops, standardised; n is batch_size, or unknown with
+        `num_epochs`.
       labels: int32 [n].
 
     Raises:
@@ -243,12 +237,12 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, num_epoc
 
 
 def undistorted_records(split, batch_size=BATCH_SIZE, num_epochs=None):
-    """Return batches as they are in the files, in order; see `inputs`.
+    """Return batches of raw records in the order of the files; see `inputs`.
 
     Args:
       split: a Split.
       batch_size: examples per batch.
-      num_epochs: how often each example comes; None means without end.
+      num_epochs: number of passes over the examples; None is endless.
 
     Returns:
       labels: int32 [n].
@@ -270,15 +264,15 @@ def undistorted_records(split, batch_size=BATCH_SIZE, num_epochs=None):
 
 
 def _filename_queue(paths):
-    """Return a queue of the file names that is closed after the last one.
+    """Return a queue of file names that is closed after the last one.
 
-    tf.train.string_input_producer(num_epochs=1) would count in a local variable, which a listing
-    that only restores a checkpoint does not initialise.
+    tf.train.string_input_producer(num_epochs=1) would need a local variable. Listings that only
+    restore a checkpoint do not initialise it.
     """
     queue = tf.FIFOQueue(len(paths), [tf.string], [[]], name='filename_queue')
     with tf.control_dependencies([queue.enqueue_many([paths])]):
         enqueue_and_close = queue.close()
-    # the thread's second enqueue finds the queue closed, which ends it
+    # The second enqueue fails, because the queue is closed. The error ends the thread.
     tf.train.add_queue_runner(
         tf.train.QueueRunner(
             queue,

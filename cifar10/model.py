@@ -1,7 +1,7 @@
-"""Network and loss: the mathematics only.
+"""Network and loss.
 
 Two convolutional layers with pooling and local response normalisation, two fully connected layers,
-and a linear layer that gives the logits: 1,068,298 parameters for images of 24 x 24.
+and a linear layer for the logits: 1,068,298 parameters for images of 24 x 24.
 """
 
 import numpy as np
@@ -13,10 +13,7 @@ _LRN_RADIUS, _LRN_BIAS, _LRN_ALPHA, _LRN_BETA = 4, 1.0, 0.001 / 9, 0.75
 
 
 def _weights_and_biases(shape, dtype, stddev, bias):
-    """Create truncated normal weights and constant biases in the memory of the CPU.
-
-    The towers of all devices share them.
-    """
+    """Create truncated normal weights and constant biases on the CPU, for the towers to share."""
     initializer = tf.truncated_normal_initializer(stddev=stddev, dtype=dtype)
     with tf.device('/cpu:0'):
         weights = tf.get_variable('weights', shape, dtype, initializer)
@@ -58,13 +55,13 @@ def _runs_on_gpu(x):
 def local_response_normalization(x, name):
     """Return tf.nn.lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75).
 
-    On a GPU it is that operation, one cuDNN kernel. TensorFlow's CPU kernels would take a quarter
-    of a training step; on a CPU it is made of square roots and products with a band matrix (on a
-    GPU these products would be less exact).
+    A GPU runs tf.nn.lrn, one cuDNN kernel. On a CPU, TensorFlow's kernels would take a quarter of a
+    training step. So a CPU computes square roots and products with a band matrix, which would be
+    less exact on a GPU.
 
     Args:
       x: float tensor [n, height, width, channels].
-      name: the operation's name.
+      name: a name for the operation.
 
     Returns:
       A tensor like x.
@@ -79,8 +76,9 @@ def local_response_normalization(x, name):
 def _band_matrix_lrn(x):
     """Return y = x s^-beta with s = bias + alpha band(x^2).
 
-    `band` sums over up to 4 channels to either side. The gradient is dx = dy s^-beta - 2 alpha beta
-    x band(dy x s^(-beta - 1)) = dy s^-beta - x band(2 alpha beta dy y / s).
+    band(v) sums v over the channel and up to 4 channels on either side. The gradient is
+    dx = dy s^-beta - 2 alpha beta x band(dy x s^(-beta - 1))
+       = dy s^-beta - x band(2 alpha beta dy y / s).
     """
     shape, channels = tf.shape(x), int(x.shape[3])
     x = tf.reshape(x, [-1, channels])
@@ -103,7 +101,7 @@ def _band_matrix_lrn(x):
 
 
 def _split_batch(images, num_sub_batches):
-    """Cut the batch into sub-batches whose sizes differ by at most 1."""
+    """Split a batch into sub-batches whose sizes differ by at most 1."""
     if num_sub_batches == 1:
         return [images]
     with tf.name_scope('sub_batches'):
@@ -118,17 +116,17 @@ def inference(
     """Build the network.
 
     Args:
-      images: [batch, height, width, 3], float32 or float16, which the variables are then too;
-        height and width must be known.
+      images: [batch, height, width, 3], float32 or float16, also the dtype of the variables;
+        height and width must be static.
       num_classes: the number of classes.
-      num_sub_batches: the convolutional layers cut the batch into this many sub-batches and
-        compute them in parallel, so that the threads of a CPU need not wait for each other within
-        every operation. The result is the same.
+      num_sub_batches: number of parts of the batch that the convolutional layers compute in
+        parallel, so that the threads of a CPU do not wait for each other in each operation. The
+        result is the same.
       fc_weight_decay: each fully connected hidden layer adds fc_weight_decay * l2_loss(weights) to
         the collection 'losses'.
 
     Returns:
-      Logits, [batch, num_classes], not softmaxed.
+      Logits, [batch, num_classes], without softmax.
     """
     sub_batches = _split_batch(images, num_sub_batches)
     sub_batches = _conv_layer(sub_batches, 'conv1', bias=0.0)
@@ -151,17 +149,16 @@ def inference(
 def loss(logits, labels, scope=None, label_smoothing=CLASSIC.label_smoothing):
     """Return the mean cross entropy plus the weight decay of the fully connected layers.
 
-    With label smoothing e, the target is 1 - e for the label plus e spread evenly over all classes
-    (Szegedy et al., 2015, arXiv 1512.00567).
+    The cross entropy is added to the collection 'losses', which already has the weight decay of
+    `inference`. The total loss is the sum of the collection.
 
-    Add the cross entropy to the collection 'losses', where `inference` put the weight decay, and
-    sum the collection.
+    With label smoothing e, the target is 1 - e for the label, plus e / classes for every class
+    (Szegedy et al., 2015, arXiv 1512.00567).
 
     Args:
       logits: [batch, classes], float32 or float16.
-      labels: class numbers of any type, [batch].
-      scope: the name scope whose losses are summed, like 'tower_0/'; None sums those of the whole
-        graph.
+      labels: class numbers, [batch], any numeric dtype.
+      scope: a name scope, like 'tower_0/', to sum only its losses; None sums all.
       label_smoothing: e, from 0 to 1.
 
     Returns:
@@ -174,7 +171,7 @@ def loss(logits, labels, scope=None, label_smoothing=CLASSIC.label_smoothing):
     if label_smoothing:
         uniform_cross_entropy = tf.reduce_logsumexp(logits, 1) - tf.reduce_mean(logits, 1)
         cross_entropy += label_smoothing * (uniform_cross_entropy - cross_entropy)
-        # in TensorBoard it must not be one curve with the evaluation's
+        # Another name than the evaluation's: TensorBoard must not join the curves.
         name = 'smoothed_cross_entropy'
     tf.add_to_collection('losses', tf.reduce_mean(cross_entropy, name=name))
     return tf.add_n(tf.get_collection('losses', scope), name='total_loss')

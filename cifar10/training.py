@@ -1,4 +1,4 @@
-"""Building a training step, and the session that runs it."""
+"""Job of a run, training step, and the session that runs it."""
 
 import contextlib
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ from cifar10.input import InputSettings, Shard
 from cifar10.system import machine
 from cifar10.system.machine import Threads
 
-_SEEDS_PER_WORKER = 2**22  # of 2^31 - 1, which TensorFlow tells apart
+_SEEDS_PER_WORKER = 2**22  # TensorFlow has 2^31 - 1 different seeds.
 
 
 class Job(NamedTuple):
@@ -23,20 +23,19 @@ class Job(NamedTuple):
     dataset: Dataset
     num_examples: int  # in the training set
     hparams: HParams = CLASSIC
-    devices: Sequence[str] = ('/cpu:0',)  # of the towers, one after the other
+    devices: Sequence[str] = ('/cpu:0',)  # of tower 0, then of tower 1, ...
     requested_threads: Threads = Threads()
     max_steps: int = MAX_STEPS
     intervals: Intervals = Intervals()
     seed: Optional[int] = None  # of initial values and distortions
-    # whether the seed fixes everything else too, at the cost of time; on CPUs only
+    # The seed also fixes the order of the images and of sums; on CPUs only.
     deterministic: bool = False
     shard: Shard = Shard()  # of the examples
     log_device_placement: bool = False
-    devices_per_tower: int = 1  # over which its layers are divided
+    devices_per_tower: int = 1  # for the layers of one tower
     variable_strategy: str = 'cpu'  # one of config.VARIABLE_STRATEGIES
-    # that each tower takes, or, if there are several workers, those towers of theirs together
-    batches_per_step: int = 1
-    steps_per_execution: int = 1  # that a session run of the train op makes
+    batches_per_step: int = 1  # per tower, summed over the workers
+    steps_per_execution: int = 1  # steps per session run of the train op
 
     @property
     def model_params(self):
@@ -61,7 +60,7 @@ class Job(NamedTuple):
 
     @property
     def variable_devices(self):
-        """The devices over which the variables are spread."""
+        """The devices of the variables."""
         return placement.variable_devices(self.variable_strategy, self.devices)
 
     @property
@@ -71,7 +70,7 @@ class Job(NamedTuple):
 
     @property
     def run_length(self):
-        """The RunLength, which ends after max_steps or hparams.epochs, whichever comes first."""
+        """The RunLength: max_steps or hparams.epochs, whichever ends first."""
         endless = RunLength(
             self.hparams.batch_size * self.num_towers * self.batches_per_step,
             self.num_examples,
@@ -83,8 +82,8 @@ class Job(NamedTuple):
 
     @property
     def threads(self):
-        """The Threads; those not requested are chosen by the number of cores."""
-        if self.deterministic:  # threads that share an operation add up in another order each time
+        """The Threads: the requested numbers, others by the number of cores."""
+        if self.deterministic:  # The order of sums varies if threads share an operation.
             return self.requested_threads._replace(intra_op=1, prefetch=1)
         return machine.choose_threads(
             self.first_devices, self.hparams.batch_size, self.requested_threads
@@ -92,14 +91,14 @@ class Job(NamedTuple):
 
     @property
     def num_sub_batches(self):
-        """The number of sub-batches of each tower's batch, see model.inference."""
+        """The number of sub-batches per tower, see model.inference."""
         return machine.num_sub_batches(
             self.first_devices, self.hparams.batch_size, self.requested_threads.inter_op
         )
 
     @property
     def session_config(self):
-        """The tf.ConfigProto of its session."""
+        """The tf.ConfigProto of the session."""
         return machine.session_config(self.devices, self.threads, self.log_device_placement)
 
 
@@ -107,17 +106,17 @@ class Step:
     """Tensors and operations of a training step.
 
     Attributes:
-      train_op: the operation that makes one update and counts it in the global step.
-      losses: a list with each tower's loss, float32 scalars.
-      tower_grads: a list with each tower's list of (gradient, variable).
-      learning_rate: a scalar.
-      summary_op: a string scalar, run together with the train op.
-      global_step: int64 scalar, the number of updates including this one.
-      loss: float32 scalar, the mean of the losses.
+      train_op: the operation that applies one update and increments the global step.
+      losses: a list of the towers' losses, float32 scalars.
+      tower_grads: a list of the towers' lists of (gradient, variable).
+      learning_rate: a float scalar.
+      summary_op: a string scalar, fetched together with the train op.
+      global_step: int64 scalar, the number of updates after this one.
+      loss: float32 scalar, the mean of `losses`.
     """
 
     def __init__(self, train_op, losses, tower_grads, learning_rate, summary_op):
-        """Add global_step and loss to the default graph; for the arguments see above."""
+        """Add global_step and loss to the default graph; see Attributes."""
         self.train_op, self.losses, self.tower_grads = train_op, losses, tower_grads
         self.learning_rate, self.summary_op = learning_rate, summary_op
         with tf.device('/cpu:0'):
@@ -127,7 +126,7 @@ class Step:
 
 
 def build_step(job, batches):
-    """Build the step of scripts/cifar10_multi_gpu_train.py, without its input and summaries.
+    """Build the step of scripts/cifar10_multi_gpu_train.py without input and summaries.
 
     Args:
       job: a Job.
@@ -146,7 +145,7 @@ def build_step(job, batches):
 
 
 def placement_stats(job):
-    """Return the placement.PlacementStats of a step of a Job in one process."""
+    """Return the placement.PlacementStats of a Job's step in one process."""
     size, batch_size = distortions.IMAGE_SIZE, job.hparams.batch_size
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         images = tf.placeholder(tf.float32, [batch_size, size, size, 3])
@@ -158,8 +157,7 @@ def placement_stats(job):
 def set_seed(seed, first_step, worker_index=0):
     """Seed the default graph, unless `seed` is None.
 
-    A resumed run draws other random numbers than its first steps did, and each worker of a cluster
-    draws its own.
+    A resumed run, and each worker of a cluster, draws different random numbers.
     """
     if seed is not None:
         tf.set_random_seed(seed + first_step + _SEEDS_PER_WORKER * worker_index)
@@ -169,27 +167,27 @@ class SessionSettings(NamedTuple):
     """Settings of the session of a worker of a cluster."""
 
     config: tf.ConfigProto
-    master: str = ''  # the target of a tf.train.Server; '' is a session of this process alone
-    initializes_variables: bool = True  # whether this process gives the variables their values
-    hooks: Sequence[tf.train.SessionRunHook] = ()  # come before all others
+    master: str = ''  # the target of a tf.train.Server; '' is a local session
+    initializes_variables: bool = True  # False: another process does
+    hooks: Sequence[tf.train.SessionRunHook] = ()  # before all others
 
 
 @contextlib.contextmanager
 def session(step, job, run, saver, summary_writer, settings=None):
-    """Yield a session that trains, and at its end saves a checkpoint and evaluates it.
+    """Yield a training session, then save a checkpoint and evaluate it.
 
-    Its should_stop() is true after the last step or a signal.
+    Its should_stop() is True after the last step or a signal.
 
     Args:
-      step: a Step, in the default graph.
+      step: a Step in the default graph.
       job: a Job.
-      run: a hooks.outputs.ChiefRun, from whose checkpoint training is resumed, or a WorkerRun.
+      run: a hooks.outputs.ChiefRun, which may resume from a checkpoint, or a WorkerRun.
       saver: a tf.train.Saver.
-      summary_writer: what run.summary_writer() yields.
-      settings: a SessionSettings; None for a process that trains alone.
+      summary_writer: the value of run.summary_writer().
+      settings: a SessionSettings; None for a single process.
 
     Raises:
-      UserError: a loss, a gradient or a variable is not finite, the checkpoint does not fit, a data
+      UserError: a loss, gradient or variable is not finite, the checkpoint does not fit, a data
         file changes (a checkpoint is saved first), the directory is moved, the last checkpoint
         cannot be saved, or an output is missing at the end.
     """
@@ -205,8 +203,8 @@ def session(step, job, run, saver, summary_writer, settings=None):
     print(f'Network: {num_parameters} parameters')
     data_files = session_hooks.DataFilesHook(job.dataset.train, job.num_examples)
     nan_hook = checkpoint_hooks.NanHook(step, run.last_checkpoint)
-    # In this order: the first speed does not count the filling of the queue, and nothing that is
-    # not finite is printed or saved.
+    # The order matters. QueueFillHook is before LoggingHook: the first throughput excludes the
+    # filling of the queue. NanHook is before all hooks that print or save values.
     hooks = [
         *settings.hooks,
         session_hooks.StopAtStepHook(step, last_step, run),
@@ -222,7 +220,7 @@ def session(step, job, run, saver, summary_writer, settings=None):
     with run.stop_request(), data_files.translate_errors(), tf.train.SingularMonitoredSession(
         hooks, scaffold, settings.master, settings.config, stop_grace_period_secs=10
     ) as monitored:
-        with data_files.translate_errors():  # so that the session ends normally, with a checkpoint
+        with data_files.translate_errors():  # inside, so that the session ends with a checkpoint
             yield monitored
         if run.stop_signal:
             print(f'{run.stop_signal.name}: stopping')

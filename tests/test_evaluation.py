@@ -61,7 +61,7 @@ def test_raw_weights_without_averages(tmp_path, data_dir, paths, capsys):
         3,
         checkpoints.expected_result(data_dir, variables)[0],
     )
-    assert f'{path} has no moving averages: using the weights themselves' in capsys.readouterr().out
+    assert f'{path} has no moving averages: using the weights' in capsys.readouterr().out
 
 
 def test_a_checkpoint_that_is_not_finite(tmp_path, paths):

@@ -26,10 +26,10 @@ class Checkpoint(NamedTuple):
 def read_latest(directory):
     """Read the newest intact checkpoint in `directory`, even while a trainer replaces it.
 
-    A line says so if it is not the latest in the directory's list, or not in the directory.
+    Print a line if the directory's list does not name it as the latest, or names another directory.
 
     Returns:
-      A Checkpoint, or None where there is none.
+      A Checkpoint; None if there is neither a checkpoint nor a list.
 
     Raises:
       UserError: there is a checkpoint or a list, but no intact checkpoint.
@@ -47,7 +47,7 @@ def read_latest(directory):
         try:
             ckpt = read(path)
         except UserError as error:
-            # a trainer has just saved the next one, and deleted an old one
+            # A trainer has saved the next checkpoint and deleted an old one.
             if checkpoint_files.fingerprint(directory) != before:
                 return read_latest(directory)
             problems.append(str(error))
@@ -63,16 +63,15 @@ def read_latest(directory):
 
 
 def read(path):
-    """Read a whole checkpoint, which verifies its checksums.
+    """Read all values of a checkpoint and verify its checksums.
 
-    Its step is its global_step; if it has none, the number at the end of its name.
+    The step is its global_step or, without a global_step, the number at the end of its name.
 
     Returns:
       A Checkpoint.
 
     Raises:
-      UserError: the checkpoint is missing or damaged, or its step is not a whole number, 0 or
-        greater.
+      UserError: the checkpoint is missing or damaged, or its step is no whole number >= 0.
     """
     directory, name = os.path.split(path)
     # Before TensorFlow 0.12, a checkpoint was one file, without a suffix.
@@ -106,24 +105,24 @@ def read(path):
 def variable_suffix(ckpt):
     """Return the suffix of the variable names to load from a Checkpoint.
 
-    It is that of the moving averages, or '' if there are none, and a line says so.
+    Without moving averages the suffix is '', and a line says so.
     """
     if any(name.endswith(_AVERAGE_SUFFIX) for name in ckpt.values):
         return _AVERAGE_SUFFIX
-    print(f'{ckpt.path} has no moving averages: using the weights themselves')
+    print(f'{ckpt.path} has no moving averages: using the weights')
     return ''
 
 
 def check_fits(ckpt, variables):
-    """Check that a checkpoint has a finite value of the right type and shape for each variable.
+    """Check that a checkpoint has a finite value of the right dtype and shape per variable.
 
     Args:
       ckpt: a Checkpoint.
       variables: dict from names in the checkpoint to variables, or to tf.TensorSpecs.
 
     Raises:
-      UserError: names the first variable that is missing in the checkpoint, has another type or
-        shape there, or is not finite.
+      UserError: names the first variable that is missing, has another dtype or shape, or is not
+        finite.
     """
     for name, variable in sorted(variables.items()):
         value = ckpt.values.get(name)
@@ -136,6 +135,6 @@ def check_fits(ckpt, variables):
             )
         if not np.isfinite(value).all():
             raise UserError(
-                f'The checkpoint {ckpt.path} cannot be used: its {name} is not finite. Use an older one, by naming it in '
+                f'The checkpoint {ckpt.path} cannot be used: its {name} is not finite. Name an older checkpoint in '
                 f'the list {checkpoint_files.CHECKPOINT_STATE_FILE}'
             )

@@ -1,4 +1,4 @@
-"""Checkpoint files: names, order, saving, the best one, leftovers of a killed process."""
+"""Checkpoint files: names, order, saving, the best checkpoint, leftovers."""
 
 import contextlib
 import math
@@ -12,12 +12,12 @@ from cifar10.errors import UserError
 from cifar10.system import files
 
 PREFIX = 'model.ckpt'
-CHECKPOINT_STATE_FILE = 'checkpoint'  # the file in which a tf.train.Saver lists what it has saved
+CHECKPOINT_STATE_FILE = 'checkpoint'  # the list of a tf.train.Saver
 _INDEX = re.compile(r'(model\.ckpt-(\d+))\.index')
 _DATA = re.compile(r'(model\.ckpt-\d+)\.data-\d+-of-\d+')
 _BEST = re.compile(r'(best\.ckpt-\d+)\.(index|data-\d+-of-\d+)(\.tempstate\d+)?')
-# Leftovers of a process killed while it saved: names in TensorFlow's BundleWriter
-# and atomic_write_string_to_file, and in files.atomic_write.
+# Temporary names of TensorFlow's BundleWriter and atomic_write_string_to_file, and of
+# files.atomic_write. A process killed while it saves leaves such files.
 _UNFINISHED = re.compile(
     r'(checkpoint|model\.ckpt-\d+\..*)\.(tempstate\d+|tmp[0-9a-f]{32})|run\.json\.new(\.\d+)?'
 )
@@ -26,12 +26,11 @@ _UNFINISHED = re.compile(
 def candidates(directory):
     """Return the paths of the checkpoints in `directory`, the preferred one first.
 
-    The latest of the list there comes first, then the others by step. A checkpoint that was
-    completed after the list was written comes before the latest of the list: the process that saved
-    it was killed in between.
+    The latest of the list is first, then the others by step. A checkpoint of a later step that is
+    newer than the list precedes both: its process was killed before it updated the list.
 
     Raises:
-      UserError: the list is a directory, a FIFO or the like.
+      UserError: the list is no regular file.
     """
     found = filter(None, map(_INDEX.fullmatch, file_names(directory)))
     steps = {os.path.join(directory, match.group(1)): int(match.group(2)) for match in found}
@@ -47,29 +46,27 @@ def candidates(directory):
 
 
 def latest_checkpoint(directory):
-    """Return the path that the directory's list names as the latest.
-
-    It is None if there is no list, or if it names none.
+    """Return the path of the latest checkpoint in the directory's list, or None.
 
     Raises:
-      UserError: the list is a directory, a FIFO or the like.
+      UserError: the list is no regular file.
     """
     state = _state(directory)
     return state.model_checkpoint_path if state else None
 
 
 def listed_checkpoints(directory, last=None):
-    """Return the listed paths of a saver's existing checkpoints in the directory, oldest first.
+    """Return the listed paths of existing checkpoints in the directory, oldest first.
 
-    A list can name others elsewhere, as in a copy of a directory, or the best checkpoint; a saver
-    that knew of it would delete it.
+    Checkpoints of other directories and the best checkpoint are left out, because a saver would
+    delete them.
 
     Args:
       directory: the directory.
-      last: a checkpoint that comes last, whether the list names it or not.
+      last: a path to append, listed or not.
 
     Raises:
-      UserError: the list is a directory, a FIFO or the like.
+      UserError: the list is no regular file.
     """
     state = _state(directory)
     paths = [path for path in (state.all_model_checkpoint_paths if state else []) if path != last]
@@ -87,21 +84,18 @@ def _state(directory):
     state_file = os.path.join(directory, CHECKPOINT_STATE_FILE)
     if not os.path.exists(state_file):
         return None
-    files.check_regular_file(state_file, 'remove it, and the newest checkpoint is used')
+    files.check_regular_file(state_file, 'remove it to use the newest checkpoint')
     try:
         state = tf.train.get_checkpoint_state(directory)
         if state:
             files.check_name(state.model_checkpoint_path)
         return state
-    except (ValueError, OSError, tf.errors.OpError, UserError):  # it names none
+    except (ValueError, OSError, tf.errors.OpError, UserError):  # a damaged list
         return None
 
 
 def modification_time(path):
-    """Return the modification time of the file of a checkpoint that a saver completes last.
-
-    It is 0 if there is none.
-    """
+    """Return the modification time of a checkpoint's last file, the index; 0 if it is missing."""
     return _modification_time(path + '.index')
 
 
@@ -116,15 +110,12 @@ def file_names(directory):
     """Return the names of the files in a directory; none if it does not exist."""
     try:
         return os.listdir(directory or '.')
-    except (FileNotFoundError, NotADirectoryError):  # or it has just been moved
+    except (FileNotFoundError, NotADirectoryError):  # It may just have been moved.
         return []
 
 
 def fingerprint(directory):
-    """Return a value that changes with the preferred checkpoint.
-
-    It also changes if a new run has saved one under the same name.
-    """
+    """Return a value that changes with the path or time of the preferred checkpoint."""
     return [(path, modification_time(path)) for path in candidates(directory)[:1]]
 
 
@@ -132,8 +123,8 @@ def save(saver, session, directory, step):
     """Save a checkpoint with a tf.train.Saver; return its path.
 
     Raises:
-      UserError: it cannot be saved; nothing half-written is left.
-      tf.errors.OpError: a parameter server is gone.
+      UserError: it cannot be saved; its unfinished files are removed.
+      tf.errors.OpError: a parameter server is lost.
     """
     prefix = os.path.join(directory, PREFIX)
     try:
@@ -146,16 +137,13 @@ def save(saver, session, directory, step):
         ):
             raise
         raise UserError(
-            f'Cannot save a checkpoint ({errors.reason(error)}): make room for {prefix}-{step}, and make sure that its '
-            'directory can be written'
+            f'Cannot save a checkpoint ({errors.reason(error)}): make room for {prefix}-{step}, and make its '
+            'directory writable'
         )
 
 
 def remove_unfinished(directory):
-    """Remove leftovers of processes killed, or out of disk space, while they saved.
-
-    They are files that were not yet renamed, and data without an index.
-    """
+    """Remove unfinished files of failed saves: temporary files, and data without an index."""
     found = file_names(directory)
     for name in found:
         data = _DATA.fullmatch(name)
@@ -164,24 +152,23 @@ def remove_unfinished(directory):
 
 
 def _remove(directory, name):
-    """Remove a file that nobody needs, if possible."""
+    """Remove a file, if possible."""
     with contextlib.suppress(OSError):
         os.remove(os.path.join(directory, name))
 
 
 def keep_best(run, ckpt, precision):
-    """Keep a checkpoint in place of the best one so far, if its precision is greater.
+    """Replace the best checkpoint of a run if the precision is greater.
 
-    The run's record names it. Whenever the process is killed, the record names one that is
-    complete.
+    The record always names a complete checkpoint, even if the process is killed.
 
     Args:
       run: a RunDirectory.
-      ckpt: the Checkpoint, with the very values that have been evaluated.
-      precision: the share of the examples that are classified correctly.
+      ckpt: the Checkpoint that was evaluated.
+      precision: the fraction of correctly classified examples.
 
     Raises:
-      UserError: it cannot be saved; the best one so far is intact.
+      UserError: it cannot be saved; the former best checkpoint is intact.
     """
     best = run.record.get('best')
     if best and precision <= best['precision']:
@@ -189,7 +176,7 @@ def keep_best(run, ckpt, precision):
     name = f'best.ckpt-{ckpt.step}'
     path = os.path.join(run.path, name)
     try:
-        if best and best['checkpoint'] == name:  # A run that was killed has come here again.
+        if best and best['checkpoint'] == name:  # A resumed run has repeated the step.
             run.record['best'] = best = None
             run.write_record()
         _write(path, ckpt.values)
@@ -206,10 +193,10 @@ def keep_best(run, ckpt, precision):
 
 
 def _write(path, values):
-    """Write a checkpoint with the operation that a tf.train.Saver uses.
+    """Write a checkpoint with the operation of a tf.train.Saver.
 
-    The session's Saver would save the current values, which the workers of a cluster may have
-    changed since the evaluation.
+    The Saver itself would save the session's values. The workers of a cluster may have changed them
+    since the evaluation.
     """
     with tf.Graph().as_default(), tf.Session(
         config=tf.ConfigProto(device_count={'GPU': 0})

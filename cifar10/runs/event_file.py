@@ -1,4 +1,4 @@
-"""Event files, which TensorBoard reads."""
+"""Event files for TensorBoard."""
 
 import contextlib
 import os
@@ -14,21 +14,20 @@ _ERRORS = RuntimeError, OSError, tf.errors.OpError
 
 
 class SummaryWriter:
-    """Writer of an event file, with the methods of tf.summary.FileWriter; a context manager.
+    """Event file writer with the methods of tf.summary.FileWriter; a context manager.
 
-    An event is on the disk when its method returns. tf.summary.FileWriter writes in a thread of its
-    own: TensorFlow 1.15 loses its errors; 2.21 raises the first one, with the traceback of the
-    thread, and drops all later events.
+    An event is on the disk when its method returns. tf.summary.FileWriter writes in another thread:
+    TensorFlow 1.15 loses its errors; 2.21 raises the first one and drops all later events.
 
-    The first event opens the file, and the first one after an error another file. Each method
-    raises UserError if it cannot write, or adds the error to `output_errors`.
+    The first event opens a file, and so does the first event after an error. Each method raises
+    UserError if it cannot write, or adds the error to `output_errors`.
 
     Attributes:
-      output_errors: the errors.OutputErrors to which errors are added; None to raise them.
+      output_errors: an errors.OutputErrors; None raises the errors.
     """
 
     def __init__(self, directory):
-        """Make a writer for a directory where TensorBoard looks."""
+        """Make a writer for the log directory `directory`."""
         self._directory = directory
         self._pending_events = []
         self._writer = None
@@ -48,7 +47,7 @@ class SummaryWriter:
         self._add(tf.Event(step=global_step, session_log=session_log))
 
     def add_run_metadata(self, run_metadata, tag, global_step):
-        """Write the tf.RunMetadata of a session run."""
+        """Write a tf.RunMetadata."""
         tagged = tf.summary.TaggedRunMetadata(
             tag=tag, run_metadata=run_metadata.SerializeToString()
         )
@@ -60,7 +59,7 @@ class SummaryWriter:
         if self.output_errors is None:
             self._write()
         else:
-            # The disk may be full only for a while: the next success writes what is missing.
+            # If the disk is full for a while, a later call writes the pending events.
             with self.output_errors.collect('summaries'):
                 self._write()
                 self.output_errors.remove('summaries')
@@ -72,7 +71,7 @@ class SummaryWriter:
             for event in self._pending_events:
                 self._writer.write(event.SerializeToString())
             self._writer.flush()
-            self._flushed_size = os.path.getsize(self._path)  # raises if it has been removed
+            self._flushed_size = os.path.getsize(self._path)  # fails if it was removed
             self._pending_events = []
         except _ERRORS as error:
             self._close()
@@ -82,7 +81,7 @@ class SummaryWriter:
 
     def _open(self):
         name = f'events.out.tfevents.{int(time.time()):010}.{socket.gethostname()}'
-        # Several processes may write to one directory.
+        # Several processes may write to the directory.
         with files.open_new(os.path.join(self._directory, name)) as new:
             self._path, self._flushed_size = new.name, 0
         self._writer = tf.io.TFRecordWriter(self._path)
@@ -90,7 +89,7 @@ class SummaryWriter:
         self._writer.write(version.SerializeToString())
 
     def _close(self):
-        """Close the file, and cut off a partly written event: TensorBoard would read no further."""
+        """Close the file and cut an incomplete event, at which TensorBoard would stop."""
         if self._writer is None:
             return
         with contextlib.suppress(*_ERRORS):

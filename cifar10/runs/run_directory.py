@@ -1,7 +1,4 @@
-"""Directory of a training run, new, resumed or moved aside, and its record, run.json.
-
-The next start and the evaluation read the record.
-"""
+"""Directory of a training run and its record, run.json."""
 
 import contextlib
 import json
@@ -25,23 +22,23 @@ _RUN_FILE = re.compile(r'checkpoint|model\.ckpt-.*|events\..*|run\.json')
 
 
 class RunDirectory(NamedTuple):
-    """Training directory that this process has locked."""
+    """Training directory locked by this process."""
 
     path: str
-    resumed: Optional[checkpoint.Checkpoint]  # from which training is resumed
-    # The hyperparameters, the number of towers, the data set, the seed, the best checkpoint.
+    resumed: Optional[checkpoint.Checkpoint]  # None for a new run
+    # hyperparameters, number of towers, data set, seed, best checkpoint
     record: dict
     lock: directories.Lock
-    # The paths of its checkpoints, oldest first; a tf.train.Saver deletes the oldest.
+    # paths of its checkpoints, oldest first; a tf.train.Saver deletes the oldest
     saved: Sequence[str]
 
     @property
     def saved_step(self):
-        """The global step of the checkpoint from which training is resumed, or 0."""
+        """The global step of the resumed checkpoint, or 0."""
         return self.resumed.step if self.resumed else 0
 
     def write_record(self):
-        """Write the record, for the next start to compare."""
+        """Write the record, which the next start and the evaluation read."""
         files.atomic_write(
             os.path.join(self.path, RECORD),
             json.dumps(self.record, indent=1),
@@ -55,15 +52,15 @@ def lock(train_dir, fresh, job):
 
     Args:
       train_dir: the directory.
-      fresh: whether to move an existing run aside.
+      fresh: True moves an existing run aside.
       job: the training.Job.
 
     Raises:
-      UserError: the directory's name cannot be used, another process trains there or another user
-        controls it, its run has other classes, another number of examples, another recipe or
-        another optimizer, or its record or all its checkpoints are damaged.
+      UserError: the name of the directory is invalid, another process trains there, another user
+        controls it, the run has other classes, another number of examples, recipe or optimizer, or
+        its record or all its checkpoints are damaged.
     """
-    train_dir = os.path.abspath(train_dir)  # "." would move with the directory
+    train_dir = os.path.abspath(train_dir)  # '.' would move with the directory.
     busy_message = (
         f'Another process is training in {train_dir}: stop it, or give another --train_dir'
     )
@@ -97,9 +94,9 @@ def lock(train_dir, fresh, job):
 
 
 def _read_best(train_dir, is_checked):
-    """Return the recorded best checkpoint.
+    """Return the recorded best checkpoint, or None.
 
-    It is None if there is none, or, with a message, if it is checked and cannot be read.
+    If `is_checked`, print a line and return None for a damaged one.
     """
     best = read_record(train_dir).get('best')
     try:
@@ -107,15 +104,15 @@ def _read_best(train_dir, is_checked):
             checkpoint.read(os.path.join(train_dir, best['checkpoint']))
         return best
     except UserError as error:
-        print(f'{error}. The next evaluation replaces it as the best one, whatever its precision')
+        print(f'{error}. The next evaluation replaces it')
 
 
 def has_ended(train_dir, last_step=None):
-    """Return whether the run in the directory, if there is one, has been saved at its last step.
+    """Return True if the directory has a checkpoint of the run's last step.
 
     Args:
       train_dir: the directory.
-      last_step: of the run; None takes the recorded one.
+      last_step: the last step; None takes the recorded one.
 
     Raises:
       UserError: the record is damaged.
@@ -143,7 +140,7 @@ def _move_aside(train_dir, data_dir):
 
 
 def read_hparams(train_dir):
-    """Return the HParams of the run in the directory; the classic ones if none are recorded.
+    """Return the recorded HParams; CLASSIC without a record.
 
     Raises:
       UserError: the record is damaged.
@@ -155,10 +152,9 @@ def read_hparams(train_dir):
 def read_record(train_dir):
     """Return the record in the directory; {} if there is none.
 
-    Missing fields of HParams are classic. Further items, which an early version may not have
-    recorded: num_towers, num_examples, class_names (None if unknown), last_step (infinite for a run
-    without end), seed, deterministic, and best, None or a dict of the `checkpoint` of --keep_best
-    and its `precision`.
+    Missing fields of HParams get the values of CLASSIC. Records of early versions may lack the
+    other items: num_towers, num_examples, class_names (None if unknown), last_step (infinite for an
+    endless run), seed, deterministic, best (None, or a dict with `checkpoint` and `precision`).
 
     Raises:
       UserError: the record is damaged.
@@ -168,10 +164,10 @@ def read_record(train_dir):
 
 
 def _validate(record):
-    """Return the record with its numbers in the types of HParams.
+    """Return the record with numbers of the types of HParams.
 
     Raises:
-      ValueError, OverflowError: it is not the record of a run.
+      ValueError, OverflowError: the record is invalid.
     """
     if not isinstance(record, dict):
         raise ValueError('it is not a JSON object')
@@ -196,7 +192,7 @@ def _validate(record):
 
 
 def _is_valid(name, value, kind):
-    """Return whether a value is one of the hyperparameter `name`, which has the type `kind`."""
+    """Return True if a value is valid for the hyperparameter `name` of type `kind`."""
     if kind is bool:
         return isinstance(value, bool)
     if kind is str:
@@ -209,10 +205,10 @@ def _is_number(value):
 
 
 def check_classes(train_dir, class_names):
-    """Check that the run was trained on these classes, as far as both are known.
+    """Check that the run was trained on these classes, if both are known.
 
     Raises:
-      UserError: it has been trained on others, or the record is damaged.
+      UserError: it was trained on other classes, or the record is damaged.
     """
     recorded = read_record(train_dir).get('class_names')
     if recorded and class_names and recorded != list(class_names):
@@ -224,13 +220,13 @@ def check_classes(train_dir, class_names):
 
 
 def _check_resumable(train_dir, record, hparams):
-    """Compare the recorded run with the resuming one; print changed hyperparameters and seed.
+    """Compare a new record with the recorded one; print changed hyperparameters and seed.
 
     Raises:
-      UserError: the classes, the recipe or the optimizer differ, or the number of examples where
-        the schedule depends on it.
+      UserError: the classes, recipe or optimizer differ, or the number of examples if the schedule
+        depends on it.
     """
-    recorded = dict(record, **read_record(train_dir))  # what is not recorded counts as the same
+    recorded = dict(record, **read_record(train_dir))  # missing items count as unchanged
     # Other optimizers have other variables.
     unchangeable_names = ['class_names', 'recipe', 'optimizer']
     for name in unchangeable_names + (['num_examples'] if hparams.is_epoch_based else []):
@@ -243,7 +239,7 @@ def _check_resumable(train_dir, record, hparams):
             )
     unused = {'last_step'}
     if not recorded['deterministic'] and not record['deterministic']:
-        unused |= {'seed', 'deterministic'}  # such a run is not the same again anyway
+        unused |= {'seed', 'deterministic'}  # the run is not reproducible
     changed = [
         f'{name} {value} (was {recorded[name]})'
         for name, value in record.items()
@@ -252,23 +248,22 @@ def _check_resumable(train_dir, record, hparams):
     if changed:
         print(
             f'The run in {train_dir} is resumed with different hyperparameters: {", ".join(changed)}. The learning-rate '
-            'schedule counts the steps so far as if they had been made with these'
+            'schedule applies these to all steps so far'
         )
 
 
 def read_checkpoint(directory, choice):
-    """Read the checkpoint that a user has chosen.
+    """Read the checkpoint of a user's choice.
 
     Args:
-      directory: of the checkpoints.
-      choice: 'latest'; 'best', the one that --keep_best keeps; or the path of a checkpoint, or of
-        one of its files.
+      directory: directory of the checkpoints.
+      choice: 'latest'; 'best', see --keep_best; or the path of a checkpoint or of one of its files.
 
     Returns:
       A Checkpoint.
 
     Raises:
-      UserError: there is no such checkpoint, or it is damaged.
+      UserError: the checkpoint is missing or damaged.
     """
     if choice == 'latest':
         latest = checkpoint.read_latest(directory)
@@ -288,7 +283,9 @@ def read_checkpoint(directory, choice):
     try:
         return checkpoint.read(path)
     except UserError as error:
-        if choice == 'best' and read_record(directory).get('best') != best:  # It was just replaced.
+        if (
+            choice == 'best' and read_record(directory).get('best') != best
+        ):  # A trainer replaced it.
             return read_checkpoint(directory, choice)
         raise UserError(
             f'{error}. Give --checkpoint=latest, or the path of another checkpoint; its directory is --checkpoint_dir'

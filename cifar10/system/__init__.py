@@ -1,1 +1,1 @@
-"""Operating system and hardware: files, directories, signals, threads and devices."""
+"""Operating system and hardware."""

@@ -1,4 +1,4 @@
-"""Directories: trusted, made, written whole or not at all, locked by one process at a time."""
+"""Directories: trust, creation, atomic writing, locks."""
 
 import contextlib
 import glob
@@ -13,7 +13,7 @@ from cifar10.system import files
 try:
     import fcntl
 except ImportError:
-    # Windows has no such locks: two processes in one directory do not notice each other there
+    # Windows has no such locks.
     fcntl = None
 
 _INCOMPLETE = '.cifar10-incomplete-'
@@ -22,11 +22,10 @@ _INCOMPLETE = '.cifar10-incomplete-'
 def check_trusted(path):
     """Reject a path that another user could have planted in a world-writable directory.
 
-    Such a user could have links followed, or files replaced, while this process writes. Root is
-    trusted.
+    The other user could redirect or replace the files of this process. Root is trusted.
 
     Raises:
-      UserError: names what another user owns.
+      UserError: names the path of another user.
     """
     if not hasattr(os, 'getuid'):  # Windows
         return
@@ -39,7 +38,7 @@ def check_trusted(path):
             and os.lstat(ancestor).st_uid not in (os.getuid(), 0)
         ):
             raise UserError(
-                f'{ancestor} belongs to another user, and is in a place where every user can write: give another directory'
+                f'{ancestor} belongs to another user, in a place where every user can write: give another directory'
             )
         next_paths = [parent]
         if os.path.islink(ancestor):
@@ -48,13 +47,13 @@ def check_trusted(path):
 
 
 def check_checkpoint_dir(directory):
-    """Check that `directory` is one, and that TensorFlow takes its name literally.
+    """Check that no file is at `directory`, and that TensorFlow takes its name literally.
 
-    TensorFlow reads `*`, `?`, `[`, `]` and a backslash in the name of a checkpoint as a pattern: it
+    TensorFlow reads `*`, `?`, `[`, `]` and a backslash in the name of a checkpoint as a pattern. It
     would read, or delete, files in other directories.
 
     Raises:
-      UserError: it is something else, or its name cannot be used.
+      UserError: it is no directory, or its name is invalid.
     """
     files.check_name(directory)
     path = os.path.abspath(directory)
@@ -64,7 +63,7 @@ def check_checkpoint_dir(directory):
 
 
 def check_no_wildcards(path):
-    """Raise UserError if TensorFlow reads `path` as a pattern, see `check_checkpoint_dir`."""
+    """Raise UserError if TensorFlow reads `path` as a pattern, see check_checkpoint_dir."""
     if any(character in path for character in '*?[]\\' if character != os.sep):
         raise UserError(
             f'{path} has one of the characters * ? [ ] \\, which TensorFlow reads as a pattern: rename it, or give another '
@@ -73,9 +72,9 @@ def check_no_wildcards(path):
 
 
 def missing_directories(path):
-    """Return the missing ones of `path` and its parents, the innermost first."""
+    """Return the missing directories among `path` and its parents, innermost first."""
     path, found = os.path.abspath(path), []
-    # Windows may lack a whole drive
+    # On Windows the drive itself may be missing.
     while not os.path.lexists(path) and path != os.path.dirname(path):
         found.append(path)
         path = os.path.dirname(path)
@@ -83,7 +82,7 @@ def missing_directories(path):
 
 
 def check_no_file(path):
-    """Raise UserError if `path` or a parent exists and is no directory."""
+    """Raise UserError if `path` or a parent exists but is no directory."""
     absent = missing_directories(path)
     ancestor = os.path.dirname(absent[-1]) if absent else path
     if not os.path.isdir(ancestor):
@@ -91,7 +90,7 @@ def check_no_file(path):
 
 
 def check_exists(path, hint):
-    """Raise UserError, with `hint` if nothing is there, unless `path` is a directory."""
+    """Raise UserError unless `path` is a directory; `hint` is the remedy if it is missing."""
     check_no_file(path)
     if not os.path.isdir(path):
         raise UserError(f'{path} does not exist: {hint}')
@@ -101,8 +100,8 @@ def make(path):
     """Make the directory `path` and its parents if they do not exist.
 
     Raises:
-      UserError: it cannot be made, its name cannot be used, or another user controls it, see
-        `check_trusted`.
+      UserError: it cannot be made, its name is invalid, or another user controls it, see
+        check_trusted.
     """
     files.check_name(path)
     check_trusted(path)
@@ -114,16 +113,16 @@ def make(path):
 
 
 class Lock:
-    """Exclusive lock on a directory, which must stay in its place; a context manager.
+    """Exclusive lock on a directory; a context manager.
 
     Attributes:
-      is_held: whether there is a lock; Windows and some network file systems have none.
+      is_held: True if the lock is held; Windows and some network file systems have no locks.
     """
 
     def __init__(self, path, busy_message=None):
-        """Take a directory, and the UserError's message if another process holds the lock.
+        """Set the directory, and the UserError's message if another process holds the lock.
 
-        None waits for that process.
+        Without a message, wait for that process.
         """
         self._path, self._busy_message = path, busy_message
         self._handle = None
@@ -131,7 +130,7 @@ class Lock:
 
     def __enter__(self):
         if fcntl is not None:
-            # While it is open, no other directory gets its number.
+            # While the directory is open, its inode number is not reused.
             self._handle = os.open(self._path, os.O_RDONLY)
             try:
                 self._lock()
@@ -150,7 +149,7 @@ class Lock:
         except BlockingIOError:
             if self._busy_message:
                 raise UserError(self._busy_message)
-            print(f'Waiting for another process that works in {self._path}', flush=True)
+            print(f'Waiting for another process in {self._path}', flush=True)
             fcntl.flock(self._handle, fcntl.LOCK_EX)
         except OSError:  # The file system has no locks.
             return
@@ -159,7 +158,7 @@ class Lock:
 
     def check(
         self,
-        message='has been moved or removed: put it back, and start again; what was saved there is intact',
+        message='has been moved or removed: put it back, and start again; the saved files are intact',
     ):
         """Raise UserError if the directory has been moved, removed or replaced."""
         if self._handle is None:
@@ -174,12 +173,10 @@ class Lock:
 
 @contextlib.contextmanager
 def atomic_directory(path):
-    """Yield a temporary directory beside `path` that becomes `path` at the end of the block.
-
-    After an error it is removed.
+    """Yield a temporary directory that is renamed to `path` after the block, or removed.
 
     Raises:
-      OSError: it cannot be made, or cannot become `path`.
+      OSError: it cannot be made or renamed.
     """
     parent, name = os.path.split(os.path.abspath(path))
     incomplete = tempfile.mkdtemp(prefix=_INCOMPLETE, dir=parent)
@@ -194,10 +191,9 @@ def atomic_directory(path):
 
 @contextlib.contextmanager
 def write_lock(directory):
-    """Hold the lock on a directory; at begin and end, remove leftovers of `atomic_directory`.
+    """Hold the lock on a directory; before and after, remove leftovers of atomic_directory.
 
-    A killed process leaves one, and so can a signal that arrives just when `atomic_directory` makes
-    it.
+    A process that is killed, or gets a signal in mkdtemp, leaves a temporary directory.
     """
     with Lock(directory) as lock:
         try:
@@ -209,12 +205,12 @@ def write_lock(directory):
 
 def _remove_incomplete(parent, lock):
     for leftover in glob.glob(os.path.join(glob.escape(parent), _INCOMPLETE + '*')):
-        if lock.is_held:  # or another process may be writing it
+        if lock.is_held:  # else another process may be writing
             shutil.rmtree(leftover, ignore_errors=True)
 
 
 def is_locked(path):
-    """Return whether a process holds the lock on a directory; False where there are no locks."""
+    """Return True if a process holds the lock on a directory."""
     try:
         with Lock(path, 'busy'):
             return False

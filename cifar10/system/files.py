@@ -1,4 +1,4 @@
-"""Files: usable names, regular files, atomic writing."""
+"""Files: valid names, regular files, atomic writing."""
 
 import contextlib
 import errno
@@ -21,43 +21,40 @@ _SPECIAL_FILE_TYPES = [
 
 
 def check_name(path):
-    """Check that TensorFlow will understand the name of a file or directory as this machine does.
+    """Check that TensorFlow and Python access the same local path by this name.
 
     Raises:
-      UserError: it names a place that is not local, or has bytes that are not UTF-8, or control
-        characters.
+      UserError: the name is remote, not UTF-8, or has control characters.
     """
     if '://' in path:
-        raise UserError(f'{path} is not a place on this machine: give a local path')
+        raise UserError(f'{path} is not a local path: give a local one')
     try:
         is_same_there = os.fsencode(path) == path.encode()
     except UnicodeEncodeError:
         is_same_there = False
     if not is_same_there:
         raise UserError(
-            f'{path.encode(errors="backslashreplace").decode()} is not UTF-8, with which TensorFlow spells names: give '
-            'another name, or use a locale with UTF-8'
+            f'{path.encode(errors="backslashreplace").decode()} is not UTF-8, which TensorFlow needs: give '
+            'another name, or use a UTF-8 locale'
         )
     if any(character < ' ' or '\x7f' <= character <= '\x9f' for character in path):
         raise UserError(f'{path!r} has control characters: give another name')
 
 
 def special_file_type(mode):
-    """Return the type of a file that is not regular, like 'a FIFO', by its `st_mode`, or None."""
+    """Return the type of a special file by its `st_mode`, like 'a FIFO'; None for a regular one."""
     return next((file_type for is_type, file_type in _SPECIAL_FILE_TYPES if is_type(mode)), None)
 
 
 def check_regular_file(path, hint):
-    """Check that what exists at `path` is a regular file.
-
-    Reading a FIFO can wait for ever, and a device never ends.
+    """Check that `path` is a regular file, because reading a FIFO or device may never end.
 
     Args:
       path: the file.
-      hint: what the user can do if it is something else.
+      hint: the remedy in the error.
 
     Raises:
-      UserError: it is something else.
+      UserError: it is no regular file.
       OSError: it does not exist.
     """
     file_type = special_file_type(os.stat(path).st_mode)
@@ -66,7 +63,7 @@ def check_regular_file(path, hint):
 
 
 def digest(path, algorithm):
-    """Return the checksum of a file by an algorithm of hashlib, in hexadecimal digits."""
+    """Return the hexadecimal checksum of a file by an algorithm of hashlib."""
     hasher = hashlib.new(algorithm)
     with open(path, 'rb') as file:
         for chunk in iter(lambda: file.read(1 << 18), b''):
@@ -75,12 +72,12 @@ def digest(path, algorithm):
 
 
 def read_json(path, validate, hint):
-    """Return the JSON in a file as `validate` returns it; None if there is no file.
+    """Return the validated JSON in a file; None if there is no file.
 
     Args:
       path: the file.
-      validate: a function of the content; it raises an error if that is invalid.
-      hint: what the user can do if the file is damaged.
+      validate: a function that returns the content, or raises an error if it is invalid.
+      hint: the remedy in the error.
 
     Raises:
       UserError: the file is damaged.
@@ -104,7 +101,7 @@ def read_json(path, validate, hint):
 
 
 def open_new(path):
-    """Open a new binary file to write, called `path`, a dot and the first free number.
+    """Open a new binary file for writing: `path`, a dot and the first free number.
 
     It is never an existing file or link.
     """
@@ -114,7 +111,7 @@ def open_new(path):
 
 
 def check_writable(path):
-    """Raise UserError, before long work, if no file can be written at `path`."""
+    """Raise UserError if no file can be written at `path`."""
     try:
         if os.path.isdir(path) or not os.path.basename(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -123,17 +120,17 @@ def check_writable(path):
         os.remove(new.name)
     except OSError as error:
         raise UserError(
-            f'Cannot write {path} ({error.strerror}): name a file in an existing directory that can be written to'
+            f'Cannot write {path} ({error.strerror}): name a file in an existing, writable directory'
         )
 
 
 def atomic_write(path, content, hint):
-    """Write a file completely, or leave the old one.
+    """Write a file completely, or keep the old one.
 
     Args:
       path: the file; a link is replaced, not followed.
       content: a string or bytes.
-      hint: what the user can do where it cannot be written.
+      hint: the remedy in the error.
 
     Raises:
       UserError: it cannot be written.

@@ -1,4 +1,4 @@
-"""Cores, devices, threads, sub-batches, and the configuration of sessions."""
+"""Cores, devices, threads, sub-batches, session configuration."""
 
 import os
 import platform
@@ -8,44 +8,44 @@ from typing import NamedTuple
 import tensorflow.compat.v1 as tf
 from tensorflow.python.client import device_lib
 
-_SUB_BATCHES_PER_CORE = 2  # so that a core that falls behind has less to do
-_MIN_EXAMPLES_PER_SUB_BATCH = 8  # smaller sub-batches cost more than they bring
+_SUB_BATCHES_PER_CORE = 2  # more than one, to balance the load
+_MIN_EXAMPLES_PER_SUB_BATCH = 8  # Smaller ones are slower.
 
 
 class Threads(NamedTuple):
-    """Numbers of threads; 0 where none is given."""
+    """Numbers of threads; 0 is unset."""
 
-    intra_op: int = 0  # that share one operation
-    inter_op: int = 0  # for operations that run in parallel
-    prefetch: int = 0  # that fill the prefetch queue
+    intra_op: int = 0  # within one operation
+    inter_op: int = 0  # for parallel operations
+    prefetch: int = 0  # for the prefetch queue
 
 
 def set_up_tensorflow():
     """Set TensorFlow up for the graphs of this package."""
-    # no deprecation warnings: this package is what they warn about
+    # Deprecation warnings would be about this package itself.
     tf.logging.set_verbosity(tf.logging.ERROR)
-    tf.enable_resource_variables()  # as they are by default since TensorFlow 2.0
-    # or TensorBoard shows a function for both branches of each tf.cond in the moving averages
+    tf.enable_resource_variables()  # the default since TensorFlow 2.0
+    # Else TensorBoard shows functions for each tf.cond of the moving averages.
     tf.disable_control_flow_v2()
 
 
 def num_cores():
-    """Return the number of cores that this process may use."""
+    """Return the number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
 
 
 def is_gpu(device):
-    """Return whether a device name, like /gpu:0 or /device:GPU:0, is that of a GPU."""
+    """Return True if a device name, like /gpu:0 or /device:GPU:0, is a GPU."""
     return (tf.DeviceSpec.from_string(device).device_type or '').upper() == 'GPU'
 
 
 def num_sub_batches(devices, batch_size, inter_op=0):
-    """Return the number of sub-batches of each tower's batch that make use of all cores; 1 on GPUs.
+    """Return the number of sub-batches per tower that uses all cores; 1 on GPUs.
 
     Args:
       devices: one device name per tower.
       batch_size: examples per tower.
-      inter_op: threads for operations that run in parallel; 0 means one per core.
+      inter_op: threads for parallel operations; 0 is one per core.
     """
     if is_gpu(devices[0]):
         return 1
@@ -59,11 +59,10 @@ def num_sub_batches(devices, batch_size, inter_op=0):
 
 
 def choose_threads(devices, batch_size, overrides=Threads()):
-    """Choose the numbers of threads that are not given.
+    """Choose the numbers of threads that are unset in `overrides`.
 
-    On a CPU, cores that work on examples of their own are faster than cores that share every
-    operation and wait for each other at its end. So each operation gets one thread, and the towers'
-    batches are cut into sub-batches for the cores.
+    On a CPU, cores that share every operation wait for each other at its end. It is faster if each
+    core computes a sub-batch. So each operation gets one thread, if there are enough sub-batches.
 
     Args:
       devices: one device name per tower.
@@ -71,10 +70,9 @@ def choose_threads(devices, batch_size, overrides=Threads()):
       overrides: a Threads.
 
     Returns:
-      A Threads, in which 0 leaves the number to TensorFlow.
+      A Threads; 0 leaves the number to TensorFlow.
     """
-    # At least two: with one thread the trainer spends CPU time on waiting whenever the input is the
-    # bottleneck.
+    # At least two: if the input is the bottleneck, waiting for one thread costs CPU time.
     prefetch = overrides.prefetch or min(num_cores(), max(2, len(devices)))
     all_sub_batches = num_sub_batches(devices, batch_size, overrides.inter_op) * len(devices)
     one_per_operation = not is_gpu(devices[0]) and all_sub_batches >= (
@@ -88,12 +86,12 @@ def choose_threads(devices, batch_size, overrides=Threads()):
 def session_config(devices, threads=None, log_device_placement=False):
     """Return a tf.ConfigProto with these devices and no other GPUs.
 
-    GPU memory is taken as it is needed.
+    GPU memory is allocated on demand.
 
     Args:
       devices: device names.
       threads: a Threads; None leaves threads and graph optimizers to TensorFlow.
-      log_device_placement: whether to print the device of every operation.
+      log_device_placement: True prints the device of every operation.
     """
     distinct = set(devices)
     num_gpus = sum(map(is_gpu, distinct))
@@ -106,8 +104,7 @@ def session_config(devices, threads=None, log_device_placement=False):
     if threads:
         config.intra_op_parallelism_threads = threads.intra_op
         config.inter_op_parallelism_threads = threads.inter_op
-        # A second pass of the optimizers over these graphs finds nothing more, and would only delay
-        # the start.
+        # A second pass of the graph optimizers finds nothing in these graphs, but delays the start.
         rewrite = config.graph_options.rewrite_options
         rewrite.meta_optimizer_iterations = rewrite.ONE
     return config
@@ -126,8 +123,8 @@ def gpu_names(config=None):
     """Return the names of the GPUs.
 
     Args:
-      config: the tf.ConfigProto of the session that computes, which fixes how GPU memory is taken;
-        None if there is none.
+      config: the tf.ConfigProto of the session, which fixes the allocation of GPU memory; None
+        without a session.
     """
     if not tf.config.experimental.list_physical_devices('GPU'):
         return []

@@ -1,7 +1,4 @@
-"""Handlers of SIGINT, SIGTERM and SIGHUP.
-
-They end the process at once, or tidily where there is something to save or to remove.
-"""
+"""Handlers of SIGINT, SIGTERM and SIGHUP: immediate exit, or a requested stop."""
 
 import contextlib
 import os
@@ -19,15 +16,15 @@ BROKEN_PIPE_SIGNAL = getattr(
 )  # Windows has no SIGPIPE, nor SIGKILL
 _KILL = getattr(signal, 'SIGKILL', signal.SIGTERM)
 
-stderr_fd = 2  # the file descriptor for lines; another one while 2 is something else
-child_pids = set()  # the ids of processes that must not outlive this one
-_received_signals = []  # also those that came while the main thread was in C++ code
-_ending_lock = threading.Lock()  # held by the thread that ends the process
-_initial_handlers = {}  # the handlers that Python has set
+stderr_fd = 2  # changed while descriptor 2 is redirected
+child_pids = set()  # processes to kill at exit
+_received_signals = []  # including those received in C++ code
+_ending_lock = threading.Lock()  # acquired once, by the exiting thread
+_initial_handlers = {}  # those before install_handlers
 
 
 class SignalInterrupt(KeyboardInterrupt):
-    """Signal that asks the process to end."""
+    """Signal that asks the process to stop."""
 
     def __init__(self, signum):
         super().__init__(signal.Signals(signum).name)
@@ -35,9 +32,9 @@ class SignalInterrupt(KeyboardInterrupt):
 
 
 def exit_immediately(signum, frame=None):
-    """End process and children, with a line and exit status 128 + number; a signal handler."""
+    """Exit with a line and status 128 + number, and kill the children; a signal handler."""
     if not _ending_lock.acquire(blocking=False):
-        return  # the end is under way
+        return  # Another thread exits.
     for child in child_pids:
         with contextlib.suppress(OSError):
             os.kill(child, _KILL)
@@ -50,22 +47,18 @@ def exit_immediately(signum, frame=None):
 
 
 def _can_write():
-    """Return whether stderr takes a line now.
-
-    If nobody reads, as of a pager, writing would wait.
-    """
-    try:  # Windows asks sockets only
+    """Return True if a write to stderr does not block; a pager may stop reading."""
+    try:  # On Windows, select takes sockets only.
         return os.name == 'nt' or bool(select.select([], [stderr_fd], [], 1)[1])
-    except OSError:  # it is closed
+    except OSError:  # stderr is closed.
         return False
 
 
 def install_handlers():
-    """Make every signal, or in a StopRequest the second one, end the process at once.
+    """Make every signal, or in a StopRequest the second one, end the process immediately.
 
-    So no exception comes up in TensorFlow's code, which could lose it or raise another one instead.
-    The second works also while the main thread is in C++ code, where Python's handlers have to
-    wait.
+    The handlers raise no exception, because TensorFlow's code could lose or replace it. A thread
+    handles the second signal, because Python's handlers wait while the main thread is in C++ code.
     """
     _initial_handlers.update(_handlers())
     _set(dict.fromkeys(_initial_handlers, exit_immediately))
@@ -76,9 +69,9 @@ def install_handlers():
 
 
 def _exit_at_second_signal(reader, unused_writer):
-    """Read the numbers of signals, which Python's C code writes to a socket as they come.
+    """Read the signal numbers that Python's C code writes to a socket.
 
-    The writer must stay open.
+    The second argument keeps the writer open.
     """
     while True:
         signum = reader.recv(1)[0]
@@ -91,34 +84,31 @@ def _exit_at_second_signal(reader, unused_writer):
 
 
 def _is_repeated(signum, first):
-    """Return whether a signal comes from the same event as the first one.
+    """Return True if a signal is the first one's duplicate.
 
-    When a terminal is closed, the shell and the system send SIGHUP.
+    When a terminal is closed, both the shell and the kernel send SIGHUP.
     """
     return signum == first == getattr(signal, 'SIGHUP', None)
 
 
 def restore_handlers():
-    """Make signals act as they did before `install_handlers`."""
+    """Restore the handlers from before install_handlers."""
     signal.set_wakeup_fd(-1)
     _set(_initial_handlers)
 
 
 def raise_signal(signum):
-    """Run the handler of SIGINT, which is never ignored, as if `signum` had been received."""
+    """Call the handler of SIGINT, which is never ignored, with `signum`."""
     if not _received_signals:
-        _received_signals.append(signum)  # The next one is the second.
+        _received_signals.append(signum)  # The next signal is the second one.
     signal.getsignal(signal.SIGINT)(signum, None)
 
 
 def _handlers():
-    """Return the handlers of the signals that can be handled.
-
-    There are none outside the main thread, where Python takes no handlers.
-    """
+    """Return the handlers that can be replaced; none outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         return {}
-    # nohup ignores SIGHUP; None is a handler that is not Python's.
+    # nohup ignores SIGHUP. None is a handler that was not set by Python.
     return {
         signum: found
         for signum, found in zip(STOP_SIGNALS, map(signal.getsignal, STOP_SIGNALS))
@@ -132,10 +122,9 @@ def _set(handlers):
 
 
 class StopRequest:
-    """Block in which the first signal only sets `received_signal`, a signal.Signals.
+    """Context manager in which the first signal only sets `received_signal`, a signal.Signals.
 
-    A second one ends the process if `install_handlers` has been called; else it acts as before the
-    block.
+    A second signal ends the process after install_handlers; otherwise its former handler runs.
     """
 
     received_signal = None
@@ -159,8 +148,8 @@ class StopRequest:
 class RaiseOnSignal(StopRequest):
     """Context manager in which the first signal raises SignalInterrupt in the main thread.
 
-    So half-written files are removed. It is not for code that calls TensorFlow, see
-    `install_handlers`.
+    The exception lets the code remove unfinished files. Do not use it around TensorFlow, see
+    install_handlers.
     """
 
     def _handle(self, signum, frame):
@@ -171,14 +160,14 @@ class RaiseOnSignal(StopRequest):
 
     def __exit__(self, error_type, *unused_error):
         super().__exit__()
-        # it came up where errors are ignored, as in a __del__
+        # Raise it again if it was ignored, as in a __del__.
         if self.received_signal and error_type is None:
             raise SignalInterrupt(self.received_signal)
 
 
 @contextlib.contextmanager
 def delay_signals():
-    """Delay the signals to the end of the block, so that no process is lost while it starts."""
+    """Delay signals to the end of the block, so that no started process is lost."""
     delayed_signals = []
     before = _handlers()
     _set(dict.fromkeys(before, lambda signum, _: delayed_signals.append(signum)))
@@ -195,7 +184,7 @@ def delay_signals():
 
 @contextlib.contextmanager
 def block_sigint():
-    """Delay SIGINT to the end of the block; a process that is started in it never gets one."""
+    """Delay SIGINT to the end of the block; processes started in it never receive SIGINT."""
     if not hasattr(signal, 'pthread_sigmask'):  # Windows
         yield
         return

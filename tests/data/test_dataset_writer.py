@@ -85,7 +85,7 @@ def test_a_second_process_finds_the_data_set(tmp_path):
         line = process.stdout.readline()
         data_sets.write(tmp_path)
     assert process.communicate(timeout=60) == ('', None) and process.returncode == 0
-    assert line == f'Waiting for another process that works in {tmp_path}\n'
+    assert line == f'Waiting for another process in {tmp_path}\n'
     assert verification.verify(dataset.read(str(tmp_path)).test) == 50
 
 

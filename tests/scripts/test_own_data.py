@@ -84,7 +84,7 @@ def test_the_status_tells_that_files_are_left_out(tmp_path):
         (['holdout', 'nothing', 'b'], 1, 'nothing does not exist: give the --data_dir of '),
         (['synthetic', '--dataset=cifar100'], 1, '--dataset=cifar100 is not drawn: use the '),
         (['download', '--dataset=synthetic'], 1, '--dataset=synthetic is not downloaded: '),
-        (['convert', 'a', 'gs://bucket/x'], 1, 'gs://bucket/x is not a place on this machine: '),
+        (['convert', 'a', 'gs://bucket/x'], 1, 'gs://bucket/x is not a local path: '),
         (['convert', 'a', 'b', '--test_fraction=nan'], 2, 'flag --test_fraction=nan: is not a '),
     ],
 )

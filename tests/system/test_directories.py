@@ -168,7 +168,7 @@ def shared(tmp_path):
 
 def _assert_not_trusted(path, named):
     for check in (directories.check_trusted, directories.make):
-        with messages.raises(f'^{named} belongs to another user, and is in a '):
+        with messages.raises(f'^{named} belongs to another user, in a '):
             check(str(path))
 
 

@@ -76,7 +76,7 @@ def test_what_others_have_put_beside_it_stays(tmp_path, kind):
 
 @pytest.mark.parametrize('name', ['gs://bucket/run', 'file:///tmp/x', 'a/gs://b'])
 def test_a_name_of_another_place(name):
-    with messages.raises(f'^{name} is not a place on this machine: give a local path$'):
+    with messages.raises(f'^{name} is not a local path: give a local one$'):
         files.check_name(name)
 
 
@@ -86,7 +86,7 @@ def test_a_name_of_another_place(name):
 )
 def test_a_name_that_is_not_utf_8(name, shown):
     with messages.raises(
-        f'^{shown} is not UTF-8, with which TensorFlow spells names: give another name, or',
+        f'^{shown} is not UTF-8, which TensorFlow needs: give another name, or',
     ):
         files.check_name(os.fsdecode(name))
 
