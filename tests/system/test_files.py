@@ -148,7 +148,7 @@ def test_check_writable(tmp_path, monkeypatch):
         (long, 'File name too long'),
     ]:
         with messages.raises(
-            rf'^Cannot write {path} \({reason}\): name a file in an existing directory',
+            rf'^Cannot write {path} \({reason}\): name a file in an existing, writable directory',
         ):
             files.check_writable(path)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["the user's own"]
