@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Prepares, converts or describes a data set.
+"""Downloads, generates, converts, divides, describes or verifies a data set.
 
 cifar10_dataset.py download
-    downloads CIFAR-10 to --data_dir, or CIFAR-100 with --dataset=cifar100
+    downloads CIFAR-10, or CIFAR-100 with --dataset=cifar100, to --data_dir
 cifar10_dataset.py synthetic
-    generates the synthetic data set there
+    generates the synthetic data set in --data_dir
 cifar10_dataset.py convert IMAGES_DIR OUT
-    converts folders of images, one per class, to a data set in OUT
+    converts one folder of images per class to a data set in OUT
 cifar10_dataset.py holdout SRC OUT
-    makes a data set in OUT of the training images in SRC, some of them as test images
+    divides the training images of SRC into training and test images in OUT
 cifar10_dataset.py info
-    describes the data set in --data_dir, and draws a contact sheet
+    prints statistics of the data set in --data_dir, and draws a contact sheet
 cifar10_dataset.py verify
-    checks every file there
+    checks every file in --data_dir
 """
 
 import os
@@ -40,7 +40,7 @@ def download():
     """Download CIFAR-10 or CIFAR-100, unless it exists."""
     if FLAGS.dataset == 'synthetic':
         raise UserError(
-            '--dataset=synthetic is not downloaded: use the command synthetic, or give cifar10 or cifar100'
+            '--dataset=synthetic cannot be downloaded: use the command synthetic, or give cifar10 or cifar100'
         )
     print_counts(data_flags.make(FLAGS.dataset))
 
@@ -49,13 +49,13 @@ def synthetic():
     """Generate the synthetic data set, unless it exists."""
     if FLAGS['dataset'].present and FLAGS.dataset != 'synthetic':
         raise UserError(
-            f'--dataset={FLAGS.dataset} is not drawn: use the command download, or leave it out'
+            f'--dataset={FLAGS.dataset} cannot be generated: use the command download, or leave it out'
         )
     print_counts(data_flags.make('synthetic'))
 
 
 def convert(images_dir, out):
-    """Convert folders of images to a data set; return 1 if a file cannot be used."""
+    """Convert folders of images to a data set; return 1 if a file is unusable."""
     from cifar10.data import conversion
     from cifar10.system import machine
 
@@ -83,7 +83,7 @@ def hold_out(source, out):
 
 
 def info():
-    """Describe a data set."""
+    """Print statistics of a data set, and draw a contact sheet."""
     from cifar10.data import dataset_info
 
     found = existing_dataset()
@@ -93,7 +93,7 @@ def info():
 
 
 def verify():
-    """Check the files of a data set, also by their checksums, if any."""
+    """Check the files of a data set and their checksums, if any."""
     found = existing_dataset()
     for split in (found.train, found.test):
         verification.verify(split)
@@ -105,7 +105,7 @@ def existing_dataset():
     """Return the Dataset in --data_dir.
 
     Raises:
-      UserError: there is no such directory, or no CIFAR-100 in it although --dataset names it.
+      UserError: the directory does not exist, or lacks the CIFAR-100 of --dataset.
     """
     data_flags.check_data_dir_exists()
     path = data_flags.files_dir(FLAGS.dataset)
@@ -117,7 +117,7 @@ def existing_dataset():
 
 
 def print_counts(found):
-    """Print the counts of examples and classes of a Dataset."""
+    """Print the number of examples and the classes of a Dataset."""
     print(
         f'{verification.verify(found.train)} training and {verification.verify(found.test)} test examples of '
         f'{dataset.format_class_names(found.class_names)} in {found.directory}'
@@ -135,7 +135,7 @@ COMMANDS = {  # function, arguments, flags
 
 
 def main(command, *arguments):
-    """Run one command, which prints the counts; return 1 if a file was left out."""
+    """Run a command; return 1 if a file was left out."""
     function, _, used = COMMANDS[command]
     for name in sorted({name for _, _, names in COMMANDS.values() for name in names}):
         if FLAGS[name].present and name not in used:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Evaluates the latest checkpoint of a training run, then newer ones to the end of the run.
+"""Evaluates the latest checkpoint of a training run, and newer ones until the run ends.
 
-With --run_once it evaluates only the latest. It uses the moving averages of the weights on every
-example exactly once. It computes on the CPU, so that a trainer has the GPUs for itself.
+With --run_once it evaluates only the latest one. It uses the moving averages of the weights, and
+every example exactly once. By default it runs on the CPU, so that a trainer can use all GPUs.
 
   cifar10_eval.py --run_once
 """
@@ -26,7 +26,7 @@ from cifar10.system import directories, files
 
 @program.start(__name__)
 def define_flags():
-    """Define the flags, and check them after they are parsed."""
+    """Define the flags; check them after parsing."""
     data_flags.define()
     data_flags.define_directory(
         'eval_dir',
@@ -90,7 +90,7 @@ from cifar10.runs import run_directory
 
 
 def evaluator():
-    """Prepare the data set, and return the Evaluator of the flags."""
+    """Prepare the data set; return the Evaluator that the flags choose."""
     found = data_flags.prepare()
     split = found.test if FLAGS.eval_data == 'test' else found.train
     data_flags.check_top_k(split.num_classes)
@@ -99,7 +99,7 @@ def evaluator():
 
 
 def checkpoints():
-    """Return the chosen checkpoint; without a choice the latest one and each newer one."""
+    """Return an iterable of the checkpoints that the flags choose."""
     if FLAGS.checkpoint == 'latest' and not FLAGS.run_once:
         return evaluation.checkpoints_iterator(
             FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs
@@ -108,7 +108,7 @@ def checkpoints():
 
 
 def main():
-    """Evaluate the checkpoints in the flags."""
+    """Evaluate the checkpoints that the flags choose."""
     if FLAGS.predictions_file:
         files.check_writable(FLAGS.predictions_file)
     if FLAGS.figures_dir:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Exports a trained network as a SavedModel, and for TensorFlow Lite.
+"""Exports a trained network as a SavedModel and, with --tflite_file, to TensorFlow Lite.
 
-The SavedModel is for TensorFlow 2 and TensorFlow Serving.
+TensorFlow 2 and TensorFlow Serving load the SavedModel without this package.
 
   cifar10_export.py --checkpoint_dir=/tmp/cifar10_train --export_dir=/tmp/cifar10_export
 """
@@ -18,7 +18,7 @@ from cifar10.system import files
 
 @program.start(__name__)
 def define_flags():
-    """Define the flags, and check them after they are parsed."""
+    """Define the flags; check them after parsing."""
     data_flags.define_checkpoint()
     data_flags.define_directory(
         'export_dir',
@@ -43,7 +43,7 @@ FLAGS = flags.FLAGS
 
 
 def main():
-    """Export the checkpoint in the flags."""
+    """Export the checkpoint that the flags choose."""
     if FLAGS.tflite_file:
         files.check_writable(FLAGS.tflite_file)
     network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Trains the CIFAR-10 network on one or several devices.
 
-Each device has one tower, or each tower several devices (--devices_per_tower). The towers share one
-set of variables, which the CPU or the GPUs hold. In each step every tower takes its own batch,
-their gradients are averaged, and one update is made.
+Each device has a tower, or each tower has several devices (--devices_per_tower). The towers share
+their variables, which are on the CPU or on the GPUs. In each step, every tower takes its own batch,
+the gradients are averaged, and one update is applied.
 
   cifar10_multi_gpu_train.py --num_gpus=4
   cifar10_multi_gpu_train.py --num_gpus=4 --devices_per_tower=2 --variable_strategy=spread
@@ -20,7 +20,7 @@ from cifar10.cli import program, training_flags
 
 @program.start(__name__)
 def define_flags():
-    """Define the flags, and check them after they are parsed."""
+    """Define the flags; check them after parsing."""
     training_flags.define()
     training_flags.define_num_gpus()
     training_flags.define_placement()
@@ -42,7 +42,7 @@ def train(job, run):
 
     Args:
       job: a training.Job.
-      run: a hooks.outputs.ChiefRun; training resumes from its checkpoint, if it has one.
+      run: a hooks.outputs.ChiefRun; its checkpoint, if any, is resumed.
     """
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(job.seed, run.first_step)

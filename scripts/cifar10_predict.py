@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Classifies image files: prints the most probable classes of each, with their probabilities.
+"""Prints the most probable classes of image files, with their probabilities.
 
-Each IMAGE is a file (JPEG, PNG, GIF or BMP, of any size), a directory, or - for the standard input.
-The preprocessing is that of the evaluation: the largest square at the centre, scaled to 32 x 32,
-cropped and standardised.
+IMAGE is a file (JPEG, PNG, GIF or BMP, of any size), a directory, or - for the standard input. The
+preprocessing is that of the evaluation: the largest central square, scaled to 32 x 32, cropped and
+standardised.
 
   cifar10_predict.py cat.jpg
   cifar10_predict.py --recursive --json photos > photos.json
@@ -28,7 +28,7 @@ from cifar10.system import directories
 
 @program.start(__name__, metavar='IMAGE')
 def define_flags():
-    """Define the flags, and check them after they are parsed."""
+    """Define the flags; check them after parsing."""
     data_flags.define_checkpoint()
     data_flags.define_saved_model()
     data_flags.define_views()
@@ -44,7 +44,7 @@ def define_flags():
     flags.DEFINE_boolean('csv', False, 'Print comma-separated values.')
     yield
     if FLAGS.json and FLAGS.csv:
-        raise UserError('--json and --csv are two formats: give one of them')
+        raise UserError('--json and --csv exclude each other: give one of them')
     for name in ('checkpoint_dir', 'checkpoint', 'num_views'):
         if FLAGS.saved_model_dir and FLAGS[name].present:
             raise UserError(f'--{name} has no effect with --saved_model_dir: leave out one of them')
@@ -62,17 +62,17 @@ from cifar10.system import signals
 
 
 def predictor(num_images):
-    """Return the prediction function of the flags, and the class names."""
+    """Return the predictor that the flags choose, and the class names."""
     if FLAGS.saved_model_dir:
         return prediction.saved_model_predictor(FLAGS.saved_model_dir)
-    with contextlib.redirect_stdout(sys.stderr):  # what is told of the checkpoint is no prediction
+    with contextlib.redirect_stdout(sys.stderr):  # stdout has predictions only
         network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
     predict = prediction.checkpoint_predictor(network, int(FLAGS.num_views), num_images)
     return predict, network.class_names
 
 
 def main(*names):
-    """Print the predictions; return 1 if a file cannot be used."""
+    """Print the predictions; return 1 if a file is unusable."""
     with signals.RaiseOnSignal():
         failures = []
         paths = prediction.find_files(names, FLAGS.recursive, failures)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Trains the CIFAR-10 network on one device: the GPU, if there is one.
+"""Trains the CIFAR-10 network on one device: a GPU if available, else the CPU.
 
-This is the simplest training script; cifar10_multi_gpu_train.py does the same with several towers.
+cifar10_multi_gpu_train.py does the same with several towers.
 
   cifar10_train.py --max_steps=100000
 """
@@ -17,7 +17,7 @@ from cifar10.cli import program, training_flags
 
 @program.start(__name__)
 def define_flags():
-    """Define the flags, and check them after they are parsed."""
+    """Define the flags; check them after parsing."""
     training_flags.define()
     yield
     training_flags.check()
@@ -31,11 +31,11 @@ from cifar10.cli import training_job
 
 
 def train(job, run):
-    """Train on the one device of job.devices.
+    """Train on the only device in job.devices.
 
     Args:
       job: a training.Job.
-      run: a hooks.outputs.ChiefRun; training resumes from its checkpoint, if it has one.
+      run: a hooks.outputs.ChiefRun; its checkpoint, if any, is resumed.
     """
     (device,) = job.devices
     hparams = job.hparams

@@ -194,5 +194,5 @@ def test_data_that_change_before_the_run(tmp_path, own_data_dir, monkeypatch):
         return verified(split, *args)
 
     monkeypatch.setattr(cifar10_input, 'shuffled_records', shrink_and_go_on)
-    with messages.raises('data_batch_1.bin or a file beside it has changed: start again$'):
+    with messages.raises('data_batch_1.bin or another data file has changed: start again$'):
         _train_on_data(tmp_path / 'run', own_data_dir, lambda step: None)

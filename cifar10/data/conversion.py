@@ -1,6 +1,6 @@
-"""Conversion of folders of images, one per class, into a data set.
+"""Conversion of one folder of images per class to a data set.
 
-Folders `train` and `test` around them are optional.
+The folders may be in two parents, `train` and `test`.
 """
 
 import os
@@ -16,7 +16,7 @@ from cifar10.errors import UserError
 from cifar10.system import directories
 
 TEST_FRACTION = 0.1
-# names of folders with splits of a data set rather than classes, such as seg_train and val2017
+# folder names of splits, not of classes, such as seg_train and val2017
 _SPLIT_NAME = re.compile(
     '(?<![a-z])(train|test|val|dev|eval|pred|holdout)(ing|id|idate|idation|uation|iction)?'
     '(set|data)?(?![a-z])'
@@ -24,25 +24,23 @@ _SPLIT_NAME = re.compile(
 
 
 def convert(images_dir, path, num_threads, test_fraction=None, seed=0, strict=False):
-    """Convert folders of images to a data set; warn of unusable files, and return their number.
+    """Convert folders of images to a data set; return the number of unusable files.
 
     Args:
       images_dir: see `find_images`.
-      path: of the directory of the data set; it must not exist yet, or be empty.
-      num_threads: threads that decode.
+      path: directory of the data set, new or empty.
+      num_threads: number of decoding threads.
       test_fraction: see `find_images`.
-      seed: of the choice of test images, and of the order of all images.
-      strict: whether a damaged file ends the conversion.
+      seed: seed of the test images and of the order.
+      strict: True to fail if a file is unusable.
 
     Raises:
-      UserError: the folders are no classes, a class has no image for training, a file is damaged
-        and `strict`, or the data set cannot be written, or would be among the folders.
+      UserError: the folders are not classes, a class has no training image, `strict` is set and a
+        file is unusable, `path` is in `images_dir`, or the data set cannot be written.
     """
-    dataset_writer.check_new_directory(path)  # before all folders are listed
+    dataset_writer.check_new_directory(path)  # early, because listing takes long
     if pathlib.Path(os.path.realpath(images_dir)) in pathlib.Path(os.path.realpath(path)).parents:
-        raise UserError(
-            f'{path} is in {images_dir}, and would be one of its folders: give a directory elsewhere'
-        )
+        raise UserError(f'{path} is in {images_dir}: give a directory outside it')
     class_names, train, test = find_images(images_dir, test_fraction, seed)
     with dataset_writer.new_dataset(path) as directory:
         label_bytes = dataset.label_bytes(len(class_names))
@@ -58,17 +56,17 @@ def convert(images_dir, path, num_threads, test_fraction=None, seed=0, strict=Fa
             errors.warn(f'{damaged} is left out: {reason}')
         if failures and strict:
             raise UserError(
-                f'Nothing was written because of damaged files ({len(failures)}): repair or remove them, or leave out --strict'
+                f'Nothing was written because of unusable files ({len(failures)}): repair or remove them, or leave out --strict'
             )
         damaged_paths = {damaged for damaged, _ in failures}
         labels_with_images = {label for path, label in train if path not in damaged_paths}
         for label, name in enumerate(class_names):
             if label not in labels_with_images:
                 raise UserError(
-                    f'The class {name} has no image for training that can be used: add images, or remove its folder'
+                    f'The class {name} has no usable training image: add images, or remove its folder'
                 )
         if all(path in damaged_paths for path, _ in test):
-            raise UserError('No image for the test can be used: add images')
+            raise UserError('There is no usable test image: add images')
         fraction = '' if test_fraction is None else f'--test_fraction={test_fraction:g} '
         origin = f'{os.path.abspath(images_dir)}, converted with {fraction}--seed={seed}'
         dataset_writer.write_dataset_info(directory, class_names, origin)
@@ -79,39 +77,35 @@ def find_images(images_dir, test_fraction, seed):
     """Find the files of each class.
 
     Args:
-      images_dir: the directory. Hidden files and folders do not count.
-      test_fraction: the fraction of each class that is for the test, at least one of two images;
-        None takes TEST_FRACTION, or the folder `test`.
-      seed: of the random order, and of the choice.
+      images_dir: parent of the folders. Hidden files and folders are ignored.
+      test_fraction: fraction of test images per class; at least one image, unless the class has
+        only one. None means the folder `test`, else TEST_FRACTION.
+      seed: seed of the test images and of the order.
 
     Returns:
-      The names of the classes, and the training images and the test images: lists of paths and
-      labels, in random order.
+      Class names; training images and test images, each a list of (path, label) in random order.
 
     Raises:
-      UserError: there are not at least two folders with files, or they cannot be classes of one
-        data set.
+      UserError: there are fewer than two folders with files, or they cannot be classes.
     """
     rng = np.random.RandomState(seed)
     top, test_dir, class_names = _find_splits(images_dir)
     if test_dir and test_fraction is not None:
         raise UserError(
-            f'--test_fraction has no effect, because {test_dir} holds the images for the test: leave it out'
+            f'--test_fraction has no effect, because {test_dir} holds the test images: leave it out'
         )
     test_fraction = TEST_FRACTION if test_fraction is None else test_fraction
     try:
         dataset.check_class_names(class_names)
     except ValueError as error:
         raise UserError(
-            f'The folders of {top} cannot be classes: {error}. Make a folder for each class, with its images in it'
+            f'The folders of {top} cannot be classes: {error}. Make one folder of images per class'
         )
     train, test = [], _test_images(test_dir, class_names) if test_dir else []
     for label, name in enumerate(class_names):
         paths = _list_files(os.path.join(top, name))
         if not paths:
-            raise UserError(
-                f'{os.path.join(top, name)} holds no file: put images there, or remove it'
-            )
+            raise UserError(f'{os.path.join(top, name)} has no files: add images, or remove it')
         rng.shuffle(paths)
         num_test = min(len(paths) - 1, max(1, round(test_fraction * len(paths))))
         num_test = 0 if test_dir else num_test
@@ -119,7 +113,7 @@ def find_images(images_dir, test_fraction, seed):
         train += [(path, label) for path in paths[num_test:]]
     if not test:
         raise UserError(
-            f'{images_dir} has only one image of each class, and none is left for the test: add images'
+            f'{images_dir} has only one image per class, and none is left for testing: add images'
         )
     rng.shuffle(train)
     rng.shuffle(test)
@@ -127,14 +121,14 @@ def find_images(images_dir, test_fraction, seed):
 
 
 def _find_splits(images_dir):
-    """Return the directories of training and of test images (or None), and the class names."""
+    """Return the directory of the training images, of the test images or None, and class names."""
     folders = _list_folders(images_dir)
     names = sorted(name.lower() for name in folders)
     if names in (['train'], ['test', 'train']):
         paths = {name.lower(): os.path.join(images_dir, name) for name in folders}
         return paths['train'], paths.get('test'), _list_folders(paths['train'])
-    # Classes may be called train, test_tube and train_station. Splits are cars_train and cars_test,
-    # or folders that are all called like splits.
+    # train, test_tube and train_station can be classes. cars_train and cars_test are splits, and so
+    # are folders that all have split names.
     words = [re.sub('([a-z])([A-Z])', r'\1_\2', name).lower() for name in folders]
     matches = list(filter(None, map(_SPLIT_NAME.search, words)))
     splits = {match.group(1) for match in matches}
@@ -142,42 +136,40 @@ def _find_splits(images_dir):
     all_are_splits = len(matches) == len(names) and len(splits) > 1
     if 'test' in names or len(rests) < len(matches) or all_are_splits:
         raise UserError(
-            f'{images_dir} has the folders {", ".join(map(ascii, folders))}: there must be train and test, in upper or '
-            'lower case, and nothing else, or one folder for each class: rename or remove the others'
+            f'{images_dir} has the folders {", ".join(map(ascii, folders))}: it must have only train and test, in upper or '
+            'lower case, or one folder per class: rename or remove the others'
         )
     return images_dir, None, folders
 
 
 def _test_images(test_dir, class_names):
-    """Return the paths and labels in the folder of the test images; it may lack classes."""
+    """Return the (path, label) pairs of the test images; some classes may have none."""
     found, labels = [], {name: label for label, name in enumerate(class_names)}
     for name in _list_folders(test_dir):
         folder = os.path.join(test_dir, name)
         if name not in labels:
             raise UserError(
-                f'{folder} is not a class of the training images: rename it, or add such a folder there'
+                f'{folder} is not a class of the training images: rename it, or add this class to them'
             )
         found += [(path, labels[name]) for path in _list_files(folder)]
     return found
 
 
 def _list_folders(directory):
-    """Return the names of the folders in a directory, sorted; warn of unused files beside them."""
-    directories.check_exists(
-        directory, 'give a directory that holds a folder of images for each class'
-    )
+    """Return the sorted folder names in a directory; warn of ignored files."""
+    directories.check_exists(directory, 'give a directory with one folder of images per class')
     names = sorted(name for name in os.listdir(directory) if not name.startswith('.'))
     folders = [name for name in names if os.path.isdir(os.path.join(directory, name))]
     others = sorted(set(names) - set(folders))
     if others:
         errors.warn(
-            f'{os.path.join(directory, others[0])} is not in the folder of a class, and not used (files like this: {len(others)})'
+            f'{os.path.join(directory, others[0])} is ignored, because it is in no class folder (such files: {len(others)})'
         )
     return folders
 
 
 def _list_files(folder):
-    """Return the files in a class's folder and in the folders below it, sorted."""
+    """Return the sorted file paths in a folder and its subfolders."""
 
     def fail(error):
         raise error

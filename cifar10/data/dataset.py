@@ -1,9 +1,9 @@
-"""Data sets on disk: contents of a data directory.
+"""Data sets on disk.
 
-A record is the bytes of the label and 3,072 image bytes: 32 x 32 red, then green, then blue values,
-each row by row. CIFAR-10 has one label byte; CIFAR-100 has two, the superclass and the class
-(https://www.cs.toronto.edu/~kriz/cifar.html). Every other directory has a file dataset.json: the
-classes, the bytes of a label, and the number of examples and the SHA-256 of each file.
+A record has label bytes and 3,072 image bytes: 32 x 32 red, then green, then blue values, row by
+row. CIFAR-10 has one label byte. CIFAR-100 has two: superclass and class
+(https://www.cs.toronto.edu/~kriz/cifar.html). Other data sets have a dataset.json: class names,
+label bytes, and for each file its number of examples and its SHA-256.
 """
 
 import os
@@ -36,33 +36,33 @@ CLASS_NAMES = [
     'ship',
     'truck',
 ]
-LABEL_MODES = ['fine', 'coarse']  # of CIFAR-100: the classes and the superclasses
+LABEL_MODES = ['fine', 'coarse']  # of CIFAR-100: classes and superclasses
 
 
 class DataFile(NamedTuple):
     """A file of records."""
 
     path: str
-    num_examples: Optional[int] = None  # as dataset.json says, if there is one
-    sha256: Optional[str] = None  # in hexadecimal digits
+    num_examples: Optional[int] = None  # from dataset.json, if it exists
+    sha256: Optional[str] = None  # hexadecimal
 
 
 class Split(NamedTuple):
-    """Files of records of the same form."""
+    """Training or test files; their records have the same layout."""
 
     files: Sequence[DataFile]
     num_classes: int = NUM_CLASSES
     class_names: Optional[Sequence[str]] = None  # in label order; None if unknown
-    label_weights: Sequence[int] = (1,)  # a label is the sum of its bytes, each times its weight
+    label_weights: Sequence[int] = (1,)  # label = sum of label byte * weight
 
     @property
     def paths(self):
-        """The paths of the files."""
+        """Paths of the files."""
         return [file.path for file in self.files]
 
     @property
     def record_bytes(self):
-        """The bytes of a record."""
+        """Size of a record in bytes."""
         return len(self.label_weights) + IMAGE_BYTES
 
     def labels(self, array):
@@ -73,29 +73,29 @@ class Split(NamedTuple):
 class Dataset(NamedTuple):
     """The data set in a directory."""
 
-    directory: str  # of the files
+    directory: str
     train: Split
     test: Split
 
     @property
     def class_names(self):
-        """The names of the classes, in label order; None if unknown."""
+        """Class names in label order; None if unknown."""
         return self.train.class_names
 
     @property
     def num_classes(self):
-        """The number of classes."""
+        """Number of classes."""
         return self.train.num_classes
 
 
 class DatasetSpec(NamedTuple):
-    """The form of a published data set."""
+    """Layout of a published data set."""
 
-    archive_name: str  # the name of its file
+    archive_name: str
     directory: str
     train_files: Sequence[str]
     test_files: Sequence[str]
-    # a kind of labels: the file and the number of its classes, and its weights
+    # label mode -> file of the class names, number of classes, label weights
     label_modes: Mapping[str, Tuple[str, int, Sequence[int]]]
 
 
@@ -119,9 +119,9 @@ CIFAR100 = DatasetSpec(
 
 
 def files_dir(data_dir=DATA_DIR, dataset_spec=CIFAR10):
-    """Return the directory of the files, in `data_dir` or `data_dir` itself.
+    """Return the directory of the files: `data_dir` or its subdirectory.
 
-    It is `data_dir` itself if that holds a data set or has its published name.
+    `data_dir` is returned if it holds a data set or has the published directory name.
     """
     subdirectory = os.path.join(data_dir, dataset_spec.directory)
     if os.path.isdir(subdirectory):
@@ -131,7 +131,7 @@ def files_dir(data_dir=DATA_DIR, dataset_spec=CIFAR10):
 
 
 def find_files_dir(data_dir):
-    """Return the directory of the files of any data set in `data_dir`, else CIFAR-10's."""
+    """Return the directory of any data set in `data_dir`; by default that of CIFAR-10."""
     candidates = [files_dir(data_dir), files_dir(data_dir, CIFAR100)]
     return next(filter(os.path.isdir, candidates), candidates[0])
 
@@ -148,18 +148,19 @@ def _holds_files(directory, *kinds):
 
 
 def read(data_dir=DATA_DIR, label_mode=None):
-    """Return the Dataset in a data directory, without reading the files of records.
+    """Return the Dataset in a directory, without reading the records.
 
     Args:
-      data_dir: the directory of a data set, or the parent of a published one; '' for none. A
-        Dataset is returned as it is.
+      data_dir: directory of a data set, or parent of a published one; '' for none. A Dataset is
+        returned unchanged.
       label_mode: one of LABEL_MODES, for CIFAR-100; None means 'fine'.
 
     Returns:
-      A Dataset; that of CIFAR-10 if there is nothing.
+      A Dataset; that of CIFAR-10 if the directory has no data set.
 
     Raises:
-      UserError: dataset.json or a file of class names is damaged, or there are no such labels.
+      UserError: dataset.json or a file of class names is damaged, or the data set lacks these
+        labels.
     """
     if isinstance(data_dir, Dataset):
         return data_dir
@@ -167,7 +168,7 @@ def read(data_dir=DATA_DIR, label_mode=None):
     custom_dataset = data_dir and files.read_json(
         os.path.join(directory, DATASET_INFO_FILE),
         lambda content: _parse_dataset_info(directory, content),
-        'put the original back, or make the data set again',
+        'restore it, or make the data set again',
     )
     dataset_spec = CIFAR100 if _holds_files(directory, CIFAR100) else CIFAR10
     if label_mode and (custom_dataset or label_mode not in dataset_spec.label_modes):
@@ -195,14 +196,14 @@ def read(data_dir=DATA_DIR, label_mode=None):
 
 
 def _parse_dataset_info(directory, content):
-    """Return the Dataset in a directory with this content of dataset.json.
+    """Return the Dataset that the content of a dataset.json describes.
 
     Raises:
-      ValueError, KeyError, TypeError, AttributeError: it is invalid.
+      ValueError, KeyError, TypeError, AttributeError: the content is invalid.
     """
     names, num_bytes = content['classes'], content['label_bytes']
     if not isinstance(names, list):
-        raise ValueError('classes is no list')
+        raise ValueError('classes is not a list')
     check_class_names(names)
     if set(content['train']) & set(content['test']):
         raise ValueError('train and test have a file in common')
@@ -211,11 +212,11 @@ def _parse_dataset_info(directory, content):
     splits = []
     for split_name in ('train', 'test'):
         if not content[split_name]:
-            raise ValueError(f'it names no files for {split_name}')
+            raise ValueError(f'{split_name} has no files')
         splits.append(Split([], len(names), names, (256, 1)[-num_bytes:]))
         for name, file_info in content[split_name].items():
             if os.path.basename(name) != name or not name.isprintable() or name in ('', '.', '..'):
-                raise ValueError(f'{ascii(name)} is not the name of a file')
+                raise ValueError(f'{ascii(name)} is not a file name')
             path = os.path.join(directory, name)
             splits[-1].files.append(
                 DataFile(path, int(file_info['examples']), str(file_info['sha256']))
@@ -224,7 +225,7 @@ def _parse_dataset_info(directory, content):
 
 
 def label_bytes(num_classes):
-    """Return the number of bytes that a label of `num_classes` classes needs."""
+    """Return the number of bytes per label."""
     return 1 if num_classes <= 256 else 2
 
 
@@ -233,20 +234,20 @@ def check_class_names(names):
     if not 2 <= len(names) <= MAX_CLASSES:
         raise ValueError(f'it has {len(names)} classes, not 2 to {MAX_CLASSES}')
     for name in names:
-        # A terminal would carry out what cannot be printed.
+        # A terminal would execute control characters.
         if not name.strip() or not name.isprintable():
-            raise ValueError(f'a class cannot be called {ascii(name)}')
+            raise ValueError(f'{ascii(name)} is not a class name')
     if len(set(names)) < len(names):
         raise ValueError('two classes have the same name')
 
 
 def _read_class_names(path, num_classes):
-    """Return the class names that a file lists, in label order; None if there is no such file.
+    """Return the class names in a file, in label order; None if it does not exist.
 
     Raises:
-      UserError: it lists more or fewer than `num_classes`, or the file is no such list.
+      UserError: the file does not list `num_classes` valid names.
     """
-    hint = 'correct it, or delete it'
+    hint = 'correct or delete it'
     if not os.path.exists(path):
         return None
     files.check_regular_file(path, hint)
@@ -262,10 +263,7 @@ def _read_class_names(path, num_classes):
 
 
 def format_class_names(class_names):
-    """Return the class names as text.
-
-    Of many, it has the first ones, the last one and their number.
-    """
+    """Return the class names as text; of more than 20, the number and some of them."""
     if not class_names:
         return 'unnamed classes'
     if len(class_names) <= 20:

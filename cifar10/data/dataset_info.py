@@ -1,4 +1,4 @@
-"""Statistics of a data set: examples by class, colours, duplicates, a contact sheet."""
+"""Statistics of a data set: class counts, colours, duplicates, contact sheet."""
 
 import hashlib
 import os
@@ -10,20 +10,20 @@ from cifar10.config import DEPTH, HEIGHT, WIDTH
 from cifar10.data import verification
 from cifar10.system import files
 
-_MAX_ROWS, _MAX_COLUMNS = 100, {'train': 12, 'test': 4}  # of a contact sheet, at most
+_MAX_ROWS, _MAX_COLUMNS = 100, {'train': 12, 'test': 4}  # of a contact sheet
 _MAX_LISTED = 10  # duplicates
-_SCALE = 2  # pixels of the sheet for a pixel of an image, and of the border around each image
+_SCALE = 2  # enlargement of images and borders on the contact sheet
 
 
 def split_statistics(split):
-    """Count the examples and describe the colours of a Split.
+    """Count the examples of a Split; compute mean and standard deviation of each channel.
 
     Returns:
-      The number of examples of each class, int64 [classes], and for each channel the mean and the
-      standard deviation of its values, float64 [3], from 0 to 255.
+      Number of examples per class, int64 [classes]; mean and standard deviation per channel,
+      float64 [3], 0 to 255.
 
     Raises:
-      UserError: a file is malformed.
+      UserError: a file is invalid.
     """
     counts = verification.count_labels(split)
     sums, squares = np.zeros([2, DEPTH])
@@ -37,11 +37,11 @@ def split_statistics(split):
 
 
 def find_duplicates(dataset):
-    """Return the test images of a Dataset that are training images too, byte by byte.
+    """Return the test images of a Dataset that equal a training image byte by byte.
 
     Returns:
-      For each of them, its key and that of the first equal training image, as file:record,
-      counted from 0, with the labels: (test key, test label, train key, train label).
+      A list of (test key, test label, train key, train label). A key is file:record, from 0. The
+      training image is the first equal one.
     """
     first = {}
     for digest, key, label in _image_digests(dataset.train):
@@ -54,7 +54,7 @@ def find_duplicates(dataset):
 
 
 def _image_digests(split):
-    """Yield for each example a digest of the image, file:record, and the label."""
+    """Yield (digest of the image, file:record, label) of each example."""
     for file in split.files:
         record = 0
         for labels, images in verification.read_examples(split._replace(files=[file])):
@@ -65,15 +65,15 @@ def _image_digests(split):
 
 
 def contact_sheet(dataset):
-    """Return the first images of each class, a row per class, in label order.
+    """Draw the first images of each class, one row per class, in label order.
 
-    Training images are to the left, test images to the right.
+    Training images are on the left, test images on the right.
 
     Returns:
-      uint8 [height, width, 3], white between the images.
+      uint8 [height, width, 3] with white borders.
     """
     rows = min(dataset.num_classes, _MAX_ROWS)
-    columns = sum(_MAX_COLUMNS.values()) + 1  # and an empty one between the splits
+    columns = sum(_MAX_COLUMNS.values()) + 1  # an empty column separates the splits
     bordered = HEIGHT + 2, WIDTH + 2, DEPTH
     sheet = np.full([rows, columns, *bordered], 255, np.uint8)
     for split_name, first_column in [('train', 0), ('test', _MAX_COLUMNS['train'] + 1)]:
@@ -86,15 +86,16 @@ def contact_sheet(dataset):
                     shown[label] += 1
             if min(shown) == _MAX_COLUMNS[split_name]:
                 break
-    # It joins the rows below each other, then the columns.
+    # The first hstack joins the rows, the second one the columns.
     joined = np.hstack(np.hstack(sheet))
     return joined.repeat(_SCALE, 0).repeat(_SCALE, 1)
 
 
 def describe(dataset):
-    """Describe a Dataset in text: examples by class, colours, images in both splits.
+    """Return the statistics of a Dataset as text.
 
-    Raise UserError as `verify` does.
+    Raises:
+      UserError: a file is invalid.
     """
     counts, means, deviations = zip(*map(split_statistics, (dataset.train, dataset.test)))
     names = dataset.class_names or [str(label) for label in range(dataset.num_classes)]
@@ -116,9 +117,9 @@ def describe(dataset):
 
 
 def write_contact_sheet(dataset, path):
-    """Write the contact sheet of a Dataset to a file, and print its path.
+    """Write the contact sheet of a Dataset to a file, and print the path.
 
-    It is PNG if its name ends in .png, else JPEG.
+    The format is PNG if the name ends in .png, else JPEG.
     """
     encode = tf.image.encode_png if path.lower().endswith('.png') else tf.image.encode_jpeg
     with tf.Graph().as_default(), tf.Session() as session:
@@ -126,5 +127,5 @@ def write_contact_sheet(dataset, path):
     files.atomic_write(path, content, 'name another file with --contact_sheet_file')
     shown = '' if dataset.num_classes <= _MAX_ROWS else f', the first {_MAX_ROWS}'
     print(
-        f'A row of images of each class{shown}, training images to the left, test images to the right: {path}'
+        f'Contact sheet, one row per class{shown}, training images on the left, test images on the right: {path}'
     )

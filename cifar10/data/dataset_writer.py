@@ -1,4 +1,4 @@
-"""Atomic writing of data sets; holding out a part of the training images."""
+"""Atomic writing of data sets; hold-out of training images."""
 
 import contextlib
 import json
@@ -12,12 +12,12 @@ from cifar10.system import directories, files
 
 
 def is_present(data_dir, dataset_spec=dataset.CIFAR10):
-    """Return whether `data_dir` holds all files of a data set.
+    """Return True if `data_dir` holds a complete data set.
 
-    It is the published one, or any other in `data_dir` itself.
+    It may be the published data set, or any other one directly in `data_dir`.
 
     Raises:
-      UserError: it holds only some of them, or its directory is none; it must not be replaced.
+      UserError: files are missing, or the path is not a directory. Nothing is overwritten.
     """
     directory = dataset.files_dir(data_dir, dataset_spec)
     directories.check_no_file(directory)
@@ -27,14 +27,14 @@ def is_present(data_dir, dataset_spec=dataset.CIFAR10):
     for path in found.train.paths + found.test.paths:
         if not os.path.exists(path):
             raise UserError(
-                f'{path} is missing: put it back, or move {directory} away, and the whole data set is written again'
+                f'{path} is missing: restore it, or move {directory} away and start again'
             )
     return True
 
 
 @contextlib.contextmanager
 def lock_files_dir(data_dir, dataset_spec=dataset.CIFAR10):
-    """Yield the locked directory to write the data set to; None if the data set is present."""
+    """Yield the directory to write to, with a lock; None if the data set is present."""
     if is_present(data_dir, dataset_spec):
         yield None
         return
@@ -46,10 +46,10 @@ def lock_files_dir(data_dir, dataset_spec=dataset.CIFAR10):
 
 @contextlib.contextmanager
 def new_dataset(path):
-    """Yield a directory that becomes `path` at the end of the block, as `verified_directory` does.
+    """Yield a temporary directory for a new data set, as `verified_directory` does.
 
     Raises:
-      UserError: there is something at `path`, or it cannot be written.
+      UserError: `path` exists and is not an empty directory, or cannot be written.
     """
     check_new_directory(path)
     with _lock_parent(path), verified_directory(path) as directory:
@@ -57,9 +57,9 @@ def new_dataset(path):
 
 
 def check_new_directory(path):
-    """Raise UserError unless a new directory can be called `path`; an empty one may exist."""
+    """Raise UserError unless `path` is new or an empty directory."""
     if not path:
-        raise UserError('The name of the new directory is empty: give one')
+        raise UserError('The name of the new directory is empty: give a name')
     files.check_name(path)
     if os.path.lexists(path) and (
         os.path.islink(path) or not os.path.isdir(path) or os.listdir(path)
@@ -69,30 +69,27 @@ def check_new_directory(path):
 
 @contextlib.contextmanager
 def _lock_parent(path):
-    """Make and lock the parent directory of `path`.
-
-    At the end, remove the directories made if they are empty.
-    """
+    """Create and lock the parent of `path`; at the end, remove the new directories if empty."""
     parent = os.path.dirname(os.path.abspath(path))
     missing = directories.missing_directories(parent)
     directories.make(parent)
-    with directories.write_lock(parent):  # Whoever waits for it notices that it has been removed.
+    with directories.write_lock(parent):  # A waiting process notices the removal.
         try:
             yield
         finally:
             for directory in missing:
-                with contextlib.suppress(OSError):  # It is not empty.
+                with contextlib.suppress(OSError):  # not empty
                     os.rmdir(directory)
 
 
 @contextlib.contextmanager
 def verified_directory(path):
-    """Yield a temporary directory beside `path` that becomes `path` at the end of the block.
+    """Yield a temporary directory; verify its files at the end, then rename it to `path`.
 
-    The files in it are verified first; after an error it is removed.
+    After an error the directory is removed.
 
     Raises:
-      UserError: it cannot be written, or its files are malformed.
+      UserError: the directory cannot be written, or its files are invalid.
     """
     try:
         with directories.atomic_directory(path) as directory:
@@ -107,10 +104,10 @@ def verified_directory(path):
 
 
 class RecordWriter:
-    """Writer of the records of one split, file after file."""
+    """Writer of the records of one split."""
 
     def __init__(self, directory, names, num_examples, label_bytes):
-        """Divide at most `num_examples` evenly among the files `names`."""
+        """Distribute at most `num_examples` evenly among the files `names`."""
         self._paths = [os.path.join(directory, name) for name in names]
         self._examples_per_file = -(-num_examples // len(names))
         self._label_bytes = label_bytes
@@ -130,12 +127,12 @@ class RecordWriter:
 
 
 def write_dataset_info(directory, class_names, origin):
-    """Write dataset.json, and, for programs of books, the class names to batches.meta.txt.
+    """Write dataset.json, and batches.meta.txt, which the books' programs read.
 
     Args:
-      directory: of the files.
-      class_names: in label order.
-      origin: the source of the images, a text.
+      directory: directory of the files.
+      class_names: class names in label order.
+      origin: source of the images, a text.
     """
     label_bytes = dataset.label_bytes(len(class_names))
     content = {'classes': class_names, 'label_bytes': label_bytes, 'origin': origin}
@@ -143,7 +140,7 @@ def write_dataset_info(directory, class_names, origin):
         content[split_name] = {}
         for name in names:
             path = os.path.join(directory, name)
-            if os.path.exists(path):  # there may be fewer images than files
+            if os.path.exists(path):  # a tiny split has fewer files
                 content[split_name][name] = {
                     'examples': os.path.getsize(path) // (label_bytes + dataset.IMAGE_BYTES),
                     'sha256': files.digest(path, 'sha256'),
@@ -155,19 +152,19 @@ def write_dataset_info(directory, class_names, origin):
 
 
 def hold_out(source, path, num_examples, seed):
-    """Make a data set from training images alone, some of which, drawn by class, are for the test.
+    """Write a data set whose training and test images are training images of `source`.
 
     It serves to choose hyperparameters without the test images.
 
     Args:
-      source: the Dataset whose training images are divided; their order stays.
-      path: of the directory of the new data set; it must not exist yet, or be empty.
-      num_examples: the number of test images; each class has the part of them that it has of all
-        images, rounded, and keeps an image for training.
-      seed: of the random numbers.
+      source: a Dataset. The order of its training images is kept.
+      path: directory of the new data set, new or empty.
+      num_examples: number of test images. They are stratified: each class keeps its share, rounded,
+        and at least one training image.
+      seed: seed of the choice.
 
     Raises:
-      UserError: there are too few images, a file is malformed, or the data set cannot be written.
+      UserError: there are too few images, a file is invalid, or the data set cannot be written.
     """
     is_test = _select_held_out(source.train, num_examples, np.random.RandomState(seed))
     names = list(source.class_names or map(str, range(source.num_classes)))
@@ -186,16 +183,16 @@ def hold_out(source, path, num_examples, seed):
 
 
 def _select_held_out(split, num_examples, rng):
-    """Return whether each example is held out, bool [n].
+    """Return a mask of the held-out examples, bool [n].
 
-    The images of a class are ranked at random, and a rank stands for (rank + 0.5) / count of the
-    class. The lowest ones of all classes together are held out, so that each class has its part.
+    The images of a class get random ranks. The images with the lowest (rank + 0.5) / class count
+    are held out, so that each class keeps its share.
     """
     counts = verification.count_labels(split)
     most = np.maximum(counts - 1, 0).sum()
     if num_examples > most:
         raise UserError(
-            f'--num_examples={num_examples} leaves a class without an image for training: give at most {most}'
+            f'--num_examples={num_examples} leaves a class without a training image: give at most {most}'
         )
     labels = np.concatenate([labels for labels, _ in verification.read_examples(split)])
     by_class = np.argsort(labels, kind='stable')

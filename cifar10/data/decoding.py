@@ -1,4 +1,7 @@
-"""Image files to images of 32 x 32: Pillow reads the header, TensorFlow decodes, on all cores."""
+"""Parallel decoding of image files to 32 x 32 images.
+
+Pillow reads the EXIF header, TensorFlow decodes.
+"""
 
 import collections
 import concurrent.futures
@@ -16,44 +19,44 @@ from cifar10.config import DEPTH, HEIGHT, WIDTH
 from cifar10.errors import UserError
 from cifar10.system import files
 
-_CHUNK_FILES = 256  # that one session run decodes
-_CHUNK_BYTES = 1 << 24  # or fewer files of so many bytes
-MAX_BYTES = 1 << 28  # of a file
-_HEADER_BYTES = 1 << 16  # of a file: they show whether it is an image
+_CHUNK_FILES = 256  # files per session run
+_CHUNK_BYTES = 1 << 24  # bytes per session run, for large files
+MAX_BYTES = 1 << 28  # per file
+_HEADER_BYTES = 1 << 16  # bytes that are read to detect the file type
 _MAGIC_BYTES = _JPEG, *_ = b'\xff\xd8\xff', b'\x89PNG\r\n\x1a\n', b'GIF8', b'BM'
-_ORIENTATION = 0x0112  # the EXIF tag (CIPA DC-008)
+_ORIENTATION = 0x0112  # EXIF tag (CIPA DC-008)
 
 
 class DecodedImages(NamedTuple):
-    """The images of some consecutive files."""
+    """Images of consecutive files."""
 
     images: np.ndarray  # uint8 [n, 3, 32, 32]
-    indices: Sequence[int]  # of their files
-    failures: Sequence[Tuple[str, str]]  # the paths of the other files, and what is wrong with them
+    indices: Sequence[int]  # indices of their files
+    failures: Sequence[Tuple[str, str]]  # (path, reason) of the other files
 
 
 class _ImageFile(NamedTuple):
-    index: int  # in the list of paths
+    index: int  # into the paths
     path: str
     content: bytes
     orientation: int
 
 
 def decode(paths, num_threads, read_file=None):
-    """Decode JPEG, PNG, GIF (first picture) and BMP (24 bits) files by `decode_and_resize`.
+    """Decode JPEG, PNG, GIF (first image) and BMP (24 bits) files by `decode_and_resize`.
 
-    Their names may end in anything. A photograph is turned as its EXIF orientation says.
+    The file extension is ignored. The EXIF orientation is applied.
 
     Args:
-      paths: of the files.
-      num_threads: threads that decode.
+      paths: paths of the files.
+      num_threads: number of decoding threads.
       read_file: a function like `read`; None for `read`.
 
     Yields:
-      A DecodedImages for each chunk of the files, in their order.
+      A DecodedImages per chunk, in the order of the files.
 
     Raises:
-      UserError: there is no Pillow.
+      UserError: Pillow is missing.
     """
     _import_pillow()
     with tf.Graph().as_default() as graph:
@@ -64,7 +67,7 @@ def decode(paths, num_threads, read_file=None):
         intra_op_parallelism_threads=1,
         inter_op_parallelism_threads=num_threads,
     )
-    config.graph_options.rewrite_options.disable_meta_optimizer = True  # it finds nothing here
+    config.graph_options.rewrite_options.disable_meta_optimizer = True  # no gain here
     pending = collections.deque()
     with contextlib.closing(
         tf.Session(graph=graph, config=config)
@@ -79,10 +82,10 @@ def decode(paths, num_threads, read_file=None):
 
 
 def _decode_chunk(decode_fn, chunk, failures):
-    """Return the DecodedImages of some _ImageFile; `decode_fn` maps contents to images."""
+    """Return the DecodedImages of a chunk; `decode_fn` maps file contents to images."""
     try:
         images = list(decode_fn([image_file.content for image_file in chunk]))
-    except tf.errors.OpError:  # One of the files is damaged.
+    except tf.errors.OpError:  # A file is damaged: decode one by one.
         images, intact_files = [], []
         for image_file in chunk:
             try:
@@ -105,7 +108,7 @@ def _decode_chunk(decode_fn, chunk, failures):
 
 
 def _apply_orientation(image, orientation):
-    """Turn an image, [channels, size, size], of this EXIF orientation, 1 to 8, upright."""
+    """Turn an image, [channels, size, size], by its EXIF orientation, 1 to 8."""
     if orientation >= 5:
         image = image.swapaxes(1, 2)
     if orientation in (3, 4, 7, 8):
@@ -116,9 +119,9 @@ def _apply_orientation(image, orientation):
 
 
 def _read_chunks(paths, read_file):
-    """Yield lists of _ImageFile of consecutive files, and the failures among these files.
+    """Yield (list of _ImageFile, failures) of consecutive files.
 
-    Only one thread reads: several would wait for the GIL.
+    Only one thread reads, because several would wait for the GIL.
     """
     chunk, failures, num_bytes = [], [], 0
     for index, path in enumerate(paths):
@@ -137,34 +140,34 @@ def read(path):
     """Return the bytes of an image file, and its EXIF orientation, 1 to 8.
 
     Raises:
-      UserError: it is no image file that can be decoded.
-      OSError: it cannot be read.
+      UserError: the file type is not supported.
+      OSError: the file cannot be read.
     """
     file_type = files.special_file_type(os.stat(path).st_mode)
     if file_type:
-        raise UserError(f'it is {file_type}')  # A FIFO would be waited for.
+        raise UserError(f'it is {file_type}')  # open would block on a FIFO
     with open(path, 'rb') as stream:
         return read_stream(stream)
 
 
 def read_stream(stream):
-    """Read an open binary file as `read` does."""
+    """Do the same as `read` for an open binary file."""
     content = stream.read(_HEADER_BYTES)
     if not content.startswith(_MAGIC_BYTES):
-        raise UserError('it is no JPEG, PNG, GIF or BMP file')
-    if len(content) == _HEADER_BYTES:  # Python allocates MAX_BYTES first, slowly.
+        raise UserError('it is not a JPEG, PNG, GIF or BMP file')
+    if len(content) == _HEADER_BYTES:  # Allocating MAX_BYTES takes long.
         content += stream.read(MAX_BYTES)
     if len(content) > MAX_BYTES:
         raise UserError(f'it is larger than {MAX_BYTES >> 20} MB')
     if content.startswith(b'BM') and content[28:30] != b'\x18\0':
-        raise UserError('it is a BMP file that has not 24 bits per pixel: save it as PNG')
+        raise UserError('it is a BMP file without 24 bits per pixel: save it as PNG')
     if content.startswith(_JPEG) and b'\xff\xda' not in content:  # libjpeg would write to stderr.
         raise UserError('it is a JPEG file that ends before the image')
     orientation = 1
-    # Pillow takes longer to open a small file than TensorFlow to decode it.
+    # For a small file, Pillow is slower than the decoder.
     if content.startswith(_JPEG) and b'Exif\0\0' in content:
         with warnings.catch_warnings(), contextlib.suppress(Exception):
-            warnings.simplefilter('ignore')  # Damaged EXIF data give warnings, or errors.
+            warnings.simplefilter('ignore')  # because of damaged EXIF data
             image = _import_pillow().open(io.BytesIO(content))
             orientation = image.getexif()[_ORIENTATION]
     return content, orientation if orientation in range(1, 9) else 1
@@ -175,16 +178,16 @@ def _import_pillow():
     try:
         from PIL import Image
     except ImportError:
-        raise UserError('Image files are read with Pillow, which is missing: pip install Pillow')
-    Image.MAX_IMAGE_PIXELS = None  # It would warn of large photographs. TensorFlow decodes them.
+        raise UserError('Reading image files needs Pillow: pip install Pillow')
+    Image.MAX_IMAGE_PIXELS = None  # no warnings: Pillow does not decode
     return Image
 
 
 def decode_and_resize(contents):
-    """Build the graph from the bytes of files, string [n], to images, uint8 [n, 3, 32, 32].
+    """Decode the contents of files, string [n], to images, uint8 [n, 3, 32, 32].
 
-    Transparency in a PNG file becomes white. Running it raises tf.errors.OpError if a file is of
-    another kind or damaged. Decoder and exported models use it, so that both give the same pixels.
+    The alpha channel of a PNG file is blended on white. The op raises tf.errors.OpError if a file
+    is damaged or of another type. Exported models use the same graph and get the same pixels.
     """
     with tf.device('/cpu:0'):
         return tf.map_fn(
@@ -195,23 +198,21 @@ def decode_and_resize(contents):
 
 
 def _decode_image(content):
-    """Return the image, uint8 [height, width, 1 or 3], of the bytes of a file, a scalar."""
+    """Decode the content of a file, a scalar, to uint8 [height, width, 1 or 3]."""
     image = tf.io.decode_image(content, expand_animations=False)
-    has_alpha = tf.equal(tf.shape(image)[2] % 2, 0)  # 2 channels, or 4
+    has_alpha = tf.equal(tf.shape(image)[2] % 2, 0)  # 2 or 4 channels
     return tf.cond(has_alpha, lambda: _blend_on_white(image), lambda: image)
 
 
 def _blend_on_white(image):
-    """Put an image with an alpha channel on a white background."""
+    """Blend an image with an alpha channel on white."""
     image = tf.cast(image, tf.float32)
     alpha = image[:, :, -1:] / 255
     return tf.cast(tf.round(255 + (image[:, :, :-1] - 255) * alpha), tf.uint8)
 
 
 def center_crop_and_resize(images):
-    """Scale the largest central squares of images to 32 x 32.
-
-    The triangle filter is wider than a pixel where an image shrinks.
+    """Scale the largest central squares of images to 32 x 32, with an antialiasing triangle filter.
 
     Args:
       images: uint8 [n, height, width, 1 or 3].
@@ -227,12 +228,12 @@ def center_crop_and_resize(images):
         lambda: _scale_and_center_crop(images, tf.cast(height_and_width, tf.float32)),
     )
     small.set_shape([None, HEIGHT, WIDTH, None])
-    # One channel becomes three, which is much faster here than for the whole image.
+    # Convert one channel to three after scaling, when the image is small.
     return tf.transpose(small + tf.zeros([DEPTH], tf.uint8), [0, 3, 1, 2])
 
 
 def _scale_and_center_crop(images, height_and_width):
-    """Return the centres of images, scaled so that their short side becomes 32 pixels."""
+    """Scale images to a short side of 32 pixels, and crop their centres."""
     scale = HEIGHT / tf.reduce_min(height_and_width)
     scaled = tf.raw_ops.ScaleAndTranslate(
         images=images,

@@ -17,20 +17,19 @@ from cifar10.errors import UserError
 from cifar10.system import directories, files
 
 _CHUNK_BYTES = 1 << 18
-_MAX_BYTES = 10 * 170052171  # ten times the archive of CIFAR-10: what sends more may never end
-# Bytes per second; a slower connection counts as broken. With less the archive takes two days.
+_MAX_BYTES = 10 * 170052171  # ten times CIFAR-10; limits a server that sends endlessly
+# A slower connection counts as broken: the archive would take two days.
 _MIN_BYTES_PER_SEC = 1000
 
 
 class Archive(NamedTuple):
-    """Official archive, and the timeouts of its download."""
+    """Official archive and the timeouts of its download."""
 
     dataset_spec: dataset.DatasetSpec
     url: str
-    md5: str  # in hexadecimal digits
-    timeout_secs: float = 30  # seconds without a byte after which a connection counts as broken
-    # seconds before the first retry; doubled after each retry that brings too little
-    retry_secs: float = 1
+    md5: str  # hexadecimal
+    timeout_secs: float = 30  # without a byte
+    retry_secs: float = 1  # before the first retry; doubled after each slow or failed one
 
 
 # The MD5s are published at https://www.cs.toronto.edu/~kriz/cifar.html.
@@ -50,20 +49,20 @@ DATA_URL, MD5 = CIFAR10.url, CIFAR10.md5
 def maybe_download_and_extract(
     data_dir=dataset.DATA_DIR, data_url=DATA_URL, md5=MD5, timeout_secs=30, retry_secs=1
 ):
-    """Put CIFAR-10 into cifar-10-batches-bin, unless its files are there already.
+    """Download and extract CIFAR-10 to cifar-10-batches-bin, unless the files exist.
 
-    If the parent of that directory holds a copy of the archive, nothing is downloaded.
+    A copy of the archive in the parent directory replaces the download.
 
     Args:
-      data_dir: cifar-10-batches-bin, or its parent; or any directory that holds a data set.
-      data_url: the URL of the archive.
+      data_dir: cifar-10-batches-bin or its parent; or a directory with any data set.
+      data_url: URL of the archive.
       md5: hexadecimal MD5 of the archive.
       timeout_secs: see Archive.
       retry_secs: see Archive.
 
     Raises:
-      UserError: the archive cannot be downloaded or is not the published one, or the directory
-        holds only some of the files.
+      UserError: the archive cannot be downloaded or has another MD5, or some of the files are
+        missing.
     """
     download_and_extract(
         Archive(dataset.CIFAR10, data_url, md5, timeout_secs, retry_secs), data_dir
@@ -71,7 +70,7 @@ def maybe_download_and_extract(
 
 
 def download_and_extract(archive, data_dir):
-    """Put the files of an Archive into their directory, as `maybe_download_and_extract` does."""
+    """Download and extract an Archive, as `maybe_download_and_extract` does."""
     with dataset_writer.lock_files_dir(data_dir, archive.dataset_spec) as directory:
         if directory is None:
             return
@@ -79,17 +78,17 @@ def download_and_extract(archive, data_dir):
         if not os.path.exists(path):
             _download(archive, path)
         else:
-            files.check_regular_file(path, 'delete it to have it downloaded')
+            files.check_regular_file(path, 'delete it to download it again')
             actual_md5 = files.digest(path, 'md5')
             if actual_md5 != archive.md5:
                 raise UserError(
-                    f'{path} is not the published archive (its MD5 is {actual_md5}, not {archive.md5}): delete it to have it downloaded'
+                    f'{path} is not the published archive (its MD5 is {actual_md5}, not {archive.md5}): delete it to download it again'
                 )
         _extract(archive.dataset_spec, path, directory)
 
 
 def _extract(dataset_spec, path, directory):
-    """Extract the files of the data set, and nothing else."""
+    """Extract only the files of the data set."""
     print(f'Extracting {path}', flush=True)
     names_files = [names_file for names_file, _, _ in dataset_spec.label_modes.values()]
     try:
@@ -99,20 +98,18 @@ def _extract(dataset_spec, path, directory):
                 with open(os.path.join(new, name), 'wb') as extracted:
                     shutil.copyfileobj(member, extracted)
     except (tarfile.TarError, KeyError, EOFError, zlib.error) as error:
-        raise UserError(f'{path} is damaged ({error}): delete it to have it downloaded')
+        raise UserError(f'{path} is damaged ({error}): delete it to download it again')
 
 
 def _download(archive, path):
-    """Download to `path`.part, which becomes `path` when its MD5 is right.
-
-    The rest of an earlier download is used.
+    """Download to `path`.part, or resume an earlier download; rename it if the MD5 is correct.
 
     Raises:
-      UserError: the file cannot be downloaded, or is another one.
+      UserError: the file cannot be downloaded, or has another MD5.
     """
     partial_path = path + '.part'
     _check_partial(partial_path)
-    # An earlier run may have left a part of another file: then start again.
+    # A leftover may be part of another file: then download everything once more.
     for is_leftover in (_size(partial_path) > 0, False):
         _fetch_with_retries(archive, partial_path)
         actual_md5 = files.digest(partial_path, 'md5')
@@ -129,20 +126,20 @@ def _download(archive, path):
 
 
 def _check_partial(path):
-    """Raise UserError if `path` cannot be a partial download, like a link."""
+    """Raise UserError if `path` cannot be a partial download, for example because it is a link."""
     directories.check_trusted(path)
     if os.path.lexists(path):
         found = os.lstat(path)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
             raise UserError(
-                f'{path} is a link or no file, and so not the rest of a download: delete it'
+                f'{path} is a link or not a file, so it is not a partial download: delete it'
             )
 
 
 def _fetch_with_retries(archive, partial_path):
     """Fetch until the file is complete.
 
-    Give up after three tries in a row that brought less than _MIN_BYTES_PER_SEC.
+    Give up after three consecutive tries below _MIN_BYTES_PER_SEC.
     """
     failed_tries = 0
     while True:
@@ -153,7 +150,7 @@ def _fetch_with_retries(archive, partial_path):
             # URLError and HTTPError are OSErrors
             code = getattr(error, 'code', None)
             num_received = _size(partial_path)
-            # what is there is as long as the file or longer: its MD5 tells
+            # 416: the partial file is complete or too long; its MD5 decides.
             if code == 416 and num_received:
                 return None
             is_fast = num_received - before > _MIN_BYTES_PER_SEC * (time.monotonic() - start)
@@ -164,14 +161,12 @@ def _fetch_with_retries(archive, partial_path):
                 or (code and code < 500 and code not in (408, 429))
             )
             if is_permanent or failed_tries == 3:
-                resume_hint = (
-                    '; what came is kept, and the next start resumes there' if num_received else ''
-                )
+                resume_hint = '; the next start resumes the download' if num_received else ''
                 path = os.path.abspath(partial_path)[: -len('.part')]
                 raise UserError(
                     f'Cannot download {archive.url} ({error}{resume_hint}): check the network and the disk, try '
                     '`cifar10_dataset.py download` with another --data_url, or put a copy of the archive at '
-                    f'{path}. Without a network, use the images that `cifar10_dataset.py synthetic` makes'
+                    f'{path}. Without a network, use `cifar10_dataset.py synthetic`'
                 )
             print(f'The download was interrupted ({error}): trying again', flush=True)
         time.sleep(archive.retry_secs * 2 ** max(0, failed_tries - 1))
@@ -182,12 +177,12 @@ def _size(path):
 
 
 def _fetch(archive, partial_path):
-    """Append the rest of the file of an Archive to `partial_path`."""
+    """Append the missing bytes to `partial_path`."""
     num_received = _size(partial_path)
     headers = {'Range': f'bytes={num_received}-'} if num_received else {}
     request = urllib.request.Request(archive.url, headers=headers)
     with urllib.request.urlopen(request, timeout=archive.timeout_secs) as response:
-        # bytes that are here already: the server sends the whole file
+        # without support for ranges, the server sends everything again
         num_to_skip = 0 if response.getcode() == 206 else num_received
         length = int(response.headers.get('Content-Length') or 0)
         total = num_received - num_to_skip + length if length else None
@@ -215,20 +210,23 @@ def _fetch(archive, partial_path):
 
 
 def _read_chunks(response, timeout_secs):
-    """Yield the bytes as they come.
+    """Yield the received bytes.
 
-    Raise ConnectionError if fewer than _MIN_BYTES_PER_SEC come on average over `timeout_secs`.
+    Raises:
+      ConnectionError: the mean over `timeout_secs` is below _MIN_BYTES_PER_SEC.
     """
     start, num_bytes = time.monotonic(), 0
-    # read would lose what came before a stall
+    # read1, because read would lose the bytes before a stall
     for chunk in iter(lambda: response.read1(_CHUNK_BYTES), b''):
         yield chunk
         num_bytes, seconds = num_bytes + len(chunk), time.monotonic() - start
         if seconds >= timeout_secs:
             if num_bytes < _MIN_BYTES_PER_SEC * seconds:
-                raise ConnectionError(f'fewer than {_MIN_BYTES_PER_SEC} bytes per second came')
+                raise ConnectionError(f'slower than {_MIN_BYTES_PER_SEC} bytes per second')
             start, num_bytes = time.monotonic(), 0
 
 
 def _shorter_message(partial_path):
-    return f'the server sends less than is in {partial_path} already: delete that if the server is right'
+    return (
+        f'the file on the server is shorter than {partial_path}: delete that if the server is right'
+    )

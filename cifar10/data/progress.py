@@ -1,4 +1,4 @@
-"""Progress of a long task, in ten lines."""
+"""Progress lines of a long task."""
 
 import datetime
 import sys
@@ -6,18 +6,18 @@ import time
 
 
 class ProgressBar:
-    """Progress lines at each tenth: amount done, speed, time left.
+    """Progress lines at each tenth: count, speed, remaining time.
 
-    Keras' Progbar would fill a file with control characters.
+    Keras' Progbar would write control characters to a file.
     """
 
     def __init__(self, action, total, unit='images', stream=None):
-        """Take an action like 'Converting', the total, and the stream; None for stdout."""
+        """Take an action like 'Converting' and the total count; `stream` None means stdout."""
         self._action, self._total, self._unit, self._stream = action, total, unit, stream
         self._start, self._done = time.monotonic(), 0
 
     def advance(self, count):
-        """Add `count` to the amount done."""
+        """Add `count`; print a line at each tenth of the total."""
         before, self._done = self._done, self._done + count
         if 10 * self._done // self._total > 10 * before // self._total:
             speed = self._done / max(time.monotonic() - self._start, 1e-3)

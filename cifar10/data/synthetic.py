@@ -1,8 +1,7 @@
-"""Learnable data set in CIFAR-10's layout, drawn in seconds, to try everything without a download.
+"""Synthetic, learnable data set in CIFAR-10's layout, for a start without a download.
 
-Five classes are shapes at a random place, five are textures; colour, scale and noise are random.
-The distortions of training (a mirror image, a 24 x 24 crop, another contrast) do not change the
-class.
+Five classes are shapes at a random position, five are textures. Colour, scale and noise are random.
+The distortions of training (flip, 24 x 24 crop, contrast) do not change the class.
 """
 
 import os
@@ -15,7 +14,7 @@ from cifar10.errors import UserError
 
 DATA_DIR = '/tmp/cifar10_synthetic'
 
-# Whether the point (u, v), in units of the figure's radius, belongs to the figure.
+# Each function is True inside the figure; (u, v) is in units of its radius.
 _PATTERNS = [
     ('disc', lambda u, v: u * u + v * v < 1),
     ('ring', lambda u, v: np.abs(u * u + v * v - 0.75) < 0.35),
@@ -37,7 +36,7 @@ CLASS_NAMES = [name for name, _ in _PATTERNS]
 
 
 def draw(label, count, rng):
-    """Draw images of a class, uint8 [count, 3, 32, 32], channel-major like the records."""
+    """Draw images of a class, uint8 [count, 3, 32, 32]."""
 
     def uniform(low, high):
         return rng.uniform(low, high, [count, 1, 1]).astype(np.float32)
@@ -48,8 +47,7 @@ def draw(label, count, rng):
         :, None
     ]
     background = rng.uniform(40, 215, [count, DEPTH, 1, 1]).astype(np.float32)
-    # At least 50 grey levels apart in every channel, so that a figure is visible whatever the
-    # noise.
+    # Every channel differs by at least 50 levels, more than the noise.
     offset = (
         rng.uniform(50, 120, background.shape) * rng.choice([-1, 1], background.shape)
     ).astype(np.float32)
@@ -61,7 +59,7 @@ def draw(label, count, rng):
 
 
 def draw_records(count, rng):
-    """Draw `count` records, uint8 [count, 3073]: equally many of each class, in random order."""
+    """Draw balanced records, uint8 [count, 3073], in random order."""
     rows = np.empty([count, 1 + dataset.IMAGE_BYTES], np.uint8)
     order = rng.permutation(count)
     for label in range(NUM_CLASSES):
@@ -72,12 +70,12 @@ def draw_records(count, rng):
 
 
 def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
-    """Write the data set to data_dir/cifar-10-batches-bin, unless it is there already.
+    """Write the data set to data_dir/cifar-10-batches-bin, unless it exists.
 
     Args:
-      data_dir: cifar-10-batches-bin, or its parent.
-      records_per_file: examples in each of the five training files and in the test file.
-      seed: of the random numbers.
+      data_dir: cifar-10-batches-bin or its parent.
+      records_per_file: examples per file: five training files and the test file.
+      seed: seed of the images.
 
     Raises:
       UserError: the directory holds another data set.
@@ -87,7 +85,7 @@ def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
             _write(path, records_per_file, seed)
         elif dataset.read(data_dir).class_names != CLASS_NAMES:
             raise UserError(
-                f'{dataset.files_dir(data_dir)} holds a data set that is not the synthetic one: give another --data_dir'
+                f'{dataset.files_dir(data_dir)} holds another data set than the synthetic one: give another --data_dir'
             )
 
 

@@ -1,4 +1,4 @@
-"""Verification of data files: size, labels, checksums, and changes under a run."""
+"""Verification of data files: size, labels, checksums, changes during a run."""
 
 import functools
 import os
@@ -11,58 +11,56 @@ from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.system import files
 
-# part of the error for a label that the verified files did not have
+# part of the error of input.check_labels
 CHANGED_MESSAGE = 'a data file has changed'
-_CHUNK_RECORDS = 1000  # records that are read at a time
+_CHUNK_RECORDS = 1000
 _HINT = 'replace it with a good copy'
 
 
 def verify(split):
-    """Check that each file has whole records, as many as dataset.json says, with valid labels.
-
-    Args:
-      split: a Split.
+    """Check the files of a Split: complete records, their number in dataset.json, valid labels.
 
     Returns:
-      The number of examples in all files together.
+      The total number of examples.
 
     Raises:
-      UserError: names the first bad file and what is wrong with it.
+      UserError: a file is invalid; the message names it and the reason.
     """
     return int(np.sum(count_labels(split)))
 
 
 def count_labels(split):
-    """Return the number of examples of each class, int64 [num_classes].
+    """Verify a Split; return the number of examples per class, int64 [num_classes].
 
-    Raise UserError as `verify` does.
+    Raises:
+      UserError: see `verify`.
     """
     counts = [_verify_file(split, file) for file in split.files]
-    return np.sum(counts, axis=0, dtype=np.int64)  # of no file, too
+    return np.sum(counts, axis=0, dtype=np.int64)  # int64 also without files
 
 
 def verify_checksums(split):
-    """Compare the files with their checksums, where dataset.json has some.
+    """Compare the files with their checksums in dataset.json, if any.
 
     Raises:
-      UserError: a file has another one.
+      UserError: a checksum differs.
     """
     for file in split.files:
         if file.sha256 and files.digest(file.path, 'sha256') != file.sha256:
             raise UserError(
-                f'{file.path} has been changed: its SHA-256 is not the one in dataset.json; {_HINT}'
+                f'{file.path} has been changed: its SHA-256 differs from dataset.json; {_HINT}'
             )
 
 
 def chunks(path, record_bytes):
-    """Yield the bytes of a file in chunks of whole records."""
-    # not a memory map: a disk error, or a file that shrinks, would end the process there
+    """Yield the bytes of a file in chunks of complete records."""
+    # A memory map would end the process after a disk error or if the file shrinks.
     with open(path, 'rb') as file:
         yield from iter(lambda: file.read(_CHUNK_RECORDS * record_bytes), b'')
 
 
 def read_examples(split):
-    """Yield labels, int64 [n], and images, uint8 [n, 3, 32, 32], of some examples at a time."""
+    """Yield labels, int64 [n], and images, uint8 [n, 3, 32, 32], in chunks."""
     for path in split.paths:
         for chunk in chunks(path, split.record_bytes):
             rows = np.frombuffer(chunk, np.uint8).reshape(-1, split.record_bytes)
@@ -74,27 +72,28 @@ def read_examples(split):
 
 
 def total_checksum(split):
-    """Return a CRC-32 of all files of a Split, in their order, as eight hexadecimal digits."""
+    """Return the CRC-32 of all files of a Split, in order, as eight hexadecimal digits."""
     checksums = [_checksum(path, split.label_weights) for path in split.paths]
     return f'{zlib.crc32(repr(checksums).encode()):08x}'
 
 
 def check_file(path):
-    """Raise UserError if a data file does not exist, or is not a regular file."""
+    """Raise UserError unless a data file is an existing regular file."""
     try:
         files.check_regular_file(path, _HINT)
     except (FileNotFoundError, NotADirectoryError):
         raise UserError(
-            f'{path} is missing: put it back, fetch the data set with `cifar10_dataset.py download`, make '
-            'one with `cifar10_dataset.py synthetic`, or point --data_dir at the directory that holds '
+            f'{path} is missing: restore it, get a data set with `cifar10_dataset.py download` or '
+            '`cifar10_dataset.py synthetic`, or set --data_dir to the directory that holds '
             f'{dataset.CIFAR10_DIRECTORY}'
         )
 
 
 def _verify_file(split, file):
-    """Return the number of examples of each class in a file, int64 [num_classes].
+    """Verify a file; return its number of examples per class, int64 [num_classes].
 
-    Raise UserError if it is malformed.
+    Raises:
+      UserError: the file is invalid.
     """
     check_file(file.path)
     size, num_classes = split.record_bytes, split.num_classes
@@ -106,13 +105,13 @@ def _verify_file(split, file):
         problem = 'is empty'
     elif num_extra_bytes:
         problem = (
-            f'is not a whole number of records: its {num_bytes} bytes are {num_examples} records of {size} bytes and '
+            f'has an incomplete record: its {num_bytes} bytes are {num_examples} records of {size} bytes and '
             f'{num_extra_bytes} more'
         )
     elif file.num_examples not in (None, num_examples):
-        problem = f'has {num_examples} examples, not the {file.num_examples} that dataset.json says'
+        problem = f'has {num_examples} examples, not {file.num_examples} as in dataset.json'
     elif bad_labels.size:
-        problem = f'has labels that are not 0 to {num_classes - 1}: {counts[bad_labels].sum()} of them, such as {bad_labels[0]}'
+        problem = f'has labels that are not 0 to {num_classes - 1} (count: {counts[bad_labels].sum()}, for example {bad_labels[0]})'
     if problem:
         raise UserError(f'{file.path} {problem}; {_HINT}')
     return counts[:num_classes]
@@ -124,17 +123,17 @@ def _checksum(path, label_weights):
 
 
 def _file_stats(path, label_weights):
-    """Return size of a file, count of each possible label, int64 [n], and CRC-32.
+    """Return size of a file, counts of all possible labels, int64 [n], and CRC-32.
 
-    It is read once, until it changes.
+    The result is cached until the file changes.
     """
     file_stat = os.stat(path)
-    # The change time shows that the file was written, even if its modification time is restored.
+    # The ctime shows a change even if the mtime is restored.
     cache_key = file_stat.st_ino, file_stat.st_size, file_stat.st_mtime_ns, file_stat.st_ctime_ns
     return _cached_file_stats(path, tuple(label_weights), cache_key)
 
 
-@functools.lru_cache(maxsize=64)  # a trainer asks several times
+@functools.lru_cache(maxsize=64)  # a trainer verifies several times
 def _cached_file_stats(path, label_weights, unused_cache_key):
     split = dataset.Split((), label_weights=label_weights)
     size = split.record_bytes
@@ -152,7 +151,7 @@ class Snapshot:
     """Size, times and checksum of each file at the start of a run."""
 
     def __init__(self, split):
-        """Take the snapshot; raise UserError if a file is missing or not regular."""
+        """Take the snapshot; raise UserError unless all files are regular files."""
         self._label_weights = split.label_weights
         self._files = {}
         for path in split.paths:
@@ -162,9 +161,9 @@ class Snapshot:
     def find_change(self):
         """Return a line about the first changed file, or None.
 
-        Sizes and times are compared: opening a file that has been replaced by a FIFO could wait for
-        ever. Nobody can set back the change time (ctime), but permissions and hard links change it
-        too. If nothing else differs, the checksum decides.
+        Sizes and times are compared first, because opening a FIFO could block. The ctime cannot be
+        set back, but permissions and hard links also change it. If only the ctime differs, the
+        checksum decides.
         """
         for path, (before, checksum) in self._files.items():
             try:
@@ -182,5 +181,5 @@ class Snapshot:
             except FileNotFoundError:
                 return f'{path} has been removed'
             except OSError as error:
-                return f'{path} cannot be read any more ({error.strerror})'
+                return f'{path} can no longer be read ({error.strerror})'
         return None

@@ -1,4 +1,4 @@
-"""Watcher of the files that a session reads: a reader may wait for ever."""
+"""Watcher of the data files of a session."""
 
 import contextlib
 import os
@@ -16,23 +16,26 @@ _POLL_SECS = 5
 
 
 class FileWatcher:
-    """Poller of data files that stops the session's Coordinator when one has changed."""
+    """Poller of data files; after a change it stops the session's Coordinator.
+
+    Without it, a reader may wait for ever.
+    """
 
     def __init__(self, split, num_examples=None):
         """Take a Snapshot of the files.
 
         Args:
-          split: the Split in the files.
-          num_examples: that were found before; None if they are verified later.
+          split: the Split.
+          num_examples: verified number of examples; None to skip this check.
 
         Raises:
-          UserError: a file is missing or malformed, or they hold another number of examples.
+          UserError: a file is invalid, or the number of examples has changed.
         """
-        self._coord = tf.train.Coordinator()  # until `start`
+        self._coord = tf.train.Coordinator()  # replaced by `start`
         self._paths = split.paths
         self._snapshot = verification.Snapshot(split)
         if num_examples is not None and verification.verify(split) != num_examples:
-            raise UserError(f'{self._paths[0]} or a file beside it has changed: start again')
+            raise UserError(f'{self._paths[0]} or another data file has changed: start again')
 
     def start(self, coord):
         """Poll until the tf.train.Coordinator stops."""
@@ -42,7 +45,7 @@ class FileWatcher:
     def _poll(self, coord):
         while not coord.wait_for_stop(_POLL_SECS):
             if self._snapshot.find_change():
-                coord.request_stop()  # which closes the queues, so that nobody waits for them
+                coord.request_stop()  # closes the queues and ends waiting threads
         while not coord.joined and self._snapshot.find_change():
             for path in self._paths:
                 _unblock_reader(path)
@@ -50,7 +53,7 @@ class FileWatcher:
 
     @contextlib.contextmanager
     def translate_errors(self):
-        """Raise UserError in place of an error of TensorFlow in the block if a file has changed."""
+        """Translate a TensorFlow error in the block to a UserError if a file has changed."""
         try:
             yield
         except tf.errors.OpError as error:
@@ -61,8 +64,8 @@ class FileWatcher:
         """Raise UserError if a file has changed.
 
         Args:
-          error: a tf.errors.OpError. It, or the error of another thread that has caused it, may
-            come from input.check_labels. None if there is none.
+          error: a tf.errors.OpError or None. The message of input.check_labels, in this error or
+            in that of another thread, also shows a change.
         """
         change = self._snapshot.find_change()
         if not change and error:
@@ -72,10 +75,7 @@ class FileWatcher:
             raise UserError(f'{change}: put the data back as it was, and start again')
 
     def _thread_error(self):
-        """Return the error that has stopped the Coordinator.
-
-        The queues were closed for it, so other threads have later errors.
-        """
+        """Return the error that stopped the Coordinator; other threads have later errors."""
         try:
             self._coord.raise_requested_exception()
         except Exception as error:
@@ -83,7 +83,7 @@ class FileWatcher:
 
 
 def _unblock_reader(path):
-    """Give the end of file to a thread that waits at a FIFO."""
+    """Send an end of file to a thread that waits at a FIFO."""
     with contextlib.suppress(OSError):
         if stat.S_ISFIFO(os.stat(path).st_mode):
             os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))

@@ -1,1 +1,1 @@
-"""Serving a trained model without this package."""
+"""Prediction, and export of a trained model."""

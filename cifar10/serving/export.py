@@ -1,6 +1,6 @@
-"""Export of a checkpoint as a SavedModel and for TensorFlow Lite.
+"""Export of a checkpoint to a SavedModel and to TensorFlow Lite.
 
-Plain TensorFlow 2 and TensorFlow Serving load the SavedModel without this package.
+TensorFlow 2 and TensorFlow Serving load the SavedModel without this package.
 """
 
 import contextlib
@@ -16,36 +16,37 @@ from cifar10.data import decoding
 from cifar10.errors import UserError
 from cifar10.system import directories, files
 
-CLASS_NAMES_ASSET = ('assets.extra', 'class_names.txt')  # a name per line, in label order
+CLASS_NAMES_ASSET = ('assets.extra', 'class_names.txt')  # one name per line, in label order
 UINT8_SIGNATURE = 'predict_images_uint8'
 
 
 def list_versions(export_dir):
-    """Return the numbers of the versions in a directory."""
+    """Return the version numbers in a directory."""
     names = os.listdir(export_dir) if os.path.isdir(export_dir) else []
     return [int(name) for name in names if name.isdecimal() and str(int(name)) == name]
 
 
 def export(trained_model, export_dir, version=None):
-    """Write a SavedModel to EXPORT_DIR/VERSION, whole or not at all.
+    """Write a SavedModel to EXPORT_DIR/VERSION atomically.
 
-    Its signatures give for each image the most probable class (`classes`, int64 [n]), its name
-    (`names`, string [n]) and the `probabilities` of all classes, float32 [n, classes]:
-    predict_images and serving_default: `images`, float32 [n, height, width, 3] of any size, from 0
-    to 255; predict_images_uint8: the same as uint8; predict_bytes: `contents`, string [n], the
-    bytes of JPEG, PNG, GIF or BMP files; photographs are not turned by their EXIF orientation.
+    Signatures and inputs:
+      predict_images, serving_default: `images`, float32 [n, height, width, 3], 0 to 255.
+      predict_images_uint8: the same as uint8.
+      predict_bytes: `contents`, string [n]: JPEG, PNG, GIF or BMP files. EXIF is ignored.
+    Outputs: most probable class (`classes`, int64 [n]), its name (`names`, string [n]) and
+    `probabilities`, float32 [n, classes].
 
     Args:
       trained_model: a TrainedModel.
-      export_dir: the directory of the versions; it is made.
-      version: a number; None for the one after the highest.
+      export_dir: directory of the versions; created if missing.
+      version: version number; None for the next one.
 
     Returns:
       The path of the model.
 
     Raises:
-      UserError: there is this version, the directory cannot be written, or the checkpoint does not
-        fit the network.
+      UserError: the version exists, the directory cannot be written, or the checkpoint does not fit
+        the network.
     """
     directories.make(export_dir)
     path = export_dir
@@ -57,7 +58,7 @@ def export(trained_model, export_dir, version=None):
                 raise UserError(
                     f'{path} exists: give another --model_version, or leave it out for the next one'
                 )
-            # TensorFlow Serving does not look at it: its name is no number
+            # TensorFlow Serving ignores the temporary directory: its name is not a number.
             with directories.atomic_directory(path) as directory:
                 _save(trained_model, directory)
     except (tf.errors.OpError, OSError) as error:
@@ -69,7 +70,7 @@ def export(trained_model, export_dir, version=None):
 
 @contextlib.contextmanager
 def _session():
-    """Yield a session on CPUs, with a graph of its own."""
+    """Yield a session on the CPU with a new graph."""
     config = tf.ConfigProto(device_count={'GPU': 0})
     with tf.Graph().as_default(), tf.Session(config=config) as session:
         yield session
@@ -96,7 +97,7 @@ def _save(trained_model, directory):
 
 
 def _build_signatures(class_names):
-    """Build the graph; return its signatures by name."""
+    """Build the graph; return a dict of its signatures."""
     size = [None, None, None, DEPTH]
     images = tf.placeholder(tf.float32, size, 'images')
     uint8_images = tf.placeholder(tf.uint8, size, 'uint8_images')
@@ -129,12 +130,8 @@ def _build_signature(inputs, resized_images, class_names):
 
 
 def _standard_probabilities(resized_images, num_classes):
-    """Return the probabilities, float32 [n, classes], of uint8 [n, 3, 32, 32].
-
-    The graph has TensorFlow's standard operations only.
-    """
-    # there the normalisation is one operation, not products with a band matrix; devices are not
-    # exported
+    """Build the probabilities, float32 [n, classes], of uint8 [n, 3, 32, 32], from standard ops."""
+    # On a GPU device the model uses the op LRN. Devices are not exported.
     with tf.device('/gpu:0'):
         return tf.nn.softmax(
             model.inference(distortions.crop(resized_images), num_classes, fc_weight_decay=0.0)
@@ -142,10 +139,10 @@ def _standard_probabilities(resized_images, num_classes):
 
 
 def convert_to_tflite(trained_model):
-    """Return the bytes of a file for TensorFlow Lite, with the network and its weights.
+    """Return the bytes of a TensorFlow Lite model.
 
-    Its input `images` is float32 [n, 32, 32, 3] from 0 to 255; n is 1 unless the interpreter
-    resizes it. Its output, `probabilities`, is float32 [n, classes].
+    Input: `images`, float32 [n, 32, 32, 3], 0 to 255; n is 1 unless the interpreter resizes it.
+    Output: `probabilities`, float32 [n, classes].
 
     Args:
       trained_model: a TrainedModel.
@@ -153,8 +150,8 @@ def convert_to_tflite(trained_model):
     Raises:
       UserError: the checkpoint does not fit the network.
     """
-    logging.set_verbosity(logging.ERROR)  # the converter tells what it is going to do
-    # TensorFlow 1.15 starts a program beside Python, also where the environment is not activated.
+    logging.set_verbosity(logging.ERROR)  # The converter logs a lot.
+    # TensorFlow 1.15 starts a program of this environment, which may not be activated.
     os.environ['PATH'] = os.pathsep.join(
         [os.path.dirname(sys.executable), os.environ.get('PATH', '')]
     )

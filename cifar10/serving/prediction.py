@@ -1,4 +1,4 @@
-"""Prediction of the classes of image files, by a checkpoint or an exported model."""
+"""Prediction of image files with a checkpoint or an exported model."""
 
 import csv
 import io
@@ -19,32 +19,31 @@ from cifar10.serving import export
 from cifar10.system import machine
 
 STDIN = '-'
-_MIN_FILES_FOR_PROGRESS = 500  # files, for which progress is shown
+_MIN_FILES_FOR_PROGRESS = 500
 _DEVICE = '/cpu:0'
 
 
 class Prediction(NamedTuple):
-    """Most probable classes of an image, the most probable first; of equals the first class."""
+    """Most probable classes of an image in descending order; ties in label order."""
 
     path: str
     classes: Sequence[int]
-    names: Sequence[str]  # of these classes
+    names: Sequence[str]  # of the classes
     probabilities: Sequence[float]
 
 
 def find_files(names, recursive, failures):
-    """Return the paths of the files, in the order of the names and then of the alphabet.
+    """Replace directories by the sorted paths of their files; return all paths.
 
-    Hidden ones in directories do not count.
+    Hidden files in directories are ignored.
 
     Args:
-      names: of files and directories; STDIN stays as it is.
-      recursive: whether directories in directories count.
-      failures: a list, to which directories that cannot be read are appended: pairs of path and
-        reason.
+      names: files and directories; STDIN is kept.
+      recursive: True to include subdirectories.
+      failures: a list. (path, reason) of each unreadable directory is appended.
 
     Raises:
-      UserError: a directory holds no file.
+      UserError: a directory has no files.
     """
     paths = []
     for name in names:
@@ -63,31 +62,31 @@ def _files_in_directory(directory, recursive, failures):
         names = sorted(name for name in names if not name.startswith('.'))
         paths += [os.path.join(directory_path, name) for name in names]
     if not paths and len(failures) == before:
-        hint = '' if recursive else ' (directories in it count with --recursive)'
-        raise UserError(f'{directory} holds no file{hint}: name another directory')
+        hint = '' if recursive else ' (--recursive includes its subdirectories)'
+        raise UserError(f'{directory} has no files{hint}: give another directory')
     return paths
 
 
 def _read(path):
-    """Read a file or the standard input as decoding.read does."""
+    """Read a file or the standard input, as decoding.read does."""
     if path != STDIN:
         return decoding.read(path)
     return decoding.read_stream(sys.stdin.buffer if sys.stdin else io.BytesIO())
 
 
 def predict(paths, predictor, class_names, top_k, failures):
-    """Yield a list of Prediction, batch by batch, in the order of the files.
+    """Yield a list of Prediction per batch, in the order of the files.
 
-    Print unusable files, and the progress of many files, on stderr.
+    Print unusable files, and the progress of many files, to stderr.
 
     Args:
-      paths: of the files, and STDIN.
+      paths: paths of the files; may include STDIN.
       predictor: a function from uint8 [n, 3, 32, 32] to probabilities, float32 [n, classes].
-      class_names: in label order.
-      top_k: the number of classes per image.
-      failures: a list, to which unusable files are appended: pairs of path and reason.
+      class_names: class names in label order.
+      top_k: number of classes per image.
+      failures: a list. (path, reason) of each unusable file is appended.
     """
-    # On a terminal the lines themselves show the progress.
+    # On a terminal the predictions show the progress.
     is_shown = len(paths) >= _MIN_FILES_FOR_PROGRESS and not sys.stdout.isatty()
     progress = ProgressBar('Predicting', len(paths), stream=sys.stderr) if is_shown else None
     for decoded in decoding.decode(paths, machine.num_cores(), _read):
@@ -113,7 +112,7 @@ def text_line(prediction):
 
 
 def json_line(prediction):
-    """Return a JSON line: the file, and class, name and probability of each prediction."""
+    """Return a line of JSON: file, and class, name and probability of each prediction."""
     path, *columns = prediction
     predictions = [
         {'class': number, 'name': name, 'probability': float(f'{probability:.7g}')}
@@ -123,13 +122,13 @@ def json_line(prediction):
 
 
 def csv_header(top_k):
-    """Return the line that names the columns of csv_line."""
+    """Return the header of the lines of `csv_line`."""
     columns = [f'name_{i},probability_{i}' for i in range(1, top_k + 1)]
     return ','.join(['file'] + columns) + '\n'
 
 
 def csv_line(prediction):
-    """Return a line with the file, and name and probability of each class."""
+    """Return a line of CSV: file, then name and probability of each class."""
     row = [errors.escape_unprintable(prediction.path)]
     for name, probability in zip(prediction.names, prediction.probabilities):
         row += [name, f'{probability:.7g}']
@@ -139,12 +138,12 @@ def csv_line(prediction):
 
 
 def checkpoint_predictor(trained_model, num_views, batch_size):
-    """Return a predictor that treats images as an evaluation does.
+    """Return a predictor with the preprocessing of the evaluation.
 
     Args:
       trained_model: a TrainedModel.
-      num_views: per image, see evaluation.crop_and_flip.
-      batch_size: the expected number of images.
+      num_views: views per image, see evaluation.crop_and_flip.
+      batch_size: expected number of images, to choose threads.
 
     Returns:
       A function from uint8 [n, 3, 32, 32] to probabilities, float32 [n, classes].
@@ -164,17 +163,16 @@ def checkpoint_predictor(trained_model, num_views, batch_size):
 
 
 def saved_model_predictor(path):
-    """Return a predictor that runs an exported model, and its class names.
+    """Return a predictor that runs an exported model, and the class names.
 
     Args:
-      path: of a version, or of the directory of versions, of which the latest is taken.
+      path: directory of a version, or of versions; the latest is used.
 
     Returns:
-      A function from uint8 [n, 3, 32, 32] to probabilities, float32 [n, classes]; and a list of
-      names.
+      A function from uint8 [n, 3, 32, 32] to probabilities, float32 [n, classes]; a list of names.
 
     Raises:
-      UserError: there is no model that cifar10_export.py has written.
+      UserError: the path is not a model of cifar10_export.py.
     """
     path = os.path.join(path, *map(str, sorted(export.list_versions(path))[-1:]))
     session = tf.Session(graph=tf.Graph(), config=machine.session_config([_DEVICE]))
@@ -187,11 +185,11 @@ def saved_model_predictor(path):
         probabilities = signature.outputs['probabilities']
         num_classes = probabilities.tensor_shape.dim[1].size
         if num_classes != len(class_names):
-            raise ValueError(f'it names {len(class_names)} classes, and has {num_classes}')
+            raise ValueError(f'it has {len(class_names)} class names for {num_classes} classes')
         predict_fn = session.make_callable(probabilities.name, [signature.inputs['images'].name])
     except (tf.errors.OpError, OSError, ValueError, RuntimeError, KeyError) as error:
         raise UserError(
-            f'{path} is no model that cifar10_export.py has written ({errors.reason(error)}): export it again, or give '
+            f'{path} is not a model of cifar10_export.py ({errors.reason(error)}): export it again, or give '
             'another --saved_model_dir'
         )
     return lambda images: predict_fn(np.transpose(images, [0, 2, 3, 1])), class_names

@@ -1,4 +1,4 @@
-"""Trained network: the weights in a checkpoint as constants, and the names of its classes."""
+"""Trained network: weights of a checkpoint as constants, and class names."""
 
 import os
 from typing import NamedTuple, Sequence
@@ -12,16 +12,16 @@ from cifar10.runs import checkpoint, run_directory
 
 
 class TrainedModel(NamedTuple):
-    """Checkpoint of a network, and its class names."""
+    """Checkpoint of a network and its class names."""
 
     ckpt: checkpoint.Checkpoint
-    suffix: str  # of the names of the weights in it, see checkpoint.variable_suffix
+    suffix: str  # of the variable names, see checkpoint.variable_suffix
     class_names: Sequence[str]  # in label order
 
     def constants_scope(self):
-        """Return a scope that builds the network with the moving averages as constants.
+        """Return a variable scope that replaces variables by constants of their moving averages.
 
-        Networks built in it share them.
+        Networks built in the scope share the constants.
 
         Raises:
           UserError: the checkpoint does not fit the network.
@@ -46,8 +46,8 @@ def read(directory, choice):
       choice: see run_directory.read_checkpoint.
 
     Raises:
-      UserError: there is no such checkpoint, it is damaged, it is of another network, or the record
-        of its run is of other classes.
+      UserError: the checkpoint is missing, damaged or of another network, or its run.json has
+        another number of classes.
     """
     ckpt = run_directory.read_checkpoint(directory, choice)
     suffix = checkpoint.variable_suffix(ckpt)
@@ -61,18 +61,18 @@ def read(directory, choice):
 
 
 def _read_class_names(train_dir, num_classes):
-    """Return the class names in the run's record.
+    """Return the class names in run.json.
 
-    Without them, return CIFAR-10's if there are as many classes, as in the tutorial's checkpoints.
+    A checkpoint of the tutorial has none: return CIFAR-10's for ten classes, else numbers.
 
     Raises:
-      UserError: the record is of other classes, or damaged.
+      UserError: run.json has another number of classes, or is damaged.
     """
     names = run_directory.read_record(train_dir).get('class_names')
     if names and len(names) != num_classes:
         raise UserError(
-            f'{os.path.join(train_dir, run_directory.RECORD)} names {len(names)} classes, and the checkpoint has '
-            f'{num_classes}: put the record of its run beside the checkpoint'
+            f'{os.path.join(train_dir, run_directory.RECORD)} has {len(names)} class names, but the checkpoint has '
+            f'{num_classes} classes: restore the {run_directory.RECORD} of its run'
         )
     if names:
         return names
@@ -80,6 +80,6 @@ def _read_class_names(train_dir, num_classes):
     if num_classes == NUM_CLASSES:
         names = dataset.CLASS_NAMES
     print(
-        f'No record beside the checkpoint names its classes: using {dataset.format_class_names(names)}'
+        f'The checkpoint has no record of its class names: using {dataset.format_class_names(names)}'
     )
     return names

@@ -1,4 +1,4 @@
-"""A small archive, and its download from a server of the test."""
+"""A small archive, and its download from a test server."""
 
 import hashlib
 import io
@@ -14,8 +14,7 @@ from tests.helpers.download_server import Server
 
 @pytest.fixture(scope='session')
 def archive(tmp_path_factory):
-    """The bytes of a small archive with the official layout, random enough not to be compressed
-    away."""
+    """Bytes of a small archive with the official layout; random images keep its size."""
     directory = tmp_path_factory.mktemp('archive') / dataset.CIFAR10_DIRECTORY
     directory.mkdir()
     for name in dataset.TRAIN_FILES + dataset.TEST_FILES:
@@ -31,7 +30,7 @@ def archive(tmp_path_factory):
 
 @pytest.fixture
 def fetch(tmp_path, archive):
-    """fetch(*faults) downloads from a server with these faults and returns the server."""
+    """fetch(*faults) downloads from a server with these faults, and returns the server."""
     servers = []
 
     def start(*faults, **kwargs):

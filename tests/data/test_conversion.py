@@ -1,4 +1,4 @@
-"""Folders of images made into a data set: which files make which part, and what is written."""
+"""Conversion of folders of images: splits, labels, files."""
 
 import hashlib
 import json
@@ -46,7 +46,7 @@ def test_classes_are_the_folders_in_sorted_order(tmp_path, capsys):
     [(1, 0.5, 0), (2, 0.1, 1), (2, 0.9, 1), (10, 0.36, 4)],
 )
 def test_the_test_fraction_of_a_class(tmp_path, count, fraction, num_test):
-    """The classes may be in a folder `train`."""
+    """The class folders may be in a folder `train`."""
     top = _touch(tmp_path, *(_numbered('train/a', count) + _numbered('train/b', 10)))
     _, train, test = conversion.find_images(top, fraction, 0)
     assert sum(label == 0 for _, label in test) == num_test
@@ -66,7 +66,7 @@ def test_train_and_test_folders(tmp_path):
 
 
 def test_hidden_files_folders_below_and_links(tmp_path):
-    """A link to a folder counts as a class, and not below one: it may lead to other classes."""
+    """A link to a folder can be a class, but not a subfolder: it may lead to other classes."""
     top = tmp_path / 'top'
     _touch(top, 'a/1.jpg', 'a/.hidden', 'a/.git/config', 'a/below/deep/2.jpg', '.cache/3.jpg')
     _touch(tmp_path / 'elsewhere', '6.jpg')
@@ -83,17 +83,20 @@ def test_files_beside_the_folders_are_named(tmp_path, capsys):
     top = _touch(tmp_path, 'labels.csv', 'x.jpg', 'y.jpg', 'a/1', 'a/2', 'b/1', 'b/2')
     conversion.find_images(top, 0.5, 0)
     (told,) = capsys.readouterr().err.splitlines()
-    assert 'labels.csv is not in the folder of a class, and not used (files like this: 3)' in told
+    assert 'labels.csv is ignored, because it is in no class folder (such files: 3)' in told
 
 
 @pytest.mark.parametrize(
     'paths, complaint',
     [
-        ([], '^{top} does not exist: give a directory that holds a folder of images for each '),
+        ([], '^{top} does not exist: give a directory with one folder of images per class'),
         (['a/1'], '^The folders of {top} cannot be classes: it has 1 classes, not 2 to 65536.'),
-        (['a/1', 'b\x1b[31m/1'], r"a class cannot be called 'b\\x1b\[31m'"),
-        (['a/1', 'b/.hidden'], '^{top}/b holds no file: put images there, or remove it$'),
-        (['a/1', 'TEST/a/1'], "^{top} has the folders 'TEST', 'a': there must be train and test"),
+        (['a/1', 'b\x1b[31m/1'], r"'b\\x1b\[31m' is not a class name"),
+        (['a/1', 'b/.hidden'], '^{top}/b has no files: add images, or remove it$'),
+        (
+            ['a/1', 'TEST/a/1'],
+            "^{top} has the folders 'TEST', 'a': it must have only train and test",
+        ),
         (['train/a/1', 'test/a/1', 'val/a/1'], "has the folders 'test', 'train', 'val': "),
         (['carsTrain/1', 'carsTest/1'], "has the folders 'carsTest', 'carsTrain': "),
         (['train/a/1', 'validate/a/1'], "has the folders 'train', 'validate': "),
@@ -106,7 +109,7 @@ def test_files_beside_the_folders_are_named(tmp_path, capsys):
         ),
         (
             ['a/1', 'b/1'],
-            '^{top} has only one image of each class, and none is left for the test: add images$',
+            '^{top} has only one image per class, and none is left for testing: add images$',
         ),
     ],
 )
@@ -126,7 +129,7 @@ def test_classes_that_are_called_like_parts(tmp_path, names):
 
 
 def test_a_folder_that_cannot_be_read(tmp_path, monkeypatch):
-    """Root can read everything: the error is made."""
+    """The error is injected, because root can read everything."""
     top = _touch(tmp_path, 'a/1', 'b/1', 'b/below/2')
     scandir = os.scandir
 
@@ -211,7 +214,7 @@ def test_two_label_bytes_for_many_classes(tmp_path):
 
 
 def test_fewer_images_than_files(tmp_path):
-    """No file is empty."""
+    """Files without images are not written."""
     convert(pictures.write(tmp_path / 'photos', 'abc', 2), str(tmp_path / 'out'), 2)
     train = dataset.read(str(tmp_path / 'out')).train
     assert [file.num_examples for file in train.files] == [1, 1, 1]
@@ -229,9 +232,9 @@ def test_damaged_files_are_left_out_or_refused(tmp_path, capsys):
     convert(top, str(tmp_path / 'whole'), 2, strict=True)
     _damage(top, 'a/3.png', 'b/7.png')
     (tmp_path / 'empty').mkdir()
-    with messages.raises(r'^Nothing was written because of damaged files \(2\): '):
+    with messages.raises(r'^Nothing was written because of unusable files \(2\): '):
         convert(top, str(tmp_path / 'empty' / 'new' / 'out'), 2, strict=True)
-    assert os.listdir(str(tmp_path / 'empty')) == []  # without the parent that was made
+    assert os.listdir(str(tmp_path / 'empty')) == []  # the new parent is removed too
     assert convert(top, str(tmp_path / 'out'), 2) == 2
     told = sorted(line.split(': ', 1)[1] for line in capsys.readouterr().err.splitlines())
     line = '%s is left out: ' + messages.NOT_AN_IMAGE
@@ -245,11 +248,11 @@ def test_damaged_files_are_left_out_or_refused(tmp_path, capsys):
     [
         (
             ['train/b/0.png', 'train/b/1.png'],
-            '^The class b has no image for training that can be used: add images, or ',
+            '^The class b has no usable training image: add images, or ',
         ),
         (
             ['test/a/0.png', 'test/a/1.png', 'test/b/0.png', 'test/b/1.png'],
-            '^No image for the test can be used: add images$',
+            '^There is no usable test image: add images$',
         ),
     ],
 )
@@ -266,7 +269,7 @@ def test_too_many_damaged_files(tmp_path, damaged, complaint):
 def test_not_among_the_images(tmp_path, out):
     top = pictures.write(tmp_path / 'photos', ['a', 'b'], 2)
     (tmp_path / 'link').symlink_to('photos')
-    with messages.raises(f'/out is in {top}, and would be one of its '):
+    with messages.raises(f'/out is in {top}: give a directory outside it'):
         convert(top, str(tmp_path / out), 2)
     assert sorted(os.listdir(top)) == ['a', 'b']
     convert(top, str(tmp_path / 'photos_out'), 2)
@@ -282,7 +285,7 @@ def test_what_exists_is_not_replaced(tmp_path):
         path = str(tmp_path / name)
         with messages.raises(f'^{path} exists: give the name of a new '):
             convert(top, path, 2)
-    with messages.raises('^The name of the new directory is empty: give one$'):
+    with messages.raises('^The name of the new directory is empty: give a name$'):
         convert(top, '', 2)
     (tmp_path / 'empty').mkdir()
     convert(top, str(tmp_path / 'empty') + os.sep, 2)

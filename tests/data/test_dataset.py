@@ -1,4 +1,4 @@
-"""What a data directory holds: CIFAR-10, CIFAR-100, or what its dataset.json says."""
+"""Data directories: CIFAR-10, CIFAR-100, and data sets with a dataset.json."""
 
 import json
 import os
@@ -64,9 +64,9 @@ def test_class_names(own_data_dir):
 @pytest.mark.parametrize(
     'names, fault',
     [
-        ([], r'lists 0 class names, not 10\): correct it, or delete it'),
-        (FINE[:9] + ['\x1b[31mred'], r"is damaged \(a class cannot be called '\\x1b\[31mred'\)"),
-        (FINE[:9] + ['right\u202eleft'], 'a class cannot be called'),
+        ([], r'lists 0 class names, not 10\): correct or delete it'),
+        (FINE[:9] + ['\x1b[31mred'], r"is damaged \('\\x1b\[31mred' is not a class name\)"),
+        (FINE[:9] + ['right\u202eleft'], 'is not a class name'),
     ],
 )
 def test_class_names_that_cannot_be(own_data_dir, names, fault):
@@ -114,17 +114,17 @@ def test_the_bytes_of_a_label(num_classes, num_bytes):
     'changes, fault',
     [
         ({'classes': None}, ''),
-        ({'classes': 'abc'}, 'classes is no list'),
+        ({'classes': 'abc'}, 'classes is not a list'),
         ({'classes': ['a']}, 'it has 1 classes, not 2 to 65536'),
         ({'classes': list(map(str, range(65537)))}, 'it has 65537 classes'),
         ({'classes': ['a', 'a']}, 'two classes have the same name'),
-        ({'classes': ['a', ' ']}, "a class cannot be called ' '"),
+        ({'classes': ['a', ' ']}, "' ' is not a class name"),
         ({'label_bytes': 3}, 'label_bytes is 3 for 3 classes'),
         ({'classes': list(map(str, range(257)))}, 'label_bytes is 1 for 257 classes'),
-        ({'train': {}}, 'it names no files for train'),
-        ({'train': {'../x': ABOUT}}, r"'\.\./x' is not the name of a file"),
-        ({'train': {'..': ABOUT}}, 'is not the name of a file'),
-        ({'train': {'a\nb': ABOUT}}, 'is not the name of a file'),
+        ({'train': {}}, 'train has no files'),
+        ({'train': {'../x': ABOUT}}, r"'\.\./x' is not a file name"),
+        ({'train': {'..': ABOUT}}, 'is not a file name'),
+        ({'train': {'a\nb': ABOUT}}, 'is not a file name'),
         ({'train': {'a': {'examples': 5}}}, 'sha256'),
         ({'train': {'a': dict(ABOUT, examples='five')}}, 'invalid literal'),
         ({'train': {'a': ABOUT}, 'test': {'a': ABOUT}}, 'a file in common'),
@@ -133,7 +133,7 @@ def test_the_bytes_of_a_label(num_classes, num_bytes):
 def test_a_damaged_description(tmp_path, changes, fault):
     _describe(tmp_path, **changes)
     with messages.raises(
-        rf'dataset.json is damaged \(.*{fault}.*\): put the original back, or make the ',
+        rf'dataset.json is damaged \(.*{fault}.*\): restore it, or make the ',
     ):
         dataset.read(str(tmp_path))
 
@@ -199,7 +199,7 @@ def test_what_is_there_is_used_unless_another_one_is_wanted(cifar100_dir):
 
 
 def test_cifar10_is_not_looked_for_in_a_directory_of_cifar100(cifar100_dir):
-    """Its parent may hold both."""
+    """The parent may hold both."""
     parent = os.path.dirname(cifar100_dir)
     os.mkdir(os.path.join(parent, dataset.CIFAR10_DIRECTORY))
     assert dataset.read(parent).directory == os.path.join(parent, dataset.CIFAR10_DIRECTORY)

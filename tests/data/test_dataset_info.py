@@ -1,4 +1,4 @@
-"""What `info` tells, against NumPy and Pillow."""
+"""The output of `info`, against NumPy and Pillow."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from tests.helpers import oracle, programs
 
 
 def _figures(text):
-    """The rows of two figures by their names."""
+    """Return the rows of two numbers by name."""
     return {
         name.strip(): (float(first), float(second))
         for name, first, second in re.findall(r'^(\S.*?) +([\d.]+) +([\d.]+)$', text, re.M)
@@ -43,7 +43,7 @@ def test_images_in_both_parts(own_data_dir):
     rows = [np.fromfile(path, np.uint8).reshape(-1, 3073) for path in found.train.paths]
     tested = np.fromfile(found.test.paths[0], np.uint8).reshape(-1, 3073)
     tested[7, 1:], tested[9, 1:], tested[30] = rows[1][5, 1:], rows[1][5, 1:], rows[4][59]
-    rows[2][8] = rows[1][5]  # the first one is named
+    rows[2][8] = rows[1][5]  # the output names the first one
     tested.tofile(found.test.paths[0])
     rows[2].tofile(found.train.paths[2])
     assert dataset_info.find_duplicates(found) == [
@@ -73,8 +73,7 @@ def test_many_images_in_both_parts(own_data_dir):
 
 
 def test_the_contact_sheet(own_data_dir, tmp_path):
-    """A row per class; the first images of the class to the left, then a gap, then the first test
-    images."""
+    """A row per class: first training images, gap, first test images."""
     path = tmp_path / 'sheet.png'
     status, stdout, stderr = programs.call(
         'cifar10_dataset', 'info', '--data_dir=' + own_data_dir, f'--contact_sheet_file={path}'

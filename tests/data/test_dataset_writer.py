@@ -1,4 +1,4 @@
-"""Data sets are written whole or not at all, by one process at a time; a part is held out."""
+"""Atomic writing of data sets, locks, and hold-out."""
 
 import json
 import os
@@ -17,9 +17,9 @@ from tests.helpers.special_files import deadline  # noqa: F401
 
 @pytest.mark.parametrize('name', ['[12]', 'what?', 'back\\slash', "it's", 'gr\u00fcn %s {x}', '-x'])
 def test_every_name_of_a_directory(tmp_path, name):
-    """TensorFlow reads from it as well, and nothing is written beside it."""
+    """TensorFlow reads from it too, and nothing is written elsewhere."""
     (tmp_path / name / '.cifar10-incomplete-of-a-killed-process').mkdir(parents=True)
-    (tmp_path / name / 'incomplete').mkdir()  # of the user
+    (tmp_path / name / 'incomplete').mkdir()  # a user's directory
     data_dir = str(tmp_path / name)
     synthetic.maybe_write(data_dir, records_per_file=10)
     assert (
@@ -34,7 +34,7 @@ def test_every_name_of_a_directory(tmp_path, name):
 
 @pytest.mark.parametrize('kind', ['a file', 'a link'] + special_files.KINDS[1:])
 def test_no_directory_in_place_of_the_data_set(tmp_path, kind):
-    """Named at the start, not after a download."""
+    """The error comes before the download."""
     path = tmp_path / dataset.CIFAR10_DIRECTORY
     if kind == 'a file':
         path.write_text('precious')
@@ -52,13 +52,13 @@ def test_no_directory_in_place_of_the_data_set(tmp_path, kind):
 def test_half_a_data_set_is_left_alone(own_data_dir):
     os.remove(dataset.read(own_data_dir).train.paths[3])
     before = sorted(os.listdir(os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY)))
-    with messages.raises('data_batch_4.bin is missing: put it back, or move'):
+    with messages.raises('data_batch_4.bin is missing: restore it, or move'):
         synthetic.maybe_write(own_data_dir)
     assert sorted(os.listdir(os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY))) == before
 
 
 def test_an_error_leaves_nothing(tmp_path):
-    """Files that are no data set, or an exception in the block."""
+    """Invalid files, or an exception in the block."""
     path = str(tmp_path / dataset.CIFAR10_DIRECTORY)
     complaint = 'data_batch_1.bin is empty'
     with messages.raises(complaint), dataset_writer.verified_directory(path) as made:
@@ -124,8 +124,7 @@ def _bytes(split):
 
 
 def test_training_images_are_divided_by_class(tmp_path, data_dir):
-    """The source has 300 training images, 30 of each class, and 50 test images, which are not
-    looked at."""
+    """The source has 300 training images, 30 per class, and 50 test images, which are not used."""
     source = dataset.read(data_dir)
     dataset_writer.hold_out(source, str(tmp_path / 'out'), 50, seed=0)
     found = dataset.read(str(tmp_path / 'out'))
@@ -133,7 +132,7 @@ def test_training_images_are_divided_by_class(tmp_path, data_dir):
     assert np.bincount(oracle.read_records(found.test.paths)[0]).tolist() == [5] * 10
     train, test, before = map(_bytes, (found.train, found.test, source.train))
     assert sorted(train + test) == sorted(before)
-    assert train == [row for row in before if row in set(train)]  # their order stays
+    assert train == [row for row in before if row in set(train)]  # in the same order
     assert [file.num_examples for file in found.train.files] == [50] * 5
     with open(str(tmp_path / 'out' / 'dataset.json')) as opened:
         origin = json.load(opened)['origin']
@@ -149,7 +148,7 @@ def test_the_seed_chooses(tmp_path, data_dir):
 
 
 def _make(directory, counts):
-    """A data set with so many images of the first classes."""
+    """Write a data set with these numbers of images of the first classes."""
     labels = np.repeat(np.arange(len(counts)), counts)
     images = np.zeros([len(labels), 3, 32, 32], np.uint8)
     with dataset_writer.new_dataset(str(directory)) as new:
@@ -172,7 +171,7 @@ def _make(directory, counts):
     ],
 )
 def test_the_part_of_each_class(tmp_path, counts, total, quotas):
-    """One image of each class stays for training."""
+    """Each class keeps one training image."""
     source = _make(tmp_path / 'source', counts)
     dataset_writer.hold_out(source, str(tmp_path / 'out'), total, 0)
     found = dataset.read(str(tmp_path / 'out'))

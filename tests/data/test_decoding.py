@@ -1,4 +1,4 @@
-"""Image files of every kind, against Pillow."""
+"""Decoding of image files, against Pillow."""
 
 import os
 import sys
@@ -15,8 +15,7 @@ from tests.helpers.special_files import deadline  # noqa: F401
 
 
 def test_images_are_what_pillow_reads(tmp_path):
-    """TensorFlow decodes JPEG files with another transform. Pillow rounds after it has scaled the
-    rows, and again after the columns."""
+    """TensorFlow uses another JPEG transform. Pillow rounds after rows and after columns."""
     contents = dict(SMALL, **SCALED)
     found = decode(tmp_path, contents)
     assert found.failures == [] and found.indices == list(range(len(contents)))
@@ -50,7 +49,7 @@ def test_a_damaged_exif_header_does_not_matter(tmp_path, at, recwarn):
     content[start + at : start + at + 2] = b'\xff\xff'
     found = decode(tmp_path, {'photo': bytes(content), 'upright': photograph(1)})
     assert found.failures == [] and not recwarn.list
-    if at <= 12:  # its name, the byte order, or where the entries are
+    if at <= 12:  # name, byte order, or offset of the entries
         np.testing.assert_array_equal(found.images[0], found.images[1])
 
 
@@ -74,7 +73,7 @@ def test_what_is_no_file_is_not_waited_for(tmp_path, kind):
 
 
 def test_the_order_of_many_files(tmp_path, monkeypatch):
-    """Several chunks at a time, by the number of files and by their bytes."""
+    """Chunks end by number of files and by bytes, and several are decoded in parallel."""
     monkeypatch.setattr(decoding, '_CHUNK_FILES', 7)
     monkeypatch.setattr(decoding, '_CHUNK_BYTES', 3000)
     contents = {
@@ -90,7 +89,7 @@ def test_the_order_of_many_files(tmp_path, monkeypatch):
 
 
 def test_a_file_that_is_no_image_is_not_read_whole(tmp_path):
-    """200 GB without a block on the disk: a film, and an image by its first bytes."""
+    """Two sparse files of 200 GB: one starts like a film, one like an image."""
     paths = [str(tmp_path / name) for name in ('film.mov', 'huge.png')]
     for path, start in zip(paths, (b'moov', SMALL['png'])):
         with open(path, 'wb') as opened:
@@ -102,7 +101,7 @@ def test_a_file_that_is_no_image_is_not_read_whole(tmp_path):
 
 
 def test_a_large_photograph_is_turned(tmp_path, monkeypatch):
-    """Pillow would refuse more than 179 million pixels."""
+    """By default, Pillow refuses more than 179 million pixels."""
     monkeypatch.setattr(Image, 'MAX_IMAGE_PIXELS', 10)
     (tmp_path / 'photo').write_bytes(photograph(6))
     assert decoding.read(str(tmp_path / 'photo'))[1] == 6
@@ -110,5 +109,5 @@ def test_a_large_photograph_is_turned(tmp_path, monkeypatch):
 
 def test_without_pillow(monkeypatch):
     monkeypatch.setitem(sys.modules, 'PIL', None)
-    with messages.raises('Pillow, which is missing: pip install Pillow$'):
+    with messages.raises('needs Pillow: pip install Pillow$'):
         next(decoding.decode(['x'], 1))

@@ -1,4 +1,4 @@
-"""The download, against a server on localhost that is slow, breaks off, or answers with errors."""
+"""Downloads from a server on localhost that is slow, breaks off, or sends errors."""
 
 import contextlib
 import hashlib
@@ -45,15 +45,14 @@ def test_a_server_without_ranges_starts_again(fetch, tmp_path):
 
 
 def test_a_server_that_always_stalls(fetch, tmp_path):
-    """Each connection brings half of what is missing, so that more than three may break in a
-    row."""
+    """Each connection sends half of the missing bytes, so more than three may break in a row."""
     assert len(fetch(*['stall'] * 4, 'none', timeout_secs=0.3).ranges) == 5
     assert_complete(tmp_path)
 
 
 @pytest.fixture
 def slow():
-    """A fault: a server that sends a hundred bytes, and no more for a long time."""
+    """A fault: the server sends a hundred bytes, then stalls."""
     released = threading.Event()
 
     def answer(handler, content):
@@ -72,7 +71,7 @@ def slow():
 
 
 def _let_pass(monkeypatch, seconds):
-    """Lets these seconds pass between two looks at the clock; returns how long was slept."""
+    """Advance the clock by `seconds` at each call; return the list of sleeps."""
     times, slept = itertools.accumulate(seconds), []
     clock = SimpleNamespace(monotonic=lambda: next(times), sleep=slept.append)
     monkeypatch.setattr(download, 'time', clock)
@@ -80,11 +79,11 @@ def _let_pass(monkeypatch, seconds):
 
 
 def test_a_server_that_stays_too_slow(fetch, tmp_path, archive, slow, monkeypatch):
-    """It is given up after three connections; the next start takes what they have brought."""
+    """The download is given up after three connections; the next start resumes it."""
     part = tmp_path / PART
     with monkeypatch.context() as patched, messages.raises(
-        '^Cannot download http://127.0.0.1:[^ ]* .fewer than 1000 bytes per second came; what came is kept, and '
-        'the next start resumes there.: check the network ',
+        '^Cannot download http://127.0.0.1:[^ ]* .slower than 1000 bytes per second; '
+        'the next start resumes the download.: check the network ',
     ):
         _let_pass(patched, itertools.repeat(31))
         fetch(slow)
@@ -137,7 +136,7 @@ def test_an_unreachable_server_or_malformed_url(tmp_path):
     for url in ('http://127.0.0.1:1/archive', 'archive'):
         with messages.raises(f'^Cannot download {url}'):
             cifar10.maybe_download_and_extract(str(tmp_path / 'a' / 'b'), url, retry_secs=0)
-    assert os.listdir(str(tmp_path)) == []  # without the parents that were made
+    assert os.listdir(str(tmp_path)) == []  # the new parents are removed too
 
 
 def test_a_server_that_sends_for_ever(fetch, tmp_path, monkeypatch):
@@ -157,14 +156,14 @@ def test_a_server_that_sends_for_ever(fetch, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize('headers', [{'Content_Length': '7'}, {}])
 def test_a_page_that_is_shorter_than_what_is_here(fetch, tmp_path, archive, headers):
-    """As the page of a hotel, where one must log in first."""
+    """For example a login page of a hotel."""
 
     def answer(handler, content):
         download_server.answer(handler, 200, b'log in!', **headers)
 
     part = tmp_path / PART
     part.write_bytes(archive[:1000])
-    with messages.raises(f'the server sends less than is in {part} already: '):
+    with messages.raises(f'the file on the server is shorter than {part}: '):
         fetch(answer)
     assert part.read_bytes() == archive[:1000]
     assert fetch('none').ranges == ['bytes=1000-']
@@ -173,7 +172,7 @@ def test_a_page_that_is_shorter_than_what_is_here(fetch, tmp_path, archive, head
 
 @pytest.mark.parametrize('has_length', [True, False])
 def test_a_whole_file_in_place_of_the_rest(fetch, tmp_path, archive, has_length):
-    """What is here already is kept."""
+    """The bytes of the partial file are kept."""
 
     def answer(handler, content):
         headers = {'Content_Length': str(len(content))} if has_length else {}
@@ -185,8 +184,8 @@ def test_a_whole_file_in_place_of_the_rest(fetch, tmp_path, archive, has_length)
 
 
 def test_a_new_directory_for_a_trainer_and_for_the_command(tmp_path, archive, monkeypatch, capsys):
-    """A trainer makes no parents: they may be mistyped. Its first line names the place; it needs
-    none when the data set is there."""
+    """A trainer makes no parents, because they may be mistyped. Its first line names a new
+    directory."""
     (tmp_path / 'copy').write_bytes(archive)
     url = '--data_url=' + (tmp_path / 'copy').as_uri()
     small = download.CIFAR10._replace(md5=hashlib.md5(archive).hexdigest())
@@ -251,14 +250,14 @@ def _of_another_user(path, target):
 @pytest.mark.parametrize(
     'put, complaint',
     [
-        (lambda path, target: path.symlink_to(target), 'is a link or no file'),
-        (lambda path, target: os.link(str(target), str(path)), 'is a link or no file'),
+        (lambda path, target: path.symlink_to(target), 'is a link or not a file'),
+        (lambda path, target: os.link(str(target), str(path)), 'is a link or not a file'),
         pytest.param(_of_another_user, 'belongs to another user', marks=needs_root),
     ]
-    + [(_special(kind), 'is a link or no file') for kind in special_files.KINDS],
+    + [(_special(kind), 'is a link or not a file') for kind in special_files.KINDS],
 )
 def test_a_part_that_is_no_part_is_not_written_to(fetch, tmp_path, put, complaint):
-    """It is named before the server is asked, or when it appears during the download."""
+    """The error comes before the request, or when the file appears during the download."""
     shared = tmp_path / 'shared'
     shared.mkdir()
     shared.chmod(0o1777)
@@ -273,7 +272,7 @@ def test_a_part_that_is_no_part_is_not_written_to(fetch, tmp_path, put, complain
 
 
 def test_a_link_that_is_put_there_during_the_download(fetch, tmp_path):
-    """Nothing is there at the start."""
+    """The file does not exist at the start."""
     (tmp_path / 'target').write_bytes(b'precious')
 
     def put(handler, content):

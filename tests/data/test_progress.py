@@ -1,4 +1,4 @@
-"""Lines of progress."""
+"""Progress lines."""
 
 import io
 
@@ -17,5 +17,5 @@ def test_there_is_a_line_for_each_tenth(monkeypatch, capsys):
     assert lines[9] == 'Converting 100%: 200 of 200 images, 5 images/s, 0:00:00 left'
     assert len(lines) == 10
     stream = io.StringIO()
-    progress.ProgressBar('Sending', 400, 'bytes', stream).advance(400)  # in no time
+    progress.ProgressBar('Sending', 400, 'bytes', stream).advance(400)  # in zero seconds
     assert stream.getvalue() == 'Sending 100%: 400 of 400 bytes, 400000 bytes/s, 0:00:00 left\n'

@@ -1,4 +1,4 @@
-"""Verification of data files, their labels and checksums, and files that change under a run."""
+"""Verification of data files, labels and checksums; changes during a run."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ from tests.helpers.special_files import deadline  # noqa: F401
 
 
 def _records(path, labels, label_bytes=1, **about):
-    """Writes records with these labels, the high byte first, and images of random bytes."""
+    """Write records with these labels, high byte first, and random images."""
     rows = np.random.RandomState(0).randint(0, 256, [len(labels), label_bytes + 3072])
     for i in range(label_bytes):
         rows[:, i] = np.array(labels) >> 8 * (label_bytes - 1 - i) & 255
@@ -37,17 +37,17 @@ def test_counts(data_dir, tmp_path):
     [
         (
             lambda content: content + b'x',
-            'is not a whole number of records: its 184381 bytes are 60 records of 3073 bytes and 1 more',
+            'has an incomplete record: its 184381 bytes are 60 records of 3073 bytes and 1 more',
         ),
         (lambda content: b'\0' * 100, 'its 100 bytes are 0 records of 3073 bytes and 100 more'),
         (lambda content: b'', 'is empty'),
         (
             lambda content: content[:3073] + b'\x0a' + content[3074:],
-            'has labels that are not 0 to 9: 1 of them, such as 10',
+            r'has labels that are not 0 to 9 \(count: 1, for example 10\)',
         ),
         (
             lambda content: b'\xff' * len(content),
-            'has labels that are not 0 to 9: 60 of them, such as 255',
+            r'has labels that are not 0 to 9 \(count: 60, for example 255\)',
         ),
     ],
 )
@@ -80,12 +80,12 @@ def test_links_to_files(own_data_dir, tmp_path):
 
 
 def test_a_file_of_several_pieces(tmp_path):
-    """2,500 records are read in three chunks; the bad label is in the last one."""
+    """2,500 records are three chunks; the bad label is in the last one."""
     split = _records(tmp_path / 'file', [0] * 2500)
     assert verification.verify(split) == 2500
     assert sum(len(labels) for labels, _ in verification.read_examples(split)) == 2500
     _records(tmp_path / 'file', [0] * 2400 + [10] + [0] * 99)
-    with messages.raises('1 of them, such as 10;'):
+    with messages.raises(r'\(count: 1, for example 10\);'):
         verification.verify(split)
     os.truncate(split.paths[0], 2450 * 3073 - 1)
     with messages.raises('are 2449 records of 3073 bytes and 3072 more;'):
@@ -104,7 +104,7 @@ def test_labels_of_two_bytes(tmp_path):
     rows = np.fromfile(str(tmp_path / 'x'), np.uint8).reshape(7, -1)
     np.testing.assert_array_equal(images.reshape(7, -1), rows[:, 2:])
     assert verification.verify(_records(tmp_path / 'y', [300], 2)._replace(num_classes=301)) == 1
-    with messages.raises('not 0 to 299: 2 of them, such as 300;'):
+    with messages.raises(r'not 0 to 299 \(count: 2, for example 300\);'):
         verification.verify(_records(tmp_path / 'x', [5] * 1200 + [300, 65535], 2))
 
 
@@ -113,11 +113,11 @@ def test_what_dataset_json_says(tmp_path):
     split = Split([DataFile(str(tmp_path / 'x'), 5, digest)])
     assert verification.verify(split) == 5
     verification.verify_checksums(split)
-    with messages.raises('x has 5 examples, not the 4 that dataset.json says; '):
+    with messages.raises('x has 5 examples, not 4 as in dataset.json; '):
         verification.verify(Split([DataFile(str(tmp_path / 'x'), 4)]))
     _records(tmp_path / 'x', range(1, 6))
-    verification.verify_checksums(Split([DataFile(str(tmp_path / 'x'))]))  # which nothing describes
-    with messages.raises('x has been changed: its SHA-256 is not the one in '):
+    verification.verify_checksums(Split([DataFile(str(tmp_path / 'x'))]))  # without a dataset.json
+    with messages.raises('x has been changed: its SHA-256 differs from '):
         verification.verify_checksums(split)
 
 
@@ -146,7 +146,7 @@ def _content(path):
 def test_nothing_has_changed(paths, tmp_path):
     snapshot = Snapshot(data_sets.records(paths))
     assert snapshot.find_change() is None
-    shutil.copy2(paths[1], str(tmp_path / 'copy'))  # with its time
+    shutil.copy2(paths[1], str(tmp_path / 'copy'))  # with its mtime
     os.replace(str(tmp_path / 'copy'), paths[1])
     os.chmod(paths[2], 0o600)
     os.link(paths[3], str(tmp_path / 'backup'))
@@ -184,7 +184,7 @@ def test_the_first_change_is_named(paths, change, line):
 
 @pytest.mark.parametrize('kind', special_files.KINDS)
 def test_something_else_in_its_place(paths, kind):
-    """It must not be opened: a FIFO would wait for ever."""
+    """The file is not opened, because a FIFO would block."""
     split = data_sets.records(paths)
     snapshot = Snapshot(split)
     os.remove(paths[3])
@@ -202,5 +202,5 @@ def test_a_loop_of_links(paths):
     os.remove(paths[3])
     os.symlink(paths[3], paths[3])
     assert snapshot.find_change() == (
-        f'{paths[3]} cannot be read any more (Too many levels of symbolic links)'
+        f'{paths[3]} can no longer be read (Too many levels of symbolic links)'
     )

@@ -9,13 +9,12 @@ from cifar10.data import dataset, synthetic
 
 
 def records(paths):
-    """The Split of ten classes in these files."""
+    """Return the Split of ten classes in these files."""
     return dataset.Split([dataset.DataFile(str(path)) for path in paths])
 
 
 def write(data_dir, train_records=60, test_records=50):
-    """Writes random records of the synthetic classes, `train_records` in each training file;
-    returns `data_dir`."""
+    """Write random records of the synthetic classes, `train_records` per file."""
     directory = os.path.join(str(data_dir), dataset.CIFAR10_DIRECTORY)
     os.makedirs(directory)
     for index, name in enumerate(dataset.TRAIN_FILES + dataset.TEST_FILES):
@@ -29,8 +28,7 @@ def write(data_dir, train_records=60, test_records=50):
 
 
 def write_same(data_dir):
-    """The same, with one and the same record everywhere, so that the order does not matter; returns
-    `data_dir`."""
+    """Write a data set of equal records, whose order does not matter; return `data_dir`."""
     for path in glob.glob(os.path.join(write(data_dir), dataset.CIFAR10_DIRECTORY, '*.bin')):
         count = os.path.getsize(path) // 3073
         synthetic.draw_records(1, np.random.default_rng(7)).repeat(count, 0).tofile(path)
@@ -38,7 +36,7 @@ def write_same(data_dir):
 
 
 def cifar100_rows(count, seed):
-    """Records with a coarse and a fine label: superclass i has the classes 5 i to 5 i + 4."""
+    """Return records with coarse and fine labels: superclass i has the classes 5 i to 5 i + 4."""
     rows = np.random.RandomState(seed).randint(0, 256, [count, 3074]).astype(np.uint8)
     rows[:, 1] = np.arange(count) % 100
     rows[:, 0] = rows[:, 1] // 5
@@ -46,8 +44,8 @@ def cifar100_rows(count, seed):
 
 
 def write_cifar100(directory):
-    """Makes a directory of the form of CIFAR-100, with 400 training and 200 test images; returns
-    the names of the classes by the kind of label."""
+    """Write 400 training and 200 test images in CIFAR-100's layout; return class names by label
+    mode."""
     directory.mkdir()
     cifar100_rows(400, 0).tofile(str(directory / 'train.bin'))
     cifar100_rows(200, 1).tofile(str(directory / 'test.bin'))

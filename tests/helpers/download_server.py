@@ -1,4 +1,4 @@
-"""A server on localhost that misbehaves in every way."""
+"""HTTP server on localhost with faults."""
 
 import contextlib
 import http.server
@@ -9,15 +9,14 @@ from cifar10.data import dataset, verification
 
 
 class Server:
-    """Serves `content`; each request takes the next of `faults`, and all after the last one take
-    that.
+    """Server of `content`. Each request uses the next fault; the last fault is repeated.
 
-    A fault is the status of an error, a word, or a function that answers instead: it gets the
-    handler and the content.
+    A fault is an HTTP error status, a word, or a function of the handler and the content that
+    answers.
     """
 
     def __init__(self, content, faults):
-        self.ranges = []  # the Range header of each request
+        self.ranges = []  # Range header of each request
         self.released = threading.Event()  # ends the stalls
         server = self
 
@@ -53,7 +52,7 @@ class Server:
 
         self._server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
         self.url = f'http://127.0.0.1:{self._server.server_port}/cifar-10-binary.tar.gz'
-        # looks often whether it must end
+        # a short poll interval, for a fast shutdown
         threading.Thread(target=self._server.serve_forever, args=[0.01], daemon=True).start()
 
     def close(self):
@@ -67,12 +66,12 @@ def answer(handler, status, body, **headers):
     for name, value in headers.items():
         handler.send_header(name.replace('_', '-'), value)
     handler.end_headers()
-    with contextlib.suppress(ConnectionError):  # the client has had enough
+    with contextlib.suppress(ConnectionError):  # the client has closed
         handler.wfile.write(body)
 
 
 def assert_complete(data_dir):
-    """Asserts that the whole data set and the archive are there, and nothing else."""
+    """Assert that `data_dir` has the complete data set, the archive, and nothing else."""
     found = dataset.read(str(data_dir))
     assert (verification.verify(found.train), verification.verify(found.test)) == (200, 40)
     assert found.class_names == dataset.CLASS_NAMES

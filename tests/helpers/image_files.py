@@ -82,6 +82,6 @@ DAMAGED = {
     'cut.png': (SMALL['png'][:500], _DAMAGE),
     'cut.gif': (SMALL['gif'][:300], ''),  # message of Pillow 9.5 or TensorFlow
     'cut.bmp': (SMALL['bmp'][:70], _DAMAGE),
-    'palette.bmp': (encoded(noise(32, 32).quantize(16), 'BMP'), 'it is a BMP file that has not 24'),
-    'alpha.bmp': (encoded(noise(32, 32, 'RGBA'), 'BMP'), 'it is a BMP file that has not 24 bits'),
+    'palette.bmp': (encoded(noise(32, 32).quantize(16), 'BMP'), 'it is a BMP file without 24'),
+    'alpha.bmp': (encoded(noise(32, 32, 'RGBA'), 'BMP'), 'it is a BMP file without 24 bits'),
 }

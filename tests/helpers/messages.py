@@ -8,7 +8,7 @@ from cifar10.errors import UserError
 
 CHANGED = 'has changed since the start'
 MOVED = 'has been moved or removed'
-NOT_AN_IMAGE = 'it is no JPEG, PNG, GIF or BMP file'
+NOT_AN_IMAGE = 'it is not a JPEG, PNG, GIF or BMP file'
 RESUMED = r'Resuming from .*, step (\d+)$'
 RUN_HAS_ENDED = 'Nothing to do: the run has ended'
 SAVED_WITHOUT = 'The run is saved, but without '

@@ -9,7 +9,7 @@ from tests.helpers import data_sets
 
 
 def run(fetches, times):
-    """Starts the graph's queue runners, and returns what `times` runs of `fetches` give."""
+    """Start the queue runners; return the values of `times` runs of `fetches`."""
     with tf.Session() as session:
         coord = tf.train.Coordinator()
         threads = tf.train.start_queue_runners(session, coord)
@@ -20,7 +20,7 @@ def run(fetches, times):
 
 
 def epoch(paths, *shard):
-    """What input._read_records gives of one epoch of these files, uint8 [n, 3073]."""
+    """Return one epoch of input._read_records, uint8 [n, 3073]."""
     with tf.Graph().as_default(), tf.Session() as session:
         filenames = tf.train.string_input_producer(paths, shuffle=False, num_epochs=1)
         read = cifar10_input._read_records(filenames, data_sets.records(paths), *shard)

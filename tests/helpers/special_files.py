@@ -1,4 +1,4 @@
-"""What is no regular file, or belongs to another user."""
+"""Paths that are not regular files, or belong to another user."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ KINDS = ['a directory', 'a FIFO', 'a socket', 'a device']
 
 
 def make(path, kind):
-    """Makes one at `path`; a device is a link to one."""
+    """Create a special file; for a device, a link to one."""
     path = str(path)
     if kind == 'a directory':
         os.mkdir(path)
@@ -30,7 +30,7 @@ def make(path, kind):
 
 def _make_socket(path):
     before = os.getcwd()
-    os.chdir(os.path.dirname(path))  # the name of a socket must be short
+    os.chdir(os.path.dirname(path))  # socket names must be short
     try:
         with socket.socket(socket.AF_UNIX) as bound:
             bound.bind(os.path.basename(path))
@@ -40,11 +40,10 @@ def _make_socket(path):
 
 @pytest.fixture(autouse=True)
 def deadline(request):
-    """Ends a test of a module that imports it, if the code waits for a FIFO; the processes of slow
-    tests have their own deadline."""
+    """End a test that blocks on a FIFO; slow tests have their own deadline."""
 
     def end(*unused):
-        raise AssertionError('it waits')
+        raise AssertionError('the test blocks')
 
     before = signal.signal(signal.SIGALRM, end)
     signal.alarm(0 if request.node.get_closest_marker('slow') else 100)

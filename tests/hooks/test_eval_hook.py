@@ -140,7 +140,7 @@ def test_the_device_is_the_first_one(tmp_path, data_dir, monkeypatch):
 def test_test_images_that_are_damaged_are_told_at_the_start(tmp_path, own_data_dir, capsys):
     (path,) = dataset.read(own_data_dir).test.paths
     os.truncate(path, 100)
-    with messages.raises('test_batch.bin is not a whole number of records'):
+    with messages.raises('test_batch.bin has an incomplete record'):
         _train(tmp_path / 'run', own_data_dir, 2)
     assert not messages.log_lines(capsys.readouterr().out)
     _train(tmp_path / 'run', own_data_dir, 2, eval_every=0)

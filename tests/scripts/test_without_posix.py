@@ -93,7 +93,7 @@ def test_every_script_works(tmp_path, data_dir):
     assert (
         status == 0
         and 'image.png: ' in stdout
-        and stderr.startswith('No record beside the checkpoint names its classes')
+        and stderr.startswith('The checkpoint has no record of its class names')
     )
     for script, complaint in [
         ('cifar10_distributed_train', 'There is no worker 1: '),

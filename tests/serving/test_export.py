@@ -1,4 +1,4 @@
-"""Exported models: in a process without this package, and by the interpreter of TensorFlow Lite."""
+"""Exported models, in a process without this package and in TensorFlow Lite."""
 
 import io
 import json
@@ -42,7 +42,7 @@ np.savez(sys.argv[3], **{name: np.char.decode(value.astype(bytes)) if value.dtyp
 
 @pytest.fixture
 def run(tmp_path, data_dir):
-    """A directory with a checkpoint, the test images, and what the evaluation says of them."""
+    """A directory with a checkpoint, the test images, and their probabilities in an evaluation."""
     path, _ = checkpoints.save(tmp_path / 'run', 12)
     (tmp_path / 'run' / 'run.json').write_text(
         json.dumps({'num_towers': 1, 'class_names': synthetic.CLASS_NAMES})
@@ -131,7 +131,7 @@ def test_tensorflow_lite(run, tmp_path, monkeypatch):
 
 
 def _load(path, signature, values):
-    """The probabilities, and the types of all operations."""
+    """Return the probabilities, and the types of all operations."""
     with tf.Graph().as_default() as graph, tf.Session() as session:
         model = tf.saved_model.load(session, ['serve'], path)
         found = model.signature_def[signature]
@@ -141,14 +141,12 @@ def _load(path, signature, values):
 
 
 def test_files_and_other_sizes(run, tmp_path):
-    """The bytes of files give the same pixels as when a data set is made of them, but that
-    photographs are not turned; and so do images of another size."""
+    """Files and larger images get the pixels of a converted data set, without EXIF orientation."""
     _export(run)
     contents = dict(SMALL, **SCALED)
     small = decode(tmp_path, dict(contents, upright=photograph(1))).images.transpose(0, 2, 3, 1)
     expected, operations = _load(run.out + '/1', 'predict_images', small)
-    # Of each of the three signatures: one normalisation after each convolution, and no products but
-    # those of three layers.
+    # Each of the three signatures has one LRN per convolution, and three products.
     kinds = ['LRN', 'Conv2D', 'MatMul', 'VarHandleOp', 'PyFunc', 'IdentityN']
     assert [operations.count(kind) for kind in kinds] == [6, 6, 9, 0, 0, 0]
     values = list(contents.values()) + [photograph(6)]
@@ -160,8 +158,8 @@ def test_files_and_other_sizes(run, tmp_path):
     pixels = np.asarray(Image.open(io.BytesIO(SCALED['wide'])))[None]
     found, _ = _load(run.out + '/1', 'predict_images_uint8', pixels)
     np.testing.assert_allclose(found[0], expected[list(contents).index('wide')], atol=1e-5)
-    # Values between two integers are rounded, and those out of bounds are cut: also where
-    # TensorFlow does not convert several at once, which cuts them anyway.
+    # Values are rounded and clipped, also where TensorFlow does not use a vectorized cast, which
+    # clips too.
     found = []
     for pixels in ([0, 255, 7], [-9, 300, 6.6]):
         found.append(_load(run.out + '/1', 'predict_images', np.reshape(pixels, [1, 1, 1, 3]))[0])
@@ -169,7 +167,11 @@ def test_files_and_other_sizes(run, tmp_path):
 
 
 def test_versions(run):
-    for name in ('.cifar10-incomplete-old/7', '007', '\u00b2'):  # the first is of a killed process
+    for name in (
+        '.cifar10-incomplete-old/7',
+        '007',
+        '\u00b2',
+    ):  # the first is a leftover of a killed process
         os.makedirs(run.out + '/' + name)
     for args, path in [([], '/1'), ([], '/2'), (['--model_version=9'], '/9'), ([], '/10')]:
         assert _export(run, *args)[1] == f'Exported {run.path} to {run.out}{path}\n'
@@ -186,7 +188,7 @@ def test_versions(run):
     with open(run.out + '/9/assets.extra/class_names.txt', 'w') as names:
         names.write('one\n')
     status, _, stderr = programs.call('cifar10_predict', f'--saved_model_dir={run.out}/9', 'x.png')
-    assert status == 1 and 'it names 1 classes, and has 10' in stderr
+    assert status == 1 and 'it has 1 class names for 10 classes' in stderr
     status, stdout, stderr = _export(run, '--model_version=9')
     assert (status, stdout) == (1, '') and '/9 exists: give another --model_version' in stderr
 

@@ -1,5 +1,4 @@
-"""cifar10_predict.py: what it says of files, against the evaluation of the very pixels and against
-NumPy."""
+"""Predictions of cifar10_predict.py, against the evaluation of the same pixels and NumPy."""
 
 import csv
 import io
@@ -24,8 +23,7 @@ COUNT = 7
 
 @pytest.fixture
 def run(tmp_path, data_dir):
-    """A directory with a checkpoint, and image files of test images in the folder of their
-    number."""
+    """A directory with a checkpoint, and test images as files in the folder of their number."""
     path, variables = checkpoints.save(tmp_path / 'run', 12)
     (tmp_path / 'run' / 'run.json').write_text(
         json.dumps({'num_towers': 1, 'class_names': synthetic.CLASS_NAMES})
@@ -50,7 +48,7 @@ def _predict(run, *args):
 
 
 def _told(stdout):
-    """What is told of each file, and the probabilities of the classes in their order."""
+    """Return the output for each file, and the probabilities in label order."""
     told = [json.loads(line) for line in stdout.splitlines()]
     by_class = [sorted((each['class'], each) for each in one['predictions']) for one in told]
     return told, [[each['probability'] for _, each in one] for one in by_class]
@@ -73,7 +71,7 @@ def test_what_the_evaluation_says_of_the_same_pixels(run, data_dir, num_views):
 
 
 def test_any_size_and_format(run, tmp_path):
-    """As conversion makes small images of them, a photograph turned; then the network by NumPy."""
+    """The images are converted, with EXIF orientation, and evaluated by NumPy."""
     contents = {
         'photo.jpg': photograph(6),
         'clear.png': pictures.encoded(pictures.noise(40, 50, 'RGBA'), 'PNG'),
@@ -92,7 +90,7 @@ def test_any_size_and_format(run, tmp_path):
     expected = np.exp(logits - logits.max(1, keepdims=True))
     expected /= expected.sum(1, keepdims=True)
     assert status == 0
-    # Pillow's pixels differ a little where an image was scaled, or is of JPEG.
+    # Pillow's pixels of scaled and JPEG images differ slightly.
     np.testing.assert_allclose(_told(stdout)[1], expected, atol=0.05)
 
 
@@ -123,7 +121,7 @@ def test_directories(run):
     assert (status, stdout) == (
         1,
         '',
-    ) and 'images holds no file (directories in it count with --recursive): name another' in stderr
+    ) and 'images has no files (--recursive includes its subdirectories): give another' in stderr
     status, stdout, _ = _predict(run, '--recursive', run.folder, run.files[0])
     assert (
         status == 0
@@ -133,7 +131,7 @@ def test_directories(run):
 
 
 def test_what_cannot_be_read(run, monkeypatch):
-    """A directory in a directory, and a FIFO; the others go on."""
+    """A subdirectory and a FIFO; the other files are predicted."""
     os.mkfifo(run.folder + '/fifo.png')
     scandir = os.scandir
 
@@ -175,7 +173,7 @@ def test_the_standard_input(run, monkeypatch):
         monkeypatch.setattr('sys.stdin', SimpleNamespace(buffer=opened))
         status, stdout, _ = _predict(run, '-')
         assert (status, stdout) == (0, _predict(run, run.files[3])[1].replace(run.files[3], '-'))
-        status, stdout, stderr = _predict(run, '-')  # It is empty now.
+        status, stdout, stderr = _predict(run, '-')  # now empty
         assert (status, stdout) == (1, '') and '- is left out: ' + messages.NOT_AN_IMAGE in stderr
 
 
@@ -193,10 +191,10 @@ def test_names_of_the_run(run, tmp_path):
 
     record.write_text(json.dumps({'num_towers': 1, 'class_names': ['one', 'too', 'few']}))
     status, _, stderr = _predict(run, run.files[0])
-    assert status == 1 and 'run.json names 3 classes, and the checkpoint has 10' in stderr
-    record.unlink()  # a checkpoint of the tutorial has none
+    assert status == 1 and 'run.json has 3 class names, but the checkpoint has 10' in stderr
+    record.unlink()  # like a checkpoint of the tutorial
     status, stdout, stderr = _predict(run, '--json', run.files[0])
-    assert status == 0 and 'No record beside the checkpoint names its classes: ' in stderr
+    assert status == 0 and 'The checkpoint has no record of its class names: ' in stderr
     for entry in json.loads(stdout)['predictions']:
         assert entry['name'] == dataset.CLASS_NAMES[entry['class']]
 
@@ -211,7 +209,7 @@ def test_the_chosen_checkpoint(run, tmp_path):
 @pytest.mark.parametrize(
     'args, complaint',
     [
-        (['--json', '--csv', 'x.png'], '--json and --csv are two formats'),
+        (['--json', '--csv', 'x.png'], '--json and --csv exclude each other'),
         (
             ['--saved_model_dir=x', '--num_views=2', 'x.png'],
             '--num_views has no effect with --saved_model_dir',
