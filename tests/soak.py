@@ -255,7 +255,7 @@ def unfinished_files(soak):
 
 
 def changed_data(soak):
-    """The trainer notices it, names the file, and saves."""
+    """Change a data file; the trainer names it and saves."""
     soak.training()
     name = f'data_batch_{soak.rng.randrange(1, 6)}.bin'
     (path,) = glob.glob(os.path.join(soak.data, '*', name))
@@ -336,7 +336,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--minutes', type=float, default=60)
     parser.add_argument('--seed', type=int, default=random.randrange(10**6))
-    parser.add_argument('--faults', help='only these, with commas between them')
+    parser.add_argument('--faults', help='names of faults, separated by commas')
     args = parser.parse_args()
     # Trainers would inherit ignored signals, as in a background job or under nohup.
     signal.signal(signal.SIGINT, signal.default_int_handler)

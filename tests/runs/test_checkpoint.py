@@ -1,4 +1,4 @@
-"""Finding and reading checkpoints, also while a trainer works on them."""
+"""Search and reading of checkpoints, also while a trainer replaces them."""
 
 import os
 import re
@@ -14,7 +14,7 @@ DATA = '.data-00000-of-00001'
 
 
 def _save(directory, step, global_step=True, name='model.ckpt'):
-    """Saves the numbers (1, 2, 3), and the step; returns the path."""
+    """Save the numbers (1, 2, 3) and the step; return the path."""
     with tf.Graph().as_default(), tf.Session() as session:
         tf.get_variable('numbers', initializer=np.array([1, 2, 3], np.float32))
         if global_step:
@@ -41,7 +41,7 @@ def test_the_latest_is_the_listed_one(tmp_path):
 
 
 def test_a_list_that_names_another_directory(tmp_path, capsys):
-    """As in a copy of a run whose list has absolute paths."""
+    """A copied run whose list has absolute paths."""
     (tmp_path / 'copy').mkdir()
     path = _save(tmp_path, 1)
     (tmp_path / 'link').symlink_to(tmp_path)
@@ -59,7 +59,7 @@ def test_a_list_that_names_another_directory(tmp_path, capsys):
 
 
 def test_a_checkpoint_that_is_newer_than_the_list(tmp_path):
-    """The process was killed between the two."""
+    """The process was killed between the two writes."""
     paths = [_save(tmp_path, step) for step in (1, 2, 3)]
     _list(tmp_path, 'model.ckpt-2')
     saved = os.path.getmtime(paths[2] + '.index')
@@ -69,8 +69,7 @@ def test_a_checkpoint_that_is_newer_than_the_list(tmp_path):
 
 
 def test_what_a_checkpoint_holds(tmp_path):
-    """The step inside counts, not that in the name; without it, that in the name, if there is
-    one."""
+    """The step is the global_step; without it, the number in the name, or 0."""
     path = _save(tmp_path, 7)
     saved = checkpoint.read_latest(str(tmp_path))
     assert (saved.path, saved.step, set(saved.values)) == (path, 7, {'numbers', 'global_step'})

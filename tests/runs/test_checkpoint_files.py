@@ -1,5 +1,4 @@
-"""Saving; the best checkpoint: kept when it is better, named in the record, intact whatever
-fails."""
+"""Saving of checkpoints; the best one: replaced by a better one, recorded, always intact."""
 
 import json
 import os
@@ -66,12 +65,12 @@ def test_a_resumed_run_knows_it(tmp_path, data_dir):
 
 
 def test_it_is_damaged_when_the_run_is_resumed(tmp_path, data_dir, capsys):
-    """The next one takes its place, also if it is worse."""
+    """The next evaluation replaces it, even with a lower precision."""
     train(tmp_path, data_dir, 1)
     with _held(tmp_path, data_dir) as run:
         checkpoint_files.keep_best(run, _checkpoint(1), 0.5)
     os.truncate(str(tmp_path / 'best.ckpt-1.index'), 5)
-    with _held(tmp_path, data_dir) as run:  # Without --keep_best nobody looks at it.
+    with _held(tmp_path, data_dir) as run:  # Without --keep_best it is not read.
         assert run.record['best'] and 'is damaged' not in capsys.readouterr().out
     given = job(data_dir)
     with run_directory.lock(
@@ -88,7 +87,7 @@ def test_it_is_damaged_when_the_run_is_resumed(tmp_path, data_dir, capsys):
 
 
 def test_what_cannot_be_kept(tmp_path, data_dir, monkeypatch):
-    """The best one so far stays, and nothing half-written."""
+    """The best checkpoint is kept; unfinished files are removed."""
 
     def fail(*unused):
         (tmp_path / 'best.ckpt-4.data-00000-of-00001.tempstate123').write_bytes(b'half')
@@ -131,7 +130,7 @@ def test_choices(tmp_path, data_dir):
 
 
 def test_a_parameter_server_that_is_lost_while_saving(tmp_path, monkeypatch):
-    """It is no full disk."""
+    """The error is not that of a full disk."""
 
     def fail(saver, session, prefix, step):
         (tmp_path / 'model.ckpt-3.index.tempstate1').write_text('')
@@ -145,7 +144,7 @@ def test_a_parameter_server_that_is_lost_while_saving(tmp_path, monkeypatch):
 
 
 def test_a_saver_does_not_know_of_the_best_one(tmp_path):
-    """A user may have put it on the list, and a saver would delete it."""
+    """A user may have listed it; a saver would delete it."""
     for name in ('model.ckpt-1', 'best.ckpt-2'):
         (tmp_path / (name + '.index')).touch()
     paths = [str(tmp_path / name) for name in ('model.ckpt-1', 'best.ckpt-2', 'model.ckpt-3')]
@@ -154,7 +153,7 @@ def test_a_saver_does_not_know_of_the_best_one(tmp_path):
 
 
 def test_the_record_names_no_checkpoint_that_is_being_written(tmp_path, data_dir, monkeypatch):
-    """A run that was killed comes to the step of the best one again."""
+    """A resumed run repeats the step of the best checkpoint."""
     with _held(tmp_path, data_dir) as run:
         checkpoint_files.keep_best(run, _checkpoint(3), 0.5)
         named = []

@@ -1,4 +1,4 @@
-"""Event files: what is written is there at once, and what cannot be written is told."""
+"""Event files: immediate writing, errors."""
 
 import os
 import resource
@@ -26,7 +26,7 @@ def test_events_are_written_immediately(tmp_path):
 
 
 def test_files_of_the_same_second(tmp_path, monkeypatch):
-    """A link that is there is not followed."""
+    """An existing link is not followed."""
     monkeypatch.setattr('cifar10.runs.event_file.time.time', lambda: 1700000000.5)
     monkeypatch.setattr('cifar10.runs.event_file.socket.gethostname', lambda: 'host')
     (tmp_path / 'events.out.tfevents.1700000000.host.0').symlink_to(tmp_path / 'victim')
@@ -55,12 +55,12 @@ def test_a_new_file_after_the_old_one_was_removed(tmp_path):
         with messages.raises(r'^Cannot write summaries \(No such file or directory\): '):
             _add(summary_writer, 2)
         _add(summary_writer, 3)
-        # The first event was on the disk, and is lost with it; the second one was not.
+        # The first event was in the removed file; the second one was pending.
         assert events.scalars(tmp_path) == [(2, 'loss', 2), (3, 'loss', 3)]
 
 
 def test_a_full_disk(tmp_path):
-    """A limit of the file's size stops the writer within an event. Nothing half-written stays."""
+    """A limit on file sizes stops the writer within an event; no incomplete event remains."""
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (5, limit[1]))

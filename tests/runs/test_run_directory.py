@@ -1,5 +1,4 @@
-"""Runs that are resumed, moved aside, refused; their record: compared, validated, of an earlier
-version."""
+"""Runs resumed, moved aside or refused; their record, also of an earlier version."""
 
 import glob
 import json
@@ -40,7 +39,7 @@ def test_fresh_moves_the_old_run_aside(tmp_path, data_dir, capsys):
     assert_saved(tmp_path / 'run', 2)
     (aside,) = glob.glob(str(tmp_path / 'run.*'))
     assert f'Moved the run in {tmp_path / "run"} to {aside}' in capsys.readouterr().out
-    train(aside, data_dir, 4)  # the old run can be resumed where it is now
+    train(aside, data_dir, 4)  # The old run can be resumed in its new place.
     assert_saved(aside, 4)
     assert tf.train.latest_checkpoint(str(tmp_path / 'run')).endswith('run/model.ckpt-2')
 
@@ -168,7 +167,7 @@ def test_another_optimizer_or_recipe(tmp_path, data_dir, hparams, difference):
 def test_other_hyperparameters_are_named(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 1)
     assert 'different' not in capsys.readouterr().out
-    # a hyperparameter that nothing reads makes no difference
+    # An unused hyperparameter is not compared.
     train(tmp_path, data_dir, 1, hparams=HPARAMS._replace(matrix_weight_decay=7.0))
     assert 'different' not in capsys.readouterr().out
     train(tmp_path, data_dir, 2, hparams=HPARAMS._replace(batch_size=64, contrast=0.5))

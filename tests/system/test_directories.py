@@ -1,4 +1,4 @@
-"""Directories that are made, trusted, locked, and stay in their place."""
+"""Creation, trust and locks of directories."""
 
 import os
 
@@ -65,8 +65,7 @@ def _move(path):
 
 
 def _replace(path):
-    """Many file systems give the next directory the same number, unless the first one is still
-    open."""
+    """Replace the directory; without an open descriptor, its inode number may be reused."""
     path.rmdir()
     path.mkdir()
 
@@ -101,7 +100,7 @@ def test_a_directory_that_is_put_back(tmp_path):
         path.chmod(0o700)
         lock.check()
         _move(path)
-        path.symlink_to('aside')  # the same directory, by another way
+        path.symlink_to('aside')  # the same directory by a link
         lock.check()
 
 
@@ -144,7 +143,7 @@ def test_a_system_without_locks(tmp_path, monkeypatch):
 
 @needs_locks
 def test_a_file_system_without_locks(tmp_path, monkeypatch):
-    """What may belong to another process stays."""
+    """Directories that may belong to another process are kept."""
 
     def fail(handle, operation):
         raise OSError(95, 'Operation not supported')
@@ -158,7 +157,7 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
 
 @pytest.fixture
 def shared(tmp_path):
-    """A directory in which every user can write, like /tmp, with a directory of another user."""
+    """A world-writable directory, like /tmp, with a directory of another user."""
     (tmp_path / 'shared').mkdir()
     (tmp_path / 'shared').chmod(0o1777)
     (tmp_path / 'shared' / 'theirs').mkdir()
@@ -205,7 +204,7 @@ def test_an_own_link_to_what_another_user_owns(shared, tmp_path):
 
 @needs_root
 def test_root_is_trusted(shared, monkeypatch):
-    """By another user, who owns nothing but `theirs`."""
+    """Root is trusted by another user, the owner of `theirs` only."""
     (shared / 'of_root').mkdir()
     monkeypatch.setattr(directories.os, 'getuid', lambda: 12345)
     directories.check_trusted(str(shared / 'of_root' / 'new'))
@@ -217,7 +216,7 @@ def test_root_is_trusted(shared, monkeypatch):
 
 @needs_root
 def test_what_another_user_owns_where_only_its_owner_writes(tmp_path):
-    """As a home directory in /home."""
+    """A home directory in /home."""
     (tmp_path / 'home').mkdir()
     (tmp_path / 'home' / 'user').mkdir()
     os.chown(str(tmp_path / 'home' / 'user'), 12345, -1)

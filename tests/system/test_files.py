@@ -1,4 +1,4 @@
-"""Names and kinds of files, and files that are written whole or not at all."""
+"""Names and types of files, atomic writing."""
 
 import os
 
@@ -18,7 +18,7 @@ from tests.helpers.special_files import deadline  # noqa: F401
     ],
 )
 def test_text_and_bytes(tmp_path, content, written):
-    for _ in range(2):  # a new file, and one that is replaced
+    for _ in range(2):  # a new file, then a replaced one
         files.atomic_write(str(tmp_path / 'file'), content, 'remedy')
         assert (tmp_path / 'file').read_bytes() == written
         assert os.listdir(str(tmp_path)) == ['file']
@@ -34,7 +34,7 @@ def test_where_no_file_can_be(tmp_path):
 
 
 def test_what_was_there_stays_if_writing_fails(tmp_path):
-    """A lone surrogate cannot be encoded: the file has been opened by then."""
+    """A lone surrogate fails in the encoding."""
     (tmp_path / 'file').write_text('old')
     with pytest.raises(UnicodeEncodeError):
         files.atomic_write(str(tmp_path / 'file'), '\ud800', 'remedy')
@@ -42,7 +42,7 @@ def test_what_was_there_stays_if_writing_fails(tmp_path):
 
 
 def test_what_was_there_stays_if_the_disk_is_full(tmp_path):
-    """A limit on the size of files acts like a full disk."""
+    """A limit on file sizes simulates a full disk."""
     resource = pytest.importorskip('resource')
     (tmp_path / 'file').write_text('old')
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -57,7 +57,7 @@ def test_what_was_there_stays_if_the_disk_is_full(tmp_path):
 
 @pytest.mark.parametrize('kind', ['a link', 'a FIFO'])
 def test_what_others_have_put_beside_it_stays(tmp_path, kind):
-    """A user's own file, or another user's trap."""
+    """A file of the user, or a trap of another user."""
     (tmp_path / 'target').write_text('precious')
     others = [tmp_path / name for name in ('file.new', 'file.new.0', 'file.new.1')]
     for other in others:
@@ -65,7 +65,7 @@ def test_what_others_have_put_beside_it_stays(tmp_path, kind):
             other.symlink_to('target')
         else:
             special_files.make(other, kind)
-    (tmp_path / 'file').symlink_to('target')  # which is replaced
+    (tmp_path / 'file').symlink_to('target')  # is replaced
     before = [os.lstat(str(other)) for other in others]
     files.atomic_write(str(tmp_path / 'file'), 'new', 'remedy')
     assert (tmp_path / 'target').read_text() == 'precious' and not (tmp_path / 'file').is_symlink()
@@ -127,7 +127,7 @@ def test_a_regular_file(tmp_path):
 
 
 def test_a_locale_that_is_not_utf_8(monkeypatch):
-    """TensorFlow would use another directory than Python does."""
+    """TensorFlow and Python would use different directories."""
     monkeypatch.setattr(files.os, 'fsencode', lambda path: path.encode('latin-1'))
     with messages.raises('is not UTF-8'):
         files.check_name('lat\u00e9')
@@ -139,7 +139,7 @@ def test_check_writable(tmp_path, monkeypatch):
     for path in ('new', str(tmp_path / 'new')):
         files.check_writable(path)
     (tmp_path / 'new.new').write_text("the user's own")
-    long = str(tmp_path / ('x' * 253))  # with what is written first it is longer than a name can be
+    long = str(tmp_path / ('x' * 253))  # too long with the suffix .new
     for path, reason in [
         ('', 'Is a directory'),
         (str(tmp_path), 'Is a directory'),

@@ -1,4 +1,4 @@
-"""Threads and sub-batches by the number of cores, the configuration of the session, graph mode."""
+"""Threads and sub-batches by the number of cores, session configuration, graph mode."""
 
 import os
 from types import SimpleNamespace
@@ -39,7 +39,7 @@ def test_names_of_gpus():
         (2, _cpus(1), 128, Threads(), Threads(1, 0, 2), 4),
         (2, _cpus(3), 128, Threads(), Threads(1, 0, 2), 1),
         (8, _cpus(2), 128, Threads(), Threads(1, 0, 2), 8),
-        # no sub-batch has fewer than 8 examples: too few sub-batches for the cores
+        # At least 8 examples per sub-batch leave too few sub-batches for the cores.
         (64, _cpus(1), 128, Threads(), Threads(0, 0, 2), 16),
         (2, _cpus(1), 5, Threads(), Threads(0, 0, 2), 1),
         (4, _cpus(1), 32, Threads(), Threads(1, 0, 2), 4),  # one sub-batch per core
@@ -79,14 +79,14 @@ def test_a_session_with_chosen_threads():
 
 
 def test_a_session_without_chosen_threads():
-    """The baseline of the benchmark: TensorFlow's own numbers and graph optimizers."""
+    """The baseline of the benchmark: TensorFlow's threads and graph optimizers."""
     config = machine.session_config(_cpus(1))
     assert (config.intra_op_parallelism_threads, config.inter_op_parallelism_threads) == (0, 0)
     assert not config.HasField('graph_options')
 
 
 def test_graph_mode(graph):
-    """A tf.cond stays in the graph, and nothing is said of what is deprecated."""
+    """A tf.cond stays in the graph, without deprecation warnings."""
     verbosity = tf.logging.get_verbosity()
     try:
         tf.logging.set_verbosity(tf.logging.INFO)
@@ -106,8 +106,7 @@ def test_the_processor():
 
 @pytest.mark.parametrize('allow_growth', [True, False])
 def test_descriptions_of_gpus(monkeypatch, allow_growth):
-    """As TensorFlow's DeviceAttributes describe them; memory is taken as the session's own config
-    says."""
+    """Names of TensorFlow's DeviceAttributes; memory is allocated by the session's config."""
     described = (
         'device: 0, name: Tesla V100-SXM2-16GB, pci bus id: 0000:00:1e.0, compute capability: 7.0'
     )

@@ -1,4 +1,4 @@
-"""Signals, which the tests send to their own process, or to one of their own."""
+"""Signals to the process of the tests, or to a subprocess."""
 
 from concurrent import futures
 import contextlib
@@ -17,7 +17,7 @@ BOTH = [signal.SIGINT, signal.SIGTERM]
 
 @pytest.fixture
 def received():
-    """The signals that come through; after the test the handlers are again what they were."""
+    """Signals that reach the former handlers, which are restored after the test."""
     came = []
     before = {number: signal.getsignal(number) for number in signals.STOP_SIGNALS}
     for number in signals.STOP_SIGNALS:
@@ -65,13 +65,12 @@ from cifar10.system import signals
 print('ready', flush=True)
 %s
 """
-# a signal ends one sleep
+# A signal ends one sleep.
 _WAIT_IN_C = 'import ctypes; [ctypes.CDLL(None).sleep(100) for _ in range(9)]'
 
 
 def _run(setting, then, *numbers):
-    """Sends signals to a program that has said that it is ready; returns its exit status and its
-    stderr."""
+    """Send signals to a program after its line `ready`; return its exit status and stderr."""
     process = subprocess.Popen(
         [sys.executable, '-c', _PROGRAM % (setting, then)],
         stdout=subprocess.PIPE,
@@ -110,13 +109,12 @@ Lost()
 
 
 def test_no_signal_is_lost():
-    """Python ignores exceptions in some places, and so can TensorFlow where its C++ code calls
-    Python."""
+    """Python ignores exceptions in __del__, and TensorFlow can ignore them in callbacks."""
     assert _run('signals.install_handlers()', _LOST) == (128 + signal.SIGINT, _line(signal.SIGINT))
 
 
 def test_one_line_though_another_signal_comes_meanwhile():
-    """At the moment when the line is written."""
+    """The second signal comes while the line is written."""
     then = (
         'import types\ndef select(*args):\n    os.kill(os.getpid(), signal.SIGTERM)\n    return [], [2], []\n'
         'signals.select = types.SimpleNamespace(select=select); os.kill(os.getpid(), signal.SIGINT)'
@@ -125,7 +123,7 @@ def test_one_line_though_another_signal_comes_meanwhile():
 
 
 def test_nobody_reads_the_line_at_present():
-    """As a pager that shows another page: the pipe is full."""
+    """The pipe of a pager is full."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     with contextlib.suppress(BlockingIOError):
@@ -150,14 +148,14 @@ def test_nobody_reads_the_line_at_present():
 
 
 def test_a_handler_that_is_not_of_python_stays(monkeypatch):
-    """Python cannot set it again: the process belongs to a program in another language."""
+    """Python could not restore the handler of a host program in another language."""
     handlers = {signal.SIGINT: signal.SIG_IGN, signal.SIGHUP: signal.SIG_DFL}
     monkeypatch.setattr(signal, 'getsignal', handlers.get)
     assert signals._handlers() == handlers
 
 
 def test_defaults_are_restored():
-    """A program that handles signals itself gets all of them."""
+    """A program with its own handlers receives all signals."""
     handlers = '[signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], signal.set_wakeup_fd(-1)'
     then = f'assert ({handlers}) == ([signal.default_int_handler, signal.SIG_DFL], -1)'
     assert _run('signals.install_handlers(); signals.restore_handlers()', then) == (0, '')
@@ -177,14 +175,14 @@ _WAIT_TWICE = 'with signals.RaiseOnSignal():\n    try:\n        {0}\n    finally
     ],
 )
 def test_the_second_ends_a_program_whatever_it_does(waiting, first, second):
-    """The main thread is in C code, where no handler of Python can run."""
+    """Handlers of Python wait while the main thread is in C code."""
     found = _run('signals.install_handlers()', waiting.format(_WAIT_IN_C), first, second)
-    # the system may deliver them in either order
+    # The kernel may deliver them in either order.
     assert found in [(128 + last, _line(last)) for last in (first, second)]
 
 
 def test_the_second_ends_children_too():
-    """The child holds stderr open, to whose end the test reads."""
+    """The child holds stderr open; the test reads until its end."""
     setting = "signals.install_handlers(); import subprocess; signals.child_pids.add(subprocess.Popen(['sleep', '1000']).pid)"
     status, stderr = _run(
         setting, 'with signals.StopRequest():\n    ' + _WAIT_IN_C, signal.SIGTERM, signal.SIGINT
@@ -249,7 +247,7 @@ def test_held_back_signals_survive_an_error(received):
 
 
 def test_a_terminal_that_is_closed():
-    """The shell and the system send SIGHUP one after the other: that is no second signal."""
+    """The shell and the kernel both send SIGHUP; this is no second signal."""
     hang_up = 'os.kill(os.getpid(), signal.SIGHUP)'
     requested = 'with signals.StopRequest() as stop:\n    {0}\n    {0}\n    assert stop.received_signal == signal.SIGHUP'
     raised = 'with signals.RaiseOnSignal():\n    try:\n        {0}\n    finally:\n        {0}\n        os._exit(7)'
