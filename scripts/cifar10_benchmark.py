@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the throughput of training on this machine, or estimates it for other machines.
+"""Benchmark of training on this machine, and estimates for other machines.
 
 Each measurement runs in a new process, after a warm-up. Tables show median (least to greatest).
 --baseline also measures the classic formulation of the books.

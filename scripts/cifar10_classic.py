@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Trains by the classic formulation of the books, the baseline of cifar10_benchmark.py.
+"""Trainer in the classic formulation of the books; it cannot resume a run.
 
-It cannot resume a run.
+It is the baseline of cifar10_benchmark.py.
 
   cifar10_classic.py --num_gpus=2 --max_steps=1000
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Downloads, generates, converts, divides, describes or verifies a data set.
+"""Tool that downloads, generates, converts, divides, describes and verifies data sets.
 
 cifar10_dataset.py download
     downloads CIFAR-10, or CIFAR-100 with --dataset=cifar100, to --data_dir

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-r"""Trains the CIFAR-10 network with several processes, on one or several machines.
+r"""Trainer for a cluster: several processes, on one or several machines.
 
 Start one process per task of the cluster, all with the same --ps_hosts and --worker_hosts:
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Evaluates the latest checkpoint of a training run, and newer ones until the run ends.
+"""Evaluator of the latest checkpoint of a run, and of newer ones until the run ends.
 
 With --run_once it evaluates only the latest one. It uses the moving averages of the weights, and
 every example exactly once. By default it runs on the CPU, so that a trainer can use all GPUs.
@@ -37,7 +37,7 @@ def define_flags():
         'eval_data',
         'test',
         ['test', 'train_eval'],
-        'Test images, or training images without distortions.',
+        'Images: test, or train_eval for the training images without distortions.',
     )
     data_flags.define_views()
     data_flags.define_integer(

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Exports a trained network as a SavedModel and, with --tflite_file, to TensorFlow Lite.
+"""Export of a trained network as a SavedModel and, with --tflite_file, to TensorFlow Lite.
 
 TensorFlow 2 and TensorFlow Serving load the SavedModel without this package.
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains with several processes on this machine, and restarts lost ones.
+"""Launcher of a cluster on this machine; it restarts lost tasks.
 
   cifar10_launch.py --num_ps=1 --num_workers=2 -- --max_steps=1000
   cifar10_launch.py --num_ps=0 --num_workers=2 -- --max_steps=1000

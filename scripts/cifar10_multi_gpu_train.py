@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains the CIFAR-10 network on one or several devices.
+"""Trainer for one or several devices.
 
 Each device has a tower, or each tower has several devices (--devices_per_tower). The towers share
 their variables, which are on the CPU or on the GPUs. In each step, every tower takes its own batch,

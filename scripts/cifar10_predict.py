@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the most probable classes of image files, with their probabilities.
+"""Classifier of image files; it prints the most probable classes and their probabilities.
 
 IMAGE is a file (JPEG, PNG, GIF or BMP, of any size), a directory, or - for the standard input. The
 preprocessing is that of the evaluation: the largest central square, scaled to 32 x 32, cropped and

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-r"""Compares the precision of runs, as a table and as a plot.
+r"""Comparison of the precision of runs, as a table and as a plot.
 
 The plot shows precision against epochs and minutes. Runs of the same name are repetitions.
 

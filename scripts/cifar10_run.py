@@ -23,8 +23,8 @@ from cifar10.cli import program
 from cifar10.errors import UserError
 
 
-def parse():
-    """Return the flags of this script, the path of the program, and the program's own flags."""
+def argument_parser():
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         usage='cifar10_run.py [--own_modules] PROGRAM.py [ITS FLAGS]',
         description=__doc__,
@@ -34,15 +34,21 @@ def parse():
     parser.add_argument(
         '--own_modules',
         action='store_true',
-        help="use the copies of cifar10.py and cifar10_input.py in the program's directory",
+        help="Use the copies of cifar10.py and cifar10_input.py in the program's directory.",
     )
     parser.add_argument(
         '--version',
         action='store_true',
-        help='print the versions of this package, Python and TensorFlow',
+        help='Print the versions of this package, Python and TensorFlow.',
     )
-    parser.add_argument('program', metavar='PROGRAM.py', nargs='?', help='the program')
+    parser.add_argument('program', metavar='PROGRAM.py', nargs='?', help='The program.')
     parser.add_argument('flags', metavar='ITS FLAGS', nargs=argparse.REMAINDER)
+    return parser
+
+
+def parse():
+    """Return the flags of this script, the path of the program and the flags of the program."""
+    parser = argument_parser()
     arguments = parser.parse_args()
     if arguments.version:
         program.print_versions()

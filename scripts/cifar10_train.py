@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains the CIFAR-10 network on one device: a GPU if available, else the CPU.
+"""Trainer for one device: a GPU if available, else the CPU.
 
 cifar10_multi_gpu_train.py does the same with several towers.
 

@@ -38,7 +38,7 @@ def define():
         'job_name',
         None,
         JOBS + (EVALUATOR,),
-        'Job of this task; an evaluator needs no index. Default: TF_CONFIG.',
+        'Job of this task: ps, worker, or evaluator (which needs no index). Default: TF_CONFIG.',
     )
     data_flags.define_integer(
         'task_index', None, 'Index of this task in its job, from 0. Default: TF_CONFIG.', 0

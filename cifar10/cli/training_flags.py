@@ -23,10 +23,12 @@ MAX_DEVICES = 64
 _TINY, _HUGE = 1e-9, 1e9  # prevent overflow and division by zero
 
 _HPARAMS = {  # help, lower bound, upper bound
-    'optimizer': ["Optimizer; momentum is Nesterov's, muon orthogonalises the momentum"],
+    'optimizer': [
+        'Optimizer: gradient_descent, momentum (Nesterov) or muon (orthogonalised momentum)'
+    ],
     'schedule': ['Learning rate schedule: staircase has no end; linear rises, then falls to 0'],
     'lr_scaling': [
-        'Scaling of the learning rates: linear multiplies them by examples per step / batch size of the recipe'
+        'Scaling of the learning rates: none, or linear in examples per step / batch size of the recipe'
     ],
     'batch_size': ('Examples per tower per step', 1, 2**20),
     'initial_learning_rate': (
@@ -34,7 +36,7 @@ _HPARAMS = {  # help, lower bound, upper bound
         _TINY,
         _HUGE,
     ),
-    'momentum': ('Momentum of momentum and muon', 0, 1 - 1e-7),
+    'momentum': ('Momentum, with optimizer momentum or muon', 0, 1 - 1e-7),
     'matrix_learning_rate': (
         "muon: highest learning rate of the hidden layers' weights, the root mean square of an update's elements",
         _TINY,
@@ -61,7 +63,7 @@ _HPARAMS = {  # help, lower bound, upper bound
         0,
         1,
     ),
-    'contrast': ('C draws the contrast factors from 1 - C to 1 + C', 0, 1),
+    'contrast': ('Contrast factors are drawn from 1 - contrast to 1 + contrast', 0, 1),
 }
 
 
@@ -167,7 +169,7 @@ def define_placement():
         'variable_strategy',
         VARIABLE_STRATEGIES[0],
         VARIABLE_STRATEGIES,
-        'Device of the variables; spread distributes them over all devices, balanced by bytes.',
+        'Device of the variables: cpu, first_device, or spread (over all devices, balanced by bytes).',
     )
 
 
@@ -217,7 +219,7 @@ def define_recipe():
         'recipe',
         CLASSIC.recipe,
         list(RECIPES),
-        'A named set of hyperparameters; the flags below override single ones.',
+        'Set of hyperparameters: classic, fast or best. The flag of a hyperparameter overrides it.',
     )
     for name, (description, *bounds) in _HPARAMS.items():
         _define_hparam(name, getattr(CLASSIC, name), description + '.' + _defaults(name), *bounds)
