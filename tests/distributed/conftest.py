@@ -1,4 +1,4 @@
-"""Tasks that are tiny programs, none of which outlives its test."""
+"""Fake tasks that end with their test."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.helpers.fake_tasks import Trainer
 
 @pytest.fixture
 def trainer(tmp_path):
-    """Makes the Trainer of a source."""
+    """Return a function that makes the Trainer of a source."""
     made = []
 
     def make(source):
@@ -23,6 +23,6 @@ def trainer(tmp_path):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """Nobody is waited for long."""
+    """Shorten the grace periods."""
     for name in ('CHIEF_GRACE_SECS', 'PS_GRACE_SECS', 'GRACE_SECS'):
         monkeypatch.setattr(launcher, name, 0.2)

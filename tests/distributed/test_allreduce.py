@@ -1,4 +1,4 @@
-"""The collectives in the graphs of all-reduce: how many, of what, and who runs them."""
+"""The collectives in the graphs of all-reduce."""
 
 from types import SimpleNamespace
 
@@ -21,7 +21,7 @@ def _collectives(*fetches):
 
 
 def _described(operations):
-    """A dict from the keys of collectives to what all workers must have in common."""
+    """Return a dict from the keys of collectives to their common attributes."""
     names = ('group_key', 'group_size', 'merge_op', 'final_op')
     return {
         op.get_attr('instance_key'): [str(op.inputs[0].shape)] + [op.get_attr(n) for n in names]
@@ -30,7 +30,7 @@ def _described(operations):
 
 
 def test_one_collective_for_all_gradients(data_dir):
-    """And, at the start, one for each variable; all workers have the same ones."""
+    """At the start there is one per variable. All workers have the same collectives."""
     found = []
     for index in (2, 0):
         worker = worker_graphs.build(data_dir, 'allreduce', 0, 3, index, FAST)
@@ -51,8 +51,7 @@ def test_one_collective_for_all_gradients(data_dir):
 
 
 def test_what_one_worker_fetches_alone_needs_no_collective(data_dir):
-    """What is fetched together with the train op, as summaries are, may need the collective that
-    the train op runs anyway."""
+    """Fetches with the train op, such as summaries, may need its collective."""
     worker = worker_graphs.build(data_dir, 'allreduce', 0, 2)
     trained = _collectives(worker.update.train_op)
     assert _collectives(worker.fetches.summary_op) <= trained
@@ -83,7 +82,7 @@ def _alone(num_workers=1, index=0):
 
 
 def test_gradients_find_their_variables():
-    """After they have been one vector."""
+    """They were flattened to one vector."""
     rng = np.random.RandomState(0)
     gradients = [
         (tf.constant(rng.randn(*shape), tf.float32), tf.get_variable(f'v{i}', shape))
@@ -104,7 +103,7 @@ def test_gradients_find_their_variables():
 
 @pytest.mark.parametrize('index', [0, 1])
 def test_all_start_with_the_values_of_the_chief(monkeypatch, index):
-    """Each one's part of the sum: the chief's are its values, those of the others zeros."""
+    """The chief adds its values, the others add zeros."""
     monkeypatch.setattr(allreduce.collective_ops, 'all_reduce', lambda tensor, *unused: tensor)
     values = [np.arange(6, dtype=np.float32).reshape(2, 3), np.int64(2**40 + 1)]
     variables = [tf.get_variable(f'v{i}', initializer=value) for i, value in enumerate(values)]

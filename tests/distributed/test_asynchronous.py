@@ -17,7 +17,7 @@ TARGET, SCALE = np.array([3.0, -2.0, 0.5]), np.array([1.0, 0.5, 2.0])
 
 
 def _build(num_workers=1, **numbers):
-    """The replica, its weights and its Update."""
+    """Return the replica, its weights and its Update."""
     replica = tasks_here.replica(Strategy('async', num_workers, **numbers))
     step = tf.train.get_or_create_global_step()
     copies = Copies(replica.task)
@@ -37,7 +37,7 @@ def _build(num_workers=1, **numbers):
 
 
 def _simulate(fetch_steps, push_steps, pushes):
-    """The weights and the staleness after each push."""
+    """Yield the weights and the staleness after each push."""
     weights, steps = np.zeros(3), 0
     for push in range(pushes):
         total = 0

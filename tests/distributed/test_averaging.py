@@ -1,8 +1,4 @@
-"""Averaging in one session: the weight averager's round, and a worker's part in it, against NumPy.
-
-Then the rounds: who is waited for, who is counted. Arrivals come from a list, and the clock is a
-number.
-"""
+"""Averaging in one session against NumPy, and rounds with simulated arrivals and time."""
 
 import queue
 from types import SimpleNamespace
@@ -26,7 +22,7 @@ def session(graph):
 
 
 def test_a_round(session):
-    """What a worker left in its buffers, when it does not count, has no effect, not even NaN."""
+    """The buffers of other workers have no effect, not even NaN."""
     cluster, rng = tasks_here.cluster(2, 3), np.random.RandomState(0)
     mask, step = tf.placeholder(tf.bool, [3]), tf.placeholder(tf.int64, [])
     made = averaging.average_op(cluster, mask, step)
@@ -99,7 +95,7 @@ class _Worker:
 
 
 def test_a_worker_takes_the_average(session):
-    """Of weights and moving averages; the momentum stays its own."""
+    """The average has weights and moving averages, but no momentum."""
     worker = _Worker(session, 3)
     session.run(worker.update.worker_init_op)
     assert worker.arrival() == [7, -1, 0]
@@ -178,16 +174,16 @@ CLUSTER = Cluster(('p:1', 'q:1'), ('a:1', 'b:1', 'c:1'))
 
 
 class _End(Exception):
-    """Nothing arrives any more."""
+    """End of the arrivals."""
 
 
 class _Play:
-    """A weight averager, and what happens to it.
+    """A weight averager with simulated arrivals and time.
 
     Attributes:
-      rounds: (workers that were counted, step) of each round.
+      rounds: (mask of averaged workers, step) of each round.
       state: the ClusterState.
-      lost: whether a parameter server is gone.
+      lost: True if a parameter server is lost.
     """
 
     def __init__(self, monkeypatch):
@@ -208,7 +204,7 @@ class _Play:
         self.rounds.append(([int(mask) for mask in by_type[tf.bool]], by_type[tf.int64]))
 
     def get(self, timeout):
-        """The next arrival, (generation, step, worker), or nothing in so many seconds."""
+        """Return the next arrival, (generation, step, worker), or raise queue.Empty."""
         if not self._happens:
             raise _End
         arrival = self._happens.pop(0)
@@ -220,22 +216,22 @@ class _Play:
         return arrival
 
     def go_on(self, *happens):
-        """Arrivals, or seconds in which there is none and after which somebody is left out; returns
-        the rounds."""
+        """Simulate arrivals, and pauses in seconds after which workers are left out; return the
+        rounds."""
         self._happens, self.rounds = list(happens), []
         with pytest.raises(_End):
             self._averager.run()
         return self.rounds
 
     def wait(self, secs):
-        """Some time passes."""
+        """Advance the clock."""
         self._now += secs
 
 
 @pytest.fixture
 def play(monkeypatch):
     play = _Play(monkeypatch)
-    assert play.go_on(*[(7, -1, i) for i in range(3)]) == []  # they start
+    assert play.go_on(*[(7, -1, i) for i in range(3)]) == []  # the workers start
     return play
 
 
@@ -247,7 +243,7 @@ ALL = [1, 1, 1]
 
 
 def test_a_round_ends_when_all_have_arrived(play, capsys):
-    assert play.go_on(*_all(10)[:2] * 2) == []  # who arrives twice counts once
+    assert play.go_on(*_all(10)[:2] * 2) == []  # a second arrival does not count
     assert play.go_on(*_all(10)[2:] + _all(20)) == [(ALL, 10), (ALL, 20)]
     assert capsys.readouterr().out == ''
 
@@ -256,36 +252,35 @@ def test_who_does_not_come_is_left_out_until_it_arrives_again(play, capsys):
     assert play.go_on((7, 10, 0), (7, 10, 1), 30) == [([1, 1, 0], 10)]
     assert 'without worker 2 (c:1): no weights for 30 s' in capsys.readouterr().out
     assert play.go_on((7, 20, 1), (7, 20, 0)) == [([1, 1, 0], 20)]
-    assert play.go_on((7, -1, 2), (7, 30, 0), (7, 30, 1)) == []  # it has been started again
+    assert play.go_on((7, -1, 2), (7, 30, 0), (7, 30, 1)) == []  # worker 2 was restarted
     assert play.go_on((7, 30, 2)) == [(ALL, 30)]
 
 
 @pytest.mark.parametrize('took, first, later', [(1, 30, 10), (20, 40, 40)])
 def test_patience_is_three_times_what_the_fastest_takes(play, took, first, later):
-    """From the beginning of the round to its end; at least 10 seconds, 30 in the first round, when
-    the fastest has arrived."""
+    """Twice the time of the fastest worker; at least 10 seconds, 30 in the first round."""
     play.wait(took)
     assert play.go_on((7, 10, 0), first) == [([1, 0, 0], 10)]
-    assert play.go_on((7, 10, 1), (7, 10, 2)) == []  # late: members again
+    assert play.go_on((7, 10, 1), (7, 10, 2)) == []  # late: active again
     play.wait(took)
     assert play.go_on((7, 20, 1), later) == [([0, 1, 0], 20)]
 
 
 def test_the_chief_begins_anew(play):
-    """Nobody is left out any more; who has sent something in the old generation does not count."""
+    """All workers are active again; arrivals of the old generation do not count."""
     play.go_on((7, 10, 0), (7, 10, 1), 30)
     play.go_on((7, 20, 0))
     play.state = ClusterState(generation=8, step=5)
     assert play.go_on((8, 15, 1), (8, 15, 0)) == []
-    # one older arrival, one of the step that all begin with
+    # an arrival of the old generation, and one of the first step
     assert play.go_on((7, 20, 2), (8, 5, 2)) == []
     assert play.go_on((8, 15, 2)) == [(ALL, 15)]
 
 
 def test_a_parameter_server_is_gone(play):
-    """The chief gives all variables their values when it is back: another generation."""
+    """After its restart, the chief reinitializes the variables: another generation."""
     play.lost = True
     assert play.go_on(*_all(10)) == []
     play.lost, play.state = False, ClusterState(generation=8, step=0)
-    assert play.go_on(*_all(10)) == []  # sent before their workers knew
+    assert play.go_on(*_all(10)) == []  # of the old generation
     assert play.go_on(*_all(10, 8)) == [(ALL, 10)]

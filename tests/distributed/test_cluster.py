@@ -14,7 +14,7 @@ CLUSTER = Cluster(('a:1',), ('b:2', 'c:3'))
 
 
 def _complaint(call, *args):
-    """The message of the UserError that a call must give: one line."""
+    """Return the message of a call's UserError, and assert that it is one line."""
     with pytest.raises(UserError) as error:
         call(*args)
     assert '\n' not in str(error.value)
@@ -109,7 +109,7 @@ def _config(jobs, job='worker', index=0, **further):
             Task('worker', 1),
         ),
         (_config({'ps': ['a:1'], 'worker': ['b:2', 'c:3']}, 'ps', 0), CLUSTER, Task('ps', 0)),
-        # as a shell's template gives it
+        # as from a shell template
         (
             _config({'ps': [], 'worker': ['b:2']}, index='3', rpc_layer='grpc'),
             Cluster((), ('b:2',)),
@@ -172,8 +172,7 @@ def test_malformed_tf_config(text, what):
     ],
 )
 def test_a_step_of_the_run(strategy, examples, steps_per_execution):
-    """With two towers in each worker: what is seen between two values of the global step, and how
-    far a session run takes it."""
+    """With two towers per worker: examples per global step, and global steps per session run."""
     strategy.check()
     job = Job(
         dataset.read('data'),

@@ -1,5 +1,4 @@
-"""The examples for Slurm and Kubernetes: their shell code with programs of our own in the place of
-srun, scontrol and python."""
+"""Shell code of the Slurm and Kubernetes examples, with fakes of srun, scontrol and python."""
 
 import os
 import re
@@ -22,8 +21,10 @@ def _read(name):
 
 @pytest.fixture
 def run_shell(tmp_path):
-    """Runs shell code with programs of our own first on the PATH; `python` there prints its
-    arguments. Returns lines and status."""
+    """Run shell code with fake programs first on the PATH; the fake `python` prints its arguments.
+
+    Returns lines and status.
+    """
 
     def make(name, code):
         path = tmp_path / name

@@ -1,4 +1,4 @@
-"""Who counts, what is stale, who waits for what: in one session, against what the rules say."""
+"""Arrivals, stale gradients and waiting, in one session."""
 
 import time
 
@@ -20,13 +20,13 @@ def session(graph):
 
 
 def _push(index, step=5, generation=GENERATION, assign_ops=()):
-    """The arrival of one of three workers."""
+    """Return the arrival operation of one of three workers."""
     replica = tasks_here.replica(Strategy('sync', 3), index=index, generation=generation)
     return exchange.report_arrival(replica, tf.constant(step, tf.int64), assign_ops)
 
 
 def _gather(wanted, step=5):
-    """Tells which of the workers have arrived."""
+    """Return the mask of arrived workers."""
     return exchange.wait_for_arrivals(
         tasks_here.replica(Strategy('sync', 3, wanted)), tf.constant(step, tf.int64)
     )
@@ -40,11 +40,11 @@ class _Hub:
         self.queue = exchange.arrival_queue(tasks_here.LocalTask('ps', 0))
 
     def push(self, *args, **options):
-        """A worker arrives."""
+        """Run the arrival of a worker."""
         self.session.run(_push(*args, **options))
 
     def gather(self, *args, **options):
-        """Starts to gather; the result says who."""
+        """Start to wait for arrivals; return a Future of the mask."""
         return self.session.start(_gather(*args, **options))
 
 
@@ -109,7 +109,7 @@ class _Waiting:
         return self.session.start(self._wait)
 
     def wake(self):
-        """Worker 1 looks once, without a reason; returns when it has been woken."""
+        """Wake worker 1 without an update, and wait until it has read the token."""
         self.session.run(self.queues[1].enqueue(tf.constant(0, tf.int64)))
         size, deadline = self.queues[1].size(), time.monotonic() + tasks_here.DEADLINE_SECS
         while self.session.run(size):
@@ -143,5 +143,5 @@ def test_waiting_ends_with_the_announcement(waiting):
     waiting.announce(6)
     assert waited.result() == GENERATION
     assert waiting.session.run(waiting.steps) == [6, 6]
-    # the chief needs no waking
+    # The chief does not wait for tokens.
     assert waiting.session.run([queue.size() for queue in waiting.queues]) == [0, 0, 1]

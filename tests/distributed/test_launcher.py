@@ -1,4 +1,4 @@
-"""A launcher with tasks that are tiny programs: they print, fail, are killed, or ignore signals."""
+"""Launcher with fake tasks that print, fail, are killed, or ignore signals."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from tests.helpers.fake_tasks import DEADLINE_SECS, hosts, launch, own_flags
 
 
 def test_every_task_is_started_once(trainer, capsys, monkeypatch):
-    """With the flags of the launcher, its own flags and addresses, and without a TF_CONFIG."""
+    """It has the given flags, its own flags and addresses, and no TF_CONFIG."""
     monkeypatch.setenv('TF_CONFIG', '{}')
     monkeypatch.setenv('KEPT', 'yes')
     one = trainer("print(os.environ['KEPT'], os.environ.get('TF_CONFIG'))")
@@ -36,8 +36,7 @@ def test_every_task_is_started_once(trainer, capsys, monkeypatch):
 
 
 def test_lines_have_the_task_in_front(trainer, capsys):
-    """Also the last one without an end, lines that come in pieces, bytes that are no text, and what
-    is more than a pipe holds."""
+    """Also a last line without a newline, lines in pieces, invalid UTF-8, and a full pipe."""
     one = trainer("""
 sys.stdout.write('a piece of ')
 sys.stdout.write('a line\\n')
@@ -54,7 +53,7 @@ os.write(1, b'x' * 200000 + b'\\n\\xff\\n\\nlast')
 
 
 def test_lines_come_at_once(trainer, tmp_path, monkeypatch):
-    """While the task runs, although it does not flush."""
+    """They are printed while the task runs, although it does not flush."""
     monkeypatch.delenv('PYTHONUNBUFFERED', raising=False)
     write = sys.stdout.write
 
@@ -68,7 +67,7 @@ def test_lines_come_at_once(trainer, tmp_path, monkeypatch):
 
 
 def test_a_pipe_that_outlives_the_task(trainer, capsys, tmp_path):
-    """A process that the task has started holds its output open: nobody waits for that."""
+    """A child process of the task holds its output open, but the launcher does not wait."""
     one = trainer("""
 os.write(1, b'written\\n')
 number = os.fork()
@@ -135,7 +134,7 @@ def test_a_bug_leaves_no_task(trainer, monkeypatch):
 
 
 def test_free_ports():
-    """They can be taken all at once, and are below those of outgoing connections."""
+    """They are different, and below the ephemeral ports."""
     found = launcher.free_ports(128)
     assert len(set(found)) == 128 and min(found) > 10000 and max(found) < 2**15
     with contextlib.ExitStack() as end:
@@ -177,7 +176,7 @@ def test_a_system_that_does_not_tell_the_cores(monkeypatch):
     not hasattr(os, 'sched_getaffinity'), reason='a system that does not tell the cores'
 )
 def test_workers_share_the_cores(trainer, capsys):
-    """As many workers as cores: one each, and all of them for the parameter server."""
+    """Each worker gets one core, the parameter server all."""
     cores = os.sched_getaffinity(0)
     one = trainer(
         f"""

@@ -1,5 +1,4 @@
-"""The GPUs that a launcher gives to its tasks, by environment variables and a stand-in for
-nvidia-smi."""
+"""Assignment of GPUs by a launcher, with environment variables and a fake nvidia-smi."""
 
 import re
 

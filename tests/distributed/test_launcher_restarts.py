@@ -1,4 +1,4 @@
-"""A launcher whose tasks die, stop, or find their ports in use: what it starts again, and how."""
+"""Restarts by a launcher after tasks die, stop, or find their ports in use."""
 
 import re
 
@@ -17,7 +17,7 @@ from tests.helpers.fake_tasks import DEADLINE_SECS, KILL, hosts, launch, own_fla
     ],
 )
 def test_one_task_is_started_again(trainer, capsys, task, end, told):
-    """The others run on meanwhile, at the same addresses."""
+    """The others continue, and all addresses stay the same."""
     one = trainer(
         f"if task == {task!r} and not start: {end}\nif task == {task!r}: touch('again')\nwait_for('again')"
     )
@@ -53,7 +53,7 @@ def test_a_worker_that_is_done_stays_so(trainer):
 
 
 def test_an_all_reduce_starts_again_as_a_whole(trainer, capsys):
-    """One dies, one notices, one does not: that is one restart."""
+    """One worker dies, one exits, one continues: one restart."""
     one = trainer(
         f"if start: sys.exit(0)\nif task == 'worker 1': wait_for_all(); {KILL}\n"
         "if task == 'worker 2': wait_for_end('worker 1'); sys.exit(75)\nwait_for()"
@@ -70,7 +70,7 @@ def test_an_all_reduce_starts_again_as_a_whole(trainer, capsys):
 
 
 def test_an_all_reduce_whose_worker_diverges(trainer, monkeypatch):
-    """The others lose it, and may end first."""
+    """The others lose this worker, and may end first."""
     monkeypatch.setattr(launcher, 'GRACE_SECS', DEADLINE_SECS)
     one = trainer("if task == 'worker 0': sys.exit(75)\nwait_for_end('worker 0'); sys.exit(1)")
     assert launch(one, 0, 2) == 1
@@ -97,8 +97,8 @@ def test_restarts_are_used_up(trainer, capsys, num_ps, end, status, max_restarts
 
 @pytest.mark.parametrize('num_ps', [0, 1])
 def test_a_restart_resumes(trainer, num_ps):
-    """What has been trained is not moved aside; what was there before is, although the chief died
-    before it had done so."""
+    """--fresh moves an older run aside, even after an early death of the chief, but never this
+    run."""
     given = ['--fresh', '--freshness=2', '-fresh=true', '--max_steps=3', '--nofresh', '--fresh=1']
     one = trainer(
         "if task == 'worker 0' and start == 1: print('2026-01-01 00:00:00: step 1, loss = 1', flush=True)\n"
@@ -114,7 +114,7 @@ def test_a_restart_resumes(trainer, num_ps):
 
 @pytest.mark.parametrize('num_ps, stream', [(0, 'stderr'), (1, 'stdout')])
 def test_a_port_in_use(trainer, capsys, num_ps, stream):
-    """All tasks get other ports, and nothing has been moved aside."""
+    """All tasks get other ports, and keep --fresh."""
     one = trainer(
         "if start: sys.exit(0)\nif task == 'worker 0': wait_for()\nwait_for_all()\n"
         f"print('error: ps 0 cannot listen: x', file=sys.{stream}); sys.exit(int(task == 'worker 1'))"

@@ -1,4 +1,4 @@
-"""A launcher that gets signals: it is a process of its own, as under cli/program.py."""
+"""Signals to a launcher in a process of its own, as under cli/program.py."""
 
 import os
 import signal
@@ -24,8 +24,8 @@ except signals.SignalInterrupt as interrupt:
     status = 128 + interrupt.signum
 sys.exit(status)
 """
-# The chief says 'ready' when every task takes signals. A task that ends of SIGTERM writes its name
-# to `order`.
+# The chief prints 'ready' when every task handles signals. On SIGTERM a task writes its name to
+# `order`.
 _TASK = """
 def end(number, frame):
     %s
@@ -61,11 +61,11 @@ class _Launched:
         assert self.stdout.readline() == '[worker 0] ready\n'
 
     def send(self, number):
-        """Sends a signal to the whole group, as a terminal does."""
+        """Send a signal to the process group, as a terminal does."""
         os.killpg(self._process.pid, number)
 
     def end(self):
-        """Waits for the end; returns the exit status, the rest of stdout, and stderr."""
+        """Wait for the end; return the exit status, the rest of stdout, and stderr."""
         try:
             stdout = '' if self.stdout.closed else self.stdout.read()
             return self._process.wait(), stdout, self._process.stderr.read()
@@ -79,7 +79,7 @@ class _Launched:
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGHUP])
 def test_the_chief_ends_first(trainer, tmp_path, number):
-    """It takes longer than the others would."""
+    """The chief takes longer than the grace period of the others."""
     launched = _Launched(trainer(_TASK % "if task == 'worker 0': time.sleep(0.2); print('Saved')"))
     launched.send(number)
     assert launched.end() == (0, '[worker 0] Saved\n', '')
@@ -110,7 +110,7 @@ def test_a_second_signal_kills_all(trainer, tmp_path):
     assert launched.stdout.readline() == '[worker 0] saving\n'
     launched.send(signal.SIGTERM)
     assert launched.end() == (128 + signal.SIGTERM, '', '-c: interrupted (SIGTERM)\n')
-    while one.running():  # they have been killed, but it may take a moment
+    while one.running():  # Killed processes may need a moment to end.
         pass
     assert not (tmp_path / 'order').exists()
 

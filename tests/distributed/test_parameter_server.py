@@ -1,4 +1,4 @@
-"""A parameter server, against a cluster state that is a mock."""
+"""Parameter server with a mock of the cluster state."""
 
 from unittest import mock
 
@@ -8,7 +8,7 @@ from cifar10.distributed.cluster_state import ClusterState
 
 
 def test_a_chief_that_is_late_and_begins_anew(monkeypatch, capsys):
-    """The server joins each of its generations, and notes each update."""
+    """The server joins each generation, and reports each update."""
     states = [ClusterState(), ClusterState(), ClusterState('{"mode": "sync"}', 7)]
     states.append(states[2]._replace(step=1))
     states.append(states[2]._replace(generation=8))

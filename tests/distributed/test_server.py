@@ -1,4 +1,4 @@
-"""Whether other tasks can be reached and answer, and whether a port is free: by plain sockets."""
+"""Connections to other tasks, their answers, and free ports, with plain sockets."""
 
 import contextlib
 import socket
@@ -19,8 +19,8 @@ from tests.helpers import programs
 
 @contextlib.contextmanager
 def _listening(family=socket.AF_INET, host='127.0.0.1'):
-    """Yields the port of a socket that takes connections into its queue, as that of a stopped
-    process does, and never answers."""
+    """Yield the port of a socket that accepts connections and never answers, like a stopped
+    process."""
     with socket.socket(family) as listener:
         listener.bind((host, 0))
         listener.listen(16)
@@ -29,7 +29,7 @@ def _listening(family=socket.AF_INET, host='127.0.0.1'):
 
 @contextlib.contextmanager
 def _closed():
-    """Yields a port at which nobody listens, and which nobody else gets meanwhile."""
+    """Yield a reserved port without a listener."""
     with socket.socket() as bound:
         bound.bind(('127.0.0.1', 0))
         yield bound.getsockname()[1]
@@ -104,7 +104,7 @@ def test_only_who_is_asked_for_and_in_order():
 
 
 def test_all_are_asked_at_the_same_time(monkeypatch):
-    # which a second one would not reach before the first one has its answer
+    # Serial queries would never reach the barrier together.
     barrier = threading.Barrier(3, timeout=30)
     monkeypatch.setattr(server, '_connection_error', lambda address: barrier.wait() < 0)
     assert _unreachable('a:1', 'b:1', 'c:1') == []
@@ -129,7 +129,7 @@ _TASK_INFO = TaskInfo('--worker_hosts=a:1,b:2', 'worker 0', 7)
     ],
 )
 def test_absent_tasks(task_infos, expected):
-    """Tasks that are on their way are named only if all others are there."""
+    """Phases are listed only if all tasks answer."""
     cluster = Cluster((), ('a:1', 'b:2'))
     assert server.missing_tasks(cluster, dict(zip(cluster.worker_tasks, task_infos))) == expected
 
@@ -153,7 +153,7 @@ own._session.run(own._assign, {own._text: '["a task info", "of another version"]
 print(server.read_task_info(address))
 own.set_phase('training')
 
-# An old connection hangs, as TCP lets it for minutes after a cut, and new ones work.
+# Old connections hang, as for minutes after a TCP failure; new ones work.
 listener = socket.socket()
 listener.bind(('127.0.0.1', 0))
 listener.listen(16)
@@ -164,7 +164,7 @@ def forward(source, target, number):
         while True:
             data = source.recv(1 << 16)
             if is_cut[0] and number == 0 or not data:
-                return threading.Event().wait()  # The connection stays open, and nothing comes through it any more.
+                return threading.Event().wait()  # The connection stays open but silent.
             target.sendall(data)
 
 def accept():
@@ -191,8 +191,8 @@ os._exit(0)
 
 
 def test_cards():
-    """Those of a server, which answers at once, also after a network failure; and of a process that
-    is stopped: the system still takes connections for it."""
+    """A server answers at once, also after a network failure. A stopped process does not, although
+    the system accepts connections for it."""
     with _listening() as port:
         asked = subprocess.run(
             [sys.executable, '-c', _ASK, str(port)],
@@ -226,7 +226,7 @@ def test_a_port_in_use(capsys):
 
 @pytest.mark.parametrize('phases', [[None, CONNECTING, None, JOINING, FILLING], [JOINING, None]])
 def test_a_run_that_is_awaited(monkeypatch, phases):
-    """Until the chief trains, or has joined, found nothing to do, and ended."""
+    """It waits until the chief trains, or has joined and ended with nothing to do."""
     task_infos = [TaskInfo('', 'worker 0', 7, phase) if phase else 'no answer' for phase in phases]
     read = mock.Mock(side_effect=task_infos)
     monkeypatch.setattr(server, 'read_task_info', read)

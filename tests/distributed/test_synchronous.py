@@ -1,4 +1,4 @@
-"""The chief's update in one session, with workers that the test plays, against NumPy."""
+"""The chief's update in one session with simulated workers, against NumPy."""
 
 import numpy as np
 import pytest
@@ -16,8 +16,7 @@ SHAPES = {'matrix': [2, 3], 'vector': [5]}
 
 
 class _Run:
-    """A cluster whose chief is here. The loss is half the sum of all squares, so that a gradient is
-    the value of the weights."""
+    """The chief of a cluster. The loss is half the sum of squares: its gradient is the weights."""
 
     def __init__(self, session, num_workers, wanted):
         self.session = session
@@ -54,7 +53,7 @@ class _Run:
         session.run(self.update.worker_init_op)
 
     def send(self, index, value, step):
-        """Another worker sends gradients of this value."""
+        """Send gradients of this value from another worker."""
         sender = tasks_here.replica(self.replica.strategy, index=index)
         assign_ops = []
         for weights in self.weights:
@@ -63,7 +62,7 @@ class _Run:
         self.session.run(exchange.report_arrival(sender, tf.constant(step, tf.int64), assign_ops))
 
     def assert_is(self, step, weights, average=None):
-        """Asserts that all weights, and their moving averages, have one value."""
+        """Assert one value of all weights and moving averages."""
         assert self.session.run(
             [self.step, cluster_state.variable(self.replica.state_tasks[0], 'step')]
         ) == [
@@ -88,7 +87,7 @@ def test_the_average_of_all(session):
     weights = average = 1.0
     for step, (first, second) in enumerate([(7.0, 1.0), (-2.0, 0.5)]):
         made = session.start(run.update.train_op)
-        run.send(2, 100.0, step)  # and once more, as after a restart: this does not count
+        run.send(2, 100.0, step)  # a second time, as after a restart: does not count
         run.send(2, second, step)
         run.send(1, first, step)
         made.result()
@@ -99,7 +98,7 @@ def test_the_average_of_all(session):
 
 @pytest.mark.parametrize('wanted, senders, value', [(1, [], 1.0), (2, [2], 6.0)])
 def test_backup_workers(session, wanted, senders, value):
-    """Who has not arrived does not count, whatever is in its buffers."""
+    """Workers that have not arrived do not count, with any values in their buffers."""
     run = _Run(session, 3, wanted)
     for index in {1, 2} - set(senders):
         run.send(index, np.nan, -1)
@@ -120,7 +119,7 @@ def test_the_other_workers_are_woken(session):
 
 
 def test_slots():
-    """Each worker has its own for each variable, and finds it again; no checkpoint holds them."""
+    """Each worker has one buffer per variable, in no checkpoint, and reuses it."""
     weights, biases = tf.get_variable('weights', [2, 3]), tf.get_variable('biases', [3])
     workers = tasks_here.cluster(1, 2).worker_tasks
     buffers = [synchronous.buffer(worker, weights) for worker in workers]

@@ -1,5 +1,4 @@
-"""The watchdog by a clock that the tests turn, and what a task tells it: which limit holds when,
-and when others may never come."""
+"""The watchdog with a fake clock: time limits, and tasks that may be unreachable."""
 
 import os
 import queue
@@ -28,7 +27,7 @@ CLUSTER = Cluster(('a:1',), ('b:1', 'c:1'))
 
 
 class Clock:
-    """In the place of the module time: sleep() lasts until the test has turned the clock on."""
+    """Fake of the module time: sleep() lasts until the test advances the clock."""
 
     def __init__(self):
         self._now = 1000.0
@@ -38,21 +37,19 @@ class Clock:
         return self._now
 
     def sleep(self, secs):
-        """Called by the watchdog only."""
+        """Wait for the test; only the watchdog calls this."""
         assert 0 < secs <= 1
         self._looks.put(None)
         self._now = self._turns.get()
 
     def turn_to(self, now):
-        """Lets the watchdog look once at this time, and waits until it has looked, or ended the
-        process."""
+        """Let the watchdog poll once at this time, and wait until it has polled or exited."""
         self._looks.get(timeout=60)
         self._turns.put(1000.0 + now)
         self._looks.put(self._looks.get(timeout=60))
 
     def end(self, message, status=EX_TEMPFAIL):
-        """In the place of liveness.exit_process: the thread of the watchdog does nothing any
-        more."""
+        """Fake of exit_process that blocks the watchdog's thread."""
         shown = '' if status == EX_TEMPFAIL else f' [{status}]'
         print(f'END {message}{shown}')
         self._looks.put(None)
@@ -60,11 +57,10 @@ class Clock:
 
 
 class _Watch:
-    """A watchdog, what it is told, and what it prints.
+    """A watchdog with a fake clock.
 
     Attributes:
-      phase, awaited, unreachable_reason: what it is told when it asks; a function for `awaited` is
-      called.
+      phase, awaited, unreachable_reason: the result of its `describe`; `awaited` is a function.
     """
 
     def __init__(self, clock, capsys):
@@ -75,7 +71,7 @@ class _Watch:
         self._clock, self._capsys = clock, capsys
 
     def told(self, *times):
-        """A dict from these times to what is printed when the watchdog looks then."""
+        """Return a dict from these times to the watchdog's output."""
         told = {}
         for now in times:
             self._clock.turn_to(now)
@@ -122,7 +118,7 @@ def test_progress_begins_the_time_anew(watch):
 
 @pytest.mark.parametrize('what', ['reset', 'stop'])
 def test_what_happens_while_the_others_are_asked(watch, what):
-    """To ask them takes seconds."""
+    """A query of the tasks takes seconds."""
     watch.awaited = lambda: getattr(watch.dog, what)() or 'worker 1'
     watch.dog.start(50, 'stall_timeout_secs')
     assert watch.told(6, 12, 60 if what == 'reset' else 100) == {}
@@ -137,7 +133,7 @@ def test_without_a_watch_nothing_is_told(watch):
 
 
 def test_the_others_answer(watch):
-    """Only the end says so: a step can take long."""
+    """Only the last message says so, because a step can take long."""
     watch.awaited = str
     watch.dog.start(50, 'stall_timeout_secs')
     told = watch.told(5, 35, 50)
@@ -154,8 +150,7 @@ def test_a_queue_that_does_not_fill(watch):
 
 
 def test_nobody_has_ever_answered(watch):
-    """After three times the limit nobody will come: a status by which the task is not started
-    again."""
+    """After three times the limit, the status prevents a restart."""
     watch.phase, watch.unreachable_reason = CONNECTING, 'nobody answers'
     watch.dog.start(50, 'connect_timeout_secs')
     told = watch.told(4.9, 5, 35, 50, 60, 65, 95, 100, 125, 149.9, 150)
@@ -164,7 +159,7 @@ def test_nobody_has_ever_answered(watch):
 
 
 def test_somebody_answers_after_the_limit(watch):
-    """It ends at the end of the next attempt, with the status by which it is started again."""
+    """It ends at the end of the next attempt, with the status for a restart."""
     watch.unreachable_reason = 'nobody answers'
     watch.dog.start(50, 'connect_timeout_secs')
     assert list(watch.told(5, 50)) == [5, 50]
@@ -183,7 +178,7 @@ def test_a_bug_ends_the_process(watch):
 
 @pytest.mark.parametrize('error', [OSError, ValueError])
 def test_the_end_of_a_process(monkeypatch, capsys, error):
-    """What was printed is written, even if nobody reads any more."""
+    """The output is flushed; a closed pipe is ignored."""
     stdout, leave = mock.Mock(flush=mock.Mock(side_effect=error)), mock.Mock()
     monkeypatch.setattr(os, '_exit', leave)
     monkeypatch.setattr(sys, 'stdout', stdout)
@@ -195,7 +190,7 @@ def test_the_end_of_a_process(monkeypatch, capsys, error):
 
 @pytest.fixture
 def watched(monkeypatch):
-    """Makes servers, TaskInfos and watchdogs stand-ins; a list of what the watchdog is told."""
+    """Replace servers, TaskInfos and watchdogs; return the list of the watchdog's calls."""
     told = []
     own = SimpleNamespace(task_info=TaskInfo('', 'worker 1', 7), set_phase=lambda phase: None)
     monkeypatch.setattr(server, 'start', lambda *args: 'target')
@@ -239,7 +234,7 @@ def test_the_limits_of_a_task_that_joins_again(watched):
     ],
 )
 def test_tasks_that_may_never_come(watched, monkeypatch, task, answering, unreachable_reason):
-    """Without the chief, a run may be over; and nobody doubts any more after joining it."""
+    """Without an answer of the chief, the run may be over, but not after joining it."""
     answers = {answering: TaskInfo(CLUSTER.flags_string, '', 8)}
     monkeypatch.setattr(
         server,
@@ -284,7 +279,7 @@ def test_other_addresses(watched, monkeypatch):
 
 @pytest.mark.parametrize('seconds, is_rejected', [(29, False), (31, True)])
 def test_another_process_at_the_address(watched, monkeypatch, seconds, is_rejected):
-    """The name of a host may lead to an old one for 30 seconds."""
+    """The name of a host may lead to an old address for 30 seconds."""
     own, other = server.read_task_info('c:1'), TaskInfo(CLUSTER.flags_string, 'worker 0', 8)
     now, found = [1000], iter(['no answer', other, other, own])
 
@@ -305,5 +300,5 @@ def test_who_cannot_be_reached_need_not_depart(watched, monkeypatch):
     made = task_context.TaskContext(CLUSTER, Task('worker', 0), None, Timeouts())
     state_variables = SimpleNamespace(read=lambda: [SimpleNamespace(left=[1, 0])])
     monkeypatch.setattr(server, 'unreachable_tasks', lambda cluster, tasks: tasks)
-    monkeypatch.setattr(task_context, 'time', SimpleNamespace(monotonic=lambda: 0))  # nobody sleeps
+    monkeypatch.setattr(task_context, 'time', SimpleNamespace(monotonic=lambda: 0))  # no sleep()
     made.wait_for_workers_to_leave(state_variables)

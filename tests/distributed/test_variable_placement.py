@@ -1,4 +1,4 @@
-"""Which task holds what, computes what and sends what."""
+"""Variables, operations and transfers of the tasks."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ FEW_BYTES = 200  # steps, rates and the like
 
 @pytest.fixture(scope='module')
 def build(data_dir):
-    """Builds each graph once."""
+    """Return a function that builds each graph once."""
     built = {}
 
     def build(*args, **numbers):
@@ -32,7 +32,7 @@ def build(data_dir):
 
 
 def _places(sizes, num_servers):
-    """Each size to the emptiest server, the first one of several."""
+    """Each variable goes to the first server with the fewest bytes."""
     held, places = np.zeros(num_servers, int), []
     for size in sizes:
         places.append(int(held.argmin()))
@@ -61,7 +61,7 @@ def test_variables_are_balanced_by_bytes(build, num_servers, hparams):
 
 
 def test_workers_agree_on_the_places(build):
-    """Whatever the mode; the chief of sync has more operations than its other workers."""
+    """This holds in all modes, although the chief of sync has more operations."""
     places = []
     for mode, index in [('sync', 0), ('sync', 1), ('async', 1)]:
         with build(mode, 2, 2, index, FAST).graph.as_default():
@@ -74,7 +74,7 @@ def test_workers_agree_on_the_places(build):
 
 
 def _arrows(moved, worker, num_servers):
-    """Asserts that only this worker sends and receives more than a few bytes; returns how many."""
+    """Assert that only this worker sends and receives more than a few bytes; return the bytes."""
     servers = [f'ps {i}' for i in range(num_servers)]
     up, down = [
         sum(moved.pop(arrow, 0) for arrow in arrows)
@@ -89,8 +89,7 @@ def _arrows(moved, worker, num_servers):
 
 @pytest.mark.parametrize('index', [0, 1])
 def test_a_synchronous_update_moves_each_gradient_and_each_weight_once(build, index):
-    """What is made of the gradients, like an average, momentum or an orthogonal matrix, stays on
-    the servers."""
+    """Averages, momentum and orthogonal matrices stay on the servers."""
     worker = build('sync', 2, 2, index, FAST)
     for moved in _arrows(sent(worker.update.train_op), f'worker {index}', 2):
         assert MODEL_BYTES <= moved < MODEL_BYTES + FEW_BYTES
@@ -108,7 +107,7 @@ def test_an_asynchronous_update_only_sends(build):
 
 
 def test_local_variables_are_at_their_worker(build):
-    """On a parameter server, all workers would have the same ones."""
+    """On a parameter server, all workers would share them."""
     with build('async', 2, 2, 1, CLASSIC, **PERIODS).graph.as_default():
         places = [task_of(variable.op) for variable in tf.local_variables()]
     assert places == ['worker 1'] * 21
@@ -119,8 +118,7 @@ DIVIDED = dict(devices=('/gpu:0', '/gpu:1'), devices_per_tower=2, variable_strat
 
 @pytest.mark.parametrize('mode', ['async', 'average'])
 def test_devices_of_a_worker(build, mode):
-    """A divided tower, and its variables, or its copies of them and sums of their gradients, on two
-    GPUs."""
+    """A divided tower, its variables or copies, and sums of gradients are on two GPUs."""
     worker = build(mode, 2, 2, 1, CLASSIC, **PERIODS, **DIVIDED)
     is_local = mode == 'average'
     with worker.graph.as_default():
@@ -158,7 +156,7 @@ ONE_WAY = FULLY_CONNECTED + ACTIVATIONS
     [
         # gradients go to the sums, and from there to the servers
         ('async', MODEL_BYTES, (0, 0), ONE_WAY),
-        # the ring is one of CPUs
+        # the all-reduce runs on CPUs
         (
             'allreduce',
             MODEL_BYTES,
@@ -170,7 +168,7 @@ ONE_WAY = FULLY_CONNECTED + ACTIVATIONS
     ],
 )
 def test_a_worker_tells_what_its_devices_send(build, capsys, mode, to_first, to_cpu, back):
-    """One tower on two GPUs, whose first one holds the variables, or copies of them."""
+    """One tower is on two GPUs; the first one has the variables or their copies."""
     worker = build(
         mode,
         0 if mode == 'allreduce' else 1,
@@ -203,7 +201,7 @@ def test_a_worker_tells_what_its_devices_send(build, capsys, mode, to_first, to_
 
 
 def test_averaging_moves_weights_and_averages_once(build):
-    """The state of the optimizer stays; so does everything in the steps between."""
+    """Nothing else is sent: neither the optimizer's state nor tensors of local steps."""
     worker = build('average', 2, 2, 1, FAST)
     for moved in _arrows(sent(worker.update.train_op), 'worker 1', 2):
         assert 2 * MODEL_BYTES <= moved < 2 * MODEL_BYTES + FEW_BYTES
@@ -228,7 +226,7 @@ def test_nothing_of_all_reduce_is_elsewhere(build):
 
 
 def test_bytes_held(capsys):
-    """A moving average counts as its variable does."""
+    """A moving average is on the device of its variable, and counts as much."""
     with tf.device(
         variable_placement.ps_device_setter(Cluster(('a:1', 'b:1'), ('c:1',)), Task('worker', 0))
     ):
@@ -245,8 +243,7 @@ def _loss(images, labels):
 
 
 def test_copies():
-    """Gradients with respect to copies are those with respect to the originals, as a graph without
-    copies has them."""
+    """Gradients with respect to copies equal those of a graph without copies."""
     images, labels = (
         tf.constant(np.random.RandomState(0).randn(4, 24, 24, 3).astype(np.float32)),
         tf.constant([1, 2, 3, 4]),

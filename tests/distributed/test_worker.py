@@ -1,5 +1,4 @@
-"""How a worker joins, and joins again after a loss: against a cluster state and a context that are
-mocks."""
+"""A worker's first join, and joins after a loss, with mocks of cluster state and context."""
 
 from types import SimpleNamespace
 from unittest import mock
@@ -21,7 +20,7 @@ CLUSTER = Cluster(('p:1', 'q:1'), ('a:1', 'b:1'))
 
 @pytest.fixture
 def make(monkeypatch, data_dir):
-    """make(mode, index) gives a Worker, whose cluster state is a mock."""
+    """Return a function make(mode, index) of a Worker with a mock of the cluster state."""
     monkeypatch.setattr(worker.time, 'sleep', lambda secs: None)
     monkeypatch.setattr(worker.server, 'unreachable_tasks', lambda cluster, tasks: [])
 
@@ -38,7 +37,7 @@ def make(monkeypatch, data_dir):
 
 
 def _under_way(made, generation=7, **fields):
-    """The ClusterState of both tasks while a run is under way."""
+    """Return the ClusterState of both tasks of an active run."""
     return [ClusterState(made._run_config, generation, **fields) for _ in CLUSTER.ps_tasks]
 
 
@@ -99,7 +98,7 @@ def _restarts(made):
 
 
 def test_the_timer_is_not_started_again_for_ever(make):
-    """Only five times without an update."""
+    """The timer is restarted only five times without an update."""
     made = make()
     made._state_variables.read.return_value = _under_way(made)
     made._update = mock.Mock(generation=None)
@@ -113,7 +112,7 @@ def test_the_timer_is_not_started_again_for_ever(make):
 
 @pytest.mark.parametrize('kind, is_raised', [('InternalError', True), ('UnavailableError', False)])
 def test_losses_without_an_update(make, capsys, kind, is_raised):
-    """The sixth in turn is an error, unless TensorFlow itself waits for the other task."""
+    """The sixth consecutive loss is an error, unless TensorFlow itself waits for the other task."""
     made = make()
     made._state_variables.read.return_value = _under_way(made)
     error = getattr(tf.errors, kind)(None, None, 'reset')
@@ -155,7 +154,7 @@ def test_the_generation_has_changed(make):
 
 
 def test_hosts_that_cannot_be_reached(make, monkeypatch):
-    """The addresses are compared first, and again after a loss. A slow host is there."""
+    """Addresses are compared first, and again after a loss. A slow host counts as running."""
     made, read_task_infos = (
         make(),
         mock.Mock(return_value={CLUSTER.ps_tasks[1]: 'it does not answer'}),

@@ -1,5 +1,4 @@
-"""Clusters on this machine: a process for each task, whose lines can be waited for, and which can
-be killed or stopped."""
+"""Clusters on this machine, one process per task."""
 
 import itertools
 import queue
@@ -17,16 +16,15 @@ _running = []
 
 
 class Task:
-    """A process of cifar10_distributed_train.py, and what it has printed, as far as it has been
-    looked at.
+    """Process of cifar10_distributed_train.py.
 
     Attributes:
-      stdout_lines: a list of lines of the output.
-      stderr_lines: a list of all lines on stderr.
+      stdout_lines: the list of lines of stdout that `wait_for` has read; all after `end`.
+      stderr_lines: the list of all lines of stderr.
     """
 
     def __init__(self, command, environment=None, **observation):
-        """Starts it; see observed.observe about `observation`."""
+        """Start the process; see observed.observe about `observation`."""
         self._process = forks.Process(
             [programs.path('cifar10_distributed_train')] + command, environment, **observation
         )
@@ -43,10 +41,10 @@ class Task:
         _running.append(self)
 
     def wait_for(self, pattern):
-        """Waits until a line of the output has the pattern; returns the match.
+        """Wait for a line of stdout with the pattern, and return the match.
 
         Raises:
-          AssertionError: the process ends before, or the deadline passes.
+          AssertionError: the process ends first, or the deadline passes.
         """
         deadline = time.monotonic() + DEADLINE_SECS
         while True:
@@ -64,7 +62,7 @@ class Task:
                 return match
 
     def end(self):
-        """Waits for the end; returns the exit status, or minus the signal that ended it."""
+        """Wait for the end, and return the exit status, or minus the number of the signal."""
         if self in _running:
             try:
                 self._process.wait(DEADLINE_SECS)
@@ -81,11 +79,11 @@ class Task:
         return self._process.returncode
 
     def signal(self, number):
-        """Sends a signal."""
+        """Send a signal."""
         self._process.send_signal(number)
 
     def kill(self):
-        """Kills it, also if it is stopped, and waits until it is gone."""
+        """Kill the process, even if stopped, and wait for its end."""
         self._process.kill()
         self.end()
 
@@ -97,21 +95,21 @@ def _read(stream, take, last):
 
 
 def end_all():
-    """Kills every task that is still running."""
+    """Kill all running tasks."""
     while _running:
         _running[0].kill()
 
 
 class Cluster:
-    """The tasks of a job; a task's name is like 'ps 0' or 'worker 1'.
+    """Tasks of a cluster, with names like 'ps 0' and 'worker 1'.
 
     Attributes:
-      flags: a list of those that every task gets.
-      tasks: dict from names to Tasks, the newest one of each name.
+      flags: the list of flags of every task.
+      tasks: dict from names to the newest Tasks.
     """
 
     def __init__(self, num_ps, num_workers, *flags, gate=None, **observation):
-        """Starts nothing yet; see observed.observe about `gate` and `observation`."""
+        """Choose addresses; see observed.observe about `gate` and `observation`."""
         self.names = [f'ps {i}' for i in range(num_ps)] + [
             f'worker {i}' for i in range(num_workers)
         ]
@@ -124,28 +122,26 @@ class Cluster:
         self._observation = dict(observation, gate=gate)
 
     def start_another(self, name, *flags, **observation):
-        """Starts and returns a Task of this name that is none of `tasks`."""
+        """Start and return a Task of this name outside of `tasks`."""
         job, index = name.split()
         own = ['--job_name=' + job, '--task_index=' + index]
         return Task(own + self.flags + list(flags), **dict(self._observation, **observation))
 
     def start(self, *names, flags=()):
-        """Starts the tasks of these names, or all."""
+        """Start the tasks of these names, or all."""
         for name in names or self.names:
             self.tasks[name] = self.start_another(name, *flags)
 
     def kill(self, name):
-        """Kills a task."""
+        """Kill a task."""
         self.tasks[name].kill()
 
     def allow(self, step=10**9):
-        """Opens the gate up to a step, or for good: closed at the last step, it would hold the
-        second worker there for ever."""
+        """Open the gate up to a step, or forever, because it would block the last step."""
         observed.write(self._observation['gate'], step)
 
     def wait_until_blocked(self, step, *names):
-        """Waits until each of these workers, or all, has come to the gate at this step, or a later
-        one."""
+        """Wait until each of these workers, or all, are at the gate at this step or later."""
         for name in names or [name for name in self.names if name.startswith('worker')]:
             while int(self.wait_for(name, r'^Blocked at step (\d+)$').group(1)) < step:
                 pass
@@ -155,30 +151,29 @@ class Cluster:
         return self.tasks[name].wait_for(pattern)
 
     def joined_step(self, name):
-        """The step at which a worker joins the run."""
+        """Return the step at which a worker joins the run."""
         return int(self.wait_for(name, r'^Joining the run at step (\d+)$').group(1))
 
     def resumed_step(self):
-        """The step at which the chief resumes the run."""
+        """Return the step at which the chief resumes the run."""
         return int(self.wait_for('worker 0', '^' + messages.RESUMED).group(1))
 
     def succeed(self):
-        """Waits for the end of all tasks, and asserts that each has the status 0."""
+        """Wait for the end of all tasks, and assert status 0."""
         assert set(self.end_all().values()) == {0}
 
     def end_all(self):
-        """Waits for the end of all tasks; returns a dict from names to statuses."""
+        """Wait for the end of all tasks; return a dict from names to exit statuses."""
         # Servers wait for workers.
         return {name: task.end() for name, task in sorted(self.tasks.items(), reverse=True)}
 
     def text(self, name):
-        """What has been seen of the lines of a task."""
+        """Return the text of a task's stdout_lines."""
         return '\n'.join(self.tasks[name].stdout_lines)
 
 
 def factory(tmp_path, data_dir, flags, gate=10**9):
-    """Returns a function that makes a Cluster, whose run is in tmp_path / 'run', and which trains
-    up to the step of its gate."""
+    """Return a function that makes a Cluster with a gate and the run tmp_path / 'run'."""
 
     def make(num_ps, num_workers, *further, gate=gate):
         path = str(tmp_path / 'gate')

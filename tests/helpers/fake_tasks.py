@@ -1,4 +1,4 @@
-"""Programs in the place of a trainer, for launchers: quick, and each one ends after a deadline."""
+"""Fake trainers for launchers: tiny programs with a deadline."""
 
 import json
 import os
@@ -56,12 +56,12 @@ touch(task)
 
 
 class Trainer:
-    """A program for the tasks, and what is known of its starts.
+    """Program of the tasks, which records its starts.
 
-    Its source can use `task` (such as 'worker 0'), `start` (0, then 1 when it is started again),
-    touch(name) and wait_for(name) of a file, wait_for() without end, wait_for_all() until every
-    task has started, and wait_for_end(task) until the launcher has taken notice of it. After
-    DEADLINE_SECS it makes the file 'too late', and ends.
+    Its source can use `task` (such as 'worker 0'), `start` (the number of earlier starts),
+    touch(name) and wait_for(name) of a file, wait_for() forever, wait_for_all() for the start of
+    all tasks, and wait_for_end(task) until the launcher has reaped that task. After DEADLINE_SECS
+    it makes the file 'too late', and exits.
 
     Attributes:
       command: a list of words.
@@ -74,40 +74,40 @@ class Trainer:
         self.command = [sys.executable, '-S', str(path)]
 
     def starts(self):
-        """What is known of each start, dicts."""
+        """Return a dict for each start."""
         return [json.loads(line) for line in self._starts.read_text().splitlines()]
 
     def tasks(self):
-        """The names of the tasks, sorted, each as often as it was started."""
+        """Return the sorted names of the tasks, one for each start."""
         return sorted(start['task'] for start in self.starts())
 
     def words(self, task):
-        """The flags of each start of a task, lists of strings."""
+        """Return the flags of each start of a task, lists of strings."""
         return [start['words'] for start in self.starts() if start['task'] == task]
 
     def running(self):
-        """The processes that have not ended, by their numbers."""
+        """Return the ids of the running processes."""
         return [start['process'] for start in self.starts() if _runs(start['process'])]
 
     def end_all(self):
-        """Ends what is still running."""
+        """Kill the running processes."""
         for number in self.running():
             os.kill(number, signal.SIGKILL)
 
 
 def launch(trainer, num_ps, num_workers, max_restarts=3, flags=()):
-    """Launches a Trainer from this process; returns the exit status."""
+    """Launch a Trainer from this process, and return the exit status."""
     return launcher.Launcher(trainer.command, list(flags), num_ps, num_workers, max_restarts).run()
 
 
 def hosts(words, name):
-    """The addresses in one of a task's flags."""
+    """Return the addresses in one of a task's flags."""
     (found,) = [word.split('=')[1].split(',') for word in words if word.startswith(f'--{name}=')]
     return found
 
 
 def own_flags(words, flags):
-    """A task's own flags, before `flags`, with which its words have to end."""
+    """Return a task's words without `flags`, and assert that they end with `flags`."""
     assert words[len(words) - len(flags) :] == flags
     return words[: len(words) - len(flags)]
 
@@ -116,6 +116,6 @@ def _runs(number):
     try:
         os.kill(number, 0)
         with open(f'/proc/{number}/stat') as stat:
-            return stat.read().rpartition(')')[2].split()[0] != 'Z'  # nobody may have waited for it
+            return stat.read().rpartition(')')[2].split()[0] != 'Z'  # a zombie has ended
     except (FileNotFoundError, ProcessLookupError):
         return False

@@ -1,4 +1,4 @@
-"""What a test sees and holds of the training of a worker, beyond its lines."""
+"""Hooks by which a test observes and blocks the training of a worker."""
 
 import hashlib
 import os
@@ -14,16 +14,13 @@ _POLL_SECS = 0.01
 
 
 def observe(gate=None, digests=False, transfers=False, listens_at=None):
-    """Changes training.session for this process, or its server.
+    """Patch training.session or the server of this process.
 
     Args:
-      gate: a file that holds the step before which the worker stays until another number is written
-        there.
-      digests: whether a line after each step tells a digest of all variables.
-      transfers: whether one tells the bytes that the devices of this process have sent to each
-        other.
-      listens_at: the port at which its server listens in place of the given one, as if its host
-        were another one.
+      gate: a file with the step at which the worker is blocked.
+      digests: True to print a digest of all variables after each step.
+      transfers: True to print the bytes sent between the devices of this process in each step.
+      listens_at: another port of its server, as if its host were another one.
     """
     if listens_at:
         _move_to_another_host(listens_at)
@@ -33,7 +30,7 @@ def observe(gate=None, digests=False, transfers=False, listens_at=None):
 
 
 def with_hooks(hooks):
-    """Returns a training.session with further hooks, which come before all others."""
+    """Return a training.session with these hooks before all others."""
     make_session = training.session
 
     def session(step, job, run, saver, summary_writer, settings=None):
@@ -45,8 +42,7 @@ def with_hooks(hooks):
 
 
 def _move_to_another_host(port):
-    """Makes the server listen at this port. What connects to the task's own address reaches another
-    process, or nobody."""
+    """Make the server listen at another port than the task's own."""
     make_server = tf.train.Server
 
     def make_moved_server(spec, job, index, **options):
@@ -59,8 +55,7 @@ def _move_to_another_host(port):
 
 
 class _Gate(tf.train.SessionRunHook):
-    """Lets no step begin from a global step that is not below the number in a file; a line tells
-    where it waits."""
+    """Hook that blocks at the step in a file, and prints the blocked step."""
 
     def __init__(self, path):
         self._path = path
@@ -77,20 +72,20 @@ class _Gate(tf.train.SessionRunHook):
 
 
 def read(path):
-    """The number in the file of a gate."""
+    """Return the step in the file of a gate."""
     with open(path) as file:
         return int(file.read())
 
 
 def write(path, step):
-    """Lets the workers go up to a step."""
+    """Open the gate up to a step."""
     with open(path + '.new', 'w') as file:
         file.write(str(step))
     os.replace(path + '.new', path)
 
 
 class _Digests(tf.train.SessionRunHook):
-    """Prints a digest of the bytes of all variables after each step."""
+    """Hook that prints a digest of all variables after each step."""
 
     def begin(self):
         self._variables = sorted(tf.global_variables(), key=lambda variable: variable.op.name)
@@ -102,8 +97,8 @@ class _Digests(tf.train.SessionRunHook):
 
 
 class _Transfers(PartitionGraphs):
-    """Prints the bytes of tensors with several elements that the devices of this process have sent
-    to each other in each step."""
+    """Hook that prints the bytes of tensors with several elements, sent between devices of this
+    process in each step."""
 
     def after_run(self, run_context, run_values):
         super().after_run(run_context, run_values)

@@ -1,4 +1,4 @@
-"""What devices send to each other, by the graphs into which TensorFlow parts a session run."""
+"""Transfers between devices, from TensorFlow's partition graphs of a session run."""
 
 import collections
 
@@ -7,7 +7,7 @@ import tensorflow.compat.v1 as tf
 
 
 class PartitionGraphs(tf.train.SessionRunHook):
-    """Keeps the whole graph, and its parts as they ran in the last step, a list of GraphDefs."""
+    """Hook that keeps the graph, and the GraphDefs of its partitions in the last step."""
 
     def before_run(self, run_context):
         return tf.train.SessionRunArgs(None, options=tf.RunOptions(output_partition_graphs=True))
@@ -17,8 +17,8 @@ class PartitionGraphs(tf.train.SessionRunHook):
         self.whole = run_context.session.graph
 
     def transfers(self):
-        """What was sent: a dict from (sender, receiver), full device names, to a list of (number of
-        elements, bytes)."""
+        """Return a dict from (sender, receiver), full device names, to [(number of elements,
+        bytes)]."""
         sent = collections.defaultdict(list)
         nodes = {node.name: node for part in self.parts for node in part.node}
         for node in [node for node in nodes.values() if node.op == '_Send']:
@@ -33,7 +33,7 @@ class PartitionGraphs(tf.train.SessionRunHook):
 
 
 def _is_signal(node):
-    """Whether it is the empty constant that tells another device that an operation has run."""
+    """Return True for an empty constant, which only signals the end of an operation."""
     return node.op == 'Const' and not np.prod(
         [size.size for size in node.attr['value'].tensor.tensor_shape.dim] + [1]
     )

@@ -1,4 +1,4 @@
-"""Tasks whose operations run in a session of the test's own process, all in one graph."""
+"""Tasks in one graph and session of the test's own process."""
 
 from concurrent import futures
 from types import SimpleNamespace
@@ -13,13 +13,13 @@ DEADLINE_SECS = 60
 
 
 class LocalTask(Task):
-    """A Task on whatever device the session has."""
+    """A Task on the session's default device."""
 
     device = ''
 
 
 class LocalCluster(Cluster):
-    """A Cluster of such tasks."""
+    """A Cluster of LocalTasks."""
 
     ps_tasks = property(lambda self: [LocalTask('ps', i) for i in range(len(self.ps_hosts))])
     worker_tasks = property(
@@ -28,7 +28,7 @@ class LocalCluster(Cluster):
 
 
 def cluster(num_servers, num_workers):
-    """A cluster of so many tasks."""
+    """Return a LocalCluster."""
     return LocalCluster(
         tuple(f'ps{i}:1' for i in range(num_servers)),
         tuple(f'worker{i}:1' for i in range(num_workers)),
@@ -36,7 +36,7 @@ def cluster(num_servers, num_workers):
 
 
 def replica(strategy, num_servers=1, index=0, last_step=1000, generation=7):
-    """What the modes need of a Worker; its tasks are here."""
+    """Return a stand-in for a Worker of a LocalCluster."""
     tasks = cluster(num_servers, strategy.num_workers)
     job = SimpleNamespace(
         run_length=RunLength(10, 100, last_step, strategy.steps_per_execution),
@@ -55,7 +55,7 @@ def replica(strategy, num_servers=1, index=0, last_step=1000, generation=7):
 
 
 class Session(tf.Session):
-    """A session whose runs can wait for something, with a deadline, or in a thread."""
+    """A session with a deadline, and with runs in threads."""
 
     def __init__(self):
         config = tf.ConfigProto(
@@ -65,7 +65,7 @@ class Session(tf.Session):
         self._pool = futures.ThreadPoolExecutor(4)
 
     def start(self, fetches):
-        """Begins a run of the fetches; result() of what it returns waits for their values."""
+        """Start a run of the fetches, and return a Future of their values."""
         return self._pool.submit(self.run, fetches)
 
     def close(self):

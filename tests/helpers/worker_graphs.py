@@ -1,4 +1,4 @@
-"""The graphs of a cluster's workers as the trainer builds them, without any server."""
+"""Graphs of a cluster's workers, built by the trainer without servers."""
 
 from typing import NamedTuple
 from unittest import mock
@@ -19,7 +19,7 @@ GENERATION = 5  # of the variables
 
 
 class WorkerGraph(NamedTuple):
-    """What the trainer has built for one worker."""
+    """Graph and operations of one worker."""
 
     graph: tf.Graph
     fetches: training.Step
@@ -29,12 +29,9 @@ class WorkerGraph(NamedTuple):
 
 
 def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **numbers):
-    """Builds the graph of a worker with a batch of two, up to where the trainer would make its
-    session.
+    """Build the WorkerGraph of the worker `index`, with batches of two, without a session.
 
-    Args:
-      index: of the worker.
-      numbers: fields of Strategy and of Job.
+    `numbers` are fields of Strategy and of Job.
     """
     cluster = Cluster(
         tuple(f'ps{i}:1' for i in range(num_servers)),
@@ -66,7 +63,7 @@ def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **
 
 
 def ancestors(*fetches):
-    """The operations that a session runs for these fetches."""
+    """Return the operations that a session runs for these fetches."""
     found, waiting = set(), [getattr(fetch, 'op', fetch) for fetch in fetches]
     while waiting:
         operation = waiting.pop()
@@ -79,15 +76,14 @@ def ancestors(*fetches):
 
 
 def task_of(operation):
-    """The task, like 'ps 0', on which TensorFlow runs an operation: one that takes a variable,
-    where the variable is."""
+    """Return the task of an operation, like 'ps 0': that of its variable, if it has one."""
     handles = [tensor.op for tensor in operation.inputs if tensor.dtype == tf.resource]
     spec = tf.DeviceSpec.from_string((handles or [operation])[0].device)
     return f'{spec.job} {spec.task}'
 
 
 def sent(*fetches):
-    """The bytes that these fetches move from task to task: a dict from (sender, receiver)."""
+    """Return a dict from (sender, receiver) to the bytes that these fetches send between tasks."""
     moved = {}
     for operation in ancestors(*fetches):
         for tensor in operation.inputs:
