@@ -162,7 +162,7 @@ def crop_and_flip(images, num_views):
 
 
 def mean_log_probabilities(images, num_views, num_classes, num_sub_batches, fc_weight_decay):
-    """Return the logarithm of the class probabilities' mean over the views.
+    """Return the logarithm of the mean of the class probabilities over the views.
 
     Args:
       images: uint8 [n, 3, 32, 32].
@@ -226,7 +226,7 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
         if found != seen and (now >= due_time or has_ended or is_over):
             seen, ckpt = found, checkpoint.read_latest(checkpoint_dir)
             used = ckpt and (ckpt.path, checkpoint_files.modification_time(ckpt.path))
-            if used and used != last:  # else the newest is damaged
+            if used and used != last:  # Equal if the newest is damaged.
                 last, due_time = used, now + min_interval_secs
                 yield ckpt
                 continue

@@ -34,7 +34,7 @@ class SignalInterrupt(KeyboardInterrupt):
 def exit_immediately(signum, frame=None):
     """Exit with a line and status 128 + number, and kill the children; a signal handler."""
     if not _ending_lock.acquire(blocking=False):
-        return  # Another thread exits.
+        return  # The exit has begun.
     for child in child_pids:
         with contextlib.suppress(OSError):
             os.kill(child, _KILL)
