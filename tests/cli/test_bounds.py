@@ -1,4 +1,4 @@
-"""Every flag of every script has bounds, and names of places are checked at the start."""
+"""Every numeric flag has bounds; every path in a flag is checked at the start."""
 
 import glob
 import os
@@ -12,13 +12,13 @@ from cifar10.cli import program
 from tests.helpers import programs, special_files
 from tests.helpers.special_files import deadline  # noqa: F401
 
-# cifar10_run.py leaves the flags to the program that it runs.
+# cifar10_run.py passes the flags to its program.
 SCRIPTS = sorted(
     {os.path.basename(path)[: -len('.py')] for path in glob.glob(programs.path('*'))}
     - {'cifar10_run'}
 )
-UNBOUNDED = {'epochs'}  # inf is a run without end
-NOT_PLACES = {'data_url'}  # string flags that name no file or directory
+UNBOUNDED = {'epochs'}  # inf means no end
+NOT_PLACES = {'data_url'}  # string flags that are no paths
 FILES = {
     'json_file',
     'trace_file',
@@ -27,13 +27,13 @@ FILES = {
     'predictions_file',
     'tflite_file',
 }
-ENDINGS = {'contact_sheet_file': '.PNG'}  # that the name of a file must have
+ENDINGS = {'contact_sheet_file': '.PNG'}  # required file extensions
 CHECKPOINTS = {'train_dir', 'checkpoint_dir', 'checkpoint'}
 
 
 @pytest.fixture(params=SCRIPTS)
 def script(request, monkeypatch):
-    """The name of a script whose flags are defined."""
+    """The flags of a script, by name."""
     loaded = []
     with monkeypatch.context() as patched, programs.own_flags():
         patched.setattr(program, 'parse', lambda *unused, **commands: loaded.append(True))
@@ -46,7 +46,7 @@ def script(request, monkeypatch):
 
 
 def _parse(**given):
-    """Parses flags; --runs must be there."""
+    """Parses flags; adds the required --runs."""
     needed = {'runs': 'a:b:c'} if 'runs' in flags.FLAGS else {}
     flags.FLAGS.unparse_flags()
     flags.FLAGS(['script'] + [f'--{name}={value}' for name, value in dict(needed, **given).items()])
@@ -81,9 +81,9 @@ def test_every_number_has_bounds(script):
 
 
 def test_every_place_is_checked(script, tmp_path, monkeypatch):
-    """A new string flag is a place, or is listed above."""
+    """A string flag is a path unless NOT_PLACES lists it."""
     monkeypatch.chdir(tmp_path)
-    # Exactly this class: an enum or a list has another parser.
+    # exactly this class: enums and lists have other parsers
     places = {
         name for name, flag in script.items() if type(flag.parser) is flags.ArgumentParser
     } - NOT_PLACES
@@ -114,7 +114,7 @@ def test_every_place_is_checked(script, tmp_path, monkeypatch):
 
 
 def test_a_file_that_is_written_is_no_device(script, tmp_path):
-    """It is replaced when it is written: /dev/stdout must not be."""
+    """An output file is replaced: not /dev/stdout."""
     (tmp_path / 'file.png').write_text('')
     (tmp_path / 'link.png').symlink_to('file.png')
     for kind in special_files.KINDS:

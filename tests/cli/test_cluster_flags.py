@@ -1,4 +1,4 @@
-"""From flags and TF_CONFIG to a cluster and a strategy; no case starts a server."""
+"""Cluster and strategy of the flags and TF_CONFIG; no test starts a server."""
 
 import json
 
@@ -22,12 +22,12 @@ TF_CONFIG = json.dumps(
 
 @pytest.fixture(autouse=True)
 def without_tf_config(monkeypatch):
-    """Whatever the tests' own environment says."""
+    """The tests set their own TF_CONFIG."""
     monkeypatch.delenv('TF_CONFIG', raising=False)
 
 
 def _parsed(words, function, *args):
-    """Calls a function while the flags have been parsed."""
+    """Calls a function with parsed flags."""
     with programs.own_flags():
         training_flags.define()
         cluster_flags.define()
@@ -164,7 +164,7 @@ def test_timeouts():
     assert _parsed(words, cluster_flags.timeouts_from_flags) == Timeouts(connect=7, stall=8)
 
 
-MISTAKES = [  # flags beside HOSTS and TASK, the complaint
+MISTAKES = [  # flags after HOSTS and TASK, complaint
     (['--ps_hosts=', '--worker_hosts='], 'No worker is given: '),
     (['--worker_hosts=b:2,c'], "'c' is not an address: "),
     (['--worker_hosts=b:2,a:1'], 'The address a:1 is given 2 times: '),
@@ -195,8 +195,7 @@ IN_THE_COMMAND_LINE = [
 
 @pytest.fixture
 def program(monkeypatch, tmp_path):
-    """Runs the program with flags and without a server; returns its status and its one line, after
-    which nothing is written."""
+    """Runs the trainer without a server; returns its status and its line; it writes no file."""
 
     def fail(*unused, **unused_too):
         raise AssertionError('too late for a complaint')

@@ -1,4 +1,4 @@
-"""What a mistake in the command line, an error or Ctrl-C gives."""
+"""Mistakes in the command line, errors and Ctrl-C: one line and the exit status."""
 
 import glob
 import platform
@@ -71,13 +71,13 @@ def test_help_lists_every_flag(script, names):
 
 @pytest.mark.slow
 def test_a_mistake_with_a_closed_stderr():
-    """It does not go elsewhere."""
+    """The line is not written to another file."""
     assert programs.run(
         'cifar10_dataset', 'upload', wrapper=['sh', '-c', 'exec "$@" 2>&-', 'sh']
     ) == (2, '', '')
 
 
-# The command line, the exit status, and what the line says.
+# command line, exit status, line
 MISTAKES = [
     ('cifar10_train --batch_size=many', 2, 'flag --batch_size=many: .*; --help lists the flags'),
     ('cifar10_multi_gpu_train --num_gpu=2', 2, '.* Did you mean: num_gpus.*'),
@@ -110,7 +110,7 @@ MISTAKES = [
     ),
     ('cifar10_eval --norun_once=1', 2, '--norun_once=1 does not take an argument; --help .*'),
     ('cifar10_eval --flagfile={data}/cifar-10-batches-bin/test_batch.bin', 2, "'utf-8' codec .*"),
-    # The arguments.
+    # arguments
     (
         'cifar10_multi_gpu_train --num_gpus 2 3',
         2,
@@ -126,9 +126,9 @@ MISTAKES = [
     ),
     ("cifar10_predict {tmp}/file ''", 2, "the arguments must be IMAGE..., not '.*/file' ''; .*"),
     ('cifar10_predict', 2, 'the arguments must be IMAGE..., not none; .*'),
-    # Directories and files.
-    ('cifar10_train --data_dir={tmp}/damaged', 1, '.*_batch_2.bin is not a whole number .*'),
-    ('cifar10_dataset verify --data_dir={tmp}/damaged', 1, '.*_batch_2.bin is not a whole .*'),
+    # directories and files
+    ('cifar10_train --data_dir={tmp}/damaged', 1, '.*_batch_2.bin has an incomplete record: .*'),
+    ('cifar10_dataset verify --data_dir={tmp}/damaged', 1, '.*_batch_2.bin has an incomplete .*'),
     (
         'cifar10_train --data_dir={tmp}/file',
         2,
@@ -165,7 +165,7 @@ MISTAKES = [
         '{data}/cifar-100-binary does not exist: download it with .*',
     ),
     ('cifar10_train --data_dir={tmp}/no/data', 1, '{tmp}/no does not exist: make it, or give .*'),
-    # Two directories in one.
+    # two flags for one directory
     (
         'cifar10_train --data_dir={tmp}/link --train_dir={tmp}/damaged/',
         1,
@@ -211,7 +211,7 @@ MISTAKES = [
 
 @pytest.fixture
 def places(tmp_path, data_dir):
-    """A file, a damaged data set, and a link to it."""
+    """A file, a damaged data set and a link to it."""
     (tmp_path / 'link').symlink_to('damaged')
     (tmp_path / 'file').write_text('')
     shutil.copytree(data_dir, str(tmp_path / 'damaged'))
@@ -280,7 +280,7 @@ def test_a_bug_keeps_its_traceback():
 
 
 def test_ctrl_c_under_another_error(capsys):
-    """TensorFlow's context managers may raise an error while an interrupt passes through them."""
+    """TensorFlow's context managers may raise another error after an interrupt."""
 
     def interrupted():
         try:
@@ -305,7 +305,7 @@ def test_the_versions(monkeypatch):
 
 @pytest.mark.slow
 def test_version():
-    """The flag comes first, whatever else is missing or wrong."""
+    """The flag has priority over mistakes."""
     stdout = programs.run('cifar10_train', '--version', '--no-such-flag')[1]
     assert re.match(
         rf'cifar10 {cifar10.__version__}, Python {platform.python_version()}, TensorFlow {tf.__version__}; .*\(cores: \d+\).*\n$',

@@ -1,5 +1,4 @@
-"""A script starts quietly; the package itself changes nothing; a standard output that is full,
-closed, or of few characters."""
+"""Quiet start of a script; a full, closed or ASCII standard output."""
 
 import glob
 import os
@@ -18,7 +17,7 @@ SCRIPTS = sorted(
 
 
 def _stand_in(directory, source):
-    """A module that takes the place of TensorFlow; returns the PYTHONPATH that finds it."""
+    """Writes a fake TensorFlow; returns its PYTHONPATH."""
     (directory / 'tensorflow' / 'compat').mkdir(parents=True)
     (directory / 'tensorflow' / '__init__.py').write_text(source)
     for name in ('__init__', 'v1'):
@@ -40,10 +39,10 @@ def _run(source, pythonpath, **environment):
     return process.returncode, process.stdout, process.stderr
 
 
-# which need none
+# without those that need no TensorFlow
 @pytest.mark.parametrize('script', sorted(set(SCRIPTS) - {'cifar10_dataset', 'cifar10_launch'}))
 def test_a_signal_during_the_imports(tmp_path, script):
-    """The stand-in says that its import has begun, and waits."""
+    """The fake TensorFlow prints a line and waits."""
     pythonpath = _stand_in(tmp_path, "print('importing', flush=True)\nopen(0).read()\n")
     words = {
         'cifar10_results': ['--runs=a:b:c'],
@@ -63,7 +62,7 @@ def test_a_signal_during_the_imports(tmp_path, script):
 
 @pytest.mark.parametrize('script', SCRIPTS)
 def test_mistakes_need_no_tensorflow(tmp_path, script):
-    """Its import would take seconds."""
+    """The import takes seconds."""
     pythonpath = _stand_in(tmp_path, "raise AssertionError('imported')")
     status, _, stderr = programs.run(script, '--no_such_flag', PYTHONPATH=pythonpath)
     assert status == 2 and 'error: ' in stderr and 'Traceback' not in stderr
@@ -102,7 +101,7 @@ def test_a_program_hides_what_the_import_writes(tmp_path):
 
 
 def test_no_file_takes_the_place_of_one_that_is_closed(tmp_path):
-    """What is written to stderr would go there."""
+    """The file would receive the messages of stderr."""
     pythonpath, found = _stand_in(tmp_path, ''), tmp_path / 'found'
     source = (
         "import os; [os.close(number) for number in range(3)]; from cifar10.cli import startup; startup.start('__main__')\n"
@@ -133,8 +132,7 @@ def test_a_closed_stderr(tmp_path):
 
 
 def test_a_library_changes_nothing(tmp_path):
-    """Neither by startup.start nor by the import of a script, once the modules that it needs are
-    loaded."""
+    """Neither startup.start nor the import of a script changes the process."""
     pythonpath = _stand_in(tmp_path, "raise AssertionError('imported')")
     source = (
         'import os, signal; from cifar10.cli import startup; state = dict(os.environ), signal.getsignal(signal.SIGINT); '
@@ -144,7 +142,7 @@ def test_a_library_changes_nothing(tmp_path):
 
 
 def test_a_package_that_is_not_installed():
-    """Python without the packages of the environment."""
+    """Python without site-packages."""
     done = subprocess.run(
         [sys.executable, '-S', programs.path('cifar10_run')],
         env={name: value for name, value in os.environ.items() if name != 'PYTHONPATH'},
@@ -172,8 +170,7 @@ sys.exit(3 if startup.has_lost_output() else 0)
 
 
 def _print(program, stdout, **environment):
-    """Runs a program; returns its exit status, what it wrote to stdout if that is a pipe, and its
-    stderr."""
+    """Runs a program; returns its exit status, its stdout if that is a pipe, and its stderr."""
     done = subprocess.run(
         [sys.executable, '-c', _PROGRAM % program],
         stdout=stdout,
@@ -186,7 +183,7 @@ def _print(program, stdout, **environment):
 
 
 def test_lines_arrive_at_once():
-    """A signal may end the process. Characters that the encoding lacks become escapes."""
+    """A signal may end the process. Characters outside the encoding are escaped."""
     program = "print('one'); print('\\u00fc\\udcff'); os._exit(0)"
     for encoding, text in [('ascii', '\\xfc\\udcff'), ('utf-8', '\u00fc\\udcff')]:
         printed = (f'one\n{text}\n').encode()
@@ -194,8 +191,7 @@ def test_lines_arrive_at_once():
 
 
 def test_device_placement_arrives():
-    """TensorFlow prints it by C's printf; the process ends as the scripts do, without what Python
-    does at the end."""
+    """TensorFlow prints it by C's printf; a script ends without Python's finalization."""
     program = """
 import tensorflow.compat.v1 as tf
 tf.disable_eager_execution()

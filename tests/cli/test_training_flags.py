@@ -1,4 +1,4 @@
-"""From flags to a Job and its hyperparameters."""
+"""Job and hyperparameters of the flags."""
 
 from absl import flags
 import pytest
@@ -13,7 +13,7 @@ from tests.helpers import messages, programs
 
 @pytest.fixture(autouse=True)
 def defined():
-    """The flags, for one test."""
+    """The flags of training."""
     with programs.own_flags():
         training_flags.define()
         yield
@@ -154,7 +154,7 @@ def test_a_recipe_by_name(recipe):
     assert hparams() == CLASSIC
 
 
-# Values that no recipe has.
+# values of no recipe
 OTHERS = dict(
     batch_size=7,
     optimizer='momentum',

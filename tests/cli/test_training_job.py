@@ -1,4 +1,4 @@
-"""What a trainer prints before it starts."""
+"""The plan of a trainer."""
 
 import html
 import re
@@ -21,14 +21,14 @@ from tests.helpers import events, small_run
 
 @pytest.fixture(autouse=True)
 def two_cores(monkeypatch):
-    """The same machine for every test."""
+    """The number of cores is in the plan."""
     monkeypatch.setattr(machine, 'num_cores', lambda: 2)
 
 
 def _plan(capsys, job, first_step=0):
-    """The printed lines, by what comes before the colon."""
+    """The printed lines by the text before the colon."""
     training_job.print_plan(job, WorkerRun(first_step))
-    lines = capsys.readouterr().out.splitlines()[1:]  # the first one tells the versions
+    lines = capsys.readouterr().out.splitlines()[1:]  # without the versions
     return dict(line.split(': ', 1) for line in lines)
 
 
@@ -127,7 +127,7 @@ def test_the_learning_rate(data_dir, capsys, hparams, num_towers, rate, times):
 
 
 def test_how_a_recipe_differs(data_dir, capsys):
-    """A hyperparameter that nothing reads is no difference."""
+    """A hyperparameter without effect is no difference."""
 
     def told(hparams):
         return _plan(capsys, Job(dataset.read(data_dir), 50000, hparams))['Recipe']
@@ -160,8 +160,7 @@ def test_which_step_is_traced(data_dir, capsys, profile_step, first_step, is_tra
 
 
 def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
-    """What is printed, as it is, whatever Markdown would make of it; a resumed run keeps the plan
-    of its first start."""
+    """The printed text, with its Markdown characters; each start with steps adds a plan."""
     odd = tmp_path / 'a *b* __c__ <i> | `d`'
     odd.symlink_to(data_dir)
     printed = []
@@ -184,5 +183,5 @@ def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
     ]
     assert max(len(line) for _, text in shown for line in text.splitlines()) <= 120
     shown = [(step, text.replace('\n    ', ' ')) for step, text in shown]
-    assert shown == printed[:2]  # the third start had nothing to do
+    assert shown == printed[:2]  # the third start has no steps
     assert all(text.startswith('Cluster: two\n') and str(odd) in text for _, text in shown)
