@@ -82,8 +82,8 @@ def test_hidden_files_folders_below_and_links(tmp_path):
 def test_files_beside_the_folders_are_named(tmp_path, capsys):
     top = _touch(tmp_path, 'labels.csv', 'x.jpg', 'y.jpg', 'a/1', 'a/2', 'b/1', 'b/2')
     conversion.find_images(top, 0.5, 0)
-    (told,) = capsys.readouterr().err.splitlines()
-    assert 'labels.csv is ignored, because it is in no class folder (such files: 3)' in told
+    (warnings,) = capsys.readouterr().err.splitlines()
+    assert 'labels.csv is ignored, because it is in no class folder (such files: 3)' in warnings
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_files_beside_the_folders_are_named(tmp_path, capsys):
         ),
     ],
 )
-def test_folders_that_make_no_data_set(tmp_path, paths, complaint):
+def test_invalid_folders(tmp_path, paths, complaint):
     top = _touch(tmp_path / 'top', *paths) if paths else str(tmp_path / 'nothing')
     with messages.raises(complaint.format(top=top)):
         conversion.find_images(top, None, 0)
@@ -123,7 +123,7 @@ def test_folders_that_make_no_data_set(tmp_path, paths, complaint):
     'names',
     [['Training', 'car'], ['bus', 'test_tube', 'train_station'], ['test_strip', 'test_tube']],
 )
-def test_classes_that_are_called_like_parts(tmp_path, names):
+def test_class_names_like_splits(tmp_path, names):
     top = _touch(tmp_path, *(f'{folder}/{i}' for folder in names for i in range(2)))
     assert conversion.find_images(top, 0.5, 0)[0] == names
 
@@ -167,7 +167,7 @@ def test_every_image_is_there_once_with_its_label(tmp_path, capsys):
     assert last.startswith('Converting 100%: 60 of 60 images, ')
 
 
-def test_the_files_say_what_is_in_them(tmp_path):
+def test_dataset_json(tmp_path):
     out = tmp_path / 'out'
     top = pictures.write(tmp_path / 'photos', ['no', 'yes'], 37)
     convert(top, str(out), 2)
@@ -236,9 +236,11 @@ def test_damaged_files_are_left_out_or_refused(tmp_path, capsys):
         convert(top, str(tmp_path / 'empty' / 'new' / 'out'), 2, strict=True)
     assert os.listdir(str(tmp_path / 'empty')) == []  # the new parent is removed too
     assert convert(top, str(tmp_path / 'out'), 2) == 2
-    told = sorted(line.split(': ', 1)[1] for line in capsys.readouterr().err.splitlines())
+    warnings = sorted(line.split(': ', 1)[1] for line in capsys.readouterr().err.splitlines())
     line = '%s is left out: ' + messages.NOT_AN_IMAGE
-    assert told == sorted(2 * [line % os.path.join(top, path) for path in ('a/3.png', 'b/7.png')])
+    assert warnings == sorted(
+        2 * [line % os.path.join(top, path) for path in ('a/3.png', 'b/7.png')]
+    )
     found = dataset.read(str(tmp_path / 'out'))
     assert verification.verify(found.train) + verification.verify(found.test) == 18
 
@@ -275,7 +277,7 @@ def test_not_among_the_images(tmp_path, out):
     convert(top, str(tmp_path / 'photos_out'), 2)
 
 
-def test_what_exists_is_not_replaced(tmp_path):
+def test_existing_paths_are_not_replaced(tmp_path):
     top = pictures.write(tmp_path / 'photos', ['a', 'b'], 3)
     (tmp_path / 'full').mkdir()
     (tmp_path / 'full' / 'precious').write_text('precious')

@@ -69,7 +69,7 @@ def test_class_names(own_data_dir):
         (FINE[:9] + ['right\u202eleft'], 'is not a class name'),
     ],
 )
-def test_class_names_that_cannot_be(own_data_dir, names, fault):
+def test_invalid_class_names(own_data_dir, names, fault):
     path = _write_class_names(own_data_dir, names)
     with messages.raises(f'^{path} .*{fault}'):
         dataset.read(own_data_dir)
@@ -77,7 +77,7 @@ def test_class_names_that_cannot_be(own_data_dir, names, fault):
 
 @pytest.mark.parametrize('kind', special_files.KINDS)
 @pytest.mark.parametrize('name', [dataset.CLASS_NAMES_FILE, dataset.DATASET_INFO_FILE])
-def test_what_is_no_file(own_data_dir, kind, name):
+def test_special_files(own_data_dir, kind, name):
     path = os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY, name)
     if os.path.exists(path):
         os.remove(path)
@@ -90,7 +90,7 @@ def _describe(directory, **changes):
     (directory / dataset.DATASET_INFO_FILE).write_text(json.dumps(dict(WHOLE, **changes)))
 
 
-def test_a_description(tmp_path):
+def test_dataset_json(tmp_path):
     _describe(tmp_path)
     found = dataset.read(str(tmp_path))
     assert found.directory == str(tmp_path) and found.class_names == WHOLE['classes']
@@ -130,7 +130,7 @@ def test_the_bytes_of_a_label(num_classes, num_bytes):
         ({'train': {'a': ABOUT}, 'test': {'a': ABOUT}}, 'a file in common'),
     ],
 )
-def test_a_damaged_description(tmp_path, changes, fault):
+def test_a_damaged_dataset_json(tmp_path, changes, fault):
     _describe(tmp_path, **changes)
     with messages.raises(
         rf'dataset.json is damaged \(.*{fault}.*\): restore it, or make the ',
@@ -139,7 +139,7 @@ def test_a_damaged_description(tmp_path, changes, fault):
 
 
 @pytest.mark.parametrize('content', [b'', b'[]', b'\xff\xfe', b'[' * 100000])
-def test_what_is_no_description(tmp_path, content):
+def test_invalid_json(tmp_path, content):
     (tmp_path / dataset.DATASET_INFO_FILE).write_bytes(content)
     with messages.raises(rf'^{tmp_path / "dataset.json"} is damaged \('):
         dataset.read(str(tmp_path))
@@ -179,7 +179,7 @@ def test_class_names_of_cifar100_that_are_missing(cifar100_dir):
         dataset.read(cifar100_dir, 'coarse')
 
 
-def test_what_is_there_is_used_unless_another_one_is_wanted(cifar100_dir):
+def test_an_existing_data_set_is_used_unless_another_one_is_requested(cifar100_dir):
     parent = os.path.dirname(cifar100_dir)
     args = ['--data_dir=' + parent, '--data_url=nowhere']
     for command in (['download'], ['download', '--dataset=cifar10']):

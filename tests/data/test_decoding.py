@@ -14,7 +14,7 @@ from tests.helpers.pictures import encoded, noise
 from tests.helpers.special_files import deadline  # noqa: F401
 
 
-def test_images_are_what_pillow_reads(tmp_path):
+def test_images_match_pillow(tmp_path):
     """TensorFlow uses another JPEG transform. Pillow rounds after rows and after columns."""
     contents = dict(SMALL, **SCALED)
     found = decode(tmp_path, contents)
@@ -59,14 +59,14 @@ def test_damaged_files_are_named_and_the_others_decoded(tmp_path):
     assert found.indices == [0, len(DAMAGED) + 1]
     wanted = [pictures.expected(SMALL[name]) for name in ('png', 'gif')]
     np.testing.assert_array_equal(found.images, wanted)
-    told = {os.path.basename(path): reason for path, reason in found.failures}
-    assert set(told) == set(DAMAGED)
+    reasons = {os.path.basename(path): reason for path, reason in found.failures}
+    assert set(reasons) == set(DAMAGED)
     for name, (_, reason) in DAMAGED.items():
-        assert told[name].startswith(reason) and '\n' not in told[name], told[name]
+        assert reasons[name].startswith(reason) and '\n' not in reasons[name], reasons[name]
 
 
 @pytest.mark.parametrize('kind', special_files.KINDS)
-def test_what_is_no_file_is_not_waited_for(tmp_path, kind):
+def test_special_files_do_not_block(tmp_path, kind):
     special_files.make(tmp_path / 'x', kind)
     (part,) = decoding.decode([str(tmp_path / 'x')], 1)
     assert part.failures == [(str(tmp_path / 'x'), f'it is {kind}')] and len(part.images) == 0
@@ -88,7 +88,7 @@ def test_the_order_of_many_files(tmp_path, monkeypatch):
     assert max(len(part.indices) for part in decoding.decode([str(tmp_path / '00')] * 20, 2)) == 7
 
 
-def test_a_file_that_is_no_image_is_not_read_whole(tmp_path):
+def test_huge_files_are_not_read_completely(tmp_path):
     """Two sparse files of 200 GB: one starts like a film, one like an image."""
     paths = [str(tmp_path / name) for name in ('film.mov', 'huge.png')]
     for path, start in zip(paths, (b'moov', SMALL['png'])):

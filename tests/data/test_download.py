@@ -111,9 +111,9 @@ def test_a_server_that_stays_broken(archive, tmp_path, monkeypatch, status, trie
     server = download_server.Server(archive, [status])
     with contextlib.closing(server), pytest.raises(UserError) as raised:
         cifar10.maybe_download_and_extract(str(tmp_path), server.url)
-    told = str(raised.value)
-    assert told.startswith('Cannot download http://127.0.0.1:') and str(status) in told
-    assert '`cifar10_dataset.py download` with another --data_url' in told
+    message = str(raised.value)
+    assert message.startswith('Cannot download http://127.0.0.1:') and str(status) in message
+    assert '`cifar10_dataset.py download` with another --data_url' in message
     assert len(server.ranges) == tries and slept == [1, 2][: tries - 1]
     assert os.listdir(str(tmp_path)) == []
 
@@ -155,7 +155,7 @@ def test_a_server_that_sends_for_ever(fetch, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize('headers', [{'Content_Length': '7'}, {}])
-def test_a_page_that_is_shorter_than_what_is_here(fetch, tmp_path, archive, headers):
+def test_a_response_shorter_than_the_partial_file(fetch, tmp_path, archive, headers):
     """For example a login page of a hotel."""
 
     def answer(handler, content):
@@ -256,7 +256,7 @@ def _of_another_user(path, target):
     ]
     + [(_special(kind), 'is a link or not a file') for kind in special_files.KINDS],
 )
-def test_a_part_that_is_no_part_is_not_written_to(fetch, tmp_path, put, complaint):
+def test_a_link_or_special_file_as_partial_file_is_not_written(fetch, tmp_path, put, complaint):
     """The error comes before the request, or when the file appears during the download."""
     shared = tmp_path / 'shared'
     shared.mkdir()
@@ -271,7 +271,7 @@ def test_a_part_that_is_no_part_is_not_written_to(fetch, tmp_path, put, complain
     )
 
 
-def test_a_link_that_is_put_there_during_the_download(fetch, tmp_path):
+def test_a_link_that_appears_during_the_download(fetch, tmp_path):
     """The file does not exist at the start."""
     (tmp_path / 'target').write_bytes(b'precious')
 

@@ -108,7 +108,7 @@ def test_labels_of_two_bytes(tmp_path):
         verification.verify(_records(tmp_path / 'x', [5] * 1200 + [300, 65535], 2))
 
 
-def test_what_dataset_json_says(tmp_path):
+def test_dataset_json(tmp_path):
     digest = hashlib.sha256(_content(_records(tmp_path / 'x', range(5)).paths[0])).hexdigest()
     split = Split([DataFile(str(tmp_path / 'x'), 5, digest)])
     assert verification.verify(split) == 5
@@ -183,7 +183,7 @@ def test_the_first_change_is_named(paths, change, line):
 
 
 @pytest.mark.parametrize('kind', special_files.KINDS)
-def test_something_else_in_its_place(paths, kind):
+def test_replacement_by_a_special_file(paths, kind):
     """The file is not opened, because a FIFO would block."""
     split = data_sets.records(paths)
     snapshot = Snapshot(split)

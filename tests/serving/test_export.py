@@ -74,7 +74,7 @@ def _png(image):
 @pytest.mark.slow
 @pytest.mark.skipif(
     tf.__version__ < '2',
-    reason='what TensorFlow 1.15 has of the loader of TensorFlow 2 knows no Case',
+    reason='the TensorFlow 2 loader in TensorFlow 1.15 does not know the op Case',
 )
 def test_a_process_without_this_package(run, tmp_path):
     status, stdout, stderr = _export(run)
@@ -220,6 +220,6 @@ def test_predictions_of_an_exported_model(run, tmp_path):
         _, stdout, _ = programs.call(
             'cifar10_predict', '--saved_model_dir=' + path, '--json', image
         )
-        (told, *_) = json.loads(stdout)['predictions']
-        assert (told['class'], told['name']) == (run.classes[4], names[run.classes[4]])
-        assert told['probability'] == pytest.approx(run.probabilities[4].max(), abs=1e-5)
+        (predicted, *_) = json.loads(stdout)['predictions']
+        assert (predicted['class'], predicted['name']) == (run.classes[4], names[run.classes[4]])
+        assert predicted['probability'] == pytest.approx(run.probabilities[4].max(), abs=1e-5)

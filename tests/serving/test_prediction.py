@@ -47,23 +47,23 @@ def _predict(run, *args):
     return programs.call('cifar10_predict', '--checkpoint_dir=' + run.directory, *args)
 
 
-def _told(stdout):
+def _read_json(stdout):
     """Return the output for each file, and the probabilities in label order."""
-    told = [json.loads(line) for line in stdout.splitlines()]
-    by_class = [sorted((each['class'], each) for each in one['predictions']) for one in told]
-    return told, [[each['probability'] for _, each in one] for one in by_class]
+    rows = [json.loads(line) for line in stdout.splitlines()]
+    by_class = [sorted((each['class'], each) for each in one['predictions']) for one in rows]
+    return rows, [[each['probability'] for _, each in one] for one in by_class]
 
 
 @pytest.mark.parametrize('num_views', [1, 10])
-def test_what_the_evaluation_says_of_the_same_pixels(run, data_dir, num_views):
+def test_probabilities_equal_those_of_the_evaluation(run, data_dir, num_views):
     views = f'--num_views={num_views}'
     status, stdout, stderr = _predict(run, '--json', '--top_k=10', views, *run.files)
-    told, probabilities = _told(stdout)
-    assert (status, stderr, [one['file'] for one in told]) == (0, '', run.files)
+    rows, probabilities = _read_json(stdout)
+    assert (status, stderr, [one['file'] for one in rows]) == (0, '', run.files)
     evaluator = evaluation.Evaluator(dataset.read(data_dir).test, '/cpu:0', COUNT, num_views)
     expected = np.exp(evaluator.evaluate(checkpoint.read(run.path)).metrics.log_probabilities)
     np.testing.assert_allclose(probabilities, expected, atol=1e-5)
-    for one in told:
+    for one in rows:
         given = [each['probability'] for each in one['predictions']]
         assert given == sorted(given, reverse=True)
         for each in one['predictions']:
@@ -91,16 +91,16 @@ def test_any_size_and_format(run, tmp_path):
     expected /= expected.sum(1, keepdims=True)
     assert status == 0
     # Pillow's pixels of scaled and JPEG images differ slightly.
-    np.testing.assert_allclose(_told(stdout)[1], expected, atol=0.05)
+    np.testing.assert_allclose(_read_json(stdout)[1], expected, atol=0.05)
 
 
 def test_text_and_csv(run):
     _, stdout, _ = _predict(run, '--json', '--top_k=2', *run.files)
-    told = [json.loads(line) for line in stdout.splitlines()]
-    assert all(len(one['predictions']) == 2 for one in told)
+    rows = [json.loads(line) for line in stdout.splitlines()]
+    assert all(len(one['predictions']) == 2 for one in rows)
     values = [
         [entry[key] for entry in one['predictions'] for key in ('name', 'probability')]
-        for one in told
+        for one in rows
     ]
     _, stdout, _ = _predict(run, '--top_k=2', *run.files)
     lines = [
@@ -130,7 +130,7 @@ def test_directories(run):
     assert _predict(run, os.path.dirname(run.files[2]))[1].startswith(run.files[2] + ': ')
 
 
-def test_what_cannot_be_read(run, monkeypatch):
+def test_unreadable_paths(run, monkeypatch):
     """A subdirectory and a FIFO; the other files are predicted."""
     os.mkfifo(run.folder + '/fifo.png')
     scandir = os.scandir
@@ -152,7 +152,7 @@ def test_what_cannot_be_read(run, monkeypatch):
     )
 
 
-def test_what_is_no_image_is_named_and_the_others_go_on(run, tmp_path):
+def test_unusable_files_are_left_out(run, tmp_path):
     (tmp_path / 'text\n.jpg').write_text('a text')
     (tmp_path / 'half.png').write_bytes(pathlib.Path(run.files[0]).read_bytes()[:300])
     odd = [str(tmp_path / name) for name in ('text\n.jpg', 'half.png', 'missing.gif')]
