@@ -132,11 +132,3 @@ def test_installed_scripts(tree, tmp_path):
     (package,) = tmp_path.glob('lib*/python*/site-packages/cifar10')
     assert sorted(path.name for path in (tmp_path / 'bin').iterdir()) == SCRIPTS
     assert SCRIPTS[0] in _help(tmp_path / 'bin' / SCRIPTS[0], tmp_path, package.parent)
-
-
-def test_the_program_of_the_readme(tmp_path, capsys):
-    with open(os.path.join(programs.ROOT, 'README.md')) as readme:
-        program = re.findall('```python\n(.*?)```', readme.read(), re.DOTALL)[-1]
-    program = program.replace('/tmp/', f'{tmp_path}/').replace('max_steps=100', 'max_steps=2')
-    exec(program, {})
-    assert re.search(r'precision @ 1 = .* \(\d+ of 100, step 2\)', capsys.readouterr().out)

@@ -201,38 +201,3 @@ def test_300_classes_in_a_cluster_and_in_towers(tmp_path):
     )
     (loss,) = re.findall(': step 1, loss = (.*?) ', classic)
     assert float(loss) == pytest.approx(np.log(300) + 2.37, abs=0.2)  # and the weight decay
-
-
-@pytest.mark.long
-def test_the_walk_through(tmp_path, monkeypatch):
-    """Each command of docs/own_images.md in order, after its program."""
-    with open(os.path.join(programs.ROOT, 'docs', 'own_images.md')) as page:
-        blocks = re.findall('^```(python)?\n(.*?)^```$', page.read(), re.M | re.S)
-    (program,) = [text for language, text in blocks if language]
-    commands = [
-        line.split()[1:]
-        for _, text in blocks
-        for line in text.splitlines()
-        if line.startswith('python ')
-    ]
-    assert len(commands) == 8
-    commands.sort(key=lambda command: command[0] != 'draw_shapes.py')
-    monkeypatch.chdir(tmp_path)
-    printed = []
-    for script, *args in commands:
-        if script == 'draw_shapes.py':
-            exec(program, {})
-        else:
-            status, stdout, stderr = programs.call(os.path.basename(script)[: -len('.py')], *args)
-            assert (status, stderr) == (0, '')
-            printed.append(stdout)
-    assert printed[0].endswith(
-        '\n810 training and 90 test examples of circles, crosses, squares in shapes_data\n'
-    )
-    assert 'Data: 810 examples of circles, crosses, squares in shapes_data' in printed[1]
-    assert _precision(printed[1]) > 0.95 and '10 views, step 203)' in printed[3]
-    assert (
-        printed[4]
-        == '660 training and 150 test examples of circles, crosses, squares in shapes_search\n'
-    )
-    assert _precision(printed[5]) > 0.8 and _precision(printed[6]) > 0.8

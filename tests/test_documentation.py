@@ -1,0 +1,265 @@
+"""README.md and docs/*.md: links, lengths, commands and programs."""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10.data import synthetic
+from tests.helpers import data_sets, pages, pictures
+from tests.helpers.forks import DEADLINE_SECS, ROOT
+
+MAX_PAGES, MAX_WORDS, MAX_README_WORDS = 12, 16000, 1000
+
+NETWORK = 'needs a network'
+SERVER = 'needs a server, or is one'
+HOSTS = 'needs several hosts'
+LONG = 'takes more than a minute'
+TESTED = 'another test runs it'
+FRAGMENT = 'no complete program'
+# Commands and programs that are not run: a pattern of `PAGE: COMMAND`, and the reason.
+NOT_RUN = [
+    (r': python3(\.7)? -m venv venv$', NETWORK + ' for the next command'),
+    (r': \. venv/bin/activate$', NETWORK + ' for the next command'),
+    (r': pip install ', NETWORK),
+    (r': python scripts/cifar10_dataset.py download$', NETWORK),
+    (r': python -m tf2onnx.convert ', NETWORK + ' to install tf2onnx'),
+    (r': tensorboard ', SERVER),
+    (r': docker run ', SERVER),
+    (r': curl -d ', SERVER),
+    (r': python -c "\nimport grpc', SERVER),
+    (r': python scripts/cifar10_distributed_train.py --ps_hosts=a:2222 ', HOSTS),
+    (r': trap exit INT TERM$', HOSTS + ' for the next command'),
+    (r': until python scripts/cifar10_distributed_train.py FLAGS;', HOSTS),
+    (
+        r': python scripts/cifar10_train.py --train_dir=/tmp/cifar10_train$',
+        LONG + ': a million steps',
+    ),
+    (r': python -m pytest ', LONG),
+    (r': ruff ', NETWORK + ' to install ruff'),
+    (r'books.md: import numpy', TESTED + ': test_book_listing'),
+    (r'README.md: cifar10.maybe_download_and_extract', FRAGMENT),
+    (r'tf1.md: import tensorflow.compat.v1 as tf\ntf.disable_v2_behavior\(\)$', FRAGMENT),
+    (r'flags.md: cifar10_\w+.py ', 'usage of a script, which another page runs'),
+    (r'_results.py --runs=classic:classic:classic_eval,', 'needs a run of 256 epochs'),
+    (r': .* holdout /tmp/cifar10_data ', 'needs more than 5,000 images'),
+    (r'_launch.py --num_ps=0 .* --max_steps=500 ', LONG),
+    (r'(results|distributed).md: .*_benchmark.py (step|distributed) ', LONG),
+    (r' --train_dir=/tmp/runs/classic_0.02 ', 'as a command of distributed.md, with more steps'),
+]
+
+# Documented output: page, part of the command, pattern.
+PROMISED = [
+    (
+        'own_images.md',
+        ' convert ',
+        r'\n810 training and 90 test examples of circles, crosses, squares in shapes_data\n$',
+    ),
+    (
+        'own_images.md',
+        ' --train_dir=shapes_run ',
+        r'\nData: 810 examples of circles, crosses, squares in shapes_data\n',
+    ),
+    (
+        'own_images.md',
+        ' --train_dir=shapes_run ',
+        r' precision @ 1 = (1\.000|0\.9[5-9]\d) \(\d+ of 90, step 203\)',
+    ),
+    ('own_images.md', ' --num_views=10', r'of 90, 10 views, step 203\)'),
+    (
+        'own_images.md',
+        ' holdout ',
+        r'^660 training and 150 test examples of circles, crosses, squares in shapes_search\n$',
+    ),
+    ('README.md', 'import placement', r'precision @ 1 = .* \(\d+ of 100, step 100\)'),
+    ('own_images.md', ' --train_dir=search_', r' precision @ 1 = (1\.000|0\.[89]\d\d) '),
+]
+# Commands before the first one of a page.
+ASSUMED = {
+    'use_the_model.md': [
+        'python scripts/cifar10_train.py --recipe=fast --keep_best',
+        'cp -r cifar10_train cifar10_best',
+    ]
+}
+
+PROGRAM = """
+import tensorflow as tf
+
+tf.app.flags.DEFINE_integer('max_steps', 1, 'Steps.')
+step = tf.Variable(0)
+train_op = step.assign_add(1)
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    for _ in range(tf.app.flags.FLAGS.max_steps):
+        session.run(train_op)
+    print(session.run(step))
+"""
+
+
+def _read_items():
+    return [item for page in pages.NAMES for item in pages.items(page)]
+
+
+def _reasons(item):
+    return [reason for pattern, reason in NOT_RUN if re.search(pattern, str(item))]
+
+
+@pytest.mark.parametrize('page', pages.NAMES)
+def test_links(page):
+    directory = os.path.dirname(pages.PATHS[pages.NAMES.index(page)])
+    for link in pages.links(page):
+        path, _, anchor = link.partition('#')
+        assert os.path.exists(os.path.join(directory, path)), link
+        if anchor and (not path or path.endswith('.md')):
+            assert anchor in pages.anchors(os.path.basename(path) or page), link
+
+
+def test_the_readme_links_each_page():
+    linked = {link.partition('#')[0] for link in pages.links('README.md')}
+    assert {'docs/' + page for page in pages.NAMES[1:]} <= linked
+
+
+def test_lengths():
+    assert pages.words('README.md') <= MAX_README_WORDS
+    assert len(pages.NAMES) - 1 <= MAX_PAGES
+    assert sum(map(pages.words, pages.NAMES[1:])) <= MAX_WORDS
+
+
+def test_files_of_docs_in_docstrings_and_messages():
+    for directory in ('cifar10', 'scripts', 'tests'):
+        for top, _, names in os.walk(os.path.join(ROOT, directory)):
+            for name in names:
+                if name.endswith('.py'):
+                    with open(os.path.join(top, name)) as opened:
+                        named = re.findall(r'docs/\w[\w/.-]*\.\w+', opened.read())
+                    for path in named:
+                        assert os.path.exists(os.path.join(ROOT, path)), (name, path)
+
+
+def test_flags():
+    """The flags after the name of a script exist, also within a sentence."""
+    known = set(re.findall(r'`--(\w+)`', pages.read('flags.md')))
+    for page in pages.NAMES:
+        for command in re.findall(r'\bcifar10_\w+\.py [^`\n]*', pages.read(page)):
+            assert set(re.findall(r' --(\w+)', command)) <= known, (page, command)
+
+
+def test_the_program_of_the_readme(tmp_path, capsys):
+    program = [item.text for item in pages.items('README.md') if item.is_python][-1]
+    exec(_redirect(program, tmp_path).replace('max_steps=100', 'max_steps=2'), {})
+    assert re.search(r'precision @ 1 = .* \(\d+ of 100, step 2\)', capsys.readouterr().out)
+
+
+def test_each_command_is_run_or_listed():
+    items = _read_items()
+    for item in items:
+        assert len(_reasons(item)) <= 1, f'{item}: {_reasons(item)}'
+    for pattern, _ in NOT_RUN:
+        assert any(re.search(pattern, str(item)) for item in items), pattern
+    for page, part, _ in PROMISED:
+        assert any(item.page == page and part in item.text and not _reasons(item) for item in items)
+
+
+def _make_checkout(directory):
+    """Copy the checkout to a directory, and make the input of the pages.
+
+    In the copy, the directory replaces /tmp, because the defaults of flags lie there.
+    """
+    for name in ('cifar10', 'scripts'):
+        shutil.copytree(
+            os.path.join(ROOT, name),
+            str(directory / name),
+            ignore=shutil.ignore_patterns('__pycache__'),
+        )
+        for source in (directory / name).rglob('*.py'):
+            source.write_text(_redirect(source.read_text(), directory))
+    (directory / 'bin').mkdir()
+    for name, arguments in [
+        ('python', ''),
+        # pip installs this script, but not into a virtual environment that only sees TensorFlow
+        ('saved_model_cli', '-m tensorflow.python.tools.saved_model_cli'),
+    ]:
+        script = directory / 'bin' / name
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
+        script.chmod(0o755)
+    for name in ('cifar10_data', 'cifar10_search', 'DIR'):
+        data_sets.write(directory / name, train_records=10)
+    synthetic.maybe_write(str(directory / 'cifar10_synthetic'), records_per_file=100)
+    (directory / 'my_program.py').write_text(PROGRAM)
+    pictures.write(directory / 'my_photos', ['cats', 'dogs'], 10)
+    for name in ('cat.jpg', 'holiday.png'):
+        pictures.smooth(150, 200).save(str(directory / name))
+    np.save(str(directory / 'images.npy'), np.zeros([2, 32, 32, 3], np.float32))
+
+
+def _is_input(item):
+    """Return True for a program that makes the input of its page, and for the command to run it."""
+    return bool(item.file or re.match(r'python \w+\.py$', item.text))
+
+
+def _redirect(text, directory):
+    return text.replace('/tmp/', f'{directory}/')
+
+
+def _run(command, directory):
+    """Run a shell command in a process group of its own; return (exit status, stdout, stderr)."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ('TF_CPP_MIN_LOG_LEVEL', 'PYTHONPATH')
+    }
+    process = subprocess.Popen(
+        ['sh', '-c', command],
+        cwd=str(directory),
+        env=dict(environment, PATH=f'{directory}/bin:{environment["PATH"]}'),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+        start_new_session=True,
+    )
+    try:
+        stdout, stderr = process.communicate(timeout=2 * DEADLINE_SECS)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    return process.returncode, stdout, stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(tf.__version__ < '2', reason='the pages show programs for TensorFlow 2')
+@pytest.mark.parametrize(
+    'page', [page for page in pages.NAMES if not all(map(_reasons, pages.items(page)))]
+)
+def test_commands(page, tmp_path):
+    """Run each command as it is written, except that another directory replaces /tmp.
+
+    The order is that of the page, after the program that makes its input.
+    """
+    _make_checkout(tmp_path)
+    failed = []
+    for command in ASSUMED.get(page, []):
+        assert _run(command, tmp_path)[0] == 0
+    for item in sorted(pages.items(page), key=_is_input, reverse=True):
+        if item.is_python:
+            name = item.file or 'program.py'
+            (tmp_path / name).write_text(_redirect(item.text, tmp_path))
+        if _reasons(item) or item.file:
+            continue
+        command = f'python {name}' if item.is_python else _redirect(item.text, tmp_path)
+        status, stdout, stderr = _run(command, tmp_path)
+        is_script = item.text.startswith('python scripts/')
+        if status or 'Traceback (most recent call last)' in stderr or is_script and stderr:
+            failed.append(f'{item}\nended with status {status}:\n{stdout}\n{stderr}')
+        for _, part, pattern in [promise for promise in PROMISED if promise[0] == page]:
+            if part in item.text and not re.search(pattern, stdout):
+                failed.append(f'{item}\nshould print {pattern!r}, but printed:\n{stdout}')
+    assert not failed, '\n'.join(failed)
