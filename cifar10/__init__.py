@@ -1,7 +1,7 @@
 """Classic graph-mode TensorFlow on CIFAR-10: the names that books import.
 
-A name is imported from its module on first use. So the import of the package is fast: it loads no
-TensorFlow, sets no environment variable and opens no file.
+Each name is imported from its module on first use. `import cifar10` itself loads no TensorFlow,
+sets no environment variable and opens no data file.
 """
 
 import importlib as _importlib
@@ -26,7 +26,7 @@ _MODULES = {  # module of each name
     'TOWER_NAME': 'cifar10.multi_gpu',
 }
 __all__ = sorted(_MODULES)
-# Attributes: cifar10.model.inference
+# Modules as attributes, for cifar10.model.inference
 _SUBMODULES = ['input', 'model', 'multi_gpu']
 
 

@@ -1,6 +1,6 @@
 """Hyperparameters, recipes, run length and intervals of a run.
 
-It does not need TensorFlow: the flags are parsed before its import, which takes seconds.
+This module does not import TensorFlow, because flags are parsed before that slow import.
 """
 
 import math
@@ -9,10 +9,10 @@ from typing import NamedTuple, Optional
 OPTIMIZERS = ['gradient_descent', 'momentum', 'muon']
 SCHEDULES = ['staircase', 'linear']
 LR_SCALINGS = ['none', 'linear']
-VARIABLE_STRATEGIES = ['cpu', 'first_device', 'spread']  # devices of the variables
-NUM_VIEWS_CHOICES = [1, 2, 10]  # per image of an evaluation
+VARIABLE_STRATEGIES = ['cpu', 'first_device', 'spread']  # placement of the variables
+NUM_VIEWS_CHOICES = [1, 2, 10]  # views per evaluated image
 MAX_STEPS = 1000000
-CONDITIONAL_HPARAMS = {  # field: (other field, its values that give the field an effect)
+CONDITIONAL_HPARAMS = {  # hyperparameter: (another one, its values that enable the first)
     'momentum': ('optimizer', ['momentum', 'muon']),
     'matrix_learning_rate': ('optimizer', ['muon']),
     'matrix_weight_decay': ('optimizer', ['muon']),
@@ -28,16 +28,16 @@ class HParams(NamedTuple):
 
     recipe: str = 'classic'
     batch_size: int = 128  # examples per tower per step
-    optimizer: str = 'gradient_descent'  # or momentum (Nesterov's), or muon
+    optimizer: str = 'gradient_descent'  # or momentum (Nesterov), or muon
     initial_learning_rate: float = 0.1
-    # or linear: multiplied by examples per step / batch size of the recipe
+    # linear: the rate is multiplied by examples per step / batch size of the recipe
     lr_scaling: str = 'none'
-    momentum: float = 0.9  # with momentum and muon
-    # with muon, for the weights of hidden layers: root mean square of the update
+    momentum: float = 0.9  # of momentum and muon
+    # muon: root mean square of the update of hidden weights, at initial_learning_rate
     matrix_learning_rate: float = 6e-4
-    # with muon: the relative decrease of these weights per step is this * matrix_learning_rate
+    # muon: a step multiplies these weights by 1 - matrix_weight_decay * matrix_learning_rate
     matrix_weight_decay: float = 0.75
-    schedule: str = 'staircase'  # or linear: rises, then falls to 0
+    schedule: str = 'staircase'  # or linear: warm-up, then linear decay to 0
     num_epochs_per_decay: float = 350.0
     learning_rate_decay_factor: float = 0.1
     warmup_epochs: float = 0.0
@@ -46,12 +46,12 @@ class HParams(NamedTuple):
     fc_weight_decay: float = 0.004
     label_smoothing: float = 0.0
     moving_average_decay: float = 0.9999
-    # decay = 1 - 1 / (fraction * steps of the run); 0: moving_average_decay
+    # unless 0, the decay is 1 - 1 / (moving_average_fraction * steps of the run)
     moving_average_fraction: float = 0.0
     contrast: float = 0.8  # contrast factors are drawn from 1 - contrast to 1 + contrast
 
     def has_effect(self, name):
-        """Return True if the other fields give the field `name` an effect."""
+        """Return True if the other hyperparameters let `name` have an effect."""
         other, values = CONDITIONAL_HPARAMS.get(name, (None, None))
         return other is None or getattr(self, other) in values
 
@@ -83,7 +83,7 @@ FAST = HParams(
 )
 BEST = FAST._replace(recipe='best', matrix_weight_decay=1.5, warmup_epochs=5.0, epochs=100.0)
 RECIPES = {recipe.recipe: recipe for recipe in (CLASSIC, FAST, BEST)}
-CHOICES = {  # of the hyperparameters that are names
+CHOICES = {  # values of the enum hyperparameters
     'recipe': list(RECIPES),
     'optimizer': OPTIMIZERS,
     'schedule': SCHEDULES,
@@ -124,6 +124,6 @@ class Intervals(NamedTuple):
     save_summaries_steps: int = 100
     save_checkpoint_steps: int = 1000
     max_to_keep: int = 5  # checkpoints; 0 keeps all
-    eval_every: Optional[int] = None  # None: only the last checkpoint; 0: no evaluation
+    eval_every: Optional[int] = None  # None: evaluate only the last checkpoint; 0: never
     keep_best: bool = False  # also keep the checkpoint with the best precision
-    profile_step: Optional[int] = None  # the traced step
+    profile_step: Optional[int] = None  # step to trace

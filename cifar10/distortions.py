@@ -24,7 +24,7 @@ class Parameters(NamedTuple):
 
     rows: tf.Tensor  # int32 [n], 0 to 32 - image_size: first row of each crop
     columns: tf.Tensor  # int32 [n], 0 to 32 - image_size: first column of each crop
-    flip: tf.Tensor  # bool [n], True with probability 1/2: mirror the image
+    flip: tf.Tensor  # bool [n], True (probability 1/2) mirrors the image
     contrast_factors: tf.Tensor  # float32 [n]
 
 
@@ -46,11 +46,12 @@ def sample_parameters(n, strengths=Strengths(), image_size=IMAGE_SIZE):
 
 
 def distort(images, parameters, image_size=IMAGE_SIZE):
-    """Crop, flip, adjust contrast and standardise each image of a batch.
+    """Crop, flip, adjust contrast and standardize each image of a batch.
 
-    Equal to tf.image's crop, flip, adjust_brightness, adjust_contrast and per_image_standardization
-    of each image, in float32 without clipping. Brightness is left out, because the standardisation
-    cancels it. Contrast and standardisation together are one affine map per channel.
+    The result equals tf.image's crop, flip, adjust_brightness, adjust_contrast and
+    per_image_standardization of each image, in float32 without clipping. Brightness is left out,
+    because standardization cancels any change of brightness. Contrast and standardization together
+    are one affine map per channel.
 
     Args:
       images: uint8 [n, 3, 32, 32].
@@ -73,12 +74,12 @@ def distort(images, parameters, image_size=IMAGE_SIZE):
 
 
 def _standardize(images, contrast_factors):
-    """Scale the contrast about channel means, then images to zero mean and unit variance.
+    """Scale the contrast about the channel means, then standardize each image.
 
     Let m_c be the mean of channel c, m the mean of the image and f the contrast factor. Contrast
-    maps x - m to f (x - m_c) + (m_c - m). Its variance is f^2 var(x - m_c) + var(m_c - m). As in
+    maps x - m to f (x - m_c) + (m_c - m), with variance f^2 var(x - m_c) + var(m_c - m). As in
     tf.image.per_image_standardization, the standard deviation is at least 1 / sqrt(number of
-    values), which keeps uniform images finite.
+    values), so that uniform images stay finite.
 
     Args:
       images: float32 [n, 3, height, width].
@@ -102,13 +103,13 @@ def _standardize(images, contrast_factors):
 
 
 def crop(images, row_offset=0, column_offset=0, image_size=IMAGE_SIZE):
-    """Crop and standardise images.
+    """Crop and standardize images.
 
     Args:
       images: uint8 [n, 3, 32, 32].
-      row_offset: pixels from the centre of the image down to the centre of the crop; the crop must
+      row_offset: pixels from the center of the image down to the center of the crop; the crop must
         stay in the image.
-      column_offset: likewise, to the right.
+      column_offset: pixels to the right, likewise.
       image_size: height and width of the crop, up to 32.
 
     Returns:

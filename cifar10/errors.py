@@ -26,7 +26,7 @@ _OS_ERROR_MESSAGES = {os.strerror(number) for number in errno.errorcode}
 
 
 class UserError(Exception):
-    """Bad input: one line with cause and remedy.
+    """Error of the user, with cause and remedy in one line.
 
     The scripts print the line and exit with status 1, as for an OSError. A bug keeps its traceback.
     """
@@ -48,7 +48,7 @@ def warn(message):
 
 
 class MissingOutputsError(UserError):
-    """Missing outputs of a saved run.
+    """Error of a saved run with missing outputs.
 
     Attributes:
       stop_signal: the signal that stopped the run; None if the run is complete.
@@ -65,7 +65,7 @@ class OutputErrors:
     The run continues, but ends with an error.
 
     Attributes:
-      training_ended: True after the last step; stops the warnings that training goes on.
+      training_ended: True after training, when `add` no longer prints warnings.
     """
 
     def __init__(self):
@@ -77,11 +77,11 @@ class OutputErrors:
         is_new = str(self._errors.get(name)) != str(error)
         self._errors[name] = error
         if is_new and not self.training_ended:
-            warn(f'{error}. Training goes on')
+            warn(f'{error}. Training continues')
 
     @contextlib.contextmanager
     def collect(self, name):
-        """Catch and add a UserError of the block that writes the output `name`."""
+        """Catch a UserError of the block, and add it for the output `name`."""
         try:
             yield
         except UserError as error:
@@ -99,19 +99,19 @@ class OutputErrors:
 
 
 def reason(error):
-    """Return the cause of an error, without its path."""
+    """Return the cause of an error, without the path of the file."""
     message = getattr(error, 'strerror', None) or one_line_message(error)
-    last = message.rsplit('; ', 1)[-1]  # of TensorFlow's 'PATH; No space left on device'
+    last = message.rsplit('; ', 1)[-1]  # TensorFlow: 'PATH; No space left on device'
     return last if last in _OS_ERROR_MESSAGES else message
 
 
 def one_line_message(error):
-    """Return the first line of an error's message, without TensorFlow's nodes and stack."""
+    """Return the first informative line of an error's message."""
     lines = [part.strip() for part in getattr(error, 'message', str(error)).splitlines()]
     message_lines = [
         part
         for before, part in zip([''] + lines, lines)
-        # A line of source follows 'File "'.
+        # The line after 'File "' is source code.
         if part and not part.startswith(_BOILERPLATE_PREFIXES) and not before.startswith('File "')
     ]
     return (

@@ -27,9 +27,9 @@ class Result(NamedTuple):
     step: int
     num_views: int
     metrics: Metrics
-    mistakes: Sequence[Mistake]  # the most confident ones
+    mistakes: Sequence[Mistake]  # the most confident mistakes
     class_names: Sequence[str]  # in label order; numbers if the classes have no names
-    # By summary tag. The cross entropy is the mean over the examples, without label smoothing.
+    # From summary tag to loss. The cross entropy is a mean over examples without label smoothing.
     losses: Dict[str, float]
 
 
@@ -46,7 +46,7 @@ class Evaluator:
           num_views: views per image, see crop_and_flip.
 
         Raises:
-          UserError: a file is missing or malformed, or there are fewer than `num_examples`.
+          UserError: a file is missing or malformed, or there are fewer examples than num_examples.
         """
         self._file_watcher = watch.FileWatcher(split)
         num_present = verification.verify(split)
@@ -54,7 +54,7 @@ class Evaluator:
         self._num_examples = num_examples or num_present
         if self._num_examples > num_present:
             raise UserError(
-                f'--num_examples={num_examples} is more than the {num_present} existing examples: leave it out to score all'
+                f'--num_examples={num_examples} is more than the {num_present} existing examples: leave it out to evaluate all'
             )
         self._num_views = num_views
         self._config = machine.session_config(
@@ -66,8 +66,8 @@ class Evaluator:
             labels, images = cifar10_input.undistorted_records(split, num_epochs=1)
             labels = cifar10_input.check_labels(labels, split.num_classes)
             with tf.device(device):
-                # Weight decay 1 makes 'losses' the l2_loss. `evaluate` multiplies it by the
-                # weight decay of the run.
+                # With weight decay 1, the collection 'losses' has each l2_loss(weights). `evaluate`
+                # multiplies them by the weight decay of the run.
                 log_probabilities = mean_log_probabilities(
                     images, num_views, split.num_classes, num_sub_batches, fc_weight_decay=1.0
                 )
@@ -80,8 +80,8 @@ class Evaluator:
     def evaluate(self, ckpt):
         """Evaluate the moving averages in a checkpoint.
 
-        A checkpoint without moving averages is evaluated with its weights, and a line says so. The
-        losses use the weight decay in the run's record.
+        A checkpoint without moving averages is evaluated with its weights; a line is printed.
+        The losses use the weight decay in the run's record.
 
         Args:
           ckpt: a Checkpoint.
@@ -131,7 +131,7 @@ class Evaluator:
                     batches.append(batch)
                     missing -= batch.num_examples
                 coord.request_stop()
-                # Raises errors of the threads, but not OutOfRangeError, the end of the data.
+                # join raises the errors of the threads, except OutOfRangeError at the end of data.
                 coord.join(threads)
             except tf.errors.OpError:
                 coord.raise_requested_exception()  # the thread's error is the cause
@@ -143,26 +143,26 @@ class Evaluator:
 
 
 def crop_and_flip(images, num_views):
-    """Return views of each image, standardised.
+    """Return standardized views of each image.
 
     Args:
       images: uint8 [n, 3, 32, 32].
-      num_views: 1: the centre crop; 2: the centre crop and its mirror image; 10: the centre crop,
-        four crops towards the corners, and their mirror images.
+      num_views: 1: the center crop; 2: the center crop and its mirror image; 10: the center crop,
+        four crops towards the corners, and the five mirror images.
 
     Returns:
       A list of `num_views` float32 [n, 24, 24, 3].
     """
     shifts = [(0, 0)]
     if num_views == 10:
-        # (down, right) in pixels, from the centre of the image to the centre of the crop
+        # (down, right) in pixels, from the center of the image to the center of the crop
         shifts += itertools.product([-3, 3], repeat=2)
     crops = [distortions.crop(images, *shift) for shift in shifts]
     return crops if num_views == 1 else crops + [crop[:, :, ::-1] for crop in crops]
 
 
 def mean_log_probabilities(images, num_views, num_classes, num_sub_batches, fc_weight_decay):
-    """Return the logarithm of the mean of the class probabilities over the views.
+    """Return the log of the mean class probabilities over the views.
 
     Args:
       images: uint8 [n, 3, 32, 32].
@@ -198,25 +198,25 @@ def format_result(result, top_k=None):
 
 
 def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=None):
-    """Yield the newest Checkpoint, at most every `min_interval_secs` seconds, and the last one.
+    """Yield the newest Checkpoint, at most once per `min_interval_secs` seconds.
 
-    Poll every two seconds. Stop at the end of the run, or after `timeout_secs` seconds without a
-    new checkpoint; None has no timeout.
+    The last checkpoint of the run does not wait. Stop at the end of the run, or after
+    `timeout_secs` seconds without a new checkpoint; None has no timeout.
 
-    tf.train.checkpoints_iterator compares names: it misses a checkpoint that is saved again under
-    the same name, and an older intact one if the latest is damaged.
+    tf.train.checkpoints_iterator compares names. It would miss a checkpoint that is saved again
+    under the same name, and an intact older checkpoint if the latest is damaged.
 
     Raises:
       UserError: all checkpoints are damaged, the directory of a checkpoint has been removed, or
         there was no checkpoint before the timeout.
     """
-    # fingerprints of the newest checkpoint and of the last one read; (path, time) last yielded
+    # Fingerprints of the newest and of the last read checkpoint; (path, time) of the last yielded
     found = seen = last = None
     found_time = due_time = time.monotonic()
     if not checkpoint_files.fingerprint(checkpoint_dir):
         print(f'Waiting for a checkpoint in {checkpoint_dir}')
     while True:
-        # in this order, or the last checkpoint could be saved between the two
+        # has_ended first: the last checkpoint could be saved between the two calls
         has_ended = run_directory.has_ended(checkpoint_dir)
         fingerprint, now = checkpoint_files.fingerprint(checkpoint_dir), time.monotonic()
         if fingerprint != found:
@@ -226,12 +226,14 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
         if found != seen and (now >= due_time or has_ended or is_over):
             seen, ckpt = found, checkpoint.read_latest(checkpoint_dir)
             used = ckpt and (ckpt.path, checkpoint_files.modification_time(ckpt.path))
-            if used and used != last:  # Equal if the newest is damaged.
+            if (
+                used and used != last
+            ):  # Equal if an older one is read because the newest is damaged.
                 last, due_time = used, now + min_interval_secs
                 yield ckpt
                 continue
         if last and not os.path.isdir(checkpoint_dir):
-            time.sleep(1)  # A trainer with --fresh moves and recreates it.
+            time.sleep(1)  # A trainer with --fresh moves and recreates the directory.
             directories.check_exists(
                 checkpoint_dir, 'it has been moved or removed: put it back, and start again'
             )
@@ -270,7 +272,7 @@ def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):
     result = None
     directories.make(eval_dir)
     if not figures.is_available():
-        print('No figures, which need matplotlib: pip install matplotlib')
+        print('No figures without matplotlib: pip install matplotlib')
     with event_file.SummaryWriter(eval_dir) as summary_writer:
         tensorboard.start(summary_writer, evaluator.graph)
         for ckpt in checkpoints:

@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import distortions
 from cifar10.config import CLASSIC, DEPTH, HEIGHT, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, WIDTH
 from cifar10.data import dataset, verification
-from cifar10.distortions import IMAGE_SIZE  # noqa: F401 (listings look for it here)
+from cifar10.distortions import IMAGE_SIZE  # noqa: F401 (books import it from here)
 from cifar10.errors import UserError
 
 BATCH_SIZE = CLASSIC.batch_size
@@ -24,7 +24,7 @@ MIN_FRACTION_OF_EXAMPLES_IN_QUEUE = 0.4
 
 
 class Shard(NamedTuple):
-    """One of `num_shards` equal, disjoint parts of the examples."""
+    """One of `num_shards` disjoint parts of the examples, of nearly equal size."""
 
     index: int = 0
     num_shards: int = 1
@@ -99,11 +99,11 @@ def shuffled_records(split, num_examples, batch_size, settings=InputSettings()):
 
     Args:
       split: a Split.
-      num_examples: the minimum size of the queue is 40 % of them. To bound its memory, CIFAR-10's
-        number is the maximum.
+      num_examples: examples in the shard. The queue keeps at least 40 % of them, but of no more
+        than 50,000, to bound the memory.
       batch_size: examples per batch.
-      settings: an InputSettings. If it is deterministic and one thread dequeues, the graph's seed
-        fixes the order. Otherwise the order also depends on the timing of threads.
+      settings: an InputSettings. If `deterministic` is True and one thread dequeues, the graph's
+        seed fixes the order.
 
     Returns:
       labels: int32 [batch_size].
@@ -112,8 +112,8 @@ def shuffled_records(split, num_examples, batch_size, settings=InputSettings()):
     minimum = int(
         min(num_examples, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN) * MIN_FRACTION_OF_EXAMPLES_IN_QUEUE
     )
-    # Deterministic: with room for one record above the minimum, the queue is full at each draw. So
-    # its content does not depend on timing.
+    # Deterministic: with room for one record above the minimum, the queue is full at each dequeue.
+    # The timing of threads then does not change the content.
     capacity = minimum + (1 if settings.deterministic else 3 * batch_size)
     filenames = tf.train.string_input_producer(split.paths)
     with tf.name_scope('shuffle_queue'):
@@ -121,7 +121,7 @@ def shuffled_records(split, num_examples, batch_size, settings=InputSettings()):
             capacity, minimum, [tf.uint8], [[split.record_bytes]], name='shuffle_queue'
         )
         enqueue = queue.enqueue_many([_read_records(filenames, split, settings.shard)])
-        # One thread fills the queue while the other one reads a file.
+        # One thread enqueues while the other one reads a file.
         num_threads = 1 if settings.deterministic else 2
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue] * num_threads))
         size = queue.size()
@@ -132,7 +132,7 @@ def shuffled_records(split, num_examples, batch_size, settings=InputSettings()):
 
 
 def _read_records(filename_queue, split, shard=Shard()):
-    """Read up to 256 records at a time, uint8 [n, record_bytes].
+    """Read the next 1 to 256 records, uint8 [n, record_bytes].
 
     A shard reads every shard.num_shards-th block of each file. Blocks are as large as the file
     sizes allow.
@@ -145,11 +145,11 @@ def _read_records(filename_queue, split, shard=Shard()):
     for path, length in zip(paths, lengths):
         if length < shard.num_shards:
             raise UserError(
-                f'{path} has {length} examples, which cannot be shared by {shard.num_shards} workers: start fewer, or give more data'
+                f'{path} has {length} examples, too few for {shard.num_shards} workers: start fewer workers, or give more data'
             )
-    # A reader has one block size. It must divide the length of each file, or the reader would lose
-    # the last records. If no size suits all shards, blocks have one record: then the shards differ
-    # by at most one record per file.
+    # The block size must divide the length of each file, or the reader would lose the last records.
+    # If no size gives equal shards, a block is one record. Then the shards differ by at most one
+    # record per file.
     common = np.gcd.reduce(lengths)
     blocks = [count for count in range(1, 257) if common % (count * shard.num_shards) == 0]
     block = max(blocks, default=1)
@@ -162,10 +162,10 @@ def _read_records(filename_queue, split, shard=Shard()):
 
 
 def check_labels(labels, num_classes):
-    """Return the labels, int32 [n], asserted to be below `num_classes`.
+    """Return the labels, int32 [n], with an assertion that all are below `num_classes`.
 
-    Their evaluation raises InvalidArgumentError otherwise. A larger label comes from a file that
-    changed after its verification. Without the assertion, a GPU would compute a NaN.
+    The assertion fails (InvalidArgumentError) if a file changed after its verification. Without the
+    assertion, a GPU would compute NaN.
     """
     with tf.device('/cpu:0'), tf.name_scope('check_labels'):
         message = (
@@ -198,7 +198,7 @@ def prefetch_queue(images, labels, capacity, num_threads=1):
 def tower_batches(queue, num_towers):
     """Dequeue one batch per tower, in the order of the towers.
 
-    The order makes the batch of each tower independent of timing.
+    With a fixed order, the timing of threads does not change the batch of a tower.
 
     Returns:
       A list of (images, labels).
@@ -217,11 +217,11 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, num_epoc
       eval_data: True reads the test files, False the training files.
       data_dir: directory of a data set, or a Dataset; see dataset.read.
       batch_size: examples per batch.
-      num_epochs: number of passes over the examples. The last batch may be smaller; the next run
-        raises tf.errors.OutOfRangeError. None returns full batches endlessly.
+      num_epochs: number of passes over the examples. The last batch may be smaller. The next
+        session.run raises tf.errors.OutOfRangeError. None returns full batches endlessly.
 
     Returns:
-      images: float32 [n, 24, 24, 3], centre crops, standardised; n is batch_size, or unknown with
+      images: float32 [n, 24, 24, 3], standardized center crops; n is batch_size, or unknown with
         `num_epochs`.
       labels: int32 [n].
 
@@ -264,10 +264,10 @@ def undistorted_records(split, batch_size=BATCH_SIZE, num_epochs=None):
 
 
 def _filename_queue(paths):
-    """Return a queue of file names that is closed after the last one.
+    """Return a queue of file names that closes after the last name.
 
-    tf.train.string_input_producer(num_epochs=1) would need a local variable. Listings that only
-    restore a checkpoint do not initialise it.
+    tf.train.string_input_producer(num_epochs=1) would need a local variable. Programs of books that
+    only restore a checkpoint do not initialize local variables.
     """
     queue = tf.FIFOQueue(len(paths), [tf.string], [[]], name='filename_queue')
     with tf.control_dependencies([queue.enqueue_many([paths])]):

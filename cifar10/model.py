@@ -1,6 +1,6 @@
 """Network and loss.
 
-Two convolutional layers with pooling and local response normalisation, two fully connected layers,
+Two convolutional layers with pooling and local response normalization, two fully connected layers,
 and a linear layer for the logits: 1,068,298 parameters for images of 24 x 24.
 """
 
@@ -13,7 +13,7 @@ _LRN_RADIUS, _LRN_BIAS, _LRN_ALPHA, _LRN_BETA = 4, 1.0, 0.001 / 9, 0.75
 
 
 def _weights_and_biases(shape, dtype, stddev, bias):
-    """Create truncated normal weights and constant biases on the CPU, for the towers to share."""
+    """Create truncated normal weights and constant biases, by default on the CPU."""
     initializer = tf.truncated_normal_initializer(stddev=stddev, dtype=dtype)
     with tf.device('/cpu:0'):
         weights = tf.get_variable('weights', shape, dtype, initializer)
@@ -55,9 +55,9 @@ def _runs_on_gpu(x):
 def local_response_normalization(x, name):
     """Return tf.nn.lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75).
 
-    A GPU runs tf.nn.lrn, one cuDNN kernel. On a CPU, TensorFlow's kernels would take a quarter of a
-    training step. So a CPU computes square roots and products with a band matrix, which would be
-    less exact on a GPU.
+    On a GPU, tf.nn.lrn is one cuDNN kernel. On a CPU, the kernels of tf.nn.lrn would take a quarter
+    of a training step. So a CPU computes square roots and products with a band matrix, which would
+    be less exact on a GPU.
 
     Args:
       x: float tensor [n, height, width, channels].
@@ -116,12 +116,11 @@ def inference(
     """Build the network.
 
     Args:
-      images: [batch, height, width, 3], float32 or float16, also the dtype of the variables;
-        height and width must be static.
+      images: float32 or float16 [batch, height, width, 3] with static height and width. The
+        variables get the same dtype.
       num_classes: the number of classes.
-      num_sub_batches: number of parts of the batch that the convolutional layers compute in
-        parallel, so that the threads of a CPU do not wait for each other in each operation. The
-        result is the same.
+      num_sub_batches: number of parts of the batch, which the convolutional layers compute in
+        parallel. On a CPU, threads then wait less for each other. The result is the same.
       fc_weight_decay: each fully connected hidden layer adds fc_weight_decay * l2_loss(weights) to
         the collection 'losses'.
 
@@ -158,7 +157,7 @@ def loss(logits, labels, scope=None, label_smoothing=CLASSIC.label_smoothing):
     Args:
       logits: [batch, classes], float32 or float16.
       labels: class numbers, [batch], any numeric dtype.
-      scope: a name scope, like 'tower_0/', to sum only its losses; None sums all.
+      scope: sum only the losses in this name scope, like 'tower_0/'; None sums all.
       label_smoothing: e, from 0 to 1.
 
     Returns:
@@ -171,7 +170,7 @@ def loss(logits, labels, scope=None, label_smoothing=CLASSIC.label_smoothing):
     if label_smoothing:
         uniform_cross_entropy = tf.reduce_logsumexp(logits, 1) - tf.reduce_mean(logits, 1)
         cross_entropy += label_smoothing * (uniform_cross_entropy - cross_entropy)
-        # Another name than the evaluation's: TensorBoard must not join the curves.
+        # A name other than the evaluation's, or TensorBoard would join the two curves.
         name = 'smoothed_cross_entropy'
     tf.add_to_collection('losses', tf.reduce_mean(cross_entropy, name=name))
     return tf.add_n(tf.get_collection('losses', scope), name='total_loss')

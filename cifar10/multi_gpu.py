@@ -20,9 +20,9 @@ class ModelParams(NamedTuple):
 
 
 def _read_variable_once(getter, name, **kwargs):
-    """Get the value of a variable, which is sent once to each tower; a custom getter."""
+    """Return the value of a variable (a custom getter); each tower receives the value once."""
     variable = getter(name, **kwargs)
-    with tf.name_scope(variable.op.name + '/'):  # for TensorBoard
+    with tf.name_scope(variable.op.name + '/'):  # groups the read with its variable in TensorBoard
         return variable.value()
 
 
@@ -48,8 +48,8 @@ def tower_gradients(devices, batches, opt, model_params=ModelParams()):
     """Build one tower per batch; all towers share one set of variables.
 
     Args:
-      devices: device names, divided equally over the towers; each tower divides its layers over its
-        devices.
+      devices: device names, divided equally over the towers. Each tower divides its layers over its
+        own devices.
       batches: one (images, labels) per tower.
       opt: a tf.train.Optimizer.
       model_params: a ModelParams.
@@ -78,7 +78,7 @@ def tower_gradients(devices, batches, opt, model_params=ModelParams()):
 
 
 def average_gradients(tower_grads):
-    """Average each variable's gradient over the towers, which synchronizes them.
+    """Average each variable's gradient over the towers; this synchronizes the towers.
 
     Args:
       tower_grads: a list with each tower's list of (gradient, variable).

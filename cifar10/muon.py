@@ -1,27 +1,27 @@
-"""Muon: gradient descent with orthogonalised momentum of each weight matrix.
+"""Muon: gradient descent with orthogonalized momentum of each weight matrix.
 
 Keller Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024,
 https://kellerjordan.github.io/posts/muon/. The update of a weight matrix is its momentum with all
-singular values near 1. Directions with small gradients are then learnt as fast as those with large
-gradients. Here, each block of 64 columns is orthogonalised separately.
+singular values near 1. Directions with small gradients are then learned as fast as directions with
+large gradients. Here, each block of 64 columns is orthogonalized separately.
 """
 
 import tensorflow.compat.v1 as tf
 
 # Jordan et al. use 5. On held-out images 3 are as good (docs/recipes.md), and faster.
 _ITERATIONS = 3
-# of Jordan et al.: 3 iterations bring singular values above 0.018 between 0.68 and 1.21
+# From Jordan et al. Three iterations map singular values from 0.018 to 1 into 0.68 to 1.21.
 _COEFFICIENTS = 3.4445, -4.7750, 2.0315
-# The products of all 384 columns of local3 would take several times as long.
+# A single block of the 384 columns of local3 would take several times as long.
 _BLOCK_COLUMNS = 64
 
 
 def orthogonalize(matrix, scale=1.0):
     """Bring the singular values of a matrix near `scale` by Newton-Schulz iterations.
 
-    Division by the Frobenius norm brings them between 0 and 1. An iteration replaces X by X (a + b
-    G + c G^2) with G = X^T X. These factors are polynomials of the first G, which is far smaller
-    than X. So the factors are multiplied first, and X once by their product.
+    Division by the Frobenius norm gives singular values from 0 to 1. An iteration replaces X by
+    X (a + b G + c G^2) with G = X^T X. All factors are polynomials of the first G, and G is far
+    smaller than X. So X is multiplied only once, by the product of the factors.
 
     Args:
       matrix: float32 [rows, columns] with at least as many rows as columns.
@@ -43,10 +43,10 @@ def orthogonalize(matrix, scale=1.0):
 
 
 class Muon(tf.train.MomentumOptimizer):
-    """Nesterov momentum, orthogonalised for the weights of hidden layers.
+    """Nesterov momentum, orthogonalized for the weights of hidden layers.
 
     The weights of a convolution [height, width, in, out] are a matrix [height * width * in, out].
-    Blocks of at most 64 columns are orthogonalised. The elements of the update have a root mean
+    Blocks of at most 64 columns are orthogonalized. The elements of the update have a root mean
     square of about `matrix_learning_rate`.
     """
 
@@ -58,8 +58,8 @@ class Muon(tf.train.MomentumOptimizer):
           momentum: a float.
           matrix_learning_rate: a scalar, for the weights of hidden layers.
           matrix_weight_decay: these weights are multiplied by 1 - matrix_learning_rate *
-            matrix_weight_decay per step. It is not part of the gradient, because
-            orthogonalisation would change its size (Loshchilov and Hutter, 2017, arXiv
+            matrix_weight_decay per step. The decay is not part of the gradient, because
+            orthogonalization would change its size (Loshchilov and Hutter, 2017, arXiv
             1711.05101).
         """
         super().__init__(learning_rate, momentum, use_nesterov=True, name='Muon')

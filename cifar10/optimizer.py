@@ -27,7 +27,7 @@ def batch_factor(run_length, hparams):
 
 
 def peak_learning_rate(run_length, hparams):
-    """Return initial_learning_rate, scaled by lr_scaling: the highest rate of the schedule."""
+    """Return the highest rate of the schedule: initial_learning_rate, scaled by lr_scaling."""
     factors = {'none': 1, 'linear': batch_factor(run_length, hparams)}
     return hparams.initial_learning_rate * factors[hparams.lr_scaling]
 
@@ -37,11 +37,11 @@ def learning_rate(global_step, run_length, hparams):
 
     The schedules count examples, so they do not depend on the number of towers.
 
-    staircase: multiplied by learning_rate_decay_factor every num_epochs_per_decay epochs, first in
-    the first step that starts after num_epochs_per_decay epochs.
+    staircase: the rate is multiplied by learning_rate_decay_factor every num_epochs_per_decay
+    epochs.
 
-    linear: rises from 0 over warmup_epochs, then falls to 0 at the end of `epochs`. A step has the
-    rate of the middle of its examples.
+    linear: the rate rises from 0 over warmup_epochs, then falls to 0 at the end of `epochs`. A step
+    uses the rate at the middle of its examples.
 
     Args:
       global_step: the number of updates, an integer scalar.
@@ -56,8 +56,8 @@ def learning_rate(global_step, run_length, hparams):
       KeyError: hparams.lr_scaling is unknown.
     """
     with tf.name_scope('learning_rate'):
-        # Integers and float64, because float32 is exact only up to 2^24 = 16.8 million, and 350
-        # epochs are 17.5 million examples. tf.train.exponential_decay uses float32.
+        # float32, as in tf.train.exponential_decay, is exact only up to 2^24 = 16.8 million, but
+        # 350 epochs have 17.5 million examples. So examples are counted in int64 and float64.
         step = tf.cast(global_step, tf.int64)
         if hparams.schedule == 'staircase':
             decays = step * run_length.examples_per_step // examples_per_decay(run_length, hparams)
@@ -66,7 +66,7 @@ def learning_rate(global_step, run_length, hparams):
             epoch = run_length.epoch_at(tf.cast(step, tf.float64) + 0.5)
             warmup = hparams.warmup_epochs
             factor = tf.maximum((hparams.epochs - epoch) / (hparams.epochs - warmup), 0)
-            if warmup:  # during the warm-up the falling line is above 1
+            if warmup:  # the decay is above 1 during the warm-up
                 factor = tf.minimum(epoch / warmup, factor)
             factor = tf.cast(factor, tf.float32)
         else:
@@ -101,9 +101,10 @@ def create(learning_rate, hparams):
 def train(opt, gradients, global_step, run_length, hparams):
     """Apply the gradients, then update the moving averages of all trainable variables.
 
-    The decay is min(d, (1 + step) / (10 + step)), where step is the number of updates including
-    this one. d is 1 - 1 / (moving_average_fraction * steps of the run), so the averages cover the
-    same part of a run of any length. If moving_average_fraction is 0, d is moving_average_decay.
+    The decay is min(d, (1 + step) / (10 + step)). The step counts updates including this one, and d
+    is moving_average_decay. If moving_average_fraction is not 0, d is 1 - 1 /
+    (moving_average_fraction * steps of the run). The averages then cover the same fraction of a run
+    of any length.
 
     Args:
       opt: a tf.train.Optimizer.
@@ -118,8 +119,8 @@ def train(opt, gradients, global_step, run_length, hparams):
     decay = hparams.moving_average_decay
     if hparams.moving_average_fraction:
         decay = max(0.0, 1 - 1 / (hparams.moving_average_fraction * num_steps(run_length, hparams)))
-    # The losses read the weights before the update. No gradient waits for the weight decay, so it
-    # needs this dependency.
+    # The weight decay losses must read the weights before the update. No gradient depends on these
+    # losses, so only this control dependency orders them.
     with tf.name_scope('update'), tf.control_dependencies(tf.get_collection('losses')):
         update = opt.apply_gradients(gradients, global_step=global_step)
     with tf.name_scope('moving_averages'), tf.control_dependencies([update]), tf.device(

@@ -10,7 +10,7 @@ LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
 
 
 def tower_devices(num_devices):
-    """Return `num_devices` names of GPUs, repeated if there are fewer, or of CPU devices."""
+    """Return `num_devices` device names: of GPUs, repeated if too few, or of CPU devices."""
     num_gpus = len(tf.config.experimental.list_physical_devices('GPU'))
     if not num_gpus:
         devices = [f'/cpu:{i}' for i in range(num_devices)]
@@ -20,16 +20,15 @@ def tower_devices(num_devices):
         )
         return devices
     if num_gpus < num_devices:
-        print(f'Fewer GPUs ({num_gpus}) than asked for ({num_devices}): they are shared')
+        print(f'Fewer GPUs ({num_gpus}) than requested ({num_devices}): GPUs are shared')
     return [f'/gpu:{i % num_gpus}' for i in range(num_devices)]
 
 
 def divide_layers(num_devices):
     """Divide the layers of the network over the devices of a tower.
 
-    Two devices: the convolutional layers (most of the operations), and the fully connected layers
-    (most of the weights). Other numbers: one layer per device, and the rest on the last device. No
-    division into whole layers is more even.
+    Of two devices, the first gets the convolutional layers (most operations), the second the fully
+    connected layers (most weights). Otherwise each gets one layer, and the last one also the rest.
 
     Args:
       num_devices: at most the number of layers.
@@ -43,7 +42,7 @@ def divide_layers(num_devices):
 
 
 class LayerDeviceSetter:
-    """Device function of a tower: operations between two layers belong to the first one."""
+    """Device function of a tower; it places operations between two layers with the first one."""
 
     def __init__(self, devices):
         """Divide the layers over the named devices."""
@@ -59,7 +58,7 @@ class LayerDeviceSetter:
 
 
 def first_input_device(op):
-    """Return the device of an operation, else that of its first input, such as a variable."""
+    """Return the device of an operation or, if unset, of its first input, like a variable."""
     while op.inputs and not op.device:  # The read of a variable has no device either.
         op = op.inputs[0].op
     return op.device
@@ -79,12 +78,12 @@ class GreedyLoadBalancer:
     """Assignment of each new variable to the device with the fewest bytes."""
 
     def __init__(self, devices):
-        """Begin with empty devices or tasks."""
+        """Create the balancer of devices or tasks."""
         self._num_bytes = dict.fromkeys(devices, 0)
         self._devices = {}  # by the names of variables
 
     def assign_device(self, name, shape, dtype):
-        """Return the device of a variable; always the same for one name.
+        """Return the device of a variable; a name always gets the same device.
 
         Args:
           name: of the variable.
@@ -100,7 +99,7 @@ class GreedyLoadBalancer:
 
 @contextlib.contextmanager
 def variables_on(devices):
-    """Balance the variables that tf.get_variable makes in this block over the devices, by bytes."""
+    """Spread the variables of tf.get_variable in this block over the devices, balanced by bytes."""
     balancer = GreedyLoadBalancer(devices)
 
     def get(getter, name, shape, dtype, **kwargs):
@@ -112,18 +111,18 @@ def variables_on(devices):
 
 
 class PlacementStats(NamedTuple):
-    """Bytes of a training step on the devices of a process, with names like '/gpu:0'."""
+    """Bytes on and between the devices of a process; device names are like '/gpu:0'."""
 
-    variable_bytes: dict  # from devices to bytes of weights and biases
+    variable_bytes: dict  # from device to bytes of weights and biases
     transfer_bytes: dict  # from (sender, receiver) to bytes per step
 
     def format_lines(self, name, variable_strategy, unit):
         """Return two lines of the plan.
 
         Args:
-          name: of the variables.
+          name: name of the variables in the plan.
           variable_strategy: one of config.VARIABLE_STRATEGIES.
-          unit: of the bytes, like 'per step'.
+          unit: text after 'bytes', like 'per step'.
         """
         devices_text = ', '.join(
             f'{size / 1e6:.2f} MB on {device}' for device, size in self.variable_bytes.items()
@@ -146,7 +145,7 @@ def placement_stats(operations, variables, task=''):
     learning rate, are not counted.
 
     Args:
-      operations: of a step; summaries and checkpoints are not counted.
+      operations: operations of a step, without summaries and checkpoints.
       variables: the weights and biases of this process.
       task: the device name of the process; other processes are not counted.
     """
@@ -173,7 +172,7 @@ def _tensor_bytes(tensor):
 
 
 def _device_spec(op):
-    """Return the device of an operation: that of its variable, if it uses one."""
+    """Return the DeviceSpec of an operation, or of the variable that the operation uses."""
     for tensor in op.inputs:
         if tensor.dtype == tf.resource:
             return _device_spec(tensor.op)

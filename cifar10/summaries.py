@@ -1,7 +1,6 @@
 """Summaries of a training step, from the graph's collections.
 
-The raw operations keep the tag. tf.summary would add the name scope and, if the name exists, a
-number.
+tf.raw_ops keep the tag. tf.summary would add the name scope and, if the name exists, a number.
 """
 
 import math
@@ -29,11 +28,11 @@ def _histogram(tag, values):
 
 
 def _loss_summaries(totals):
-    """Return summaries of the parts of the loss, averaged over the towers, after the totals."""
+    """Return summaries of each part of the loss, averaged over the towers."""
     parts = {}
     for part in tf.get_collection('losses'):
         parts.setdefault(_strip_tower_name(part.op.name), []).append(part)
-    # Otherwise the order of summation in tf.add_n would depend on timing; see NanHook.
+    # Without this dependency, the order of tf.add_n would depend on timing; see NanHook.
     with tf.control_dependencies(totals):
         return [
             _scalar('losses/' + name, tf.add_n(values) / len(values))
@@ -44,7 +43,7 @@ def _loss_summaries(totals):
 def _activation_summaries():
     """Yield histogram and sparsity of each layer's activations in the first tower.
 
-    Convolutional layers: the activations of the first sub-batch.
+    A convolutional layer is represented by its first sub-batch.
     """
     layers = {}
     for activations in tf.get_collection(tf.GraphKeys.ACTIVATIONS):
@@ -61,7 +60,7 @@ def filter_grid(kernels):
       kernels: float32 [height, width, 3, number of filters].
 
     Returns:
-      uint8 [height, width, 3]. Weight 0 is 128; the greatest absolute value of all filters is 1 or
+      uint8 [height, width, 3]. A weight of 0 becomes 128. The greatest absolute weight becomes 1 or
       255. A weight has 8 x 8 pixels; a line is 8 pixels wide.
     """
     number = int(kernels.shape[3])
@@ -82,17 +81,17 @@ def filter_grid(kernels):
 def training(images, losses, learning_rate, gradients, extra_summaries=()):
     """Merge the summaries of a training step.
 
-    Fetch the result together with the train op: a separate session.run takes another batch.
+    Fetch the result together with the train op: a separate session.run would use another batch.
 
     Args:
       images: batch of the first tower, float32 [batch, height, width, 3].
       losses: a list with each tower's total loss.
       learning_rate: a scalar.
       gradients: list of (gradient, variable) of the update.
-      extra_summaries: serialised summaries, string scalars.
+      extra_summaries: serialized summaries, string scalars.
 
     Returns:
-      A string scalar, the serialised Summary.
+      A string scalar, the serialized Summary.
     """
     with tf.device('/cpu:0'), tf.name_scope('summaries'):
         summary_ops = [

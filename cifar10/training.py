@@ -1,4 +1,4 @@
-"""Job of a run, training step, and the session that runs it."""
+"""Job of a run, training step and training session."""
 
 import contextlib
 from types import SimpleNamespace
@@ -28,13 +28,13 @@ class Job(NamedTuple):
     max_steps: int = MAX_STEPS
     intervals: Intervals = Intervals()
     seed: Optional[int] = None  # of initial values and distortions
-    # The seed also fixes the order of the images and of sums; on CPUs only.
+    # True: the seed also fixes the order of images and of sums (on CPUs only).
     deterministic: bool = False
     shard: Shard = Shard()  # of the examples
     log_device_placement: bool = False
     devices_per_tower: int = 1  # for the layers of one tower
     variable_strategy: str = 'cpu'  # one of config.VARIABLE_STRATEGIES
-    batches_per_step: int = 1  # per tower, summed over the workers
+    batches_per_step: int = 1  # batches per global step, if each worker has one tower
     steps_per_execution: int = 1  # steps per session run of the train op
 
     @property
@@ -82,7 +82,7 @@ class Job(NamedTuple):
 
     @property
     def threads(self):
-        """The Threads: the requested numbers, others by the number of cores."""
+        """The Threads; numbers that are not requested depend on the cores."""
         if self.deterministic:  # The order of sums varies if threads share an operation.
             return self.requested_threads._replace(intra_op=1, prefetch=1)
         return machine.choose_threads(
@@ -111,7 +111,7 @@ class Step:
       tower_grads: a list of the towers' lists of (gradient, variable).
       learning_rate: a float scalar.
       summary_op: a string scalar, fetched together with the train op.
-      global_step: int64 scalar, the number of updates after this one.
+      global_step: int64 scalar, the number of updates including this one.
       loss: float32 scalar, the mean of `losses`.
     """
 
@@ -157,26 +157,26 @@ def placement_stats(job):
 def set_seed(seed, first_step, worker_index=0):
     """Seed the default graph, unless `seed` is None.
 
-    A resumed run, and each worker of a cluster, draws different random numbers.
+    Each resumed run and each worker of a cluster gets its own seed.
     """
     if seed is not None:
         tf.set_random_seed(seed + first_step + _SEEDS_PER_WORKER * worker_index)
 
 
 class SessionSettings(NamedTuple):
-    """Settings of the session of a worker of a cluster."""
+    """Session settings of a worker."""
 
     config: tf.ConfigProto
     master: str = ''  # the target of a tf.train.Server; '' is a local session
-    initializes_variables: bool = True  # False: another process does
-    hooks: Sequence[tf.train.SessionRunHook] = ()  # before all others
+    initializes_variables: bool = True  # False: another process initializes them
+    hooks: Sequence[tf.train.SessionRunHook] = ()  # called before all other hooks
 
 
 @contextlib.contextmanager
 def session(step, job, run, saver, summary_writer, settings=None):
-    """Yield a training session, then save a checkpoint and evaluate it.
+    """Yield a training session, then save and evaluate a checkpoint, as `run` requires.
 
-    Its should_stop() is True after the last step or a signal.
+    The session's should_stop() is True after the last step or a signal.
 
     Args:
       step: a Step in the default graph.
@@ -187,9 +187,9 @@ def session(step, job, run, saver, summary_writer, settings=None):
       settings: a SessionSettings; None for a single process.
 
     Raises:
-      UserError: a loss, gradient or variable is not finite, the checkpoint does not fit, a data
-        file changes (a checkpoint is saved first), the directory is moved, the last checkpoint
-        cannot be saved, or an output is missing at the end.
+      UserError: a loss, gradient or variable is not finite, the resumed checkpoint does not fit,
+        the train_dir is moved, a data file changes (first, a checkpoint is saved), the last
+        checkpoint cannot be saved, or an output is missing at the end.
     """
     settings = settings or SessionSettings(job.session_config)
     init_fn = run.init_fn() if settings.initializes_variables else None
@@ -203,8 +203,8 @@ def session(step, job, run, saver, summary_writer, settings=None):
     print(f'Network: {num_parameters} parameters')
     data_files = session_hooks.DataFilesHook(job.dataset.train, job.num_examples)
     nan_hook = checkpoint_hooks.NanHook(step, run.last_checkpoint)
-    # The order matters. QueueFillHook is before LoggingHook: the first throughput excludes the
-    # filling of the queue. NanHook is before all hooks that print or save values.
+    # The order matters. LoggingHook starts its timer after QueueFillHook has filled the queue.
+    # NanHook is before all hooks that print or save values.
     hooks = [
         *settings.hooks,
         session_hooks.StopAtStepHook(step, last_step, run),
@@ -220,7 +220,7 @@ def session(step, job, run, saver, summary_writer, settings=None):
     with run.stop_request(), data_files.translate_errors(), tf.train.SingularMonitoredSession(
         hooks, scaffold, settings.master, settings.config, stop_grace_period_secs=10
     ) as monitored:
-        with data_files.translate_errors():  # inside, so that the session ends with a checkpoint
+        with data_files.translate_errors():  # the session then ends with a checkpoint
             yield monitored
         if run.stop_signal:
             print(f'{run.stop_signal.name}: stopping')

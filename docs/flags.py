@@ -1,4 +1,4 @@
-"""Generator of docs/flags.md, the reference of the flags.
+"""Generates docs/flags.md, the reference of the flags.
 
 python docs/flags.py
 """
@@ -13,7 +13,7 @@ import textwrap
 from unittest import mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-sys.path.insert(0, ROOT)  # A checkout needs no installation.
+sys.path.insert(0, ROOT)  # Import from this checkout.
 
 # isort: split
 from absl import flags

@@ -1,4 +1,4 @@
-"""Training and evaluation of the same network in Keras 3, for the comparison in results.md.
+"""Trains and evaluates the same network in Keras 3, for the comparison in results.md.
 
 python docs/keras_comparison.py /tmp/cifar10_synthetic/cifar-10-batches-bin
 """
@@ -31,7 +31,7 @@ def distorted(image, label):
 
 
 def central(image, label):
-    """Return the central crop, for evaluation."""
+    """Return the standardized center crop, for evaluation."""
     return tf.image.per_image_standardization(tf.cast(image[4:28, 4:28], tf.float32)), label
 
 
@@ -59,7 +59,7 @@ def dense(size):
 
 
 def normalization():
-    """Return local response normalisation; Keras has no layer for it."""
+    """Return a layer of local response normalization, which Keras does not have."""
     return keras.layers.Lambda(lambda x: tf.nn.lrn(x, 4, 1.0, 0.001 / 9, 0.75))
 
 

@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
-"""Benchmark of training on this machine, and estimates for other machines.
+"""Measures the training speed of this machine, and estimates the speed of other machines.
 
-Each measurement runs in a new process, after a warm-up. Tables show median (least to greatest).
---baseline also measures the classic formulation of the books.
+Each measurement runs in a new process, after a warm-up. Tables show the median (minimum to
+maximum). --baseline also measures the classic formulation of the books.
 
   cifar10_benchmark.py input        the input pipeline alone
   cifar10_benchmark.py step         the training step on a batch in memory
   cifar10_benchmark.py train        the training script, with summaries and checkpoints
-  cifar10_benchmark.py towers       a batch on one tower, and divided among two and four
+  cifar10_benchmark.py towers       a batch on one tower, or divided over two or four
   cifar10_benchmark.py profile      the most expensive operations of a step, and a Chrome trace
   cifar10_benchmark.py distributed  local clusters of 2 and 4 workers
-  cifar10_benchmark.py estimate     by formulas: clusters; one machine with 1 to 8 GPUs
+  cifar10_benchmark.py estimate     by formulas: clusters, and one machine with 1 to 8 GPUs
 """
 
 import os
 import sys
 
-# A checkout needs no installation.
+# Import from this checkout.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import data_flags, program, training_flags
@@ -36,16 +36,20 @@ def define_flags():
     training_flags.define_num_gpus()
     training_flags.define_placement()
     training_flags.define_threads()
-    flags.DEFINE_boolean('baseline', False, 'Also measure the classic formulation, in alternation.')
+    flags.DEFINE_boolean('baseline', False, 'Also measure the classic formulation, alternately.')
     data_flags.define_integer('rounds', 5, 'Number of measurements.', 1, 1000)
     data_flags.define_integer(
-        'warmup_steps', 0, 'Steps before the measured ones; 0: by subcommand.', 0, 10**6
+        'warmup_steps', 0, 'Steps of the warm-up; 0: depends on the subcommand.', 0, 10**6
     )
-    data_flags.define_integer('steps', 0, 'Measured steps; 0: by subcommand.', 0, 10**6)
+    data_flags.define_integer('steps', 0, 'Measured steps; 0: depends on the subcommand.', 0, 10**6)
     data_flags.define_integer(
-        'gpu_gflops', 10000, 'estimate: GFLOP/s of a GPU, as measured by step.', 1, 10**8
+        'gpu_gflops',
+        10000,
+        'estimate: GFLOP/s of a GPU, as measured by the subcommand step.',
+        1,
+        10**8,
     )
-    data_flags.define_output_file('json_file', None, 'File for the metrics of every round.')
+    data_flags.define_output_file('json_file', None, 'JSON file for the metrics of every round.')
     data_flags.define_output_file(
         'trace_file', '/tmp/cifar10_trace.json', 'profile: file for the Chrome trace.'
     )
@@ -76,11 +80,11 @@ def check_flags(subcommand):
 
 
 def benchmark_params(subcommand):
-    """Return the BenchmarkParams of the flags. Prepare the data set if the subcommand reads it."""
+    """Prepare the data set if the subcommand needs it; return the BenchmarkParams."""
     is_read = subcommand in ('input', 'train', 'distributed') or any(
         FLAGS[name].present for name in ('dataset', 'data_dir', 'label_mode')
     )
-    # Without images, a step needs only the number of classes.
+    # For a batch in memory, a step needs only the number of classes.
     data = data_flags.prepare() if is_read else dataset.read('')
     if is_read:
         training_job.count_examples(data, FLAGS.batch_size)
@@ -115,7 +119,7 @@ def main(subcommand):
     is_usual = (FLAGS.devices_per_tower, FLAGS.variable_strategy) == (1, 'cpu')
     if not is_usual and (subcommand != 'towers' or FLAGS.baseline):
         raise UserError(
-            '--devices_per_tower and --variable_strategy need towers without --baseline: leave them out'
+            '--devices_per_tower and --variable_strategy need the subcommand towers without --baseline: leave them out'
         )
     if subcommand == 'estimate':
         with signals.RaiseOnSignal():
@@ -129,7 +133,7 @@ def main(subcommand):
     if subcommand == 'towers' and FLAGS.batch_size % 4:
         raise UserError('--batch_size must be a multiple of 4, because four towers share the batch')
     if subcommand == 'distributed' and FLAGS.baseline:
-        raise UserError('distributed has no classic formulation: leave out --baseline')
+        raise UserError('distributed has no baseline: leave out --baseline')
     params = benchmark_params(subcommand)
     # A signal ends the child processes and removes their files.
     with signals.RaiseOnSignal():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Trainer in the classic formulation of the books; it cannot resume a run.
+"""Trains in the classic formulation of the books, the baseline of cifar10_benchmark.py.
 
-It is the baseline of cifar10_benchmark.py.
+This script cannot resume a run.
 
   cifar10_classic.py --num_gpus=2 --max_steps=1000
 """
@@ -9,7 +9,7 @@ It is the baseline of cifar10_benchmark.py.
 import os
 import sys
 
-# A checkout needs no installation.
+# Import from this checkout.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import data_flags, program, training_flags
@@ -17,7 +17,7 @@ from cifar10.cli import data_flags, program, training_flags
 
 @program.start(__name__)
 def define_flags():
-    """Define the flags; check the parsed flags."""
+    """Define the flags; check them after parsing."""
     data_flags.define()
     training_flags.define_run()
     training_flags.define_batch_size()

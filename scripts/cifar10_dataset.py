@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tool that downloads, generates, converts, divides, describes and verifies data sets.
+"""Downloads, generates, converts, divides, describes and verifies data sets.
 
 cifar10_dataset.py download
     downloads CIFAR-10, or CIFAR-100 with --dataset=cifar100, to --data_dir
@@ -18,7 +18,7 @@ cifar10_dataset.py verify
 import os
 import sys
 
-# A checkout needs no installation.
+# Import from this checkout.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import startup
@@ -73,7 +73,7 @@ def convert(images_dir, out):
 
 
 def hold_out(source, out):
-    """Divide the training images of a data set."""
+    """Divide the training images of a data set into training and test images."""
     directories.check_exists(source, 'give the --data_dir of a data set')
     with signals.RaiseOnSignal():
         dataset_writer.hold_out(
@@ -135,7 +135,7 @@ COMMANDS = {  # function, arguments, flags
 
 
 def main(command, *arguments):
-    """Run a command; return 1 if a file was left out."""
+    """Run a command; return the exit status."""
     function, _, used = COMMANDS[command]
     for name in sorted({name for _, _, names in COMMANDS.values() for name in names}):
         if FLAGS[name].present and name not in used:
@@ -148,7 +148,7 @@ if __name__ == '__main__':
     flags.DEFINE_float(
         'test_fraction',
         None,
-        'convert: fraction of each class for the test. Default: 0.1, or the images in the folder test.',
+        'convert: fraction of each class for the test images. Default: the images in the folder test, else 0.1.',
         lower_bound=0.001,
         upper_bound=0.999,
     )

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-r"""Trainer for a cluster: several processes, on one or several machines.
+r"""Trains in a cluster: several processes, on one or several machines.
 
 Start one process per task of the cluster, all with the same --ps_hosts and --worker_hosts:
 
@@ -8,7 +8,7 @@ Start one process per task of the cluster, all with the same --ps_hosts and --wo
   cifar10_distributed_train.py --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 \
     --job_name=worker --task_index=0
 
-Each worker has its own shard of the examples, and its own towers on --num_gpus devices. --mode
+Each worker trains on its own shard of the examples, with towers on --num_gpus devices. --mode
 selects synchronous updates, all-reduce, asynchronous updates or averaging of weights.
 """
 
@@ -16,7 +16,7 @@ import contextlib
 import os
 import sys
 
-# A checkout needs no installation.
+# Import from this checkout.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import cluster_flags, program, training_flags
@@ -24,7 +24,7 @@ from cifar10.cli import cluster_flags, program, training_flags
 
 @program.start(__name__)
 def define_flags():
-    """Define the flags, and check them after parsing."""
+    """Define the flags; check them after parsing."""
     training_flags.define()
     training_flags.define_num_gpus()
     training_flags.define_placement()
@@ -56,7 +56,7 @@ def train(job, run, replica):
     Args:
       job: a training.Job.
       run: a ChiefRun or a WorkerRun.
-      replica: a Worker that has joined the others.
+      replica: a Worker that has joined the cluster.
     """
     with tf.Graph().as_default(), tf.device(replica.device):
         training.set_seed(job.seed, run.first_step, replica.task.index)
@@ -96,7 +96,7 @@ def train(job, run, replica):
 
 
 def evaluate(cluster, timeouts):
-    """Evaluate new checkpoints in --train_dir until the run ends; write summaries to eval in it."""
+    """Evaluate new checkpoints until the run ends; write summaries to TRAIN_DIR/eval."""
     # The chief may first resume or move aside an older run in this directory.
     server.wait_for_chief(cluster, timeouts.connect)
     evaluator = evaluation.Evaluator(data_flags.prepare().test)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Evaluator of the latest checkpoint of a run, and of newer ones until the run ends.
+"""Evaluates the latest checkpoint of a run, and newer ones until the run ends.
 
-With --run_once it evaluates only the latest one. It uses the moving averages of the weights, and
-every example exactly once. By default it runs on the CPU, so that a trainer can use all GPUs.
+--run_once evaluates only the latest checkpoint. The evaluation uses the moving averages of the
+weights, and every example exactly once. It runs on the CPU by default, so that a trainer can use
+all GPUs.
 
   cifar10_eval.py --run_once
 """
@@ -10,7 +11,7 @@ every example exactly once. By default it runs on the CPU, so that a trainer can
 import os
 import sys
 
-# A checkout needs no installation.
+# Import from this checkout.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import data_flags, program
@@ -31,7 +32,7 @@ def define_flags():
     data_flags.define_directory(
         'eval_dir',
         '/tmp/cifar10_eval',
-        'Directory of the summaries; each run and each --eval_data needs its own.',
+        'Directory of the summaries, a different one for each run and each --eval_data.',
     )
     flags.DEFINE_enum(
         'eval_data',
@@ -90,7 +91,7 @@ from cifar10.runs import run_directory
 
 
 def evaluator():
-    """Prepare the data set; return the Evaluator that the flags choose."""
+    """Prepare the data set; return the Evaluator that the flags select."""
     found = data_flags.prepare()
     split = found.test if FLAGS.eval_data == 'test' else found.train
     data_flags.check_top_k(split.num_classes)

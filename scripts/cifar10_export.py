@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Export of a trained network as a SavedModel and, with --tflite_file, to TensorFlow Lite.
+"""Exports a trained network as a SavedModel and, with --tflite_file, to TensorFlow Lite.
 
 TensorFlow 2 and TensorFlow Serving load the SavedModel without this package.
 
@@ -9,7 +9,7 @@ TensorFlow 2 and TensorFlow Serving load the SavedModel without this package.
 import os
 import sys
 
-# A checkout needs no installation.
+# Import from this checkout.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import data_flags, program
@@ -53,7 +53,7 @@ def main():
         print(f'Exported {network.ckpt.path} to {path}')
         if converted:
             files.atomic_write(FLAGS.tflite_file, converted, 'name another file with --tflite_file')
-            print(f'Converted it to {FLAGS.tflite_file}')
+            print(f'Converted the network to {FLAGS.tflite_file}')
 
 
 if __name__ == '__main__':

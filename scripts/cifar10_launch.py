@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Launcher of a cluster on this machine; it restarts lost tasks.
+"""Starts a cluster on this machine, and restarts lost tasks.
 
   cifar10_launch.py --num_ps=1 --num_workers=2 -- --max_steps=1000
   cifar10_launch.py --num_ps=0 --num_workers=2 -- --max_steps=1000
 
-The flags after -- are those of cifar10_distributed_train.py, for every task. Lines have the task's
-name as prefix. Without parameter servers the workers train with an all-reduce, and the restart of
-one restarts all.
+The flags after -- are flags of cifar10_distributed_train.py, for every task. Each line of output
+begins with the name of a task. Without parameter servers, the workers train with an all-reduce, and
+all restart if one is lost.
 
-On Ctrl-C the chief, worker 0, saves a checkpoint; a second Ctrl-C ends all tasks at once.
+After Ctrl-C, the chief (worker 0) saves a checkpoint. A second Ctrl-C ends all tasks at once.
 """
 
 import os
 import sys
 
-# A checkout needs no installation.
+# Import from this checkout.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import startup

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Trainer for one or several devices.
+"""Trains on one or several devices.
 
 Each device has a tower, or each tower has several devices (--devices_per_tower). The towers share
-their variables, which are on the CPU or on the GPUs. In each step, every tower takes its own batch,
-the gradients are averaged, and one update is applied.
+the variables, on the CPU or the GPUs (--variable_strategy). In each step, every tower takes its own
+batch. Then the gradients are averaged, and one update is applied.
 
   cifar10_multi_gpu_train.py --num_gpus=4
   cifar10_multi_gpu_train.py --num_gpus=4 --devices_per_tower=2 --variable_strategy=spread
@@ -12,7 +12,7 @@ the gradients are averaged, and one update is applied.
 import os
 import sys
 
-# A checkout needs no installation.
+# Import from this checkout.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import program, training_flags

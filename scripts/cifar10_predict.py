@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Classifier of image files; it prints the most probable classes and their probabilities.
+"""Classifies image files, and prints the most probable classes with their probabilities.
 
 IMAGE is a file (JPEG, PNG, GIF or BMP, of any size), a directory, or - for the standard input. The
-preprocessing is that of the evaluation: the largest central square, scaled to 32 x 32, cropped and
-standardised.
+largest central square is scaled to 32 x 32, then cropped and standardized as in the evaluation.
 
   cifar10_predict.py cat.jpg
   cifar10_predict.py --recursive --json photos > photos.json
@@ -13,7 +12,7 @@ import contextlib
 import os
 import sys
 
-# A checkout needs no installation.
+# Import from this checkout.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import data_flags, program

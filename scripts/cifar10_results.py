@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-r"""Comparison of the precision of runs, as a table and as a plot.
+r"""Compares the precision of runs, in a table and a plot.
 
-The plot shows precision against epochs and minutes. Runs of the same name are repetitions.
+The plot shows precision against epochs and minutes. Runs with the same NAME are repetitions.
 
   cifar10_results.py --plot_file=precision.svg \
     --runs=classic:/tmp/classic:/tmp/classic_eval,fast:/tmp/fast:/tmp/fast_eval
@@ -10,7 +10,7 @@ The plot shows precision against epochs and minutes. Runs of the same name are r
 import os
 import sys
 
-# A checkout needs no installation.
+# Import from this checkout.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import startup
@@ -61,7 +61,7 @@ def main():
     """Print the table and draw the plot."""
     from cifar10.benchmark import results
 
-    # TensorBoard reports every file and every resumed run.
+    # TensorBoard would log every file and every resumed run.
     logging.getLogger('tensorboard').setLevel(logging.ERROR)
     if FLAGS.plot_file is not None:
         files.check_writable(FLAGS.plot_file)

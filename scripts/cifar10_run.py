@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Runner of unchanged TensorFlow 1 programs on today's TensorFlow.
+"""Runs an unchanged TensorFlow 1 program on today's TensorFlow.
 
-In the program, `import tensorflow` gives version 1. `import cifar10` and `import cifar10_input`
-give the modules of the TensorFlow tutorial, with the input and network of this package.
+In the program, `import tensorflow` imports the TensorFlow 1 API. `import cifar10` and
+`import cifar10_input` import the modules of the TensorFlow tutorial, with the input and network of
+this package.
 
   cifar10_run.py cifar10_train.py --max_steps=1000
 """
@@ -10,7 +11,7 @@ give the modules of the TensorFlow tutorial, with the input and network of this 
 import os
 import sys
 
-# A checkout needs no installation. The runner later puts the program's directory here.
+# Import from this checkout. The runner later puts the program's directory here.
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 from cifar10.cli import startup
@@ -41,7 +42,9 @@ def argument_parser():
         action='store_true',
         help='Print the versions of this package, Python and TensorFlow.',
     )
-    parser.add_argument('program', metavar='PROGRAM.py', nargs='?', help='The program.')
+    parser.add_argument(
+        'program', metavar='PROGRAM.py', nargs='?', help='The TensorFlow 1 program.'
+    )
     parser.add_argument('flags', metavar='ITS FLAGS', nargs=argparse.REMAINDER)
     return parser
 

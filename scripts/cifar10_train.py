@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Trainer for one device: a GPU if available, else the CPU.
+"""Trains on one device: a GPU if available, else the CPU.
 
-cifar10_multi_gpu_train.py does the same with several towers.
+cifar10_multi_gpu_train.py trains several towers.
 
   cifar10_train.py --max_steps=100000
 """
@@ -9,7 +9,7 @@ cifar10_multi_gpu_train.py does the same with several towers.
 import os
 import sys
 
-# A checkout needs no installation.
+# Import from this checkout.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.cli import program, training_flags

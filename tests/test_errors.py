@@ -70,7 +70,7 @@ def test_a_failed_output_is_told_again_when_its_reason_changes(capsys):
     ]:
         output_errors.add(name, errors.UserError(reason))
     assert [line.split(': ')[1] for line in capsys.readouterr().err.splitlines()] == [
-        reason + messages.TRAINING_GOES_ON for reason in ('full', 'full', 'gone', 'full')
+        reason + messages.TRAINING_CONTINUES for reason in ('full', 'full', 'gone', 'full')
     ]
     with messages.raises_saved_without('a trace: full; without summaries: full$'):
         output_errors.check(None)

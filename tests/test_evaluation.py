@@ -130,7 +130,7 @@ def test_what_is_printed_and_written(tmp_path, data_dir, paths, capsys, monkeypa
     correct, _ = checkpoints.expected_result(data_dir, variables)
     *missing, line, report = capsys.readouterr().out.split('\n', 1 if is_available else 2)
     assert missing == (
-        [] if is_available else ['No figures, which need matplotlib: pip install matplotlib']
+        [] if is_available else ['No figures without matplotlib: pip install matplotlib']
     )
     assert line[26:44] == ': precision @ 1 = ' and re.fullmatch(
         rf'{correct / 50:.3f} \({correct} of 50, step 12\), 95 % interval 0\.\d{{3}} to 0\.\d{{3}}, precision @ 10 = 1\.000',

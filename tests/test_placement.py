@@ -47,7 +47,7 @@ DIVISIONS = {
     'gpus, towers, devices, message',
     [
         (4, 2, ['/gpu:0', '/gpu:1'], ''),
-        (1, 2, ['/gpu:0', '/gpu:0'], 'Fewer GPUs (1) than asked for (2): they are shared\n'),
+        (1, 2, ['/gpu:0', '/gpu:0'], 'Fewer GPUs (1) than requested (2): GPUs are shared\n'),
         (0, 2, ['/cpu:0', '/cpu:1'], 'No GPU found: using /cpu:0, /cpu:1 (if there is'),
     ],
 )

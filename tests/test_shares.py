@@ -62,7 +62,7 @@ def test_too_few_examples(tmp_path):
     for path, length in zip(paths, (7, 6)):
         np.zeros([length, 3073], np.uint8).tofile(path)
     with pytest.raises(
-        UserError, match='/b has 6 examples, which cannot be shared by 7 workers: start fewer'
+        UserError, match='/b has 6 examples, too few for 7 workers: start fewer workers'
     ):
         queues.epoch(paths, Shard(0, 7))
     assert len(queues.epoch(paths, Shard(0, 6))) == 3

@@ -140,7 +140,7 @@ def test_a_loss_or_gradient_that_is_not_finite(
     assert str(error.value) == (
         f'Training diverged at step 35 with learning rate 0.025. Not finite: losses of towers: {losses}; '
         f'gradients of towers: {gradients}; variables: {variables}. Lower --initial_learning_rate. '
-        f'The last good checkpoint is {tmp_path / "model.ckpt-20"}'
+        f'Last good checkpoint: {tmp_path / "model.ckpt-20"}'
     )
     assert_saved(tmp_path, 20)
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith('model.ckpt-20')
@@ -150,7 +150,7 @@ def test_variables_that_are_not_finite(tmp_path, data_dir):
     """The first update overflows; the loss shows it only in the second step."""
     complaint = (
         'at step 1 with learning rate 1e.38. Not finite: losses of towers: none; gradients of towers: none; '
-        'variables: weights, .* The last good checkpoint is none yet'
+        'variables: weights, .* Last good checkpoint: none yet'
     )
     with messages.raises(complaint):
         train(

@@ -36,7 +36,7 @@ def test_training_goes_on_after_a_checkpoint_that_cannot_be_saved(tmp_path, data
     assert_saved(tmp_path, 7)
     (told,) = capsys.readouterr().err.splitlines()
     assert re.search(
-        rf': Cannot save a checkpoint \(Is a directory\): make room for {tmp_path}/model.ckpt-4, .* Training goes on; .*after 2 '
+        rf': Cannot save a checkpoint \(Is a directory\): make room for {tmp_path}/model.ckpt-4, .* Training continues; .*after 2 '
         'steps$',
         told,
     )
@@ -65,7 +65,7 @@ def _remove_events(tmp_path, when):
 def test_training_goes_on_after_a_summary_that_cannot_be_written(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 6, after_step=_remove_events(tmp_path, 3), save_summaries_steps=2)
     (told,) = capsys.readouterr().err.splitlines()
-    assert ': Cannot write summaries ' in told and told.endswith(messages.TRAINING_GOES_ON)
+    assert ': Cannot write summaries ' in told and told.endswith(messages.TRAINING_CONTINUES)
     assert {step for step, tag, _ in events.scalars(tmp_path)} == {4, 6}
 
 

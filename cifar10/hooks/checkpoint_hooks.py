@@ -10,9 +10,10 @@ from cifar10.runs import checkpoint_files
 
 
 class NanHook(session_hooks.FetchingHook):
-    """Hook that stops training at a loss, gradient or variable that is not finite.
+    """Hook that stops training at a loss or gradient that is not finite.
 
-    The loss alone is not enough: max pooling on the CPU ignores a NaN.
+    Checking only the loss is not enough: max pooling on the CPU ignores a NaN. CheckpointSaverHook
+    also checks the variables before each checkpoint.
     """
 
     def __init__(self, step, last_checkpoint):
@@ -22,8 +23,8 @@ class NanHook(session_hooks.FetchingHook):
           step: a training.Step.
           last_checkpoint: a function that returns the path of the newest checkpoint.
         """
-        # The order of the sum in tf.add_n depends on the inputs without a pending consumer. The
-        # norms run after the update, so each gradient has one whatever the timing of threads.
+        # tf.add_n begins its sum with an input that has no other pending consumer. The norms run
+        # after the update, so all gradients have a pending consumer, independent of timing.
         with tf.name_scope('gradient_norms'), tf.control_dependencies([step.train_op]):
             norms = [
                 tf.global_norm([gradient for gradient, _ in grads]) for grads in step.tower_grads
@@ -68,7 +69,7 @@ class NanHook(session_hooks.FetchingHook):
         return UserError(
             f'Training diverged at step {results["step"]} with learning rate {results["learning_rate"]:g}. '
             f'Not finite: losses of towers: {towers(results["losses"])}; gradients of towers: {towers(results["norms"])}; '
-            f'variables: {variables}. Lower --initial_learning_rate. The last good checkpoint is {self._last_checkpoint()}'
+            f'variables: {variables}. Lower --initial_learning_rate. Last good checkpoint: {self._last_checkpoint()}'
         )
 
 
@@ -96,7 +97,7 @@ class CheckpointSaverHook(session_hooks.FetchingHook):
     def after_run(self, run_context, run_values):
         """Save a checkpoint when it is due."""
         self._unsaved_step = run_values.results
-        # `end` saves the last step: a failure must print only one line.
+        # After a stop request only `end` saves, so that a failure prints only one line.
         if (
             session_hooks.should_trigger(
                 self._unsaved_step, self._attempted_step, self._every_n_steps
@@ -109,7 +110,7 @@ class CheckpointSaverHook(session_hooks.FetchingHook):
                 self._save(run_context.session)
             except UserError as error:  # the disk may have space again later
                 errors.warn(
-                    f'{error}. Training goes on; the next attempt is after {self._every_n_steps} steps'
+                    f'{error}. Training continues; the next attempt is after {self._every_n_steps} steps'
                 )
 
     def _save(self, session):

@@ -15,13 +15,13 @@ from cifar10.runs import checkpoint, checkpoint_files
 class EvalHook(session_hooks.FetchingHook):
     """Hook that evaluates the moving averages on the test images every `eval_every` steps.
 
-    Each evaluation prints and writes the precision, and keeps the best checkpoint if
-    job.intervals.keep_best. Training pauses, which reduces the logged throughput.
+    An evaluation prints and writes the precision. With `keep_best`, it also keeps the best
+    checkpoint. Training pauses, so the logged throughput is lower.
     """
 
-    _evaluator = None  # created by the first evaluation, so that the first step is not delayed
+    _evaluator = None  # created by the first evaluation: the first step is not delayed
     _evaluated = None  # the step of the last evaluation
-    _best_precision = 0  # also if its checkpoint could not be saved
+    _best_precision = 0  # even if its checkpoint could not be saved
 
     def __init__(self, step, job, run, summary_writer):
         """Verify the test files before training.

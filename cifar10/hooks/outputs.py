@@ -1,4 +1,4 @@
-"""Run objects: the chief writes the files of a run, other workers write none."""
+"""Run objects: a ChiefRun, which writes the files of a run, and a WorkerRun."""
 
 import contextlib
 
@@ -13,7 +13,7 @@ from cifar10.system import signals
 
 @contextlib.contextmanager
 def open_run(train_dir, fresh, job):
-    """Lock the training directory, and yield a ChiefRun: a new run, or the resumed one.
+    """Lock the train_dir, and yield the ChiefRun of a new or resumed run.
 
     Args:
       train_dir: the directory.
@@ -28,17 +28,17 @@ def open_run(train_dir, fresh, job):
 
 
 class ChiefRun:
-    """Run of the only trainer, or of the chief of a cluster: it writes the files.
+    """Run of a single trainer or of the chief of a cluster, which writes the files.
 
     Attributes:
       directory: the RunDirectory.
       first_step: the global step at which this process starts to train.
       output_errors: the errors.OutputErrors.
-      plan: the lines of the plan for TensorBoard's tab Text, or None.
+      plan: the lines of the plan for TensorBoard's Text tab, or None.
     """
 
     def __init__(self, directory):
-        """Make the run in a RunDirectory."""
+        """Create the run of a RunDirectory."""
         self.directory = directory
         self.first_step = directory.saved_step
         self.output_errors = errors.OutputErrors()
@@ -48,7 +48,7 @@ class ChiefRun:
 
     @property
     def stop_signal(self):
-        """The received signal, as signals.Signals, or None."""
+        """The received signal, a signal.Signals, or None."""
         return self._stop_request.received_signal
 
     def stop_request(self):
@@ -70,7 +70,7 @@ class ChiefRun:
     def init_fn(self):
         """Return the function of tf.train.Scaffold that restores the checkpoint, or None.
 
-        It assigns the values already read and checked: the files may have changed since.
+        The function assigns the values that were read and checked. The files may have changed.
 
         Raises:
           UserError: the checkpoint does not match the default graph.
@@ -156,7 +156,7 @@ class ChiefRun:
 class WorkerRun:
     """Run of a worker that is not the chief.
 
-    It writes no file. A signal stops it at once. Attributes: see ChiefRun.
+    A worker writes no file, and a signal stops it at once. Attributes: see ChiefRun.
     """
 
     directory = stop_signal = plan = None

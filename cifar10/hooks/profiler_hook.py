@@ -1,7 +1,7 @@
 """Trace of one step: time and device of each operation.
 
-Open the file with https://ui.perfetto.dev or chrome://tracing. TensorBoard shows the times in its
-tab Graphs.
+Open the trace with https://ui.perfetto.dev or chrome://tracing. TensorBoard's Graphs tab has
+the times.
 """
 
 import os
@@ -19,16 +19,16 @@ def chrome_trace(metadata):
     Args:
       metadata: the tf.RunMetadata of a run with RUN_OPTIONS.
     """
-    # There is no public name. The import is slow, so only a trace makes it.
+    # timeline has no public name. The import is slow, so it is made only for a trace.
     from tensorflow.python.client import timeline
 
     return timeline.Timeline(metadata.step_stats).generate_chrome_trace_format()
 
 
 class ProfilerHook(tf.train.SessionRunHook):
-    """Hook that traces one step, if the run reaches it.
+    """Hook that traces one step.
 
-    In a cluster, another worker may make that step. Then the next step of this process is traced.
+    In a cluster, another worker may make this step. Then the next step of this process is traced.
     """
 
     def __init__(self, step, profile_step, run_length, run, summary_writer):
@@ -47,7 +47,7 @@ class ProfilerHook(tf.train.SessionRunHook):
         self._run, self._summary_writer = run, summary_writer
 
     def after_create_session(self, session, coord):
-        """Find out if the step is still ahead."""
+        """Record if the step is still ahead."""
         self._step = session.run(tf.train.get_global_step())
         self._is_pending = self._step < self._profile_step
 

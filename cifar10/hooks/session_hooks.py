@@ -1,6 +1,6 @@
 """Hooks of the training session: stop, signals, data files, queue filling, logging, summaries.
 
-Each hook fetches its tensors in the session run of the update. `step` is a training.Step; its
+Each hook fetches its tensors in the session.run of the train op. `step` is a training.Step; its
 global_step includes this update.
 """
 
@@ -20,9 +20,9 @@ from cifar10.system import signals
 
 
 def should_trigger(step, last_triggered_step, every_n_steps):
-    """Return True if a multiple of `every_n_steps` lies after `last_triggered_step`, up to `step`.
+    """Return True if (last_triggered_step, step] has a multiple of `every_n_steps`.
 
-    In a cluster, a worker can miss the multiple itself, because others make steps too.
+    In a cluster, a worker may not see the multiple itself, because other workers make steps too.
     """
     return step // every_n_steps > last_triggered_step // every_n_steps
 
@@ -41,8 +41,8 @@ class FetchingHook(tf.train.SessionRunHook):
 class StopAtStepHook(FetchingHook):
     """Hook that requests a stop at the last step.
 
-    tf.train.StopAtStepHook reads the step before the update. In a cluster, it would miss the last
-    step if other workers make updates at the same time.
+    tf.train.StopAtStepHook reads the step before the update. In a cluster, it can stop too late,
+    because other workers make updates at the same time.
     """
 
     def __init__(self, step, last_step, run):
@@ -123,7 +123,7 @@ class DataFilesHook(tf.train.SessionRunHook):
         self._file_watcher.start(coord)
 
     def check(self):
-        """Raise UserError if a file has changed, now or in `translate_errors`."""
+        """Raise UserError if a file has changed."""
         if self._change:
             raise self._change
         self._file_watcher.check()
@@ -175,9 +175,10 @@ class QueueFillHook(tf.train.SessionRunHook):
 
 
 class LoggingHook(FetchingHook):
-    """Hook that prints loss, throughput, epoch and time left every `every_n_steps` steps.
+    """Hook that prints a log line every `every_n_steps` steps and at the end.
 
-    It also prints them at the end. The throughput includes all work between two lines.
+    The line has loss, throughput, epoch and time left. The throughput includes all work since the
+    previous line.
     """
 
     def __init__(self, step, run_length, every_n_steps):
@@ -203,7 +204,8 @@ class LoggingHook(FetchingHook):
         self._pending_results = None
         self._lines.append((time.monotonic(), step))
         sec_per_step = self._sec_per_step(-2)
-        # Skip the slow first steps after the first line. Other workers may be past the last step.
+        # The estimate skips the slow first steps, before the first line. Other workers may be past
+        # the last step.
         left = max(0, run_length.last_step - step) * self._sec_per_step(
             min(1, len(self._lines) - 2)
         )

@@ -1,4 +1,4 @@
-"""Reduction of Chrome traces to the measurements of two figures, as CSV on the standard output.
+"""Reduces Chrome traces to the measurements of two figures, and prints CSV.
 
 python docs/figures/chrome_trace.py timeline TRACE      a trace of --profile_step: step_timeline.csv
 python docs/figures/chrome_trace.py operations TRACE... traces of `profile`: operations.csv
@@ -16,8 +16,8 @@ SHARED = {
     'update': 'update',
     'moving_averages': 'moving averages',
 }
-MAX_GAP_US = 300  # operations of one group with shorter gaps become one bar
-MIN_TOWER_US = 100  # shorter bars of a tower would be invisible
+MAX_GAP_US = 300  # smaller gaps between operations of a group are closed
+MIN_TOWER_US = 100  # shorter bars of a tower are left out
 
 
 def load(path):
@@ -29,7 +29,7 @@ def load(path):
 
 
 def group(name):
-    """Return the part of the step (a tower, or 'step') and the operation group of an operation."""
+    """Return the (tower, operation group) of an operation; the tower can be 'step'."""
     tower = re.match(r'(tower_\d+)/(gradients/tower_\d+/)?([a-z]+\d?)', name)
     if not tower:
         return 'step', SHARED.get(re.sub(r'_\d+$', '', name.split('/')[0]), 'other')

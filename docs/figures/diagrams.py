@@ -7,7 +7,7 @@ from matplotlib import figure, patches
 HERE = os.path.dirname(os.path.abspath(__file__))
 WIDTH = 900  # of each figure, in pixels; font sizes are in pixels too
 
-# Colours that colour-blind readers can distinguish (Okabe and Ito, 2008).
+# Colors that color-blind readers can distinguish (Okabe and Ito, 2008).
 BLUE, ORANGE, GREEN, RED = '#0072b2', '#e69f00', '#009e73', '#d55e00'
 SKY, PINK, YELLOW, GREY = '#56b4e9', '#cc79a7', '#f0e442', '#555555'
 DISK, CPU, DEVICE, PROCESS = '#fdf1d8', '#e3edf9', '#dcefe2', '#f6e3ee'
@@ -35,7 +35,7 @@ def box(axes, bounds, color, title, note=''):
 
 
 def text(axes, x, y, words, **kwargs):
-    """Write one line, by default centred."""
+    """Write one line, by default centered."""
     axes.text(x, y, words, **dict(dict(ha='center', va='center', color='#222222'), **kwargs))
 
 

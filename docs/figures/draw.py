@@ -1,6 +1,6 @@
-"""Figures of the documentation, drawn from the files in measurements/.
+"""Draws the figures of the documentation from the files in measurements/.
 
-python docs/figures/draw.py [DIRECTORY]   draws all figures, by default into this directory
+python docs/figures/draw.py [DIRECTORY]   default: the directory of this file
 """
 
 import collections

@@ -50,7 +50,7 @@ def test_comparison():
         (['step', '--devices_per_tower=2'], 1, '--devices_per_tower and --variable_strategy need '),
         (['towers', '--variable_strategy=spread', '--baseline'], 1, '--devices_per_tower and '),
         (['towers', '--devices_per_tower=6'], 1, '--devices_per_tower=6 is more than the 5 layers'),
-        (['distributed', '--baseline'], 1, 'distributed has no classic formulation: '),
+        (['distributed', '--baseline'], 1, 'distributed has no baseline: '),
         (['estimate', '--rounds=2'], 1, '--rounds has no effect on estimate: leave it out'),
         (['estimate', '--steps=2'], 1, '--steps has no effect on estimate: leave it out'),
         (['estimate', '--trace_file={tmp}/x'], 1, '--trace_file has no effect on estimate: '),

@@ -12,7 +12,7 @@ NOT_AN_IMAGE = 'it is not a JPEG, PNG, GIF or BMP file'
 RESUMED = r'Resuming from .*, step (\d+)$'
 RUN_HAS_ENDED = 'Nothing to do: the run has ended'
 SAVED_WITHOUT = 'The run is saved, but without '
-TRAINING_GOES_ON = '. Training goes on'
+TRAINING_CONTINUES = '. Training continues'
 
 _TIME = r'(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: '
 

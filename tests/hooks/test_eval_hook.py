@@ -153,7 +153,7 @@ def test_test_images_that_change_cost_no_step(tmp_path, own_data_dir, capsys, mo
     with messages.raises('test_batch.bin ' + messages.CHANGED):
         _train(tmp_path / 'run', own_data_dir, 4, eval_every=2)
     captured = capsys.readouterr()
-    assert messages.CHANGED + ': ' in captured.err and messages.TRAINING_GOES_ON in captured.err
+    assert messages.CHANGED + ': ' in captured.err and messages.TRAINING_CONTINUES in captured.err
     assert f'Saved {tmp_path / "run" / "model.ckpt-4"}\n' in captured.out
     assert not PRECISION.findall(captured.out)
 
@@ -185,7 +185,7 @@ def test_an_evaluation_that_is_missing_at_the_end(tmp_path, data_dir, capsys, mo
     with messages.raises_saved_without('an evaluation: The test images are away$'):
         _train(tmp_path, data_dir, 3, eval_every=2)
     captured = capsys.readouterr()
-    assert captured.err.endswith(f': The test images are away{messages.TRAINING_GOES_ON}\n')
+    assert captured.err.endswith(f': The test images are away{messages.TRAINING_CONTINUES}\n')
     assert [step for _, _, step in PRECISION.findall(captured.out)] == ['3']
 
 

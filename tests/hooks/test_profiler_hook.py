@@ -65,5 +65,5 @@ def test_a_trace_that_cannot_be_written(tmp_path, data_dir, monkeypatch, capsys)
     told = capsys.readouterr()
     assert 'Traced' not in told.out and (tmp_path / 'model.ckpt-4.index').exists()
     assert told.err.count('trace-2.json') == 1 and told.err.endswith(
-        messages.TRAINING_GOES_ON + '\n'
+        messages.TRAINING_CONTINUES + '\n'
     )

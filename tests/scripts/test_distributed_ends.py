@@ -129,7 +129,7 @@ def test_a_chief_that_cannot_write_everything(tmp_path, make_cluster, num_ps, en
     other.signal(signal.SIGCONT)
     warning, *complaints = chief.stderr_lines
     lost = f'Cannot write {tmp_path / "run" / "trace-3.json"} (Is a directory): '
-    assert warning.startswith(SCRIPT + lost) and warning.endswith(messages.TRAINING_GOES_ON)
+    assert warning.startswith(SCRIPT + lost) and warning.endswith(messages.TRAINING_CONTINUES)
     assert complaints[0].startswith(
         SCRIPT + 'error: ' * ends + messages.SAVED_WITHOUT + 'the trace: ' + lost
     )

@@ -231,7 +231,7 @@ def test_a_diverging_run_described_by_tf_config(make_cluster, num_ps):
     assert cluster.tasks['worker 0'].end() == 1
     (complaint,) = cluster.tasks['worker 0'].stderr_lines
     assert re.match(
-        rf'{SCRIPT}error: Training diverged at step \d with learning rate 1e\+08\. .* The last good checkpoint is none yet$',
+        rf'{SCRIPT}error: Training diverged at step \d with learning rate 1e\+08\. .* Last good checkpoint: none yet$',
         complaint,
     )
     assert set(cluster.end_all().values()) <= {1, EX_TEMPFAIL}

@@ -113,7 +113,9 @@ def test_a_process_without_this_package(run, tmp_path):
 def test_tensorflow_lite(run, tmp_path, monkeypatch):
     monkeypatch.setenv('PATH', '/usr/bin:/bin')  # TensorFlow 1.15 starts its converter
     status, stdout, _ = _export(run, f'--tflite_file={tmp_path / "model.tflite"}')
-    assert status == 0 and stdout.endswith(f'Converted it to {tmp_path / "model.tflite"}\n')
+    assert status == 0 and stdout.endswith(
+        f'Converted the network to {tmp_path / "model.tflite"}\n'
+    )
     interpreter = tf.lite.Interpreter(str(tmp_path / 'model.tflite'))
     (given,) = interpreter.get_input_details()
     interpreter.resize_tensor_input(given['index'], [len(run.images), 32, 32, 3])
