@@ -2,7 +2,7 @@
 
 Each of n workers sends and receives 2 (n - 1) / n times the bytes of the gradient (Patarasuk and
 Yuan, 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations"). All workers
-must run the same collectives, so a tensor that one worker fetches alone must not depend on one.
+must run the same collectives. A tensor that only one worker fetches must not depend on them.
 """
 
 import tensorflow.compat.v1 as tf
@@ -11,7 +11,7 @@ from tensorflow.python.ops import collective_ops  # not public for graphs
 from cifar10.distributed import exchange
 
 _GROUP_KEY = 1  # all workers
-_GRADIENT_KEY = 1  # instance key of the gradients; the next ones broadcast the initial values
+_GRADIENT_KEY = 1  # instance key of the gradients; the next keys are for initial values
 
 
 def update(replica, unused_copies, gradients, unused_learning_rate, apply_gradients):

@@ -1,8 +1,8 @@
 """Asynchronous updates: Downpour SGD.
 
 Algorithm 7.1 of Dean et al., "Large scale distributed deep networks", 2012: a worker fetches the
-weights every n_fetch steps, and sends the sum of its gradients every n_push steps. In between it
-updates its own copy by plain gradient descent.
+weights every n_fetch steps, and sends the sum of its gradients every n_push steps. Each local step
+updates the worker's copy by gradient descent, if n_fetch > 1.
 """
 
 import numpy as np
@@ -90,7 +90,7 @@ class _LocalSteps(tf.train.SessionRunHook):
 
 
 def staleness_stats(state_task, worker):
-    """Return the int64 [3] variable of a worker's updates: count, staleness sum and maximum."""
+    """Return a worker's int64 [3] variable: updates, sum and maximum of staleness."""
     with tf.device(state_task.device):
         zeros = tf.zeros([3], tf.int64)
     return shared_variable(state_task.device, f'staleness/worker_{worker.index}', zeros)
@@ -104,7 +104,7 @@ def _add_staleness(worker_stats, staleness):
 
 
 def _summaries(stats):
-    """Return summaries of the staleness of all workers' updates since initialization."""
+    """Return summaries of mean and maximum staleness of all updates since initialization."""
     counts, totals, maxima = tf.unstack(
         tf.stack([worker_stats.read_value() for worker_stats in stats], axis=1)
     )
@@ -118,7 +118,7 @@ def _summaries(stats):
 class StalenessHook(tf.train.SessionRunHook):
     """Hook that prints the staleness of this worker's updates.
 
-    Staleness is the number of other updates since the worker fetched the weights.
+    Staleness is the number of updates between a worker's fetch and its update.
     """
 
     def __init__(self, replica, staleness, step):

@@ -1,6 +1,6 @@
 """Averaging of the workers' weights after every period of local steps.
 
-The workers send weights and moving averages, cut into equal parts, to the parameter servers. The
+Each worker sends its weights and moving averages in equal parts, one per parameter server. The
 weight averager on the first server computes the average. The optimizer's state stays local.
 """
 
@@ -14,16 +14,16 @@ import tensorflow.compat.v1 as tf
 from cifar10.distributed import cluster_state, exchange
 from cifar10.distributed.variable_placement import shared_variable
 
-# Timeout of a round after the arrival of the fastest worker
-_FIRST_ROUND_TIMEOUT_SECS = 30  # at least, in the first round: workers may still be starting
-_MIN_TIMEOUT_SECS = 10
-_TIMEOUT_FACTOR = 2  # times the time of the fastest worker
+# Timeout of a round, from the arrival of the fastest worker
+_FIRST_ROUND_TIMEOUT_SECS = 30  # minimum of the first round: workers may still start
+_MIN_TIMEOUT_SECS = 10  # minimum of later rounds
+_TIMEOUT_FACTOR = 2  # multiplies the time of the fastest worker
 
 
 def update(replica, unused_copies, gradients, unused_learning_rate, apply_gradients):
     """Return the Update of a worker; see synchronous.update.
 
-    Its train op is the last step of a period and the exchange; a hook runs the other steps.
+    The train op runs the last step of a period and the exchange. A hook runs the other steps.
     """
     ps_tasks, step = replica.state_tasks, tf.train.get_global_step()
     local_op = apply_gradients(gradients)
@@ -67,7 +67,7 @@ class _LocalSteps(tf.train.SessionRunHook):
         self._replica, self._local_op, self._step = replica, local_op, step
 
     def before_run(self, run_context):
-        """Run these steps, but none after the last step of the run."""
+        """Run local steps; the train op makes the last one of the period or run."""
         remaining_steps = self._replica.job.run_length.last_step - run_context.session.run(
             self._step
         )
@@ -84,7 +84,7 @@ def _part(ps_task, name, shape):
 
 
 def buffer(ps_task, worker, shape=None):
-    """Return a parameter server's buffer for its part of a worker's weights."""
+    """Return the buffer on a parameter server for a part of a worker's weights."""
     return _part(ps_task, f'worker_{worker.index}', shape)
 
 
@@ -94,7 +94,7 @@ def average(ps_task, shape=None):
 
 
 def _split(variables, num_parts):
-    """Return the values of the variables as one vector, cut into parts of equal size.
+    """Flatten the values of the variables, and split them into parts of equal size.
 
     The last part can be smaller.
     """
@@ -105,12 +105,12 @@ def _split(variables, num_parts):
 
 
 def _assign_average(variables, ps_tasks, parts, step):
-    """Return an operation that assigns the newest average to the variables, and its step to `step`.
+    """Return an operation that assigns the newest average and its step to `variables` and `step`.
 
-    `parts` have the shapes of the parts of the average.
+    `parts` give the shapes.
     """
     newest_step = cluster_state.variable(ps_tasks[0], 'step').read_value()
-    # Read the step first: during another averaging, it is that of the older average.
+    # Read the step first: a round between the reads can change the average.
     with tf.control_dependencies([newest_step]):
         flat = tf.concat(
             [average(ps_task, part.shape).read_value() for ps_task, part in zip(ps_tasks, parts)], 0
@@ -141,15 +141,16 @@ def average_op(cluster, mask, step):
 class WeightAverager:
     """Rounds of averaging on the first parameter server.
 
-    A round ends when all active workers have arrived. A late worker is inactive until it arrives.
+    A round ends when all active workers have arrived. After a timeout, late workers are inactive
+    until they arrive.
     """
 
     def __init__(self, cluster, connect, read_state):
-        """Make a weight averager.
+        """Build the graph.
 
         Args:
           cluster: a Cluster.
-          connect: a function that makes a tf.Session for a graph with these Tasks.
+          connect: a function that makes a tf.Session from a graph and a list of Tasks.
           read_state: a function that returns the ClusterState of the first parameter server.
         """
         self._cluster, self._connect, self._read_state = cluster, connect, read_state
@@ -187,7 +188,7 @@ class WeightAverager:
             self._arrivals.put(session.run(arrival).tolist())
 
     def _count_arrival(self, generation, step, worker):
-        """Count an arrival, and make the worker active."""
+        """Count an arrival of the newest generation; the worker becomes active."""
         if generation != self._generation:
             state = self._read_state()
             if generation != state.generation:

@@ -12,8 +12,8 @@ EVALUATOR = 'evaluator'  # has no address, because no task connects to it
 MODES = ('sync', 'allreduce', 'async', 'average')
 # The phases of a task
 CONNECTING, JOINING, FILLING, TRAINING = 'connecting', 'joining', 'filling the queue', 'training'
-# Exit status of a task without peers or progress: it asks a supervisor to restart the task
-# (sysexits.h). So does 128 + the number of a signal, even if the chief has saved a checkpoint.
+# Exit status of a task without peers or progress (sysexits.h). A supervisor restarts the task, also
+# after 128 + the number of a signal.
 EX_TEMPFAIL = 75
 _ADDRESS = re.compile(
     r'([\w-]{1,63}(\.[\w-]{1,63})*\.?|\[[0-9A-F:.]+\]):(\d{1,5})', re.ASCII | re.IGNORECASE
@@ -48,7 +48,7 @@ class Timeouts(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """The addresses 'host:port' of all tasks, by their indexes."""
+    """Addresses 'host:port' of all tasks, in the order of their indexes."""
 
     ps_hosts: Tuple[str, ...]
     worker_hosts: Tuple[str, ...]
@@ -78,7 +78,7 @@ class Cluster(NamedTuple):
         return getattr(self, task.job_name + '_hosts')[task.index]
 
     def describe(self, task):
-        """Return the text of a Task and its address."""
+        """Return a string with a Task and its address."""
         return f'{task} ({self.address(task)})'
 
     def check(self, task=None):
@@ -105,12 +105,12 @@ class Cluster(NamedTuple):
         if task and task.job_name != EVALUATOR and task not in self.ps_tasks + self.worker_tasks:
             raise UserError(
                 f'There is no {task}: --{task.job_name}_hosts has {len(getattr(self, task.job_name + "_hosts"))} addresses, '
-                'and indexes count from 0'
+                'and indexes begin at 0'
             )
 
 
 class Strategy(NamedTuple):
-    """Mode of distributed training, and its numbers."""
+    """Mode of distributed training with its parameters."""
 
     mode: str  # one of MODES
     num_workers: int
@@ -126,7 +126,7 @@ class Strategy(NamedTuple):
 
     @property
     def num_aggregated(self):
-        """The number of workers per update, with sync."""
+        """The number of workers per update in the mode sync."""
         return self.replicas_to_aggregate or self.num_workers
 
     @property
@@ -163,8 +163,8 @@ class Strategy(NamedTuple):
 def from_tf_config(text):
     """Return the Cluster and the Task of a TF_CONFIG in the form of tf.estimator.
 
-    {"cluster": {"ps": [...], "worker": [...]}, "task": {"type": "worker", "index": 0}}. The task of
-    "chief" becomes worker 0, before those of "worker". The addresses of "evaluator" are ignored.
+    {"cluster": {"ps": [...], "worker": [...]}, "task": {"type": "worker", "index": 0}}. A "chief"
+    becomes worker 0, before the tasks of "worker". The addresses of "evaluator" are ignored.
 
     Raises:
       UserError: the TF_CONFIG is malformed.

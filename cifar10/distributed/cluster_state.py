@@ -1,6 +1,6 @@
 """Cluster state: variables that describe the run to all tasks.
 
-Each parameter server holds a copy, or the chief of an all-reduce. The copy ends with its process.
+Each parameter server, or in an all-reduce the chief, holds a copy. A copy ends with its process.
 """
 
 import json
@@ -16,8 +16,8 @@ from cifar10.errors import UserError
 class ClusterState(NamedTuple):
     """One task's copy of the cluster state."""
 
-    run_config: str = ''  # of the chief; all workers must have the same
-    # A new number after each initialization of the variables by the chief; 0 during it
+    run_config: str = ''  # of the chief; equal for all workers
+    # Changes with each initialization by the chief; 0 during an initialization
     generation: int = 0
     step: int = 0  # of the newest update
     heartbeat: int = 0  # changes during local steps
@@ -103,7 +103,7 @@ class ClusterStateVariables:
         ]
 
     def enqueue_tokens(self):
-        """Make every waiting worker read the cluster state."""
+        """Wake every waiting worker to read the cluster state."""
         self._run(
             lambda session: session.run(
                 [token_queue(self._first_task, worker).enqueue(0) for worker in self._workers]
@@ -123,7 +123,7 @@ class ClusterStateVariables:
 
 
 def run_config(job, strategy, data_checksum):
-    """Return the JSON of the configuration that all workers must share, by names of flags."""
+    """Return the configuration that must be equal for all workers, as JSON."""
     return json.dumps(
         dict(
             job.hparams._asdict(),

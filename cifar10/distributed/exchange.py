@@ -1,7 +1,7 @@
-"""Exchange of the workers' tensors on the parameter servers.
+"""Exchange of the workers' tensors through the parameter servers.
 
-Each worker has its own buffers, so no worker counts twice: after a restart, a new tensor replaces
-the old one. A worker reports its arrival after it has filled its buffers.
+Each worker has its own buffers, so no worker counts twice. After a restart, its new tensors replace
+the old ones. A worker fills its buffers, then reports its arrival.
 """
 
 from typing import NamedTuple, Optional, Sequence
@@ -23,7 +23,7 @@ class Update(NamedTuple):
     )
     hooks: Sequence[tf.train.SessionRunHook] = ()
     summaries: Sequence[tf.Tensor] = ()  # additional ones
-    fetch_ops: Sequence[tf.Operation] = ()  # fetch the weights, if the train op does not
+    fetch_ops: Sequence[tf.Operation] = ()  # of the weights, if not part of the train op
 
 
 def flatten(tensors):
@@ -109,7 +109,7 @@ def publish_step(state_tasks, workers, step):
 
 
 def wait_for_update(replica, current_step, step):
-    """Wait until a step after `step`, or until the chief has reinitialized the variables.
+    """Wait until the newest step exceeds `step`, or the chief has reinitialized the variables.
 
     Args:
       replica: the waiting Worker.

@@ -18,7 +18,7 @@ from cifar10.system import signals
 CHIEF_GRACE_SECS = 30  # for the chief's last checkpoint after a signal
 PS_GRACE_SECS = 10  # for the end of the parameter servers after the workers
 GRACE_SECS = 5  # for the end of other tasks
-STOPPED_TIMEOUT_SECS = 10  # of a stopped task (SIGSTOP)
+STOPPED_TIMEOUT_SECS = 10  # until a stopped task is killed
 _POLL_SECS = 0.05
 
 _OWN_FLAG = re.compile('--?(ps_hosts|worker_hosts|job_name|task_index)(=.*)?', re.DOTALL)
@@ -30,15 +30,15 @@ _GPU = re.compile(r'\d+|(GPU|MIG)-.+')  # in CUDA_VISIBLE_DEVICES: an index or a
 class Launcher:
     """Supervisor of the tasks of one cluster.
 
-    A task is restarted after a signal or EX_TEMPFAIL; an all-reduce is restarted as a whole. After
-    other statuses nothing is restarted. Tasks keep their ports. If a port is in use before any task
-    has trained, all tasks are restarted on other ports. A stopped task is killed: the others would
-    wait for it.
+    A task is restarted after a signal or EX_TEMPFAIL. In an all-reduce, all tasks are restarted.
+    Other statuses except 0 end all tasks. Exception: if a port is in use before any task has
+    trained, all tasks are restarted on other ports. Stopped tasks are killed: the others wait.
 
-    Each worker gets its own cores, if the cores can be divided equally, and its own group of
-    --num_gpus GPUs. Parameter servers get no GPUs.
+    Workers get equal shares of the cores, if possible, and groups of --num_gpus GPUs. Workers share
+    cores or GPUs if there are too few. Parameter servers get no GPUs.
 
-    No task outlives `run`, unless SIGKILL ends this process. Then the watchdogs end the tasks.
+    `run` returns after the end of all tasks. After SIGKILL of this process, each task ends at its
+    next line of output, because the pipe is closed.
     """
 
     def __init__(self, command, flags, num_ps, num_workers, max_restarts):
@@ -61,7 +61,7 @@ class Launcher:
         self._num_ps, self._num_workers = num_ps, num_workers
         self._names = [f'ps {index}' for index in range(num_ps)]
         self._names += [f'worker {index}' for index in range(num_workers)]
-        # The last one wins. The trainer rejects malformed numbers.
+        # The last flag is valid. The trainer rejects malformed numbers.
         numbers = _NUM_GPUS.findall(' '.join(flags))
         self._num_gpus = int(numbers[-1]) if numbers else 1
         self._tasks = {}  # from names to the last TaskProcess
@@ -75,10 +75,10 @@ class Launcher:
         kills them.
 
         Returns:
-          The exit status: 0, or that of the task that failed.
+          The exit status: 0, or that of the failed task (128 + number after a signal).
 
         Raises:
-          signals.SignalInterrupt: the first signal, if the chief did not end with 0.
+          signals.SignalInterrupt: after a signal, if the chief's exit status is not 0.
         """
         with self._stop:
             try:
@@ -115,7 +115,7 @@ class Launcher:
         num_requested = self._num_workers * self._num_gpus
         if len(gpus) < num_requested:
             print(
-                f'Fewer GPUs ({len(gpus)}) than the workers ask for ({num_requested}): they are shared'
+                f'The workers request {num_requested} GPUs, but there are {len(gpus)}: workers share GPUs'
             )
 
     def _start(self, names):
@@ -138,7 +138,7 @@ class Launcher:
         ]
 
     def _failed(self):
-        """Return the tasks with an exit status other than 0, not restartable ones first."""
+        """Return the tasks with an exit status other than 0; restartable ones are last."""
         failed = [task for task in self._tasks.values() if task.status]
         return sorted(failed, key=lambda task: task.is_restartable)
 
@@ -232,8 +232,8 @@ class Launcher:
 def free_ports(number):
     """Return different free ports of this machine.
 
-    They are below the ephemeral ports of Linux, macOS and Windows, which an outgoing connection
-    could take before the server starts.
+    These ports are below the ephemeral ports of Linux, macOS and Windows. An outgoing connection
+    could take an ephemeral port before the server starts.
     """
     ports = []
     # At random, so that simultaneous launchers seldom choose the same ports
@@ -245,7 +245,7 @@ def free_ports(number):
 
 
 def _worker_cores(index, num_workers):
-    """Return the cores of a worker; none if they cannot be divided equally."""
+    """Return the cores of a worker; none if an equal division is impossible."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else []
     if not cores or max(len(cores), num_workers) % min(len(cores), num_workers):
         return []

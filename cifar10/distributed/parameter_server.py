@@ -1,4 +1,4 @@
-"""Parameter server: the process that holds a part of the variables."""
+"""Parameter server: a process that holds a part of the variables."""
 
 import json
 import threading
@@ -12,9 +12,9 @@ _POLL_SECS = 0.1
 
 
 def serve(context):
-    """Serve variables until the run of a TaskContext has finished.
+    """Serve variables until the run has finished.
 
-    The watchdog ends the process without a chief or without updates.
+    The watchdog of the TaskContext ends the process if there is no chief or no progress.
     """
     cluster, task = context.cluster, context.task
     state_variables = ClusterStateVariables(

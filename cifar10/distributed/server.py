@@ -1,4 +1,4 @@
-"""TensorFlow servers of the tasks, sessions, and the variable TaskInfo on each server."""
+"""TensorFlow server of a task, and its variable with the TaskInfo."""
 
 from concurrent import futures
 import json
@@ -33,8 +33,8 @@ def start(cluster, task, config_proto):
     Args:
       cluster: a Cluster.
       task: the Task of this process.
-      config_proto: a tf.ConfigProto. Its threads and devices apply to all sessions; those in the
-        configs of sessions are ignored.
+      config_proto: a tf.ConfigProto. Its threads and devices apply to all sessions; TensorFlow
+        ignores those of the sessions.
 
     Raises:
       UserError: the port is not available.
@@ -43,7 +43,7 @@ def start(cluster, task, config_proto):
     if not cluster.ps_hosts:
         config.experimental.collective_group_leader = '/job:worker/replica:0/task:0'
     print(
-        f'{cluster.describe(task)} listens on all network interfaces, without a password: let only the cluster reach its port'
+        f'{cluster.describe(task)} listens on all network interfaces, without authentication: restrict its port to the cluster'
     )
     try:
         _check_port(_host_and_port(cluster.address(task))[1])
@@ -56,14 +56,14 @@ def start(cluster, task, config_proto):
 
 
 def _check_port(port):
-    """Raise OSError if the port is not available; TensorFlow's own error lacks the reason."""
+    """Raise OSError if the port is not available; TensorFlow gives no reason."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(('', port))
 
 
 def config_with_device_filters(tasks, config_proto=None):
-    """Return a tf.ConfigProto for sessions with only these Tasks, because others may be down."""
+    """Return a tf.ConfigProto with only these Tasks, because sessions wait for all their tasks."""
     config = tf.ConfigProto()
     if config_proto:
         config.CopyFrom(config_proto)
@@ -72,7 +72,7 @@ def config_with_device_filters(tasks, config_proto=None):
 
 
 class TaskInfo(NamedTuple):
-    """Identity and phase of a task, a variable on its server."""
+    """Identity and phase of a task, stored in a variable on its server."""
 
     cluster: str  # Cluster.flags_string of its command
     name: str  # such as 'worker 1'
@@ -107,21 +107,21 @@ def _task_info_handle():
 
 
 def read_task_info(address):
-    """Return the TaskInfo at an address, or the reason of a failure, within a few seconds."""
+    """Return the TaskInfo at an address, or the reason of a failure, in a few seconds."""
     error = _connection_error(address)
     if error:
         return error
     config = tf.ConfigProto(device_filters=['/job:none'], operation_timeout_in_ms=4000)
     # Shared connections can hang for minutes after a network failure.
     config.rpc_options.disable_session_connection_sharing = True
-    # Without it, a session with this task's own address would bypass the network.
+    # Otherwise, a session with this task's own address would bypass the network.
     config.rpc_options.use_rpc_for_inprocess_master = True
     try:
         with tf.Graph().as_default() as graph, tf.device('/cpu:0'):
             text = tf.raw_ops.ReadVariableOp(resource=_task_info_handle(), dtype=tf.string)
         session = tf.Session('grpc://' + address, graph, config)
         task_info = session.run(text)
-        session.close()  # After an error, it would wait for the other task.
+        session.close()  # After an error, this call would wait for the other task.
         return TaskInfo(*json.loads(task_info.decode()))
     except (TypeError, ValueError):
         return 'it runs another version of this package'
@@ -148,7 +148,9 @@ def unreachable_tasks(cluster, tasks):
 
 
 def missing_tasks(cluster, task_infos):
-    """List the tasks that do not answer or have other addresses, else those that do not train.
+    """Describe the missing tasks or, if none is missing, those that do not train.
+
+    A missing task does not answer or has other addresses.
 
     Args:
       cluster: the Cluster of this process.
@@ -169,14 +171,14 @@ def missing_tasks(cluster, task_infos):
 
 
 def wait_for_chief(cluster, secs):
-    """Wait at most `secs` seconds for a chief that trains or has nothing to do."""
+    """Wait at most `secs` seconds until the chief fills its queue, trains or ends."""
     chief, deadline, phase = cluster.worker_tasks[0], time.monotonic() + secs, None
     print(f'Waiting for {cluster.describe(chief)} to train')
     while time.monotonic() < deadline and phase not in (FILLING, TRAINING):
         task_info = read_task_info(cluster.address(chief))
         if isinstance(task_info, TaskInfo):
             phase = task_info.phase
-        elif phase == JOINING:  # A chief with nothing to do ends there.
+        elif phase == JOINING:  # A chief whose run has ended exits in this phase.
             return
         time.sleep(_POLL_SECS)
 

@@ -1,7 +1,7 @@
-"""Synchronous replicas: one update from the average of all workers' gradients.
+"""Synchronous replicas: one update from the average of the workers' gradients.
 
-Unlike with tf.train.SyncReplicasOptimizer, no worker counts twice. The chief updates in the session
-run of its own step, and saves between two updates, so every checkpoint is consistent.
+Unlike in tf.train.SyncReplicasOptimizer, no worker counts twice. The chief makes all updates, and
+saves only between two updates, so every checkpoint is consistent.
 """
 
 import tensorflow.compat.v1 as tf
@@ -12,13 +12,13 @@ from cifar10.distributed.variable_placement import shared_variable
 
 
 def update(replica, copies, gradients, unused_learning_rate, apply_gradients):
-    """Return the Update of a worker, which sends its gradients and waits for the chief's update.
+    """Return a worker's Update: send gradients; then the chief updates, and the others wait.
 
     Args:
       replica: a Worker.
-      copies: Copies.
+      copies: the worker's Copies.
       gradients: a list of (gradient, copy), averaged over the worker's towers.
-      unused_learning_rate: a tensor, for other modes.
+      unused_learning_rate: a scalar tensor; only other modes use it.
       apply_gradients: a function that makes the update operation from (gradient, variable) pairs.
     """
     gradients = copies.map_to_originals(gradients)

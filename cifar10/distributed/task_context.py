@@ -1,7 +1,7 @@
-"""Context of a task: its TensorFlow server, its TaskInfo, and its watchdog.
+"""Context of a task: TensorFlow server, TaskInfo and watchdog.
 
-The watchdog is a thread, because a call of TensorFlow's runtime never returns if its peer is
-stopped or cut off.
+The watchdog is a thread, because a call of TensorFlow's runtime may never return if the peer is
+stopped or unreachable.
 """
 
 import contextlib
@@ -20,8 +20,8 @@ from cifar10.errors import UserError
 _POLL_SECS = 0.2
 _FIRST_MESSAGE_SECS = 5
 _NEXT_MESSAGE_SECS = 30
-_ATTEMPTS = 3  # each of --connect_timeout_secs, to reach tasks for the first time
-_DNS_UPDATE_SECS = 30  # for the name of a host to lead to a new address
+_ATTEMPTS = 3  # of --connect_timeout_secs each, for the first contact
+_DNS_UPDATE_SECS = 30  # until the name of a host resolves to its new address
 
 
 def exit_process(message, status=EX_TEMPFAIL):
@@ -33,14 +33,14 @@ def exit_process(message, status=EX_TEMPFAIL):
 
 
 class Watchdog:
-    """Thread that prints the awaited tasks, and ends the process without progress."""
+    """Thread that prints the awaited tasks, and ends a process without progress."""
 
     def __init__(self, describe):
         """Start the thread, without a limit.
 
         Args:
-          describe: a function that returns the phase, the awaited tasks ('' if unknown), and the
-            reason if they may be unreachable, else ''. It may take a few seconds.
+          describe: a function that returns the phase, the awaited tasks ('' if unknown), and a
+            reason why these may be unreachable, or ''. A call can take seconds.
         """
         self._describe = describe
         self._limit = None
@@ -49,7 +49,7 @@ class Watchdog:
     def start(self, secs, flag):
         """Set the limit: end the process after `secs` seconds without a call of `reset`.
 
-        For tasks that may be unreachable, the limit is three times as long, and the status is 1, so
+        For tasks that may be unreachable, the limit is three times as long. The status is 1, so
         that no supervisor restarts the process. `flag` is the flag of the limit.
         """
         self.reset()
@@ -103,7 +103,7 @@ class Watchdog:
         if not unreachable_reason and phase == FILLING:
             exit_process(waited + ': restart this task, with a longer time if the disk is slow')
         if not unreachable_reason:
-            awaited = awaited or 'the others, although all of them answer'
+            awaited = awaited or 'an update, although all other tasks answer'
             exit_process(f'{waited} for {awaited}: restart this task when the others are running')
 
 
@@ -113,13 +113,13 @@ class TaskContext:
     Attributes:
       cluster: a Cluster.
       task: a Task.
-      target: of its server.
+      target: the target of the server.
       timeouts: the Timeouts.
       watchdog: a Watchdog.
     """
 
     def __init__(self, cluster, task, config_proto, timeouts):
-        """Start the server, and wait until the address of the task leads to it.
+        """Start the server, and wait until it answers at the task's address.
 
         Args:
           cluster: see above.
@@ -134,7 +134,9 @@ class TaskContext:
         self.target = server.start(cluster, task, config_proto)
         self._task_info = server.OwnTaskInfo(self.target, cluster, task)
         self._is_address_verified = False  # True if the task's address leads to this process
-        self._has_connected = False  # True after an answer of the chief (at the chief: of any task)
+        self._has_connected = (
+            False  # True after an answer of the chief, or of any task to the chief
+        )
         self.watchdog = Watchdog(self._describe)
         self._start_timer('connect')
         self._verify_own_address()
@@ -170,7 +172,7 @@ class TaskContext:
         self.watchdog.start(getattr(self.timeouts, name), name + '_timeout_secs')
 
     def join(self, phase, restarts_timer=True):
-        """Record that the task has joined the others, and publish its phase."""
+        """Record that the task has joined the others; publish its phase; restart the timer."""
         self._has_connected |= not self.task.is_chief
         if restarts_timer:
             self._start_timer('connect')
@@ -209,7 +211,7 @@ class TaskContext:
         return task_infos
 
     def wait_for_workers_to_leave(self, state_variables):
-        """Wait, with a limit, until the reachable workers have left the run."""
+        """Wait until all reachable workers have left, at most for the stall timeout."""
         deadline = time.monotonic() + self.timeouts.stall
         while time.monotonic() < deadline:
             left = state_variables.read()[0].left

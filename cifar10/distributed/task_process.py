@@ -1,4 +1,4 @@
-"""Task of a cluster as a process of this machine."""
+"""Process of this machine that runs a task of a cluster."""
 
 import contextlib
 import os
@@ -17,13 +17,13 @@ _CANNOT_LISTEN = ' cannot listen: '  # in the error for a port in use
 
 
 class TaskProcess:
-    """Process of a task, whose output is printed with the task's name as prefix.
+    """Process of a task; its output is printed with the task's name as prefix.
 
     It runs in its own session, so that Ctrl-C in a terminal reaches only the launcher.
 
     Attributes:
       name: such as 'worker 0'.
-      status: its exit status, None while it runs; minus the number of a signal that ended it.
+      status: the exit status; None before the end; -number after a signal.
       has_trained: True after a log line of a step.
       cannot_listen: True after the error for a port in use.
     """
@@ -41,7 +41,7 @@ class TaskProcess:
         environment = dict(os.environ, PYTHONUNBUFFERED='1')
         environment.pop('TF_CONFIG', None)  # it may name another cluster
         if gpus is not None:
-            # The order of nvidia-smi. By default CUDA sorts by speed.
+            # nvidia-smi sorts by PCI bus, CUDA by speed.
             if 'CUDA_VISIBLE_DEVICES' not in environment:
                 environment.setdefault('CUDA_DEVICE_ORDER', 'PCI_BUS_ID')
             environment['CUDA_VISIBLE_DEVICES'] = ','.join(gpus) or '-1'
@@ -86,7 +86,7 @@ class TaskProcess:
                 print(f'[{self.name}] {line}', file=file)
 
     def has_ended(self):
-        """Return True if the process has ended; then set `status` and print its last lines."""
+        """Return True if the process has ended; also set `status` and print the last lines."""
         if self.status is None and self._process.poll() is not None:
             self.status = self._process.returncode
             signals.child_pids.discard(self._process.pid)
@@ -96,7 +96,7 @@ class TaskProcess:
         return self.status is not None
 
     def stopped_secs(self):
-        """Return the seconds since the process was stopped (SIGSTOP); 0 without os.waitid."""
+        """Return the seconds since SIGSTOP; 0 if the process runs, or without os.waitid."""
         options = os.WSTOPPED | os.WNOHANG | os.WNOWAIT if hasattr(os, 'waitid') else None
         is_stopped = False
         with contextlib.suppress(ChildProcessError):  # the process has just ended
@@ -118,7 +118,7 @@ class TaskProcess:
 
     @property
     def is_restartable(self):
-        """True after a signal or a lost peer."""
+        """True after a signal or EX_TEMPFAIL."""
         return self.status == EX_TEMPFAIL or self.status < 0 or self.status > 128
 
     @property

@@ -1,4 +1,4 @@
-"""Placement of variables on parameter servers, and their copies at each worker."""
+"""Placement of variables on parameter servers, and of their copies on workers."""
 
 import collections
 import contextlib
@@ -48,12 +48,12 @@ def print_layout(replica, worker_update, copies):
 
 
 def shared_variable(device, name, initial):
-    """Return a variable that is in no checkpoint and that processes share by device and name.
+    """Return a variable outside checkpoints that processes share by device and name.
 
     Args:
-      device: of the task that holds the variable.
-      name: a text.
-      initial: a tensor, the initial value. Without its static shape, the variable has none.
+      device: the device of the variable.
+      name: a string.
+      initial: the tensor of the initial value. Without a static shape, the variable has none.
     """
     with tf.device(device), tf.variable_scope(tf.get_variable_scope(), reuse=tf.AUTO_REUSE):
         return tf.get_variable(
@@ -68,7 +68,7 @@ def shared_variable(device, name, initial):
 
 
 class Copies:
-    """Copies of the variables at a worker: the model reads them, updates change the originals."""
+    """Copies of the variables on a worker: the model reads copies; steps change originals."""
 
     def __init__(self, worker, devices=('/cpu:0',)):
         """Place the copies on the devices of a worker's Task, balanced by bytes.
@@ -100,7 +100,7 @@ class Copies:
     def read(self):
         """Make tf.get_variable in this block create a variable and a copy, and return the copy.
 
-        Only the copies are trainable in this block, only the originals after it.
+        Only the copies are trainable in the block; only the originals are trainable after it.
         """
         with tf.variable_scope(tf.get_variable_scope(), custom_getter=self._custom_getter):
             yield
@@ -128,7 +128,7 @@ class Copies:
     def fetch(self):
         """Return an operation that assigns the originals' values to the copies.
 
-        It sets `step` first, so that the step is not newer than the values.
+        The operation sets `step` first, so that the step is not newer than the values.
         """
         with tf.device(self._worker.device), tf.name_scope('fetch'), tf.control_dependencies(
             [self.step.assign(tf.train.get_global_step().read_value())]

@@ -1,4 +1,4 @@
-"""Worker of a cluster: joining, training, joining again after a loss, leaving."""
+"""Worker of a cluster: joining, training, recovery, leaving."""
 
 import contextlib
 import threading
@@ -33,11 +33,11 @@ _POLL_SECS = 0.1
 _RETRY_SECS = 1
 _LEAVE_TIMEOUT_SECS = 3
 _HEARTBEAT_SECS = 5
-_FINISHED_CHIEF_WAIT_SECS = 10  # of a chief with a complete run, for workers that join
+_FINISHED_CHIEF_WAIT_SECS = 10  # A chief whose run has ended waits for the state tasks.
 # RuntimeError of tf.train.SessionManager if a parameter server has just lost its variables
 _NOT_READY = 'Init operations did not make model ready'
-_MAX_JOIN_ATTEMPTS = 5  # without an update; then errors are raised and timers go on
-_RESTART_JOB = ': restart the job, it resumes from its last checkpoint'
+_MAX_JOIN_ATTEMPTS = 5  # without an update; later ones raise errors and restart no timer
+_RESTART_JOB = ': restart the job; it resumes from its last checkpoint'
 
 
 class RunRestarted(Exception):
@@ -57,7 +57,7 @@ class Worker(tf.train.SessionRunHook):
     def __init__(self, context, strategy, job, adopted_hparams=()):
         """Make the worker of a TaskContext and a Strategy.
 
-        `adopted_hparams` are names of hyperparameters that it takes from the chief.
+        `adopted_hparams` are the names of the hyperparameters to adopt from the chief.
         """
         self.context, self.strategy, self.job = context, strategy, job
         self.cluster, self.task = context.cluster, context.task
@@ -80,9 +80,9 @@ class Worker(tf.train.SessionRunHook):
         return cluster_state.run_config(self.job, self.strategy, self._data_checksum)
 
     def run_with_recovery(self, attempt):
-        """Join and train, again after each loss of a task; then leave.
+        """Join and train, repeat both after each lost task, then leave.
 
-        An all-reduce ends the process after a loss, because TensorFlow cannot reuse collectives.
+        An all-reduce ends the process after a lost task: TensorFlow cannot reuse its collectives.
 
         Args:
           attempt: a function that joins and trains. Its argument is True for the first attempt. It
@@ -112,7 +112,7 @@ class Worker(tf.train.SessionRunHook):
         if self.generation:
             leave_thread = threading.Thread(target=self._leave, args=[not stop_signal], daemon=True)
             leave_thread.start()
-            # With a limit: a lost server does not matter, because the run is saved.
+            # The run is saved, so a lost server must not block the end.
             leave_thread.join(_LEAVE_TIMEOUT_SECS)
         if stop_signal:
             if missing:
@@ -142,7 +142,7 @@ class Worker(tf.train.SessionRunHook):
             time.sleep(_POLL_SECS)
 
     def _handle_lost_task(self, error):
-        """Print the lost tasks. Raise other errors; end the process of an all-reduce."""
+        """Print the lost tasks; end an all-reduce. Raise `error` if it has another cause."""
         # Without these tasks, this worker makes no update.
         needed = [
             task for task in self.cluster.ps_tasks or self.cluster.worker_tasks if task != self.task
@@ -181,18 +181,18 @@ class Worker(tf.train.SessionRunHook):
             self._state_variables.set_left(self.task, 1)
 
     def join(self, run, starts_new_run=False, has_ended=lambda: False):
-        """Wait for the necessary tasks, and join them.
+        """Wait for the state tasks and, unless this is the chief, for a run; then join.
 
         Args:
           run: a ChiefRun or a WorkerRun; its first_step becomes the current step.
-          starts_new_run: True if the chief replaces a run that continues without it.
+          starts_new_run: True if the chief replaces a run in progress.
           has_ended: a function that returns True if this worker's directory holds an ended run.
 
         Returns:
-          False if the run has ended.
+          True; False if the run has ended.
 
         Raises:
-          UserError: the others have other addresses or hyperparameters.
+          UserError: another task has other addresses, or the chief another configuration.
         """
         states, deadline = self._read_states(), time.monotonic() + self._ended_run_timeout()
         while not (states and (self.task.is_chief or _is_ready(states))):
@@ -204,7 +204,7 @@ class Worker(tf.train.SessionRunHook):
         if chief_state.finished and not self.task.is_chief:
             return self._skip_ended_run(states)
         self._join_attempts += 1
-        # With a limit, so that a task that joins repeatedly can time out
+        # After that, do not restart the timer, so that repeated attempts time out.
         self.context.join(JOINING, restarts_timer=self._join_attempts <= _MAX_JOIN_ATTEMPTS)
         self.run = run
         self.initializes_variables = self.task.is_chief and (
@@ -230,7 +230,7 @@ class Worker(tf.train.SessionRunHook):
         return True
 
     def _ended_run_timeout(self):
-        """Return the seconds to wait for others if the worker's directory holds an ended run."""
+        """Return the seconds to wait for tasks if this worker's directory holds an ended run."""
         if self.task.is_chief:
             return _FINISHED_CHIEF_WAIT_SECS
         # On another machine, the chief can have another directory.
@@ -257,7 +257,7 @@ class Worker(tf.train.SessionRunHook):
         others = [state_task for state_task in self.state_tasks if state_task != self.task]
         if (
             self._task_infos
-        ):  # A connection is enough: a stopped task does not answer, but may go on.
+        ):  # Require only a connection: a stopped task does not answer, but can continue.
             missing = server.unreachable_tasks(self.cluster, others)
         else:
             self._task_infos = self.context.read_task_infos(others)
@@ -292,7 +292,7 @@ class Worker(tf.train.SessionRunHook):
         return self.strategy.mode in ('allreduce', 'average')
 
     def variables(self):
-        """Return a context manager in which towers read own variables, or copies of remote ones."""
+        """Return a context manager in which towers read local variables or copies."""
         devices = self.job.variable_devices
         self._copies = (
             None if self._owns_variables else variable_placement.Copies(self.task, devices)
@@ -322,7 +322,7 @@ class Worker(tf.train.SessionRunHook):
         )
 
     def after_create_session(self, session, coord):
-        """Initialize the exchange; the chief publishes the initialized variables."""
+        """Run the init ops of the Update; the chief publishes the new generation."""
         if self.initializes_variables:
             session.run(self._update.chief_init_op)
             none_left = [0] * len(self.cluster.worker_tasks)

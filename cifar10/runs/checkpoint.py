@@ -19,14 +19,15 @@ class Checkpoint(NamedTuple):
     """A checkpoint in memory."""
 
     path: str
-    step: int  # the number of updates in it
+    step: int  # the number of updates
     values: Dict[str, np.ndarray]  # by variable name
 
 
 def read_latest(directory):
-    """Read the newest intact checkpoint in `directory`, even while a trainer replaces it.
+    """Read the newest intact checkpoint in `directory`, even while a trainer saves there.
 
-    Print a line if the directory's list does not name it as the latest, or names another directory.
+    Print a line if a newer checkpoint is damaged, or if the list of checkpoints is missing,
+    damaged, or names another directory.
 
     Returns:
       A Checkpoint; None if there is neither a checkpoint nor a list.
@@ -47,7 +48,7 @@ def read_latest(directory):
         try:
             ckpt = read(path)
         except UserError as error:
-            # A trainer has saved the next checkpoint and deleted an old one.
+            # A trainer has saved another checkpoint, and may have deleted this one.
             if checkpoint_files.fingerprint(directory) != before:
                 return read_latest(directory)
             problems.append(str(error))
@@ -65,13 +66,13 @@ def read_latest(directory):
 def read(path):
     """Read all values of a checkpoint and verify its checksums.
 
-    The step is its global_step or, without a global_step, the number at the end of its name.
+    The step is the global_step, else the number at the end of the name, else 0.
 
     Returns:
       A Checkpoint.
 
     Raises:
-      UserError: the checkpoint is missing or damaged, or its step is no whole number >= 0.
+      UserError: the checkpoint is missing or damaged, or its step is not an integer >= 0.
     """
     directory, name = os.path.split(path)
     # Before TensorFlow 0.12, a checkpoint was one file, without a suffix.
@@ -86,7 +87,7 @@ def read(path):
         values = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
         number = name.rsplit('-', 1)[-1]
         step = np.asarray(values.get('global_step', int(number) if number.isdigit() else 0))
-        # Listings of books count in float32.
+        # In listings of books, the global_step can be float32.
         is_number = step.shape == () and step.dtype.kind in 'iuf'
         if not is_number or not 0 <= step < 2**62 or step != int(step):
             raise ValueError(f'its global_step is {np.array2string(step, threshold=3)}')
@@ -105,7 +106,7 @@ def read(path):
 def variable_suffix(ckpt):
     """Return the suffix of the variable names to load from a Checkpoint.
 
-    Without moving averages the suffix is '', and a line says so.
+    Without moving averages, print a line and return ''.
     """
     if any(name.endswith(_AVERAGE_SUFFIX) for name in ckpt.values):
         return _AVERAGE_SUFFIX
@@ -114,15 +115,14 @@ def variable_suffix(ckpt):
 
 
 def check_fits(ckpt, variables):
-    """Check that a checkpoint has a finite value of the right dtype and shape per variable.
+    """Check that a checkpoint has a finite value of the same dtype and shape for each variable.
 
     Args:
       ckpt: a Checkpoint.
       variables: dict from names in the checkpoint to variables, or to tf.TensorSpecs.
 
     Raises:
-      UserError: names the first variable that is missing, has another dtype or shape, or is not
-        finite.
+      UserError: a variable is missing, has another dtype or shape, or is not finite.
     """
     for name, variable in sorted(variables.items()):
         value = ckpt.values.get(name)
@@ -136,5 +136,5 @@ def check_fits(ckpt, variables):
         if not np.isfinite(value).all():
             raise UserError(
                 f'The checkpoint {ckpt.path} cannot be used: its {name} is not finite. Name an older checkpoint in '
-                f'the list {checkpoint_files.CHECKPOINT_STATE_FILE}'
+                f'the file {checkpoint_files.CHECKPOINT_STATE_FILE}'
             )

@@ -1,4 +1,4 @@
-"""Checkpoint files: names, order, saving, the best checkpoint, leftovers."""
+"""Checkpoint files: names, order, saving, best checkpoint, unfinished files."""
 
 import contextlib
 import math
@@ -12,7 +12,7 @@ from cifar10.errors import UserError
 from cifar10.system import files
 
 PREFIX = 'model.ckpt'
-CHECKPOINT_STATE_FILE = 'checkpoint'  # the list of a tf.train.Saver
+CHECKPOINT_STATE_FILE = 'checkpoint'  # list written by a tf.train.Saver
 _INDEX = re.compile(r'(model\.ckpt-(\d+))\.index')
 _DATA = re.compile(r'(model\.ckpt-\d+)\.data-\d+-of-\d+')
 _BEST = re.compile(r'(best\.ckpt-\d+)\.(index|data-\d+-of-\d+)(\.tempstate\d+)?')
@@ -26,8 +26,9 @@ _UNFINISHED = re.compile(
 def candidates(directory):
     """Return the paths of the checkpoints in `directory`, the preferred one first.
 
-    The latest of the list is first, then the others by step. A checkpoint of a later step that is
-    newer than the list precedes both: its process was killed before it updated the list.
+    The latest checkpoint of the list is first; the others follow by descending step. A checkpoint
+    of a later step that is newer than the list precedes all: the trainer was killed before it
+    updated the list.
 
     Raises:
       UserError: the list is no regular file.
@@ -56,10 +57,9 @@ def latest_checkpoint(directory):
 
 
 def listed_checkpoints(directory, last=None):
-    """Return the listed paths of existing checkpoints in the directory, oldest first.
+    """Return the paths of the listed checkpoints that exist in the directory, oldest first.
 
-    Checkpoints of other directories and the best checkpoint are left out, because a saver would
-    delete them.
+    A saver deletes old checkpoints. So the best checkpoint and other directories are omitted.
 
     Args:
       directory: the directory.
@@ -95,7 +95,7 @@ def _state(directory):
 
 
 def modification_time(path):
-    """Return the modification time of a checkpoint's last file, the index; 0 if it is missing."""
+    """Return the modification time of a checkpoint's index, its last file; 0 without an index."""
     return _modification_time(path + '.index')
 
 
@@ -123,7 +123,7 @@ def save(saver, session, directory, step):
     """Save a checkpoint with a tf.train.Saver; return its path.
 
     Raises:
-      UserError: it cannot be saved; its unfinished files are removed.
+      UserError: the checkpoint cannot be saved; its unfinished files are removed.
       tf.errors.OpError: a parameter server is lost.
     """
     prefix = os.path.join(directory, PREFIX)
@@ -143,7 +143,7 @@ def save(saver, session, directory, step):
 
 
 def remove_unfinished(directory):
-    """Remove unfinished files of failed saves: temporary files, and data without an index."""
+    """Remove the files of failed saves: temporary files, and data without an index."""
     found = file_names(directory)
     for name in found:
         data = _DATA.fullmatch(name)
@@ -158,9 +158,9 @@ def _remove(directory, name):
 
 
 def keep_best(run, ckpt, precision):
-    """Replace the best checkpoint of a run if the precision is greater.
+    """Keep a checkpoint of a run as the best one, if its precision is greater.
 
-    The record always names a complete checkpoint, even if the process is killed.
+    Even if the process is killed, the record names a complete checkpoint or none.
 
     Args:
       run: a RunDirectory.
@@ -168,7 +168,7 @@ def keep_best(run, ckpt, precision):
       precision: the fraction of correctly classified examples.
 
     Raises:
-      UserError: it cannot be saved; the former best checkpoint is intact.
+      UserError: the checkpoint cannot be saved; a former best one of another step is intact.
     """
     best = run.record.get('best')
     if best and precision <= best['precision']:
@@ -195,8 +195,7 @@ def keep_best(run, ckpt, precision):
 def _write(path, values):
     """Write a checkpoint with the operation of a tf.train.Saver.
 
-    The Saver itself would save the session's values. The workers of a cluster may have changed them
-    since the evaluation.
+    The Saver itself would save the session's values, which other workers may have changed.
     """
     with tf.Graph().as_default(), tf.Session(
         config=tf.ConfigProto(device_count={'GPU': 0})

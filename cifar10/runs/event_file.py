@@ -16,11 +16,11 @@ _ERRORS = RuntimeError, OSError, tf.errors.OpError
 class SummaryWriter:
     """Event file writer with the methods of tf.summary.FileWriter; a context manager.
 
-    An event is on the disk when its method returns. tf.summary.FileWriter writes in another thread:
-    TensorFlow 1.15 loses its errors; 2.21 raises the first one and drops all later events.
+    Each method flushes its event. tf.summary.FileWriter writes in another thread: TensorFlow 1.15
+    loses errors; 2.21 raises the first error and drops all later events.
 
-    The first event opens a file, and so does the first event after an error. Each method raises
-    UserError if it cannot write, or adds the error to `output_errors`.
+    The first event, and the first one after an error, opens a new file. Errors of writing raise
+    UserError, or are added to `output_errors`.
 
     Attributes:
       output_errors: an errors.OutputErrors; None raises the errors.
@@ -59,7 +59,7 @@ class SummaryWriter:
         if self.output_errors is None:
             self._write()
         else:
-            # If the disk is full for a while, a later call writes the pending events.
+            # After a temporary error, a later call writes the pending events.
             with self.output_errors.collect('summaries'):
                 self._write()
                 self.output_errors.remove('summaries')
@@ -89,7 +89,7 @@ class SummaryWriter:
         self._writer.write(version.SerializeToString())
 
     def _close(self):
-        """Close the file and cut an incomplete event, at which TensorBoard would stop."""
+        """Close the file; remove an incomplete event, because TensorBoard stops there."""
         if self._writer is None:
             return
         with contextlib.suppress(*_ERRORS):

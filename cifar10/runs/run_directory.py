@@ -38,7 +38,7 @@ class RunDirectory(NamedTuple):
         return self.resumed.step if self.resumed else 0
 
     def write_record(self):
-        """Write the record, which the next start and the evaluation read."""
+        """Write the record for resumed runs and the evaluation."""
         files.atomic_write(
             os.path.join(self.path, RECORD),
             json.dumps(self.record, indent=1),
@@ -52,15 +52,14 @@ def lock(train_dir, fresh, job):
 
     Args:
       train_dir: the directory.
-      fresh: True moves an existing run aside.
+      fresh: True renames the directory of an existing run.
       job: the training.Job.
 
     Raises:
-      UserError: the name of the directory is invalid, another process trains there, another user
-        controls it, the run has other classes, another number of examples, recipe or optimizer, or
-        its record or all its checkpoints are damaged.
+      UserError: directories.make or _check_resumable fails, another process trains there, or the
+        record or all checkpoints are damaged.
     """
-    train_dir = os.path.abspath(train_dir)  # '.' would move with the directory.
+    train_dir = os.path.abspath(train_dir)  # '.' would follow the renamed directory.
     busy_message = (
         f'Another process is training in {train_dir}: stop it, or give another --train_dir'
     )
@@ -94,9 +93,9 @@ def lock(train_dir, fresh, job):
 
 
 def _read_best(train_dir, is_checked):
-    """Return the recorded best checkpoint, or None.
+    """Return `best` of the record, or None.
 
-    If `is_checked`, print a line and return None for a damaged one.
+    If `is_checked` and the checkpoint is damaged, print a line and return None.
     """
     best = read_record(train_dir).get('best')
     try:
@@ -108,11 +107,11 @@ def _read_best(train_dir, is_checked):
 
 
 def has_ended(train_dir, last_step=None):
-    """Return True if the directory has a checkpoint of the run's last step.
+    """Return True if the preferred checkpoint has reached the run's last step.
 
     Args:
       train_dir: the directory.
-      last_step: the last step; None takes the recorded one.
+      last_step: the last step; None reads it from the record.
 
     Raises:
       UserError: the record is damaged.
@@ -152,9 +151,9 @@ def read_hparams(train_dir):
 def read_record(train_dir):
     """Return the record in the directory; {} if there is none.
 
-    Missing fields of HParams get the values of CLASSIC. Records of early versions may lack the
-    other items: num_towers, num_examples, class_names (None if unknown), last_step (infinite for an
-    endless run), seed, deterministic, best (None, or a dict with `checkpoint` and `precision`).
+    Missing fields of HParams get the values of CLASSIC; a missing last_step is infinite. Records of
+    early versions may lack num_towers, num_examples, class_names (None if unknown), seed,
+    deterministic, and best (None, or a dict with `checkpoint` and `precision`).
 
     Raises:
       UserError: the record is damaged.
@@ -164,7 +163,7 @@ def read_record(train_dir):
 
 
 def _validate(record):
-    """Return the record with numbers of the types of HParams.
+    """Return the record with each number converted to its type in HParams.
 
     Raises:
       ValueError, OverflowError: the record is invalid.
@@ -208,7 +207,7 @@ def check_classes(train_dir, class_names):
     """Check that the run was trained on these classes, if both are known.
 
     Raises:
-      UserError: it was trained on other classes, or the record is damaged.
+      UserError: the classes differ, or the record is damaged.
     """
     recorded = read_record(train_dir).get('class_names')
     if recorded and class_names and recorded != list(class_names):
@@ -220,13 +219,13 @@ def check_classes(train_dir, class_names):
 
 
 def _check_resumable(train_dir, record, hparams):
-    """Compare a new record with the recorded one; print changed hyperparameters and seed.
+    """Compare a new record with that on disk; print the changed values.
 
     Raises:
-      UserError: the classes, recipe or optimizer differ, or the number of examples if the schedule
-        depends on it.
+      UserError: the classes, recipe, optimizer or (for schedules in epochs) number of examples
+        differ.
     """
-    recorded = dict(record, **read_record(train_dir))  # missing items count as unchanged
+    recorded = dict(record, **read_record(train_dir))  # Missing items are unchanged.
     # Other optimizers have other variables.
     unchangeable_names = ['class_names', 'recipe', 'optimizer']
     for name in unchangeable_names + (['num_examples'] if hparams.is_epoch_based else []):
@@ -248,7 +247,7 @@ def _check_resumable(train_dir, record, hparams):
     if changed:
         print(
             f'The run in {train_dir} is resumed with different hyperparameters: {", ".join(changed)}. The learning-rate '
-            'schedule applies these to all steps so far'
+            'schedule uses the new values for the past steps too'
         )
 
 
@@ -288,5 +287,5 @@ def read_checkpoint(directory, choice):
         ):  # A trainer replaced it.
             return read_checkpoint(directory, choice)
         raise UserError(
-            f'{error}. Give --checkpoint=latest, or the path of another checkpoint; its directory is --checkpoint_dir'
+            f'{error}. Give --checkpoint=latest, or the path of another checkpoint; for a directory, use --checkpoint_dir'
         )

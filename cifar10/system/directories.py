@@ -22,10 +22,10 @@ _INCOMPLETE = '.cifar10-incomplete-'
 def check_trusted(path):
     """Reject a path that another user could have planted in a world-writable directory.
 
-    The other user could redirect or replace the files of this process. Root is trusted.
+    That user could redirect or replace the files of this process. Root is trusted.
 
     Raises:
-      UserError: names the path of another user.
+      UserError: a directory or link of the path belongs to another user.
     """
     if not hasattr(os, 'getuid'):  # Windows
         return
@@ -47,13 +47,13 @@ def check_trusted(path):
 
 
 def check_checkpoint_dir(directory):
-    """Check that no file is at `directory`, and that TensorFlow takes its name literally.
+    """Check that `directory` is not a file, and that its name is not a pattern for TensorFlow.
 
-    TensorFlow reads `*`, `?`, `[`, `]` and a backslash in the name of a checkpoint as a pattern. It
-    would read, or delete, files in other directories.
+    With * ? [ ] or a backslash in a checkpoint's name, TensorFlow would read, or delete, files in
+    other directories.
 
     Raises:
-      UserError: it is no directory, or its name is invalid.
+      UserError: `directory` or a parent is not a directory, or the name is invalid.
     """
     files.check_name(directory)
     path = os.path.abspath(directory)
@@ -63,7 +63,7 @@ def check_checkpoint_dir(directory):
 
 
 def check_no_wildcards(path):
-    """Raise UserError if TensorFlow reads `path` as a pattern, see check_checkpoint_dir."""
+    """Raise UserError if `path` is a pattern for TensorFlow; see check_checkpoint_dir."""
     if any(character in path for character in '*?[]\\' if character != os.sep):
         raise UserError(
             f'{path} has one of the characters * ? [ ] \\, which TensorFlow reads as a pattern: rename it, or give another '
@@ -100,8 +100,7 @@ def make(path):
     """Make the directory `path` and its parents if they do not exist.
 
     Raises:
-      UserError: it cannot be made, its name is invalid, or another user controls it, see
-        check_trusted.
+      UserError: the directory cannot be made, its name is invalid, or check_trusted rejects it.
     """
     files.check_name(path)
     check_trusted(path)
@@ -116,13 +115,13 @@ class Lock:
     """Exclusive lock on a directory; a context manager.
 
     Attributes:
-      is_held: True if the lock is held; Windows and some network file systems have no locks.
+      is_held: True if the lock was acquired; False on a system without locks.
     """
 
     def __init__(self, path, busy_message=None):
         """Set the directory, and the UserError's message if another process holds the lock.
 
-        Without a message, wait for that process.
+        Without a message, __enter__ waits for that process.
         """
         self._path, self._busy_message = path, busy_message
         self._handle = None
@@ -130,7 +129,7 @@ class Lock:
 
     def __enter__(self):
         if fcntl is not None:
-            # While the directory is open, its inode number is not reused.
+            # An open directory keeps its inode number, so `check` detects a replacement.
             self._handle = os.open(self._path, os.O_RDONLY)
             try:
                 self._lock()
@@ -173,10 +172,10 @@ class Lock:
 
 @contextlib.contextmanager
 def atomic_directory(path):
-    """Yield a temporary directory that is renamed to `path` after the block, or removed.
+    """Yield a temporary directory, then rename it to `path`; remove it after an error.
 
     Raises:
-      OSError: it cannot be made or renamed.
+      OSError: the directory cannot be made or renamed.
     """
     parent, name = os.path.split(os.path.abspath(path))
     incomplete = tempfile.mkdtemp(prefix=_INCOMPLETE, dir=parent)
@@ -193,7 +192,7 @@ def atomic_directory(path):
 def write_lock(directory):
     """Hold the lock on a directory; before and after, remove leftovers of atomic_directory.
 
-    A process that is killed, or gets a signal in mkdtemp, leaves a temporary directory.
+    A process that is killed, or gets a signal in mkdtemp, leaves such a directory.
     """
     with Lock(directory) as lock:
         try:
@@ -205,7 +204,7 @@ def write_lock(directory):
 
 def _remove_incomplete(parent, lock):
     for leftover in glob.glob(os.path.join(glob.escape(parent), _INCOMPLETE + '*')):
-        if lock.is_held:  # else another process may be writing
+        if lock.is_held:  # Without locks, another process may be writing.
             shutil.rmtree(leftover, ignore_errors=True)
 
 

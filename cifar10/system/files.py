@@ -21,7 +21,7 @@ _SPECIAL_FILE_TYPES = [
 
 
 def check_name(path):
-    """Check that TensorFlow and Python access the same local path by this name.
+    """Check that `path` is the same local path for TensorFlow and Python.
 
     Raises:
       UserError: the name is remote, not UTF-8, or has control characters.
@@ -42,7 +42,7 @@ def check_name(path):
 
 
 def special_file_type(mode):
-    """Return the type of a special file by its `st_mode`, like 'a FIFO'; None for a regular one."""
+    """Return the file type of an `st_mode`, like 'a FIFO'; None for a regular file."""
     return next((file_type for is_type, file_type in _SPECIAL_FILE_TYPES if is_type(mode)), None)
 
 
@@ -54,8 +54,8 @@ def check_regular_file(path, hint):
       hint: the remedy in the error.
 
     Raises:
-      UserError: it is no regular file.
-      OSError: it does not exist.
+      UserError: the path is not a regular file.
+      OSError: the path does not exist.
     """
     file_type = special_file_type(os.stat(path).st_mode)
     if file_type:
@@ -101,9 +101,9 @@ def read_json(path, validate, hint):
 
 
 def open_new(path):
-    """Open a new binary file for writing: `path`, a dot and the first free number.
+    """Open a new binary file for writing at `path`, a dot and the first free number.
 
-    It is never an existing file or link.
+    No existing file or link is opened.
     """
     for number in itertools.count():
         with contextlib.suppress(FileExistsError):
@@ -125,7 +125,7 @@ def check_writable(path):
 
 
 def atomic_write(path, content, hint):
-    """Write a file completely, or keep the old one.
+    """Write a file atomically: after an error, the old file is unchanged.
 
     Args:
       path: the file; a link is replaced, not followed.
@@ -133,7 +133,7 @@ def atomic_write(path, content, hint):
       hint: the remedy in the error.
 
     Raises:
-      UserError: it cannot be written.
+      UserError: the file cannot be written.
     """
     content = content if isinstance(content, bytes) else content.encode()
     new = None

@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 from tensorflow.python.client import device_lib
 
 _SUB_BATCHES_PER_CORE = 2  # more than one, to balance the load
-_MIN_EXAMPLES_PER_SUB_BATCH = 8  # Smaller ones are slower.
+_MIN_EXAMPLES_PER_SUB_BATCH = 8  # Smaller sub-batches are slower.
 
 
 class Threads(NamedTuple):
@@ -21,11 +21,11 @@ class Threads(NamedTuple):
 
 
 def set_up_tensorflow():
-    """Set TensorFlow up for the graphs of this package."""
-    # Deprecation warnings would be about this package itself.
+    """Configure TensorFlow for the graphs of this package."""
+    # Users cannot act on warnings of deprecated functions in this package.
     tf.logging.set_verbosity(tf.logging.ERROR)
     tf.enable_resource_variables()  # the default since TensorFlow 2.0
-    # Else TensorBoard shows functions for each tf.cond of the moving averages.
+    # Otherwise TensorBoard shows functions for each tf.cond of the moving averages.
     tf.disable_control_flow_v2()
 
 
@@ -40,7 +40,7 @@ def is_gpu(device):
 
 
 def num_sub_batches(devices, batch_size, inter_op=0):
-    """Return the number of sub-batches per tower that uses all cores; 1 on GPUs.
+    """Return the number of sub-batches per tower, enough for all cores; 1 on GPUs.
 
     Args:
       devices: one device name per tower.
@@ -61,8 +61,8 @@ def num_sub_batches(devices, batch_size, inter_op=0):
 def choose_threads(devices, batch_size, overrides=Threads()):
     """Choose the numbers of threads that are unset in `overrides`.
 
-    On a CPU, cores that share every operation wait for each other at its end. It is faster if each
-    core computes a sub-batch. So each operation gets one thread, if there are enough sub-batches.
+    Cores that share an operation wait for each other at its end. On a CPU, one sub-batch per core
+    is faster. So an operation gets one thread, if there are enough sub-batches.
 
     Args:
       devices: one device name per tower.
@@ -72,7 +72,7 @@ def choose_threads(devices, batch_size, overrides=Threads()):
     Returns:
       A Threads; 0 leaves the number to TensorFlow.
     """
-    # At least two: if the input is the bottleneck, waiting for one thread costs CPU time.
+    # Two threads if possible: with a slow input, waits for one thread cost CPU time.
     prefetch = overrides.prefetch or min(num_cores(), max(2, len(devices)))
     all_sub_batches = num_sub_batches(devices, batch_size, overrides.inter_op) * len(devices)
     one_per_operation = not is_gpu(devices[0]) and all_sub_batches >= (
@@ -84,7 +84,7 @@ def choose_threads(devices, batch_size, overrides=Threads()):
 
 
 def session_config(devices, threads=None, log_device_placement=False):
-    """Return a tf.ConfigProto with these devices and no other GPUs.
+    """Return a tf.ConfigProto with these devices only.
 
     GPU memory is allocated on demand.
 
@@ -123,8 +123,8 @@ def gpu_names(config=None):
     """Return the names of the GPUs.
 
     Args:
-      config: the tf.ConfigProto of the session, which fixes the allocation of GPU memory; None
-        without a session.
+      config: the tf.ConfigProto of the session, or None. The first use of the GPUs fixes the
+        allocation of their memory.
     """
     if not tf.config.experimental.list_physical_devices('GPU'):
         return []

@@ -1,4 +1,4 @@
-"""Handlers of SIGINT, SIGTERM and SIGHUP: immediate exit, or a requested stop."""
+"""Handlers of SIGINT, SIGTERM and SIGHUP: immediate exit, or request of a stop."""
 
 import contextlib
 import os
@@ -32,7 +32,7 @@ class SignalInterrupt(KeyboardInterrupt):
 
 
 def exit_immediately(signum, frame=None):
-    """Exit with a line and status 128 + number, and kill the children; a signal handler."""
+    """Kill the children, print a line and exit with status 128 + signum; a signal handler."""
     if not _ending_lock.acquire(blocking=False):
         return  # The exit has begun.
     for child in child_pids:
@@ -47,7 +47,7 @@ def exit_immediately(signum, frame=None):
 
 
 def _can_write():
-    """Return True if a write to stderr does not block; a pager may stop reading."""
+    """Return True if a write to stderr does not block."""
     try:  # On Windows, select takes sockets only.
         return os.name == 'nt' or bool(select.select([], [stderr_fd], [], 1)[1])
     except OSError:  # stderr is closed.
@@ -55,9 +55,9 @@ def _can_write():
 
 
 def install_handlers():
-    """Make every signal, or in a StopRequest the second one, end the process immediately.
+    """Let each stop signal, or in a StopRequest the second one, end the process immediately.
 
-    The handlers raise no exception, because TensorFlow's code could lose or replace it. A thread
+    The handlers raise no exception, because TensorFlow could suppress or replace it. A thread
     handles the second signal, because Python's handlers wait while the main thread is in C++ code.
     """
     _initial_handlers.update(_handlers())
@@ -71,7 +71,7 @@ def install_handlers():
 def _exit_at_second_signal(reader, unused_writer):
     """Read the signal numbers that Python's C code writes to a socket.
 
-    The second argument keeps the writer open.
+    The unused argument keeps a reference to the writer.
     """
     while True:
         signum = reader.recv(1)[0]
@@ -108,7 +108,7 @@ def _handlers():
     """Return the handlers that can be replaced; none outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         return {}
-    # nohup ignores SIGHUP. None is a handler that was not set by Python.
+    # Keep an ignored SIGHUP (nohup) or SIGTERM ignored. None is a handler not set by Python.
     return {
         signum: found
         for signum, found in zip(STOP_SIGNALS, map(signal.getsignal, STOP_SIGNALS))
@@ -124,7 +124,8 @@ def _set(handlers):
 class StopRequest:
     """Context manager in which the first signal only sets `received_signal`, a signal.Signals.
 
-    A second signal ends the process after install_handlers; otherwise its former handler runs.
+    If install_handlers was called, a second signal ends the process. Otherwise the former handlers
+    get this signal.
     """
 
     received_signal = None
@@ -148,7 +149,7 @@ class StopRequest:
 class RaiseOnSignal(StopRequest):
     """Context manager in which the first signal raises SignalInterrupt in the main thread.
 
-    The exception lets the code remove unfinished files. Do not use it around TensorFlow, see
+    The exception lets the code remove unfinished files. Do not call TensorFlow in the block; see
     install_handlers.
     """
 
@@ -160,14 +161,14 @@ class RaiseOnSignal(StopRequest):
 
     def __exit__(self, error_type, *unused_error):
         super().__exit__()
-        # Raise it again if it was ignored, as in a __del__.
+        # Python ignores exceptions in a __del__: raise the exception again.
         if self.received_signal and error_type is None:
             raise SignalInterrupt(self.received_signal)
 
 
 @contextlib.contextmanager
 def delay_signals():
-    """Delay signals to the end of the block, so that no started process is lost."""
+    """Delay signals to the end of the block, so that each child is recorded."""
     delayed_signals = []
     before = _handlers()
     _set(dict.fromkeys(before, lambda signum, _: delayed_signals.append(signum)))
@@ -184,7 +185,7 @@ def delay_signals():
 
 @contextlib.contextmanager
 def block_sigint():
-    """Delay SIGINT to the end of the block; processes started in it never receive SIGINT."""
+    """Delay SIGINT to the end of the block; processes started there never receive it."""
     if not hasattr(signal, 'pthread_sigmask'):  # Windows
         yield
         return

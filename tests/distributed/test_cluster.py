@@ -92,7 +92,7 @@ def test_without_workers():
 @pytest.mark.parametrize('job, index, count', [('worker', 2, 2), ('worker', -1, 2), ('ps', 1, 1)])
 def test_a_wrong_index(job, index, count):
     assert _complaint(CLUSTER.check, Task(job, index)) == (
-        f'There is no {job} {index}: --{job}_hosts has {count} addresses, and indexes count from 0'
+        f'There is no {job} {index}: --{job}_hosts has {count} addresses, and indexes begin at 0'
     )
 
 

@@ -53,7 +53,7 @@ def _with(num_gpus):
             ['0', '1', '0'],
             [
                 'GPUs: worker 0 gets 0; worker 1 gets 1; worker 2 gets 0',
-                'Fewer GPUs (2) than the workers ask for (3): they are shared',
+                'The workers request 3 GPUs, but there are 2: workers share GPUs',
             ],
         ),
     ],

@@ -138,7 +138,8 @@ def test_the_others_answer(watch):
     watch.dog.start(50, 'stall_timeout_secs')
     told = watch.told(5, 35, 50)
     assert (
-        list(told) == [50] and ' for the others, although all of them answer: restart' in told[50]
+        list(told) == [50]
+        and ' for an update, although all other tasks answer: restart' in told[50]
     )
 
 

@@ -207,7 +207,7 @@ def test_a_value_that_is_not_finite(tmp_path):
     saved.values['numbers'][1] = np.inf
     with pytest.raises(
         UserError,
-        match='cannot be used: its numbers is not finite. Name an older checkpoint in the list checkpoint$',
+        match='cannot be used: its numbers is not finite. Name an older checkpoint in the file checkpoint$',
     ):
         checkpoint.check_fits(saved, {'numbers': tf.get_variable('other', [3])})
 

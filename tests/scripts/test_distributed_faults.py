@@ -196,7 +196,7 @@ def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
         # TensorFlow 1.15 may not notice a lost peer; then the watchdog does.
         assert re.match(
             rf'cifar10_distributed_train.py: (Lost {fallen} \({cluster.addresses[fallen]}: Connection refused\): restart the '
-            rf'job, it resumes from its last checkpoint$|Training: waited 6 seconds .* for {fallen} )',
+            rf'job; it resumes from its last checkpoint$|Training: waited 6 seconds .* for {fallen} )',
             complaint,
         )
     else:
