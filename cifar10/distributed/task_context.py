@@ -134,9 +134,7 @@ class TaskContext:
         self.target = server.start(cluster, task, config_proto)
         self._task_info = server.OwnTaskInfo(self.target, cluster, task)
         self._is_address_verified = False  # True if the task's address leads to this process
-        self._has_connected = (
-            False  # True after an answer of the chief, or of any task to the chief
-        )
+        self._has_connected = False  # True after an answer of the chief; on the chief, of any task
         self.watchdog = Watchdog(self._describe)
         self._start_timer('connect')
         self._verify_own_address()

@@ -56,8 +56,8 @@ def lock(train_dir, fresh, job):
       job: the training.Job.
 
     Raises:
-      UserError: directories.make or _check_resumable fails, another process trains there, or the
-        record or all checkpoints are damaged.
+      UserError: directories.make or _check_resumable fails, another process trains in the
+        directory, or the record or all checkpoints are damaged.
     """
     train_dir = os.path.abspath(train_dir)  # '.' would follow the renamed directory.
     busy_message = (
