@@ -164,7 +164,7 @@ def test_data_that_change_under_the_run(
         for path in paths if step == 3 else []:
             change(path)
 
-    complaint = f'^{told.format(paths[0])}: put the data back as it was, and start again$'
+    complaint = f'^{told.format(paths[0])}: restore the data, and start again$'
     with messages.raises(complaint):
         _train_on_data(tmp_path / 'run', own_data_dir, change_all)
     saved = checkpoint.read_latest(str(tmp_path / 'run'))
@@ -180,7 +180,7 @@ def test_a_label_that_another_thread_has_found(data_dir):
         )
     watched.start(coord)
     with messages.raises(
-        '^a label is ...: a data file has changed: put the data back'
+        '^a label is ...: a data file has changed: restore the data'
     ), watched.translate_errors():
         raise tf.errors.OutOfRangeError(None, None, 'The queue is closed')
 

@@ -1,6 +1,6 @@
-"""Conversion of one folder of images per class to a data set.
+"""Conversion of folders of images, one per class, to a data set.
 
-The folders may be in two parents, `train` and `test`.
+`train` and `test` may contain the class folders.
 """
 
 import os
@@ -16,7 +16,7 @@ from cifar10.errors import UserError
 from cifar10.system import directories
 
 TEST_FRACTION = 0.1
-# folder names of splits, not of classes, such as seg_train and val2017
+# matches names of splits, such as seg_train and val2017
 _SPLIT_NAME = re.compile(
     '(?<![a-z])(train|test|val|dev|eval|pred|holdout)(ing|id|idate|idation|uation|iction)?'
     '(set|data)?(?![a-z])'
@@ -24,18 +24,18 @@ _SPLIT_NAME = re.compile(
 
 
 def convert(images_dir, path, num_threads, test_fraction=None, seed=0, strict=False):
-    """Convert folders of images to a data set; return the number of unusable files.
+    """Convert class folders to a data set; return the number of unusable files.
 
     Args:
       images_dir: see `find_images`.
       path: directory of the data set, new or empty.
       num_threads: number of decoding threads.
       test_fraction: see `find_images`.
-      seed: seed of the test images and of the order.
+      seed: seed for selecting test images and for shuffling.
       strict: True to fail if a file is unusable.
 
     Raises:
-      UserError: the folders are not classes, a class has no training image, `strict` is set and a
+      UserError: the folders cannot be classes, a class has no training image, `strict` is set and a
         file is unusable, `path` is in `images_dir`, or the data set cannot be written.
     """
     dataset_writer.check_new_directory(path)  # early, because listing takes long
@@ -77,16 +77,16 @@ def find_images(images_dir, test_fraction, seed):
     """Find the files of each class.
 
     Args:
-      images_dir: parent of the folders. Hidden files and folders are ignored.
-      test_fraction: fraction of test images per class; at least one image, unless the class has
-        only one. None means the folder `test`, else TEST_FRACTION.
-      seed: seed of the test images and of the order.
+      images_dir: parent of class folders, or of `train` and `test`; hidden entries are ignored.
+      test_fraction: fraction of test images per class; at least one if the class has two images.
+        None means the images in `test`, or TEST_FRACTION without that folder.
+      seed: seed for selecting test images and for shuffling.
 
     Returns:
       Class names; training images and test images, each a list of (path, label) in random order.
 
     Raises:
-      UserError: there are fewer than two folders with files, or they cannot be classes.
+      UserError: the folders cannot be classes, a class folder is empty, or there is no test image.
     """
     rng = np.random.RandomState(seed)
     top, test_dir, class_names = _find_splits(images_dir)
@@ -113,7 +113,7 @@ def find_images(images_dir, test_fraction, seed):
         train += [(path, label) for path in paths[num_test:]]
     if not test:
         raise UserError(
-            f'{images_dir} has only one image per class, and none is left for testing: add images'
+            f'There is no test image: add images to {test_dir or images_dir + ", at least two per class"}'
         )
     rng.shuffle(train)
     rng.shuffle(test)
@@ -121,14 +121,14 @@ def find_images(images_dir, test_fraction, seed):
 
 
 def _find_splits(images_dir):
-    """Return the directory of the training images, of the test images or None, and class names."""
+    """Return the training directory, the test directory or None, and the class names."""
     folders = _list_folders(images_dir)
     names = sorted(name.lower() for name in folders)
     if names in (['train'], ['test', 'train']):
         paths = {name.lower(): os.path.join(images_dir, name) for name in folders}
         return paths['train'], paths.get('test'), _list_folders(paths['train'])
-    # train, test_tube and train_station can be classes. cars_train and cars_test are splits, and so
-    # are folders that all have split names.
+    # Classes may be called train or test_tube. Folders are splits if two names differ only in the
+    # split (cars_train, cars_test), or if all names contain splits that differ.
     words = [re.sub('([a-z])([A-Z])', r'\1_\2', name).lower() for name in folders]
     matches = list(filter(None, map(_SPLIT_NAME.search, words)))
     splits = {match.group(1) for match in matches}
@@ -136,8 +136,8 @@ def _find_splits(images_dir):
     all_are_splits = len(matches) == len(names) and len(splits) > 1
     if 'test' in names or len(rests) < len(matches) or all_are_splits:
         raise UserError(
-            f'{images_dir} has the folders {", ".join(map(ascii, folders))}: it must have only train and test, in upper or '
-            'lower case, or one folder per class: rename or remove the others'
+            f'{images_dir} has the folders {", ".join(map(ascii, folders))}: it must have only train and test (in upper '
+            'or lower case), or one folder per class; rename or remove the others'
         )
     return images_dir, None, folders
 
@@ -149,7 +149,7 @@ def _test_images(test_dir, class_names):
         folder = os.path.join(test_dir, name)
         if name not in labels:
             raise UserError(
-                f'{folder} is not a class of the training images: rename it, or add this class to them'
+                f'{folder} is not a class of the training images: rename it, or add the class to the training images'
             )
         found += [(path, labels[name]) for path in _list_files(folder)]
     return found
@@ -163,7 +163,7 @@ def _list_folders(directory):
     others = sorted(set(names) - set(folders))
     if others:
         errors.warn(
-            f'{os.path.join(directory, others[0])} is ignored, because it is in no class folder (such files: {len(others)})'
+            f'{os.path.join(directory, others[0])} is ignored, because it is in no class folder (ignored files: {len(others)})'
         )
     return folders
 

@@ -43,12 +43,12 @@ class DataFile(NamedTuple):
     """A file of records."""
 
     path: str
-    num_examples: Optional[int] = None  # from dataset.json, if it exists
+    num_examples: Optional[int] = None  # None without a dataset.json
     sha256: Optional[str] = None  # hexadecimal
 
 
 class Split(NamedTuple):
-    """Training or test files; their records have the same layout."""
+    """Training files or test files, with one record layout."""
 
     files: Sequence[DataFile]
     num_classes: int = NUM_CLASSES
@@ -121,7 +121,7 @@ CIFAR100 = DatasetSpec(
 def files_dir(data_dir=DATA_DIR, dataset_spec=CIFAR10):
     """Return the directory of the files: `data_dir` or its subdirectory.
 
-    `data_dir` is returned if it holds a data set or has the published directory name.
+    An existing subdirectory comes first, then `data_dir` with a data set or the published name.
     """
     subdirectory = os.path.join(data_dir, dataset_spec.directory)
     if os.path.isdir(subdirectory):
@@ -131,7 +131,7 @@ def files_dir(data_dir=DATA_DIR, dataset_spec=CIFAR10):
 
 
 def find_files_dir(data_dir):
-    """Return the directory of any data set in `data_dir`; by default that of CIFAR-10."""
+    """Return the directory of the data set in `data_dir`; without one, the path for CIFAR-10."""
     candidates = [files_dir(data_dir), files_dir(data_dir, CIFAR100)]
     return next(filter(os.path.isdir, candidates), candidates[0])
 
@@ -151,16 +151,16 @@ def read(data_dir=DATA_DIR, label_mode=None):
     """Return the Dataset in a directory, without reading the records.
 
     Args:
-      data_dir: directory of a data set, or parent of a published one; '' for none. A Dataset is
-        returned unchanged.
+      data_dir: directory of a data set, or parent of a published data set; '' means no directory.
+        A Dataset is returned unchanged.
       label_mode: one of LABEL_MODES, for CIFAR-100; None means 'fine'.
 
     Returns:
-      A Dataset; that of CIFAR-10 if the directory has no data set.
+      A Dataset; if the directory has no data set, the layout of CIFAR-10.
 
     Raises:
-      UserError: dataset.json or a file of class names is damaged, or the data set lacks these
-        labels.
+      UserError: dataset.json or a file of class names is damaged, or the data set has no
+        `label_mode`.
     """
     if isinstance(data_dir, Dataset):
         return data_dir
@@ -196,7 +196,7 @@ def read(data_dir=DATA_DIR, label_mode=None):
 
 
 def _parse_dataset_info(directory, content):
-    """Return the Dataset that the content of a dataset.json describes.
+    """Return the Dataset for the parsed content of a dataset.json.
 
     Raises:
       ValueError, KeyError, TypeError, AttributeError: the content is invalid.
@@ -230,9 +230,9 @@ def label_bytes(num_classes):
 
 
 def check_class_names(names):
-    """Raise ValueError unless these are 2 to MAX_CLASSES different printable names."""
+    """Raise ValueError unless `names` are 2 to MAX_CLASSES different printable names."""
     if not 2 <= len(names) <= MAX_CLASSES:
-        raise ValueError(f'it has {len(names)} classes, not 2 to {MAX_CLASSES}')
+        raise ValueError(f'the number of classes is {len(names)}, not 2 to {MAX_CLASSES}')
     for name in names:
         # A terminal would execute control characters.
         if not name.strip() or not name.isprintable():
@@ -242,7 +242,7 @@ def check_class_names(names):
 
 
 def _read_class_names(path, num_classes):
-    """Return the class names in a file, in label order; None if it does not exist.
+    """Return the class names in a file, in label order; None without the file.
 
     Raises:
       UserError: the file does not list `num_classes` valid names.
@@ -255,7 +255,7 @@ def _read_class_names(path, num_classes):
         names = names_file.read().split()
     try:
         if len(names) != num_classes:
-            raise ValueError(f'it lists {len(names)} class names, not {num_classes}')
+            raise ValueError(f'the number of class names is {len(names)}, not {num_classes}')
         check_class_names(names)
     except ValueError as error:
         raise UserError(f'{path} is damaged ({error}): {hint}')
@@ -263,7 +263,7 @@ def _read_class_names(path, num_classes):
 
 
 def format_class_names(class_names):
-    """Return the class names as text; of more than 20, the number and some of them."""
+    """Return the class names as text, abbreviated above 20 names."""
     if not class_names:
         return 'unnamed classes'
     if len(class_names) <= 20:

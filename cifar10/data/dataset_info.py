@@ -1,4 +1,4 @@
-"""Statistics of a data set: class counts, colours, duplicates, contact sheet."""
+"""Statistics of a data set: class counts, channel statistics, duplicates, contact sheet."""
 
 import hashlib
 import os

@@ -12,12 +12,10 @@ from cifar10.system import directories, files
 
 
 def is_present(data_dir, dataset_spec=dataset.CIFAR10):
-    """Return True if `data_dir` holds a complete data set.
-
-    It may be the published data set, or any other one directly in `data_dir`.
+    """Return True if `data_dir` holds a complete data set; see dataset.files_dir.
 
     Raises:
-      UserError: files are missing, or the path is not a directory. Nothing is overwritten.
+      UserError: files are missing, or the path is not a directory.
     """
     directory = dataset.files_dir(data_dir, dataset_spec)
     directories.check_no_file(directory)
@@ -34,7 +32,7 @@ def is_present(data_dir, dataset_spec=dataset.CIFAR10):
 
 @contextlib.contextmanager
 def lock_files_dir(data_dir, dataset_spec=dataset.CIFAR10):
-    """Yield the directory to write to, with a lock; None if the data set is present."""
+    """Lock and yield the directory to write; yield None if the data set is present."""
     if is_present(data_dir, dataset_spec):
         yield None
         return
@@ -73,7 +71,7 @@ def _lock_parent(path):
     parent = os.path.dirname(os.path.abspath(path))
     missing = directories.missing_directories(parent)
     directories.make(parent)
-    with directories.write_lock(parent):  # A waiting process notices the removal.
+    with directories.write_lock(parent):  # Lock detects the removal below in a waiting process.
         try:
             yield
         finally:
@@ -127,12 +125,12 @@ class RecordWriter:
 
 
 def write_dataset_info(directory, class_names, origin):
-    """Write dataset.json, and batches.meta.txt, which the books' programs read.
+    """Write dataset.json and, for the books' programs, batches.meta.txt.
 
     Args:
       directory: directory of the files.
       class_names: class names in label order.
-      origin: source of the images, a text.
+      origin: string, the source of the images.
     """
     label_bytes = dataset.label_bytes(len(class_names))
     content = {'classes': class_names, 'label_bytes': label_bytes, 'origin': origin}
@@ -152,16 +150,16 @@ def write_dataset_info(directory, class_names, origin):
 
 
 def hold_out(source, path, num_examples, seed):
-    """Write a data set whose training and test images are training images of `source`.
+    """Split the training images of `source` into the training and test images of a new data set.
 
-    It serves to choose hyperparameters without the test images.
+    The new test images serve to choose hyperparameters.
 
     Args:
       source: a Dataset. The order of its training images is kept.
       path: directory of the new data set, new or empty.
-      num_examples: number of test images. They are stratified: each class keeps its share, rounded,
-        and at least one training image.
-      seed: seed of the choice.
+      num_examples: number of test images, stratified by class; each class keeps at least one
+        training image.
+      seed: seed of the random selection.
 
     Raises:
       UserError: there are too few images, a file is invalid, or the data set cannot be written.
@@ -186,7 +184,7 @@ def _select_held_out(split, num_examples, rng):
     """Return a mask of the held-out examples, bool [n].
 
     The images of a class get random ranks. The images with the lowest (rank + 0.5) / class count
-    are held out, so that each class keeps its share.
+    are held out, so the test images are stratified.
     """
     counts = verification.count_labels(split)
     most = np.maximum(counts - 1, 0).sum()

@@ -22,7 +22,7 @@ from cifar10.system import files
 _CHUNK_FILES = 256  # files per session run
 _CHUNK_BYTES = 1 << 24  # bytes per session run, for large files
 MAX_BYTES = 1 << 28  # per file
-_HEADER_BYTES = 1 << 16  # bytes that are read to detect the file type
+_HEADER_BYTES = 1 << 16  # read first, to detect the file type
 _MAGIC_BYTES = _JPEG, *_ = b'\xff\xd8\xff', b'\x89PNG\r\n\x1a\n', b'GIF8', b'BM'
 _ORIENTATION = 0x0112  # EXIF tag (CIPA DC-008)
 
@@ -36,14 +36,14 @@ class DecodedImages(NamedTuple):
 
 
 class _ImageFile(NamedTuple):
-    index: int  # into the paths
+    index: int  # in `paths`
     path: str
     content: bytes
     orientation: int
 
 
 def decode(paths, num_threads, read_file=None):
-    """Decode JPEG, PNG, GIF (first image) and BMP (24 bits) files by `decode_and_resize`.
+    """Decode JPEG, PNG, GIF (first image) and BMP (24 bits) files with `decode_and_resize`.
 
     The file extension is ignored. The EXIF orientation is applied.
 
@@ -108,7 +108,7 @@ def _decode_chunk(decode_fn, chunk, failures):
 
 
 def _apply_orientation(image, orientation):
-    """Turn an image, [channels, size, size], by its EXIF orientation, 1 to 8."""
+    """Apply an EXIF orientation, 1 to 8, to an image, [channels, size, size]."""
     if orientation >= 5:
         image = image.swapaxes(1, 2)
     if orientation in (3, 4, 7, 8):
@@ -151,11 +151,11 @@ def read(path):
 
 
 def read_stream(stream):
-    """Do the same as `read` for an open binary file."""
+    """Return the same as `read`, from an open binary file."""
     content = stream.read(_HEADER_BYTES)
     if not content.startswith(_MAGIC_BYTES):
         raise UserError('it is not a JPEG, PNG, GIF or BMP file')
-    if len(content) == _HEADER_BYTES:  # Allocating MAX_BYTES takes long.
+    if len(content) == _HEADER_BYTES:  # stream.read allocates MAX_BYTES, which takes long.
         content += stream.read(MAX_BYTES)
     if len(content) > MAX_BYTES:
         raise UserError(f'it is larger than {MAX_BYTES >> 20} MB')
@@ -164,7 +164,7 @@ def read_stream(stream):
     if content.startswith(_JPEG) and b'\xff\xda' not in content:  # libjpeg would write to stderr.
         raise UserError('it is a JPEG file that ends before the image')
     orientation = 1
-    # For a small file, Pillow is slower than the decoder.
+    # Only EXIF data needs Pillow, which is slower than the decoder for small files.
     if content.startswith(_JPEG) and b'Exif\0\0' in content:
         with warnings.catch_warnings(), contextlib.suppress(Exception):
             warnings.simplefilter('ignore')  # because of damaged EXIF data
@@ -179,15 +179,15 @@ def _import_pillow():
         from PIL import Image
     except ImportError:
         raise UserError('Reading image files needs Pillow: pip install Pillow')
-    Image.MAX_IMAGE_PIXELS = None  # no warnings: Pillow does not decode
+    Image.MAX_IMAGE_PIXELS = None  # no warning, because Pillow does not decode
     return Image
 
 
 def decode_and_resize(contents):
     """Decode the contents of files, string [n], to images, uint8 [n, 3, 32, 32].
 
-    The alpha channel of a PNG file is blended on white. The op raises tf.errors.OpError if a file
-    is damaged or of another type. Exported models use the same graph and get the same pixels.
+    PNG images with an alpha channel are blended with white. The op raises tf.errors.OpError if a
+    file is damaged or of another type. Exported models use the same graph and get the same pixels.
     """
     with tf.device('/cpu:0'):
         return tf.map_fn(
@@ -205,7 +205,7 @@ def _decode_image(content):
 
 
 def _blend_on_white(image):
-    """Blend an image with an alpha channel on white."""
+    """Blend an image with white by its alpha channel."""
     image = tf.cast(image, tf.float32)
     alpha = image[:, :, -1:] / 255
     return tf.cast(tf.round(255 + (image[:, :, :-1] - 255) * alpha), tf.uint8)
@@ -233,7 +233,7 @@ def center_crop_and_resize(images):
 
 
 def _scale_and_center_crop(images, height_and_width):
-    """Scale images to a short side of 32 pixels, and crop their centres."""
+    """Scale images to a short side of 32 pixels, and crop their centers."""
     scale = HEIGHT / tf.reduce_min(height_and_width)
     scaled = tf.raw_ops.ScaleAndTranslate(
         images=images,

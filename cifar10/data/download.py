@@ -17,7 +17,7 @@ from cifar10.errors import UserError
 from cifar10.system import directories, files
 
 _CHUNK_BYTES = 1 << 18
-_MAX_BYTES = 10 * 170052171  # ten times CIFAR-10; limits a server that sends endlessly
+_MAX_BYTES = 10 * 170052171  # limit for a server that sends endlessly: ten times CIFAR-10
 # A slower connection counts as broken: the archive would take two days.
 _MIN_BYTES_PER_SEC = 1000
 
@@ -28,8 +28,8 @@ class Archive(NamedTuple):
     dataset_spec: dataset.DatasetSpec
     url: str
     md5: str  # hexadecimal
-    timeout_secs: float = 30  # without a byte
-    retry_secs: float = 1  # before the first retry; doubled after each slow or failed one
+    timeout_secs: float = 30  # of the socket, and interval of the speed check
+    retry_secs: float = 1  # wait before a retry, doubled from the second failed try
 
 
 # The MD5s are published at https://www.cs.toronto.edu/~kriz/cifar.html.
@@ -51,10 +51,10 @@ def maybe_download_and_extract(
 ):
     """Download and extract CIFAR-10 to cifar-10-batches-bin, unless the files exist.
 
-    A copy of the archive in the parent directory replaces the download.
+    An archive in the parent directory of cifar-10-batches-bin is used instead of a download.
 
     Args:
-      data_dir: cifar-10-batches-bin or its parent; or a directory with any data set.
+      data_dir: cifar-10-batches-bin or its parent. Another data set in this directory is kept.
       data_url: URL of the archive.
       md5: hexadecimal MD5 of the archive.
       timeout_secs: see Archive.
@@ -109,7 +109,7 @@ def _download(archive, path):
     """
     partial_path = path + '.part'
     _check_partial(partial_path)
-    # A leftover may be part of another file: then download everything once more.
+    # An existing partial file may belong to another archive. The second try downloads everything.
     for is_leftover in (_size(partial_path) > 0, False):
         _fetch_with_retries(archive, partial_path)
         actual_md5 = files.digest(partial_path, 'md5')
@@ -126,7 +126,7 @@ def _download(archive, path):
 
 
 def _check_partial(path):
-    """Raise UserError if `path` cannot be a partial download, for example because it is a link."""
+    """Raise UserError if `path` cannot be a partial download, such as a link."""
     directories.check_trusted(path)
     if os.path.lexists(path):
         found = os.lstat(path)
@@ -139,7 +139,8 @@ def _check_partial(path):
 def _fetch_with_retries(archive, partial_path):
     """Fetch until the file is complete.
 
-    Give up after three consecutive tries below _MIN_BYTES_PER_SEC.
+    Raises:
+      UserError: the error is permanent, or three consecutive tries were below _MIN_BYTES_PER_SEC.
     """
     failed_tries = 0
     while True:
@@ -182,7 +183,7 @@ def _fetch(archive, partial_path):
     headers = {'Range': f'bytes={num_received}-'} if num_received else {}
     request = urllib.request.Request(archive.url, headers=headers)
     with urllib.request.urlopen(request, timeout=archive.timeout_secs) as response:
-        # without support for ranges, the server sends everything again
+        # A server without support for ranges sends everything again.
         num_to_skip = 0 if response.getcode() == 206 else num_received
         length = int(response.headers.get('Content-Length') or 0)
         total = num_received - num_to_skip + length if length else None
@@ -227,6 +228,4 @@ def _read_chunks(response, timeout_secs):
 
 
 def _shorter_message(partial_path):
-    return (
-        f'the file on the server is shorter than {partial_path}: delete that if the server is right'
-    )
+    return f'the file on the server is shorter than {partial_path}: delete the partial file if the server is right'

@@ -1,6 +1,6 @@
-"""Synthetic, learnable data set in CIFAR-10's layout, for a start without a download.
+"""Synthetic, learnable data set in the layout of CIFAR-10, without a download.
 
-Five classes are shapes at a random position, five are textures. Colour, scale and noise are random.
+Five classes are shapes at random positions, five are textures. Color, scale and noise are random.
 The distortions of training (flip, 24 x 24 crop, contrast) do not change the class.
 """
 
@@ -14,7 +14,7 @@ from cifar10.errors import UserError
 
 DATA_DIR = '/tmp/cifar10_synthetic'
 
-# Each function is True inside the figure; (u, v) is in units of its radius.
+# Each function is True inside the pattern. u and v are relative to its center and radius.
 _PATTERNS = [
     ('disc', lambda u, v: u * u + v * v < 1),
     ('ring', lambda u, v: np.abs(u * u + v * v - 0.75) < 0.35),
@@ -47,7 +47,7 @@ def draw(label, count, rng):
         :, None
     ]
     background = rng.uniform(40, 215, [count, DEPTH, 1, 1]).astype(np.float32)
-    # Every channel differs by at least 50 levels, more than the noise.
+    # Pattern and background differ by at least 50 levels, more than the noise.
     offset = (
         rng.uniform(50, 120, background.shape) * rng.choice([-1, 1], background.shape)
     ).astype(np.float32)
@@ -85,7 +85,7 @@ def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
             _write(path, records_per_file, seed)
         elif dataset.read(data_dir).class_names != CLASS_NAMES:
             raise UserError(
-                f'{dataset.files_dir(data_dir)} holds another data set than the synthetic one: give another --data_dir'
+                f'{dataset.files_dir(data_dir)} holds a data set that is not synthetic: give another --data_dir'
             )
 
 

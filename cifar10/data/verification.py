@@ -11,14 +11,14 @@ from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.system import files
 
-# part of the error of input.check_labels
+# in the error message of input.check_labels
 CHANGED_MESSAGE = 'a data file has changed'
 _CHUNK_RECORDS = 1000
 _HINT = 'replace it with a good copy'
 
 
 def verify(split):
-    """Check the files of a Split: complete records, their number in dataset.json, valid labels.
+    """Check the files of a Split: complete records, number of records, valid labels.
 
     Returns:
       The total number of examples.
@@ -53,8 +53,8 @@ def verify_checksums(split):
 
 
 def chunks(path, record_bytes):
-    """Yield the bytes of a file in chunks of complete records."""
-    # A memory map would end the process after a disk error or if the file shrinks.
+    """Yield the bytes of a file in chunks of records; the last record may be incomplete."""
+    # With a memory map, a disk error or a shrinking file would kill the process.
     with open(path, 'rb') as file:
         yield from iter(lambda: file.read(_CHUNK_RECORDS * record_bytes), b'')
 
@@ -72,7 +72,7 @@ def read_examples(split):
 
 
 def total_checksum(split):
-    """Return the CRC-32 of all files of a Split, in order, as eight hexadecimal digits."""
+    """Return a checksum of the CRC-32s of the files of a Split, as eight hexadecimal digits."""
     checksums = [_checksum(path, split.label_weights) for path in split.paths]
     return f'{zlib.crc32(repr(checksums).encode()):08x}'
 
@@ -123,7 +123,7 @@ def _checksum(path, label_weights):
 
 
 def _file_stats(path, label_weights):
-    """Return size of a file, counts of all possible labels, int64 [n], and CRC-32.
+    """Return the size of a file, the counts of all possible labels, int64 [n], and the CRC-32.
 
     The result is cached until the file changes.
     """
@@ -161,9 +161,8 @@ class Snapshot:
     def find_change(self):
         """Return a line about the first changed file, or None.
 
-        Sizes and times are compared first, because opening a FIFO could block. The ctime cannot be
-        set back, but permissions and hard links also change it. If only the ctime differs, the
-        checksum decides.
+        Only os.stat is used if possible, because opening a FIFO could block. If only the ctime
+        differs, the checksum decides, because permissions and hard links also change the ctime.
         """
         for path, (before, checksum) in self._files.items():
             try:

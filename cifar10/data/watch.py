@@ -16,9 +16,9 @@ _POLL_SECS = 5
 
 
 class FileWatcher:
-    """Poller of data files; after a change it stops the session's Coordinator.
+    """Poller that stops the session's Coordinator after a data file has changed.
 
-    Without it, a reader may wait for ever.
+    Otherwise, a reader thread could wait forever.
     """
 
     def __init__(self, split, num_examples=None):
@@ -45,7 +45,7 @@ class FileWatcher:
     def _poll(self, coord):
         while not coord.wait_for_stop(_POLL_SECS):
             if self._snapshot.find_change():
-                coord.request_stop()  # closes the queues and ends waiting threads
+                coord.request_stop()  # This closes the queues, so waiting threads end.
         while not coord.joined and self._snapshot.find_change():
             for path in self._paths:
                 _unblock_reader(path)
@@ -65,17 +65,17 @@ class FileWatcher:
 
         Args:
           error: a tf.errors.OpError or None. The message of input.check_labels, in this error or
-            in that of another thread, also shows a change.
+            in the Coordinator's error, also shows a change.
         """
         change = self._snapshot.find_change()
         if not change and error:
             lines = [errors.one_line_message(found) for found in (error, self._thread_error())]
             change = next((line for line in lines if verification.CHANGED_MESSAGE in line), None)
         if change:
-            raise UserError(f'{change}: put the data back as it was, and start again')
+            raise UserError(f'{change}: restore the data, and start again')
 
     def _thread_error(self):
-        """Return the error that stopped the Coordinator; other threads have later errors."""
+        """Return the first error of a thread, or None."""
         try:
             self._coord.raise_requested_exception()
         except Exception as error:
@@ -83,7 +83,7 @@ class FileWatcher:
 
 
 def _unblock_reader(path):
-    """Send an end of file to a thread that waits at a FIFO."""
+    """End the read of a thread that waits for data from a FIFO."""
     with contextlib.suppress(OSError):
         if stat.S_ISFIFO(os.stat(path).st_mode):
             os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))

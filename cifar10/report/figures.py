@@ -10,8 +10,8 @@ import numpy as np
 from cifar10.report import text_report
 from cifar10.system import files
 
-_MAX_NUMBERED = 30  # classes; the cells of a larger confusion matrix have no numbers
-_COLUMNS = 6  # of the mistakes
+_MAX_NUMBERED = 30  # classes; above, the cells of the confusion matrix have no numbers
+_COLUMNS = 6  # of the figure of mistakes
 
 
 def is_available():
@@ -58,7 +58,7 @@ def image_bytes(figure, file_format):
 def _display_names(class_names):
     """Return the class names, shortened.
 
-    The class number replaces a name with characters that the font lacks.
+    If the font lacks a character of a name, the class number replaces the name.
     """
     from matplotlib import font_manager
 
@@ -72,10 +72,10 @@ def _display_names(class_names):
 
 
 def confusion_matrix(matrix, class_names):
-    """Draw the confusion matrix: correct classes in blue, wrong classes in red.
+    """Draw the confusion matrix: correct predictions in blue, wrong ones in red.
 
-    The color intensity is the square root of the fraction of the row, so that 1 % is visible.
-    It does not depend on other rows, so that the figures of two checkpoints are comparable.
+    The color intensity is the square root of the fraction of the row, so 1 % is visible. The scale
+    is fixed, so figures are comparable.
 
     Args:
       matrix: int64 [classes, classes], rows: label, columns: predicted class.
@@ -158,7 +158,7 @@ def mistakes(found, class_names):
 
     rows = max(1, math.ceil(len(found) / _COLUMNS))
     fig = figure.Figure(figsize=(2 * _COLUMNS, 2.4 * rows))
-    # One axes for all images: separate axes are several times slower.
+    # One Axes object for all images is several times faster than one per image.
     axes = fig.add_axes([0, 0, 1, 1])
     for index, mistake in enumerate(found):
         row, column = divmod(index, _COLUMNS)

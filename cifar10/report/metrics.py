@@ -37,7 +37,7 @@ class Mistake(NamedTuple):
 
 
 class ClassMetrics(NamedTuple):
-    """Metrics of each class; precision is nan without predictions, recall without examples."""
+    """Precision (nan without predictions), recall (nan without examples) and count per class."""
 
     precision: np.ndarray  # float64 [classes]
     recall: np.ndarray  # float64 [classes]
@@ -45,7 +45,7 @@ class ClassMetrics(NamedTuple):
 
 
 class Metrics(NamedTuple):
-    """Labels and predictions, from which the metrics follow."""
+    """Metrics of labels and predictions."""
 
     labels: np.ndarray  # int32 [n], n > 0
     log_probabilities: np.ndarray  # float32 [n, classes]
@@ -119,7 +119,7 @@ class Metrics(NamedTuple):
         return matrix
 
     def per_class_metrics(self):
-        """Return the ClassMetrics, without a matrix, which is too large for many classes."""
+        """Return the ClassMetrics."""
         count, predicted, correct = [
             np.bincount(numbers, minlength=self.num_classes)
             for numbers in (self.labels, self.predicted_classes, self.labels[self.is_correct])
@@ -139,7 +139,7 @@ class Metrics(NamedTuple):
             )
 
     def mistakes(self, images, first_index):
-        """Return a list of Mistake, in order.
+        """Return a list of Mistake, in the order of the examples.
 
         Args:
           images: uint8 [n, 3, 32, 32]; the images of mistakes are copied.

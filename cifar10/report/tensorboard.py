@@ -1,8 +1,8 @@
 """TensorBoard summaries of a run and of an evaluation: Custom Scalars, HParams, Text.
 
 The tab HParams compares the runs in one directory. Each run writes the columns of the table, its
-values and its end; see tensorboard.plugins.hparams.summary. All runs write the same columns,
-because TensorBoard reads the columns of one run.
+hyperparameters and its end; see tensorboard.plugins.hparams.summary. All runs write the same
+columns, because TensorBoard reads the columns of only one run.
 """
 
 import math
@@ -36,7 +36,7 @@ _CHARTS = [  # title, regular expressions for the tags
     ('Speed, examples per second', [EXAMPLES_PER_SEC]),
     ('Fill of the queues', ['shuffle_queue/fill', 'prefetch_queue/fill']),
 ]
-_DATA_TYPES = {str: 'DATA_TYPE_STRING', bool: 'DATA_TYPE_BOOL'}  # default: a number
+_DATA_TYPES = {str: 'DATA_TYPE_STRING', bool: 'DATA_TYPE_BOOL'}  # other types: DATA_TYPE_FLOAT64
 # The tab HParams shows five columns by default.
 _DISPLAYED_HPARAMS = ['recipe', 'optimizer', 'initial_learning_rate', 'batch_size', 'num_towers']
 _COLUMNS = sorted(
@@ -46,7 +46,7 @@ _COLUMNS = sorted(
 
 
 def tag_with_views(tag, num_views):
-    """Return a tag per number of views, so that several evaluations can share a directory."""
+    """Return the tag for a number of views, so evaluations can share a directory."""
     return tag if num_views == 1 else f'{tag}, {num_views} views'
 
 
@@ -66,7 +66,7 @@ def _text_summary(tag, content):
 def custom_scalars_summary():
     """Return the layout of the tab Custom Scalars as a tf.Summary.
 
-    TensorBoard shows equal charts of several runs once.
+    TensorBoard merges equal charts of several runs.
     """
     charts = [
         layout_pb2.Chart(
@@ -86,7 +86,7 @@ def start(summary_writer, graph, first_step=None):
       summary_writer: a SummaryWriter.
       graph: a tf.Graph.
       first_step: step at which training starts or resumes; None for an evaluation. TensorBoard
-        drops a killed process's summaries of later steps, because the resumed run repeats them.
+        then discards summaries of later steps, which a killed process may have written.
     """
     summary_writer.add_graph(graph)
     summary_writer.add_summary(custom_scalars_summary())
@@ -97,7 +97,7 @@ def start(summary_writer, graph, first_step=None):
 
 def plan_summary(lines):
     """Return the lines of the plan as a tf.Summary, with long lines wrapped."""
-    # Markdown shows indented lines as code, without markup in paths.
+    # Markdown shows indented lines as code, so characters in paths are not markup.
     return _text_summary(
         'plan',
         '\n'.join(
@@ -125,7 +125,7 @@ def run_start_summaries(record):
     table = text_report.markdown_table(
         ['hyperparameter', 'value'], [[name, str(value)] for name, value in used.items()]
     )
-    # JSON has no infinity: the tab would stay empty.
+    # JSON has no infinity; with it, the tab would be empty.
     finite = {name: value for name, value in used.items() if value != math.inf}
     return [
         _text_summary(HYPERPARAMETERS, table),

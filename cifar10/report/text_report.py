@@ -42,7 +42,7 @@ def classification_report(metrics, class_names):
 
 
 def shorten(text, length):
-    """Return the text; if longer than `length`, its beginning and '...'."""
+    """Return the text, truncated to `length` characters with '...' at the end."""
     return text if len(text) <= length else text[: length - 3].rstrip() + '...'
 
 
@@ -94,7 +94,7 @@ def _frequent_confusions(metrics, class_names):
 
 
 def mistakes(found, class_names):
-    """Return one line per Mistake: predicted class, label, probability."""
+    """Return a title and one line per Mistake: predicted class, label, probability."""
     return '\n'.join(
         ['The most confident mistakes:' if found else 'No mistakes']
         + [
@@ -129,13 +129,13 @@ def markdown_table(header, rows):
 def predictions_csv(metrics, class_names):
     """Return CSV with one row per example: index (from 0), label (class number), probabilities.
 
-    The class names are the headings of the probabilities.
+    The header names each column of probabilities by its class.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator='\n')
     writer.writerow(['index', 'label'] + class_names)
     for index, (label, row) in enumerate(zip(metrics.labels, metrics.log_probabilities)):
-        # 7 digits: relative error at most 5e-7, about that of float32
+        # 7 digits: relative error at most 5e-7
         probabilities = np.exp(row.astype(np.float64))
         writer.writerow([index, label] + [f'{probability:.7g}' for probability in probabilities])
     return text.getvalue()

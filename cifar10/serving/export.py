@@ -31,8 +31,9 @@ def export(trained_model, export_dir, version=None):
 
     Signatures and inputs:
       predict_images, serving_default: `images`, float32 [n, height, width, 3], 0 to 255.
-      predict_images_uint8: the same as uint8.
-      predict_bytes: `contents`, string [n]: JPEG, PNG, GIF or BMP files. EXIF is ignored.
+      predict_images_uint8: `images`, uint8 [n, height, width, 3].
+      predict_bytes: `contents`, string [n], of JPEG, PNG, GIF or BMP files. The EXIF orientation is
+        ignored.
     Outputs: most probable class (`classes`, int64 [n]), its name (`names`, string [n]) and
     `probabilities`, float32 [n, classes].
 
@@ -97,7 +98,7 @@ def _save(trained_model, directory):
 
 
 def _build_signatures(class_names):
-    """Build the graph; return a dict of its signatures."""
+    """Build the graph; return a dict from names to signatures."""
     size = [None, None, None, DEPTH]
     images = tf.placeholder(tf.float32, size, 'images')
     uint8_images = tf.placeholder(tf.uint8, size, 'uint8_images')
@@ -130,8 +131,8 @@ def _build_signature(inputs, resized_images, class_names):
 
 
 def _standard_probabilities(resized_images, num_classes):
-    """Build the probabilities, float32 [n, classes], of uint8 [n, 3, 32, 32], from standard ops."""
-    # On a GPU device the model uses the op LRN. Devices are not exported.
+    """Build the probabilities, float32 [n, classes], of images [n, 3, 32, 32], 0 to 255."""
+    # On a GPU device, the model uses tf.nn.lrn instead of its own op. Devices are not exported.
     with tf.device('/gpu:0'):
         return tf.nn.softmax(
             model.inference(distortions.crop(resized_images), num_classes, fc_weight_decay=0.0)
@@ -141,7 +142,7 @@ def _standard_probabilities(resized_images, num_classes):
 def convert_to_tflite(trained_model):
     """Return the bytes of a TensorFlow Lite model.
 
-    Input: `images`, float32 [n, 32, 32, 3], 0 to 255; n is 1 unless the interpreter resizes it.
+    Input: `images`, float32 [n, 32, 32, 3], 0 to 255; n is 1 unless the caller resizes the input.
     Output: `probabilities`, float32 [n, classes].
 
     Args:
@@ -151,7 +152,7 @@ def convert_to_tflite(trained_model):
       UserError: the checkpoint does not fit the network.
     """
     logging.set_verbosity(logging.ERROR)  # The converter logs a lot.
-    # TensorFlow 1.15 starts a program of this environment, which may not be activated.
+    # TensorFlow 1.15 starts a converter program, which is in the directory of this interpreter.
     os.environ['PATH'] = os.pathsep.join(
         [os.path.dirname(sys.executable), os.environ.get('PATH', '')]
     )

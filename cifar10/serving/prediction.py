@@ -75,9 +75,9 @@ def _read(path):
 
 
 def predict(paths, predictor, class_names, top_k, failures):
-    """Yield a list of Prediction per batch, in the order of the files.
+    """Yield a list of Prediction per DecodedImages, in the order of the files.
 
-    Print unusable files, and the progress of many files, to stderr.
+    Unusable files and the progress are printed to stderr.
 
     Args:
       paths: paths of the files; may include STDIN.
@@ -86,7 +86,7 @@ def predict(paths, predictor, class_names, top_k, failures):
       top_k: number of classes per image.
       failures: a list. (path, reason) of each unusable file is appended.
     """
-    # On a terminal the predictions show the progress.
+    # On a terminal, the printed predictions show the progress.
     is_shown = len(paths) >= _MIN_FILES_FOR_PROGRESS and not sys.stdout.isatty()
     progress = ProgressBar('Predicting', len(paths), stream=sys.stderr) if is_shown else None
     for decoded in decoding.decode(paths, machine.num_cores(), _read):
@@ -122,7 +122,7 @@ def json_line(prediction):
 
 
 def csv_header(top_k):
-    """Return the header of the lines of `csv_line`."""
+    """Return the header line for `csv_line`."""
     columns = [f'name_{i},probability_{i}' for i in range(1, top_k + 1)]
     return ','.join(['file'] + columns) + '\n'
 
@@ -163,10 +163,10 @@ def checkpoint_predictor(trained_model, num_views, batch_size):
 
 
 def saved_model_predictor(path):
-    """Return a predictor that runs an exported model, and the class names.
+    """Return the predictor and the class names of an exported model.
 
     Args:
-      path: directory of a version, or of versions; the latest is used.
+      path: directory of a version, or of several; then the latest version is used.
 
     Returns:
       A function from uint8 [n, 3, 32, 32] to probabilities, float32 [n, classes]; a list of names.
@@ -185,7 +185,7 @@ def saved_model_predictor(path):
         probabilities = signature.outputs['probabilities']
         num_classes = probabilities.tensor_shape.dim[1].size
         if num_classes != len(class_names):
-            raise ValueError(f'it has {len(class_names)} class names for {num_classes} classes')
+            raise ValueError(f'the number of class names is {len(class_names)}, not {num_classes}')
         predict_fn = session.make_callable(probabilities.name, [signature.inputs['images'].name])
     except (tf.errors.OpError, OSError, ValueError, RuntimeError, KeyError) as error:
         raise UserError(

@@ -19,7 +19,7 @@ class TrainedModel(NamedTuple):
     class_names: Sequence[str]  # in label order
 
     def constants_scope(self):
-        """Return a variable scope that replaces variables by constants of their moving averages.
+        """Return a variable scope that replaces variables by constants from the checkpoint.
 
         Networks built in the scope share the constants.
 
@@ -63,7 +63,7 @@ def read(directory, choice):
 def _read_class_names(train_dir, num_classes):
     """Return the class names in run.json.
 
-    A checkpoint of the tutorial has none: return CIFAR-10's for ten classes, else numbers.
+    The default is the names of CIFAR-10 for ten classes, else the class numbers.
 
     Raises:
       UserError: run.json has another number of classes, or is damaged.

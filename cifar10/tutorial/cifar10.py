@@ -29,7 +29,7 @@ from cifar10.data import download
 from cifar10.tutorial import cifar10_input, update
 
 FLAGS = tf.app.flags.FLAGS
-# Programs of December 2017 add their flags to it.
+# Programs of December 2017 add their flags to this parser.
 parser = argparse.ArgumentParser()
 
 for _name, _default, _help, _define in [
@@ -47,7 +47,7 @@ for _name, _default, _help, _define in [
     ),
     ('use_fp16', False, 'Train the model using fp16.', flags.DEFINE_boolean),
 ]:
-    if _name not in FLAGS:  # The program may define it, before or after the import.
+    if _name not in FLAGS:  # The program may define the flag, before or after the import.
         _define(_name, _default, _help, allow_override=True)
     parser.add_argument('--' + _name, type=type(_default), default=_default, help=_help)
 
@@ -84,7 +84,7 @@ def _dtype():
 
 
 def _activation_summary(x):
-    """Summarize the histogram and the sparsity of `x`, without the tower's name in the tags."""
+    """Add summaries of the histogram and sparsity of `x`, with tags without the tower's name."""
     name = re.sub(f'{TOWER_NAME}_[0-9]*/', '', x.op.name)
     tf.summary.histogram(name + '/activations', x)
     tf.summary.scalar(name + '/sparsity', tf.nn.zero_fraction(x))
@@ -117,7 +117,7 @@ def maybe_download_and_extract():
 def distorted_inputs(data_dir=None, batch_size=None):
     """Return batches of distorted training images; see cifar10_input.distorted_inputs.
 
-    None means the value of the flag.
+    An argument None means the value of its flag.
     """
     return _cast(
         cifar10_input.distorted_inputs(
@@ -132,7 +132,7 @@ def distorted_inputs(data_dir=None, batch_size=None):
 def inputs(eval_data, data_dir=None, batch_size=None, num_epochs=None):
     """Return batches of undistorted images; see cifar10_input.inputs.
 
-    None means the value of the flag.
+    `data_dir` or `batch_size` None means the value of the flag.
     """
     return _cast(
         cifar10_input.inputs(
@@ -160,7 +160,7 @@ def inference(images):
       images: a tensor or array, [batch, height, width, 3].
 
     Returns:
-      Logits, [batch, NUM_CLASSES], not softmaxed.
+      Logits, [batch, NUM_CLASSES].
     """
     earlier = len(tf.get_collection(tf.GraphKeys.ACTIVATIONS))
     logits = model.inference(tf.convert_to_tensor(images), num_classes=NUM_CLASSES)

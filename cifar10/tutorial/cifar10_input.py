@@ -30,7 +30,7 @@ def _generate_image_and_label_batch(image, label, min_queue_examples, batch_size
     Args:
       image: [height, width, depth].
       label: [1].
-      min_queue_examples: minimum size of a shuffle queue.
+      min_queue_examples: minimum size of the shuffle queue.
       batch_size: examples per batch.
       shuffle: random order if True.
 
@@ -54,13 +54,13 @@ def _generate_image_and_label_batch(image, label, min_queue_examples, batch_size
 def distorted_inputs(
     data_dir=dataset.DATA_DIR, batch_size=input_lib.BATCH_SIZE, image_size=None, num_examples=None
 ):
-    """Return batches of distorted training images, in random order, without end.
+    """Return batches of distorted training images, in random order, endlessly.
 
     Args:
       data_dir: a directory that holds a data set, see dataset.read.
       batch_size: examples per batch.
       image_size: height and width of the images; None means IMAGE_SIZE.
-      num_examples: the shuffle queue keeps 40 % of them; None means
+      num_examples: see cifar10.input.shuffled_records; None means
         NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN.
 
     Returns:
@@ -71,7 +71,9 @@ def distorted_inputs(
       UserError: a file is missing or malformed, or the images are smaller than `image_size`.
     """
     image_size = _checked_size(image_size)
-    num_examples = num_examples or NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
+    num_examples = min(
+        num_examples or NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, input_lib.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
+    )
     split = dataset.read(data_dir).train
     # Accept any label, because own networks have any number of classes.
     verification.verify(split._replace(num_classes=256 ** len(split.label_weights)))
@@ -105,7 +107,7 @@ def inputs(
       eval_data: read the test files if True, else the training files.
       data_dir: a directory that holds a data set, see dataset.read.
       batch_size: examples per batch.
-      num_epochs: see cifar10.input.inputs; None gives full batches without end.
+      num_epochs: see cifar10.input.inputs; None gives full batches endlessly.
       image_size: height and width of the images; None means IMAGE_SIZE.
 
     Returns:

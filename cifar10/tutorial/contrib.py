@@ -1,6 +1,6 @@
 """The part of tf.contrib that CIFAR-10 programs use, for TensorFlow 2.
 
-Layers keep the variable names, initial values and defaults.
+Layers have the variable names, initial values and defaults of tf.contrib.
 """
 
 import functools
@@ -43,7 +43,7 @@ def flatten(inputs):
 
 
 def conv2d(inputs, num_outputs, kernel_size, stride=1, padding='SAME', **others):
-    """Convolve [batch, height, width, channels]; apply bias or normalisation, and activation.
+    """Convolve [batch, height, width, channels]; apply bias or normalization, and activation.
 
     `others` are arguments of `_layer`.
     """
@@ -55,7 +55,7 @@ def conv2d(inputs, num_outputs, kernel_size, stride=1, padding='SAME', **others)
 
 
 def fully_connected(inputs, num_outputs, activation_fn=tf.nn.relu, **others):
-    """Multiply [batch, features] by weights; apply bias or normalisation, and activation.
+    """Multiply [batch, features] by weights; apply bias or normalization, and activation.
 
     `others` are arguments of `_layer`.
     """
@@ -130,18 +130,18 @@ def batch_norm(
     reuse=None,
     scope=None,
 ):
-    """Apply batch normalisation over all axes but the last (Ioffe and Szegedy, 2015).
+    """Apply batch normalization over all axes but the last (Ioffe and Szegedy, 2015).
 
     Args:
       inputs: [..., channels].
-      decay: of the moving averages.
+      decay: decay of the moving averages.
       center: create the variable beta if True.
       scale: create the variable gamma if True.
-      epsilon: is added to the variance.
+      epsilon: number added to the variance.
       activation_fn: a function of the result, or None.
       updates_collections: collection of the moving average updates; None updates the averages
         whenever the result is computed.
-      is_training: bool or scalar tensor: normalise by the batch, or else by the moving averages.
+      is_training: bool or scalar tensor; True: use the moments of the batch, False: the averages.
       trainable: beta and gamma are trainable if True.
       fused: ignored.
       reuse: see tf.variable_scope.
@@ -176,7 +176,7 @@ def batch_norm(
 
 
 def _prefetch_queue(tensors, capacity=8, num_threads=1, name=None):
-    """Return a queue of batches [images, labels], as slim does; its queue runner fills it."""
+    """Return a queue of batches [images, labels], filled by a queue runner, as slim does."""
     images, labels = tensors
     return prefetch_queue(images, labels, capacity, num_threads)
 
@@ -225,7 +225,7 @@ _SUCCESSORS = {'slim': 'tf_slim', 'layers': 'tf_slim.layers', 'framework': 'tf_s
 
 
 class _Module(types.ModuleType):
-    """Module of tf.contrib, with the names above, and those of tf_slim if installed."""
+    """Module of tf.contrib, with names of _MODULES and, if installed, of tf_slim."""
 
     __path__ = []
 

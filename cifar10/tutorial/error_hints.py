@@ -15,8 +15,8 @@ from cifar10.errors import UserError
 
 _PACKAGE_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), '')
 _PYTHON_3_HINT = 'this is Python 2: convert the program with 2to3 (in Python up to 3.12)'
-_OWN_MODULES_HINT = 'If the program came with its own copy, give --own_modules before its name'
-_PYTHON_2_SYNTAX = '|'.join(  # for a line whose strings are emptied
+_OWN_MODULES_HINT = "If the program has its own copy, give --own_modules before the program's name"
+_PYTHON_2_SYNTAX = '|'.join(  # for a line with emptied strings
     [
         r"(^|[:;]) *(print|exec) +[\w'{-]",
         r'(^|[:;]) *print *>>',
@@ -55,7 +55,7 @@ _HINTS = [  # (pattern of 'Class: message in program line', hint)
     (_PYTHON_2_ERRORS, _PYTHON_3_HINT),
     (
         r"module 'numpy' has no attribute '\w+'\. `",
-        'NumPy has removed this name: write it without np.',
+        'NumPy has removed this name: delete the prefix `np.`',
     ),
     (
         r'^(?!.*feed_dict=).*(as a Python `?bool`? is not allowed|must be a dictionary|'
@@ -106,7 +106,7 @@ def find_hint(error, directory):
     place = f'{frame.filename}:{frame.lineno}: ' if frame else ''
     if isinstance(error, UserError):
         return place + str(error)
-    # An OpError's message may have the traceback of a tf.py_func.
+    # No hint, because an OpError's message may contain the traceback of a tf.py_func.
     if isinstance(error, tf.errors.OpError):
         return None
     text = f'{type(error).__name__}: {" ".join(str(error).split())}'
@@ -121,7 +121,7 @@ def find_hint(error, directory):
 
 
 def _find_name_hints(text):
-    """Return a list: the hint for a missing name of TensorFlow or of the tutorial, or nothing."""
+    """Return a list with the hint for a missing name of TensorFlow or the tutorial, or []."""
     found = next(
         filter(None, (re.search(pattern, text) for pattern in _MISSING_NAME_PATTERNS)), None
     )

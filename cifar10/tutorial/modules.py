@@ -27,7 +27,7 @@ _FORMER_PACKAGES = [
 _PACKAGES = _FORMER_PACKAGES + ['cifar10']
 _FLAG_DEFAULTS = {'batch_size': CLASSIC.batch_size, 'data_dir': dataset.DATA_DIR, 'use_fp16': False}
 # Digests (see `_digest`) of the tutorial's functions from November 2015 to 2019. The last line has
-# common variants, with names of TensorFlow 1.0 or with os.mkdir.
+# digests of common variants, with names of TensorFlow 1.0 or with os.mkdir.
 _PUBLISHED_DIGESTS = """
 07ac93 0cb5fb 0f6390 0fc091 114436 19a067 1bc549 1bc9d8 210701 272b90 29935c 2e9a7c 4b4710 52b330 53d9b7 53f63f 6317e7
 6540c5 674e03 6aa20e 6e34fc 6e978d 75770a 77303f 7ceeef 7d1f79 7ed07d 843949 8c6f22 8d0f27 92a8f6 92d4e1 9e422d a47157
@@ -38,16 +38,16 @@ _LAYOUT_TOKENS = {tokenize.INDENT: '>', tokenize.DEDENT: '<', tokenize.NEWLINE: 
 
 
 def install(program_path, own_modules):
-    """Install the import of the tutorial's modules and of scipy.misc.
+    """Install an importer for the tutorial's modules and for scipy.misc.
 
-    If there are copies beside the program, print the choice.
+    If there are copies beside the program, print the selected modules.
 
     Args:
       program_path: absolute path, without links.
       own_modules: import the copies if True.
 
     Raises:
-      UserError: there are no copies.
+      UserError: `own_modules` is True, but there are no copies.
     """
     directory = os.path.dirname(program_path)
     copies = _find_copies(program_path)
@@ -78,10 +78,7 @@ def _print_message(message):
 
 
 def _find_copies(program_path):
-    """Return the copies of the tutorial's modules beside the program.
-
-    The result maps each path to the module or package of the copy.
-    """
+    """Return a dict from the path of each copy beside the program to its module or package."""
     names = _MODULE_NAMES + ['cifar10.__init__']
     names += [package + '.' + name for package in _PACKAGES for name in _MODULE_NAMES]
     beside = {
@@ -98,7 +95,7 @@ def _find_copies(program_path):
 
 
 def _describe_difference(path):
-    """Return the differences of a copy from the tutorial's module; an empty text if they agree.
+    """Return the differences of a copy from the tutorial's module; an empty string without any.
 
     Names, functions, constants and flag defaults are compared.
     """
@@ -112,7 +109,7 @@ def _describe_difference(path):
     with open(_path_in_package(os.path.basename(path)), encoding='utf-8') as opened:
         own_tree = ast.parse(opened.read())
     names = set(_module_values(own_tree))
-    for statement in own_tree.body:  # Constants are imported from config.py.
+    for statement in own_tree.body:  # Imported names count, such as the constants.
         if isinstance(statement, ast.ImportFrom):
             names |= {alias.name for alias in statement.names}
     added = [name for name in values if name not in names and not name.startswith('__')]
@@ -141,9 +138,9 @@ def _path_in_package(name):
 
 
 def _module_values(tree):
-    """Return the functions, classes and variables of a module, by name.
+    """Return a dict of functions, classes and variables of a module.
 
-    A value is None unless it is a literal.
+    A value that is not a literal is None.
     """
     values = {}
     for statement in tree.body:
@@ -179,7 +176,7 @@ def _flag_defaults(tree):
 
 
 def _digest(lines):
-    """Return a digest of code without comments, unused strings, quotes and layout."""
+    """Return a digest of code, independent of comments, docstrings, quotes and layout."""
     tokens = []
     for token in tokenize.generate_tokens(iter(lines).__next__):
         is_unused_string = (
@@ -210,8 +207,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Return the spec of a module of this finder; None for any other.
 
         Raises:
-          UserError: the program has a copy of cifar10_input only; this package's cifar10 would
-            ignore the copy.
+          UserError: the program has a copy of cifar10_input only.
         """
         package, _, name = fullname.rpartition('.')
         if fullname == 'cifar10':
@@ -238,7 +234,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         )
 
     def create_module(self, spec):
-        """Return the tutorial's module, one object for all its names; a package is empty."""
+        """Return the tutorial's module, the same object for all names; None for a package."""
         if spec.submodule_search_locations is None:
             return importlib.import_module(spec.name.rpartition('.')[2])
         return None

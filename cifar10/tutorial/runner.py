@@ -15,17 +15,17 @@ from cifar10.tutorial import error_hints, modules, tf1
 def run(path, arguments, own_modules=False):
     """Run the program at `path` as a script, with TensorFlow 1 and the tutorial's modules.
 
-    The program becomes `__main__`; its directory comes first in sys.path. An error without a hint
-    prints the program's traceback and exits with status 1.
+    The program becomes `__main__`; its directory comes first in sys.path. After an error without a
+    hint, print the program's traceback and exit with status 1.
 
     Args:
-      path: of a Python file.
+      path: path of a Python file.
       arguments: list of strings, the program's command line.
       own_modules: use the copies of the tutorial's modules beside the program if True.
 
     Raises:
       UserError: the program cannot be read, or its error has a hint in `error_hints`.
-      SystemExit: the program ends.
+      SystemExit: the program exits, or its error has no hint.
     """
     code = _compile_program(path)
     directory = os.path.dirname(os.path.realpath(path))
@@ -76,7 +76,7 @@ def _compile_program(path):
 
 
 def _is_notebook(source):
-    """Return True if the bytes are a JSON object, which may be valid Python too."""
+    """Return True if `source` is a JSON object, which can be valid Python."""
     try:
         return isinstance(json.loads(source), dict)
     except ValueError:

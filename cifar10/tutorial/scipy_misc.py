@@ -11,8 +11,7 @@ def toimage(arr, *, cmin=None, cmax=None, mode=None, channel_axis=None):
         scaled to 0 to 255.
       cmin: the value that becomes 0; None means the minimum.
       cmax: the value that becomes 255; None means the maximum.
-      mode: mode of the image in PIL; None means no conversion. 'F' keeps the values of [height,
-        width].
+      mode: PIL mode of the result; None means no conversion. 'F' does not scale [height, width].
       channel_axis: axis of the channels; None means the first one of size 3, else of size 4.
 
     Raises:
@@ -43,7 +42,7 @@ def imsave(name, arr, format=None):
 def imread(name, flatten=False, mode=None):
     """Read an image: uint8 [height, width] or [height, width, channels].
 
-    With `flatten`: brightness, float32 [height, width].
+    With `flatten`, return the brightness, float32 [height, width].
     """
     from PIL import Image
 
@@ -54,7 +53,7 @@ def imread(name, flatten=False, mode=None):
 
 
 def imresize(arr, size, interp='bilinear', mode=None):
-    """Resize an array after `toimage`.
+    """Resize an image array, converted by `toimage`.
 
     `size` is a percentage (int), a fraction (float), or (height, width).
     """

@@ -1,6 +1,7 @@
 """`tensorflow` for programs of version 1: compat.v1, the names before 1.0, and tf.contrib.
 
-Only missing names are added. The old order of arguments applies only if today's is impossible.
+Only missing names are added. Arguments in the old order are accepted only if the present order is
+impossible.
 """
 
 import difflib
@@ -25,7 +26,7 @@ from tensorflow.python.framework import graph_util
 from cifar10 import errors
 from cifar10.tutorial import contrib
 
-# Message of a queue thread that was between two steps.
+# Error message of a queue thread if its session was closed between two steps.
 _CLOSED = 'Session has been closed'
 _OLD_ARGUMENTS = {
     'concat_dim': 'axis',
@@ -87,12 +88,8 @@ def install():
 
 
 def _quieten():
-    """Suppress messages that hide the program's own.
-
-    These are deprecation warnings, repetitions by a second handler, and tracebacks of queue threads
-    when the program closes its session.
-    """
-    # This creates TensorFlow's handler; otherwise messages go to the handler of absl.
+    """Suppress deprecation warnings, repeated messages, and tracebacks of closed sessions."""
+    # This call creates TensorFlow's handler. Without it, messages go to the handler of absl.
     tf.logging.get_verbosity()
     logger = logging.getLogger('tensorflow')
     logger.propagate = False
@@ -120,7 +117,7 @@ def _module():
     module.compat = tensorflow_2.compat
 
     def get(name):
-        if name == 'keras':  # It imports tensorflow, and needs version 2.
+        if name == 'keras':  # Keras imports tensorflow and needs version 2.
             sys.modules['tensorflow'] = tensorflow_2
             try:
                 return tf.keras.layers and tf.keras
@@ -140,7 +137,7 @@ def _accept_old_orders():
     for owner, name, old_order, first in [
         (tf, 'concat', ['axis', 'values', 'name'], int),
         (tf, 'split', ['axis', 'num_or_size_splits', 'value', 'name'], int),
-        # Since 1.0 their arguments must be named.
+        # Since 1.0, these losses need named arguments.
         (tf.nn, 'softmax_cross_entropy_with_logits', _OLD_LOSS, object),
         (tf.nn, 'sparse_softmax_cross_entropy_with_logits', _OLD_LOSS, object),
         (tf.nn, 'sigmoid_cross_entropy_with_logits', _OLD_LOSS, object),
@@ -194,7 +191,7 @@ def _with_new_variables(method):
 
 
 def _let_flags_be_set():
-    """Allow setting of undefined flags, as TensorFlow did up to 1.4."""
+    """Accept assignments to undefined flags, and _parse_flags, as TensorFlow did up to 1.4."""
     wrapper = type(tf.app.flags.FLAGS)
     set_flag = wrapper.__setattr__
 
@@ -212,7 +209,7 @@ def _let_flags_be_set():
 def _warn_of_unknown_flags():
     """Warn once about each flag that the program's text does not contain.
 
-    As in version 1, tf.app.run ignores it.
+    As in version 1, tf.app.run ignores unknown flags.
     """
     parse, warned = flags.FlagValues.__call__, set()
 
@@ -250,7 +247,7 @@ def _follow_sessions():
 
 
 def close_sessions():
-    """Close all sessions and join the queue threads, because Python may abort while they run."""
+    """Close all sessions and join the queue threads, which could abort Python at exit."""
     for session in list(_sessions):
         session.close()
     for thread in threading.enumerate():

@@ -22,9 +22,9 @@ def add_loss_summaries(total_loss):
 
 
 def learning_rate(global_step, run_length, hparams):
-    """Return the learning rate, with a summary.
+    """Return the learning rate, and add its summary; see `train`.
 
-    It decays after int(num_epochs_per_decay * steps per epoch) steps; see `train`.
+    The rate decays every int(num_epochs_per_decay * steps per epoch) steps.
     """
     decay_steps = int(
         run_length.examples_per_epoch / run_length.examples_per_step * hparams.num_epochs_per_decay
@@ -48,13 +48,13 @@ def train(
 ):
     """Return the train op of the tutorial's `cifar10.train`.
 
-    It averages the losses, applies the gradients, and then updates the moving averages of all
-    trainable variables with decay min(moving_average_decay, (1 + step) / (10 + step)). Learning
-    rate, losses, variables and gradients have summaries.
+    The op averages the losses, applies the gradients, and then updates the moving averages of all
+    trainable variables; for their decay see optimizer.train. Summaries of learning rate, losses,
+    variables and gradients are added.
 
     Args:
       total_loss: a scalar, as `loss` returns it.
-      global_step: the variable that counts updates.
+      global_step: the variable with the number of updates.
       run_length: a RunLength.
       hparams: an HParams, for the learning rate, its decay and moving_average_decay.
     """

@@ -49,7 +49,7 @@ def test_changed_data(own_data_dir, monkeypatch, formulation):
     monkeypatch.setattr(measurements.processes, 'resource_usage', empty)
     with pytest.raises(
         UserError,
-        match=f'^{paths[0]} has changed: it had 184380 bytes, now 0: put the data back as it was, ',
+        match=f'^{paths[0]} has changed: it had 184380 bytes, now 0: restore the data, ',
     ):
         measurements.input_metrics(formulation, _job(own_data_dir), StepCounts(1, 10**9))
 

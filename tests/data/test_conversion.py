@@ -83,14 +83,14 @@ def test_files_beside_the_folders_are_named(tmp_path, capsys):
     top = _touch(tmp_path, 'labels.csv', 'x.jpg', 'y.jpg', 'a/1', 'a/2', 'b/1', 'b/2')
     conversion.find_images(top, 0.5, 0)
     (warnings,) = capsys.readouterr().err.splitlines()
-    assert 'labels.csv is ignored, because it is in no class folder (such files: 3)' in warnings
+    assert 'labels.csv is ignored, because it is in no class folder (ignored files: 3)' in warnings
 
 
 @pytest.mark.parametrize(
     'paths, complaint',
     [
         ([], '^{top} does not exist: give a directory with one folder of images per class'),
-        (['a/1'], '^The folders of {top} cannot be classes: it has 1 classes, not 2 to 65536.'),
+        (['a/1'], '^The folders of {top} cannot be classes: the number of classes is 1, not'),
         (['a/1', 'b\x1b[31m/1'], r"'b\\x1b\[31m' is not a class name"),
         (['a/1', 'b/.hidden'], '^{top}/b has no files: add images, or remove it$'),
         (
@@ -109,7 +109,11 @@ def test_files_beside_the_folders_are_named(tmp_path, capsys):
         ),
         (
             ['a/1', 'b/1'],
-            '^{top} has only one image per class, and none is left for testing: add images$',
+            '^There is no test image: add images to {top}, at least two per class$',
+        ),
+        (
+            ['train/a/1', 'train/b/1', 'test/.hidden'],
+            '^There is no test image: add images to {top}/test$',
         ),
     ],
 )

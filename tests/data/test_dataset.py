@@ -64,7 +64,7 @@ def test_class_names(own_data_dir):
 @pytest.mark.parametrize(
     'names, fault',
     [
-        ([], r'lists 0 class names, not 10\): correct or delete it'),
+        ([], r'the number of class names is 0, not 10\): correct or delete it'),
         (FINE[:9] + ['\x1b[31mred'], r"is damaged \('\\x1b\[31mred' is not a class name\)"),
         (FINE[:9] + ['right\u202eleft'], 'is not a class name'),
     ],
@@ -115,8 +115,8 @@ def test_the_bytes_of_a_label(num_classes, num_bytes):
     [
         ({'classes': None}, ''),
         ({'classes': 'abc'}, 'classes is not a list'),
-        ({'classes': ['a']}, 'it has 1 classes, not 2 to 65536'),
-        ({'classes': list(map(str, range(65537)))}, 'it has 65537 classes'),
+        ({'classes': ['a']}, 'the number of classes is 1, not 2 to 65536'),
+        ({'classes': list(map(str, range(65537)))}, 'the number of classes is 65537'),
         ({'classes': ['a', 'a']}, 'two classes have the same name'),
         ({'classes': ['a', ' ']}, "' ' is not a class name"),
         ({'label_bytes': 3}, 'label_bytes is 3 for 3 classes'),
@@ -175,7 +175,7 @@ def test_class_names_of_cifar100_that_are_missing(cifar100_dir):
     assert (found.class_names, found.num_classes) == (None, 100)
     with open(os.path.join(cifar100_dir, 'coarse_label_names.txt'), 'w') as names:
         names.write('only one')
-    with messages.raises('coarse_label_names.txt is damaged .it lists 2 class names, '):
+    with messages.raises('coarse_label_names.txt is damaged .the number of class names is 2, '):
         dataset.read(cifar100_dir, 'coarse')
 
 

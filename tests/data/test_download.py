@@ -163,7 +163,7 @@ def test_a_response_shorter_than_the_partial_file(fetch, tmp_path, archive, head
 
     part = tmp_path / PART
     part.write_bytes(archive[:1000])
-    with messages.raises(f'the file on the server is shorter than {part}: '):
+    with messages.raises(f'the file on the server is shorter than {part}: delete the partial file'):
         fetch(answer)
     assert part.read_bytes() == archive[:1000]
     assert fetch('none').ranges == ['bytes=1000-']

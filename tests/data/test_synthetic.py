@@ -31,7 +31,7 @@ def test_another_set_is_not_replaced(own_data_dir):
         other.write('\n'.join(dataset.CLASS_NAMES))
     with pytest.raises(
         UserError,
-        match=f'{os.path.dirname(names)} holds another data set than the synthetic one',
+        match=f'{os.path.dirname(names)} holds a data set that is not synthetic',
     ):
         synthetic.maybe_write(own_data_dir)
 

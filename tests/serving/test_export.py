@@ -190,7 +190,7 @@ def test_versions(run):
     with open(run.out + '/9/assets.extra/class_names.txt', 'w') as names:
         names.write('one\n')
     status, _, stderr = programs.call('cifar10_predict', f'--saved_model_dir={run.out}/9', 'x.png')
-    assert status == 1 and 'it has 1 class names for 10 classes' in stderr
+    assert status == 1 and 'the number of class names is 1, not 10' in stderr
     status, stdout, stderr = _export(run, '--model_version=9')
     assert (status, stdout) == (1, '') and '/9 exists: give another --model_version' in stderr
 

@@ -50,14 +50,20 @@ def test_a_size_that_the_images_do_not_have(data_dir, monkeypatch, size):
         cifar10_input.inputs(True, data_dir, 16)
 
 
-def test_the_number_of_examples_sets_the_queue(data_dir, monkeypatch, capsys, graph):
-    monkeypatch.setattr(cifar10_input, 'NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN', 250)
+@pytest.mark.parametrize('num_examples, minimum', [(250, 100), (60000, 20000)])
+def test_the_number_of_examples_sets_the_queue(
+    data_dir, monkeypatch, capsys, graph, num_examples, minimum
+):
+    monkeypatch.setattr(cifar10_input, 'NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN', num_examples)
     cifar10_input.distorted_inputs(data_dir, 16)
     assert capsys.readouterr().out.startswith(
-        'Filling queue with 100 CIFAR images before starting to train.'
+        f'Filling queue with {minimum} CIFAR images before starting to train.'
     )
     (queue,) = [op for op in graph.get_operations() if op.type.startswith('RandomShuffleQueue')]
-    assert (queue.get_attr('min_after_dequeue'), queue.get_attr('capacity')) == (100, 148)
+    assert (queue.get_attr('min_after_dequeue'), queue.get_attr('capacity')) == (
+        minimum,
+        minimum + 48,
+    )
 
 
 @pytest.mark.parametrize('shuffle', [False, True])
