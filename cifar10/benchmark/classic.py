@@ -1,8 +1,8 @@
 """The classic formulation of the books: the baseline of the benchmark and of tests.
 
 tf.image distorts one example at a time. 16 threads fill tf.train.shuffle_batch. A FIFO queue
-prefetches. Local response normalisation is tf.nn.lrn. Update and moving averages are a tf.group.
-Summaries run the network again.
+prefetches. Local response normalization is tf.nn.lrn. A tf.group runs the update and the moving
+averages, in no fixed order. The summaries run the network again.
 """
 
 import os
@@ -20,7 +20,7 @@ from cifar10.tutorial import update as tutorial_update
 
 
 def distort(image, row, column, flip, brightness, contrast):
-    """Distort an image, uint8 [32, 32, 3], by tf.image and the given random numbers.
+    """Distort an image, uint8 [32, 32, 3], with tf.image and the given random numbers.
 
     Returns:
       float32 [24, 24, 3].
@@ -154,7 +154,8 @@ def train(job, train_dir):
     """Train in a new directory.
 
     Args:
-      job: a Job. Its data, batch size, devices, max_steps and intervals are used.
+      job: a Job. Only its data, devices, max_steps, intervals of log lines, summaries and
+        checkpoints, batch size, learning rate and moving_average_decay are used.
       train_dir: the directory.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Speed of training on many machines, by closed formulas.
+"""Closed formulas for the throughput of training on many machines.
 
 A worker computes, then communicates, without overlap. Sizes are in bytes, times in seconds.
 """
@@ -43,10 +43,11 @@ def server_bytes(num_ps=1, num_classes=model.NUM_CLASSES):
 def traffic(mode, num_workers, bytes_per_server):
     """Return the bytes that a worker and the busiest server send per update.
 
-    Each receives the same number. A ring all-reduce sends 2 (N - 1) / N times the gradients
+    Each receives as many bytes. A ring all-reduce sends 2 (N - 1) / N times the gradients
     (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations",
     2009). A parameter server sends its variables to each worker (Li et al., "Scaling distributed
-    machine learning with the parameter server", 2014). An ASYNC update has one worker.
+    machine learning with the parameter server", 2014). An ASYNC update takes
+    the gradients of one worker.
 
     Args:
       mode: one of the modes.
@@ -100,10 +101,11 @@ def expected_maximum(num_workers):
 def seconds_per_batch(mode, num_workers, bytes_per_server, gigabits_per_sec, compute_seconds):
     """Return the seconds in which each worker trains on one batch.
 
-    A message takes a latency and a time per byte (Hockney, "The communication challenge for MPP",
-    1994), on the network and on a core of sender and receiver. Synchronous workers wait for the
-    slowest worker. The limit of asynchronous workers is their own cycle or the busiest resource of
-    the server (Denning and Buzen, "The operational analysis of queueing network models", 1978).
+    A message takes a latency, and a time per byte on the network, on a core of the sender and on a
+    core of the receiver (Hockney, "The communication challenge for MPP", 1994). Synchronous workers
+    wait for the slowest worker. Asynchronous workers are limited by their own cycle or by the
+    busiest resource of the server (Denning and Buzen, "The operational analysis of queueing network
+    models", 1978).
 
     Args:
       mode: SYNC, ASYNC, ALLREDUCE or AVERAGE.

@@ -24,7 +24,7 @@ def measure_distributed(unused_formulation, params):
     for num_workers in (2, 4):
         for mode in cluster_estimate.MEASURED_MS:  # LOCAL first
             seconds, sent, start, end = _run(mode, num_workers, params)
-            # An async update has the batch of one worker.
+            # An async update uses the batch of one worker.
             batches = 1 if mode == ASYNC else num_workers
             name = f'{mode}, {num_workers} workers'
             if mode == LOCAL:
@@ -70,7 +70,7 @@ def _run(mode, num_workers, params):
             script = 'cifar10_launch.py'
             script_flags = [f'--num_ps={mode != ALLREDUCE:d}', f'--num_workers={num_workers}']
             script_flags += ['--max_restarts=0', '--', '--mode=' + mode]
-            # One core per worker stands for one machine per worker.
+            # One thread per worker simulates one machine per worker.
             flags += ['--intra_op_threads=1', '--inter_op_threads=1']
         if mode == AVERAGE:
             flags.append(f'--average_period={AVERAGE_PERIOD}')

@@ -35,7 +35,7 @@ def cluster_tables(batch_size, gpu_gflops):
     configurations = {  # mode, bytes per parameter server, batch size
         'sync, 1 server': (SYNC, one, batch_size),
         'sync, 2 servers': (SYNC, two, batch_size),
-        'sync, 8 servers, variables cut': (SYNC, [one[0] / 8] * 8, batch_size),
+        'sync, 8 servers, partitioned variables': (SYNC, [one[0] / 8] * 8, batch_size),
         'async, 1 server': (ASYNC, one, batch_size),
         f'average every {AVERAGE_PERIOD} steps': (AVERAGE, one, batch_size),
         'allreduce': (ALLREDUCE, one, batch_size),
@@ -52,11 +52,11 @@ def cluster_tables(batch_size, gpu_gflops):
     return '\n\n'.join(
         [
             _assumptions(batch_size, gpu_gflops, gpu_images_per_sec),
-            f'Images per second with a batch of {batch_size} per worker (ratio to one GPU):',
+            f'Images per second (ratio to one GPU). The batch per worker is {batch_size}, unless the column names another:',
             _rates(configurations, gpu_images_per_sec, gpu_images_per_sec),
             f'The same for machines without a GPU ({CPU_GFLOPS} GFLOP/s):',
             _rates(configurations, CPU_GFLOPS * 1e9 / flops, gpu_images_per_sec),
-            'MB that a worker and the busiest server send per update (each receives the same; async: for one worker):',
+            'MB sent per update: by a worker, by the busiest server. Each receives as much. async: an update of one worker:',
             text_report.markdown_table(['workers'] + list(configurations), sent),
         ]
     )
@@ -74,14 +74,16 @@ def _assumptions(batch_size, gpu_gflops, gpu_images_per_sec):
             checks.append([mode, num_workers, ms, f'{seconds * 1e3 / ms:.2f}'])
     text = (
         'Closed formulas, not a measurement. Assumptions:\n'
-        f'- GPU: {gpu_gflops} GFLOP/s in this network; alone {gpu_images_per_sec:.0f} images/sec, or '
-        f'{batch_size / gpu_images_per_sec * 1e3:.2f} ms for {batch_size}, standard deviation {100 * cluster_estimate.JITTER:.0f} %\n'
+        f'- GPU: {gpu_gflops} GFLOP/s in this network, {gpu_images_per_sec:.0f} images/sec, '
+        f'{batch_size / gpu_images_per_sec * 1e3:.2f} ms per batch of {batch_size}, '
+        f'standard deviation {100 * cluster_estimate.JITTER:.0f} %\n'
         f'- messages: {cluster_estimate.CORES_PER_MACHINE} cores per machine, latency {cluster_estimate.LATENCY * 1e6:.0f} '
         'microseconds\n'
-        f'- copies: {copy_seconds_per_byte * 1e9:.2f} ms of a core per MB, for sender and receiver each; fitted to local and sync '
-        f'with 2 workers, measured on {cluster_estimate.MEASURED_CORES} cores:\n\n'
+        f'- copies: {copy_seconds_per_byte * 1e9:.2f} ms per MB on a core of the sender, and as much on a core of the receiver\n\n'
+        'The formulas are fitted to local and sync with 2 workers. The table compares them with measurements '
+        f'on {cluster_estimate.MEASURED_CORES} cores, with batches of 64:\n\n'
     )
-    header = ['mode', 'workers', 'ms, measured', 'formula / measured']
+    header = ['mode', 'workers', 'measured ms per update', 'formula / measured']
     return text + text_report.markdown_table(header, checks)
 
 
@@ -164,14 +166,16 @@ def multi_gpu_tables(batch_size, gpu_gflops):
     speeds = [f'{link} GB/s' for link in LINK_GIGABYTES_PER_SEC]
     return '\n\n'.join(
         [
-            'One machine with several GPUs. Nothing overlaps; the devices of a tower wait for each other. Assumptions:\n'
+            'One machine with several GPUs. Assumptions:\n'
+            '- computation and communication do not overlap; the devices of a tower work in turn\n'
             '- GPUs as above, each with its own link to the CPU and to the other GPUs\n'
             f'- average and update: {_CPU_UPDATE_SECONDS[0] * 1e3:.2f} ms plus {_CPU_UPDATE_SECONDS[1] * 1e3:.2f} ms per tower '
             f'on the CPU; {_GPU_MEMORY_BANDWIDTH / 1e9:.0f} GB/s on a GPU',
-            f'Images per second with a batch of {batch_size} per tower (towers x devices per tower; MB that the busiest GPU '
-            'sends and receives per step):',
-            text_report.markdown_table(['GPUs', 'towers', 'variables', 'MB'] + speeds, rows),
-            'Images per second of one tower on two GPUs, divided by those of two towers (each with its best placement of variables):',
+            f'Images per second with a batch of {batch_size} per tower. MB: sent and received by the busiest GPU per step:',
+            text_report.markdown_table(
+                ['GPUs', 'towers x devices per tower', 'variables', 'MB'] + speeds, rows
+            ),
+            'Images per second of one tower on two GPUs / of two towers, each with its best --variable_strategy:',
             text_report.markdown_table(['examples per tower'] + speeds, ratios),
         ]
     )

@@ -142,19 +142,18 @@ def profile_metrics(formulation, job, steps):
 
 @functools.lru_cache(maxsize=None)
 def layer_flops(batch_size, num_classes=model.NUM_CLASSES):
-    """Count the floating-point operations per step of one tower, by TensorFlow's statistics.
+    """Count the floating-point operations per step of one tower, with TensorFlow's statistics.
 
     A product of [m, k] and [k, n] takes 2 m k n operations. A convolution is a product with one row
     per position of each example. Products with the padding count, although kernels may skip them.
-    Pooling, normalisation and update do not count.
+    Pooling, normalization and update do not count.
 
     Args:
       batch_size: examples per step.
       num_classes: the number of classes.
 
     Returns:
-      A dict from layer, in order, to a list: the operations of each matrix product or convolution,
-      for the outputs and for the gradients.
+      A dict from layer to a list of the operations of each product, forward and backward.
     """
     with tf.Graph().as_default() as graph:
         size = cifar10_input.IMAGE_SIZE

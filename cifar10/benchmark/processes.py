@@ -33,8 +33,8 @@ def call_in_new_process(function, *args):
     receiver, sender = context.Pipe(duplex=False)
     context.Lock()  # starts the resource tracker now, because its start unblocks SIGINT
     process = context.Process(target=_send, args=(sender, function, args), daemon=True)
-    with contextlib.ExitStack() as end:  # an interrupt also ends the process
-        # The benchmark reports Ctrl-C and ends the process.
+    with contextlib.ExitStack() as end:  # an interrupt ends the process, too
+        # Only the benchmark handles Ctrl-C: the new process blocks SIGINT.
         with signals.delay_signals(), signals.block_sigint():
             process.start()
             signals.child_pids.add(process.pid)
@@ -47,7 +47,7 @@ def call_in_new_process(function, *args):
         except EOFError:
             process.join()
             raise UserError(
-                f'The benchmark process ended with exit status {process.exitcode}: is there enough memory?'
+                f'The benchmark process ended with exit code {process.exitcode}: if memory is short, choose a smaller --batch_size'
             )
     if isinstance(result, UserError):
         raise result
@@ -89,7 +89,7 @@ def run_trainer(command, min_last_step, terminate_fn=subprocess.Popen.kill):
     """
     logged_steps = {}
     with contextlib.ExitStack() as end:
-        # In a new session, Ctrl-C does not reach the script. The benchmark ends it.
+        # In a new session, Ctrl-C does not reach the script. The benchmark ends the script.
         with signals.delay_signals():
             process = end.enter_context(
                 subprocess.Popen(

@@ -40,7 +40,7 @@ def _check_intact(path):
 def _read_scalars(directory, required_tags):
     """Read the scalars of the event files in a directory.
 
-    If a resumed run has repeated a step, the last value counts.
+    If a resumed run has repeated a step, the last value of the step counts.
 
     Args:
       directory: the output directory of a trainer or an evaluation.
@@ -54,7 +54,7 @@ def _read_scalars(directory, required_tags):
     """
     from tensorboard.backend.event_processing import event_accumulator
 
-    hint = 'name the directory of a run that has written summaries'
+    hint = 'name the train_dir and the eval_dir of a run with summaries'
     directories.check_exists(directory, hint)
     accumulator = event_accumulator.EventAccumulator(
         directory, size_guidance={event_accumulator.SCALARS: 0}
@@ -71,7 +71,7 @@ def _read_scalars(directory, required_tags):
     for tag in required_tags:
         if tag not in scalars:
             raise UserError(
-                f'{directory} holds no event file with "{tag}": {hint}; a run shorter than --save_summaries_steps has none'
+                f'{directory} holds no event file with "{tag}": {hint} (written every --save_summaries_steps)'
             )
     return scalars
 
@@ -84,7 +84,7 @@ def read_curve(train_dir, eval_dir):
       one view; precision of 10 views or NaN.
 
     Raises:
-      UserError: a directory lacks event files or tags.
+      UserError: a directory does not exist, or lacks event files, tags or steps.
     """
     train_scalars = _read_scalars(train_dir, [tensorboard.EPOCH, tensorboard.SEC_PER_BATCH])
     evaluations = _read_scalars(eval_dir, [tensorboard.PRECISION])
@@ -93,7 +93,9 @@ def read_curve(train_dir, eval_dir):
     # A killed process may have written only one of the two tags.
     steps = [step for step in epoch_at if step > 0 and step in speed_at]
     if not steps:
-        raise UserError(f'{train_dir} holds no step with both "epoch" and "sec_per_batch"')
+        raise UserError(
+            f'{train_dir} holds no step with both "epoch" and "sec_per_batch": train further'
+        )
     epochs = [epoch_at[step] for step in steps]
     evaluated = list(evaluations[tensorboard.PRECISION])
     # The last summary may be before the end of the run: assume the same throughput after it.
@@ -117,9 +119,9 @@ def comparison(curves, epochs, target_precisions):
 
     Args:
       curves: a dict from name to the results of `read_curve` for its runs.
-      epochs: numbers of epochs. Each adds a row for the first evaluation after them, unless it is
-        the last evaluation.
-      target_precisions: each adds a row for the first evaluation with at least this precision.
+      epochs: numbers. Each adds a row per name for the first evaluation at or after that epoch. The
+        last evaluation always has a row.
+      target_precisions: each adds a row per name for the first evaluation that reaches it.
     """
     rows = []
     for name, group in curves.items():

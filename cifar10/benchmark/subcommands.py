@@ -80,7 +80,7 @@ def metrics_table(columns, names):
 
 
 def _cell(values):
-    """Format median and extremes with three significant digits, and all digits of integer parts."""
+    """Format median and extremes with three significant digits, or as integers from 100 on."""
     median, lowest, highest = (
         f'{value:.0f}' if value >= 100 else f'{value:.3g}'
         for value in (statistics.median(values), min(values), max(values))
@@ -157,7 +157,7 @@ def input_analysis(rounds, job):
     )
     can_feed = 'can feed' if produced > consumed else 'CANNOT feed'
     return (
-        f'The input {can_feed} the towers on {", ".join(job.devices)}: alone on all cores, it reaches '
+        f'The input pipeline {can_feed} the towers on {", ".join(job.devices)}. Without training, it reaches '
         f'{produced / consumed:.1f} times the images/sec of the step.'
     )
 
@@ -195,7 +195,7 @@ def measure_train(formulation, params):
 
 
 def _with_utilization(step_metrics, job):
-    """Add the GFLOP/s and their share of a matrix product, which is measured each time."""
+    """Add the GFLOP/s, and their ratio to a matrix product measured in the same round."""
     flops = measurements.step_flops(job.hparams.batch_size, job.dataset.num_classes)
     rate = flops * len(job.devices) / (step_metrics['ms per step'] / 1e3)
     # CPU devices share the same cores.
@@ -232,7 +232,7 @@ def flops_analysis(rounds, job):
 def measure_towers(formulation, params):
     """Measure a batch on one tower, and divided among two and four towers.
 
-    If the placement of the job is not the default, also measure the default.
+    Always measure the default placement, and the placement of the job if it differs.
     """
     placed, size = params.job, params.job.hparams.batch_size
     usual = placed._replace(devices_per_tower=1, variable_strategy='cpu')

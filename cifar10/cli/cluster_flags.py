@@ -1,4 +1,4 @@
-"""Flags of a cluster; the Cluster, Task, Strategy and Timeouts that they describe."""
+"""Flags of a cluster, and the resulting Cluster, Task, Strategy and Timeouts."""
 
 import os
 
@@ -38,7 +38,7 @@ def define():
         'job_name',
         None,
         JOBS + (EVALUATOR,),
-        'Job of this task: ps, worker, or evaluator (which needs no index). Default: TF_CONFIG.',
+        'Job of this task: ps, worker or evaluator. An evaluator needs no --task_index. Default: TF_CONFIG.',
     )
     data_flags.define_integer(
         'task_index', None, 'Index of this task in its job, from 0. Default: TF_CONFIG.', 0
@@ -54,7 +54,7 @@ def define():
             'replicas_to_aggregate',
             0,
             0,
-            'sync: gradients per update, one per worker, the first to arrive; 0 means all workers.',
+            'sync: average only the first N gradients of a step, one per worker; 0 means all workers.',
         ),
         ('fetch_steps', 1, 1, 'async: steps between two fetches of the weights.'),
         ('push_steps', 1, 1, 'async: steps between two pushes of the gradients.'),
@@ -63,14 +63,14 @@ def define():
             'connect_timeout_secs',
             300,
             1,
-            'Seconds to wait for the first update; then exit status 75. If the chief has never answered: three times as '
-            'long, then exit status 1.',
+            'Seconds to wait for the first update, before exit status 75. Without any answer from the chief, a task waits '
+            'three times as long and exits with status 1.',
         ),
         (
             'stall_timeout_secs',
             120,
             1,
-            'Seconds to wait for each further update; then exit status 75.',
+            'Seconds to wait for each further update, before exit status 75.',
         ),
     ]:
         data_flags.define_integer(name, default, description, lower_bound)
@@ -126,14 +126,15 @@ def strategy_from_flags(cluster):
     """Return the Strategy for a Cluster.
 
     Raises:
-      UserError: the mode does not work with these tasks, or a flag has no effect.
+      UserError: flags contradict each other or have no effect.
     """
     mode = FLAGS.mode or ('sync' if cluster.ps_hosts else 'allreduce')
-    if (mode == 'allreduce') == bool(cluster.ps_hosts):
+    if mode == 'allreduce' and cluster.ps_hosts:
         raise UserError(
-            f'--mode={mode} does not work with {len(cluster.ps_hosts)} parameter servers: --mode=allreduce has none, every '
-            'other mode needs --ps_hosts'
+            '--mode=allreduce has no parameter servers: leave out --mode, or give an empty --ps_hosts='
         )
+    if mode != 'allreduce' and not cluster.ps_hosts:
+        raise UserError(f'--mode={mode} needs parameter servers: give --ps_hosts')
     strategy = Strategy(
         mode,
         len(cluster.worker_hosts),
@@ -145,12 +146,12 @@ def strategy_from_flags(cluster):
     strategy.check()
     if FLAGS.deterministic and (mode == 'async' or strategy.num_aggregated < strategy.num_workers):
         raise UserError(
-            '--deterministic does not work with --mode=async or --replicas_to_aggregate, because the order of the '
-            'gradients is random: leave it out'
+            '--mode=async and --replicas_to_aggregate make the order of the gradients random: leave them out, or leave '
+            'out --deterministic'
         )
     return strategy
 
 
 def timeouts_from_flags():
-    """Return the Timeouts."""
+    """Return the Timeouts of the flags."""
     return Timeouts(FLAGS.connect_timeout_secs, FLAGS.stall_timeout_secs)

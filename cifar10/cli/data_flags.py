@@ -15,10 +15,10 @@ _ARCHIVES = {'cifar10': download.CIFAR10, 'cifar100': download.CIFAR100}
 
 
 def validate(name, check):
-    """Check a flag's value, unless it is None, when the command line is parsed.
+    """Register a check of a flag's value; reject an empty name, accept None.
 
     Args:
-      name: of the flag.
+      name: name of the flag.
       check: a function of the value that raises UserError.
     """
 
@@ -29,7 +29,7 @@ def validate(name, check):
             if value is not None:
                 check(value)
         except (UserError, OSError) as error:
-            # OSError: for example, the working directory has been removed
+            # OSError: such as a removed working directory
             raise flags.ValidationError(str(error))
         return True
 
@@ -57,8 +57,8 @@ def define_output_file(name, default, description, extensions=('',)):
         files.check_name(path)
         if not path.lower().endswith(extensions):
             raise UserError(f'the name of the file must end in {" or ".join(extensions)}')
-        if os.path.islink(path):  # replacing /dev/stdout would be wrong
-            raise UserError(f'{path} is a link: name a file')
+        if os.path.islink(path):  # such as /dev/stdout, which must not be replaced
+            raise UserError(f'{path} is a symbolic link: name a file')
         if os.path.exists(path):
             files.check_regular_file(path, 'name a file')
 
@@ -72,7 +72,7 @@ def define(default_dataset='cifar10'):
         'dataset',
         default_dataset,
         ['cifar10', 'cifar100', 'synthetic'],
-        'Data set to make if --data_dir holds none: cifar10 and cifar100 are downloaded, synthetic is generated.',
+        'Data set. If --data_dir holds none, cifar10 and cifar100 are downloaded, and synthetic is generated.',
     )
     define_directory(
         'data_dir',
@@ -116,9 +116,9 @@ def check_data_dir_exists():
 
 
 def check_directories_differ(name, *others):
-    """Raise UserError if two flags name the same directory.
+    """Raise UserError if --NAME is the directory of another flag.
 
-    --data_dir includes its subdirectories of data files.
+    Subdirectories cifar-10-batches-bin and cifar-100-binary of the others count too.
     """
     for other in others:
         path = data_dir(FLAGS.dataset) if other == 'data_dir' else FLAGS[other].value
@@ -136,12 +136,12 @@ def prepare():
     """Return the Dataset of --dataset; download or generate it if it is missing.
 
     Raises:
-      UserError: the parent of --data_dir does not exist, or an error of `make`.
+      UserError: the parent of --data_dir does not exist; see also `make`.
     """
     path = os.path.abspath(data_dir(FLAGS.dataset))
     directories.check_exists(os.path.dirname(path), 'make it, or give another --data_dir')
     if not os.path.exists(path):
-        # The name may be mistyped.
+        # Show a mistyped name.
         print(f'Creating the directory {path} for the data set')
     return make(FLAGS.dataset, is_explicit=not FLAGS['dataset'].using_default_value)
 
@@ -151,16 +151,16 @@ def make(dataset_name, is_explicit=True):
 
     Args:
       dataset_name: 'cifar10', 'cifar100' or 'synthetic'.
-      is_explicit: reject an existing data set of another name.
+      is_explicit: True rejects an existing data set of another name.
 
     Raises:
-      UserError: the data set cannot be downloaded or written.
+      UserError: the data set cannot be downloaded or written, or does not fit the flags.
     """
     path = files_dir(dataset_name)
     is_present = dataset_writer.is_present(dataset.find_files_dir(path))
     if FLAGS.label_mode and dataset_name != 'cifar100' and not is_present:
         raise UserError(
-            f'--label_mode={FLAGS.label_mode} is for CIFAR-100: add --dataset=cifar100, or leave it out'
+            f'--label_mode={FLAGS.label_mode} is for CIFAR-100: add --dataset=cifar100, or leave out --label_mode'
         )
     if is_explicit or not is_present:
         with signals.RaiseOnSignal():
@@ -191,7 +191,7 @@ def define_checkpoint():
 
 
 def check_checkpoint_exists():
-    """Raise UserError if --checkpoint needs --checkpoint_dir and it is no directory."""
+    """Raise UserError if --checkpoint needs --checkpoint_dir, but the directory is missing."""
     if FLAGS.checkpoint in ('latest', 'best'):
         directories.check_exists(
             FLAGS.checkpoint_dir, 'train first, or give another --checkpoint_dir'
@@ -212,8 +212,8 @@ def define_views():
         'num_views',
         '1',
         [str(number) for number in NUM_VIEWS_CHOICES],
-        'Views per image: 1 (centre), 2 (centre and its mirror image) or 10 (five crops and their mirror images). Their '
-        'class probabilities are averaged.',
+        'Views per image: 1 (center crop), 2 (center crop and its mirror image) or 10 (five crops and their mirror '
+        'images). The class probabilities of the views are averaged.',
     )
 
 

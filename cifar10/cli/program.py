@@ -17,9 +17,9 @@ FLAGS = flags.FLAGS
 _arguments = []  # of the main function, set by `parse`
 
 
-# Remedies for errors of TensorFlow that are no bugs, by the name of the class.
+# Hints for TensorFlow errors that are not bugs, by class name.
 _HINTS = {
-    'ResourceExhaustedError': ': not enough memory or disk space; choose a smaller --batch_size, or make room',
+    'ResourceExhaustedError': ': not enough memory or disk space: choose a smaller --batch_size, or free some space',
     'NotFoundError': '',  # a file vanished
     'PermissionDeniedError': '',
 }
@@ -47,11 +47,11 @@ def versions(config_proto=None):
 
 
 def start(name, commands=None, metavar=None):
-    """Start a script that needs TensorFlow; do nothing if it is imported as a library.
+    """Return a decorator for the function that defines the flags of a script.
 
-    Decorates the function that defines the flags. To check flags, the function is a generator:
-    flags are parsed at its `yield`. TensorFlow is imported after the checks, because this takes
-    seconds.
+    It starts the script, and does nothing in a library. Flags are parsed after the function, or at
+    the `yield` of a generator, which then checks the flags. The import of TensorFlow takes seconds,
+    and follows the checks.
 
     Args:
       name: the `__name__` of the script.
@@ -73,9 +73,9 @@ def start(name, commands=None, metavar=None):
 def parse(commands=None, remainder=None, check=None, needs_tensorflow=True, metavar=None):
     """Parse the command line, then import TensorFlow.
 
-    The main function gets the command and its arguments, or the positional arguments, or the list
-    of `remainder`. A mistake ends the script with one line on stderr and exit status 2, or 1 if
-    flags contradict each other.
+    The arguments of the main function are the command and its arguments, the positional arguments,
+    or the list of words after --. A mistake ends the script with one line on stderr and exit status
+    2. Contradictory flags give exit status 1.
 
     Args:
       commands: names of the arguments of each command; None if there are no commands.
@@ -91,7 +91,7 @@ def parse(commands=None, remainder=None, check=None, needs_tensorflow=True, meta
         False,
         'Print the versions of this package, Python and TensorFlow, the CPU and the GPUs.',
     )
-    if '--version' in sys.argv:  # has priority over mistakes, like --help
+    if '--version' in sys.argv:  # has priority over mistakes
         print_versions()
         sys.exit()
     for module, module_flags in FLAGS.flags_by_module_dict().items():
@@ -109,10 +109,11 @@ def parse(commands=None, remainder=None, check=None, needs_tensorflow=True, meta
 
 
 def run(main):
-    """Call `main` with the arguments found by `parse`; exit with the status that it returns.
+    """Call `main` with the arguments from `parse`; exit with the status that `main` returns.
 
-    A UserError gives one line on stderr and exit status 1, a signal one line and 128 + its number.
-    Other errors keep their traceback.
+    A UserError, an OSError or an error of _HINTS gives one line on stderr and exit status 1. A
+    signal gives one line (a closed pipe none) and 128 + its number. Other errors keep their
+    traceback.
     """
     if sys.modules.get('tensorflow'):
         from cifar10.system import machine

@@ -51,7 +51,7 @@ def start(name):
 
 
 def _open_standard_streams():
-    """Open /dev/null for closed standard streams, whose numbers the next file would get."""
+    """Open /dev/null for closed standard streams: the next file would get their numbers."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -71,9 +71,9 @@ def _check_packages():
 
 def import_tensorflow():
     """Import TensorFlow, without messages unless TF_CPP_MIN_LOG_LEVEL is 0 or 1."""
-    # Level 3 also hides errors: the important ones are Python exceptions.
+    # Level 3 also hides errors. Important errors are Python exceptions too.
     is_quiet = os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3') not in ('0', '1')
-    # Garbage collection finds nothing, but takes a sixth of the import time.
+    # Garbage collection takes a sixth of the import time, and finds no garbage.
     gc.disable()
     with _capture_stderr() if is_quiet else contextlib.nullcontext():
         import tensorflow.compat.v1  # noqa: F401
@@ -84,7 +84,7 @@ def import_tensorflow():
 @contextlib.contextmanager
 def _capture_stderr():
     """Redirect stderr to a temporary file; print the file if the block fails."""
-    # Up to TensorFlow 2.21 some messages are written before the variable takes effect.
+    # Up to version 2.21, TensorFlow prints some messages before it reads the variable.
     stderr = os.dup(2)
     signals.stderr_fd = stderr
     with _temporary_file() as messages:
@@ -114,7 +114,7 @@ class _TolerantStdout(io.TextIOWrapper):
     error = None  # the first error, except of a closed pipe
 
     def write(self, text):
-        """Write a text; return its length, also if the text is lost."""
+        """Write a text; return its length, even if the text is lost."""
         self._attempt(super().write, text)
         return len(text)
 
@@ -130,7 +130,7 @@ class _TolerantStdout(io.TextIOWrapper):
             os.dup2(null, self.fileno())
             os.close(null)
             signals.raise_signal(signals.BROKEN_PIPE_SIGNAL)
-        except OSError as error:  # such as a full disk: training goes on
+        except OSError as error:  # such as a full disk: training continues
             if self.error is None:
                 self.error = error
                 errors.warn(
@@ -142,7 +142,7 @@ def protect_stdout():
     """Replace sys.stdout by a stream without errors.
 
     Characters outside the encoding are escaped. A closed pipe counts as a signal. After other
-    errors, the line is lost and `has_lost_output` is true. Lines are not buffered, because a signal
+    errors, the line is lost and `has_lost_output` is true. Each line is flushed, because a signal
     can end the process.
     """
     if sys.stdout is None:  # it is closed

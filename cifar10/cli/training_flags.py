@@ -1,4 +1,4 @@
-"""Flags of training and of hyperparameters; the HParams that they describe."""
+"""Flags of training and hyperparameters, and the resulting HParams."""
 
 import math
 
@@ -24,42 +24,48 @@ _TINY, _HUGE = 1e-9, 1e9  # prevent overflow and division by zero
 
 _HPARAMS = {  # help, lower bound, upper bound
     'optimizer': [
-        'Optimizer: gradient_descent, momentum (Nesterov) or muon (orthogonalised momentum)'
+        'Optimizer: gradient_descent, momentum (Nesterov) or muon (orthogonalized momentum)'
     ],
-    'schedule': ['Learning rate schedule: staircase has no end; linear rises, then falls to 0'],
+    'schedule': [
+        'Learning rate schedule: staircase decays at intervals, without end; linear rises, then falls to 0'
+    ],
     'lr_scaling': [
-        'Scaling of the learning rates: none, or linear in examples per step / batch size of the recipe'
+        'Scaling of the learning rates: none, or linear (factor: examples per step / batch size of the recipe)'
     ],
     'batch_size': ('Examples per tower per step', 1, 2**20),
     'initial_learning_rate': (
-        'Highest learning rate; with muon, of the biases and the output layer',
+        'Highest learning rate; muon: only for the biases and the output layer',
         _TINY,
         _HUGE,
     ),
-    'momentum': ('Momentum, with optimizer momentum or muon', 0, 1 - 1e-7),
+    'momentum': ('Momentum; only with --optimizer=momentum or muon', 0, 1 - 1e-7),
     'matrix_learning_rate': (
-        "muon: highest learning rate of the hidden layers' weights, the root mean square of an update's elements",
+        "muon: highest learning rate of the hidden layers' weights (the root mean square of an update)",
         _TINY,
         _HUGE,
     ),
     'matrix_weight_decay': (
-        "muon: decay of the hidden layers' weights per step, as a multiple of their learning rate",
+        'muon: weight decay of the hidden layers per step, as a multiple of their learning rate',
         0,
         _HUGE,
     ),
     'num_epochs_per_decay': ('staircase: epochs between two decays', 1e-3, _HUGE),
     'learning_rate_decay_factor': ('staircase: factor of each decay', _TINY, 1),
     'warmup_epochs': (
-        'linear: epochs in which the learning rate rises; with --epochs alone, the same fraction of the run as in the recipe',
+        'linear: epochs of warm-up. --epochs without --warmup_epochs scales the default',
         0,
         _HUGE,
     ),
-    'epochs': ('Length of the run and of the linear schedule; inf means no end', _TINY, math.inf),
-    'fc_weight_decay': ('Weight decay of the fully connected hidden layers, in the loss', 0, _HUGE),
+    'epochs': ('Epochs of the run and of the linear schedule; inf means no end', _TINY, math.inf),
+    'fc_weight_decay': (
+        'Factor of the weight decay in the loss, for the fully connected hidden layers',
+        0,
+        _HUGE,
+    ),
     'label_smoothing': ('Fraction of each label that is spread evenly over all classes', 0, 1),
     'moving_average_decay': ('Decay of the moving averages, if moving_average_fraction is 0', 0, 1),
     'moving_average_fraction': (
-        'F > 0 sets the decay of the moving averages to 1 - 1 / (F * steps of the run)',
+        'If F > 0, the decay of the moving averages is 1 - 1 / (F * steps of the run)',
         0,
         1,
     ),
@@ -68,7 +74,7 @@ _HPARAMS = {  # help, lower bound, upper bound
 
 
 def define():
-    """Define the flags of the training scripts, except --num_gpus."""
+    """Define the flags of training on one device."""
     data_flags.define()
     define_run()
     define_recipe()
@@ -92,13 +98,13 @@ def define():
     flags.DEFINE_boolean(
         'keep_best',
         False,
-        'Also keep the checkpoint of the best precision, as best.ckpt-STEP. Default of --eval_every: '
+        'Also keep the checkpoint of the best precision, as best.ckpt-STEP. The default of --eval_every becomes '
         '--save_checkpoint_steps.',
     )
     data_flags.define_integer(
         'profile_step',
         None,
-        'Step to trace, to TRAIN_DIR/trace-STEP.json for Perfetto or chrome://tracing.',
+        'Step to trace. Perfetto and chrome://tracing show TRAIN_DIR/trace-STEP.json.',
         1,
     )
     data_flags.define_integer(
@@ -111,7 +117,7 @@ def define():
     flags.DEFINE_boolean(
         'deterministic',
         False,
-        'Make runs with the same --seed on one machine equal, bit for bit. CPU only.',
+        'Make runs of the same command on one machine equal, bit for bit. Needs --seed; CPU only.',
     )
     flags.DEFINE_boolean('log_device_placement', False, 'Print the device of every operation.')
 
@@ -150,7 +156,7 @@ def define_num_gpus():
     data_flags.define_integer(
         'num_gpus',
         1,
-        'Number of towers, one per GPU. Towers share GPUs if there are fewer; without GPUs they run on the CPU.',
+        'Number of GPUs, one tower each. Towers share GPUs if the machine has fewer, and use CPU devices if it has none.',
         1,
         MAX_DEVICES,
     )
@@ -161,7 +167,7 @@ def define_placement():
     data_flags.define_integer(
         'devices_per_tower',
         1,
-        'Devices per tower, for model parallelism; --num_gpus is then the number of all devices.',
+        'Devices per tower (model parallelism). --num_gpus counts the devices of all towers.',
         1,
         MAX_DEVICES,
     )
@@ -176,17 +182,15 @@ def define_placement():
 def define_threads():
     """Define --intra_op_threads, --inter_op_threads and --num_preprocess_threads."""
     for name, description in [
-        ('intra_op_threads', 'per operation'),
+        ('intra_op_threads', 'within an operation'),
         ('inter_op_threads', 'across operations'),
         ('num_preprocess_threads', 'that fill the prefetch queue'),
     ]:
-        data_flags.define_integer(
-            name, 0, f'Threads {description}; 0 means by the number of cores.', 0, 1024
-        )
+        data_flags.define_integer(name, 0, f'Threads {description}; 0 means automatic.', 0, 1024)
 
 
 def check_run():
-    """Raise UserError if --train_dir is --data_dir."""
+    """Raise UserError if --train_dir and --data_dir are the same directory."""
     data_flags.check_directories_differ('train_dir', 'data_dir')
 
 
@@ -209,7 +213,7 @@ def check():
     for name in ('intra_op_threads', 'num_preprocess_threads'):
         if FLAGS[name].value > 1:
             raise UserError(
-                f'--{name}={FLAGS[name].value} makes the order of sums or examples random: leave it out with --deterministic'
+                f'--{name}={FLAGS[name].value} makes the order of sums or examples random: leave it out, or leave out --deterministic'
             )
 
 
@@ -251,8 +255,8 @@ def _defaults(name):
 def hparams_from_flags(recorded=CLASSIC):
     """Return the HParams of the flags.
 
-    Default of --warmup_epochs: for a new run the same fraction of its epochs as in the recipe, for
-    a resumed run the recorded value.
+    Without --warmup_epochs, a resumed run of the same recipe keeps the recorded value. Another run
+    scales the value of the recipe with --epochs.
 
     Args:
       recorded: HParams of the resumed run; CLASSIC, without warm-up, for a new run.
@@ -288,7 +292,7 @@ def hparams_from_flags(recorded=CLASSIC):
         )
     if combined.schedule_ends and not combined.warmup_epochs < combined.epochs < math.inf:
         raise UserError(
-            f'--schedule={combined.schedule} needs an end after its warm-up, not --epochs={combined.epochs:g}: '
+            f'--schedule={combined.schedule} does not work with --epochs={combined.epochs:g}: '
             f'give a finite number, greater than --warmup_epochs={combined.warmup_epochs:g}'
         )
     if combined.moving_average_fraction and math.isinf(combined.epochs):

@@ -1,4 +1,4 @@
-"""Job of the training flags, guard of the train_dir, and plan.
+"""Job of the training flags, lock of the train_dir, and plan.
 
 A trainer prints the plan at the start and writes it for TensorBoard.
 """
@@ -20,7 +20,7 @@ from cifar10.training import Job
 
 FLAGS = flags.FLAGS
 
-# examples: a batch of this size may repeat the examples of a small data set
+# Up to this number of examples, a batch may be larger than the data set.
 _SMALL_BATCH = 1024
 
 
@@ -46,8 +46,7 @@ def prepare(
       num_devices: number of devices of all towers.
       devices_per_tower: see Job.
       variable_strategy: see Job.
-      resumes: whether this process resumes the run in --train_dir: False for a worker that is not
-        the chief.
+      resumes: False for a worker that is not the chief, because only the chief reads the record.
       cluster_fields: fields of the Job that depend on the cluster.
 
     Raises:
@@ -101,7 +100,7 @@ def count_examples(dataset, batch_size):
 
 
 def check_division(num_devices, devices_per_tower):
-    """Raise UserError unless towers of equal size fit, each with at most one device per layer."""
+    """Raise UserError for towers of unequal size, or with more devices than layers."""
     num_layers = len(placement.LAYERS)
     if devices_per_tower > num_layers:
         raise UserError(
@@ -109,8 +108,7 @@ def check_division(num_devices, devices_per_tower):
         )
     if num_devices % devices_per_tower:
         raise UserError(
-            f'--num_gpus={num_devices} devices cannot be divided into towers of {devices_per_tower}: give a multiple of '
-            '--devices_per_tower'
+            f'--num_gpus={num_devices} is not a multiple of --devices_per_tower={devices_per_tower}: change one of them'
         )
 
 
@@ -119,8 +117,7 @@ def open_run(job, is_first=True):
 
     Args:
       job: a Job.
-      is_first: whether --fresh moves an existing run aside: False after a recovery, because this
-        process has started the run.
+      is_first: False after a recovery: --fresh must not move the run that this process started.
     """
     return outputs.open_run(FLAGS.train_dir, FLAGS.fresh and is_first, job)
 
@@ -153,7 +150,7 @@ def _plan_lines(job, first_step, is_single_process):
         f'Threads: intra-op {threads.intra_op or "all cores"}, inter-op {threads.inter_op or "all cores"}, '
         f'input pipeline {threads.prefetch}',
         f'Batch: {hparams.batch_size} examples per tower (sub-batches: {job.num_sub_batches}), '
-        f'{run_length.examples_per_step} examples per step ({optimizer.batch_factor(run_length, hparams):g} x the recipe)',
+        f'{run_length.examples_per_step} examples per step, {optimizer.batch_factor(run_length, hparams):g} times the batch of the recipe',
         f'Epoch: {run_length.examples_per_epoch} examples, {run_length.examples_per_epoch / run_length.examples_per_step:.1f} steps',
         'Recipe: ' + _recipe(hparams),
         f'Learning rate: {_learning_rate(run_length, hparams)} (--lr_scaling={hparams.lr_scaling})',
@@ -180,7 +177,7 @@ def _plan_lines(job, first_step, is_single_process):
 def _placement(job, is_single_process):
     """Return the lines about several devices: layers, speed, weights.
 
-    A worker of a cluster prints the placement of its weights after it has built its graph.
+    A worker of a cluster prints the placement of its variables after it has built its graph.
     """
     if len(job.devices) == 1:
         return []
@@ -232,7 +229,7 @@ def _learning_rate(run_length, hparams):
         )
     examples = optimizer.examples_per_decay(run_length, hparams)
     return (
-        f'{rate:g}, times {hparams.learning_rate_decay_factor:g} every {hparams.num_epochs_per_decay:g} epochs '
+        f'{rate:g}, multiplied by {hparams.learning_rate_decay_factor:g} every {hparams.num_epochs_per_decay:g} epochs '
         f'({math.ceil(examples / run_length.examples_per_step)} steps)'
     )
 
@@ -244,8 +241,8 @@ def _evaluation(intervals):
         return 'test images, last checkpoint (--eval_every=N: also every N steps)'
     kept = '; keeps the best checkpoint (--keep_best)' if intervals.keep_best else ''
     return (
-        f'test images, every {intervals.eval_every} steps and last checkpoint; included in examples/sec and in the time '
-        f'left{kept}'
+        f'test images, every {intervals.eval_every} steps and last checkpoint{kept}; examples/sec and the time left include '
+        'the evaluations during training'
     )
 
 

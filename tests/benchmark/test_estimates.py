@@ -35,7 +35,7 @@ def test_estimate(monkeypatch):
     assert (status, stderr) == (0, '')
     parts = stdout.strip().split('\n\n')
     second = measurements.step_flops(64) / 5e12
-    alone = '- GPU: 5000 GFLOP/s in this network; alone %.0f images/sec, or %.2f ms for 64,'
+    alone = '- GPU: 5000 GFLOP/s in this network, %.0f images/sec, %.2f ms per batch of 64,'
     assert alone % (64 / second, second * 1e3) in parts[0]
     checks, rates, cpus, sent, gpus, ratios = [_cells(part) for part in parts if part[0] == '|']
     assert ['sync', '4', '165.1', '1.00'] in checks and len(checks) == 11

@@ -111,8 +111,8 @@ FORM = ' is not of the form NAME:TRAIN_DIR:EVAL_DIR, each without a colon'
 @pytest.mark.parametrize(
     'args, expected, complaint',
     [
-        (['--runs=a:{tmp}/nowhere:b'], 1, '{tmp}/nowhere does not exist: name the directory '),
-        (['--runs=a:{tmp}:b'], 1, '{tmp} holds no event file with "epoch": name the directory of '),
+        (['--runs=a:{tmp}/nowhere:b'], 1, '{tmp}/nowhere does not exist: name the train_dir '),
+        (['--runs=a:{tmp}:b'], 1, '{tmp} holds no event file with "epoch": name the train_dir '),
         (
             ['--runs=a:{tmp}/train:{tmp}/train'],
             1,
@@ -147,7 +147,7 @@ def test_mistake_gets_one_clear_line(tmp_path, args, expected, complaint):
 def test_a_run_without_a_step(tmp_path):
     _, eval_dir = measured_runs.write_run(tmp_path)
     measured_runs.write(tmp_path / 'new', epoch={0: 0, 100: 1}, sec_per_batch={0: 0, 200: 1})
-    with messages.raises('/new holds no step with both "epoch" and "sec_per_batch"'):
+    with messages.raises('/new holds no step with both "epoch" and "sec_per_batch": train further'):
         results.read_curve(str(tmp_path / 'new'), eval_dir)
 
 

@@ -170,13 +170,19 @@ MISTAKES = [  # flags after HOSTS and TASK, complaint
     (['--worker_hosts=b:2,a:1'], 'The address a:1 is given 2 times: '),
     (['--task_index=2'], 'There is no worker 2: --worker_hosts has 2 addresses'),
     (['--job_name=ps'], 'There is no ps 1: --ps_hosts has 1 addresses'),
-    (['--mode=allreduce'], '--mode=allreduce does not work with 1 parameter servers: '),
-    (['--ps_hosts=', '--mode=average'], '--mode=average does not work with 0 parameter servers: '),
+    (['--mode=allreduce'], '--mode=allreduce has no parameter servers: '),
+    (['--ps_hosts=', '--mode=average'], '--mode=average needs parameter servers: '),
     (['--mode=async', '--average_period=2'], '--average_period has no effect with --mode=async: '),
     (['--ps_hosts=', '--push_steps=2'], '--push_steps has no effect with --mode=allreduce: '),
     (['--replicas_to_aggregate=3'], '--replicas_to_aggregate=3 is more than the 2 workers: '),
-    (['--deterministic', '--seed=1', '--mode=async'], '--deterministic does not work with '),
-    (['--deterministic', '--seed=1', '--replicas_to_aggregate=1'], '--deterministic does not '),
+    (
+        ['--deterministic', '--seed=1', '--mode=async'],
+        '--mode=async and --replicas_to_aggregate make the order of the gradients random: ',
+    ),
+    (
+        ['--deterministic', '--seed=1', '--replicas_to_aggregate=1'],
+        '--mode=async and --replicas_to_aggregate make ',
+    ),
     (['--momentum=0.5'], '--momentum has no effect with '),
 ]
 IN_THE_COMMAND_LINE = [

@@ -84,7 +84,11 @@ MISTAKES = [
     ('cifar10_launch --num_gpus=2', 2, '.*; the flags of cifar10_distributed_train.py come .*'),
     ('cifar10_train --recipe=slow', 2, r'flag --recipe=slow: .*<classic\|fast\|best>.*'),
     ('cifar10_train --contrast=nan', 2, 'flag --contrast=nan: is not a number; .*'),
-    ('cifar10_train --recipe=fast --epochs=inf', 1, '--schedule=linear needs an end .*'),
+    (
+        'cifar10_train --recipe=fast --epochs=inf',
+        1,
+        '--schedule=linear does not work with --epochs=inf: .*',
+    ),
     (
         'cifar10_multi_gpu_train --num_gpus=6 --devices_per_tower=6',
         1,
@@ -93,9 +97,9 @@ MISTAKES = [
     (
         'cifar10_multi_gpu_train --num_gpus=4 --devices_per_tower=3',
         1,
-        '--num_gpus=4 devices cannot be divided into towers of 3: give a multiple of --dev.*',
+        '--num_gpus=4 is not a multiple of --devices_per_tower=3: change one of them',
     ),
-    ('cifar10_multi_gpu_train --devices_per_tower=2', 1, '--num_gpus=1 devices cannot be .*'),
+    ('cifar10_multi_gpu_train --devices_per_tower=2', 1, '--num_gpus=1 is not a multiple of .*'),
     ('cifar10_benchmark step --devices_per_tower=2', 1, '.* without --baseline: leave them out'),
     (
         'cifar10_benchmark estimate --variable_strategy=spread',
@@ -254,7 +258,9 @@ def test_errors_that_give_one_line(capsys, monkeypatch, error, status, line):
 
 def test_errors_of_tensorflow(capsys, monkeypatch):
     monkeypatch.setattr('sys.argv', ['program.py'])
-    exhausted = 'full: not enough memory or disk space; choose a smaller --batch_size, or make room'
+    exhausted = (
+        'full: not enough memory or disk space: choose a smaller --batch_size, or free some space'
+    )
     for kind, line in [
         ('ResourceExhaustedError', exhausted),
         ('NotFoundError', 'full'),

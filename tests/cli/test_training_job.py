@@ -54,10 +54,10 @@ def test_the_whole_plan(data_dir, capsys):
         'Speed: 2 CPU devices share the same cores and are not faster than one',
         'Weights: on /cpu:0 (--variable_strategy=cpu)',
         'Threads: intra-op 1, inter-op all cores, input pipeline 3',
-        'Batch: 128 examples per tower (sub-batches: 2), 256 examples per step (2 x the recipe)',
+        'Batch: 128 examples per tower (sub-batches: 2), 256 examples per step, 2 times the batch of the recipe',
         'Epoch: 50000 examples, 195.3 steps',
         'Recipe: classic, with the hyperparameters of the books',
-        'Learning rate: 0.1, times 0.1 every 350 epochs (68360 steps) (--lr_scaling=none)',
+        'Learning rate: 0.1, multiplied by 0.1 every 350 epochs (68360 steps) (--lr_scaling=none)',
         'End: step 1000000, epoch 5120.0',
         'Evaluation: test images, last checkpoint (--eval_every=N: also every N steps)',
         'Seed: 3, for initial values and distortions, not for the order of the examples',
@@ -113,7 +113,7 @@ def test_classes_without_names(tmp_path, capsys):
         (
             CLASSIC._replace(lr_scaling='linear'),
             4,
-            '0.4, times 0.1 every 350 epochs (34180 steps) ',
+            '0.4, multiplied by 0.1 every 350 epochs (34180 steps) ',
             4,
         ),
     ],
@@ -123,7 +123,7 @@ def test_the_learning_rate(data_dir, capsys, hparams, num_towers, rate, times):
     printed = _plan(capsys, job)
     assert printed['Learning rate'].startswith(rate)
     assert printed['Learning rate'].endswith(f'(--lr_scaling={hparams.lr_scaling})')
-    assert printed['Batch'].endswith(f' ({times:g} x the recipe)')
+    assert printed['Batch'].endswith(f', {times:g} times the batch of the recipe')
 
 
 def test_how_a_recipe_differs(data_dir, capsys):
