@@ -12,7 +12,7 @@ LR_SCALINGS = ['none', 'linear']
 VARIABLE_STRATEGIES = ['cpu', 'first_device', 'spread']  # placement of the variables
 NUM_VIEWS_CHOICES = [1, 2, 10]  # views per evaluated image
 MAX_STEPS = 1000000
-CONDITIONAL_HPARAMS = {  # hyperparameter: (another one, its values that enable the first)
+CONDITIONAL_HPARAMS = {  # hyperparameter: (parent hyperparameter, enabling parent values)
     'momentum': ('optimizer', ['momentum', 'muon']),
     'matrix_learning_rate': ('optimizer', ['muon']),
     'matrix_weight_decay': ('optimizer', ['muon']),

@@ -226,19 +226,17 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
         if found != seen and (now >= due_time or has_ended or is_over):
             seen, ckpt = found, checkpoint.read_latest(checkpoint_dir)
             used = ckpt and (ckpt.path, checkpoint_files.modification_time(ckpt.path))
-            if (
-                used and used != last
-            ):  # Equal if an older one is read because the newest is damaged.
+            if used and used != last:  # Equal if the newest is damaged: an older one was read.
                 last, due_time = used, now + min_interval_secs
                 yield ckpt
                 continue
         if last and not os.path.isdir(checkpoint_dir):
             time.sleep(1)  # A trainer with --fresh moves and recreates the directory.
             directories.check_exists(
-                checkpoint_dir, 'it has been moved or removed: put it back, and start again'
+                checkpoint_dir, 'it has been moved or removed; put it back, and start again'
             )
         if has_ended and not directories.is_locked(checkpoint_dir):  # else the run is being resumed
-            print(f'The run in {checkpoint_dir} has ended: this was its last checkpoint')
+            print(f'The run in {checkpoint_dir} has ended: its last checkpoint is evaluated')
             return
         if is_over and last is None:
             raise UserError(
@@ -254,7 +252,7 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
 def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):
     """Evaluate checkpoints, print the precision of each, and write summaries.
 
-    Then print the report of the last one: precision and recall per class, confusion matrix,
+    Then print the report of the last checkpoint: precision and recall per class, confusion matrix,
     calibration, mistakes.
 
     Args:

@@ -101,8 +101,8 @@ def create(learning_rate, hparams):
 def train(opt, gradients, global_step, run_length, hparams):
     """Apply the gradients, then update the moving averages of all trainable variables.
 
-    The decay is min(d, (1 + step) / (10 + step)). The step counts updates including this one, and d
-    is moving_average_decay. If moving_average_fraction is not 0, d is 1 - 1 /
+    The decay is min(d, (1 + step) / (10 + step)). Here, step is the global step after the update,
+    and d is moving_average_decay. If moving_average_fraction is not 0, d is 1 - 1 /
     (moving_average_fraction * steps of the run). The averages then cover the same fraction of a run
     of any length.
 

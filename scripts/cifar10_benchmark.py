@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures the training speed of this machine, and estimates the speed of other machines.
 
-Each measurement runs in a new process, after a warm-up. Tables show the median (minimum to
-maximum). --baseline also measures the classic formulation of the books.
+Each measurement runs in a new process, after a warm-up. Tables show the median (least to
+greatest). --baseline also measures the classic formulation of the books.
 
   cifar10_benchmark.py input        the input pipeline alone
   cifar10_benchmark.py step         the training step on a batch in memory

@@ -97,7 +97,7 @@ def test_the_last_one_does_not_wait_and_ends_it(tmp_path, clock, capsys, is_ther
     assert _found(tmp_path, clock, 300) == ([(30, 7)] if is_there else [(10, 4), (30, 8)])
     assert clock.now == (7 if is_there else 8)
     assert capsys.readouterr().out.endswith(
-        f'The run in {tmp_path} has ended: this was its last checkpoint\n'
+        f'The run in {tmp_path} has ended: its last checkpoint is evaluated\n'
     )
 
 

@@ -106,6 +106,6 @@ def test_a_worker_without_a_run_comes_too_late(capsys):
 
 def test_a_worker_without_a_run_diverges():
     """Only the chief knows the checkpoints."""
-    complaint = 'at step 1 .*losses of towers: 1; .* checkpoint is the one of the chief$'
+    complaint = 'at step 1 .*losses of towers: 1; .* checkpoint: the one of the chief$'
     with messages.raises(complaint):
         _train_worker(_step(1, 1.0, float('nan')))

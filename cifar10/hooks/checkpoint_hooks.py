@@ -74,7 +74,7 @@ class NanHook(session_hooks.FetchingHook):
 
 
 class CheckpointSaverHook(session_hooks.FetchingHook):
-    """Hook that saves a checkpoint every `every_n_steps` steps and after the last one.
+    """Hook that saves a checkpoint every `every_n_steps` steps and after the last step.
 
     The number of a checkpoint is its global step.
     """

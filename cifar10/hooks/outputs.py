@@ -162,7 +162,7 @@ class WorkerRun:
     directory = stop_signal = plan = None
 
     def __init__(self, first_step=0):
-        """Make the run of a worker that starts at this global step."""
+        """Create the run of a worker that starts at global step `first_step`."""
         self.first_step = first_step
         self.output_errors = errors.OutputErrors()
 

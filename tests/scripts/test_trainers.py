@@ -236,7 +236,7 @@ def test_train_resume_evaluate(tmp_path, data_dir):
         f'--eval_dir={tmp_path / "eval"}',
     )
     assert precision in stdout
-    assert 'train has ended: this was its last checkpoint\nclass ' in stdout
+    assert 'train has ended: its last checkpoint is evaluated\nclass ' in stdout
     (correct,) = re.findall(r' \((\d+) of 50, step 6\), 95 % interval ', precision)
     written = events.scalars(tmp_path / 'eval')
     assert (6, 'Precision @ 1', pytest.approx(int(correct) / 50)) in written
