@@ -177,8 +177,9 @@ def keep_best(run, ckpt, precision):
     path = os.path.join(run.path, name)
     try:
         if best and best['checkpoint'] == name:  # A resumed run has repeated the step.
-            run.record['best'] = best = None
+            run.record['best'] = None
             run.write_record()
+            best = None
         _write(path, ckpt.values)
         run.record['best'] = {'checkpoint': name, 'precision': precision}
         run.write_record()

@@ -86,8 +86,9 @@ def test_it_is_damaged_when_the_run_is_resumed(tmp_path, data_dir, capsys):
     }
 
 
-def test_what_cannot_be_kept(tmp_path, data_dir, monkeypatch):
-    """The best checkpoint is kept; unfinished files are removed."""
+@pytest.mark.parametrize('step', [3, 4])
+def test_full_disk(step, tmp_path, data_dir, monkeypatch):
+    """The best checkpoint is kept, even of a repeated step; unfinished files are removed."""
 
     def fail(*unused):
         (tmp_path / 'best.ckpt-4.data-00000-of-00001.tempstate123').write_bytes(b'half')
@@ -99,9 +100,9 @@ def test_what_cannot_be_kept(tmp_path, data_dir, monkeypatch):
             patched.setattr(run_directory.RunDirectory, 'write_record', fail)
             with pytest.raises(
                 UserError,
-                match='best checkpoint .No space left on device.: make room for .*/best.ckpt-4$',
+                match=f'best checkpoint .No space left on device.: make room for .*/best.ckpt-{step}$',
             ):
-                checkpoint_files.keep_best(run, _checkpoint(4), 0.75)
+                checkpoint_files.keep_best(run, _checkpoint(step), 0.75)
         assert _best_files(tmp_path) == _files_of(3)
         assert run_directory.read_checkpoint(str(tmp_path), 'best').step == 3
         checkpoint_files.keep_best(run, _checkpoint(5), 0.625)
