@@ -40,7 +40,7 @@ _HPARAMS = {  # help, lower bound, upper bound
     ),
     'momentum': ('Momentum; only with --optimizer=momentum or muon', 0, 1 - 1e-7),
     'matrix_learning_rate': (
-        "muon: highest learning rate of the hidden layers' weights (the root mean square of an update)",
+        "muon: highest learning rate of the hidden layers' weights. It is the root mean square of an update",
         _TINY,
         _HUGE,
     ),
@@ -98,8 +98,8 @@ def define():
     flags.DEFINE_boolean(
         'keep_best',
         False,
-        'Also keep the checkpoint of the best precision, as best.ckpt-STEP. The default of --eval_every becomes '
-        '--save_checkpoint_steps.',
+        'Also keep the checkpoint of the best precision, as best.ckpt-STEP. Without --eval_every, every '
+        'checkpoint is evaluated.',
     )
     data_flags.define_integer(
         'profile_step',

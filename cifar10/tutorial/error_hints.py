@@ -80,8 +80,9 @@ _HINTS = [  # (pattern of 'Class: message in program line', hint)
         r"No module named '(?!tensorflow|cifar10)",
         'put this module beside the program, or install its package with pip',
     ),
+    (r'^DuplicateFlagError', 'give one of the two flags another name'),
     (
-        r'^(UnrecognizedFlag|IllegalFlagValue|DuplicateFlag)?Error: .*(flag|Flag)',
+        r'^(UnrecognizedFlag|IllegalFlagValue)?Error: .*(flag|Flag)',
         '--help may list the flags of the program',
     ),
 ]

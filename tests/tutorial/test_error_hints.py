@@ -71,6 +71,11 @@ def _explain(text, directory):
         ('import cifar10\ncifar10.inference()', 3, "the tutorial's function differs. If"),
         ('from absl import flags\nflags.FLAGS(["x", "--nix"])', 3, '; --help may list'),
         (
+            TF + "tf.flags.DEFINE_string('log_dir', '', '')",
+            3,
+            '; give one of the two flags another name',
+        ),
+        (
             'from cifar10.data import verification\nverification.check_file("nix.bin")',
             3,
             'nix.bin is missing',
