@@ -142,20 +142,17 @@ def operations():
     }
     names = [name for name in medians if ' gradients' not in name and name != 'other']
     names.sort(key=lambda name: -medians[name] - medians.get(name + ' gradients', 0))
-    axes = chart(400, left=150, right=30)
+    axes = chart(400, left=150, right=160)
     for lane, name in enumerate(names):
         times = [medians[key] for key in (name, name + ' gradients') if key in medians]
         colors = [BLUE, ORANGE] if len(times) > 1 else [GREY]
         for i, color in enumerate(colors):
             axes.barh(lane, times[i], left=sum(times[:i]), height=0.66, color=color)
         label = ' + '.join(f'{ms:.{2 if ms < 10 else 1}f}' for ms in times) + ' ms'
-        text(axes, sum(times) + 2, lane, label, ha='left')
+        axes.annotate(label, (sum(times), lane), (6, 0), textcoords='offset points', va='center')
     axes.set_yticks(range(len(names)))
     axes.set_yticklabels(names)
-    axes.set_xticks(range(0, 251, 50))
-    axes.set(
-        xlim=(0, 260), ylim=(len(names) - 0.4, -0.6), xlabel='milliseconds per step of 128 examples'
-    )
+    axes.set(ylim=(len(names) - 0.4, -0.6), xlabel='milliseconds per step of 128 examples')
     axes.grid(axis='x', alpha=0.3)
     axes.set_axisbelow(True)
     legend = {'forward': BLUE, 'gradients': ORANGE, 'variables': GREY}
