@@ -60,26 +60,26 @@ PROMISED = [
     (
         'own_images.md',
         ' convert ',
-        r'\n810 training and 90 test examples of circles, crosses, squares in shapes_data\n$',
+        r'\n540 training and 60 test examples of circles, crosses, squares in shapes_data\n$',
     ),
     (
         'own_images.md',
         ' --train_dir=shapes_run ',
-        r'\nData: 810 examples of circles, crosses, squares in shapes_data\n',
+        r'\nData: 540 examples of circles, crosses, squares in shapes_data\n',
     ),
     (
         'own_images.md',
         ' --train_dir=shapes_run ',
-        r' precision @ 1 = (1\.000|0\.9[5-9]\d) \(\d+ of 90, step 203\)',
+        r' precision @ 1 = (1\.000|0\.9[5-9]\d) \(\d+ of 60, step 135\)',
     ),
-    ('own_images.md', ' --num_views=10', r'of 90, 10 views, step 203\)'),
+    ('own_images.md', ' --num_views=10', r'of 60, 10 views, step 135\)'),
     (
         'own_images.md',
         ' holdout ',
-        r'^660 training and 150 test examples of circles, crosses, squares in shapes_search\n$',
+        r'^450 training and 90 test examples of circles, crosses, squares in shapes_search\n$',
     ),
-    ('README.md', 'import placement', r'precision @ 1 = .* \(\d+ of 100, step 100\)'),
-    ('own_images.md', ' --train_dir=search_', r' precision @ 1 = (1\.000|0\.[89]\d\d) '),
+    ('README.md', 'import placement', r'precision @ 1 = .* \(\d+ of 100, step 20\)'),
+    ('own_images.md', ' --train_dir=search_', r' precision @ 1 = .* of 90, step 36\)'),
 ]
 # Commands before the first one of a page.
 ASSUMED = {
@@ -153,7 +153,7 @@ def test_flags():
 
 def test_the_program_of_the_readme(tmp_path, capsys):
     program = [item.text for item in pages.items('README.md') if item.is_python][-1]
-    exec(_redirect(program, tmp_path).replace('max_steps=100', 'max_steps=2'), {})
+    exec(_redirect(program, tmp_path).replace('max_steps=20', 'max_steps=2'), {})
     assert re.search(r'precision @ 1 = .* \(\d+ of 100, step 2\)', capsys.readouterr().out)
 
 
