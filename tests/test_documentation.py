@@ -44,6 +44,7 @@ NOT_RUN = [
     ),
     (r': python -m pytest ', LONG),
     (r': ruff ', NETWORK + ' to install ruff'),
+    (r': python docs/flags.py$', TESTED + ': test_flags_page'),
     (r'books.md: import numpy', TESTED + ': test_book_listing'),
     (r'README.md: cifar10.maybe_download_and_extract', FRAGMENT),
     (r'tf1.md: import tensorflow.compat.v1 as tf\ntf.disable_v2_behavior\(\)$', FRAGMENT),

@@ -13,6 +13,7 @@ PATHS = [os.path.join(ROOT, 'README.md')] + sorted(glob.glob(os.path.join(ROOT, 
 NAMES = [os.path.basename(path) for path in PATHS]
 
 _FENCED = re.compile(r'^( *)```(\w*)\n(.*?)^ *```$', re.MULTILINE | re.DOTALL)
+_INLINE = re.compile(r'`(python (?:scripts|docs)/[^`]+)`')
 _SHELLS = ('', 'bash', 'sh', 'console')
 _PROGRAMS = (
     r'[\w./-]*python[\w.]*|pip|\.|tensorboard|saved_model_cli|docker|curl|trap|ruff|kubectl|sbatch'
@@ -56,14 +57,12 @@ def anchors(page):
 def links(page):
     """Return the targets of the links and images that lead to files of the repository."""
     text = re.sub('`[^`\n]*`', '', _FENCED.sub('', read(page)))
-    targets = re.findall(r'\]\(\s*<?([^)\s>]+)', text)
-    targets += re.findall(r'^\s*\[[^]]+\]:\s*(\S+)', text, re.MULTILINE)
-    targets += re.findall(r'<(?:img|a)\b[^>]*?\b(?:src|href)="([^"]+)"', text)
+    targets = re.findall(r'\]\(([^)\s]+)', text)
     return [target for target in targets if not re.match('[a-z]+:', target)]
 
 
 def items(page):
-    """Return the commands and programs of a page, in its order."""
+    """Return the commands and programs of a page; commands within a sentence are the last ones."""
     text, found = read(page), []
     for block in _FENCED.finditer(text):
         indent, language, body = block.groups()
@@ -73,7 +72,7 @@ def items(page):
             found.append(Item(page, body, True, saved[-1] if saved else ''))
         elif language in _SHELLS:
             found += [Item(page, command) for command in _commands(body)]
-    return found
+    return found + [Item(page, command) for command in _INLINE.findall(_FENCED.sub('', text))]
 
 
 def _commands(block):
