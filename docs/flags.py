@@ -184,12 +184,13 @@ def _help(flag):
     """Return the help in Markdown, with the values of an enum and a small upper bound."""
     # Older versions of absl put the values of an enum in front.
     text = re.sub('^<.*?>: ', '', flag.help)
-    text = text.partition(' Default: classic ')[0].partition(' Default: fast ')[0]
+    text = re.sub(rf' Default: ({"|".join(RECIPES)}) .*', '', text, flags=re.DOTALL)
     values = getattr(flag.parser, 'enum_values', [])
     if not all(re.search(rf'\b{value}\b', text) for value in values):
         text += f' Values: {", ".join(values)}.'
     upper_bound = getattr(flag.parser, 'upper_bound', None)
-    if isinstance(flag.default, int) and upper_bound and 1 < upper_bound <= _LARGEST_SHOWN:
+    shown = 'at most' in text or not isinstance(flag.default, int)
+    if not shown and upper_bound and 1 < upper_bound <= _LARGEST_SHOWN:
         text += f' At most {upper_bound}.'
     return re.sub(r'--\w+(=\w+)?', r'`\g<0>`', text).replace('|', '\\|')
 
@@ -199,5 +200,6 @@ def _code(name):
 
 
 if __name__ == '__main__':
+    text = page()
     with open(PAGE, 'w') as opened:
-        opened.write(page())
+        opened.write(text)

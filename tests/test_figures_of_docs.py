@@ -2,6 +2,7 @@
 
 import collections
 import glob
+import hashlib
 import os
 import re
 import statistics
@@ -11,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.helpers import programs
+from tests.helpers import pages, programs
 
 FIGURES = os.path.join(programs.ROOT, 'docs', 'figures')
 NAMES = 'data_flow distributed_modes first_run operations recipes step_timeline'.split()
@@ -64,12 +65,17 @@ def test_form(name):
     assert re.search(r'<svg [^>]*width="900" ', content)
 
 
-def test_each_measurement_has_its_command():
+def test_measurements():
+    """Each has a header, and its figure has its checksum."""
     paths = glob.glob(os.path.join(FIGURES, 'measurements', '*'))
     assert len(paths) == 4
     for path in paths:
-        with open(path) as opened:
-            header = [line for line in opened if line.startswith('#')]
+        with open(path, 'rb') as opened:
+            content = opened.read()
+        name = os.path.splitext(os.path.basename(path))[0]
+        with open(os.path.join(FIGURES, name + '.svg')) as opened:
+            assert hashlib.sha256(content).hexdigest() in opened.read(), 'run docs/figures/draw.py'
+        header = [line for line in content.decode().splitlines() if line.startswith('#')]
         for key in ('command', 'hardware', 'versions', 'date'):
             assert any(line.startswith(f'# {key}: ') for line in header), (path, key)
 
@@ -92,16 +98,26 @@ def test_recipes():
     groups = collections.defaultdict(list)
     for (recipe, _), values in ends.items():
         groups[recipe].append([float(value) for value in values])
-    # The table of the results: epochs, minutes, precision.
-    wanted = {
-        'classic': (256, 71.9, 0.831),
-        'fast': (32, 10.6, 0.831),
-        'best': (100, 31.5, 0.841),
-        'momentum': (32, 10.5, 0.816),
+    assert {name: len(group) for name, group in groups.items()} == {
+        'classic': 1,
+        'fast': 3,
+        'best': 1,
+        'momentum': 1,
     }
-    assert {name: len(group) for name, group in groups.items()} == dict(
-        dict.fromkeys(wanted, 1), fast=3
+    rows = re.findall(
+        r'^\| `(\w+)`(, with (momentum))?.*? \| (\d+) \| ([\d.]+).*?\| ([\d.]+)',
+        pages.read('results.md'),
+        re.MULTILINE,
     )
+    wanted = {  # The last row of a recipe is the longest run.
+        momentum or recipe: (int(epochs), float(minutes), float(precision))
+        for recipe, _, momentum, epochs, minutes, precision in rows
+    }
+    assert set(wanted) == set(groups)
+    for recipe, epochs, precision in re.findall(
+        r'^\| `(\w+)`.* \| (\d+) \| (0\.\d+) \|$', pages.read('README.md'), re.MULTILINE
+    ):
+        assert wanted[recipe][::2] == (int(epochs), float(precision))
     texts = _committed('recipes')
     for recipe, group in groups.items():
         epochs, minutes, precision = (statistics.mean(column) for column in zip(*group))

@@ -167,7 +167,8 @@ def define_placement():
     data_flags.define_integer(
         'devices_per_tower',
         1,
-        'Devices per tower (model parallelism). --num_gpus counts the devices of all towers.',
+        'Devices per tower (model parallelism), at most 5: one per layer. --num_gpus counts the devices of '
+        'all towers.',
         1,
         MAX_DEVICES,
     )

@@ -5,6 +5,8 @@ python docs/figures/draw.py [DIRECTORY]   default: the directory of this file
 
 import collections
 import csv
+import glob
+import hashlib
 import io
 import os
 import re
@@ -164,11 +166,24 @@ def operations():
 FIGURES = (data_flow, step_timeline, distributed_modes, recipes, operations, first_run)
 
 
-def svg(drawing):
-    """Return a figure as SVG, in pixels and with generic fonts."""
+def checksum(name):
+    """Return the SHA-256 of the measurements of a figure; of a diagram, '' instead."""
+    for path in glob.glob(os.path.join(HERE, 'measurements', name + '.*')):
+        with open(path, 'rb') as opened:
+            return hashlib.sha256(opened.read()).hexdigest()
+    return ''
+
+
+def svg(drawing, description):
+    """Return a figure as SVG, in pixels and with generic fonts; the description is metadata."""
     opened = io.StringIO()
     with matplotlib.rc_context(STYLE):
-        drawing.savefig(opened, format='svg', metadata={'Date': None}, facecolor='white')
+        drawing.savefig(
+            opened,
+            format='svg',
+            metadata={'Date': None, 'Description': description},
+            facecolor='white',
+        )
     content = re.sub(r'(\d)pt"', r'\1"', opened.getvalue(), count=2)
     content = content.replace("'DejaVu Sans Mono'", 'monospace').replace(
         "'DejaVu Sans'", 'sans-serif'
@@ -180,7 +195,7 @@ def main(directory=HERE):
     """Draw all figures into a directory."""
     for draw in FIGURES:
         with matplotlib.rc_context(STYLE):
-            content = svg(draw())
+            content = svg(draw(), checksum(draw.__name__))
         with open(os.path.join(directory, draw.__name__ + '.svg'), 'w') as opened:
             opened.write(content)
 

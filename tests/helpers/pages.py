@@ -61,6 +61,16 @@ def links(page):
     return [target for target in targets if not re.match('[a-z]+:', target)]
 
 
+def flags(script):
+    """Return the names of the flags of a script that flags.md lists."""
+    sections = dict(
+        section.split('\n', 1) for section in re.split('^###? ', read('flags.md'), flags=re.M)[1:]
+    )
+    own = sections[script + '.py']
+    shared = [text for title, text in sections.items() if f'[{title}](#' in own]
+    return set(re.findall('`--(\\w+)`', ''.join([own, *shared])))
+
+
 def items(page):
     """Return the commands and programs of a page; commands within a sentence are the last ones."""
     text, found = read(page), []
