@@ -85,7 +85,7 @@ PROMISED = [
         r' precision @ 1 = (1\.000|0\.[5-9]\d\d) \(\d+ of 90, step 36\)',
     ),
 ]
-OTHER_FLAGS = {'logdir', 'logdir_spec'}  # of TensorBoard
+OTHER_FLAGS = {'help', 'logdir', 'logdir_spec'}  # of each script and of TensorBoard
 
 PROGRAM = """
 import tensorflow as tf
@@ -150,7 +150,10 @@ def test_flags():
             assert os.path.exists(os.path.join(ROOT, 'scripts', script)), (page, script)
         for script, arguments in re.findall(r'\b(cifar10_\w+)\.py( --[^`\n|]*)', text):
             own, _, trainer = arguments.partition(' -- ')
-            assert set(re.findall(r' --(\w+)', own)) <= pages.flags(script), (page, script)
+            assert set(re.findall(r' --(\w+)', own)) <= pages.flags(script) | {'help'}, (
+                page,
+                script,
+            )
             flags = pages.flags('cifar10_distributed_train')
             assert set(re.findall(r' --(\w+)', trainer)) <= flags, (page, script)
         for flag in re.findall(r'`--(?:no)?(\w+)[=`]', text):
