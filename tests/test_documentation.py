@@ -85,7 +85,13 @@ PROMISED = [
         r' precision @ 1 = (1\.000|0\.[5-9]\d\d) \(\d+ of 90, step 36\)',
     ),
 ]
-OTHER_FLAGS = {'flagfile', 'help', 'version', 'logdir', 'logdir_spec'}  # of each script, of TensorBoard
+OTHER_FLAGS = {
+    'flagfile',
+    'help',
+    'version',
+    'logdir',
+    'logdir_spec',
+}  # of each script, of TensorBoard
 
 PROGRAM = """
 import tensorflow as tf

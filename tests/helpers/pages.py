@@ -67,8 +67,11 @@ def flags(script):
         section.split('\n', 1) for section in re.split('^###? ', read('flags.md'), flags=re.M)[1:]
     )
     own = sections[script + '.py']
-    shared = [text for title, text in sections.items() if f'[{title}](#' in own]
-    return set(re.findall('`--(\\w+)`', ''.join([own, *shared])))
+    # `--flag` of [Group] names single flags of a group.
+    groups = re.findall(r'(?<! of )\[([\w ]+)\]\(#', own)
+    tables = ''.join([own, *(sections[group] for group in groups)])
+    single = re.findall(r'((?:`--\w+`(?:, )?)+) of \[', own)
+    return set(re.findall(r'^`--(\w+)`', tables, re.M) + re.findall(r'--(\w+)', ''.join(single)))
 
 
 def items(page):
