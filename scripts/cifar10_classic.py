@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Trains in the classic formulation of the books, the baseline of cifar10_benchmark.py.
+"""Trains in the classic formulation of the books, without resuming an existing run.
 
-This script cannot resume a run.
+It is the baseline of cifar10_benchmark.py, and refuses a directory that is not empty.
 
   cifar10_classic.py --num_gpus=2 --max_steps=1000
 """

@@ -204,7 +204,7 @@ def _make_checkout(directory):
         script = directory / 'bin' / name
         script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
         script.chmod(0o755)
-    for name in ('cifar10_data', 'cifar10_search', 'DIR'):
+    for name in ('cifar10_data', 'cifar10_holdout', 'cifar10_search', 'DIR'):
         data_sets.write(directory / name, train_records=10)
     synthetic.maybe_write(str(directory / 'cifar10_synthetic'), records_per_file=100)
     (directory / 'my_program.py').write_text(PROGRAM)

@@ -131,7 +131,7 @@ def check_fits(ckpt, variables):
         if found != expected:
             raise UserError(
                 f'The checkpoint {ckpt.path} does not fit: its {name} is {found}, not {expected}. Give the directory of a '
-                'run of this network'
+                'run of this network and optimizer, or train with --fresh'
             )
         if not np.isfinite(value).all():
             raise UserError(
