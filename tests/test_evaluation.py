@@ -82,9 +82,9 @@ def test_a_checkpoint_of_another_network(tmp_path, paths):
 @pytest.mark.parametrize(
     'label, blind, told',
     [
-        (3, False, f'^{{path}} {messages.CHANGED}: put'),
-        (255, False, f'^{{path}} {messages.CHANGED}: put'),
-        (255, True, '^a label is outside 0 to 9, because a data file has changed: put'),
+        (3, False, f'^{{path}} {messages.CHANGED}: restore'),
+        (255, False, f'^{{path}} {messages.CHANGED}: restore'),
+        (255, True, '^a label is outside 0 to 9, because a data file has changed: restore'),
     ],
 )
 def test_labels_that_change(tmp_path, own_data_dir, monkeypatch, label, blind, told):

@@ -195,7 +195,10 @@ def test_a_checkpoint_that_fits(tmp_path):
 )
 def test_a_checkpoint_that_does_not_fit(tmp_path, name, shape, dtype, complaint):
     path = _save(tmp_path, 1)
-    message = f'^The checkpoint {path} does not fit: {complaint}. Give the directory of a run of this network and optimizer, or train with --fresh$'
+    message = (
+        f'^The checkpoint {path} does not fit: {complaint}. '
+        'Give the directory of a run of this network and optimizer, or train with --fresh$'
+    )
     with pytest.raises(UserError, match=message):
         checkpoint.check_fits(
             checkpoint.read(path), {name: tf.get_variable('variable', shape, dtype)}
