@@ -51,6 +51,7 @@ NOT_RUN = [
     (r'_results.py --runs=fast:fast1:fast1_eval ', 'needs a run of more than 100 steps'),
     (r': .* holdout /tmp/cifar10_data ', 'needs more than 5,000 images'),
     (r'_launch.py --num_ps=0 .* --max_steps=500 ', LONG),
+    (r'_launch.py .* --mode=sync --recipe=fast ', TESTED + ': test_distributed_runs'),
     (r'(results|distributed).md: .*_benchmark.py (step|distributed) ', LONG),
     (r' --train_dir=/tmp/runs/classic_0.02 ', 'as a command of distributed.md, with more steps'),
 ]
@@ -60,29 +61,29 @@ PROMISED = [
     (
         'own_images.md',
         ' convert ',
-        r'\n540 training and 60 test examples of circles, crosses, squares in shapes_data\n$',
+        r'\n270 training and 30 test examples of circles, crosses, squares in shapes_data\n$',
     ),
     (
         'own_images.md',
         ' --train_dir=shapes_run ',
-        r'\nData: 540 examples of circles, crosses, squares in shapes_data\n',
+        r'\nData: 270 examples of circles, crosses, squares in shapes_data\n',
     ),
     (
         'own_images.md',
         ' --train_dir=shapes_run ',
-        r' precision @ 1 = (1\.000|0\.9[5-9]\d) \(\d+ of 60, step 135\)',
+        r' precision @ 1 = (1\.000|0\.[89]\d\d) \(\d+ of 30, step 68\)',
     ),
-    ('own_images.md', ' --num_views=10', r'of 60, 10 views, step 135\)'),
+    ('own_images.md', ' --num_views=10', r'of 30, 10 views, step 68\)'),
     (
         'own_images.md',
         ' holdout ',
-        r'^450 training and 90 test examples of circles, crosses, squares in shapes_search\n$',
+        r'^225 training and 45 test examples of circles, crosses, squares in shapes_search\n$',
     ),
     ('README.md', 'import placement', r'precision @ 1 = .* \(\d+ of 100, step 20\)'),
     (
         'own_images.md',
         ' --train_dir=search_',
-        r' precision @ 1 = (1\.000|0\.[5-9]\d\d) \(\d+ of 90, step 36\)',
+        r' precision @ 1 = (1\.000|0\.[5-9]\d\d) \(\d+ of 45, step 36\)',
     ),
 ]
 OTHER_FLAGS = {

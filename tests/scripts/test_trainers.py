@@ -206,7 +206,7 @@ def test_train_resume_evaluate(tmp_path, data_dir):
     assert re.search(
         r'^Devices: /cpu:0, /cpu:1\n(?:Speed: .*\n)?Weights: on /cpu:0 .*\n'
         r'Threads: intra-op 3, inter-op 4, input pipeline 2\n'
-        r'Batch: 8 examples per tower \(sub-batches: .*\), 16 examples per step \(.*\)\n'
+        r'Batch: 8 examples per tower \(sub-batches: .*\), 16 examples per step, .* the batch of the recipe\n'
         r'Epoch: 300 examples, 18.8 steps$',
         stdout,
         re.M,
