@@ -31,6 +31,9 @@ class UserError(Exception):
     The scripts print the line and exit with status 1, as for an OSError. A bug keeps its traceback.
     """
 
+    def _render_traceback_(self):  # Jupyter shows these lines instead of a traceback.
+        return [f'UserError: {self}']
+
 
 def escape_unprintable(text):
     """Return a text with escapes for unprintable characters, like a newline in a file name."""

@@ -19,8 +19,9 @@ sys.path.insert(0, ROOT)  # Import from this checkout.
 from absl import flags
 from absl.flags import FLAGS
 
-from cifar10.cli import data_flags, program, startup, training_flags
+from cifar10.cli import data_flags, program, training_flags
 from cifar10.config import RECIPES
+from cifar10.system import startup
 
 PAGE = os.path.join(ROOT, 'docs', 'flags.md')
 SCRIPTS = {  # script: page about it

@@ -17,7 +17,7 @@ import sys
 # Import from this checkout.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import startup
+from cifar10.system import startup
 
 startup.start(__name__)
 

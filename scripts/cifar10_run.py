@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs an unchanged TensorFlow 1 program on today's TensorFlow.
+"""Runs an unchanged TensorFlow 1 program or notebook on today's TensorFlow.
 
 In the program, `import tensorflow` imports the TensorFlow 1 API. `import cifar10` and
 `import cifar10_input` import the modules of the TensorFlow tutorial, with the input and network of
@@ -14,7 +14,7 @@ import sys
 # Import from this checkout. The runner later puts the program's directory here.
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
-from cifar10.cli import startup
+from cifar10.system import startup
 
 startup.start(__name__)
 
@@ -27,7 +27,7 @@ from cifar10.errors import UserError
 def argument_parser():
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
-        usage='cifar10_run.py [--own_modules] PROGRAM.py [ITS FLAGS]',
+        usage='cifar10_run.py [--own_modules] PROGRAM [ITS FLAGS]',
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -43,7 +43,7 @@ def argument_parser():
         help='Print the versions of this package, Python and TensorFlow.',
     )
     parser.add_argument(
-        'program', metavar='PROGRAM.py', nargs='?', help='The TensorFlow 1 program.'
+        'program', metavar='PROGRAM', nargs='?', help='The Python file or Jupyter notebook.'
     )
     parser.add_argument('flags', metavar='ITS FLAGS', nargs=argparse.REMAINDER)
     return parser
@@ -57,7 +57,9 @@ def parse():
         program.print_versions()
         sys.exit()
     if not arguments.program:
-        parser.error('the name of the program is missing: give the path of a Python file')
+        parser.error(
+            'the name of the program is missing: give the path of a Python file or a notebook'
+        )
     return arguments
 
 

@@ -9,8 +9,7 @@ import sys
 from absl import app, flags
 
 from cifar10 import __version__, errors
-from cifar10.cli import startup
-from cifar10.system import signals
+from cifar10.system import signals, startup
 
 FLAGS = flags.FLAGS
 

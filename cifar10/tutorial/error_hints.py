@@ -4,6 +4,7 @@ A hint is one line with the file, the line number and the remedy.
 """
 
 import difflib
+import linecache
 import os
 import re
 import sys
@@ -50,7 +51,7 @@ _MISSING_NAME_PATTERNS = [  # of error messages
     r"No module named '(?P<module>tensorflow[\w.]*|cifar10)\.(?P<name>\w+)",
     r'(?P<module>tf\.contrib[\w.]*)\.(?P<name>\w+) is not in',
 ]
-_HINTS = [  # (pattern of 'Class: message in program line', hint)
+_REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
     (r"NameError: name 'get_ipython'", 'this line is from a notebook: remove it'),
     (_PYTHON_2_ERRORS, _PYTHON_3_HINT),
     (
@@ -95,34 +96,60 @@ def find_hint(error, directory):
       error: an exception of a program in `directory`, or SyntaxError.
       directory: an absolute path.
     """
-    if isinstance(error, SyntaxError) and error.filename and os.path.exists(error.filename):
-        return _find_syntax_hint(error)
-    # Find the innermost frame of the program; skip packages installed in its directory.
-    frame = None
-    for found in traceback.extract_tb(error.__traceback__):
-        path = os.path.realpath(found.filename)
-        is_ours = path.startswith(_PACKAGE_DIR) or 'site-packages' in path
-        if path.startswith(os.path.join(directory, '')) and found.line and not is_ours:
-            frame = found
+    # linecache has the cells of a notebook.
+    if isinstance(error, SyntaxError) and (
+        os.path.exists(error.filename or '') or error.filename in linecache.cache
+    ):
+        remedy = find_syntax_remedy(error)
+        line = (error.text or '').strip()
+        return remedy and f'{error.filename}:{error.lineno}: {error.msg}: `{line}`; {remedy}'
+    entries = program_entries(error.__traceback__, directory)
+    frame = _frame(entries[-1]) if entries else None
     place = f'{frame.filename}:{frame.lineno}: ' if frame else ''
     if isinstance(error, UserError):
         return place + str(error)
-    # No hint, because an OpError's message may contain the traceback of a tf.py_func.
+    remedy = find_remedy(error, frame and frame.line)
+    cause = re.split(r'\.? You can |\. `|\.$| \(', _one_line(error))[0]
+    return remedy and f'{place}{cause}; {remedy}'
+
+
+def program_entries(trace, directory):
+    """Return the entries of a traceback in the program, without packages in its directory.
+
+    The program is the module `__main__`, and the files in `directory`, an absolute path.
+    """
+    entries = []
+    while trace:
+        path = os.path.realpath(_frame(trace).filename)
+        is_package = path.startswith(_PACKAGE_DIR) or 'site-packages' in path
+        is_beside = path.startswith(os.path.join(directory, '')) and not is_package
+        is_main = trace.tb_frame.f_globals is vars(sys.modules['__main__'])
+        if _frame(trace).line and (is_beside or is_main):
+            entries.append(trace)
+        trace = trace.tb_next
+    return entries
+
+
+def _frame(entry):
+    return traceback.extract_tb(entry, limit=1)[0]
+
+
+def find_remedy(error, line):
+    """Return the remedy for a known error in a line of the program; None for any other."""
+    # An OpError has none, because its message may contain the traceback of a tf.py_func.
     if isinstance(error, tf.errors.OpError):
         return None
-    text = f'{type(error).__name__}: {" ".join(str(error).split())}'
-    error_and_line = f'{text} in {frame and frame.line}'
-    hints = [
-        hint for pattern, hint in _HINTS if re.search(pattern, error_and_line)
-    ] or _find_name_hints(text)
-    if not hints:
-        return None
-    cause = re.split(r'\.? You can |\. `|\.$| \(', text)[0]
-    return f'{place}{cause}; {hints[0]}'
+    text = _one_line(error)
+    remedies = [remedy for pattern, remedy in _REMEDIES if re.search(pattern, f'{text} in {line}')]
+    return next(iter(remedies or _find_name_remedies(text)), None)
 
 
-def _find_name_hints(text):
-    """Return a list with the hint for a missing name of TensorFlow or the tutorial, or []."""
+def _one_line(error):
+    return f'{type(error).__name__}: {" ".join(str(error).split())}'
+
+
+def _find_name_remedies(text):
+    """Return a list with the remedy for a missing name of TensorFlow or the tutorial, or []."""
     found = next(
         filter(None, (re.search(pattern, text) for pattern in _MISSING_NAME_PATTERNS)), None
     )
@@ -144,18 +171,13 @@ def _find_name_hints(text):
     return []
 
 
-def _find_syntax_hint(error):
-    """Return the hint for Python 2 or a wrong encoding; None for any other syntax error."""
-    line = (error.text or '').strip()
-    without_strings = re.sub(r'(["\'])(?:\\.|(?!\1).)*\1|#.*', "''", line)
+def find_syntax_remedy(error):
+    """Return the remedy for Python 2 or a wrong encoding; None for any other syntax error."""
+    without_strings = re.sub(r'(["\'])(?:\\.|(?!\1).)*\1|#.*', "''", (error.text or '').strip())
     if re.search("UTF-8|(?<!unicodeescape' )codec can't decode", error.msg):
-        hint = 'save the file as UTF-8, or name its encoding in the first line'
-    elif re.search('unterminated|EOL while scanning', error.msg):
+        return 'save the file as UTF-8, or name its encoding in the first line'
+    if re.search('unterminated|EOL while scanning', error.msg):
         return None
-    elif re.search('Missing parentheses', error.msg) or re.search(
-        _PYTHON_2_SYNTAX, without_strings
-    ):
-        hint = _PYTHON_3_HINT
-    else:
-        return None
-    return f'{error.filename}:{error.lineno}: {error.msg}: `{line}`; {hint}'
+    if re.search('Missing parentheses', error.msg) or re.search(_PYTHON_2_SYNTAX, without_strings):
+        return _PYTHON_3_HINT
+    return None

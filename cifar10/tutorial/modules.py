@@ -12,9 +12,9 @@ import sys
 import tokenize
 
 import cifar10
+from cifar10 import errors
 from cifar10.config import CLASSIC
 from cifar10.data import dataset
-from cifar10.errors import UserError
 from cifar10.tutorial import cifar10_input
 
 _MODULE_NAMES = ['cifar10', 'cifar10_input']
@@ -43,7 +43,7 @@ def install(program_path, own_modules):
     If there are copies beside the program, print the selected modules.
 
     Args:
-      program_path: absolute path, without links.
+      program_path: absolute path, without links; for a notebook its directory, with a final slash.
       own_modules: import the copies if True.
 
     Raises:
@@ -52,19 +52,19 @@ def install(program_path, own_modules):
     directory = os.path.dirname(program_path)
     copies = _find_copies(program_path)
     if own_modules and not copies:
-        raise UserError(
-            f'No cifar10.py or cifar10_input.py beside the program in {directory}: leave out --own_modules'
+        raise errors.UserError(
+            f'No cifar10.py or cifar10_input.py beside the program in {directory}: leave out {_option(program_path)}'
         )
     if own_modules:
-        _print_message(f'using {" and ".join(copies)}')
+        errors.warn(f'using {" and ".join(copies)}')
     elif copies:
-        _print_message(
-            f"using this package's {' and '.join(_MODULE_NAMES)}, not the copies in {directory} (--own_modules uses them)"
+        errors.warn(
+            f"using this package's {' and '.join(_MODULE_NAMES)}, not the copies in {directory} ({_option(program_path)} uses them)"
         )
         for path in copies:
             difference = _describe_difference(path)
             if difference:
-                _print_message(f'{path}, unlike the tutorial, {difference}')
+                errors.warn(f'{path}, unlike the tutorial, {difference}')
     replaced_modules = set(copies.values()) if own_modules else set()
     if 'cifar10_input' not in replaced_modules:
         sys.modules['cifar10_input'] = cifar10_input
@@ -73,8 +73,8 @@ def install(program_path, own_modules):
     sys.meta_path.insert(0, _Finder(directory, replaced_modules))
 
 
-def _print_message(message):
-    print('cifar10_run.py: ' + message, file=sys.stderr, flush=True)
+def _option(program_path):
+    return '--own_modules' if os.path.basename(program_path) else 'activate(own_modules=True)'
 
 
 def _find_copies(program_path):
@@ -225,7 +225,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if 'cifar10' in self._replaced_modules:
             return PathFinder.find_spec('cifar10', [self._directory])
         if 'cifar10_input' in self._replaced_modules:
-            raise UserError(
+            raise errors.UserError(
                 "this package's cifar10 ignores the program's own cifar10_input.py: put a cifar10.py beside it, or leave "
                 'out --own_modules'
             )

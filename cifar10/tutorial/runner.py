@@ -1,25 +1,33 @@
-"""Runner of unchanged TensorFlow 1 programs."""
+"""Runner of unchanged TensorFlow 1 programs and notebooks."""
 
+import ast
 import atexit
 import json
+import linecache
 import os
-import shlex
+import re
 import sys
 import types
 
-from cifar10.errors import UserError
+from cifar10.errors import UserError, warn
 from cifar10.system import files, signals
 from cifar10.tutorial import error_hints, modules, tf1
 
+# Line of a notebook that is not Python: magic, shell command, its result, request for help.
+_MAGIC = re.compile(
+    r'(?P<indent>\s*)(%time\s+(?P<statement>[^\s-].*)|[%!?].*|[\w, ]+=\s*[%!].*|[\w.*]+\?{1,2}\s*)$'
+)
+
 
 def run(path, arguments, own_modules=False):
-    """Run the program at `path` as a script, with TensorFlow 1 and the tutorial's modules.
+    """Run a program or notebook as a script, with TensorFlow 1 and the tutorial's modules.
 
     The program becomes `__main__`; its directory comes first in sys.path. After an error without a
-    hint, print the program's traceback and exit with status 1.
+    hint, print the program's traceback and exit with status 1. Skip the magics and shell commands
+    of a notebook, with a warning each.
 
     Args:
-      path: path of a Python file.
+      path: path of a Python file or a notebook.
       arguments: list of strings, the program's command line.
       own_modules: use the copies of the tutorial's modules beside the program if True.
 
@@ -27,19 +35,22 @@ def run(path, arguments, own_modules=False):
       UserError: the program cannot be read, or its error has a hint in `error_hints`.
       SystemExit: the program exits, or its error has no hint.
     """
-    code = _compile_program(path)
+    codes, is_notebook = _compile_program(path)
     directory = os.path.dirname(os.path.realpath(path))
     modules.install(os.path.realpath(path), own_modules)
     tf1.install()
+    if is_notebook:
+        tf1.adapt_to_notebook()
     # This runs after the program's threads, and after its own atexit functions.
     atexit.register(tf1.close_sessions)
     signals.restore_handlers()
     sys.argv = [path] + arguments
     sys.path[0] = directory
     main = sys.modules['__main__'] = types.ModuleType('__main__')
-    main.__file__ = code.co_filename
+    main.__file__ = os.path.abspath(path)
     try:
-        exec(code, vars(main))
+        for code in codes:
+            exec(code, vars(main))
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:
@@ -58,26 +69,80 @@ def _exit_with_error(error, directory, frames):
 
 
 def _compile_program(path):
+    """Return the code objects of a program or notebook, and True for a notebook."""
+    remedy = 'give the path of a Python file or a notebook'
     try:
-        files.check_regular_file(path, 'give the path of a Python file')
+        files.check_regular_file(path, remedy)
         with open(path, 'rb') as opened:
             source = opened.read()
-        if path.endswith('.ipynb') or _is_notebook(source):
-            raise UserError(
-                f'{path} is a notebook, not a program: `jupyter nbconvert --to script {shlex.quote(path)}` converts it'
-            )
-        return compile(source, os.path.abspath(path), 'exec', dont_inherit=True)
+        try:
+            notebook = json.loads(source)
+        except ValueError:
+            notebook = None
+        if not isinstance(notebook, dict) and not path.endswith('.ipynb'):
+            return [compile(source, os.path.abspath(path), 'exec', dont_inherit=True)], False
+        codes = []
+        for number, cell in enumerate(_read_cells(notebook, path), 1):
+            codes += _compile_cell(cell, f'{os.path.abspath(path)}, cell {number}')
+        return codes, True
     except OSError as error:
-        raise UserError(
-            f'Cannot read the program {path} ({error.strerror}): give the path of a Python file'
-        )
+        raise UserError(f'Cannot read the program {path} ({error.strerror}): {remedy}')
     except SyntaxError as error:
         _exit_with_error(error, '', None)
 
 
-def _is_notebook(source):
-    """Return True if `source` is a JSON object, which can be valid Python."""
+def _read_cells(notebook, path):
+    """Return the sources of the code cells of a parsed notebook."""
     try:
-        return isinstance(json.loads(source), dict)
-    except ValueError:
-        return False
+        # Up to version 3 of the format, the cells are in worksheets.
+        cells = [
+            cell for sheet in notebook.get('worksheets', [notebook]) for cell in sheet['cells']
+        ]
+        return [
+            ''.join(cell.get('source', cell.get('input')))
+            for cell in cells
+            if cell['cell_type'] == 'code'
+        ]
+    except (AttributeError, KeyError, TypeError):
+        raise UserError(f'{path} is a damaged notebook: open it in Jupyter, and save it again')
+
+
+def _compile_cell(source, name):
+    """Return the code objects of a cell; the last one prints the value of a final expression."""
+    lines = source.split('\n')
+    first = next((line for line in lines if line.strip()), '')
+    if first.startswith('%%') and not re.match(r'%%(capture|time)\b', first):
+        warn(f'{os.path.basename(name)}: skips the cell {first}')
+        return []
+    while True:
+        text = '\n'.join(lines) + '\n'
+        linecache.cache[name] = (len(text), None, text.splitlines(True), name)  # for tracebacks
+        try:
+            tree = compile(text, name, 'exec', ast.PyCF_ONLY_AST, dont_inherit=True)
+            break
+        except SyntaxError as error:
+            _replace_magic(lines, error, name)
+    final = tree.body[-1:] if tree.body and isinstance(tree.body[-1], ast.Expr) else []
+    del tree.body[len(tree.body) - len(final) :]
+    return [
+        compile(part, name, mode, dont_inherit=True)
+        for part, mode in [(tree, 'exec'), (ast.Interactive(final), 'single')]
+    ]
+
+
+def _replace_magic(lines, error, name):
+    """Replace the line of a SyntaxError by `pass`, or `%time STATEMENT` by its statement.
+
+    Raises:
+      SyntaxError: the line is neither a magic nor a shell command.
+    """
+    index = (error.lineno or 0) - 1
+    found = _MAGIC.match(lines[index]) if 0 <= index < len(lines) else None
+    if not found:
+        raise error
+    statement = found.group('statement')
+    if not statement:
+        warn(f'{os.path.basename(name)}, line {index + 1}: skips {lines[index].strip()}')
+    while lines[index].endswith('\\') and index + 1 < len(lines):  # The command continues.
+        lines[index] = lines.pop(index + 1)
+    lines[index] = found.group('indent') + (statement or 'pass')

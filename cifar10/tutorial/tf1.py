@@ -17,7 +17,7 @@ import types
 import warnings
 import weakref
 
-from absl import flags
+from absl import app, flags
 import tensorflow as tensorflow_2
 import tensorflow.compat.v1 as tf
 from tensorflow.python import client, pywrap_tensorflow
@@ -85,6 +85,11 @@ def install():
     sys.modules['tensorflow'] = module
     # TensorFlow 1.15 has tf.contrib.
     tf.contrib = tensorflow_2.contrib if hasattr(tensorflow_2, 'contrib') else contrib.install()
+
+
+def is_installed():
+    """Return True after `install`."""
+    return sys.modules['tensorflow'] is not tensorflow_2
 
 
 def _quieten():
@@ -215,8 +220,8 @@ def _warn_of_unknown_flags():
 
     def parse_and_warn(self, argv, known_only=False):
         rest = parse(self, argv, known_only)
-        if self is flags.FLAGS and known_only:
-            path = sys.modules['__main__'].__file__
+        path = getattr(sys.modules['__main__'], '__file__', None)
+        if self is flags.FLAGS and known_only and path:  # A notebook has no path.
             with open(path, encoding='utf-8', errors='replace') as program:
                 words = set(re.findall(r'[\w-]+', program.read()))
             given = set(re.findall(r'(?m)^--?([a-zA-Z][\w-]*)', '\n'.join(rest[1:])))
@@ -228,6 +233,35 @@ def _warn_of_unknown_flags():
         return rest
 
     flags.FlagValues.__call__ = parse_and_warn
+
+
+def adapt_to_notebook():
+    """Let a second definition of a flag replace the first one, and let app.run return."""
+    set_flag = flags.FlagValues.__setitem__
+
+    def replace(self, name, flag):
+        if name in self and self[name] is not flag:
+            delattr(self, name)
+        flag.allow_override = True  # for the short name
+        set_flag(self, name, flag)
+
+    flags.FlagValues.__setitem__ = replace
+    for module in app, tf.app:
+        module.run = _return_from(module.run)
+
+
+def _return_from(run):
+    """Return app.run without SystemExit."""
+
+    @functools.wraps(run)
+    def call(*positional, **named):
+        try:
+            run(*positional, **named)
+        except SystemExit as error:
+            if error.code:
+                raise errors.UserError(f'The program ended with exit status {error.code}')
+
+    return call
 
 
 def _follow_sessions():

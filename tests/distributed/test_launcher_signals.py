@@ -12,7 +12,7 @@ from tests.helpers import programs
 
 _LAUNCHER = """
 import sys
-from cifar10.cli import startup
+from cifar10.system import startup
 from cifar10.distributed import launcher
 from cifar10.system import signals
 signals.install_handlers()

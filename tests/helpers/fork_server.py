@@ -16,7 +16,7 @@ import sys
 import traceback
 import warnings
 
-from cifar10.cli import startup
+from cifar10.system import startup
 
 if __name__ == '__main__':
     startup.start('__mp_main__')

@@ -94,7 +94,7 @@ def test_a_program_hides_what_the_import_writes(tmp_path):
     pythonpath = _stand_in(
         tmp_path, "import os; os.write(2, b'chatter'); print(os.environ['TF_CPP_MIN_LOG_LEVEL'])"
     )
-    source = "import os; from cifar10.cli import startup; startup.import_tensorflow(); os.write(2, b'after')"
+    source = "import os; from cifar10.system import startup; startup.import_tensorflow(); os.write(2, b'after')"
     assert _run(source, pythonpath) == (0, '3\n', 'after')
     assert _run(source, pythonpath, TF_CPP_MIN_LOG_LEVEL='2') == (0, '2\n', 'after')
     assert _run(source, pythonpath, TF_CPP_MIN_LOG_LEVEL='1') == (0, '1\n', 'chatterafter')
@@ -104,7 +104,7 @@ def test_no_file_takes_the_place_of_one_that_is_closed(tmp_path):
     """The file would receive the messages of stderr."""
     pythonpath, found = _stand_in(tmp_path, ''), tmp_path / 'found'
     source = (
-        "import os; [os.close(number) for number in range(3)]; from cifar10.cli import startup; startup.start('__main__')\n"
+        "import os; [os.close(number) for number in range(3)]; from cifar10.system import startup; startup.start('__main__')\n"
         'same = [os.path.samestat(os.fstat(number), os.stat(os.devnull)) for number in range(3)]\n'
         f"open({str(found)!r}, 'w').write(str(same))"
     )
@@ -116,7 +116,7 @@ def test_a_failed_import_shows_what_it_wrote(tmp_path):
         tmp_path, "import os; os.write(2, b'chatter\\n'); raise ImportError('broken')"
     )
     status, stdout, stderr = _run(
-        'from cifar10.cli import startup; startup.import_tensorflow()', pythonpath
+        'from cifar10.system import startup; startup.import_tensorflow()', pythonpath
     )
     assert (
         (status, stdout) == (1, '')
@@ -127,7 +127,7 @@ def test_a_failed_import_shows_what_it_wrote(tmp_path):
 
 def test_a_closed_stderr(tmp_path):
     pythonpath = _stand_in(tmp_path, "print('imported')")
-    source = "import os; os.close(2); from cifar10.cli import startup; startup.start('__main__'); startup.import_tensorflow()"
+    source = "import os; os.close(2); from cifar10.system import startup; startup.start('__main__'); startup.import_tensorflow()"
     assert _run(source, pythonpath) == (0, 'imported\n', '')
 
 
@@ -135,7 +135,7 @@ def test_a_library_changes_nothing(tmp_path):
     """Neither startup.start nor the import of a script changes the process."""
     pythonpath = _stand_in(tmp_path, "raise AssertionError('imported')")
     source = (
-        'import os, signal; from cifar10.cli import startup; state = dict(os.environ), signal.getsignal(signal.SIGINT); '
+        'import os, signal; from cifar10.system import startup; state = dict(os.environ), signal.getsignal(signal.SIGINT); '
         "startup.start('scripts.cifar10_train'); assert state == (dict(os.environ), signal.getsignal(signal.SIGINT))"
     )
     assert _run(source, pythonpath) == (0, '', '')
@@ -159,8 +159,8 @@ _PROGRAM = """
 import os
 import sys
 sys.argv = ['program.py']
-from cifar10.cli import program, startup
-from cifar10.system import signals
+from cifar10.cli import program
+from cifar10.system import signals, startup
 signals.install_handlers()
 startup.protect_stdout()
 %s
