@@ -7,6 +7,7 @@ import os
 
 import numpy as np
 
+from cifar10.errors import UserError
 from cifar10.report import text_report
 from cifar10.system import files
 
@@ -46,6 +47,20 @@ def write(result, directory):
         for file_format in ('png', 'svg'):
             path = os.path.join(directory, f'{name}.{file_format}')
             files.atomic_write(path, image_bytes(figure, file_format), 'name another directory')
+
+
+def show(result):
+    """Show the figures of an evaluation.Result in a notebook.
+
+    Raises:
+      UserError: matplotlib is not installed.
+    """
+    from IPython import display
+
+    if not is_available():
+        raise UserError('matplotlib draws the figures: pip install matplotlib')
+    for figure in draw(result).values():
+        display.display(display.Image(image_bytes(figure, 'png')))
 
 
 def image_bytes(figure, file_format):

@@ -61,6 +61,12 @@ DATA_URL = download.DATA_URL
 _INITIAL = dict(globals())
 
 
+def __getattr__(name):  # PEP 562: a submodule that was imported before this module
+    if 'cifar10.' + name in sys.modules:
+        return sys.modules['cifar10.' + name]
+    raise AttributeError(f"module 'cifar10' has no attribute {name!r}")
+
+
 def _flag(name):
     """Return the value of a flag; parse only this flag if the program has not parsed its flags."""
     # Some programs replace cifar10.FLAGS by the result of argparse.

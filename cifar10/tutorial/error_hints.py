@@ -16,7 +16,10 @@ from cifar10.errors import UserError
 
 _PACKAGE_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), '')
 _PYTHON_3_HINT = 'this is Python 2: convert the program with 2to3 (in Python up to 3.12)'
-_OWN_MODULES_HINT = "If the program has its own copy, give --own_modules before the program's name"
+_OWN_MODULES_HINT = (
+    "If the program has its own copy, give --own_modules before the program's name (in a notebook: "
+    'activate(own_modules=True))'
+)
 _PYTHON_2_SYNTAX = '|'.join(  # for a line with emptied strings
     [
         r"(^|[:;]) *(print|exec) +[\w'{-]",

@@ -74,7 +74,7 @@ def install(program_path, own_modules):
 
 
 def _option(program_path):
-    return '--own_modules' if os.path.basename(program_path) else 'activate(own_modules=True)'
+    return '--own_modules' if os.path.basename(program_path) else 'own_modules=True'
 
 
 def _find_copies(program_path):

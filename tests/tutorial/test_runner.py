@@ -2,6 +2,7 @@
 
 The process is a fork, except where the end of Python matters."""
 
+import json
 import os
 import re
 import shutil
@@ -228,21 +229,76 @@ def test_the_traceback_is_that_of_the_program(tmp_path):
             'No cifar10.py or cifar10_input.py beside the program in /',
         ),
         (['fifo.py'], 'fifo.py is a FIFO, not a file: give the path of a Python file'),
-        (
-            ['book.py'],
-            'book.py is a notebook, not a program: `jupyter nbconvert --to script book.py`',
-        ),
-        (['damaged.ipynb'], 'damaged.ipynb is a notebook, not a program: '),
+        (['book.py'], 'book.py is a damaged notebook: open it in Jupyter'),
+        (['damaged.ipynb'], 'damaged.ipynb is a damaged notebook: '),
     ],
 )
 def test_one_line(tmp_path, monkeypatch, arguments, line):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'three.py').write_text('print(3)\n')
-    (tmp_path / 'book.py').write_text('\ufeff{"cells": [], "nbformat": 4}', encoding='utf-8')
+    (tmp_path / 'book.py').write_text('\ufeff{"cells": [3], "nbformat": 4}', encoding='utf-8')
     (tmp_path / 'damaged.ipynb').write_text('{"cells": [\n')
     os.mkfifo('fifo.py')
     found, stdout, _ = programs.call('cifar10_run', *arguments)
     assert stdout == '' and found.startswith('cifar10_run.py: error: ' + line)
+
+
+def _write_notebook(path, *cells):
+    code = [{'cell_type': 'code', 'source': cell.splitlines(True)} for cell in cells]
+    text = {'cell_type': 'markdown', 'source': 'print(1)'}
+    path.write_text(json.dumps({'cells': [text] + code, 'nbformat': 4}))
+    return str(path)
+
+
+def test_notebook(tmp_path):
+    """Magics and shell commands are skipped; cells after tf.app.run are executed."""
+    path = _write_notebook(
+        tmp_path / 'book.ipynb',
+        '%load_ext cifar10.tutorial\n%matplotlib inline\nimport tensorflow as tf\n',
+        '%%bash\nls',
+        '%%time\nif True:\n    !pip install \\\n        nothing\n    files = !ls\n%time steps = 4\nsteps',
+        'text = """\n%not_a_magic\n!nor a command"""\ntf.Session?\nprint(text)',
+        'FLAGS = tf.app.flags.FLAGS\n'
+        'for default in (1, 2):\n'
+        "    tf.app.flags.DEFINE_integer('max_steps', default, '')\n"
+        'def main(_):\n'
+        '    print(FLAGS.max_steps, __file__)\n'
+        'tf.app.run()\n',
+        'print("end")',
+    )
+    stdout, stderr = _succeed(path, '--max_steps=5')
+    assert stdout == f'4\n\n%not_a_magic\n!nor a command\n5 {path}\nend\n'
+    assert stderr.splitlines() == [
+        'cifar10_run.py: book.ipynb, cell ' + skipped
+        for skipped in (
+            '1, line 1: skips %load_ext cifar10.tutorial',
+            '1, line 2: skips %matplotlib inline',
+            '2: skips the cell %%bash',
+            '3, line 1: skips %%time',
+            '3, line 3: skips !pip install \\',
+            '3, line 4: skips files = !ls',
+            '4, line 4: skips tf.Session?',
+        )
+    ]
+
+
+def test_errors_of_a_notebook(tmp_path):
+    """Syntax errors come before the first cell runs."""
+    path = _write_notebook(tmp_path / 'two.ipynb', 'print(1)', 'x = 1\nprint "two"')
+    status, stdout, stderr = programs.run('cifar10_run', path)
+    assert (status, stdout) == (1, '')
+    assert re.match(rf'cifar10_run.py: error: {path}, cell 2:2: .*; this is Python 2: ', stderr)
+    path = _write_notebook(tmp_path / 'fails.ipynb', '1', '\n1 / 0')
+    status, stdout, stderr = programs.run('cifar10_run', path)
+    assert (status, stdout) == (1, '1\n')
+    assert stderr.startswith(f'Traceback (most recent call last):\n  File "{path}, cell 2", line 2')
+    path = _write_notebook(tmp_path / 'name.ipynb', 'import tensorflow as tf\ntf.bais_add()')
+    _, _, stderr = programs.run('cifar10_run', path)
+    assert stderr.startswith(f'cifar10_run.py: error: {path}, cell 1:2: AttributeError: ')
+    (tmp_path / 'old.ipynb').write_text(
+        json.dumps({'worksheets': [{'cells': [{'cell_type': 'code', 'input': ['print(', '3)']}]}]})
+    )
+    assert _succeed(str(tmp_path / 'old.ipynb')) == ('3\n', '')
 
 
 def test_python_2_and_no_program(tmp_path):

@@ -1,0 +1,372 @@
+"""Notebooks after `%load_ext cifar10.tutorial`, each in a kernel of its own, and the tour."""
+
+import os
+import re
+import sys
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from tests.helpers.forks import DEADLINE_SECS, ROOT
+
+nbclient = pytest.importorskip('nbclient')
+nbformat = pytest.importorskip('nbformat')
+
+TOUR = os.path.join(ROOT, 'docs', 'tour.ipynb')
+LOAD = ('%load_ext cifar10.tutorial', '')
+FILLING = r'Filling queue with 120 CIFAR images .*\n'
+
+
+def _error(name, message, *lines):
+    """Return the pattern of an error: the arrows point to `lines`, each in a cell."""
+    arrows = ''.join(rf'(.*\n)*?-+> \d+ {re.escape(line)}\n' for line in lines)
+    return rf'-+\n{name} +Traceback \(most recent call last\)\nCell In{arrows}(.*\n)*?{name}: {message}'
+
+
+# Cells, and the pattern of the whole output of each: text, error, or [type of the data].
+NOTEBOOKS = {
+    'flags': [
+        LOAD,
+        (
+            'import tensorflow as tf\n'
+            'FLAGS = tf.app.flags.FLAGS\n'
+            "tf.app.flags.DEFINE_integer('max_steps', 10, 'Steps.', short_name='m')\n"
+            'print(FLAGS.max_steps)',
+            '10\n',
+        ),
+        ('FLAGS.max_steps = 5', ''),
+        (
+            "tf.app.flags.DEFINE_integer('max_steps', 20, 'Steps.', short_name='m')",
+            r'\[text/plain\] .*FlagHolder.*',
+        ),
+        ('print(FLAGS.max_steps, FLAGS.m)', '20 20\n'),
+        (
+            'import cifar10\n'
+            'FLAGS.batch_size = 64\n'
+            'def main(argv):\n'
+            '    print(argv, FLAGS.batch_size, cifar10.FLAGS.batch_size, cifar10.FLAGS.use_fp16)\n'
+            'tf.app.run()\n'
+            'tf.app.run(main)',
+            r"(\['notebook'\] 64 64 False\n){2}",
+        ),
+        (
+            'import sys\ntf.app.run(lambda _: sys.exit(3))',
+            _error(
+                'UserError',
+                'The program ended with exit status 3',
+                'tf.app.run(lambda _: sys.exit(3))',
+            ),
+        ),
+    ],
+    'argparse': [
+        LOAD,
+        (
+            'import argparse, sys\n'
+            'import tensorflow as tf\n'
+            'import cifar10\n'
+            'def main(_):\n'
+            '    print(FLAGS.max_steps, FLAGS.batch_size)\n'
+            'parser = cifar10.parser\n'
+            "parser.add_argument('--max_steps', type=int, default=7)\n"
+            'FLAGS, unparsed = parser.parse_known_args()\n'
+            'tf.app.run(main=main, argv=[sys.argv[0]] + unparsed)',
+            '7 128\n',
+        ),
+        ('print(argparse.ArgumentParser().parse_args())', r'Namespace\(\)\n'),
+    ],
+    'InteractiveSession': [
+        LOAD,
+        ('import tensorflow as tf\nsess = tf.InteractiveSession()', ''),
+        ("w = tf.get_variable('w', [], initializer=tf.constant_initializer(2.0))\ny = w * 3", ''),
+        ('sess.run(tf.global_variables_initializer())\nprint(y.eval(), w.eval())', r'6\.0 2\.0\n'),
+        (
+            'tf.reset_default_graph()\nsess = tf.InteractiveSession()',
+            r'(.*interactive session.*\n)?(.*\n)?',
+        ),
+        ("w = tf.get_variable('w', [], initializer=tf.constant_initializer(5.0))\ny = w * 3", ''),
+        ('w.initializer.run()\ny.eval()', r'\[text/plain\] .*15\.0.*'),
+    ],
+    '%matplotlib inline': [
+        LOAD,
+        ('%matplotlib inline\nimport matplotlib.pyplot as plt\nimport tensorflow as tf', ''),
+        (
+            'with tf.Session() as sess:\n    plt.plot(sess.run(tf.range(3)));',
+            r'\[image/png\].*',
+        ),
+        ('x = !echo shell\nprint(x[0], tf.__version__)', rf'shell {re.escape(tf.__version__)}\n'),
+    ],
+    'the tutorial, with queues that run to the end': [
+        LOAD,
+        (
+            'import os\n'
+            'import tensorflow as tf\n'
+            'import cifar10\n'
+            "cifar10.FLAGS.data_dir = os.environ['DATA_DIR']\n"
+            'cifar10.FLAGS.batch_size = 8\n'
+            'cifar10.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN = 300\n'
+            'global_step = tf.train.get_or_create_global_step()\n'
+            'images, labels = cifar10.distorted_inputs()\n'
+            'loss = cifar10.loss(cifar10.inference(images), labels)\n'
+            'train_op = cifar10.train(loss, global_step)',
+            FILLING,
+        ),
+        (
+            'sess = tf.Session()\n'
+            'sess.run(tf.global_variables_initializer())\n'
+            'threads = tf.train.start_queue_runners(sess)',
+            '',
+        ),
+        (
+            'for _ in range(2):\n    _, value = sess.run([train_op, loss])\n    print(value)',
+            r'(4\.[67]\d*\n){2}',
+        ),
+        ('%timeit -n 1 -r 1 sess.run(train_op)', r'.* per loop .*\n'),
+        ('print(sess.run(global_step), len(threads) > 1)', r'3 True\n'),
+    ],
+    'cells run twice': [
+        LOAD,
+        ('import cifar10.tutorial\ncifar10.tutorial.activate()\ncifar10.tutorial.activate()', ''),
+        ('%reload_ext cifar10.tutorial', ''),
+        ("import tensorflow as tf\nw = tf.get_variable('w', [3])", ''),
+        (
+            "w = tf.get_variable('w', [3])",
+            _error(
+                'ValueError',
+                'Variable w already exists, disallowed[^\n]*\n'
+                'Remedy: run tf.reset_default_graph.. first, then all cells that build the graph, in order',
+                "w = tf.get_variable('w', [3])",
+            ),
+        ),
+        (
+            "tf.reset_default_graph()\nw = tf.get_variable('w', [3])\nw.name",
+            r"\[text/plain\] 'w:0'",
+        ),
+        ('tf.get_default_graph().finalize()', ''),
+        (
+            'w = tf.zeros([3])',
+            _error(
+                'RuntimeError',
+                r'Graph is finalized[^\n]*\nRemedy: run tf.reset_default_graph.*',
+                'w = tf.zeros([3])',
+            ),
+        ),
+    ],
+    'cells out of order': [
+        LOAD,
+        ('import tensorflow as tf\nw = tf.Variable(1.0)\nsess = tf.Session()', ''),
+        (
+            'sess.run(w)',
+            _error(
+                'FailedPreconditionError',
+                r'[^\n]*\n(Operation[^\n]*\n)?Remedy: run tf.global_variables_initializer.. in this session first',
+                'sess.run(w)',
+            ),
+        ),
+        (
+            'sess.run(tf.global_variables_initializer())\nprint(sess.run(w))\nsess.close()',
+            r'1\.0\n',
+        ),
+        (
+            'sess.run(w)',
+            _error(
+                'RuntimeError',
+                r'Attempted to use a closed Session\.\nRemedy: run the cells .* again, in order',
+                'sess.run(w)',
+            ),
+        ),
+        ('old = tf.zeros([3])\ntf.reset_default_graph()', ''),
+        (
+            'old + tf.zeros([3])',
+            _error(
+                'ValueError',
+                r'.*must be from the same graph.*\nRemedy: run the cells .* again.*',
+                'old + tf.zeros([3])',
+            ),
+        ),
+        ('print(logits)', _error('NameError', "name 'logits' is not defined", 'print(logits)')),
+    ],
+    'errors': [
+        LOAD,
+        (
+            'print "Python 2"',
+            r'(?s).*print \"Python 2\".*SyntaxError: .*; this is Python 2: convert .*\n',
+        ),
+        ('x = (1', r'(?s).*SyntaxError: (?!.*Python 2).*\n'),
+        (
+            'import tensorflow as tf\ndef network():\n    return tf.scaler_summary()\nnetwork()',
+            _error(
+                'AttributeError',
+                "module 'tensorflow' has no attribute 'scaler_summary'\n"
+                r"Remedy: did you mean 'scalar_summary'\? docs/tf1\.md .*",
+                'network()',
+                '    return tf.scaler_summary()',
+            ),
+        ),
+        (
+            'a, b = tf.placeholder(tf.float32), tf.placeholder(tf.float32)\ntotal = a + b\nsess = tf.Session()',
+            '',
+        ),
+        (
+            'sess.run(total, {a: [1, 2], b: [1, 2, 3]})',
+            _error(
+                'InvalidArgumentError',
+                r"Incompatible shapes: \[2\] vs\. \[3\]\nOperation 'add': total = a \+ b",
+                'sess.run(total, {a: [1, 2], b: [1, 2, 3]})',
+            ),
+        ),
+        ('%tb', r'(?s).*/tensorflow/python/client/session\.py.*InvalidArgumentError: .*'),
+        (
+            'import cifar10\ncifar10.inputs(True)',
+            _error(
+                'UserError',
+                r'/nothing/cifar-10-batches-bin.* is missing: .*',
+                'cifar10.inputs(True)',
+            ).replace('/nothing', '.*'),
+        ),
+        ('%nomagic', r'UsageError: Line magic function `%nomagic` not found\.\n'),
+        ('x = 3\n1 / 0', _error('ZeroDivisionError', 'division by zero', '1 / 0')),
+        ('print(x)', '3\n'),
+    ],
+    'TensorFlow 2 before': [
+        ('import tensorflow as tf', '.*'),
+        (
+            '%load_ext cifar10.tutorial',
+            'UserError: TensorFlow has already been imported: restart the kernel, and run '
+            '%load_ext cifar10.tutorial in the first cell',
+        ),
+        ('print(tf.executing_eagerly())', 'True\n'),
+    ],
+    'own copies of the modules': [
+        (
+            "import sys\nsys.path.append(sys.path.pop(sys.path.index('')))  # installed packages come first\n"
+            "with open('cifar10.py', 'w') as copy:\n    copy.write('NUM_CLASSES = 7\\nfrom cifar10_input import SIZE')\n"
+            "with open('cifar10_input.py', 'w') as copy:\n    copy.write('SIZE = 5')\n"
+            'import cifar10.tutorial\ncifar10.tutorial.activate(own_modules=True)',
+            'notebook: using .*/cifar10.py and .*/cifar10_input.py\n',
+        ),
+        ('import cifar10, cifar10_input\nprint(cifar10.NUM_CLASSES, cifar10_input.SIZE)', '7 5\n'),
+    ],
+    'tf.contrib and names before 1.0': [
+        LOAD,
+        (
+            'import tensorflow as tf\n'
+            'import tensorflow.contrib.slim as slim\n'
+            'x = tf.placeholder(tf.float32, [None, 4])\n'
+            "y = tf.contrib.layers.fully_connected(x, 2, scope='fc')\n"
+            "tf.scalar_summary('loss', tf.reduce_mean(tf.mul(y, y)))\n"
+            'joined = tf.concat(1, [x, y])\n'
+            'print(joined.shape, [v.op.name for v in tf.trainable_variables()])',
+            r"(.*contrib.*\n)?(.*\n)*\(\?, 6\) \['fc/weights', 'fc/biases'\]\n",
+        ),
+    ],
+    'evaluation and TensorBoard': [
+        LOAD,
+        (
+            'import os\n'
+            'import cifar10\n'
+            'from cifar10 import evaluation\n'
+            'from cifar10.data import dataset\n'
+            'from cifar10.report import figures\n'
+            'from cifar10.runs import checkpoint\n'
+            "evaluator = evaluation.Evaluator(dataset.read(os.environ['DATA_DIR']).test)\n"
+            "result = evaluator.evaluate(checkpoint.read_latest(os.environ['TRAIN_DIR']))\n"
+            'print(evaluation.format_result(result), cifar10.parser is not None)',
+            r'.*precision @ 1 = .* of 50, step 3\).* True\n',
+        ),
+        ('figures.show(result)', r'(\[image/png\].*\n?){3}'),
+        ('%load_ext tensorboard', ''),
+        (
+            '%tensorboard --logdir {os.environ["TRAIN_DIR"]} --port 0',
+            r'(?s).*\[text/html\] .*<iframe id="tensorboard-frame.*',
+        ),
+        (
+            "import tensorflow as tf\nprint(tf.train.latest_checkpoint(os.environ['TRAIN_DIR']))",
+            r'.*/model\.ckpt-3\n',
+        ),
+    ],
+}
+
+
+def _execute(notebook, directory, **environment):
+    """Run a notebook in a kernel; return the output of each code cell as text."""
+    inherited = {
+        name: value for name, value in os.environ.items() if name != 'TF_CPP_MIN_LOG_LEVEL'
+    }
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ['PATH']])
+    nbclient.NotebookClient(
+        notebook,
+        timeout=DEADLINE_SECS,
+        kernel_name='python3',
+        allow_errors=True,
+        resources={'metadata': {'path': str(directory)}},
+    ).execute(env=dict(inherited, PYTHONPATH=ROOT, PATH=path, **environment))
+    return [''.join(map(_text, cell.outputs)) for cell in _code_cells(notebook)]
+
+
+def _code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == 'code']
+
+
+def _text(output):
+    if output.output_type == 'stream':
+        return output.text
+    if output.output_type == 'error':
+        return re.sub(r'\x1b\[[\d;]*m', '', '\n'.join(output.traceback))
+    kind, data = sorted(output.data.items())[0]
+    return f'[{kind}] {data}'
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', NOTEBOOKS)
+def test_cells(name, tmp_path, data_dir, request):
+    cells, patterns = zip(*NOTEBOOKS[name])
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    environment = {'DATA_DIR': data_dir}
+    if 'TRAIN_DIR' in str(cells):
+        environment['TRAIN_DIR'] = str(request.getfixturevalue('runs') / 'fast')
+    outputs = _execute(notebook, tmp_path, **environment)
+    for cell, pattern, output in zip(cells, patterns, outputs):
+        assert re.fullmatch(pattern, output), (
+            f'{cell}\nshould print {pattern}\nbut printed {output}'
+        )
+
+
+def test_tour_has_ten_steps_with_links_and_outputs():
+    tour = nbformat.read(TOUR, 4)
+    text = '\n'.join(cell.source for cell in tour.cells if cell.cell_type == 'markdown')
+    assert re.findall(r'^## (\d+)\.', text, re.MULTILINE) == [str(step) for step in range(1, 11)]
+    for link in re.findall(r'\]\(([^)]+)\)', text):
+        assert os.path.exists(os.path.join(os.path.dirname(TOUR), link)), link
+    cells = _code_cells(tour)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    _check_outputs([''.join(map(_text, cell.outputs)) for cell in cells])
+
+
+def _check_outputs(outputs):
+    """Check the outputs of the tour's steps against what the text says."""
+    record, distortions, queue, untrained, update, towers, training, board, evaluated = outputs[2:]
+    assert outputs[0] == '' and outputs[1].startswith('Writing the synthetic data set')
+    for output in (record, distortions, queue, untrained, update, towers, training):
+        assert output.count('[image/png]') == 1 and 'Traceback' not in output
+    assert record.startswith('first bytes: [ 1 ')
+    assert re.match(r'standardized: mean -?0\.000, standard deviation 1\.000\n', distortions)
+    assert re.match(r'cross entropy 2\.(29|30|31)\d, -ln\(1/10\) = 2\.303\n', untrained)
+    before, after = map(float, re.match(r'loss ([\d.]+) before, ([\d.]+) after', update).groups())
+    assert after < before
+    largest, difference = map(
+        float, re.match(r'largest gradient (\S+), .* (\S+)\n', towers).groups()
+    )
+    assert difference < 1e-4 * largest
+    losses = re.findall(r'step \d+, loss = ([\d.]+)\n', training)
+    assert len(losses) == 10 and float(losses[-1]) < float(losses[0])
+    assert '<iframe id="tensorboard-frame' in board
+    assert float(re.search(r'precision @ 1 = ([\d.]+) \(\d+ of 2000', evaluated).group(1)) > 0.2
+    assert evaluated.count('[image/png]') == 3
+
+
+@pytest.mark.slow
+def test_tour(tmp_path):
+    tour = nbformat.read(TOUR, 4)
+    for cell in tour.cells:
+        cell.source = cell.source.replace('/tmp/cifar10_tour', str(tmp_path))
+    _check_outputs(_execute(tour, os.path.dirname(TOUR)))
