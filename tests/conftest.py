@@ -1,5 +1,6 @@
 """Small data sets, one graph per test, cleanup of processes, markers `slow`, `long` and `gpu`."""
 
+import gc
 import os
 import signal
 import sys
@@ -19,6 +20,7 @@ from scripts import cifar10_multi_gpu_train
 from tests.helpers import clusters, data_sets, programs, small_run
 
 machine.set_up_tensorflow()
+gc.freeze()  # Else each garbage collection would look through all modules.
 os.environ['TF_FORCE_GPU_ALLOW_GROWTH'] = 'true'  # Several processes share a GPU.
 # A script that runs in this process must not end all tests.
 program._end = sys.exit

@@ -1,5 +1,6 @@
 """Checkpoints of the network with random weights, and their evaluation by NumPy."""
 
+import functools
 import os
 
 import numpy as np
@@ -21,28 +22,34 @@ def save(directory, step, averages=True, global_step=True, seed=0, poison=None):
       poison: name of the variable that gets a NaN.
     """
     rng = np.random.RandomState(seed)
-    with tf.Graph().as_default(), tf.Session() as session:
+    session, saver, variables = _network(averages, global_step)
+    used, initial = {}, {}
+    for name, variable in variables.items():
+        value = step
+        if name != 'global_step':
+            value = rng.normal(0, 0.1, variable.shape.as_list()).astype(np.float32)
+            if name == poison:
+                value.flat[3] = np.nan
+            if name.endswith('/ExponentialMovingAverage') == averages:
+                used[name.replace('/ExponentialMovingAverage', '')] = value
+        initial[variable.initializer.inputs[1]] = value
+    session.run([variable.initializer for variable in variables.values()], initial)
+    saver.set_last_checkpoints_with_time([])  # those of other tests
+    with session.graph.as_default():
+        return saver.save(session, os.path.join(str(directory), 'model.ckpt'), step), used
+
+
+@functools.lru_cache(maxsize=None)
+def _network(averages, global_step):
+    """Return a session, its saver, and a dict of its variables; built once, to save time."""
+    with tf.Graph().as_default():
         cifar10.inference(tf.zeros([1, 24, 24, 3]))
-        variables = tf.trainable_variables()
         if averages:
-            tf.train.ExponentialMovingAverage(0.9).apply(variables)
+            tf.train.ExponentialMovingAverage(0.9).apply(tf.trainable_variables())
         if global_step:
             tf.train.get_or_create_global_step()
-        session.run(tf.global_variables_initializer())
-        used = {}
-        for variable in tf.global_variables():
-            if variable.op.name == 'global_step':
-                variable.load(step, session)
-                continue
-            value = rng.normal(0, 0.1, variable.shape.as_list()).astype(np.float32)
-            if variable.op.name == poison:
-                value.flat[3] = np.nan
-            variable.load(value, session)
-            if variable.op.name.endswith('/ExponentialMovingAverage') == averages:
-                used[variable.op.name.replace('/ExponentialMovingAverage', '')] = value
-        return tf.train.Saver().save(
-            session, os.path.join(str(directory), 'model.ckpt'), step
-        ), used
+        variables = {variable.op.name: variable for variable in tf.global_variables()}
+        return tf.Session(), tf.train.Saver(), variables
 
 
 def expected_result(data_dir, variables, num_examples=None, paths=None):

@@ -5,6 +5,7 @@ stdout and stderr) from a socket. It writes the process id of the script, and la
 It kills every script at the end of its input, also after the tests were killed.
 """
 
+import gc
 import json
 from multiprocessing import reduction
 import os
@@ -22,7 +23,7 @@ if __name__ == '__main__':
     startup.start('__mp_main__')
 
 from scripts import cifar10_distributed_train  # noqa: F401 (imported for the scripts)
-from tests.helpers import observed
+from tests.helpers import forks, observed
 
 _POLL_SECS = 0.01
 
@@ -30,7 +31,7 @@ _POLL_SECS = 0.01
 def _serve(channel):
     requests, children = open(0, 'rb', buffering=0), set()  # noqa: SIM115 (until the end)
     while True:
-        if select.select([requests], [], [], _POLL_SECS)[0]:
+        if select.select([requests], [], [], _POLL_SECS if children else None)[0]:
             line = requests.readline()
             if not line:
                 break
@@ -63,6 +64,14 @@ def _fork(request, files):
     return process
 
 
+def _enter(checkout):
+    """Let the script import the packages of another checkout; TensorFlow stays imported."""
+    os.chdir(checkout)
+    for name in list(sys.modules):
+        if name.split('.')[0] in ('cifar10', 'scripts'):
+            del sys.modules[name]
+
+
 def _run(request, files):
     """Run the script in this process, and exit with its status after flushing its output."""
     status = 1
@@ -73,6 +82,8 @@ def _run(request, files):
         os.environ.update(request['environment'])
         observed.observe(**request['observed'])
         sys.argv = request['command']
+        if request['checkout'] != forks.ROOT:
+            _enter(request['checkout'])
         runpy.run_path(sys.argv[0], run_name='__main__')
         status = 0
     except SystemExit as end:
@@ -89,4 +100,5 @@ def _run(request, files):
 
 
 if __name__ == '__main__':
+    gc.freeze()  # Else a garbage collection in a script would copy all pages of memory.
     _serve(socket.socket(fileno=int(sys.argv[1])))

@@ -21,20 +21,25 @@ _servers = []  # the fork server, once started
 class Process:
     """Forked script with the interface of a subprocess.Popen with three text pipes."""
 
-    def __init__(self, command, environment=None, **observation):
+    def __init__(self, command, environment=None, checkout=ROOT, **observation):
         """Start a script.
 
         Args:
           command: list of strings, the script's file and its arguments.
           environment: a dict of environment variables.
+          checkout: the script's working directory, and the place of its packages.
           observation: see observed.observe.
         """
         if not _servers:
             _servers.append(_Server())
         theirs, ours = zip(os.pipe(), *[reversed(os.pipe()) for _ in range(2)])
-        self.pid, self._status = _servers[0].fork(
-            dict(command=command, environment=environment or {}, observed=observation), theirs
+        request = dict(
+            command=command,
+            environment=environment or {},
+            checkout=checkout,
+            observed=observation,
         )
+        self.pid, self._status = _servers[0].fork(request, theirs)
         for file in theirs:
             os.close(file)
         self.stdin = os.fdopen(ours[0], 'w')

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import os
 import runpy
 import subprocess
@@ -20,13 +21,23 @@ AS_A_USER = ('env',)  # wrapper of a script that imports TensorFlow itself
 
 _running = []
 
+# Calls scripts in a new process; one of them must not end all.
+_DRIVER = """
+import json, os, sys
+from cifar10.cli import program
+from tests.helpers import programs
+program._end = sys.exit
+print(json.dumps([programs.call(*words) for words in json.loads(sys.argv[1])]), flush=True)
+os._exit(0)
+"""
 
-def path(script):
+
+def path(script, checkout=ROOT):
     """Return the file of a script."""
-    return os.path.join(ROOT, 'scripts', script + '.py')
+    return os.path.join(checkout, 'scripts', script + '.py')
 
 
-def start(script, *args, wrapper=(), observation=None, **environment):
+def start(script, *args, wrapper=(), observation=None, checkout=ROOT, **environment):
     """Start a script; it is killed after a deadline, or at the end of the test.
 
     With a wrapper or an environment it starts as a user starts it, else as a fork, which is faster.
@@ -34,6 +45,7 @@ def start(script, *args, wrapper=(), observation=None, **environment):
     Args:
       wrapper: prefix of the command, see faults.
       observation: arguments of observed.observe, for a fork.
+      checkout: the working directory of a fork, which has the script and its packages.
     """
     if wrapper or environment:
         inherited = {
@@ -48,7 +60,8 @@ def start(script, *args, wrapper=(), observation=None, **environment):
             stderr=subprocess.PIPE,
         )
     else:
-        process = forks.Process([path(script)] + list(args), **observation or {})
+        command = [path(script, checkout)] + list(args)
+        process = forks.Process(command, checkout=checkout, **observation or {})
     timer = threading.Timer(DEADLINE_SECS, _end, [process])
     timer.daemon = True
     timer.start()
@@ -122,3 +135,22 @@ def call(script, *args):
             os.environ.clear()
             os.environ.update(environment)
     return status, stdout.getvalue(), stderr.getvalue()
+
+
+def call_in_one_process(commands, wrapper=(), preamble=''):
+    """Run scripts inside one new process; return a list of what `call` returns.
+
+    Args:
+      commands: a list of lists of words, each the arguments of `call`.
+      wrapper: prefix of the process's command, see faults.
+      preamble: Python code that comes first.
+    """
+    driver = subprocess.run(
+        list(wrapper) + [sys.executable, '-c', preamble + _DRIVER, json.dumps(commands)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECS,
+    )
+    assert driver.returncode == 0, driver.stderr
+    return json.loads(driver.stdout.splitlines()[-1])

@@ -53,7 +53,8 @@ def test_under_a_trainer(tmp_path, data_dir, script, changes):
     runs = []
     for index, change in enumerate(changes):
         own = faults.copy(data_dir, tmp_path / (f'data{index}'))
-        process = programs.start(script, *faults.job(own, tmp_path / str(index)))
+        job = faults.job(own, tmp_path / str(index))
+        process = programs.start(script, *job, observation=dict(watches=True))
         runs.append((process, change, dataset.read(own).train.paths[2], tmp_path / str(index)))
     for process, change, path, _ in runs:
         faults.read_until(process, ': step 5,')
@@ -67,27 +68,21 @@ def test_under_a_trainer(tmp_path, data_dir, script, changes):
 
 
 @pytest.mark.slow
-def test_between_two_evaluations(tmp_path, data_dir):
-    """No precision of other examples is printed."""
-    runs = []
-    for index, change in enumerate([_drop_records, _label(3), faults.put_fifo]):
-        own = faults.copy(data_dir, tmp_path / (f'data{index}'))
-        directory = tmp_path / str(index)
-        checkpoints.save(directory, 1)
-        process = programs.start(
-            'cifar10_eval',
-            '--eval_interval_secs=1',
-            *faults.evaluation(own, directory, directory / 'eval'),
-        )
-        runs.append((process, change, dataset.read(own).test.paths[0], directory))
-    for process, change, path, directory in runs:
-        faults.read_until(process, 'of 50, step 1)')
-        change(path)
-        checkpoints.save(directory, 2)
-    for process, change, path, _ in runs:
-        status, stdout, stderr = faults.end(process)
-        faults.assert_one_line(stderr, path)
-        assert status == 1 and 'precision' not in stdout, change
+def test_between_two_evaluations(tmp_path, own_data_dir):
+    """No precision of other examples is printed; test_evaluation has other changes."""
+    checkpoints.save(tmp_path, 1)
+    process = programs.start(
+        'cifar10_eval',
+        '--eval_interval_secs=1',
+        *faults.evaluation(own_data_dir, tmp_path, tmp_path / 'eval'),
+    )
+    faults.read_until(process, 'of 50, step 1)')
+    (path,) = dataset.read(own_data_dir).test.paths
+    faults.put_fifo(path)
+    checkpoints.save(tmp_path, 2)
+    status, stdout, stderr = faults.end(process)
+    faults.assert_one_line(stderr, path)
+    assert status == 1 and 'precision' not in stdout
 
 
 @pytest.mark.parametrize('script', ['cifar10_train', 'cifar10_eval'])

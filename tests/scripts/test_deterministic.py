@@ -49,11 +49,11 @@ def _assert_same(directories, steps):
 def test_the_same_again(tmp_path, data_dir):
     """Also after both are resumed."""
     directories = [tmp_path / 'one', tmp_path / 'two']
-    for steps in (10, 25):
+    for steps in (6, 12):
         _train_twice(directories, data_dir, steps, 2, 'classic')
-    _assert_same(directories, 25)
+    _assert_same(directories, 12)
     losses = list(_losses(directories[0]).values())
-    assert len(set(losses)) > 20  # no batch repeats, also after the resume
+    assert len(set(losses)) > 10  # no batch repeats, also after the resume
 
 
 @pytest.mark.long

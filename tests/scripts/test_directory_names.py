@@ -63,8 +63,7 @@ def test_a_pattern_above_the_directory(tmp_path, data_dir, monkeypatch):
 @pytest.mark.parametrize(
     'name',
     [
-        '"a run" of it\'s, gr\u00fcn \u2713 $HOME & %s {}; #1',
-        '--fresh',
+        '--fresh/"a run" of it\'s, gr\u00fcn \u2713 $HOME & %s {}; #1',
         pytest.param('-x', marks=LONG),
         pytest.param('~', marks=LONG),
     ],

@@ -20,28 +20,28 @@ SCRIPTS = [
 ]
 
 
-def _args(script, data_dir, directory):
+def _command(script, data_dir, directory):
+    """Return the words of a command that writes to the directory."""
     if script == 'cifar10_eval':
-        return faults.evaluation(data_dir, directory.parent, directory / 'out', '--run_once')
-    if script == 'cifar10_dataset':
-        return ['synthetic', f'--data_dir={directory / "out"}']
-    job = faults.classic_job if script == 'cifar10_classic' else faults.job
-    return job(data_dir, directory / 'out', '--max_steps=2')
+        args = faults.evaluation(data_dir, directory.parent, directory / 'out', '--run_once')
+    elif script == 'cifar10_dataset':
+        args = ['synthetic', f'--data_dir={directory / "out"}']
+    else:
+        job = faults.classic_job if script == 'cifar10_classic' else faults.job
+        args = job(data_dir, directory / 'out', '--max_steps=2')
+    return [script] + args
 
 
 def test_full_at_the_start(tmp_path, data_dir):
-    """40 kB hold no graph, no event file and no figure."""
+    """40 kB hold no graph, no event file and no figure. Each script has a disk of its own."""
     checkpoints.save(tmp_path, 1)
-    disk = tmp_path / 'disk'
-    disk.mkdir()
-    processes = [
-        programs.start(
-            script, *_args(script, data_dir, disk), wrapper=faults.small_disk(disk, '40k')
-        )
-        for script in SCRIPTS
-    ]
-    for script, process in zip(SCRIPTS, processes):
-        status, _, stderr = faults.end(process)
+    disks, wrapper = [tmp_path / script for script in SCRIPTS], []
+    for disk in disks:
+        disk.mkdir()
+        wrapper += faults.small_disk(disk, '40k')
+    commands = [_command(script, data_dir, disk) for script, disk in zip(SCRIPTS, disks)]
+    results = programs.call_in_one_process(commands, wrapper)
+    for script, disk, (status, _, stderr) in zip(SCRIPTS, disks, results):
         faults.assert_one_line(stderr, f'{script}.py: error: ', disk)
         assert status == 1, script
 
@@ -134,7 +134,7 @@ def test_full_for_a_while(tmp_path, data_dir):
     assert _steps(disk.names()) == [5]
     disk.make_room()
     saved = faults.read_until(disk.process, ': step ').split(': step ')[1].split(',')[0]
-    faults.read_until(disk.process, f': step {int(saved) + 30},')
+    faults.read_until(disk.process, f': step {int(saved) + 15},')
     kept = _steps(disk.names())
     status, stdout, stderr = disk.end()
     disk.assert_told(stderr)

@@ -16,7 +16,7 @@ FLAGS = [
     '--batch_size=8',
     '--log_frequency=1',
     '--save_summaries_steps=5',
-    '--save_checkpoint_steps=10',
+    '--save_checkpoint_steps=5',
     '--intra_op_threads=1',
     '--inter_op_threads=1',
     '--num_preprocess_threads=1',
@@ -26,7 +26,7 @@ FLAGS = [
 @pytest.fixture
 def make_cluster(tmp_path, data_dir):
     """Return clusters.factory."""
-    return clusters.factory(tmp_path, data_dir, FLAGS, gate=17)
+    return clusters.factory(tmp_path, data_dir, FLAGS, gate=7)
 
 
 def _steps(lines):
@@ -50,23 +50,23 @@ def test_sync(tmp_path, make_cluster, num_ps):
 
     After the death of a worker they continue with the next step, else from the last checkpoint.
     """
-    cluster = make_cluster(num_ps, 2, '--mode=sync', '--max_steps=40')
+    cluster = make_cluster(num_ps, 2, '--mode=sync', '--max_steps=20')
     cluster.start()
-    cluster.wait_until_blocked(17)
+    cluster.wait_until_blocked(7)
     cluster.kill('worker 1')
-    cluster.allow(27)
+    cluster.allow(12)
     cluster.start('worker 1')
-    assert cluster.joined_step('worker 1') == 17
-    cluster.wait_until_blocked(27)
+    assert cluster.joined_step('worker 1') == 7
+    cluster.wait_until_blocked(12)
     before = cluster.tasks['worker 0']
-    assert _steps(before.stdout_lines) == list(range(1, 28))
+    assert _steps(before.stdout_lines) == list(range(1, 13))
     before.kill()
-    cluster.allow(37)
+    cluster.allow(17)
     cluster.start('worker 0')
-    assert cluster.resumed_step() == 20
+    assert cluster.resumed_step() == 10
     cluster.wait_for('worker 1', '^The chief has restarted the run: joining it$')
-    assert cluster.joined_step('worker 1') == 20
-    cluster.wait_until_blocked(37)
+    assert cluster.joined_step('worker 1') == 10
+    cluster.wait_until_blocked(17)
     last = f'ps {num_ps - 1}'
     cluster.kill(last)
     cluster.allow()
@@ -76,12 +76,12 @@ def test_sync(tmp_path, make_cluster, num_ps):
             worker,
             rf'^Lost (the connection to )?{last} \({cluster.addresses[last]}.*\): joining again$',
         )
-    assert cluster.resumed_step() == 30
+    assert cluster.resumed_step() == 15
     cluster.succeed()
-    assert _steps(cluster.tasks['worker 0'].stdout_lines) == list(range(21, 38)) + list(
-        range(31, 41)
+    assert _steps(cluster.tasks['worker 0'].stdout_lines) == list(range(11, 18)) + list(
+        range(16, 21)
     )
-    _assert_whole(tmp_path / 'run', 40, every=5)
+    _assert_whole(tmp_path / 'run', 20, every=5)
 
 
 @LONG
@@ -111,15 +111,15 @@ def test_a_chief_that_restarts_without_a_checkpoint(tmp_path, make_cluster):
 @LONG
 def test_backup_workers(tmp_path, make_cluster):
     """The others continue without one worker, and without another one after its return."""
-    cluster = make_cluster(1, 3, '--mode=sync', '--replicas_to_aggregate=2', '--max_steps=40')
+    cluster = make_cluster(1, 3, '--mode=sync', '--replicas_to_aggregate=2', '--max_steps=20')
     cluster.start()
-    cluster.wait_until_blocked(17, 'worker 0')
+    cluster.wait_until_blocked(7, 'worker 0')
     cluster.kill('worker 2')
-    cluster.allow(27)
-    cluster.wait_until_blocked(27, 'worker 0')
+    cluster.allow(12)
+    cluster.wait_until_blocked(12, 'worker 0')
     cluster.start('worker 2')
-    assert cluster.joined_step('worker 2') == 27
-    cluster.wait_until_blocked(27, 'worker 2')
+    assert cluster.joined_step('worker 2') == 12
+    cluster.wait_until_blocked(12, 'worker 2')
     cluster.kill('worker 1')
     cluster.allow()
     assert cluster.end_all() == {
@@ -129,9 +129,9 @@ def test_backup_workers(tmp_path, make_cluster):
         'worker 2': 0,
     }
     assert _steps(cluster.tasks['worker 0'].stdout_lines) == list(
-        range(1, 41)
+        range(1, 21)
     ) and 'Lost' not in cluster.text('worker 0')
-    _assert_whole(tmp_path / 'run', 40, every=5)
+    _assert_whole(tmp_path / 'run', 20, every=5)
 
 
 @pytest.mark.parametrize(
@@ -149,28 +149,28 @@ def test_async_and_average(tmp_path, make_cluster, mode, num_ps):
     After a restart of a server, all continue from the last checkpoint.
     """
     cluster = make_cluster(
-        num_ps, 2, '--mode=' + mode, '--max_steps=60', *['--average_period=2'] * (mode == 'average')
+        num_ps, 2, '--mode=' + mode, '--max_steps=40', *['--average_period=2'] * (mode == 'average')
     )
     cluster.start()
-    cluster.wait_until_blocked(17)
-    for name, other, gate in [('worker 1', 'worker 0', 27), ('worker 0', 'worker 1', 37)]:
+    cluster.wait_until_blocked(7)
+    for name, other, gate in [('worker 1', 'worker 0', 12), ('worker 0', 'worker 1', 17)]:
         cluster.kill(name)
         cluster.allow(gate)
         cluster.wait_until_blocked(gate, other)
         cluster.start(name)
         assert cluster.joined_step(name) >= gate
         cluster.wait_until_blocked(gate, name)
-    cluster.allow(47)
-    cluster.wait_until_blocked(47)
+    cluster.allow(27)
+    cluster.wait_until_blocked(27)
     # no step is repeated
-    assert all(step > 37 for step in _steps(cluster.tasks['worker 0'].stdout_lines))
+    assert all(step > 17 for step in _steps(cluster.tasks['worker 0'].stdout_lines))
     last = f'ps {num_ps - 1}'
     cluster.kill(last)
     cluster.allow()
     cluster.start(last)
-    assert 40 <= cluster.resumed_step() <= 48
+    assert 20 <= cluster.resumed_step() <= 28
     cluster.succeed()
-    _assert_whole(tmp_path / 'run', 60)
+    _assert_whole(tmp_path / 'run', 40)
 
 
 @pytest.mark.parametrize(
@@ -184,9 +184,9 @@ def test_async_and_average(tmp_path, make_cluster, mode, num_ps):
 )
 def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
     """All tasks end, and continue from the last checkpoint, also with more or fewer workers."""
-    cluster = make_cluster(0, 2, '--max_steps=40', '--stall_timeout_secs=6')
+    cluster = make_cluster(0, 2, '--max_steps=20', '--stall_timeout_secs=6')
     cluster.start()
-    cluster.wait_until_blocked(17, *cluster.names)
+    cluster.wait_until_blocked(7, *cluster.names)
     (other,) = set(cluster.names) - {fallen}
     cluster.tasks[fallen].signal(number)
     cluster.allow()
@@ -202,13 +202,13 @@ def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
     else:
         _assert_stalled(cluster, other, fallen)
     cluster.kill(fallen)
-    again = make_cluster(0, survivors, '--max_steps=20')
+    again = make_cluster(0, survivors, '--max_steps=10')
     again.allow()
     again.start()
-    assert again.resumed_step() == 10
+    assert again.resumed_step() == 5
     again.succeed()
-    assert _steps(again.tasks['worker 0'].stdout_lines) == list(range(11, 21))
-    _assert_whole(tmp_path / 'run', 20, every=5)
+    assert _steps(again.tasks['worker 0'].stdout_lines) == list(range(6, 11))
+    _assert_whole(tmp_path / 'run', 10, every=5)
 
 
 def _assert_stalled(cluster, name, stopped):
@@ -233,12 +233,12 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
     )
     cluster = make_cluster(1 + (fallen == 'ps 1'), 2, '--max_steps=100000', *flags)
     cluster.start()
-    cluster.wait_until_blocked(17)
+    cluster.wait_until_blocked(7)
     cluster.tasks[fallen].signal(signal.SIGSTOP)
     cluster.allow()
     cluster.tasks[fallen].signal(signal.SIGCONT)
     for worker in ('worker 0', 'worker 1'):
-        while _steps([cluster.wait_for(worker, ': step .*, loss').string])[0] < 27:
+        while _steps([cluster.wait_for(worker, ': step .*, loss').string])[0] < 12:
             pass
     cluster.tasks[fallen].signal(signal.SIGSTOP)
     others = [name for name in cluster.names if name != fallen]
@@ -261,7 +261,7 @@ def test_a_task_that_stops(tmp_path, make_cluster, mode, fallen):
             cluster.kill(name)
     cluster.kill(fallen)
     saved = int(checkpoint_files.latest_checkpoint(str(tmp_path / 'run')).rsplit('-', 1)[1])
-    assert saved >= 10  # the chief may have been in a save
+    assert saved >= 5  # the chief may have been in a save
     cluster.flags.append(f'--max_steps={saved + 10}')
     cluster.start()
     resumed = int(cluster.wait_for('worker 0', rf'^Resuming from .*-{saved}, step (\d+)$').group(1))

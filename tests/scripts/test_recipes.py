@@ -16,8 +16,6 @@ RECIPE = [
     '--warmup_epochs=0.1',
     '--lr_scaling=linear',
     '--moving_average_fraction=0.15',
-    '--save_checkpoint_steps=1',
-    '--max_to_keep=0',
 ]
 
 

@@ -113,6 +113,23 @@ def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers)
                 if 'prefetch_queue' in runner.queue.name
             ]
             assert threads == 3
+            if kind == 'gpu' and towers == 2:
+                _assert_own_batches(graph)
+
+
+def _assert_own_batches(graph):
+    """Assert that two towers take batches of their own from the prefetch queue."""
+    (queue,) = [
+        op
+        for op in graph.get_operations()
+        if op.type == 'FIFOQueueV2' and op.name.endswith('/prefetch_queue')
+    ]
+    assert queue.get_attr('capacity') == 4
+    convolutions = [graph.get_operation_by_name(f'tower_{i}/conv1/Conv2D') for i in range(2)]
+    assert [op.device for op in convolutions] == ['/device:GPU:0', '/device:GPU:1']
+    batches = [op.inputs[0].op for op in convolutions]
+    assert batches[0] is not batches[1] and {batch.type for batch in batches} == {'QueueDequeueV2'}
+    assert {batch.inputs[0].op for batch in batches} == {queue}
 
 
 @pytest.mark.parametrize(
@@ -164,32 +181,6 @@ def test_the_seed_of_a_resumed_run(tmp_path, data_dir):
     first, resumed = seeds('run', 1), seeds('run', 2)
     assert first == seeds('again', 1) and len(first) == len(resumed) > 0
     assert not set(first) & set(resumed) and not set(first) & set(seeds('other', 1, seed=2))
-
-
-def test_towers_take_batches_of_their_own(tmp_path, data_dir, graph):
-    job = Job(
-        dataset.read(data_dir),
-        300,
-        CLASSIC._replace(batch_size=8),
-        ['/cpu:0', '/cpu:1'],
-        max_steps=1,
-    )
-    path = _train(cifar10_multi_gpu_train, job, tmp_path)
-    tf.train.import_meta_graph(path + '.meta')
-    (queue,) = [
-        op
-        for op in graph.get_operations()
-        if op.type == 'FIFOQueueV2' and op.name.endswith('/prefetch_queue')
-    ]
-    assert queue.get_attr('capacity') == 4
-    convolutions = [graph.get_operation_by_name(f'tower_{i}/conv1/Conv2D') for i in range(2)]
-    assert [convolution.device for convolution in convolutions] == [
-        '/device:CPU:0',
-        '/device:CPU:1',
-    ]
-    batches = [convolution.inputs[0].op for convolution in convolutions]
-    assert batches[0] is not batches[1] and {batch.type for batch in batches} == {'QueueDequeueV2'}
-    assert {batch.inputs[0].op for batch in batches} == {queue}
 
 
 @pytest.mark.slow

@@ -25,12 +25,11 @@ def victim(tmp_path):
 
 
 def test_the_record_does_not_follow_a_link(tmp_path, data_dir, victim):
-    for name in ('run.json.new', 'run.json.new.0', 'run.json'):
-        train_dir = tmp_path / name
-        train_dir.mkdir()
-        os.symlink(str(victim), str(train_dir / name))
-        programs.call('cifar10_train', *faults.job(data_dir, train_dir, '--max_steps=1'))
-        assert victim.read_text() == 'precious' and not os.path.islink(str(train_dir / name))
+    links = [tmp_path / name for name in ('run.json.new', 'run.json.new.0', 'run.json')]
+    for link in links:
+        link.symlink_to(victim)
+    programs.call('cifar10_train', *faults.job(data_dir, tmp_path, '--max_steps=1'))
+    assert victim.read_text() == 'precious' and not any(map(os.path.islink, map(str, links)))
 
 
 def test_the_list_of_checkpoints_does_not_follow_a_link(tmp_path, data_dir, victim):

@@ -1,9 +1,6 @@
 """The scripts without the modules that Python lacks on Windows."""
 
-import json
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -11,7 +8,7 @@ from tests.helpers import checkpoints, pictures, programs
 
 # Remove names that Python lacks on Windows, except those that the standard library or TensorFlow
 # need here.
-_DRIVER = """
+_PREAMBLE = """
 import os, signal, sys
 for name in ('fcntl', 'grp', 'pwd', 'resource', 'termios'):
     sys.modules[name] = None
@@ -21,12 +18,6 @@ for name in ('fork', 'getuid', 'killpg', 'mkfifo', 'O_NOFOLLOW', 'O_NONBLOCK', '
         delattr(os, name)
 for name in ('SIGHUP', 'SIGKILL', 'SIGPIPE', 'SIGSTOP', 'pthread_sigmask'):
     delattr(signal, name)
-import json
-from cifar10.cli import program
-from tests.helpers import programs
-program._end = sys.exit  # a script must not end all
-print(json.dumps({words[0]: programs.call(*words) for words in json.loads(sys.argv[1])}), flush=True)
-os._exit(0)
 """
 
 
@@ -68,15 +59,8 @@ def test_every_script_works(tmp_path, data_dir):
     assert sorted(words[0] + '.py' for words in commands) == sorted(
         name for name in os.listdir(os.path.join(programs.ROOT, 'scripts')) if name.endswith('.py')
     )
-    driver = subprocess.run(
-        [sys.executable, '-c', _DRIVER, json.dumps(commands)],
-        cwd=programs.ROOT,
-        capture_output=True,
-        text=True,
-        timeout=programs.DEADLINE_SECS,
-    )
-    assert driver.returncode == 0, driver.stderr
-    found = json.loads(driver.stdout.splitlines()[-1])
+    results = programs.call_in_one_process(commands, preamble=_PREAMBLE)
+    found = dict(zip([words[0] for words in commands], map(tuple, results)))
     for script, last_words in [
         ('cifar10_train', 'The evaluation took'),
         ('cifar10_multi_gpu_train', 'The evaluation took'),
