@@ -1,5 +1,6 @@
 """Full disks, from the start or for a time. Each process mounts its own disk."""
 
+import contextlib
 import glob
 import os
 import signal
@@ -46,67 +47,6 @@ def test_full_at_the_start(tmp_path, data_dir):
         assert status == 1, script
 
 
-class _Disk:
-    """Trainer on its own disk, which stays readable after the end."""
-
-    def __init__(self, data_dir, directory, *args):
-        directory.mkdir()
-        self._directory = directory
-        self.process = programs.start(
-            'cifar10_train',
-            *faults.job(
-                data_dir,
-                directory,
-                '--save_checkpoint_steps=5',
-                '--max_to_keep=2',
-                '--save_summaries_steps=2',
-                *args,
-            ),
-            wrapper=faults.small_disk(directory, '60m'),
-        )
-
-    def fill(self):
-        """Wait for a checkpoint, then fill the disk."""
-        faults.read_until(self.process, ': step 6,')
-        self._handle = os.open(faults.inside(self.process, self._directory), os.O_RDONLY)
-        self.path = f'/proc/self/fd/{self._handle}'
-        self._filler = os.open(os.path.join(self.path, 'filler'), os.O_WRONLY | os.O_CREAT)
-        while True:
-            try:
-                os.write(self._filler, bytes(4096))
-            except OSError:
-                return
-
-    def make_room(self):
-        """Remove the file that fills the disk."""
-        os.remove(os.path.join(self.path, 'filler'))
-        os.close(self._filler)
-
-    def read_save_error(self):
-        """Read stderr up to the first failed checkpoint."""
-        for line in self.process.stderr:
-            self.assert_told(line)
-            if 'model.ckpt-' in line:
-                return
-
-    def assert_told(self, lines):
-        """Assert that each line names the directory."""
-        assert all(str(self._directory) in line for line in lines.splitlines()), lines
-
-    def end(self):
-        """Request a stop; return (exit status, rest of stdout, rest of stderr)."""
-        self.process.send_signal(signal.SIGTERM)
-        return faults.end(self.process)
-
-    def names(self):
-        """Return the file names on the disk."""
-        return os.listdir(self._handle)
-
-    def close(self):
-        """Unmount the disk."""
-        os.close(self._handle)
-
-
 def _last_summary(directory):
     """Return the step of the last summary; no file may be truncated."""
     return max(
@@ -117,10 +57,9 @@ def _last_summary(directory):
     )
 
 
-def _steps(names):
-    return sorted(
-        int(name.split('-')[1][: -len('.index')]) for name in names if name.endswith('.index')
-    )
+def _steps(directory):
+    names = [name for name in os.listdir(directory) if name.endswith('.index')]
+    return sorted(int(name.split('-')[1][: -len('.index')]) for name in names)
 
 
 def test_full_for_a_while(tmp_path, data_dir):
@@ -128,19 +67,37 @@ def test_full_for_a_while(tmp_path, data_dir):
 
     The end of a run is tested in test_training_faults.
     """
-    disk = _Disk(data_dir, tmp_path / 'disk')
-    disk.fill()
-    disk.read_save_error()
-    assert _steps(disk.names()) == [5]
-    disk.make_room()
-    saved = faults.read_until(disk.process, ': step ').split(': step ')[1].split(',')[0]
-    faults.read_until(disk.process, f': step {int(saved) + 15},')
-    kept = _steps(disk.names())
-    status, stdout, stderr = disk.end()
-    disk.assert_told(stderr)
+    directory = tmp_path / 'disk'
+    directory.mkdir()
+    flags = ['--save_checkpoint_steps=5', '--max_to_keep=2', '--save_summaries_steps=2']
+    trainer = programs.start(
+        'cifar10_train',
+        *faults.job(data_dir, directory, *flags),
+        wrapper=faults.small_disk(directory, '60m'),
+    )
+    faults.read_until(trainer, ': step 6,')
+    # The handle keeps the disk readable after the end.
+    handle = os.open(faults.inside(trainer, directory), os.O_RDONLY)
+    disk = f'/proc/self/fd/{handle}'
+    with open(disk + '/filler', 'wb', buffering=0) as filler, contextlib.suppress(OSError):
+        while True:
+            filler.write(bytes(4096))
+    told = []
+    for line in trainer.stderr:
+        told.append(line)
+        if 'model.ckpt-' in line:  # the first failed checkpoint
+            break
+    assert _steps(disk) == [5]
+    os.remove(disk + '/filler')
+    saved = faults.read_until(trainer, ': step ').split(': step ')[1].split(',')[0]
+    faults.read_until(trainer, f': step {int(saved) + 15},')
+    kept = _steps(disk)
+    trainer.send_signal(signal.SIGTERM)
+    status, stdout, stderr = faults.end(trainer)
+    assert all(str(directory) in line for line in told + stderr.splitlines()), (told, stderr)
     assert len(kept) == 2 and kept[0] > 5 and all(step % 5 == 0 for step in kept)
     assert status == 0 and stdout.splitlines()[-1].startswith('Saved ')
-    assert [name for name in disk.names() if 'temp' in name or 'tmp' in name] == []
-    assert checkpoint.read_latest(disk.path).step == _steps(disk.names())[-1] > kept[-1]
-    assert _last_summary(disk.path) > kept[0]  # summaries are also written again
-    disk.close()
+    assert [name for name in os.listdir(disk) if 'temp' in name or 'tmp' in name] == []
+    assert checkpoint.read_latest(disk).step == _steps(disk)[-1] > kept[-1]
+    assert _last_summary(disk) > kept[0]  # summaries are also written again
+    os.close(handle)
