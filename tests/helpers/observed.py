@@ -7,14 +7,13 @@ import time
 import tensorflow.compat.v1 as tf
 
 from cifar10 import training
-from cifar10.data import watch
 from cifar10.distributed import server, task_context
 from tests.helpers.parted_graphs import PartitionGraphs
 
 _POLL_SECS = 0.01
 
 
-def observe(gate=None, digests=False, transfers=False, listens_at=None, watches=False):
+def observe(gate=None, digests=False, transfers=False, listens_at=None):
     """Patch training.session or the server of this process.
 
     Args:
@@ -22,10 +21,7 @@ def observe(gate=None, digests=False, transfers=False, listens_at=None, watches=
       digests: True to print a digest of all variables after each step.
       transfers: True to print the bytes sent between the devices of this process in each step.
       listens_at: another port of its server, as if its host were another one.
-      watches: True to look for changes of the data files without a pause of seconds.
     """
-    if watches:
-        watch._POLL_SECS = _POLL_SECS
     if listens_at:
         _move_to_another_host(listens_at)
     observers = ([_Gate(gate)] if gate else []) + ([_Digests()] if digests else [])

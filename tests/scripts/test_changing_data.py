@@ -53,8 +53,7 @@ def test_under_a_trainer(tmp_path, data_dir, script, changes):
     runs = []
     for index, change in enumerate(changes):
         own = faults.copy(data_dir, tmp_path / (f'data{index}'))
-        job = faults.job(own, tmp_path / str(index))
-        process = programs.start(script, *job, observation=dict(watches=True))
+        process = programs.start(script, *faults.job(own, tmp_path / str(index)))
         runs.append((process, change, dataset.read(own).train.paths[2], tmp_path / str(index)))
     for process, change, path, _ in runs:
         faults.read_until(process, ': step 5,')
