@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from cifar10 import evaluation
+from cifar10.config import Intervals
 from cifar10.data import dataset
 from cifar10.hooks import outputs
 from cifar10.runs import checkpoint, run_directory
@@ -80,7 +81,8 @@ def test_it_is_evaluated_as_before(tmp_path, earlier, train_dir, plain_data_dir,
 @pytest.mark.parametrize('script', [cifar10_train, cifar10_multi_gpu_train])
 def test_it_is_resumed_as_before(train_dir, plain_data_dir, expected, capsys, script):
     hparams = run_directory.read_hparams(train_dir)
-    job = Job(dataset.read(plain_data_dir), 100, hparams, max_steps=7, seed=1)
+    intervals = Intervals(eval_every=0)
+    job = Job(dataset.read(plain_data_dir), 100, hparams, max_steps=7, seed=1, intervals=intervals)
     with outputs.open_run(train_dir, False, job) as run:
         script.train(job, run)
     output = capsys.readouterr().out

@@ -12,7 +12,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, model, multi_gpu, optimizer, placement, training
-from cifar10.config import BEST, CLASSIC, FAST, RunLength
+from cifar10.config import BEST, CLASSIC, FAST, Intervals, RunLength
 from cifar10.data import dataset
 from cifar10.hooks import outputs
 from cifar10.hooks.outputs import WorkerRun
@@ -213,6 +213,7 @@ def _job(data_dir, devices, devices_per_tower=1, strategy='cpu', recipe=CLASSIC)
         max_steps=1,
         devices_per_tower=devices_per_tower,
         variable_strategy=strategy,
+        intervals=Intervals(eval_every=0),
     )
 
 

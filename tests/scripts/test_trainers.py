@@ -3,11 +3,13 @@
 import glob
 import re
 import signal
+from unittest import mock
 
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
+from cifar10 import training
 from cifar10.config import CLASSIC, Intervals
 from cifar10.data import dataset
 from cifar10.hooks import outputs
@@ -15,7 +17,7 @@ from cifar10.runs import checkpoint
 from cifar10.system.machine import Threads
 from cifar10.training import Job
 from scripts import cifar10_multi_gpu_train, cifar10_train
-from tests.helpers import events, messages, programs
+from tests.helpers import checkpoints, events, messages, programs
 
 
 def args_of(data_dir, train_dir, max_steps):
@@ -35,6 +37,7 @@ def args_of(data_dir, train_dir, max_steps):
 
 
 def _train(script, job, train_dir):
+    job = job._replace(intervals=job.intervals._replace(eval_every=0))
     with outputs.open_run(str(train_dir), False, job) as run:
         script.train(job, run)
     return tf.train.latest_checkpoint(str(train_dir))
@@ -161,26 +164,22 @@ def test_a_batch_that_is_too_large(tmp_path, data_dir, script):
 def test_the_seed_of_a_resumed_run(tmp_path, data_dir):
     """The seed fixes the initial values; a resumed run does not repeat the first random numbers."""
 
-    def seeds(name, max_steps, seed=1):
-        job = Job(
-            dataset.read(data_dir),
-            300,
-            CLASSIC._replace(batch_size=8),
-            max_steps=max_steps,
-            seed=seed,
-        )
-        with tf.Graph().as_default() as graph:
-            saved = _train(cifar10_train, job, tmp_path / name)
-            tf.train.import_meta_graph(saved + '.meta', clear_devices=True)
-            return [
-                (op.get_attr('seed'), op.get_attr('seed2'))
-                for op in graph.get_operations()
-                if op.type == 'RandomUniform'
-            ]
+    def seeds(name, seed=1):
+        job = Job(dataset.read(data_dir), 300, CLASSIC._replace(batch_size=8), seed=seed)
+        with outputs.open_run(str(tmp_path / name), False, job) as run, mock.patch.object(
+            training, 'session'
+        ) as session:
+            cifar10_train.train(job, run)
+        return [
+            (op.get_attr('seed'), op.get_attr('seed2'))
+            for op in session.call_args[0][0].train_op.graph.get_operations()
+            if op.type == 'RandomUniform'
+        ]
 
-    first, resumed = seeds('run', 1), seeds('run', 2)
-    assert first == seeds('again', 1) and len(first) == len(resumed) > 0
-    assert not set(first) & set(resumed) and not set(first) & set(seeds('other', 1, seed=2))
+    checkpoints.save(tmp_path / 'resumed', 1)
+    first, resumed = seeds('first'), seeds('resumed')
+    assert first == seeds('again') and len(first) == len(resumed) > 0
+    assert not set(first) & set(resumed) and not set(first) & set(seeds('other', seed=2))
 
 
 @pytest.mark.slow
