@@ -55,10 +55,10 @@ def show(result):
     Raises:
       UserError: matplotlib is not installed.
     """
-    from IPython import display
-
     if not is_available():
         raise UserError('matplotlib draws the figures: pip install matplotlib')
+    from IPython import display
+
     for figure in draw(result).values():
         display.display(display.Image(image_bytes(figure, 'png')))
 
