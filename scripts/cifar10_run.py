@@ -11,8 +11,9 @@ this package.
 import os
 import sys
 
-# Import from this checkout. The runner later puts the program's directory here.
-sys.path[0] = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+# Import from this checkout, also if a notebook has imported this file (%load_ext). In a script, the
+# runner later puts the program's directory here.
+sys.path[: __name__ == '__main__'] = [os.path.dirname(os.path.dirname(os.path.realpath(__file__)))]
 
 from cifar10.system import startup
 
@@ -22,6 +23,7 @@ import argparse
 
 from cifar10.cli import program
 from cifar10.errors import UserError
+from cifar10.tutorial import load_ipython_extension  # noqa: F401 (%load_ext scripts.cifar10_run)
 
 
 def argument_parser():

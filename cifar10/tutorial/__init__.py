@@ -58,6 +58,8 @@ def activate(own_modules=False):
     if shell:
         sys.argv = ['notebook']
         shell.set_custom_exc((Exception,), _show_error)
+        # Notebooks for Colab begin with %tensorflow_version 1.x.
+        shell.register_magic_function(lambda line: None, 'line', 'tensorflow_version')
     modules.install(os.path.join(os.path.realpath(os.getcwd()), ''), own_modules)
     tf1.install()
     atexit.register(tf1.close_sessions)

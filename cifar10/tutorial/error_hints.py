@@ -15,7 +15,9 @@ import tensorflow.compat.v1 as tf
 from cifar10.errors import UserError
 
 _PACKAGE_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), '')
-_PYTHON_3_HINT = 'this is Python 2: convert the program with 2to3 (in Python up to 3.12)'
+_PYTHON_3_HINT = (
+    'this is Python 2: convert the program with 2to3 (in Python up to 3.12), or rewrite the line'
+)
 _OWN_MODULES_HINT = (
     "If the program has its own copy, give --own_modules before the program's name (in a notebook: "
     'activate(own_modules=True))'

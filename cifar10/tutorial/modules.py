@@ -25,6 +25,8 @@ _FORMER_PACKAGES = [
     'tutorials.image.cifar10',
 ]
 _PACKAGES = _FORMER_PACKAGES + ['cifar10']
+# tf.layers imports tf_keras.src.legacy_tf_layers by this name.
+_LEGACY_LAYERS = 'tf_keras.legacy_tf_layers'
 _FLAG_DEFAULTS = {'batch_size': CLASSIC.batch_size, 'data_dir': dataset.DATA_DIR, 'use_fp16': False}
 # Digests (see `_digest`) of the tutorial's functions from November 2015 to 2019. The last line has
 # digests of common variants, with names of TensorFlow 1.0 or with os.mkdir.
@@ -195,7 +197,7 @@ def _digest(lines):
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finder of the tutorial's modules, their former packages, and scipy.misc."""
+    """Finder of the tutorial's modules, their former packages, scipy.misc and legacy layers."""
 
     def __init__(self, directory, replaced_modules):
         self._directory = directory  # of the program
@@ -216,6 +218,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return spec_from_file_location(fullname, _path_in_package('scipy_misc.py'))
         if name in _MODULE_NAMES and package in _PACKAGES and package not in self._replaced_modules:
             return spec_from_loader(fullname, self)
+        if fullname.startswith(_LEGACY_LAYERS):
+            return spec_from_loader(fullname, self, is_package=fullname == _LEGACY_LAYERS)
         if any((former + '.').startswith(fullname + '.') for former in _FORMER_PACKAGES):
             own = PathFinder.find_spec(fullname, path)
             return own or spec_from_loader(fullname, self, is_package=True)
@@ -234,10 +238,13 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         )
 
     def create_module(self, spec):
-        """Return the tutorial's module, the same object for all names; None for a package."""
-        if spec.submodule_search_locations is None:
-            return importlib.import_module(spec.name.rpartition('.')[2])
-        return None
+        """Return a module that has another name too; None for a package."""
+        if spec.submodule_search_locations is not None:
+            return None
+        package, _, name = spec.name.rpartition('.')
+        return importlib.import_module(
+            f'tf_keras.src.legacy_tf_layers.{name}' if package == _LEGACY_LAYERS else name
+        )
 
     def exec_module(self, module):
         """Do nothing, because create_module has imported the module."""

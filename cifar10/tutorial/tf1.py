@@ -125,7 +125,9 @@ def _module():
         if name == 'keras':  # Keras imports tensorflow and needs version 2.
             sys.modules['tensorflow'] = tensorflow_2
             try:
-                return tf.keras.layers and tf.keras
+                if not hasattr(tf.keras.layers and tf.keras, '__version__'):  # only Keras 3 has it
+                    tf.keras.__version__ = sys.modules['tf_keras'].__version__
+                return tf.keras
             finally:
                 sys.modules['tensorflow'] = module
         if name.startswith('__') or not hasattr(tf, name):

@@ -236,11 +236,23 @@ NOTEBOOKS = {
         ),
         ('print(tf.compat.v1.executing_eagerly())', f'{tf.__version__ > "2"}\n'),
     ],
+    'copies of the modules': [
+        (
+            "import sys\nsys.path.insert(0, '')\n"
+            "with open('cifar10.py', 'w') as copy:\n    copy.write('1 / 0')\n"
+            '%load_ext scripts.cifar10_run',
+            "(?s)notebook: using this package's cifar10 and cifar10_input, not the copies in .*"
+            r'\(own_modules=True uses them\)\n.*',
+        ),
+        ('import cifar10\nprint(cifar10.FLAGS.batch_size)', '128\n'),
+        ('%tensorflow_version 1.x', ''),
+    ],
     'own copies of the modules': [
         (
-            "import os, sys\nsys.path.insert(0, os.environ['PYTHONPATH'])\n"
+            "import sys\nsys.path.insert(0, '')\n"
             "with open('cifar10.py', 'w') as copy:\n    copy.write('NUM_CLASSES = 7\\nfrom cifar10_input import SIZE')\n"
             "with open('cifar10_input.py', 'w') as copy:\n    copy.write('SIZE = 5')\n"
+            'from scripts import cifar10_run\n'
             'import cifar10.tutorial\ncifar10.tutorial.activate(own_modules=True)',
             'notebook: using .*/cifar10.py and .*/cifar10_input.py\n',
         ),
