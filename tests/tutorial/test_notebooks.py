@@ -25,7 +25,7 @@ def _error(name, message, *lines):
 
 # Cells, and the pattern of the whole output of each: text, error, or [type of the data].
 NOTEBOOKS = {
-    'flags': [
+    'flags and argparse': [
         LOAD,
         (
             'import tensorflow as tf\n'
@@ -57,9 +57,6 @@ NOTEBOOKS = {
                 'tf.app.run(lambda _: sys.exit(3))',
             ),
         ),
-    ],
-    'argparse': [
-        LOAD,
         (
             'import argparse, sys\n'
             'import tensorflow as tf\n'

@@ -243,6 +243,21 @@ def test_one_line(tmp_path, monkeypatch, arguments, line):
     assert stdout == '' and found.startswith('cifar10_run.py: error: ' + line)
 
 
+def test_legacy_layers_by_the_name_that_tensorflow_imports(tmp_path):
+    """The package beside the program stands in for tf_keras."""
+    directory = tmp_path / 'tf_keras' / 'src' / 'legacy_tf_layers'
+    directory.mkdir(parents=True)
+    for package in (tmp_path / 'tf_keras', directory.parent, directory):
+        (package / '__init__.py').write_text('')
+    (directory / 'normalization.py').write_text('')
+    (tmp_path / 'program.py').write_text(
+        'import tf_keras.legacy_tf_layers.normalization as renamed\n'
+        'import tf_keras.src.legacy_tf_layers.normalization as original\n'
+        'print(renamed is original)\n'
+    )
+    assert _succeed(str(tmp_path / 'program.py')) == ('True\n', '')
+
+
 def _write_notebook(path, *cells):
     code = [{'cell_type': 'code', 'source': cell.splitlines(True)} for cell in cells]
     text = {'cell_type': 'markdown', 'source': 'print(1)'}
