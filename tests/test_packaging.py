@@ -104,7 +104,7 @@ def test_a_checkout_needs_no_installation(tmp_path):
     for script in SCRIPTS:
         with open(os.path.join(checkout, script)) as opened:
             assert re.search(
-                r'\nsys\.path(\.insert\(0,|\[0\] =) os\.path\.dirname\(os\.path\.dirname\(os\.path\.realpath\(__file__',
+                r'\nsys\.path(\.insert\(0, |\[.*\] = \[)os\.path\.dirname\(os\.path\.dirname\(os\.path\.realpath\(__file__',
                 opened.read(),
             )
 
