@@ -10,9 +10,9 @@ import types
 from cifar10 import errors
 from cifar10.system import startup
 
-_REMEDIES = [  # (pattern of the message, remedy): the user has run a cell twice, or out of order
+_REMEDIES = [  # (pattern of the message, remedy): a cell was run twice or out of order
     (
-        'already exists, disallowed|Graph is finalized',
+        '^Variable .* already exists, disallowed|Graph is finalized',
         'run tf.reset_default_graph() first, then all cells that build the graph, in order',
     ),
     (
@@ -23,6 +23,7 @@ _REMEDIES = [  # (pattern of the message, remedy): the user has run a cell twice
         'from the same graph|not an element of this graph|graph is different|closed Session',
         'run the cells that build the graph and create the session again, in order',
     ),
+    ('^flag --', 'assign another value: FLAGS.NAME = VALUE'),
 ]
 
 
@@ -45,66 +46,101 @@ def activate(own_modules=False):
       UserError: TensorFlow was imported before, or there are no copies.
     """
     tf1 = sys.modules.get('cifar10.tutorial.tf1')
-    if tf1 and tf1.is_installed():
-        return
     if 'tensorflow' in sys.modules and not tf1:
         raise errors.UserError(
             'TensorFlow has already been imported: restart the kernel, and run %load_ext cifar10.tutorial in the first cell'
         )
+    shell = 'IPython' in sys.modules and sys.modules['IPython'].get_ipython()
+    if shell:
+        shell.set_custom_exc((Exception, KeyboardInterrupt), _show_error)
+    if tf1 and tf1.is_installed():
+        return
     startup.import_tensorflow()
     from cifar10.tutorial import modules, tf1
 
-    shell = 'IPython' in sys.modules and sys.modules['IPython'].get_ipython()
-    if shell:
-        sys.argv = ['notebook']
-        shell.set_custom_exc((Exception,), _show_error)
-        # Notebooks for Colab begin with %tensorflow_version 1.x.
-        shell.register_magic_function(lambda line: None, 'line', 'tensorflow_version')
     modules.install(os.path.join(os.path.realpath(os.getcwd()), ''), own_modules)
     tf1.install()
     atexit.register(tf1.close_sessions)
-    tf1.adapt_to_notebook()
+    if shell:
+        _adapt_shell(shell, tf1)
+
+
+def _adapt_shell(shell, tf1):
+    sys.argv = ['notebook']
+    tf1.adapt_to_notebook(is_kernel=True)
+    # Notebooks for Colab begin with %tensorflow_version 1.x.
+    shell.register_magic_function(lambda line: None, 'line', 'tensorflow_version')
+    # %tensorboard looks for this variable, then on the PATH, which may lack a virtual environment.
+    tensorboard = os.path.join(os.path.dirname(sys.executable), 'tensorboard')
+    if os.path.exists(tensorboard):
+        os.environ.setdefault('TENSORBOARD_BINARY', tensorboard)
 
 
 def _show_error(shell, error_type, error, trace, tb_offset=None):
     """Show the lines of the notebook, the message and the remedy; %tb shows the full traceback."""
     from IPython.core.error import UsageError
 
+    try:
+        if isinstance(error, SyntaxError):
+            _add_remedy(error)
+        is_group = 'ExceptionGroup' in error_type.__name__
+        if isinstance(error, (SyntaxError, UsageError)) or is_group or shell.call_pdb:
+            shell.showtraceback((error_type, error, trace))
+        else:
+            _show_own_lines(shell, error_type, error, trace)
+    except Exception as failure:  # such as of __str__; IPython would remove this function
+        shell.showtraceback((error_type, failure, trace))
+
+
+def _add_remedy(error):
     from cifar10.tutorial import error_hints
 
-    if isinstance(error, SyntaxError):
-        remedy = error_hints.find_syntax_remedy(error)
-        error.msg += f'; {remedy}' if remedy else ''
-    if isinstance(error, (SyntaxError, UsageError)):
-        shell.showtraceback()
-        return
-    entries = error_hints.program_entries(trace, os.path.realpath(os.getcwd()))
+    remedy = error.msg and error_hints.find_syntax_remedy(error)
+    if remedy:
+        error.msg += f'; {remedy}'
+
+
+def _show_own_lines(shell, error_type, error, trace):
+    from cifar10.tutorial import error_hints
+
+    directory = os.path.realpath(os.getcwd())
+    cell = shell.history_manager.input_hist_raw[-1]
+    if cell.startswith('%%time'):  # IPython does not keep the lines of the timed code.
+        body = cell.partition('\n')[2]
+        for name in ('<timed exec>', '<timed eval>'):
+            linecache.cache[name] = (len(body), None, body.splitlines(True), name)
+    entries = error_hints.program_entries(trace, directory)
     shown_trace = None
     for entry in reversed(entries):
         shown_trace = types.TracebackType(
             shown_trace, entry.tb_frame, entry.tb_lasti, entry.tb_lineno
         )
-    message = _message(error)
+    message = _message(error, lambda path: error_hints.is_beside(path, directory))
     line = entries and linecache.getline(
         entries[-1].tb_frame.f_code.co_filename, entries[-1].tb_lineno
     )
     remedies = [remedy for pattern, remedy in _REMEDIES if re.search(pattern, message)]
     remedies.append(error_hints.find_remedy(error, line))
+    lines = [message, *getattr(error, '__notes__', [])]
+    if error.__cause__:
+        lines.append(f'Caused by {type(error.__cause__).__name__}: {error.__cause__}')
     if remedies[0]:
-        message += f'\nRemedy: {remedies[0]}'
-    shell.showtraceback((error_type, Exception(message), shown_trace), tb_offset=0)
+        lines.append(f'Remedy: {remedies[0]}')
+    shell.showtraceback((error_type, Exception('\n'.join(lines)), shown_trace), tb_offset=0)
     sys.last_type, sys.last_value, sys.last_traceback = error_type, error, trace
 
 
-def _message(error):
+def _message(error, is_beside):
     """Return the message of an error without TensorFlow's stack, with the line of the operation."""
     if not hasattr(error, 'op'):  # not a tf.errors.OpError
         return re.sub('Originally defined at:.*', '', str(error), flags=re.DOTALL).strip()
+    places = []
+    for path, number, *_ in error.op.traceback if error.op else []:
+        line = linecache.getline(path, number).strip()
+        # The file of a cell does not exist. Timed code of an earlier cell has no lines.
+        if os.path.exists(path) and is_beside(path):
+            places.append(f'{os.path.basename(path)}:{number}: {line}')
+        elif line and not os.path.exists(path) and not path.startswith('<timed'):
+            places += [] if 'run_cell_magic' in line else [line]
     message = errors.one_line_message(error)
-    cells = [
-        linecache.getline(frame[0], frame[1]).strip()
-        for frame in (error.op.traceback if error.op else [])
-        if not os.path.exists(frame[0])
-    ]
-    cells = [line for line in cells if line]
-    return f'{message}\nOperation {error.op.name!r}: {cells[-1]}' if cells else message
+    return f'{message}\nOperation {error.op.name!r}: {places[-1]}' if places else message

@@ -125,14 +125,19 @@ def program_entries(trace, directory):
     """
     entries = []
     while trace:
-        path = os.path.realpath(_frame(trace).filename)
-        is_package = path.startswith(_PACKAGE_DIR) or 'site-packages' in path
-        is_beside = path.startswith(os.path.join(directory, '')) and not is_package
+        frame = _frame(trace)
         is_main = trace.tb_frame.f_globals is vars(sys.modules['__main__'])
-        if _frame(trace).line and (is_beside or is_main):
+        if frame.line and (is_main or is_beside(frame.filename, directory)):
             entries.append(trace)
         trace = trace.tb_next
     return entries
+
+
+def is_beside(path, directory):
+    """Return True if a file is in the program's directory, and not in a package there."""
+    path = os.path.realpath(path)
+    is_package = path.startswith(_PACKAGE_DIR) or 'site-packages' in path
+    return path.startswith(os.path.join(directory, '')) and not is_package
 
 
 def _frame(entry):

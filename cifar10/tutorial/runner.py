@@ -7,6 +7,8 @@ import linecache
 import os
 import re
 import sys
+import textwrap
+import traceback
 import types
 
 from cifar10.errors import UserError, warn
@@ -15,7 +17,7 @@ from cifar10.tutorial import error_hints, modules, tf1
 
 # Line of a notebook that is not Python: magic, shell command, its result, request for help.
 _MAGIC = re.compile(
-    r'(?P<indent>\s*)(%time\s+(?P<statement>[^\s-].*)|[%!?].*|[\w, ]+=\s*[%!].*|[\w.*]+\?{1,2}\s*)$'
+    r'(?P<indent>\s*)(%time\s+(?P<statement>[^\s-].*)|[%!?].*|[\w,. \[\]]+=\s*[%!].*|[\w.*\[\]]+\?{1,2};?\s*)$'
 )
 
 
@@ -48,6 +50,8 @@ def run(path, arguments, own_modules=False):
     sys.path[0] = directory
     main = sys.modules['__main__'] = types.ModuleType('__main__')
     main.__file__ = os.path.abspath(path)
+    if is_notebook:
+        main.display = print
     try:
         for code in codes:
             exec(code, vars(main))
@@ -64,7 +68,10 @@ def _exit_with_error(error, directory, frames):
     line = error_hints.find_hint(error, directory)
     if line:
         raise UserError(line)
-    sys.excepthook(type(error), error.with_traceback(frames), frames)
+    if sys.excepthook is sys.__excepthook__:  # It would not show the lines of a cell.
+        traceback.print_exception(type(error), error, frames)
+    else:
+        sys.excepthook(type(error), error.with_traceback(frames), frames)
     sys.exit(1)
 
 
@@ -94,6 +101,9 @@ def _compile_program(path):
 def _read_cells(notebook, path):
     """Return the sources of the code cells of a parsed notebook."""
     try:
+        language = notebook.get('metadata', {}).get('language_info', {}).get('name', 'python')
+        if 'python' not in language.lower():
+            raise UserError(f'{path} is a notebook for {language}: give one for Python')
         # Up to version 3 of the format, the cells are in worksheets.
         cells = [
             cell for sheet in notebook.get('worksheets', [notebook]) for cell in sheet['cells']
@@ -109,7 +119,7 @@ def _read_cells(notebook, path):
 
 def _compile_cell(source, name):
     """Return the code objects of a cell; the last one prints the value of a final expression."""
-    lines = source.split('\n')
+    lines = textwrap.dedent(source).split('\n')
     first = next((line for line in lines if line.strip()), '')
     if first.startswith('%%') and not re.match(r'%%(capture|time)\b', first):
         warn(f'{os.path.basename(name)}: skips the cell {first}')
@@ -140,9 +150,11 @@ def _replace_magic(lines, error, name):
     found = _MAGIC.match(lines[index]) if 0 <= index < len(lines) else None
     if not found:
         raise error
-    statement = found.group('statement')
-    if not statement:
-        warn(f'{os.path.basename(name)}, line {index + 1}: skips {lines[index].strip()}')
-    while lines[index].endswith('\\') and index + 1 < len(lines):  # The command continues.
-        lines[index] = lines.pop(index + 1)
-    lines[index] = found.group('indent') + (statement or 'pass')
+    if found.group('statement'):
+        lines[index] = found.group('indent') + found.group('statement')
+        return
+    warn(f'{os.path.basename(name)}, line {index + 1}: skips {lines[index].strip()}')
+    last = index
+    while lines[last].endswith('\\') and last + 1 < len(lines):  # The command continues.
+        last += 1
+    lines[index : last + 1] = [found.group('indent') + 'pass'] + [''] * (last - index)

@@ -204,6 +204,9 @@ def _let_flags_be_set():
 
     def define_and_set(self, name, value):
         if name not in self:
+            similar = difflib.get_close_matches(name, self, 1, 0.8)
+            if similar:
+                errors.warn(f'FLAGS.{name} is a new flag; did you mean FLAGS.{similar[0]}?')
             tf.app.flags.DEFINE_string(name, None, '')
         set_flag(self, name, value)
 
@@ -237,8 +240,12 @@ def _warn_of_unknown_flags():
     flags.FlagValues.__call__ = parse_and_warn
 
 
-def adapt_to_notebook():
-    """Let a second definition of a flag replace the first one, and let app.run return."""
+def adapt_to_notebook(is_kernel=False):
+    """Let a second definition of a flag replace the first one, and let app.run return.
+
+    In a kernel, which has no command line, flags count as parsed, and an exit status of app.run
+    becomes a UserError.
+    """
     set_flag = flags.FlagValues.__setitem__
 
     def replace(self, name, flag):
@@ -249,19 +256,24 @@ def adapt_to_notebook():
 
     flags.FlagValues.__setitem__ = replace
     for module in app, tf.app:
-        module.run = _return_from(module.run)
+        module.run = _return_from(module.run, is_kernel)
+    if is_kernel:
+        flags.FLAGS.mark_as_parsed()
 
 
-def _return_from(run):
-    """Return app.run without SystemExit."""
+def _return_from(run, is_kernel):
+    """Return app.run without SystemExit after success."""
 
     @functools.wraps(run)
     def call(*positional, **named):
         try:
             run(*positional, **named)
         except SystemExit as error:
+            if error.code and not is_kernel:
+                raise
             if error.code:
-                raise errors.UserError(f'The program ended with exit status {error.code}')
+                status = f'The program ended with exit status {error.code}'
+                raise errors.UserError(error.code if isinstance(error.code, str) else status)
 
     return call
 

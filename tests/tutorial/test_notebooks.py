@@ -41,6 +41,14 @@ NOTEBOOKS = {
         ),
         ('print(FLAGS.max_steps, FLAGS.m)', '20 20\n'),
         (
+            'from absl import flags\nflags.DEFINE_bool("verbose", True, "")\nprint(flags.FLAGS.verbose)',
+            'True\n',
+        ),
+        (
+            'FLAGS.max_step = 3',
+            r'notebook: FLAGS\.max_step is a new flag; did you mean FLAGS\.max_steps\?\n',
+        ),
+        (
             'import cifar10\n'
             'FLAGS.batch_size = 64\n'
             'def main(argv):\n'
@@ -124,6 +132,10 @@ NOTEBOOKS = {
         LOAD,
         ('import cifar10.tutorial\ncifar10.tutorial.activate()\ncifar10.tutorial.activate()', ''),
         ('%reload_ext cifar10.tutorial', ''),
+        (
+            'import cifar10\nprint(cifar10.tutorial.__name__, cifar10.config.NUM_CLASSES)',
+            'cifar10.tutorial 10\n',
+        ),
         ("import tensorflow as tf\nw = tf.get_variable('w', [3])", ''),
         (
             "w = tf.get_variable('w', [3])",
@@ -211,6 +223,16 @@ NOTEBOOKS = {
                 'sess.run(total, {a: [1, 2], b: [1, 2, 3]})',
             ),
         ),
+        (
+            'with open("helper.py", "w") as helper:\n'
+            '    helper.write("def build(x):\\n    return x + [1, 2, 3]")\n'
+            'import helper\nsess.run(helper.build(a), {a: [1, 2]})',
+            _error(
+                'InvalidArgumentError',
+                r"Incompatible shapes: \[2\] vs\. \[3\]\nOperation 'add_1': helper\.py:2: return x \+ \[1, 2, 3\]",
+                'sess.run(helper.build(a), {a: [1, 2]})',
+            ),
+        ),
         ('%tb', r'(?s).*/python/client/session\.py.*InvalidArgumentError: .*'),
         (
             'import cifar10\ncifar10.inputs(True)',
@@ -220,6 +242,26 @@ NOTEBOOKS = {
                 'cifar10.inputs(True)',
             ).replace('/nothing', '.*'),
         ),
+        (
+            '%%time\nx = 1\nx / 0',
+            r'(CPU.*\n.*\n)?'
+            + _error(
+                'ZeroDivisionError',
+                'division by zero',
+                "get_ipython().run_cell_magic('time', '', 'x = 1\\nx / 0\\n')",
+                'x / 0',
+            ),
+        ),
+        ('raise SyntaxError', r'(?s).*SyntaxError.*'),
+        (
+            'raise RuntimeError("no data") from KeyError("x")',
+            _error(
+                'RuntimeError',
+                "no data\nCaused by KeyError: 'x'",
+                'raise RuntimeError("no data") from KeyError("x")',
+            ),
+        ),
+        ('raise KeyboardInterrupt', _error('KeyboardInterrupt', '', 'raise KeyboardInterrupt')),
         ('%nomagic', r'UsageError: Line magic function `%nomagic` not found\.\n'),
         ('x = 3\n1 / 0', _error('ZeroDivisionError', 'division by zero', '1 / 0')),
         ('print(x)', '3\n'),
@@ -353,7 +395,7 @@ def test_tour_has_ten_steps_with_links_and_outputs():
 
 def _check_outputs(outputs):
     """Check the outputs of the tour's steps against what the text says."""
-    record, distortions, queue, untrained, update, towers, training, board, evaluated = outputs[2:]
+    record, distortions, queue, untrained, update, towers, training, _, evaluated = outputs[2:]
     assert outputs[0] == '' and outputs[1].startswith('Writing the synthetic data set')
     for output in (record, distortions, queue, untrained, update, towers, training):
         assert output.count('[image/png]') == 1 and 'Traceback' not in output
@@ -368,7 +410,6 @@ def _check_outputs(outputs):
     assert difference < 1e-4 * largest
     losses = re.findall(r'step \d+, loss = ([\d.]+)\n', training)
     assert len(losses) == 10 and float(losses[-1]) < float(losses[0])
-    assert '<iframe id="tensorboard-frame' in board
     assert float(re.search(r'precision @ 1 = ([\d.]+) \(\d+ of 2000', evaluated).group(1)) > 0.2
     assert evaluated.count('[image/png]') == 3
 
@@ -378,4 +419,6 @@ def test_tour(tmp_path):
     tour = nbformat.read(TOUR, 4)
     for cell in tour.cells:
         cell.source = cell.source.replace('/tmp/cifar10_tour', str(tmp_path))
-    _check_outputs(_execute(tour, os.path.dirname(TOUR)))
+    outputs = _execute(tour, os.path.dirname(TOUR))
+    _check_outputs(outputs)
+    assert '<iframe id="tensorboard-frame' in outputs[9]

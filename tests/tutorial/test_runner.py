@@ -231,12 +231,14 @@ def test_the_traceback_is_that_of_the_program(tmp_path):
         (['fifo.py'], 'fifo.py is a FIFO, not a file: give the path of a Python file'),
         (['book.py'], 'book.py is a damaged notebook: open it in Jupyter'),
         (['damaged.ipynb'], 'damaged.ipynb is a damaged notebook: '),
+        (['r.ipynb'], 'r.ipynb is a notebook for R: give one for Python'),
     ],
 )
 def test_one_line(tmp_path, monkeypatch, arguments, line):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'three.py').write_text('print(3)\n')
     (tmp_path / 'book.py').write_text('\ufeff{"cells": [3], "nbformat": 4}', encoding='utf-8')
+    (tmp_path / 'r.ipynb').write_text('{"cells": [], "metadata": {"language_info": {"name": "R"}}}')
     (tmp_path / 'damaged.ipynb').write_text('{"cells": [\n')
     os.mkfifo('fifo.py')
     found, stdout, _ = programs.call('cifar10_run', *arguments)
@@ -279,10 +281,11 @@ def test_notebook(tmp_path):
         'def main(_):\n'
         '    print(FLAGS.max_steps, __file__)\n'
         'tf.app.run()\n',
-        'print("end")',
+        '%%capture out\n%time x = 3 + \\\n    4\ndisplay(x)',
+        '  files.all = !ls\n  print("end")',
     )
     stdout, stderr = _succeed(path, '--max_steps=5')
-    assert stdout == f'4\n\n%not_a_magic\n!nor a command\n5 {path}\nend\n'
+    assert stdout == f'4\n\n%not_a_magic\n!nor a command\n5 {path}\n7\nend\n'
     assert stderr.splitlines() == [
         'cifar10_run.py: book.ipynb, cell ' + skipped
         for skipped in (
@@ -291,8 +294,10 @@ def test_notebook(tmp_path):
             '2: skips the cell %%bash',
             '3, line 1: skips %%time',
             '3, line 3: skips !pip install \\',
-            '3, line 4: skips files = !ls',
+            '3, line 5: skips files = !ls',
             '4, line 4: skips tf.Session?',
+            '6, line 1: skips %%capture out',
+            '7, line 1: skips files.all = !ls',
         )
     ]
 
@@ -306,7 +311,12 @@ def test_errors_of_a_notebook(tmp_path):
     path = _write_notebook(tmp_path / 'fails.ipynb', '1', '\n1 / 0')
     status, stdout, stderr = programs.run('cifar10_run', path)
     assert (status, stdout) == (1, '1\n')
-    assert stderr.startswith(f'Traceback (most recent call last):\n  File "{path}, cell 2", line 2')
+    place = f'  File "{path}, cell 2", line 2, in <module>\n    1 / 0\n'
+    assert stderr.startswith('Traceback (most recent call last):\n' + place)
+    path = _write_notebook(
+        tmp_path / 'exits.ipynb', 'import sys, tensorflow as tf\ntf.app.run(lambda _: sys.exit(3))'
+    )
+    assert programs.run('cifar10_run', path) == (3, '', '')
     path = _write_notebook(tmp_path / 'name.ipynb', 'import tensorflow as tf\ntf.bais_add()')
     _, _, stderr = programs.run('cifar10_run', path)
     assert stderr.startswith(f'cifar10_run.py: error: {path}, cell 1:2: AttributeError: ')
