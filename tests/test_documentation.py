@@ -1,5 +1,6 @@
 """README.md and docs/*.md: links, lengths, commands and programs."""
 
+import json
 import os
 import re
 import shlex
@@ -217,6 +218,9 @@ def _make_checkout(directory):
         data_sets.write(directory / name, train_records=2)
     synthetic.maybe_write(str(directory / 'cifar10_synthetic'), records_per_file=100)
     (directory / 'my_program.py').write_text(PROGRAM)
+    (directory / 'my_notebook.ipynb').write_text(
+        json.dumps({'cells': [{'cell_type': 'code', 'source': PROGRAM}]})
+    )
     pictures.write(directory / 'my_photos', ['cats', 'dogs'], 10)
     for name in ('cat.jpg', 'holiday.png'):
         pictures.smooth(150, 200).save(str(directory / name))
