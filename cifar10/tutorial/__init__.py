@@ -58,11 +58,11 @@ def activate(own_modules=False):
     startup.import_tensorflow()
     from cifar10.tutorial import modules, tf1
 
+    if shell:
+        _adapt_shell(shell, tf1)
     modules.install(os.path.join(os.path.realpath(os.getcwd()), ''), own_modules)
     tf1.install()
     atexit.register(tf1.close_sessions)
-    if shell:
-        _adapt_shell(shell, tf1)
 
 
 def _adapt_shell(shell, tf1):
