@@ -83,7 +83,7 @@ def _show_error(shell, error_type, error, trace, tb_offset=None):
     try:
         if isinstance(error, SyntaxError):
             _add_remedy(error)
-        is_group = 'ExceptionGroup' in error_type.__name__
+        is_group = 'ExceptionGroup' in str(error_type)
         if isinstance(error, (SyntaxError, UsageError)) or is_group or shell.call_pdb:
             shell.showtraceback((error_type, error, trace))
         else:
@@ -140,7 +140,11 @@ def _message(error, is_beside):
         # The file of a cell does not exist. Timed code of an earlier cell has no lines.
         if os.path.exists(path) and is_beside(path):
             places.append(f'{os.path.basename(path)}:{number}: {line}')
-        elif line and not os.path.exists(path) and not path.startswith('<timed'):
-            places += [] if 'run_cell_magic' in line else [line]
+        elif (
+            line
+            and not os.path.exists(path)
+            and not re.search('<timed|run_cell_magic', path + line)
+        ):
+            places.append(line)
     message = errors.one_line_message(error)
     return f'{message}\nOperation {error.op.name!r}: {places[-1]}' if places else message

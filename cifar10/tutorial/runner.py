@@ -132,7 +132,8 @@ def _compile_cell(source, name):
             break
         except SyntaxError as error:
             _replace_magic(lines, error, name)
-    final = tree.body[-1:] if tree.body and isinstance(tree.body[-1], ast.Expr) else []
+    is_shown = tree.body and isinstance(tree.body[-1], ast.Expr) and not text.endswith(';\n')
+    final = tree.body[-1:] if is_shown else []
     del tree.body[len(tree.body) - len(final) :]
     return [
         compile(part, name, mode, dont_inherit=True)

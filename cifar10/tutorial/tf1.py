@@ -272,8 +272,11 @@ def _return_from(run, is_kernel):
             if error.code and not is_kernel:
                 raise
             if error.code:
-                status = f'The program ended with exit status {error.code}'
-                raise errors.UserError(error.code if isinstance(error.code, str) else status)
+                raise errors.UserError(
+                    error.code
+                    if isinstance(error.code, str)
+                    else f'The program ended with exit status {error.code}'
+                )
 
     return call
 

@@ -282,7 +282,7 @@ def test_notebook(tmp_path):
         '    print(FLAGS.max_steps, __file__)\n'
         'tf.app.run()\n',
         '%%capture out\n%time x = 3 + \\\n    4\ndisplay(x)',
-        '  files.all = !ls\n  print("end")',
+        '  files.all = !ls\n  print("end")\n  8;',
     )
     stdout, stderr = _succeed(path, '--max_steps=5')
     assert stdout == f'4\n\n%not_a_magic\n!nor a command\n5 {path}\n7\nend\n'
