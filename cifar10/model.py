@@ -101,12 +101,23 @@ def _band_matrix_lrn(x):
 
 
 def _split_batch(images, num_sub_batches):
-    """Split a batch into sub-batches whose sizes differ by at most 1."""
-    if num_sub_batches == 1:
-        return [images]
+    """Split a batch into sub-batches whose sizes differ by at most 1; none is empty.
+
+    A batch of unknown size is padded with zeros to at least one image per sub-batch, because
+    TensorFlow 2.21 with oneDNN computes a wrong shape for the convolution of an empty batch.
+    """
     with tf.name_scope('sub_batches'):
-        total = images.shape.as_list()[0] or tf.shape(images)[0]
-        sizes = [(total + i) // num_sub_batches for i in range(num_sub_batches)]
+        size = images.shape.as_list()[0]
+        if size is None:
+            num_missing = tf.maximum(num_sub_batches - tf.shape(images)[0], 0)
+            zeros = tf.zeros([num_missing, *images.shape.as_list()[1:]], images.dtype)
+            images = tf.concat([images, zeros], 0)
+            size = tf.shape(images)[0]
+        else:
+            num_sub_batches = min(num_sub_batches, size)
+        if num_sub_batches == 1:
+            return [images]
+        sizes = [(size + i) // num_sub_batches for i in range(num_sub_batches)]
         return tf.split(images, sizes, num=num_sub_batches)
 
 
@@ -142,7 +153,8 @@ def inference(
         weights, biases = _weights_and_biases([192, num_classes], x.dtype, 1 / 192, 0.0)
         logits = tf.add(tf.matmul(x, weights), biases, name=scope.name)
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, logits)
-    return logits
+    is_padded = images.shape.as_list()[0] is None
+    return logits[: tf.shape(images)[0]] if is_padded else logits
 
 
 def loss(logits, labels, scope=None, label_smoothing=CLASSIC.label_smoothing):

@@ -13,6 +13,7 @@ from cifar10 import evaluation
 from cifar10.config import FAST
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
+from cifar10.system import machine
 from tests.helpers import checkpoints, data_sets, events, faults, messages, oracle
 
 
@@ -26,16 +27,21 @@ def paths(data_dir):
     return dataset.read(data_dir).test.paths
 
 
-@pytest.mark.parametrize('num_examples', [None, 1, 129])
-def test_each_example_is_scored_once(tmp_path, num_examples):
-    """150 examples are a batch of 128 and one of 22."""
-    data_dir = data_sets.write(tmp_path / 'data', test_records=150)
+@pytest.mark.parametrize(
+    'test_records, num_examples',
+    [(150, None), (150, 1), (150, 129), (129, None), (1, None), (2, None), (3, None), (5, None)],
+)
+def test_each_example_is_scored_once(tmp_path, monkeypatch, test_records, num_examples):
+    """150 examples are a batch of 128 and one of 22. Some batches are smaller than a batch has
+    sub-batches."""
+    monkeypatch.setattr(machine, 'num_cores', lambda: 2)  # four sub-batches
+    data_dir = data_sets.write(tmp_path / 'data', test_records=test_records)
     paths = dataset.read(data_dir).test.paths
     path, variables = checkpoints.save(tmp_path, 7)
     result = _evaluator(paths, num_examples).evaluate(checkpoint.read(path))
     correct, cross_entropy = checkpoints.expected_result(data_dir, variables, num_examples)
     metrics = result.metrics
-    assert (metrics.num_correct, metrics.num_examples) == (correct, num_examples or 150)
+    assert (metrics.num_correct, metrics.num_examples) == (correct, num_examples or test_records)
     assert (result.step, result.num_views) == (7, 1)
     losses = {
         f'losses/{layer}/weight_loss': 0.004
