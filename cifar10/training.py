@@ -83,11 +83,10 @@ class Job(NamedTuple):
     @property
     def threads(self):
         """The Threads; numbers that are not requested depend on the cores."""
+        requested = self.requested_threads
         if self.deterministic:  # The order of sums varies if threads share an operation.
-            return self.requested_threads._replace(intra_op=1, prefetch=1)
-        return machine.choose_threads(
-            self.first_devices, self.hparams.batch_size, self.requested_threads
-        )
+            requested = requested._replace(intra_op=1, prefetch=1)
+        return machine.choose_threads(self.first_devices, self.hparams.batch_size, requested)
 
     @property
     def num_sub_batches(self):

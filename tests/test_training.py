@@ -204,7 +204,7 @@ def test_the_threads_of_a_job(monkeypatch):
         ['/cpu:0', '/cpu:1'],
         log_device_placement=True,
     )
-    assert (job.threads, job.num_sub_batches) == (Threads(1, 0, 2), 4)
+    assert (job.threads, job.num_sub_batches) == (Threads(1, 8, 2), 4)
     assert job.session_config == machine.session_config(job.devices, job.threads, True)
     job = job._replace(requested_threads=Threads(4, 3, 5), hparams=FAST, log_device_placement=False)
     assert (job.threads, job.num_sub_batches) == (Threads(4, 3, 5), 3)

@@ -147,8 +147,7 @@ def _plan_lines(job, first_step, is_single_process):
     ]
     lines += _placement(job, is_single_process)
     lines += [
-        f'Threads: intra-op {threads.intra_op or "all cores"}, inter-op {threads.inter_op or "all cores"}, '
-        f'input pipeline {threads.prefetch}',
+        f'Threads: intra-op {threads.intra_op}, inter-op {threads.inter_op}, input pipeline {threads.prefetch}',
         f'Batch: {hparams.batch_size} examples per tower (sub-batches: {job.num_sub_batches}), '
         f'{run_length.examples_per_step} examples per step, {optimizer.batch_factor(run_length, hparams):g} times the batch of the recipe',
         f'Epoch: {run_length.examples_per_epoch} examples, {run_length.examples_per_epoch / run_length.examples_per_step:.1f} steps',

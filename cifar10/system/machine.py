@@ -1,5 +1,6 @@
 """Cores, devices, threads, sub-batches, session configuration."""
 
+import math
 import os
 import platform
 import re
@@ -10,6 +11,7 @@ from tensorflow.python.client import device_lib
 
 _SUB_BATCHES_PER_CORE = 2  # more than one, to balance the load
 _MIN_EXAMPLES_PER_SUB_BATCH = 8  # Smaller sub-batches are slower.
+_CPU_QUOTA_FILE = '/sys/fs/cgroup/cpu.max'  # of a container: microseconds and period, or max
 
 
 class Threads(NamedTuple):
@@ -30,8 +32,14 @@ def set_up_tensorflow():
 
 
 def num_cores():
-    """Return the number of cores available to this process."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
+    """Return the number of cores that the affinity and the container leave to this process."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
+    if os.path.exists(_CPU_QUOTA_FILE):
+        with open(_CPU_QUOTA_FILE) as file:
+            quota, period = file.read().split()
+        if quota != 'max':
+            cores = min(cores, math.ceil(int(quota) / int(period)))
+    return cores
 
 
 def is_gpu(device):
@@ -62,7 +70,8 @@ def choose_threads(devices, batch_size, overrides=Threads()):
     """Choose the numbers of threads that are unset in `overrides`.
 
     Cores that share an operation wait for each other at its end. On a CPU, one sub-batch per core
-    is faster. So an operation gets one thread, if there are enough sub-batches.
+    is faster. So an operation gets one thread, if there are enough sub-batches. TensorFlow's own
+    choice would ignore the CPU quota of a container.
 
     Args:
       devices: one device name per tower.
@@ -70,17 +79,15 @@ def choose_threads(devices, batch_size, overrides=Threads()):
       overrides: a Threads.
 
     Returns:
-      A Threads; 0 leaves the number to TensorFlow.
+      A Threads, without 0.
     """
+    inter_op = overrides.inter_op or num_cores()
     # Two threads if possible: with a slow input, waits for one thread cost CPU time.
     prefetch = overrides.prefetch or min(num_cores(), max(2, len(devices)))
-    all_sub_batches = num_sub_batches(devices, batch_size, overrides.inter_op) * len(devices)
-    one_per_operation = not is_gpu(devices[0]) and all_sub_batches >= (
-        overrides.inter_op or num_cores()
-    )
-    return overrides._replace(
-        intra_op=overrides.intra_op or int(one_per_operation), prefetch=prefetch
-    )
+    all_sub_batches = num_sub_batches(devices, batch_size, inter_op) * len(devices)
+    one_per_operation = not is_gpu(devices[0]) and all_sub_batches >= inter_op
+    intra_op = overrides.intra_op or (1 if one_per_operation else num_cores())
+    return Threads(intra_op, inter_op, prefetch)
 
 
 def session_config(devices, threads=None, log_device_placement=False):

@@ -53,7 +53,7 @@ def test_the_whole_plan(data_dir, capsys):
         'Devices: /cpu:0, /cpu:1',
         'Speed: 2 CPU devices share the same cores and are not faster than one',
         'Weights: on /cpu:0 (--variable_strategy=cpu)',
-        'Threads: intra-op 1, inter-op all cores, input pipeline 3',
+        'Threads: intra-op 1, inter-op 2, input pipeline 3',
         'Batch: 128 examples per tower (sub-batches: 2), 256 examples per step, 2 times the batch of the recipe',
         'Epoch: 50000 examples, 195.3 steps',
         'Recipe: classic, with the hyperparameters of the books',
@@ -69,7 +69,7 @@ def test_parts_of_the_plan(data_dir, capsys):
     assert 'Speed' not in _plan(capsys, job) and 'Weights' not in _plan(capsys, job)
     gpus = _plan(capsys, job._replace(devices=['/gpu:0', '/gpu:1']))
     assert 'Speed' not in gpus and gpus['Weights'].startswith('on /cpu:0')
-    assert gpus['Threads'].startswith('intra-op all cores, inter-op ')
+    assert gpus['Threads'].startswith('intra-op 2, inter-op ')
     spread = _plan(capsys, job._replace(devices=_cpus(2), variable_strategy='spread'))
     assert spread['Weights'] == '3.56 MB on /cpu:0, 0.71 MB on /cpu:1 (--variable_strategy=spread)'
     divided = _plan(capsys, job._replace(devices=_cpus(4), devices_per_tower=2))

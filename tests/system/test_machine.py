@@ -36,17 +36,17 @@ def test_names_of_gpus():
 @pytest.mark.parametrize(
     'cores, devices, batch_size, given, chosen, sub_batches',
     [
-        (2, _cpus(1), 128, Threads(), Threads(1, 0, 2), 4),
-        (2, _cpus(3), 128, Threads(), Threads(1, 0, 2), 1),
-        (8, _cpus(2), 128, Threads(), Threads(1, 0, 2), 8),
+        (2, _cpus(1), 128, Threads(), Threads(1, 2, 2), 4),
+        (2, _cpus(3), 128, Threads(), Threads(1, 2, 2), 1),
+        (8, _cpus(2), 128, Threads(), Threads(1, 8, 2), 8),
         # At least 8 examples per sub-batch leave too few sub-batches for the cores.
-        (64, _cpus(1), 128, Threads(), Threads(0, 0, 2), 16),
-        (2, _cpus(1), 5, Threads(), Threads(0, 0, 2), 1),
-        (4, _cpus(1), 32, Threads(), Threads(1, 0, 2), 4),  # one sub-batch per core
+        (64, _cpus(1), 128, Threads(), Threads(64, 64, 2), 16),
+        (2, _cpus(1), 5, Threads(), Threads(2, 2, 2), 1),
+        (4, _cpus(1), 32, Threads(), Threads(1, 4, 2), 4),  # one sub-batch per core
         (8, _cpus(1), 128, Threads(inter_op=2), Threads(1, 2, 2), 4),
         (8, _cpus(1), 128, Threads(4, 2, 3), Threads(4, 2, 3), 4),
-        (8, _gpus(4), 128, Threads(), Threads(0, 0, 4), 1),
-        (1, _gpus(2), 128, Threads(), Threads(0, 0, 1), 1),
+        (8, _gpus(4), 128, Threads(), Threads(8, 8, 4), 1),
+        (1, _gpus(2), 128, Threads(), Threads(1, 1, 1), 1),
     ],
 )
 def test_threads_and_sub_batches(
@@ -68,6 +68,21 @@ def test_only_cores_that_the_process_may_use():
     finally:
         os.sched_setaffinity(0, allowed)
     assert machine.num_cores() == len(allowed)
+
+
+@pytest.mark.parametrize(
+    'quota, cores', [('max', 64), ('400000', 4), ('150000', 2), ('20000', 1), ('9900000', 64)]
+)
+def test_the_cpu_quota_of_a_container(monkeypatch, tmp_path, quota, cores):
+    """docker --cpus=4 on 64 cores gives 4 threads and 8 sub-batches."""
+    cpu_max = tmp_path / 'cpu.max'
+    cpu_max.write_text(f'{quota} 100000\n')
+    monkeypatch.setattr(machine, '_CPU_QUOTA_FILE', str(cpu_max))
+    monkeypatch.setattr(os, 'sched_getaffinity', lambda pid: set(range(64)), raising=False)
+    assert machine.num_cores() == cores
+    if cores == 4:
+        assert machine.num_sub_batches(_cpus(1), 128) == 8
+        assert machine.choose_threads(_cpus(1), 128) == Threads(1, 4, 2)
 
 
 def test_a_session_with_chosen_threads():
