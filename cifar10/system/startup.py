@@ -122,6 +122,10 @@ class _TolerantStdout(io.TextIOWrapper):
         """Flush if possible."""
         self._attempt(super().flush)
 
+    def close(self):
+        """Close the stream; the text that remains may be lost."""
+        self._attempt(super().close)  # Python 3.13 prints errors of the finalization.
+
     def _attempt(self, action, *args):
         try:
             action(*args)
