@@ -19,15 +19,19 @@ from cifar10.cli import program, training_flags
 def define_flags():
     """Define the flags; check them after parsing."""
     training_flags.define()
+    training_flags.define_variable_strategy()
     yield
     training_flags.check()
 
 
+from absl import flags
 import tensorflow.compat.v1 as tf
 
 import cifar10
-from cifar10 import optimizer, summaries, training
+from cifar10 import optimizer, placement, summaries, training
 from cifar10.cli import training_job
+
+FLAGS = flags.FLAGS
 
 
 def train(job, run):
@@ -50,7 +54,7 @@ def train(job, run):
         global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, job.run_length, hparams)
         opt = optimizer.create(learning_rate, hparams)
-        with tf.device(device):
+        with placement.variables_on(job.variable_devices), tf.device(device):
             logits = cifar10.inference(
                 images, job.dataset.num_classes, job.num_sub_batches, hparams.fc_weight_decay
             )
@@ -69,7 +73,7 @@ def train(job, run):
 
 def main():
     """Prepare the data set and the train_dir, print the plan, and train."""
-    job = training_job.prepare()
+    job = training_job.prepare(variable_strategy=FLAGS.variable_strategy)
     with training_job.open_run(job) as run:
         training_job.print_plan(job, run)
         train(job, run)

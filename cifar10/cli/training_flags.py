@@ -180,6 +180,17 @@ def define_placement():
     )
 
 
+def define_variable_strategy():
+    """Define --variable_strategy of the trainer on one device."""
+    flags.DEFINE_enum(
+        'variable_strategy',
+        None,
+        ['cpu', 'first_device'],
+        'Device of the variables, their moving averages and the optimizer: cpu, or first_device for the '
+        'device of the network. Default: first_device with a GPU, else cpu.',
+    )
+
+
 def define_threads():
     """Define --intra_op_threads, --inter_op_threads and --num_preprocess_threads."""
     for name, description in [

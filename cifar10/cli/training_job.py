@@ -9,7 +9,7 @@ from absl import flags
 
 from cifar10 import optimizer, placement, training
 from cifar10.cli import data_flags, program, training_flags
-from cifar10.config import CLASSIC, VARIABLE_STRATEGIES, Intervals
+from cifar10.config import CLASSIC, Intervals
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
 from cifar10.hooks import outputs
@@ -36,7 +36,7 @@ def threads():
 def prepare(
     num_devices=1,
     devices_per_tower=1,
-    variable_strategy=VARIABLE_STRATEGIES[0],
+    variable_strategy=None,
     resumes=True,
     **cluster_fields,
 ):
@@ -45,7 +45,7 @@ def prepare(
     Args:
       num_devices: number of devices of all towers.
       devices_per_tower: see Job.
-      variable_strategy: see Job.
+      variable_strategy: see Job; None means first_device with a GPU, else cpu.
       resumes: False for a worker that is not the chief, because only the chief reads the record.
       cluster_fields: fields of the Job that depend on the cluster.
 
@@ -79,7 +79,8 @@ def prepare(
         deterministic=FLAGS.deterministic,
         log_device_placement=FLAGS.log_device_placement,
         devices_per_tower=devices_per_tower,
-        variable_strategy=variable_strategy,
+        variable_strategy=variable_strategy
+        or ('first_device' if machine.is_gpu(devices[0]) else 'cpu'),
         **cluster_fields,
     )
 
@@ -174,12 +175,11 @@ def _plan_lines(job, first_step, is_single_process):
 
 
 def _placement(job, is_single_process):
-    """Return the lines about several devices: layers, speed, weights.
+    """Return the lines about GPUs or several devices: layers, speed, weights.
 
     A worker of a cluster prints the placement of its variables after it has built its graph.
     """
-    if len(job.devices) == 1:
-        return []
+    is_gpu, is_alone = machine.is_gpu(job.devices[0]), len(job.devices) == 1
     lines = []
     if job.devices_per_tower > 1:
         parts = placement.divide_layers(job.devices_per_tower)
@@ -187,12 +187,24 @@ def _placement(job, is_single_process):
             devices = job.devices[i * len(parts) :]
             placed = [f'{", ".join(part)} on {dev}' for part, dev in zip(parts, devices)]
             lines.append(f'Tower {i}: {"; ".join(placed)}')
-    if not machine.is_gpu(job.devices[0]):
+    if not is_gpu and not is_alone:
         lines.append(
             f'Speed: {len(job.devices)} CPU devices share the same cores and are not faster than one'
         )
-    if is_single_process and job.devices_per_tower == 1 and job.variable_strategy == 'cpu':
-        lines.append('Weights: on /cpu:0 (--variable_strategy=cpu)')  # no bytes to count
+    if (
+        is_single_process
+        and (job.variable_strategy == 'cpu' or is_alone)
+        and job.devices_per_tower == 1
+    ):
+        # There are no bytes to count.
+        line = (
+            f'Weights: on {job.variable_devices[0]} (--variable_strategy={job.variable_strategy})'
+        )
+        if is_gpu and job.variable_strategy == 'cpu':
+            faster = 'first_device' if is_alone else 'spread, if the GPUs have fast links'
+            line += f'; estimated to be faster: {faster}'
+        if is_gpu or not is_alone:
+            lines.append(line)
     elif is_single_process:
         lines += training.placement_stats(job).format_lines(
             'Weights', job.variable_strategy, 'per step'

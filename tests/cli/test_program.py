@@ -29,7 +29,7 @@ PLACEMENT = ' num_gpus devices_per_tower variable_strategy'
 @pytest.mark.parametrize(
     'script, names',
     [
-        ('cifar10_train', TRAINING),
+        ('cifar10_train', TRAINING + ' variable_strategy'),
         ('cifar10_multi_gpu_train', TRAINING + PLACEMENT),
         ('cifar10_classic', RUN + 'batch_size num_gpus'),
         (

@@ -3,6 +3,7 @@
 from absl import flags
 import pytest
 
+from cifar10 import placement
 from cifar10.cli import training_flags, training_job
 from cifar10.config import BEST, CLASSIC, FAST, RECIPES, HParams, Intervals
 from cifar10.data import dataset
@@ -22,6 +23,20 @@ def defined():
 def test_without_flags_the_defaults_of_the_job(data_dir):
     flags.FLAGS(['a script', '--data_dir=' + data_dir])
     assert training_job.prepare() == Job(dataset.read(data_dir), 300, devices=['/cpu:0'])
+
+
+def test_the_variables_of_one_gpu(data_dir, monkeypatch):
+    training_flags.define_variable_strategy()
+    found = []
+    for device, args in [('/gpu:0', []), ('/gpu:0', ['cpu']), ('/cpu:0', []), ('/cpu:0', ['cpu'])]:
+        monkeypatch.setattr(placement, 'tower_devices', lambda _, device=device: [device])
+        flags.FLAGS(
+            ['a script', '--data_dir=' + data_dir, *(f'--variable_strategy={a}' for a in args)]
+        )
+        job = training_job.prepare(variable_strategy=flags.FLAGS.variable_strategy)
+        found += job.variable_devices
+        flags.FLAGS['variable_strategy'].unparse()
+    assert found == ['/gpu:0', '/cpu:0', '/cpu:0', '/cpu:0']
 
 
 def test_every_flag_reaches_the_job(data_dir):

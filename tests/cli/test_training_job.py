@@ -69,6 +69,16 @@ def test_parts_of_the_plan(data_dir, capsys):
     assert 'Speed' not in _plan(capsys, job) and 'Weights' not in _plan(capsys, job)
     gpus = _plan(capsys, job._replace(devices=['/gpu:0', '/gpu:1']))
     assert 'Speed' not in gpus and gpus['Weights'].startswith('on /cpu:0')
+    assert gpus['Weights'].endswith(
+        '(--variable_strategy=cpu); estimated to be faster: spread, if the GPUs have fast links'
+    )
+    one_gpu = job._replace(devices=['/gpu:0'])
+    assert _plan(capsys, one_gpu)['Weights'] == (
+        'on /cpu:0 (--variable_strategy=cpu); estimated to be faster: first_device'
+    )
+    assert _plan(capsys, one_gpu._replace(variable_strategy='first_device'))['Weights'] == (
+        'on /gpu:0 (--variable_strategy=first_device)'
+    )
     assert gpus['Threads'].startswith('intra-op 2, inter-op ')
     spread = _plan(capsys, job._replace(devices=_cpus(2), variable_strategy='spread'))
     assert spread['Weights'] == '3.56 MB on /cpu:0, 0.71 MB on /cpu:1 (--variable_strategy=spread)'

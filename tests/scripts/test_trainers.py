@@ -10,7 +10,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import training
-from cifar10.config import CLASSIC, Intervals
+from cifar10.config import CLASSIC, FAST, Intervals
 from cifar10.data import dataset
 from cifar10.hooks import outputs
 from cifar10.runs import checkpoint
@@ -118,6 +118,35 @@ def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers)
             assert threads == 3
             if kind == 'gpu' and towers == 2:
                 _assert_own_batches(graph)
+
+
+def test_one_gpu_holds_variables_and_optimizer(tmp_path, data_dir):
+    """Muon computes where the weights are; only input, step and learning rate stay on the CPU."""
+    job = Job(
+        dataset.read(data_dir),
+        300,
+        FAST._replace(batch_size=16),
+        ['/gpu:0'],
+        max_steps=1,
+        variable_strategy='first_device',
+    )
+    path, holders = _train(cifar10_train, job, tmp_path), set()
+    with tf.Graph().as_default() as graph:
+        tf.train.import_meta_graph(path + '.meta')
+        for variable in tf.global_variables():
+            expected = 'CPU' if variable.op.name == 'global_step' else 'GPU'
+            assert variable.op.device == f'/device:{expected}:0', variable.op.name
+            holders.add(variable.op.name.split('/')[-1])
+        assert {'weights', 'biases', 'Muon', 'ExponentialMovingAverage'} <= holders
+        products = [op for op in graph.get_operations() if op.type in ('MatMul', 'BatchMatMulV2')]
+        updates = [op.device for op in products if op.name.startswith('update/')]
+        assert len(updates) > 20 and set(updates) == {'/device:GPU:0'}
+        averages = [
+            op.device
+            for op in graph.get_operations()
+            if op.name.startswith('moving_averages/') and op.type.startswith('Assign')
+        ]
+        assert len(averages) >= 10 and set(averages) == {'/device:GPU:0'}
 
 
 def _assert_own_batches(graph):
