@@ -38,11 +38,6 @@ def read(page):
         return opened.read()
 
 
-def words(page):
-    """Return the number of words, as `wc -w` counts."""
-    return len(read(page).split())
-
-
 def anchors(page):
     """Return the anchors that GitHub makes of the headings."""
     found, times = [], collections.Counter()
