@@ -9,7 +9,8 @@ from tests.helpers import checkpoints, pictures, programs
 # Remove names that Python lacks on Windows, except those that the standard library or TensorFlow
 # need here.
 _PREAMBLE = """
-import os, signal, sys
+import os, shutil, signal, sys
+shutil._use_fd_functions = False  # as on Windows
 for name in ('fcntl', 'grp', 'pwd', 'resource', 'termios'):
     sys.modules[name] = None
 for name in ('fork', 'getuid', 'killpg', 'mkfifo', 'O_NOFOLLOW', 'O_NONBLOCK', 'sched_getaffinity', 'sched_setaffinity',
