@@ -65,11 +65,16 @@ def test_lines_and_checkpoints_when_the_step_jumps(
 
 @pytest.mark.parametrize('jump, every', [(7, 10), (10, 15)])
 def test_summaries_of_runs_of_several_steps(tmp_path, data_dir, jump, every):
-    """As in average mode: the last step of a session run is known before it."""
+    """As in average mode: the last step of a session run is known before it.
+
+    The first and the last session run have summaries too.
+    """
     steps = list(range(jump, 200 + jump, jump))
     _train(tmp_path, data_dir, jump, 200, steps_per_execution=jump, save_summaries_steps=every)
     written = [(step, value) for step, tag, value in events.scalars(tmp_path) if tag == 'epoch']
-    assert [step for step, _ in written] == _first_past(steps, every)
+    assert [step for step, _ in written] == sorted(
+        {steps[0], *_first_past(steps, every), steps[-1]}
+    )
     assert [value for _, value in written] == pytest.approx([step / 10 for step, _ in written])
 
 
@@ -77,11 +82,13 @@ def test_summaries_when_others_make_steps(tmp_path, data_dir):
     """The steps of others are unknown before a session run: a summary can be one run late."""
     _train(tmp_path, data_dir, 7, 100, save_summaries_steps=10)
     assert [step for step, tag, _ in events.scalars(tmp_path) if tag == 'loss'] == [
+        7,
         21,
         42,
         56,
         70,
         91,
+        105,
     ]
 
 
