@@ -3,6 +3,7 @@
 import glob
 import os
 
+import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
@@ -90,6 +91,19 @@ def test_summaries_when_others_make_steps(tmp_path, data_dir):
         91,
         105,
     ]
+
+
+def test_others_have_diverged(tmp_path, data_dir):
+    """The chief joins after their last step: it only saves, and its first values are not finite."""
+    tf.get_variable('weights', initializer=float('nan'))
+    collections = [tf.GraphKeys.GLOBAL_VARIABLES, tf.GraphKeys.GLOBAL_STEP]
+    tf.get_variable('global_step', initializer=np.int64(100), collections=collections)
+    with outputs.open_run(str(tmp_path), False, job(data_dir)) as run, messages.raises(
+        '^Training diverged. Not finite: variables: weights. Lower .* checkpoint: none yet$'
+    ):
+        run.first_step = 100
+        run_steps(_step(1, 1.0), fake_job(RunLength(10, 100, 100)), run)
+    assert glob.glob(str(tmp_path / '*.index')) == []
 
 
 def _train_worker(step, first_step=0):
