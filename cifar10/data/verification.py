@@ -72,7 +72,13 @@ def read_examples(split):
 
 
 def total_checksum(split):
-    """Return a checksum of the CRC-32s of the files of a Split, as eight hexadecimal digits."""
+    """Return a checksum of the CRC-32s of the files of a Split, as eight hexadecimal digits.
+
+    Raises:
+      UserError: a file is missing or is no regular file.
+    """
+    for path in split.paths:
+        check_file(path)
     checksums = [_checksum(path, split.label_weights) for path in split.paths]
     return f'{zlib.crc32(repr(checksums).encode()):08x}'
 

@@ -9,7 +9,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10.config import CLASSIC, FAST
-from cifar10.data import dataset
+from cifar10.data import dataset, verification
 from cifar10.runs import run_directory
 from cifar10.system import directories
 from tests.helpers import messages
@@ -286,6 +286,30 @@ def test_another_number_of_examples(tmp_path, data_dir, capsys):
     train(tmp_path / 'constant', data_dir, 2, hparams=constant)
     train(tmp_path / 'constant', data_dir, 3, hparams=constant, num_examples=200)
     assert 'num_examples 200 (was 100)' in capsys.readouterr().out
+
+
+def test_other_images(tmp_path, data_dir, own_data_dir, monkeypatch):
+    """Equal files in another directory are the same data, and no file is read again."""
+    train(tmp_path / 'run', data_dir, 1)
+    train(tmp_path / 'run', own_data_dir, 2)
+    with open(dataset.read(own_data_dir).train.paths[2], 'r+b') as changed:
+        changed.seek(-1, os.SEEK_END)
+        (value,) = changed.read(1)
+        changed.seek(-1, os.SEEK_END)
+        changed.write(bytes([value ^ 1]))
+    verification.verify(dataset.read(own_data_dir).train)
+    monkeypatch.setattr(verification, 'chunks', None)
+    with messages.raises(
+        f'^The run in {tmp_path}/run was trained with data_checksum [0-9a-f]{{8}}, not [0-9a-f]{{8}}: '
+        'give the same, another --train_dir, or --fresh to move it aside$'
+    ):
+        train(tmp_path / 'run', own_data_dir, 3)
+    assert_saved(tmp_path / 'run', 2)
+    path = tmp_path / 'run' / 'run.json'
+    record = json.loads(path.read_text())
+    del record['data_checksum']  # as in early versions
+    path.write_text(json.dumps(record))
+    train(tmp_path / 'run', own_data_dir, 3)
 
 
 def test_a_boolean_hyperparameter_in_the_record():
