@@ -115,7 +115,8 @@ def _verify_file(split, file):
             f'{num_extra_bytes} more'
         )
     elif file.num_examples not in (None, num_examples):
-        problem = f'has {num_examples} examples, not {file.num_examples} as in dataset.json'
+        source = 'in dataset.json' if file.sha256 else 'at the start'
+        problem = f'has {num_examples} examples, not {file.num_examples} as {source}'
     elif bad_labels.size:
         problem = f'has labels that are not 0 to {num_classes - 1} (count: {counts[bad_labels].sum()}, for example {bad_labels[0]})'
     if problem:

@@ -114,10 +114,10 @@ class DataFilesHook(tf.train.SessionRunHook):
     Otherwise readers would wait forever, or read unverified data.
     """
 
-    def __init__(self, split, num_examples):
-        """Raise UserError unless the files of the Split hold `num_examples` examples."""
+    def __init__(self, split):
+        """Raise UserError if a file of the Split is invalid or has changed."""
         self._change = None
-        self._file_watcher = watch.FileWatcher(split, num_examples)
+        self._file_watcher = watch.FileWatcher(split)
 
     def after_create_session(self, session, coord):
         """Start to watch the files."""
