@@ -38,10 +38,11 @@ class RunDirectory(NamedTuple):
         return self.resumed.step if self.resumed else 0
 
     def write_record(self):
-        """Write the record for resumed runs and the evaluation."""
+        """Write the record for resumed runs and the evaluation; null is infinite."""
+        record = {name: None if value == math.inf else value for name, value in self.record.items()}
         files.atomic_write(
             os.path.join(self.path, RECORD),
-            json.dumps(self.record, indent=1),
+            json.dumps(record, indent=1, allow_nan=False),
             'make room there, or give another --train_dir',
         )
 
@@ -174,6 +175,8 @@ def _validate(record):
         raise ValueError('it is not a JSON object')
     for name, classic in dict(CLASSIC._asdict(), last_step=math.inf).items():
         value = record.get(name, classic)
+        if value is None and classic == math.inf:  # Early versions wrote Infinity.
+            value = classic
         if not _is_valid(name, value, type(classic)):
             raise ValueError(f'{name} is {reprlib.repr(value)}')
         record[name] = type(classic)(value)

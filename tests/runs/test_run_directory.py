@@ -209,7 +209,9 @@ def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
         ('batch_size', 32.5, 'batch_size is 32.5'),
         ('schedule', 'step', "schedule is 'step'"),
         ('contrast', -1, 'contrast is -1'),
-        ('last_step', None, 'last_step is None'),
+        ('last_step', '7', "last_step is '7'"),
+        ('epochs', -1, 'epochs is -1'),
+        ('momentum', None, 'momentum is None'),
         ('class_names', [1, 2], 'class_names is not a list of names'),
         ('class_names', ['a\nb'], 'class_names is not a list of names'),
         ('class_names', 'cat', 'class_names is not a list of names'),
@@ -267,9 +269,25 @@ def test_a_record_of_an_earlier_version(tmp_path, data_dir, capsys):
     assert 'resumed with' not in capsys.readouterr().out
 
 
-def test_a_run_without_end(tmp_path):
-    (tmp_path / 'run.json').write_text('{"last_step": Infinity}')
-    assert run_directory.read_record(str(tmp_path))['last_step'] == math.inf
+@pytest.mark.parametrize('infinite', ['null', 'Infinity'])
+def test_a_run_without_end(tmp_path, infinite):
+    (tmp_path / 'run.json').write_text(f'{{"last_step": {infinite}, "epochs": {infinite}}}')
+    record = run_directory.read_record(str(tmp_path))
+    assert record['last_step'] == record['epochs'] == math.inf
+
+
+def test_the_record_is_strict_json(tmp_path, data_dir, capsys):
+    """JSON has no infinity; resumed runs and the evaluation read the infinite epochs back."""
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    train(tmp_path, data_dir, 1)
+    content = (tmp_path / 'run.json').read_text()
+    assert json.loads(content, parse_constant=refuse)['epochs'] is None
+    assert run_directory.read_hparams(str(tmp_path)) == HPARAMS and HPARAMS.epochs == math.inf
+    train(tmp_path, data_dir, 2)
+    assert 'resumed with' not in capsys.readouterr().out
 
 
 def test_no_record_counts_as_classic(tmp_path):
