@@ -66,7 +66,7 @@ def filter_grid(kernels):
     number = int(kernels.shape[3])
     columns = math.ceil(math.sqrt(number))
     rows = math.ceil(number / columns)
-    pixels = tf.round(128 + 127 * kernels / tf.reduce_max(tf.abs(kernels)))
+    pixels = tf.round(128 + 127 * tf.div_no_nan(kernels, tf.reduce_max(tf.abs(kernels))))
     lined = tf.pad(
         tf.transpose(pixels, [3, 0, 1, 2]),
         [[0, rows * columns - number], [1, 0], [1, 0], [0, 0]],
@@ -105,10 +105,11 @@ def training(images, losses, learning_rate, gradients, extra_summaries=()):
         for fill in tf.get_collection(cifar10_input.QUEUE_FILL):
             summary_ops.append(_scalar('/'.join(fill.op.name.split('/')[-2:]), fill))
         for gradient, variable in gradients:
-            name = variable.op.name
-            summary_ops += [_histogram(name, variable), _histogram(name + '/gradients', gradient)]
+            # The update can be between two reads: only one of them could be finite.
+            name, values = variable.op.name, variable.read_value()
+            summary_ops += [_histogram(name, values), _histogram(name + '/gradients', gradient)]
             if name == 'conv1/weights':
-                grid = filter_grid(variable)[tf.newaxis]
+                grid = filter_grid(values)[tf.newaxis]
                 summary_ops.append(
                     tf.raw_ops.ImageSummary(tag='conv1/filters', tensor=grid, max_images=1)
                 )

@@ -7,7 +7,14 @@ from typing import NamedTuple, Optional, Sequence
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, multi_gpu, optimizer, placement
-from cifar10.config import CLASSIC, MAX_STEPS, HParams, Intervals, RunLength
+from cifar10.config import (
+    CLASSIC,
+    MAX_STEPS,
+    NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
+    HParams,
+    Intervals,
+    RunLength,
+)
 from cifar10.data.dataset import Dataset
 from cifar10.hooks import checkpoint_hooks, session_hooks
 from cifar10.input import InputSettings, Shard
@@ -21,7 +28,6 @@ class Job(NamedTuple):
     """Specification of a run: data, hyperparameters, devices, intervals."""
 
     dataset: Dataset
-    num_examples: int  # in the training set
     hparams: HParams = CLASSIC
     devices: Sequence[str] = ('/cpu:0',)  # of tower 0, then of tower 1, ...
     requested_threads: Threads = Threads()
@@ -36,6 +42,12 @@ class Job(NamedTuple):
     variable_strategy: str = 'cpu'  # one of config.VARIABLE_STRATEGIES
     batches_per_step: int = 1  # batches per global step, if each worker has one tower
     steps_per_execution: int = 1  # steps per session run of the train op
+
+    @property
+    def num_examples(self):
+        """The number of training examples; that of CIFAR-10 if a file is missing."""
+        counts = [file.num_examples for file in self.dataset.train.files]
+        return NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN if None in counts else sum(counts)
 
     @property
     def model_params(self):
@@ -200,7 +212,7 @@ def session(step, job, run, saver, summary_writer, settings=None):
         return
     num_parameters = sum(variable.shape.num_elements() for variable in tf.trainable_variables())
     print(f'Network: {num_parameters} parameters')
-    data_files = session_hooks.DataFilesHook(job.dataset.train, job.num_examples)
+    data_files = session_hooks.DataFilesHook(job.dataset.train)
     nan_hook = checkpoint_hooks.NanHook(step, run.last_checkpoint)
     # The order matters. LoggingHook starts its timer after QueueFillHook has filled the queue.
     # NanHook is before all hooks that print or save values.

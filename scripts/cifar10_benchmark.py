@@ -59,7 +59,7 @@ from cifar10 import placement
 from cifar10.benchmark import estimates, subcommands
 from cifar10.benchmark.measurements import BASELINE, OURS, StepCounts
 from cifar10.cli import training_job
-from cifar10.config import CLASSIC, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
+from cifar10.config import CLASSIC
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.system import files, signals
@@ -87,14 +87,13 @@ def benchmark_params(subcommand):
     # For a batch in memory, a step needs only the number of classes.
     data = data_flags.prepare() if is_read else dataset.read('')
     if is_read:
-        training_job.count_examples(data, FLAGS.batch_size)
+        training_job.check_batch_size(FLAGS.batch_size, data)
     num_devices = FLAGS.num_gpus
     if subcommand == 'towers':
         num_devices = subcommands.MAX_TOWERS * FLAGS.devices_per_tower
         training_job.check_division(num_devices, FLAGS.devices_per_tower)
     job = Job(
         dataset=data,
-        num_examples=NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
         hparams=CLASSIC._replace(batch_size=FLAGS.batch_size),
         devices=placement.tower_devices(num_devices),
         requested_threads=training_job.threads(),

@@ -40,9 +40,9 @@ FLAGS = flags.FLAGS
 def main():
     """Prepare the data set and train."""
     data = data_flags.prepare()
+    training_job.check_batch_size(FLAGS.batch_size, data)
     job = Job(
         dataset=data,
-        num_examples=training_job.count_examples(data, FLAGS.batch_size),
         hparams=CLASSIC._replace(batch_size=FLAGS.batch_size),
         devices=placement.tower_devices(FLAGS.num_gpus),
         max_steps=FLAGS.max_steps,

@@ -98,10 +98,9 @@ def runs(tmp_path_factory, data_dir):
     """A directory with runs: 'classic' has one variable; step 2 of 'fast' is traced; an
     evaluation."""
     parent, data = tmp_path_factory.mktemp('runs'), dataset.read(data_dir)
-    small_run.train(parent / 'classic', data_dir, 2, hparams=RUNS['classic'], num_examples=300)
+    small_run.train(parent / 'classic', data_dir, 2, hparams=RUNS['classic'])
     job = Job(
         data,
-        300,
         RUNS['fast'],
         ['/cpu:0', '/cpu:1'],
         max_steps=3,

@@ -80,7 +80,7 @@ def test_the_shuffle_queue_is_bounded(tmp_path, many_dir):
 
 
 def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
-    model_params = Job(dataset.read(many_dir), 263).model_params
+    model_params = Job(dataset.read(many_dir)).model_params
     assert model_params == multi_gpu.ModelParams(300, model_params.num_sub_batches)
     batches = [(tf.zeros([2, 24, 24, 3]), tf.constant([0, 299]))] * 2
     multi_gpu.tower_gradients(
@@ -95,12 +95,12 @@ def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
     sizes = [int(np.prod(shape)) * 4 for shape in shapes.values()]
     assert (
         cluster_estimate.server_bytes(1, 300) == [sum(sizes)]
-        and Job(dataset.read(''), 50000).model_params.num_classes == 10
+        and Job(dataset.read('')).model_params.num_classes == 10
     )
 
 
 def test_the_classic_formulation_has_them_too(many_dir):
-    job = Job(dataset.read(many_dir), 263)
+    job = Job(dataset.read(many_dir))
     classic.training_step(job, [(tf.zeros([2, 24, 24, 3]), tf.constant([0, 299]))])
     assert tf.trainable_variables()[-1].shape.as_list() == [300]
     images, labels = classic.distorted_inputs(job.dataset, 5)
@@ -109,7 +109,7 @@ def test_the_classic_formulation_has_them_too(many_dir):
 
 def test_workers_must_have_the_same_classes(many_dir, data_dir):
     ours, theirs = (
-        cluster_state.run_config(Job(dataset.read(path), 300), Strategy('sync', 2), '')
+        cluster_state.run_config(Job(dataset.read(path)), Strategy('sync', 2), '')
         for path in (many_dir, data_dir)
     )
     assert json.loads(ours)['class_names'][299] == 'class 299'

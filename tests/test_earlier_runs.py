@@ -82,7 +82,7 @@ def test_it_is_evaluated_as_before(tmp_path, earlier, train_dir, plain_data_dir,
 def test_it_is_resumed_as_before(train_dir, plain_data_dir, expected, capsys, script):
     hparams = run_directory.read_hparams(train_dir)
     intervals = Intervals(eval_every=0)
-    job = Job(dataset.read(plain_data_dir), 100, hparams, max_steps=7, seed=1, intervals=intervals)
+    job = Job(dataset.read(plain_data_dir), hparams, max_steps=7, seed=1, intervals=intervals)
     with outputs.open_run(train_dir, False, job) as run:
         script.train(job, run)
     output = capsys.readouterr().out

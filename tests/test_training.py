@@ -11,14 +11,14 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import training
 from cifar10.config import CLASSIC, FAST, RECIPES, Intervals, RunLength
-from cifar10.data import dataset
+from cifar10.data import dataset, dataset_writer
 from cifar10.errors import UserError
 from cifar10.hooks import session_hooks
 from cifar10.runs import checkpoint
 from cifar10.system import machine, signals
 from cifar10.system.machine import Threads
 from cifar10.training import Job
-from tests.helpers import events, measured_runs, messages
+from tests.helpers import data_sets, events, measured_runs, messages
 from tests.helpers.small_run import HPARAMS, assert_saved, numpy_run, train
 
 
@@ -37,17 +37,17 @@ def test_steps_are_numbers_of_updates(tmp_path, data_dir, capsys):
     assert output.endswith(f'Saved {tmp_path / "model.ckpt-5"}\n')
     written = events.scalars(tmp_path)
     assert [(step, value) for step, tag, value in written if tag == 'loss'] == [
-        (step, pytest.approx((numpy_run(step - 1)[0] ** 2).sum(), rel=1e-5)) for step in (2, 4)
+        (step, pytest.approx((numpy_run(step - 1)[0] ** 2).sum(), rel=1e-5))
+        for step in (1, 2, 4, 5)
     ]
     rates = {
         tag: [value for _, other, value in written if other == tag]
         for tag in ('examples_per_sec', 'sec_per_batch')
     }
-    np.testing.assert_allclose(np.multiply(*rates.values()), [10, 10], rtol=1e-5)
-    assert len(rates['sec_per_batch']) == 2 and min(rates['sec_per_batch']) > 0
+    np.testing.assert_allclose(np.multiply(*rates.values()), [10] * 4, rtol=1e-5)
+    assert min(rates['sec_per_batch']) > 0
     assert [(step, value) for step, tag, value in written if tag == 'epoch'] == [
-        (2, np.float32(0.2)),
-        (4, np.float32(0.4)),
+        (step, np.float32(step / 10)) for step in (1, 2, 4, 5)
     ]
 
 
@@ -185,21 +185,29 @@ def test_a_signal_saves_and_ends_the_run(tmp_path, data_dir, capsys):
 def test_the_run_length_of_a_job(max_steps, epochs, last_step):
     job = Job(
         dataset.read('data'),
-        50000,
         CLASSIC._replace(epochs=epochs),
         ['/cpu:0', '/cpu:1'],
         max_steps=max_steps,
     )
     assert job.run_length == RunLength(256, 50000, last_step)
-    assert Job(job.dataset, 50000).run_length == RunLength(128, 50000, 1000000)
-    assert Job(job.dataset, 50000).intervals == Intervals()
+    assert Job(job.dataset).run_length == RunLength(128, 50000, 1000000)
+    assert Job(job.dataset).intervals == Intervals()
+
+
+def test_the_number_of_examples(tmp_path, own_data_dir):
+    """The data set knows it; without data, a Job has that of CIFAR-10."""
+    assert Job(dataset.read(own_data_dir)).num_examples == 300
+    os.remove(dataset.read(own_data_dir).train.paths[0])
+    assert Job(dataset.read(own_data_dir)).num_examples == 50000
+    whole = dataset.read(data_sets.write(tmp_path / 'whole'))
+    dataset_writer.hold_out(whole, str(tmp_path / 'rest'), 50, 0)
+    assert Job(dataset.read(str(tmp_path / 'rest'))).num_examples == 250  # in its dataset.json
 
 
 def test_the_threads_of_a_job(monkeypatch):
     monkeypatch.setattr(machine, 'num_cores', lambda: 8)
     job = Job(
         dataset.read('data'),
-        50000,
         CLASSIC._replace(batch_size=32),
         ['/cpu:0', '/cpu:1'],
         log_device_placement=True,

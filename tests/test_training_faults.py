@@ -119,8 +119,9 @@ def _fifo(path):
 
 def _train_on_data(train_dir, data_dir, after_step):
     """Train one variable on the labels of the data, without end."""
-    with outputs.open_run(str(train_dir), False, job(data_dir)) as run, tf.Graph().as_default():
-        images, labels = cifar10_input.distorted_inputs(data_dir, 4)
+    data = dataset.read(data_dir)
+    with outputs.open_run(str(train_dir), False, job(data)) as run, tf.Graph().as_default():
+        images, labels = cifar10_input.distorted_inputs(data, 4)
         _, labels = cifar10_input.prefetch_queue(images, labels, 2).dequeue()
         logits = tf.tile(
             tf.get_variable('weights', initializer=np.zeros([1, 10], np.float32)), [4, 1]
@@ -135,7 +136,7 @@ def _train_on_data(train_dir, data_dir, after_step):
             train_op = tf.py_func(after_step, [tf.identity(tf.train.get_global_step())], [])
         step = training.Step(train_op, [loss], [gradients], tf.constant(0.1), tf.constant(b''))
         given = fake_job(RUN_LENGTH._replace(last_step=10**6))
-        given.dataset, given.num_examples = dataset.read(data_dir), 300
+        given.dataset = data
         run_steps(step, given, run)
 
 
@@ -194,5 +195,5 @@ def test_data_that_change_before_the_run(tmp_path, own_data_dir, monkeypatch):
         return verified(split, *args)
 
     monkeypatch.setattr(cifar10_input, 'shuffled_records', shrink_and_go_on)
-    with messages.raises('data_batch_1.bin or another data file has changed: start again$'):
+    with messages.raises('data_batch_1.bin has 7 examples, not 60 as at the start; replace it '):
         _train_on_data(tmp_path / 'run', own_data_dir, lambda step: None)

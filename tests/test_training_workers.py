@@ -3,6 +3,7 @@
 import glob
 import os
 
+import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
@@ -65,11 +66,16 @@ def test_lines_and_checkpoints_when_the_step_jumps(
 
 @pytest.mark.parametrize('jump, every', [(7, 10), (10, 15)])
 def test_summaries_of_runs_of_several_steps(tmp_path, data_dir, jump, every):
-    """As in average mode: the last step of a session run is known before it."""
+    """As in average mode: the last step of a session run is known before it.
+
+    The first and the last session run have summaries too.
+    """
     steps = list(range(jump, 200 + jump, jump))
     _train(tmp_path, data_dir, jump, 200, steps_per_execution=jump, save_summaries_steps=every)
     written = [(step, value) for step, tag, value in events.scalars(tmp_path) if tag == 'epoch']
-    assert [step for step, _ in written] == _first_past(steps, every)
+    assert [step for step, _ in written] == sorted(
+        {steps[0], *_first_past(steps, every), steps[-1]}
+    )
     assert [value for _, value in written] == pytest.approx([step / 10 for step, _ in written])
 
 
@@ -77,12 +83,27 @@ def test_summaries_when_others_make_steps(tmp_path, data_dir):
     """The steps of others are unknown before a session run: a summary can be one run late."""
     _train(tmp_path, data_dir, 7, 100, save_summaries_steps=10)
     assert [step for step, tag, _ in events.scalars(tmp_path) if tag == 'loss'] == [
+        7,
         21,
         42,
         56,
         70,
         91,
+        105,
     ]
+
+
+def test_others_have_diverged(tmp_path, data_dir):
+    """The chief joins after their last step: it only saves, and its first values are not finite."""
+    tf.get_variable('weights', initializer=float('nan'))
+    collections = [tf.GraphKeys.GLOBAL_VARIABLES, tf.GraphKeys.GLOBAL_STEP]
+    tf.get_variable('global_step', initializer=np.int64(100), collections=collections)
+    with outputs.open_run(str(tmp_path), False, job(data_dir)) as run, messages.raises(
+        '^Training diverged. Not finite: variables: weights. Lower .* checkpoint: none yet$'
+    ):
+        run.first_step = 100
+        run_steps(_step(1, 1.0), fake_job(RunLength(10, 100, 100)), run)
+    assert glob.glob(str(tmp_path / '*.index')) == []
 
 
 def _train_worker(step, first_step=0):

@@ -167,7 +167,7 @@ def train(job, train_dir):
             f'{train_dir} is not empty, and this script cannot resume a run: give another --train_dir'
         )
     intervals = job.intervals
-    data_files = session_hooks.DataFilesHook(job.dataset.train, job.num_examples)
+    data_files = session_hooks.DataFilesHook(job.dataset.train)
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         images, labels = distorted_inputs(job.dataset, job.hparams.batch_size)
         queue = cifar10_input.prefetch_queue(images, labels, capacity=2 * len(job.devices))

@@ -112,7 +112,6 @@ def multi_gpu_estimate(
     """
     job = training.Job(
         dataset.read(''),
-        50000,
         CLASSIC._replace(batch_size=batch_size),
         [f'/gpu:{i}' for i in range(num_gpus)],
         devices_per_tower=devices_per_tower,

@@ -64,12 +64,12 @@ def prepare(
             '--deterministic works on CPUs only: hide the GPUs with CUDA_VISIBLE_DEVICES=-1'
         )
     data = data_flags.prepare()
+    check_batch_size(hparams.batch_size, data)
     intervals = {name: FLAGS[name].value for name in Intervals._fields}
     if FLAGS.keep_best and FLAGS.eval_every is None:
         intervals['eval_every'] = FLAGS.save_checkpoint_steps
     return Job(
         dataset=data,
-        num_examples=count_examples(data, hparams.batch_size),
         hparams=hparams,
         devices=devices,
         requested_threads=threads(),
@@ -85,19 +85,14 @@ def prepare(
     )
 
 
-def count_examples(dataset, batch_size):
-    """Return the number of training examples of a Dataset.
-
-    Raises:
-      UserError: a file is malformed, or the batch is too large.
-    """
+def check_batch_size(batch_size, dataset):
+    """Raise UserError if a batch is too large for a Dataset, or a training file is malformed."""
     num_examples = verification.verify(dataset.train)
     most = max(num_examples, _SMALL_BATCH)
     if batch_size > most:
         raise UserError(
             f'--batch_size={batch_size} is too large for the {num_examples} training examples in {dataset.directory}: give at most {most}'
         )
-    return num_examples
 
 
 def check_division(num_devices, devices_per_tower):

@@ -43,7 +43,7 @@ class DataFile(NamedTuple):
     """A file of records."""
 
     path: str
-    num_examples: Optional[int] = None  # None without a dataset.json
+    num_examples: Optional[int] = None  # as in dataset.json or by its size; None if it is missing
     sha256: Optional[str] = None  # hexadecimal
 
 
@@ -181,18 +181,15 @@ def read(data_dir=DATA_DIR, label_mode=None):
         label_mode or list(dataset_spec.label_modes)[0]
     ]
     names = _read_class_names(os.path.join(directory, names_file), num_classes)
-    return Dataset(
-        directory,
-        *(
-            Split(
-                [DataFile(os.path.join(directory, name)) for name in file_names],
-                num_classes,
-                names,
-                weights,
-            )
-            for file_names in (dataset_spec.train_files, dataset_spec.test_files)
-        ),
-    )
+    splits = []
+    for file_names in (dataset_spec.train_files, dataset_spec.test_files):
+        splits.append(Split([], num_classes, names, weights))
+        for name in file_names:
+            path, num_examples = os.path.join(directory, name), None
+            if os.path.isfile(path):
+                num_examples = os.path.getsize(path) // splits[-1].record_bytes
+            splits[-1].files.append(DataFile(path, num_examples))
+    return Dataset(directory, *splits)
 
 
 def _parse_dataset_info(directory, content):

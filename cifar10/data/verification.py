@@ -72,7 +72,13 @@ def read_examples(split):
 
 
 def total_checksum(split):
-    """Return a checksum of the CRC-32s of the files of a Split, as eight hexadecimal digits."""
+    """Return a checksum of the CRC-32s of the files of a Split, as eight hexadecimal digits.
+
+    Raises:
+      UserError: a file is missing or is no regular file.
+    """
+    for path in split.paths:
+        check_file(path)
     checksums = [_checksum(path, split.label_weights) for path in split.paths]
     return f'{zlib.crc32(repr(checksums).encode()):08x}'
 
@@ -109,7 +115,8 @@ def _verify_file(split, file):
             f'{num_extra_bytes} more'
         )
     elif file.num_examples not in (None, num_examples):
-        problem = f'has {num_examples} examples, not {file.num_examples} as in dataset.json'
+        source = 'in dataset.json' if file.sha256 else 'at the start'
+        problem = f'has {num_examples} examples, not {file.num_examples} as {source}'
     elif bad_labels.size:
         problem = f'has labels that are not 0 to {num_classes - 1} (count: {counts[bad_labels].sum()}, for example {bad_labels[0]})'
     if problem:

@@ -21,21 +21,16 @@ class FileWatcher:
     Otherwise, a reader thread could wait forever.
     """
 
-    def __init__(self, split, num_examples=None):
-        """Take a Snapshot of the files.
-
-        Args:
-          split: the Split.
-          num_examples: verified number of examples; None to skip this check.
+    def __init__(self, split):
+        """Take a Snapshot of the files of a Split, and verify them.
 
         Raises:
-          UserError: a file is invalid, or the number of examples has changed.
+          UserError: a file is invalid, or its number of examples has changed.
         """
         self._coord = tf.train.Coordinator()  # replaced by `start`
         self._paths = split.paths
         self._snapshot = verification.Snapshot(split)
-        if num_examples is not None and verification.verify(split) != num_examples:
-            raise UserError(f'{self._paths[0]} or another data file has changed: start again')
+        verification.verify(split)
 
     def start(self, coord):
         """Poll until the tf.train.Coordinator stops."""

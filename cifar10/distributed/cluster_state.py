@@ -131,8 +131,8 @@ def run_config(job, strategy, data_checksum):
             max_steps=job.max_steps,
             seed=job.seed,
             deterministic=job.deterministic,
-            num_examples=job.num_examples,
             class_names=job.dataset.class_names,
+            num_examples=job.num_examples,
             data_checksum=data_checksum,
             **strategy._asdict(),
         )

@@ -16,6 +16,8 @@ class NanHook(session_hooks.FetchingHook):
     also checks the variables before each checkpoint.
     """
 
+    _results = None  # of the latest step; None if other workers have made all steps
+
     def __init__(self, step, last_checkpoint):
         """Make the hook.
 
@@ -64,12 +66,15 @@ class NanHook(session_hooks.FetchingHook):
         def towers(values):
             return ', '.join(str(i) for i in np.flatnonzero(~np.isfinite(values))) or 'none'
 
-        results = self._results
+        results, found = self._results, 'Training diverged. Not finite: '
+        if results:
+            found = (
+                f'Training diverged at step {results["step"]} with learning rate {results["learning_rate"]:g}. '
+                f'Not finite: losses of towers: {towers(results["losses"])}; gradients of towers: {towers(results["norms"])}; '
+            )
         variables = ', '.join(sorted(name for name in is_finite if not is_finite[name])) or 'none'
         return UserError(
-            f'Training diverged at step {results["step"]} with learning rate {results["learning_rate"]:g}. '
-            f'Not finite: losses of towers: {towers(results["losses"])}; gradients of towers: {towers(results["norms"])}; '
-            f'variables: {variables}. Lower --initial_learning_rate. Last good checkpoint: {self._last_checkpoint()}'
+            f'{found}variables: {variables}. Lower --initial_learning_rate. Last good checkpoint: {self._last_checkpoint()}'
         )
 
 

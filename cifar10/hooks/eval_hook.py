@@ -6,7 +6,7 @@ import time
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
-from cifar10.data import verification, watch
+from cifar10.data import watch
 from cifar10.hooks import session_hooks
 from cifar10.report import tensorboard
 from cifar10.runs import checkpoint, checkpoint_files
@@ -39,7 +39,6 @@ class EvalHook(session_hooks.FetchingHook):
         self._job, self._summary_writer = job, summary_writer
         self._directory, self._output_errors = run.directory, run.output_errors
         self._file_watcher = watch.FileWatcher(job.dataset.test)
-        verification.verify(job.dataset.test)
 
     def begin(self):
         """Collect the variables."""

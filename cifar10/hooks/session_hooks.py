@@ -7,6 +7,7 @@ global_step includes this update.
 import collections
 import contextlib
 import datetime
+import math
 import time
 
 import numpy as np
@@ -113,10 +114,10 @@ class DataFilesHook(tf.train.SessionRunHook):
     Otherwise readers would wait forever, or read unverified data.
     """
 
-    def __init__(self, split, num_examples):
-        """Raise UserError unless the files of the Split hold `num_examples` examples."""
+    def __init__(self, split):
+        """Raise UserError if a file of the Split is invalid or has changed."""
         self._change = None
-        self._file_watcher = watch.FileWatcher(split, num_examples)
+        self._file_watcher = watch.FileWatcher(split)
 
     def after_create_session(self, session, coord):
         """Start to watch the files."""
@@ -228,7 +229,12 @@ class LoggingHook(FetchingHook):
 
 
 class SummaryHook(tf.train.SessionRunHook):
-    """Hook that writes summaries, throughput and epoch every `every_n_steps` steps."""
+    """Hook that writes summaries, throughput and epoch.
+
+    It writes them at the first step of the session, every `every_n_steps` steps, and at the last
+    step of the run. The step at which a signal ends the run is not known before it is made. In a
+    cluster, other workers can make an unexpected number of last steps.
+    """
 
     def __init__(self, step, summary_writer, run_length, every_n_steps):
         self._fetches = [step.global_step, step.summary_op]
@@ -240,11 +246,13 @@ class SummaryHook(tf.train.SessionRunHook):
         """Start the timer."""
         self._step = self._last_written_step = session.run(tf.train.get_global_step())
         self._last_written_time = time.monotonic()
+        self._latest_num_steps = math.inf  # makes the summaries of the first step due
 
     def before_run(self, run_context):
         """Request the summaries when they are due."""
-        is_next = should_trigger(
-            self._step + self._run_length.steps_per_execution,
+        run_length = self._run_length
+        is_next = self._step + self._latest_num_steps >= run_length.last_step or should_trigger(
+            self._step + run_length.steps_per_execution,
             self._last_written_step,
             self._every_n_steps,
         )
@@ -252,7 +260,9 @@ class SummaryHook(tf.train.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         """Write the summaries and the throughput."""
+        before = self._step
         self._step, *serialized = run_values.results
+        self._latest_num_steps = self._step - before
         if serialized:
             now = time.monotonic()
             sec_per_step = (now - self._last_written_time) / (self._step - self._last_written_step)

@@ -1,5 +1,6 @@
 """Event files for TensorBoard."""
 
+import collections
 import contextlib
 import os
 import socket
@@ -11,6 +12,7 @@ from cifar10 import errors
 from cifar10.system import files
 
 _ERRORS = RuntimeError, OSError, tf.errors.OpError
+_MAX_PENDING_EVENTS = 100  # An event with histograms has about 70 KB.
 
 
 class SummaryWriter:
@@ -20,7 +22,8 @@ class SummaryWriter:
     loses errors; 2.21 raises the first error and drops all later events.
 
     The first event, and the first one after an error, opens a new file. Errors of writing raise
-    UserError, or are added to `output_errors`.
+    UserError, or are added to `output_errors`. The newest 100 events that could not be written are
+    kept for the next call.
 
     Attributes:
       output_errors: an errors.OutputErrors; None raises the errors.
@@ -29,7 +32,7 @@ class SummaryWriter:
     def __init__(self, directory):
         """Make a writer for the log directory `directory`."""
         self._directory = directory
-        self._pending_events = []
+        self._pending_events = collections.deque(maxlen=_MAX_PENDING_EVENTS)
         self._writer = None
         self.output_errors = None
 
@@ -72,7 +75,7 @@ class SummaryWriter:
                 self._writer.write(event.SerializeToString())
             self._writer.flush()
             self._flushed_size = os.path.getsize(self._path)  # fails if it was removed
-            self._pending_events = []
+            self._pending_events.clear()
         except _ERRORS as error:
             self._close()
             raise errors.UserError(

@@ -10,7 +10,7 @@ import time
 from typing import NamedTuple, Optional, Sequence
 
 from cifar10.config import CHOICES, CLASSIC, HParams
-from cifar10.data import dataset
+from cifar10.data import dataset, verification
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, checkpoint_files
 from cifar10.system import directories, files
@@ -38,10 +38,11 @@ class RunDirectory(NamedTuple):
         return self.resumed.step if self.resumed else 0
 
     def write_record(self):
-        """Write the record for resumed runs and the evaluation."""
+        """Write the record for resumed runs and the evaluation; null is infinite."""
+        record = {name: None if value == math.inf else value for name, value in self.record.items()}
         files.atomic_write(
             os.path.join(self.path, RECORD),
-            json.dumps(self.record, indent=1),
+            json.dumps(record, indent=1, allow_nan=False),
             'make room there, or give another --train_dir',
         )
 
@@ -57,7 +58,7 @@ def lock(train_dir, fresh, job):
 
     Raises:
       UserError: directories.make or _check_resumable fails, another process trains in the
-        directory, or the record or all checkpoints are damaged.
+        directory, a training file is missing, or the record or all checkpoints are damaged.
     """
     train_dir = os.path.abspath(train_dir)  # '.' would follow the renamed directory.
     busy_message = (
@@ -75,6 +76,7 @@ def lock(train_dir, fresh, job):
             num_towers=job.num_towers * job.batches_per_step,
             num_examples=job.num_examples,
             class_names=job.dataset.class_names,
+            data_checksum=verification.total_checksum(job.dataset.train),
             last_step=job.run_length.last_step,
             seed=job.seed,
             deterministic=job.deterministic,
@@ -152,8 +154,9 @@ def read_record(train_dir):
     """Return the record in the directory; {} if there is none.
 
     Missing fields of HParams get the values of CLASSIC; a missing last_step is infinite. Records of
-    early versions may lack num_towers, num_examples, class_names (None if unknown), seed,
-    deterministic, and best (None, or a dict with `checkpoint` and `precision`).
+    early versions may lack num_towers, num_examples, class_names (None if unknown),
+    data_checksum, seed, deterministic, and best (None, or a dict with `checkpoint` and
+    `precision`).
 
     Raises:
       UserError: the record is damaged.
@@ -172,6 +175,8 @@ def _validate(record):
         raise ValueError('it is not a JSON object')
     for name, classic in dict(CLASSIC._asdict(), last_step=math.inf).items():
         value = record.get(name, classic)
+        if value is None and classic == math.inf:  # Early versions wrote Infinity.
+            value = classic
         if not _is_valid(name, value, type(classic)):
             raise ValueError(f'{name} is {reprlib.repr(value)}')
         record[name] = type(classic)(value)
@@ -222,13 +227,15 @@ def _check_resumable(train_dir, record, hparams):
     """Compare a new record with that on disk; print the changed values.
 
     Raises:
-      UserError: the classes, recipe, optimizer or (for schedules in epochs) number of examples
-        differ.
+      UserError: the classes, recipe, optimizer, training files or (for schedules in epochs) number
+        of examples differ.
     """
     recorded = dict(record, **read_record(train_dir))  # Missing items are unchanged.
     # Other optimizers have other variables.
     unchangeable_names = ['class_names', 'recipe', 'optimizer']
-    for name in unchangeable_names + (['num_examples'] if hparams.is_epoch_based else []):
+    # Records of early versions may have this number without a checksum.
+    unchangeable_names += ['num_examples'] * hparams.is_epoch_based + ['data_checksum']
+    for name in unchangeable_names:
         if recorded[name] != record[name]:
             formatted = dataset.format_class_names if name == 'class_names' else str
             raise UserError(

@@ -83,7 +83,7 @@ def _classic(num_towers):
     def build(raw, labels, draws):
         images = tf.map_fn(lambda args: classic.distort(*args), [raw] + draws, tf.float32)
         batches = list(zip(tf.split(images, num_towers), tf.split(labels, num_towers)))
-        job = Job(dataset.read(''), 50000, devices=['/cpu:0', '/cpu:1'][:num_towers])
+        job = Job(dataset.read(''), devices=['/cpu:0', '/cpu:1'][:num_towers])
         return classic.training_step(job, batches)[0]
 
     return build
@@ -155,7 +155,6 @@ def test_input_draws_for_each_image(data_dir, monkeypatch):
 def test_train_prints_writes_and_saves(tmp_path, data_dir, capsys):
     job = Job(
         dataset.read(data_dir),
-        300,
         CLASSIC._replace(batch_size=8),
         ['/cpu:0', '/cpu:1'],
         max_steps=5,
@@ -177,4 +176,4 @@ def test_train_prints_writes_and_saves(tmp_path, data_dir, capsys):
 def test_train_needs_a_directory_of_its_own(tmp_path):
     (tmp_path / 'model.ckpt-1').write_text('')
     with messages.raises('is not empty, and this script cannot resume a run'):
-        classic.train(Job(dataset.read(''), 300), str(tmp_path))
+        classic.train(Job(dataset.read('')), str(tmp_path))

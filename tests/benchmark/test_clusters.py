@@ -28,7 +28,7 @@ def test_metrics_of_clusters(monkeypatch):
         }, 0
 
     monkeypatch.setattr(processes, 'run_trainer', run_trainer)
-    job = Job(dataset.read(''), 50000, CLASSIC._replace(batch_size=8))
+    job = Job(dataset.read(''), CLASSIC._replace(batch_size=8))
     params = subcommands.BenchmarkParams(
         job, StepCounts(10, 20), 'scripts', [], '', ['--data_dir=there']
     )

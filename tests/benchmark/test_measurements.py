@@ -24,7 +24,7 @@ INPUT_METRICS = [
 
 
 def _job(data_dir=''):
-    return Job(dataset.read(data_dir), 300, CLASSIC._replace(batch_size=8), ['/cpu:0', '/cpu:1'])
+    return Job(dataset.read(data_dir), CLASSIC._replace(batch_size=8), ['/cpu:0', '/cpu:1'])
 
 
 @FORMULATIONS

@@ -14,7 +14,7 @@ from cifar10.data import dataset
 from cifar10.training import Job
 from tests.helpers import programs
 
-CPU_JOB = Job(dataset.read('there'), 50000, CLASSIC._replace(batch_size=8), ['/cpu:0', '/cpu:1'])
+CPU_JOB = Job(dataset.read('there'), CLASSIC._replace(batch_size=8), ['/cpu:0', '/cpu:1'])
 
 
 def _params(job=CPU_JOB, steps=StepCounts(0, 0), scripts_dir='', trace_path=''):
@@ -224,7 +224,6 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
     )
     job = Job(
         dataset.read(data_dir),
-        50000,
         CLASSIC._replace(batch_size=16),
         ['/cpu:0', '/cpu:1'],
         (5, 6, 7),

@@ -22,7 +22,7 @@ def defined():
 
 def test_without_flags_the_defaults_of_the_job(data_dir):
     flags.FLAGS(['a script', '--data_dir=' + data_dir])
-    assert training_job.prepare() == Job(dataset.read(data_dir), 300, devices=['/cpu:0'])
+    assert training_job.prepare() == Job(dataset.read(data_dir), devices=['/cpu:0'])
 
 
 def test_the_variables_of_one_gpu(data_dir, monkeypatch):
@@ -63,7 +63,6 @@ def test_every_flag_reaches_the_job(data_dir):
     )
     assert training_job.prepare(6, 3, 'spread') == Job(
         dataset=dataset.read(data_dir),
-        num_examples=300,
         hparams=FAST._replace(batch_size=5),
         devices=[f'/cpu:{i}' for i in range(6)],
         devices_per_tower=3,

@@ -19,6 +19,13 @@ from cifar10.training import Job
 from tests.helpers import events, small_run
 
 
+@pytest.fixture
+def large(data_dir):
+    """A Dataset of 50,000 training images."""
+    found = dataset.read(data_dir)
+    return found._replace(train=found.train._replace(files=[dataset.DataFile('', 50000)]))
+
+
 @pytest.fixture(autouse=True)
 def two_cores(monkeypatch):
     """The number of cores is in the plan."""
@@ -36,10 +43,9 @@ def _cpus(count):
     return [f'/cpu:{i}' for i in range(count)]
 
 
-def test_the_whole_plan(data_dir, capsys):
+def test_the_whole_plan(large, capsys):
     job = Job(
-        dataset.read(data_dir),
-        50000,
+        large,
         devices=_cpus(2),
         requested_threads=Threads(prefetch=3),
         seed=3,
@@ -65,7 +71,7 @@ def test_the_whole_plan(data_dir, capsys):
 
 
 def test_parts_of_the_plan(data_dir, capsys):
-    job = Job(dataset.read(data_dir), 50000)
+    job = Job(dataset.read(data_dir))
     assert 'Speed' not in _plan(capsys, job) and 'Weights' not in _plan(capsys, job)
     gpus = _plan(capsys, job._replace(devices=['/gpu:0', '/gpu:1']))
     assert 'Speed' not in gpus and gpus['Weights'].startswith('on /cpu:0')
@@ -98,7 +104,7 @@ def test_parts_of_the_plan(data_dir, capsys):
     ],
 )
 def test_when_it_is_evaluated(data_dir, capsys, intervals, text):
-    job = Job(dataset.read(data_dir), 300, intervals=intervals)
+    job = Job(dataset.read(data_dir), intervals=intervals)
     told = _plan(capsys, job)['Evaluation']
     assert told.startswith(text) and '--keep_best' not in told
     kept = job._replace(intervals=intervals._replace(keep_best=True))
@@ -106,8 +112,8 @@ def test_when_it_is_evaluated(data_dir, capsys, intervals, text):
 
 
 def test_classes_without_names(tmp_path, capsys):
-    told = _plan(capsys, Job(dataset.read(str(tmp_path)), 7))['Data']
-    assert told.startswith(f'7 examples of unnamed classes in {tmp_path}')
+    told = _plan(capsys, Job(dataset.read(str(tmp_path))))['Data']
+    assert told.startswith(f'50000 examples of unnamed classes in {tmp_path}')
 
 
 @pytest.mark.parametrize(
@@ -128,8 +134,8 @@ def test_classes_without_names(tmp_path, capsys):
         ),
     ],
 )
-def test_the_learning_rate(data_dir, capsys, hparams, num_towers, rate, times):
-    job = Job(dataset.read(data_dir), 50000, hparams, _cpus(num_towers))
+def test_the_learning_rate(large, capsys, hparams, num_towers, rate, times):
+    job = Job(large, hparams, _cpus(num_towers))
     printed = _plan(capsys, job)
     assert printed['Learning rate'].startswith(rate)
     assert printed['Learning rate'].endswith(f'(--lr_scaling={hparams.lr_scaling})')
@@ -140,7 +146,7 @@ def test_how_a_recipe_differs(data_dir, capsys):
     """A hyperparameter without effect is no difference."""
 
     def told(hparams):
-        return _plan(capsys, Job(dataset.read(data_dir), 50000, hparams))['Recipe']
+        return _plan(capsys, Job(dataset.read(data_dir), hparams))['Recipe']
 
     assert told(BEST._replace(optimizer='momentum')) == (
         'best; differences from classic: optimizer momentum (classic: gradient_descent), '
@@ -157,9 +163,7 @@ def test_how_a_recipe_differs(data_dir, capsys):
     [(21, 20, True), (50, 20, True), (51, 20, False), (20, 20, False)],
 )
 def test_which_step_is_traced(data_dir, capsys, profile_step, first_step, is_traced):
-    job = Job(
-        dataset.read(data_dir), 300, max_steps=50, intervals=Intervals(profile_step=profile_step)
-    )
+    job = Job(dataset.read(data_dir), max_steps=50, intervals=Intervals(profile_step=profile_step))
     told = _plan(capsys, job, first_step)['Trace']
     assert told == (
         f'step {profile_step}'

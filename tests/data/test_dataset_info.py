@@ -64,7 +64,7 @@ def test_many_images_in_both_parts(own_data_dir):
     found = dataset.read(own_data_dir)
     os.remove(found.test.paths[0])
     os.link(found.train.paths[0], found.test.paths[0])
-    lines = dataset_info.describe(found).splitlines()
+    lines = dataset_info.describe(dataset.read(own_data_dir)).splitlines()
     assert (
         'Test images that are also training images: 60' in lines
         and lines[-1] == '  and 50 more'

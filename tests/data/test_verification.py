@@ -113,8 +113,9 @@ def test_dataset_json(tmp_path):
     split = Split([DataFile(str(tmp_path / 'x'), 5, digest)])
     assert verification.verify(split) == 5
     verification.verify_checksums(split)
-    with messages.raises('x has 5 examples, not 4 as in dataset.json; '):
-        verification.verify(Split([DataFile(str(tmp_path / 'x'), 4)]))
+    for sha256, source in [(digest, 'in dataset.json'), (None, 'at the start')]:
+        with messages.raises(f'x has 5 examples, not 4 as {source}; '):
+            verification.verify(Split([DataFile(str(tmp_path / 'x'), 4, sha256)]))
     _records(tmp_path / 'x', range(1, 6))
     verification.verify_checksums(Split([DataFile(str(tmp_path / 'x'))]))  # without a dataset.json
     with messages.raises('x has been changed: its SHA-256 differs from '):

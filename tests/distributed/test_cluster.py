@@ -176,7 +176,6 @@ def test_a_step_of_the_run(strategy, examples, steps_per_execution):
     strategy.check()
     job = Job(
         dataset.read('data'),
-        50000,
         CLASSIC._replace(epochs=2.0),
         ['/cpu:0', '/cpu:1'],
         batches_per_step=strategy.batches_per_step,

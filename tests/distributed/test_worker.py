@@ -29,7 +29,7 @@ def make(monkeypatch, data_dir):
         context.read_task_infos.side_effect = lambda tasks: {
             task: TaskInfo(CLUSTER.flags_string, str(task), 1) for task in tasks
         }
-        made = worker.Worker(context, Strategy(mode, 2), Job(dataset.read(data_dir), 300))
+        made = worker.Worker(context, Strategy(mode, 2), Job(dataset.read(data_dir)))
         made._state_variables = mock.Mock()
         return made
 

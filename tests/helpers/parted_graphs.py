@@ -7,20 +7,23 @@ import tensorflow.compat.v1 as tf
 
 
 class PartitionGraphs(tf.train.SessionRunHook):
-    """Hook that keeps the graph, and the GraphDefs of its partitions in the last step."""
+    """Hook that keeps the graph, and the GraphDefs of its partitions in each step."""
+
+    def __init__(self):
+        self.parts = []
 
     def before_run(self, run_context):
         return tf.train.SessionRunArgs(None, options=tf.RunOptions(output_partition_graphs=True))
 
     def after_run(self, run_context, run_values):
-        self.parts = run_values.run_metadata.partition_graphs
+        self.parts.append(run_values.run_metadata.partition_graphs)
         self.whole = run_context.session.graph
 
-    def transfers(self):
+    def transfers(self, index=-1):
         """Return a dict from (sender, receiver), full device names, to [(number of elements,
-        bytes)]."""
+        bytes)], for one of the steps."""
         sent = collections.defaultdict(list)
-        nodes = {node.name: node for part in self.parts for node in part.node}
+        nodes = {node.name: node for part in self.parts[index] for node in part.node}
         for node in [node for node in nodes.values() if node.op == '_Send']:
             arrow = tuple(node.attr[end].s.decode() for end in ('send_device', 'recv_device'))
             source, _, port = node.input[0].partition(':')

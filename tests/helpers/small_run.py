@@ -21,11 +21,9 @@ RUN_LENGTH = RunLength(
 )  # the learning rate decays every 30 steps
 
 
-def job(data_dir, hparams=HPARAMS, num_examples=100, num_towers=2):
+def job(data_dir, hparams=HPARAMS, num_towers=2):
     """Return the Job of a run directory."""
-    return training.Job(
-        dataset.read(data_dir), num_examples, hparams, [f'/cpu:{i}' for i in range(num_towers)]
-    )
+    return training.Job(dataset.read(data_dir), hparams, [f'/cpu:{i}' for i in range(num_towers)])
 
 
 def fake_job(run_length, **intervals):
@@ -35,7 +33,6 @@ def fake_job(run_length, **intervals):
     """
     return SimpleNamespace(
         dataset=dataset.Dataset('', Split(()), Split(())),
-        num_examples=0,
         run_length=run_length,
         session_config=tf.ConfigProto(),
         intervals=Intervals(**dict(intervals, eval_every=0)),
@@ -62,7 +59,6 @@ def train(
     after_step=None,
     hparams=HPARAMS,
     initial=None,
-    num_examples=100,
     **intervals,
 ):
     """Train a run in which each step halves each variable.
@@ -79,7 +75,7 @@ def train(
         last_step=max_steps or optimizer.num_steps(RUN_LENGTH, hparams)
     )
     with outputs.open_run(
-        str(train_dir), fresh, job(data_dir, hparams, num_examples)
+        str(train_dir), fresh, job(data_dir, hparams)
     ) as run, tf.Graph().as_default():
         step = _build(
             run_length,

@@ -44,7 +44,6 @@ def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **
     )
     job = training.Job(
         dataset.read(data_dir),
-        300,
         hparams._replace(batch_size=2),
         batches_per_step=strategy.batches_per_step,
         steps_per_execution=strategy.steps_per_execution,

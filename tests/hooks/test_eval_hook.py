@@ -26,7 +26,6 @@ PRECISION = re.compile(messages.precision(50) + r'\nThe evaluation took \d+\.\d 
 def _train(train_dir, data_dir, max_steps, **intervals):
     job = Job(
         dataset.read(data_dir),
-        300,
         CLASSIC._replace(batch_size=8),
         max_steps=max_steps,
         intervals=Intervals(save_checkpoint_steps=1, log_frequency=1, max_to_keep=0, **intervals),
@@ -114,7 +113,7 @@ def test_the_device_is_the_first_one(tmp_path, data_dir, monkeypatch):
 
     monkeypatch.setattr(evaluation, 'Evaluator', note)
     output_errors = errors.OutputErrors()
-    job = Job(dataset.read(data_dir), 300, devices=['/gpu:1', '/gpu:0'])
+    job = Job(dataset.read(data_dir), devices=['/gpu:1', '/gpu:0'])
     run = SimpleNamespace(
         directory=SimpleNamespace(path=str(tmp_path)), output_errors=output_errors
     )

@@ -59,6 +59,21 @@ def test_a_new_file_after_the_old_one_was_removed(tmp_path):
         assert events.scalars(tmp_path) == [(2, 'loss', 2), (3, 'loss', 3)]
 
 
+def test_errors_for_a_long_time(tmp_path):
+    """The memory is bounded: the newest events are kept."""
+    (tmp_path / 'file').write_text('')
+    directory = tmp_path / 'file' / 'run'
+    summary_writer = SummaryWriter(str(directory))
+    for step in range(1, 251):
+        with messages.raises(COMPLAINT % directory):
+            _add(summary_writer, step)
+    (tmp_path / 'file').unlink()
+    directory.mkdir(parents=True)
+    with summary_writer:
+        _add(summary_writer, 251)
+    assert [step for step, _, _ in events.scalars(directory)] == list(range(152, 252))
+
+
 def test_a_full_disk(tmp_path):
     """A limit on file sizes stops the writer within an event; no incomplete event remains."""
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -9,7 +9,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10.config import CLASSIC, FAST
-from cifar10.data import dataset
+from cifar10.data import dataset, verification
 from cifar10.runs import run_directory
 from cifar10.system import directories
 from tests.helpers import messages
@@ -209,7 +209,9 @@ def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
         ('batch_size', 32.5, 'batch_size is 32.5'),
         ('schedule', 'step', "schedule is 'step'"),
         ('contrast', -1, 'contrast is -1'),
-        ('last_step', None, 'last_step is None'),
+        ('last_step', '7', "last_step is '7'"),
+        ('epochs', -1, 'epochs is -1'),
+        ('momentum', None, 'momentum is None'),
         ('class_names', [1, 2], 'class_names is not a list of names'),
         ('class_names', ['a\nb'], 'class_names is not a list of names'),
         ('class_names', 'cat', 'class_names is not a list of names'),
@@ -267,9 +269,25 @@ def test_a_record_of_an_earlier_version(tmp_path, data_dir, capsys):
     assert 'resumed with' not in capsys.readouterr().out
 
 
-def test_a_run_without_end(tmp_path):
-    (tmp_path / 'run.json').write_text('{"last_step": Infinity}')
-    assert run_directory.read_record(str(tmp_path))['last_step'] == math.inf
+@pytest.mark.parametrize('infinite', ['null', 'Infinity'])
+def test_a_run_without_end(tmp_path, infinite):
+    (tmp_path / 'run.json').write_text(f'{{"last_step": {infinite}, "epochs": {infinite}}}')
+    record = run_directory.read_record(str(tmp_path))
+    assert record['last_step'] == record['epochs'] == math.inf
+
+
+def test_the_record_is_strict_json(tmp_path, data_dir, capsys):
+    """JSON has no infinity; resumed runs and the evaluation read the infinite epochs back."""
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    train(tmp_path, data_dir, 1)
+    content = (tmp_path / 'run.json').read_text()
+    assert json.loads(content, parse_constant=refuse)['epochs'] is None
+    assert run_directory.read_hparams(str(tmp_path)) == HPARAMS and HPARAMS.epochs == math.inf
+    train(tmp_path, data_dir, 2)
+    assert 'resumed with' not in capsys.readouterr().out
 
 
 def test_no_record_counts_as_classic(tmp_path):
@@ -277,15 +295,40 @@ def test_no_record_counts_as_classic(tmp_path):
 
 
 def test_another_number_of_examples(tmp_path, data_dir, capsys):
+    """Records of early versions have no checksum of the data."""
     train(tmp_path, data_dir, 2)
+    path = tmp_path / 'run.json'
+    record = dict(json.loads(path.read_text()), num_examples=200)
+    del record['data_checksum']
+    path.write_text(json.dumps(record))
+    with messages.raises('was trained with num_examples 200, not 300: give the same'):
+        train(tmp_path, data_dir, 3)
+    train(tmp_path, data_dir, 3, hparams=HPARAMS._replace(learning_rate_decay_factor=1.0))
+    assert 'num_examples 300 (was 200)' in capsys.readouterr().out
+
+
+def test_other_images(tmp_path, data_dir, own_data_dir, monkeypatch):
+    """Equal files in another directory are the same data, and no file is read again."""
+    train(tmp_path / 'run', data_dir, 1)
+    train(tmp_path / 'run', own_data_dir, 2)
+    with open(dataset.read(own_data_dir).train.paths[2], 'r+b') as changed:
+        changed.seek(-1, os.SEEK_END)
+        (value,) = changed.read(1)
+        changed.seek(-1, os.SEEK_END)
+        changed.write(bytes([value ^ 1]))
+    verification.verify(dataset.read(own_data_dir).train)
+    monkeypatch.setattr(verification, 'chunks', None)
     with messages.raises(
-        'was trained with num_examples 100, not 200: give the same',
+        f'^The run in {tmp_path}/run was trained with data_checksum [0-9a-f]{{8}}, not [0-9a-f]{{8}}: '
+        'give the same, another --train_dir, or --fresh to move it aside$'
     ):
-        train(tmp_path, data_dir, 3, num_examples=200)
-    constant = HPARAMS._replace(learning_rate_decay_factor=1.0)
-    train(tmp_path / 'constant', data_dir, 2, hparams=constant)
-    train(tmp_path / 'constant', data_dir, 3, hparams=constant, num_examples=200)
-    assert 'num_examples 200 (was 100)' in capsys.readouterr().out
+        train(tmp_path / 'run', own_data_dir, 3)
+    assert_saved(tmp_path / 'run', 2)
+    path = tmp_path / 'run' / 'run.json'
+    record = json.loads(path.read_text())
+    del record['data_checksum']  # as in early versions
+    path.write_text(json.dumps(record))
+    train(tmp_path / 'run', own_data_dir, 3)
 
 
 def test_a_boolean_hyperparameter_in_the_record():

@@ -71,7 +71,7 @@ def test_summaries_of_a_recipe(finished):
     }
     rates = [value for _, tag, value in written if tag == 'learning_rate']
     expected = 0.00625 * np.interp(
-        np.array([1.5, 3.5, 5.5, 7.5, 9.5]) * 16 / 300, [0, 0.1, 0.5], [0, 1, 0]
+        np.array([0.5, 1.5, 3.5, 4.5, 5.5, 7.5, 9.5]) * 16 / 300, [0, 0.1, 0.5], [0, 1, 0]
     )
     np.testing.assert_allclose(rates, expected, rtol=1e-5)
 
