@@ -57,7 +57,8 @@ class EvalHook(session_hooks.FetchingHook):
             and self._step < last_step
             and session_hooks.should_trigger(self._step, before, every)
         ):
-            path = os.path.join(self._directory.path, f'{checkpoint_files.PREFIX}-{self._step}')
+            # Messages name it; a checkpoint file of this step may never be saved.
+            path = os.path.join(self._directory.path, f'step {self._step} (in memory)')
             values = run_context.session.run(self._variables)
             with self._output_errors.collect('an evaluation'):  # A test file may have changed.
                 self._evaluate(checkpoint.Checkpoint(path, int(self._step), values))

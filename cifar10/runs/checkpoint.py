@@ -18,7 +18,7 @@ _AVERAGE_SUFFIX = '/ExponentialMovingAverage'
 class Checkpoint(NamedTuple):
     """A checkpoint in memory."""
 
-    path: str
+    path: str  # for the directory of the run and for messages
     step: int  # the number of updates
     values: Dict[str, np.ndarray]  # by variable name
 

@@ -177,6 +177,22 @@ def test_an_evaluation_that_is_missing_at_the_end(tmp_path, data_dir, capsys, mo
     assert [step for _, _, step in PRECISION.findall(captured.out)] == ['3']
 
 
+def test_values_that_are_not_finite(tmp_path, data_dir, capsys, monkeypatch):
+    """The message names no file, because step 2 is evaluated from memory."""
+    evaluate = evaluation.Evaluator.evaluate
+
+    def damage_and_evaluate(evaluator, ckpt):
+        if ckpt.step == 2:
+            ckpt.values['conv1/biases/ExponentialMovingAverage'][0] = np.nan
+        return evaluate(evaluator, ckpt)
+
+    monkeypatch.setattr(evaluation.Evaluator, 'evaluate', damage_and_evaluate)
+    complaint = f'The checkpoint {tmp_path}/step 2 (in memory) cannot be used: its conv1/biases/Exp'
+    with messages.raises_saved_without('an evaluation: ' + re.escape(complaint)):
+        _train(tmp_path, data_dir, 3, eval_every=2)
+    assert complaint in capsys.readouterr().err
+
+
 @pytest.mark.parametrize('precision, is_missing', [(0.4, True), (0.6, False)])
 def test_a_best_checkpoint_that_cannot_be_kept(
     tmp_path, data_dir, monkeypatch, precision, is_missing
