@@ -6,6 +6,7 @@
 # Add --cpus-per-task and --time for your cluster. Do not add --fresh: each restart would start a new run.
 # $HOME must be the same directory on all nodes.
 . venv/bin/activate
+# One process prepares the data, before the tasks start.
 python scripts/cifar10_dataset.py download --data_dir="$HOME/cifar10_data" || exit
 if [ -n "${SLURM_CPUS_PER_TASK:-}" ]; then export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK; fi
 port=$((10000 + SLURM_JOB_ID % 1000 * 20))  # Jobs that share a node need different ports.

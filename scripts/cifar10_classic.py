@@ -52,6 +52,7 @@ def main():
             save_checkpoint_steps=FLAGS.save_checkpoint_steps,
         ),
     )
+    data_flags.check_trusted('train_dir', FLAGS.train_dir)
     classic.train(job, FLAGS.train_dir)
 
 

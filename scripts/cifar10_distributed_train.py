@@ -97,6 +97,7 @@ def train(job, run, replica):
 
 def evaluate(cluster, timeouts):
     """Evaluate new checkpoints until the run ends; write summaries to TRAIN_DIR/eval."""
+    data_flags.check_trusted('train_dir', FLAGS.train_dir)
     # The chief may first resume or move aside an older run in this directory.
     server.wait_for_chief(cluster, timeouts.connect)
     evaluator = evaluation.Evaluator(data_flags.prepare().test)

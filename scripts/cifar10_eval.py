@@ -110,6 +110,7 @@ def checkpoints():
 
 def main():
     """Evaluate the checkpoints that the flags choose."""
+    data_flags.check_trusted('eval_dir', FLAGS.eval_dir)
     if FLAGS.predictions_file:
         files.check_writable(FLAGS.predictions_file)
     if FLAGS.figures_dir:

@@ -44,6 +44,7 @@ FLAGS = flags.FLAGS
 
 def main():
     """Export the checkpoint that the flags choose."""
+    data_flags.check_trusted('export_dir', FLAGS.export_dir)
     if FLAGS.tflite_file:
         files.check_writable(FLAGS.tflite_file)
     network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)

@@ -5,8 +5,6 @@ prefetches. Local response normalization is tf.nn.lrn. A tf.group runs the updat
 averages, in no fixed order. The summaries run the network again.
 """
 
-import os
-
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, training
@@ -162,7 +160,7 @@ def train(job, train_dir):
       UserError: the directory is not empty or not usable, or a data file changes.
     """
     directories.make(train_dir)
-    if os.listdir(train_dir):
+    if not directories.is_empty(train_dir):
         raise UserError(
             f'{train_dir} is not empty, and this script cannot resume a run: give another --train_dir'
         )

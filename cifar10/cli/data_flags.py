@@ -97,6 +97,20 @@ def data_dir(dataset_name):
     return FLAGS.data_dir if is_set else defaults.get(dataset_name, FLAGS.data_dir)
 
 
+def check_trusted(name, path):
+    """Check `path`, the directory of the flag --NAME, if it is the default.
+
+    A directory that the user names is the user's decision.
+
+    Raises:
+      UserError: the default belongs to another user.
+    """
+    if FLAGS[name].using_default_value:
+        directories.check_trusted(
+            path, f'give another --{name}, or --{name}={path} if you trust this user'
+        )
+
+
 def files_dir(dataset_name):
     """Return the directory of the data files.
 
@@ -162,6 +176,8 @@ def make(dataset_name, is_explicit=True):
         raise UserError(
             f'--label_mode={FLAGS.label_mode} is for CIFAR-100: add --dataset=cifar100, or leave out --label_mode'
         )
+    if not is_present:
+        check_trusted('data_dir', data_dir(dataset_name))
     if is_explicit or not is_present:
         with signals.RaiseOnSignal():
             if dataset_name == 'synthetic':

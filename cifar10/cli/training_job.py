@@ -114,7 +114,11 @@ def open_run(job, is_first=True):
     Args:
       job: a Job.
       is_first: False after a recovery: --fresh must not move the run that this process started.
+
+    Raises:
+      UserError: see data_flags.check_trusted and outputs.open_run.
     """
+    data_flags.check_trusted('train_dir', FLAGS.train_dir)
     return outputs.open_run(FLAGS.train_dir, FLAGS.fresh and is_first, job)
 
 

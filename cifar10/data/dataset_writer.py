@@ -19,7 +19,7 @@ def is_present(data_dir, dataset_spec=dataset.CIFAR10):
     """
     directory = dataset.files_dir(data_dir, dataset_spec)
     directories.check_no_file(directory)
-    if not os.path.isdir(directory) or not os.listdir(directory):
+    if not os.path.isdir(directory) or directories.is_empty(directory):
         return False
     found = dataset.read(directory)
     for path in found.train.paths + found.test.paths:
@@ -39,7 +39,15 @@ def lock_files_dir(data_dir, dataset_spec=dataset.CIFAR10):
     files.check_name(data_dir)
     path = dataset.files_dir(data_dir, dataset_spec)
     with _lock_parent(path):
-        yield None if is_present(data_dir, dataset_spec) else path
+        if is_present(data_dir, dataset_spec):
+            yield None
+            return
+        try:
+            yield path
+        except UserError:
+            # On a file system whose locks are local, another machine may have been faster.
+            if not is_present(data_dir, dataset_spec):
+                raise
 
 
 @contextlib.contextmanager
@@ -60,7 +68,7 @@ def check_new_directory(path):
         raise UserError('The name of the new directory is empty: give a name')
     files.check_name(path)
     if os.path.lexists(path) and (
-        os.path.islink(path) or not os.path.isdir(path) or os.listdir(path)
+        os.path.islink(path) or not os.path.isdir(path) or not directories.is_empty(path)
     ):
         raise UserError(f'{path} exists: give the name of a new directory')
 
@@ -71,13 +79,14 @@ def _lock_parent(path):
     parent = os.path.dirname(os.path.abspath(path))
     missing = directories.missing_directories(parent)
     directories.make(parent)
-    with directories.write_lock(parent):  # Lock detects the removal below in a waiting process.
-        try:
+    try:
+        with directories.write_lock(parent):
             yield
-        finally:
-            for directory in missing:
-                with contextlib.suppress(OSError):  # not empty
-                    os.rmdir(directory)
+    finally:
+        # The Lock of a waiting process detects the removal, or prevents it by its file.
+        for directory in missing:
+            with contextlib.suppress(OSError):  # not empty
+                os.rmdir(directory)
 
 
 @contextlib.contextmanager

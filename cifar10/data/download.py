@@ -1,6 +1,8 @@
 """Resumable, verified, atomic downloads of the official archives of CIFAR-10 and CIFAR-100."""
 
+import contextlib
 import errno
+import glob
 import os
 import shutil
 import stat
@@ -51,7 +53,8 @@ def maybe_download_and_extract(
 ):
     """Download and extract CIFAR-10 to cifar-10-batches-bin, unless the files exist.
 
-    An archive in the parent directory of cifar-10-batches-bin is used instead of a download.
+    An archive in the parent directory of cifar-10-batches-bin is used instead of a download. The
+    default directory must not belong to another user.
 
     Args:
       data_dir: cifar-10-batches-bin or its parent. Another data set in this directory is kept.
@@ -61,9 +64,11 @@ def maybe_download_and_extract(
       retry_secs: see Archive.
 
     Raises:
-      UserError: the archive cannot be downloaded or has another MD5, or some of the files are
-        missing.
+      UserError: the archive cannot be downloaded or has another MD5, some of the files are
+        missing, or the default directory belongs to another user.
     """
+    if data_dir == dataset.DATA_DIR and not dataset_writer.is_present(data_dir):
+        directories.check_trusted(data_dir, 'give another directory')
     download_and_extract(
         Archive(dataset.CIFAR10, data_url, md5, timeout_secs, retry_secs), data_dir
     )
@@ -102,41 +107,70 @@ def _extract(dataset_spec, path, directory):
 
 
 def _download(archive, path):
-    """Download to `path`.part, or resume an earlier download; rename it if the MD5 is correct.
+    """Download to a partial file, or resume an earlier one; rename it if the MD5 is correct.
 
     Raises:
-      UserError: the file cannot be downloaded, or has another MD5.
+      UserError: the file cannot be downloaded or written, or has another MD5.
     """
-    partial_path = path + '.part'
-    _check_partial(partial_path)
-    # An existing partial file may belong to another archive. The second try downloads everything.
-    for is_leftover in (_size(partial_path) > 0, False):
-        _fetch_with_retries(archive, partial_path)
-        actual_md5 = files.digest(partial_path, 'md5')
-        if actual_md5 == archive.md5:
-            os.replace(partial_path, path)
-            return
-        os.remove(partial_path)
-        if not is_leftover:
-            break
-    raise UserError(
-        f'{archive.url} is not the published archive (its MD5 is {actual_md5}, not {archive.md5}): try another --data_url, '
-        f'or put a good copy at {path}'
-    )
+    partial_path = _make_partial(path)
+    try:
+        # An earlier partial file may belong to another archive. The second try downloads
+        # everything.
+        for is_leftover in (_size(partial_path) > 0, False):
+            _fetch_with_retries(archive, partial_path, path)
+            actual_md5 = files.digest(partial_path, 'md5')
+            if actual_md5 == archive.md5:
+                os.replace(partial_path, path)
+                return
+            os.truncate(partial_path, 0)
+            if not is_leftover:
+                break
+        raise UserError(
+            f'{archive.url} is not the published archive (its MD5 is {actual_md5}, not {archive.md5}): try another --data_url, '
+            f'or put a good copy at {path}'
+        )
+    finally:
+        if not _size(partial_path):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(partial_path)
 
 
-def _check_partial(path):
-    """Raise UserError if `path` cannot be a partial download, such as a link."""
-    directories.check_trusted(path)
-    if os.path.lexists(path):
+def _make_partial(path):
+    """Return the path of a new partial file of this process, with the largest earlier download.
+
+    Even without locks, no other process writes to the file. Abandoned files are removed. Other
+    files are copied, because their processes may run on another machine.
+
+    Raises:
+      UserError: the file cannot be written.
+    """
+    try:
+        with files.open_new(f'{path}.part{directories.process_mark()}') as new:
+            pass
+    except OSError as error:
+        raise UserError(
+            f'Cannot write {path}.part ({error.strerror}): make room there, make the directory writable, or give another one'
+        )
+    earlier = filter(_is_partial, glob.glob(glob.escape(path) + '.part*'))
+    for leftover in sorted(earlier, key=_size):
+        with contextlib.suppress(OSError):  # Another process has been faster.
+            if directories.is_abandoned(leftover):
+                os.replace(leftover, new.name)
+            else:
+                shutil.copyfile(leftover, new.name)
+    return new.name
+
+
+def _is_partial(path):
+    """Return True for a file that is not a link, which could change or publish another file."""
+    try:
         found = os.lstat(path)
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-            raise UserError(
-                f'{path} is a link or not a file, so it is not a partial download: delete it'
-            )
+    except FileNotFoundError:  # Its process has just completed it.
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_nlink == 1
 
 
-def _fetch_with_retries(archive, partial_path):
+def _fetch_with_retries(archive, partial_path, path):
     """Fetch until the file is complete.
 
     Raises:
@@ -163,11 +197,10 @@ def _fetch_with_retries(archive, partial_path):
             )
             if is_permanent or failed_tries == 3:
                 resume_hint = '; the next start resumes the download' if num_received else ''
-                path = os.path.abspath(partial_path)[: -len('.part')]
                 raise UserError(
                     f'Cannot download {archive.url} ({error}{resume_hint}): check the network and the disk, try '
                     '`cifar10_dataset.py download` with another --data_url, or put a copy of the archive at '
-                    f'{path}. Without a network, use `cifar10_dataset.py synthetic`'
+                    f'{os.path.abspath(path)}. Without a network, use `cifar10_dataset.py synthetic`'
                 )
             print(f'The download was interrupted ({error}): trying again', flush=True)
         time.sleep(archive.retry_secs * 2 ** max(0, failed_tries - 1))
@@ -190,7 +223,6 @@ def _fetch(archive, partial_path):
         if total and total < num_received:
             raise ValueError(_shorter_message(partial_path))
         progress = ProgressBar('Downloading ' + archive.dataset_spec.archive_name, length, 'bytes')
-        _check_partial(partial_path)
         with open(partial_path, 'ab') as out:
             for chunk in _read_chunks(response, archive.timeout_secs):
                 new = chunk[num_to_skip:]
@@ -202,7 +234,7 @@ def _fetch(archive, partial_path):
                 if length:
                     progress.advance(len(chunk))
     if num_received > _MAX_BYTES:
-        os.remove(partial_path)
+        os.truncate(partial_path, 0)
         raise ValueError(f'the server sent more than {_MAX_BYTES} bytes')
     if num_to_skip and not total:
         raise ConnectionError(_shorter_message(partial_path))

@@ -3,9 +3,11 @@
 import contextlib
 import glob
 import os
+import re
 import shutil
-import stat
+import socket
 import tempfile
+import time
 
 from cifar10.errors import UserError
 from cifar10.system import files
@@ -16,34 +18,31 @@ except ImportError:
     # Windows has no such locks.
     fcntl = None
 
+LOCK_FILE = '.cifar10.lock'
 _INCOMPLETE = '.cifar10-incomplete-'
+_JUST_MOVED = 'has just been moved or removed by another process: start again'
 
 
-def check_trusted(path):
-    """Reject a path that another user could have planted in a world-writable directory.
+def check_trusted(path, remedy):
+    """Check that no other user has planted `path`, a default directory below /tmp.
 
     That user could redirect or replace the files of this process. Root is trusted.
 
+    Args:
+      path: the directory.
+      remedy: end of the message.
+
     Raises:
-      UserError: a directory or link of the path belongs to another user.
+      UserError: the directory or link belongs to another user.
     """
-    if not hasattr(os, 'getuid'):  # Windows
-        return
-    paths = [os.path.abspath(path)]
-    for ancestor in paths:
-        parent = os.path.dirname(ancestor)
-        if (
-            os.path.lexists(ancestor)
-            and os.stat(parent).st_mode & stat.S_IWOTH
-            and os.lstat(ancestor).st_uid not in (os.getuid(), 0)
-        ):
-            raise UserError(
-                f'{ancestor} belongs to another user, in a place where every user can write: give another directory'
-            )
-        next_paths = [parent]
-        if os.path.islink(ancestor):
-            next_paths.append(os.path.normpath(os.path.join(parent, os.readlink(ancestor))))
-        paths += [path for path in next_paths if path not in paths]
+    if (
+        hasattr(os, 'getuid')  # Windows has no user ids.
+        and os.path.lexists(path)
+        and os.lstat(path).st_uid not in (os.getuid(), 0)
+    ):
+        raise UserError(
+            f'{path} belongs to another user, in a place where every user can write: {remedy}'
+        )
 
 
 def check_checkpoint_dir(directory):
@@ -100,10 +99,9 @@ def make(path):
     """Make the directory `path` and its parents if they do not exist.
 
     Raises:
-      UserError: the directory cannot be made, its name is invalid, or check_trusted rejects it.
+      UserError: the directory cannot be made, or its name is invalid.
     """
     files.check_name(path)
-    check_trusted(path)
     check_no_file(path)
     try:
         os.makedirs(path, exist_ok=True)
@@ -111,8 +109,16 @@ def make(path):
         raise UserError(f'Cannot make the directory {path} ({error.strerror}): give another one')
 
 
+def is_empty(path):
+    """Return True if a directory is empty, except for the file of a Lock."""
+    return not set(os.listdir(path)) - {LOCK_FILE}
+
+
 class Lock:
     """Exclusive lock on a directory; a context manager.
+
+    It locks a file in the directory. NFS keeps a lock on a directory, or on a file that is not open
+    for writing, local to the machine.
 
     Attributes:
       is_held: True if the lock was acquired; False on a system without locks.
@@ -121,53 +127,118 @@ class Lock:
     def __init__(self, path, busy_message=None):
         """Set the directory, and the UserError's message if another process holds the lock.
 
-        Without a message, __enter__ waits for that process.
+        Without a message, __enter__ waits for that process. If the lock file cannot be written, it
+        continues without the lock.
         """
         self._path, self._busy_message = path, busy_message
-        self._handle = None
+        self._directory = None  # file descriptor
+        self._cleanup = contextlib.ExitStack()
         self.is_held = False
 
     def __enter__(self):
         if fcntl is not None:
-            # An open directory keeps its inode number, so `check` detects a replacement.
-            self._handle = os.open(self._path, os.O_RDONLY)
-            try:
+            with self._cleanup as cleanup:
+                # An open directory keeps its inode number, so `check` detects a replacement.
+                self._directory = os.open(self._path, os.O_RDONLY)
+                cleanup.callback(os.close, self._directory)
                 self._lock()
-            except BaseException:
-                self.__exit__()
-                raise
+                self._cleanup = cleanup.pop_all()
         return self
 
     def __exit__(self, *unused_error):
-        if self._handle is not None:
-            os.close(self._handle)
+        self._cleanup.close()
 
     def _lock(self):
+        is_removed = True
+        while is_removed:
+            file = self._open_file()
+            if file is None:
+                return
+            self._cleanup.callback(os.close, file)
+            self.is_held = self._acquire(file)
+            # The former holder may have removed the file while this process waited.
+            is_removed = os.fstat(file).st_size > 0
+        self._cleanup.callback(self._remove_file, file)
+        self.check(_JUST_MOVED)
+
+    def _open_file(self):
+        """Return a descriptor of the lock file; None to continue without the lock."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
         try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return os.open(LOCK_FILE, flags, 0o666, dir_fd=self._directory)
+        except OSError as error:
+            self.check(_JUST_MOVED)
+            if self._busy_message:
+                raise UserError(
+                    f'Cannot write {os.path.join(self._path, LOCK_FILE)} ({error.strerror}): make room there, make it '
+                    'writable, or give another directory'
+                )
+
+    def _acquire(self, file):
+        """Lock the file; return False if its file system has no locks."""
+        try:
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return True
+                except BlockingIOError:
+                    # A process in is_locked holds a shared lock for a moment. Only the exclusive
+                    # lock of a Lock makes this line raise the same error.
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                    fcntl.flock(file, fcntl.LOCK_UN)
+                    time.sleep(0.01)
         except BlockingIOError:
             if self._busy_message:
                 raise UserError(self._busy_message)
             print(f'Waiting for another process in {self._path}', flush=True)
-            fcntl.flock(self._handle, fcntl.LOCK_EX)
-        except OSError:  # The file system has no locks.
-            return
-        self.is_held = True
-        self.check('has just been moved or removed by another process: start again')
+            fcntl.flock(file, fcntl.LOCK_EX)
+            return True
+        except OSError:
+            return False
+
+    def _remove_file(self, file):
+        with contextlib.suppress(OSError):
+            os.unlink(LOCK_FILE, dir_fd=self._directory)
+            os.truncate(file, 1)  # tells a process that waits for this file
 
     def check(
         self,
         message='has been moved or removed: put it back, and start again; the saved files are intact',
     ):
         """Raise UserError if the directory has been moved, removed or replaced."""
-        if self._handle is None:
+        if self._directory is None:
             return
         try:
-            is_same = os.path.samestat(os.fstat(self._handle), os.stat(self._path))
+            is_same = os.path.samestat(os.fstat(self._directory), os.stat(self._path))
         except OSError:
             is_same = False
         if not is_same:
             raise UserError(f'{self._path} {message}')
+
+
+def process_mark():
+    """Return a part of a file name that identifies the machine and this process."""
+    return f'~{socket.gethostname()}~{os.getpid()}~'
+
+
+def is_abandoned(path):
+    """Return True if the process whose process_mark is in the name of `path` has surely ended.
+
+    The processes of other machines are in doubt, even for the holder of a Lock: some network file
+    systems keep every lock local.
+    """
+    mark = re.search(rf'~{re.escape(socket.gethostname())}~(\d{{1,9}})~', os.path.basename(path))
+    if not mark or mark.group(0) == process_mark():
+        return bool(mark)
+    if fcntl is None:
+        return True  # On Windows, os.kill would end the process, and open files cannot be removed.
+    try:
+        os.kill(int(mark.group(1)), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # a process of another user
+        pass
+    return False
 
 
 @contextlib.contextmanager
@@ -178,11 +249,14 @@ def atomic_directory(path):
       OSError: the directory cannot be made or renamed.
     """
     parent, name = os.path.split(os.path.abspath(path))
-    incomplete = tempfile.mkdtemp(prefix=_INCOMPLETE, dir=parent)
+    incomplete = tempfile.mkdtemp(prefix=_INCOMPLETE + process_mark(), dir=parent)
     try:
         directory = os.path.join(incomplete, name)
         os.mkdir(directory)
         yield directory
+        with contextlib.suppress(OSError):  # `path` or the file does not exist.
+            if is_empty(path):  # Without the file, the new directory can replace it.
+                os.remove(os.path.join(path, LOCK_FILE))
         os.rename(directory, path)
     finally:
         shutil.rmtree(incomplete, ignore_errors=True)
@@ -204,14 +278,19 @@ def write_lock(directory):
 
 def _remove_incomplete(parent, lock):
     for leftover in glob.glob(os.path.join(glob.escape(parent), _INCOMPLETE + '*')):
-        if lock.is_held:  # Without locks, another process may be writing.
+        # Without the lock, another thread or container may have this process id.
+        if lock.is_held and is_abandoned(leftover):
             shutil.rmtree(leftover, ignore_errors=True)
 
 
 def is_locked(path):
-    """Return True if a process holds the lock on a directory."""
+    """Return True if a process holds the lock on a directory, which may be read-only."""
     try:
-        with Lock(path, 'busy'):
-            return False
-    except UserError:
+        with open(os.path.join(path, LOCK_FILE)) as file:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
         return True
+    except OSError:  # There is no file, or the file system has no locks.
+        return False

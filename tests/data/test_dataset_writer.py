@@ -1,5 +1,6 @@
 """Atomic writing of data sets, locks, and hold-out."""
 
+import glob
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 import cifar10
 from cifar10.data import dataset, dataset_writer, synthetic, verification
+from cifar10.system import directories
 from tests.helpers import data_sets, messages, oracle, programs, queues, special_files
 from tests.helpers.special_files import deadline  # noqa: F401
 
@@ -18,7 +20,7 @@ from tests.helpers.special_files import deadline  # noqa: F401
 @pytest.mark.parametrize('name', ['[12]', 'what?', 'back\\slash', "it's", 'gr\u00fcn %s {x}', '-x'])
 def test_every_name_of_a_directory(tmp_path, name):
     """TensorFlow reads from it too, and nothing is written elsewhere."""
-    (tmp_path / name / '.cifar10-incomplete-of-a-killed-process').mkdir(parents=True)
+    (tmp_path / name / f'.cifar10-incomplete-{special_files.ABANDONED}x').mkdir(parents=True)
     (tmp_path / name / 'incomplete').mkdir()  # a user's directory
     data_dir = str(tmp_path / name)
     synthetic.maybe_write(data_dir, records_per_file=10)
@@ -117,6 +119,19 @@ def test_a_data_set_that_is_present(data_dir, tmp_path):
     )
     (tmp_path / dataset.CIFAR10_DIRECTORY).mkdir()
     assert not dataset_writer.is_present(str(tmp_path))  # an empty directory may be filled
+
+
+def test_the_lock_file_of_a_killed_process_is_no_content(tmp_path):
+    """In an empty directory that becomes a data set, and in its parent."""
+    for path in (tmp_path / dataset.CIFAR10_DIRECTORY, tmp_path / 'out', tmp_path):
+        path.mkdir(exist_ok=True)
+        (path / directories.LOCK_FILE).write_text('')
+    assert not dataset_writer.is_present(str(tmp_path))
+    synthetic.maybe_write(str(tmp_path), records_per_file=10)
+    dataset_writer.hold_out(dataset.read(str(tmp_path)), str(tmp_path / 'out'), 10, seed=0)
+    assert verification.verify(dataset.read(str(tmp_path / 'out')).test) == 10
+    assert sorted(os.listdir(str(tmp_path))) == [dataset.CIFAR10_DIRECTORY, 'out']
+    assert not glob.glob(str(tmp_path / '*' / directories.LOCK_FILE))
 
 
 def _bytes(split):

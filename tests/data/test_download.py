@@ -1,9 +1,11 @@
 """Downloads from a server on localhost that is slow, breaks off, or sends errors."""
 
 import contextlib
+import glob
 import hashlib
 import itertools
 import os
+import re
 import tarfile
 import threading
 from types import SimpleNamespace
@@ -15,11 +17,12 @@ import cifar10
 from cifar10.cli import data_flags
 from cifar10.data import dataset, download
 from cifar10.errors import UserError
-from tests.helpers import data_sets, download_server, messages, programs, special_files
+from tests.helpers import data_sets, download_server, locks, messages, programs, special_files
 from tests.helpers.download_server import assert_complete
-from tests.helpers.special_files import deadline, needs_root  # noqa: F401
+from tests.helpers.special_files import deadline  # noqa: F401
 
-PART = dataset.CIFAR10.archive_name + '.part'
+# the partial download of a process that has ended
+PART = f'{dataset.CIFAR10.archive_name}.part{special_files.ABANDONED}.0'
 
 
 def test_whole_archive(fetch, tmp_path, capsys):
@@ -80,13 +83,13 @@ def _let_pass(monkeypatch, seconds):
 
 def test_a_server_that_stays_too_slow(fetch, tmp_path, archive, slow, monkeypatch):
     """The download is given up after three connections; the next start resumes it."""
-    part = tmp_path / PART
     with monkeypatch.context() as patched, messages.raises(
         '^Cannot download http://127.0.0.1:[^ ]* .slower than 1000 bytes per second; '
         'the next start resumes the download.: check the network ',
     ):
         _let_pass(patched, itertools.repeat(31))
         fetch(slow)
+    (part,) = tmp_path.iterdir()
     came = part.read_bytes()
     assert 3 <= len(came) <= 300 and archive.startswith(came)
     assert fetch('none').ranges == [f'bytes={len(came)}-']
@@ -161,11 +164,14 @@ def test_a_response_shorter_than_the_partial_file(fetch, tmp_path, archive, head
     def answer(handler, content):
         download_server.answer(handler, 200, b'log in!', **headers)
 
-    part = tmp_path / PART
-    part.write_bytes(archive[:1000])
-    with messages.raises(f'the file on the server is shorter than {part}: delete the partial file'):
+    (tmp_path / PART).write_bytes(archive[:1000])
+    complaint = (
+        rf'the file on the server is shorter than ({tmp_path}/.*\.part.*): delete the partial '
+    )
+    with messages.raises(complaint) as raised:
         fetch(answer)
-    assert part.read_bytes() == archive[:1000]
+    (part,) = tmp_path.iterdir()
+    assert raised.match(re.escape(str(part))) and part.read_bytes() == archive[:1000]
     assert fetch('none').ranges == ['bytes=1000-']
     assert_complete(tmp_path)
 
@@ -242,46 +248,113 @@ def _special(kind):
     return lambda path, target: special_files.make(path, kind)
 
 
-def _of_another_user(path, target):
-    path.write_bytes(b'theirs')
-    os.chown(str(path), 12345, -1)
-
-
 @pytest.mark.parametrize(
-    'put, complaint',
+    'put',
     [
-        (lambda path, target: path.symlink_to(target), 'is a link or not a file'),
-        (lambda path, target: os.link(str(target), str(path)), 'is a link or not a file'),
-        pytest.param(_of_another_user, 'belongs to another user', marks=needs_root),
+        lambda path, target: path.symlink_to(target),
+        lambda path, target: os.link(str(target), str(path)),
     ]
-    + [(_special(kind), 'is a link or not a file') for kind in special_files.KINDS],
+    + [_special(kind) for kind in special_files.KINDS],
 )
-def test_a_link_or_special_file_as_partial_file_is_not_written(fetch, tmp_path, put, complaint):
-    """The error comes before the request, or when the file appears during the download."""
-    shared = tmp_path / 'shared'
-    shared.mkdir()
-    shared.chmod(0o1777)
-    target, part = tmp_path / 'target', shared / PART
+def test_a_link_or_special_file_is_no_partial_download(fetch, tmp_path, put):
+    """It is neither read nor written."""
+    target, part = tmp_path / 'target', tmp_path / PART
     target.write_bytes(b'precious')
     put(part, target)
-    with messages.raises(f'^{part} {complaint}'):
-        cifar10.maybe_download_and_extract(str(shared), 'http://127.0.0.1:1/')
-    assert (
-        target.read_bytes() == b'precious' and not (shared / dataset.CIFAR10.archive_name).exists()
-    )
+    before = os.lstat(str(part))
+    assert fetch('none').ranges == [None]
+    assert target.read_bytes() == b'precious' and os.path.samestat(os.lstat(str(part)), before)
 
 
-def test_a_link_that_appears_during_the_download(fetch, tmp_path):
-    """The file does not exist at the start."""
-    (tmp_path / 'target').write_bytes(b'precious')
+def test_the_largest_partial_download_is_resumed(fetch, tmp_path, archive):
+    """The file of another machine, whose process may still run, is copied."""
+    elsewhere = tmp_path / f'{dataset.CIFAR10.archive_name}.part{special_files.ELSEWHERE}.0'
+    elsewhere.write_bytes(archive[:2000])
+    for number, size in enumerate([3000, 1000]):
+        (tmp_path / f'{PART}{number}').write_bytes(archive[:size])
+    assert fetch('none').ranges == ['bytes=3000-']
+    assert elsewhere.read_bytes() == archive[:2000]
+    for path in (tmp_path / dataset.CIFAR10.archive_name, tmp_path / dataset.CIFAR10_DIRECTORY):
+        path.rename(f'{path}.old')
+    elsewhere.write_bytes(archive[:4000])
+    assert fetch('none').ranges == ['bytes=4000-']
+    assert elsewhere.read_bytes() == archive[:4000] and len(glob.glob(f'{tmp_path}/*.part*')) == 1
 
-    def put(handler, content):
-        (tmp_path / PART).symlink_to(tmp_path / 'target')
-        download_server.answer(handler, 200, content)
 
-    with messages.raises('.part is a link'):
-        fetch(put)
-    assert (tmp_path / 'target').read_bytes() == b'precious'
+def test_no_room_for_a_partial_download(tmp_path, monkeypatch):
+    def fail(path):
+        raise OSError(28, 'No space left on device')
+
+    monkeypatch.setattr(download.files, 'open_new', fail)
+    with messages.raises(
+        rf'^Cannot write {tmp_path}/.*\.part \(No space left on device\): make room'
+    ):
+        cifar10.maybe_download_and_extract(str(tmp_path))
+
+
+FETCH = """
+import sys
+from cifar10.data import download
+download.maybe_download_and_extract(*sys.argv[1:], retry_secs=0)
+"""
+
+
+@pytest.fixture
+def two_processes(tmp_path, archive):
+    """start(preamble) yields two processes, the server, and a function that releases the first.
+
+    The second starts when the first has received half of the archive.
+    """
+
+    @contextlib.contextmanager
+    def start(preamble):
+        asked = threading.Event()
+        released = threading.Event()
+
+        def send_half(handler, content):
+            half = len(content) // 2
+            length = str(len(content))
+            download_server.answer(handler, 200, content[:half], Content_Length=length)
+            handler.wfile.flush()
+            asked.set()
+            released.wait()
+
+        server = download_server.Server(archive, [send_half, 'none'])
+        args = [str(tmp_path), server.url, hashlib.md5(archive).hexdigest()]
+        with contextlib.closing(server), locks.process(preamble + FETCH, *args) as first:
+            assert asked.wait(60)
+            with locks.process(preamble + FETCH, *args) as second:
+                yield first, second, server, released.set
+                released.set()
+
+    return start
+
+
+def _assert_succeeded(process):
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+@locks.needed
+def test_two_machines_download_once(two_processes, tmp_path, archive):
+    """On NFS, locks on directories are local. The second machine must wait for the first."""
+    with two_processes(locks.NFS) as (first, second, server, release):
+        assert second.stdout.readline() == f'Waiting for another process in {tmp_path}\n'
+        release()
+        for process in (first, second):
+            _assert_succeeded(process)
+    assert server.ranges == [None, f'bytes={len(archive) // 2}-']
+    assert_complete(tmp_path)
+
+
+@locks.needed
+def test_two_machines_whose_locks_are_useless(two_processes, tmp_path):
+    """The second machine is faster. No file is written by both."""
+    with two_processes(locks.USELESS) as (first, second, _, release):
+        _assert_succeeded(second)
+        release()
+        _assert_succeeded(first)
+    assert_complete(tmp_path)
 
 
 def test_an_archive_that_is_no_file(fetch, tmp_path):

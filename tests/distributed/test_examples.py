@@ -8,6 +8,7 @@ import textwrap
 
 import pytest
 
+from cifar10.data import dataset
 from tests.helpers import programs
 
 DOCS = os.path.join(programs.ROOT, 'docs')
@@ -35,7 +36,7 @@ def run_shell(tmp_path):
         make('python', 'printf "%s " "$@"; echo\n')
         for name, text in fakes:
             make(name, text)
-        (tmp_path / 'venv' / 'bin').mkdir(parents=True)
+        (tmp_path / 'venv' / 'bin').mkdir(parents=True, exist_ok=True)
         (tmp_path / 'venv' / 'bin' / 'activate').write_text('')
         environment = dict(
             os.environ,
@@ -130,3 +131,27 @@ def test_kubernetes(run_shell, index):
         yaml,
     )
     assert f'- name: {policy.group(1)}\n' in yaml and 'restartPolicy: Never' in yaml
+
+
+def test_kubernetes_downloads_once(run_shell, tmp_path):
+    """A Job of its own downloads; the tasks wait for its directory."""
+    kubernetes_validate = pytest.importorskip('kubernetes_validate')
+    documents = list(pytest.importorskip('yaml').safe_load_all(_read('kubernetes.yaml')))
+    for document in documents:
+        kubernetes_validate.validate(document, '1.31', strict=True)
+    jobs = {item['metadata']['name']: item for item in documents if item['kind'] == 'Job'}
+    data, tasks = (jobs[name]['spec']['template']['spec'] for name in ('cifar10-data', 'cifar10'))
+    assert 'completions' not in jobs['cifar10-data']['spec']
+    (download,), (task,), (wait,) = data['containers'], tasks['containers'], tasks['initContainers']
+    for container in (download, wait):
+        assert container['volumeMounts'] == task['volumeMounts']
+        assert container['image'] == task['image']
+    assert data['volumes'] == tasks['volumes']
+    (line,), _ = run_shell(download['command'])
+    assert line == 'scripts/cifar10_dataset.py download --data_dir=/shared/data '
+    assert ' --data_dir=/shared/data ' in task['args'][0]
+    *shell, code = wait['command']
+    path = tmp_path / 'shared' / 'data' / dataset.CIFAR10_DIRECTORY
+    code = code.replace('/shared', f'{tmp_path}/shared')
+    (line,), status = run_shell(shell + [code], [('sleep', f'echo waits; mkdir -p {path}\n')])
+    assert (line, status) == ('waits', 0)

@@ -1,4 +1,4 @@
-"""Paths that are not regular files, or belong to another user."""
+"""Paths that are not regular files, belong to another user, or were left by another process."""
 
 import os
 import signal
@@ -10,6 +10,9 @@ needs_root = pytest.mark.skipif(
     not hasattr(os, 'getuid') or os.getuid() != 0,
     reason='only root can give a file to another user',
 )
+# see directories.process_mark
+ABANDONED = f'~{socket.gethostname()}~999999999~'  # larger than every process id
+ELSEWHERE = f'~{socket.gethostname()}-2~999999999~'
 KINDS = ['a directory', 'a FIFO', 'a socket', 'a device']
 
 

@@ -1,13 +1,16 @@
 """Files planted by other users at the paths that scripts write."""
 
 import os
+import shutil
 import stat
 
 import pytest
 
-from cifar10.data import synthetic
+import cifar10
+from cifar10.cli import data_flags
+from cifar10.data import dataset, synthetic
 from cifar10.runs import checkpoint
-from tests.helpers import checkpoints, faults, programs
+from tests.helpers import checkpoints, data_sets, faults, messages, programs
 from tests.helpers.special_files import needs_root
 
 pytestmark = pytest.mark.slow
@@ -38,31 +41,70 @@ def test_the_list_of_checkpoints_does_not_follow_a_link(tmp_path, data_dir, vict
 
 
 @pytest.fixture
-def foreign(tmp_path):
-    """Another user's directory in a world-writable one."""
+def foreign(tmp_path, monkeypatch):
+    """Directories of another user in place of the defaults below /tmp."""
     shared = tmp_path / 'shared'
     shared.mkdir()
-    shared.chmod(0o1777)
-    directory = shared / 'foreign'
-    directory.mkdir()
-    os.chown(str(directory), STRANGER, STRANGER)
-    return directory
+    define = data_flags.define_directory
+
+    def define_elsewhere(name, default, *args, **kwargs):
+        define(name, default and default.replace('/tmp', str(shared), 1), *args, **kwargs)
+
+    monkeypatch.setattr(data_flags, 'define_directory', define_elsewhere)
+    monkeypatch.setattr(synthetic, 'DATA_DIR', f'{shared}/cifar10_synthetic')
+    for name in ('train', 'eval', 'export', 'data', 'synthetic'):
+        (shared / f'cifar10_{name}').mkdir()
+        os.chown(str(shared / f'cifar10_{name}'), STRANGER, STRANGER)
+    return shared
 
 
 @needs_root
-def test_a_directory_of_another_user(tmp_path, data_dir, foreign):
+@pytest.mark.parametrize('is_named', [False, True])
+def test_a_directory_of_another_user(tmp_path, data_dir, foreign, monkeypatch, is_named):
+    """It is refused as a default, and used if the user names it."""
+    monkeypatch.setattr(
+        synthetic, 'draw_records', lambda count, rng, draw=synthetic.draw_records: draw(10, rng)
+    )
     checkpoints.save(tmp_path, 1)
-    directory = str(foreign / 'inner')
-    for script, args in [
-        ('cifar10_train', faults.job(data_dir, directory, '--max_steps=1')),
-        ('cifar10_multi_gpu_train', faults.job(data_dir, directory, '--max_steps=1')),
-        ('cifar10_classic', faults.classic_job(data_dir, directory, '--max_steps=1')),
-        ('cifar10_eval', faults.evaluation(data_dir, tmp_path, directory, '--run_once')),
-        ('cifar10_dataset', ['download', '--data_dir=' + directory, '--data_url=file:///nowhere']),
+    training = ['--dataset=synthetic', f'--data_dir={data_dir}', '--batch_size=4', '--max_steps=1']
+    copy = f'--checkpoint_dir={tmp_path}'
+    for script, flag, args in [
+        ('cifar10_train', 'train_dir', training + ['--eval_every=0']),
+        ('cifar10_classic', 'train_dir', training),
+        (
+            'cifar10_eval',
+            'eval_dir',
+            ['--dataset=synthetic', f'--data_dir={data_dir}', copy, '--run_once'],
+        ),
+        ('cifar10_export', 'export_dir', [copy]),
+        ('cifar10_dataset', 'data_dir', ['synthetic']),
     ]:
-        status, _, stderr = programs.call(script, *args)
-        faults.assert_one_line(stderr, foreign)
-        assert status == 1 and os.listdir(str(foreign)) == [], script
+        name = 'synthetic' if flag == 'data_dir' else flag[: -len('_dir')]
+        directory = foreign / f'cifar10_{name}'
+        named = [f'--{flag}={directory}'] if is_named else []
+        status, _, stderr = programs.call(script, *args, *named)
+        assert (status, bool(os.listdir(str(directory)))) == (1 - is_named, is_named), stderr
+        if is_named:
+            shutil.rmtree(str(directory))
+            directory.mkdir()
+        else:
+            faults.assert_one_line(
+                stderr,
+                f'{directory} belongs to another user, in ',
+                f', or --{flag}={directory} if ',
+            )
+
+
+@needs_root
+def test_the_default_directory_of_a_program(tmp_path, foreign, monkeypatch):
+    """The books' programs give no data_dir. A data set of another user is read."""
+    default = foreign / 'cifar10_data'
+    monkeypatch.setattr(dataset, 'DATA_DIR', str(default))
+    with messages.raises(f'^{default} belongs to another user, in .*: give another directory$'):
+        cifar10.maybe_download_and_extract(str(default), 'file:///nowhere')
+    assert os.listdir(str(default)) == []
+    data_sets.write(default)
+    cifar10.maybe_download_and_extract(str(default), 'file:///nowhere')
 
 
 @pytest.fixture

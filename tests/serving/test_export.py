@@ -17,7 +17,7 @@ from cifar10.data import dataset, synthetic
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint
 from cifar10.serving import export, trained_model
-from tests.helpers import checkpoints, oracle, programs
+from tests.helpers import checkpoints, oracle, programs, special_files
 from tests.helpers.image_files import SCALED, SMALL, decode, photograph
 
 LOADING = """
@@ -170,7 +170,7 @@ def test_files_and_other_sizes(run, tmp_path):
 
 def test_versions(run):
     for name in (
-        '.cifar10-incomplete-old/7',
+        f'.cifar10-incomplete-{special_files.ABANDONED}x/7',
         '007',
         '\u00b2',
     ):  # the first is a leftover of a killed process

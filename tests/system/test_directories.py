@@ -1,15 +1,16 @@
 """Creation, trust and locks of directories."""
 
+import contextlib
 import os
+import shutil
+import types
 
 import pytest
 
 from cifar10.errors import UserError
 from cifar10.system import directories
-from tests.helpers import messages
-from tests.helpers.special_files import needs_root
-
-needs_locks = pytest.mark.skipif(directories.fcntl is None, reason='this system has no locks')
+from tests.helpers import faults, locks, messages
+from tests.helpers.special_files import ABANDONED, ELSEWHERE, needs_root
 
 
 @pytest.mark.parametrize('name', ['gs://bucket/run', 'a\udcff', 'a\nb'])
@@ -66,7 +67,7 @@ def _move(path):
 
 def _replace(path):
     """Replace the directory; without an open descriptor, its inode number may be reused."""
-    path.rmdir()
+    shutil.rmtree(str(path))
     path.mkdir()
 
 
@@ -76,8 +77,10 @@ def _replace_by_link(path):
     path.symlink_to('other')
 
 
-@needs_locks
-@pytest.mark.parametrize('change', [_move, lambda path: path.rmdir(), _replace, _replace_by_link])
+@locks.needed
+@pytest.mark.parametrize(
+    'change', [_move, lambda path: shutil.rmtree(str(path)), _replace, _replace_by_link]
+)
 def test_a_directory_that_leaves_its_place(tmp_path, change):
     path = tmp_path / 'run'
     path.mkdir()
@@ -89,7 +92,7 @@ def test_a_directory_that_leaves_its_place(tmp_path, change):
                 lock.check()
 
 
-@needs_locks
+@locks.needed
 def test_a_directory_that_is_put_back(tmp_path):
     path = tmp_path / 'run'
     path.mkdir()
@@ -104,7 +107,7 @@ def test_a_directory_that_is_put_back(tmp_path):
         lock.check()
 
 
-@needs_locks
+@locks.needed
 def test_one_holds_the_lock(tmp_path):
     path, before = str(tmp_path), len(os.listdir('/dev/fd'))
     with pytest.raises(ZeroDivisionError), directories.Lock(path, 'in use') as lock:
@@ -113,9 +116,105 @@ def test_one_holds_the_lock(tmp_path):
             pass
         1 / 0  # noqa: B018
     assert not directories.is_locked(path) and len(os.listdir('/dev/fd')) == before
+    assert os.listdir(path) == []
 
 
-@needs_locks
+HOLD = """
+import sys
+from cifar10.system import directories
+with directories.Lock(sys.argv[1]):
+    print('held', flush=True)
+    sys.stdin.read()
+"""
+
+
+@locks.needed
+def test_the_lock_excludes_another_machine(tmp_path, monkeypatch):
+    """NFS keeps a lock local to the machine, unless it is on a file open for writing."""
+    with locks.process(locks.NFS + HOLD, str(tmp_path)) as holder:
+        assert holder.stdout.readline() == 'held\n'
+        locks.be_on_nfs(monkeypatch)
+        with messages.raises('^in use$'), directories.Lock(str(tmp_path), 'in use'):
+            pass
+        assert directories.is_locked(str(tmp_path))
+        holder.kill()
+        holder.wait()
+    assert os.listdir(str(tmp_path)) == [directories.LOCK_FILE]  # left by the killed process
+    assert directories.is_empty(str(tmp_path)) and not directories.is_locked(str(tmp_path))
+    with directories.Lock(str(tmp_path), 'in use') as lock:
+        assert lock.is_held
+    assert os.listdir(str(tmp_path)) == []
+
+
+ASK = """
+import fcntl, sys
+from cifar10.system import directories
+def flock(file, operation, flock=fcntl.flock):
+    flock(file, operation)
+    print('asking', flush=True)
+    sys.stdin.read()
+fcntl.flock = flock
+print(directories.is_locked(sys.argv[1]))
+"""
+
+
+@locks.needed
+def test_the_question_does_not_refuse_a_trainer(tmp_path, monkeypatch):
+    """The trainer starts while another process asks."""
+    (tmp_path / '.cifar10.lock').write_text('')
+    with locks.process(ASK, str(tmp_path)) as asking:
+        assert asking.stdout.readline() == 'asking\n'
+        answers = []
+
+        def wait(unused_secs):
+            answers.append(asking.communicate(timeout=60)[0])
+
+        clock = types.SimpleNamespace(sleep=wait)
+        monkeypatch.setattr(directories, 'time', clock, raising=False)
+        with directories.Lock(str(tmp_path), 'in use') as lock:
+            assert lock.is_held and answers == ['False\n']
+
+
+@locks.needed
+@faults.needs_mounts
+def test_the_question_needs_no_permission_to_write(tmp_path):
+    code = 'import sys; from cifar10.system import directories; print(directories.is_locked(sys.argv[1]))'
+    for is_locked in (True, False):
+        with directories.Lock(str(tmp_path)) if is_locked else contextlib.nullcontext():
+            wrapper = faults.read_only(tmp_path)
+            with locks.process(code, str(tmp_path), wrapper=wrapper) as asking:
+                assert asking.communicate(timeout=60)[0] == f'{is_locked}\n'
+
+
+@locks.needed
+def test_the_file_of_the_former_holder_is_not_used(tmp_path, monkeypatch):
+    """It is removed after another process has opened it: a third process would make a new one."""
+    path, flock = str(tmp_path), directories.fcntl.flock
+    former = directories.Lock(path).__enter__()
+
+    def release_and_lock(file, operation):
+        monkeypatch.undo()
+        former.__exit__()
+        return flock(file, operation)
+
+    monkeypatch.setattr(directories.fcntl, 'flock', release_and_lock)
+    with directories.Lock(path, 'in use'):
+        assert directories.is_locked(path)
+    assert os.listdir(path) == []
+
+
+@locks.needed
+def test_a_lock_file_that_cannot_be_written(tmp_path):
+    """A trainer is refused. A writer of data does not need the lock."""
+    (tmp_path / directories.LOCK_FILE).symlink_to('elsewhere')
+    with messages.raises(f'^Cannot write {tmp_path}/.cifar10.lock \\(.*: make '):
+        directories.Lock(str(tmp_path), 'in use').__enter__()
+    with directories.Lock(str(tmp_path)) as lock:
+        assert not lock.is_held
+    assert os.listdir(str(tmp_path)) == [directories.LOCK_FILE]
+
+
+@locks.needed
 @pytest.mark.parametrize('busy, is_made_again', [(None, True), ('in use', True), (None, False)])
 def test_a_directory_that_is_moved_meanwhile(tmp_path, monkeypatch, busy, is_made_again):
     (tmp_path / 'run').mkdir()
@@ -141,18 +240,57 @@ def test_a_system_without_locks(tmp_path, monkeypatch):
             assert not lock.is_held and not directories.is_locked(str(tmp_path))
 
 
-@needs_locks
+@locks.needed
 def test_a_file_system_without_locks(tmp_path, monkeypatch):
     """Directories that may belong to another process are kept."""
 
     def fail(handle, operation):
         raise OSError(95, 'Operation not supported')
 
-    (tmp_path / '.cifar10-incomplete-x').mkdir()
+    leftover = f'.cifar10-incomplete-{ABANDONED}x'
+    (tmp_path / leftover).mkdir()
     monkeypatch.setattr(directories.fcntl, 'flock', fail)
     with directories.write_lock(str(tmp_path)):
-        assert os.listdir(str(tmp_path)) == ['.cifar10-incomplete-x']
-    assert os.listdir(str(tmp_path)) == ['.cifar10-incomplete-x']
+        assert not directories.is_locked(str(tmp_path))
+    assert os.listdir(str(tmp_path)) == [leftover]
+
+
+@locks.needed
+def test_leftovers_of_processes_that_surely_have_ended(tmp_path):
+    own, parent = directories.process_mark(), f'~{os.uname().nodename}~{os.getppid()}~'
+    kept = [f'.cifar10-incomplete-{mark}x' for mark in (ELSEWHERE, parent, '')]
+    removed = [f'.cifar10-incomplete-{mark}x' for mark in (ABANDONED, own)]
+    for name in kept + removed:
+        (tmp_path / name / 'data').mkdir(parents=True)
+    with directories.write_lock(str(tmp_path)):
+        pass
+    assert sorted(os.listdir(str(tmp_path))) == sorted(kept)
+
+
+WRITE = """
+import os, sys
+from cifar10.system import directories
+with directories.write_lock(os.path.dirname(sys.argv[1])), directories.atomic_directory(sys.argv[1]) as new:
+    open(os.path.join(new, 'first'), 'w').close()
+    print('writing', flush=True)
+    sys.stdin.read()
+    open(os.path.join(new, 'second'), 'w').close()
+"""
+
+
+@locks.needed
+def test_useless_locks_cost_no_work(tmp_path, monkeypatch):
+    """Two processes hold the lock, as on two machines whose file system has only local locks."""
+    path = tmp_path / 'theirs'
+    with locks.process(locks.USELESS + WRITE, str(path)) as writer:
+        assert writer.stdout.readline() == 'writing\n'
+        monkeypatch.setattr(directories.fcntl, 'flock', lambda *unused: None)
+        with directories.write_lock(str(tmp_path)):
+            pass
+        monkeypatch.undo()
+        assert writer.communicate(timeout=60) == ('', None) and writer.returncode == 0
+    assert sorted(os.listdir(str(path))) == ['first', 'second']
+    assert os.listdir(str(tmp_path)) == ['theirs']
 
 
 @pytest.fixture
@@ -165,41 +303,16 @@ def shared(tmp_path):
     return tmp_path / 'shared'
 
 
-def _assert_not_trusted(path, named):
-    for check in (directories.check_trusted, directories.make):
-        with messages.raises(f'^{named} belongs to another user, in a '):
-            check(str(path))
-
-
 @needs_root
-def test_what_another_user_owns_in_a_shared_place(shared, monkeypatch):
-    theirs = shared / 'theirs'
-    for path in (theirs, theirs / 'new', theirs / 'a' / 'b', shared / 'x' / '..' / 'theirs'):
-        _assert_not_trusted(path, theirs)
-    monkeypatch.chdir(shared)
-    _assert_not_trusted('theirs', theirs)
-    (theirs / 'mine').mkdir()
-    _assert_not_trusted(theirs / 'mine', theirs)
-    assert os.listdir(str(theirs)) == ['mine']
-
-
-@needs_root
-@pytest.mark.parametrize('target', ['mine', 'nowhere'])
-def test_a_link_of_another_user_in_a_shared_place(shared, tmp_path, target):
-    (tmp_path / 'mine').mkdir()
+def test_what_another_user_owns_in_a_shared_place(shared, tmp_path):
+    """A directory, or a link, even to an own directory."""
     link = shared / 'link'
-    link.symlink_to(tmp_path / target)
+    link.symlink_to(tmp_path)
     os.chown(str(link), 12345, -1, follow_symlinks=False)
-    for path in (link, link / 'below'):
-        _assert_not_trusted(path, link)
-    assert os.listdir(str(tmp_path / 'mine')) == []
-
-
-@needs_root
-def test_an_own_link_to_what_another_user_owns(shared, tmp_path):
-    (tmp_path / 'link').symlink_to(shared / 'theirs')
-    for path in (tmp_path / 'link', tmp_path / 'link' / 'below'):
-        _assert_not_trusted(path, shared / 'theirs')
+    for path in (shared / 'theirs', link):
+        with messages.raises(f'^{path} belongs to another user, in .*: the remedy$'):
+            directories.check_trusted(str(path), 'the remedy')
+    directories.check_trusted(str(shared / 'new'), 'the remedy')
 
 
 @needs_root
@@ -207,43 +320,22 @@ def test_root_is_trusted(shared, monkeypatch):
     """Root is trusted by another user, the owner of `theirs` only."""
     (shared / 'of_root').mkdir()
     monkeypatch.setattr(directories.os, 'getuid', lambda: 12345)
-    directories.check_trusted(str(shared / 'of_root' / 'new'))
-    directories.check_trusted(str(shared / 'theirs' / 'new'))
+    for name in ('of_root', 'theirs'):
+        directories.check_trusted(str(shared / name), 'the remedy')
     monkeypatch.setattr(directories.os, 'getuid', lambda: 54321)
     with messages.raises('theirs belongs to another user'):
-        directories.check_trusted(str(shared / 'theirs'))
+        directories.check_trusted(str(shared / 'theirs'), 'the remedy')
 
 
 @needs_root
-def test_what_another_user_owns_where_only_its_owner_writes(tmp_path):
-    """A home directory in /home."""
-    (tmp_path / 'home').mkdir()
-    (tmp_path / 'home' / 'user').mkdir()
-    os.chown(str(tmp_path / 'home' / 'user'), 12345, -1)
-    directories.check_trusted(str(tmp_path / 'home' / 'user' / 'run'))
-    directories.make(str(tmp_path / 'home' / 'user' / 'run'))
-    assert (tmp_path / 'home' / 'user' / 'run').is_dir()
-
-
-def test_own_directories_in_a_shared_place(tmp_path):
-    (tmp_path / 'shared').mkdir()
-    (tmp_path / 'shared').chmod(0o1777)
-    directories.make(str(tmp_path / 'shared' / 'a' / 'b'))
-    (tmp_path / 'shared' / 'link').symlink_to('a')
-    directories.make(str(tmp_path / 'shared' / 'link' / 'c'))
-    assert sorted(os.listdir(str(tmp_path / 'shared' / 'a'))) == ['b', 'c']
+def test_a_named_directory_of_another_user(shared):
+    """Naming it is the user's decision."""
+    directories.make(str(shared / 'theirs' / 'run'))
+    with directories.Lock(str(shared / 'theirs'), 'in use') as lock:
+        assert lock.is_held
+    assert os.listdir(str(shared / 'theirs')) == ['run']
 
 
 def test_a_system_without_users(tmp_path, monkeypatch):
     monkeypatch.delattr(directories.os, 'getuid')
-    directories.check_trusted(str(tmp_path))
-
-
-@needs_root
-def test_a_foreign_link_in_the_middle_of_a_chain(shared, tmp_path):
-    (tmp_path / 'mine').mkdir()
-    (shared / 'foreign').symlink_to(tmp_path / 'mine')
-    os.lchown(str(shared / 'foreign'), 12345, 12345)
-    (tmp_path / 'link').symlink_to(shared / 'foreign')
-    for path in (tmp_path / 'link', tmp_path / 'link' / 'run'):
-        _assert_not_trusted(path, shared / 'foreign')
+    directories.check_trusted(str(tmp_path), 'the remedy')
