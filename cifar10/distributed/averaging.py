@@ -145,15 +145,18 @@ class WeightAverager:
     until they arrive.
     """
 
-    def __init__(self, cluster, connect, read_state):
+    def __init__(self, cluster, connect, read_state, max_timeout):
         """Build the graph.
 
         Args:
           cluster: a Cluster.
           connect: a function that makes a tf.Session from a graph and a list of Tasks.
           read_state: a function that returns the ClusterState of the first parameter server.
+          max_timeout: the longest timeout of a round, in seconds. The waiting workers must not
+            reach their limit for an update first.
         """
         self._cluster, self._connect, self._read_state = cluster, connect, read_state
+        self._max_timeout = max_timeout
         self._arrivals = queue.Queue()
         self._generation, self._active_workers, self._arrived = 0, set(), set()
         with tf.Graph().as_default() as self._graph:
@@ -201,7 +204,8 @@ class WeightAverager:
         if step > self._step:
             if not self._arrived:
                 now = time.monotonic()
-                self._timeout = max(self._min_timeout, _TIMEOUT_FACTOR * (now - self._round_start))
+                timeout = max(self._min_timeout, _TIMEOUT_FACTOR * (now - self._round_start))
+                self._timeout = min(timeout, self._max_timeout)
                 self._deadline = now + self._timeout
             self._arrived.add(worker)
             self._next_step = step

@@ -3,8 +3,10 @@
 Each parameter server, or in an all-reduce the chief, holds a copy. A copy ends with its process.
 """
 
+import contextlib
 import json
 import reprlib
+import threading
 from typing import NamedTuple, Sequence
 
 import tensorflow.compat.v1 as tf
@@ -118,8 +120,16 @@ class ClusterStateVariables:
             with self._graph.as_default():
                 return function(self._session)
         except tf.errors.OpError:
-            self._session = None  # not closed, because that would wait for a lost task
+            # Python closes a session with its last reference. That can wait until a lost task is
+            # back, so this thread must not do it.
+            threading.Thread(target=_close, args=[self._session], daemon=True).start()
+            self._session = None
             raise
+
+
+def _close(session):
+    with contextlib.suppress(tf.errors.OpError):  # The tasks may be lost.
+        session.close()
 
 
 def run_config(job, strategy, data_checksum):

@@ -27,7 +27,12 @@ def serve(context):
     context.join(TRAINING)
     state = last_state = state_variables.read()[0]
     if task.index == 0 and json.loads(state.run_config)['mode'] == 'average':
-        averager = WeightAverager(cluster, context.connect, lambda: state_variables.read()[0])
+        averager = WeightAverager(
+            cluster,
+            context.connect,
+            lambda: state_variables.read()[0],
+            max_timeout=context.timeouts.stall / 2,
+        )
         threading.Thread(target=averager.run, daemon=True).start()
     while not state.finished:
         if state.generation != last_state.generation:

@@ -107,7 +107,7 @@ def _task_info_handle():
 
 
 def read_task_info(address):
-    """Return the TaskInfo at an address, or the reason of a failure, in a few seconds."""
+    """Return the TaskInfo at an address, or the reason of a failure, within ten seconds."""
     error = _connection_error(address)
     if error:
         return error
@@ -120,9 +120,8 @@ def read_task_info(address):
         with tf.Graph().as_default() as graph, tf.device('/cpu:0'):
             text = tf.raw_ops.ReadVariableOp(resource=_task_info_handle(), dtype=tf.string)
         session = tf.Session('grpc://' + address, graph, config)
-        task_info = session.run(text)
-        session.close()  # After an error, this call would wait for the other task.
-        return TaskInfo(*json.loads(task_info.decode()))
+        # The session closes at the return, after a timeout of `run` with one more timeout.
+        return TaskInfo(*json.loads(session.run(text).decode()))
     except (TypeError, ValueError):
         return 'it runs another version of this package'
     except tf.errors.FailedPreconditionError:

@@ -189,7 +189,9 @@ class _Play:
     def __init__(self, monkeypatch):
         self.rounds, self.state, self.lost, self._now = [], ClusterState(generation=7), False, 100.0
         monkeypatch.setattr(averaging, 'time', SimpleNamespace(monotonic=lambda: self._now))
-        self._averager = averaging.WeightAverager(CLUSTER, self._connect, lambda: self.state)
+        self._averager = averaging.WeightAverager(
+            CLUSTER, self._connect, lambda: self.state, max_timeout=60
+        )
         monkeypatch.setattr(self._averager, '_receive', lambda: None)
         monkeypatch.setattr(self._averager, '_arrivals', self)
 
@@ -256,9 +258,12 @@ def test_who_does_not_come_is_left_out_until_it_arrives_again(play, capsys):
     assert play.go_on((7, 30, 2)) == [(ALL, 30)]
 
 
-@pytest.mark.parametrize('took, first, later', [(1, 30, 10), (20, 40, 40)])
+@pytest.mark.parametrize('took, first, later', [(1, 30, 10), (20, 40, 40), (50, 60, 60)])
 def test_patience_is_three_times_what_the_fastest_takes(play, took, first, later):
-    """Twice the time of the fastest worker; at least 10 seconds, 30 in the first round."""
+    """Twice the time of the fastest worker; at least 10 seconds, 30 in the first round.
+
+    The waiting workers end at their own limit. So a round must end before it.
+    """
     play.wait(took)
     assert play.go_on((7, 10, 0), first) == [([1, 0, 0], 10)]
     assert play.go_on((7, 10, 1), (7, 10, 2)) == []  # late: active again
