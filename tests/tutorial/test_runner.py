@@ -326,10 +326,13 @@ def test_errors_of_a_notebook(tmp_path):
     assert _succeed(str(tmp_path / 'old.ipynb')) == ('3\n', '')
 
 
-def test_python_2_and_no_program(tmp_path):
+def test_python_2_and_no_program(tmp_path, monkeypatch):
     (tmp_path / 'two.py').write_text("print 'Python 2'\n")
     line, _, _ = programs.call('cifar10_run', str(tmp_path / 'two.py'))
     assert re.match('cifar10_run.py: error: /.*/two.py:1: .*; this is Python 2: convert', line)
+    monkeypatch.setenv('TF_CPP_MIN_LOG_LEVEL', '0')
+    told, _, stderr = programs.call('cifar10_run', str(tmp_path / 'two.py'))
+    assert told == line and stderr.startswith('Traceback ') and 'SyntaxError: ' in stderr
     status, _, stderr = programs.call('cifar10_run')
     assert status == 2 and 'error: the name of the program is missing' in stderr
 
