@@ -6,6 +6,10 @@ from typing import NamedTuple
 
 import tensorflow.compat.v1 as tf
 
+GPU_REMEDY = (
+    "if there is an NVIDIA GPU: pip install 'tensorflow[and-cuda]' on Linux; TF_CPP_MIN_LOG_LEVEL=0 shows TensorFlow's "
+    'messages about GPUs'
+)
 LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
 
 
@@ -14,10 +18,7 @@ def tower_devices(num_devices):
     num_gpus = len(tf.config.experimental.list_physical_devices('GPU'))
     if not num_gpus:
         devices = [f'/cpu:{i}' for i in range(num_devices)]
-        print(
-            f"No GPU found: using {', '.join(devices)} (if there is an NVIDIA GPU: pip install 'tensorflow[and-cuda]' on "
-            "Linux; TF_CPP_MIN_LOG_LEVEL=0 shows TensorFlow's messages about GPUs)"
-        )
+        print(f'No GPU found: using {", ".join(devices)} ({GPU_REMEDY})')
         return devices
     if num_gpus < num_devices:
         print(f'Fewer GPUs ({num_gpus}) than requested ({num_devices}): GPUs are shared')

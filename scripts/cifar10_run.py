@@ -74,6 +74,7 @@ def main():
     try:
         runner.run(arguments.program, arguments.flags, arguments.own_modules)
     except UserError as error:
+        program.print_traceback()
         sys.exit(f'cifar10_run.py: error: {error}')
     except KeyboardInterrupt:
         print('cifar10_run.py: interrupted', file=sys.stderr)

@@ -5,6 +5,7 @@ import ctypes
 import os
 import platform
 import sys
+import traceback
 
 from absl import app, flags
 
@@ -112,7 +113,7 @@ def run(main):
 
     A UserError, an OSError or an error of _HINTS gives one line on stderr and exit status 1. A
     signal gives one line (a closed pipe none) and 128 + its number. Other errors keep their
-    traceback.
+    traceback. See also `print_traceback`.
     """
     if sys.modules.get('tensorflow'):
         from cifar10.system import machine
@@ -172,7 +173,18 @@ def _call(main, arguments):
     _end(status or 0)
 
 
+def print_traceback():
+    """Print the traceback of the handled exception, if TF_CPP_MIN_LOG_LEVEL is 0.
+
+    It is for bug reports: the message for the user stays the last line.
+    """
+    if os.environ.get('TF_CPP_MIN_LOG_LEVEL') == '0' and sys.exc_info()[0] and sys.stderr:
+        with contextlib.suppress(OSError):  # The reader may have closed the pipe.
+            traceback.print_exc()
+
+
 def _fail(status, message):
+    print_traceback()
     errors.warn(message)
     _end(status)
 

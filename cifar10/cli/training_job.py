@@ -249,7 +249,12 @@ def _evaluation(intervals):
         return 'none (--eval_every=0)'
     if intervals.eval_every is None:
         return 'test images, last checkpoint (--eval_every=N: also every N steps)'
-    kept = '; keeps the best checkpoint (--keep_best)' if intervals.keep_best else ''
+    kept = (
+        '; keeps the checkpoint that is best on the test images (--keep_best): its precision is partly luck, and '
+        '`cifar10_dataset.py holdout` makes a data set to choose with'
+        if intervals.keep_best
+        else ''
+    )
     return (
         f'test images, every {intervals.eval_every} steps and last checkpoint{kept}; examples/sec and the time left include '
         'the evaluations during training'

@@ -168,7 +168,7 @@ def reliability_diagram(calibration):
 
 
 def mistakes(found, class_names):
-    """Draw the image, predicted class, label and probability of each Mistake."""
+    """Draw the image, predicted class, probability and label of each Mistake."""
     from matplotlib import figure
 
     rows = max(1, math.ceil(len(found) / _COLUMNS))
@@ -180,8 +180,11 @@ def mistakes(found, class_names):
         top = 1.2 * row
         image = mistake.image.transpose(1, 2, 0)
         axes.imshow(image, extent=(column + 0.02, column + 0.98, top + 0.96, top))
-        caption = f'{class_names[mistake.predicted_class]},\nnot {class_names[mistake.label]} {mistake.probability:.2f}'
-        axes.text(column + 0.5, top - 0.02, caption, fontsize=9, ha='center', va='bottom')
+        caption = (
+            f'predicted {class_names[mistake.predicted_class]}\n'
+            f'({mistake.probability:.2f}), label {class_names[mistake.label]}'
+        )
+        axes.text(column + 0.5, top - 0.02, caption, fontsize=8, ha='center', va='bottom')
     axes.set_title('The most confident mistakes' if found else 'No mistakes')
     axes.set(xlim=(0, _COLUMNS), ylim=(1.2 * rows - 0.24, -0.24))
     axes.axis('off')

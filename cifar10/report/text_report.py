@@ -94,12 +94,12 @@ def _frequent_confusions(metrics, class_names):
 
 
 def mistakes(found, class_names):
-    """Return a title and one line per Mistake: predicted class, label, probability."""
+    """Return a title and one line per Mistake: predicted class, probability, label."""
     return '\n'.join(
         ['The most confident mistakes:' if found else 'No mistakes']
         + [
-            f'  example {mistake.index}: {class_names[mistake.predicted_class]}, not {class_names[mistake.label]} '
-            f'{mistake.probability:.2f}'
+            f'  example {mistake.index}: predicted {class_names[mistake.predicted_class]} ({mistake.probability:.2f}), '
+            f'label {class_names[mistake.label]}'
             for mistake in found
         ]
     )

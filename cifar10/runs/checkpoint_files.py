@@ -190,7 +190,7 @@ def keep_best(run, ckpt, precision):
             f'Cannot keep the best checkpoint ({errors.reason(error)}): make room for {path}'
         )
     _remove_other_best_files(run.path, name)
-    print(f'Best so far: precision @ 1 = {precision:.3f}, kept as {path}')
+    print(f'Best so far: precision @ 1 = {precision:.3f} on the test images, kept as {path}')
 
 
 def _write(path, values):

@@ -15,7 +15,7 @@ import cifar10
 from cifar10 import errors
 from cifar10.config import CLASSIC
 from cifar10.data import dataset
-from cifar10.tutorial import cifar10_input
+from cifar10.tutorial import cifar10_input, scipy_misc
 
 _MODULE_NAMES = ['cifar10', 'cifar10_input']
 _FORMER_PACKAGES = [
@@ -196,6 +196,27 @@ def _digest(lines):
     return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
+def _find_scipy_misc(path):
+    """Return the spec of SciPy's own module with missing functions added, or of this package's.
+
+    Args:
+      path: list of the directories of the package scipy.
+    """
+    spec = PathFinder.find_spec('scipy.misc', path)
+    if spec is None:  # SciPy 2
+        return spec_from_file_location('scipy.misc', _path_in_package('scipy_misc.py'))
+    execute = spec.loader.exec_module
+
+    def execute_and_add(module):
+        execute(module)
+        for name, function in inspect.getmembers(scipy_misc, inspect.isfunction):
+            if not hasattr(module, name):
+                setattr(module, name, function)
+
+    spec.loader.exec_module = execute_and_add
+    return spec
+
+
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finder of the tutorial's modules, their former packages, scipy.misc and legacy layers."""
 
@@ -215,7 +236,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if fullname == 'cifar10':
             return self._find_cifar10()
         if fullname == 'scipy.misc':
-            return spec_from_file_location(fullname, _path_in_package('scipy_misc.py'))
+            return _find_scipy_misc(path)
         if name in _MODULE_NAMES and package in _PACKAGES and package not in self._replaced_modules:
             return spec_from_loader(fullname, self)
         if fullname.startswith(_LEGACY_LAYERS):

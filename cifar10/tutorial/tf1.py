@@ -23,7 +23,7 @@ import tensorflow.compat.v1 as tf
 from tensorflow.python import client, pywrap_tensorflow
 from tensorflow.python.framework import graph_util
 
-from cifar10 import errors
+from cifar10 import errors, placement
 from cifar10.tutorial import contrib
 
 # Error message of a queue thread if its session was closed between two steps.
@@ -282,7 +282,7 @@ def _return_from(run, is_kernel):
 
 
 def _follow_sessions():
-    """Record every session; without a GPU, enable soft placement on the CPU."""
+    """Record every session; without a GPU, enable soft placement on the CPU, and say so."""
     has_gpu = bool(tf.config.experimental.list_physical_devices('GPU'))
     base = tf.Session.__mro__[1]
     init = base.__init__
@@ -295,6 +295,31 @@ def _follow_sessions():
         _sessions.add(self)
 
     base.__init__ = init_and_remember
+    if not has_gpu:
+        base.run = _with_notice_of_gpus(base.run)
+
+
+def _with_notice_of_gpus(run):
+    """Return a Session.run that prints once that operations on a GPU run on the CPU."""
+    checked = weakref.WeakKeyDictionary()  # from graphs to versions
+    is_checking = True
+
+    def call(self, *positional, **named):
+        nonlocal is_checking
+        result = run(self, *positional, **named)
+        if is_checking and checked.get(self.graph) != self.graph.version:
+            checked[self.graph] = self.graph.version
+            operations = self.graph.get_operations()
+            device = next((op.device for op in operations if ':GPU:' in op.device), None)
+            # Another task of a cluster may have a GPU.
+            if device and all(found.device_type != 'GPU' for found in self.list_devices()):
+                is_checking = False
+                errors.warn(
+                    f'No GPU found: the operations on {device} run on the CPU ({placement.GPU_REMEDY})'
+                )
+        return result
+
+    return call
 
 
 def close_sessions():

@@ -256,6 +256,16 @@ def test_errors_that_give_one_line(capsys, monkeypatch, error, status, line):
     assert capsys.readouterr() == ('', f'program.py: {line}\n')
 
 
+def test_a_bug_report_has_the_traceback_above_the_line(capsys, monkeypatch):
+    monkeypatch.setattr('sys.argv', ['program.py'])
+    monkeypatch.setenv('TF_CPP_MIN_LOG_LEVEL', '0')
+    with pytest.raises(SystemExit) as end:
+        program._call(lambda: _raise(UserError('bad')), [])
+    first, *others, last = capsys.readouterr().err.splitlines()
+    assert first == 'Traceback (most recent call last):' and ', in _raise' in ' '.join(others)
+    assert (end.value.code, last) == (1, 'program.py: error: bad')
+
+
 def test_errors_of_tensorflow(capsys, monkeypatch):
     monkeypatch.setattr('sys.argv', ['program.py'])
     exhausted = (

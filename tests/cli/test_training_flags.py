@@ -89,6 +89,8 @@ def test_the_best_is_chosen_of_all_checkpoints_by_default(data_dir, args, eval_e
     )
     intervals = training_job.prepare().intervals
     assert (intervals.keep_best, intervals.eval_every) == (True, eval_every)
+    for part in ('on the test images', '`cifar10_dataset.py holdout`'):
+        assert part in flags.FLAGS['keep_best'].help
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from cifar10.errors import UserError
 from cifar10.evaluation import Result
-from cifar10.report import figures, text_report
+from cifar10.report import figures
 from tests.helpers import scored
 
 
@@ -75,8 +75,11 @@ def test_mistakes(count, rows):
         left, _, bottom, top = image.get_extent()
         assert (int(left), int(bottom / 1.2)) == (place % 6, place // 6)
         assert text.get_position() == pytest.approx((int(left) + 0.5, top), abs=0.1)
-        caption = text.get_text().replace('\n', ' ')
-        assert text_report.mistakes([mistake], result.class_names).endswith(': ' + caption)
+        predicted, label = (
+            result.class_names[number] for number in (mistake.predicted_class, mistake.label)
+        )
+        caption = f'predicted {predicted} ({mistake.probability:.2f}), label {label}'
+        assert text.get_text().replace('\n', ' ') == caption
     assert axes.get_xlim() == (0, 6) and axes.get_ylim() == pytest.approx(
         (1.2 * rows - 0.24, -0.24)
     )

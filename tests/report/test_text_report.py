@@ -70,7 +70,7 @@ def test_whole():
     assert report.splitlines()[-12:-9] == [
         'Calibration: expected error 0.350 (15 bins), mean confidence 0.900, precision 0.550',
         'The most confident mistakes:',
-        '  example 123: cat, not dog 0.98',
+        '  example 123: predicted cat (0.98), label dog',
     ]
     assert report.startswith(
         text_report.classification_report(SCORES, names) + '\nConfusion matrix'

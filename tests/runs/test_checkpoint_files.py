@@ -48,7 +48,7 @@ def test_only_a_better_one_takes_its_place(tmp_path, data_dir, capsys):
         'precision': 0.625,
     }
     assert capsys.readouterr().out == ''.join(
-        f'Best so far: precision @ 1 = {precision:.3f}, kept as {tmp_path / f"best.ckpt-{step}"}\n'
+        f'Best so far: precision @ 1 = {precision:.3f} on the test images, kept as {tmp_path / f"best.ckpt-{step}"}\n'
         for step, precision in [(3, 0.5), (6, 0.625)]
     )
 

@@ -95,6 +95,10 @@ def test_towers_on_gpus_that_are_not_there_and_the_other_kind_of_flags(own, tmp_
     lines = re.findall(r'step (\d), loss = [3-9]\.\d\d, images \(10, 24, 24, 3\)', stdout)
     assert lines == ['0', '1']
     assert 'Traceback' not in stderr and 'ignores' not in stderr
+    # Both towers, in several sessions' runs, cause one line.
+    assert re.findall('No GPU found: the operations on (.*?) run on the CPU', stderr) == [
+        '/device:GPU:0'
+    ]
     reader = tf.train.load_checkpoint(str(tmp_path / 'train' / 'model.ckpt-1'))
     assert reader.get_tensor('global_step') == 2
 
@@ -204,6 +208,10 @@ def test_names_of_version_1_and_former_places_of_the_modules(own, tmp_path):
     (tmp_path / 'scipy' / '__init__.py').write_text('')
     stdout, stderr = _succeed(own('names'), 'their', 'argument')
     assert stdout == 'all names are there\n'
+    stderr, count = re.subn(
+        'names.py: No GPU found: .* /device:GPU:3 run on the CPU .*\n', '', stderr
+    )
+    assert count == 1
     # TensorFlow 1.15 also warns about tf.contrib.
     warning = 'WARNING:tensorflow:A warning of the program\n'
     assert stderr.endswith(warning) and (
@@ -326,10 +334,13 @@ def test_errors_of_a_notebook(tmp_path):
     assert _succeed(str(tmp_path / 'old.ipynb')) == ('3\n', '')
 
 
-def test_python_2_and_no_program(tmp_path):
+def test_python_2_and_no_program(tmp_path, monkeypatch):
     (tmp_path / 'two.py').write_text("print 'Python 2'\n")
     line, _, _ = programs.call('cifar10_run', str(tmp_path / 'two.py'))
     assert re.match('cifar10_run.py: error: /.*/two.py:1: .*; this is Python 2: convert', line)
+    monkeypatch.setenv('TF_CPP_MIN_LOG_LEVEL', '0')
+    told, _, stderr = programs.call('cifar10_run', str(tmp_path / 'two.py'))
+    assert told == line and stderr.startswith('Traceback ') and 'SyntaxError: ' in stderr
     status, _, stderr = programs.call('cifar10_run')
     assert status == 2 and 'error: the name of the program is missing' in stderr
 

@@ -1,9 +1,12 @@
-"""Image functions of SciPy against NumPy."""
+"""Image functions of SciPy against NumPy; functions that SciPy has itself."""
+
+import importlib
+import sys
 
 import numpy as np
 import pytest
 
-from cifar10.tutorial import scipy_misc
+from cifar10.tutorial import modules, scipy_misc
 
 pytest.importorskip('PIL')
 
@@ -46,3 +49,20 @@ def test_interpolation_without_scaling(interp, expected):
     row = np.array([[-8.5, -4.5]]) + 8.5
     found = scipy_misc.imresize(row, (1, 4), interp, 'F')
     np.testing.assert_allclose(found, [expected], atol=1e-6)
+
+
+@pytest.mark.parametrize('file', ['misc.py', 'misc/__init__.py'])
+def test_only_missing_functions_are_added(tmp_path, monkeypatch, file):
+    """SciPy has `imread` and another function, but not `imresize`."""
+    path = tmp_path / 'scipy' / file
+    path.parent.mkdir(parents=True)
+    (tmp_path / 'scipy' / '__init__.py').write_text('')
+    path.write_text('def imread(name): return "of SciPy"\ndef face(): return "a raccoon"\n')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, 'meta_path', [modules._Finder('', set())] + sys.meta_path)
+    for name in ('scipy', 'scipy.misc'):
+        monkeypatch.setitem(sys.modules, name, None)
+        del sys.modules[name]
+    misc = importlib.import_module('scipy.misc')
+    assert (misc.imread('x'), misc.face(), misc.__file__) == ('of SciPy', 'a raccoon', str(path))
+    assert misc.imresize(np.zeros([6, 4], np.uint8), 50).shape == (3, 2)

@@ -1,8 +1,11 @@
-"""Warnings about unknown flags."""
+"""Warnings about unknown flags and missing GPUs."""
 
+import collections
 import sys
 
 from absl import flags
+import pytest
+import tensorflow.compat.v1 as tf
 
 from cifar10.tutorial import tf1
 
@@ -26,3 +29,27 @@ def test_a_warning_of_each_flag_whose_name_is_not_in_the_program(tmp_path, monke
         'tf.app.run ignores --epochs_: the program defines no such flag',
         'tf.app.run ignores --max-step: the program defines no such flag; did you mean --max_steps?',
     ]
+
+
+@pytest.mark.parametrize('device_type, lines', [('CPU', 1), ('GPU', 0)])
+def test_one_line_about_operations_on_a_missing_gpu(monkeypatch, capsys, device_type, lines):
+    """Another task may have the GPU. Importing a graph adds operations too."""
+    devices = [collections.namedtuple('Device', 'device_type')(device_type)]
+    monkeypatch.setattr(tf.Session, 'list_devices', lambda session: devices)
+    monkeypatch.setattr(tf.Session, 'run', tf1._with_notice_of_gpus(tf.Session.run))
+    with tf.Graph().as_default() as exported, tf.device('/gpu:3'):
+        tf.constant(3, name='three')
+    config = tf.ConfigProto(allow_soft_placement=True)
+    with tf.Graph().as_default(), tf.Session(config=config) as session:
+        with tf.device('/cpu:0'):
+            session.run(tf.constant(1))
+        assert capsys.readouterr().err == ''
+        tf.import_graph_def(exported.as_graph_def(), name='')
+        with tf.device('/gpu:4'):
+            four = tf.constant(4)
+        assert [session.run('three:0'), session.run(four)] == [3, 4]
+    with tf.Graph().as_default(), tf.Session(config=config) as session, tf.device('/gpu:0'):
+        session.run(tf.constant(1))
+    told = capsys.readouterr().err
+    assert told.count('No GPU found: the operations on /device:GPU:3 run on the CPU (') == lines
+    assert told.count('\n') == lines
