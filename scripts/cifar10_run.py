@@ -20,6 +20,7 @@ from cifar10.system import startup
 startup.start(__name__)
 
 import argparse
+import re
 import shlex
 
 from cifar10.cli import program
@@ -79,7 +80,9 @@ def _describe_unknown_flags(arguments, unknown):
         return '--own-modules is unknown: use --own_modules'
     # Without `=`, a value looks like the name of the program.
     words = [*unknown, arguments.program, *arguments.flags]
-    path = next((word for word in words if word.endswith(('.py', '.ipynb'))), arguments.program)
+    path = next(
+        (word for word in words if re.fullmatch(r'[^-].*\.(py|ipynb)', word)), arguments.program
+    )
     words.remove(path)
     command = [*(['--own_modules'] if arguments.own_modules else []), path, *words]
     return (

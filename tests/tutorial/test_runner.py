@@ -356,6 +356,7 @@ def test_python_2_and_no_program(tmp_path, monkeypatch):
             ['--own_modules', '--max_steps', '10', '-x', 'my prog.ipynb', '--name=a b'],
             "--max_steps .*: cifar10_run.py --own_modules 'my prog.ipynb' --max_steps 10 -x '--name=a b'",
         ),
+        (['--log=a.py', 'prog.py'], '--log=a.py .*: cifar10_run.py prog.py --log=a.py'),
         (['-x', 'prog', 'y'], '-x .*: cifar10_run.py prog -x y'),
         (['--own-modules', 'prog.py'], '--own-modules is unknown: use --own_modules'),
     ],
