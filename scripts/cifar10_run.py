@@ -20,6 +20,8 @@ from cifar10.system import startup
 startup.start(__name__)
 
 import argparse
+import re
+import shlex
 
 from cifar10.cli import program
 from cifar10.errors import UserError
@@ -33,7 +35,9 @@ def argument_parser():
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
+        add_help=False,
     )
+    parser.add_argument('-h', '-help', '--help', action='help', help='Show this help.')
     parser.add_argument(
         '--own_modules',
         action='store_true',
@@ -52,17 +56,39 @@ def argument_parser():
 
 
 def parse():
-    """Return the flags of this script, the path of the program and the flags of the program."""
+    """Return the flags of this script, the path of the program and the flags of the program.
+
+    A mistake ends the script with one line on stderr and exit status 2.
+    """
     parser = argument_parser()
-    arguments = parser.parse_args()
+    arguments, unknown = parser.parse_known_args()
     if arguments.version:
         program.print_versions()
         sys.exit()
     if not arguments.program:
-        parser.error(
-            'the name of the program is missing: give the path of a Python file or a notebook'
-        )
-    return arguments
+        message = 'the name of the program is missing: give the path of a Python file or a notebook'
+    elif unknown:
+        message = _describe_unknown_flags(arguments, unknown)
+    else:
+        return arguments
+    parser.exit(2, f'cifar10_run.py: error: {message}\n')
+
+
+def _describe_unknown_flags(arguments, unknown):
+    """Return a message about flags before the name of the program, and the remedy."""
+    if unknown[0] == '--own-modules':
+        return '--own-modules is unknown: use --own_modules'
+    # Without `=`, a value looks like the name of the program.
+    words = [*unknown, arguments.program, *arguments.flags]
+    path = next(
+        (word for word in words if re.fullmatch(r'[^-].*\.(py|ipynb)', word)), arguments.program
+    )
+    words.remove(path)
+    command = [*(['--own_modules'] if arguments.own_modules else []), path, *words]
+    return (
+        f'{unknown[0]} is before the name of the program; the flags of the program come after it: '
+        f'cifar10_run.py {" ".join(map(shlex.quote, command))}'
+    )
 
 
 def main():

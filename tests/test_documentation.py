@@ -153,7 +153,7 @@ def test_flags():
     """Each script has the flags after its name, and each flag within a sentence exists."""
     known = set(re.findall(r'`--(\w+)`', pages.read('flags.md'))) | OTHER_FLAGS
     for page in pages.NAMES:
-        text = pages.read(page).partition('## Renamed')[0].replace('\\\n', ' ')
+        text = pages.read(page).replace('\\\n', ' ')
         for script in re.findall(r'(?<!tests/)scripts/(\w+\.py)', text):
             assert os.path.exists(os.path.join(ROOT, 'scripts', script)), (page, script)
         for script, arguments in re.findall(r'\b(cifar10_\w+)\.py( --[^`\n|]*)', text):

@@ -10,6 +10,7 @@ import traceback
 from absl import app, flags
 
 from cifar10 import __version__, errors
+from cifar10.cli import flag_remedies
 from cifar10.system import signals, startup
 
 FLAGS = flags.FLAGS
@@ -128,11 +129,13 @@ def _parse(argv, commands, remainder, metavar):
     if remainder and '--' in argv:
         argv, remaining = argv[: argv.index('--')], argv[argv.index('--') + 1 :]
     try:
-        arguments = FLAGS(argv)[1:]
+        # absl has -help and -?, but no -h.
+        arguments = FLAGS(['--help' if word == '-h' else word for word in argv])[1:]
+        if FLAGS['log_dir'].present:  # a flag of absl without effect
+            raise flags.UnrecognizedFlagError('log_dir', f'--log_dir={FLAGS.log_dir}')
     except (flags.Error, ValueError) as error:  # ValueError: from flags of absl
-        hint = f'; {remainder} come after --' if remainder else ''
-        message = ' '.join(str(error).split())
-        _fail(2, f'error: {message}{hint}; --help lists the flags')
+        message = _describe_error(error, remainder)
+        _fail(2, f'error: {message}; --help lists the flags')
     except SystemExit:  # --help has been printed; absl exits with 1
         _end(0)
     expected = [metavar + '...'] if metavar else []
@@ -150,6 +153,17 @@ def _parse(argv, commands, remainder, metavar):
             f'{" ".join(map(repr, arguments)) or "none"}; --help explains the usage',
         )
     return [remaining] if remainder else arguments
+
+
+def _describe_error(error, remainder):
+    """Return the message and the remedy for an error of the parser of flags."""
+    if isinstance(error, flags.UnrecognizedFlagError):
+        known = {flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])}
+        remedy = flag_remedies.find_remedy(error.flagvalue, known, bool(remainder))
+        if remedy:
+            return f'{error.flagvalue} is unknown: {remedy}'
+    hint = f'; {remainder} come after --' if remainder else ''
+    return ' '.join(str(error).split()) + hint
 
 
 def _call(main, arguments):

@@ -80,8 +80,8 @@ def test_a_mistake_with_a_closed_stderr():
 # command line, exit status, line
 MISTAKES = [
     ('cifar10_train --batch_size=many', 2, 'flag --batch_size=many: .*; --help lists the flags'),
-    ('cifar10_multi_gpu_train --num_gpu=2', 2, '.* Did you mean: num_gpus.*'),
-    ('cifar10_launch --num_gpus=2', 2, '.*; the flags of cifar10_distributed_train.py come .*'),
+    ('cifar10_multi_gpu_train --num_gpuss=2', 2, '.* Did you mean: num_gpus.*'),
+    ('cifar10_launch --made_up=2', 2, '.*; the flags of cifar10_distributed_train.py come .*'),
     ('cifar10_train --recipe=slow', 2, r'flag --recipe=slow: .*<classic\|fast\|best>.*'),
     ('cifar10_train --contrast=nan', 2, 'flag --contrast=nan: is not a number; .*'),
     (

@@ -345,6 +345,28 @@ def test_python_2_and_no_program(tmp_path, monkeypatch):
     assert status == 2 and 'error: the name of the program is missing' in stderr
 
 
+@pytest.mark.parametrize(
+    'arguments, told',
+    [
+        (
+            ['--max_steps=10', 'prog.py'],
+            '--max_steps=10 .*: cifar10_run.py prog.py --max_steps=10',
+        ),
+        (
+            ['--own_modules', '--max_steps', '10', '-x', 'my prog.ipynb', '--name=a b'],
+            "--max_steps .*: cifar10_run.py --own_modules 'my prog.ipynb' --max_steps 10 -x '--name=a b'",
+        ),
+        (['--log=a.py', 'prog.py'], '--log=a.py .*: cifar10_run.py prog.py --log=a.py'),
+        (['-x', 'prog', 'y'], '-x .*: cifar10_run.py prog -x y'),
+        (['--own-modules', 'prog.py'], '--own-modules is unknown: use --own_modules'),
+    ],
+)
+def test_flags_before_the_program(arguments, told):
+    status, stdout, stderr = programs.call('cifar10_run', *arguments)
+    assert (status, stdout) == (2, '')
+    assert re.fullmatch(f'cifar10_run.py: error: {told}\n', stderr), stderr
+
+
 def test_a_syntax_error_is_shown_as_python_shows_it(tmp_path):
     program = tmp_path / 'typed.py'
     program.write_text('x = 1\nprint(x)))\n')
