@@ -66,28 +66,34 @@ def test_metrics_of_clusters(monkeypatch):
 
 @pytest.mark.long
 def test_the_subcommand(tmp_path, data_dir):
-    """The bytes of the loopback interface are those of the formula, and at most a tenth more."""
+    """The bytes of the loopback interface are those of the formula, and at most a tenth more.
+
+    At an end of the measured steps, each worker can be in an update, and the launcher prints the
+    log line up to 0.05 seconds late.
+    """
     path = tmp_path / 'metrics.json'
     programs.DEADLINE_SECS, before = 600, programs.DEADLINE_SECS
     try:
-        stdout = programs.succeed(
+        status, stdout, stderr = programs.run(
             'cifar10_benchmark',
             'distributed',
             '--rounds=1',
-            '--batch_size=8',
+            '--batch_size=32',
             '--warmup_steps=10',
-            '--steps=20',
+            '--steps=120',
             f'--data_dir={data_dir}',
             f'--json_file={path}',
         )
     finally:
         programs.DEADLINE_SECS = before
+    assert (status, stderr) == (0, 'Round 1 of 1: ours\n')
     (metrics,) = json.loads(path.read_text())['rounds'].values()
     for mode in ('allreduce', 'sync', 'async', 'average'):
         for workers in (2, 4):
             name = f'{mode}, {workers} workers'
             (measured,) = metrics['MB per update, ' + name]
             (expected,) = metrics['MB per update by formula, ' + name]
-            assert expected <= measured < 1.1 * expected, name
-            assert metrics['updates/sec, ' + name][0] > 0
+            (rate,) = metrics['updates/sec, ' + name]
+            missed = (workers + 0.05 * rate) / 120
+            assert (1 - missed) * expected <= measured < 1.1 * expected, name
     assert 'updates/sec, one process, 4 towers' in stdout
