@@ -62,7 +62,7 @@ _CLUSTER = (
     'ps_hosts worker_hosts job_name task_index mode replicas_to_aggregate fetch_steps push_steps average_period '
     'connect_timeout_secs stall_timeout_secs'.split()
 )
-_SCRIPTS = {  # Each flag is in the list of the script to suggest.
+_SCRIPTS = {  # Flags of the script to suggest; those of other unknown flags get absl's message.
     'cifar10_train.py': _TRAINING,
     'cifar10_multi_gpu_train.py': _MULTI_GPU,
     'cifar10_distributed_train.py': _CLUSTER,

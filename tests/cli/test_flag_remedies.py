@@ -30,8 +30,9 @@ def listed():
 
 @pytest.mark.parametrize('script', SCRIPTS)
 def test_each_remedy_names_a_flag_of_its_script(listed, script):
-    """Tried are all names of the table, and all flags of other scripts."""
-    for name in sorted(set(OTHER_NAMES).union(*listed.values()) - listed[script]):
+    """Tried are all names of both tables."""
+    names = set(OTHER_NAMES).union(*flag_remedies._SCRIPTS.values())
+    for name in sorted(names - listed[script]):
         remedy = flag_remedies.find_remedy(f'--{name}=1', listed[script], script == LAUNCHER)
         pattern = r'(leave it out, or )?use (?:(\w+)\.py )?--(\w+)=1( after --)?'
         is_absent, other, flag, is_after = re.fullmatch(pattern, str(remedy)).groups()

@@ -122,7 +122,6 @@ def test_one_gpu_holds_variables_and_optimizer(tmp_path, data_dir):
     """Muon computes where the weights are; only input, step and learning rate stay on the CPU."""
     job = Job(
         dataset.read(data_dir),
-        300,
         FAST._replace(batch_size=16),
         ['/gpu:0'],
         max_steps=1,
