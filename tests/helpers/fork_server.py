@@ -95,6 +95,7 @@ def _run(request, files):
     finally:
         try:
             sys.stdout.flush()
+            sys.stderr.flush()  # Up to Python 3.8, a pipe is fully buffered.
         finally:  # This process must never continue as a second fork server.
             os._exit(status)
 
