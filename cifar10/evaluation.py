@@ -176,7 +176,9 @@ def mean_log_probabilities(images, num_views, num_classes, num_sub_batches, fc_w
     """
     with tf.name_scope('views'):
         images = tf.concat(crop_and_flip(images, num_views), 0)
-    logits = model.inference(images, num_classes, num_sub_batches, fc_weight_decay)
+    padded = model.pad_batch(images, num_sub_batches)
+    logits = model.inference(padded, num_classes, num_sub_batches, fc_weight_decay)
+    logits = logits[: tf.shape(images)[0]]
     with tf.name_scope('log_probabilities'):
         log_softmax = tf.reshape(tf.nn.log_softmax(logits), [num_views, -1, num_classes])
         return tf.reduce_logsumexp(log_softmax, 0) - math.log(num_views)

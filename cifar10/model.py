@@ -100,24 +100,32 @@ def _band_matrix_lrn(x):
     return tf.reshape(y, shape), gradient
 
 
-def _split_batch(images, num_sub_batches):
-    """Split a batch into sub-batches whose sizes differ by at most 1; none is empty.
+def pad_batch(images, num_images):
+    """Pad a batch of unknown size with zeros to at least `num_images` images.
 
-    A batch of unknown size is padded with zeros to at least one image per sub-batch, because
-    TensorFlow 2.21 with oneDNN computes a wrong shape for the convolution of an empty batch.
+    No operation may get an empty batch: TensorFlow 2.21 with oneDNN computes a wrong shape for its
+    convolution.
+
+    Args:
+      images: [batch, height, width, channels].
+      num_images: the smallest size of the result.
+
+    Returns:
+      A tensor like `images`.
     """
+    with tf.name_scope('pad_batch'):
+        num_missing = tf.maximum(num_images - tf.shape(images)[0], 0)
+        zeros = tf.zeros([num_missing, *images.shape.as_list()[1:]], images.dtype)
+        return tf.concat([images, zeros], 0)
+
+
+def _split_batch(images, num_sub_batches):
+    """Split a batch into sub-batches whose sizes differ by at most 1."""
+    if num_sub_batches == 1:
+        return [images]
     with tf.name_scope('sub_batches'):
-        size = images.shape.as_list()[0]
-        if size is None:
-            num_missing = tf.maximum(num_sub_batches - tf.shape(images)[0], 0)
-            zeros = tf.zeros([num_missing, *images.shape.as_list()[1:]], images.dtype)
-            images = tf.concat([images, zeros], 0)
-            size = tf.shape(images)[0]
-        else:
-            num_sub_batches = min(num_sub_batches, size)
-        if num_sub_batches == 1:
-            return [images]
-        sizes = [(size + i) // num_sub_batches for i in range(num_sub_batches)]
+        total = images.shape.as_list()[0] or tf.shape(images)[0]
+        sizes = [(total + i) // num_sub_batches for i in range(num_sub_batches)]
         return tf.split(images, sizes, num=num_sub_batches)
 
 
@@ -131,7 +139,8 @@ def inference(
         variables get the same dtype.
       num_classes: the number of classes.
       num_sub_batches: number of parts of the batch, which the convolutional layers compute in
-        parallel. On a CPU, threads then wait less for each other. The result is the same.
+        parallel. On a CPU, threads then wait less for each other. The result is the same. The batch
+        must have at least `num_sub_batches` images, see pad_batch.
       fc_weight_decay: each fully connected hidden layer adds fc_weight_decay * l2_loss(weights) to
         the collection 'losses'.
 
@@ -153,8 +162,7 @@ def inference(
         weights, biases = _weights_and_biases([192, num_classes], x.dtype, 1 / 192, 0.0)
         logits = tf.add(tf.matmul(x, weights), biases, name=scope.name)
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, logits)
-    is_padded = images.shape.as_list()[0] is None
-    return logits[: tf.shape(images)[0]] if is_padded else logits
+    return logits
 
 
 def loss(logits, labels, scope=None, label_smoothing=CLASSIC.label_smoothing):

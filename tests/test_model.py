@@ -166,31 +166,3 @@ def test_sub_batches_are_as_even_as_can_be(graph):
         if op.type == 'Relu' and op.name.startswith('conv1/')
     ]
     assert sorted(sizes) == [2, 3, 3, 3]
-
-
-@pytest.mark.parametrize('num_sub_batches', [1, 2, 4])
-def test_no_operation_gets_an_empty_batch(graph, num_sub_batches):
-    """With oneDNN, TensorFlow 2.21 computes a wrong shape for the convolution of an empty batch."""
-    images = tf.placeholder(tf.float32, [None, 24, 24, 3])
-    logits = model.inference(images, num_sub_batches=num_sub_batches)
-    sizes = [
-        tf.shape(op.inputs[0])[0]
-        for op in graph.get_operations()
-        if op.type in ('Conv2D', 'Relu', 'MaxPool', 'MatMul')
-    ]
-    with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
-        values = session.run({v.op.name: v for v in tf.trainable_variables()})
-        for n in (0, 1, 2, 3, 5, 9):
-            found, batch_sizes = session.run([logits, sizes], {images: _images(n)})
-            assert min(batch_sizes) >= 1 and len(batch_sizes) >= 6 * num_sub_batches
-            assert found.shape == (n, 10)
-            if n:
-                expected = oracle.logits(_images(n), values)
-                np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
-
-
-def test_more_sub_batches_than_images(graph):
-    model.inference(tf.constant(_images(2)), num_sub_batches=4)
-    convolutions = [op for op in graph.get_operations() if op.type == 'Conv2D']
-    assert [op.inputs[0].shape[0] for op in convolutions] == [1] * 4

@@ -120,7 +120,8 @@ def _build_signatures(class_names):
 
 
 def _build_signature(inputs, resized_images, class_names):
-    probabilities = _standard_probabilities(resized_images, len(class_names))
+    padded = model.pad_batch(resized_images, 1)
+    probabilities = _standard_probabilities(padded, len(class_names))[: tf.shape(resized_images)[0]]
     classes = tf.argmax(probabilities, 1)
     outputs = {
         'classes': classes,
