@@ -90,7 +90,7 @@ def find_remedy(argument, known, has_remainder=False):
     name = name.replace('-', '_')
     names = [name] + [flag for flag, others in _OTHER_NAMES.items() if name in others.split()]
     remainder = _TRAINING + _MULTI_GPU + _CLUSTER if has_remainder else []
-    places = [(known, 'use {}'), (remainder, 'use {} after --')] + [
+    places = [(known, 'use {}'), (remainder, 'put {} after --')] + [
         (found, f'leave it out, or use {script} {{}}') for script, found in _SCRIPTS.items()
     ]
     for found, remedy in places:

@@ -231,18 +231,19 @@ def _check_resumable(train_dir, record, hparams):
         of examples differ.
     """
     recorded = dict(record, **read_record(train_dir))  # Missing items are unchanged.
+    remedy = 'give the same, another --train_dir, or --fresh to move it aside'
     # Other optimizers have other variables.
     unchangeable_names = ['class_names', 'recipe', 'optimizer']
     # Records of early versions may have this number without a checksum.
-    unchangeable_names += ['num_examples'] * hparams.is_epoch_based + ['data_checksum']
-    for name in unchangeable_names:
+    for name in unchangeable_names + ['num_examples'] * hparams.is_epoch_based:
         if recorded[name] != record[name]:
             formatted = dataset.format_class_names if name == 'class_names' else str
             raise UserError(
                 f'The run in {train_dir} was trained with {name} {formatted(recorded[name])}, not '
-                f'{formatted(record[name])}: give the same, another --train_dir, or --fresh to move '
-                'it aside'
+                f'{formatted(record[name])}: {remedy}'
             )
+    if recorded['data_checksum'] != record['data_checksum']:
+        raise UserError(f'The run in {train_dir} was trained on other training images: {remedy}')
     unused = {'last_step'}
     if not recorded['deterministic'] and not record['deterministic']:
         unused |= {'seed', 'deterministic'}  # the run is not reproducible

@@ -157,9 +157,17 @@ class Lock:
             self._cleanup.callback(os.close, file)
             self.is_held = self._acquire(file)
             # The former holder may have removed the file while this process waited.
-            is_removed = os.fstat(file).st_size > 0
-        self._cleanup.callback(self._remove_file, file)
+            is_removed = not self._is_lock_file(file)
+        self._cleanup.callback(self._remove_file)
         self.check(_JUST_MOVED)
+
+    def _is_lock_file(self, file):
+        """Return True if a descriptor's file is still in the directory."""
+        try:
+            found = os.stat(LOCK_FILE, dir_fd=self._directory, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(os.fstat(file), found)
 
     def _open_file(self):
         """Return a descriptor of the lock file; None to continue without the lock."""
@@ -168,6 +176,10 @@ class Lock:
             return os.open(LOCK_FILE, flags, 0o666, dir_fd=self._directory)
         except OSError as error:
             self.check(_JUST_MOVED)
+            # A killed process of another user may have left the file. A local lock needs no
+            # permission to write.
+            with contextlib.suppress(OSError):
+                return os.open(LOCK_FILE, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._directory)
             if self._busy_message:
                 raise UserError(
                     f'Cannot write {os.path.join(self._path, LOCK_FILE)} ({error.strerror}): make room there, make it '
@@ -196,10 +208,9 @@ class Lock:
         except OSError:
             return False
 
-    def _remove_file(self, file):
+    def _remove_file(self):
         with contextlib.suppress(OSError):
             os.unlink(LOCK_FILE, dir_fd=self._directory)
-            os.truncate(file, 1)  # tells a process that waits for this file
 
     def check(
         self,

@@ -4,6 +4,7 @@ Only missing names are added. Arguments in the old order are accepted only if th
 impossible.
 """
 
+import contextlib
 import difflib
 import functools
 import importlib.util
@@ -311,12 +312,13 @@ def _with_notice_of_gpus(run):
             checked[self.graph] = self.graph.version
             operations = self.graph.get_operations()
             device = next((op.device for op in operations if ':GPU:' in op.device), None)
-            # Another task of a cluster may have a GPU.
-            if device and all(found.device_type != 'GPU' for found in self.list_devices()):
-                is_checking = False
-                errors.warn(
-                    f'No GPU found: the operations on {device} run on the CPU ({placement.GPU_REMEDY})'
-                )
+            with contextlib.suppress(tf.errors.OpError, RuntimeError):  # The session was closed.
+                # Another task of a cluster may have a GPU.
+                if device and all(found.device_type != 'GPU' for found in self.list_devices()):
+                    is_checking = False
+                    errors.warn(
+                        f'No GPU found: the operations on {device} run on the CPU ({placement.GPU_REMEDY})'
+                    )
         return result
 
     return call

@@ -34,7 +34,7 @@ def test_each_remedy_names_a_flag_of_its_script(listed, script):
     names = set(OTHER_NAMES).union(*flag_remedies._SCRIPTS.values())
     for name in sorted(names - listed[script]):
         remedy = flag_remedies.find_remedy(f'--{name}=1', listed[script], script == LAUNCHER)
-        pattern = r'(leave it out, or )?use (?:(\w+)\.py )?--(\w+)=1( after --)?'
+        pattern = r'(leave it out, or )?(?:use|put) (?:(\w+)\.py )?--(\w+)=1( after --)?'
         is_absent, other, flag, is_after = re.fullmatch(pattern, str(remedy)).groups()
         assert (
             bool(is_absent) == bool(other)
@@ -118,8 +118,8 @@ def test_the_flag_of_the_script(scripts, given, flags):
             'cifar10_classic --lr=0.1',
             'leave it out, or use cifar10_train.py --initial_learning_rate=0.1',
         ),
-        ('cifar10_launch --gpus=2', 'use --num_gpus=2 after --'),
-        ('cifar10_launch --mode=async', 'use --mode=async after --'),
+        ('cifar10_launch --gpus=2', 'put --num_gpus=2 after --'),
+        ('cifar10_launch --mode=async', 'put --mode=async after --'),
         ('cifar10_train --data-path=a=b', 'use --data_dir=a=b'),
     ],
 )

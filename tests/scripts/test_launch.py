@@ -61,7 +61,7 @@ def test_what_is_launched(launched, words, flags, numbers):
     [
         (
             ['--max_steps=5'],
-            '--max_steps=5 is unknown: use --max_steps=5 after --; --help lists the flags',
+            '--max_steps=5 is unknown: put --max_steps=5 after --; --help lists the flags',
         ),
         (
             ['worker', '--', '--max_steps=5'],

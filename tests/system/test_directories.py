@@ -1,6 +1,7 @@
 """Creation, trust and locks of directories."""
 
 import contextlib
+import errno
 import os
 import shutil
 import types
@@ -201,6 +202,25 @@ def test_the_file_of_the_former_holder_is_not_used(tmp_path, monkeypatch):
     with directories.Lock(path, 'in use'):
         assert directories.is_locked(path)
     assert os.listdir(path) == []
+
+
+@locks.needed
+@pytest.mark.parametrize('content', ['', 'text'])
+def test_the_file_of_a_killed_process_of_another_user(tmp_path, monkeypatch, content):
+    """It cannot be opened for writing; the lock works on this machine."""
+    path, lock_file, open_file = str(tmp_path), tmp_path / directories.LOCK_FILE, os.open
+    lock_file.write_text(content)
+
+    def open_as_another_user(name, flags, *args, **kwargs):
+        if name == directories.LOCK_FILE and flags & os.O_RDWR:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return open_file(name, flags, *args, **kwargs)
+
+    monkeypatch.setattr(os, 'open', open_as_another_user)
+    with directories.Lock(path, 'in use') as lock:
+        assert lock.is_held and directories.is_locked(path)
+        with messages.raises('^in use$'):
+            directories.Lock(path, 'in use').__enter__()
 
 
 @locks.needed
