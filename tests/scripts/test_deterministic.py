@@ -17,6 +17,7 @@ def _train_twice(directories, data_dir, steps, num_gpus, recipe):
         f'--max_steps={steps}',
         '--recipe=' + recipe,
         '--batch_size=8',
+        '--initial_learning_rate=0.01',  # classic diverges at its 0.1 with such small batches
         '--epochs=100',
         '--save_summaries_steps=1',
         '--eval_every=0',
