@@ -21,7 +21,7 @@ PLUGINS = {
     'Text': 'text',
     'Custom Scalars': 'custom_scalars',
 }
-LAST_STEP = 6  # of 0.3 epochs of 300 examples, 16 per step
+LAST_STEP = 19  # of an epoch of 300 examples, 16 per step
 
 
 def _promised():
