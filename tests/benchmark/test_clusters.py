@@ -10,7 +10,7 @@ from cifar10.benchmark.measurements import StepCounts
 from cifar10.config import CLASSIC
 from cifar10.data import dataset
 from cifar10.training import Job
-from tests.helpers import programs
+from tests.helpers import faults, programs
 
 
 def test_metrics_of_clusters(monkeypatch):
@@ -65,8 +65,11 @@ def test_metrics_of_clusters(monkeypatch):
 
 
 @pytest.mark.long
+@faults.needs_mounts
 def test_the_subcommand(tmp_path, data_dir):
     """The bytes of the loopback interface are those of the formula, and at most a tenth more.
+
+    The interface is the run's own: other tests also use that of the machine.
 
     At an end of the measured steps, each worker can be in an update, and the launcher prints the
     log line up to 0.05 seconds late.
@@ -83,6 +86,7 @@ def test_the_subcommand(tmp_path, data_dir):
             '--steps=120',
             f'--data_dir={data_dir}',
             f'--json_file={path}',
+            wrapper=faults.OWN_NETWORK,
         )
     finally:
         programs.DEADLINE_SECS = before

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 
 import numpy as np
@@ -17,6 +18,13 @@ from cifar10.runs import checkpoint
 _OWN_MOUNTS = ['unshare', '--mount'] + (
     [] if hasattr(os, 'getuid') and os.getuid() == 0 else ['--map-root-user']
 )
+# The loopback interface of a new network namespace is down.
+_UP = (
+    'import fcntl, os, socket, struct, sys; '
+    "fcntl.ioctl(socket.socket(), 0x8914, struct.pack('16sH22x', b'lo', 0x41)); "  # SIOCSIFFLAGS
+    'os.execv(sys.argv[1], sys.argv[1:])'
+)
+OWN_NETWORK = ['unshare', '--net', *_OWN_MOUNTS[2:], sys.executable, '-c', _UP]
 FIFO_SECS = 20  # then a FIFO is opened, and the test fails
 
 
