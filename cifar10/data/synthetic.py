@@ -47,8 +47,8 @@ def draw(label, count, rng):
         :, None
     ]
     background = rng.uniform(40, 215, [count, DEPTH, 1, 1]).astype(np.float32)
-    # The noise hides the pattern in part. On images that are nearly solved after some hundred steps,
-    # the loss of the classic recipe jumps (learning rate 0.1).
+    # The noise hides the pattern in part. On clearer images, the loss of the classic recipe jumps,
+    # because its learning rate of 0.1 is too high for them.
     offset = (rng.uniform(20, 60, background.shape) * rng.choice([-1, 1], background.shape)).astype(
         np.float32
     )

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from cifar10.runs import checkpoint
-from tests.helpers import clusters, data_sets, events, messages, programs
+from tests.helpers import clusters, data_sets, events, programs
 
 pytestmark = pytest.mark.slow
 LONG = pytest.mark.long
