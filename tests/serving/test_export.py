@@ -102,7 +102,8 @@ def test_a_process_without_this_package(run, tmp_path):
     )
     found = np.load(str(tmp_path / 'found.npz'))
     for name in ('serving_default', 'predict_images', 'predict_images_uint8', 'predict_bytes'):
-        np.testing.assert_allclose(found[name + ' probabilities'], run.probabilities, atol=1e-5)
+        # The rounding of another formula of the LRN: 1.5e-6 of logits of about 50.
+        np.testing.assert_allclose(found[name + ' probabilities'], run.probabilities, atol=1e-4)
         np.testing.assert_array_equal(found[name + ' classes'], run.classes)
         assert found[name + ' names'].tolist() == [
             synthetic.CLASS_NAMES[number] for number in run.classes
