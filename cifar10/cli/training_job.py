@@ -190,25 +190,18 @@ def _placement(job, is_single_process):
         lines.append(
             f'Speed: {len(job.devices)} CPU devices share the same cores and are not faster than one'
         )
-    if (
-        is_single_process
-        and (job.variable_strategy == 'cpu' or is_alone)
-        and job.devices_per_tower == 1
-    ):
-        # There are no bytes to count.
-        line = (
-            f'Weights: on {job.variable_devices[0]} (--variable_strategy={job.variable_strategy})'
-        )
-        if is_gpu and job.variable_strategy == 'cpu':
-            faster = 'first_device' if is_alone else 'spread, if the GPUs have fast links'
-            line += f'; estimated to be faster: {faster}'
-        if is_gpu or not is_alone:
-            lines.append(line)
-    elif is_single_process:
-        lines += training.placement_stats(job).format_lines(
+    if not is_single_process or is_alone and not is_gpu:
+        return lines
+    if job.devices_per_tower > 1 or job.variable_strategy != 'cpu' and not is_alone:
+        return lines + training.placement_stats(job).format_lines(
             'Weights', job.variable_strategy, 'per step'
         )
-    return lines
+    # All weights are on one device, so no placement has to be counted.
+    line = f'Weights: on {job.variable_devices[0]} (--variable_strategy={job.variable_strategy})'
+    if is_gpu and job.variable_strategy == 'cpu':
+        faster = 'first_device' if is_alone else 'spread, if the GPUs have fast links'
+        line += f'; estimated to be faster: {faster}'
+    return lines + [line]
 
 
 def _recipe(hparams):

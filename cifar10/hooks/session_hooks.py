@@ -232,8 +232,8 @@ class SummaryHook(tf.train.SessionRunHook):
     """Hook that writes summaries, throughput and epoch.
 
     It writes them at the first step of the session, every `every_n_steps` steps, and at the last
-    step of the run. The step at which a signal ends the run is not known before it is made. In a
-    cluster, other workers can make an unexpected number of last steps.
+    step of the run. In a cluster, the last step is predicted from the number of steps that all
+    workers made during the latest session run, and can be missed. A signal does not write them.
     """
 
     def __init__(self, step, summary_writer, run_length, every_n_steps):
@@ -246,7 +246,8 @@ class SummaryHook(tf.train.SessionRunHook):
         """Start the timer."""
         self._step = self._last_written_step = session.run(tf.train.get_global_step())
         self._last_written_time = time.monotonic()
-        self._latest_num_steps = math.inf  # makes the summaries of the first step due
+        # Steps of all workers during the latest session run. Infinite: the first summaries are due.
+        self._latest_num_steps = math.inf
 
     def before_run(self, run_context):
         """Request the summaries when they are due."""
