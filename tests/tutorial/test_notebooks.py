@@ -1,18 +1,12 @@
-"""Notebooks after `%load_ext cifar10.tutorial`, each in a kernel of its own, and the tour."""
+"""Notebooks after `%load_ext cifar10.tutorial`, each in a kernel of its own."""
 
-import os
 import re
-import sys
 
 import pytest
 import tensorflow.compat.v1 as tf
 
-from tests.helpers.forks import DEADLINE_SECS, ROOT
+from tests.helpers import notebooks
 
-nbclient = pytest.importorskip('nbclient')
-nbformat = pytest.importorskip('nbformat')
-
-TOUR = os.path.join(ROOT, 'docs', 'tour.ipynb')
 LOAD = ('%load_ext cifar10.tutorial', '')
 FILLING = r'Filling queue with 120 CIFAR images .*\n'
 
@@ -344,87 +338,18 @@ NOTEBOOKS = {
 }
 
 
-def _execute(notebook, directory, **environment):
-    """Run a notebook in a kernel; return the output of each code cell as text."""
-    inherited = {
-        name: value for name, value in os.environ.items() if name != 'TF_CPP_MIN_LOG_LEVEL'
-    }
-    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ['PATH']])
-    nbclient.NotebookClient(
-        notebook,
-        timeout=DEADLINE_SECS,
-        kernel_name='python3',
-        allow_errors=True,
-        resources={'metadata': {'path': str(directory)}},
-    ).execute(env=dict(inherited, PYTHONPATH=ROOT, PATH=path, **environment))
-    return [''.join(map(_text, cell.outputs)) for cell in _code_cells(notebook)]
-
-
-def _code_cells(notebook):
-    return [cell for cell in notebook.cells if cell.cell_type == 'code']
-
-
-def _text(output):
-    if output.output_type == 'stream':
-        return output.text
-    if output.output_type == 'error':
-        return re.sub(r'\x1b\[[\d;]*m', '', '\n'.join(output.traceback))
-    kind, data = sorted(output.data.items())[0]
-    return f'[{kind}] {data}'
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize('name', NOTEBOOKS)
 def test_cells(name, tmp_path, data_dir, request):
     cells, patterns = zip(*NOTEBOOKS[name])
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    notebook = notebooks.nbformat.v4.new_notebook(
+        cells=[notebooks.nbformat.v4.new_code_cell(cell) for cell in cells]
+    )
     environment = {'DATA_DIR': data_dir}
     if 'TRAIN_DIR' in str(cells):
         environment['TRAIN_DIR'] = str(request.getfixturevalue('runs') / 'fast')
-    outputs = _execute(notebook, tmp_path, **environment)
+    outputs = notebooks.execute(notebook, tmp_path, **environment)
     for cell, pattern, output in zip(cells, patterns, outputs):
         assert re.fullmatch(pattern, output), (
             f'{cell}\nshould print {pattern}\nbut printed {output}'
         )
-
-
-def test_tour_has_ten_steps_with_links_and_outputs():
-    tour = nbformat.read(TOUR, 4)
-    text = '\n'.join(cell.source for cell in tour.cells if cell.cell_type == 'markdown')
-    assert re.findall(r'^## (\d+)\.', text, re.MULTILINE) == [str(step) for step in range(1, 11)]
-    for link in re.findall(r'\]\(([^)]+)\)', text):
-        assert os.path.exists(os.path.join(os.path.dirname(TOUR), link)), link
-    cells = _code_cells(tour)
-    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
-    _check_outputs([''.join(map(_text, cell.outputs)) for cell in cells])
-
-
-def _check_outputs(outputs):
-    """Check the outputs of the tour's steps against what the text says."""
-    record, distortions, queue, untrained, update, towers, training, _, evaluated = outputs[2:]
-    assert outputs[0] == '' and outputs[1].startswith('Writing the synthetic data set')
-    for output in (record, distortions, queue, untrained, update, towers, training):
-        assert output.count('[image/png]') == 1 and 'Traceback' not in output
-    assert re.match(r'first bytes: \[ +1 ', record)
-    assert re.match(r'standardized: mean -?0\.000, standard deviation 1\.000\n', distortions)
-    assert re.match(r'cross entropy 2\.(2[89]|3[0-2])\d, -ln\(1/10\) = 2\.303\n', untrained)
-    before, after = map(float, re.match(r'loss ([\d.]+) before, ([\d.]+) after', update).groups())
-    assert after < before
-    largest, difference = map(
-        float, re.search(r'^largest gradient (\S+), .* (\S+)\n', towers, re.MULTILINE).groups()
-    )
-    assert difference < 1e-4 * largest
-    losses = re.findall(r'step \d+, loss = ([\d.]+)\n', training)
-    assert len(losses) == 10 and min(map(float, losses)) < float(losses[0])
-    assert float(re.search(r'precision @ 1 = ([\d.]+) \(\d+ of 2000', evaluated).group(1)) > 0.15
-    assert evaluated.count('[image/png]') == 3
-
-
-@pytest.mark.slow
-def test_tour(tmp_path):
-    tour = nbformat.read(TOUR, 4)
-    for cell in tour.cells:
-        cell.source = cell.source.replace('/tmp/cifar10_tour', str(tmp_path))
-    outputs = _execute(tour, os.path.dirname(TOUR))
-    _check_outputs(outputs)
-    assert '<iframe id="tensorboard-frame' in outputs[9]

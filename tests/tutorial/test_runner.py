@@ -2,7 +2,6 @@
 
 The process is a fork, except where the end of Python matters."""
 
-import json
 import os
 import re
 import shutil
@@ -219,40 +218,6 @@ def test_names_of_version_1_and_former_places_of_the_modules(own, tmp_path):
     )
 
 
-def test_the_traceback_is_that_of_the_program(tmp_path):
-    program = tmp_path / 'fails.py'
-    program.write_text('import tensorflow as tf\n1 / len([])\n')
-    status, stdout, stderr = programs.run('cifar10_run', str(program))
-    assert (status, stdout) == (1, '')
-    place = f'Traceback (most recent call last):\n  File "{program}", line 2, in <module>\n'
-    assert stderr.startswith(place) and 'ZeroDivisionError' in stderr
-
-
-@pytest.mark.parametrize(
-    'arguments, line',
-    [
-        (['nix.py'], 'Cannot read the program nix.py (No such file or directory): give the path'),
-        (
-            ['--own_modules', 'three.py'],
-            'No cifar10.py or cifar10_input.py beside the program in /',
-        ),
-        (['fifo.py'], 'fifo.py is a FIFO, not a file: give the path of a Python file'),
-        (['book.py'], 'book.py is a damaged notebook: open it in Jupyter'),
-        (['damaged.ipynb'], 'damaged.ipynb is a damaged notebook: '),
-        (['r.ipynb'], 'r.ipynb is a notebook for R: give one for Python'),
-    ],
-)
-def test_one_line(tmp_path, monkeypatch, arguments, line):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / 'three.py').write_text('print(3)\n')
-    (tmp_path / 'book.py').write_text('\ufeff{"cells": [3], "nbformat": 4}', encoding='utf-8')
-    (tmp_path / 'r.ipynb').write_text('{"cells": [], "metadata": {"language_info": {"name": "R"}}}')
-    (tmp_path / 'damaged.ipynb').write_text('{"cells": [\n')
-    os.mkfifo('fifo.py')
-    found, stdout, _ = programs.call('cifar10_run', *arguments)
-    assert stdout == '' and found.startswith('cifar10_run.py: error: ' + line)
-
-
 def test_legacy_layers_by_the_name_that_tensorflow_imports(tmp_path):
     """The package beside the program stands in for tf_keras."""
     directory = tmp_path / 'tf_keras' / 'src' / 'legacy_tf_layers'
@@ -266,115 +231,6 @@ def test_legacy_layers_by_the_name_that_tensorflow_imports(tmp_path):
         'print(renamed is original)\n'
     )
     assert _succeed(str(tmp_path / 'program.py')) == ('True\n', '')
-
-
-def _write_notebook(path, *cells):
-    code = [{'cell_type': 'code', 'source': cell.splitlines(True)} for cell in cells]
-    text = {'cell_type': 'markdown', 'source': 'print(1)'}
-    path.write_text(json.dumps({'cells': [text] + code, 'nbformat': 4}))
-    return str(path)
-
-
-def test_notebook(tmp_path):
-    """Magics and shell commands are skipped; cells after tf.app.run are executed."""
-    path = _write_notebook(
-        tmp_path / 'book.ipynb',
-        '%load_ext cifar10.tutorial\n%matplotlib inline\nimport tensorflow as tf\n',
-        '%%bash\nls',
-        '%%time\nif True:\n    !pip install \\\n        nothing\n    files = !ls\n%time steps = 4\nsteps',
-        'text = """\n%not_a_magic\n!nor a command"""\ntf.Session?\nprint(text)',
-        'FLAGS = tf.app.flags.FLAGS\n'
-        'for default in (1, 2):\n'
-        "    tf.app.flags.DEFINE_integer('max_steps', default, '')\n"
-        'def main(_):\n'
-        '    print(FLAGS.max_steps, __file__)\n'
-        'tf.app.run()\n',
-        '%%capture out\n%time x = 3 + \\\n    4\ndisplay(x)',
-        '  files.all = !ls\n  print("end")\n  8;',
-    )
-    stdout, stderr = _succeed(path, '--max_steps=5')
-    assert stdout == f'4\n\n%not_a_magic\n!nor a command\n5 {path}\n7\nend\n'
-    assert stderr.splitlines() == [
-        'cifar10_run.py: book.ipynb, cell ' + skipped
-        for skipped in (
-            '1, line 1: skips %load_ext cifar10.tutorial',
-            '1, line 2: skips %matplotlib inline',
-            '2: skips the cell %%bash',
-            '3, line 1: skips %%time',
-            '3, line 3: skips !pip install \\',
-            '3, line 5: skips files = !ls',
-            '4, line 4: skips tf.Session?',
-            '6, line 1: skips %%capture out',
-            '7, line 1: skips files.all = !ls',
-        )
-    ]
-
-
-def test_errors_of_a_notebook(tmp_path):
-    """Syntax errors come before the first cell runs."""
-    path = _write_notebook(tmp_path / 'two.ipynb', 'print(1)', 'x = 1\nprint "two"')
-    status, stdout, stderr = programs.run('cifar10_run', path)
-    assert (status, stdout) == (1, '')
-    assert re.match(rf'cifar10_run.py: error: {path}, cell 2:2: .*; this is Python 2: ', stderr)
-    path = _write_notebook(tmp_path / 'fails.ipynb', '1', '\n1 / 0')
-    status, stdout, stderr = programs.run('cifar10_run', path)
-    assert (status, stdout) == (1, '1\n')
-    place = f'  File "{path}, cell 2", line 2, in <module>\n    1 / 0\n'
-    assert stderr.startswith('Traceback (most recent call last):\n' + place)
-    path = _write_notebook(
-        tmp_path / 'exits.ipynb', 'import sys, tensorflow as tf\ntf.app.run(lambda _: sys.exit(3))'
-    )
-    assert programs.run('cifar10_run', path) == (3, '', '')
-    path = _write_notebook(tmp_path / 'name.ipynb', 'import tensorflow as tf\ntf.bais_add()')
-    _, _, stderr = programs.run('cifar10_run', path)
-    assert stderr.startswith(f'cifar10_run.py: error: {path}, cell 1:2: AttributeError: ')
-    (tmp_path / 'old.ipynb').write_text(
-        json.dumps({'worksheets': [{'cells': [{'cell_type': 'code', 'input': ['print(', '3)']}]}]})
-    )
-    assert _succeed(str(tmp_path / 'old.ipynb')) == ('3\n', '')
-
-
-def test_python_2_and_no_program(tmp_path, monkeypatch):
-    (tmp_path / 'two.py').write_text("print 'Python 2'\n")
-    line, _, _ = programs.call('cifar10_run', str(tmp_path / 'two.py'))
-    assert re.match('cifar10_run.py: error: /.*/two.py:1: .*; this is Python 2: convert', line)
-    monkeypatch.setenv('TF_CPP_MIN_LOG_LEVEL', '0')
-    told, _, stderr = programs.call('cifar10_run', str(tmp_path / 'two.py'))
-    assert told == line and stderr.startswith('Traceback ') and 'SyntaxError: ' in stderr
-    status, _, stderr = programs.call('cifar10_run')
-    assert status == 2 and 'error: the name of the program is missing' in stderr
-
-
-@pytest.mark.parametrize(
-    'arguments, told',
-    [
-        (
-            ['--max_steps=10', 'prog.py'],
-            '--max_steps=10 .*: cifar10_run.py prog.py --max_steps=10',
-        ),
-        (
-            ['--own_modules', '--max_steps', '10', '-x', 'my prog.ipynb', '--name=a b'],
-            "--max_steps .*: cifar10_run.py --own_modules 'my prog.ipynb' --max_steps 10 -x '--name=a b'",
-        ),
-        (['--log=a.py', 'prog.py'], '--log=a.py .*: cifar10_run.py prog.py --log=a.py'),
-        (['-x', 'prog', 'y'], '-x .*: cifar10_run.py prog -x y'),
-        (['--own-modules', 'prog.py'], '--own-modules is unknown: use --own_modules'),
-    ],
-)
-def test_flags_before_the_program(arguments, told):
-    status, stdout, stderr = programs.call('cifar10_run', *arguments)
-    assert (status, stdout) == (2, '')
-    assert re.fullmatch(f'cifar10_run.py: error: {told}\n', stderr), stderr
-
-
-def test_a_syntax_error_is_shown_as_python_shows_it(tmp_path):
-    program = tmp_path / 'typed.py'
-    program.write_text('x = 1\nprint(x)))\n')
-    status, stdout, stderr = programs.call('cifar10_run', str(program))
-    assert (status, stdout) == (1, '')
-    place, line, caret, message = stderr.splitlines()
-    assert place == f'  File "{program}", line 2' and line.strip() == 'print(x)))'
-    assert caret.strip() == '^' and message.startswith('SyntaxError: ')
 
 
 def test_packages_of_the_program_come_before_former_places(tmp_path):

@@ -1,0 +1,41 @@
+"""Execution of notebooks in kernels of their own."""
+
+import os
+import re
+import sys
+
+import pytest
+
+from tests.helpers.forks import DEADLINE_SECS, ROOT
+
+nbclient = pytest.importorskip('nbclient')
+nbformat = pytest.importorskip('nbformat')
+
+
+def execute(notebook, directory, **environment):
+    """Run a notebook in a kernel; return the output of each code cell as text."""
+    inherited = {
+        name: value for name, value in os.environ.items() if name != 'TF_CPP_MIN_LOG_LEVEL'
+    }
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ['PATH']])
+    nbclient.NotebookClient(
+        notebook,
+        timeout=DEADLINE_SECS,
+        kernel_name='python3',
+        allow_errors=True,
+        resources={'metadata': {'path': str(directory)}},
+    ).execute(env=dict(inherited, PYTHONPATH=ROOT, PATH=path, **environment))
+    return [''.join(map(text, cell.outputs)) for cell in code_cells(notebook)]
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == 'code']
+
+
+def text(output):
+    if output.output_type == 'stream':
+        return output.text
+    if output.output_type == 'error':
+        return re.sub(r'\x1b\[[\d;]*m', '', '\n'.join(output.traceback))
+    kind, data = sorted(output.data.items())[0]
+    return f'[{kind}] {data}'
