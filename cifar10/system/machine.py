@@ -11,7 +11,7 @@ from tensorflow.python.client import device_lib
 
 _SUB_BATCHES_PER_CORE = 2  # more than one, to balance the load
 _MIN_EXAMPLES_PER_SUB_BATCH = 8  # Smaller sub-batches are slower.
-_CPU_QUOTA_FILE = '/sys/fs/cgroup/cpu.max'  # of a container: microseconds and period, or max
+_CPU_QUOTA_FILE = '/sys/fs/cgroup/cpu.max'  # of a container: quota or max, and period, microseconds
 
 
 class Threads(NamedTuple):
