@@ -5,8 +5,9 @@ cifar10_dataset.py download
     downloads CIFAR-10, or CIFAR-100 with --dataset=cifar100, to --data_dir
 cifar10_dataset.py synthetic
     generates the synthetic data set in --data_dir
-cifar10_dataset.py convert IMAGES_DIR OUT
-    converts one folder of images per class to a data set in OUT
+cifar10_dataset.py convert SRC OUT
+    converts SRC, which has one folder of images per class, to a data set in OUT; SRC can also be
+    CIFAR-10 or CIFAR-100 for Python: the archive, or the directory with its files
 cifar10_dataset.py holdout SRC OUT
     divides the training images of SRC into training and test images in OUT
 cifar10_dataset.py info
@@ -28,7 +29,7 @@ startup.start(__name__)
 from absl import flags
 
 from cifar10.cli import data_flags, program
-from cifar10.data import dataset, dataset_writer, verification
+from cifar10.data import dataset, dataset_writer, download, verification
 from cifar10.errors import UserError
 from cifar10.system import directories, signals
 
@@ -36,7 +37,7 @@ FLAGS = flags.FLAGS
 DATA_FLAGS = ['dataset', 'data_dir', 'data_url', 'label_mode']
 
 
-def download():
+def download_published():
     """Download CIFAR-10 or CIFAR-100, unless it exists."""
     if FLAGS.dataset == 'synthetic':
         raise UserError(
@@ -54,14 +55,25 @@ def synthetic():
     print_counts(data_flags.make('synthetic'))
 
 
-def convert(images_dir, out):
-    """Convert folders of images to a data set; return 1 if a file is unusable."""
+def convert(source, out):
+    """Convert folders of images, or a published data set; return 1 if a file is unusable."""
     from cifar10.data import conversion
     from cifar10.system import machine
 
+    published_data_set = download.find_published(source)
+    if published_data_set:
+        for name in ('test_fraction', 'seed', 'strict'):
+            if FLAGS[name].present:
+                raise UserError(
+                    f'--{name} has no effect, because {source} is {published_data_set.name}: leave it out'
+                )
+        with signals.RaiseOnSignal():
+            download.convert(published_data_set, source, out)
+        print_counts(dataset.read(out))
+        return 0
     with signals.RaiseOnSignal():
         num_damaged = conversion.convert(
-            images_dir,
+            source,
             out,
             machine.num_cores(),
             FLAGS.test_fraction,
@@ -76,6 +88,7 @@ def hold_out(source, out):
     """Divide the training images of a data set into training and test images."""
     directories.check_exists(source, 'give the --data_dir of a data set')
     with signals.RaiseOnSignal():
+        data_flags.use_copy(source)
         dataset_writer.hold_out(
             dataset.read(source, FLAGS.label_mode), out, FLAGS.num_examples, FLAGS.seed
         )
@@ -109,6 +122,7 @@ def existing_dataset():
     """
     data_flags.check_data_dir_exists()
     path = data_flags.files_dir(FLAGS.dataset)
+    data_flags.use_copy(path)
     directories.check_exists(
         path,
         'download it with `cifar10_dataset.py download --dataset=cifar100`, or leave out --dataset',
@@ -125,9 +139,9 @@ def print_counts(found):
 
 
 COMMANDS = {  # function, arguments, flags
-    'download': (download, (), DATA_FLAGS),
+    'download': (download_published, (), DATA_FLAGS),
     'synthetic': (synthetic, (), ['dataset', 'data_dir']),
-    'convert': (convert, ('IMAGES_DIR', 'OUT'), ['test_fraction', 'seed', 'strict']),
+    'convert': (convert, ('SRC', 'OUT'), ['test_fraction', 'seed', 'strict']),
     'holdout': (hold_out, ('SRC', 'OUT'), ['num_examples', 'seed', 'label_mode']),
     'info': (info, (), DATA_FLAGS + ['contact_sheet_file']),
     'verify': (verify, (), DATA_FLAGS),

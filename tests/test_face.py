@@ -49,10 +49,8 @@ def test_the_defaults_of_the_functions():
     assert defaults == {
         'maybe_download_and_extract': {
             'data_dir': '/tmp/cifar10_data',
-            'data_url': 'https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz',
-            'md5': 'c32a1d4ab5d03f1284b67883e8d87530',
-            'timeout_secs': 30,
-            'retry_secs': 1,
+            'data_url': None,
+            'md5': None,
         },
         'distorted_inputs': {
             'data_dir': '/tmp/cifar10_data',

@@ -5,13 +5,13 @@ import os
 from absl import flags
 
 from cifar10.config import NUM_VIEWS_CHOICES
-from cifar10.data import dataset, dataset_writer, download, synthetic
+from cifar10.data import dataset, dataset_writer, download, published, synthetic
 from cifar10.errors import UserError
 from cifar10.system import directories, files, signals
 
 FLAGS = flags.FLAGS
 
-_ARCHIVES = {'cifar10': download.CIFAR10, 'cifar100': download.CIFAR100}
+_PUBLISHED = {'cifar10': published.CIFAR10, 'cifar100': published.CIFAR100}
 
 
 def validate(name, check):
@@ -80,7 +80,9 @@ def define(default_dataset='cifar10'):
         f'Directory of a data set, or the parent of {dataset.CIFAR10_DIRECTORY}. Default with --dataset=cifar100: '
         f'{dataset.CIFAR100_DATA_DIR}, with --dataset=synthetic: {synthetic.DATA_DIR}.',
     )
-    flags.DEFINE_string('data_url', None, 'URL of the archive. Default: the official URL.')
+    flags.DEFINE_string(
+        'data_url', None, 'URL of an archive, the only host to ask. Default: a list of hosts.'
+    )
     validate('data_url', str)
     flags.DEFINE_enum(
         'label_mode',
@@ -172,22 +174,32 @@ def make(dataset_name, is_explicit=True):
     """
     path = files_dir(dataset_name)
     is_present = dataset_writer.is_present(dataset.find_files_dir(path))
-    if FLAGS.label_mode and dataset_name != 'cifar100' and not is_present:
-        raise UserError(
-            f'--label_mode={FLAGS.label_mode} is for CIFAR-100: add --dataset=cifar100, or leave out --label_mode'
-        )
     if not is_present:
         check_trusted('data_dir', data_dir(dataset_name))
-    if is_explicit or not is_present:
-        with signals.RaiseOnSignal():
+    with signals.RaiseOnSignal():
+        is_present = is_present or not is_explicit and use_copy(path)
+        if FLAGS.label_mode and dataset_name != 'cifar100' and not is_present:
+            raise UserError(
+                f'--label_mode={FLAGS.label_mode} is for CIFAR-100: add --dataset=cifar100, or leave out --label_mode'
+            )
+        if is_explicit or not is_present:
             if dataset_name == 'synthetic':
                 synthetic.maybe_write(path)
             else:
-                archive = _ARCHIVES[dataset_name]
-                download.download_and_extract(
-                    archive._replace(url=FLAGS.data_url or archive.url), path
-                )
+                download.obtain(_PUBLISHED[dataset_name], path, FLAGS.data_url)
     return dataset.read(path, FLAGS.label_mode)
+
+
+def use_copy(path):
+    """Make the files of a data set in a directory from an archive, or the version for Python.
+
+    Returns:
+      False if there are neither files nor a copy.
+
+    Raises:
+      UserError: there are only damaged copies, or the files cannot be written.
+    """
+    return any(download.use_copy(source, path) for source in _PUBLISHED.values())
 
 
 def define_checkpoint():

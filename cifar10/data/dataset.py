@@ -91,8 +91,8 @@ class Dataset(NamedTuple):
 class DatasetSpec(NamedTuple):
     """Layout of a published data set."""
 
-    archive_name: str
     directory: str
+    python_directory: str  # of the version for Python, which becomes `directory`
     train_files: Sequence[str]
     test_files: Sequence[str]
     # label mode -> file of the class names, number of classes, label weights
@@ -100,15 +100,15 @@ class DatasetSpec(NamedTuple):
 
 
 CIFAR10 = DatasetSpec(
-    'cifar-10-binary.tar.gz',
     CIFAR10_DIRECTORY,
+    'cifar-10-batches-py',
     TRAIN_FILES,
     TEST_FILES,
     {'class': (CLASS_NAMES_FILE, NUM_CLASSES, (1,))},
 )
 CIFAR100 = DatasetSpec(
-    'cifar-100-binary.tar.gz',
     'cifar-100-binary',
+    'cifar-100-python',
     ['train.bin'],
     ['test.bin'],
     {
@@ -122,7 +122,10 @@ def files_dir(data_dir=DATA_DIR, dataset_spec=CIFAR10):
     """Return the directory of the files: `data_dir` or its subdirectory.
 
     An existing subdirectory comes first, then `data_dir` with a data set or the published name.
+    The files of a version for Python are beside it.
     """
+    if os.path.basename(os.path.abspath(data_dir)) == dataset_spec.python_directory:
+        data_dir = os.path.dirname(os.path.abspath(data_dir))
     subdirectory = os.path.join(data_dir, dataset_spec.directory)
     if os.path.isdir(subdirectory):
         return subdirectory

@@ -116,8 +116,12 @@ def _variable_with_weight_decay(name, shape, stddev, wd):
 
 
 def maybe_download_and_extract():
-    """Download CIFAR-10 to --data_dir if it is missing; see cifar10.data.download."""
-    download.maybe_download_and_extract(_flag('data_dir'), DATA_URL)
+    """Download CIFAR-10 to --data_dir if it is missing; see cifar10.data.download.
+
+    A DATA_URL that the program has changed is the only host.
+    """
+    url = None if DATA_URL == download.DATA_URL else DATA_URL
+    download.maybe_download_and_extract(_flag('data_dir'), url)
 
 
 def distorted_inputs(data_dir=None, batch_size=None):

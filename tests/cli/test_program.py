@@ -122,11 +122,11 @@ MISTAKES = [
     ),
     ('cifar10_dataset', 2, r'the arguments must be download\|.*\|verify, not none; .*'),
     ('cifar10_dataset info x', 2, "the arguments must be info, not 'info' 'x'; .*"),
-    ('cifar10_dataset convert x', 2, 'the arguments must be convert IMAGES_DIR OUT, not .*'),
+    ('cifar10_dataset convert x', 2, 'the arguments must be convert SRC OUT, not .*'),
     (
         "cifar10_dataset convert '' x",
         2,
-        "the arguments .* IMAGES_DIR OUT, not 'convert' '' 'x'; .*",
+        "the arguments .* SRC OUT, not 'convert' '' 'x'; .*",
     ),
     ("cifar10_predict {tmp}/file ''", 2, "the arguments must be IMAGE..., not '.*/file' ''; .*"),
     ('cifar10_predict', 2, 'the arguments must be IMAGE..., not none; .*'),

@@ -1,47 +1,82 @@
-"""A small archive, and its download from a test server."""
+"""Small archives in both formats, and their download from a test server."""
 
 import hashlib
 import io
-import os
 import tarfile
 
+import numpy as np
 import pytest
 
-import cifar10
-from cifar10.data import dataset
+from cifar10.data import dataset, download, published, transport
+from tests.helpers import python_files
 from tests.helpers.download_server import Server
 
 
+@pytest.fixture(autouse=True)
+def no_copies(monkeypatch):
+    """The home directory may have copies of the data."""
+    monkeypatch.setattr(download, '_USUAL_PLACES', ())
+
+
 @pytest.fixture(scope='session')
-def archive(tmp_path_factory):
-    """Bytes of a small archive with the official layout; random images keep its size."""
-    directory = tmp_path_factory.mktemp('archive') / dataset.CIFAR10_DIRECTORY
+def versions(tmp_path_factory):
+    """A directory with both versions of a small CIFAR-10: random images, which keep their size in
+    an archive."""
+    parent = tmp_path_factory.mktemp('versions')
+    directory = parent / dataset.CIFAR10_DIRECTORY
     directory.mkdir()
-    for name in dataset.TRAIN_FILES + dataset.TEST_FILES:
-        (directory / name).write_bytes(
-            b''.join(bytes([i % 10]) + os.urandom(3072) for i in range(40))
-        )
-    (directory / dataset.CLASS_NAMES_FILE).write_text('\n'.join(dataset.CLASS_NAMES))
+    for index, name in enumerate(dataset.TRAIN_FILES + dataset.TEST_FILES):
+        rows = np.random.RandomState(index).randint(0, 256, [40, 3073]).astype(np.uint8)
+        rows[:, 0] = np.arange(40) % 10
+        rows.tofile(str(directory / name))
+    (directory / dataset.CLASS_NAMES_FILE).write_text('\n'.join(dataset.CLASS_NAMES) + '\n')
+    python_files.write(directory, parent / published.CIFAR10.spec.python_directory)
+    return parent
+
+
+def _archive(versions, name):
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode='w:gz') as tar:
-        tar.add(str(directory), dataset.CIFAR10_DIRECTORY)
+        tar.add(str(versions / name), name)
     return content.getvalue()
 
 
+@pytest.fixture(scope='session')
+def archive(versions):
+    """Bytes of the binary archive."""
+    return _archive(versions, published.CIFAR10.spec.directory)
+
+
+@pytest.fixture(scope='session')
+def python_archive(versions):
+    """Bytes of the archive for Python."""
+    return _archive(versions, published.CIFAR10.spec.python_directory)
+
+
 @pytest.fixture
-def fetch(tmp_path, archive):
+def small(archive, python_archive, versions):
+    """A Published data set with the small archives, without hosts."""
+    archives = [
+        known._replace(md5=hashlib.md5(content).hexdigest())
+        for known, content in zip(published.CIFAR10.archives, [archive, python_archive])
+    ]
+    sha1 = {
+        name: hashlib.sha1((versions / dataset.CIFAR10_DIRECTORY / name).read_bytes()).hexdigest()
+        for name in dataset.TRAIN_FILES + dataset.TEST_FILES
+    }
+    return published.CIFAR10._replace(archives=archives, urls=[], sha1=sha1)
+
+
+@pytest.fixture
+def fetch(tmp_path, small, archive, monkeypatch):
     """fetch(*faults) downloads from a server with these faults, and returns the server."""
+    monkeypatch.setattr(transport, '_RETRY_SECS', 0)
     servers = []
 
     def start(*faults, **kwargs):
+        monkeypatch.setattr(transport, '_TRIAL_SECS', kwargs.get('trial_secs', 30))
         servers.append(Server(archive, list(faults)))
-        cifar10.maybe_download_and_extract(
-            str(tmp_path),
-            servers[-1].url,
-            md5=hashlib.md5(archive).hexdigest(),
-            retry_secs=0,
-            timeout_secs=kwargs.get('timeout_secs', 30),
-        )
+        download.obtain(small, str(tmp_path), servers[-1].url)
         return servers[-1]
 
     yield start

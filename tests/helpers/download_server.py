@@ -15,7 +15,7 @@ class Server:
     answers.
     """
 
-    def __init__(self, content, faults):
+    def __init__(self, content, faults, name='cifar-10-binary.tar.gz'):
         self.ranges = []  # Range header of each request
         self.released = threading.Event()  # ends the stalls
         server = self
@@ -51,7 +51,7 @@ class Server:
                 pass
 
         self._server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
-        self.url = f'http://127.0.0.1:{self._server.server_port}/cifar-10-binary.tar.gz'
+        self.url = f'http://127.0.0.1:{self._server.server_port}/{name}'
         # a short poll interval, for a fast shutdown
         threading.Thread(target=self._server.serve_forever, args=[0.01], daemon=True).start()
 
@@ -70,12 +70,12 @@ def answer(handler, status, body, **headers):
         handler.wfile.write(body)
 
 
-def assert_complete(data_dir):
+def assert_complete(data_dir, archive_name='cifar-10-binary.tar.gz'):
     """Assert that `data_dir` has the complete data set, the archive, and nothing else."""
     found = dataset.read(str(data_dir))
     assert (verification.verify(found.train), verification.verify(found.test)) == (200, 40)
     assert found.class_names == dataset.CLASS_NAMES
     assert sorted(os.listdir(str(data_dir))) == [
         dataset.CIFAR10_DIRECTORY,
-        dataset.CIFAR10.archive_name,
+        archive_name,
     ]

@@ -67,8 +67,8 @@ def test_the_status_tells_that_files_are_left_out(tmp_path):
 @pytest.mark.parametrize(
     'args, status, told',
     [
-        (['convert', 'a'], 2, 'the arguments must be convert IMAGES_DIR OUT, not '),
-        (['convert', 'a', ''], 2, 'the arguments must be convert IMAGES_DIR OUT, not '),
+        (['convert', 'a'], 2, 'the arguments must be convert SRC OUT, not '),
+        (['convert', 'a', ''], 2, 'the arguments must be convert SRC OUT, not '),
         (['holdout', 'a'], 2, 'the arguments must be holdout SRC OUT, not '),
         (['verify', 'x'], 2, 'the arguments must be verify, not '),
         (['verify', '--strict'], 1, '--strict has no effect on verify: leave it out'),

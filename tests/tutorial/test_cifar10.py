@@ -77,14 +77,16 @@ def test_the_network_has_the_classes_that_are_set_and_summaries(cifar10):
 
 
 def test_the_download(cifar10, monkeypatch, data_dir):
-    """It downloads DATA_URL to --data_dir."""
+    """It downloads to --data_dir, from any host unless the program has changed DATA_URL."""
     calls = []
     monkeypatch.setattr(
         download, 'maybe_download_and_extract', lambda *arguments: calls.append(arguments)
     )
+    cifar10.maybe_download_and_extract()
+    assert cifar10.DATA_URL == 'https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz'
     cifar10.DATA_URL = 'http://localhost/archive.tar.gz'
     cifar10.maybe_download_and_extract()
-    assert calls == [(data_dir, 'http://localhost/archive.tar.gz')]
+    assert calls == [(data_dir, None), (data_dir, 'http://localhost/archive.tar.gz')]
 
 
 def test_half_precision(cifar10):

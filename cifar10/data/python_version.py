@@ -1,0 +1,156 @@
+"""CIFAR-10 and CIFAR-100 for Python: pickles, written as binary files.
+
+A pickle is a dictionary: `data`, uint8 [n, 3072], and lists of labels
+(https://www.cs.toronto.edu/~kriz/cifar.html). Pickles of other programs, or from the network, could
+execute anything, so the unpickler here knows only arrays, lists, strings, bytes and integers.
+"""
+
+import contextlib
+import os
+import pickle
+from typing import Mapping, NamedTuple
+
+import numpy as np
+
+from cifar10.data import dataset
+
+
+class Error(Exception):
+    """Damaged or hostile file."""
+
+
+class Layout(NamedTuple):
+    """Names in the pickles."""
+
+    meta_file: str
+    label_keys: Mapping[str, int]  # key of each label byte -> number of classes
+    names_keys: Mapping[str, str]  # file of class names -> key in the meta file
+
+
+class _Dtype:
+    """Stand-in for numpy.dtype: only uint8."""
+
+    def __init__(self, code, *unused):
+        if code not in (b'u1', 'u1'):
+            raise pickle.UnpicklingError(f'an array is {code!r}, not uint8')
+
+    def __setstate__(self, unused_state):
+        pass
+
+
+class _Array:
+    """Stand-in for numpy.ndarray: keeps the values, and calls nothing of the pickle's choice."""
+
+    values = None
+
+    def __setstate__(self, state):
+        _, shape, _, is_fortran, content = state
+        self.values = np.frombuffer(content, np.uint8).reshape(
+            shape, order='F' if is_fortran else 'C'
+        )
+
+
+def _encode(text, encoding):
+    """Return bytes, which Python 3 writes as text to pickles that Python 2 can read."""
+    if encoding not in (b'latin1', 'latin1'):
+        raise pickle.UnpicklingError(f'the encoding is {encoding!r}')
+    return text.encode('latin1')
+
+
+_ALLOWED = {
+    ('numpy', 'dtype'): _Dtype,
+    ('numpy', 'ndarray'): _Array,
+    # before and since NumPy 2
+    ('numpy.core.multiarray', '_reconstruct'): lambda *unused: _Array(),
+    ('numpy._core.multiarray', '_reconstruct'): lambda *unused: _Array(),
+    ('_codecs', 'encode'): _encode,
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module, name):
+        if (module, name) not in _ALLOWED:
+            raise pickle.UnpicklingError(f'it names {module}.{name}, which could execute anything')
+        return _ALLOWED[module, name]
+
+
+def load(file):
+    """Return the dictionary in a binary file; its keys are strings, its arrays uint8.
+
+    Raises:
+      Error: the file is no pickle, or has other types.
+    """
+    try:
+        # Python 2 wrote the original files. Its strings become bytes.
+        content = _Unpickler(file, encoding='bytes').load()
+        return {
+            _text(key): value.values if isinstance(value, _Array) else value
+            for key, value in content.items()
+        }
+    except Exception as error:  # A damaged or hostile pickle can raise any.
+        raise Error(str(error) or type(error).__name__)
+
+
+def _text(value):
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def pickle_name(binary_name):
+    """Return the name of the pickle with the same images as a binary file."""
+    return os.path.splitext(binary_name)[0]
+
+
+def write_binary_files(layout, names, open_file, directory):
+    """Write the binary files and the files of class names.
+
+    Args:
+      layout: the Layout of the pickles.
+      names: names of the binary files.
+      open_file: a function that opens a pickle by its name.
+      directory: the directory to write to.
+
+    Raises:
+      Error: a pickle is damaged or hostile.
+    """
+    for name in names:
+        with _named_errors(pickle_name(name)), open_file(pickle_name(name)) as file:
+            records = _records(load(file), layout.label_keys)
+        records.tofile(os.path.join(directory, name))
+    with _named_errors(layout.meta_file), open_file(layout.meta_file) as file:
+        meta = load(file)
+        texts = {name: _class_names(meta.get(key)) for name, key in layout.names_keys.items()}
+    for name, text in texts.items():
+        with open(os.path.join(directory, name), 'w', encoding='utf-8') as out:
+            out.write(text)
+
+
+@contextlib.contextmanager
+def _named_errors(name):
+    try:
+        yield
+    except Error as error:
+        raise Error(f'{name}: {error}')
+
+
+def _class_names(names):
+    """Return the text of a file of class names."""
+    try:
+        return ''.join(_text(name) + '\n' for name in names)
+    except (TypeError, UnicodeDecodeError):
+        raise Error('the class names are not a list of strings')
+
+
+def _records(batch, label_keys):
+    """Return the records, uint8 [n, label bytes + 3072], of an unpickled batch."""
+    images = batch.get('data')
+    if not isinstance(images, np.ndarray) or images.shape[1:] != (dataset.IMAGE_BYTES,):
+        raise Error(f'data is not an array of the shape [n, {dataset.IMAGE_BYTES}]')
+    columns = []
+    for key, num_classes in label_keys.items():
+        labels = batch.get(key)
+        if not isinstance(labels, list) or len(labels) != len(images):
+            raise Error(f'{key} is not a list of {len(images)} labels')
+        if not all(type(label) is int and 0 <= label < num_classes for label in labels):
+            raise Error(f'{key} has labels that are not 0 to {num_classes - 1}')
+        columns.append(np.array(labels, np.uint8)[:, None])
+    return np.concatenate(columns + [images], axis=1)

@@ -1,0 +1,286 @@
+"""Transport of an archive from the fastest of several hosts.
+
+A host that answers with an error, stalls, or needs much longer than another one would, is left. The
+bytes on disk stay: the next host with the same archive sends the rest.
+"""
+
+import contextlib
+import datetime
+import glob
+import math
+import os
+import queue
+import shutil
+import socket
+import threading
+import time
+
+from six.moves import http_client, urllib
+
+from cifar10.data.progress import ProgressBar
+from cifar10.errors import UserError
+from cifar10.system import directories, files
+
+_CHUNK_BYTES = 1 << 18
+# Maximum time to open a connection and between two chunks; interval between two measurements.
+_TRIAL_SECS = 5
+_RETRY_SECS = 1  # before the second round of all hosts, doubled before each further one
+_MAX_FAILED_ROUNDS = 3  # in a row, without a byte
+_EXPECTED_RATE = 5e6  # bytes per second, of a host that has not been measured
+_EXPECTED_BYTES = 170e6  # of an archive, until a host sends its length
+
+
+class _Host:
+    """A URL, and what its last connection has shown."""
+
+    def __init__(self, url, archive, directory):
+        self.url = url
+        self.archive = archive
+        self.path = os.path.join(directory, archive.name)
+        self.name = urllib.parse.urlsplit(url).netloc or url
+        self.rate = _EXPECTED_RATE  # bytes per second; 0 after an error
+        self.error = None
+        self.is_out = False  # True after an error that will not pass
+
+
+class _SlowHostError(Exception):
+    """Another host would be done sooner."""
+
+
+class Download:
+    """One download of a Published data set."""
+
+    def __init__(self, published, directory, urls):
+        """Set the directory of the archive, and the URLs in the order of the first tries."""
+        self._published = published
+        self._directory = directory
+        self._hosts = []
+        for url in urls:
+            named = [archive for archive in published.archives if archive.name in url]
+            self._hosts.append(_Host(url, (named or published.archives)[0], directory))
+        self._partial_paths = {}  # archive path -> partial file of this process
+        self._num_bytes = _EXPECTED_BYTES
+        self._num_received = 0
+
+    def run(self):
+        """Download one of the archives; return its path.
+
+        Raises:
+          ConnectionError: no host has sent the archive.
+          UserError: a file cannot be written.
+        """
+        num_failed_rounds = num_before = 0
+        try:
+            while True:
+                host = min(self._hosts, key=self._seconds_left)
+                if host.rate:
+                    path = self._try(host)
+                    if path:
+                        return path
+                    continue
+                num_failed_rounds = 0 if self._num_received > num_before else num_failed_rounds + 1
+                num_before = self._num_received
+                remaining = [host for host in self._hosts if not host.is_out]
+                if not remaining or num_failed_rounds == _MAX_FAILED_ROUNDS:
+                    raise ConnectionError(self._failure())
+                time.sleep(_RETRY_SECS * 2 ** max(0, num_failed_rounds - 1))
+                for host in remaining:
+                    host.rate = _EXPECTED_RATE
+        finally:
+            for path in self._partial_paths.values():
+                if os.path.exists(path) and not os.path.getsize(path):
+                    os.remove(path)
+
+    def _seconds_left(self, host):
+        """Return the estimated time until `host` would be done."""
+        partial_path = self._partial_paths.get(host.path)
+        num_bytes = self._num_bytes - (os.path.getsize(partial_path) if partial_path else 0)
+        return max(num_bytes, 1) / host.rate if host.rate else math.inf
+
+    def _try(self, host):
+        """Receive from a host; return the path of the archive if it is complete."""
+        if host.path not in self._partial_paths:
+            self._partial_paths[host.path] = _make_partial(host.path)
+        partial_path = self._partial_paths[host.path]
+        num_present = os.path.getsize(partial_path)
+        print(f'Downloading {host.archive.name} from {host.name}', flush=True)
+        try:
+            self._receive(host, partial_path, num_present)
+            return self._verify(host, partial_path, num_present)
+        except _SlowHostError as error:
+            print(f'{host.name} is slow ({error})', flush=True)
+        except (OSError, ValueError, http_client.HTTPException) as error:
+            # URLError and HTTPError are OSErrors.
+            code = getattr(error, 'code', None)
+            if isinstance(error, urllib.error.URLError) and not code:
+                error = error.reason
+            host.rate, host.error = 0, error
+            host.is_out = isinstance(error, ValueError) or bool(
+                code and code < 500 and code not in (408, 429)
+            )
+            print(f'{host.name}: {error}', flush=True)
+        return None
+
+    def _receive(self, host, partial_path, num_present):
+        """Append the missing bytes to the partial file.
+
+        Raises:
+          _SlowHostError: another host would be done sooner.
+          OSError, ValueError, http_client.HTTPException: the host does not send all bytes.
+        """
+        try:
+            response = _open(host.url, num_present)
+        except urllib.error.HTTPError as error:
+            if error.code == 416 and num_present:
+                return  # The file is complete or too long. Its MD5 decides.
+            raise
+        with response, open(partial_path, 'ab') as out:
+            # A server without support for ranges sends everything again.
+            num_to_skip = 0 if response.getcode() == 206 else num_present
+            length = int(response.headers.get('Content-Length') or 0)
+            if length:
+                self._num_bytes = num_present - num_to_skip + length
+            if not length or self._num_bytes >= num_present:
+                for chunk in self._measured(host, response, num_present - num_to_skip, length):
+                    _append(out, chunk[num_to_skip:])
+                    num_to_skip = max(0, num_to_skip - len(chunk))
+        if num_to_skip:
+            raise ValueError(
+                f'the file on the server is shorter than {partial_path}: delete the partial file if the server is right'
+            )
+        num_present = os.path.getsize(partial_path)
+        if length and num_present < self._num_bytes:
+            raise ConnectionError(f'closed after {num_present} of {self._num_bytes} bytes')
+
+    def _measured(self, host, response, num_done, length):
+        """Yield the chunks of a response of `length` bytes; print the progress."""
+        progress = ProgressBar(
+            f'Downloading from {host.name}',
+            max(1, (num_done + length) // 1000),
+            'kB',
+            done=num_done // 1000,
+        )
+        start, num_measured = time.monotonic(), 0
+        # read1, because read would lose the bytes before a stall
+        for chunk in iter(lambda: response.read1(_CHUNK_BYTES), b''):
+            yield chunk
+            num_before, num_done = num_done, num_done + len(chunk)
+            length -= len(chunk)
+            num_measured += len(chunk)
+            self._num_received += len(chunk)
+            if length >= 0:
+                progress.advance(num_done // 1000 - num_before // 1000)
+            seconds = time.monotonic() - start
+            if seconds >= _TRIAL_SECS:
+                host.rate = num_measured / seconds
+                self._check_rate(host, max(length, 1) / host.rate)
+                start, num_measured = time.monotonic(), 0
+
+    def _check_rate(self, host, seconds_left):
+        """Raise _SlowHostError if another host would need less than half of the time."""
+        others = [self._seconds_left(other) for other in self._hosts if other is not host]
+        if others and seconds_left > 2 * min(others):
+            left = datetime.timedelta(seconds=round(seconds_left))
+            raise _SlowHostError(f'{host.rate / 1000:.0f} kB/s, {left} left')
+
+    def _verify(self, host, partial_path, num_resumed):
+        """Return the path of the complete archive; start again if its MD5 is wrong.
+
+        Raises:
+          ValueError: everything came from this host.
+        """
+        md5 = files.digest(partial_path, 'md5')
+        for archive in self._published.archives:
+            if archive.md5 == md5:
+                path = os.path.join(self._directory, archive.name)
+                os.replace(partial_path, path)
+                self._remove_partial_files()
+                return path
+        os.truncate(partial_path, 0)
+        if not num_resumed:
+            raise ValueError(
+                f'it is not the published archive (its MD5 is {md5}, not {host.archive.md5})'
+            )
+        print('The earlier part was of another file: starting again', flush=True)
+        return None
+
+    def _remove_partial_files(self):
+        for path in self._partial_paths.values():
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(path)
+        self._partial_paths = {}
+
+    def _failure(self):
+        host = next(host for host in self._hosts if host.error)
+        is_partial = any(os.path.getsize(path) for path in self._partial_paths.values())
+        hint = '; the next start resumes the download' if is_partial else ''
+        if len(self._hosts) == 1:
+            return f'{host.url} ({host.error}{hint})'
+        return (
+            f'{self._published.name} from {len(self._hosts)} hosts '
+            f'(the first, {host.name}: {host.error}{hint})'
+        )
+
+
+def _open(url, num_present):
+    """Return the response to a request for the bytes after the first `num_present` ones.
+
+    Raises:
+      socket.timeout: there is no response after _TRIAL_SECS. The timeout of a socket would apply to
+        each address of the host and each redirection, and not to the name server.
+    """
+    headers = {'Range': f'bytes={num_present}-'} if num_present else {}
+    results = queue.Queue()
+
+    def request():
+        try:
+            results.put(
+                urllib.request.urlopen(
+                    urllib.request.Request(url, headers=headers), timeout=_TRIAL_SECS
+                )
+            )
+        except Exception as error:  # The caller raises it.
+            results.put(error)
+
+    threading.Thread(target=request, daemon=True).start()
+    try:
+        result = results.get(timeout=_TRIAL_SECS)
+    except queue.Empty:
+        raise socket.timeout(f'no response after {_TRIAL_SECS} seconds')
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+def _append(out, content):
+    try:
+        out.write(content)
+    except OSError as error:
+        raise UserError(
+            f'Cannot write {out.name} ({error.strerror}): make room there; the next start resumes the download'
+        )
+
+
+def _make_partial(path):
+    """Return the path of a new partial file of this process, with the largest earlier download.
+
+    Even without locks, no other process writes to the file. Abandoned files are removed. Other
+    files are copied, because their processes may run on another machine.
+
+    Raises:
+      UserError: the file cannot be written.
+    """
+    try:
+        with files.open_new(f'{path}.part{directories.process_mark()}') as new:
+            pass
+    except OSError as error:
+        raise UserError(
+            f'Cannot write {path}.part ({error.strerror}): make room there, make the directory writable, or give another one'
+        )
+    for leftover in sorted(glob.glob(glob.escape(path) + '.part*'), key=os.path.getsize):
+        with contextlib.suppress(OSError):  # Another process has been faster.
+            if directories.is_abandoned(leftover):
+                os.replace(leftover, new.name)
+            else:
+                shutil.copyfile(leftover, new.name)
+    return new.name

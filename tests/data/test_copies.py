@@ -1,0 +1,205 @@
+"""Archives, and directories of other programs, instead of a download."""
+
+import os
+import shutil
+
+import pytest
+
+import cifar10
+from cifar10.cli import data_flags
+from cifar10.data import dataset, download, published, transport
+from tests.helpers import data_sets, messages, programs, python_files
+
+SPEC = published.CIFAR10.spec
+BINARY, PYTHON = (archive.name for archive in published.CIFAR10.archives)
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """An empty home directory and an empty working directory; the usual places are searched."""
+    monkeypatch.undo()  # no_copies
+    monkeypatch.setattr(dataset, 'DATA_DIR', str(tmp_path / 'cifar10_data'))
+    places = [
+        str(tmp_path / 'cifar10_data') if place == '/tmp/cifar10_data' else place
+        for place in download._USUAL_PLACES
+        if place != '/tmp/cifar100_data'
+    ]
+    monkeypatch.setattr(download, '_USUAL_PLACES', places)
+    monkeypatch.setenv('HOME', str(tmp_path / 'home'))
+    (tmp_path / 'work').mkdir()
+    monkeypatch.chdir(str(tmp_path / 'work'))
+    return tmp_path / 'home'
+
+
+def _assert_same(directory, versions):
+    for name in os.listdir(str(versions / SPEC.directory)):
+        expected = (versions / SPEC.directory / name).read_bytes()
+        assert (directory / SPEC.directory / name).read_bytes() == expected
+
+
+def _snapshot(directory):
+    return {
+        path: (path.stat().st_mtime_ns, path.read_bytes())
+        for path in directory.rglob('*')
+        if path.is_file()
+    }
+
+
+# Directory, name: as the programs leave them.
+PYTHON_PLACES = [
+    ('work/data', SPEC.python_directory),  # torchvision
+    ('home/.keras/datasets', SPEC.python_directory),  # Keras 2
+    ('home/.keras/datasets', f'{SPEC.python_directory}-target/{SPEC.python_directory}'),  # Keras 3
+]
+ARCHIVE_PLACES = [
+    ('work/data', PYTHON),
+    ('home/.keras/datasets', f'{SPEC.python_directory}.tar.gz'),
+    ('home/.keras/datasets', f'{SPEC.python_directory}-target_archive'),
+    (
+        'home/tensorflow_datasets/downloads',
+        'cs.toronto.edu_kriz_cifar-10-binaryxKOMUKG8XzocVTfyFVq51o-fJese2Nnd2j2ymlm8od0.tar.gz',
+    ),
+    (
+        'home/tensorflow_datasets/downloads/cifar10',
+        'cs.toronto.edu_kriz_cifar-10-binaryxKOM.tar.gz',
+    ),
+]
+
+
+@pytest.mark.parametrize('place, name', PYTHON_PLACES + [('cifar10_data', SPEC.directory)])
+def test_a_directory_of_another_program(home, small, versions, tmp_path, capsys, place, name):
+    path = tmp_path / place / name
+    shutil.copytree(str(versions / os.path.basename(name)), str(path))
+    before = _snapshot(path)
+    download.obtain(small, str(tmp_path / 'data'))
+    _assert_same(tmp_path / 'data', versions)
+    line = f'Making {tmp_path}/data/{SPEC.directory} from {path}\n'
+    assert capsys.readouterr() == (line, '')
+    assert _snapshot(path) == before and os.listdir(str(tmp_path / 'data')) == [SPEC.directory]
+
+
+@pytest.mark.parametrize('place, name', ARCHIVE_PLACES)
+def test_an_archive_of_another_program(
+    home, small, versions, archive, python_archive, tmp_path, place, name
+):
+    path = tmp_path / place / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(archive if 'binary' in name else python_archive)
+    before = _snapshot(path.parent)
+    download.obtain(small, str(tmp_path / 'data'))
+    _assert_same(tmp_path / 'data', versions)
+    assert _snapshot(path.parent) == before
+
+
+@pytest.mark.parametrize('damage', ['a changed pixel', 'a missing file', 'a wrong archive'])
+def test_a_damaged_copy_is_not_used_and_named(
+    home, small, versions, tmp_path, capsys, monkeypatch, damage
+):
+    """The line names, in this order: the copy, the archives, the synthetic data."""
+    monkeypatch.setattr(transport, '_RETRY_SECS', 0)
+    directory = tmp_path / 'work' / 'data' / SPEC.python_directory
+    shutil.copytree(str(versions / SPEC.python_directory), str(directory))
+    path = directory / 'data_batch_2'
+    if damage == 'a missing file':
+        path.unlink()
+    elif damage == 'a changed pixel':
+        content = path.read_bytes()
+        path.write_bytes(content[:5000] + bytes([content[5000] ^ 1]) + content[5001:])
+    else:
+        shutil.rmtree(str(directory))
+        (tmp_path / 'work' / 'data' / PYTHON).write_bytes(b'text')
+    with messages.raises(
+        r'^Cannot download CIFAR-10 from 2 hosts .the first, 127.0.0.1:1: .* refused.: check the network; '
+        f'{tmp_path}/work/data/.* (delete|restore) it[^;]*; put {BINARY} or {PYTHON} into {tmp_path}/new; '
+        'or train with --dataset=synthetic$'
+    ):
+        urls = ['http://127.0.0.1:1/x', 'http://127.0.0.1:1/y']
+        download.obtain(small._replace(urls=urls), str(tmp_path / 'new'))
+    assert not (tmp_path / 'new').exists()
+    assert f' {tmp_path}/work/data/' in capsys.readouterr().err
+
+
+def test_a_good_copy_after_a_damaged_one(home, small, versions, python_archive, tmp_path):
+    (tmp_path / 'work' / 'data').mkdir()
+    (tmp_path / 'work' / 'data' / PYTHON).write_bytes(b'text')
+    keras = tmp_path / 'home' / '.keras' / 'datasets'
+    keras.mkdir(parents=True)
+    (keras / PYTHON).write_bytes(python_archive)
+    download.obtain(small, str(tmp_path / 'data'))
+    _assert_same(tmp_path / 'data', versions)
+
+
+def test_a_url_is_the_only_source(home, small, python_archive, tmp_path):
+    (tmp_path / 'work' / 'data').mkdir()
+    (tmp_path / 'work' / 'data' / PYTHON).write_bytes(python_archive)
+    with messages.raises('^Cannot download http://127.0.0.1:1/x .*: check the network, or leave'):
+        download.obtain(small, str(tmp_path / 'new'), 'http://127.0.0.1:1/x')
+
+
+@pytest.mark.parametrize(
+    'kind, data_dir',
+    [
+        ('directory', '{}'),
+        ('directory', '{}/cifar-10-batches-py'),
+        ('directory', '{}/cifar-10-batches-py/'),
+        ('archive', '{}'),
+    ],
+)
+def test_the_version_for_python_in_the_data_dir(
+    small, versions, python_archive, tmp_path, monkeypatch, kind, data_dir
+):
+    """Each command accepts it, as it accepts the binary version."""
+    monkeypatch.setitem(data_flags._PUBLISHED, 'cifar10', small)
+    parent = tmp_path / 'mine'
+    arg = '--data_dir=' + data_dir.format(parent)
+    for args in (
+        ['download', arg],
+        ['verify', arg],
+        ['holdout', arg[11:], str(tmp_path / 'out'), '--num_examples=9'],
+    ):
+        shutil.rmtree(str(parent), ignore_errors=True)
+        parent.mkdir()
+        if kind == 'archive':
+            (parent / PYTHON).write_bytes(python_archive)
+        else:
+            shutil.copytree(
+                str(versions / SPEC.python_directory), str(parent / SPEC.python_directory)
+            )
+        status, stdout, stderr = programs.call('cifar10_dataset', *args)
+        assert (status, stderr) == (0, '')
+        assert f'Making {parent}/{SPEC.directory} from {parent}/' in stdout
+        _assert_same(parent, versions)
+    images, labels = cifar10.inputs(True, data_dir.format(parent))
+    assert images.shape[1:] == (24, 24, 3) and labels.dtype == 'int32'
+
+
+def test_a_directory_under_another_name(small, versions, tmp_path):
+    """The pickles are directly in it."""
+    shutil.copytree(str(versions / SPEC.python_directory), str(tmp_path / 'mine'))
+    download.obtain(small, str(tmp_path / 'mine'))
+    _assert_same(tmp_path / 'mine', versions)
+
+
+def test_another_data_set_in_this_format(small, versions, tmp_path, capsys):
+    """It is used where the user has named it, with a warning."""
+    source = small._replace(sha1=published.CIFAR10.sha1)
+    shutil.copytree(str(versions / SPEC.python_directory), str(tmp_path / SPEC.python_directory))
+    download.obtain(source, str(tmp_path))
+    _assert_same(tmp_path, versions)
+    warning = 'is not the published CIFAR-10: the checksum of data_batch_1.bin differs\n'
+    assert capsys.readouterr().err.endswith(f' {tmp_path}/{SPEC.python_directory} {warning}')
+
+
+def test_cifar100_is_found_without_its_flag(tmp_path, capsys):
+    """As in the binary version, the directory decides."""
+    data_sets.write_cifar100(tmp_path / 'made')
+    python_files.write(tmp_path / 'made', tmp_path / 'cifar-100-python')
+    args = [f'--data_dir={tmp_path / "cifar-100-python"}', f'--train_dir={tmp_path / "run"}']
+    status, stdout, stderr = programs.call(
+        'cifar10_train', '--max_steps=1', '--batch_size=8', *args
+    )
+    assert status == 0, stderr
+    assert 'Data: 400 examples of 100 classes ' in stdout
+    for name in ('train.bin', 'test.bin', 'fine_label_names.txt', 'coarse_label_names.txt'):
+        made = (tmp_path / 'cifar-100-binary' / name).read_bytes()
+        assert made == (tmp_path / 'made' / name).read_bytes()

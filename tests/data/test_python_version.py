@@ -1,0 +1,156 @@
+"""The version for Python: the same records as the binary version; damaged and hostile pickles."""
+
+import os
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+
+from cifar10.data import dataset, download, published, python_version
+from tests.helpers import data_sets, messages, programs, python_files
+
+BATCH = 'data_batch_3'
+
+
+@pytest.fixture
+def directory(versions, tmp_path):
+    """The version for Python, which a test may damage."""
+    name = published.CIFAR10.spec.python_directory
+    return shutil.copytree(str(versions / name), str(tmp_path / name))
+
+
+@pytest.fixture
+def rewrite(directory):
+    """rewrite(change) writes one batch again after change(its dictionary)."""
+
+    def write(change, protocol=2, name=BATCH):
+        path = os.path.join(directory, name)
+        with open(path, 'rb') as file:
+            content = pickle.load(file, encoding='bytes')
+        change(content)
+        python_files.dump(content, path, protocol)
+
+    return write
+
+
+def convert(source, tmp_path):
+    """Convert with the command; return the bytes of each file."""
+    out = tmp_path / 'out'
+    status, stdout, stderr = programs.call('cifar10_dataset', 'convert', str(source), str(out))
+    assert status == 0, stderr
+    assert ' training and ' in stdout
+    return {path.name: path.read_bytes() for path in out.iterdir()}
+
+
+def _files(directory):
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def test_the_records_are_those_of_the_binary_version(versions, directory, tmp_path):
+    before = _files(versions / published.CIFAR10.spec.python_directory)
+    assert convert(directory, tmp_path) == _files(versions / dataset.CIFAR10_DIRECTORY)
+    assert sorted(os.listdir(directory)) == sorted(before)
+
+
+def test_cifar100(tmp_path):
+    data_sets.write_cifar100(tmp_path / 'made')
+    directory = python_files.write(tmp_path / 'made', tmp_path / 'cifar-100-python')
+    assert convert(directory, tmp_path) == _files(tmp_path / 'made')
+
+
+def test_data_in_the_order_of_fortran(versions, directory, rewrite, tmp_path):
+    def change(batch):
+        batch[b'data'] = np.asfortranarray(batch[b'data'])
+
+    rewrite(change)
+    assert convert(directory, tmp_path) == _files(versions / dataset.CIFAR10_DIRECTORY)
+
+
+class Hostile:
+    """An object whose pickle executes a command when it is read."""
+
+    def __init__(self, path):
+        self._path = path
+
+    def __reduce__(self):
+        return os.system, (f'touch {self._path}',)
+
+
+@pytest.mark.parametrize('protocol', range(5))
+def test_a_hostile_pickle_executes_nothing(directory, rewrite, tmp_path, protocol):
+    trace = tmp_path / 'executed'
+
+    def change(batch):
+        batch[b'filenames'] = Hostile(trace)
+
+    rewrite(change, protocol)
+    status, _, stderr = programs.call(
+        'cifar10_dataset', 'convert', str(directory), str(tmp_path / 'out')
+    )
+    (line,) = stderr.splitlines()
+    assert status == 1 and f'{directory} is damaged ({BATCH}: it names posix.system, ' in line
+    assert not trace.exists() and not (tmp_path / 'out').exists()
+    with open(os.path.join(directory, BATCH), 'rb') as file:
+        pickle.load(file, encoding='bytes')
+    assert trace.exists()  # the pickle was indeed hostile
+
+
+def _set(key, value):
+    return lambda batch: batch.update({key: value})
+
+
+@pytest.mark.parametrize(
+    'change, reason',
+    [
+        (_set(b'data', [[0] * 3072] * 40), r'data is not an array of the shape \[n, 3072\]'),
+        (_set(b'data', np.zeros([40, 3071], np.uint8)), 'data is not an array of the shape'),
+        (_set(b'data', np.zeros([40, 3072])), "an array is '?b?'?f8'?, not uint8"),
+        (lambda batch: batch.pop(b'data'), 'data is not an array'),
+        (_set(b'labels', [0] * 39), 'labels is not a list of 40 labels'),
+        (_set(b'labels', bytes(40)), 'labels is not a list of 40 labels'),
+        (_set(b'labels', [10] + [0] * 39), 'labels has labels that are not 0 to 9'),
+        (_set(b'labels', [[0]] * 40), 'labels has labels that are not 0 to 9'),
+        (_set(b'labels', [-1] + [0] * 39), 'labels has labels that are not 0 to 9'),
+        (lambda batch: batch.pop(b'labels'), 'labels is not a list'),
+        (_set(b'more', {1, 2}), 'it names (__builtin__|builtins).set, '),
+        (_set(b'more', 1j), 'it names (__builtin__|builtins).complex, '),
+    ],
+)
+def test_a_batch_with_other_content(directory, rewrite, tmp_path, change, reason):
+    rewrite(change)
+    with messages.raises(rf'^{directory} is damaged \({BATCH}: {reason}.*: delete it or replace'):
+        download.convert(published.CIFAR10, directory, str(tmp_path / 'out'))
+    assert not (tmp_path / 'out').exists()
+
+
+@pytest.mark.parametrize('name', ['batches.meta', 'test_batch'])
+@pytest.mark.parametrize('content', [b'', b'text', b'\x80\x02', pickle.dumps([1])])
+def test_a_file_that_is_no_such_pickle(directory, tmp_path, name, content):
+    with open(os.path.join(directory, name), 'wb') as file:
+        file.write(content)
+    with messages.raises(rf'^{directory} is damaged \({name}: .+\): delete it or replace '):
+        download.convert(published.CIFAR10, directory, str(tmp_path / 'out'))
+
+
+def test_a_missing_file(directory, tmp_path):
+    os.remove(os.path.join(directory, BATCH))
+    with messages.raises(f'^{directory}/{BATCH} is missing: restore it, or delete {directory}$'):
+        download.convert(published.CIFAR10, directory, str(tmp_path / 'out'))
+
+
+def test_an_encoding_that_is_not_used(tmp_path):
+    """Python 3 writes bytes as a call of encode, in protocol 2."""
+    path = tmp_path / 'pickle'
+    path.write_bytes(b'c_codecs\nencode\n(Vabc\nVrot13\ntR.')
+    with open(str(path), 'rb') as file, pytest.raises(python_version.Error, match='encoding'):
+        python_version.load(file)
+
+
+@pytest.mark.parametrize('word', ['--strict', '--seed=1', '--test_fraction=0.5'])
+def test_flags_for_folders_of_images_are_refused(directory, tmp_path, word):
+    args = ['convert', str(directory), str(tmp_path / 'out'), word]
+    status, _, stderr = programs.call('cifar10_dataset', *args)
+    assert (
+        status == 1 and f' has no effect, because {directory} is CIFAR-10: leave it out' in stderr
+    )

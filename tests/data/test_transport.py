@@ -1,0 +1,205 @@
+"""Downloads from several servers on localhost: a bad one, then a good one."""
+
+import contextlib
+import os
+import socket
+from types import SimpleNamespace
+
+import pytest
+
+from cifar10.data import download, published, transport
+from tests.helpers import messages
+from tests.helpers.download_server import Server, answer, assert_complete
+from tests.helpers.special_files import deadline  # noqa: F401
+
+BINARY, PYTHON = (archive.name for archive in published.CIFAR10.archives)
+
+
+class Throttled:
+    """A response that advances a clock by the time that its bytes need at a rate."""
+
+    def __init__(self, response, clock, rate):
+        self._response, self._clock, self._rate = response, clock, rate
+        self.headers, self.getcode = response.headers, response.getcode
+
+    def read1(self, unused_size):
+        content = self._response.read1(1 << 13)
+        self._clock.now += len(content) / self._rate
+        return content
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._response.close()
+
+
+@pytest.fixture
+def servers():
+    """start(content, faults, name) starts a server; the test ends it."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *args: stack.enter_context(contextlib.closing(Server(*args)))
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock of the transport; `rates` are bytes per second for each URL."""
+    clock = SimpleNamespace(now=0.0, rates={}, slept=[])
+
+    def sleep(seconds):
+        clock.slept.append(seconds)
+        clock.now += seconds
+
+    monkeypatch.setattr(
+        transport, 'time', SimpleNamespace(monotonic=lambda: clock.now, sleep=sleep)
+    )
+    connect = transport._open
+    monkeypatch.setattr(
+        transport,
+        '_open',
+        lambda url, *args: Throttled(connect(url, *args), clock, clock.rates.get(url, 30e6)),
+    )
+    return clock
+
+
+def run(small, directory, *urls):
+    download.obtain(small._replace(urls=urls), str(directory))
+
+
+def _stall_after_90_percent(handler, content):
+    answer(handler, 200, content[: len(content) * 9 // 10], Content_Length=str(len(content)))
+    handler.wfile.flush()
+    handler.connection.recv(1)  # until the client closes
+
+
+def _redirect(url):
+    return lambda handler, content: answer(handler, 302, b'', Location=url, Content_Length='0')
+
+
+@pytest.fixture
+def silent_url():
+    """The URL of a server that accepts connections and never answers."""
+    with socket.socket() as server:
+        server.bind(('127.0.0.1', 0))
+        server.listen(1)
+        yield f'http://127.0.0.1:{server.getsockname()[1]}/'
+
+
+@pytest.mark.parametrize(
+    'fault, num_resumed',
+    [
+        (503, 0),
+        (404, 0),
+        ('cut short', 1 / 2),
+        ('corrupt', 0),
+        (_stall_after_90_percent, 9 / 10),
+        ('redirect to a silent server', 0),
+        (_redirect('http://127.0.0.1:1/'), 0),
+    ],
+)
+def test_a_bad_host_is_left(
+    small, archive, servers, silent_url, tmp_path, monkeypatch, fault, num_resumed
+):
+    """The next host sends only what is missing. Each wait has the limit of _TRIAL_SECS."""
+    assert 2 * transport._TRIAL_SECS <= 10  # one for the connection, one for a chunk
+    monkeypatch.setattr(transport, '_TRIAL_SECS', 0.3)
+    bad = servers(
+        archive, [_redirect(silent_url) if isinstance(fault, str) and 'silent' in fault else fault]
+    )
+    good = servers(archive, ['none'])
+    run(small, tmp_path, bad.url, good.url)
+    assert_complete(tmp_path)
+    begin = int(len(archive) * num_resumed)
+    assert len(bad.ranges) == 1 and good.ranges == [f'bytes={begin}-' if begin else None]
+
+
+def test_a_slow_host_is_left_within_ten_seconds(small, archive, servers, clock, tmp_path, capsys):
+    slow, good = servers(archive, ['none']), servers(archive, ['none'])
+    clock.rates[slow.url] = 70e3
+    run(small, tmp_path, slow.url, good.url)
+    assert_complete(tmp_path)
+    ((word,),) = [server.ranges for server in [good]]
+    begin = int(word[len('bytes=') : -1])
+    assert 5 * 70e3 <= begin < 10 * 70e3 < len(archive)
+    assert begin / 70e3 <= clock.now < 10
+    assert ' is slow (70 kB/s, 0:00:' in capsys.readouterr().out
+
+
+def test_a_slow_host_without_ranges_is_left(small, archive, servers, clock, tmp_path):
+    """It would send the bytes on disk again."""
+    first = servers(archive, ['cut short', 404])
+    slow = servers(archive, ['no ranges'])
+    good = servers(archive, ['none'])
+    clock.rates[slow.url] = 70e3
+    run(small, tmp_path, first.url, slow.url, good.url)
+    assert_complete(tmp_path)
+    assert len(slow.ranges) == len(good.ranges) == 1 and clock.now < 10
+
+
+def test_the_fastest_of_slow_hosts_is_used(small, archive, servers, clock, tmp_path):
+    """Each is measured once. A difference of less than half is worth no further connection."""
+    rates = [3e3, 12e3, 5e3, 4e3]
+    slow = [servers(archive, ['none']) for _ in rates]
+    clock.rates.update({server.url: rate for server, rate in zip(slow, rates)})
+    run(small, tmp_path, *[server.url for server in slow])
+    assert_complete(tmp_path)
+    assert [len(server.ranges) for server in slow] == [1, 2, 1, 1]
+
+
+def test_a_fast_host_is_not_left(small, archive, servers, clock, tmp_path):
+    """A network of 300 kB/s is the limit for all hosts: only the untried ones get a trial."""
+    equal = [servers(archive * 1, ['none']) for _ in range(2)]
+    clock.rates.update({server.url: 300e3 for server in equal})
+    run(small, tmp_path, *[server.url for server in equal])
+    assert [len(server.ranges) for server in equal] == [1, 0]  # 700 kB take less than a trial
+
+
+def test_the_other_archive(small, archive, python_archive, servers, clock, tmp_path, capsys):
+    """Its bytes are not mixed with those of the first one, which are removed at the end."""
+    slow = servers(archive, ['none'])
+    good = servers(python_archive, ['none'], PYTHON)
+    clock.rates[slow.url] = 70e3
+    run(small, tmp_path, slow.url, good.url)
+    assert_complete(tmp_path, PYTHON)
+    assert good.ranges == [None]
+    assert f'Downloading {PYTHON} from {good.url.split("/")[2]}\n' in capsys.readouterr().out
+
+
+def test_a_url_without_the_name_of_an_archive(small, python_archive, servers, tmp_path):
+    """The MD5 decides which archive it is."""
+    server = servers(python_archive, ['none'], 'data')
+    download.obtain(small, str(tmp_path), server.url)
+    assert_complete(tmp_path, PYTHON)
+
+
+def test_no_host_answers(small, servers, clock, tmp_path):
+    """Three rounds; a host that has no such file is asked once."""
+    broken, missing = servers(b'', [503]), servers(b'', [404])
+    with messages.raises(
+        f'^Cannot download CIFAR-10 from 2 hosts .the first, {broken.url.split("/")[2]}: HTTP Error 503: '
+        f'.*: check the network; put {BINARY} or {PYTHON} into {tmp_path}; or train with '
+        '--dataset=synthetic$'
+    ):
+        run(small, tmp_path, broken.url, missing.url)
+    assert (len(broken.ranges), len(missing.ranges)) == (3, 1) and clock.slept == [1, 2]
+    assert os.listdir(str(tmp_path)) == []
+
+
+def test_bytes_begin_a_new_count_of_rounds(small, archive, servers, clock, tmp_path):
+    faults = [503, 503, 'cut short', 503, 503, 'none']
+    server = servers(archive, list(faults))
+    run(small, tmp_path, server.url)
+    assert len(server.ranges) == len(faults)
+    assert clock.slept == [1, 2, 1, 1, 2]
+    assert_complete(tmp_path)
+
+
+def test_a_wrong_file_after_a_good_part(small, archive, servers, tmp_path):
+    """The wrong host spoils the part. All is received again, from the host that is right."""
+    good = servers(archive, ['cut short', 503, 'none'])
+    wrong = servers(archive, ['corrupt'])
+    hosts_in_turn = [good.url, wrong.url]
+    run(small, tmp_path, *hosts_in_turn)
+    assert_complete(tmp_path)
+    assert len(wrong.ranges) == 2 and wrong.ranges[1] is None
+    assert [word is None for word in good.ranges] == [True, True, True]
