@@ -120,14 +120,15 @@ def _use_first(source, copies, directory, is_published):
 
 
 def _find_copies(source, place):
-    """Return the archives, and the directories with the version for Python, in a directory."""
+    """Return the directories with the version for Python, and the archives, in a directory."""
     # Keras adds -target, or for an archive .tar.gz or -target_archive.
     found = sorted(glob.glob(os.path.join(glob.escape(place), source.spec.python_directory + '*')))
-    paths = [os.path.join(place, archive.name) for archive in source.archives]
-    paths += [path for path in found if path.endswith(('.tar.gz', '_archive'))]
+    paths = []
     for path in [place] + found:
         both = path, os.path.join(path, source.spec.python_directory)
         paths += [directory for directory in both if published.holds_files(source, directory)]
+    paths += [os.path.join(place, archive.name) for archive in source.archives]
+    paths += [path for path in found if path.endswith(('.tar.gz', '_archive'))]
     return [path for path in dict.fromkeys(paths) if os.path.exists(path)]
 
 

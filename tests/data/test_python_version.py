@@ -24,12 +24,13 @@ def directory(versions, tmp_path):
 def rewrite(directory):
     """rewrite(change) writes one batch again after change(its dictionary)."""
 
-    def write(change, protocol=2, name=BATCH):
-        path = os.path.join(directory, name)
+    def write(change, protocol=2):
+        path = os.path.join(directory, BATCH)
         with open(path, 'rb') as file:
             content = pickle.load(file, encoding='bytes')
         change(content)
-        python_files.dump(content, path, protocol)
+        with open(path, 'wb') as file:
+            pickle.dump(content, file, protocol)
 
     return write
 
@@ -64,6 +65,13 @@ def test_data_in_the_order_of_fortran(versions, directory, rewrite, tmp_path):
         batch[b'data'] = np.asfortranarray(batch[b'data'])
 
     rewrite(change)
+    assert convert(directory, tmp_path) == _files(versions / dataset.CIFAR10_DIRECTORY)
+
+
+@pytest.mark.parametrize('protocol', range(5))
+def test_pickles_of_python_3(versions, directory, rewrite, tmp_path, protocol):
+    """Some programs write them again. In protocol 2, bytes are a call of codecs.encode."""
+    rewrite(lambda batch: None, protocol)
     assert convert(directory, tmp_path) == _files(versions / dataset.CIFAR10_DIRECTORY)
 
 

@@ -1,17 +1,33 @@
-"""The version of CIFAR-10 and CIFAR-100 for Python, written with pickle and NumPy."""
+"""The version of CIFAR-10 and CIFAR-100 for Python, with the pickles of Python 2."""
 
 import os
 import pickle
+import struct
 
 import numpy as np
 
 from cifar10.data import dataset
 
 
-def dump(content, path, protocol=2):
+class _Python2Pickler(pickle._Pickler):
+    """Writes bytes as strings of Python 2."""
+
+    dispatch = dict(pickle._Pickler.dispatch)
+
+    def save_bytes(self, content):
+        if len(content) < 256:
+            self.write(pickle.SHORT_BINSTRING + bytes([len(content)]) + content)
+        else:
+            self.write(pickle.BINSTRING + struct.pack('<i', len(content)) + content)
+        self.memoize(content)
+
+    dispatch[bytes] = save_bytes
+
+
+def dump(content, path):
     """Write a pickle as the original ones, which Python 2 wrote with protocol 2."""
     with open(str(path), 'wb') as file:
-        pickle.dump(content, file, protocol)
+        _Python2Pickler(file, 2).dump(content)
 
 
 def write(binary_directory, directory):

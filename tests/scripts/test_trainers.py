@@ -298,3 +298,20 @@ def test_the_synthetic_set_is_learnt(tmp_path):
     )
     ((_, correct, step),) = re.findall(messages.precision(10000), stdout)
     assert int(correct) > 9000 and step == '782'
+
+
+@pytest.mark.long
+def test_the_classic_recipe_is_stable_on_the_synthetic_set(tmp_path):
+    """On images that are too easy, its loss jumps to more than 20 after a thousand steps."""
+    stdout = programs.succeed(
+        'cifar10_train',
+        '--dataset=synthetic',
+        f'--data_dir={tmp_path / "data"}',
+        f'--train_dir={tmp_path / "train"}',
+        '--max_steps=1500',
+        '--log_frequency=1',
+        '--deterministic',
+        '--seed=1',
+    )
+    losses = [float(loss) for loss in re.findall(r': step \d+, loss = (\S+) ', stdout)]
+    assert len(losses) > 1400 and max(losses) < 2 * losses[0]
