@@ -73,7 +73,7 @@ def obtain(source, data_dir, data_url=None):
             remedies = ([str(damage)] if damage else []) + remedies
             check = 'check the network' + (', or leave out --data_url' if data_url else '')
             raise UserError(f'Cannot download {error}: {check}; {"; ".join(remedies)}')
-        write(source, path, directory)
+        _write(source, path, directory)
 
 
 def use_copy(source, data_dir):
@@ -110,7 +110,7 @@ def _use_first(source, copies, directory, is_published):
     damage = None
     for path in copies:
         try:
-            write(source, path, directory, is_published)
+            _write(source, path, directory, is_published)
             return True, damage
         except UserError as error:
             damage = damage or error
@@ -148,7 +148,7 @@ def _copies_of_programs(source, parent):
     return [path for path in dict.fromkeys(copies) if os.access(path, os.R_OK)]
 
 
-def write(source, path, directory, is_published=False):
+def _write(source, path, directory, is_published=False):
     """Write the binary files of a copy to a new directory.
 
     Args:
