@@ -26,6 +26,7 @@ _CHUNK_BYTES = 1 << 18
 _TRIAL_SECS = 5
 _RETRY_SECS = 1  # before the second round of all hosts, doubled before each further one
 _MAX_FAILED_ROUNDS = 3  # in a row, without a byte
+_PAUSE_SECS = 60  # after an error, if another host is slow
 _EXPECTED_RATE = 5e6  # bytes per second, of a host that has not been measured
 _EXPECTED_BYTES = 170e6  # of an archive, until a host sends its length
 
@@ -38,9 +39,24 @@ class _Host:
         self.archive = archive
         self.path = os.path.join(directory, archive.name)
         self.name = urllib.parse.urlsplit(url).netloc or url
-        self.rate = _EXPECTED_RATE  # bytes per second; 0 after an error
+        self.measured_rate = _EXPECTED_RATE  # bytes per second
         self.error = None
-        self.is_out = False  # True after an error that will not pass
+        self.pause_end = -math.inf  # infinite after an error that will not pass
+
+    def fail(self, error):
+        """Do not use this host for a while, or for ever."""
+        code = getattr(error, 'code', None)
+        is_permanent = isinstance(error, ValueError) or (
+            code and code < 500 and code not in (408, 429)
+        )
+        self.pause_end = math.inf if is_permanent else time.monotonic() + _PAUSE_SECS
+        self.measured_rate = _EXPECTED_RATE
+        # URLError has no code, and hides the error of the system.
+        self.error = error.reason if not code and hasattr(error, 'reason') else error
+
+    def rate(self):
+        """Return the expected bytes per second; 0 in a pause."""
+        return self.measured_rate if time.monotonic() >= self.pause_end else 0
 
 
 class _SlowHostError(Exception):
@@ -73,19 +89,19 @@ class Download:
         try:
             while True:
                 host = min(self._hosts, key=self._seconds_left)
-                if host.rate:
+                if host.rate():
                     path = self._try(host)
                     if path:
                         return path
                     continue
                 num_failed_rounds = 0 if self._num_received > num_before else num_failed_rounds + 1
                 num_before = self._num_received
-                remaining = [host for host in self._hosts if not host.is_out]
+                remaining = [host for host in self._hosts if host.pause_end < math.inf]
                 if not remaining or num_failed_rounds == _MAX_FAILED_ROUNDS:
                     raise ConnectionError(self._failure())
                 time.sleep(_RETRY_SECS * 2 ** max(0, num_failed_rounds - 1))
                 for host in remaining:
-                    host.rate = _EXPECTED_RATE
+                    host.pause_end = -math.inf
         finally:
             for path in self._partial_paths.values():
                 if os.path.exists(path) and not os.path.getsize(path):
@@ -95,7 +111,7 @@ class Download:
         """Return the estimated time until `host` would be done."""
         partial_path = self._partial_paths.get(host.path)
         num_bytes = self._num_bytes - (os.path.getsize(partial_path) if partial_path else 0)
-        return max(num_bytes, 1) / host.rate if host.rate else math.inf
+        return max(num_bytes, 1) / host.rate() if host.rate() else math.inf
 
     def _try(self, host):
         """Receive from a host; return the path of the archive if it is complete."""
@@ -111,14 +127,8 @@ class Download:
             print(f'{host.name} is slow ({error})', flush=True)
         except (OSError, ValueError, http_client.HTTPException) as error:
             # URLError and HTTPError are OSErrors.
-            code = getattr(error, 'code', None)
-            if isinstance(error, urllib.error.URLError) and not code:
-                error = error.reason
-            host.rate, host.error = 0, error
-            host.is_out = isinstance(error, ValueError) or bool(
-                code and code < 500 and code not in (408, 429)
-            )
-            print(f'{host.name}: {error}', flush=True)
+            host.fail(error)
+            print(f'{host.name}: {host.error}', flush=True)
         return None
 
     def _receive(self, host, partial_path, num_present):
@@ -172,8 +182,8 @@ class Download:
                 progress.advance(num_done // 1000 - num_before // 1000)
             seconds = time.monotonic() - start
             if seconds >= _TRIAL_SECS:
-                host.rate = num_measured / seconds
-                self._check_rate(host, max(length, 1) / host.rate)
+                host.measured_rate = num_measured / seconds
+                self._check_rate(host, max(length, 1) / host.measured_rate)
                 start, num_measured = time.monotonic(), 0
 
     def _check_rate(self, host, seconds_left):
@@ -181,7 +191,7 @@ class Download:
         others = [self._seconds_left(other) for other in self._hosts if other is not host]
         if others and seconds_left > 2 * min(others):
             left = datetime.timedelta(seconds=round(seconds_left))
-            raise _SlowHostError(f'{host.rate / 1000:.0f} kB/s, {left} left')
+            raise _SlowHostError(f'{host.measured_rate / 1000:.0f} kB/s, {left} left')
 
     def _verify(self, host, partial_path, num_resumed):
         """Return the path of the complete archive; start again if its MD5 is wrong.

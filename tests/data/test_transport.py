@@ -146,6 +146,15 @@ def test_the_fastest_of_slow_hosts_is_used(small, archive, servers, clock, tmp_p
     assert [len(server.ranges) for server in slow] == [1, 2, 1, 1]
 
 
+def test_a_passing_error_of_a_fast_host(small, archive, servers, clock, tmp_path):
+    """It is asked again after a minute with a slow host."""
+    fast, slow = servers(archive, [503, 'none']), servers(archive, ['none'])
+    clock.rates[slow.url] = 3e3
+    run(small, tmp_path, fast.url, slow.url)
+    assert_complete(tmp_path)
+    assert (len(fast.ranges), len(slow.ranges)) == (2, 1) and 60 <= clock.now < 70
+
+
 def test_a_fast_host_is_not_left(small, archive, servers, clock, tmp_path):
     """A network of 300 kB/s is the limit for all hosts: only the untried ones get a trial."""
     equal = [servers(archive * 1, ['none']) for _ in range(2)]
