@@ -38,9 +38,10 @@ class _Host:
         self.url = url
         self.archive = archive
         self.path = os.path.join(directory, archive.name)
-        self.name = urllib.parse.urlsplit(url).netloc or url
+        self.name = url.split('/')[2] if '://' in url else url
         self.measured_rate = _EXPECTED_RATE  # bytes per second
         self.error = None
+        self.has_wrong_bytes = False  # True if a file with bytes of this host had a wrong MD5
         self.pause_end = -math.inf  # infinite after an error that will not pass
 
     def fail(self, error):
@@ -76,7 +77,7 @@ class Download:
             self._hosts.append(_Host(url, (named or published.archives)[0], directory))
         self._partial_paths = {}  # archive path -> partial file of this process
         self._num_bytes = _EXPECTED_BYTES
-        self._num_received = 0
+        self._num_new = 0  # bytes that were not on disk before
 
     def run(self):
         """Download one of the archives; return its path.
@@ -94,8 +95,8 @@ class Download:
                     if path:
                         return path
                     continue
-                num_failed_rounds = 0 if self._num_received > num_before else num_failed_rounds + 1
-                num_before = self._num_received
+                num_failed_rounds = 0 if self._num_new > num_before else num_failed_rounds + 1
+                num_before = self._num_new
                 remaining = [host for host in self._hosts if host.pause_end < math.inf]
                 if not remaining or num_failed_rounds == _MAX_FAILED_ROUNDS:
                     raise ConnectionError(self._failure())
@@ -138,6 +139,7 @@ class Download:
           _SlowHostError: another host would be done sooner.
           OSError, ValueError, http_client.HTTPException: the host does not send all bytes.
         """
+        start = time.monotonic()
         try:
             response = _open(host.url, num_present)
         except urllib.error.HTTPError as error:
@@ -151,9 +153,12 @@ class Download:
             if length:
                 self._num_bytes = num_present - num_to_skip + length
             if not length or self._num_bytes >= num_present:
-                for chunk in self._measured(host, response, num_present - num_to_skip, length):
-                    _append(out, chunk[num_to_skip:])
-                    num_to_skip = max(0, num_to_skip - len(chunk))
+                num_done = num_present - num_to_skip
+                for chunk in self._measured(host, response, num_done, start):
+                    new = chunk[num_to_skip:]
+                    _append(out, new)
+                    num_to_skip -= len(chunk) - len(new)
+                    self._num_new += len(new)
         if num_to_skip:
             raise ValueError(
                 f'the file on the server is shorter than {partial_path}: delete the partial file if the server is right'
@@ -162,28 +167,28 @@ class Download:
         if length and num_present < self._num_bytes:
             raise ConnectionError(f'closed after {num_present} of {self._num_bytes} bytes')
 
-    def _measured(self, host, response, num_done, length):
-        """Yield the chunks of a response of `length` bytes; print the progress."""
+    def _measured(self, host, response, num_done, start):
+        """Yield the chunks of a response after `num_done` bytes; print the progress.
+
+        The first measurement begins at `start`, before the connection.
+        """
         progress = ProgressBar(
             f'Downloading from {host.name}',
-            max(1, (num_done + length) // 1000),
+            max(1, int(self._num_bytes) // 1000),
             'kB',
             done=num_done // 1000,
         )
-        start, num_measured = time.monotonic(), 0
+        num_measured = 0
         # read1, because read would lose the bytes before a stall
         for chunk in iter(lambda: response.read1(_CHUNK_BYTES), b''):
             yield chunk
             num_before, num_done = num_done, num_done + len(chunk)
-            length -= len(chunk)
             num_measured += len(chunk)
-            self._num_received += len(chunk)
-            if length >= 0:
-                progress.advance(num_done // 1000 - num_before // 1000)
+            progress.advance(num_done // 1000 - num_before // 1000)
             seconds = time.monotonic() - start
             if seconds >= _TRIAL_SECS:
                 host.measured_rate = num_measured / seconds
-                self._check_rate(host, max(length, 1) / host.measured_rate)
+                self._check_rate(host, max(self._num_bytes - num_done, 1) / host.measured_rate)
                 start, num_measured = time.monotonic(), 0
 
     def _check_rate(self, host, seconds_left):
@@ -207,10 +212,11 @@ class Download:
                 self._remove_partial_files()
                 return path
         os.truncate(partial_path, 0)
-        if not num_resumed:
+        if not num_resumed or host.has_wrong_bytes:
             raise ValueError(
                 f'it is not the published archive (its MD5 is {md5}, not {host.archive.md5})'
             )
+        host.has_wrong_bytes = True
         print('The earlier part was of another file: starting again', flush=True)
         return None
 

@@ -203,6 +203,39 @@ def test_bytes_begin_a_new_count_of_rounds(small, archive, servers, clock, tmp_p
     assert_complete(tmp_path)
 
 
+def test_a_server_that_begins_again_and_breaks_again(small, archive, servers, clock, tmp_path):
+    """No bytes are new after the first connection: three more rounds."""
+
+    def send_half(handler, content):
+        answer(handler, 200, content[: len(content) // 2], Content_Length=str(len(content)))
+
+    server = servers(archive, [send_half])
+    with messages.raises('^Cannot download .*closed after .*; the next start resumes the download'):
+        run(small, tmp_path, server.url)
+    assert len(server.ranges) == 4
+
+
+def test_a_wrong_file_that_breaks(small, archive, servers, clock, tmp_path):
+    """The host is asked no more than twice for the whole file."""
+    server = servers(bytes(1000), ['cut short', 'none'] * 9)
+    with messages.raises('^Cannot download .* not the published archive'):
+        run(small, tmp_path, server.url)
+    assert len(server.ranges) == 4
+
+
+def test_a_slow_host_without_a_length(small, archive, servers, clock, tmp_path):
+    """The length of an archive is estimated."""
+
+    def send(handler, content):
+        answer(handler, 200, content)
+
+    slow, good = servers(archive, [send]), servers(archive, ['none'])
+    clock.rates[slow.url] = 70e3
+    run(small, tmp_path, slow.url, good.url)
+    assert_complete(tmp_path)
+    assert len(good.ranges) == 1 and clock.now < 10
+
+
 def test_a_wrong_file_after_a_good_part(small, archive, servers, tmp_path):
     """The wrong host spoils the part. All is received again, from the host that is right."""
     good = servers(archive, ['cut short', 503, 'none'])
