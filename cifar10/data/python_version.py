@@ -12,6 +12,7 @@ from typing import Mapping, NamedTuple
 
 import numpy as np
 
+from cifar10 import errors
 from cifar10.data import dataset
 
 
@@ -88,7 +89,7 @@ def load(file):
             for key, value in content.items()
         }
     except Exception as error:  # A damaged or hostile pickle can raise any.
-        raise Error(str(error) or type(error).__name__)
+        raise Error(errors.one_line_message(error) or type(error).__name__)
 
 
 def _text(value):

@@ -133,7 +133,9 @@ def test_a_batch_with_other_content(directory, rewrite, tmp_path, change, reason
 
 
 @pytest.mark.parametrize('name', ['batches.meta', 'test_batch'])
-@pytest.mark.parametrize('content', [b'', b'text', b'\x80\x02', pickle.dumps([1])])
+@pytest.mark.parametrize(
+    'content', [b'', b'text', b'\x80\x02', pickle.dumps([1]), b'Pid\n.', b'\x80\x02\x82\x01.']
+)
 def test_a_file_that_is_no_such_pickle(directory, tmp_path, name, content):
     with open(os.path.join(directory, name), 'wb') as file:
         file.write(content)
