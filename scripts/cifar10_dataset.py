@@ -122,7 +122,8 @@ def existing_dataset():
     """
     data_flags.check_data_dir_exists()
     path = data_flags.files_dir(FLAGS.dataset)
-    data_flags.use_copy(path)
+    with signals.RaiseOnSignal():
+        data_flags.use_copy(path)
     directories.check_exists(
         path,
         'download it with `cifar10_dataset.py download --dataset=cifar100`, or leave out --dataset',

@@ -6,7 +6,6 @@ reader of this package reads the binary version.
 
 import contextlib
 import os
-import pathlib
 import shutil
 import tarfile
 from typing import Mapping, NamedTuple, Sequence
@@ -160,12 +159,20 @@ def _open_copy(published, source):
     """Yield a function that opens a file of a copy by its name, and True for the Python version."""
     if os.path.isdir(source):
         is_python = not os.path.exists(os.path.join(source, binary_files(published)[0]))
-        yield lambda name: (pathlib.Path(source) / name).open('rb'), is_python
+        yield lambda name: _open_file(os.path.join(source, name)), is_python
         return
     archive = find_archive(published, source)
     with tarfile.open(source, 'r:gz') as tar:
         is_python = archive.directory == published.spec.python_directory
         yield lambda name: tar.extractfile(f'{archive.directory}/{name}'), is_python
+
+
+def _open_file(path):
+    files.check_regular_file(path, 'replace it by a good copy')
+    try:
+        return open(path, 'rb')
+    except PermissionError as error:
+        raise UserError(f'Cannot read {path} ({error.strerror}): make it readable')
 
 
 def find_archive(published, path):

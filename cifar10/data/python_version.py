@@ -33,7 +33,7 @@ class _Dtype:
 
     def __init__(self, code, *unused):
         if code not in (b'u1', 'u1'):
-            raise pickle.UnpicklingError(f'an array is {code!r}, not uint8')
+            raise pickle.UnpicklingError('an array is not uint8')
 
     def __setstate__(self, unused_state):
         pass
@@ -54,7 +54,7 @@ class _Array:
 def _encode(text, encoding):
     """Return bytes, which Python 3 writes as text to pickles that Python 2 can read."""
     if encoding not in (b'latin1', 'latin1'):
-        raise pickle.UnpicklingError(f'the encoding is {encoding!r}')
+        raise pickle.UnpicklingError('an encoding is not latin1')
     return text.encode('latin1')
 
 
@@ -84,12 +84,21 @@ def load(file):
     try:
         # Python 2 wrote the original files. Its strings become bytes.
         content = _Unpickler(file, encoding='bytes').load()
-        return {
-            _text(key): value.values if isinstance(value, _Array) else value
-            for key, value in content.items()
-        }
+        if type(content) is not dict:
+            raise Error('it is no dictionary')
+        return {_text(key): _checked(value) for key, value in content.items()}
     except Exception as error:  # A damaged or hostile pickle can raise any.
         raise Error(errors.one_line_message(error) or type(error).__name__)
+
+
+def _checked(value):
+    """Return a value of the dictionary, or raise Error if it has another type."""
+    if isinstance(value, _Array):
+        return value.values
+    values = value if type(value) is list else [value]
+    if not all(type(value) in (int, str, bytes) for value in values):
+        raise Error('a value is no array, list, string or integer')
+    return value
 
 
 def _text(value):

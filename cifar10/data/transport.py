@@ -17,6 +17,7 @@ import time
 
 from six.moves import http_client, urllib
 
+from cifar10 import errors
 from cifar10.data.progress import ProgressBar
 from cifar10.errors import UserError
 from cifar10.system import directories, files
@@ -129,7 +130,8 @@ class Download:
         except (OSError, ValueError, http_client.HTTPException) as error:
             # URLError and HTTPError are OSErrors.
             host.fail(error)
-            print(f'{host.name}: {host.error}', flush=True)
+            # The text comes from the network.
+            print(errors.escape_unprintable(f'{host.name}: {host.error}'), flush=True)
         return None
 
     def _receive(self, host, partial_path, num_present):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from cifar10.data import dataset, download, published, python_version
-from tests.helpers import data_sets, messages, programs, python_files
+from tests.helpers import data_sets, messages, programs, python_files, special_files
+from tests.helpers.special_files import deadline  # noqa: F401
 
 BATCH = 'data_batch_3'
 
@@ -111,14 +112,17 @@ def _set(key, value):
 @pytest.mark.parametrize(
     'change, reason',
     [
-        (_set(b'data', [[0] * 3072] * 40), r'data is not an array of the shape \[n, 3072\]'),
+        (_set(b'data', [0] * 3072), r'data is not an array of the shape \[n, 3072\]'),
         (_set(b'data', np.zeros([40, 3071], np.uint8)), 'data is not an array of the shape'),
-        (_set(b'data', np.zeros([40, 3072])), "an array is '?b?'?f8'?, not uint8"),
+        (_set(b'data', np.zeros([40, 3072])), 'an array is not uint8'),
         (lambda batch: batch.pop(b'data'), 'data is not an array'),
         (_set(b'labels', [0] * 39), 'labels is not a list of 40 labels'),
         (_set(b'labels', bytes(40)), 'labels is not a list of 40 labels'),
         (_set(b'labels', [10] + [0] * 39), 'labels has labels that are not 0 to 9'),
-        (_set(b'labels', [[0]] * 40), 'labels has labels that are not 0 to 9'),
+        (_set(b'labels', [[0]] * 40), 'a value is no array, list, string or integer'),
+        (_set(b'labels', [True] * 40), 'a value is no array, list, string or integer'),
+        (_set(b'more', 1.5), 'a value is no array, list, string or integer'),
+        (_set(b'more', None), 'a value is no array, list, string or integer'),
         (_set(b'labels', [-1] + [0] * 39), 'labels has labels that are not 0 to 9'),
         (lambda batch: batch.pop(b'labels'), 'labels is not a list'),
         (_set(b'more', {1, 2}), 'it names (__builtin__|builtins).set, '),
@@ -147,6 +151,16 @@ def test_a_missing_file(directory, tmp_path):
     os.remove(os.path.join(directory, BATCH))
     with messages.raises(f'^{directory}/{BATCH} is missing: restore it, or delete {directory}$'):
         download.convert(published.CIFAR10, directory, str(tmp_path / 'out'))
+
+
+@pytest.mark.parametrize('kind', special_files.KINDS)
+def test_a_special_file(directory, tmp_path, kind):
+    path = os.path.join(directory, BATCH)
+    os.remove(path)
+    special_files.make(path, kind)
+    with messages.raises(f'^{path} is {kind}, not a file: replace it by a good copy$'):
+        download.convert(published.CIFAR10, directory, str(tmp_path / 'out'))
+    assert not (tmp_path / 'out').exists()
 
 
 def test_an_encoding_that_is_not_used(tmp_path):
