@@ -29,7 +29,7 @@ startup.start(__name__)
 from absl import flags
 
 from cifar10.cli import data_flags, program
-from cifar10.data import dataset, dataset_writer, download, verification
+from cifar10.data import dataset, dataset_writer, download, published, verification
 from cifar10.errors import UserError
 from cifar10.system import directories, signals
 
@@ -60,7 +60,11 @@ def convert(source, out):
     from cifar10.data import conversion
     from cifar10.system import machine
 
-    published_data_set = download.find_published(source)
+    published_data_set = published.find(source)
+    if published_data_set is None and os.path.isfile(source):
+        raise UserError(
+            f'{source} is not the archive of CIFAR-10 or CIFAR-100: give a good copy, or a directory of images'
+        )
     if published_data_set:
         for name in ('test_fraction', 'seed', 'strict'):
             if FLAGS[name].present:

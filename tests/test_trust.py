@@ -3,6 +3,7 @@
 import ast
 import glob
 import os
+import pickle
 
 import cifar10
 from cifar10.data import python_version
@@ -62,8 +63,11 @@ def test_nothing_is_executed():
         and isinstance(node.value, ast.Name)
         and node.value.id == 'pickle'
     }
-    assert used == {'Unpickler', 'UnpicklingError'}
+    assert used == {'_Unpickler', 'UnpicklingError', 'BUILD', 'SETITEM', 'SETITEMS'}
     assert 'find_class' in vars(python_version._Unpickler)
+    executing = 'INST OBJ NEWOBJ NEWOBJ_EX EXT1 EXT2 EXT4 PERSID BINPERSID'
+    opcodes = {getattr(pickle, name)[0] for name in executing.split()}
+    assert not opcodes & set(python_version._Unpickler.dispatch)
 
 
 def test_what_is_forbidden_is_seen():

@@ -199,7 +199,11 @@ def use_copy(path):
     Raises:
       UserError: there are only damaged copies, or the files cannot be written.
     """
-    return any(download.use_copy(source, path) for source in _PUBLISHED.values())
+    found = dataset.find_files_dir(path)
+    if os.path.isdir(found) and not directories.is_empty(found):
+        return True
+    names = [FLAGS.dataset] if FLAGS['dataset'].present else _PUBLISHED
+    return any(download.use_copy(_PUBLISHED[name], path) for name in names if name in _PUBLISHED)
 
 
 def define_checkpoint():

@@ -6,11 +6,10 @@ import os
 from cifar10 import errors
 from cifar10.data import dataset, dataset_writer, published, transport
 from cifar10.errors import UserError
-from cifar10.system import directories, files
+from cifar10.system import directories
 
 DATA_URL = 'https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz'  # as in the books
-# Directories of other programs, in which they keep archives or files: torchvision, Keras,
-# TensorFlow Datasets (two layouts) and the books.
+# Directories of torchvision, Keras, TensorFlow Datasets (two layouts) and the books.
 _USUAL_PLACES = (
     'data',
     '~/.keras/datasets',
@@ -38,7 +37,8 @@ def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=None, md5=Non
         directories.check_trusted(data_dir, 'give another directory')
     source = published.CIFAR10
     if md5:
-        source = source._replace(archives=[source.archives[0]._replace(md5=md5)], sha1={})
+        archive = published.archive_of_url(source, data_url or DATA_URL)
+        source = source._replace(archives=[archive._replace(md5=md5.lower())], sha1={})
     obtain(source, data_dir, data_url)
 
 
@@ -60,20 +60,23 @@ def obtain(source, data_dir, data_url=None):
     with dataset_writer.lock_files_dir(data_dir, source.spec) as directory:
         if directory is None or _use_copy_beside(source, directory):
             return
-        parent = os.path.dirname(os.path.abspath(directory))
-        copies = [] if data_url else _copies_of_programs(source, parent)
+        copies = [] if data_url else _copies_of_programs(source)
         is_made, damage = _use_first(source, copies, directory, is_published=True)
         if is_made:
             return
+        parent = _parent(directory)
         try:
             path = transport.Download(source, parent, [data_url] if data_url else source.urls).run()
         except ConnectionError as error:
             names = ' or '.join(archive.name for archive in source.archives)
-            remedies = [f'put {names} into {parent}', 'or train with --dataset=synthetic']
-            remedies = ([str(damage)] if damage else []) + remedies
-            check = 'check the network' + (', or leave out --data_url' if data_url else '')
-            raise UserError(f'Cannot download {error}: {check}; {"; ".join(remedies)}')
-        _write(source, path, directory)
+            remedies = ['check the network' + (', or leave out --data_url' if data_url else '')]
+            remedies += [f'replace the copy that was found: {damage}'] if damage else []
+            remedies += [
+                f'put {names} into {parent}',
+                'or use `cifar10_train.py --dataset=synthetic`',
+            ]
+            raise UserError(f'Cannot download {error}: {"; ".join(remedies)}')
+        _use_first(source, [path], directory)
 
 
 def use_copy(source, data_dir):
@@ -84,39 +87,71 @@ def use_copy(source, data_dir):
       data_dir: the directory of the files, or its parent.
 
     Returns:
-      False if there are neither files nor a copy.
+      False if there is no copy.
 
     Raises:
       UserError: there are only damaged copies, or some of the files are missing.
     """
+    if not _find_copies(source, _parent(dataset.files_dir(data_dir, source.spec))):
+        return False
     with dataset_writer.lock_files_dir(data_dir, source.spec) as directory:
         return directory is None or _use_copy_beside(source, directory)
 
 
+def _parent(directory):
+    return os.path.dirname(os.path.abspath(directory))
+
+
 def _use_copy_beside(source, directory):
-    copies = _find_copies(source, os.path.dirname(os.path.abspath(directory)))
-    is_made, damage = _use_first(source, copies, directory, is_published=False)
+    copies = _find_copies(source, _parent(directory))
+    if copies and not os.access(_parent(directory), os.W_OK):
+        raise UserError(
+            f'The binary files of {copies[0]} cannot be written to {_parent(directory)}: write them elsewhere with '
+            f'`cifar10_dataset.py convert {copies[0]} OUT`, and give OUT as the directory'
+        )
+    is_made, damage = _use_first(source, copies, directory)
     if damage and not is_made:
-        raise damage
+        raise UserError(f'{damage}: delete it or replace it by a good copy')
     return is_made
 
 
-def _use_first(source, copies, directory, is_published):
+def _use_first(source, copies, directory, is_published=False):
     """Make the files from the first usable copy.
 
+    Args:
+      source: the Published data set.
+      copies: paths of archives, or of directories with the files of one version.
+      directory: the new directory.
+      is_published: True to reject other files than the published ones; False to warn of them.
+
     Returns:
-      True if there is one, and the UserError of the first damaged copy or None.
+      True if a copy is usable, and the DamagedError of the first damaged one or None.
+
+    Raises:
+      UserError: the directory cannot be written.
     """
     damage = None
     for path in copies:
+        print(f'Making {directory} from {path}', flush=True)
         try:
-            _write(source, path, directory, is_published)
+            with dataset_writer.verified_directory(directory) as new:
+                _write_files(source, path, new, is_published)
             return True, damage
-        except UserError as error:
+        except published.DamagedError as error:
             damage = damage or error
             if is_published:
-                errors.warn(error)
+                errors.warn(f'{error}; it is not used')
     return False, damage
+
+
+def _write_files(source, path, directory, is_published=False):
+    published.write_files(source, path, directory)
+    difference = published.difference(source, directory)
+    if difference:
+        message = f'{path} is not the published {source.name}: {difference}'
+        if is_published:
+            raise published.DamagedError(message)
+        errors.warn(message)
 
 
 def _find_copies(source, place):
@@ -132,58 +167,20 @@ def _find_copies(source, place):
     return [path for path in dict.fromkeys(paths) if os.path.exists(path)]
 
 
-def _copies_of_programs(source, parent):
-    """Return the paths of readable copies of other programs, outside `parent`."""
+def _copies_of_programs(source):
+    """Return the paths of copies of other programs."""
     copies = []
-    for pattern in _USUAL_PLACES:
-        for place in glob.glob(os.path.abspath(os.path.expanduser(pattern))):
-            if os.path.realpath(place) == os.path.realpath(parent):
-                continue
+    for name in _USUAL_PLACES:
+        path = os.path.expanduser(name)
+        places = glob.glob(glob.escape(path[:-1]) + '*') if path.endswith('*') else [path]
+        for place in places:
             copies += _find_copies(source, place)
             binary_files = os.path.join(place, source.spec.directory)
             copies += [binary_files] if published.holds_files(source, binary_files) else []
             for archive in source.archives:  # TensorFlow Datasets adds the host and a checksum.
                 stem = archive.name[: -len('.tar.gz')]
                 copies += glob.glob(os.path.join(glob.escape(place), f'*{stem}*.tar.gz'))
-    return [path for path in dict.fromkeys(copies) if os.access(path, os.R_OK)]
-
-
-def _write(source, path, directory, is_published=False):
-    """Write the binary files of a copy to a new directory.
-
-    Args:
-      source: the Published data set.
-      path: an archive, or a directory with the files of one version.
-      directory: the new directory.
-      is_published: True to reject files with other checksums than the published ones; False to warn
-        of them.
-
-    Raises:
-      UserError: the copy is incomplete or damaged, or the directory cannot be written.
-    """
-    print(f'Making {directory} from {path}', flush=True)
-    with dataset_writer.verified_directory(directory) as new:
-        _write_files(source, path, new, is_published)
-
-
-def _write_files(source, path, directory, is_published=False):
-    published.write_files(source, path, directory)
-    name = published.differing_file(source, directory)
-    if name:
-        message = f'{path} is not the published {source.name}: the checksum of {name} differs'
-        if is_published:
-            raise UserError(message + '; delete it or replace it by a good copy')
-        errors.warn(message)
-
-
-def find_published(path):
-    """Return the Published data set of an archive, or of a directory with its files, or None."""
-    md5 = files.digest(path, 'md5') if os.path.isfile(path) else None
-    for source in (published.CIFAR10, published.CIFAR100):
-        is_archive = any(archive.md5 == md5 for archive in source.archives)
-        if is_archive or published.holds_files(source, path):
-            return source
-    return None
+    return list(dict.fromkeys(copies))
 
 
 def convert(source, path, out):
@@ -192,5 +189,8 @@ def convert(source, path, out):
     Raises:
       UserError: the copy is damaged, or `out` exists or cannot be written.
     """
-    with dataset_writer.new_dataset(out) as directory:
-        _write_files(source, path, directory)
+    try:
+        with dataset_writer.new_dataset(out) as directory:
+            _write_files(source, path, directory)
+    except published.DamagedError as error:
+        raise UserError(f'{error}: replace it by a good copy')

@@ -11,7 +11,7 @@ import tarfile
 from typing import Mapping, NamedTuple, Sequence
 import zlib
 
-from cifar10.data import dataset, python_version
+from cifar10.data import dataset, python_version, verification
 from cifar10.errors import UserError
 from cifar10.system import files
 
@@ -114,6 +114,10 @@ CIFAR100 = Published(
 )
 
 
+class DamagedError(Exception):
+    """Incomplete, damaged or changed copy; the message has no remedy."""
+
+
 def write_files(published, source, directory):
     """Write the binary files of a copy of a Published data set to an empty directory.
 
@@ -123,7 +127,7 @@ def write_files(published, source, directory):
       directory: the empty directory.
 
     Raises:
-      UserError: the archive has another MD5, or the copy is incomplete or damaged.
+      DamagedError: the archive has another MD5, or the copy is incomplete or damaged.
     """
     try:
         with _open_copy(published, source) as (open_file, is_python):
@@ -132,14 +136,19 @@ def write_files(published, source, directory):
                     published.python_layout, binary_files(published), open_file, directory
                 )
             else:
-                names_files = [names for names, _, _ in published.spec.label_modes.values()]
-                for name in binary_files(published) + names_files:
+                for name in binary_files(published) + _names_files(published):
                     with open_file(name) as file, open(os.path.join(directory, name), 'wb') as out:
                         shutil.copyfileobj(file, out)
+        found = dataset.read(directory)
+        for split in (found.train, found.test):
+            verification.verify(split)
     except FileNotFoundError as error:
-        raise UserError(f'{error.filename} is missing: restore it, or delete {source}')
+        raise DamagedError(f'{error.filename} is missing')
+    except UserError as error:
+        # The directory will be removed. The last part is the remedy for files that stay.
+        raise DamagedError(str(error).replace(directory, source).rsplit('; ', 1)[0])
     except (tarfile.TarError, KeyError, EOFError, zlib.error, python_version.Error) as error:
-        raise UserError(f'{source} is damaged ({error}): delete it or replace it by a good copy')
+        raise DamagedError(f'{source} is damaged ({error})')
 
 
 def binary_files(published):
@@ -147,11 +156,17 @@ def binary_files(published):
     return list(published.spec.train_files) + list(published.spec.test_files)
 
 
+def _names_files(published):
+    return [names for names, _, _ in published.spec.label_modes.values()]
+
+
 def holds_files(published, directory):
-    """Return True if a directory holds a training file of either version."""
+    """Return True if a directory holds files of either version, and is no data set of a user."""
     name = binary_files(published)[0]
-    names = name, python_version.pickle_name(name)
-    return any(os.path.isfile(os.path.join(directory, name)) for name in names)
+    names = name, python_version.pickle_name(name), published.python_layout.meta_file
+    return any(os.path.isfile(os.path.join(directory, name)) for name in names) and not (
+        os.path.exists(os.path.join(directory, dataset.DATASET_INFO_FILE))
+    )
 
 
 @contextlib.contextmanager
@@ -161,40 +176,60 @@ def _open_copy(published, source):
         is_python = not os.path.exists(os.path.join(source, binary_files(published)[0]))
         yield lambda name: _open_file(os.path.join(source, name)), is_python
         return
-    archive = find_archive(published, source)
+    archive = _find_archive(published, source)
     with tarfile.open(source, 'r:gz') as tar:
         is_python = archive.directory == published.spec.python_directory
         yield lambda name: tar.extractfile(f'{archive.directory}/{name}'), is_python
 
 
 def _open_file(path):
-    files.check_regular_file(path, 'replace it by a good copy')
+    """Open a file of another program; raise DamagedError if it cannot be read."""
+    file_type = files.special_file_type(os.stat(path).st_mode)
+    if file_type:
+        raise DamagedError(f'{path} is {file_type}, not a file')
     try:
         return open(path, 'rb')
     except PermissionError as error:
-        raise UserError(f'Cannot read {path} ({error.strerror}): make it readable')
+        raise DamagedError(f'{path} cannot be read ({error.strerror})')
 
 
-def find_archive(published, path):
-    """Return the Archive of a file by its MD5.
-
-    Raises:
-      UserError: the file is no archive of the data set.
-    """
-    files.check_regular_file(path, 'delete it to download it again')
-    md5 = files.digest(path, 'md5')
+def _find_archive(published, path):
+    with _open_file(path):
+        md5 = files.digest(path, 'md5')
     for archive in published.archives:
         if archive.md5 == md5:
             return archive
     expected = ' or '.join(archive.md5 for archive in published.archives)
-    raise UserError(
-        f'{path} is not the published archive (its MD5 is {md5}, not {expected}): delete it to download it again'
-    )
+    raise DamagedError(f'{path} is not the published archive (its MD5 is {md5}, not {expected})')
 
 
-def differing_file(published, directory):
-    """Return the name of a binary file whose SHA-1 is not the published one, or None."""
+def find(path):
+    """Return the Published data set of an archive, or of a directory with its files, or None."""
+    md5 = files.digest(path, 'md5') if os.path.isfile(path) else None
+    for published in (CIFAR10, CIFAR100):
+        is_archive = any(archive.md5 == md5 for archive in published.archives)
+        if is_archive or holds_files(published, path):
+            return published
+    return None
+
+
+def archive_of_url(published, url):
+    """Return the Archive that a URL names, or else the binary one."""
+    named = [archive for archive in published.archives if archive.name in url]
+    return (named or published.archives)[0]
+
+
+def difference(published, directory):
+    """Return the first difference of the written files from the published ones, or None.
+
+    An archive with another MD5 has no published files.
+    """
     for name, sha1 in published.sha1.items():
         if files.digest(os.path.join(directory, name), 'sha1') != sha1:
-            return name
+            return f'the checksum of {name} differs'
+    for name in _names_files(published) if published.sha1 else ():
+        with open(os.path.join(directory, name), encoding='utf-8') as file:
+            names = file.read().split()
+        if names != sorted(names):  # The published ones are in alphabetical order.
+            return f'the order of {name} differs'
     return None

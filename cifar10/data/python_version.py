@@ -6,6 +6,7 @@ execute anything, so the unpickler here knows only arrays, lists, strings, bytes
 """
 
 import contextlib
+import io
 import os
 import pickle
 from typing import Mapping, NamedTuple
@@ -25,7 +26,7 @@ class Layout(NamedTuple):
 
     meta_file: str
     label_keys: Mapping[str, int]  # key of each label byte -> number of classes
-    names_keys: Mapping[str, str]  # file of class names -> key in the meta file
+    names_keys: Mapping[str, str]  # file of class names, in the same order -> key in the meta file
 
 
 class _Dtype:
@@ -35,8 +36,8 @@ class _Dtype:
         if code not in (b'u1', 'u1'):
             raise pickle.UnpicklingError('an array is not uint8')
 
-    def __setstate__(self, unused_state):
-        pass
+    def set_state(self, state):
+        """Ignore the byte order and the fields, which uint8 does not have."""
 
 
 class _Array:
@@ -44,7 +45,8 @@ class _Array:
 
     values = None
 
-    def __setstate__(self, state):
+    def set_state(self, state):
+        """Set the values, uint8, from the state of a numpy.ndarray."""
         _, shape, _, is_fortran, content = state
         self.values = np.frombuffer(content, np.uint8).reshape(
             shape, order='F' if is_fortran else 'C'
@@ -58,7 +60,7 @@ def _encode(text, encoding):
     return text.encode('latin1')
 
 
-_ALLOWED = {
+_GLOBALS = {
     ('numpy', 'dtype'): _Dtype,
     ('numpy', 'ndarray'): _Array,
     # before and since NumPy 2
@@ -66,27 +68,70 @@ _ALLOWED = {
     ('numpy._core.multiarray', '_reconstruct'): lambda *unused: _Array(),
     ('_codecs', 'encode'): _encode,
 }
+_OPCODES = (
+    'PROTO FRAME STOP MARK GLOBAL STACK_GLOBAL REDUCE BUILD EMPTY_DICT SETITEM SETITEMS EMPTY_LIST '
+    'APPEND APPENDS EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 NONE NEWTRUE NEWFALSE BININT BININT1 '
+    'BININT2 LONG1 BINSTRING SHORT_BINSTRING BINUNICODE SHORT_BINUNICODE BINBYTES SHORT_BINBYTES '
+    'BINPUT LONG_BINPUT MEMOIZE BINGET LONG_BINGET'
+)
 
 
-class _Unpickler(pickle.Unpickler):
+class _Dispatch(dict):
+    def __missing__(self, opcode):
+        raise pickle.UnpicklingError(f'its opcode {opcode} is not allowed')
+
+
+class _Unpickler(pickle._Unpickler):  # The one in C has no table of opcodes.
+    dispatch = _Dispatch(
+        {
+            code[0]: pickle._Unpickler.dispatch[code[0]]
+            for code in (getattr(pickle, name) for name in _OPCODES.split())
+        }
+    )
+
     def find_class(self, module, name):
-        if (module, name) not in _ALLOWED:
-            raise pickle.UnpicklingError(f'it names {module}.{name}, which could execute anything')
-        return _ALLOWED[module, name]
+        if (module, name) not in _GLOBALS:
+            name = f'{module}.{name}'[:100]
+            raise pickle.UnpicklingError(f'it names {name}, which is not allowed')
+        return _GLOBALS[module, name]
+
+    def load_build(self):
+        state = self.stack.pop()
+        self.stack[-1].set_state(state)
+
+    dispatch[pickle.BUILD[0]] = load_build
+
+    def load_setitem(self):
+        value, key = self.stack.pop(), self.stack.pop()
+        self._set_items([key, value])
+
+    dispatch[pickle.SETITEM[0]] = load_setitem
+
+    def load_setitems(self):
+        self._set_items(self.pop_mark())
+
+    dispatch[pickle.SETITEMS[0]] = load_setitems
+
+    def _set_items(self, items):
+        # The hash of nested tuples can take for ever, or end the process.
+        if not all(type(key) in (str, bytes) for key in items[::2]):
+            raise pickle.UnpicklingError('a key is no string')
+        self.stack[-1].update(zip(items[::2], items[1::2]))
 
 
 def load(file):
     """Return the dictionary in a binary file; its keys are strings, its arrays uint8.
 
     Raises:
-      Error: the file is no pickle, or has other types.
+      Error: the file is no pickle of protocol 2 to 4, or has other types.
     """
+    content = io.BytesIO(file.read())  # A file would allocate any length that a pickle names.
     try:
         # Python 2 wrote the original files. Its strings become bytes.
-        content = _Unpickler(file, encoding='bytes').load()
-        if type(content) is not dict:
+        pickled = _Unpickler(content, encoding='bytes').load()
+        if type(pickled) is not dict:
             raise Error('it is no dictionary')
-        return {_text(key): _checked(value) for key, value in content.items()}
+        return {_text(key): _checked(value) for key, value in pickled.items()}
     except Exception as error:  # A damaged or hostile pickle can raise any.
         raise Error(errors.one_line_message(error) or type(error).__name__)
 
@@ -128,7 +173,12 @@ def write_binary_files(layout, names, open_file, directory):
         records.tofile(os.path.join(directory, name))
     with _named_errors(layout.meta_file), open_file(layout.meta_file) as file:
         meta = load(file)
-        texts = {name: _class_names(meta.get(key)) for name, key in layout.names_keys.items()}
+        texts = {
+            name: _class_names(meta.get(key), num_classes)
+            for (name, key), num_classes in zip(
+                layout.names_keys.items(), layout.label_keys.values()
+            )
+        }
     for name, text in texts.items():
         with open(os.path.join(directory, name), 'w', encoding='utf-8') as out:
             out.write(text)
@@ -142,12 +192,15 @@ def _named_errors(name):
         raise Error(f'{name}: {error}')
 
 
-def _class_names(names):
+def _class_names(names, num_classes):
     """Return the text of a file of class names."""
     try:
-        return ''.join(_text(name) + '\n' for name in names)
+        lines = [_text(name) + '\n' for name in names]
     except (TypeError, UnicodeDecodeError):
         raise Error('the class names are not a list of strings')
+    if len(lines) != num_classes:
+        raise Error(f'the number of class names is {len(lines)}, not {num_classes}')
+    return ''.join(lines)
 
 
 def _records(batch, label_keys):

@@ -19,42 +19,46 @@ from six.moves import http_client, urllib
 
 from cifar10 import errors
 from cifar10.data.progress import ProgressBar
+from cifar10.data.published import archive_of_url
 from cifar10.errors import UserError
 from cifar10.system import directories, files
 
 _CHUNK_BYTES = 1 << 18
 # Maximum time to open a connection and between two chunks; interval between two measurements.
 _TRIAL_SECS = 5
+_ONLY_HOST_SECS = 30  # the same, if there is no other host
+_PAUSE_SECS = 60  # after an error without a byte, if another host is slow; doubled after each
 _RETRY_SECS = 1  # before the second round of all hosts, doubled before each further one
-_MAX_FAILED_ROUNDS = 3  # in a row, without a byte
-_PAUSE_SECS = 60  # after an error, if another host is slow
 _EXPECTED_RATE = 5e6  # bytes per second, of a host that has not been measured
 _EXPECTED_BYTES = 170e6  # of an archive, until a host sends its length
 
 
 class _Host:
-    """A URL, and what its last connection has shown."""
+    """A URL, and what its connections have shown."""
 
     def __init__(self, url, archive, directory):
         self.url = url
         self.archive = archive
         self.path = os.path.join(directory, archive.name)
-        self.name = url.split('/')[2] if '://' in url else url
+        self.name = (url.split('/')[2] if '://' in url else '') or url
         self.measured_rate = _EXPECTED_RATE  # bytes per second
         self.error = None
         self.has_wrong_bytes = False  # True if a file with bytes of this host had a wrong MD5
         self.pause_end = -math.inf  # infinite after an error that will not pass
+        self._pause = _PAUSE_SECS
 
-    def fail(self, error):
+    def fail(self, error, has_sent):
         """Do not use this host for a while, or for ever."""
         code = getattr(error, 'code', None)
-        is_permanent = isinstance(error, ValueError) or (
-            code and code < 500 and code not in (408, 429)
-        )
-        self.pause_end = math.inf if is_permanent else time.monotonic() + _PAUSE_SECS
-        self.measured_rate = _EXPECTED_RATE
+        if isinstance(error, ValueError) or (code and code < 500 and code not in (408, 429)):
+            self.pause_end = math.inf
+        elif has_sent:
+            self.pause_end = time.monotonic() + _TRIAL_SECS
+        else:
+            self.pause_end = time.monotonic() + self._pause
+            self._pause *= 2
         # URLError has no code, and hides the error of the system.
-        self.error = error.reason if not code and hasattr(error, 'reason') else error
+        self.error = (not code and getattr(error, 'reason', None)) or error
 
     def rate(self):
         """Return the expected bytes per second; 0 in a pause."""
@@ -70,12 +74,13 @@ class Download:
 
     def __init__(self, published, directory, urls):
         """Set the directory of the archive, and the URLs in the order of the first tries."""
-        self._published = published
+        self._archives = published.archives
         self._directory = directory
-        self._hosts = []
-        for url in urls:
-            named = [archive for archive in published.archives if archive.name in url]
-            self._hosts.append(_Host(url, (named or published.archives)[0], directory))
+        self._hosts = [_Host(url, archive_of_url(published, url), directory) for url in urls]
+        is_single = len(urls) == 1
+        self._name = urls[0] if is_single else f'{published.name} from {len(urls)} hosts'
+        self._trial_secs = _ONLY_HOST_SECS if is_single else _TRIAL_SECS
+        self._max_failed_rounds = 3 if is_single else 1  # in a row, without a byte
         self._partial_paths = {}  # archive path -> partial file of this process
         self._num_bytes = _EXPECTED_BYTES
         self._num_new = 0  # bytes that were not on disk before
@@ -89,6 +94,10 @@ class Download:
         """
         num_failed_rounds = num_before = 0
         try:
+            # Also the unused ones: an earlier part decides which host would be done first.
+            for host in self._hosts:
+                if host.path not in self._partial_paths:
+                    self._partial_paths[host.path] = _make_partial(host.path)
             while True:
                 host = min(self._hosts, key=self._seconds_left)
                 if host.rate():
@@ -99,7 +108,7 @@ class Download:
                 num_failed_rounds = 0 if self._num_new > num_before else num_failed_rounds + 1
                 num_before = self._num_new
                 remaining = [host for host in self._hosts if host.pause_end < math.inf]
-                if not remaining or num_failed_rounds == _MAX_FAILED_ROUNDS:
+                if not remaining or num_failed_rounds == self._max_failed_rounds:
                     raise ConnectionError(self._failure())
                 time.sleep(_RETRY_SECS * 2 ** max(0, num_failed_rounds - 1))
                 for host in remaining:
@@ -111,16 +120,13 @@ class Download:
 
     def _seconds_left(self, host):
         """Return the estimated time until `host` would be done."""
-        partial_path = self._partial_paths.get(host.path)
-        num_bytes = self._num_bytes - (os.path.getsize(partial_path) if partial_path else 0)
+        num_bytes = self._num_bytes - _size(self._partial_paths[host.path])
         return max(num_bytes, 1) / host.rate() if host.rate() else math.inf
 
     def _try(self, host):
         """Receive from a host; return the path of the archive if it is complete."""
-        if host.path not in self._partial_paths:
-            self._partial_paths[host.path] = _make_partial(host.path)
         partial_path = self._partial_paths[host.path]
-        num_present = os.path.getsize(partial_path)
+        num_present, num_before = _size(partial_path), self._num_new
         print(f'Downloading {host.archive.name} from {host.name}', flush=True)
         try:
             self._receive(host, partial_path, num_present)
@@ -129,7 +135,7 @@ class Download:
             print(f'{host.name} is slow ({error})', flush=True)
         except (OSError, ValueError, http_client.HTTPException) as error:
             # URLError and HTTPError are OSErrors.
-            host.fail(error)
+            host.fail(error, has_sent=self._num_new > num_before)
             # The text comes from the network.
             print(errors.escape_unprintable(f'{host.name}: {host.error}'), flush=True)
         return None
@@ -143,7 +149,7 @@ class Download:
         """
         start = time.monotonic()
         try:
-            response = _open(host.url, num_present)
+            response = _open(host.url, num_present, self._trial_secs)
         except urllib.error.HTTPError as error:
             if error.code == 416 and num_present:
                 return  # The file is complete or too long. Its MD5 decides.
@@ -165,7 +171,7 @@ class Download:
             raise ValueError(
                 f'the file on the server is shorter than {partial_path}: delete the partial file if the server is right'
             )
-        num_present = os.path.getsize(partial_path)
+        num_present = _size(partial_path)
         if length and num_present < self._num_bytes:
             raise ConnectionError(f'closed after {num_present} of {self._num_bytes} bytes')
 
@@ -188,7 +194,7 @@ class Download:
             num_measured += len(chunk)
             progress.advance(num_done // 1000 - num_before // 1000)
             seconds = time.monotonic() - start
-            if seconds >= _TRIAL_SECS:
+            if seconds >= self._trial_secs:
                 host.measured_rate = num_measured / seconds
                 self._check_rate(host, max(self._num_bytes - num_done, 1) / host.measured_rate)
                 start, num_measured = time.monotonic(), 0
@@ -207,7 +213,7 @@ class Download:
           ValueError: everything came from this host.
         """
         md5 = files.digest(partial_path, 'md5')
-        for archive in self._published.archives:
+        for archive in self._archives:
             if archive.md5 == md5:
                 path = os.path.join(self._directory, archive.name)
                 os.replace(partial_path, path)
@@ -226,25 +232,20 @@ class Download:
         for path in self._partial_paths.values():
             with contextlib.suppress(FileNotFoundError):
                 os.remove(path)
-        self._partial_paths = {}
 
     def _failure(self):
         host = next(host for host in self._hosts if host.error)
-        is_partial = any(os.path.getsize(path) for path in self._partial_paths.values())
+        is_partial = any(map(_size, self._partial_paths.values()))
         hint = '; the next start resumes the download' if is_partial else ''
-        if len(self._hosts) == 1:
-            return f'{host.url} ({host.error}{hint})'
-        return (
-            f'{self._published.name} from {len(self._hosts)} hosts '
-            f'(the first, {host.name}: {host.error}{hint})'
-        )
+        first = '' if len(self._hosts) == 1 else f'the first, {host.name}: '
+        return f'{self._name} ({first}{host.error}{hint})'
 
 
-def _open(url, num_present):
+def _open(url, num_present, seconds):
     """Return the response to a request for the bytes after the first `num_present` ones.
 
     Raises:
-      socket.timeout: there is no response after _TRIAL_SECS. The timeout of a socket would apply to
+      socket.timeout: there is no response after `seconds`. The timeout of a socket would apply to
         each address of the host and each redirection, and not to the name server.
     """
     headers = {'Range': f'bytes={num_present}-'} if num_present else {}
@@ -254,7 +255,7 @@ def _open(url, num_present):
         try:
             results.put(
                 urllib.request.urlopen(
-                    urllib.request.Request(url, headers=headers), timeout=_TRIAL_SECS
+                    urllib.request.Request(url, headers=headers), timeout=seconds
                 )
             )
         except Exception as error:  # The caller raises it.
@@ -262,12 +263,16 @@ def _open(url, num_present):
 
     threading.Thread(target=request, daemon=True).start()
     try:
-        result = results.get(timeout=_TRIAL_SECS)
+        result = results.get(timeout=seconds)
     except queue.Empty:
-        raise socket.timeout(f'no response after {_TRIAL_SECS} seconds')
+        raise socket.timeout(f'no response after {seconds} seconds')
     if isinstance(result, Exception):
         raise result
     return result
+
+
+def _size(path):
+    return os.path.getsize(path) if os.path.exists(path) else 0
 
 
 def _append(out, content):
@@ -295,7 +300,7 @@ def _make_partial(path):
         raise UserError(
             f'Cannot write {path}.part ({error.strerror}): make room there, make the directory writable, or give another one'
         )
-    for leftover in sorted(glob.glob(glob.escape(path) + '.part*'), key=os.path.getsize):
+    for leftover in sorted(glob.glob(glob.escape(path) + '.part*'), key=_size):
         with contextlib.suppress(OSError):  # Another process has been faster.
             if directories.is_abandoned(leftover):
                 os.replace(leftover, new.name)

@@ -74,7 +74,7 @@ def fetch(tmp_path, small, archive, monkeypatch):
     servers = []
 
     def start(*faults, **kwargs):
-        monkeypatch.setattr(transport, '_TRIAL_SECS', kwargs.get('trial_secs', 30))
+        monkeypatch.setattr(transport, '_ONLY_HOST_SECS', kwargs.get('trial_secs', 30))
         servers.append(Server(archive, list(faults)))
         download.obtain(small, str(tmp_path), servers[-1].url)
         return servers[-1]

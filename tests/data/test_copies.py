@@ -1,5 +1,6 @@
 """Archives, and directories of other programs, instead of a download."""
 
+import hashlib
 import os
 import shutil
 
@@ -7,7 +8,7 @@ import pytest
 
 import cifar10
 from cifar10.cli import data_flags
-from cifar10.data import dataset, download, published, transport
+from cifar10.data import dataset, dataset_writer, download, published, transport
 from tests.helpers import data_sets, messages, programs, python_files
 
 SPEC = published.CIFAR10.spec
@@ -18,6 +19,7 @@ BINARY, PYTHON = (archive.name for archive in published.CIFAR10.archives)
 def home(tmp_path, monkeypatch):
     """An empty home directory and an empty working directory; the usual places are searched."""
     monkeypatch.undo()  # no_copies
+    monkeypatch.setattr(transport, '_RETRY_SECS', 0)
     monkeypatch.setattr(dataset, 'DATA_DIR', str(tmp_path / 'cifar10_data'))
     places = [
         str(tmp_path / 'cifar10_data') if place == '/tmp/cifar10_data' else place
@@ -26,8 +28,8 @@ def home(tmp_path, monkeypatch):
     ]
     monkeypatch.setattr(download, '_USUAL_PLACES', places)
     monkeypatch.setenv('HOME', str(tmp_path / 'home'))
-    (tmp_path / 'work').mkdir()
-    monkeypatch.chdir(str(tmp_path / 'work'))
+    (tmp_path / 'cwd').mkdir()
+    monkeypatch.chdir(str(tmp_path / 'cwd'))
     return tmp_path / 'home'
 
 
@@ -47,12 +49,12 @@ def _snapshot(directory):
 
 # Directory, name: as the programs leave them.
 PYTHON_PLACES = [
-    ('work/data', SPEC.python_directory),  # torchvision
+    ('cwd/data', SPEC.python_directory),  # torchvision
     ('home/.keras/datasets', SPEC.python_directory),  # Keras 2
     ('home/.keras/datasets', f'{SPEC.python_directory}-target/{SPEC.python_directory}'),  # Keras 3
 ]
 ARCHIVE_PLACES = [
-    ('work/data', PYTHON),
+    ('cwd/data', PYTHON),
     ('home/.keras/datasets', f'{SPEC.python_directory}.tar.gz'),
     ('home/.keras/datasets', f'{SPEC.python_directory}-target_archive'),
     (
@@ -73,7 +75,8 @@ def test_a_directory_of_another_program(home, small, versions, tmp_path, capsys,
     before = _snapshot(path)
     download.obtain(small, str(tmp_path / 'data'))
     _assert_same(tmp_path / 'data', versions)
-    line = f'Making {tmp_path}/data/{SPEC.directory} from {path}\n'
+    shown = os.path.join('data', name) if place == 'cwd/data' else path
+    line = f'Making {tmp_path}/data/{SPEC.directory} from {shown}\n'
     assert capsys.readouterr() == (line, '')
     assert _snapshot(path) == before and os.listdir(str(tmp_path / 'data')) == [SPEC.directory]
 
@@ -91,37 +94,40 @@ def test_an_archive_of_another_program(
     assert _snapshot(path.parent) == before
 
 
-@pytest.mark.parametrize('damage', ['a changed pixel', 'a missing file', 'a wrong archive'])
-def test_a_damaged_copy_is_not_used_and_named(
-    home, small, versions, tmp_path, capsys, monkeypatch, damage
-):
+@pytest.mark.parametrize(
+    'damage', ['a changed pixel', 'a missing file', 'a wrong archive', 'other class names']
+)
+def test_a_damaged_copy_is_not_used_and_named(home, small, versions, tmp_path, capsys, damage):
     """The line names, in this order: the copy, the archives, the synthetic data."""
-    monkeypatch.setattr(transport, '_RETRY_SECS', 0)
-    directory = tmp_path / 'work' / 'data' / SPEC.python_directory
+    directory = tmp_path / 'cwd' / 'data' / SPEC.python_directory
     shutil.copytree(str(versions / SPEC.python_directory), str(directory))
     path = directory / 'data_batch_2'
     if damage == 'a missing file':
         path.unlink()
+    elif damage == 'other class names':
+        names = [name.encode() for name in reversed(dataset.CLASS_NAMES)]
+        python_files.dump({b'label_names': names}, directory / 'batches.meta')
     elif damage == 'a changed pixel':
         content = path.read_bytes()
         path.write_bytes(content[:5000] + bytes([content[5000] ^ 1]) + content[5001:])
     else:
         shutil.rmtree(str(directory))
-        (tmp_path / 'work' / 'data' / PYTHON).write_bytes(b'text')
+        (tmp_path / 'cwd' / 'data' / PYTHON).write_bytes(b'text')
     with messages.raises(
         r'^Cannot download CIFAR-10 from 2 hosts .the first, 127.0.0.1:1: .* refused.: check the network; '
-        f'{tmp_path}/work/data/.* (delete|restore) it[^;]*; put {BINARY} or {PYTHON} into {tmp_path}/new; '
-        'or train with --dataset=synthetic$'
+        r'replace the copy that was found: data/[^;]*; '
+        f'put {BINARY} or {PYTHON} into {tmp_path}/new; or use `cifar10_train.py --dataset=synthetic`$'
     ):
         urls = ['http://127.0.0.1:1/x', 'http://127.0.0.1:1/y']
         download.obtain(small._replace(urls=urls), str(tmp_path / 'new'))
     assert not (tmp_path / 'new').exists()
-    assert f' {tmp_path}/work/data/' in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert ' data/' in error and error.endswith('; it is not used\n')
 
 
 def test_a_good_copy_after_a_damaged_one(home, small, versions, python_archive, tmp_path):
-    (tmp_path / 'work' / 'data').mkdir()
-    (tmp_path / 'work' / 'data' / PYTHON).write_bytes(b'text')
+    (tmp_path / 'cwd' / 'data').mkdir()
+    (tmp_path / 'cwd' / 'data' / PYTHON).write_bytes(b'text')
     keras = tmp_path / 'home' / '.keras' / 'datasets'
     keras.mkdir(parents=True)
     (keras / PYTHON).write_bytes(python_archive)
@@ -130,8 +136,8 @@ def test_a_good_copy_after_a_damaged_one(home, small, versions, python_archive, 
 
 
 def test_a_url_is_the_only_source(home, small, python_archive, tmp_path):
-    (tmp_path / 'work' / 'data').mkdir()
-    (tmp_path / 'work' / 'data' / PYTHON).write_bytes(python_archive)
+    (tmp_path / 'cwd' / 'data').mkdir()
+    (tmp_path / 'cwd' / 'data' / PYTHON).write_bytes(python_archive)
     with messages.raises('^Cannot download http://127.0.0.1:1/x .*: check the network, or leave'):
         download.obtain(small, str(tmp_path / 'new'), 'http://127.0.0.1:1/x')
 
@@ -203,3 +209,81 @@ def test_cifar100_is_found_without_its_flag(tmp_path, capsys):
     for name in ('train.bin', 'test.bin', 'fine_label_names.txt', 'coarse_label_names.txt'):
         made = (tmp_path / 'cifar-100-binary' / name).read_bytes()
         assert made == (tmp_path / 'made' / name).read_bytes()
+
+
+def test_a_data_set_of_the_user_is_no_copy(home, small, tmp_path, capsys):
+    """It has the names of the published files, and a dataset.json."""
+    data_sets.write(tmp_path / 'made')
+    dataset_writer.hold_out(
+        dataset.read(str(tmp_path / 'made')), str(tmp_path / 'cwd' / 'data'), 9, seed=0
+    )
+    with messages.raises('^Cannot download http://127.0.0.1:1/x [^;]*; put cifar-10-binary'):
+        download.obtain(small._replace(urls=['http://127.0.0.1:1/x']), str(tmp_path / 'new'))
+    assert capsys.readouterr().err == '' and not published.find(str(tmp_path / 'cwd' / 'data'))
+
+
+def test_a_directory_that_cannot_be_written(small, versions, tmp_path, monkeypatch):
+    source = tmp_path / SPEC.python_directory
+    shutil.copytree(str(versions / SPEC.python_directory), str(source))
+    monkeypatch.setattr(download.os, 'access', lambda path, mode: False)
+    with messages.raises(
+        rf'^The binary files of {source} cannot be written to {tmp_path}: write them elsewhere with '
+        rf'`cifar10_dataset.py convert {source} OUT`, and give OUT as the directory$'
+    ):
+        download.obtain(small, str(tmp_path))
+
+
+def test_the_command_and_the_trainer_use_the_same_data_set(tmp_path):
+    """An archive beside a data set is not used."""
+    data_sets.write_cifar100(tmp_path / 'cifar-100-binary')
+    (tmp_path / PYTHON).write_bytes(b'text')
+    arg = f'--data_dir={tmp_path}'
+    for args in (
+        ['verify', arg],
+        ['holdout', str(tmp_path), str(tmp_path / 'out'), '--num_examples=9'],
+    ):
+        status, stdout, stderr = programs.call('cifar10_dataset', *args)
+        assert (status, stderr) == (0, '') and ' of 100 classes ' in stdout
+
+
+def test_another_python_archive(versions, python_archive, tmp_path):
+    """The MD5 can be that of an archive for Python, in upper case."""
+    (tmp_path / PYTHON).write_bytes(python_archive)
+    cifar10.maybe_download_and_extract(
+        str(tmp_path / 'data'),
+        (tmp_path / PYTHON).as_uri(),
+        hashlib.md5(python_archive).hexdigest().upper(),
+    )
+    _assert_same(tmp_path / 'data', versions)
+
+
+@pytest.mark.parametrize('name', ['a[b]', 'a*'])
+def test_a_directory_whose_name_is_a_pattern(small, versions, tmp_path, name):
+    (tmp_path / name).mkdir()
+    directory = tmp_path / name / SPEC.python_directory
+    shutil.copytree(str(versions / SPEC.python_directory), str(directory))
+    download.obtain(small, str(tmp_path / name))
+    _assert_same(tmp_path / name, versions)
+
+
+def test_an_incomplete_binary_directory(small, versions, tmp_path):
+    """The line names the file in this directory, not in the one that is removed."""
+    source = tmp_path / 'source'
+    shutil.copytree(str(versions / SPEC.directory), str(source))
+    with open(str(source / 'data_batch_2.bin'), 'ab') as file:
+        file.write(b'x')
+    with messages.raises(
+        f'^{source}/data_batch_2.bin has an incomplete record: .*: replace it by a good copy$'
+    ):
+        download.convert(small, str(source), str(tmp_path / 'out'))
+
+
+def test_the_published_md5s():
+    """As on https://www.cs.toronto.edu/~kriz/cifar.html."""
+    known = published.CIFAR10.archives + published.CIFAR100.archives
+    assert {archive.name: archive.md5 for archive in known} == {
+        'cifar-10-binary.tar.gz': 'c32a1d4ab5d03f1284b67883e8d87530',
+        'cifar-10-python.tar.gz': 'c58f30108f718f92721af3b95e74349a',
+        'cifar-100-binary.tar.gz': '03b5dce01913d631647c71ecec9e9cb8',
+        'cifar-100-python.tar.gz': 'eb9058c3a382ffc7106e4002c42a8d85',
+    }

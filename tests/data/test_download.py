@@ -66,7 +66,7 @@ def test_a_server_that_stays_broken(archive, tmp_path, monkeypatch, status, trie
     names = 'cifar-10-binary.tar.gz or cifar-10-python.tar.gz'
     with contextlib.closing(server), messages.raises(
         rf'^Cannot download {server.url} \(HTTP Error {status}: .*\): check the network, or leave out '
-        f'--data_url; put {names} into {tmp_path}; or train with --dataset=synthetic$'
+        f'--data_url; put {names} into {tmp_path}; or use `cifar10_train.py --dataset=synthetic`$'
     ):
         cifar10.maybe_download_and_extract(str(tmp_path), server.url)
     assert len(server.ranges) == tries and slept == [1, 2][: tries - 1]
@@ -213,7 +213,7 @@ FETCH = """
 import sys
 from cifar10.data import download, transport
 transport._RETRY_SECS = 0
-transport._TRIAL_SECS = 60
+transport._ONLY_HOST_SECS = 60
 download.maybe_download_and_extract(*sys.argv[1:])
 """
 

@@ -47,7 +47,7 @@ def test_a_host_has_the_published_archive(network, source, url):
     """The MD5 of a fast host, the length of each one."""
     (archive,) = [archive for archive in source.archives if archive.name in url]
     md5, start = hashlib.md5(), time.monotonic()
-    with transport._open(url, 0) as response:
+    with transport._open(url, 0, DEADLINE_SECS) as response:
         length = int(response.headers['Content-Length'])
         assert length == NUM_BYTES[archive.name]
         num_bytes = 0
