@@ -257,13 +257,12 @@ def test_another_python_archive(versions, python_archive, tmp_path):
     _assert_same(tmp_path / 'data', versions)
 
 
-@pytest.mark.parametrize('name', ['a[b]', 'a*'])
-def test_a_directory_whose_name_is_a_pattern(small, versions, tmp_path, name):
-    (tmp_path / name).mkdir()
-    directory = tmp_path / name / SPEC.python_directory
+def test_a_directory_whose_name_is_a_pattern(small, versions, tmp_path):
+    parent = tmp_path / 'a[b]'
+    directory = parent / f'{SPEC.python_directory}-target' / SPEC.python_directory
     shutil.copytree(str(versions / SPEC.python_directory), str(directory))
-    download.obtain(small, str(tmp_path / name))
-    _assert_same(tmp_path / name, versions)
+    download.obtain(small, str(parent))
+    _assert_same(parent, versions)
 
 
 def test_an_incomplete_binary_directory(small, versions, tmp_path):
@@ -273,7 +272,7 @@ def test_an_incomplete_binary_directory(small, versions, tmp_path):
     with open(str(source / 'data_batch_2.bin'), 'ab') as file:
         file.write(b'x')
     with messages.raises(
-        f'^{source}/data_batch_2.bin has an incomplete record: .*: replace it by a good copy$'
+        f'^{source}/data_batch_2.bin has an incomplete record: [^;]*: replace it by a good copy$'
     ):
         download.convert(small, str(source), str(tmp_path / 'out'))
 
