@@ -66,7 +66,7 @@ def obtain(source, data_dir, data_url=None):
             return
         parent = _parent(directory)
         try:
-            path = transport.Download(source, parent, [data_url] if data_url else source.urls).run()
+            transport.Download(source, parent, [data_url] if data_url else source.urls).run()
         except ConnectionError as error:
             names = ' or '.join(archive.name for archive in source.archives)
             remedies = ['check the network' + (', or leave out --data_url' if data_url else '')]
@@ -76,7 +76,7 @@ def obtain(source, data_dir, data_url=None):
                 'or use `cifar10_train.py --dataset=synthetic`',
             ]
             raise UserError(f'Cannot download {error}: {"; ".join(remedies)}')
-        _use_first(source, [path], directory)
+        _use_copy_beside(source, directory)
 
 
 def use_copy(source, data_dir):

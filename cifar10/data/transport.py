@@ -86,7 +86,7 @@ class Download:
         self._num_new = 0  # bytes that were not on disk before
 
     def run(self):
-        """Download one of the archives; return its path.
+        """Download one of the archives to the directory.
 
         Raises:
           ConnectionError: no host has sent the archive.
@@ -101,9 +101,8 @@ class Download:
             while True:
                 host = min(self._hosts, key=self._seconds_left)
                 if host.rate():
-                    path = self._try(host)
-                    if path:
-                        return path
+                    if self._try(host):
+                        return
                     continue
                 num_failed_rounds = 0 if self._num_new > num_before else num_failed_rounds + 1
                 num_before = self._num_new
@@ -124,7 +123,7 @@ class Download:
         return max(num_bytes, 1) / host.rate() if host.rate() else math.inf
 
     def _try(self, host):
-        """Receive from a host; return the path of the archive if it is complete."""
+        """Receive from a host; return True if the archive is complete."""
         partial_path = self._partial_paths[host.path]
         num_present, num_before = _size(partial_path), self._num_new
         print(f'Downloading {host.archive.name} from {host.name}', flush=True)
@@ -138,7 +137,7 @@ class Download:
             host.fail(error, has_sent=self._num_new > num_before)
             # The text comes from the network.
             print(errors.escape_unprintable(f'{host.name}: {host.error}'), flush=True)
-        return None
+        return False
 
     def _receive(self, host, partial_path, num_present):
         """Append the missing bytes to the partial file.
@@ -207,7 +206,7 @@ class Download:
             raise _SlowHostError(f'{host.measured_rate / 1000:.0f} kB/s, {left} left')
 
     def _verify(self, host, partial_path, num_resumed):
-        """Return the path of the complete archive; start again if its MD5 is wrong.
+        """Publish the complete archive and return True; return False to start again.
 
         Raises:
           ValueError: everything came from this host.
@@ -215,10 +214,9 @@ class Download:
         md5 = files.digest(partial_path, 'md5')
         for archive in self._archives:
             if archive.md5 == md5:
-                path = os.path.join(self._directory, archive.name)
-                os.replace(partial_path, path)
+                os.replace(partial_path, os.path.join(self._directory, archive.name))
                 self._remove_partial_files()
-                return path
+                return True
         os.truncate(partial_path, 0)
         if not num_resumed or host.has_wrong_bytes:
             raise ValueError(
@@ -226,7 +224,7 @@ class Download:
             )
         host.has_wrong_bytes = True
         print('The earlier part was of another file: starting again', flush=True)
-        return None
+        return False
 
     def _remove_partial_files(self):
         for path in self._partial_paths.values():

@@ -181,6 +181,10 @@ def test_an_archive_that_cannot_be_extracted(tmp_path, archive, fault):
     with messages.raises(rf'^{path} is damaged \(.*: delete it '):
         cifar10.maybe_download_and_extract(str(tmp_path), md5=md5)
     assert os.listdir(str(tmp_path)) == [path.name]
+    copy = tmp_path / 'new' / NAME  # the same after a download
+    with messages.raises(rf'^{copy} is damaged \(.*: delete it '):
+        cifar10.maybe_download_and_extract(str(copy.parent), path.as_uri(), md5)
+    assert os.listdir(str(copy.parent)) == [copy.name]
 
 
 def test_the_largest_partial_download_is_resumed(fetch, tmp_path, archive):
