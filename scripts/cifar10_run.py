@@ -102,9 +102,6 @@ def main():
     except UserError as error:
         program.print_traceback()
         sys.exit(f'cifar10_run.py: error: {error}')
-    except KeyboardInterrupt:
-        print('cifar10_run.py: interrupted', file=sys.stderr)
-        sys.exit(130)
 
 
 if __name__ == '__main__':

@@ -24,9 +24,8 @@ _MAGIC = re.compile(
 def run(path, arguments, own_modules=False):
     """Run a program or notebook as a script, with TensorFlow 1 and the tutorial's modules.
 
-    The program becomes `__main__`; its directory comes first in sys.path. After an error without a
-    hint, print the program's traceback and exit with status 1. Skip the magics and shell commands
-    of a notebook, with a warning each.
+    The program becomes `__main__`; its directory comes first in sys.path. Signals do what they do
+    under Python. Skip the magics and shell commands of a notebook, with a warning each.
 
     Args:
       path: path of a Python file or a notebook.
@@ -35,7 +34,8 @@ def run(path, arguments, own_modules=False):
 
     Raises:
       UserError: the program cannot be read, or its error has a hint in `error_hints`.
-      SystemExit: the program exits, or its error has no hint.
+      KeyboardInterrupt: after Ctrl-C; its traceback has been printed.
+      SystemExit: the program exits, or its error has no hint and its traceback has been printed.
     """
     codes, is_notebook = _compile_program(path)
     directory = os.path.dirname(os.path.realpath(path))
@@ -55,12 +55,15 @@ def run(path, arguments, own_modules=False):
     try:
         for code in codes:
             exec(code, vars(main))
-    except (SystemExit, KeyboardInterrupt):
+    except SystemExit:
         raise
     except BaseException as error:
-        _exit_with_error(
-            error, directory, error.__traceback__.tb_next
-        )  # without the frame of this function
+        frames = error.__traceback__.tb_next  # without the frame of this function
+        if not isinstance(error, KeyboardInterrupt):
+            _exit_with_error(error, directory, frames)
+        _show(error, frames)
+        sys.excepthook = lambda *unused_error: None  # It has been shown.
+        raise  # Python ends its process with SIGINT, after the functions of atexit.
 
 
 def _exit_with_error(error, directory, frames):
@@ -68,11 +71,16 @@ def _exit_with_error(error, directory, frames):
     line = error_hints.find_hint(error, directory)
     if line:
         raise UserError(line)
+    _show(error, frames)
+    sys.exit(1)
+
+
+def _show(error, frames):
+    """Print a traceback as Python does, or as the program's own hook does."""
     if sys.excepthook is sys.__excepthook__:  # It would not show the lines of a cell.
         traceback.print_exception(type(error), error, frames)
     else:
         sys.excepthook(type(error), error.with_traceback(frames), frames)
-    sys.exit(1)
 
 
 def _compile_program(path):

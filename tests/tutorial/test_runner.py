@@ -5,7 +5,6 @@ The process is a fork, except where the end of Python matters."""
 import os
 import re
 import shutil
-import signal
 
 import numpy as np
 import pytest
@@ -140,15 +139,6 @@ def test_copies_beside_the_program(own, data_dir):
     status, _, stderr = programs.run('cifar10_run', '--own_modules', program, batches)
     assert status == 1 and stderr.startswith(f'cifar10_run.py: using {directory}/cifar10.py and ')
     assert 'TypeError: inputs() got an unexpected keyword argument' in stderr
-
-
-def test_ctrl_c_ends_the_program(own, tmp_path):
-    (tmp_path / 'waits.py').write_text('import time\nprint("now", flush=True)\ntime.sleep(100)\n')
-    process = programs.start('cifar10_run', str(tmp_path / 'waits.py'))
-    assert process.stdout.readline() == 'now\n'
-    process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate()
-    assert (process.returncode, stderr) == (130, 'cifar10_run.py: interrupted\n')
 
 
 def test_a_thread_and_what_happens_at_the_end_keep_their_sessions(tmp_path):
