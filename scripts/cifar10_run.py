@@ -2,8 +2,8 @@
 """Runs an unchanged TensorFlow 1 program or notebook on today's TensorFlow.
 
 In the program, `import tensorflow` imports the TensorFlow 1 API. `import cifar10` and
-`import cifar10_input` import the modules of the TensorFlow tutorial, with the input and network of
-this package.
+`import cifar10_input` import the modules of the TensorFlow tutorial: copies beside the program, or
+this package's, which are faster.
 
   cifar10_run.py cifar10_train.py --max_steps=1000
 """
@@ -31,7 +31,7 @@ from cifar10.tutorial import load_ipython_extension  # noqa: F401 (%load_ext scr
 def argument_parser():
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
-        usage='cifar10_run.py [--own_modules] PROGRAM [ITS FLAGS]',
+        usage='cifar10_run.py [--package_modules] PROGRAM [ITS FLAGS]',
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -39,9 +39,9 @@ def argument_parser():
     )
     parser.add_argument('-h', '-help', '--help', action='help', help='Show this help.')
     parser.add_argument(
-        '--own_modules',
+        '--package_modules',
         action='store_true',
-        help="Use the copies of cifar10.py and cifar10_input.py in the program's directory.",
+        help="Use this package's cifar10 and cifar10_input, not copies in the program's directory.",
     )
     parser.add_argument(
         '--version',
@@ -76,15 +76,15 @@ def parse():
 
 def _describe_unknown_flags(arguments, unknown):
     """Return a message about flags before the name of the program, and the remedy."""
-    if unknown[0] == '--own-modules':
-        return '--own-modules is unknown: use --own_modules'
+    if unknown[0] == '--package-modules':
+        return '--package-modules is unknown: use --package_modules'
     # Without `=`, a value looks like the name of the program.
     words = [*unknown, arguments.program, *arguments.flags]
     path = next(
         (word for word in words if re.fullmatch(r'[^-].*\.(py|ipynb)', word)), arguments.program
     )
     words.remove(path)
-    command = [*(['--own_modules'] if arguments.own_modules else []), path, *words]
+    command = [*(['--package_modules'] if arguments.package_modules else []), path, *words]
     return (
         f'{unknown[0]} is before the name of the program; the flags of the program come after it: '
         f'cifar10_run.py {" ".join(map(shlex.quote, command))}'
@@ -98,7 +98,7 @@ def main():
     from cifar10.tutorial import runner
 
     try:
-        runner.run(arguments.program, arguments.flags, arguments.own_modules)
+        runner.run(arguments.program, arguments.flags, arguments.package_modules)
     except UserError as error:
         program.print_traceback()
         sys.exit(f'cifar10_run.py: error: {error}')

@@ -74,7 +74,7 @@ _SCRIPTS = {  # Flags of the script to suggest; those of other unknown flags get
     'cifar10_dataset.py': 'test_fraction strict contact_sheet_file'.split(),
     'cifar10_results.py': 'runs at_epochs target_precision plot_file'.split(),
     'cifar10_benchmark.py': 'baseline rounds warmup_steps steps gpu_gflops json_file trace_file'.split(),
-    'cifar10_run.py': ['own_modules'],
+    'cifar10_run.py': ['package_modules'],
 }
 
 

@@ -32,7 +32,7 @@ def load_ipython_extension(unused_shell):
     activate()
 
 
-def activate(own_modules=False):
+def activate(package_modules=False):
     """Give a notebook TensorFlow 1 and the tutorial's modules, as the runner gives a program.
 
     Then `import tensorflow` imports TensorFlow 1, and `import cifar10` and `import cifar10_input`
@@ -40,10 +40,11 @@ def activate(own_modules=False):
     errors show the lines of the notebook only. A second call does nothing.
 
     Args:
-      own_modules: use the copies of the tutorial's modules in the working directory if True.
+      package_modules: True to import the tutorial's modules of this package, not copies in the
+        working directory.
 
     Raises:
-      UserError: TensorFlow was imported before, or there are no copies.
+      UserError: TensorFlow was imported before.
     """
     tf1 = sys.modules.get('cifar10.tutorial.tf1')
     if 'tensorflow' in sys.modules and not tf1:
@@ -56,18 +57,20 @@ def activate(own_modules=False):
     if tf1 and tf1.is_installed():
         return
     startup.import_tensorflow()
-    from cifar10.tutorial import modules, tf1
+    from cifar10.tutorial import modules, sessions, tf1
 
     if shell:
-        _adapt_shell(shell, tf1)
-    modules.install(os.path.join(os.path.realpath(os.getcwd()), ''), own_modules)
+        _adapt_shell(shell)
+    modules.install(os.path.join(os.path.realpath(os.getcwd()), ''), package_modules)
     tf1.install()
-    atexit.register(tf1.close_sessions)
+    atexit.register(sessions.close)
 
 
-def _adapt_shell(shell, tf1):
+def _adapt_shell(shell):
+    from cifar10.tutorial import program_flags
+
     sys.argv = ['notebook']
-    tf1.adapt_to_notebook(is_kernel=True)
+    program_flags.adapt_to_notebook(is_kernel=True)
     # Notebooks for Colab begin with %tensorflow_version 1.x.
     shell.register_magic_function(lambda line: None, 'line', 'tensorflow_version')
     # %tensorboard looks for this variable, then on the PATH, which may lack a virtual environment.

@@ -18,10 +18,7 @@ _PACKAGE_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__f
 _PYTHON_3_HINT = (
     'this is Python 2: convert the program with 2to3 (in Python up to 3.12), or rewrite the line'
 )
-_OWN_MODULES_HINT = (
-    "If the program has its own copy, give --own_modules before the program's name (in a notebook: "
-    'activate(own_modules=True))'
-)
+_COPY_HINT = "the program needs its author's copy beside it, without --package_modules"
 _PYTHON_2_SYNTAX = '|'.join(  # for a line with emptied strings
     [
         r"(^|[:;]) *(print|exec) +[\w'{-]",
@@ -56,9 +53,35 @@ _MISSING_NAME_PATTERNS = [  # of error messages
     r"No module named '(?P<module>tensorflow[\w.]*|cifar10)\.(?P<name>\w+)",
     r'(?P<module>tf\.contrib[\w.]*)\.(?P<name>\w+) is not in',
 ]
+_NOTEBOOK_HINT = 'this line is from a notebook: remove it'
 _REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
-    (r"NameError: name 'get_ipython'", 'this line is from a notebook: remove it'),
+    (r"NameError: name 'get_ipython'", _NOTEBOOK_HINT),
     (_PYTHON_2_ERRORS, _PYTHON_3_HINT),
+    (
+        r"'float' object cannot be interpreted as an integer|indices must be integers.*, not float|"
+        r'DataType float32 not in list of allowed values: int32, int64|'
+        r"a sequence of integers or a single integer, got '",
+        'in Python 3, 8 / 2 is 4.0: write 8 // 2 for an integer',
+    ),
+    (
+        r"'(zip|map|filter|range|dict_\w+)' object (is not subscriptable|does not support item)|"
+        r"object of type '(zip|map|filter)' has no len|operand .* for \+: '(range|dict_\w+)'|"
+        r'Failed to convert elements of (<(zip|map|filter)|dict_)|Expected values range\(',
+        'in Python 3, this is no list: write list(...) around it',
+    ),
+    (
+        r"UnicodeDecodeError: 'ascii' .* in .*pickle|UnicodeDecodeError: .* 0x80 in position 0",
+        "this is Python 2: write pickle.load(open(path, 'rb'), encoding='latin1')",
+    ),
+    (r"'str' object has no attribute 'decode'", 'in Python 3, a str is text: delete .decode()'),
+    (
+        r'inhomogeneous shape',
+        'NumPy needs a type for lists of different lengths: write np.array(..., dtype=object)',
+    ),
+    (
+        r'only (0-dimensional|length-1|size-1) arrays can be converted to Python scalars',
+        'NumPy converts no array with axes to a number: write array.item()',
+    ),
     (
         r"module 'numpy' has no attribute '\w+'\. `",
         'NumPy has removed this name: delete the prefix `np.`',
@@ -69,13 +92,17 @@ _REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
         'run takes one list of fetches: write run([a, b])',
     ),
     (
+        r"numpy' has no attribute 'bool8'.* in .*\.step\(",
+        'gym does not run with NumPy 2: pip install gymnasium',
+    ),
+    (
         r'as a Python `?bool`? is not allowed',
         'a tensor has no truth value since TensorFlow 0.7: write `is not None`',
     ),
     (r'not available with Keras 3', 'make it available: pip install tf_keras'),
     (
         r'TypeError: (\w+)\(\) .* in .*cifar10(_input)?\.\1\(',
-        "the tutorial's function differs. " + _OWN_MODULES_HINT,
+        "the tutorial's function differs: " + _COPY_HINT,
     ),
     (r"No module named 'PIL'", 'pip install pillow'),
     (
@@ -167,12 +194,12 @@ def _find_name_remedies(text):
         return []
     module, name = found.group('module', 'name')
     owner = sys.modules.get(re.sub(r'^tf\b', 'tensorflow', module))
-    similar = difflib.get_close_matches(name, dir(owner), 1, 0.7)
+    similar = difflib.get_close_matches(name, dir(owner), 1, 0.85)
     question = f"did you mean '{similar[0]}'? " if similar else ''
     if (getattr(owner, '__file__', None) or '').startswith(_PACKAGE_DIR):
-        return [question + "The tutorial's module has no such name. " + _OWN_MODULES_HINT]
+        return [question + "the tutorial's module has no such name: " + _COPY_HINT]
     if 'tf_slim' in text:
-        return [question + 'More names: pip install tf_slim tf_keras']
+        return [question + 'More names: pip install tf_slim']
     if re.match(r'(tensorflow(_core)?|tf\.contrib)\b', module):
         return [
             question + 'docs/tf1.md has remedies for removed names; TensorFlow 1.15 '
@@ -186,6 +213,10 @@ def find_syntax_remedy(error):
     without_strings = re.sub(r'(["\'])(?:\\.|(?!\1).)*\1|#.*', "''", (error.text or '').strip())
     if re.search("UTF-8|(?<!unicodeescape' )codec can't decode", error.msg):
         return 'save the file as UTF-8, or name its encoding in the first line'
+    if isinstance(error, TabError):
+        return 'in Python 2, a tab was 8 spaces: replace each one (expand -t 8)'
+    if without_strings.startswith(('%', '!')):
+        return _NOTEBOOK_HINT
     if re.search('unterminated|EOL while scanning', error.msg):
         return None
     if re.search('Missing parentheses', error.msg) or re.search(_PYTHON_2_SYNTAX, without_strings):

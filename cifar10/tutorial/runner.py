@@ -8,12 +8,13 @@ import os
 import re
 import sys
 import textwrap
+import threading
 import traceback
 import types
 
 from cifar10.errors import UserError, warn
 from cifar10.system import files, signals
-from cifar10.tutorial import error_hints, modules, tf1
+from cifar10.tutorial import error_hints, modules, program_flags, sessions, tf1
 
 # Line of a notebook that is not Python: magic, shell command, its result, request for help.
 _MAGIC = re.compile(
@@ -21,7 +22,7 @@ _MAGIC = re.compile(
 )
 
 
-def run(path, arguments, own_modules=False):
+def run(path, arguments, package_modules=False):
     """Run a program or notebook as a script, with TensorFlow 1 and the tutorial's modules.
 
     The program becomes `__main__`; its directory comes first in sys.path. Signals do what they do
@@ -30,7 +31,8 @@ def run(path, arguments, own_modules=False):
     Args:
       path: path of a Python file or a notebook.
       arguments: list of strings, the program's command line.
-      own_modules: use the copies of the tutorial's modules beside the program if True.
+      package_modules: True to import the tutorial's modules of this package, not copies beside the
+        program.
 
     Raises:
       UserError: the program cannot be read, or its error has a hint in `error_hints`.
@@ -39,12 +41,13 @@ def run(path, arguments, own_modules=False):
     """
     codes, is_notebook = _compile_program(path)
     directory = os.path.dirname(os.path.realpath(path))
-    modules.install(os.path.realpath(path), own_modules)
+    remedy = modules.install(os.path.realpath(path), package_modules)
     tf1.install()
+    _add_hints_in_threads(directory)
     if is_notebook:
-        tf1.adapt_to_notebook()
+        program_flags.adapt_to_notebook()
     # This runs after the program's threads, and after its own atexit functions.
-    atexit.register(tf1.close_sessions)
+    atexit.register(sessions.close)
     signals.restore_handlers()
     sys.argv = [path] + arguments
     sys.path[0] = directory
@@ -60,18 +63,33 @@ def run(path, arguments, own_modules=False):
     except BaseException as error:
         frames = error.__traceback__.tb_next  # without the frame of this function
         if not isinstance(error, KeyboardInterrupt):
-            _exit_with_error(error, directory, frames)
+            _exit_with_error(error, directory, frames, remedy)
         _show(error, frames)
         sys.excepthook = lambda *unused_error: None  # It has been shown.
         raise  # Python ends its process with SIGINT, after the functions of atexit.
 
 
-def _exit_with_error(error, directory, frames):
-    """Exit with the hint for an error, or else with its traceback."""
+def _add_hints_in_threads(directory):
+    """Print the hint for an error after the traceback of a thread."""
+    show = threading.excepthook
+
+    def show_with_hint(error):
+        show(error)
+        line = error_hints.find_hint(error.exc_value, directory)
+        if line:
+            warn(line)
+
+    threading.excepthook = show_with_hint
+
+
+def _exit_with_error(error, directory, frames, remedy=None):
+    """Exit with the hint for an error, or else with its traceback and `remedy`."""
     line = error_hints.find_hint(error, directory)
     if line:
         raise UserError(line)
     _show(error, frames)
+    if remedy:
+        warn(remedy)
     sys.exit(1)
 
 

@@ -4,10 +4,12 @@ Only missing names are added. Arguments in the old order are accepted only if th
 impossible.
 """
 
-import contextlib
-import difflib
+import collections
+import collections.abc
 import functools
 import importlib.util
+import inspect
+import linecache
 import logging
 import os
 import re
@@ -16,16 +18,16 @@ import threading
 import time
 import types
 import warnings
-import weakref
 
-from absl import app, flags
 import tensorflow as tensorflow_2
 import tensorflow.compat.v1 as tf
 from tensorflow.python import client, pywrap_tensorflow
 from tensorflow.python.framework import graph_util
+from tensorflow.python.layers import layers as tf_layers
+from tensorflow.python.ops import rnn_cell
 
-from cifar10 import errors, placement
-from cifar10.tutorial import contrib
+from cifar10 import errors
+from cifar10.tutorial import batch_normalization, contrib, downloads, program_flags, sessions
 
 # Error message of a queue thread if its session was closed between two steps.
 _CLOSED = 'Session has been closed'
@@ -35,7 +37,7 @@ _OLD_ARGUMENTS = {
     'num_split': 'num_or_size_splits',
 }
 _OLD_LOSS = ['logits', 'labels', 'name']
-_sessions = weakref.WeakSet()
+_ArgSpec = collections.namedtuple('ArgSpec', 'args varargs keywords defaults')
 _OLD_NAMES = {  # by module; source: RELEASE.md of TensorFlow 1.0
     tf: {
         'mul': tf.multiply,
@@ -52,7 +54,11 @@ _OLD_NAMES = {  # by module; source: RELEASE.md of TensorFlow 1.0
         'pywrap_tensorflow': pywrap_tensorflow,
         **contrib.SUMMARIES,
     },
-    time: {'clock': time.perf_counter},  # removed in Python 3.8
+    # Removed in Python 3.8 to 3.11.
+    time: {'clock': time.perf_counter},
+    inspect: {'getargspec': lambda function: _ArgSpec(*inspect.getfullargspec(function)[:4])},
+    collections: {name: getattr(collections.abc, name) for name in collections.abc.__all__},
+    threading.Thread: {'isAlive': threading.Thread.is_alive},
     tf.train: {'SummaryWriter': tf.summary.FileWriter},
     tf.image: {'per_image_whitening': tf.image.per_image_standardization},
     # Private modules that programs import.
@@ -66,7 +72,7 @@ def install():
     """Replace the module `tensorflow` by version 1, for this process."""
     _quieten()
     if importlib.util.find_spec('tf_keras'):
-        os.environ.setdefault('TF_USE_LEGACY_KERAS', '1')  # for tf.layers and tf.nn.rnn_cell
+        os.environ.setdefault('TF_USE_LEGACY_KERAS', '1')  # for tf.keras in a graph
     tf.disable_v2_behavior()
     for module, names in _OLD_NAMES.items():
         for name, value in names.items():
@@ -79,13 +85,17 @@ def install():
         (tf.train.Optimizer, 'apply_gradients'),
     ]:
         setattr(owner, name, _with_new_variables(getattr(owner, name)))
-    _follow_sessions()
-    _let_flags_be_set()
-    _warn_of_unknown_flags()
+    _accept_truth_of_gradients()
+    sessions.install()
+    program_flags.install()
+    downloads.install()
     module = _module()
     sys.modules['tensorflow'] = module
-    # TensorFlow 1.15 has tf.contrib.
-    tf.contrib = tensorflow_2.contrib if hasattr(tensorflow_2, 'contrib') else contrib.install()
+    if hasattr(tensorflow_2, 'contrib'):  # TensorFlow 1.15
+        tf.contrib = tensorflow_2.contrib
+    else:
+        tf.contrib = contrib.install()
+        _show_layers()
 
 
 def is_installed():
@@ -138,6 +148,38 @@ def _module():
     module.__getattr__ = get  # PEP 562
     module.__dir__ = lambda: sorted(set(dir(tf)) | set(vars(module)))
     return module
+
+
+def _show_layers():
+    """Show tf.layers and tf.nn.rnn_cell, which TensorFlow has, but hides if Keras is version 3."""
+    tf.nn.rnn_cell = rnn_cell
+    hidden, tf.layers = tf.layers, types.ModuleType('tensorflow.layers')
+    vars(tf.layers).update(vars(tf_layers), __getattr__=lambda name: getattr(hidden, name))
+    tf.layers.batch_normalization = batch_normalization.batch_normalization
+
+
+def _accept_truth_of_gradients():
+    """Let the condition `if grad:` mean `if grad is not None:`, as TensorFlow did up to 0.6.
+
+    Any other use of a tensor's truth stays an error.
+    """
+    convert = tf.Tensor.__bool__
+    condition = re.compile(r'\s*(el)?if (not )?(grad|grads|gradient|g)\s*:')
+
+    def is_not_none(self):
+        frame = sys._getframe(1)
+        path, line = frame.f_code.co_filename, frame.f_lineno
+        found = condition.match(linecache.getline(path, line))
+        if not found:
+            return convert(self)
+        if (path, line) not in told:
+            told.add((path, line))
+            name = found.group(3)
+            errors.warn(f'{path}:{line}: `if {name}:` means `if {name} is not None:`')
+        return True
+
+    told = set()
+    tf.Tensor.__bool__ = is_not_none
 
 
 def _accept_old_orders():
@@ -196,141 +238,3 @@ def _with_new_variables(method):
             return method(*positional, **named)
 
     return call
-
-
-def _let_flags_be_set():
-    """Accept assignments to undefined flags, and _parse_flags, as TensorFlow did up to 1.4."""
-    wrapper = type(tf.app.flags.FLAGS)
-    set_flag = wrapper.__setattr__
-
-    def define_and_set(self, name, value):
-        if name not in self:
-            similar = difflib.get_close_matches(name, self, 1, 0.8)
-            if similar:
-                errors.warn(f'FLAGS.{name} is a new flag; did you mean FLAGS.{similar[0]}?')
-            tf.app.flags.DEFINE_string(name, None, '')
-        set_flag(self, name, value)
-
-    wrapper.__setattr__ = define_and_set
-    flags.FlagValues._parse_flags = lambda self, args=None: (
-        self.is_parsed() or self(sys.argv, known_only=True)
-    )
-
-
-def _warn_of_unknown_flags():
-    """Warn once about each flag that the program's text does not contain.
-
-    As in version 1, tf.app.run ignores unknown flags.
-    """
-    parse, warned = flags.FlagValues.__call__, set()
-
-    def parse_and_warn(self, argv, known_only=False):
-        rest = parse(self, argv, known_only)
-        path = getattr(sys.modules['__main__'], '__file__', None)
-        if self is flags.FLAGS and known_only and path:  # A notebook has no path.
-            with open(path, encoding='utf-8', errors='replace') as program:
-                words = set(re.findall(r'[\w-]+', program.read()))
-            given = set(re.findall(r'(?m)^--?([a-zA-Z][\w-]*)', '\n'.join(rest[1:])))
-            for flag in sorted(given - words - warned):
-                similar = difflib.get_close_matches(flag.replace('-', '_'), self, 1)
-                hint = f'; did you mean --{similar[0]}?' if similar else ''
-                errors.warn(f'tf.app.run ignores --{flag}: the program defines no such flag{hint}')
-            warned.update(given)
-        return rest
-
-    flags.FlagValues.__call__ = parse_and_warn
-
-
-def adapt_to_notebook(is_kernel=False):
-    """Let a second definition of a flag replace the first one, and let app.run return.
-
-    In a kernel, which has no command line, flags count as parsed, and an exit status of app.run
-    becomes a UserError.
-    """
-    set_flag = flags.FlagValues.__setitem__
-
-    def replace(self, name, flag):
-        if name in self and self[name] is not flag:
-            delattr(self, name)
-        flag.allow_override = True  # for the short name
-        set_flag(self, name, flag)
-
-    flags.FlagValues.__setitem__ = replace
-    for module in app, tf.app:
-        module.run = _return_from(module.run, is_kernel)
-    if is_kernel:
-        flags.FLAGS.mark_as_parsed()
-
-
-def _return_from(run, is_kernel):
-    """Return app.run without SystemExit after success."""
-
-    @functools.wraps(run)
-    def call(*positional, **named):
-        try:
-            run(*positional, **named)
-        except SystemExit as error:
-            if error.code and not is_kernel:
-                raise
-            if error.code:
-                raise errors.UserError(
-                    error.code
-                    if isinstance(error.code, str)
-                    else f'The program ended with exit status {error.code}'
-                )
-
-    return call
-
-
-def _follow_sessions():
-    """Record every session; without a GPU, enable soft placement on the CPU, and say so."""
-    has_gpu = bool(tf.config.experimental.list_physical_devices('GPU'))
-    base = tf.Session.__mro__[1]
-    init = base.__init__
-
-    def init_and_remember(self, target='', graph=None, config=None):
-        if not has_gpu:
-            config = config or tf.ConfigProto()
-            config.allow_soft_placement = True
-        init(self, target, graph, config)
-        _sessions.add(self)
-
-    base.__init__ = init_and_remember
-    if not has_gpu:
-        base.run = _with_notice_of_gpus(base.run)
-
-
-def _with_notice_of_gpus(run):
-    """Return a Session.run that prints once that operations on a GPU run on the CPU."""
-    checked = weakref.WeakKeyDictionary()  # from graphs to versions
-    is_checking = True
-
-    def call(self, *positional, **named):
-        nonlocal is_checking
-        result = run(self, *positional, **named)
-        if is_checking and checked.get(self.graph) != self.graph.version:
-            checked[self.graph] = self.graph.version
-            operations = self.graph.get_operations()
-            device = next((op.device for op in operations if ':GPU:' in op.device), None)
-            with contextlib.suppress(tf.errors.OpError, RuntimeError):  # The session was closed.
-                # Another task of a cluster may have a GPU.
-                if device and all(found.device_type != 'GPU' for found in self.list_devices()):
-                    is_checking = False
-                    errors.warn(
-                        f'No GPU found: the operations on {device} run on the CPU ({placement.GPU_REMEDY})'
-                    )
-        return result
-
-    return call
-
-
-def close_sessions():
-    """Close all sessions and join the queue threads, which could abort Python at exit."""
-    for session in list(_sessions):
-        session.close()
-    for thread in threading.enumerate():
-        # A close_on_stop thread may never end.
-        if thread.name.startswith('QueueRunnerThread') and not thread.name.endswith(
-            'close_on_stop'
-        ):
-            thread.join(timeout=10)

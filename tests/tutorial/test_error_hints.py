@@ -93,7 +93,7 @@ def test_the_place_and_the_hint(tmp_path, text, line, hint):
     'name, hint',
     [
         ('layers.xavier_initialiser', "did you mean 'xavier_initializer'? More names: pip install"),
-        ('slim.arg_scope', 'More names: pip install tf_slim tf_keras'),
+        ('slim.arg_scope', 'More names: pip install tf_slim'),
         ('rnn', 'docs/tf1.md has remedies'),
     ],
 )

@@ -12,13 +12,13 @@ from tests.helpers import programs
 
 pytestmark = pytest.mark.slow
 
-START = '''import sys, time
+START = """import sys, time
 import tensorflow.compat.v1 as tf
 tf.disable_v2_behavior()
 def wait():
     print('waits', flush=True), time.sleep(1000)
-'''
-SAVES = '''
+"""
+SAVES = """
 w = tf.Variable(0.0)
 update = tf.assign_add(w, 1.0)
 with tf.Session() as session:
@@ -30,29 +30,29 @@ with tf.Session() as session:
     except KeyboardInterrupt:
         path = tf.train.Saver().save(session, 'ckpt/model', write_meta_graph=False)
         print('saved', session.run(w) == tf.train.load_variable(path, 'Variable'))
-'''
-ENDS = '''
+"""
+ENDS = """
 try:
     wait()
 finally:
     print('closes its files')
-'''
-EXITS = '''
+"""
+EXITS = """
 import atexit, signal
 atexit.register(print, 'end')
 signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(7))
 wait()
-'''
-JOINS = '''
+"""
+JOINS = """
 server = tf.train.Server.create_local_server()
 print('waits', flush=True)
 server.join()
-'''
-IN_RUN = '''
+"""
+IN_RUN = """
 with tf.Session() as session:
     print('waits', flush=True)
     session.run(tf.FIFOQueue(1, tf.float32).dequeue())
-'''
+"""
 
 
 def _start(command, directory):

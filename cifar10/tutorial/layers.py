@@ -1,0 +1,206 @@
+"""Layers, initializers and regularizers of tf.contrib.layers.
+
+They have the variable names, initial values and defaults of TensorFlow 1.15.
+"""
+
+import tensorflow.compat.v1 as tf
+
+
+def xavier_initializer(uniform=True, seed=None, dtype=tf.float32):
+    """Return the initializer of Glorot and Bengio, 2010."""
+    return (tf.glorot_uniform_initializer if uniform else tf.glorot_normal_initializer)(seed, dtype)
+
+
+def variance_scaling_initializer(
+    factor=2.0, mode='FAN_IN', uniform=False, seed=None, dtype=tf.float32
+):
+    """Return the initializer of He et al., 2015."""
+    return tf.variance_scaling_initializer(
+        factor, mode.lower(), 'uniform' if uniform else 'truncated_normal', seed, dtype
+    )
+
+
+def l1_regularizer(scale, scope=None):
+    """Return a function of weights: scale * sum |w|."""
+    return lambda weights: scale * tf.reduce_sum(tf.abs(weights))
+
+
+def l2_regularizer(scale, scope=None):
+    """Return a function of weights: scale * sum w^2 / 2."""
+    return lambda weights: scale * tf.nn.l2_loss(weights)
+
+
+def one_hot_encoding(labels, num_classes, on_value=1.0, off_value=0.0):
+    """Convert integer labels [batch] to float32 [batch, num_classes]."""
+    return tf.one_hot(labels, num_classes, on_value, off_value)
+
+
+def flatten(inputs, outputs_collections=None, scope=None):
+    """Reshape [batch, ...] to [batch, features]."""
+    outputs = tf.reshape(inputs, [-1, inputs.shape[1:].num_elements()])
+    return collect(outputs, outputs_collections)
+
+
+def softmax(logits, scope=None):
+    """Apply softmax over the last axis."""
+    with tf.variable_scope(scope, 'softmax'):
+        return tf.nn.softmax(logits)
+
+
+def conv2d(
+    inputs,
+    num_outputs,
+    kernel_size,
+    stride=1,
+    padding='SAME',
+    data_format=None,
+    rate=1,
+    activation_fn=tf.nn.relu,
+    *arguments,
+    **others,
+):
+    """Convolve a batch of images; apply bias or normalization, and activation.
+
+    Args:
+      inputs: [batch, height, width, channels], or with the data format 'NCHW' [batch, channels,
+        height, width].
+      num_outputs: number of output channels.
+      kernel_size: int, or height and width.
+      stride: int, or height and width.
+      padding: 'SAME' or 'VALID'.
+      data_format: 'NHWC' or 'NCHW'; None means 'NHWC'.
+      rate: dilation, int, or height and width.
+      activation_fn: a function of the result, or None.
+      arguments: by position, arguments of `_layer` after activation_fn.
+      others: arguments of `_layer`.
+    """
+    data_format = data_format or 'NHWC'
+    channels_axis = data_format.index('C')
+    strides, dilations = _spatial(stride, data_format), _spatial(rate, data_format)
+
+    def convolve(weights):
+        return tf.nn.conv2d(inputs, weights, strides, padding, True, data_format, dilations)
+
+    shape = _pair(kernel_size) + [int(inputs.shape[channels_axis]), num_outputs]
+    bias_format = {'data_format': data_format}
+    return _layer('Conv', shape, convolve, bias_format, activation_fn, *arguments, **others)
+
+
+def fully_connected(inputs, num_outputs, activation_fn=tf.nn.relu, *arguments, **others):
+    """Multiply by weights; apply bias or normalization, and activation.
+
+    Args:
+      inputs: [..., features].
+      num_outputs: number of output features.
+      activation_fn: a function of the result, or None.
+      arguments: by position, arguments of `_layer` after activation_fn.
+      others: arguments of `_layer`.
+    """
+
+    def multiply(weights):
+        return tf.tensordot(inputs, weights, 1) if inputs.shape.ndims > 2 else inputs @ weights
+
+    shape = [int(inputs.shape[-1]), num_outputs]
+    return _layer('fully_connected', shape, multiply, {}, activation_fn, *arguments, **others)
+
+
+def _layer(
+    name,
+    shape,
+    product,
+    bias_format,
+    activation_fn,
+    normalizer_fn=None,
+    normalizer_params=None,
+    weights_initializer=None,
+    weights_regularizer=None,
+    biases_initializer=tf.zeros_initializer,
+    biases_regularizer=None,
+    reuse=None,
+    variables_collections=None,
+    outputs_collections=None,
+    trainable=True,
+    scope=None,
+):
+    """Build a layer from the product of inputs and weights; see tf.contrib.layers."""
+
+    def variable(name, shape, initializer, regularizer):
+        return model_variable(
+            name, shape, initializer, regularizer, trainable, variables_collections
+        )
+
+    with tf.variable_scope(scope, name, reuse=reuse):
+        weights_initializer = weights_initializer or xavier_initializer()
+        x = product(variable('weights', shape, weights_initializer, weights_regularizer))
+        if normalizer_fn:
+            x = normalizer_fn(x, **normalizer_params or {})
+        elif biases_initializer:
+            biases = variable('biases', shape[-1:], biases_initializer, biases_regularizer)
+            x = tf.nn.bias_add(x, biases, **bias_format)
+        return collect(activation_fn(x) if activation_fn else x, outputs_collections)
+
+
+def model_variable(name, shape, initializer, regularizer, trainable, collections, dtype=tf.float32):
+    """Return a variable in the collection MODEL_VARIABLES.
+
+    Args:
+      name: see tf.get_variable.
+      shape: see tf.get_variable.
+      initializer: see tf.get_variable.
+      regularizer: see tf.get_variable.
+      trainable: see tf.get_variable.
+      collections: list of further collections, or a dict of such lists by name, or None.
+      dtype: see tf.get_variable.
+    """
+    if isinstance(collections, dict):
+        collections = collections.get(name)
+    keys = [tf.GraphKeys.GLOBAL_VARIABLES, tf.GraphKeys.MODEL_VARIABLES, *(collections or ())]
+    return tf.get_variable(
+        name, shape, dtype, initializer, regularizer, trainable, collections=keys
+    )
+
+
+def collect(outputs, collections):
+    """Add the outputs of a layer to a collection, or to several; return the outputs."""
+    for name in [collections] if isinstance(collections, str) else collections or ():
+        tf.add_to_collection(name, outputs)
+    return outputs
+
+
+def max_pool2d(
+    inputs,
+    kernel_size,
+    stride=2,
+    padding='VALID',
+    data_format='NHWC',
+    outputs_collections=None,
+    scope=None,
+):
+    """Return the maximum of each window of a batch of images; see `conv2d`."""
+    size, strides = _spatial(kernel_size, data_format), _spatial(stride, data_format)
+    outputs = tf.nn.max_pool(inputs, size, strides, padding, data_format, scope)
+    return collect(outputs, outputs_collections)
+
+
+def avg_pool2d(
+    inputs,
+    kernel_size,
+    stride=2,
+    padding='VALID',
+    data_format='NHWC',
+    outputs_collections=None,
+    scope=None,
+):
+    """Return the mean of each window of a batch of images; see `conv2d`."""
+    size, strides = _spatial(kernel_size, data_format), _spatial(stride, data_format)
+    outputs = tf.nn.avg_pool(inputs, size, strides, padding, data_format, scope)
+    return collect(outputs, outputs_collections)
+
+
+def _pair(size):
+    return [size, size] if isinstance(size, int) else list(size)
+
+
+def _spatial(size, data_format):
+    """Return a list of four sizes, which are 1 for batch and channels."""
+    return [1, *_pair(size), 1] if data_format == 'NHWC' else [1, 1, *_pair(size)]

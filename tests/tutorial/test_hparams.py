@@ -1,0 +1,55 @@
+"""tf.contrib.training.HParams; on TensorFlow 1.15 also the original."""
+
+import json
+
+import pytest
+import tensorflow
+
+from cifar10.tutorial.hparams import HParams
+
+CLASSES = [HParams] + (
+    [tensorflow.contrib.training.HParams] if hasattr(tensorflow, 'contrib') else []
+)
+
+
+@pytest.fixture(params=CLASSES)
+def hparams(request):
+    return request.param(rate=0.1, layers=[64, 32], name='net', is_deep=False, steps=10)
+
+
+def test_values(hparams):
+    hparams.add_hparam('decay', 0.5)
+    assert (hparams.rate, hparams.get('decay'), hparams.get('nix', 3)) == (0.1, 0.5, 3)
+    assert 'rate' in hparams and 'nix' not in hparams
+    assert hparams.values()['layers'] == [64, 32]
+    assert json.loads(hparams.to_json())['name'] == 'net'
+    hparams.del_hparam('decay')
+    assert sorted(hparams.values()) == ['is_deep', 'layers', 'name', 'rate', 'steps']
+    with pytest.raises(ValueError, match='reserved'):
+        hparams.add_hparam('values', 3)
+
+
+def test_parse(hparams):
+    found = hparams.parse('rate=2,name=my net,is_deep=true,layers=[1,2, 3],steps=20')
+    assert found is hparams
+    expected = {'rate': 2.0, 'name': 'my net', 'is_deep': True, 'layers': [1, 2, 3], 'steps': 20}
+    assert hparams.values() == expected
+    assert isinstance(hparams.rate, float)
+    hparams.parse_json('{"rate": 0.5}')
+    hparams.override_from_dict({'steps': 5})
+    hparams.set_hparam('rate', 3)
+    assert (hparams.rate, hparams.steps) == (3.0, 5)
+
+
+@pytest.mark.parametrize(
+    'text', ['nix=3', 'steps=0.5', 'steps=a', 'layers=3', 'rate=[1,2]', 'rate', 'a b=3']
+)
+def test_mistakes(hparams, text):
+    with pytest.raises(ValueError):
+        hparams.parse(text)
+    assert hparams.values()['rate'] == 0.1 and hparams.steps == 10
+
+
+def test_an_unknown_name(hparams):
+    with pytest.raises(KeyError):
+        hparams.set_hparam('nix', 3)

@@ -1,0 +1,294 @@
+"""Layers, losses and cells of TensorFlow 1 against NumPy, and against TensorFlow 1.15 if it is here."""
+
+import numpy as np
+import pytest
+import tensorflow
+import tensorflow.compat.v1 as tf
+
+from cifar10.tutorial import contrib
+
+IMPLEMENTATIONS = [contrib._MODULES] + (
+    [
+        {
+            'contrib.layers': vars(tensorflow.contrib.layers),
+            'contrib.rnn': vars(tensorflow.contrib.rnn),
+            'contrib.seq2seq': vars(tensorflow.contrib.seq2seq),
+            'contrib.legacy_seq2seq': vars(tensorflow.contrib.legacy_seq2seq),
+        }
+    ]
+    if hasattr(tensorflow, 'contrib')
+    else []
+)
+IMAGES = np.random.RandomState(0).normal(1, 2, [5, 8, 6, 3]).astype(np.float32)
+TOKENS = (
+    np.random.RandomState(1).normal(0, 2, [4, 3, 5]).astype(np.float32)
+)  # [batch, time, classes]
+TARGETS = np.random.RandomState(2).randint(0, 5, [4, 3])
+WEIGHTS = np.array([[1, 1, 0], [1, 0.5, 2], [0, 0, 0], [1, 0, 0]], np.float32)
+
+
+def _run(build, modules, num_runs=1):
+    """Run a graph twice, with the same values of the variables in both implementations.
+
+    Returns a dict of the variables before the run, the results of `build`, and a dict of the
+    variables after it.
+    """
+    with tf.Graph().as_default(), tf.Session() as session:
+        fetches = build(modules)
+        variables = {variable.op.name: variable for variable in tf.global_variables()}
+        session.run(tf.global_variables_initializer())
+        before = {}
+        for name, variable in variables.items():
+            shape = variable.shape.as_list()
+            seed = len(name) + sum(map(ord, name))
+            before[name] = np.random.RandomState(seed).uniform(0.5, 1.5, shape).astype(np.float32)
+            variable.load(before[name], session)
+        return before, session.run(fetches), session.run(variables)
+
+
+def _compare(build):
+    """Check that all implementations agree; return the values of the first one."""
+    results = [_run(build, modules) for modules in IMPLEMENTATIONS]
+    for other in results[1:]:
+        assert sorted(other[0]) == sorted(results[0][0])
+        for found, expected in zip(results[0][1:], other[1:]):
+            tf.nest.map_structure(
+                lambda a, b: a is b or np.testing.assert_allclose(a, b, 1e-6, 1e-6), found, expected
+            )
+    return results[0]
+
+
+@pytest.mark.parametrize(
+    'stride, rate, padding', [(1, 1, 'SAME'), ([2, 1], 1, 'VALID'), (1, 2, 'SAME')]
+)
+def test_convolution(stride, rate, padding):
+    def build(modules):
+        layers = modules['contrib.layers']
+        outputs = layers['convolution2d'](
+            tf.constant(IMAGES),
+            4,
+            [3, 1],
+            stride,
+            padding,
+            rate=rate,
+            weights_regularizer=layers['l2_regularizer'](0.5),
+            biases_regularizer=layers['l1_regularizer'](0.5),
+            outputs_collections='outputs',
+            variables_collections=['own'],
+        )
+        (collected,) = tf.get_collection('outputs')
+        assert len(tf.get_collection('own')) == 2
+        return outputs, collected, tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
+
+    before, (outputs, collected, losses), _ = _compare(build)
+    weights, biases = before['Conv/weights'], before['Conv/biases']
+    if padding == 'VALID':
+        windows = np.stack([IMAGES[:, row : row + 5 : 2] for row in range(3)], 1)
+        expected = np.einsum('brhwi,ri...o->bhwo', windows, weights[:, 0]) + biases
+        np.testing.assert_allclose(outputs, np.maximum(expected, 0), 1e-5, 1e-5)
+    np.testing.assert_array_equal(collected, outputs)
+    np.testing.assert_allclose(losses, [0.25 * (weights**2).sum(), 0.5 * biases.sum()], 1e-5)
+
+
+def test_fully_connected_on_images_and_its_scope():
+    def build(modules):
+        layers = modules['contrib.layers']
+        x = layers['fully_connected'](layers['flatten'](tf.constant(IMAGES)), 6, activation_fn=None)
+        y = layers['fully_connected'](tf.constant(IMAGES), 6, None, scope='last')
+        with tf.variable_scope('', reuse=True):
+            again = layers['fully_connected'](tf.constant(IMAGES), 6, None, scope='last')
+        return x, y, again, layers['softmax'](y)
+
+    before, (x, y, again, probabilities), _ = _compare(build)
+    weights = before['fully_connected/weights']
+    expected = IMAGES.reshape(5, -1) @ weights + before['fully_connected/biases']
+    np.testing.assert_allclose(x, expected, 1e-5, 1e-4)
+    expected = IMAGES @ before['last/weights'] + before['last/biases']
+    np.testing.assert_allclose(y, expected, 1e-5, 1e-5)
+    np.testing.assert_array_equal(again, y)
+    powers = np.exp(y - y.max(-1, keepdims=True))
+    np.testing.assert_allclose(probabilities, powers / powers.sum(-1, keepdims=True), 1e-5)
+
+
+def test_pools_and_labels():
+    def build(modules):
+        layers = modules['contrib.layers']
+        x = tf.constant(np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1))
+        return (
+            layers['max_pool2d'](x, 2),
+            layers['avg_pool2d'](x, [3, 3], 1, outputs_collections='outputs'),
+            layers['one_hot_encoding']([1], 3),
+        )
+
+    _, (largest, mean, labels), _ = _compare(build)
+    np.testing.assert_array_equal(largest[0, :, :, 0], [[5, 7], [13, 15]])
+    np.testing.assert_array_equal(mean[0, :, :, 0], [[5, 6], [9, 10]])
+    np.testing.assert_array_equal(labels, [[0, 1, 0]])
+
+
+def test_initializers_and_regularizers():
+    layers = contrib._MODULES['contrib.layers']
+    with tf.Session() as session:
+        values, bounded, l1 = session.run(
+            [
+                layers['variance_scaling_initializer']()([100, 300]),
+                layers['xavier_initializer']()([100, 200]),
+                layers['l1_regularizer'](2.0)(tf.constant([1.0, -3.0])),
+            ]
+        )
+    assert abs(values.std() - (2 / 100) ** 0.5) < 0.005
+    assert 0.14 < np.abs(bounded).max() <= (6 / 300) ** 0.5  # Glorot and Bengio's bound
+    assert l1 == 8
+
+
+@pytest.mark.parametrize('shape', [(5, 8, 6, 3), (240, 3), (5, 48, 3)])
+@pytest.mark.parametrize('is_training', [True, False, 'fed'])
+@pytest.mark.parametrize('in_place, fused', [(False, None), (True, None), (False, False)])
+def test_batch_norm(shape, is_training, in_place, fused):
+    """The averages move by the unbiased variance in the fused operation, by the biased one else."""
+
+    def build(modules):
+        training = tf.constant(True) if is_training == 'fed' else is_training
+        y = modules['contrib.layers']['batch_norm'](
+            tf.constant(IMAGES.reshape(shape)),
+            decay=0.9,
+            scale=True,
+            is_training=training,
+            fused=fused,
+            updates_collections=None if in_place else tf.GraphKeys.UPDATE_OPS,
+        )
+        assert len(tf.trainable_variables()) == 2
+        updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+        assert len(updates) == (0 if in_place or not is_training else 2)
+        return y, tf.group(*updates)
+
+    before, (y, _), after = _compare(build)
+    mean, variance = before['BatchNorm/moving_mean'], before['BatchNorm/moving_variance']
+    moved = mean, variance
+    if is_training:
+        rows = IMAGES.reshape(-1, 3)
+        moved = (
+            0.9 * mean + 0.1 * rows.mean(0),
+            0.9 * variance + 0.1 * rows.var(0, ddof=int(len(shape) != 3 and fused is None)),
+        )
+        mean, variance = rows.mean(0), rows.var(0)
+    expected = (IMAGES.reshape(shape) - mean) / np.sqrt(variance + 0.001)
+    expected = expected * before['BatchNorm/gamma'] + before['BatchNorm/beta']
+    np.testing.assert_allclose(y, expected, 1e-4, 1e-4)
+    np.testing.assert_allclose(after['BatchNorm/moving_mean'], moved[0], 1e-5)
+    np.testing.assert_allclose(after['BatchNorm/moving_variance'], moved[1], 1e-5)
+
+
+def test_a_layer_with_normalization_and_settings_of_its_variables():
+    def build(modules):
+        layers = modules['contrib.layers']
+        return (
+            layers['conv2d'](
+                tf.constant(IMAGES),
+                2,
+                1,
+                normalizer_fn=layers['batch_norm'],
+                normalizer_params={
+                    'param_regularizers': {'beta': layers['l2_regularizer'](1.0)},
+                    'data_format': 'NHWC',
+                    'outputs_collections': 'normalized',
+                },
+            ),
+            tf.get_collection('normalized'),
+            tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES),
+        )
+
+    before, (y, (normalized,), (loss,)), _ = _compare(build)
+    assert list(before) == [
+        'Conv/weights',
+        'Conv/BatchNorm/beta',
+        'Conv/BatchNorm/moving_mean',
+        'Conv/BatchNorm/moving_variance',
+    ]
+    np.testing.assert_array_equal(y, np.maximum(normalized, 0))
+    np.testing.assert_allclose(loss, (before['Conv/BatchNorm/beta'] ** 2).sum() / 2, 1e-5)
+
+
+@pytest.mark.parametrize('over_time', [True, False])
+@pytest.mark.parametrize('over_batch', [True, False])
+@pytest.mark.parametrize('is_average', [True, False])
+def test_sequence_loss(over_time, over_batch, is_average):
+    def build(modules):
+        return modules['contrib.seq2seq']['sequence_loss'](
+            tf.constant(TOKENS),
+            tf.constant(TARGETS),
+            tf.constant(WEIGHTS),
+            average_across_timesteps=is_average and over_time,
+            average_across_batch=is_average and over_batch,
+            sum_over_timesteps=not is_average and over_time,
+            sum_over_batch=not is_average and over_batch,
+        )
+
+    _, loss, _ = _compare(build)
+    losses = _cross_entropies() * WEIGHTS
+    axes = (0,) * over_batch + (1,) * over_time
+    if axes:
+        divisor = (WEIGHTS if is_average else WEIGHTS != 0).sum(axes)
+        losses = np.where(divisor > 0, losses.sum(axes) / np.maximum(divisor, 1e-9), 0)
+    np.testing.assert_allclose(loss, losses, 1e-5)
+
+
+def _cross_entropies():
+    logs = TOKENS - np.log(np.exp(TOKENS).sum(-1, keepdims=True))
+    return -np.take_along_axis(logs, TARGETS[:, :, None], -1)[:, :, 0]
+
+
+@pytest.mark.parametrize('is_average', [True, False])
+def test_legacy_sequence_loss(is_average):
+    def build(modules):
+        module = modules['contrib.legacy_seq2seq']
+        lists = [tf.unstack(tf.constant(array), axis=1) for array in (TOKENS, TARGETS, WEIGHTS)]
+        return (
+            module['sequence_loss_by_example'](*lists, average_across_timesteps=is_average),
+            module['sequence_loss'](*lists, average_across_batch=is_average),
+        )
+
+    _, (losses, total), _ = _compare(build)
+    expected = (_cross_entropies() * WEIGHTS).sum(1)
+    averages = expected / (WEIGHTS.sum(1) + 1e-12)
+    np.testing.assert_allclose(losses, averages if is_average else expected, 1e-5)
+    np.testing.assert_allclose(total, averages.mean() if is_average else averages.sum(), 1e-5)
+
+
+def test_cells():
+    """The gates of an LSTM are input, candidate, forget and output; Zaremba et al., 2014."""
+
+    def build(modules):
+        rnn = modules['contrib.rnn']
+        cell = rnn['MultiRNNCell']([rnn['DropoutWrapper'](rnn['BasicLSTMCell'](2)) for _ in 'ab'])
+        outputs, state = tf.nn.dynamic_rnn(cell, tf.constant(TOKENS), dtype=tf.float32)
+        with tf.variable_scope('other'):
+            both, _, _ = rnn['static_bidirectional_rnn'](
+                rnn['GRUCell'](2),
+                rnn['LSTMCell'](2),
+                tf.unstack(tf.constant(TOKENS), axis=1),
+                dtype=tf.float32,
+            )
+        return outputs, state, both
+
+    before, (outputs, state, both), _ = _compare(build)
+    inputs = TOKENS.transpose(1, 0, 2)
+    for layer in range(2):
+        scope = f'rnn/multi_rnn_cell/cell_{layer}/basic_lstm_cell/'
+        c = h = np.zeros([4, 2])
+        layer_outputs = []
+        for x in inputs:
+            gates = np.concatenate([x, h], 1) @ before[scope + 'kernel'] + before[scope + 'bias']
+            i, j, f, o = np.split(gates, 4, 1)
+            c = c * _sigmoid(f + 1) + _sigmoid(i) * np.tanh(j)
+            h = np.tanh(c) * _sigmoid(o)
+            layer_outputs.append(h)
+        np.testing.assert_allclose(state[layer].c, c, 1e-4, 1e-4)
+        inputs = layer_outputs
+    np.testing.assert_allclose(outputs, np.stack(inputs, 1), 1e-4, 1e-4)
+    assert 'other/bidirectional_rnn/bw/lstm_cell/kernel' in before
+    assert [output.shape for output in both] == [(4, 4)] * 3
+
+
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x))
