@@ -39,11 +39,10 @@ class HParams:
         before = self.values()[name]
         if isinstance(value, list) != isinstance(before, list):
             raise ValueError(f'Hyperparameter {name} is {before!r}, not {value!r}: one is a list')
-        if isinstance(value, list):
-            value = [_convert(name, one, before[0]) for one in value]
-        else:
-            value = _convert(name, value, before)
-        setattr(self, name, value)
+        values = value if isinstance(value, list) else [value]
+        kind = type(before[0] if isinstance(before, list) else before)
+        values = [_convert(name, one, kind) for one in values]
+        setattr(self, name, values if isinstance(value, list) else values[0])
 
     def del_hparam(self, name):
         """Remove a hyperparameter, if it exists."""
@@ -98,18 +97,13 @@ class HParams:
     __repr__ = __str__
 
 
-def _convert(name, value, before):
-    """Return a value, or the text of one, as a value of the type of `before`."""
-    kind = type(before)
-    if before is None or isinstance(value, kind) and not isinstance(value, bool):
+def _convert(name, value, kind):
+    """Return a value, or the text of one, as a `kind`."""
+    if kind is type(None) or isinstance(value, kind) and not isinstance(value, bool):
         return value
-    text = str(value).strip()
-    if kind is bool and text.lower() in ('true', 'false', '1', '0'):
-        return text.lower() in ('true', '1')
-    if (
-        kind is str
-        or kind in (int, float)
-        and re.fullmatch(r'[-+]?[\d.]+(e[-+]?\d+)?', text.lower())
-    ):
-        return kind(text)
+    text = str(value).strip().lower()
+    if kind is bool and text in ('true', 'false', '1', '0'):
+        return text in ('true', '1')
+    if kind is str or kind in (int, float) and re.fullmatch(r'[-+]?[\d.]+(e[-+]?\d+)?', text):
+        return kind(str(value).strip())
     raise ValueError(f'Hyperparameter {name} is {kind.__name__}, not {value!r}')

@@ -3,12 +3,14 @@
 As in Python, a module of the program has precedence.
 """
 
+import glob
 import importlib
 import importlib.abc
-from importlib.machinery import PathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec, spec_from_file_location, spec_from_loader
 import inspect
 import os
+import re
 import sys
 
 import cifar10
@@ -59,6 +61,7 @@ def install(program_path, package_modules):
         )
         remedy = f"if {' or '.join(copies)} is the cause: {option} uses this package's modules"
     sys.path.append(os.path.dirname(directory))
+    sys.meta_path.append(_DirectoryFinder(directory))
     # The next imports of these names find the modules of the program or of the tutorial.
     del sys.modules['cifar10']
     sys.meta_path.insert(0, _Finder(directory, package_modules))
@@ -81,6 +84,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if fullname == 'gym' and find_spec('gymnasium'):
             own = PathFinder.find_spec(fullname, [self._directory])
             return own or spec_from_file_location(fullname, _path_in_package('gym.py'))
+        if fullname == 'cifar10.cifar10' and self._directory in sys.modules['cifar10'].__path__:
+            return spec_from_loader(fullname, self)  # the same file
         if fullname in _ALIASES:
             return self._find_own(fullname, path) or spec_from_loader(fullname, self)
         if any(alias.startswith(fullname + '.') for alias in _ALIASES):
@@ -100,6 +105,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Return the spec of the program's module or package `cifar10`, or of the tutorial's."""
         own = self._find_own('cifar10')
         own_places = list(own.submodule_search_locations or ()) if own else []
+        if os.path.basename(self._directory) == 'cifar10' and not own_places:
+            own_places = [self._directory]  # for `from cifar10 import util`
         spec = own
         if own is None or not own.has_location:  # a directory without __init__.py may hold data
             spec = spec_from_file_location('cifar10', _path_in_package('cifar10.py'))
@@ -117,6 +124,29 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module):
         """Do nothing, because create_module has imported the module."""
+
+
+class _DirectoryFinder(importlib.abc.MetaPathFinder):
+    """Finder of the program's directory as a package, by the name that its author's had."""
+
+    def __init__(self, directory):
+        self._directory = directory
+
+    def find_spec(self, fullname, path=None, target=None):
+        """Return the spec of a package that has a module of the program; None for any other."""
+        if path is not None:
+            return None
+        imports = re.compile(
+            rf'(?m)^\s*(?:from {fullname} import|(?:from|import) {fullname}\.)\s*(\w+)'
+        )
+        for source in glob.glob(os.path.join(glob.escape(self._directory), '*.py')):
+            with open(source, encoding='utf-8', errors='replace') as file:
+                names = imports.findall(file.read())
+            if any(os.path.isfile(os.path.join(self._directory, name + '.py')) for name in names):
+                spec = ModuleSpec(fullname, None, is_package=True)
+                spec.submodule_search_locations.append(self._directory)
+                return spec
+        return None
 
 
 def _path_in_package(name):

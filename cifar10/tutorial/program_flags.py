@@ -2,6 +2,8 @@
 
 import difflib
 import functools
+import glob
+import os
 import re
 import sys
 
@@ -21,9 +23,16 @@ def install():
 
 
 def _let_flags_be_set():
-    """Accept assignments to undefined flags, and _parse_flags, as TensorFlow did up to 1.4."""
+    """Accept early reads, new names, and _parse_flags, as TensorFlow did up to 1.4.
+
+    An early read parses the flags that are defined already.
+    """
     wrapper = type(tf.app.flags.FLAGS)
-    set_flag = wrapper.__setattr__
+    get_flag, set_flag = wrapper.__getattr__, wrapper.__setattr__
+
+    def parse_and_get(self, name):
+        flags.FLAGS._parse_flags()
+        return get_flag(self, name)
 
     def define_and_set(self, name, value):
         if name not in self:
@@ -33,14 +42,14 @@ def _let_flags_be_set():
             tf.app.flags.DEFINE_string(name, None, '')
         set_flag(self, name, value)
 
-    wrapper.__setattr__ = define_and_set
+    wrapper.__getattr__, wrapper.__setattr__ = parse_and_get, define_and_set
     flags.FlagValues._parse_flags = lambda self, args=None: (
         self.is_parsed() or self(sys.argv, known_only=True)
     )
 
 
 def _warn_of_unknown_flags():
-    """Warn once about each flag that the program's text does not contain.
+    """Warn once about each flag that neither the program nor its modules contain.
 
     As in version 1, tf.app.run ignores unknown flags.
     """
@@ -50,8 +59,12 @@ def _warn_of_unknown_flags():
         rest = parse(self, argv, known_only)
         path = getattr(sys.modules['__main__'], '__file__', None)
         if self is flags.FLAGS and known_only and path:  # A notebook has no path.
-            with open(path, encoding='utf-8', errors='replace') as program:
-                words = set(re.findall(r'[\w-]+', program.read()))
+            words = set()
+            for source in glob.glob(os.path.join(glob.escape(os.path.dirname(path)), '*.py')) + [
+                path
+            ]:
+                with open(source, encoding='utf-8', errors='replace') as file:
+                    words.update(re.findall(r'[\w-]+', file.read()))
             given = set(re.findall(r'(?m)^--?([a-zA-Z][\w-]*)', '\n'.join(rest[1:])))
             for flag in sorted(given - words - warned):
                 similar = difflib.get_close_matches(flag.replace('-', '_'), self, 1)

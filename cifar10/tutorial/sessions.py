@@ -1,4 +1,4 @@
-"""Sessions and devices of a program: the CPU instead of missing GPUs, and the end of all sessions."""
+"""Sessions and devices of a program: the CPU instead of a missing GPU, the end of sessions."""
 
 import re
 import threading

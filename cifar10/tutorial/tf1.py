@@ -22,9 +22,9 @@ import warnings
 import tensorflow as tensorflow_2
 import tensorflow.compat.v1 as tf
 from tensorflow.python import client, pywrap_tensorflow
-from tensorflow.python.framework import graph_util
+from tensorflow.python.framework import graph_util, ops
 from tensorflow.python.layers import layers as tf_layers
-from tensorflow.python.ops import rnn_cell
+from tensorflow.python.ops import control_flow_ops, rnn_cell, variable_scope
 
 from cifar10 import errors
 from cifar10.tutorial import batch_normalization, contrib, downloads, program_flags, sessions
@@ -65,6 +65,8 @@ _OLD_NAMES = {  # by module; source: RELEASE.md of TensorFlow 1.0
     client: {'graph_util': graph_util},
     pywrap_tensorflow: {'NewCheckpointReader': tf.train.NewCheckpointReader},
     graph_util: vars(tf.graph_util),
+    ops: {'register_tensor_conversion_function': tf.register_tensor_conversion_function},
+    control_flow_ops: {'case': tf.case, 'cond': tf.cond, 'while_loop': tf.while_loop},
 }
 
 
@@ -79,6 +81,10 @@ def install():
             if not hasattr(module, name):
                 setattr(module, name, value)
     sys.modules.setdefault('tensorflow.python.client.graph_util', graph_util)
+    lazy_tensor = getattr(variable_scope, '_LazyEvalTensor', None)
+    if lazy_tensor and not hasattr(lazy_tensor, 'ref'):
+        # TensorFlow 2 needs it to average the regularization losses.
+        lazy_tensor.ref = lambda self: self._master_tensor.ref()
     _accept_old_orders()
     for owner, name in [
         (tf.train.ExponentialMovingAverage, 'apply'),
@@ -201,6 +207,14 @@ def _accept_old_orders():
         return resize(images, size, *rest, **named)
 
     tf.image.resize_images = resize_either_way
+    crop = tf.random_crop
+
+    def crop_either_way(value, size, *rest, **named):
+        if isinstance(size, (list, tuple)) and len(size) == 2 and value.shape.ndims == 3:
+            size = [*size, int(value.shape[2])]
+        return crop(value, size, *rest, **named)
+
+    tf.random_crop = tf.image.random_crop = crop_either_way
     make_sync = tf.train.SyncReplicasOptimizer.__init__
 
     def make_sync_either_way(self, *positional, replica_id=None, **named):

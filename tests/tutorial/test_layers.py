@@ -1,4 +1,4 @@
-"""Layers, losses and cells of TensorFlow 1 against NumPy, and against TensorFlow 1.15 if it is here."""
+"""Layers, losses and cells of TensorFlow 1 against NumPy, on 1.15 also against the original."""
 
 import numpy as np
 import pytest
