@@ -4,6 +4,7 @@ Both have the variable names, initial values, defaults and updates of TensorFlow
 """
 
 import tensorflow.compat.v1 as tf
+from tensorflow.python.training import moving_averages
 
 from cifar10.tutorial import layers
 
@@ -32,6 +33,7 @@ def batch_norm(
     trainable=True,
     fused=None,
     data_format='NHWC',
+    zero_debias_moving_mean=False,
     scope=None,
 ):
     """Apply tf.contrib.layers.batch_norm.
@@ -54,6 +56,7 @@ def batch_norm(
       trainable: beta and gamma are trainable if True.
       fused: see `_normalize`.
       data_format: 'NHWC' or 'NCHW'.
+      zero_debias_moving_mean: True to let the moving mean start at the first mean, not at 0.
       scope: see tf.variable_scope.
     """
     names = ['beta'] * center + ['gamma'] * scale
@@ -66,7 +69,7 @@ def batch_norm(
             (param_initializers or {}, param_regularizers or {}, variables_collections),
         )
         outputs, moments = _normalize(inputs, variables, epsilon, is_training, fused, data_format)
-        updates = _updates(variables, moments, 1 - decay, is_training)
+        updates = _updates(variables, moments, decay, is_training, zero_debias_moving_mean)
         if updates_collections is None:
             with tf.control_dependencies(updates):
                 outputs = tf.identity(outputs)
@@ -133,7 +136,7 @@ def batch_normalization(
             inputs, names, data_format, trainable, (initializers, regularizers, None)
         )
         outputs, moments = _normalize(inputs, variables, epsilon, training, fused, data_format)
-        for update in _updates(variables, moments, 1 - momentum, training):
+        for update in _updates(variables, moments, momentum, training):
             tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, update)
         return outputs
 
@@ -170,7 +173,7 @@ def _normalize(inputs, variables, epsilon, is_training, fused, data_format):
     rank = inputs.shape.ndims
     if fused is False or rank not in (2, 4):
         axes = [0, 2, 3] if data_format == 'NCHW' else list(range(rank - 1))
-        mean, variance = _cond(
+        mean, variance = layers.cond(
             is_training, lambda: tuple(tf.nn.moments(inputs, axes)), lambda: averages
         )
         shape = [1, -1, 1, 1] if data_format == 'NCHW' else [-1]
@@ -184,7 +187,7 @@ def _normalize(inputs, variables, epsilon, is_training, fused, data_format):
     beta = tf.zeros(shape) if beta is None else beta
     images = inputs[:, None, None] if rank == 2 else inputs
     options = {'epsilon': epsilon, 'data_format': data_format}
-    outputs, mean, variance = _cond(
+    outputs, mean, variance = layers.cond(
         is_training,
         lambda: tuple(tf.nn.fused_batch_norm(images, gamma, beta, **options)),
         lambda: tuple(
@@ -194,19 +197,19 @@ def _normalize(inputs, variables, epsilon, is_training, fused, data_format):
     return (outputs[:, 0, 0] if rank == 2 else outputs), (mean, variance)
 
 
-def _cond(condition, if_true, if_false):
-    if hasattr(condition, 'op'):
-        return tf.cond(tf.cast(condition, tf.bool), if_true, if_false)
-    return if_true() if condition else if_false()
-
-
-def _updates(variables, moments, rate, is_training):
+def _updates(variables, moments, decay, is_training, zero_debias_moving_mean=False):
     """Return the updates of the moving averages; [] in a graph that never trains."""
     if not hasattr(is_training, 'op') and not is_training:
         return []
-    averages = variables['moving_mean'], variables['moving_variance']
-    # Without training, the moments are the averages, and the difference is 0.
+    mean, variance = variables['moving_mean'], variables['moving_variance']
+
+    def update(average, moment, zero_debias):
+        def assign():
+            return moving_averages.assign_moving_average(average, moment, decay, zero_debias)
+
+        return layers.cond(is_training, assign, lambda: average)
+
     return [
-        tf.assign_sub(average, rate * (average - moment))
-        for average, moment in zip(averages, moments)
+        update(mean, moments[0], zero_debias_moving_mean),
+        update(variance, moments[1], False),
     ]

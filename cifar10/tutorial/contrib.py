@@ -37,6 +37,7 @@ _LAYERS = {
     'batch_norm': batch_normalization.batch_norm,
     'conv2d': layers.conv2d,
     'convolution2d': layers.conv2d,
+    'dropout': layers.dropout,
     'flatten': layers.flatten,
     'fully_connected': layers.fully_connected,
     'l1_regularizer': layers.l1_regularizer,
@@ -48,20 +49,44 @@ _LAYERS = {
     'xavier_initializer': layers.xavier_initializer,
     'xavier_initializer_conv2d': layers.xavier_initializer,
 }
+
+
+class _ModeKeys:
+    """Modes of a model."""
+
+    TRAIN, EVAL, INFER = 'train', 'eval', 'infer'
+
+
+def _batch_and_drop_remainder(batch_size):
+    return lambda dataset: dataset.batch(batch_size, drop_remainder=True)
+
+
 _MODULES = {
     'contrib': {},
+    'contrib.data': {
+        'Dataset': tf.data.Dataset,
+        'FixedLengthRecordDataset': tf.data.FixedLengthRecordDataset,
+        'Iterator': tf.data.Iterator,
+        'TFRecordDataset': tf.data.TFRecordDataset,
+        'TextLineDataset': tf.data.TextLineDataset,
+        'batch_and_drop_remainder': _batch_and_drop_remainder,
+        'map_and_batch': tf.data.experimental.map_and_batch,
+        'shuffle_and_repeat': tf.data.experimental.shuffle_and_repeat,
+    },
     'contrib.deprecated': SUMMARIES,
     'contrib.framework': {
         'create_global_step': tf.train.create_global_step,
         'get_global_step': tf.train.get_global_step,
         'get_or_create_global_step': tf.train.get_or_create_global_step,
     },
+    'contrib.keras': {},
     'contrib.layers': _LAYERS,
     'contrib.layers.python': {},
     'contrib.layers.python.layers': _LAYERS,
     'contrib.layers.python.layers.initializers': _LAYERS,
     'contrib.layers.python.layers.layers': _LAYERS,
     'contrib.layers.python.layers.regularizers': _LAYERS,
+    'contrib.learn': {'ModeKeys': _ModeKeys},
     'contrib.legacy_seq2seq': {
         'sequence_loss': sequence_loss.legacy_sequence_loss,
         'sequence_loss_by_example': sequence_loss.sequence_loss_by_example,
@@ -80,6 +105,7 @@ _MODULES = {
     'contrib.slim.prefetch_queue': {'prefetch_queue': _prefetch_queue},
 }
 _SUCCESSORS = {
+    'tensorflow.contrib.keras': 'tensorflow.keras',
     'tensorflow.contrib.slim': 'tf_slim',
     'tensorflow.contrib.layers': 'tf_slim.layers',
     'tensorflow.contrib.framework': 'tf_slim',
@@ -93,9 +119,11 @@ class _Module(types.ModuleType):
 
     def __getattr__(self, name):
         hint = ''
-        if self.__name__ in _SUCCESSORS:
+        successor, _, child = _SUCCESSORS.get(self.__name__, '').partition('.')
+        if successor:
             try:
-                return getattr(importlib.import_module(_SUCCESSORS[self.__name__]), name)
+                module = importlib.import_module(successor)
+                return getattr(getattr(module, child) if child else module, name)
             except ImportError:
                 hint = ' (tf_slim may have it)'
             except AttributeError:

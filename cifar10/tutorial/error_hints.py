@@ -44,6 +44,7 @@ _PYTHON_2_ERRORS = '|'.join(
         r"can't have unbuffered text I/O",
         r"module '(urllib|string|itertools|os|sys)' has no attribute '(url\w+|quote|unquote|letters|"
         r"lowercase|uppercase|maketrans|join|split|replace|izip|imap|ifilter|getcwdu|maxint)'",
+        r"cannot import name '(url\w+|quote|unquote)' from 'urllib'",
         r"unsupported operand type\(s\) for >>: 'builtin_function_or_method'",
     ]
 )
@@ -60,7 +61,7 @@ _REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
     (
         r"'float' object cannot be interpreted as an integer|indices must be integers.*, not float|"
         r'DataType float32 not in list of allowed values: int32, int64|'
-        r"a sequence of integers or a single integer, got '",
+        r"a sequence of integers or a single integer, got '|Dimension value must be integer",
         'in Python 3, 8 / 2 is 4.0: write 8 // 2 for an integer',
     ),
     (
@@ -198,7 +199,7 @@ def _find_name_remedies(text):
     question = f"did you mean '{similar[0]}'? " if similar else ''
     if (getattr(owner, '__file__', None) or '').startswith(_PACKAGE_DIR):
         return [question + "the tutorial's module has no such name: " + _COPY_HINT]
-    if 'tf_slim' in text:
+    if 'tf_slim' in text or re.match(r'tensorflow\.contrib\.(slim|layers|framework)', module):
         return [question + 'More names: pip install tf_slim']
     if re.match(r'(tensorflow(_core)?|tf\.contrib)\b', module):
         return [

@@ -41,6 +41,43 @@ def flatten(inputs, outputs_collections=None, scope=None):
     return collect(outputs, outputs_collections)
 
 
+def dropout(
+    inputs,
+    keep_prob=0.5,
+    noise_shape=None,
+    is_training=True,
+    outputs_collections=None,
+    scope=None,
+    seed=None,
+):
+    """Zero random values of the inputs in training, and divide the others by `keep_prob`.
+
+    Args:
+      inputs: a tensor.
+      keep_prob: probability of keeping a value.
+      noise_shape: see tf.nn.dropout.
+      is_training: bool or scalar tensor.
+      outputs_collections: see `collect`.
+      scope: name scope.
+      seed: int, or None.
+    """
+    with tf.variable_scope(scope, 'Dropout'):
+        outputs = cond(
+            is_training,
+            lambda: tf.nn.dropout(inputs, keep_prob, noise_shape, seed),
+            lambda: tf.identity(inputs),
+        )
+        return collect(outputs, outputs_collections)
+
+
+def cond(condition, if_true, if_false):
+    """Return tf.cond for a tensor; for a bool, the result of one of the functions."""
+    if hasattr(condition, 'op'):
+        # A placeholder may have no shape.
+        return tf.cond(tf.reshape(tf.cast(condition, tf.bool), []), if_true, if_false)
+    return if_true() if condition else if_false()
+
+
 def softmax(logits, scope=None):
     """Apply softmax over the last axis."""
     with tf.variable_scope(scope, 'softmax'):

@@ -64,7 +64,7 @@ def _warn_of_unknown_flags():
                 path
             ]:
                 with open(source, encoding='utf-8', errors='replace') as file:
-                    words.update(re.findall(r'[\w-]+', file.read()))
+                    words.update(re.findall(r'\w[\w-]*', file.read()))
             given = set(re.findall(r'(?m)^--?([a-zA-Z][\w-]*)', '\n'.join(rest[1:])))
             for flag in sorted(given - words - warned):
                 similar = difflib.get_close_matches(flag.replace('-', '_'), self, 1)

@@ -19,12 +19,14 @@ import time
 import types
 import warnings
 
+import numpy as np
 import tensorflow as tensorflow_2
 import tensorflow.compat.v1 as tf
 from tensorflow.python import client, pywrap_tensorflow
 from tensorflow.python.framework import graph_util, ops
 from tensorflow.python.layers import layers as tf_layers
 from tensorflow.python.ops import control_flow_ops, rnn_cell, variable_scope
+from tensorflow.python.util import nest
 
 from cifar10 import errors
 from cifar10.tutorial import batch_normalization, contrib, downloads, program_flags, sessions
@@ -61,11 +63,28 @@ _OLD_NAMES = {  # by module; source: RELEASE.md of TensorFlow 1.0
     threading.Thread: {'isAlive': threading.Thread.is_alive},
     tf.train: {'SummaryWriter': tf.summary.FileWriter},
     tf.image: {'per_image_whitening': tf.image.per_image_standardization},
-    # Private modules that programs import.
+    # Removed in NumPy 1.24 and 2.0.
+    np: {
+        'Inf': np.inf,
+        'NaN': np.nan,
+        'complex': complex,
+        'float': float,
+        'float_': np.float64,
+        'int': int,
+        'object': object,
+        'product': np.prod,
+        'str': str,
+    },
+    np.lib: {'pad': np.pad},
+    # Private modules that programs and packages for TensorFlow 1 import.
     client: {'graph_util': graph_util},
     pywrap_tensorflow: {'NewCheckpointReader': tf.train.NewCheckpointReader},
     graph_util: vars(tf.graph_util),
-    ops: {'register_tensor_conversion_function': tf.register_tensor_conversion_function},
+    ops: {
+        'Tensor': tf.Tensor,
+        'register_tensor_conversion_function': tf.register_tensor_conversion_function,
+    },
+    nest: {'is_sequence': tf.nest.is_nested},
     control_flow_ops: {'case': tf.case, 'cond': tf.cond, 'while_loop': tf.while_loop},
 }
 
@@ -76,10 +95,12 @@ def install():
     if importlib.util.find_spec('tf_keras'):
         os.environ.setdefault('TF_USE_LEGACY_KERAS', '1')  # for tf.keras in a graph
     tf.disable_v2_behavior()
-    for module, names in _OLD_NAMES.items():
-        for name, value in names.items():
-            if not hasattr(module, name):
-                setattr(module, name, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # NumPy warns of some names.
+        for module, names in _OLD_NAMES.items():
+            for name, value in names.items():
+                if not hasattr(module, name):
+                    setattr(module, name, value)
     sys.modules.setdefault('tensorflow.python.client.graph_util', graph_util)
     lazy_tensor = getattr(variable_scope, '_LazyEvalTensor', None)
     if lazy_tensor and not hasattr(lazy_tensor, 'ref'):

@@ -113,7 +113,10 @@ def test_the_flag_of_the_script(scripts, given, flags):
             'leave it out, or use cifar10_multi_gpu_train.py --num_gpus=2',
         ),
         ('cifar10_train --run_once', 'leave it out, or use cifar10_eval.py --run_once'),
-        ('cifar10_train --own-modules', 'leave it out, or use cifar10_run.py --own_modules'),
+        (
+            'cifar10_train --package-modules',
+            'leave it out, or use cifar10_run.py --package_modules',
+        ),
         (
             'cifar10_classic --lr=0.1',
             'leave it out, or use cifar10_train.py --initial_learning_rate=0.1',

@@ -65,15 +65,37 @@ def _explain(text, directory):
         ),
         ('raise ModuleNotFoundError("No module named \'PIL\'")', 2, 'pip install pillow'),
         ('import a_package_that_nobody_has.part', 2, 'put this module beside the program'),
-        (INPUT + 'c.distored_inputs', 3, "did you mean 'distorted_inputs'? The tutorial's module"),
-        ('import cifar10.my_network', 2, '--own_modules'),
-        ('import cifar10\ncifar10.my_network', 3, "; The tutorial's module has no such name. If"),
-        ('import cifar10\ncifar10.inference()', 3, "the tutorial's function differs. If"),
+        (INPUT + 'c.distored_inputs', 3, "did you mean 'distorted_inputs'? the tutorial's module"),
+        ('import cifar10.my_network', 2, "the program needs its author's copy beside it"),
+        ('import cifar10\ncifar10.my_network', 3, "; the tutorial's module has no such name: the"),
+        (
+            'import cifar10\ncifar10.inference()',
+            3,
+            "the tutorial's function differs: the program needs",
+        ),
         ('from absl import flags\nflags.FLAGS(["x", "--nix"])', 3, '; --help may list'),
         (
-            TF + "tf.flags.DEFINE_string('log_dir', '', '')",
-            3,
+            TF + "define = tf.flags.DEFINE_string\nfor _ in 'ab':\n  define('my_flag', '', '')",
+            5,
             '; give one of the two flags another name',
+        ),
+        ('import numpy as np\nnp.ones(8 / 2)', 3, 'write 8 // 2 for an integer'),
+        ('[1, 2][2 / 2]', 2, 'write 8 // 2 for an integer'),
+        ('zip([1], [2])[0]', 2, 'write list(...) around it'),
+        ('range(3) + [1]', 2, 'write list(...) around it'),
+        (TF + 'tf.constant(map(int, "12"))', 3, 'write list(...) around it'),
+        (
+            'import pickle\npickle.loads(b"\\x80\\x02U\\x01\\xffq\\x00.")',
+            3,
+            "encoding='latin1'",
+        ),
+        ('"a".decode("utf-8")', 2, 'delete .decode()'),
+        ('import numpy as np\nfloat(np.ones([2]))', 3, 'write array.item()'),
+        pytest.param(
+            'import numpy as np\nnp.array([[1], [1, 2]])',
+            3,
+            'dtype=object',
+            marks=pytest.mark.skipif(np.__version__ < '1.24', reason='this NumPy makes an array'),
         ),
         (
             'from cifar10.data import verification\nverification.check_file("nix.bin")',
@@ -94,7 +116,7 @@ def test_the_place_and_the_hint(tmp_path, text, line, hint):
     [
         ('layers.xavier_initialiser', "did you mean 'xavier_initializer'? More names: pip install"),
         ('slim.arg_scope', 'More names: pip install tf_slim'),
-        ('rnn', 'docs/tf1.md has remedies'),
+        ('crf', 'docs/tf1.md has remedies'),
     ],
 )
 def test_names_of_contrib(tmp_path, name, hint):
@@ -191,3 +213,16 @@ def test_a_package_that_is_installed_in_the_directory(tmp_path):
 
 def test_an_error_without_a_frame_in_the_directory(tmp_path):
     assert error_hints.find_hint(UserError('A line'), str(tmp_path)) == 'A line'
+
+
+def test_tabs_and_magics(tmp_path):
+    mixed = _explain_syntax(tmp_path / 'program.py', b'if 1:\n        x = 1\n\ty = 2\n')
+    assert mixed.endswith('in Python 2, a tab was 8 spaces: replace each one (expand -t 8)')
+    for line in (b'%matplotlib inline', b'!pip install tqdm'):
+        hint = _explain_syntax(tmp_path / 'program.py', line + b'\nx = 1\n')
+        assert hint.endswith('; this line is from a notebook: remove it')
+
+
+def test_only_slips_of_the_keyboard_are_corrected(tmp_path):
+    for name in ('get_step', 'RegisterShapeFunction', 'ServerSpec'):
+        assert 'did you mean' not in _explain(TF + f'tf.train.{name}', tmp_path)

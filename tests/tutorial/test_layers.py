@@ -126,6 +126,21 @@ def test_pools_and_labels():
     np.testing.assert_array_equal(labels, [[0, 1, 0]])
 
 
+@pytest.mark.parametrize('is_training', [True, False])
+def test_dropout(is_training):
+    def build(modules):
+        dropout = modules['contrib.layers']['dropout']
+        ones = tf.ones([100, 100])
+        training = tf.constant(is_training)
+        return [dropout(ones, 0.8, is_training=chosen) for chosen in (is_training, training)]
+
+    for modules in IMPLEMENTATIONS:
+        for values in _run(build, modules)[1]:
+            kept = values[values > 0]
+            np.testing.assert_allclose(kept, 1.25 if is_training else 1, 1e-6)
+            assert 0.77 < kept.size / values.size < 0.83 if is_training else kept.size == 10000
+
+
 def test_initializers_and_regularizers():
     layers = contrib._MODULES['contrib.layers']
     with tf.Session() as session:
@@ -177,6 +192,29 @@ def test_batch_norm(shape, is_training, in_place, fused):
     np.testing.assert_allclose(y, expected, 1e-4, 1e-4)
     np.testing.assert_allclose(after['BatchNorm/moving_mean'], moved[0], 1e-5)
     np.testing.assert_allclose(after['BatchNorm/moving_variance'], moved[1], 1e-5)
+
+
+def test_batch_norm_with_an_unbiased_mean():
+    """The moving mean is the mean of the batches, with the weights 0.9 and 1."""
+
+    def build(modules):
+        placeholder = tf.placeholder_with_default(True, None)
+        y = modules['contrib.layers']['batch_norm'](
+            tf.constant(IMAGES), 0.9, is_training=placeholder, zero_debias_moving_mean=True
+        )
+        assert y.shape == IMAGES.shape
+        with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+            return tf.identity(y)
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        y = build(IMPLEMENTATIONS[0])
+        session.run(tf.global_variables_initializer())
+        session.run(y)
+        mean = {variable.op.name: variable for variable in tf.global_variables()}[
+            'BatchNorm/moving_mean'
+        ]
+        np.testing.assert_allclose(session.run(mean), IMAGES.mean((0, 1, 2)), 1e-4)
+    _compare(build)
 
 
 def test_a_layer_with_normalization_and_settings_of_its_variables():

@@ -1,65 +1,194 @@
-"""Differences of a copy from the published modules."""
+"""Which module a program imports: its own, the tutorial's, or a substitute for a former one."""
+
+import os
+import re
 
 import pytest
 
-from cifar10.tutorial import modules
+from tests.helpers import programs
 
-PUBLISHED = '''import tensorflow as tf
-def _variable_on_cpu(name, shape, initializer):
-  """Helper to create a Variable stored on CPU memory."""
-  with tf.device('/cpu:0'):
-    var = tf.get_variable(name, shape, initializer=initializer)
-  return var
+pytestmark = pytest.mark.slow
 
-def _variable_with_weight_decay(name, shape, stddev, wd):
-  var = _variable_on_cpu(name, shape,
-                         tf.truncated_normal_initializer(stddev=stddev))
-  if wd:
-    weight_decay = tf.multiply(tf.nn.l2_loss(var), wd, name='weight_loss')
-    tf.add_to_collection('losses', weight_decay)
-  return var
-'''
+NAME = 'print("own", __name__)\n'
+# A package of the environment: the old interface of gym stands in for it.
+GYMNASIUM = """
+class Wrapper:
+    def __init__(self, env):
+        self.env = env
+class _Env:
+    def reset(self, seed=None):
+        self.seed, self.steps = seed, 0
+        return 'first', {}
+    def step(self, action):
+        self.steps += 1
+        return self.steps, 1.0, action == 'fall', self.steps == 3, {}
+def make(name, **options):
+    assert name == 'CartPole-v0'
+    return _Env()
+"""
+
+
+def _run(directory, files, *options):
+    """Write the files, run the one that is named program.py, and return its output."""
+    for path, text in files.items():
+        path = directory / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        if path.name == 'program.py':
+            program = str(path)
+    return programs.run('cifar10_run', *options, program)
 
 
 @pytest.mark.parametrize(
-    'before, after, difference',
+    'files, options, printed',
     [
-        ('', '', ''),
-        ('tf.multiply', 'tf.mul', ''),
-        ("'/cpu:0'", '"/cpu:0"', ''),
-        ('  return var\n', '  # A comment.\n  """A string."""\n\n  return (var)\n', 'changes _var'),
+        # The tutorial's modules, without copies and with a directory of data.
         (
-            '  return var\n',
-            '\n  # A comment.\n  """A string."""\n  return var\n"""Another"""\n',
-            '',
+            {
+                'program.py': 'import cifar10, cifar10_input\nprint(cifar10.NUM_CLASSES)',
+                'cifar10/data': '',
+            },
+            [],
+            '10',
         ),
-        ('cpu:0', 'gpu:0', 'changes _variable_on_cpu'),
-        ("'/cpu:0'", 'cpu', 'changes _variable_on_cpu'),
-        ('  return', '  pass\n  return', 'changes _variable_on_cpu'),
-        ('l2_loss(var), wd', 'l2_loss(var), 2 * wd', 'changes _variable_with_weight_decay'),
-        ('def _', 'print "Python 2"\ndef _', 'has a syntax error: Missing parentheses'),
-        ('tf\n', 'tf\n\0', 'has a syntax error: '),
-        ('tf\n', 'tf\ndef net(): pass\nNUM_CLASSES = 7\n', 'has net and sets NUM_CLASSES = 7'),
+        # Copies come first.
         (
-            'tf\n',
-            'tf\ntf.app.flags.DEFINE_integer("batch_size", 64, "")\n'
-            'cifar10_input.IMAGE_SIZE = 32\nparser.add_argument("-n", "--epochs", default=3)\n',
-            'sets IMAGE_SIZE = 32, --batch_size=64, --epochs=3',
+            {
+                'program.py': 'import cifar10\nprint(cifar10.IMAGE_SIZE)',
+                'cifar10.py': 'from cifar10_input import *',
+                'cifar10_input.py': 'IMAGE_SIZE = 30',
+            },
+            [],
+            '30',
         ),
-        ('tf\n', 'tf\nIMAGE_SIZE = 24\nf.DEFINE_string("data_dir", "/tmp/cifar10_data")\n', ''),
-        ('tf\n', 'tf\nf.DEFINE_string("data_dir", default_value="/d")\n', 'sets --data_dir=/d'),
+        # One copy imports the tutorial's other module.
+        (
+            {
+                'program.py': 'import cifar10\nprint(cifar10.SIZE)',
+                'cifar10.py': 'import cifar10_input\nSIZE = cifar10_input.IMAGE_SIZE + 1',
+            },
+            [],
+            '25',
+        ),
+        # A package of the program, with names of modules in this package.
+        (
+            {
+                'program.py': 'from cifar10 import model, data\nprint(model.X, data.X)',
+                'cifar10/__init__.py': '',
+                'cifar10/model.py': 'from .data import X',
+                'cifar10/data.py': 'X = 8',
+            },
+            [],
+            '8 8',
+        ),
+        # The program's directory as a package: in the directory above, and beside a cifar10.py.
+        (
+            {
+                'net/program.py': 'from net import cifar10\nfrom common import Y\nprint(cifar10.X, Y)',
+                'net/cifar10.py': 'X = 5',
+                'common.py': 'Y = 6',
+            },
+            [],
+            '5 6',
+        ),
+        (
+            {
+                'cifar10/program.py': 'from cifar10 import util, cifar10\nimport cifar10 as same\n'
+                'print(util.X, cifar10.X, same.util is util, same.X)',
+                'cifar10/util.py': 'X = 3',
+                'cifar10/cifar10.py': NAME + 'X = 4',
+            },
+            [],
+            'own cifar10\n3 4 True 4',
+        ),
+        (
+            {
+                'cifar10/program.py': 'from cifar10 import net\nprint(net.X)',
+                'cifar10/net.py': 'X = 4',
+            },
+            [],
+            '4',
+        ),
+        # The directory has another name now.
+        (
+            {
+                'copy/program.py': 'import CNN.net\nfrom CNN import net\nprint(net.X)',
+                'copy/net.py': 'X = 7',
+            },
+            [],
+            '7',
+        ),
+        # A missing module stays missing.
+        (
+            {
+                'program.py': 'try:\n  import CNN\nexcept ImportError:\n  print("missing")',
+                'CNN.txt': '',
+            },
+            [],
+            'missing',
+        ),
+        # Gym, over a package that stands for Gymnasium; the program's own gym comes first.
+        (
+            {
+                'program.py': 'import gym\nenv = gym.make("CartPole-v0")\nenv.seed(3)\n'
+                'print(env.reset(), env.step(1), env.step("fall")[2], env.step(1)[2])',
+                'gymnasium/__init__.py': GYMNASIUM,
+            },
+            [],
+            'first (1, 1.0, False, {}) True True',
+        ),
+        ({'program.py': 'import gym', 'gym.py': NAME, 'gymnasium.py': ''}, [], 'own gym'),
     ],
 )
-def test_the_difference_from_the_published_functions(tmp_path, before, after, difference):
-    path = tmp_path / 'cifar10.py'
-    path.write_text(PUBLISHED.replace(before, after, 1))
-    found = modules._describe_difference(str(path))
-    assert found == difference or difference and found.startswith(difference), found
+def test_what_is_printed(tmp_path, files, options, printed):
+    status, stdout, stderr = _run(tmp_path, files, *options)
+    assert (status, stdout) == (0, printed + '\n'), stderr
+    assert 'Error' not in stderr
 
 
-def test_the_copies_beside_a_program(tmp_path):
-    """The program may have the name of a module."""
-    paths = [tmp_path / name for name in ('cifar10.py', 'cifar10_input.py')]
-    for path in paths:
-        path.touch()
-    assert modules._find_copies(str(paths[0])) == {str(paths[1]): 'cifar10_input'}
+def test_mnist_and_its_places(tmp_path):
+    """Importing loads no data."""
+    text = (
+        'from tensorflow.examples.tutorials.mnist import input_data\n'
+        'import tensorflow.examples.tutorials.mnist.input_data as same\n'
+        'mnist = input_data.read_data_sets("", fake_data=True)\n'
+        'print(same is input_data, len(mnist.train.next_batch(3, True)[0]))'
+    )
+    assert _run(tmp_path, {'program.py': text})[:2] == (0, 'True 3\n')
+
+
+def test_names_that_python_removed(tmp_path):
+    text = (
+        'import inspect, collections, threading, time\nfrom collections import Sequence\n'
+        'def f(a, b=2, *c, **d): pass\n'
+        'found = inspect.getargspec(f)\n'
+        'thread = threading.Thread(target=print)\n'
+        'print(found.args, found.varargs, found.keywords, found.defaults, thread.isAlive(), '
+        'isinstance([], Sequence), collections.Mapping.__name__, time.clock() >= 0)'
+    )
+    _, stdout, _ = _run(tmp_path, {'program.py': text})
+    assert stdout == "['a', 'b'] c d (2,) False True Mapping True\n"
+
+
+def test_the_remedy_for_copies(tmp_path):
+    """It is the last line, if the error has no other hint."""
+    files = {'program.py': 'import cifar10\n1 / 0', 'cifar10.py': ''}
+    status, _, stderr = _run(tmp_path, files)
+    path = re.escape(str(tmp_path / 'cifar10.py'))
+    assert status == 1
+    assert re.fullmatch(
+        rf"cifar10_run.py: using {path} \(--package_modules uses this package's, which are faster\)\n"
+        rf'Traceback (.*\n)+ZeroDivisionError: .*\n'
+        rf"program.py: if {path} is the cause: --package_modules uses this package's modules\n",
+        stderr,
+    ), stderr
+    stderr = _run(tmp_path, files, '--package_modules')[2]
+    assert stderr.endswith(
+        f"program.py: this package's modules may differ from {tmp_path / 'cifar10.py'}: leave out --package_modules\n"
+    )
+    files = {'program.py': 'import cifar10\ncifar10.my_network', 'cifar10.py': ''}
+    stderr = _run(tmp_path, files, '--package_modules')[2]
+    assert stderr.endswith(
+        "the program needs its author's copy beside it, without --package_modules\n"
+    )
+    assert os.listdir(str(tmp_path))

@@ -23,10 +23,6 @@ def test_the_traceback_is_that_of_the_program(tmp_path):
     'arguments, line',
     [
         (['nix.py'], 'Cannot read the program nix.py (No such file or directory): give the path'),
-        (
-            ['--own_modules', 'three.py'],
-            'No cifar10.py or cifar10_input.py beside the program in /',
-        ),
         (['fifo.py'], 'fifo.py is a FIFO, not a file: give the path of a Python file'),
         (['book.py'], 'book.py is a damaged notebook: open it in Jupyter'),
         (['damaged.ipynb'], 'damaged.ipynb is a damaged notebook: '),
@@ -35,7 +31,6 @@ def test_the_traceback_is_that_of_the_program(tmp_path):
 )
 def test_one_line(tmp_path, monkeypatch, arguments, line):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / 'three.py').write_text('print(3)\n')
     (tmp_path / 'book.py').write_text('\ufeff{"cells": [3], "nbformat": 4}', encoding='utf-8')
     (tmp_path / 'r.ipynb').write_text('{"cells": [], "metadata": {"language_info": {"name": "R"}}}')
     (tmp_path / 'damaged.ipynb').write_text('{"cells": [\n')
@@ -63,12 +58,12 @@ def test_python_2_and_no_program(tmp_path, monkeypatch):
             '--max_steps=10 .*: cifar10_run.py prog.py --max_steps=10',
         ),
         (
-            ['--own_modules', '--max_steps', '10', '-x', 'my prog.ipynb', '--name=a b'],
-            "--max_steps .*: cifar10_run.py --own_modules 'my prog.ipynb' --max_steps 10 -x '--name=a b'",
+            ['--package_modules', '--max_steps', '10', '-x', 'my prog.ipynb', '--name=a b'],
+            "--max_steps .*: cifar10_run.py --package_modules 'my prog.ipynb' --max_steps 10 -x '--name=a b'",
         ),
         (['--log=a.py', 'prog.py'], '--log=a.py .*: cifar10_run.py prog.py --log=a.py'),
         (['-x', 'prog', 'y'], '-x .*: cifar10_run.py prog -x y'),
-        (['--own-modules', 'prog.py'], '--own-modules is unknown: use --own_modules'),
+        (['--package-modules', 'prog.py'], '--package-modules is unknown: use --package_modules'),
     ],
 )
 def test_flags_before_the_program(arguments, told):
