@@ -91,8 +91,8 @@ def test_flags_stay_in_cli():
 
 
 def test_no_parameter_is_called_as_a_module():
-    """Exceptions: a value of the class in the module, and `config`, the name of a
-    tf.ConfigProto."""
+    """Exceptions: a value of the class in the module, `config`, the name of a tf.ConfigProto, and
+    the arguments of tf.layers."""
     classes = {
         (name.split('/')[-1], node.name.lower())
         for name, tree in _modules()
@@ -112,5 +112,5 @@ def test_no_parameter_is_called_as_a_module():
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef)
         for argument in node.args.args + node.args.kwonlyargs
-        if argument.arg in modules
+        if argument.arg in modules and name != 'tutorial/batch_normalization'
     ] == []

@@ -47,10 +47,10 @@ def install():
             sources.update((_location(url), record) for url in urls)
     retrieve = urllib.request.urlretrieve
 
-    def retrieve_from_fastest_host(url, filename=None, reporthook=None, data=None):
+    def retrieve_from_fastest_host(url, filename=None, *others, **named):
         source = sources.get(_location(url))
         if not filename or source is None:
-            return retrieve(url, filename, reporthook, data)
+            return retrieve(url, filename, *others, **named)
         fetch(source, filename)
         return filename, None
 

@@ -67,7 +67,7 @@ _REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
     (
         r"'(zip|map|filter|range|dict_\w+)' object (is not subscriptable|does not support item)|"
         r"object of type '(zip|map|filter)' has no len|operand .* for \+: '(range|dict_\w+)'|"
-        r'Failed to convert elements of (<(zip|map|filter)|dict_)|Expected values range\(',
+        r'Failed to convert .*(<(zip|map|filter) object|dict_)|Expected values range\(',
         'in Python 3, this is no list: write list(...) around it',
     ),
     (

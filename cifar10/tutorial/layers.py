@@ -197,11 +197,11 @@ def model_variable(name, shape, initializer, regularizer, trainable, collections
     )
 
 
-def collect(outputs, collections):
-    """Add the outputs of a layer to a collection, or to several; return the outputs."""
+def collect(tensor, collections):
+    """Add the output of a layer to a collection, or to several; return the output."""
     for name in [collections] if isinstance(collections, str) else collections or ():
-        tf.add_to_collection(name, outputs)
-    return outputs
+        tf.add_to_collection(name, tensor)
+    return tensor
 
 
 def max_pool2d(
