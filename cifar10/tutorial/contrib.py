@@ -108,6 +108,7 @@ _SUCCESSORS = {
     'tensorflow.contrib.keras': 'tensorflow.keras',
     'tensorflow.contrib.slim': 'tf_slim',
     'tensorflow.contrib.layers': 'tf_slim.layers',
+    'tensorflow.contrib.layers.python.layers': 'tf_slim.layers',
     'tensorflow.contrib.framework': 'tf_slim',
 }
 
