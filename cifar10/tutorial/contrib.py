@@ -124,7 +124,7 @@ class _Module(types.ModuleType):
         if successor:
             try:
                 module = importlib.import_module(successor)
-                return getattr(getattr(module, child) if child else module, name)
+                return getattr(getattr(module, child, module), name, None) or getattr(module, name)
             except ImportError:
                 hint = ' (tf_slim may have it)'
             except AttributeError:
