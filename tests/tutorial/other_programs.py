@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the programs of other repositories in other_programs.jsonl, and compares with their verdicts.
+"""Runs the programs of other repositories in other_programs.jsonl; compares the verdicts.
 
 It is no test of the suite, because it needs clones of the repositories, their data and an hour:
 
